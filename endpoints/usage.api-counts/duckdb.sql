@@ -1,0 +1,13 @@
+-- How many requests did each service area get, bucket by bucket, among those whose URL matches the pattern?
+-- A path counts in every area whose text it contains. A bucket without matching requests is no row.
+select
+  time_bucket(to_seconds($bucket_seconds), timestamp) as timestamp,
+  count(*) filter (contains(path, '/rest')) as total_rest_requests,
+  count(*) filter (contains(path, '/storage')) as total_storage_requests,
+  count(*) filter (contains(path, '/auth')) as total_auth_requests,
+  count(*) filter (contains(path, '/realtime')) as total_realtime_requests
+from edge_logs
+where timestamp between $now - to_seconds($window_seconds) and $now
+  and regexp_matches(url, $project)
+group by 1
+order by 1

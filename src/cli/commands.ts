@@ -1,0 +1,72 @@
+// The commands and their flags. A command's code is loaded only when it runs.
+import type { FlagName, Invocation } from '../config.ts';
+
+export interface Command {
+  readonly name: string;
+  /** What follows the name, as help prints it. */
+  readonly usage: string;
+  readonly summary: string;
+  readonly flags: readonly FlagName[];
+  readonly examples: readonly string[];
+  load(): Promise<(invocation: Invocation) => Promise<void>>;
+}
+
+const STORE_FLAGS: readonly FlagName[] = ['data', 'store', 'memory-limit', 'query-timeout'];
+
+const SERVE_FLAGS: readonly FlagName[] = [
+  'data',
+  'host',
+  'port',
+  'internal-host',
+  'internal-port',
+  'store',
+  'endpoints',
+  'tokens',
+  'retention-days',
+  'query-timeout',
+  'query-concurrency',
+  'query-queue',
+  'memory-limit',
+];
+
+export const commands: readonly Command[] = [
+  {
+    name: 'serve',
+    usage: '',
+    summary: 'Serve the endpoints over HTTP.',
+    flags: SERVE_FLAGS,
+    examples: ['dendro serve', 'dendro serve --data /var/lib/dendro --host 0.0.0.0 --port 8080'],
+    load: async () => (await import('./serve.ts')).serve,
+  },
+  {
+    name: 'ingest',
+    usage: 'FILE…',
+    summary: 'Load NDJSON, JSON or Parquet files (- is standard input, .gz too) into the store.',
+    flags: ['source', 'retention-days', ...STORE_FLAGS],
+    examples: [
+      'dendro ingest --source edge requests.ndjson.gz',
+      'zcat archive.gz | dendro ingest --source function_edge -',
+    ],
+    load: async () => (await import('./ingest.ts')).ingest,
+  },
+  {
+    name: 'query',
+    usage: 'ENDPOINT',
+    summary: 'Run an endpoint, by name or UUID, and print its rows.',
+    flags: ['project', 'param', 'json', 'csv', 'url', 'token', 'endpoints', ...STORE_FLAGS],
+    examples: [
+      'dendro query logs.all --project abc --param project_tier=PRO',
+      'dendro query usage.api-counts --project abc --param interval=daily --csv --url http://127.0.0.1:4000',
+    ],
+    load: async () => (await import('./query.ts')).query,
+  },
+  {
+    name: 'check',
+    usage: '',
+    summary:
+      'Check the configuration and the endpoint folders, without serving and without touching the data.',
+    flags: SERVE_FLAGS,
+    examples: ['dendro check --endpoints ./my-endpoints'],
+    load: async () => (await import('./check.ts')).check,
+  },
+];

@@ -1,0 +1,185 @@
+// The only reader of the command line and the environment. Every flag has a variable DENDRO_<NAME>; a flag wins.
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import type { EndpointFolders } from './endpoint/catalog.ts';
+import { UsageError } from './errors.ts';
+import type { StoreOptions } from './store/open-store.ts';
+import type { StoreName } from './store/store.ts';
+
+interface Flag {
+  /** What stands behind the flag in help texts; a switch has none. */
+  readonly value?: string;
+  readonly default?: string;
+  /** May be given several times. */
+  readonly many?: true;
+  readonly help: string;
+}
+
+export const FLAGS = {
+  data: { value: 'DIR', default: './data', help: 'data directory, made where it is missing' },
+  host: { value: 'HOST', default: '127.0.0.1', help: 'address of the public listener' },
+  port: { value: 'PORT', default: '4000', help: 'port of the public listener; 0 picks a free one' },
+  'internal-host': { value: 'HOST', default: '127.0.0.1', help: 'address of the internal listener' },
+  'internal-port': {
+    value: 'PORT',
+    default: '4001',
+    help: 'port of the internal listener; 0 picks a free one',
+  },
+  store: {
+    value: 'STORE',
+    default: 'duckdb',
+    help: 'where records live: duckdb, embedded in the data directory',
+  },
+  endpoints: { value: 'DIR', help: 'endpoint folders of your own, besides the built-in ones' },
+  tokens: { value: 'FILE', help: 'tokens file (default: tokens.json in the data directory)' },
+  'retention-days': { value: 'DAYS', default: '90', help: 'records older than this are not taken in' },
+  'query-timeout': { value: 'SECONDS', default: '30', help: 'a query that takes longer is cancelled' },
+  'query-concurrency': { value: 'N', default: '8', help: 'queries that run at once' },
+  'query-queue': { value: 'N', default: '256', help: 'queries that may wait for their turn' },
+  'memory-limit': {
+    value: 'SIZE',
+    default: '500MB',
+    help: 'memory of the embedded store, such as 500MB or 2GB',
+  },
+  source: { value: 'KIND', help: 'log kind or source name of the records' },
+  project: { value: 'REF', help: 'the parameter project' },
+  param: { value: 'NAME=VALUE', many: true, help: 'any other parameter; may be given several times' },
+  url: { value: 'URL', help: 'ask this running server instead of the data directory' },
+  token: { value: 'TOKEN', help: 'token for --url (default: DENDRO_API_KEY)' },
+  json: { help: 'print JSON instead of a table' },
+  csv: { help: 'print CSV instead of a table' },
+  help: { help: 'print this help' },
+} as const satisfies Record<string, Flag>;
+
+export type FlagName = keyof typeof FLAGS;
+
+export interface Invocation {
+  readonly positionals: readonly string[];
+  readonly apiKey: string | undefined;
+  /** A flag's value, else its variable's, else its default. */
+  text(name: FlagName): string | undefined;
+  many(name: FlagName): readonly string[];
+  isOn(name: FlagName): boolean;
+}
+
+/** Reads what follows the command's name. A flag that the command does not have is an error that lists its flags. */
+export function readInvocation(
+  args: readonly string[],
+  environment: NodeJS.ProcessEnv,
+  flags: readonly FlagName[],
+): Invocation {
+  const options: Record<string, { type: 'string' | 'boolean'; multiple: boolean }> = {};
+  for (const name of flags) options[name] = { type: isSwitch(name) ? 'boolean' : 'string', multiple: true };
+  let parsed: ReturnType<typeof parseArgs>;
+  try {
+    parsed = parseArgs({ args: [...args], options, allowPositionals: true });
+  } catch (error) {
+    const [fault] = (error as Error).message.split(/\. |\n/);
+    throw new UsageError(`${fault}; flags are ${flags.map(name => `--${name}`).join(' ')}`);
+  }
+  const many = (name: FlagName) => (parsed.values[name] as string[] | undefined) ?? [];
+  return {
+    positionals: parsed.positionals,
+    apiKey: checkApiKey(environment['DENDRO_API_KEY']),
+    many,
+    text(name) {
+      const given = many(name);
+      if (given.length > 1) throw new UsageError(`--${name} is given ${given.length} times; give it once`);
+      const fallback: Flag = FLAGS[name];
+      return given[0] ?? (environment[variableOf(name)] || fallback.default);
+    },
+    isOn: name => parsed.values[name] !== undefined,
+  };
+}
+
+export function isSwitch(name: FlagName): boolean {
+  const flag: Flag = FLAGS[name];
+  return flag.value === undefined;
+}
+
+export function variableOf(flag: FlagName): string {
+  return `DENDRO_${flag.toUpperCase().replaceAll('-', '_')}`;
+}
+
+const MIN_API_KEY_LENGTH = 16;
+
+function checkApiKey(key: string | undefined): string | undefined {
+  if (key !== undefined && key.length < MIN_API_KEY_LENGTH)
+    throw new UsageError(`DENDRO_API_KEY is set but shorter than ${MIN_API_KEY_LENGTH} characters`);
+  return key;
+}
+
+export interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+
+export interface ServeConfig {
+  readonly publicAddress: Address;
+  readonly internalAddress: Address;
+  readonly storeName: StoreName;
+  readonly store: StoreOptions;
+  readonly endpointFolders: EndpointFolders;
+  readonly tokensFile: string;
+  readonly apiKey: string | undefined;
+}
+
+export function readServeConfig(invocation: Invocation): ServeConfig {
+  const store = readStoreOptions(invocation);
+  return Object.freeze({
+    publicAddress: readAddress(invocation, 'host', 'port'),
+    internalAddress: readAddress(invocation, 'internal-host', 'internal-port'),
+    storeName: 'duckdb',
+    store,
+    endpointFolders: readEndpointFolders(invocation),
+    tokensFile: invocation.text('tokens') ?? join(store.dataFolder, 'tokens.json'),
+    apiKey: invocation.apiKey,
+  });
+}
+
+export function readStoreOptions(invocation: Invocation): StoreOptions {
+  const store = requireText(invocation, 'store');
+  if (store !== 'duckdb') throw new UsageError(`--store ${store} is not known; allowed is duckdb`);
+  return Object.freeze({
+    dataFolder: requireText(invocation, 'data'),
+    memoryLimit: readSize(invocation, 'memory-limit'),
+    queryConcurrency: readInteger(invocation, 'query-concurrency', 1, 64),
+    queryQueueLength: readInteger(invocation, 'query-queue', 0, 100_000),
+    queryTimeoutSeconds: readInteger(invocation, 'query-timeout', 1, 3600),
+  });
+}
+
+const BUILT_IN_ENDPOINTS = join(import.meta.dirname, '..', 'endpoints');
+
+export function readEndpointFolders(invocation: Invocation): EndpointFolders {
+  return { builtIn: BUILT_IN_ENDPOINTS, own: invocation.text('endpoints') };
+}
+
+export function readRetentionDays(invocation: Invocation): number {
+  return readInteger(invocation, 'retention-days', 1, 36_500);
+}
+
+export function requireText(invocation: Invocation, name: FlagName): string {
+  const text = invocation.text(name);
+  if (text === undefined || text === '') throw new UsageError(`--${name} is needed: ${FLAGS[name].help}`);
+  return text;
+}
+
+function readAddress(invocation: Invocation, host: FlagName, port: FlagName): Address {
+  return { host: requireText(invocation, host), port: readInteger(invocation, port, 0, 65_535) };
+}
+
+function readInteger(invocation: Invocation, name: FlagName, least: number, most: number): number {
+  const text = requireText(invocation, name);
+  const number = Number(text);
+  if (!/^\d+$/.test(text) || number < least || number > most)
+    throw new UsageError(`--${name} ${text} is not a whole number from ${least} to ${most}`);
+  return number;
+}
+
+function readSize(invocation: Invocation, name: FlagName): string {
+  const text = requireText(invocation, name);
+  if (!/^\d+(\.\d+)? ?[KMGT]i?B$/i.test(text))
+    throw new UsageError(`--${name} ${text} is not a size such as 500MB or 2GB`);
+  return text;
+}

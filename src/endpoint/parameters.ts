@@ -1,0 +1,92 @@
+// From the strings of a call to the values bound in its SQL, by the rules of the endpoint's definition.
+import { DendroError } from '../errors.ts';
+import type { BoundValue, BoundValues } from '../store/store.ts';
+import { parseTimestamp, TIMESTAMP_FORMS } from '../timestamp.ts';
+import type { ChoiceParameter, EndpointDefinition, Parameter } from './definition.ts';
+
+export const MAX_VALUE_LENGTH = 1024;
+
+type MutableValues = Record<string, BoundValue>;
+
+/** Applies the rules to a call's parameters; those that are not declared are ignored. */
+export function bindParameters(definition: EndpointDefinition, given: URLSearchParams): BoundValues {
+  const bound: MutableValues = {};
+  for (const [name, rule] of Object.entries(definition.parameters))
+    bindParameter(name, rule, readOnce(given, name), bound);
+  return bound;
+}
+
+/** A value for everything that the endpoint's SQL may use, to check it with before anyone calls. */
+export function sampleValues(definition: EndpointDefinition): BoundValues {
+  const given = new URLSearchParams();
+  for (const [name, rule] of Object.entries(definition.parameters)) given.set(name, sampleOf(rule));
+  return withNow(bindParameters(definition, given), 0n);
+}
+
+function sampleOf(rule: Parameter): string {
+  if (rule.type === 'choice') return Object.keys(rule.choices)[0] ?? '';
+  return rule.type === 'timestamp' ? '2000-01-01' : 'sample';
+}
+
+/** The time of the call, which every query may use as $now. */
+export function withNow(bound: BoundValues, nowMicros: bigint): BoundValues {
+  return { ...bound, now: { type: 'timestamp', value: nowMicros } };
+}
+
+function readOnce(given: URLSearchParams, name: string): string {
+  const values = given.getAll(name);
+  if (values.length > 1) throw invalid(name, `${name} is given ${values.length} times; give it once`);
+  return values[0] ?? '';
+}
+
+function bindParameter(name: string, rule: Parameter, value: string, bound: MutableValues): void {
+  if (value === '' && rule.required)
+    throw new DendroError('missing_parameter', `${name} is required: ${rule.description}`, { param: name });
+  switch (rule.type) {
+    case 'text':
+    case 'pattern':
+      bound[name] = { type: 'text', value: value === '' ? null : checkText(name, value) };
+      return;
+    case 'timestamp':
+      bound[name] = { type: 'timestamp', value: value === '' ? null : readTimestamp(name, value) };
+      return;
+    case 'choice':
+      bindChoice(name, rule, value, bound);
+  }
+}
+
+function checkText(name: string, value: string): string {
+  if (value.includes('\0')) throw invalid(name, `${name} holds a NUL character`);
+  // A character outside the Basic Multilingual Plane counts as one, so a long value is counted by code points.
+  if (value.length > MAX_VALUE_LENGTH && [...value].length > MAX_VALUE_LENGTH)
+    throw invalid(name, `${name} is too long: at most ${MAX_VALUE_LENGTH} characters are allowed`);
+  return value;
+}
+
+function readTimestamp(name: string, value: string): bigint {
+  // In a query string an unescaped + arrives as a space.
+  const micros = parseTimestamp(checkText(name, value).replace(/ (?=\d\d:\d\d$)/, '+'));
+  if (micros === undefined) throw invalid(name, `${name} is not a timestamp; allowed is ${TIMESTAMP_FORMS}`);
+  return micros;
+}
+
+function bindChoice(name: string, rule: ChoiceParameter, value: string, bound: MutableValues): void {
+  const choice = Object.hasOwn(rule.choices, value) ? value : rule.otherwise;
+  if (choice === undefined && value !== '')
+    throw invalid(name, `${name} must be one of ${Object.keys(rule.choices).join(', ')}`);
+  const [anyChoice = {}] = Object.values(rule.choices);
+  const carried = choice === undefined ? undefined : rule.choices[choice];
+  bound[name] = { type: 'text', value: choice ?? null };
+  for (const [key, example] of Object.entries(anyChoice)) bound[key] = bindCarried(carried?.[key], example);
+}
+
+/** An optional choice that was not made carries nulls, of the type that its choices have. */
+function bindCarried(value: string | number | undefined, example: string | number): BoundValue {
+  return typeof example === 'number'
+    ? { type: 'integer', value: typeof value === 'number' ? value : null }
+    : { type: 'text', value: typeof value === 'string' ? value : null };
+}
+
+function invalid(param: string, message: string): DendroError {
+  return new DendroError('invalid_parameter', message, { param });
+}

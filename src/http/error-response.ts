@@ -1,0 +1,44 @@
+// Errors on the wire: each code's status, and the one shape of the body.
+import { DendroError, type ErrorCode } from '../errors.ts';
+import { jsonReply, type Reply } from './reply.ts';
+
+export const STATUS_BY_CODE: Readonly<Record<ErrorCode, number>> = {
+  invalid_parameter: 400,
+  missing_parameter: 400,
+  invalid_body: 400,
+  unauthorized: 401,
+  forbidden: 403,
+  not_found: 404,
+  method_not_allowed: 405,
+  not_acceptable: 406,
+  request_timeout: 408,
+  payload_too_large: 413,
+  uri_too_long: 414,
+  unsupported_media_type: 415,
+  nothing_accepted: 422,
+  idempotency_conflict: 422,
+  rate_limited: 429,
+  headers_too_large: 431,
+  internal: 500,
+  unavailable: 503,
+  query_timeout: 504,
+};
+
+const EXTRA_HEADERS: Partial<Record<ErrorCode, Record<string, string>>> = {
+  unauthorized: { 'WWW-Authenticate': 'Bearer' },
+  rate_limited: { 'Retry-After': '1' },
+  unavailable: { 'Retry-After': '1' },
+};
+
+export function errorReply(error: DendroError, headers: Record<string, string> = {}): Reply {
+  const { code, message, param } = error;
+  const fault = param === undefined ? { code, message } : { code, message, param };
+  return jsonReply(STATUS_BY_CODE[code], { error: fault }, { ...EXTRA_HEADERS[code], ...headers });
+}
+
+/** What the caller is told of an error: a defect of ours says no more than that it is one. */
+export function asCallerError(error: unknown): DendroError {
+  return error instanceof DendroError
+    ? error
+    : new DendroError('internal', 'something went wrong on our side; the server log has the details');
+}

@@ -1,0 +1,159 @@
+// OpenAPI 3.1 of the public listener, made from the endpoint definitions.
+import type { Endpoint } from '../endpoint/catalog.ts';
+import type { Parameter } from '../endpoint/definition.ts';
+import { ANSWER_FORMATS } from '../endpoint/encode.ts';
+import { MAX_VALUE_LENGTH } from '../endpoint/parameters.ts';
+import type { ErrorCode } from '../errors.ts';
+import type { ColumnType } from '../store/store.ts';
+import { CONTENT_TYPES } from './answer-format.ts';
+import { STATUS_BY_CODE } from './error-response.ts';
+
+type Json = Record<string, unknown>;
+
+export function describeApi(version: string, endpoints: readonly Endpoint[]): Json {
+  const queryPaths = endpoints.map(endpoint => [
+    `/api/endpoints/query/${endpoint.definition.name}`,
+    { get: describeQuery(endpoint) },
+  ]);
+  return {
+    openapi: '3.1.0',
+    info: { title: 'Dendro', version, description: 'Saved log queries, served as HTTP endpoints.' },
+    security: [{ apiKey: [] }, { bearer: [] }],
+    paths: { ...Object.fromEntries(queryPaths), ...FIXED_PATHS },
+    components: {
+      securitySchemes: {
+        apiKey: { type: 'apiKey', in: 'header', name: 'X-API-KEY' },
+        bearer: { type: 'http', scheme: 'bearer' },
+      },
+      schemas: { Error: ERROR_SCHEMA },
+    },
+  };
+}
+
+function describeQuery({ definition }: Endpoint): Json {
+  const row = {
+    type: 'object',
+    required: Object.keys(definition.columns),
+    properties: Object.fromEntries(
+      Object.entries(definition.columns).map(([name, { type, description }]) => [
+        name,
+        { ...COLUMN_SCHEMAS[type], description },
+      ]),
+    ),
+  };
+  const json = {
+    type: 'object',
+    required: ['result'],
+    properties: { result: { type: 'array', maxItems: definition.max_rows, items: row } },
+  };
+  return {
+    operationId: definition.name,
+    summary: definition.description,
+    description: `Also at /api/endpoints/query/${definition.id}.`,
+    parameters: [
+      ...Object.entries(definition.parameters).map(([name, rule]) => describeParameter(name, rule)),
+      {
+        name: 'format',
+        in: 'query',
+        description: 'Format of the answer; else the header Accept decides.',
+        schema: { enum: ANSWER_FORMATS },
+      },
+    ],
+    responses: {
+      200: {
+        description: 'The rows.',
+        content: {
+          [CONTENT_TYPES.json]: { schema: json },
+          [CONTENT_TYPES.ndjson]: { schema: { type: 'string' } },
+          [CONTENT_TYPES.csv]: { schema: { type: 'string' } },
+        },
+      },
+      ...errorResponses(
+        'invalid_parameter',
+        'unauthorized',
+        'forbidden',
+        'not_found',
+        'not_acceptable',
+        'unavailable',
+        'query_timeout',
+      ),
+    },
+  };
+}
+
+function describeParameter(name: string, rule: Parameter): Json {
+  const { required, description } = rule;
+  return { name, in: 'query', required, description, schema: parameterSchema(rule) };
+}
+
+function parameterSchema(rule: Parameter): Json {
+  switch (rule.type) {
+    case 'text':
+      return { type: 'string', maxLength: MAX_VALUE_LENGTH };
+    case 'pattern':
+      return { type: 'string', maxLength: MAX_VALUE_LENGTH, format: 'regex' };
+    case 'timestamp':
+      return {
+        type: 'string',
+        description: 'RFC 3339 date-time, or a date alone; UTC unless it has an offset.',
+      };
+    case 'choice': {
+      const choices = Object.keys(rule.choices);
+      // Any other value behaves as the default where there is one, so nothing but a hint can be said of it.
+      return rule.otherwise === undefined
+        ? { enum: choices }
+        : { type: 'string', examples: choices, default: rule.otherwise };
+    }
+  }
+}
+
+const COLUMN_SCHEMAS: Record<ColumnType, Json> = {
+  text: { type: ['string', 'null'] },
+  integer: { type: ['integer', 'null'] },
+  number: { type: ['number', 'null'] },
+  json: { type: ['object', 'null'] },
+  unix_microseconds: { type: ['integer', 'null'], format: 'int64' },
+  utc_datetime: { type: ['string', 'null'], format: 'date-time' },
+};
+
+const ERROR_SCHEMA: Json = {
+  type: 'object',
+  required: ['error'],
+  properties: {
+    error: {
+      type: 'object',
+      required: ['code', 'message'],
+      properties: {
+        code: { enum: Object.keys(STATUS_BY_CODE) },
+        message: { type: 'string' },
+        param: { type: 'string', description: 'The parameter at fault, where one is.' },
+      },
+    },
+  },
+};
+
+function errorResponses(...codes: ErrorCode[]): Json {
+  const content = { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } };
+  return Object.fromEntries(codes.map(code => [STATUS_BY_CODE[code], { description: code, content }]));
+}
+
+const ANY_JSON = { description: 'OK', content: { 'application/json': { schema: { type: 'object' } } } };
+
+const FIXED_PATHS: Json = {
+  '/api/endpoints': {
+    get: {
+      summary: 'The endpoints that the token may call.',
+      responses: { 200: ANY_JSON, ...errorResponses('unauthorized', 'forbidden', 'unavailable') },
+    },
+  },
+  '/health': {
+    get: {
+      summary: 'Whether the service can answer.',
+      security: [],
+      responses: { 200: ANY_JSON, 503: { ...ANY_JSON, description: 'starting or unavailable' } },
+    },
+  },
+  '/openapi.json': {
+    get: { summary: 'This document.', security: [], responses: { 200: ANY_JSON } },
+  },
+};

@@ -1,0 +1,49 @@
+// Limits on what arrives before it is a call: the URL, the headers, and what the HTTP parser does not understand.
+import { type IncomingMessage, STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
+import { DendroError } from '../errors.ts';
+import { errorReply } from './error-response.ts';
+
+export const MAX_URL_BYTES = 8 * 1024;
+export const MAX_HEADER_BYTES = 16 * 1024;
+
+export function checkSizes(request: IncomingMessage): void {
+  if ((request.url ?? '').length > MAX_URL_BYTES) throw uriTooLong();
+  let headerBytes = 0;
+  for (const part of request.rawHeaders) headerBytes += part.length;
+  if (headerBytes > MAX_HEADER_BYTES) throw headersTooLarge();
+}
+
+function headersTooLarge(): DendroError {
+  return new DendroError('headers_too_large', `the headers are larger than ${MAX_HEADER_BYTES} bytes`);
+}
+
+function uriTooLong(): DendroError {
+  return new DendroError('uri_too_long', `the URL is longer than ${MAX_URL_BYTES} bytes`);
+}
+
+/** What the HTTP parser refuses never becomes a call; it is answered here, by hand, and the connection closed. */
+export function refuse(error: NodeJS.ErrnoException & { rawPacket?: Buffer }, socket: Socket): void {
+  if (!socket.writable || error.code === 'ECONNRESET') {
+    socket.destroy();
+    return;
+  }
+  const reply = errorReply(asParserError(error));
+  const headers = { ...reply.headers, 'Content-Length': Buffer.byteLength(reply.body), Connection: 'close' };
+  const head = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.end(`HTTP/1.1 ${reply.status} ${STATUS_CODES[reply.status]}\r\n${head.join('')}\r\n${reply.body}`);
+}
+
+function asParserError(error: NodeJS.ErrnoException & { rawPacket?: Buffer }): DendroError {
+  switch (error.code) {
+    case 'HPE_HEADER_OVERFLOW': {
+      const requestLine = error.rawPacket?.indexOf('\r\n') ?? 0;
+      if (requestLine === -1 || requestLine > MAX_URL_BYTES) return uriTooLong();
+      return headersTooLarge();
+    }
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return new DendroError('request_timeout', 'the request did not arrive in time');
+    default:
+      return new DendroError('invalid_body', 'this is not a well-formed HTTP request');
+  }
+}

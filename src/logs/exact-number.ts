@@ -1,0 +1,28 @@
+// Whether a number survives being read into a double and written out again.
+
+/** Whether the double nearest to the JSON number `token` is written as the same number (`1.50` and `15e-1` are the same). */
+export function isExactInDouble(token: string): boolean {
+  const double = Number(token);
+  if (!Number.isFinite(double)) return false;
+  const written = String(double);
+  if (written === token) return true;
+  // Whole numbers up to 21 digits are written out in full, so these differ; nanosecond timestamps are this common case.
+  if (/^[1-9]\d{0,20}$/.test(token)) return false;
+  return normalForm(written) === normalForm(token);
+}
+
+// Digits without zeros at either end, and the power of ten they are multiplied by. Plain loops rather than /0+$/, which
+// takes quadratic time on a long run of zeros in the middle.
+function normalForm(number: string): string {
+  const negative = number.startsWith('-');
+  const [mantissa = '', exponent = '0'] = number.slice(negative ? 1 : 0).split(/[eE]/);
+  const [whole = '', fraction = ''] = mantissa.split('.');
+  const digits = whole + fraction;
+  let first = 0;
+  while (digits[first] === '0') first++;
+  if (first === digits.length) return '0';
+  let end = digits.length;
+  while (digits[end - 1] === '0') end--;
+  const power = Number(exponent) - fraction.length + (digits.length - end);
+  return `${negative ? '-' : ''}${digits.slice(first, end)}e${power}`;
+}

@@ -1,0 +1,92 @@
+// Opens the store's file and closes every other door: from here on no SQL reads or writes a file outside the intake
+// folder, loads an extension or changes a setting.
+import { mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { join, resolve } from 'node:path';
+import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
+import { OperatorError } from '../../errors.ts';
+
+const SCHEMA_VERSION = 1;
+
+export interface Database {
+  readonly instance: DuckDBInstance;
+  /** The one folder that SQL may read files from. */
+  readonly intakeFolder: string;
+  /** A new connection whose table names mean the tables of the file. */
+  connect(): Promise<DuckDBConnection>;
+}
+
+export async function openDatabase(dataFolder: string, memoryLimit: string): Promise<Database> {
+  const folder = resolve(dataFolder);
+  const intakeFolder = join(folder, 'intake');
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw new OperatorError(`cannot use the data directory ${dataFolder}: ${(error as Error).message}`);
+  }
+  const instance = await DuckDBInstance.create(':memory:', {
+    threads: String(availableParallelism()),
+    memory_limit: memoryLimit,
+    temp_directory: join(folder, 'tmp'),
+    autoinstall_known_extensions: 'false',
+    autoload_known_extensions: 'false',
+    // Newest-100 queries over whole row groups: late materialisation made them up to 20 times slower.
+    late_materialization_max_rows: '0',
+  });
+  const connection = await instance.connect();
+  try {
+    await attachFile(connection, join(folder, 'dendro.duckdb'), dataFolder);
+    await applySchema(connection, dataFolder);
+    rmSync(intakeFolder, { recursive: true, force: true }); // what a process that was killed left; the file's lock is ours now
+    mkdirSync(intakeFolder, { mode: 0o700 });
+    await lockDown(connection, intakeFolder);
+  } catch (error) {
+    connection.closeSync();
+    instance.closeSync();
+    throw error;
+  }
+  connection.closeSync();
+  return {
+    instance,
+    intakeFolder,
+    async connect() {
+      const reader = await instance.connect();
+      await reader.run('use logs');
+      return reader;
+    },
+  };
+}
+
+async function attachFile(connection: DuckDBConnection, file: string, dataFolder: string): Promise<void> {
+  try {
+    await connection.run(`attach '${file.replaceAll("'", "''")}' as logs (storage_version 'latest')`);
+    await connection.run('use logs');
+  } catch (error) {
+    const message = (error as Error).message;
+    if (/could not set lock/i.test(message)) {
+      const owner = /PID (\d+)/.exec(message)?.[1];
+      const who = owner === undefined ? 'another process' : `another process (PID ${owner})`;
+      throw new OperatorError(
+        `the data directory ${dataFolder} is in use by ${who}; stop it, or talk to the running server with --url`,
+      );
+    }
+    throw new OperatorError(`cannot open the store in ${dataFolder}: ${message.split('\n')[0]}`);
+  }
+}
+
+async function applySchema(connection: DuckDBConnection, dataFolder: string): Promise<void> {
+  await connection.run(readFileSync(new URL('schema.sql', import.meta.url), 'utf8'));
+  const found = (await connection.runAndReadAll('select max(version) from schema_version')).value(0, 0);
+  if (found === null) await connection.run('insert into schema_version values ($1)', [SCHEMA_VERSION]);
+  else if (Number(found) > SCHEMA_VERSION)
+    throw new OperatorError(
+      `the store in ${dataFolder} has schema version ${found}, and this program knows ${SCHEMA_VERSION}: use a newer Dendro`,
+    );
+}
+
+async function lockDown(connection: DuckDBConnection, intakeFolder: string): Promise<void> {
+  await connection.run("set global TimeZone = 'UTC'");
+  await connection.run(`set global allowed_directories = ['${intakeFolder.replaceAll("'", "''")}/']`);
+  await connection.run('set global enable_external_access = false');
+  await connection.run('set global lock_configuration = true');
+}

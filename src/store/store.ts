@@ -1,0 +1,66 @@
+// The contract that every store keeps. A store knows records and SQL; it knows no endpoint, no cache and no HTTP.
+import type { LogKind, LogRecord } from '../log-record.ts';
+
+export type StoreName = 'duckdb' | 'clickhouse';
+
+/** A value bound to a named parameter of a saved query. */
+export type BoundValue =
+  | { readonly type: 'text'; readonly value: string | null }
+  | { readonly type: 'integer'; readonly value: number | null }
+  /** Unix microseconds, UTC. */
+  | { readonly type: 'timestamp'; readonly value: bigint | null };
+
+export type BoundValues = Readonly<Record<string, BoundValue>>;
+
+/**
+ * What a column holds. `json` is JSON text, passed on as it is stored; the two timestamps are kept alike and differ in
+ * how an answer writes them.
+ */
+export type ColumnType = 'text' | 'integer' | 'number' | 'json' | 'unix_microseconds' | 'utc_datetime';
+
+export interface Column {
+  readonly name: string;
+  readonly type: ColumnType;
+}
+
+export interface SavedQuery {
+  readonly sql: string;
+  readonly columns: readonly Column[];
+  readonly maxRows: number;
+}
+
+/** A cell: text and json as string, integer and number as number, both timestamps as Unix microseconds. */
+export type Cell = string | number | bigint | null;
+
+export interface QueryResult {
+  /** Cells in the order of the query's columns, at most its maxRows rows. */
+  readonly rows: readonly (readonly Cell[])[];
+  /** There were more rows than maxRows. */
+  readonly cut: boolean;
+}
+
+export interface Store {
+  readonly name: StoreName;
+
+  /**
+   * Checks a saved query without keeping its rows: one SELECT, its parameters among those of `sample`, its columns as
+   * declared. Answers what is wrong, in one sentence, or undefined.
+   */
+  findFault(query: SavedQuery, sample: BoundValues): Promise<string | undefined>;
+
+  /** Says what is wrong with a regular expression, in the words of the engine that will run it, or undefined. */
+  findPatternFault(pattern: string, signal?: AbortSignal): Promise<string | undefined>;
+
+  /**
+   * Runs a saved query, read-only. Values that its SQL does not use are ignored.
+   * Throws `unavailable` when the queue is full, `query_timeout` when the query was cancelled at the time limit;
+   * when `signal` aborts, the query is cancelled in the store and the signal's reason thrown.
+   */
+  query(query: SavedQuery, values: BoundValues, signal?: AbortSignal): Promise<QueryResult>;
+
+  /** Keeps all records of all batches, or none. They are durable when this resolves. */
+  append(kind: LogKind, batches: AsyncIterable<readonly LogRecord[]>): Promise<void>;
+
+  /** Ends every connection; running queries are cancelled. Closing twice is fine. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,198 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { micros, startTestApp, type TestApp } from '../support/app.ts';
+import { edgeRecord, record } from '../support/record.ts';
+
+// The suite's clock stands at 2026-11-14T12:34:56.789012Z.
+describe('logs.all', () => {
+  let app: TestApp;
+  beforeAll(async () => {
+    app = await startTestApp();
+  });
+  afterAll(() => app.close());
+
+  const idsOf = async (parameters: Record<string, string>) => {
+    const { status, rows } = await app.query('logs.all', parameters);
+    expect(status).toBe(200);
+    return rows.map(row => row['id']);
+  };
+
+  test('answers id, timestamp, event_message and metadata, in that order, newest first', async () => {
+    await app.append('edge', [
+      edgeRecord({ id: 'old', at: '2026-11-14T10:00:00.000001Z', project: 'shape', message: 'first' }),
+      edgeRecord({
+        id: 'new',
+        at: '2026-11-14T11:00:00.123456Z',
+        project: 'shape',
+        message: 'second',
+        metadata: { request: { method: 'GET' }, nested: [1, { deep: null }] },
+      }),
+    ]);
+    const { text } = await app.query('logs.all', { project: 'shape' });
+    expect(text).toBe(
+      `{"result":[{"id":"new","timestamp":${micros('2026-11-14T11:00:00.123456Z')},"event_message":"second",` +
+        '"metadata":{"request":{"method":"GET"},"nested":[1,{"deep":null}]}},' +
+        `{"id":"old","timestamp":${micros('2026-11-14T10:00:00.000001Z')},"event_message":"first","metadata":{}}]}`,
+    );
+  });
+
+  test('answers an empty list where there is nothing', async () => {
+    expect((await app.query('logs.all', { project: 'nobody' })).text).toBe('{"result":[]}');
+  });
+
+  test('gives metadata back to the letter, numbers that no double holds included', async () => {
+    const metadata = '{"big":12345678901234567890123,"small":1e-400,"one":1.0,"text":"\\u00e9 \\"quoted\\""}';
+    await app.append('edge', [{ ...edgeRecord({ at: '2026-11-14T12:00:00Z', project: 'exact' }), metadata }]);
+    expect((await app.query('logs.all', { project: 'exact' })).text).toContain(`"metadata":${metadata}}`);
+  });
+
+  test('returns only records of the project, and only from the edge log', async () => {
+    const at = '2026-11-14T12:00:00Z';
+    await app.append('edge', [
+      edgeRecord({ id: 'mine', at, project: 'only' }),
+      edgeRecord({ id: 'theirs', at, project: 'only-other' }),
+      edgeRecord({ id: 'upper', at, project: 'ONLY' }),
+    ]);
+    for (const kind of ['postgres', 'function', 'auth', 'realtime', 'storage', 'rest', 'pooler'] as const)
+      await app.append(kind, [record({ at, project: 'only' })]);
+    expect(await idsOf({ project: 'only' })).toEqual(['mine']);
+  });
+
+  test('orders equal timestamps by id ascending', async () => {
+    const at = '2026-11-14T12:00:00.5Z';
+    await app.append(
+      'edge',
+      ['c', 'a', 'B', 'b'].map(id => edgeRecord({ id, at, project: 'ties' })),
+    );
+    expect(await idsOf({ project: 'ties' })).toEqual(['B', 'a', 'b', 'c']);
+  });
+
+  test('returns at most 100 rows, the newest', async () => {
+    const start = micros('2026-11-14T12:00:00Z');
+    await app.append(
+      'edge',
+      Array.from({ length: 130 }, (_, i) => edgeRecord({ id: `n${i}`, at: start + BigInt(i), project: 'many' })),
+    );
+    const answer = await app.query('logs.all', { project: 'many' });
+    expect(answer.rows.map(row => row['id'])).toEqual(Array.from({ length: 100 }, (_, i) => `n${129 - i}`));
+  });
+
+  describe('retention by tier', () => {
+    beforeAll(() =>
+      app.append('edge', [
+        edgeRecord({ id: '1d-at', at: '2026-11-13T12:34:56.789012Z', project: 'tier' }),
+        edgeRecord({ id: '1d-in', at: '2026-11-13T12:34:56.789013Z', project: 'tier' }),
+        edgeRecord({ id: '7d-at', at: '2026-11-07T12:34:56.789012Z', project: 'tier' }),
+        edgeRecord({ id: '7d-in', at: '2026-11-07T12:34:56.789013Z', project: 'tier' }),
+        edgeRecord({ id: '90d-at', at: '2026-08-16T12:34:56.789012Z', project: 'tier' }),
+        edgeRecord({ id: '90d-in', at: '2026-08-16T12:34:56.789013Z', project: 'tier' }),
+      ]),
+    );
+
+    const within1 = ['1d-in'];
+    const within7 = ['1d-in', '1d-at', '7d-in'];
+    const within90 = ['1d-in', '1d-at', '7d-in', '7d-at', '90d-in'];
+
+    test.each([
+      ['FREE', within1],
+      ['PRO', within7],
+      ['PAYG', within90],
+      ['ENTERPRISE', within90],
+    ])('%s keeps records strictly newer than now minus its window', async (tier, expected) => {
+      expect(await idsOf({ project: 'tier', project_tier: tier })).toEqual(expected);
+    });
+
+    test.each([['pro'], ['Enterprise'], [''], ['PRO '], ['GOLD'], ['x'.repeat(3000)], ['\0']])(
+      'any other value (%j) behaves as FREE',
+      async tier => {
+        expect(await idsOf({ project: 'tier', project_tier: tier })).toEqual(within1);
+      },
+    );
+
+    test('no tier behaves as FREE', async () => {
+      expect(await idsOf({ project: 'tier' })).toEqual(within1);
+    });
+
+    test('a start before the retention bound does not widen it', async () => {
+      expect(await idsOf({ project: 'tier', iso_timestamp_start: '2020-01-01' })).toEqual(within1);
+    });
+  });
+
+  describe('range', () => {
+    beforeAll(() =>
+      app.append(
+        'edge',
+        [0, 1, 2, 3].map(i => edgeRecord({ id: `t${i}`, at: `2026-11-14T09:00:00.00000${i}Z`, project: 'range' })),
+      ),
+    );
+
+    test('records must be strictly later than the start', async () => {
+      expect(await idsOf({ project: 'range', iso_timestamp_start: '2026-11-14T09:00:00.000001Z' })).toEqual([
+        't3',
+        't2',
+      ]);
+    });
+
+    test('records may be equal to the end', async () => {
+      expect(await idsOf({ project: 'range', iso_timestamp_end: '2026-11-14T09:00:00.000001Z' })).toEqual([
+        't1',
+        't0',
+      ]);
+    });
+
+    test('start and end together bound both sides', async () => {
+      const range = {
+        iso_timestamp_start: '2026-11-14T09:00:00.000000Z',
+        iso_timestamp_end: '2026-11-14T09:00:00.000002Z',
+      };
+      expect(await idsOf({ project: 'range', ...range })).toEqual(['t2', 't1']);
+    });
+
+    test('empty start and end are no bounds', async () => {
+      expect(await idsOf({ project: 'range', iso_timestamp_start: '', iso_timestamp_end: '' })).toHaveLength(4);
+    });
+
+    test('an end far in the future is fine', async () => {
+      expect(await idsOf({ project: 'range', iso_timestamp_end: '9999-12-31T23:59:59.999999Z' })).toHaveLength(4);
+    });
+
+    test.each([
+      ['an offset', '2026-11-14T11:00:00.000001+02:00'],
+      ['a negative offset', '2026-11-14T04:30:00.000001-04:30'],
+      ['no offset, which is UTC', '2026-11-14T09:00:00.000001'],
+      ['nine digits, cut to the microsecond', '2026-11-14T09:00:00.000001999Z'],
+      ['lower-case letters', '2026-11-14t09:00:00.000001z'],
+    ])('a start may have %s', async (_, start) => {
+      expect(await idsOf({ project: 'range', iso_timestamp_start: start })).toEqual(['t3', 't2']);
+    });
+
+    test('a space where an unescaped + stood is read as +', async () => {
+      const query = 'project=range&iso_timestamp_start=2026-11-14T11:00:00.000001+02:00';
+      const { rows } = await app.get(`/api/endpoints/query/logs.all?${query}`);
+      expect(rows.map(row => row['id'])).toEqual(['t3', 't2']);
+    });
+
+    test('a date alone is its midnight, UTC', async () => {
+      expect(await idsOf({ project: 'range', iso_timestamp_start: '2026-11-14' })).toHaveLength(4);
+      expect(await idsOf({ project: 'range', iso_timestamp_end: '2026-11-14' })).toEqual([]);
+    });
+
+    test.each([
+      'yesterday',
+      '1763111111',
+      '2026-11-14T09:00',
+      '2026-13-01',
+      '2026-02-30T00:00:00Z',
+      '2026-11-14T24:00:00Z',
+      '2026-11-14T09:00:00.Z',
+      '2026-11-14T09:00:00.1234567890Z',
+      '2026-11-14T09:00:00+25:00',
+      ' ',
+      '2026-11-14\0',
+      `2026-11-14T09:00:00Z${' '.repeat(2000)}`,
+    ])('%j is no timestamp: 400 that names the parameter', async value => {
+      const { status, error } = await app.query('logs.all', { project: 'range', iso_timestamp_end: value });
+      expect(status).toBe(400);
+      expect(error).toMatchObject({ code: 'invalid_parameter', param: 'iso_timestamp_end' });
+    });
+  });
+});

@@ -1,0 +1,104 @@
+// A whole service in this process: real store, real HTTP, a clock that tests set.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { startApp } from '../../src/app.ts';
+import type { ServeConfig } from '../../src/config.ts';
+import type { LogKind, LogRecord } from '../../src/log-record.ts';
+import type { Event } from '../../src/observe/event.ts';
+import type { Store } from '../../src/store/store.ts';
+import { parseTimestamp } from '../../src/timestamp.ts';
+
+export const API_KEY = 'test-api-key-of-the-suite';
+export const NOW = '2026-11-14T12:34:56.789012Z';
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  readonly rows: Record<string, unknown>[];
+  readonly error: { code: string; message: string; param?: string };
+}
+
+export interface TestApp {
+  readonly url: string;
+  readonly internalUrl: string;
+  readonly store: Store;
+  readonly events: Event[];
+  setNow(timestamp: string): void;
+  append(kind: LogKind, records: readonly LogRecord[]): Promise<void>;
+  /** A GET with the suite's token, unless `init` says otherwise. */
+  get(path: string, init?: RequestInit): Promise<Answer>;
+  query(name: string, parameters: Record<string, string>): Promise<Answer>;
+  close(): Promise<void>;
+}
+
+export async function startTestApp(overrides: Partial<ServeConfig> = {}): Promise<TestApp> {
+  const dataFolder = mkdtempSync(join(tmpdir(), 'dendro-test-'));
+  const config: ServeConfig = { ...testConfig(dataFolder), ...overrides };
+  let now = micros(NOW);
+  const events: Event[] = [];
+  const app = await startApp(
+    config,
+    () => now,
+    event => events.push(event),
+  );
+  const get = (path: string, init: RequestInit = {}) =>
+    fetchAnswer(`${app.publicUrl}${path}`, { headers: { 'X-API-KEY': API_KEY }, ...init });
+  return {
+    url: app.publicUrl,
+    internalUrl: app.internalUrl,
+    store: app.store,
+    events,
+    get,
+    setNow(timestamp) {
+      now = micros(timestamp);
+    },
+    append: (kind, records) => app.store.append(kind, batchesOf(records)),
+    query: (name, parameters) => get(`/api/endpoints/query/${name}?${new URLSearchParams(parameters)}`),
+    async close() {
+      await app.close();
+      rmSync(dataFolder, { recursive: true, force: true });
+    },
+  };
+}
+
+export function testConfig(dataFolder: string): ServeConfig {
+  return {
+    publicAddress: { host: '127.0.0.1', port: 0 },
+    internalAddress: { host: '127.0.0.1', port: 0 },
+    storeName: 'duckdb',
+    store: testStoreOptions(dataFolder),
+    endpointFolders: { builtIn: join(import.meta.dirname, '../../endpoints'), own: undefined },
+    tokensFile: join(dataFolder, 'tokens.json'),
+    apiKey: API_KEY,
+  };
+}
+
+export function testStoreOptions(dataFolder: string) {
+  return {
+    dataFolder,
+    memoryLimit: '500MB',
+    queryConcurrency: 4,
+    queryQueueLength: 64,
+    queryTimeoutSeconds: 30,
+  };
+}
+
+export async function fetchAnswer(url: string, init: RequestInit): Promise<Answer> {
+  const response = await fetch(url, init);
+  const text = await response.text();
+  const isJson = response.headers.get('content-type')?.startsWith('application/json') && text !== '';
+  const body = isJson ? JSON.parse(text) : {};
+  return { status: response.status, headers: response.headers, text, rows: body.result, error: body.error };
+}
+
+export function micros(timestamp: string): bigint {
+  const value = parseTimestamp(timestamp);
+  if (value === undefined) throw new Error(`${timestamp} is no timestamp`);
+  return value;
+}
+
+async function* batchesOf(records: readonly LogRecord[]): AsyncIterable<readonly LogRecord[]> {
+  if (records.length > 0) yield records;
+}
