@@ -5,7 +5,7 @@ import { isExactInDouble } from './exact-number.ts';
 
 // Drawn anew in every process, so no sender can write text that would pass for a mark. It begins with a character that
 // is rare in logs, which makes looking for it quick.
-const MARK = `\`exact:${randomBytes(18).toString('base64url')}:`;
+const MARK = `\`exact:${randomBytes(12).toString('base64url')}:`;
 
 const MARKED_STRING = new RegExp(`"${MARK}(-?\\d[\\d.eE+-]*)"`, 'g');
 

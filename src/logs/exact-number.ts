@@ -14,15 +14,17 @@ export function isExactInDouble(token: string): boolean {
 // Digits without zeros at either end, and the power of ten they are multiplied by. Plain loops rather than /0+$/, which
 // takes quadratic time on a long run of zeros in the middle.
 function normalForm(number: string): string {
-  const negative = number.startsWith('-');
-  const [mantissa = '', exponent = '0'] = number.slice(negative ? 1 : 0).split(/[eE]/);
-  const [whole = '', fraction = ''] = mantissa.split('.');
-  const digits = whole + fraction;
+  const exponentAt = number.search(/[eE]/);
+  const mantissa = exponentAt === -1 ? number : number.slice(0, exponentAt);
+  const exponent = exponentAt === -1 ? 0 : Number(number.slice(exponentAt + 1));
+  const sign = mantissa.startsWith('-') ? '-' : '';
+  const point = mantissa.indexOf('.');
+  const fractionLength = point === -1 ? 0 : mantissa.length - point - 1;
+  const digits = mantissa.slice(sign.length).replace('.', '');
   let first = 0;
   while (digits[first] === '0') first++;
   if (first === digits.length) return '0';
   let end = digits.length;
   while (digits[end - 1] === '0') end--;
-  const power = Number(exponent) - fraction.length + (digits.length - end);
-  return `${negative ? '-' : ''}${digits.slice(first, end)}e${power}`;
+  return `${sign}${digits.slice(first, end)}e${exponent - fractionLength + digits.length - end}`;
 }

@@ -14,7 +14,7 @@ export function parseJsonBody(text: string): readonly Parsed[] {
   try {
     return valuesOf(parseExactJson(text)).map((value, index) => ({ index, value }));
   } catch (error) {
-    throw new DendroError('invalid_body', `The body is not JSON: ${faultOf(error, text)}`, { cause: error });
+    throw new DendroError('invalid_body', `This is not JSON: ${faultOf(error, text)}`, { cause: error });
   }
 }
 

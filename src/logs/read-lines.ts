@@ -4,9 +4,10 @@
 export const TOO_LONG = Symbol('too long a line');
 
 const NEWLINE = 0x0a;
+const LINES_PER_ARRAY = 4096;
 
 /**
- * The lines of a stream, an array of them for each chunk that ends at least one. Bytes that are not UTF-8 become U+FFFD.
+ * The lines of a stream that are not empty, some at a time. Bytes that are not UTF-8 become U+FFFD.
  * Lines are cut as bytes and decoded whole, so no character is torn: in UTF-8 no other character contains a newline's byte.
  */
 export async function* readLines(
@@ -27,8 +28,9 @@ export async function* readLines(
     const lines: (string | typeof TOO_LONG)[] = [];
     let start = 0;
     for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, start)) {
-      lines.push(finishLine(chunk.subarray(start, end)));
+      if (end > start || begunBytes > 0) lines.push(finishLine(chunk.subarray(start, end)));
       start = end + 1;
+      if (lines.length === LINES_PER_ARRAY) yield lines.splice(0);
     }
     if (start < chunk.length) {
       begunBytes += chunk.length - start;

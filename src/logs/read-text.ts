@@ -14,12 +14,11 @@ const VALUES_PER_BATCH = 1000;
 
 /** The values of UTF-8 text, in batches. Bytes that are not UTF-8 become U+FFFD. Throws OperatorError if it is not JSON. */
 export async function* readText(bytes: PeekableBytes): AsyncGenerator<readonly Parsed[]> {
+  const mark = await bytes.peek(beginning => beginning.length >= 3);
+  if (mark.toString('utf8', 0, 3) === '\ufeff') bytes.skip(3);
   const head = await bytes.peek(tellsTheForm);
-  if (head.toString('utf8', 0, 3) === '\ufeff') bytes.skip(3);
-  // trimStart also takes a byte order mark away.
   const beginning = head.toString('utf8').trimStart();
-  if (beginning === '') return;
-  if (isNdjson(beginning, head.length)) yield* readNdjson(bytes);
+  if (beginning === '' || isNdjson(beginning, head.length)) yield* readNdjson(bytes);
   else if (/^[[{]/.test(beginning)) yield* readJson(bytes);
   else throw new OperatorError('its first line is not JSON; it has to be NDJSON, JSON or Parquet');
 }

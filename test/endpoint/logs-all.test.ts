@@ -70,7 +70,9 @@ describe('logs.all', () => {
     const start = micros('2026-11-14T12:00:00Z');
     await app.append(
       'edge',
-      Array.from({ length: 130 }, (_, i) => edgeRecord({ id: `n${i}`, at: start + BigInt(i), project: 'many' })),
+      Array.from({ length: 130 }, (_, i) =>
+        edgeRecord({ id: `n${i}`, at: start + BigInt(i), project: 'many' }),
+      ),
     );
     const answer = await app.query('logs.all', { project: 'many' });
     expect(answer.rows.map(row => row['id'])).toEqual(Array.from({ length: 100 }, (_, i) => `n${129 - i}`));
@@ -121,7 +123,9 @@ describe('logs.all', () => {
     beforeAll(() =>
       app.append(
         'edge',
-        [0, 1, 2, 3].map(i => edgeRecord({ id: `t${i}`, at: `2026-11-14T09:00:00.00000${i}Z`, project: 'range' })),
+        [0, 1, 2, 3].map(i =>
+          edgeRecord({ id: `t${i}`, at: `2026-11-14T09:00:00.00000${i}Z`, project: 'range' }),
+        ),
       ),
     );
 
@@ -148,11 +152,15 @@ describe('logs.all', () => {
     });
 
     test('empty start and end are no bounds', async () => {
-      expect(await idsOf({ project: 'range', iso_timestamp_start: '', iso_timestamp_end: '' })).toHaveLength(4);
+      expect(await idsOf({ project: 'range', iso_timestamp_start: '', iso_timestamp_end: '' })).toHaveLength(
+        4,
+      );
     });
 
     test('an end far in the future is fine', async () => {
-      expect(await idsOf({ project: 'range', iso_timestamp_end: '9999-12-31T23:59:59.999999Z' })).toHaveLength(4);
+      expect(
+        await idsOf({ project: 'range', iso_timestamp_end: '9999-12-31T23:59:59.999999Z' }),
+      ).toHaveLength(4);
     });
 
     test.each([

@@ -1,0 +1,239 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { exactDigits, isText, parseExactJson, stringifyExactJson } from '../../src/logs/exact-json.ts';
+
+const roundTrip = (json: string): string => stringifyExactJson(parseExactJson(json));
+
+describe('numbers that a double cannot hold', () => {
+  test.each([
+    '1794648600123456789',
+    '-1794648600123456789',
+    '1234567890123456789012345',
+    '9007199254740993',
+    '1e400',
+    '-1E+400',
+    '1e-400',
+    '0.1000000000000000055511151231257827',
+    '1234567890123.45678901',
+    '12345678901234567890e-3',
+  ])('%s is written back as it was sent, wherever it stands', number => {
+    for (const json of [
+      number,
+      `[${number}]`,
+      `[1,${number},2]`,
+      `{"a":${number}}`,
+      `{"a":{"b":[${number},"x",${number}]}}`,
+      `{"text":"a \\" ${number} \\\\","a":${number}}`,
+    ]) {
+      expect(roundTrip(json)).toBe(json);
+    }
+    expect(roundTrip(`{ "a" :\n\t${number} }`)).toBe(`{"a":${number}}`);
+    expect(exactDigits(parseExactJson(number))).toBe(number);
+    expect(isText(parseExactJson(number))).toBe(false);
+  });
+
+  test.each([
+    '0',
+    '1',
+    '-1.5',
+    '37.25',
+    '0.30000000000000004',
+    '1794648600123456',
+    '9007199254740991',
+    '1e5',
+    '5e-324',
+    '1.0',
+    '1E2',
+    '0e5',
+    '-0.0',
+    '0.00000000000000000000',
+  ])('%s is an ordinary number', number => {
+    expect(parseExactJson(`{"a":${number}}`)).toStrictEqual({ a: Number(number) });
+    expect(parseExactJson(`{"a":${number},"b":1e400}`)).toMatchObject({ a: Number(number) });
+  });
+
+  test('a number of a million digits and one of a million zeros take linear time', () => {
+    const million = 1_000_000;
+    for (const number of [
+      `1${'7'.repeat(million)}`,
+      `1${'0'.repeat(million)}1`,
+      `0.${'0'.repeat(million)}1`,
+    ]) {
+      const json = `{"a":${number}}`;
+      const begin = performance.now();
+      expect(roundTrip(json) === json).toBe(true);
+      expect(performance.now() - begin).toBeLessThan(10_000);
+    }
+  });
+});
+
+describe('text', () => {
+  test('text that looks like a number, a mark or JSON stays text', () => {
+    const texts = [
+      '1794648600123456789',
+      ' 1794648600123456789,',
+      ':1e400',
+      '[1e400]',
+      '{"a":1794648600123456789}',
+      '`exact:1794648600123456789',
+      '`exact:AAAAAAAAAAAAAAAAAAAAAAAA:1794648600123456789',
+      '\\',
+      '\\" 1e400 ',
+      '"',
+    ];
+    const value = { texts, [texts[4] ?? '']: 1 };
+    const json = JSON.stringify(value).replace(/^\{/, '{"n":1794648600123456789,');
+    expect(roundTrip(json)).toBe(json);
+    expect((parseExactJson(json) as typeof value).texts.every(isText)).toBe(true);
+  });
+
+  test('no text is mistaken for a number', () => {
+    expect(exactDigits('12')).toBeUndefined();
+    expect(exactDigits('')).toBeUndefined();
+    expect(exactDigits(12)).toBeUndefined();
+    expect(exactDigits(null)).toBeUndefined();
+  });
+
+  test.each([
+    ['plain', 'x'.repeat(16_000_000)],
+    ['full of escaped quotes', '\\"'.repeat(8_000_000)],
+    ['full of backslashes', '\\\\'.repeat(8_000_000)],
+    ['full of numbers', ' 1e400,'.repeat(2_000_000)],
+  ])('a string of 16 MB, %s, overflows nothing and takes linear time', (_, text) => {
+    const json = `{"n":1e400,"text":"${text}"}`;
+    const begin = performance.now();
+    expect(roundTrip(json) === json).toBe(true);
+    expect(performance.now() - begin).toBeLessThan(10_000);
+  });
+
+  test('a million marked numbers are read and written', () => {
+    const json = `[${'1e400,'.repeat(1_000_000)}0]`;
+    expect(roundTrip(json) === json).toBe(true);
+  });
+
+  test('arrays nested a million deep are parsed', () => {
+    expect(() => parseExactJson(`${'['.repeat(1_000_000)}1e400${']'.repeat(1_000_000)}`)).not.toThrow();
+  });
+});
+
+describe('what is not JSON', () => {
+  test.each([
+    '{12345678901234567890:1}',
+    '{ 12345678901234567890:1}',
+    '{"a":1e400,12345678901234567890 :1}',
+    '{12345678901234567890 \n: 1}',
+    '[12345678901234567890"a"]',
+    '[12345678901234567890 1]',
+    '[012345678901234567890]',
+    '[+12345678901234567890]',
+    '[--12345678901234567890]',
+    '[.12345678901234567890]',
+    '[12345678901234567890.]',
+    '[1234567890.1234567890.1]',
+    '[1e400e1]',
+    '[1e+-400]',
+    '[true12345678901234567890]',
+    '[1e400',
+    '[1e400,"',
+    '[1e400,"\\"',
+    '[1e400,"\n"]',
+    '[1e400,\\"]',
+    '-',
+    '',
+  ])('%j is refused in the words of JSON.parse', json => {
+    let expected: unknown;
+    try {
+      JSON.parse(json);
+    } catch (error) {
+      expected = error;
+    }
+    expect(expected).toBeInstanceOf(SyntaxError);
+    expect(() => parseExactJson(json)).toThrow(expected as SyntaxError);
+  });
+
+  test('whatever is made of JSON by changing it is accepted or refused as JSON.parse would', () => {
+    const piece = fc.constantFrom(
+      '1e400',
+      '12345678901234567890',
+      '"',
+      '\\',
+      '{',
+      '}',
+      '[',
+      ']',
+      ':',
+      ',',
+      ' ',
+      '-',
+      '.',
+      'e',
+      '0',
+      '7',
+      '"a"',
+      'null',
+    );
+    fc.assert(
+      fc.property(fc.array(piece, { maxLength: 12 }), pieces => {
+        const json = pieces.join('');
+        let isJson = true;
+        try {
+          JSON.parse(json);
+        } catch {
+          isJson = false;
+        }
+        if (isJson) expect(() => parseExactJson(json)).not.toThrow();
+        else expect(() => parseExactJson(json)).toThrow(SyntaxError);
+      }),
+      { numRuns: 20_000 },
+    );
+  });
+});
+
+describe('any JSON', () => {
+  test('__proto__, constructor and toString are keys like any other', () => {
+    const json = '{"__proto__":{"a":1e400},"constructor":1,"toString":"x","b":{"__proto__":null}}';
+    expect(roundTrip(json)).toBe(json);
+    expect(Object.getPrototypeOf(parseExactJson(json))).toBe(Object.prototype);
+  });
+
+  test('any JSON text comes back, and means the same as before', () => {
+    fc.assert(
+      fc.property(fc.json({ stringUnit: 'binary' }), json => {
+        expect(roundTrip(json)).toBe(JSON.stringify(JSON.parse(json)));
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  test('any JSON text with numbers that no double holds comes back to the letter', () => {
+    const number = fc
+      .tuple(fc.bigInt(10n ** 18n, 10n ** 30n), fc.constantFrom('', '-'))
+      .map(([n, sign]) => `${sign}${n * 10n + 1n}`);
+    const { json } = fc.letrec<{ json: string }>(tie => ({
+      json: fc.oneof(
+        { maxDepth: 4 },
+        number,
+        fc.string({ unit: 'binary' }).map(text => JSON.stringify(text)),
+        fc.array(tie('json'), { maxLength: 4 }).map(items => `[${items.join(',')}]`),
+        fc
+          .dictionary(
+            fc.string().map(key => `k${key}`),
+            tie('json'),
+            { maxKeys: 4 },
+          )
+          .map(
+            fields =>
+              `{${Object.entries(fields)
+                .map(([key, field]) => `${JSON.stringify(key)}:${field}`)
+                .join(',')}}`,
+          ),
+      ),
+    }));
+    fc.assert(
+      fc.property(json, text => {
+        expect(roundTrip(text)).toBe(text);
+      }),
+      { numRuns: 2000 },
+    );
+  });
+});

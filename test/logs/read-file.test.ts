@@ -1,0 +1,267 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { gzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { OperatorError } from '../../src/errors.ts';
+import { type ReadOptions, type ReadProgress, readLogFile } from '../../src/logs/read-file.ts';
+
+let folder = '';
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'dendro-read-file-'));
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+let files = 0;
+async function save(content: string | Buffer, name = 'logs'): Promise<string> {
+  const path = join(folder, `${files++}-${name}`);
+  await writeFile(path, content);
+  return path;
+}
+
+/** Everything a file holds, in the order of its indices. */
+async function readAll(path: string, options?: ReadOptions): Promise<unknown[]> {
+  const found: unknown[] = [];
+  for await (const batch of readLogFile(path, options)) {
+    expect(batch[0]?.index).toBe(found.length);
+    for (const parsed of batch) {
+      found.push('value' in parsed ? parsed.value : parsed.rejection.code);
+    }
+  }
+  return found;
+}
+
+async function faultOf(path: string, options?: ReadOptions): Promise<string> {
+  const error = await readAll(path, options).catch((thrown: unknown) => thrown);
+  expect(error).toBeInstanceOf(OperatorError);
+  const { message } = error as OperatorError;
+  expect(message).not.toContain('\n');
+  return message;
+}
+
+const A = { event_message: 'ä', n: 1 };
+const B = { event_message: '😀', metadata: { k: [1, 2] } };
+
+describe('the form of a file is told by what is in it', () => {
+  const forms: [string, string][] = [
+    ['NDJSON', `${JSON.stringify(A)}\n${JSON.stringify(B)}\n`],
+    ['NDJSON without a last newline', `${JSON.stringify(A)}\n${JSON.stringify(B)}`],
+    [
+      'NDJSON with blank lines and carriage returns',
+      `\n \r\n${JSON.stringify(A)}\r\n\r\n${JSON.stringify(B)}\r\n\n`,
+    ],
+    ['NDJSON with a byte order mark', `\ufeff${JSON.stringify(A)}\n${JSON.stringify(B)}\n`],
+    ['an array on one line', JSON.stringify([A, B])],
+    ['an array, pretty-printed', `${JSON.stringify([A, B], null, 2)}\n`],
+    ['an array with one record a line', `[\n${JSON.stringify(A)},\n${JSON.stringify(B)}\n]\n`],
+    ['a batch on one line', `${JSON.stringify({ batch: [A, B] })}\n`],
+    ['a batch, pretty-printed', JSON.stringify({ batch: [A, B] }, null, 2)],
+    ['JSON with a byte order mark', `\ufeff\n${JSON.stringify([A, B], null, 2)}`],
+  ];
+
+  test.each(forms)('%s', async (_, text) => {
+    expect(await readAll(await save(text))).toStrictEqual([A, B]);
+  });
+
+  test.each(forms)('%s, compressed, whatever its name', async (_, text) => {
+    expect(await readAll(await save(gzipSync(text), 'logs.json'))).toStrictEqual([A, B]);
+  });
+
+  test.each(forms)('%s, from standard input a byte at a time', async (_, text) => {
+    const bytes = [...Buffer.from(text)].map(byte => Buffer.from([byte]));
+    expect(await readAll('-', { standardInput: Readable.from(bytes) })).toStrictEqual([A, B]);
+  });
+
+  test('a name that ends in .gz makes no gzip file', async () => {
+    expect(await readAll(await save(JSON.stringify(A), 'logs.gz'))).toStrictEqual([A]);
+  });
+
+  test('one object, on one line or pretty-printed, is one record', async () => {
+    expect(await readAll(await save(JSON.stringify(B)))).toStrictEqual([B]);
+    expect(await readAll(await save(JSON.stringify(B, null, 2)))).toStrictEqual([B]);
+  });
+
+  test('lines with a batch field of their own are records', async () => {
+    const record = { event_message: 'm', batch: [1, 2] };
+    const line = `${JSON.stringify(record)}\n`;
+    expect(await readAll(await save(line + line))).toStrictEqual([record, record]);
+  });
+
+  test('an empty file, a blank one and an empty array hold nothing', async () => {
+    for (const text of ['', ' \n\n', '[]', '{"batch":[]}'])
+      expect(await readAll(await save(text))).toStrictEqual([]);
+    expect(await readAll(await save(gzipSync('')))).toStrictEqual([]);
+  });
+
+  test('gzip files that were joined are read as one', async () => {
+    const path = await save(Buffer.concat([gzipSync(`${JSON.stringify(A)}\n`), gzipSync(JSON.stringify(B))]));
+    expect(await readAll(path)).toStrictEqual([A, B]);
+  });
+});
+
+describe('NDJSON', () => {
+  test('a line that does not parse is one rejected record', async () => {
+    expect(await readAll(await save('{"a":1}\n{"a":\n[1]\n{"b":2}'))).toStrictEqual([
+      { a: 1 },
+      'invalid_json',
+      [1],
+      { b: 2 },
+    ]);
+  });
+
+  test('broken UTF-8 becomes U+FFFD and spoils no other line', async () => {
+    const broken = Buffer.concat([
+      Buffer.from('{"a":"x'),
+      Buffer.from([0xff, 0xc3]),
+      Buffer.from('"}\n{"b":"ä"}\n'),
+    ]);
+    expect(await readAll(await save(broken))).toStrictEqual([{ a: 'x\ufffd\ufffd' }, { b: 'ä' }]);
+  });
+
+  test('a line of exactly 16 MiB is read; a longer one is rejected and reading goes on', async () => {
+    const line = (bytes: number) => `{"a":"${'x'.repeat(bytes - '{"a":""}'.length)}"}\n`;
+    const limit = 16 * 1024 * 1024;
+    const path = await save(`{"a":1}\n${line(limit)}${line(limit + 1)}{"b":2}\n${line(3 * limit)}{"c":3}`);
+    const found = await readAll(path);
+    expect(found).toHaveLength(6);
+    expect(found[1]).toBeTypeOf('object');
+    expect([found[0], ...found.slice(2)]).toStrictEqual([
+      { a: 1 },
+      'too_large',
+      { b: 2 },
+      'too_large',
+      { c: 3 },
+    ]);
+  });
+
+  test('records after more blank lines than fit in memory at once are read', async () => {
+    expect(await readAll(await save(`${'\n'.repeat(17 * 1024 * 1024)}{"a":1}`))).toStrictEqual([{ a: 1 }]);
+  });
+
+  test('a first or a last line that is too long is rejected too', async () => {
+    const long = `{"a":"${'x'.repeat(40 * 1024 * 1024)}"}`;
+    expect(await readAll(await save(`${long}\n{"b":2}\n`))).toStrictEqual(['too_large', { b: 2 }]);
+    expect(await readAll(await save(`{"b":2}\n${long}`))).toStrictEqual([{ b: 2 }, 'too_large']);
+  });
+
+  test('a gigabyte is read in batches, in bounded memory', async () => {
+    const chunk = Buffer.from(`{"event_message":"${'m'.repeat(1000)}"}\n`.repeat(256));
+    let chunks = 0;
+    const source = (function* () {
+      while (chunks++ < 4096) yield chunk;
+    })();
+    const before = process.memoryUsage();
+    let records = 0;
+    let peak = 0;
+    for await (const batch of readLogFile('-', { standardInput: Readable.from(source) })) {
+      records += batch.length;
+      if (records % 65_536 === 0) peak = Math.max(peak, process.memoryUsage().rss - before.rss);
+    }
+    expect(records).toBe(4096 * 256);
+    expect(peak).toBeLessThan(400 * 1024 * 1024);
+  });
+});
+
+describe('JSON as a whole', () => {
+  test('a single line may be longer than 16 MiB if it is an array or a batch', async () => {
+    const record = { a: 'x'.repeat(1_000_000) };
+    const array = JSON.stringify(Array(20).fill(record));
+    expect(await readAll(await save(array))).toHaveLength(20);
+    expect(await readAll(await save(`{ "batch" : ${array} }`))).toHaveLength(20);
+  });
+
+  test('many records come in batches', async () => {
+    const path = await save(JSON.stringify(Array(2500).fill(A)));
+    const sizes: number[] = [];
+    for await (const batch of readLogFile(path)) sizes.push(batch.length);
+    expect(sizes).toStrictEqual([1000, 1000, 500]);
+  });
+
+  test('more than 256 MiB is refused with a word about NDJSON', async () => {
+    const chunk = Buffer.alloc(1024 * 1024, ' ');
+    const source = (function* () {
+      yield Buffer.from('[\n');
+      for (let i = 0; i < 257; i++) yield chunk;
+    })();
+    expect(await faultOf('-', { standardInput: Readable.from(source) })).toMatch(
+      /^standard input: .*256 MiB.*NDJSON/,
+    );
+  });
+});
+
+describe('a file that cannot be read is one line for the operator, with its name', () => {
+  test('there is none', async () => {
+    const path = join(folder, 'none');
+    expect(await faultOf(path)).toBe(`${path}: there is no such file`);
+  });
+
+  test('it is a directory', async () => {
+    expect(await faultOf(folder)).toBe(`${folder}: it is a directory`);
+  });
+
+  test('it is text of another kind', async () => {
+    const path = await save('2026-11-14 09:30:00 GET /\n'.repeat(1000));
+    expect(await faultOf(path)).toMatch(
+      /: its first line is not JSON; it has to be NDJSON, JSON or Parquet$/,
+    );
+  });
+
+  test('it is JSON that does not parse', async () => {
+    const path = await save('[\n  {"a": 1},\n  {"a" 2}\n]');
+    expect(await faultOf(path)).toMatch(/: This is not JSON: .*line 3,? column 8/);
+  });
+
+  test('it is gzip that ends early or is damaged', async () => {
+    const packed = gzipSync(`${JSON.stringify(A)}\n`.repeat(1000));
+    expect(await faultOf(await save(packed.subarray(0, packed.length - 10)))).toMatch(
+      /: the gzip file ends too early$/,
+    );
+    const damaged = Buffer.from(packed);
+    damaged.fill(0xff, 20, 40);
+    expect(await faultOf(await save(damaged))).toMatch(/: the gzip file is damaged$/);
+  });
+});
+
+describe('progress', () => {
+  async function progressOf(path: string, options: ReadOptions = {}): Promise<ReadProgress[]> {
+    const reports: ReadProgress[] = [];
+    await readAll(path, { ...options, onProgress: report => reports.push(report) });
+    const bytes = reports.map(report => report.readBytes);
+    expect(bytes).toStrictEqual(bytes.toSorted((a, b) => a - b));
+    return reports;
+  }
+
+  test('counts the bytes of the file up to its size', async () => {
+    const text = `${JSON.stringify(A)}\n`.repeat(50_000);
+    const reports = await progressOf(await save(text));
+    const totalBytes = Buffer.byteLength(text);
+    expect(reports.length).toBeGreaterThan(3);
+    expect(reports.at(-1)).toStrictEqual({ readBytes: totalBytes, totalBytes });
+  });
+
+  test('counts compressed bytes of a compressed file', async () => {
+    const packed = gzipSync(`${JSON.stringify(A)}\n`.repeat(50_000));
+    const reports = await progressOf(await save(packed));
+    expect(reports.at(-1)).toStrictEqual({ readBytes: packed.length, totalBytes: packed.length });
+  });
+
+  test('knows no total of standard input', async () => {
+    const reports = await progressOf('-', { standardInput: Readable.from([Buffer.from('{"a":1}')]) });
+    expect(reports).toStrictEqual([{ readBytes: 7, totalBytes: undefined }]);
+  });
+});
+
+test('a reader that stops early leaves nothing open', async () => {
+  for (const content of [
+    `${JSON.stringify(A)}\n`.repeat(100_000),
+    gzipSync(`${JSON.stringify(A)}\n`.repeat(100_000)),
+  ]) {
+    const standardInput = Readable.from([content].map(text => Buffer.from(text)));
+    for await (const batch of readLogFile('-', { standardInput })) {
+      expect(batch.length).toBeGreaterThan(0);
+      break;
+    }
+    expect(standardInput.destroyed).toBe(true);
+  }
+});

@@ -1,0 +1,216 @@
+import { copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { gzipSync } from 'node:zlib';
+import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { OperatorError } from '../../src/errors.ts';
+import { stringifyExactJson } from '../../src/logs/exact-json.ts';
+import { type ReadOptions, type ReadProgress, readLogFile } from '../../src/logs/read-file.ts';
+import { isRejection, toRecord } from '../../src/logs/record.ts';
+import { DOOR, NOW } from './door.ts';
+
+let folder = '';
+let instance: DuckDBInstance;
+let connection: DuckDBConnection;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'dendro-read-parquet-'));
+  // The reader's own DuckDB would take the time zone of the machine; here it has one that shows.
+  process.env['TZ'] = 'Asia/Tokyo';
+  instance = await DuckDBInstance.create(':memory:');
+  connection = await instance.connect();
+});
+afterAll(async () => {
+  instance.closeSync();
+  await rm(folder, { recursive: true });
+});
+
+let files = 0;
+async function save(select: string): Promise<string> {
+  const path = join(folder, `${files++}.parquet`);
+  await connection.run(`COPY (${select}) TO '${path}' (FORMAT parquet)`);
+  return path;
+}
+
+async function readAll(path: string, options?: ReadOptions): Promise<unknown[]> {
+  const values: unknown[] = [];
+  for await (const batch of readLogFile(path, options)) {
+    expect(batch[0]?.index).toBe(values.length);
+    for (const parsed of batch) {
+      values.push('value' in parsed ? parsed.value : parsed.rejection.code);
+    }
+  }
+  return values;
+}
+
+const readJson = async (select: string): Promise<string[]> =>
+  (await readAll(await save(select))).map(value => stringifyExactJson(value));
+
+async function faultOf(path: string, options?: ReadOptions): Promise<string> {
+  const error = await readAll(path, options).catch((thrown: unknown) => thrown);
+  expect(error).toBeInstanceOf(OperatorError);
+  expect((error as Error).message).not.toContain('\n');
+  return (error as Error).message;
+}
+
+describe('the rows of a Parquet file', () => {
+  test('are values in the order of the file, with the fields of its columns', async () => {
+    const values = await readAll(
+      await save("SELECT 'm' || i AS event_message, i AS n FROM range(10000) r(i)"),
+    );
+    expect(values).toHaveLength(10_000);
+    expect(values.every((value, i) => JSON.stringify(value) === `{"event_message":"m${i}","n":${i}}`)).toBe(
+      true,
+    );
+  });
+
+  test('have no field for a NULL column', async () => {
+    expect(
+      await readJson("SELECT 'm' AS message, NULL::VARCHAR AS id, {'a': NULL, 'b': 1} AS metadata"),
+    ).toStrictEqual(['{"message":"m","metadata":{"a":null,"b":1}}']);
+  });
+
+  test.each([
+    ["TIMESTAMP '2026-11-14 09:30:00.123456'"],
+    ["TIMESTAMPTZ '2026-11-14 15:00:00.123456+05:30'"],
+    ["TIMESTAMP_NS '2026-11-14 09:30:00.123456999'"],
+    ["'2026-11-14T09:30:00.123456Z'"],
+    ["'2026-11-14 09:30:00.123456+00'"],
+    ['1794648600123456::BIGINT'],
+    ['1794648600123456999::BIGINT'],
+    ['1794648600123456::UBIGINT'],
+    ["'1794648600123456'"],
+  ])('a timestamp column of %s is exact to the microsecond', async timestamp => {
+    const [value] = await readAll(
+      await save(`SELECT ${timestamp} AS timestamp, 'p' AS project, 'm' AS message`),
+    );
+    expect(toRecord(value, 'edge', DOOR)).toMatchObject({ timestampMicros: NOW });
+  });
+
+  test.each([
+    ["TIMESTAMP_S '2026-11-14 09:30:00'", 1_794_648_600_000_000],
+    ["TIMESTAMP_MS '2026-11-14 09:30:00.123'", 1_794_648_600_123_000],
+    ["DATE '2026-11-14'", 1_794_614_400_000_000],
+  ])('a timestamp column of %s is exact', async (timestamp, timestampMicros) => {
+    const [value] = await readAll(
+      await save(`SELECT ${timestamp} AS timestamp, 'p' AS project, 'm' AS message`),
+    );
+    expect(toRecord(value, 'edge', DOOR)).toMatchObject({ timestampMicros });
+  });
+
+  test('a timestamp before 1970 is past retention and an infinite one is no timestamp', async () => {
+    for (const [timestamp, code] of [
+      ["TIMESTAMPTZ '1969-12-31 23:59:59.5+00'", 'past_retention'],
+      ["TIMESTAMP 'infinity'", 'invalid_timestamp'],
+      ["DATE '-infinity'", 'invalid_timestamp'],
+    ]) {
+      const [value] = await readAll(
+        await save(`SELECT ${timestamp} AS timestamp, 'p' AS project, 'm' AS message`),
+      );
+      const record = toRecord(value, 'edge', DOOR);
+      expect(isRejection(record) && record.code).toBe(code);
+    }
+  });
+
+  test('metadata that is text with a JSON object in it is that object', async () => {
+    expect(await readJson(`SELECT '{"a":{"n":1794648600123456789}}' AS metadata`)).toStrictEqual([
+      '{"metadata":{"a":{"n":1794648600123456789}}}',
+    ]);
+    expect(await readJson(`SELECT '[{"a":1}]' AS metadata`)).toStrictEqual(['{"metadata":[{"a":1}]}']);
+  });
+
+  test.each(['', '7', '{"a":', 'plain', '[1,2]', 'null'])(
+    'metadata that is the text %j stays text',
+    async text => {
+      expect(await readJson(`SELECT '${text}' AS metadata`)).toStrictEqual([
+        stringifyExactJson({ metadata: text }),
+      ]);
+    },
+  );
+
+  test('metadata that is a struct, a map or a JSON column is an object', async () => {
+    const object = '{"metadata":{"a":{"b":1}}}';
+    expect(await readJson("SELECT {'a': {'b': 1}} AS metadata")).toStrictEqual([object]);
+    expect(await readJson("SELECT MAP {'a': MAP {'b': 1}} AS metadata")).toStrictEqual([object]);
+    expect(await readJson(`SELECT '{"a":{"b":1}}'::JSON AS metadata`)).toStrictEqual([object]);
+  });
+
+  test('other text is not looked into', async () => {
+    expect(await readJson(`SELECT '{"a":1}' AS event_message`)).toStrictEqual([
+      '{"event_message":"{\\"a\\":1}"}',
+    ]);
+  });
+
+  test('large integers and decimals keep every digit', async () => {
+    expect(
+      await readJson(
+        'SELECT 9007199254740993 AS a, 18446744073709551615::UBIGINT AS b, 12345678901234567890.1234567891::DECIMAL(38,10) AS c',
+      ),
+    ).toStrictEqual(['{"a":9007199254740993,"b":18446744073709551615,"c":12345678901234567890.1234567891}']);
+  });
+
+  test('NaN, a missing number, is null inside and no field at the top; infinities are text', async () => {
+    expect(
+      await readJson(
+        `SELECT 'NaN'::DOUBLE AS a, {'x': 'NaN'::FLOAT, 'y': ['inf'::DOUBLE, '-inf'::DOUBLE]} AS metadata, 'say "\\":NaN' AS message`,
+      ),
+    ).toStrictEqual(['{"metadata":{"x":null,"y":["Infinity","-Infinity"]},"message":"say \\"\\\\\\":NaN"}']);
+  });
+
+  test('columns named __proto__, row_json or with quotes are columns like any other', async () => {
+    expect(await readJson(`SELECT 1 AS "__proto__", 2 AS row_json, 3 AS "a""b", 4 AS "path"`)).toStrictEqual([
+      '{"__proto__":1,"row_json":2,"a\\"b":3,"path":4}',
+    ]);
+  });
+
+  test('a file without rows holds nothing', async () => {
+    expect(await readAll(await save("SELECT 'm' AS message LIMIT 0"))).toStrictEqual([]);
+  });
+});
+
+describe('a Parquet file', () => {
+  test('is known by its content, and its name and folders are taken literally', async () => {
+    const path = await save("SELECT 'm' AS message");
+    await mkdir(join(folder, 'day=1'));
+    await writeFile(join(folder, 'day=1', 'ab.txt'), 'a sibling that the name would match as a pattern');
+    for (const name of ['a?.txt', "it's [1]*.json", 'a]b']) {
+      const odd = join(folder, 'day=1', name);
+      await copyFile(path, odd);
+      expect(await readAll(odd)).toStrictEqual([{ message: 'm' }]);
+    }
+  });
+
+  test('reports progress up to the size of the file', async () => {
+    const path = await save("SELECT 'm' || i AS message FROM range(10000) r(i)");
+    const reports: ReadProgress[] = [];
+    await readAll(path, { onProgress: report => reports.push(report) });
+    const totalBytes = (await readFile(path)).length;
+    expect(reports.length).toBeGreaterThan(3);
+    expect(reports.at(-1)).toStrictEqual({ readBytes: totalBytes, totalBytes });
+  });
+
+  test('may be left after the first rows', async () => {
+    const path = await save("SELECT 'm' || i AS message FROM range(1000000) r(i)");
+    for await (const batch of readLogFile(path)) {
+      expect(batch.length).toBeGreaterThan(0);
+      break;
+    }
+  });
+
+  test('is refused on standard input and inside gzip, in one line', async () => {
+    const bytes = await readFile(await save("SELECT 'm' AS message"));
+    expect(await faultOf('-', { standardInput: Readable.from([bytes]) })).toMatch(
+      /^standard input: it is Parquet/,
+    );
+    const packed = join(folder, 'packed.parquet.gz');
+    await writeFile(packed, gzipSync(bytes));
+    expect(await faultOf(packed)).toMatch(/packed.parquet.gz: it is Parquet/);
+  });
+
+  test('that is damaged is one line for the operator', async () => {
+    const path = join(folder, 'damaged.parquet');
+    await writeFile(path, 'PAR1 and nothing that follows from it PAR1');
+    expect(await faultOf(path)).toContain(`${path}: `);
+  });
+});

@@ -1,0 +1,105 @@
+import { describe, expect, test } from 'vitest';
+import { accept, DOOR, NOW, reject } from './door.ts';
+
+const HOUR = 3_600_000_000;
+const RETENTION = 90 * 24 * HOUR;
+
+/** `json` is the JSON text of the timestamp. */
+const record = (json: string): string => `{"project":"p","message":"m","timestamp":${json}}`;
+const read = (json: string): number => accept(record(json)).timestampMicros;
+const fault = (json: string): string => reject(record(json)).code;
+
+describe('the timestamp of a record', () => {
+  test.each([
+    ['"2026-11-14T09:00:00Z"', 1_794_646_800_000_000],
+    ['"2026-11-14T09:00:00.5Z"', 1_794_646_800_500_000],
+    ['"2026-11-14T09:00:00.123456789Z"', 1_794_646_800_123_456],
+    ['"2026-11-14T11:00:00.123456+02:00"', 1_794_646_800_123_456],
+    ['"2026-11-14 09:00:00.000001"', 1_794_646_800_000_001],
+    ['"2026-11-14"', 1_794_614_400_000_000],
+    ['1794646800', 1_794_646_800_000_000],
+    ['1794646800123', 1_794_646_800_123_000],
+    ['1794646800123456', 1_794_646_800_123_456],
+    ['1794646800123456789', 1_794_646_800_123_456],
+    ['1794646800123456999', 1_794_646_800_123_456],
+    ['1794646800000000000', 1_794_646_800_000_000],
+    ['"1794646800"', 1_794_646_800_000_000],
+    ['"1794646800123"', 1_794_646_800_123_000],
+    ['"1794646800123456"', 1_794_646_800_123_456],
+    ['"1794646800123456999"', 1_794_646_800_123_456],
+  ])('%s is read to the microsecond', (json, micros) => {
+    expect(read(json)).toBe(micros);
+  });
+
+  test('nanoseconds are exact to the microsecond, in every digit', () => {
+    for (let micros = NOW; micros < NOW + 2000; micros++) {
+      expect(read(`${micros}999`)).toBe(micros);
+      expect(read(`${micros}000`)).toBe(micros);
+    }
+  });
+
+  test('without one, null or empty, it is the time of arrival', () => {
+    expect(accept('{"project":"p","message":"m"}').timestampMicros).toBe(NOW);
+    expect(read('null')).toBe(NOW);
+    expect(read('""')).toBe(NOW);
+  });
+
+  test.each([
+    '0',
+    '-1794646800',
+    '179464680',
+    '17946468001',
+    '179464680012',
+    '17946468001234',
+    '179464680012345',
+    '17946468001234567',
+    '179464680012345678',
+    '17946468001234567890',
+    '1794646800.5',
+    '1794646800123456789.5',
+    '1e400',
+    'true',
+    '{}',
+    '[1794646800]',
+    '"yesterday"',
+    '"2026-02-30"',
+    '"2026-11-14T25:00:00Z"',
+    '"2026-11-14T09:00Z"',
+    '"-1794646800"',
+    '"1794646800.0"',
+    '" 1794646800"',
+    '"1794646800123456\\n"',
+    '"\\ud800"',
+  ])('%s is rejected: not a timestamp', json => {
+    expect(fault(json)).toBe('invalid_timestamp');
+  });
+
+  test('the rejection shows a little of what was sent and says what is allowed', () => {
+    const { message } = reject(record(`"${'x'.repeat(5000)}"`));
+    expect(message).toContain('xxxx…');
+    expect(message).toContain('RFC 3339');
+    expect(message).toContain('10, 13, 16 or 19 digits');
+    expect(message.length).toBeLessThan(400);
+    expect(reject(record('123456789012345678901234567890')).message).toContain(
+      '123456789012345678901234567890 ',
+    );
+  });
+
+  test('1 hour in the future is accepted and a microsecond more is rejected', () => {
+    expect(read(`${NOW + HOUR}`)).toBe(NOW + HOUR);
+    expect(fault(`${NOW + HOUR + 1}`)).toBe('in_the_future');
+    expect(read('"2026-11-14T10:30:00.123456Z"')).toBe(NOW + HOUR);
+    expect(fault('"2026-11-14T10:30:00.123457Z"')).toBe('in_the_future');
+    expect(fault('"9999-12-31T23:59:59Z"')).toBe('in_the_future');
+    expect(fault('9999999999999999999')).toBe('in_the_future');
+  });
+
+  test('a record exactly as old as the retention is accepted and a microsecond more is rejected', () => {
+    expect(read(`${NOW - RETENTION}`)).toBe(NOW - RETENTION);
+    expect(fault(`${NOW - RETENTION - 1}`)).toBe('past_retention');
+    expect(fault('"0001-01-01"')).toBe('past_retention');
+    const day = { ...DOOR, retentionDays: 1 };
+    expect(accept(record(`${NOW - 24 * HOUR}`), 'postgres', day).timestampMicros).toBe(NOW - 24 * HOUR);
+    expect(reject(record(`${NOW - 24 * HOUR - 1}`), day).code).toBe('past_retention');
+  });
+});
