@@ -1,0 +1,164 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { commands } from '../../src/cli/commands.ts';
+import { FLAGS, type FlagName, variableOf } from '../../src/config.ts';
+import { SLEEP, writeOwnEndpoints } from '../support/own-endpoints.ts';
+import { findFreePort, makeFolder, PROCESS_API_KEY, runDendro, startServer } from '../support/process.ts';
+
+/**
+ * Each flag of `check` with a value that it refuses: read from the variable it stops the command, and a good flag
+ * beside it lets the command pass. `refused` and `good` are made below where they have to exist.
+ */
+const CHECKED: [FlagName, string, string][] = [
+  ['data', 'refused', 'good'],
+  ['port', 'x', '0'],
+  ['internal-port', 'x', '0'],
+  ['store', 'x', 'duckdb'],
+  ['endpoints', 'no-such-folder', 'good'],
+  ['tokens', 'refused/tokens.json', 'good/tokens.json'],
+  ['retention-days', 'x', '30'],
+  ['query-timeout', 'x', '30'],
+  ['query-concurrency', 'x', '2'],
+  ['query-queue', 'x', '2'],
+  ['memory-limit', 'x', '300MB'],
+];
+
+describe('environment variables', () => {
+  let folder: ReturnType<typeof makeFolder>;
+  beforeAll(() => {
+    folder = makeFolder();
+    for (const name of ['refused', 'good']) mkdirSync(join(folder.path, name));
+    writeFileSync(join(folder.path, 'refused/tokens.json'), 'no tokens file');
+  });
+  afterAll(() => folder.remove());
+
+  const run = (args: readonly string[], env: Record<string, string>) =>
+    runDendro(args, { cwd: folder.path, env });
+
+  test.each(CHECKED)('--%s is read from its variable, and a flag wins', async (flag, refused, good) => {
+    const env = { [variableOf(flag)]: refused };
+    const [byVariable, byFlag] = await Promise.all([
+      run(['check'], env),
+      run(['check', `--${flag}`, good], env),
+    ]);
+    expect(byVariable.code).not.toBe(0);
+    expect(byFlag).toMatchObject({ code: 0, stderr: '' });
+  });
+
+  test.each([
+    ['DENDRO_HOST', '--host'],
+    ['DENDRO_INTERNAL_HOST', '--internal-host'],
+  ])('%s is where serve listens, and a flag wins', async (variable, flag) => {
+    const elsewhere = { [variable]: '192.0.2.1', DENDRO_API_KEY: PROCESS_API_KEY };
+    const args = ['--data', 'hosts', '--port', '0', '--internal-port', '0'];
+    const { code, stderr } = await run(['serve', ...args], elsewhere);
+    expect(code).toBe(1);
+    expect(stderr).toContain('192.0.2.1');
+    const server = await startServer([...args, flag, '127.0.0.1'], { cwd: folder.path, env: elsewhere });
+    expect((await server.stop()).code).toBe(0);
+  });
+
+  test('a whole server is configured by variables alone', async () => {
+    const own = writeOwnEndpoints({ sleep: SLEEP });
+    const [port, internalPort] = [await findFreePort(), await findFreePort()];
+    const server = await startServer(['--port', String(port)], {
+      cwd: folder.path,
+      env: {
+        DENDRO_API_KEY: PROCESS_API_KEY,
+        DENDRO_DATA: 'by-variable',
+        DENDRO_PORT: '1',
+        DENDRO_INTERNAL_PORT: String(internalPort),
+        DENDRO_ENDPOINTS: own.folder,
+        DENDRO_QUERY_TIMEOUT: '1',
+      },
+    });
+    try {
+      expect(server.url).toBe(`http://127.0.0.1:${port}`);
+      expect(server.internalUrl).toBe(`http://127.0.0.1:${internalPort}`);
+      const url = `${server.url}/api/endpoints/query/test.sleep?milliseconds=60000`;
+      expect((await fetch(url, { headers: { 'X-API-KEY': PROCESS_API_KEY } })).status).toBe(504);
+    } finally {
+      await server.stop();
+      own.remove();
+    }
+  });
+
+  test('an empty variable counts as none', async () => {
+    expect((await run(['check'], { DENDRO_PORT: '', DENDRO_STORE: '' })).code).toBe(0);
+  });
+
+  describe('of dendro query', () => {
+    const query = (args: string[], env: Record<string, string>) =>
+      run(['query', 'usage.api-counts', '--data', 'queried', ...args], env);
+    const INTERVAL = ['--param', 'interval=daily'];
+
+    test('DENDRO_PROJECT is the parameter project, and a flag wins', async () => {
+      expect((await query(INTERVAL, {})).stderr).toContain('project is required');
+      expect((await query(INTERVAL, { DENDRO_PROJECT: 'a' })).stdout).toBe('no rows\n');
+      expect((await query([...INTERVAL, '--project', 'a'], { DENDRO_PROJECT: '(' })).stdout).toBe(
+        'no rows\n',
+      );
+    });
+
+    test('DENDRO_PARAM is a parameter, and a flag wins', async () => {
+      expect((await query(['--project', 'a'], { DENDRO_PARAM: 'interval=daily' })).stdout).toBe('no rows\n');
+      expect((await query(['--project', 'a', ...INTERVAL], { DENDRO_PARAM: 'interval=x' })).stdout).toBe(
+        'no rows\n',
+      );
+    });
+
+    test('DENDRO_JSON and DENDRO_CSV choose how rows are printed', async () => {
+      const args = ['--project', 'a', ...INTERVAL];
+      expect((await query(args, { DENDRO_JSON: '1' })).stdout).toBe('{"result":[]}\n');
+      expect((await query(args, { DENDRO_CSV: 'true' })).stdout).toMatch(/^timestamp,total_rest_requests,/);
+    });
+
+    test('DENDRO_URL and DENDRO_TOKEN name a server and a token, and flags win', async () => {
+      const env = { DENDRO_API_KEY: PROCESS_API_KEY };
+      const server = await startServer(['--data', 'asked'], { cwd: folder.path, env });
+      try {
+        const args = ['--project', 'a', ...INTERVAL];
+        const good = { DENDRO_URL: server.url, DENDRO_TOKEN: PROCESS_API_KEY };
+        expect((await query(args, good)).stdout).toBe('no rows\n');
+        expect((await query(args, { ...good, DENDRO_TOKEN: 'wrong' })).stderr).toContain('401');
+        expect(
+          (await query([...args, '--token', PROCESS_API_KEY], { ...good, DENDRO_TOKEN: 'wrong' })).code,
+        ).toBe(0);
+        const nowhere = { ...good, DENDRO_URL: `http://127.0.0.1:${await findFreePort()}` };
+        expect((await query(args, nowhere)).code).toBe(1);
+        expect((await query([...args, '--url', server.url], nowhere)).code).toBe(0);
+      } finally {
+        await server.stop();
+      }
+    });
+  });
+
+  test('DENDRO_SOURCE names the source of dendro ingest, and a flag wins', async () => {
+    writeFileSync(join(folder.path, 'empty.ndjson'), '');
+    const ingest = (args: string[], source: string) =>
+      run(['ingest', 'empty.ndjson', '--data', 'ingested', ...args], { DENDRO_SOURCE: source });
+    expect((await ingest([], 'edge')).code).toBe(0);
+    expect((await ingest([], 'dance')).code).toBe(2);
+    expect((await ingest(['--source', 'edge'], 'dance')).code).toBe(0);
+  });
+
+  test('no flag was forgotten here', () => {
+    const tried = new Set<string>(CHECKED.map(([flag]) => flag));
+    for (const flag of [
+      'host',
+      'internal-host',
+      'project',
+      'param',
+      'json',
+      'csv',
+      'url',
+      'token',
+      'source',
+      'help',
+    ])
+      tried.add(flag);
+    expect(Object.keys(FLAGS).filter(flag => !tried.has(flag))).toEqual([]);
+    expect(commands.flatMap(command => command.flags).filter(flag => !tried.has(flag))).toEqual([]);
+  });
+});

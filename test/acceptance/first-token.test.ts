@@ -1,0 +1,131 @@
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { fetchAnswer } from '../support/app.ts';
+import {
+  makeFolder,
+  onlyLine,
+  PROCESS_API_KEY,
+  runDendro,
+  type ServerProcess,
+  startServer,
+} from '../support/process.ts';
+
+describe('tokens of a new data directory', () => {
+  let folder: ReturnType<typeof makeFolder>;
+  let server: ServerProcess | undefined;
+  beforeEach(() => {
+    folder = makeFolder();
+  });
+  afterEach(async () => {
+    await server?.stop();
+    server = undefined;
+    folder.remove();
+  });
+
+  const statusWith = async (token: string) => {
+    const url = `${server?.url}/api/endpoints/query/logs.all?project=a`;
+    return (await fetchAnswer(url, { headers: { 'X-API-KEY': token } })).status;
+  };
+  const modeOf = (file: string) => (statSync(file).mode & 0o777).toString(8);
+  /** The line may come a moment after those of the listeners. */
+  const firstTokenFile = async () => {
+    const line = /^first token: in the file (.+)$/m;
+    while (!line.test(server?.stdout() ?? '')) await new Promise(resolve => setTimeout(resolve, 10));
+    return line.exec(server?.stdout() ?? '')?.[1] ?? '';
+  };
+
+  test('the first start leaves a token in a file of mode 0600, names it, and the token works', async () => {
+    server = await startServer(['--data', folder.path]);
+    const file = await firstTokenFile();
+    expect(modeOf(file)).toBe('600');
+    const secret = readFileSync(file, 'utf8').trimEnd();
+    expect(secret).toMatch(/^dnd_[A-Za-z0-9_-]{43}$/);
+    expect(await statusWith(secret)).toBe(200);
+    expect(server.stdout() + server.stderr()).not.toContain(secret);
+    expect(await statusWith(`${secret}x`)).toBe(401);
+  });
+
+  test('tokens.json has mode 0600 and holds the hash of the token, never the token', async () => {
+    server = await startServer(['--data', folder.path]);
+    const secret = readFileSync(await firstTokenFile(), 'utf8').trimEnd();
+    const file = join(folder.path, 'tokens.json');
+    expect(modeOf(file)).toBe('600');
+    const { tokens } = JSON.parse(readFileSync(file, 'utf8'));
+    expect(tokens).toHaveLength(1);
+    expect(tokens[0]).toMatchObject({
+      scopes: ['query', 'ingest', 'metrics'],
+      sha256: expect.stringMatching(/^[0-9a-f]{64}$/),
+    });
+    const holders = readdirSync(folder.path, { recursive: true, withFileTypes: true })
+      .filter(entry => entry.isFile())
+      .filter(entry => readFileSync(join(entry.parentPath, entry.name)).includes(secret))
+      .map(entry => entry.name);
+    expect(holders).toEqual(['first-token']);
+  });
+
+  test('the second start makes none, and the first token still works', async () => {
+    server = await startServer(['--data', folder.path]);
+    const secret = readFileSync(await firstTokenFile(), 'utf8').trimEnd();
+    const before = readFileSync(join(folder.path, 'tokens.json'), 'utf8');
+    await server.stop();
+    server = await startServer(['--data', folder.path]);
+    expect(await statusWith(secret)).toBe(200);
+    expect((await server.stop()).stdout).not.toContain('first token');
+    expect(readFileSync(join(folder.path, 'tokens.json'), 'utf8')).toBe(before);
+  });
+
+  test('with DENDRO_API_KEY none is made, and the key works', async () => {
+    server = await startServer(['--data', folder.path], { env: { DENDRO_API_KEY: PROCESS_API_KEY } });
+    expect(await statusWith(PROCESS_API_KEY)).toBe(200);
+    expect(await statusWith('another-key-of-the-same-kind')).toBe(401);
+    expect((await server.stop()).stdout).not.toContain('first token');
+    expect(readdirSync(folder.path)).not.toContain('tokens.json');
+  });
+
+  test('DENDRO_API_KEY is one more token, besides those of the file', async () => {
+    server = await startServer(['--data', folder.path]);
+    const secret = readFileSync(await firstTokenFile(), 'utf8').trimEnd();
+    await server.stop();
+    server = await startServer(['--data', folder.path], { env: { DENDRO_API_KEY: PROCESS_API_KEY } });
+    expect(await statusWith(secret)).toBe(200);
+    expect(await statusWith(PROCESS_API_KEY)).toBe(200);
+  });
+
+  test.each([
+    ['empty', ''],
+    ['15 characters', 'x'.repeat(15)],
+  ])('DENDRO_API_KEY that is %s is refused: one line, exit 2', async (_, key) => {
+    const { code, stdout, stderr } = await runDendro(['serve', '--data', folder.path], {
+      env: { DENDRO_API_KEY: key },
+    });
+    expect(code).toBe(2);
+    expect(stdout).toBe('');
+    expect(stderr).toMatch(/^dendro: DENDRO_API_KEY .*16.*\n$/);
+    if (key !== '') expect(stderr).not.toContain(key);
+  });
+
+  test('DENDRO_API_KEY of 16 characters is good', async () => {
+    server = await startServer(['--data', folder.path], { env: { DENDRO_API_KEY: 'x'.repeat(16) } });
+    expect(await statusWith('x'.repeat(16))).toBe(200);
+  });
+
+  test('--tokens names another file', async () => {
+    const file = join(folder.path, 'elsewhere.json');
+    server = await startServer(['--data', join(folder.path, 'data'), '--tokens', file]);
+    const secret = readFileSync(await firstTokenFile(), 'utf8').trimEnd();
+    expect(modeOf(file)).toBe('600');
+    expect(await statusWith(secret)).toBe(200);
+  });
+
+  test.each(['{', '{"version":1}', '{"version":2,"tokens":[]}', ''])(
+    'a tokens file that cannot be read stops the start: %j',
+    async content => {
+      writeFileSync(join(folder.path, 'tokens.json'), content);
+      const args = ['serve', '--data', folder.path, '--port', '0', '--internal-port', '0'];
+      const outcome = await runDendro(args);
+      expect(outcome.code).toBe(1);
+      expect(onlyLine(outcome)).toContain('tokens.json: ');
+    },
+  );
+});

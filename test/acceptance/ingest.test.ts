@@ -1,0 +1,264 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { DuckDBInstance } from '@duckdb/node-api';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { fetchAnswer } from '../support/app.ts';
+import {
+  makeFolder,
+  onlyLine,
+  PROCESS_API_KEY,
+  runDendro,
+  type ServerProcess,
+  startServer,
+} from '../support/process.ts';
+
+const env = { DENDRO_API_KEY: PROCESS_API_KEY };
+const NOW = Date.now();
+
+/** The records of this file's tests: `count` of one project, a second apart, the first the newest. */
+const edgeLines = (count: number) =>
+  Array.from({ length: count }, (_, i) => ({
+    id: `edge-${i}`,
+    timestamp: new Date(NOW - 60_000 - i * 1000).toISOString(),
+    project: 'alpha',
+    event_message: `GET ${i}`,
+    metadata: { request: { path: '/rest/v1/things', url: 'https://alpha.example/rest/v1/things' } },
+  }));
+
+const toNdjson = (values: readonly unknown[]) => values.map(value => `${JSON.stringify(value)}\n`).join('');
+
+describe('dendro ingest', () => {
+  let folder: ReturnType<typeof makeFolder>;
+  let server: ServerProcess | undefined;
+  beforeEach(() => {
+    folder = makeFolder();
+  });
+  afterEach(async () => {
+    await server?.stop();
+    server = undefined;
+    folder.remove();
+  });
+
+  const write = (name: string, content: string | Buffer) => {
+    writeFileSync(join(folder.path, name), content);
+    return name;
+  };
+  const ingest = (args: readonly string[], input?: string | Buffer) =>
+    runDendro(['ingest', '--data', 'data', '--source', 'edge', ...args], {
+      cwd: folder.path,
+      ...(input === undefined ? {} : { input }),
+    });
+  const queryIds = async (project = 'alpha') => {
+    const args = ['query', 'logs.all', '--data', 'data', '--project', project, '--json'];
+    const { stdout } = await runDendro(args, { cwd: folder.path });
+    return (JSON.parse(stdout) as { result: { id: string }[] }).result.map(({ id }) => id);
+  };
+  const idsOf = (count: number) => Array.from({ length: count }, (_, i) => `edge-${i}`);
+
+  test('what was loaded is served over HTTP', async () => {
+    const edge = write('edge.ndjson', toNdjson(edgeLines(5)));
+    expect(await ingest([edge])).toEqual({
+      code: 0,
+      stdout: 'edge.ndjson: 5 accepted, 0 rejected\n',
+      stderr: '',
+    });
+    const calls = [120, 480].map((ms, i) => ({
+      timestamp: new Date(NOW - 60_000).toISOString(),
+      event_message: 'call',
+      metadata: {
+        project_ref: 'alpha',
+        function_id: 'hello',
+        execution_time_ms: ms,
+        response: { status_code: 200 + i * 300 },
+      },
+    }));
+    const loaded = await runDendro(['ingest', '-', '--data', 'data', '--source', 'deno-relay-logs'], {
+      cwd: folder.path,
+      input: toNdjson(calls),
+    });
+    expect(loaded).toMatchObject({ code: 0, stdout: expect.stringContaining('2 accepted, 0 rejected') });
+
+    server = await startServer(['--data', 'data'], { cwd: folder.path, env });
+    const ask = async (query: string) =>
+      (
+        await fetchAnswer(`${server?.url}/api/endpoints/query/${query}`, {
+          headers: { 'X-API-KEY': PROCESS_API_KEY },
+        })
+      ).rows;
+    const logs = await ask('logs.all?project=alpha');
+    expect(logs.map(row => row['id'])).toEqual(idsOf(5));
+    expect(logs[0]).toMatchObject({ timestamp: (NOW - 60_000) * 1000, event_message: 'GET 0' });
+    const stats = await ask('functions.invocation-stats?project=alpha&function_id=hello&interval=1hr');
+    expect(stats).toEqual([
+      expect.objectContaining({
+        min_execution_time: 120,
+        max_execution_time: 480,
+        avg_execution_time: 300,
+        count: 2,
+        error_count: 1,
+      }),
+    ]);
+    const counts = await ask('usage.api-counts?project=alpha\\.example&interval=daily');
+    expect(counts.reduce((sum, row) => sum + Number(row['total_rest_requests']), 0)).toBe(5);
+  });
+
+  test.each<[string, () => Buffer]>([
+    ['NDJSON', () => Buffer.from(toNdjson(edgeLines(3)))],
+    ['NDJSON without a last line end', () => Buffer.from(toNdjson(edgeLines(3)).trimEnd())],
+    [
+      'NDJSON with CRLF and empty lines',
+      () => Buffer.from(toNdjson(edgeLines(3)).replaceAll('\n', '\r\n\r\n')),
+    ],
+    ['a JSON array', () => Buffer.from(JSON.stringify(edgeLines(3), undefined, 2))],
+    ['a JSON object with a batch', () => Buffer.from(JSON.stringify({ batch: edgeLines(3) }))],
+    ['gzipped NDJSON', () => gzipSync(toNdjson(edgeLines(3)))],
+    ['gzipped JSON', () => gzipSync(JSON.stringify(edgeLines(3)))],
+    [
+      'NDJSON gzipped in two members',
+      () =>
+        Buffer.concat([
+          gzipSync(toNdjson(edgeLines(3).slice(0, 1))),
+          gzipSync(toNdjson(edgeLines(3).slice(1))),
+        ]),
+    ],
+  ])('reads %s from a file and from standard input', async (_, content) => {
+    const file = write('records', content());
+    expect(await ingest([file])).toEqual({
+      code: 0,
+      stdout: 'records: 3 accepted, 0 rejected\n',
+      stderr: '',
+    });
+    const again = await ingest(['-'], content());
+    expect(again).toEqual({ code: 0, stdout: 'standard input: 3 accepted, 0 rejected\n', stderr: '' });
+    expect(await queryIds()).toEqual(idsOf(3).flatMap(id => [id, id]));
+  });
+
+  test('reads a single JSON object', async () => {
+    const [line] = edgeLines(1);
+    expect((await ingest([write('one.json', JSON.stringify(line, undefined, 2))])).stdout).toContain(
+      '1 accepted',
+    );
+    expect(await queryIds()).toEqual(['edge-0']);
+  });
+
+  test('reads Parquet', async () => {
+    const file = join(folder.path, 'records.parquet');
+    const instance = await DuckDBInstance.create(':memory:');
+    const connection = await instance.connect();
+    await connection.run(
+      `copy (
+        select 'edge-' || i as id, make_timestamp(${NOW - 60_000} * 1000 - i * 1000000) as timestamp, 'alpha' as project,
+          'GET ' || i as event_message, {'request': {'path': '/rest/v1/things'}} as metadata
+        from range(3) t(i)
+      ) to '${file}' (format parquet)`,
+    );
+    connection.closeSync();
+    instance.closeSync();
+    expect(await ingest(['records.parquet'])).toEqual({
+      code: 0,
+      stdout: 'records.parquet: 3 accepted, 0 rejected\n',
+      stderr: '',
+    });
+    expect(await queryIds()).toEqual(idsOf(3));
+  });
+
+  test('loads several files, with a line for each', async () => {
+    const files = [
+      write('a.ndjson', toNdjson(edgeLines(4).slice(0, 2))),
+      write('b.json', JSON.stringify(edgeLines(4).slice(2))),
+      write('empty.ndjson', ''),
+    ];
+    const { code, stdout } = await ingest(files);
+    expect(code).toBe(0);
+    expect(stdout).toBe(
+      'a.ndjson: 2 accepted, 0 rejected\nb.json: 2 accepted, 0 rejected\nempty.ndjson: 0 accepted, 0 rejected\n',
+    );
+    expect(await queryIds()).toEqual(idsOf(4));
+  });
+
+  test('tells what was rejected and why, and keeps the rest', async () => {
+    const [good] = edgeLines(1);
+    const lines = [
+      JSON.stringify(good),
+      'no json',
+      '[]',
+      JSON.stringify({ ...good, project: '' }),
+      JSON.stringify({ project: 'alpha', timestamp: good?.timestamp }),
+      JSON.stringify({ ...good, timestamp: 'yesterday' }),
+      JSON.stringify({ ...good, timestamp: new Date(NOW + 7_200_000).toISOString() }),
+      JSON.stringify({ ...good, timestamp: '2001-01-01T00:00:00Z' }),
+      JSON.stringify({ ...good, timestamp: '2001-01-02T00:00:00Z' }),
+    ];
+    const { code, stdout, stderr } = await ingest([write('mixed.ndjson', lines.join('\n'))]);
+    expect(stderr).toBe('');
+    expect(code).toBe(0);
+    const [summary, ...reasons] = stdout.trimEnd().split('\n');
+    expect(summary).toBe('mixed.ndjson: 1 accepted, 8 rejected');
+    for (const code of [
+      '1 invalid_json, first at record 2',
+      '1 not_an_object, first at record 3',
+      '1 no_project',
+      '1 empty_record',
+    ])
+      expect(reasons).toContainEqual(expect.stringContaining(code));
+    for (const code of ['1 invalid_timestamp', '1 in_the_future', '2 past_retention, first at record 8'])
+      expect(reasons).toContainEqual(expect.stringContaining(code));
+    expect(await queryIds()).toEqual(['edge-0']);
+  });
+
+  test('--retention-days says what is too old', async () => {
+    const old = edgeLines(1).map(line => ({
+      ...line,
+      timestamp: new Date(NOW - 40 * 86_400_000).toISOString(),
+    }));
+    const file = write('old.ndjson', toNdjson(old));
+    expect((await ingest([file, '--retention-days', '30'])).stdout).toContain('0 accepted, 1 rejected');
+    expect((await ingest([file, '--retention-days', '50'])).stdout).toContain('1 accepted, 0 rejected');
+  });
+
+  test('a file of which nothing was accepted is no success', async () => {
+    const { code, stdout } = await ingest([write('bad.ndjson', '{}\n[]\n')]);
+    expect(code).toBe(1);
+    expect(stdout).toContain('0 accepted, 2 rejected');
+  });
+
+  test.each<[string, () => Buffer | undefined, string]>([
+    ['is not there', () => undefined, 'there is no such file'],
+    ['is JSON cut short', () => Buffer.from(JSON.stringify(edgeLines(3)).slice(0, -20)), 'JSON'],
+    ['is gzip cut short', () => gzipSync(toNdjson(edgeLines(300))).subarray(0, 400), 'gzip'],
+    ['is Parquet cut short', () => Buffer.from('PAR1 and no more'), ''],
+  ])(
+    'a file that %s: one line that names it, exit 1, and nothing of it is kept',
+    async (_, content, word) => {
+      const bytes = content();
+      if (bytes !== undefined) write('broken.file', bytes);
+      const outcome = await ingest(['broken.file']);
+      expect(outcome.code).toBe(1);
+      expect(onlyLine(outcome)).toContain('broken.file');
+      expect(onlyLine(outcome)).toContain(word);
+      expect(await queryIds()).toEqual([]);
+    },
+  );
+
+  test('a directory, or a store in use: one line, exit 1', async () => {
+    const directory = await ingest(['.']);
+    expect(directory.code).toBe(1);
+    expect(onlyLine(directory)).toContain('directory');
+    server = await startServer(['--data', 'data'], { cwd: folder.path, env });
+    const inUse = await ingest([write('edge.ndjson', toNdjson(edgeLines(1)))]);
+    expect(inUse.code).toBe(1);
+    expect(onlyLine(inUse)).toMatch(new RegExp(`in use by .*PID ${server.pid}\\b`));
+  });
+
+  test('twenty thousand lines arrive whole', async () => {
+    const lines = edgeLines(20_000).map((line, i) => ({
+      ...line,
+      timestamp: NOW * 1000 - 60_000_000 - i * 1000,
+    }));
+    const { code, stdout } = await ingest([write('many.ndjson.gz', gzipSync(toNdjson(lines)))]);
+    expect(code).toBe(0);
+    expect(stdout).toBe('many.ndjson.gz: 20,000 accepted, 0 rejected\n');
+    expect(await queryIds()).toEqual(idsOf(100));
+  });
+});

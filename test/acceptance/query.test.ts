@@ -1,0 +1,233 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { fetchAnswer } from '../support/app.ts';
+import { FAULT, type OwnEndpoints, writeOwnEndpoints } from '../support/own-endpoints.ts';
+import {
+  findFreePort,
+  makeFolder,
+  onlyLine,
+  PROCESS_API_KEY,
+  runDendro,
+  type ServerProcess,
+  startServer,
+} from '../support/process.ts';
+
+const env = { DENDRO_API_KEY: PROCESS_API_KEY };
+const NOW = Date.now();
+const at = (minutesAgo: number) => new Date(NOW - minutesAgo * 60_000).toISOString();
+
+const LINES = [
+  {
+    id: 'new',
+    timestamp: at(1),
+    project: 'alpha',
+    message: 'two\nlines, and "quotes"',
+    metadata: { request: { path: '/rest/v1/a' } },
+  },
+  {
+    id: 'old',
+    timestamp: at(2),
+    project: 'alpha',
+    message: 'plain',
+    metadata: { request: { path: '/auth/v1/b' } },
+  },
+];
+
+// The same questions to the store of a data directory, and to a running server: the answers are the same.
+describe.each(['--data', '--url'] as const)('dendro query %s', where => {
+  let folder: ReturnType<typeof makeFolder>;
+  let own: OwnEndpoints;
+  let server: ServerProcess | undefined;
+  let target: string[];
+  beforeAll(async () => {
+    folder = makeFolder();
+    own = writeOwnEndpoints({ fault: FAULT });
+    const input = LINES.map(line => `${JSON.stringify(line)}\n`).join('');
+    const loaded = await runDendro(['ingest', '-', '--source', 'edge', '--data', folder.path], { input });
+    expect(loaded).toMatchObject({ code: 0, stdout: expect.stringContaining('2 accepted') });
+    const endpoints = ['--endpoints', own.folder];
+    if (where === '--url') server = await startServer(['--data', folder.path, ...endpoints], { env });
+    target = server === undefined ? ['--data', folder.path, ...endpoints] : ['--url', server.url];
+  });
+  afterAll(async () => {
+    await server?.stop();
+    folder.remove();
+    own.remove();
+  });
+
+  const query = (...args: string[]) => runDendro(['query', ...args, ...target], { env });
+  const micros = (time: string) => `${Date.parse(time)}000`;
+
+  test('prints a table, one line a row, and how many rows there are', async () => {
+    const { code, stdout, stderr } = await query('logs.all', '--project', 'alpha');
+    expect(stderr).toBe('');
+    expect(code).toBe(0);
+    const lines = stdout.split('\n');
+    expect(lines).toHaveLength(6);
+    expect(lines[0]).toMatch(/^id +timestamp +event_message +metadata$/);
+    expect(lines[1]).toMatch(/^-+( +-+){3}$/);
+    expect(lines[2]).toMatch(new RegExp(`^new +${micros(at(1))} +two lines, and "quotes" +\\{"request":`));
+    expect(lines[3]).toMatch(/^old +\d+ +plain +\{/);
+    expect(lines[4]).toBe('2 rows');
+  });
+
+  test('finds an endpoint by UUID, in any letter case', async () => {
+    const byName = await query('logs.all', '--project', 'alpha');
+    const byId = await query('36D4086C-7022-4186-9a0f-e33ec7d730da', '--project', 'alpha');
+    expect(byId).toEqual(byName);
+  });
+
+  test('says so where there are no rows', async () => {
+    expect(await query('logs.all', '--project', 'nobody')).toEqual({
+      code: 0,
+      stdout: 'no rows\n',
+      stderr: '',
+    });
+  });
+
+  test('--json prints the answer as the API gives it', async () => {
+    const { code, stdout } = await query('logs.all', '--project', 'alpha', '--json');
+    expect(code).toBe(0);
+    const { result } = JSON.parse(stdout);
+    expect(Object.keys(result[0])).toEqual(['id', 'timestamp', 'event_message', 'metadata']);
+    expect(result[0]).toEqual({
+      id: 'new',
+      timestamp: Number(micros(at(1))),
+      event_message: 'two\nlines, and "quotes"',
+      metadata: { request: { path: '/rest/v1/a' } },
+    });
+  });
+
+  test('--csv prints what format=csv answers', async () => {
+    const { code, stdout } = await query('logs.all', '--project', 'alpha', '--csv');
+    expect(code).toBe(0);
+    expect(stdout).toBe(
+      'id,timestamp,event_message,metadata\r\n' +
+        `new,${micros(at(1))},"two\nlines, and ""quotes""","{""request"":{""path"":""/rest/v1/a""}}"\r\n` +
+        `old,${micros(at(2))},plain,"{""request"":{""path"":""/auth/v1/b""}}"\r\n`,
+    );
+  });
+
+  test('--csv prints the header line where there are no rows', async () => {
+    const { stdout } = await query('logs.all', '--project', 'nobody', '--csv');
+    expect(stdout).toBe('id,timestamp,event_message,metadata\r\n');
+  });
+
+  test('--param gives any parameter, several times', async () => {
+    const { stdout } = await query(
+      ...['logs.all', '--project', 'alpha', '--json'],
+      ...['--param', `iso_timestamp_end=${at(1.5)}`, '--param', 'project_tier=PRO'],
+    );
+    expect(JSON.parse(stdout).result.map((row: { id: string }) => row.id)).toEqual(['old']);
+  });
+
+  test('usage.api-counts counts the loaded records', async () => {
+    const { stdout } = await query(
+      'usage.api-counts',
+      '--project',
+      'alpha',
+      '--param',
+      'interval=daily',
+      '--json',
+    );
+    const { result } = JSON.parse(stdout) as { result: Record<string, number>[] };
+    const sum = (column: string) => result.reduce((total, row) => total + (row[column] ?? 0), 0);
+    expect(sum('total_rest_requests')).toBe(1);
+    expect(sum('total_auth_requests')).toBe(1);
+  });
+
+  test.each([
+    ['a missing parameter', ['logs.all'], 'project is required'],
+    [
+      'a bad timestamp',
+      ['logs.all', '--project', 'a', '--param', 'iso_timestamp_end=x'],
+      'iso_timestamp_end is not a timestamp',
+    ],
+    [
+      'a bad interval',
+      ['usage.api-counts', '--project', 'a', '--param', 'interval=x'],
+      'minutely, hourly, daily',
+    ],
+    [
+      'an invalid expression',
+      ['usage.api-counts', '--project', '(', '--param', 'interval=daily'],
+      'regular expression',
+    ],
+    [
+      'a parameter given twice',
+      ['logs.all', '--project', 'a', '--param', 'project=b'],
+      'project is given 2 times',
+    ],
+  ])('%s is told in the words of the API: one line, exit 1', async (_, args, words) => {
+    const outcome = await query(...args);
+    expect(outcome.code).toBe(1);
+    expect(outcome.stdout).toBe('');
+    expect(onlyLine(outcome)).toContain(words);
+  });
+
+  test('an unknown endpoint: one line, and no success', async () => {
+    const outcome = await query('logs.none', '--project', 'a');
+    expect(outcome.code).toBe(where === '--data' ? 2 : 1);
+    expect(onlyLine(outcome)).toContain('endpoint');
+  });
+
+  test('an endpoint of the operator’s own is asked like any other', async () => {
+    expect((await query('test.fault', '--param', 'number=7', '--json')).stdout).toBe(
+      '{"result":[{"answer":7}]}\n',
+    );
+  });
+
+  test('a query that fails is no success, and prints no rows', async () => {
+    const { code, stdout } = await query('test.fault', '--param', 'number=seven');
+    expect(code).toBe(1);
+    expect(stdout).toBe('');
+  });
+});
+
+describe('dendro query', () => {
+  let folder: ReturnType<typeof makeFolder>;
+  let server: ServerProcess;
+  beforeAll(async () => {
+    folder = makeFolder();
+    server = await startServer(['--data', folder.path], { env });
+  });
+  afterAll(async () => {
+    await server.stop();
+    folder.remove();
+  });
+
+  const query = (...args: string[]) => runDendro(['query', 'logs.all', '--project', 'a', ...args]);
+
+  test('--data beside a running server: one line that says who uses it and what to do, exit 1', async () => {
+    const outcome = await query('--data', folder.path);
+    expect(outcome.code).toBe(1);
+    expect(onlyLine(outcome)).toMatch(new RegExp(`in use by .*PID ${server.pid}\\b.*--url`));
+  });
+
+  test('--url without a token: one line, exit 2', async () => {
+    const outcome = await query('--url', server.url);
+    expect(outcome.code).toBe(2);
+    expect(onlyLine(outcome)).toContain('token');
+  });
+
+  test('--token carries it, and a slash behind the address does no harm', async () => {
+    expect((await query('--url', `${server.url}/`, '--token', PROCESS_API_KEY)).stdout).toBe('no rows\n');
+  });
+
+  test('a wrong token: the words of the API, and not the token, exit 1', async () => {
+    const { error } = await fetchAnswer(`${server.url}/api/endpoints`, { headers: { 'X-API-KEY': 'wrong' } });
+    const outcome = await query('--url', server.url, '--token', 'wrong-token');
+    expect(outcome.code).toBe(1);
+    expect(onlyLine(outcome)).toContain(error.message);
+    expect(outcome.stderr).not.toContain('wrong-token');
+  });
+
+  test.each([
+    ['nobody listens there', async () => `http://127.0.0.1:${await findFreePort()}`],
+    ['it is no address', async () => 'nonsense'],
+  ])('--url where %s: one line that names it, exit 1 or 2', async (_, makeUrl) => {
+    const url = await makeUrl();
+    const outcome = await query('--url', url, '--token', PROCESS_API_KEY);
+    expect([1, 2]).toContain(outcome.code);
+    expect(onlyLine(outcome)).toContain(url);
+  });
+});

@@ -1,0 +1,167 @@
+import { once } from 'node:events';
+import { statSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { fetchAnswer } from '../support/app.ts';
+import { SLEEP, writeOwnEndpoints } from '../support/own-endpoints.ts';
+import {
+  findFreePort,
+  makeFolder,
+  onlyLine,
+  PROCESS_API_KEY,
+  runDendro,
+  type ServerProcess,
+  startServer,
+} from '../support/process.ts';
+import { openConnection, rawRequest } from '../support/raw-http.ts';
+
+const env = { DENDRO_API_KEY: PROCESS_API_KEY };
+const headers = { 'X-API-KEY': PROCESS_API_KEY };
+
+describe('dendro serve', () => {
+  let folder: ReturnType<typeof makeFolder>;
+  let server: ServerProcess | undefined;
+  beforeEach(() => {
+    folder = makeFolder();
+  });
+  afterEach(async () => {
+    await server?.stop();
+    server = undefined;
+    folder.remove();
+  });
+
+  test('prints where both listeners are, and nothing else on standard output', async () => {
+    server = await startServer(['--data', folder.path], { env });
+    expect(server.stdout()).toMatch(
+      /^public: listening on http:\/\/127\.0\.0\.1:\d+\ninternal: listening on http:\/\/127\.0\.0\.1:\d+\n$/,
+    );
+    expect(server.url).not.toBe(server.internalUrl);
+    for (const url of [server.url, server.internalUrl])
+      expect((await fetchAnswer(`${url}/health`, {})).text).toMatch(
+        /^\{"status":"ok","version":"[^"]+","store":"duckdb"\}$/,
+      );
+    const answer = await fetchAnswer(`${server.url}/api/endpoints/query/logs.all?project=a`, { headers });
+    expect(answer.text).toBe('{"result":[]}');
+  });
+
+  test('makes the data directory where it is missing, for its user alone', async () => {
+    const data = `${folder.path}/deep/er`;
+    server = await startServer(['--data', data], { env });
+    expect(statSync(data).mode & 0o777).toBe(0o700);
+  });
+
+  test('serves both listeners on one port where they are given the same', async () => {
+    const port = String(await findFreePort());
+    server = await startServer(['--data', folder.path, '--port', port, '--internal-port', port], { env });
+    expect(server.url).toBe(`http://127.0.0.1:${port}`);
+    expect(server.internalUrl).toBe(server.url);
+    expect((await fetchAnswer(`${server.url}/health`, {})).status).toBe(200);
+    expect((await fetchAnswer(`${server.url}/api/endpoints`, { headers })).status).toBe(200);
+    expect((await server.stop()).code).toBe(0);
+  });
+
+  test('a data directory in use by another process: one line that names its PID, exit 1', async () => {
+    server = await startServer(['--data', folder.path], { env });
+    const args = ['serve', '--data', folder.path, '--port', '0', '--internal-port', '0'];
+    const outcome = await runDendro(args, { env });
+    expect(outcome.code).toBe(1);
+    expect(outcome.stdout).toBe('');
+    expect(onlyLine(outcome)).toMatch(new RegExp(`${folder.path}.* in use by .*PID ${server.pid}\\b`));
+    expect((await fetchAnswer(`${server.url}/health`, {})).status).toBe(200);
+  });
+
+  test.each([
+    ['public', '--port', '--internal-port'],
+    ['internal', '--internal-port', '--port'],
+  ])('a port taken (%s): one line that names it, exit 1', async (name, taken, other) => {
+    const blocker = createServer().listen(0, '127.0.0.1');
+    await once(blocker, 'listening');
+    const address = blocker.address();
+    const port = address !== null && typeof address !== 'string' ? String(address.port) : '';
+    const outcome = await runDendro(['serve', '--data', folder.path, taken, port, other, '0'], { env });
+    blocker.close();
+    expect(outcome.code).toBe(1);
+    expect(onlyLine(outcome)).toMatch(
+      new RegExp(`the ${name} listener cannot use 127\\.0\\.0\\.1:${port}: .*taken`),
+    );
+  });
+
+  test('an address that this machine does not have: one line, exit 1', async () => {
+    const args = [
+      'serve',
+      '--data',
+      folder.path,
+      '--host',
+      '192.0.2.1',
+      '--port',
+      '0',
+      '--internal-port',
+      '0',
+    ];
+    const outcome = await runDendro(args, { env });
+    expect(outcome.code).toBe(1);
+    expect(onlyLine(outcome)).toContain('192.0.2.1:0');
+  });
+
+  test('a data directory that is a file: one line, exit 1', async () => {
+    const file = join(folder.path, 'file');
+    writeFileSync(file, '');
+    const outcome = await runDendro(['serve', '--data', file, '--port', '0', '--internal-port', '0'], {
+      env,
+    });
+    expect(outcome.code).toBe(1);
+    expect(onlyLine(outcome)).toContain(file);
+  });
+
+  test('a store that is damaged: one line, exit 1', async () => {
+    writeFileSync(join(folder.path, 'dendro.duckdb'), 'no database at all'.repeat(1000));
+    const args = ['serve', '--data', folder.path, '--port', '0', '--internal-port', '0'];
+    const outcome = await runDendro(args, { env });
+    expect(outcome.code).toBe(1);
+    expect(onlyLine(outcome)).toContain(folder.path);
+  });
+
+  describe.each(['SIGTERM', 'SIGINT'] as const)('%s', signal => {
+    test('ends an idle server at once with exit code 0', async () => {
+      server = await startServer(['--data', folder.path], { env });
+      const idle = await openConnection(server.url);
+      await idle.ask(rawRequest('GET /health'));
+      server.signal(signal);
+      const { code, stderr } = await server.ended;
+      expect(code).toBe(0);
+      expect(stderr).toContain(signal);
+      await idle.ended;
+    });
+
+    test('lets a running query finish, refuses new connections meanwhile, and exits with 0', async () => {
+      const own = writeOwnEndpoints({ sleep: SLEEP });
+      server = await startServer(['--data', folder.path, '--endpoints', own.folder], { env });
+      const connection = await openConnection(server.url);
+      await connection.ask(rawRequest('GET /health'));
+      connection.write(rawRequest('GET /api/endpoints/query/test.sleep?milliseconds=3000', headers));
+      await fetchAnswer(`${server.url}/health`, {}); // answered after the slow call was taken up
+      server.signal(signal);
+      await server.untilError('finishing what runs');
+      await expect(openConnection(server.url)).rejects.toThrow('ECONNREFUSED');
+      expect(await connection.next()).toMatchObject({ status: 200, body: '{"result":[{"answer":1}]}' });
+      expect((await server.ended).code).toBe(0);
+      own.remove();
+    });
+  });
+
+  test('what ended by a signal starts again on the same data', async () => {
+    for (let i = 0; i < 3; i++) {
+      server = await startServer(['--data', folder.path], { env });
+      expect((await server.stop()).code).toBe(0);
+    }
+  });
+
+  test('a server that was killed leaves nothing that keeps the next from starting', async () => {
+    server = await startServer(['--data', folder.path], { env });
+    server.signal('SIGKILL');
+    await server.ended;
+    server = await startServer(['--data', folder.path], { env });
+    expect((await fetchAnswer(`${server.url}/health`, {})).status).toBe(200);
+  });
+});

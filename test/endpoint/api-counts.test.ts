@@ -1,0 +1,279 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { micros, startTestApp, type TestApp } from '../support/app.ts';
+import { edgeRecord, record } from '../support/record.ts';
+
+const NAME = 'usage.api-counts';
+
+// The suite's clock stands at 2026-11-14T12:34:56.789012Z.
+describe('usage.api-counts', () => {
+  let app: TestApp;
+  beforeAll(async () => {
+    app = await startTestApp();
+  });
+  afterAll(() => app.close());
+
+  const rowsOf = async (parameters: Record<string, string>) => {
+    const { status, rows } = await app.query(NAME, parameters);
+    expect(status).toBe(200);
+    return rows;
+  };
+  /** How many records of /rest match. */
+  const countOf = async (project: string) =>
+    (await rowsOf({ project, interval: 'hourly' })).reduce(
+      (sum, row) => sum + Number(row['total_rest_requests']),
+      0,
+    );
+
+  test('a row has the five fields of the seed, in that order, a UTC datetime and integers', async () => {
+    await app.append('edge', [
+      edgeRecord({ at: '2026-11-14T12:34:01.5Z', project: 'shape', path: '/rest/v1/a' }),
+      edgeRecord({ at: '2026-11-14T12:34:02Z', project: 'shape', path: '/storage/v1/b' }),
+      edgeRecord({ at: '2026-11-14T12:33:59.999999Z', project: 'shape', path: '/rest/v1/c' }),
+    ]);
+    expect((await app.query(NAME, { project: 'shape', interval: 'minutely' })).text).toBe(
+      '{"result":[{"timestamp":"2026-11-14T12:33:00Z","total_rest_requests":1,"total_storage_requests":0,' +
+        '"total_auth_requests":0,"total_realtime_requests":0},' +
+        '{"timestamp":"2026-11-14T12:34:00Z","total_rest_requests":1,"total_storage_requests":1,' +
+        '"total_auth_requests":0,"total_realtime_requests":0}]}',
+    );
+  });
+
+  test('answers an empty list where nothing matches', async () => {
+    expect((await app.query(NAME, { project: 'nobody', interval: 'daily' })).text).toBe('{"result":[]}');
+  });
+
+  test('counts the edge log alone', async () => {
+    const at = '2026-11-14T12:34:00Z';
+    await app.append('edge', [edgeRecord({ at, project: 'kinds' })]);
+    for (const kind of ['postgres', 'function', 'auth', 'realtime', 'storage', 'rest', 'pooler'] as const)
+      await app.append(kind, [record({ at, project: 'kinds', message: 'https://kinds.example/rest' })]);
+    expect(await countOf('kinds')).toBe(1);
+  });
+
+  describe('columns', () => {
+    const at = '2026-11-14T12:34:00Z';
+    const countsOf = async (project: string, paths: string[]) => {
+      await app.append(
+        'edge',
+        paths.map(path => edgeRecord({ at, project, path })),
+      );
+      const [row] = await rowsOf({ project, interval: 'hourly' });
+      return Object.values(row ?? {}).slice(1);
+    };
+
+    test('each path counts in the column whose text it contains, anywhere in it', async () => {
+      const paths = [
+        '/rest/v1',
+        '/x/restaurant',
+        '/storage',
+        '/auth/v1/token',
+        '/deep/down/realtime',
+        '/realtime',
+      ];
+      expect(await countsOf('areas', paths)).toEqual([2, 1, 1, 2]);
+    });
+
+    test('a path with several of the texts counts in several columns, and once in each', async () => {
+      expect(await countsOf('several', ['/rest/storage/auth/realtime', '/rest/rest/auth'])).toEqual([
+        2, 1, 2, 1,
+      ]);
+    });
+
+    test('the texts are case-sensitive and need their slash', async () => {
+      expect(await countsOf('letters', ['/REST/v1', 'rest', '/v1-auth', '/Storage'])).toEqual([0, 0, 0, 0]);
+    });
+
+    test('the path counts, not the URL', async () => {
+      await app.append('edge', [
+        edgeRecord({ at, project: 'path', url: 'https://path.example/rest?to=/auth', path: '/storage' }),
+      ]);
+      expect(await rowsOf({ project: 'path\\.example', interval: 'hourly' })).toMatchObject([
+        { total_rest_requests: 0, total_storage_requests: 1, total_auth_requests: 0 },
+      ]);
+    });
+
+    test('matching requests in no column are a row of zeros', async () => {
+      await app.append('edge', [edgeRecord({ at, project: 'zeros', path: '/health' })]);
+      expect(await rowsOf({ project: 'zeros', interval: 'daily' })).toEqual([
+        {
+          timestamp: '2026-11-14T00:00:00Z',
+          total_rest_requests: 0,
+          total_storage_requests: 0,
+          total_auth_requests: 0,
+          total_realtime_requests: 0,
+        },
+      ]);
+    });
+  });
+
+  describe('intervals', () => {
+    const MINUTE = 60_000_000n;
+    const DAY = 86_400_000_000n;
+    // Where the window starts, the bucket that this falls into, the bucket that holds now, and how many fit between.
+    const INTERVALS = [
+      ['minutely', '2026-11-14T11:34:56.789012Z', '2026-11-14T11:34:00Z', '2026-11-14T12:34:00Z', MINUTE, 61],
+      ['hourly', '2026-11-14T11:34:56.789012Z', '2026-11-14T11:00:00Z', '2026-11-14T12:00:00Z', MINUTE, 2],
+      ['daily', '2026-11-07T12:34:56.789012Z', '2026-11-07T00:00:00Z', '2026-11-14T00:00:00Z', DAY, 8],
+    ] as const;
+
+    test.each(INTERVALS)(
+      '%s counts from now minus its window to now, both included',
+      async (interval, from, firstBucket, lastBucket) => {
+        const project = `window-${interval}`;
+        const now = micros('2026-11-14T12:34:56.789012Z');
+        await app.append('edge', [
+          edgeRecord({ at: micros(from) - 1n, project, path: '/storage' }),
+          edgeRecord({ at: micros(from), project, path: '/rest' }),
+          edgeRecord({ at: now, project, path: '/auth' }),
+          edgeRecord({ at: now + 1n, project, path: '/storage' }),
+        ]);
+        expect(await rowsOf({ project, interval })).toMatchObject([
+          {
+            timestamp: firstBucket,
+            total_rest_requests: 1,
+            total_storage_requests: 0,
+            total_auth_requests: 0,
+          },
+          {
+            timestamp: lastBucket,
+            total_rest_requests: 0,
+            total_storage_requests: 0,
+            total_auth_requests: 1,
+          },
+        ]);
+      },
+    );
+
+    test.each(INTERVALS)(
+      '%s gives its most rows, in ascending order',
+      async (interval, from, first, last, step, most) => {
+        const project = `rows-${interval}`;
+        const span = micros('2026-11-14T12:34:56.789012Z') - micros(from);
+        const times = Array.from(
+          { length: Number(span / step) + 1 },
+          (_, i) => micros(from) + BigInt(i) * step,
+        );
+        await app.append(
+          'edge',
+          times.reverse().map(at => edgeRecord({ at, project })),
+        );
+        const buckets = (await rowsOf({ project, interval })).map(row => row['timestamp']);
+        expect(buckets).toHaveLength(most);
+        expect(buckets).toEqual([...buckets].sort());
+        expect([buckets[0], buckets.at(-1)]).toEqual([first, last]);
+      },
+    );
+
+    test('a bucket without matching requests is no row', async () => {
+      await app.append('edge', [
+        edgeRecord({ at: '2026-11-14T12:00:00Z', project: 'gaps' }),
+        edgeRecord({ at: '2026-11-14T12:03:00Z', project: 'gaps' }),
+        edgeRecord({ at: '2026-11-14T12:01:00Z', project: 'no-match' }),
+      ]);
+      const rows = await rowsOf({ project: 'gaps', interval: 'minutely' });
+      expect(rows.map(row => row['timestamp'])).toEqual(['2026-11-14T12:00:00Z', '2026-11-14T12:03:00Z']);
+    });
+
+    test.each(['', undefined])('missing or empty (%j), it is a missing parameter', async interval => {
+      const given = interval === undefined ? {} : { interval };
+      const { status, error } = await app.query(NAME, { project: 'x', ...given });
+      expect(status).toBe(400);
+      expect(error).toMatchObject({ code: 'missing_parameter', param: 'interval' });
+    });
+
+    test.each([
+      ['1day', '1day'],
+      ['Minutely', 'Minutely'],
+      ['DAILY', 'DAILY'],
+      ['hourly before a space', 'hourly '],
+      ['weekly', 'weekly'],
+      ['__proto__', '__proto__'],
+      ['toString', 'toString'],
+      ['a NUL', '\0'],
+      ['2,000 characters', 'x'.repeat(2000)],
+    ])('any other value (%s) is refused with the list of those allowed', async (_, interval) => {
+      const { status, error } = await app.query(NAME, { project: 'x', interval });
+      expect(status).toBe(400);
+      expect(error).toMatchObject({ code: 'invalid_parameter', param: 'interval' });
+      expect(error.message).toContain('minutely, hourly, daily');
+    });
+  });
+
+  describe('pattern', () => {
+    beforeAll(() =>
+      app.append(
+        'edge',
+        [
+          'https://pat-one.example.com/rest/v1/todos?select=id',
+          'https://pat-two.example.com/rest/v1/todos',
+          'https://PAT-three.example.com/rest/v1/ünïcödé/🦕',
+          'https://other.net/rest?ref=pat-four',
+        ].map(url => edgeRecord({ at: '2026-11-14T12:34:00Z', project: 'unrelated', url, path: '/rest' })),
+      ),
+    );
+
+    test.each([
+      ['matches anywhere in the URL, not the project', 'pat-', 3],
+      ['matches the whole URL, query string included', 'select=id', 1],
+      ['matches no project', 'unrelated', 0],
+      ['is case-sensitive', 'PAT', 1],
+      ['is case-insensitive where it says so', '(?i)pat-t', 2],
+      ['can be anchored at the start', '^https://pat', 2],
+      ['can be anchored at the end', 'todos$', 1],
+      ['has alternatives', 'pat-one|pat-two', 2],
+      ['has classes and repetitions', 'pat-[a-z]{3}\\.', 2],
+      ['reads a literal dot as any character', 'pat.one.example.com', 1],
+      ['reads an escaped dot as a dot', 'pat\\.one', 0],
+      ['takes a percent sign literally', 'pat%', 0],
+      ['takes an underscore literally', 'pat_one', 0],
+      ['counts a character outside ASCII as one', '/.nïc.dé/.$', 1],
+      ['may match the empty text', 'pat-one(x*|nothing)', 1],
+      ['is bound, never spliced', "x' or '1'='1", 0],
+    ])('%s: %s', async (_, pattern, expected) => {
+      expect(await countOf(pattern)).toBe(expected);
+    });
+
+    const INVALID = [
+      ['(', 'missing )'],
+      ['[a-', 'missing ]'],
+      ['*a', 'repetition'],
+      ['a**', 'repetition'],
+      ['a{1001}', 'repetition'],
+      ['(?=lookahead)', '(?='],
+      ['(a)\\1', '\\1'],
+      ['trailing\\', 'trailing'],
+      ['(((x{100}){100}){100}){100}', 'repetition'],
+      ['(\\pL{500}\\pN{500}){1}(\\pL{500}\\pN{500})', 'too large'],
+    ] as const;
+
+    test.each(INVALID)('%s is refused with the reason', async (pattern, reason) => {
+      const { status, error, text } = await app.query(NAME, { project: pattern, interval: 'daily' });
+      expect(status).toBe(400);
+      expect(error).toMatchObject({ code: 'invalid_parameter', param: 'project' });
+      expect(error.message).toContain(reason);
+      expect(text).not.toMatch(/select|duckdb|regexp_matches|LINE 1/i);
+    });
+
+    test('is refused on an empty store too', async () => {
+      const empty = await startTestApp();
+      try {
+        for (const [pattern] of INVALID)
+          expect((await empty.query(NAME, { project: pattern, interval: 'hourly' })).status).toBe(400);
+      } finally {
+        await empty.close();
+      }
+    });
+
+    test.each(['(a+)+$', '(a|aa)+$', '(a|a)*$', '(.*)*x$', '(a?){30}a{30}$'])(
+      'made to blow up backtracking engines (%s), it is answered',
+      async pattern => {
+        const at = '2026-11-14T12:34:00Z';
+        const project = `long ${pattern}`;
+        // An engine that backtracks would need about 2 to the power of 5,000 steps for one of these.
+        const url = `https://blow-up.example/${'a'.repeat(5000)}!`;
+        await app.append('edge', [edgeRecord({ at, project, url, path: '/rest' })]);
+        expect(await countOf(`^https://blow-up\\.example/${pattern}`)).toBe(0);
+      },
+    );
+  });
+});

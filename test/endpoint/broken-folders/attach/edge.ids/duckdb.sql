@@ -1,0 +1,2 @@
+-- Broken: opens another file.
+attach 'other.duckdb' as other

@@ -1,0 +1,5 @@
+-- Broken: names are lower-case.
+select id, timestamp
+from edge_logs
+where project = $project
+order by timestamp

@@ -1,0 +1,2 @@
+-- Broken: no SQL.
+selekt id, timestamp form edge_logs

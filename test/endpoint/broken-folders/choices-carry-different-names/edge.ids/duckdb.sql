@@ -1,0 +1,5 @@
+-- Broken: one choice has no level.
+select id, timestamp
+from edge_logs
+where project = $project
+order by timestamp

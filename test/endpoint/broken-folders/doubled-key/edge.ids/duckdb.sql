@@ -1,0 +1,5 @@
+-- Broken: a key stands twice.
+select id, timestamp
+from edge_logs
+where project = $project
+order by timestamp

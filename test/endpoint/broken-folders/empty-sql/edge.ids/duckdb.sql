@@ -1,0 +1,2 @@
+-- Broken: no statement.
+

@@ -1,0 +1,2 @@
+-- Broken: writes.
+insert into schema_version values (2)

@@ -1,0 +1,2 @@
+-- Broken: loads code.
+install httpfs

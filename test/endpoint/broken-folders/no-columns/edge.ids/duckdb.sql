@@ -1,0 +1,5 @@
+-- Broken: answers nothing.
+select id, timestamp
+from edge_logs
+where project = $project
+order by timestamp

@@ -1,0 +1,5 @@
+-- Broken: an endpoint that may answer nothing.
+select id, timestamp
+from edge_logs
+where project = $project
+order by timestamp

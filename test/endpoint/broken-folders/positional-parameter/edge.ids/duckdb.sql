@@ -1,0 +1,2 @@
+-- Broken: parameters have names.
+select id, timestamp from edge_logs where project = ?

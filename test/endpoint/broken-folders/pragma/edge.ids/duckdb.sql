@@ -1,0 +1,2 @@
+-- Broken: no SELECT.
+pragma table_info('edge_logs')

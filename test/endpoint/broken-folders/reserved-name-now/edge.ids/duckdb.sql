@@ -1,0 +1,5 @@
+-- Broken: every query is given $now.
+select id, timestamp
+from edge_logs
+where project = $project
+order by timestamp

@@ -1,0 +1,2 @@
+-- Broken: changes a setting.
+set memory_limit = '100GB'

@@ -1,0 +1,5 @@
+-- Broken: a parameter has no such setting.
+select id, timestamp
+from edge_logs
+where project = $project
+order by timestamp

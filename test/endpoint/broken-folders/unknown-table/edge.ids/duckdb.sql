@@ -1,0 +1,2 @@
+-- Broken: no such table.
+select id, timestamp from requests where project = $project

@@ -1,0 +1,300 @@
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { formatTimestamp } from '../../src/timestamp.ts';
+import { micros, NOW, startTestApp, type TestApp } from '../support/app.ts';
+import {
+  type PlainStats,
+  percentileBounds,
+  readApiCounts,
+  readInvocationStats,
+  readLogsAll,
+  truncate,
+} from '../support/plain-reading.ts';
+import { edgeRecord, functionEdgeRecord } from '../support/record.ts';
+
+const SECOND = 1_000_000n;
+const MINUTE = 60n * SECOND;
+const HOUR = 60n * MINUTE;
+const DAY = 24n * HOUR;
+
+// One store for all runs. Every run has projects of its own, told apart by a tag, so no run sees another's records.
+let runs = 0;
+
+/** Now at any time of a week, and on the edges of seconds, minutes, hours and days. */
+const nowMicros = fc
+  .tuple(
+    fc.bigInt(0n, 7n * DAY),
+    fc.constantFrom(1n, SECOND, MINUTE, HOUR, DAY),
+    fc.constantFrom(-1n, 0n, 1n),
+  )
+  .map(([ahead, unit, step]) => truncate(micros(NOW) + ahead, unit) + step);
+
+/** Every window of the endpoints, with the buckets that it is counted in. */
+const WINDOWS = [
+  [5n * MINUTE, SECOND],
+  [15n * MINUTE, MINUTE],
+  [HOUR, MINUTE],
+  [HOUR, HOUR],
+  [DAY, HOUR],
+  [7n * DAY, DAY],
+  [90n * DAY, DAY],
+] as const;
+
+/** The time of a record, told once now is known: around every edge that decides whether it counts, and anywhere. */
+const time: fc.Arbitrary<(now: bigint) => bigint> = fc.oneof(
+  fc.tuple(fc.constantFrom(...WINDOWS), fc.constantFrom(-1n, 0n)).map(
+    ([[window, bucket], step]) =>
+      (now: bigint) =>
+        truncate(now - window, bucket) + step,
+  ),
+  fc.tuple(fc.constantFrom(...WINDOWS), fc.constantFrom(-1n, 0n)).map(
+    ([[, bucket], step]) =>
+      (now: bigint) =>
+        truncate(now, bucket) + bucket + step,
+  ),
+  fc.tuple(fc.constantFrom(0n, ...WINDOWS.map(([window]) => window)), fc.constantFrom(-1n, 0n, 1n)).map(
+    ([window, step]) =>
+      (now: bigint) =>
+        now - window + step,
+  ),
+  fc.bigInt(-HOUR, HOUR).map(age => (now: bigint) => now - age),
+  fc.bigInt(-HOUR, 8n * DAY).map(age => (now: bigint) => now - age),
+);
+
+const projectName = fc.oneof(
+  fc.constantFrom(
+    'alpha',
+    'Alpha',
+    'alpha ',
+    "o'hara",
+    '%',
+    '_',
+    'null',
+    '🦕',
+    'é',
+    'e\u0301',
+    '$project',
+    '\\',
+  ),
+  fc.string({ unit: 'grapheme', minLength: 1, maxLength: 12 }),
+);
+const text = fc.string({ unit: 'binary', maxLength: 12 });
+const word = fc.constantFrom(
+  '/rest',
+  '/storage',
+  '/auth',
+  '/realtime',
+  'auth',
+  '/REST',
+  '/re',
+  'st',
+  '/',
+  '.',
+  'é🦕',
+);
+const path = fc.array(word, { maxLength: 4 }).map(words => words.join(''));
+const tier = fc.constantFrom('FREE', 'PRO', 'PAYG', 'ENTERPRISE', 'free', '', 'GOLD');
+/** Expressions that RE2 and JavaScript read alike. */
+const pattern = fc
+  .array(
+    fc.constantFrom(
+      'rest',
+      '/',
+      '.',
+      '.*',
+      '[a-z]',
+      '[^a-z]',
+      'é',
+      '🦕',
+      'a?',
+      '(ab|/auth)',
+      '\\.',
+      '(re|st)+',
+      '%',
+      '_',
+    ),
+    { maxLength: 4 },
+  )
+  .chain(parts => fc.constantFrom(parts.join(''), `${parts.join('')}$`));
+
+/** Most records are of the project that is asked for. */
+const place = fc.record({ project: fc.constantFrom(0, 0, 0, 1, 2), time });
+const projects = fc.tuple(projectName, projectName, projectName);
+
+describe('random records and parameters', () => {
+  let app: TestApp;
+  beforeAll(async () => {
+    app = await startTestApp();
+  });
+  afterAll(() => app.close());
+
+  /** Gives a run its tag, its projects and its time. */
+  const begin = (names: readonly string[], now: bigint) => {
+    const tag = `run${runs++}`;
+    app.setNow(formatTimestamp(now));
+    const at = (draft: { time: (now: bigint) => bigint }) => draft.time(now);
+    return { tag, at, projectOf: (index: number) => `${tag}:${names[index]}` };
+  };
+  const ask = async (name: string, parameters: Record<string, string | undefined>) => {
+    const given = Object.entries(parameters).filter(
+      (pair): pair is [string, string] => pair[1] !== undefined,
+    );
+    const { status, rows } = await app.query(name, Object.fromEntries(given));
+    expect(status).toBe(200);
+    return rows;
+  };
+
+  test('functions.invocation-stats answers what a plain reading answers', async () => {
+    const functionId = fc.constantFrom('a', 'A', 'b', '', '🦕');
+    const sent = fc.record({
+      place,
+      functionId: fc.option(functionId),
+      ms: fc.option(
+        fc.oneof(
+          fc.constantFrom(0, 1, 60_000),
+          fc.double({ min: 0, max: 1e6, noNaN: true, noDefaultInfinity: true }),
+        ),
+      ),
+      status: fc.option(fc.constantFrom(100, 200, 399, 400, 404, 500)),
+    });
+    const interval = fc.constantFrom('5min', '15min', '1hr', '1day', '7day', '1DAY', '', undefined);
+    await fc.assert(
+      fc.asyncProperty(
+        nowMicros,
+        projects,
+        fc.array(sent, { maxLength: 40 }),
+        interval,
+        fc.option(functionId, { nil: undefined }),
+        async (now, names, drafts, asked, wanted) => {
+          const { at, projectOf } = begin(names, now);
+          const records = drafts.map(draft => ({
+            ...functionEdgeRecord({ at: at(draft.place), project: projectOf(draft.place.project) }),
+            lifted: { function_id: draft.functionId, execution_time_ms: draft.ms, status_code: draft.status },
+          }));
+          await app.append('function_edge', records);
+          const project = projectOf(0);
+          const rows = await ask('functions.invocation-stats', {
+            project,
+            function_id: wanted,
+            interval: asked,
+          });
+          const parameters = {
+            project,
+            ...(wanted === undefined ? {} : { function_id: wanted }),
+            ...(asked === undefined ? {} : { interval: asked }),
+          };
+          expectStats(rows, readInvocationStats(records, parameters, now));
+        },
+      ),
+      { numRuns: 150 },
+    );
+  });
+
+  test('usage.api-counts answers what a plain reading answers', async () => {
+    const interval = fc.constantFrom('minutely' as const, 'hourly' as const, 'daily' as const);
+    await fc.assert(
+      fc.asyncProperty(
+        nowMicros,
+        projects,
+        fc.array(fc.record({ place, path, host: fc.constantFrom('ab.', 'Ab_', 'é/', '') }), {
+          maxLength: 40,
+        }),
+        pattern,
+        interval,
+        async (now, names, drafts, wanted, asked) => {
+          const { tag, at, projectOf } = begin(names, now);
+          const records = drafts.map(draft =>
+            edgeRecord({
+              at: at(draft.place),
+              project: projectOf(draft.place.project),
+              url: `https://${tag}~${draft.host}${draft.path}`,
+              path: draft.path,
+            }),
+          );
+          await app.append('edge', records);
+          const parameters = { project: `${tag}~${wanted}`, interval: asked };
+          expect(await ask('usage.api-counts', parameters)).toEqual(readApiCounts(records, parameters, now));
+        },
+      ),
+      { numRuns: 150 },
+    );
+  });
+
+  test('logs.all answers what a plain reading answers', async () => {
+    const sent = fc.record({
+      place,
+      id: text,
+      message: text,
+      metadata: fc.dictionary(text, fc.jsonValue({ maxDepth: 2 })),
+    });
+    // A bound lies at the time of one of the records, or a microsecond beside it.
+    const bound = fc.option(fc.tuple(fc.nat(), fc.constantFrom(-1n, 0n, 1n)), { nil: undefined });
+    await fc.assert(
+      fc.asyncProperty(
+        nowMicros,
+        projects,
+        fc.array(sent, { maxLength: 40 }),
+        fc.option(tier, { nil: undefined }),
+        bound,
+        bound,
+        async (now, names, drafts, askedTier, from, to) => {
+          const { at, projectOf } = begin(names, now);
+          // Ids of one time must differ, or no order is stated; a few records share their time for certain.
+          const records = drafts.map((draft, index) =>
+            edgeRecord({
+              id: `${draft.id}~${index}`,
+              at: index % 4 === 0 ? now - SECOND : at(draft.place),
+              project: projectOf(draft.place.project),
+              message: draft.message,
+              metadata: draft.metadata,
+            }),
+          );
+          await app.append('edge', records);
+          const project = projectOf(0);
+          const near = ([index, step]: [number, bigint]) =>
+            BigInt(records[index % records.length]?.timestampMicros ?? now) + step;
+          const start = from === undefined ? undefined : near(from);
+          const end = to === undefined ? undefined : near(to);
+          const rows = await ask('logs.all', {
+            project,
+            project_tier: askedTier,
+            iso_timestamp_start: start === undefined ? undefined : formatTimestamp(start),
+            iso_timestamp_end: end === undefined ? undefined : formatTimestamp(end),
+          });
+          const parameters = {
+            project,
+            ...(askedTier === undefined ? {} : { project_tier: askedTier }),
+            ...(start === undefined ? {} : { start }),
+            ...(end === undefined ? {} : { end }),
+          };
+          expect(rows).toEqual(readLogsAll(records, parameters, now));
+        },
+      ),
+      { numRuns: 150 },
+    );
+  });
+});
+
+function expectStats(rows: readonly Record<string, unknown>[], plain: readonly PlainStats[]): void {
+  expect(rows.map(({ timestamp, count, error_count }) => ({ timestamp, count, error_count }))).toEqual(
+    plain.map(({ timestamp, count, error_count }) => ({ timestamp, count, error_count })),
+  );
+  for (const [index, { times }] of plain.entries()) {
+    const row = rows[index] ?? {};
+    const figures = ['min', 'max', 'avg', 'p95', 'p99'].map(name => row[`${name}_execution_time`]);
+    if (times.length === 0) {
+      expect(figures).toEqual([null, null, null, null, null]);
+      continue;
+    }
+    const [min, max, avg] = figures;
+    expect([min, max]).toEqual([Math.min(...times), Math.max(...times)]);
+    // Sums of doubles depend on their order in the last digits, and next to zero there are no more digits.
+    const exact = times.reduce((sum, time) => sum + time, 0) / times.length;
+    expect(Math.abs(Number(avg) - exact)).toBeLessThanOrEqual(exact * 1e-9 + 1e-300);
+    for (const percent of [95, 99]) {
+      const { lowest, highest } = percentileBounds(times, percent);
+      expect(row[`p${percent}_execution_time`]).toBeGreaterThanOrEqual(lowest);
+      expect(row[`p${percent}_execution_time`]).toBeLessThanOrEqual(highest);
+    }
+  }
+}

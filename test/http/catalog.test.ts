@@ -1,0 +1,125 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
+import { BUILT_IN, type OwnEndpoints, SLEEP, writeOwnEndpoints } from '../support/own-endpoints.ts';
+
+const KEYS = ['id', 'name', 'description', 'max_rows', 'cache', 'sandboxing', 'parameters', 'columns'];
+
+describe('GET /api/endpoints', () => {
+  let own: OwnEndpoints;
+  let app: TestApp;
+  beforeAll(async () => {
+    own = writeOwnEndpoints({ sleep: SLEEP });
+    app = await startTestApp({ endpointFolders: { builtIn: BUILT_IN, own: own.folder } });
+  });
+  afterAll(async () => {
+    await app.close();
+    own.remove();
+  });
+
+  const entry = async (name: string) => {
+    const { rows } = await app.get('/api/endpoints');
+    return rows.find(row => row['name'] === name);
+  };
+
+  test('lists every endpoint that the token may call, the operator’s own too', async () => {
+    const { status, headers, text, rows } = await app.get('/api/endpoints');
+    expect(status).toBe(200);
+    expect(headers.get('content-type')).toBe('application/json; charset=utf-8');
+    expect(Object.keys(JSON.parse(text))).toEqual(['result']);
+    expect(rows.map(row => row['name'])).toEqual([
+      'functions.invocation-stats',
+      'logs.all',
+      'usage.api-counts',
+      'test.sleep',
+    ]);
+    for (const row of rows) expect(Object.keys(row)).toEqual(KEYS);
+  });
+
+  test('logs.all, to the letter', async () => {
+    expect(await entry('logs.all')).toEqual({
+      id: '36d4086c-7022-4186-9a0f-e33ec7d730da',
+      name: 'logs.all',
+      description: expect.stringContaining('log records of one project'),
+      max_rows: 1000,
+      cache: { lifetime_seconds: 0, warming_seconds: null },
+      sandboxing: false,
+      parameters: [
+        { name: 'project', type: 'text', required: true, description: expect.any(String) },
+        {
+          name: 'project_tier',
+          type: 'choice',
+          required: false,
+          description: expect.any(String),
+          choices: ['FREE', 'PRO', 'PAYG', 'ENTERPRISE'],
+          otherwise: 'FREE',
+        },
+        { name: 'iso_timestamp_start', type: 'timestamp', required: false, description: expect.any(String) },
+        { name: 'iso_timestamp_end', type: 'timestamp', required: false, description: expect.any(String) },
+      ],
+      columns: [
+        { name: 'id', type: 'text', description: expect.any(String) },
+        { name: 'timestamp', type: 'unix_microseconds', description: expect.any(String) },
+        { name: 'event_message', type: 'text', description: expect.any(String) },
+        { name: 'metadata', type: 'json', description: expect.any(String) },
+      ],
+    });
+  });
+
+  test.each([
+    [
+      'functions.invocation-stats',
+      '32b1a47e-6418-4d0a-9647-b9694b8a7e35',
+      ['project', 'function_id', 'interval'],
+    ],
+    ['usage.api-counts', '0fbeca51-caaa-4f7d-83f0-8110aa708839', ['project', 'interval']],
+  ])('%s: fixed UUID, 1000 rows, cached for 900 s, warmed every 300 s', async (name, id, parameters) => {
+    const found = await entry(name);
+    expect(found).toMatchObject({
+      id,
+      max_rows: 1000,
+      cache: { lifetime_seconds: 900, warming_seconds: 300 },
+      sandboxing: false,
+      parameters: parameters.map(parameter => expect.objectContaining({ name: parameter })),
+    });
+  });
+
+  test('a choice without a fallback says so', async () => {
+    const found = await entry('usage.api-counts');
+    expect(found?.['parameters']).toContainEqual({
+      name: 'interval',
+      type: 'choice',
+      required: true,
+      description: expect.any(String),
+      choices: ['minutely', 'hourly', 'daily'],
+      otherwise: null,
+    });
+  });
+
+  test.each(['functions.invocation-stats', 'usage.api-counts', 'logs.all'])(
+    '%s: columns and descriptions are those of its definition',
+    async name => {
+      const yaml = parse(readFileSync(join(BUILT_IN, name, 'endpoint.yaml'), 'utf8'));
+      const found = await entry(name);
+      expect(found?.['description']).toBe(yaml.description);
+      expect(found?.['columns']).toEqual(
+        Object.entries<object>(yaml.columns).map(([column, rest]) => ({ name: column, ...rest })),
+      );
+    },
+  );
+
+  test('the columns of the catalog are the keys of a row, in that order', async () => {
+    const found = await entry('test.sleep');
+    const { rows } = await app.query('test.sleep', { milliseconds: '0' });
+    const columns = found?.['columns'] as { name: string }[];
+    expect(Object.keys(rows[0] ?? {})).toEqual(columns.map(column => column.name));
+  });
+
+  test('no SQL and no file name is in it', async () => {
+    const { text } = await app.get('/api/endpoints', { headers: { 'X-API-KEY': API_KEY } });
+    expect(text).not.toMatch(/select\b.*\bfrom\b|\.sql|sleep_ms/i);
+    expect(text).not.toContain(own.folder);
+  });
+});

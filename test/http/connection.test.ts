@@ -1,0 +1,142 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
+import { askRaw, openConnection, type RawConnection, rawRequest } from '../support/raw-http.ts';
+import { edgeRecord } from '../support/record.ts';
+
+const CALL = '/api/endpoints/query/logs.all?project=alpha';
+const TOKEN = { 'X-API-KEY': API_KEY };
+const ROUTES = [
+  CALL,
+  '/api/endpoints/query/no.such',
+  '/api/endpoints',
+  '/openapi.json',
+  '/health',
+  '/nowhere',
+];
+
+describe('a connection', () => {
+  let app: TestApp;
+  let connection: RawConnection;
+  beforeAll(async () => {
+    app = await startTestApp();
+    await app.append('edge', [edgeRecord({ id: 'row', at: '2026-11-14T12:00:00Z', message: 'h\u00e9llo' })]);
+    connection = await openConnection(app.url);
+  });
+  afterAll(async () => {
+    connection.close();
+    await app.close();
+  });
+
+  test.each(ROUTES)('HEAD %s has the status and the headers of GET, and no body', async path => {
+    const got = await connection.ask(rawRequest(`GET ${path}`, TOKEN));
+    const head = await connection.ask(rawRequest(`HEAD ${path}`, TOKEN));
+    expect(head.status).toBe(got.status);
+    expect({ ...head.headers, date: '' }).toEqual({ ...got.headers, date: '' });
+    expect(Number(head.headers['content-length'])).toBe(Buffer.byteLength(got.body));
+    // A body would stand before the next answer.
+    expect((await connection.ask(rawRequest('GET /health'))).status).toBe(200);
+    expect(connection.rest()).toBe('');
+  });
+
+  test('HEAD of a refused call has no body either', async () => {
+    expect((await connection.ask(rawRequest('HEAD /api/endpoints'))).status).toBe(401);
+    expect((await connection.ask(rawRequest('HEAD /api/endpoints/query/logs.all', TOKEN))).status).toBe(400);
+    expect((await connection.ask(rawRequest('GET /health'))).status).toBe(200);
+    expect(connection.rest()).toBe('');
+  });
+
+  test('every answer says its type and forbids guessing another', async () => {
+    for (const path of ROUTES) {
+      const { headers } = await connection.ask(rawRequest(`GET ${path}`, TOKEN));
+      expect(headers['content-type']).toBe('application/json; charset=utf-8');
+      expect(headers['x-content-type-options']).toBe('nosniff');
+    }
+  });
+
+  test('a GET may say that it is JSON, without a body', async () => {
+    const headers = { ...TOKEN, 'Content-Type': 'application/json; charset=utf-8' };
+    const { status, body } = await connection.ask(rawRequest(`GET ${CALL}`, headers));
+    expect(status).toBe(200);
+    expect(JSON.parse(body).result).toHaveLength(1);
+  });
+
+  test.each([
+    ['JSON', '{"project":"other"}'],
+    ['no JSON', '{{{{'],
+    ['a form', 'project=other&interval=daily'],
+    ['what looks like a request', 'GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n'],
+    ['a mebibyte', 'x'.repeat(1024 * 1024)],
+  ])('a body of a GET is ignored, and the connection serves on: %s', async (_, content) => {
+    const headers = {
+      ...TOKEN,
+      'Content-Type': 'application/json; charset=utf-8',
+      'Content-Length': String(Buffer.byteLength(content)),
+    };
+    const { status, body } = await connection.ask(rawRequest(`GET ${CALL}`, headers, content));
+    expect(status).toBe(200);
+    expect(JSON.parse(body).result).toHaveLength(1);
+    expect((await connection.ask(rawRequest('GET /health'))).status).toBe(200);
+    expect(connection.rest()).toBe('');
+  });
+
+  test('a body in chunks is ignored too', async () => {
+    const headers = { ...TOKEN, 'Transfer-Encoding': 'chunked' };
+    const chunks = '5\r\nhello\r\n0\r\n\r\n';
+    expect((await connection.ask(rawRequest(`GET ${CALL}`, headers, chunks))).status).toBe(200);
+    expect((await connection.ask(rawRequest('GET /health'))).status).toBe(200);
+  });
+
+  test('a refused POST with a body leaves the connection usable', async () => {
+    const refused = await connection.ask(
+      rawRequest(`POST ${CALL}`, { ...TOKEN, 'Content-Length': '4' }, 'body'),
+    );
+    expect(refused.status).toBe(405);
+    expect((await connection.ask(rawRequest('GET /health'))).status).toBe(200);
+  });
+
+  test('serves many calls one after the other, errors among them', async () => {
+    for (let i = 0; i < 20; i++) {
+      expect((await connection.ask(rawRequest(`GET ${CALL}`, TOKEN))).status).toBe(200);
+      expect((await connection.ask(rawRequest(`GET ${CALL}`))).status).toBe(401);
+      expect((await connection.ask(rawRequest('GET /nowhere'))).status).toBe(404);
+    }
+  });
+
+  test('calls sent at once are answered in their order', async () => {
+    connection.write(
+      [
+        rawRequest(`GET ${CALL}`, TOKEN),
+        rawRequest('GET /nowhere'),
+        rawRequest('GET /api/endpoints'),
+        rawRequest('GET /health'),
+      ].join(''),
+    );
+    const statuses: number[] = [];
+    for (let i = 0; i < 4; i++) statuses.push((await connection.next()).status);
+    expect(statuses).toEqual([200, 404, 401, 200]);
+  });
+
+  test.each(['http://localhost', 'HTTP://dendro.example:4000', 'https://user@dendro.example'])(
+    'the absolute form of a target works: %s',
+    async origin => {
+      const { status, body } = await connection.ask(rawRequest(`GET ${origin}${CALL}`, TOKEN));
+      expect(status).toBe(200);
+      expect(JSON.parse(body).result).toHaveLength(1);
+      expect((await connection.ask(rawRequest(`GET ${origin}/nowhere`, TOKEN))).status).toBe(404);
+    },
+  );
+
+  test('is closed where the caller asks for it', async () => {
+    const once = await openConnection(app.url);
+    const { status, headers } = await once.ask(rawRequest('GET /health', { Connection: 'close' }));
+    expect(status).toBe(200);
+    expect(headers['connection']).toBe('close');
+    await once.ended;
+  });
+
+  test('may be of HTTP/1.0', async () => {
+    const { status, body } = await askRaw(app.url, `GET ${CALL} HTTP/1.0\r\nX-API-KEY: ${API_KEY}\r\n\r\n`);
+    expect(status).toBe(200);
+    expect(JSON.parse(body).result).toHaveLength(1);
+  });
+});

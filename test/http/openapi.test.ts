@@ -1,0 +1,192 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { STATUS_BY_CODE } from '../../src/http/error-response.ts';
+import { readVersion } from '../../src/version.ts';
+import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
+import { BUILT_IN, type OwnEndpoints, SLEEP, writeOwnEndpoints } from '../support/own-endpoints.ts';
+import { edgeRecord, functionEdgeRecord } from '../support/record.ts';
+import { type TestTokens, writeTestTokens } from '../support/tokens.ts';
+
+interface Operation {
+  readonly operationId?: string;
+  readonly security?: Record<string, unknown>[];
+  readonly parameters?: { name: string; in: string; required?: boolean; schema: Record<string, unknown> }[];
+  readonly responses: Record<string, { content?: Record<string, { schema: Schema }> }>;
+}
+
+interface Schema {
+  readonly required?: string[];
+  readonly properties?: Record<string, Schema & { type?: string | string[] }>;
+  readonly items?: Schema;
+  readonly enum?: string[];
+}
+
+interface Document {
+  readonly openapi: string;
+  readonly info: { title: string; version: string };
+  readonly security: Record<string, unknown>[];
+  readonly paths: Record<string, Record<string, Operation>>;
+  readonly components: { schemas: Record<string, Schema>; securitySchemes: Record<string, unknown> };
+}
+
+const BUILT_IN_NAMES = ['functions.invocation-stats', 'logs.all', 'usage.api-counts'];
+
+describe('GET /openapi.json', () => {
+  let own: OwnEndpoints;
+  let tokens: TestTokens<'logs' | 'machine'>;
+  let app: TestApp;
+  let document: Document;
+  beforeAll(async () => {
+    own = writeOwnEndpoints({ sleep: SLEEP });
+    tokens = writeTestTokens({ logs: ['query:logs.all'], machine: ['ingest'] });
+    app = await startTestApp({
+      endpointFolders: { builtIn: BUILT_IN, own: own.folder },
+      tokensFile: tokens.file,
+    });
+    document = await read({ 'X-API-KEY': API_KEY });
+  });
+  afterAll(async () => {
+    await app.close();
+    own.remove();
+    tokens.remove();
+  });
+
+  const read = async (headers: Record<string, string>): Promise<Document> => {
+    const { status, text } = await app.get('/openapi.json', { headers });
+    expect(status).toBe(200);
+    return JSON.parse(text);
+  };
+
+  const operationOf = (path: string): Operation => {
+    const operation = document.paths[path]?.['get'];
+    if (operation === undefined) throw new Error(`${path} is not described`);
+    return operation;
+  };
+
+  const endpointsIn = ({ paths }: Document) =>
+    Object.keys(paths)
+      .filter(path => path.startsWith('/api/endpoints/query/'))
+      .map(path => path.slice('/api/endpoints/query/'.length));
+
+  test('is OpenAPI 3.1 of this version', () => {
+    expect(document.openapi).toMatch(/^3\.1\.\d+$/);
+    expect(document.info).toMatchObject({ title: 'Dendro', version: readVersion() });
+  });
+
+  test('every reference resolves', () => {
+    const references = [...JSON.stringify(document).matchAll(/"\$ref":"([^"]*)"/g)].map(
+      match => match[1] ?? '',
+    );
+    expect(references.length).toBeGreaterThan(0);
+    for (const reference of references) {
+      expect(reference).toMatch(/^#\//);
+      const found = reference
+        .slice(2)
+        .split('/')
+        .reduce<unknown>((value, key) => (value as Record<string, unknown> | undefined)?.[key], document);
+      expect(found, `${reference} leads nowhere`).toBeDefined();
+    }
+  });
+
+  test('every security requirement names a scheme that is described', () => {
+    const requirements = [
+      document.security,
+      ...operations().map(operation => operation.security ?? []),
+    ].flat();
+    for (const name of requirements.flatMap(requirement => Object.keys(requirement)))
+      expect(Object.keys(document.components.securitySchemes)).toContain(name);
+    expect(document.security.length).toBeGreaterThan(0);
+  });
+
+  const operations = () => Object.values(document.paths).flatMap(path => Object.values(path));
+
+  test('operation ids are unique, and every operation says what it answers', () => {
+    const ids = operations().flatMap(({ operationId }) => (operationId === undefined ? [] : [operationId]));
+    expect(new Set(ids).size).toBe(ids.length);
+    for (const { responses } of operations())
+      for (const [status, response] of Object.entries(responses)) {
+        expect(status).toMatch(/^[2-5]\d\d$/);
+        expect(response).toHaveProperty('description');
+      }
+  });
+
+  test.each(['/api/endpoints', '/health', '/openapi.json'])('describes %s', path => {
+    expect(operationOf(path).responses).toHaveProperty('200');
+  });
+
+  test.each(['/health', '/openapi.json'])('%s needs no token', path => {
+    expect(operationOf(path).security).toEqual([]);
+  });
+
+  test.each([...BUILT_IN_NAMES, 'test.sleep'])(
+    'describes %s with its parameters as the catalog has them',
+    async name => {
+      const { rows } = await app.get('/api/endpoints');
+      const entry = rows.find(row => row['name'] === name) as {
+        parameters: { name: string; required: boolean }[];
+        columns: { name: string }[];
+      };
+      const { parameters = [], responses } = operationOf(`/api/endpoints/query/${name}`);
+      expect(
+        parameters.map(({ name: parameter, in: place, required }) => [parameter, place, required ?? false]),
+      ).toEqual([
+        ...entry.parameters.map(parameter => [parameter.name, 'query', parameter.required]),
+        ['format', 'query', false],
+      ]);
+      const json = responses['200']?.content?.['application/json; charset=utf-8']?.schema;
+      const row = json?.properties?.['result']?.items;
+      expect(row?.required).toEqual(entry.columns.map(column => column.name));
+      expect(Object.keys(row?.properties ?? {})).toEqual(row?.required);
+      for (const status of ['400', '401', '403', '404', '406', '503', '504'])
+        expect(responses).toHaveProperty(status);
+    },
+  );
+
+  test('says which values a choice allows, and which are only usual', () => {
+    const schemaOf = (name: string, parameter: string) =>
+      operationOf(`/api/endpoints/query/${name}`).parameters?.find(({ name: found }) => found === parameter)
+        ?.schema;
+    expect(schemaOf('usage.api-counts', 'interval')).toMatchObject({ enum: ['minutely', 'hourly', 'daily'] });
+    expect(schemaOf('logs.all', 'project_tier')).not.toHaveProperty('enum');
+    expect(schemaOf('logs.all', 'format')).toMatchObject({ enum: ['json', 'ndjson', 'csv'] });
+  });
+
+  test('real rows have the types that it promises', async () => {
+    const at = '2026-11-14T12:00:00Z';
+    await app.append('edge', [edgeRecord({ at, metadata: { a: 1 } })]);
+    await app.append('function_edge', [functionEdgeRecord({ at })]);
+    for (const name of BUILT_IN_NAMES) {
+      const { rows } = await app.query(name, { project: 'alpha', interval: 'daily' });
+      const schema = operationOf(`/api/endpoints/query/${name}`).responses['200']?.content?.[
+        'application/json; charset=utf-8'
+      ]?.schema.properties?.['result']?.items?.properties;
+      expect(rows.length).toBeGreaterThan(0);
+      for (const [key, value] of Object.entries(rows[0] ?? {}))
+        expect([schema?.[key]?.type].flat(), `${name}.${key}`).toContain(typeOf(value, schema?.[key]?.type));
+    }
+  });
+
+  test('the error schema holds every code, and nothing else', () => {
+    const error = document.components.schemas['Error']?.properties?.['error'];
+    expect(error?.properties?.['code']?.enum?.toSorted()).toEqual(Object.keys(STATUS_BY_CODE).toSorted());
+    expect(error?.required).toEqual(['code', 'message']);
+  });
+
+  test('without a good token it shows the built-in endpoints alone', async () => {
+    for (const headers of [{}, { 'X-API-KEY': 'wrong' }, { 'X-API-KEY': '' }])
+      expect(endpointsIn(await read(headers))).toEqual(BUILT_IN_NAMES);
+  });
+
+  test('with a token it shows what that token may call', async () => {
+    expect(endpointsIn(document)).toEqual([...BUILT_IN_NAMES, 'test.sleep']);
+    expect(endpointsIn(await read({ 'X-API-KEY': tokens.secrets.logs }))).toEqual(['logs.all']);
+    expect(endpointsIn(await read({ Authorization: `Bearer ${tokens.secrets.machine}` }))).toEqual([]);
+  });
+});
+
+/** The name that JSON Schema has for a value's type; a whole number is an integer where the schema speaks of integers. */
+function typeOf(value: unknown, promised: string | string[] | undefined): string {
+  if (value === null) return 'null';
+  return typeof value === 'number' && Number.isInteger(value) && [promised].flat().includes('integer')
+    ? 'integer'
+    : typeof value;
+}

@@ -1,0 +1,84 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { API_KEY, startTestApp, type TestApp, testStoreOptions } from '../support/app.ts';
+import { BUILT_IN, type OwnEndpoints, SLEEP, writeOwnEndpoints } from '../support/own-endpoints.ts';
+
+const SLOW = '/api/endpoints/query/test.sleep?milliseconds=60000';
+
+describe('a store that answers one query at a time', () => {
+  let own: OwnEndpoints;
+  let dataFolder: string;
+  let app: TestApp | undefined;
+  beforeAll(() => {
+    own = writeOwnEndpoints({ sleep: SLEEP });
+    dataFolder = mkdtempSync(join(tmpdir(), 'dendro-test-'));
+  });
+  afterEach(async () => {
+    await app?.close();
+    app = undefined;
+  });
+  afterAll(() => {
+    own.remove();
+    rmSync(dataFolder, { recursive: true, force: true });
+  });
+
+  const start = async (queryQueueLength: number, queryTimeoutSeconds: number) => {
+    const limits = { queryConcurrency: 1, queryQueueLength, queryTimeoutSeconds };
+    app = await startTestApp({
+      endpointFolders: { builtIn: BUILT_IN, own: own.folder },
+      store: { ...testStoreOptions(dataFolder), ...limits },
+    });
+    return app;
+  };
+
+  test('cancels a query past its limit (504), and serves again', async () => {
+    const { get, query } = await start(1, 1);
+    const { status, error } = await get(SLOW);
+    expect(status).toBe(504);
+    expect(error.code).toBe('query_timeout');
+    expect(error.message).toContain('1 s');
+    expect((await query('logs.all', { project: 'a' })).status).toBe(200);
+  });
+
+  test('refuses who finds no place to wait (503, Retry-After), while all that needs no store goes on', async () => {
+    const { get, query } = await start(1, 3);
+    const running = get(SLOW);
+    await get('/health'); // answered after the call before it was taken up
+    const waiting = get(SLOW);
+    await get('/health');
+    const { status, headers, error } = await query('logs.all', { project: 'a' });
+    expect(status).toBe(503);
+    expect(error.code).toBe('unavailable');
+    expect(headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
+    expect((await get('/health')).status).toBe(200);
+    expect((await get('/api/endpoints')).status).toBe(200);
+    expect((await query('logs.all', {})).status).toBe(400);
+    expect((await running).status).toBe(504);
+    expect([503, 504]).toContain((await waiting).status);
+    expect((await query('logs.all', { project: 'a' })).status).toBe(200);
+  });
+
+  test('cancels the query of a caller that leaves, which is no error', async () => {
+    const { get, query, events } = await start(1, 28);
+    const left = new AbortController();
+    const running = get(SLOW, { signal: left.signal, headers: { 'X-API-KEY': API_KEY } });
+    await get('/health');
+    const started = performance.now();
+    left.abort();
+    await expect(running).rejects.toThrow();
+    expect((await query('logs.all', { project: 'a' })).status).toBe(200);
+    // The query's own limit would have let it go on for 28 s.
+    expect(performance.now() - started).toBeLessThan(20_000);
+    expect(events.filter(event => event.type === 'request_failed')).toEqual([]);
+  });
+
+  test('without any queue still serves calls that come one after the other', async () => {
+    const { query } = await start(0, 30);
+    for (let i = 0; i < 10; i++) {
+      expect((await query('logs.all', { project: 'a' })).status).toBe(200);
+      expect((await query('usage.api-counts', { project: 'a', interval: 'daily' })).status).toBe(200);
+    }
+  });
+});

@@ -1,0 +1,85 @@
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { startTestApp, type TestApp } from '../support/app.ts';
+import { type RandomRequest, randomRequest, toBytes } from '../support/random-request.ts';
+import { openConnection, type RawAnswer, type RawConnection } from '../support/raw-http.ts';
+import { edgeRecord, functionEdgeRecord } from '../support/record.ts';
+
+const LANES = 8;
+const REQUESTS_A_BATCH = 40;
+const BATCHES = 250;
+
+describe('10,000 random requests, several at once', () => {
+  let app: TestApp;
+  const lanes: (RawConnection | undefined)[] = Array.from({ length: LANES });
+  beforeAll(async () => {
+    app = await startTestApp();
+    const at = '2026-11-14T12:30:00Z';
+    await app.append(
+      'edge',
+      Array.from({ length: 50 }, (_, i) => edgeRecord({ at, path: `/rest/${i}`, message: 'kept-secret' })),
+    );
+    await app.append('function_edge', [functionEdgeRecord({ at })]);
+  });
+  afterAll(async () => {
+    for (const lane of lanes) lane?.close();
+    await app.close();
+  });
+
+  /** On the lane's connection, or a new one where the server has closed it. */
+  const ask = async (lane: number, request: RandomRequest): Promise<RawAnswer> => {
+    lanes[lane] ??= await openConnection(app.url);
+    const connection = lanes[lane];
+    connection.write(toBytes(request));
+    const answer = await connection.next(request.method);
+    if (answer.headers['connection'] === 'close') {
+      connection.close();
+      lanes[lane] = undefined;
+    }
+    return answer;
+  };
+
+  test('cause no 5xx and give no row to a wrong token', { timeout: 60_000 }, async () => {
+    const seen = new Map<number, number>();
+    let answersWithRows = 0;
+    const check = (request: RandomRequest, { status, body, headers }: RawAnswer) => {
+      seen.set(status, (seen.get(status) ?? 0) + 1);
+      if (status >= 500) throw new Error(`${status}: ${body}`);
+      const hasRows =
+        body.includes('kept-secret') || /"(total_rest_requests|error_count)":\d|^timestamp,/.test(body);
+      if (hasRows) answersWithRows++;
+      if (hasRows && !request.isTrusted) throw new Error('rows for a wrong token');
+      if (status >= 400 && request.method !== 'HEAD') {
+        expect(headers['content-type']).toBe('application/json; charset=utf-8');
+        expect(JSON.parse(body).error.code).toMatch(/^[a-z_]+$/);
+      }
+    };
+    const batch = fc.array(randomRequest, { minLength: REQUESTS_A_BATCH, maxLength: REQUESTS_A_BATCH });
+    const property = fc.asyncProperty(batch, async requests => {
+      const waiting = [...requests];
+      const work = async (lane: number) => {
+        for (let request = waiting.pop(); request !== undefined; request = waiting.pop()) {
+          try {
+            check(request, await ask(lane, request));
+          } catch (error) {
+            lanes[lane]?.close();
+            lanes[lane] = undefined;
+            throw new Error(`${toBytes(request)}`, { cause: error });
+          }
+        }
+      };
+      const results = await Promise.allSettled(lanes.map((_, lane) => work(lane)));
+      for (const result of results) if (result.status === 'rejected') throw result.reason;
+    });
+    await fc.assert(property, { numRuns: BATCHES });
+
+    expect([...seen.values()].reduce((sum, count) => sum + count, 0)).toBeGreaterThanOrEqual(10_000);
+    // The requests were of the kinds that matter: some brought rows, others were refused in every way.
+    expect(answersWithRows).toBeGreaterThan(100);
+    for (const status of [200, 400, 401, 404, 405, 406])
+      expect(seen.get(status) ?? 0, `${status}`).toBeGreaterThan(10);
+    expect(app.events.filter(event => event.type === 'request_failed')).toEqual([]);
+    expect((await app.get('/health')).status).toBe(200);
+    expect((await app.query('logs.all', { project: 'alpha' })).rows).toHaveLength(50);
+  });
+});

@@ -1,0 +1,146 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { refuse } from '../../src/http/request-limits.ts';
+import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
+import { askRaw, openConnection, type RawAnswer, rawRequest } from '../support/raw-http.ts';
+
+const CALL = '/api/endpoints/query/logs.all?project=alpha&x=';
+const TOKEN = { 'X-API-KEY': API_KEY };
+
+/** A target of exactly this many bytes. */
+const target = (bytes: number) => CALL + 'u'.repeat(bytes - CALL.length);
+
+function expectError({ status, headers, body }: RawAnswer, expected: number, code: string): void {
+  expect(status).toBe(expected);
+  expect(headers['content-type']).toBe('application/json; charset=utf-8');
+  expect(JSON.parse(body).error).toMatchObject({ code, message: expect.stringMatching(/\w+ \w+/) });
+}
+
+describe('limits of a request', () => {
+  let app: TestApp;
+  beforeAll(async () => {
+    app = await startTestApp();
+  });
+  afterAll(() => app.close());
+
+  test('a URL of 8 KiB is fine, one byte more is 414', async () => {
+    expect((await askRaw(app.url, rawRequest(`GET ${target(8192)}`, TOKEN))).status).toBe(200);
+    expectError(await askRaw(app.url, rawRequest(`GET ${target(8193)}`, TOKEN)), 414, 'uri_too_long');
+  });
+
+  test('the connection survives a URL that is too long', async () => {
+    const connection = await openConnection(app.url);
+    expect((await connection.ask(rawRequest(`GET ${target(9000)}`, TOKEN))).status).toBe(414);
+    expect((await connection.ask(rawRequest('GET /health'))).status).toBe(200);
+    connection.close();
+  });
+
+  test.each([20_000, 50_000])('a URL of %i bytes is 414', async bytes => {
+    expectError(await askRaw(app.url, rawRequest(`GET ${target(bytes)}`, TOKEN)), 414, 'uri_too_long');
+  });
+
+  test('headers just below 16 KiB are fine, just above are 431', async () => {
+    const headers = (bytes: number) => ({ ...TOKEN, Cookie: 'c'.repeat(bytes) });
+    expect((await askRaw(app.url, rawRequest(`GET ${target(100)}`, headers(16_000)))).status).toBe(200);
+    const over = await askRaw(app.url, rawRequest(`GET ${target(100)}`, headers(16_385)));
+    expectError(over, 431, 'headers_too_large');
+  });
+
+  test('many small headers count together', async () => {
+    const many = Object.fromEntries(Array.from({ length: 300 }, (_, i) => [`X-Header-${i}`, 'v'.repeat(50)]));
+    expectError(await askRaw(app.url, rawRequest('GET /health', many)), 431, 'headers_too_large');
+  });
+
+  test.each([17_000, 30_000, 50_000])('a header of %i bytes is 431', async bytes => {
+    const request = rawRequest('GET /health', { Cookie: 'c'.repeat(bytes) });
+    expectError(await askRaw(app.url, request), 431, 'headers_too_large');
+  });
+
+  test.each([
+    ['a header', 431, 'headers_too_large', rawRequest('GET /health', { Cookie: 'c'.repeat(30_000) })],
+    ['a URL', 414, 'uri_too_long', rawRequest(`GET ${target(30_000)}`)],
+  ])('%s that arrives in small pieces, as over a network, is still %i', async (_, status, code, request) => {
+    const connection = await openConnection(app.url);
+    for (let at = 0; at < request.length; at += 1400) {
+      connection.write(request.slice(at, at + 1400));
+      await sleep(2); // so that no two pieces arrive as one
+    }
+    expectError(await connection.next(), status, code);
+    connection.close();
+  });
+
+  // Past every bound the parser gives up before it knows what is too long; it is refused as one of the two.
+  test.each([
+    ['URL', rawRequest(`GET ${target(1_000_000)}`, TOKEN)],
+    ['header', rawRequest('GET /health', { Cookie: 'c'.repeat(1_000_000) })],
+  ])('a %s of a megabyte is refused, and the server goes on', async (_, request) => {
+    const { status, body } = await askRaw(app.url, request);
+    expect([414, 431]).toContain(status);
+    expect(['uri_too_long', 'headers_too_large']).toContain(JSON.parse(body).error.code);
+    expect((await app.get('/health')).status).toBe(200);
+  });
+
+  test('a limit comes before everything else: no path, no token', async () => {
+    expect((await askRaw(app.url, rawRequest(`POST /nowhere?${'u'.repeat(9000)}`))).status).toBe(414);
+  });
+
+  test.each([
+    ['no HTTP at all', 'hello\r\n\r\n'],
+    ['another protocol', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n'],
+    ['no method that exists', 'FETCH /health HTTP/1.1\r\nHost: a\r\n\r\n'],
+    ['a space in the target', 'GET /hea lth HTTP/1.1\r\nHost: a\r\n\r\n'],
+    ['a broken header', 'GET /health HTTP/1.1\r\nHost: a\r\nbroken header\r\n\r\n'],
+    ['a NUL in a header', 'GET /health HTTP/1.1\r\nHost: a\r\nX-A: a\0b\r\n\r\n'],
+    ['two lengths', 'GET /health HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab'],
+    ['a length that is none', 'GET /health HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n'],
+    [
+      'length and chunks',
+      'GET /health HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n',
+    ],
+    ['a version that is none', 'GET /health HTTP/9.9\r\nHost: a\r\n\r\n'],
+  ])('what is not well-formed HTTP is 400 in the usual shape, and the end: %s', async (_, bytes) => {
+    const connection = await openConnection(app.url);
+    const answer = await connection.ask(bytes, 'GET');
+    expectError(answer, 400, 'invalid_body');
+    expect(answer.headers['connection']).toBe('close');
+    await connection.ended;
+    expect((await app.get('/health')).status).toBe(200);
+  });
+
+  test('no Host in HTTP/1.1 is 400 in the usual shape (RFC 9112, section 3.2)', async () => {
+    expectError(await askRaw(app.url, 'GET /health HTTP/1.1\r\n\r\n'), 400, 'invalid_body');
+  });
+
+  test('a caller that leaves within a request disturbs nobody', async () => {
+    for (const part of [
+      'G',
+      'GET /health HTTP/1.1\r\nHo',
+      rawRequest('GET /health', { 'Content-Length': '9' }, 'x'),
+    ]) {
+      const connection = await openConnection(app.url);
+      connection.write(part);
+      connection.close();
+    }
+    expect((await app.get('/health')).status).toBe(200);
+  });
+
+  // Our listener waits 20 s for headers, which no test should; the same refusal with a shorter wait.
+  test('a request that does not arrive in time is 408, and the end', async () => {
+    const server = createServer({ headersTimeout: 50, requestTimeout: 50, connectionsCheckingInterval: 10 });
+    server.on('clientError', refuse);
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const connection = await openConnection(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    try {
+      const answer = await connection.ask('GET /health HTTP/1.1\r\nHost: a\r\n', 'GET');
+      expectError(answer, 408, 'request_timeout');
+      await connection.ended;
+    } finally {
+      connection.close();
+      server.close();
+    }
+  });
+});

@@ -1,0 +1,114 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
+import { askRaw, rawRequest } from '../support/raw-http.ts';
+import { edgeRecord } from '../support/record.ts';
+import { type TestTokens, writeTestTokens } from '../support/tokens.ts';
+
+const CALL = '/api/endpoints/query/logs.all?project=alpha';
+
+describe('the token of a call', () => {
+  let tokens: TestTokens<'dashboard'>;
+  let app: TestApp;
+  beforeAll(async () => {
+    tokens = writeTestTokens({ dashboard: ['query'] });
+    app = await startTestApp({ tokensFile: tokens.file });
+    await app.append('edge', [edgeRecord({ id: 'row', at: '2026-11-14T12:00:00Z' })]);
+  });
+  afterAll(async () => {
+    await app.close();
+    tokens.remove();
+  });
+
+  const statusWith = async (headers: Record<string, string>, path = CALL) => {
+    const { status, text } = await app.get(path, { headers });
+    if (status !== 200) expect(text).not.toContain('row');
+    return status;
+  };
+
+  test('is read from X-API-KEY', async () => {
+    expect(await statusWith({ 'X-API-KEY': API_KEY })).toBe(200);
+    expect(await statusWith({ 'x-api-key': tokens.secrets.dashboard })).toBe(200);
+  });
+
+  test.each(['Bearer', 'bearer', 'BEARER', 'bEaReR'])('is read from Authorization: %s', async scheme => {
+    expect(await statusWith({ Authorization: `${scheme} ${tokens.secrets.dashboard}` })).toBe(200);
+  });
+
+  test('may stand several spaces behind Bearer', async () => {
+    expect(await statusWith({ Authorization: `Bearer   ${API_KEY}` })).toBe(200);
+  });
+
+  test.each(['Basic', 'Token', 'BearerX', ''])('is not read from the scheme %j', async scheme => {
+    expect(await statusWith({ Authorization: `${scheme} ${API_KEY}`.trim() })).toBe(401);
+  });
+
+  test('an empty X-API-KEY counts as absent, so Bearer is read', async () => {
+    expect(await statusWith({ 'X-API-KEY': '', Authorization: `Bearer ${API_KEY}` })).toBe(200);
+    const blank = rawRequest(`GET ${CALL}`, { 'X-API-KEY': '   ', Authorization: `Bearer ${API_KEY}` });
+    expect((await askRaw(app.url, blank)).status).toBe(200);
+  });
+
+  test('an empty Authorization counts as absent', async () => {
+    expect(await statusWith({ 'X-API-KEY': API_KEY, Authorization: '' })).toBe(200);
+    expect(await statusWith({ Authorization: '' })).toBe(401);
+    expect(await statusWith({ Authorization: 'Bearer ' })).toBe(401);
+  });
+
+  test('where both are given X-API-KEY counts', async () => {
+    expect(await statusWith({ 'X-API-KEY': API_KEY, Authorization: 'Bearer wrong' })).toBe(200);
+    expect(await statusWith({ 'X-API-KEY': 'wrong', Authorization: `Bearer ${API_KEY}` })).toBe(401);
+  });
+
+  test.each(['x-api-key', 'X-API-KEY', 'api_key', 'apikey', 'token', 'access_token', 'authorization'])(
+    'is never read from the query string, as %s',
+    async name => {
+      expect(await statusWith({}, `${CALL}&${name}=${encodeURIComponent(API_KEY)}`)).toBe(401);
+      expect(await statusWith({}, `${CALL}&${name}=${encodeURIComponent(`Bearer ${API_KEY}`)}`)).toBe(401);
+    },
+  );
+
+  test('is not read from a cookie, nor from user and password', async () => {
+    expect(await statusWith({ Cookie: `X-API-KEY=${API_KEY}` })).toBe(401);
+    const basic = Buffer.from(`${API_KEY}:${API_KEY}`).toString('base64');
+    expect(await statusWith({ Authorization: `Basic ${basic}` })).toBe(401);
+  });
+
+  test.each([
+    ['one letter more', `${API_KEY}x`],
+    ['one letter less', API_KEY.slice(0, -1)],
+    ['another letter case', API_KEY.toUpperCase()],
+    ['two of them', `${API_KEY}, ${API_KEY}`],
+    ['a space within', API_KEY.replace('-', ' ')],
+    ['a very long one', 'x'.repeat(8000)],
+    ['letters that are no ASCII', 'd\u00e9j\u00e0-vu-token-with-accents'],
+    ['a name of an object’s own parts', '__proto__'],
+  ])('a wrong token is 401: %s', async (_, secret) => {
+    expect(await statusWith({ 'X-API-KEY': secret })).toBe(401);
+  });
+
+  test('given twice in one request it is no token', async () => {
+    const twice = `GET ${CALL} HTTP/1.1\r\nHost: a\r\nX-API-KEY: ${API_KEY}\r\nX-API-KEY: ${API_KEY}\r\n\r\n`;
+    expect((await askRaw(app.url, twice)).status).toBe(401);
+  });
+
+  test('its hash is no token', async () => {
+    const { createHash } = await import('node:crypto');
+    const hash = createHash('sha256').update(API_KEY).digest('hex');
+    expect(await statusWith({ 'X-API-KEY': hash })).toBe(401);
+  });
+
+  test('no token and a wrong token are told apart, and both invite with WWW-Authenticate', async () => {
+    const none = await app.get(CALL, { headers: {} });
+    const wrong = await app.get(CALL, { headers: { 'X-API-KEY': 'wrong' } });
+    expect(none.error.message).not.toBe(wrong.error.message);
+    for (const { headers, error } of [none, wrong]) {
+      expect(headers.get('www-authenticate')).toBe('Bearer');
+      expect(error.code).toBe('unauthorized');
+    }
+  });
+
+  test.each(['/health', '/openapi.json'])('is not needed at %s, and a wrong one does no harm', async path => {
+    expect(await statusWith({}, path)).toBe(200);
+    expect(await statusWith({ 'X-API-KEY': 'wrong' }, path)).toBe(200);
+  });
+});

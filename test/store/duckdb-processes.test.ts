@@ -1,0 +1,151 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DuckDBInstance } from '@duckdb/node-api';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { OperatorError } from '../../src/errors.ts';
+import { openStore } from '../../src/store/open-store.ts';
+import { testStoreOptions } from '../support/app.ts';
+import { makeDataFolder, removeDataFolder, savedQuery } from '../support/store.ts';
+import { runStoreProcess, startStoreProcess } from '../support/store-process.ts';
+
+let dataFolder: string;
+beforeEach(() => {
+  dataFolder = makeDataFolder();
+});
+afterEach(() => removeDataFolder(dataFolder));
+
+const open = () => openStore(testStoreOptions(dataFolder));
+/** Why the store cannot be opened. */
+const refusal = () =>
+  open().then(
+    async store => {
+      await store.close();
+      throw new Error('it was opened');
+    },
+    (error: unknown) => error,
+  );
+
+describe('a data directory in use by another process', () => {
+  test('is refused with one line that names the directory and the process', async () => {
+    const holder = startStoreProcess('hold', dataFolder);
+    try {
+      expect(await holder.said).toEqual({ opened: true });
+      const error = await refusal();
+      expect(error).toBeInstanceOf(OperatorError);
+      const { message } = error as OperatorError;
+      expect(message).toContain(
+        `the data directory ${dataFolder} is in use by another process (PID ${holder.pid})`,
+      );
+      expect(message).not.toContain('\n');
+    } finally {
+      await holder.kill();
+    }
+  });
+
+  test('stays whole for its owner', async () => {
+    const store = await open();
+    try {
+      expect(await runStoreProcess('open', dataFolder)).toMatchObject({
+        opened: false,
+        name: 'OperatorError',
+        message: expect.stringContaining(`(PID ${process.pid})`),
+      });
+      expect((await store.query(savedQuery('select 42', ['integer']), {})).rows).toEqual([[42]]);
+    } finally {
+      await store.close();
+    }
+  });
+
+  test('can be opened as soon as that process is gone, however it went', async () => {
+    const holder = startStoreProcess('hold', dataFolder);
+    expect(await holder.said).toEqual({ opened: true });
+    await holder.kill();
+    const store = await open();
+    await store.close();
+  });
+});
+
+test('a record whose append resolved survives kill -9', async () => {
+  const writer = startStoreProcess('append', dataFolder);
+  try {
+    expect(await writer.said).toEqual({ appended: true });
+  } finally {
+    await writer.kill();
+  }
+  const store = await open();
+  try {
+    const { rows } = await store.query(savedQuery('select id, event_message from auth_logs'), {});
+    expect(rows).toEqual([['kept', 'written before the end']]);
+  } finally {
+    await store.close();
+  }
+});
+
+// In processes of their own: where closing fails it may not come to an end at all.
+describe('closing the store', () => {
+  test('cancels a running query', async () => {
+    expect(await runStoreProcess('close-while-running', dataFolder)).toEqual({ running: 'unavailable' });
+  });
+
+  test('right after a call cancels it too, and does not wait for its time limit', async () => {
+    expect(await runStoreProcess('close-right-after-a-call', dataFolder)).toEqual({ running: 'unavailable' });
+  });
+
+  test('refuses the queries that wait, and does not keep them until their time limit', async () => {
+    expect(await runStoreProcess('close-while-waiting', dataFolder)).toEqual({ waiting: 'unavailable' });
+  });
+});
+
+describe('a file that is not what this program wrote', () => {
+  const writeDatabase = async (...statements: string[]) => {
+    const instance = await DuckDBInstance.create(join(dataFolder, 'dendro.duckdb'));
+    const connection = await instance.connect();
+    const rows: unknown[][] = [];
+    for (const statement of statements) rows.push(...(await connection.runAndReadAll(statement)).getRows());
+    connection.closeSync();
+    instance.closeSync();
+    return rows;
+  };
+
+  test('a newer schema version is refused with one line, and the file left as it was', async () => {
+    await writeDatabase(
+      'create table schema_version (version integer)',
+      'insert into schema_version values (2)',
+    );
+    const error = await refusal();
+    expect(error).toBeInstanceOf(OperatorError);
+    expect((error as OperatorError).message).toMatch(/schema version 2.*knows 1.*newer/);
+    expect((error as OperatorError).message).not.toContain('\n');
+    expect(await writeDatabase('select table_name from duckdb_tables()')).toEqual([['schema_version']]);
+  });
+
+  test('the version of this program is accepted, and written once', async () => {
+    await (await open()).close();
+    await (await open()).close();
+    expect(await writeDatabase('select version from schema_version')).toEqual([[1]]);
+  });
+
+  test('what is no database is refused with one line, and left as it was', async () => {
+    writeFileSync(
+      join(dataFolder, 'dendro.duckdb'),
+      'this is no database, but long enough to be one\n'.repeat(1000),
+    );
+    const error = await refusal();
+    expect(error).toBeInstanceOf(OperatorError);
+    expect((error as OperatorError).message).toContain(dataFolder);
+    expect((error as OperatorError).message).not.toContain('\n');
+  });
+
+  test('a data directory that is a file is refused with one line', async () => {
+    const file = join(dataFolder, 'file');
+    writeFileSync(file, '');
+    const error = await openStore(testStoreOptions(file)).catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(OperatorError);
+    expect((error as OperatorError).message).toContain(file);
+  });
+
+  test('a folder whose name holds quotes and spaces is fine', async () => {
+    const store = await openStore(testStoreOptions(join(dataFolder, `it's a "folder"; drop`)));
+    await store.close();
+  });
+});

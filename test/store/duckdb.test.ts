@@ -1,0 +1,280 @@
+import { readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { LOG_KINDS, type LogKind, type LogRecord } from '../../src/log-record.ts';
+import { openStore } from '../../src/store/open-store.ts';
+import { micros, testStoreOptions } from '../support/app.ts';
+import { edgeRecord, functionEdgeRecord, record } from '../support/record.ts';
+import {
+  batches,
+  makeDataFolder,
+  openTestStore,
+  removeDataFolder,
+  savedQuery,
+  type TestStore,
+} from '../support/store.ts';
+
+const AT = '2026-11-14T12:34:56.789012Z';
+
+function recordOf(kind: LogKind, project: string): LogRecord {
+  if (kind === 'edge') return edgeRecord({ id: kind, at: AT, project });
+  return kind === 'function_edge'
+    ? functionEdgeRecord({ id: kind, at: AT, project })
+    : record({ id: kind, at: AT, project });
+}
+
+describe('appending', () => {
+  let opened: TestStore;
+  beforeAll(async () => {
+    opened = await openTestStore();
+  });
+  afterAll(() => opened.close());
+
+  test.each(LOG_KINDS)('records of the kind %s are kept and read, to the microsecond', async kind => {
+    await opened.store.append(kind, batches([recordOf(kind, 'kinds')]));
+    const rows = await opened.rowsOf(
+      `select id, timestamp, project, event_message, metadata from ${kind}_logs where project = 'kinds'`,
+      ['text', 'unix_microseconds', 'text', 'text', 'json'],
+    );
+    expect(rows).toEqual([[kind, micros(AT), 'kinds', 'something happened', '{}']]);
+  });
+
+  test('what was lifted out of the metadata is kept, missing values as null', async () => {
+    await opened.store.append(
+      'function_edge',
+      batches([
+        functionEdgeRecord({ at: AT, project: 'lifted', functionId: 'f', ms: 1.25, status: 404 }),
+        functionEdgeRecord({ at: AT, project: 'lifted', functionId: 'g', ms: null, status: null }),
+      ]),
+    );
+    await opened.store.append(
+      'edge',
+      batches([edgeRecord({ at: AT, project: 'lifted', url: 'u', path: 'p' })]),
+    );
+    expect(
+      await opened.rowsOf(
+        "select function_id, execution_time_ms, status_code from function_edge_logs where project = 'lifted' order by 1",
+        ['text', 'number', 'integer'],
+      ),
+    ).toEqual([
+      ['f', 1.25, 404],
+      ['g', null, null],
+    ]);
+    expect(await opened.rowsOf("select url, path from edge_logs where project = 'lifted'")).toEqual([
+      ['u', 'p'],
+    ]);
+  });
+
+  test('no batches, and empty batches, are fine and keep nothing', async () => {
+    await opened.store.append('auth', batches());
+    await opened.store.append('auth', batches([], [record({ at: AT, project: 'empty' })], []));
+    expect(
+      await opened.rowsOf("select count(*) from auth_logs where project = 'empty'", ['integer']),
+    ).toEqual([[1]]);
+  });
+
+  test('appends at the same time all count, of one kind and of several', async () => {
+    const appends = Array.from({ length: 10 }, (_, i) =>
+      opened.store.append(
+        i % 2 === 0 ? 'storage' : 'pooler',
+        batches([record({ at: AT, project: 'crowd' })], [record({ at: AT, project: 'crowd' })]),
+      ),
+    );
+    await Promise.all(appends);
+    for (const kind of ['storage', 'pooler'])
+      expect(
+        await opened.rowsOf(`select count(*) from ${kind}_logs where project = 'crowd'`, ['integer']),
+      ).toEqual([[10]]);
+  });
+
+  test('text of every Unicode plane, U+0000 and every control character come back to the letter', async () => {
+    const planes = Array.from({ length: 17 }, (_, plane) =>
+      [0x00e9, 0x4e00, 0xfffd, 0xffff].map(low => String.fromCodePoint(plane * 0x10000 + low)).join(''),
+    ).join('');
+    const controls = Array.from({ length: 0xa0 }, (_, code) => String.fromCharCode(code)).join('');
+    const text = `\0${planes}${controls}"\\u0000"\u2028\u2029\ufeff\0`;
+    const metadata = { [text]: text, nested: [text] };
+    const sent = edgeRecord({
+      id: text,
+      at: AT,
+      project: text,
+      message: text,
+      metadata,
+      url: text,
+      path: text,
+    });
+    await opened.store.append('edge', batches([sent]));
+    const rows = await opened.rowsOf(
+      'select id, project, event_message, url, path, metadata from edge_logs where id = $id',
+      [],
+      {
+        id: { type: 'text', value: text },
+      },
+    );
+    expect(rows).toEqual([[text, text, text, text, text, sent.metadata]]);
+  });
+
+  test('a record close to 1 MiB fits', async () => {
+    const message = 'x'.repeat(1_000_000);
+    await opened.store.append('rest', batches([record({ at: AT, project: 'large', message })]));
+    expect(await opened.rowsOf("select event_message from rest_logs where project = 'large'")).toEqual([
+      [message],
+    ]);
+  });
+
+  describe('all or nothing', () => {
+    const countOf = (project: string) =>
+      opened.rowsOf(`select count(*) from postgres_logs where project = '${project}'`, ['integer']);
+
+    test('batches that throw in the middle leave nothing, and their error is passed on', async () => {
+      const breaking = async function* () {
+        yield [record({ at: AT, project: 'torn' })];
+        yield [record({ at: AT, project: 'torn' })];
+        throw new Error('the sender broke off');
+      };
+      await expect(opened.store.append('postgres', breaking())).rejects.toThrow('the sender broke off');
+      expect(await countOf('torn')).toEqual([[0]]);
+    });
+
+    test('a record that the store refuses in a later batch leaves nothing of the earlier ones', async () => {
+      const good = record({ at: AT, project: 'refused' });
+      await expect(
+        opened.store.append('postgres', batches([good], [{ ...good, metadata: '{"broken":' }])),
+      ).rejects.toThrow();
+      expect(await countOf('refused')).toEqual([[0]]);
+    });
+
+    test('the append after a failed one is kept, and nothing stays behind in the folder', async () => {
+      await opened.store.append('postgres', batches([record({ at: AT, project: 'after' })]));
+      expect(await countOf('after')).toEqual([[1]]);
+      expect(readdirSync(join(opened.dataFolder, 'intake'))).toEqual([]);
+    });
+
+    test('a reader sees nothing of an append that is not done', async () => {
+      let seen: unknown;
+      const looking = async function* () {
+        yield [record({ at: AT, project: 'unseen' })];
+        seen = await countOf('unseen');
+        yield [record({ at: AT, project: 'unseen' })];
+      };
+      await opened.store.append('postgres', looking());
+      expect(seen).toEqual([[0]]);
+      expect(await countOf('unseen')).toEqual([[2]]);
+    });
+  });
+});
+
+describe('cells', () => {
+  let opened: TestStore;
+  beforeAll(async () => {
+    opened = await openTestStore();
+  });
+  afterAll(() => opened.close());
+
+  test.each([
+    ['an integer', '7::bigint', 'integer', 7],
+    [
+      'an integer that no double holds',
+      '170141183460469231731687303715884105727::hugeint',
+      'integer',
+      2n ** 127n - 1n,
+    ],
+    ['a decimal', '1.25::decimal(9, 2)', 'number', 1.25],
+    ['a double', '1e300::double', 'number', 1e300],
+    ['infinity, which JSON cannot write', "'infinity'::double", 'number', null],
+    ['what is no number', "'nan'::double", 'number', null],
+    ['a time before 1970', "timestamp '1969-12-31 23:59:59.999999'", 'unix_microseconds', -1n],
+    [
+      'a time with an offset',
+      "timestamptz '2026-11-14 12:00:00+02'",
+      'utc_datetime',
+      micros('2026-11-14T10:00:00Z'),
+    ],
+    [
+      'a UUID',
+      "'36d4086c-7022-4186-9a0f-e33ec7d730da'::uuid",
+      'text',
+      '36d4086c-7022-4186-9a0f-e33ec7d730da',
+    ],
+    ['nothing', 'null::integer', 'integer', null],
+  ] as const)('%s', async (_, expression, type, expected) => {
+    expect(await opened.rowsOf(`select ${expression}`, [type])).toEqual([[expected]]);
+  });
+
+  test.each([
+    [2, 2, true],
+    [3, 3, false],
+    [4, 3, false],
+  ])('of three rows, a limit of %i keeps %i; that rows were cut is told: %s', async (maxRows, kept, cut) => {
+    const result = await opened.store.query(
+      savedQuery('select range from range(3)', ['integer'], maxRows),
+      {},
+    );
+    expect(result.rows).toHaveLength(kept);
+    expect(result.cut).toBe(cut);
+  });
+});
+
+describe('closing', () => {
+  test('records survive closing and opening again', async () => {
+    const dataFolder = makeDataFolder();
+    try {
+      const first = await openStore(testStoreOptions(dataFolder));
+      for (const kind of LOG_KINDS) await first.append(kind, batches([recordOf(kind, 'kept')]));
+      await first.close();
+      const again = await openStore(testStoreOptions(dataFolder));
+      for (const kind of LOG_KINDS) {
+        const { rows } = await again.query(savedQuery(`select id, project from ${kind}_logs`), {});
+        expect(rows).toEqual([[kind, 'kept']]);
+      }
+      await again.close();
+    } finally {
+      removeDataFolder(dataFolder);
+    }
+  });
+
+  test('what a killed process left in the intake folder is cleared away at the next opening', async () => {
+    const dataFolder = makeDataFolder();
+    try {
+      await (await openStore(testStoreOptions(dataFolder))).close();
+      writeFileSync(join(dataFolder, 'intake', 'edge.ndjson'), 'half a li');
+      await (await openStore(testStoreOptions(dataFolder))).close();
+      expect(readdirSync(join(dataFolder, 'intake'))).toEqual([]);
+    } finally {
+      removeDataFolder(dataFolder);
+    }
+  });
+
+  test('closing twice is fine, at once and later', async () => {
+    const opened = await openTestStore();
+    await Promise.all([opened.store.close(), opened.store.close()]);
+    await opened.store.close();
+    await opened.close();
+  });
+
+  test('an append that was running is done first', async () => {
+    const dataFolder = makeDataFolder();
+    try {
+      const store = await openStore(testStoreOptions(dataFolder));
+      const append = store.append('edge', batches([edgeRecord({ at: AT })], [edgeRecord({ at: AT })]));
+      await store.close();
+      await append;
+      const again = await openStore(testStoreOptions(dataFolder));
+      expect((await again.query(savedQuery('select count(*) from edge_logs', ['integer']), {})).rows).toEqual(
+        [[2]],
+      );
+      await again.close();
+    } finally {
+      removeDataFolder(dataFolder);
+    }
+  });
+
+  test('after it, a query and an append are refused as unavailable', async () => {
+    const opened = await openTestStore();
+    await opened.close();
+    await expect(opened.rowsOf('select 1')).rejects.toMatchObject({ code: 'unavailable' });
+    await expect(opened.store.append('edge', batches([edgeRecord({ at: AT })]))).rejects.toMatchObject({
+      code: 'unavailable',
+    });
+  });
+});

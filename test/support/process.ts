@@ -1,0 +1,130 @@
+// The real program, as its users start it: bin/dendro in a process of its own, in an empty working directory.
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+const BIN = join(import.meta.dirname, '../../bin/dendro');
+
+export const PROCESS_API_KEY = 'a-key-of-the-acceptance-tests';
+
+export interface RunOptions {
+  /** Variables DENDRO_… of this run; none is passed on from the tests' own environment. */
+  readonly env?: Readonly<Record<string, string>>;
+  readonly cwd?: string;
+  /** What stands on standard input; it ends after that. */
+  readonly input?: string | Buffer;
+}
+
+export interface Outcome {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface ServerProcess {
+  readonly pid: number;
+  readonly url: string;
+  readonly internalUrl: string;
+  stdout(): string;
+  stderr(): string;
+  /** Resolves once this text has been written to standard error. */
+  untilError(text: string): Promise<void>;
+  signal(name: NodeJS.Signals): void;
+  readonly ended: Promise<Outcome>;
+  /** Ends it by SIGTERM, unless it has ended. */
+  stop(): Promise<Outcome>;
+}
+
+/** Runs a command to its end. */
+export async function runDendro(args: readonly string[], options: RunOptions = {}): Promise<Outcome> {
+  const child = start(args, options);
+  child.stdin.on('error', () => {}); // a command that refuses its input ends before it has read it
+  child.stdin.end(options.input ?? '');
+  return collect(child).ended;
+}
+
+/** Starts `dendro serve` on free ports, unless `args` say otherwise, and waits until it is ready. */
+export async function startServer(args: readonly string[], options: RunOptions = {}): Promise<ServerProcess> {
+  const ports = args.includes('--port') ? [] : ['--port', '0', '--internal-port', '0'];
+  const child = start(['serve', ...ports, ...args], options);
+  const { output, ended, until } = collect(child);
+  let hasEnded = false;
+  void ended.then(() => {
+    hasEnded = true;
+  });
+  const urlOf = (name: string) => new RegExp(`^${name}: listening on (\\S+)$`, 'm').exec(output.stdout)?.[1];
+  await until(() => urlOf('public') !== undefined && urlOf('internal') !== undefined);
+  return {
+    pid: child.pid ?? 0,
+    url: urlOf('public') ?? '',
+    internalUrl: urlOf('internal') ?? '',
+    stdout: () => output.stdout,
+    stderr: () => output.stderr,
+    untilError: text => until(() => output.stderr.includes(text)),
+    signal: name => void child.kill(name),
+    ended,
+    stop() {
+      if (!hasEnded) child.kill('SIGTERM');
+      return ended;
+    },
+  };
+}
+
+function start(
+  args: readonly string[],
+  { env = {}, cwd = tmpdir() }: RunOptions,
+): ChildProcessWithoutNullStreams {
+  const { PATH, HOME, TMPDIR } = process.env;
+  return spawn(process.execPath, [BIN, ...args], { cwd, env: { PATH, HOME, TMPDIR, ...env } });
+}
+
+function collect(child: ChildProcessWithoutNullStreams) {
+  const output = { stdout: '', stderr: '' };
+  const watchers = new Set<() => void>();
+  for (const name of ['stdout', 'stderr'] as const)
+    child[name].setEncoding('utf8').on('data', (text: string) => {
+      output[name] += text;
+      for (const watcher of watchers) watcher();
+    });
+  const ended = once(child, 'close').then(([code]): Outcome => ({ ...output, code: code as number | null }));
+  const until = (isThere: () => boolean) =>
+    new Promise<void>((resolve, reject) => {
+      const watcher = () => {
+        if (!isThere()) return;
+        watchers.delete(watcher);
+        resolve();
+      };
+      watchers.add(watcher);
+      watcher();
+      void ended.then(({ code, stderr }) => reject(new Error(`ended with ${code}: ${stderr}`)));
+    });
+  return { output, ended, until };
+}
+
+/** The one line on standard error that a refused command leaves; throws where there is another line, or a stack. */
+export function onlyLine({ stderr }: Outcome): string {
+  const lines = stderr.split('\n');
+  if (lines.length !== 2 || lines[1] !== '' || !stderr.startsWith('dendro: '))
+    throw new Error(`standard error is not one line that begins with "dendro: ", but:\n${stderr}`);
+  return lines[0] ?? '';
+}
+
+/** A folder that is removed by its own function. */
+export function makeFolder(): { readonly path: string; remove(): void } {
+  const path = mkdtempSync(join(tmpdir(), 'dendro-acceptance-'));
+  return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
+}
+
+/** A port that was free a moment ago. */
+export async function findFreePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return address.port;
+}

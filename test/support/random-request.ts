@@ -1,0 +1,141 @@
+// Random requests, with every part of a call varied: for tests that ask what no caller may cause.
+import fc from 'fast-check';
+import { API_KEY } from './app.ts';
+import { expression, headerText, targetText, timestamp, value } from './random-value.ts';
+
+type Header = readonly [name: string, value: string];
+
+export interface RandomRequest {
+  readonly method: string;
+  readonly target: string;
+  readonly headers: readonly Header[];
+  readonly body: string;
+  /** Whether the token is a good one. */
+  readonly isTrusted: boolean;
+}
+
+/** The bytes of a request, one character a byte. */
+export function toBytes({ method, target, headers, body }: RandomRequest): Buffer {
+  const framing: Header[] = [['Host', 'localhost']];
+  if (body !== '') framing.push(['Content-Length', String(body.length)]);
+  const lines = [...framing, ...headers].map(([name, text]) => `${name}: ${text}\r\n`);
+  return Buffer.from(`${method} ${target} HTTP/1.1\r\n${lines.join('')}\r\n${body}`, 'latin1');
+}
+
+const words = (text: string) => text.split(' ');
+
+const NAMES = words(
+  'logs.all usage.api-counts functions.invocation-stats 36d4086c-7022-4186-9a0f-e33ec7d730da ' +
+    '0FBECA51-CAAA-4F7D-83F0-8110AA708839 logs%2eall no.such %zz %',
+);
+const name = fc.constantFrom(...NAMES);
+
+const path = fc.oneof(
+  { weight: 6, arbitrary: name.map(text => `/api/endpoints/query/${text}`) },
+  { weight: 1, arbitrary: name.map(text => `http://example.org/api/endpoints/query/${text}`) },
+  { weight: 1, arbitrary: targetText.map(text => `/api/endpoints/query/${text}`) },
+  { weight: 1, arbitrary: targetText.map(text => `/${text}`) },
+  {
+    weight: 1,
+    arbitrary: fc.constantFrom(...words('/api/endpoints /health /openapi.json / * // /api/endpoints/query/')),
+  },
+);
+
+/** What a caller who knows the endpoints would send, so that rows are asked for too. */
+const likelyQuery = fc
+  .record({
+    project: fc.oneof(fc.constantFrom('alpha', 'alpha|beta', '.*'), expression),
+    project_tier: fc.constantFrom('FREE', 'PRO', 'x'),
+    iso_timestamp_start: fc.oneof(
+      { weight: 3, arbitrary: fc.constant('') },
+      { weight: 1, arbitrary: timestamp },
+    ),
+    interval: fc.constantFrom('daily', 'minutely', '7day', '5min'),
+    format: fc.constantFrom('json', 'csv', 'ndjson', ''),
+  })
+  .map(parameters => new URLSearchParams(parameters).toString());
+
+const PARAMETERS = words(
+  'project project project interval interval function_id project_tier iso_timestamp_start iso_timestamp_end format ' +
+    'sql now __proto__ constructor',
+);
+
+const anyQuery = fc
+  .array(fc.record({ key: fc.constantFrom(...PARAMETERS, ''), text: value }), { maxLength: 6 })
+  .map(pairs => {
+    const parameters = new URLSearchParams();
+    for (const { key, text } of pairs) parameters.append(key, text);
+    return parameters.toString();
+  });
+
+const query = fc.oneof(likelyQuery, likelyQuery, anyQuery, targetText);
+
+const headerOf = (names: string, texts: fc.Arbitrary<string>): fc.Arbitrary<Header> =>
+  fc.tuple(fc.constantFrom(...words(names)), texts);
+
+const header = fc.oneof(
+  headerOf('Accept', fc.constantFrom('text/csv', '*/*', 'text/*;q=0.5, */*;q=0.1', 'image/png', ';q=1,,')),
+  headerOf('Accept', headerText),
+  headerOf('Content-Type', fc.constantFrom('application/json; charset=utf-8', 'text/plain', '')),
+  headerOf(
+    'Range If-None-Match Cache-Control Origin X-Forwarded-For Accept-Encoding Upgrade Cookie',
+    headerText,
+  ),
+);
+
+interface Credentials {
+  readonly isTrusted: boolean;
+  readonly headers: readonly Header[];
+}
+
+const goodCredentials = fc.constantFrom<Credentials>(
+  { isTrusted: true, headers: [['X-API-KEY', API_KEY]] },
+  { isTrusted: true, headers: [['Authorization', `bearer ${API_KEY}`]] },
+);
+
+const wrongSecret = fc
+  .oneof(fc.constantFrom('', API_KEY.slice(1), `${API_KEY} x`, `${API_KEY},${API_KEY}`, 'Bearer'), headerText)
+  .filter(secret => secret.trim() !== API_KEY);
+
+const wrongCredentials = wrongSecret.chain(secret =>
+  fc.constantFrom<Credentials>(
+    { isTrusted: false, headers: [['X-API-KEY', secret]] },
+    { isTrusted: false, headers: [['Authorization', `Bearer ${secret}`]] },
+    {
+      isTrusted: false,
+      headers: [
+        ['X-API-KEY', 'wrong'],
+        ['Authorization', `Bearer ${API_KEY}`],
+      ],
+    },
+    { isTrusted: false, headers: [] },
+  ),
+);
+
+const body = fc.oneof(
+  { weight: 4, arbitrary: fc.constant('') },
+  { weight: 1, arbitrary: fc.json().map(text => Buffer.from(text).toString('latin1')) },
+  { weight: 1, arbitrary: headerText },
+);
+
+export const randomRequest: fc.Arbitrary<RandomRequest> = fc
+  .record({
+    method: fc.constantFrom(
+      ...words('GET GET GET GET GET GET HEAD POST PUT DELETE OPTIONS PATCH TRACE PURGE'),
+    ),
+    path,
+    query,
+    credentials: fc.oneof(
+      { weight: 3, arbitrary: goodCredentials },
+      { weight: 1, arbitrary: wrongCredentials },
+    ),
+    headers: fc.array(header, { maxLength: 3 }),
+    body,
+  })
+  .map(({ method, path: place, query: search, credentials, headers, body: content }) => ({
+    method,
+    target: `${place}?${search}`,
+    headers: [...credentials.headers, ...headers],
+    body: content,
+    isTrusted: credentials.isTrusted,
+  }));

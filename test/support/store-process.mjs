@@ -1,0 +1,96 @@
+// An embedded store in a process of its own, straight from its sources: for what takes two processes, a process that
+// dies, or one that might never come to an end. Call: node store-process.mjs TASK DATA-FOLDER. Prints one line of JSON.
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { runnerImport } from 'vite';
+
+const [task, dataFolder] = process.argv.slice(2);
+const file = join(import.meta.dirname, '../../src/store/duckdb/store.ts');
+const { module } = await runnerImport(file, { configFile: false, logLevel: 'error' });
+
+const ENDLESS = {
+  sql: 'select sum(a.range * b.range % 7) from range(10000000) a, range(10000000) b',
+  columns: [{ name: 'sum', type: 'number' }],
+  maxRows: 1,
+};
+const RECORD = {
+  id: 'kept',
+  timestampMicros: 1_794_659_696_789_012,
+  project: 'alpha',
+  eventMessage: 'written before the end',
+  metadata: '{}',
+  lifted: {},
+};
+
+const open = () =>
+  module.openDuckDBStore({
+    dataFolder,
+    memoryLimit: '500MB',
+    queryConcurrency: 1,
+    queryQueueLength: 1,
+    queryTimeoutSeconds: 15,
+  });
+const print = value => process.stdout.write(`${JSON.stringify(value)}\n`);
+const outcomeOf = query =>
+  query.then(
+    () => 'answered',
+    error => error.code ?? error.message,
+  );
+
+const TASKS = {
+  /** Whether the store can be opened, and if not, why. */
+  async open() {
+    try {
+      await (await open()).close();
+      print({ opened: true });
+    } catch (error) {
+      print({ opened: false, name: error.name, message: error.message });
+    }
+  },
+  /** Holds the store until it is killed. */
+  async hold() {
+    await open();
+    print({ opened: true });
+    await sleep(60_000);
+  },
+  /** Appends a record, and waits to be killed. */
+  async append() {
+    const store = await open();
+    await store.append(
+      'auth',
+      (async function* () {
+        yield [RECORD];
+      })(),
+    );
+    print({ appended: true });
+    await sleep(60_000);
+  },
+  async 'close-while-running'() {
+    const store = await open();
+    const running = outcomeOf(store.query(ENDLESS, {}));
+    await sleep(200);
+    await store.close();
+    print({ running: await running });
+  },
+  async 'close-right-after-a-call'() {
+    const store = await open();
+    const running = outcomeOf(store.query(ENDLESS, {}));
+    await store.close();
+    print({ running: await running });
+  },
+  async 'close-while-waiting'() {
+    const store = await open();
+    const leave = new AbortController();
+    const running = outcomeOf(store.query(ENDLESS, {}, leave.signal));
+    const waiting = outcomeOf(store.query(ENDLESS, {}));
+    await sleep(200);
+    const closing = store.close();
+    leave.abort(new Error('left'));
+    await closing;
+    await running;
+    print({ waiting: await Promise.race([waiting, sleep(2000).then(() => 'still waiting')]) });
+    process.exit();
+  },
+};
+
+await TASKS[task]();

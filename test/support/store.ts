@@ -1,0 +1,63 @@
+// An embedded store of a test's own, on a folder that goes when the test is done.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { LogRecord } from '../../src/log-record.ts';
+import { openStore, type StoreOptions } from '../../src/store/open-store.ts';
+import type { BoundValues, Cell, ColumnType, SavedQuery, Store } from '../../src/store/store.ts';
+import { testStoreOptions } from './app.ts';
+
+export interface TestStore {
+  readonly store: Store;
+  readonly dataFolder: string;
+  /** The rows of a query all of whose columns are text, unless told otherwise. */
+  rowsOf(
+    sql: string,
+    types?: readonly ColumnType[],
+    values?: BoundValues,
+  ): Promise<readonly (readonly Cell[])[]>;
+  close(): Promise<void>;
+}
+
+export async function openTestStore(
+  overrides: Partial<Omit<StoreOptions, 'dataFolder'>> = {},
+): Promise<TestStore> {
+  const dataFolder = makeDataFolder();
+  const store = await openStore({ ...testStoreOptions(dataFolder), ...overrides });
+  return {
+    store,
+    dataFolder,
+    rowsOf: async (sql, types, values = {}) => (await store.query(savedQuery(sql, types), values)).rows,
+    async close() {
+      await store.close();
+      removeDataFolder(dataFolder);
+    },
+  };
+}
+
+export function makeDataFolder(): string {
+  return mkdtempSync(join(tmpdir(), 'dendro-test-'));
+}
+
+export function removeDataFolder(folder: string): void {
+  rmSync(folder, { recursive: true, force: true });
+}
+
+/** Column names do not matter to a store that runs a query; they are checked once, at start. */
+export function savedQuery(sql: string, types: readonly ColumnType[] = [], maxRows = 1000): SavedQuery {
+  return { sql, maxRows, columns: types.map((type, index) => ({ name: `column_${index}`, type })) };
+}
+
+/** Takes hours: long enough that whoever sees it end has seen it cancelled. */
+export const ENDLESS = savedQuery(
+  'select sum(a.range * b.range % 7) from range(10000000) a, range(10000000) b',
+  ['number'],
+);
+
+export const QUICK = savedQuery('select 42', ['integer']);
+
+export async function* batches(
+  ...all: readonly (readonly LogRecord[])[]
+): AsyncIterable<readonly LogRecord[]> {
+  yield* all;
+}

@@ -1,0 +1,32 @@
+// A tokens file for tests: tokens of given scopes, whose secrets are known here.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { hashSecret, makeSecret } from '../../src/token/token.ts';
+import { writeTokenFile } from '../../src/token/token-file.ts';
+
+export interface TestTokens<Name extends string> {
+  readonly file: string;
+  readonly secrets: Readonly<Record<Name, string>>;
+  remove(): void;
+}
+
+/** Writes one token for each entry: its name and its scopes. */
+export function writeTestTokens<Name extends string>(
+  scopes: Readonly<Record<Name, readonly string[]>>,
+): TestTokens<Name> {
+  const folder = mkdtempSync(join(tmpdir(), 'dendro-tokens-'));
+  const file = join(folder, 'tokens.json');
+  const names = Object.keys(scopes) as Name[];
+  const secrets = Object.fromEntries(names.map(name => [name, makeSecret()])) as Record<Name, string>;
+  writeTokenFile(
+    file,
+    names.map(name => ({
+      name,
+      sha256: hashSecret(secrets[name]),
+      scopes: scopes[name],
+      created_at: '2026-11-01T00:00:00Z',
+    })),
+  );
+  return { file, secrets, remove: () => rmSync(folder, { recursive: true, force: true }) };
+}
