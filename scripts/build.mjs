@@ -1,8 +1,7 @@
 // Builds dist/: compiles src and carries over the SQL files that stand beside the code that runs them.
 import { execFileSync } from 'node:child_process';
-import { cpSync, rmSync } from 'node:fs';
+import { cpSync, lstatSync, rmSync } from 'node:fs';
 import { extname, join } from 'node:path';
-import { lstatSync } from 'node:fs';
 
 const root = join(import.meta.dirname, '..');
 rmSync(join(root, 'dist'), { recursive: true, force: true });

@@ -1,17 +1,24 @@
 // The composition root: makes everything from a configuration and hands out what can be closed.
-import type { Clock } from './clock.ts';
+
+import { ResultCache } from './cache/result-cache.ts';
+import { Warmer } from './cache/warmer.ts';
+import { type Clock, systemClock } from './clock.ts';
 import type { Address, ServeConfig } from './config.ts';
+import type { Answer } from './endpoint/answer.ts';
 import { checkCatalog, loadCatalog } from './endpoint/catalog.ts';
 import { internalRoutes } from './http/internal.ts';
-import { type Listener, listen, type Route } from './http/listener.ts';
+import { type Listener, listen } from './http/listener.ts';
 import { type PublicParts, publicRoutes, type Service } from './http/public.ts';
+import type { Route } from './http/route.ts';
 import type { Observe } from './observe/event.ts';
 import { openStore } from './store/open-store.ts';
 import type { Store } from './store/store.ts';
+import { systemTimer, type Timer } from './timer.ts';
 import { type FirstToken, makeFirstToken } from './token/first-token.ts';
-import { ALL_SCOPES, hashSecret, type Token } from './token/token.ts';
-import { readTokenFile } from './token/token-file.ts';
-import { makeTokenSet } from './token/token-set.ts';
+import { GuessBrake } from './token/guess-brake.ts';
+import { LastUsedNotes } from './token/last-used.ts';
+import { RateLimit } from './token/rate-limit.ts';
+import { watchTokens } from './token/token-watch.ts';
 import { readVersion } from './version.ts';
 
 export interface App {
@@ -25,9 +32,13 @@ export interface App {
 }
 
 /** Listens at once, and answers 503 until the store is open. */
-export async function startApp(config: ServeConfig, clock: Clock, observe: Observe): Promise<App> {
+export async function startApp(
+  config: ServeConfig,
+  observe: Observe,
+  clock: Clock = systemClock,
+  timer: Timer = systemTimer,
+): Promise<App> {
   const version = readVersion();
-  observe({ type: 'starting', version, dataFolder: config.store.dataFolder });
   const catalog = loadCatalog(config.endpointFolders, config.storeName);
   let service: Service | undefined;
   let state: ReturnType<PublicParts['state']> = 'starting';
@@ -47,8 +58,9 @@ export async function startApp(config: ServeConfig, clock: Clock, observe: Obser
     closing ??= closers.reduce((before, closer) => before.then(closer), Promise.resolve());
     return closing;
   };
-  const open = async (name: 'public' | 'internal', address: Address, routes: readonly Route[]) => {
-    const listener = await listen(name, address, routes, observe);
+  const open: OpenListener = async (name, address, routes) => {
+    const { corsOrigins, tls } = name === 'public' ? config : INTERNAL_LISTENER;
+    const listener = await listen({ name, address, routes, corsOrigins, tls, observe });
     closers.push(listener.close);
     return listener;
   };
@@ -58,11 +70,20 @@ export async function startApp(config: ServeConfig, clock: Clock, observe: Obser
     const store = await openStore(config.store);
     closers.push(store.close);
     await checkCatalog(catalog, store);
-    const firstToken = config.apiKey === undefined ? makeFirstToken(config.tokensFile, clock) : undefined;
-    service = { store, clock, tokens: makeTokenSet(readTokens(config)) };
+    const firstToken =
+      config.apiKey === undefined ? await makeFirstToken(config.tokensFile, clock) : undefined;
+    const tokens = watchTokens(config.tokensFile, config.apiKey, timer, observe);
+    const lastUsed = new LastUsedNotes(config.tokensFile, clock, timer);
+    const cache = openCache(config, timer);
+    closers.unshift(async () => {
+      cache.close();
+      tokens.close();
+      lastUsed.close();
+    });
+    const rateLimit = new RateLimit(timer);
+    const guessBrake = new GuessBrake(timer);
+    service = { store, clock, cache: cache.results, tokens, rateLimit, guessBrake, lastUsed };
     state = 'ok';
-    observe({ type: 'listening', listener: 'public', url: publicListener.url });
-    observe({ type: 'listening', listener: 'internal', url: internalListener.url });
     return { publicUrl: publicListener.url, internalUrl: internalListener.url, store, firstToken, close };
   } catch (error) {
     await close();
@@ -70,11 +91,20 @@ export async function startApp(config: ServeConfig, clock: Clock, observe: Obser
   }
 }
 
+type OpenListener = (
+  name: 'public' | 'internal',
+  address: Address,
+  routes: readonly Route[],
+) => Promise<Listener>;
+
+/** It is for machines of the platform, in its own network: no browser calls it. */
+const INTERNAL_LISTENER = { corsOrigins: [], tls: undefined };
+
 /** Given the same address, both share one listener. */
 async function openListeners(
   { publicAddress, internalAddress }: ServeConfig,
   parts: PublicParts,
-  open: (name: 'public' | 'internal', address: Address, routes: readonly Route[]) => Promise<Listener>,
+  open: OpenListener,
 ): Promise<[Listener, Listener]> {
   if (internalAddress.port !== 0 && internalAddress.port === publicAddress.port) {
     const shared = await open('public', publicAddress, [...publicRoutes(parts), ...internalRoutes(parts)]);
@@ -86,9 +116,11 @@ async function openListeners(
   ];
 }
 
-function readTokens({ tokensFile, apiKey }: ServeConfig): Token[] {
-  const tokens: Token[] = [...readTokenFile(tokensFile)];
-  if (apiKey !== undefined)
-    tokens.push({ name: 'DENDRO_API_KEY', sha256: hashSecret(apiKey), scopes: ALL_SCOPES });
-  return tokens;
+/** A cache and what keeps it warm. Warming ends first when the program stops; what is cached serves until the end. */
+function openCache({ cacheBytes, warmConcurrency }: ServeConfig, timer: Timer) {
+  if (cacheBytes === 0) return { results: undefined, close: () => {} };
+  const results = new ResultCache<Answer>(cacheBytes, answer => answer.bytes, timer);
+  const warmer = new Warmer(results, timer, warmConcurrency);
+  warmer.start();
+  return { results, close: () => warmer.stop() };
 }

@@ -1,6 +1,7 @@
 // The only reader of the command line and the environment. Every flag has a variable DENDRO_<NAME>; a flag wins.
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { MICROS_PER_SECOND } from './clock.ts';
 import type { EndpointFolders } from './endpoint/catalog.ts';
 import { UsageError } from './errors.ts';
 import type { StoreOptions } from './store/open-store.ts';
@@ -41,11 +42,34 @@ export const FLAGS = {
     default: '500MB',
     help: 'memory of the embedded store, such as 500MB or 2GB',
   },
+  'cache-bytes': { value: 'BYTES', default: '67108864', help: 'memory of the result cache; 0 turns it off' },
+  'warm-concurrency': { value: 'N', default: '1', help: 'cached answers that are asked again at once' },
   source: { value: 'KIND', help: 'log kind or source name of the records' },
-  project: { value: 'REF', help: 'the parameter project' },
+  project: {
+    value: 'REF',
+    many: true,
+    help: 'query: the parameter project; token: pin to this project, several allowed',
+  },
   param: { value: 'NAME=VALUE', many: true, help: 'any other parameter; may be given several times' },
   url: { value: 'URL', help: 'ask this running server instead of the data directory' },
   token: { value: 'TOKEN', help: 'token for --url (default: DENDRO_API_KEY)' },
+  name: { value: 'NAME', help: 'name of the token' },
+  scope: {
+    value: 'SCOPE',
+    many: true,
+    help: 'what the token opens: query, query:ENDPOINT, ingest, ingest:KIND, metrics',
+  },
+  expires: { value: 'TIME', help: 'how long the token is good: 30s, 15m, 12h, 90d (default: for ever)' },
+  rate: { value: 'N', help: 'requests a second that the token may make' },
+  tier: { value: 'TIER', help: 'highest project_tier that the token may ask for' },
+  'redact-pii': { help: 'replace IP addresses in the answers that the token gets' },
+  'cors-origin': {
+    value: 'ORIGIN',
+    many: true,
+    help: 'web origin whose pages may call; may be given several times',
+  },
+  'tls-cert': { value: 'FILE', help: 'PEM certificate of the public listener, with --tls-key' },
+  'tls-key': { value: 'FILE', help: 'PEM key of that certificate' },
   json: { help: 'print JSON instead of a table' },
   csv: { help: 'print CSV instead of a table' },
   help: { help: 'print this help' },
@@ -77,18 +101,22 @@ export function readInvocation(
     const [fault] = (error as Error).message.split(/\. |\n/);
     throw new UsageError(`${fault}; flags are ${flags.map(name => `--${name}`).join(' ')}`);
   }
-  const many = (name: FlagName) => (parsed.values[name] as string[] | undefined) ?? [];
+  const many = (name: FlagName) => {
+    const given = parsed.values[name] as string[] | undefined;
+    return given ?? (environment[variableOf(name)]?.split(/[\s,]+/).filter(Boolean) || []);
+  };
   return {
     positionals: parsed.positionals,
     apiKey: checkApiKey(environment['DENDRO_API_KEY']),
     many,
     text(name) {
-      const given = many(name);
+      const given = (parsed.values[name] as string[] | undefined) ?? [];
       if (given.length > 1) throw new UsageError(`--${name} is given ${given.length} times; give it once`);
       const fallback: Flag = FLAGS[name];
       return given[0] ?? (environment[variableOf(name)] || fallback.default);
     },
-    isOn: name => parsed.values[name] !== undefined,
+    isOn: name =>
+      parsed.values[name] !== undefined || /^(1|true|yes|on)$/i.test(environment[variableOf(name)] ?? ''),
   };
 }
 
@@ -119,8 +147,16 @@ export interface ServeConfig {
   readonly internalAddress: Address;
   readonly storeName: StoreName;
   readonly store: StoreOptions;
+  /** 0: no cache. */
+  readonly cacheBytes: number;
+  readonly retentionDays: number;
+  readonly warmConcurrency: number;
   readonly endpointFolders: EndpointFolders;
   readonly tokensFile: string;
+  /** Web origins whose pages may call; none: CORS is off. */
+  readonly corsOrigins: readonly string[];
+  /** Files of a PEM certificate and its key; none: plain HTTP. */
+  readonly tls: { readonly cert: string; readonly key: string } | undefined;
   readonly apiKey: string | undefined;
 }
 
@@ -131,8 +167,13 @@ export function readServeConfig(invocation: Invocation): ServeConfig {
     internalAddress: readAddress(invocation, 'internal-host', 'internal-port'),
     storeName: 'duckdb',
     store,
+    retentionDays: readRetentionDays(invocation),
+    cacheBytes: readInteger(invocation, 'cache-bytes', 0, 2 ** 40),
+    warmConcurrency: readInteger(invocation, 'warm-concurrency', 1, 64),
     endpointFolders: readEndpointFolders(invocation),
-    tokensFile: invocation.text('tokens') ?? join(store.dataFolder, 'tokens.json'),
+    tokensFile: readTokensFile(invocation),
+    corsOrigins: readOrigins(invocation),
+    tls: readTls(invocation),
     apiKey: invocation.apiKey,
   });
 }
@@ -153,6 +194,39 @@ const BUILT_IN_ENDPOINTS = join(import.meta.dirname, '..', 'endpoints');
 
 export function readEndpointFolders(invocation: Invocation): EndpointFolders {
   return { builtIn: BUILT_IN_ENDPOINTS, own: invocation.text('endpoints') };
+}
+
+export function readTokensFile(invocation: Invocation): string {
+  return invocation.text('tokens') ?? join(requireText(invocation, 'data'), 'tokens.json');
+}
+
+function readOrigins(invocation: Invocation): readonly string[] {
+  const origins = invocation.many('cors-origin');
+  const wrong = origins.find(origin => !/^https?:\/\/[^/\s]+$/.test(origin));
+  if (wrong !== undefined)
+    throw new UsageError(`--cors-origin ${wrong} is not an origin such as https://dashboard.example.com`);
+  return origins;
+}
+
+function readTls(invocation: Invocation): ServeConfig['tls'] {
+  const cert = invocation.text('tls-cert');
+  const key = invocation.text('tls-key');
+  if (cert === undefined && key === undefined) return undefined;
+  if (cert === undefined || key === undefined) throw new UsageError('--tls-cert and --tls-key go together');
+  return { cert, key };
+}
+
+const DURATION_UNITS: Readonly<Record<string, bigint>> = { s: 1n, m: 60n, h: 3600n, d: 86_400n };
+
+/** In microseconds. */
+export function readDuration(invocation: Invocation, name: FlagName): bigint | undefined {
+  const text = invocation.text(name);
+  if (text === undefined) return undefined;
+  const [, count = '', unit = ''] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
+  const seconds = DURATION_UNITS[unit];
+  if (seconds === undefined || Number(count) === 0)
+    throw new UsageError(`--${name} ${text} is not a time such as 30s, 15m, 12h or 90d`);
+  return BigInt(count) * seconds * MICROS_PER_SECOND;
 }
 
 export function readRetentionDays(invocation: Invocation): number {

@@ -27,11 +27,18 @@ export class DendroError extends Error {
   readonly code: ErrorCode;
   /** The parameter at fault, where one is. */
   readonly param: string | undefined;
+  /** When it may be worth trying again, where that is known. */
+  readonly retryAfterSeconds: number | undefined;
 
-  constructor(code: ErrorCode, message: string, details: { param?: string; cause?: unknown } = {}) {
+  constructor(
+    code: ErrorCode,
+    message: string,
+    details: { param?: string; retryAfterSeconds?: number; cause?: unknown } = {},
+  ) {
     super(message, { cause: details.cause });
     this.code = code;
     this.param = details.param;
+    this.retryAfterSeconds = details.retryAfterSeconds;
   }
 }
 

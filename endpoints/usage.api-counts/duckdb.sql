@@ -9,5 +9,6 @@ select
 from edge_logs
 where timestamp between $now - to_seconds($window_seconds) and $now
   and regexp_matches(url, $project)
+  and ($pinned_project is null or project = $pinned_project)
 group by 1
 order by 1

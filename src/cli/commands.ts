@@ -27,6 +27,11 @@ const SERVE_FLAGS: readonly FlagName[] = [
   'query-concurrency',
   'query-queue',
   'memory-limit',
+  'cache-bytes',
+  'warm-concurrency',
+  'cors-origin',
+  'tls-cert',
+  'tls-key',
 ];
 
 export const commands: readonly Command[] = [
@@ -59,6 +64,19 @@ export const commands: readonly Command[] = [
       'dendro query usage.api-counts --project abc --param interval=daily --csv --url http://127.0.0.1:4000',
     ],
     load: async () => (await import('./query.ts')).query,
+  },
+  {
+    name: 'token',
+    usage: 'create | list | revoke NAME',
+    summary:
+      'Make a token and print it once, list the tokens, or revoke one. A running server follows within 1 s.',
+    flags: ['name', 'scope', 'project', 'expires', 'rate', 'tier', 'redact-pii', 'data', 'tokens'],
+    examples: [
+      'dendro token create --name grafana --scope query',
+      'dendro token create --name acme --scope query:logs.all --project acme --tier PRO --expires 90d --rate 10',
+      'dendro token revoke acme',
+    ],
+    load: async () => (await import('./token.ts')).token,
   },
   {
     name: 'check',

@@ -1,5 +1,5 @@
 // Help for a person at a terminal.
-import { FLAGS, type FlagName, isSwitch, variableOf } from '../config.ts';
+import { FLAGS, type FlagName, variableOf } from '../config.ts';
 import { type Command, commands } from './commands.ts';
 
 export function describeProgram(): string {
@@ -34,5 +34,5 @@ function describeFlag(name: FlagName): string {
   const flag: { value?: string; default?: string; help: string } = FLAGS[name];
   const left = `  --${name}${flag.value === undefined ? '' : ` ${flag.value}`}`;
   const right = [flag.help, flag.default === undefined ? '' : ` (default: ${flag.default})`].join('');
-  return `${left.padEnd(30)}${right}${isSwitch(name) ? '' : ` [${variableOf(name)}]`}`;
+  return `${left.padEnd(30)}${right}${name === 'help' ? '' : ` [${variableOf(name)}]`}`;
 }

@@ -55,7 +55,8 @@ async function askStore(invocation: Invocation, name: string, parameters: URLSea
   const store = await openStore(readStoreOptions(invocation));
   try {
     await checkCatalog(catalog, store);
-    const { rows } = await runEndpoint({ store, clock: systemClock }, endpoint, parameters);
+    const { value } = await runEndpoint({ store, clock: systemClock }, endpoint, { given: parameters });
+    const { rows } = value.result;
     const { columns } = endpoint.query;
     const format = formatOf(invocation);
     if (format !== undefined) return withLineEnd(encodeRows(columns, rows, format));

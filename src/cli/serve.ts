@@ -1,25 +1,27 @@
 // dendro serve: starts the service and stops it on SIGTERM or SIGINT.
 import { startApp } from '../app.ts';
-import { systemClock } from '../clock.ts';
 import { type Invocation, readServeConfig } from '../config.ts';
 import { logTo } from '../observe/log.ts';
+import type { FirstToken } from '../token/first-token.ts';
 import { refusePositionals } from './positionals.ts';
 
 export async function serve(invocation: Invocation): Promise<void> {
   refusePositionals(invocation);
   const observe = logTo(process.stdout, process.stderr);
   const stopped = waitForSignal();
-  const app = await startApp(readServeConfig(invocation), systemClock, observe);
-  if (app.firstToken !== undefined) {
-    if (process.stdout.isTTY) print(`first token, shown once: ${app.firstToken.secret}`);
-    else print(`first token: in the file ${app.firstToken.leave()}`);
-  }
+  const app = await startApp(readServeConfig(invocation), observe);
+  if (app.firstToken !== undefined) announce(app.firstToken); // before the lines that scripts wait for
+  observe({ type: 'listening', listener: 'public', url: app.publicUrl });
+  observe({ type: 'listening', listener: 'internal', url: app.internalUrl });
   observe({ type: 'stopping', signal: await stopped });
   await app.close();
   observe({ type: 'stopped' });
 }
 
-function print(line: string): void {
+function announce(token: FirstToken): void {
+  const line = process.stdout.isTTY
+    ? `first token, shown once: ${token.secret}`
+    : `first token: in the file ${token.leave()}`;
   process.stdout.write(`${line}\n`);
 }
 

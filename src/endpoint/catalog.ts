@@ -10,6 +10,7 @@ import { sampleValues } from './parameters.ts';
 export interface Endpoint {
   readonly definition: EndpointDefinition;
   readonly query: SavedQuery;
+  readonly definitionFile: string;
   readonly sqlFile: string;
   /** Comes with the program; the others are the operator's own. */
   readonly builtIn: boolean;
@@ -37,7 +38,7 @@ export function loadCatalog({ builtIn, own }: EndpointFolders, store: StoreName)
     for (const key of [endpoint.definition.id, endpoint.definition.name]) {
       const twin = byKey.get(key);
       if (twin !== undefined)
-        throw new OperatorError(`${endpoint.sqlFile}: ${key} is taken by ${twin.sqlFile}`);
+        throw new OperatorError(`${endpoint.definitionFile}: ${key} is taken by ${twin.definitionFile}`);
       byKey.set(key, endpoint);
     }
   }
@@ -70,11 +71,13 @@ function listEndpointFolders(parent: string): string[] {
 }
 
 function loadEndpoint(folder: string, store: StoreName, builtIn: boolean): Endpoint {
-  const definition = loadDefinition(join(folder, 'endpoint.yaml'));
+  const definitionFile = join(folder, 'endpoint.yaml');
+  const definition = loadDefinition(definitionFile);
   const sqlFile = join(folder, `${store}.sql`);
   const columns = Object.entries(definition.columns).map(([name, { type }]) => ({ name, type }));
   return {
     definition,
+    definitionFile,
     sqlFile,
     builtIn,
     query: { sql: readText(sqlFile), columns, maxRows: definition.max_rows },

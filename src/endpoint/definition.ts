@@ -1,5 +1,6 @@
 // The vocabulary of endpoint.yaml: what an endpoint is, which parameters it takes and by which rules.
 import { z } from 'zod';
+import { LOG_KINDS } from '../log-record.ts';
 
 const description = z.string().min(1);
 
@@ -22,6 +23,8 @@ const parameter = z.discriminatedUnion('type', [
     required: z.boolean().default(false),
     choices: z.record(z.string(), z.record(name, z.union([z.string(), z.int()]))),
     otherwise: z.string().optional(),
+    /** The choices are tiers, from the lowest to the highest; one above a token's highest behaves as that one. */
+    tiers: z.boolean().default(false),
     description,
   }),
 ]);
@@ -38,8 +41,20 @@ export const endpointDefinition = z
         'must be dotted lower-case words, such as usage.api-counts',
       ),
     description,
+    /** The log kind that the query reads: how new an answer is depends on it. */
+    reads: z.enum(LOG_KINDS),
+    /**
+     * The SQL returns records of one project alone where `$pinned_project` is not null. Only then may a token that is
+     * pinned to projects call the endpoint.
+     */
+    applies_pin: z.boolean().default(false),
     parameters: z.record(name, parameter),
     columns: z.record(name, z.strictObject({ type: columnType, description })),
+    /**
+     * The query returns no records older than a retention: which parameter asks for a start, and under which name the
+     * days of retention are bound. Where the asked start lies before it, the answer says that it was clipped.
+     */
+    retention: z.strictObject({ start: name, days: name }).optional(),
     max_rows: z.int().min(1).max(1000).default(1000),
     /** `none`: every call runs the query. */
     cache: z.union([
@@ -49,6 +64,8 @@ export const endpointDefinition = z
   })
   .superRefine((definition, context) => {
     for (const fault of findNameFaults(definition.parameters)) context.addIssue({ code: 'custom', ...fault });
+    const fault = findRetentionFault(definition.parameters, definition.retention);
+    if (fault !== undefined) context.addIssue({ code: 'custom', path: ['retention'], message: fault });
     if (Object.keys(definition.columns).length === 0)
       context.addIssue({ code: 'custom', path: ['columns'], message: 'needs at least one column' });
   });
@@ -58,7 +75,7 @@ export type Parameter = z.infer<typeof parameter>;
 export type ChoiceParameter = Extract<Parameter, { type: 'choice' }>;
 
 /** Names that an answer's own settings use, or that every query is given. */
-const RESERVED_NAMES = ['now', 'format'];
+const RESERVED_NAMES = ['now', 'pinned_project', 'format'];
 
 function findNameFaults(parameters: Record<string, Parameter>): { path: string[]; message: string }[] {
   const faults: { path: string[]; message: string }[] = [];
@@ -74,10 +91,25 @@ function findNameFaults(parameters: Record<string, Parameter>): { path: string[]
   return faults;
 }
 
+function findRetentionFault(
+  parameters: Record<string, Parameter>,
+  retention: { start: string; days: string } | undefined,
+): string | undefined {
+  if (retention === undefined) return undefined;
+  if (parameters[retention.start]?.type !== 'timestamp')
+    return `${retention.start} is no parameter of type timestamp`;
+  const carriesDays = Object.values(parameters).some(
+    rule =>
+      rule.type === 'choice' &&
+      Object.values(rule.choices).some(carried => typeof carried[retention.days] === 'number'),
+  );
+  return carriesDays ? undefined : `no choice carries ${retention.days} as a number`;
+}
+
 function findChoiceFaults(rule: ChoiceParameter, path: string[]): { path: string[]; message: string }[] {
   const choices = Object.values(rule.choices);
   if (choices.length === 0) return [{ path, message: 'needs at least one choice' }];
-  if (rule.otherwise !== undefined && rule.choices[rule.otherwise] === undefined)
+  if (rule.otherwise !== undefined && !Object.hasOwn(rule.choices, rule.otherwise))
     return [{ path: [...path, 'otherwise'], message: 'must be one of the choices' }];
   const shapes = choices.map(carried => describeShape(carried));
   if (new Set(shapes).size > 1) return [{ path, message: 'every choice must carry the same values' }];

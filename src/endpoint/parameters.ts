@@ -9,10 +9,14 @@ export const MAX_VALUE_LENGTH = 1024;
 type MutableValues = Record<string, BoundValue>;
 
 /** Applies the rules to a call's parameters; those that are not declared are ignored. */
-export function bindParameters(definition: EndpointDefinition, given: URLSearchParams): BoundValues {
+export function bindParameters(
+  definition: EndpointDefinition,
+  given: URLSearchParams,
+  highestTier?: string,
+): BoundValues {
   const bound: MutableValues = {};
   for (const [name, rule] of Object.entries(definition.parameters))
-    bindParameter(name, rule, readOnce(given, name), bound);
+    bindParameter(name, rule, readOnce(given, name), highestTier, bound);
   return bound;
 }
 
@@ -20,7 +24,7 @@ export function bindParameters(definition: EndpointDefinition, given: URLSearchP
 export function sampleValues(definition: EndpointDefinition): BoundValues {
   const given = new URLSearchParams();
   for (const [name, rule] of Object.entries(definition.parameters)) given.set(name, sampleOf(rule));
-  return withNow(bindParameters(definition, given), 0n);
+  return completeValues(bindParameters(definition, given), 0n, undefined);
 }
 
 function sampleOf(rule: Parameter): string {
@@ -28,9 +32,17 @@ function sampleOf(rule: Parameter): string {
   return rule.type === 'timestamp' ? '2000-01-01' : 'sample';
 }
 
-/** The time of the call, which every query may use as $now. */
-export function withNow(bound: BoundValues, nowMicros: bigint): BoundValues {
-  return { ...bound, now: { type: 'timestamp', value: nowMicros } };
+/** Adds what every query may use: $now, the time of the call, and $pinned_project, null unless a token is pinned. */
+export function completeValues(
+  bound: BoundValues,
+  nowMicros: bigint,
+  pinnedProject: string | undefined,
+): BoundValues {
+  return {
+    ...bound,
+    now: { type: 'timestamp', value: nowMicros },
+    pinned_project: { type: 'text', value: pinnedProject ?? null },
+  };
 }
 
 function readOnce(given: URLSearchParams, name: string): string {
@@ -39,7 +51,13 @@ function readOnce(given: URLSearchParams, name: string): string {
   return values[0] ?? '';
 }
 
-function bindParameter(name: string, rule: Parameter, value: string, bound: MutableValues): void {
+function bindParameter(
+  name: string,
+  rule: Parameter,
+  value: string,
+  highestTier: string | undefined,
+  bound: MutableValues,
+): void {
   if (value === '' && rule.required)
     throw new DendroError('missing_parameter', `${name} is required: ${rule.description}`, { param: name });
   switch (rule.type) {
@@ -51,7 +69,7 @@ function bindParameter(name: string, rule: Parameter, value: string, bound: Muta
       bound[name] = { type: 'timestamp', value: value === '' ? null : readTimestamp(name, value) };
       return;
     case 'choice':
-      bindChoice(name, rule, value, bound);
+      bindChoice(name, rule, value, highestTier, bound);
   }
 }
 
@@ -70,14 +88,31 @@ function readTimestamp(name: string, value: string): bigint {
   return micros;
 }
 
-function bindChoice(name: string, rule: ChoiceParameter, value: string, bound: MutableValues): void {
-  const choice = Object.hasOwn(rule.choices, value) ? value : rule.otherwise;
+function bindChoice(
+  name: string,
+  rule: ChoiceParameter,
+  value: string,
+  highestTier: string | undefined,
+  bound: MutableValues,
+): void {
+  const choice = capTier(rule, Object.hasOwn(rule.choices, value) ? value : rule.otherwise, highestTier);
   if (choice === undefined && value !== '')
     throw invalid(name, `${name} must be one of ${Object.keys(rule.choices).join(', ')}`);
   const [anyChoice = {}] = Object.values(rule.choices);
   const carried = choice === undefined ? undefined : rule.choices[choice];
   bound[name] = { type: 'text', value: choice ?? null };
   for (const [key, example] of Object.entries(anyChoice)) bound[key] = bindCarried(carried?.[key], example);
+}
+
+function capTier(
+  rule: ChoiceParameter,
+  choice: string | undefined,
+  highest: string | undefined,
+): string | undefined {
+  if (!rule.tiers || choice === undefined || highest === undefined) return choice;
+  const tiers = Object.keys(rule.choices);
+  const limit = Math.max(0, tiers.indexOf(highest)); // a tier that is not known here opens no more than the lowest
+  return tiers[Math.min(tiers.indexOf(choice), limit)];
 }
 
 /** An optional choice that was not made carries nulls, of the type that its choices have. */

@@ -1,45 +1,133 @@
-// The one way from a call to its answer: rules, then store. Knows no HTTP.
-import type { Clock } from '../clock.ts';
+// The one way from a call to its answer: rules, then cache, then store. Knows no HTTP.
+import { makeCacheKey } from '../cache/key.ts';
+import type { Caller, Found, Outcome, ResultCache } from '../cache/result-cache.ts';
+import { type Clock, MICROS_PER_DAY } from '../clock.ts';
 import { DendroError } from '../errors.ts';
-import type { BoundValues, QueryResult, Store } from '../store/store.ts';
+import type { BoundValues, QueryCall, Store } from '../store/store.ts';
+import { formatTimestamp } from '../timestamp.ts';
+import { Answer } from './answer.ts';
 import type { Endpoint } from './catalog.ts';
-import { bindParameters, withNow } from './parameters.ts';
+import type { EndpointDefinition } from './definition.ts';
+import { bindParameters, completeValues } from './parameters.ts';
 
 export interface Runner {
   readonly store: Store;
   readonly clock: Clock;
+  /** Without one, every call runs its query. */
+  readonly cache?: ResultCache<Answer> | undefined;
 }
 
-export async function runEndpoint(
-  runner: Runner,
-  endpoint: Endpoint,
-  given: URLSearchParams,
-  signal?: AbortSignal,
-): Promise<QueryResult> {
-  const now = runner.clock();
-  const values = bindParameters(endpoint.definition, given);
-  await checkPatterns(runner.store, endpoint, values, signal);
-  return runner.store.query(endpoint.query, withNow(values, now), signal);
+export interface EndpointCall extends Caller {
+  readonly given: URLSearchParams;
+  /** The only projects that the caller may see. */
+  readonly projects?: readonly string[] | undefined;
+  readonly highestTier?: string | undefined;
+}
+
+export interface Ran extends Omit<Found<Answer>, 'outcome'> {
+  /** `bypass`: the endpoint is not cached. */
+  readonly outcome: Outcome | 'bypass';
+  /** Tells the cache that the answer has grown by an encoding. */
+  readonly recount: () => void;
+}
+
+/** A call after its rules: what will be asked of the store. */
+interface Asked {
+  readonly endpoint: Endpoint;
+  readonly values: BoundValues;
+  readonly pinnedProject: string | undefined;
+}
+
+export async function runEndpoint(runner: Runner, endpoint: Endpoint, call: EndpointCall): Promise<Ran> {
+  const { definition } = endpoint;
+  const values = bindParameters(definition, call.given, call.highestTier);
+  const pinnedProject = await findPinnedProject(runner, definition, values, call);
+  const asked: Asked = { endpoint, values, pinnedProject };
+  if (definition.cache === 'none' || runner.cache === undefined) {
+    const value = await loadAnswer(runner, asked, { signal: call.signal });
+    return { value, outcome: 'bypass', ageMs: 0, freshMs: 0, recount: () => {} };
+  }
+  const { cache } = runner;
+  const key = keyOf(asked);
+  const found = await cache.get(
+    {
+      key,
+      lifetime: {
+        lifetimeMs: definition.cache.lifetime_seconds * 1000,
+        warmingMs: definition.cache.warming_seconds * 1000,
+      },
+      load: (signal, urgency) => loadAnswer(runner, asked, { signal, urgency }),
+    },
+    call,
+  );
+  return { ...found, recount: () => cache.recount(key) };
+}
+
+/** A pinned caller asks for one of its projects, literally, and gets records of that one alone. */
+async function findPinnedProject(
+  { store }: Runner,
+  definition: EndpointDefinition,
+  values: BoundValues,
+  { projects, signal }: EndpointCall,
+): Promise<string | undefined> {
+  if (projects === undefined) return undefined;
+  const project = values['project']?.value;
+  if (typeof project === 'string' && projects.includes(project)) return project;
+  await checkPatterns(store, definition, values, { signal }); // what is wrong with a value is told before whose it is
+  throw new DendroError('forbidden', 'the token may ask for its own projects alone, by their exact name', {
+    param: 'project',
+  });
+}
+
+function keyOf({ endpoint: { definition }, values, pinnedProject }: Asked): string {
+  return makeCacheKey({
+    endpointId: definition.id,
+    pinnedProject,
+    parameters: Object.keys(definition.parameters).map(name => [
+      name,
+      values[name]?.value?.toString() ?? null,
+    ]),
+  });
+}
+
+async function loadAnswer({ store, clock }: Runner, asked: Asked, call: QueryCall): Promise<Answer> {
+  const { endpoint, values, pinnedProject } = asked;
+  const { definition, query } = endpoint;
+  const now = clock();
+  await checkPatterns(store, definition, values, call);
+  // Asked before the query runs: whatever it names, the query sees.
+  const newest = await store.newest(definition.reads, now, pinnedProject, call);
+  const result = await store.query(query, completeValues(values, now, pinnedProject), call);
+  const clipped: ('row-limit' | 'retention')[] = [];
+  if (result.cut) clipped.push('row-limit');
+  if (asksBeforeRetention(definition, values, now)) clipped.push('retention');
+  const dataThrough = newest === undefined ? undefined : formatTimestamp(newest);
+  return new Answer(query.columns, result, { dataThrough, clipped });
+}
+
+function asksBeforeRetention({ retention }: EndpointDefinition, values: BoundValues, now: bigint): boolean {
+  if (retention === undefined) return false;
+  const start = values[retention.start];
+  const days = values[retention.days];
+  if (start?.type !== 'timestamp' || days?.type !== 'integer') return false;
+  return (
+    start.value !== null && days.value !== null && start.value < now - BigInt(days.value) * MICROS_PER_DAY
+  );
 }
 
 /** The engine that will run an expression judges it, so that what passes here cannot fail there. */
 async function checkPatterns(
   store: Store,
-  endpoint: Endpoint,
+  definition: EndpointDefinition,
   values: BoundValues,
-  signal: AbortSignal | undefined,
+  call: QueryCall,
 ): Promise<void> {
-  for (const [name, rule] of Object.entries(endpoint.definition.parameters)) {
+  for (const [name, rule] of Object.entries(definition.parameters)) {
     const pattern = values[name]?.value;
     if (rule.type !== 'pattern' || typeof pattern !== 'string') continue;
-    const fault = await store.findPatternFault(pattern, signal);
-    if (fault !== undefined)
-      throw new DendroError(
-        'invalid_parameter',
-        `${name} is not a valid regular expression (RE2 syntax): ${fault}`,
-        {
-          param: name,
-        },
-      );
+    const fault = await store.findPatternFault(pattern, call);
+    if (fault === undefined) continue;
+    const message = `${name} is not a valid regular expression (RE2 syntax): ${fault}`;
+    throw new DendroError('invalid_parameter', message, { param: name });
   }
 }

@@ -1,6 +1,7 @@
 // Which format an answer takes: the parameter `format`, else the header Accept, else JSON.
 import { ANSWER_FORMATS, type AnswerFormat } from '../endpoint/encode.ts';
 import { DendroError } from '../errors.ts';
+import { parseWeighted } from './weighted-list.ts';
 
 export const CONTENT_TYPES: Readonly<Record<AnswerFormat, string>> = {
   json: 'application/json; charset=utf-8',
@@ -8,9 +9,15 @@ export const CONTENT_TYPES: Readonly<Record<AnswerFormat, string>> = {
   csv: 'text/csv; charset=utf-8; header=present',
 };
 
+const MEDIA_TYPES: Readonly<Record<AnswerFormat, string>> = {
+  json: 'application/json',
+  ndjson: 'application/x-ndjson',
+  csv: 'text/csv',
+};
+
 export function chooseFormat(parameters: URLSearchParams, accept: string | undefined): AnswerFormat {
   const asked = parameters.getAll('format');
-  if (asked.length === 0 || asked[0] === '') return acceptable(accept);
+  if (asked.length === 0 || (asked.length === 1 && asked[0] === '')) return acceptable(accept);
   const format = ANSWER_FORMATS.find(name => name === asked[0]);
   if (format === undefined || asked.length > 1)
     throw new DendroError(
@@ -26,41 +33,19 @@ export function chooseFormat(parameters: URLSearchParams, accept: string | undef
 /** The format that the caller likes best; among equals the first offered, JSON. */
 function acceptable(accept: string | undefined): AnswerFormat {
   if (accept === undefined || accept.trim() === '' || accept === '*/*') return 'json';
-  const ranges = accept.split(',').map(parseRange);
-  let best: { format: AnswerFormat; quality: number } | undefined;
+  const weights = parseWeighted(accept);
+  let best: { format: AnswerFormat; weight: number } | undefined;
   for (const format of ANSWER_FORMATS) {
-    const quality = qualityOf(mediaTypeOf(format), ranges);
-    if (quality > (best?.quality ?? 0)) best = { format, quality };
+    const weight = weightOf(MEDIA_TYPES[format], weights);
+    if (weight > (best?.weight ?? 0)) best = { format, weight };
   }
-  if (best === undefined)
-    throw new DendroError(
-      'not_acceptable',
-      `no format fits Accept; offered are ${ANSWER_FORMATS.map(mediaTypeOf).join(', ')}`,
-    );
-  return best.format;
-}
-
-function mediaTypeOf(format: AnswerFormat): string {
-  return CONTENT_TYPES[format].split(';')[0] ?? '';
-}
-
-interface MediaRange {
-  readonly type: string;
-  readonly quality: number;
-}
-
-function parseRange(text: string): MediaRange {
-  const [type = '', ...parameters] = text.split(';').map(part => part.trim().toLowerCase());
-  const quality = parameters.find(parameter => parameter.startsWith('q='))?.slice(2);
-  const number = quality === undefined ? 1 : Number(quality);
-  return { type, quality: number >= 0 && number <= 1 ? number : 0 };
+  if (best !== undefined) return best.format;
+  const offered = Object.values(MEDIA_TYPES).join(', ');
+  throw new DendroError('not_acceptable', `no format fits Accept; offered are ${offered}`);
 }
 
 /** The most specific range that covers a type decides (RFC 9110, section 12.5.1). */
-function qualityOf(type: string, ranges: readonly MediaRange[]): number {
-  for (const candidate of [type, `${type.split('/')[0]}/*`, '*/*']) {
-    const range = ranges.find(({ type: name }) => name === candidate);
-    if (range !== undefined) return range.quality;
-  }
-  return 0;
+function weightOf(type: string, weights: ReadonlyMap<string, number>): number {
+  const family = `${type.slice(0, type.indexOf('/'))}/*`;
+  return weights.get(type) ?? weights.get(family) ?? weights.get('*/*') ?? 0;
 }

@@ -1,24 +1,57 @@
 // Who is calling: X-API-KEY, or Authorization: Bearer. A token in the query string is never read.
-import type { IncomingHttpHeaders } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import type { Clock } from '../clock.ts';
 import { DendroError } from '../errors.ts';
-import type { Token } from '../token/token.ts';
+import type { GuessBrake } from '../token/guess-brake.ts';
+import type { LastUsedNotes } from '../token/last-used.ts';
+import type { RateLimit } from '../token/rate-limit.ts';
+import { hasExpired, type Token } from '../token/token.ts';
 import type { TokenSet } from '../token/token-set.ts';
 
-/** The caller's token; throws `unauthorized` without a good one. */
-export function authenticate(headers: IncomingHttpHeaders, tokens: TokenSet): Token {
-  const token = identify(headers, tokens);
-  if (token !== undefined) return token;
-  throw new DendroError(
-    'unauthorized',
-    secretOf(headers) === ''
-      ? 'a token is needed, in the header X-API-KEY or as Authorization: Bearer'
-      : 'the token is not known, or no longer good',
-  );
+/** What decides who comes in. */
+export interface Door {
+  readonly tokens: TokenSet;
+  readonly clock: Clock;
+  readonly rateLimit: RateLimit;
+  readonly guessBrake: GuessBrake;
+  readonly lastUsed: LastUsedNotes;
 }
 
-export function identify(headers: IncomingHttpHeaders, tokens: TokenSet): Token | undefined {
+/** The caller's token. Throws `unauthorized` without a good one, `rate_limited` where it asks too often. */
+export async function authenticate(door: Door, request: IncomingMessage): Promise<Token> {
+  const token = identify(door, request.headers);
+  if (token === undefined) throw await refuse(door, request);
+  const waitSeconds = door.rateLimit.take(token);
+  if (waitSeconds > 0)
+    throw new DendroError('rate_limited', `the token may make ${token.rate} requests a second`, {
+      retryAfterSeconds: Math.ceil(waitSeconds),
+    });
+  door.lastUsed.note(token);
+  return token;
+}
+
+/** The caller's token, if it has a good one. For routes that answer without: a wrong token is slowed all the same. */
+export async function identifySlowly(door: Door, request: IncomingMessage): Promise<Token | undefined> {
+  const token = identify(door, request.headers);
+  if (token === undefined) await refuse(door, request);
+  return token;
+}
+
+function identify({ tokens, clock }: Door, headers: IncomingHttpHeaders): Token | undefined {
   const secret = secretOf(headers);
-  return secret === '' ? undefined : tokens.find(secret);
+  const token = secret === '' ? undefined : tokens.find(secret);
+  return token === undefined || hasExpired(token, clock()) ? undefined : token;
+}
+
+/** A wrong token is a guess, and guesses are slowed; no token at all is none. */
+async function refuse({ guessBrake }: Door, { headers, socket }: IncomingMessage): Promise<DendroError> {
+  if (secretOf(headers) === '')
+    return new DendroError(
+      'unauthorized',
+      'a token is needed, in the header X-API-KEY or as Authorization: Bearer',
+    );
+  await guessBrake.refuse(socket.remoteAddress ?? '');
+  return new DendroError('unauthorized', 'the token is not known, has expired or was revoked');
 }
 
 /** An empty header counts as absent; where both are given, X-API-KEY counts. */

@@ -24,16 +24,16 @@ export const STATUS_BY_CODE: Readonly<Record<ErrorCode, number>> = {
   query_timeout: 504,
 };
 
-const EXTRA_HEADERS: Partial<Record<ErrorCode, Record<string, string>>> = {
-  unauthorized: { 'WWW-Authenticate': 'Bearer' },
-  rate_limited: { 'Retry-After': '1' },
-  unavailable: { 'Retry-After': '1' },
-};
-
 export function errorReply(error: DendroError, headers: Record<string, string> = {}): Reply {
   const { code, message, param } = error;
   const fault = param === undefined ? { code, message } : { code, message, param };
-  return jsonReply(STATUS_BY_CODE[code], { error: fault }, { ...EXTRA_HEADERS[code], ...headers });
+  return jsonReply(STATUS_BY_CODE[code], { error: fault }, { ...headersOf(error), ...headers });
+}
+
+function headersOf({ code, retryAfterSeconds = 1 }: DendroError): Record<string, string> {
+  if (code === 'unauthorized') return { 'WWW-Authenticate': 'Bearer' };
+  const mayTryAgain = code === 'rate_limited' || code === 'unavailable';
+  return mayTryAgain ? { 'Retry-After': String(retryAfterSeconds) } : {};
 }
 
 /** What the caller is told of an error: a defect of ours says no more than that it is one. */

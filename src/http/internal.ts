@@ -1,6 +1,7 @@
 // The internal listener's routes, for machines of the platform.
-import type { Route } from './listener.ts';
+
 import { healthRoute, type PublicParts } from './public.ts';
+import type { Route } from './route.ts';
 
 export function internalRoutes(parts: PublicParts): Route[] {
   return [healthRoute(parts)];

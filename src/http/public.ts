@@ -1,22 +1,21 @@
-// The public listener's routes, all of them reading. Each is checked in this order: path, method, token, endpoint,
-// scope, parameters.
-import type { Catalog } from '../endpoint/catalog.ts';
+// The public listener's routes, all of them reading. Each is checked in this order: path, method, token, rate,
+// endpoint, scope, parameters, project pin.
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Catalog, Endpoint } from '../endpoint/catalog.ts';
 import { type Runner, runEndpoint } from '../endpoint/run.ts';
 import { DendroError } from '../errors.ts';
 import type { StoreName } from '../store/store.ts';
-import { allows } from '../token/token.ts';
-import type { TokenSet } from '../token/token-set.ts';
+import { allows, type Token } from '../token/token.ts';
+import { chooseCoding } from './accept-encoding.ts';
 import { chooseFormat } from './answer-format.ts';
-import { authenticate, identify } from './authenticate.ts';
+import { authenticate, type Door, identifySlowly } from './authenticate.ts';
 import { describeEndpoint } from './catalog-response.ts';
-import type { Call, Route } from './listener.ts';
 import { describeApi } from './openapi.ts';
 import { jsonReply, type Reply } from './reply.ts';
 import { resultReply } from './result-response.ts';
+import type { Call, Route } from './route.ts';
 
-export interface Service extends Runner {
-  readonly tokens: TokenSet;
-}
+export interface Service extends Runner, Door {}
 
 export interface PublicParts {
   readonly version: string;
@@ -50,36 +49,66 @@ export function healthRoute({ state, version, storeName }: PublicParts): Route {
   };
 }
 
-async function answerQuery(parts: PublicParts, { request, rest, parameters, signal }: Call): Promise<Reply> {
+async function answerQuery(parts: PublicParts, call: Call): Promise<Reply> {
   const service = requireService(parts);
-  const token = authenticate(request.headers, service.tokens);
-  const idOrName = decodeName(rest);
-  const endpoint = parts.catalog.find(idOrName);
-  if (!allows(token, `query:${endpoint?.definition.name ?? idOrName}`)) throw missingScope();
-  if (endpoint === undefined)
-    throw new DendroError('not_found', 'there is no such endpoint; /api/endpoints lists those there are');
-  const format = chooseFormat(parameters, request.headers.accept);
-  const result = await runEndpoint(service, endpoint, parameters, signal);
-  return resultReply(endpoint.query.columns, result, format);
+  const { request, parameters } = call;
+  const { headers } = request;
+  const token = await authenticate(service, request);
+  const endpoint = findEndpoint(parts.catalog, token, call.rest);
+  const asked = {
+    format: chooseFormat(parameters, headers.accept),
+    coding: chooseCoding(headers['accept-encoding']),
+    redacted: token.redact_pii === true,
+  };
+  const startedAt = performance.now();
+  const ran = await runEndpoint(service, endpoint, {
+    given: parameters,
+    projects: token.projects,
+    highestTier: token.tier,
+    insists: insistsOnFresh(headers),
+    get signal() {
+      return call.signal; // made when first asked for; a hit never asks
+    },
+  });
+  const encoding = await ran.value.encode(asked, ran.recount);
+  const tookMs = performance.now() - startedAt;
+  return resultReply(endpoint.definition, ran, asked.format, encoding, headers['if-none-match'], tookMs);
 }
 
-function answerCatalog(parts: PublicParts, { request }: Call): Reply {
-  const token = authenticate(request.headers, requireService(parts).tokens);
-  const callable = parts.catalog.endpoints.filter(({ definition }) =>
-    allows(token, `query:${definition.name}`),
+/** A token for some endpoints gets `forbidden` for every other name, known or not. */
+function findEndpoint(catalog: Catalog, token: Token, rest: string): Endpoint {
+  const idOrName = decodeName(rest);
+  const endpoint = catalog.find(idOrName);
+  if (endpoint === undefined && allows(token, `query:${idOrName}`))
+    throw new DendroError('not_found', 'there is no such endpoint; /api/endpoints lists those there are');
+  if (endpoint === undefined || !mayCall(token, endpoint)) throw missingScope();
+  return endpoint;
+}
+
+function mayCall(token: Token, { definition }: Endpoint): boolean {
+  return (
+    allows(token, `query:${definition.name}`) && (token.projects === undefined || definition.applies_pin)
   );
+}
+
+async function answerCatalog(parts: PublicParts, { request }: Call): Promise<Reply> {
+  const token = await authenticate(requireService(parts), request);
+  const callable = parts.catalog.endpoints.filter(endpoint => mayCall(token, endpoint));
   if (callable.length === 0) throw missingScope();
   return jsonReply(200, { result: callable.map(describeEndpoint) }, { 'Cache-Control': 'no-store' });
 }
 
 /** Open to everyone: the built-in endpoints, and with a good token all that it may call. */
-function answerOpenApi({ version, catalog, service }: PublicParts, { request }: Call): Reply {
-  const tokens = service()?.tokens;
-  const token = tokens === undefined ? undefined : identify(request.headers, tokens);
-  const shown = catalog.endpoints.filter(({ definition, builtIn }) =>
-    token === undefined ? builtIn : allows(token, `query:${definition.name}`),
+async function answerOpenApi({ version, catalog, service }: PublicParts, { request }: Call): Promise<Reply> {
+  const door = service();
+  const token = door === undefined ? undefined : await identifySlowly(door, request);
+  const shown = catalog.endpoints.filter(endpoint =>
+    token === undefined ? endpoint.builtIn : mayCall(token, endpoint),
   );
-  return jsonReply(200, describeApi(version, shown));
+  return jsonReply(200, describeApi(version, shown), {
+    'Cache-Control': 'private, no-cache',
+    Vary: 'X-API-KEY, Authorization',
+  });
 }
 
 /** Checked before the token, so that a shipper or a dashboard is told to come back, never that its token is bad. */
@@ -88,6 +117,16 @@ function requireService({ service, state }: PublicParts): Service {
   if (ready === undefined)
     throw new DendroError('unavailable', state() === 'starting' ? 'still starting' : 'stopping');
   return ready;
+}
+
+/** Common clients add no-cache by themselves when they revalidate, so with If-None-Match it is an ordinary call. */
+function insistsOnFresh(headers: IncomingHttpHeaders): boolean {
+  const cacheControl = headers['cache-control'];
+  if (cacheControl === undefined || headers['if-none-match'] !== undefined) return false;
+  return cacheControl
+    .toLowerCase()
+    .split(',')
+    .some(directive => directive.trim() === 'no-cache');
 }
 
 function missingScope(): DendroError {

@@ -7,7 +7,9 @@ import { errorReply } from './error-response.ts';
 export const MAX_URL_BYTES = 8 * 1024;
 export const MAX_HEADER_BYTES = 16 * 1024;
 
-export function checkSizes(request: IncomingMessage): void {
+export function checkRequest(request: IncomingMessage): void {
+  if (request.headers.host === undefined && request.httpVersion === '1.1')
+    throw new DendroError('invalid_body', 'an HTTP/1.1 request needs the header Host');
   if ((request.url ?? '').length > MAX_URL_BYTES) throw uriTooLong();
   let headerBytes = 0;
   for (const part of request.rawHeaders) headerBytes += part.length;
@@ -24,7 +26,8 @@ function uriTooLong(): DendroError {
 
 /** What the HTTP parser refuses never becomes a call; it is answered here, by hand, and the connection closed. */
 export function refuse(error: NodeJS.ErrnoException & { rawPacket?: Buffer }, socket: Socket): void {
-  if (!socket.writable || error.code === 'ECONNRESET') {
+  const isHttp = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' || error.code?.startsWith('HPE_') === true;
+  if (!socket.writable || !isHttp) {
     socket.destroy();
     return;
   }

@@ -1,15 +1,67 @@
-// The answer to a query on the wire.
-import { type AnswerFormat, encodeRows } from '../endpoint/encode.ts';
-import type { Column, QueryResult } from '../store/store.ts';
+// The answer to a query on the wire: its bytes, how old and how complete they are, and how they came.
+import type { AnswerNotes, Encoding } from '../endpoint/answer.ts';
+import type { EndpointDefinition } from '../endpoint/definition.ts';
+import type { AnswerFormat } from '../endpoint/encode.ts';
+import type { Ran } from '../endpoint/run.ts';
 import { CONTENT_TYPES } from './answer-format.ts';
 import type { Reply } from './reply.ts';
 
-export function resultReply(columns: readonly Column[], result: QueryResult, format: AnswerFormat): Reply {
+/** Whatever a copy of an answer depends on besides its URL. */
+const VARY = 'X-API-KEY, Authorization, Accept, Accept-Encoding';
+
+export function resultReply(
+  { cache }: EndpointDefinition,
+  ran: Ran,
+  format: AnswerFormat,
+  encoding: Encoding,
+  ifNoneMatch: string | undefined,
+  tookMs: number,
+): Reply {
+  const age = Math.floor(ran.ageMs / 1000);
   const headers: Record<string, string> = {
-    'Content-Type': CONTENT_TYPES[format],
-    'Cache-Control': 'no-store',
-    Vary: 'X-API-KEY, Authorization, Accept',
+    ETag: encoding.etag,
+    Age: String(age),
+    'Cache-Control':
+      ran.outcome === 'bypass' ? 'no-store' : `private, max-age=${age + Math.ceil(ran.freshMs / 1000)}`,
+    Vary: VARY,
+    'Cache-Status': describeOutcome(ran.outcome, cache === 'none' ? 0 : cache.lifetime_seconds - age),
+    'Server-Timing': describeTiming(ran, tookMs),
   };
-  if (result.cut) headers['Dendro-Clipped'] = 'row-limit';
-  return { status: 200, headers, body: encodeRows(columns, result.rows, format) };
+  addNotes(headers, ran.value.notes);
+  if (ifNoneMatch !== undefined && matches(ifNoneMatch, encoding.etag))
+    return { status: 304, headers, body: '' };
+  headers['Content-Type'] = CONTENT_TYPES[format];
+  if (encoding.coding !== 'identity') headers['Content-Encoding'] = encoding.coding;
+  return { status: 200, headers, body: encoding.body };
+}
+
+function addNotes(headers: Record<string, string>, { dataThrough, clipped }: AnswerNotes): void {
+  if (dataThrough !== undefined) headers['Dendro-Data-Through'] = dataThrough;
+  if (clipped.length > 0) headers['Dendro-Clipped'] = clipped.join(', ');
+}
+
+/** RFC 9211. */
+function describeOutcome(outcome: Ran['outcome'], ttl: number): string {
+  switch (outcome) {
+    case 'hit':
+      return `dendro; hit; ttl=${ttl}`;
+    case 'collapsed':
+      return 'dendro; fwd=miss; collapsed';
+    default:
+      return `dendro; fwd=${outcome}`;
+  }
+}
+
+/** Where the time went: in the store's queue, in the store, and, for the rest, on the way through the cache. */
+function describeTiming({ outcome, value: { result } }: Ran, tookMs: number): string {
+  if (outcome === 'hit' || outcome === 'collapsed') return `cache;dur=${tookMs.toFixed(2)}`;
+  const { waitedMs, ranMs } = result;
+  const restMs = Math.max(0, tookMs - waitedMs - ranMs);
+  return `cache;dur=${restMs.toFixed(2)}, queue;dur=${waitedMs.toFixed(2)}, store;dur=${ranMs.toFixed(2)}`;
+}
+
+/** Weak comparison, as RFC 9110 asks for If-None-Match. */
+function matches(ifNoneMatch: string, etag: string): boolean {
+  if (ifNoneMatch.trim() === '*') return true;
+  return ifNoneMatch.split(',').some(candidate => candidate.trim().replace(/^W\//, '') === etag);
 }

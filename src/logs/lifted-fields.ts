@@ -32,7 +32,7 @@ function liftFunctionEdge(metadata: JsonObject): FunctionEdgeFields {
   const response = unwrapObject(metadata['response']);
   return {
     function_id: toId(metadata['function_id']),
-    execution_time_ms: toFiniteNumber(metadata['execution_time_ms']),
+    execution_time_ms: toMilliseconds(metadata['execution_time_ms']),
     status_code: toInt32(response?.['status_code']),
   };
 }
@@ -45,9 +45,12 @@ function toId(value: unknown): string | null {
 // Number() alone would read '', ' ' and '0x1f' as numbers.
 const DECIMAL = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?$/;
 
-function toFiniteNumber(value: unknown): number | null {
+/** Over 30,000 years. What is longer is no execution time, and would make an average overflow. */
+const LONGEST_MS = 1e15;
+
+function toMilliseconds(value: unknown): number | null {
   const number = typeof value === 'number' ? value : toNumber(exactDigits(value) ?? value, DECIMAL);
-  return Number.isFinite(number) ? number : null;
+  return Math.abs(number) <= LONGEST_MS ? number : null;
 }
 
 function toInt32(value: unknown): number | null {

@@ -10,12 +10,14 @@ export function logTo(output: NodeJS.WritableStream, errors: NodeJS.WritableStre
 
 function describe(event: Exclude<Event, { type: 'listening' }>): string {
   switch (event.type) {
-    case 'starting':
-      return `dendro ${event.version} starting on ${event.dataFolder}`;
     case 'stopping':
       return `${event.signal}: finishing what runs, then stopping`;
     case 'stopped':
       return 'stopped';
+    case 'tokens_read':
+      return `tokens read again: ${event.count}`;
+    case 'tokens_unreadable':
+      return `THE TOKENS FILE CANNOT BE READ; the last good tokens stay: ${(event.error as Error).message}`;
     case 'request_failed':
       return `${event.route} failed: ${event.error instanceof Error ? (event.error.stack ?? event.error.message) : event.error}`;
   }

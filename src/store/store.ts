@@ -37,6 +37,17 @@ export interface QueryResult {
   readonly rows: readonly (readonly Cell[])[];
   /** There were more rows than maxRows. */
   readonly cut: boolean;
+  /** Milliseconds in the queue, and in the engine. */
+  readonly waitedMs: number;
+  readonly ranMs: number;
+}
+
+/** How a query is run besides what it asks. */
+export interface QueryCall {
+  /** When it aborts, the query is cancelled in the store and the signal's reason thrown. */
+  readonly signal?: AbortSignal | undefined;
+  /** Read whenever the store chooses what runs next: a query that nobody waits for goes behind all others. */
+  readonly urgency?: { readonly background: boolean } | undefined;
 }
 
 export interface Store {
@@ -49,14 +60,19 @@ export interface Store {
   findFault(query: SavedQuery, sample: BoundValues): Promise<string | undefined>;
 
   /** Says what is wrong with a regular expression, in the words of the engine that will run it, or undefined. */
-  findPatternFault(pattern: string, signal?: AbortSignal): Promise<string | undefined>;
+  findPatternFault(pattern: string, call?: QueryCall): Promise<string | undefined>;
 
   /**
    * Runs a saved query, read-only. Values that its SQL does not use are ignored.
-   * Throws `unavailable` when the queue is full, `query_timeout` when the query was cancelled at the time limit;
-   * when `signal` aborts, the query is cancelled in the store and the signal's reason thrown.
+   * Throws `unavailable` when the queue is full, `query_timeout` when the query was cancelled at the time limit.
    */
-  query(query: SavedQuery, values: BoundValues, signal?: AbortSignal): Promise<QueryResult>;
+  query(query: SavedQuery, values: BoundValues, call?: QueryCall): Promise<QueryResult>;
+
+  /**
+   * When the newest record of a kind (and, where given, of one project) was written, up to a moment; Unix microseconds.
+   * A query that starts after this resolves sees that record.
+   */
+  newest(kind: LogKind, notAfter: bigint, project?: string, call?: QueryCall): Promise<bigint | undefined>;
 
   /** Keeps all records of all batches, or none. They are durable when this resolves. */
   append(kind: LogKind, batches: AsyncIterable<readonly LogRecord[]>): Promise<void>;

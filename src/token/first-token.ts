@@ -2,8 +2,10 @@
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Clock } from '../clock.ts';
+import { formatTimestamp } from '../timestamp.ts';
+import { writePrivateFile } from './private-file.ts';
 import { ALL_SCOPES, hashSecret, makeSecret } from './token.ts';
-import { writePrivateFile, writeTokenFile } from './token-file.ts';
+import { changeTokenFile } from './token-file.ts';
 
 export interface FirstToken {
   readonly secret: string;
@@ -12,12 +14,13 @@ export interface FirstToken {
 }
 
 /** Makes a token with all scopes unless the tokens file exists. */
-export function makeFirstToken(tokensFile: string, clock: Clock): FirstToken | undefined {
+export async function makeFirstToken(tokensFile: string, clock: Clock): Promise<FirstToken | undefined> {
   if (existsSync(tokensFile)) return undefined;
   const secret = makeSecret();
-  const createdAt = new Date(Number(clock() / 1000n)).toISOString();
-  writeTokenFile(tokensFile, [
-    { name: 'first', sha256: hashSecret(secret), scopes: ALL_SCOPES, created_at: createdAt },
+  const created_at = formatTimestamp(clock());
+  await changeTokenFile(tokensFile, tokens => [
+    ...tokens,
+    { name: 'first', sha256: hashSecret(secret), scopes: ALL_SCOPES, created_at },
   ]);
   return {
     secret,

@@ -1,20 +1,26 @@
-// tokens.json: the tokens of a data directory, hashed, mode 0600, replaced as a whole so that no reader sees half a file.
-import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs';
+// tokens.json: the tokens of a data directory, hashed, mode 0600.
+import { readFileSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { z } from 'zod';
 import { OperatorError } from '../errors.ts';
-import type { Token } from './token.ts';
+import { makeFolder } from '../folder.ts';
+import { withFileLock } from './file-lock.ts';
+import { writePrivateFile } from './private-file.ts';
+import { isScope, type Token } from './token.ts';
 
-const tokenFile = z.strictObject({
-  version: z.literal(1),
-  tokens: z.array(
-    z.strictObject({
-      name: z.string().min(1),
-      sha256: z.string().regex(/^[0-9a-f]{64}$/),
-      scopes: z.array(z.string()),
-      created_at: z.iso.datetime(),
-    }),
-  ),
+const storedToken = z.strictObject({
+  name: z.string().min(1),
+  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+  scopes: z.array(z.string().refine(isScope)).min(1),
+  projects: z.array(z.string().min(1)).min(1).optional(),
+  expires_at: z.iso.datetime().optional(),
+  rate: z.number().positive().optional(),
+  tier: z.string().min(1).optional(),
+  redact_pii: z.boolean().optional(),
+  created_at: z.iso.datetime(),
 });
+
+const tokenFile = z.strictObject({ version: z.literal(1), tokens: z.array(storedToken) });
 
 /** A token as the file keeps it. */
 export interface StoredToken extends Token {
@@ -23,27 +29,25 @@ export interface StoredToken extends Token {
 
 /** The tokens of a file; none if there is no file. */
 export function readTokenFile(file: string): readonly StoredToken[] {
-  if (!existsSync(file)) return [];
   try {
     return tokenFile.parse(JSON.parse(readFileSync(file, 'utf8'))).tokens;
-  } catch {
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    // The parser's own words could quote what stands in the file.
     throw new OperatorError(`${file}: is not a tokens file that this version can read`);
   }
 }
 
-export function writeTokenFile(file: string, tokens: readonly StoredToken[]): void {
-  writePrivateFile(file, `${JSON.stringify({ version: 1, tokens }, undefined, 2)}\n`);
-}
-
-/** Written aside, flushed, then renamed over the old one. */
-export function writePrivateFile(file: string, content: string): void {
-  const draft = `${file}.${process.pid}.tmp`;
-  const descriptor = openSync(draft, 'w', 0o600);
-  try {
-    writeSync(descriptor, content);
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
-  renameSync(draft, file);
+/** Reads, changes and replaces the file, safe beside another command that does the same. */
+export async function changeTokenFile(
+  file: string,
+  change: (tokens: readonly StoredToken[]) => readonly StoredToken[],
+): Promise<void> {
+  makeFolder(dirname(file));
+  await withFileLock(file, () => {
+    const content = { version: 1, tokens: change(readTokenFile(file)) };
+    if (!tokenFile.safeParse(content).success)
+      throw new OperatorError(`${file}: was left as it is, since the change could not have been read again`);
+    writePrivateFile(file, `${JSON.stringify(content, undefined, 2)}\n`);
+  });
 }

@@ -1,9 +1,10 @@
-// The tokens that open the doors of a running server.
+// The tokens that open the doors at one moment.
 import { timingSafeEqual } from 'node:crypto';
 import { hashSecret, type Token } from './token.ts';
 
 export interface TokenSet {
-  /** The token whose secret this is, or undefined. */
+  readonly size: number;
+  /** The token whose secret this is, expired or not; or undefined. */
   find(secret: string): Token | undefined;
 }
 
@@ -12,13 +13,14 @@ export interface TokenSet {
  * use, and the last word is a comparison in constant time.
  */
 export function makeTokenSet(tokens: readonly Token[]): TokenSet {
-  const byHash = new Map(tokens.map(token => [token.sha256, token]));
+  const byHash = new Map(tokens.map(token => [token.sha256, { token, hash: Buffer.from(token.sha256) }]));
   return {
+    size: tokens.length,
     find(secret) {
       const hash = hashSecret(secret);
-      const token = byHash.get(hash);
-      if (token === undefined) return undefined;
-      return timingSafeEqual(Buffer.from(token.sha256), Buffer.from(hash)) ? token : undefined;
+      const known = byHash.get(hash);
+      if (known === undefined) return undefined;
+      return timingSafeEqual(known.hash, Buffer.from(hash)) ? known.token : undefined;
     },
   };
 }

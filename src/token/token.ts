@@ -1,14 +1,37 @@
-// What a token is: a secret of which only the SHA-256 is kept, and the scopes it opens.
-import { createHash, randomBytes } from 'node:crypto';
+// What a token is: a secret of which only the SHA-256 is kept, what it opens, and how far.
+import { hash, randomBytes } from 'node:crypto';
+import { LOG_KINDS } from '../log-record.ts';
+import { parseTimestamp } from '../timestamp.ts';
 
 export interface Token {
   readonly name: string;
   /** Of the whole secret, in hexadecimal. */
   readonly sha256: string;
   readonly scopes: readonly string[];
+  /** Pinned to these; none: any project. */
+  readonly projects?: readonly string[] | undefined;
+  /** ISO 8601. */
+  readonly expires_at?: string | undefined;
+  /** Requests a second. */
+  readonly rate?: number | undefined;
+  /** The highest tier it may ask for; a higher one behaves as this. */
+  readonly tier?: string | undefined;
+  /** Addresses in its answers are replaced. */
+  readonly redact_pii?: boolean | undefined;
 }
 
 export const ALL_SCOPES = ['query', 'ingest', 'metrics'] as const;
+
+export const SCOPE_FORMS = 'query, query:<endpoint name>, ingest, ingest:<log kind>, metrics';
+
+export function isScope(text: string): boolean {
+  const [area, ...below] = text.split(':');
+  const name = below.join(':');
+  if (below.length === 0) return ALL_SCOPES.some(scope => scope === text);
+  return area === 'query'
+    ? /^[a-z0-9_.-]+$/.test(name)
+    : area === 'ingest' && LOG_KINDS.some(kind => kind === name);
+}
 
 /** `dnd_` and 43 URL-safe characters: 256 random bits. */
 export function makeSecret(): string {
@@ -16,10 +39,15 @@ export function makeSecret(): string {
 }
 
 export function hashSecret(secret: string): string {
-  return createHash('sha256').update(secret).digest('hex');
+  return hash('sha256', secret);
+}
+
+export function hasExpired({ expires_at }: Token, nowMicros: bigint): boolean {
+  return expires_at !== undefined && nowMicros >= (parseTimestamp(expires_at) ?? 0n);
 }
 
 /** A scope opens itself and what lies below it: `query` opens `query:logs.all`. */
 export function allows(token: Token, scope: string): boolean {
-  return token.scopes.some(held => scope === held || scope.startsWith(`${held}:`));
+  const [area] = scope.split(':');
+  return token.scopes.some(held => held === scope || held === area);
 }

@@ -33,7 +33,7 @@ const BROKEN: [string, EndpointFiles, 'endpoint.yaml' | 'duckdb.sql', string][] 
     'endpoint.yaml',
     'answer',
   ],
-  ['the name is taken', { yaml: yaml.replace('test.fault', 'logs.all'), sql }, 'duckdb.sql', 'logs.all'],
+  ['the name is taken', { yaml: yaml.replace('test.fault', 'logs.all'), sql }, 'endpoint.yaml', 'logs.all'],
   ['the SQL does not parse', { yaml, sql: 'selec 1 as answer' }, 'duckdb.sql', 'selec'],
   ['the SQL is empty', { yaml, sql: '-- nothing' }, 'duckdb.sql', 'statement'],
   [

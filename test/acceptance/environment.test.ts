@@ -22,6 +22,9 @@ const CHECKED: [FlagName, string, string][] = [
   ['query-concurrency', 'x', '2'],
   ['query-queue', 'x', '2'],
   ['memory-limit', 'x', '300MB'],
+  ['cache-bytes', 'x', '0'],
+  ['warm-concurrency', '0', '2'],
+  ['cors-origin', 'nowhere', 'https://dashboard.example.com'],
 ];
 
 describe('environment variables', () => {
@@ -143,6 +146,39 @@ describe('environment variables', () => {
     expect((await ingest(['--source', 'edge'], 'dance')).code).toBe(0);
   });
 
+  test('a whole token is described by variables alone, and flags win', async () => {
+    const env = {
+      DENDRO_DATA: 'good',
+      DENDRO_NAME: 'acme',
+      DENDRO_SCOPE: 'query:logs.all, metrics',
+      DENDRO_PROJECT: 'one two',
+      DENDRO_EXPIRES: '90d',
+      DENDRO_RATE: '2.5',
+      DENDRO_TIER: 'PRO',
+      DENDRO_REDACT_PII: 'yes',
+    };
+    expect((await run(['token', 'create'], env)).code).toBe(0);
+    const { stdout } = await run(['token', 'create', '--name', 'other', '--rate', '7'], env).then(() =>
+      run(['token', 'list'], { DENDRO_DATA: 'good' }),
+    );
+    expect(stdout).toMatch(
+      /^acme +query:logs.all metrics +one two +2.5\/s, up to PRO, redacted +20\S+Z +never$/m,
+    );
+    expect(stdout).toMatch(/^other .* 7\/s, /m);
+  });
+
+  test('DENDRO_TLS_CERT and DENDRO_TLS_KEY name a pair, and go together', async () => {
+    const alone = await run(['check'], { DENDRO_TLS_CERT: 'cert.pem' });
+    expect(alone).toMatchObject({ code: 2, stderr: 'dendro: --tls-cert and --tls-key go together\n' });
+    const pair = { DENDRO_TLS_CERT: 'cert.pem', DENDRO_TLS_KEY: 'key.pem' };
+    const { code, stderr } = await run(
+      ['serve', '--data', 'tls', '--port', '0', '--internal-port', '0'],
+      pair,
+    );
+    expect(code).toBe(1);
+    expect(stderr).toContain('cert.pem');
+  });
+
   test('no flag was forgotten here', () => {
     const tried = new Set<string>(CHECKED.map(([flag]) => flag));
     for (const flag of [
@@ -155,6 +191,14 @@ describe('environment variables', () => {
       'url',
       'token',
       'source',
+      'name',
+      'scope',
+      'expires',
+      'rate',
+      'tier',
+      'redact-pii',
+      'tls-cert',
+      'tls-key',
       'help',
     ])
       tried.add(flag);

@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { fetchAnswer } from '../support/app.ts';
 import {
@@ -31,7 +32,7 @@ describe('tokens of a new data directory', () => {
   /** The line may come a moment after those of the listeners. */
   const firstTokenFile = async () => {
     const line = /^first token: in the file (.+)$/m;
-    while (!line.test(server?.stdout() ?? '')) await new Promise(resolve => setTimeout(resolve, 10));
+    while (!line.test(server?.stdout() ?? '')) await sleep(10);
     return line.exec(server?.stdout() ?? '')?.[1] ?? '';
   };
 

@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os';
 import { join, sep } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startApp } from '../../src/app.ts';
-import { systemClock } from '../../src/clock.ts';
 import { OperatorError } from '../../src/errors.ts';
 import type { Event } from '../../src/observe/event.ts';
 import { testConfig } from '../support/app.ts';
@@ -12,7 +11,8 @@ const BROKEN_FOLDERS = join(import.meta.dirname, 'broken-folders');
 
 // Each folder below broken-folders, the file that is at fault, and what is to be said of it.
 const BROKEN: readonly [reason: string, file: string, fault: RegExp][] = [
-  ['broken-yaml', 'edge.ids/endpoint.yaml', /line \d+/],
+  ['two-documents', 'edge.ids/endpoint.yaml', /multiple documents.*line \d+/],
+  ['unresolved-alias', 'edge.ids/endpoint.yaml', /Unresolved alias.*nothing/],
   ['doubled-key', 'edge.ids/endpoint.yaml', /unique.*line \d+/i],
   ['empty-definition', 'edge.ids/endpoint.yaml', /expected object/],
   ['missing-definition', 'edge.ids/endpoint.yaml', /is missing/],
@@ -98,9 +98,7 @@ describe('a broken endpoint folder', () => {
     const config = testConfig(dataFolder);
     const events: Event[] = [];
     const endpointFolders = { ...config.endpointFolders, own };
-    const fault = await startApp({ ...config, endpointFolders }, systemClock, event =>
-      events.push(event),
-    ).then(
+    const fault = await startApp({ ...config, endpointFolders }, event => events.push(event)).then(
       async app => {
         await app.close();
         return undefined;
@@ -127,6 +125,26 @@ describe('a broken endpoint folder', () => {
   test('each of them is in this list', () => {
     expect(BROKEN.map(([reason]) => reason).sort()).toEqual(readdirSync(BROKEN_FOLDERS).sort());
   });
+
+  // Written here, since the formatter reads every YAML file of the project and stops at one that does not parse.
+  test.each(['name: [never closed', 'name: a: b', '\tname: a', 'name: "\\q"'])(
+    'YAML that does not parse (%j) stops the start with one line that names the file and the place',
+    async yaml => {
+      const own = mkdtempSync(join(tmpdir(), 'dendro-test-'));
+      try {
+        mkdirSync(join(own, 'edge.ids'));
+        writeFileSync(join(own, 'edge.ids', 'endpoint.yaml'), yaml);
+        const { fault } = await start(own);
+        expect(fault).toBeInstanceOf(OperatorError);
+        const { message } = fault as OperatorError;
+        expect(message.startsWith(`${join(own, 'edge.ids', 'endpoint.yaml')}: `)).toBe(true);
+        expect(message).toMatch(/line 1, column \d+/);
+        expect(message).not.toContain('\n');
+      } finally {
+        rmSync(own, { recursive: true, force: true });
+      }
+    },
+  );
 
   test('a folder of endpoints that does not exist stops the start', async () => {
     const own = join(BROKEN_FOLDERS, 'no-such-folder');

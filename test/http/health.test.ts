@@ -38,8 +38,9 @@ describe('health', () => {
         state: () => state,
       };
       const address = { host: '127.0.0.1', port: 0 };
-      listeners.push(await listen('public', address, publicRoutes(parts), () => {}));
-      listeners.push(await listen('internal', address, internalRoutes(parts), () => {}));
+      const options = { address, corsOrigins: [], tls: undefined, observe: () => {} };
+      listeners.push(await listen({ ...options, name: 'public', routes: publicRoutes(parts) }));
+      listeners.push(await listen({ ...options, name: 'internal', routes: internalRoutes(parts) }));
     });
     afterAll(async () => {
       for (const listener of listeners) await listener.close();

@@ -52,7 +52,7 @@ describe('queries of the embedded store', () => {
     test('cancels the query in DuckDB, and gives the reason back', async () => {
       const store = await open({});
       const leave = new AbortController();
-      const query = store.query(ENDLESS, {}, leave.signal);
+      const query = store.query(ENDLESS, {}, { signal: leave.signal });
       setTimeout(() => leave.abort(new Error('the caller left')), 100);
       await expect(query).rejects.toThrow('the caller left');
       expect((await store.query(QUICK, {})).rows).toEqual([[42]]);
@@ -62,7 +62,7 @@ describe('queries of the embedded store', () => {
       const store = await open({});
       for (let turns = 0; turns < 20; turns++) {
         const leave = new AbortController();
-        const query = outcomeOf(store.query(ENDLESS, {}, leave.signal));
+        const query = outcomeOf(store.query(ENDLESS, {}, { signal: leave.signal }));
         // After so many turns of the event loop: now and then the abort falls between two statements.
         for (let i = 0; i < turns; i++) await new Promise(resolve => setImmediate(resolve));
         leave.abort(new Error('the caller left'));
@@ -73,15 +73,17 @@ describe('queries of the embedded store', () => {
 
     test('before the call runs nothing', async () => {
       const store = await open({});
-      await expect(store.query(QUICK, {}, AbortSignal.abort(new Error('gone')))).rejects.toThrow('gone');
+      await expect(store.query(QUICK, {}, { signal: AbortSignal.abort(new Error('gone')) })).rejects.toThrow(
+        'gone',
+      );
     });
 
     test('while waiting gives the place in the queue free', async () => {
       const store = await open({ queryQueueLength: 1 });
       const first = new AbortController();
       const second = new AbortController();
-      const running = outcomeOf(store.query(ENDLESS, {}, first.signal));
-      const waiting = outcomeOf(store.query(QUICK, {}, second.signal));
+      const running = outcomeOf(store.query(ENDLESS, {}, { signal: first.signal }));
+      const waiting = outcomeOf(store.query(QUICK, {}, { signal: second.signal }));
       second.abort(new Error('the second left'));
       expect(await waiting).toBe('the second left');
       const next = outcomeOf(store.query(QUICK, {}));
@@ -95,7 +97,7 @@ describe('queries of the embedded store', () => {
     test('queries beyond it wait; beyond the queue they are unavailable', async () => {
       const store = await open({ queryConcurrency: 2, queryQueueLength: 2 });
       const leave = new AbortController();
-      const running = [0, 1].map(() => outcomeOf(store.query(ENDLESS, {}, leave.signal)));
+      const running = [0, 1].map(() => outcomeOf(store.query(ENDLESS, {}, { signal: leave.signal })));
       const waiting = [0, 1].map(() => outcomeOf(store.query(QUICK, {})));
       expect(await outcomeOf(store.query(QUICK, {}))).toBe('unavailable');
       leave.abort(new Error('left'));
@@ -107,7 +109,7 @@ describe('queries of the embedded store', () => {
     test('with no queue, one past the connections is unavailable at once', async () => {
       const store = await open({ queryQueueLength: 0 });
       const leave = new AbortController();
-      const running = outcomeOf(store.query(ENDLESS, {}, leave.signal));
+      const running = outcomeOf(store.query(ENDLESS, {}, { signal: leave.signal }));
       expect(await outcomeOf(store.query(QUICK, {}))).toBe('unavailable');
       leave.abort(new Error('left'));
       expect(await running).toBe('left');

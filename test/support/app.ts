@@ -7,7 +7,9 @@ import type { ServeConfig } from '../../src/config.ts';
 import type { LogKind, LogRecord } from '../../src/log-record.ts';
 import type { Event } from '../../src/observe/event.ts';
 import type { Store } from '../../src/store/store.ts';
+import { systemTimer, type Timer } from '../../src/timer.ts';
 import { parseTimestamp } from '../../src/timestamp.ts';
+import { ManualTimer } from './manual-timer.ts';
 
 export const API_KEY = 'test-api-key-of-the-suite';
 export const NOW = '2026-11-14T12:34:56.789012Z';
@@ -26,6 +28,8 @@ export interface TestApp {
   readonly store: Store;
   readonly events: Event[];
   setNow(timestamp: string): void;
+  /** Lets time pass: for the clock and, by a manual timer, for whatever waits. */
+  pass(ms: number): Promise<void>;
   append(kind: LogKind, records: readonly LogRecord[]): Promise<void>;
   /** A GET with the suite's token, unless `init` says otherwise. */
   get(path: string, init?: RequestInit): Promise<Answer>;
@@ -33,16 +37,23 @@ export interface TestApp {
   close(): Promise<void>;
 }
 
-export async function startTestApp(overrides: Partial<ServeConfig> = {}): Promise<TestApp> {
+export async function startTestApp(
+  overrides: Partial<ServeConfig> = {},
+  timer: Timer = hurriedTimer,
+): Promise<TestApp> {
   const dataFolder = mkdtempSync(join(tmpdir(), 'dendro-test-'));
   const config: ServeConfig = { ...testConfig(dataFolder), ...overrides };
   let now = micros(NOW);
   const events: Event[] = [];
   const app = await startApp(
     config,
-    () => now,
     event => events.push(event),
-  );
+    () => now,
+    timer,
+  ).catch(error => {
+    rmSync(dataFolder, { recursive: true, force: true });
+    throw error;
+  });
   const get = (path: string, init: RequestInit = {}) =>
     fetchAnswer(`${app.publicUrl}${path}`, { headers: { 'X-API-KEY': API_KEY }, ...init });
   return {
@@ -54,6 +65,10 @@ export async function startTestApp(overrides: Partial<ServeConfig> = {}): Promis
     setNow(timestamp) {
       now = micros(timestamp);
     },
+    async pass(ms) {
+      now += BigInt(ms) * 1000n;
+      if (timer instanceof ManualTimer) await timer.advance(ms);
+    },
     append: (kind, records) => app.store.append(kind, batchesOf(records)),
     query: (name, parameters) => get(`/api/endpoints/query/${name}?${new URLSearchParams(parameters)}`),
     async close() {
@@ -63,12 +78,23 @@ export async function startTestApp(overrides: Partial<ServeConfig> = {}): Promis
   };
 }
 
+/** A second passes in a millisecond, so that no test waits for the brake on wrong tokens. */
+const hurriedTimer: Timer = {
+  now: () => performance.now() * 1000,
+  after: (ms, callback) => systemTimer.after(ms / 1000, callback),
+};
+
 export function testConfig(dataFolder: string): ServeConfig {
   return {
     publicAddress: { host: '127.0.0.1', port: 0 },
     internalAddress: { host: '127.0.0.1', port: 0 },
     storeName: 'duckdb',
     store: testStoreOptions(dataFolder),
+    retentionDays: 90,
+    cacheBytes: 0, // tests of what is answered see every record at once; tests of the cache turn it on
+    warmConcurrency: 1,
+    corsOrigins: [],
+    tls: undefined,
     endpointFolders: { builtIn: join(import.meta.dirname, '../../endpoints'), own: undefined },
     tokensFile: join(dataFolder, 'tokens.json'),
     apiKey: API_KEY,

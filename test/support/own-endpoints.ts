@@ -31,6 +31,7 @@ const definition = (id: string, name: string, parameter: string) => `
 id: ${id}
 name: ${name}
 description: Made for a test.
+reads: edge
 parameters:
   ${parameter}: { type: text, required: true, description: Any text. }
 columns:

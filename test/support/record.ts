@@ -14,11 +14,18 @@ interface Common {
 
 export function edgeRecord(options: Common & { readonly url?: string; readonly path?: string }): LogRecord {
   const path = options.path ?? '/rest/v1/things';
-  return record(options, { url: options.url ?? `https://${options.project ?? 'alpha'}.example${path}`, path });
+  return record(options, {
+    url: options.url ?? `https://${options.project ?? 'alpha'}.example${path}`,
+    path,
+  });
 }
 
 export function functionEdgeRecord(
-  options: Common & { readonly functionId?: string; readonly ms?: number | null; readonly status?: number | null },
+  options: Common & {
+    readonly functionId?: string;
+    readonly ms?: number | null;
+    readonly status?: number | null;
+  },
 ): LogRecord {
   return record(options, {
     function_id: options.functionId ?? 'hello',

@@ -49,9 +49,10 @@ const TASKS = {
   },
   /** Holds the store until it is killed. */
   async hold() {
-    await open();
+    const store = await open();
     print({ opened: true });
     await sleep(60_000);
+    await store.close(); // a store that nothing refers to any more is collected, and lets go of its file
   },
   /** Appends a record, and waits to be killed. */
   async append() {

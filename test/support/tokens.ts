@@ -2,8 +2,8 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { writePrivateFile } from '../../src/token/private-file.ts';
 import { hashSecret, makeSecret } from '../../src/token/token.ts';
-import { writeTokenFile } from '../../src/token/token-file.ts';
 
 export interface TestTokens<Name extends string> {
   readonly file: string;
@@ -19,14 +19,12 @@ export function writeTestTokens<Name extends string>(
   const file = join(folder, 'tokens.json');
   const names = Object.keys(scopes) as Name[];
   const secrets = Object.fromEntries(names.map(name => [name, makeSecret()])) as Record<Name, string>;
-  writeTokenFile(
-    file,
-    names.map(name => ({
-      name,
-      sha256: hashSecret(secrets[name]),
-      scopes: scopes[name],
-      created_at: '2026-11-01T00:00:00Z',
-    })),
-  );
+  const tokens = names.map(name => ({
+    name,
+    sha256: hashSecret(secrets[name]),
+    scopes: scopes[name],
+    created_at: '2026-11-01T00:00:00Z',
+  }));
+  writePrivateFile(file, JSON.stringify({ version: 1, tokens }));
   return { file, secrets, remove: () => rmSync(folder, { recursive: true, force: true }) };
 }

@@ -10,12 +10,14 @@ const LIFTED_COLUMNS: Partial<Record<LogKind, string>> = {
   function_edge: ", function_id: 'VARCHAR', execution_time_ms: 'DOUBLE', status_code: 'INTEGER'",
 };
 
+/** Answers the timestamp of the newest record, in Unix microseconds. */
 export async function appendRecords(
   connection: DuckDBConnection,
   intakeFolder: string,
   kind: LogKind,
   batches: AsyncIterable<readonly LogRecord[]>,
-): Promise<void> {
+): Promise<bigint | undefined> {
+  let newest: number | undefined;
   const stagingFile = join(intakeFolder, `${kind}.ndjson`);
   await connection.run('begin transaction');
   try {
@@ -24,8 +26,10 @@ export async function appendRecords(
       await writeFile(stagingFile, records.map(toLine).join(''), { mode: 0o600 });
       insert.bind({ file: stagingFile });
       await insert.run();
+      newest = records.reduce((latest, record) => Math.max(latest, record.timestampMicros), newest ?? 0);
     }
     await connection.run('commit');
+    return newest === undefined ? undefined : BigInt(newest);
   } catch (error) {
     await connection.run('rollback').catch(() => {}); // a failed commit has rolled back already; the first error counts
     throw error;

@@ -5,6 +5,7 @@ import { availableParallelism } from 'node:os';
 import { join, resolve } from 'node:path';
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
 import { OperatorError } from '../../errors.ts';
+import { makeFolder } from '../../folder.ts';
 
 const SCHEMA_VERSION = 1;
 
@@ -20,7 +21,7 @@ export async function openDatabase(dataFolder: string, memoryLimit: string): Pro
   const folder = resolve(dataFolder);
   const intakeFolder = join(folder, 'intake');
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    makeFolder(folder);
   } catch (error) {
     throw new OperatorError(`cannot use the data directory ${dataFolder}: ${(error as Error).message}`);
   }
@@ -75,13 +76,14 @@ async function attachFile(connection: DuckDBConnection, file: string, dataFolder
 }
 
 async function applySchema(connection: DuckDBConnection, dataFolder: string): Promise<void> {
-  await connection.run(readFileSync(new URL('schema.sql', import.meta.url), 'utf8'));
+  await connection.run('create table if not exists schema_version (version integer not null)');
   const found = (await connection.runAndReadAll('select max(version) from schema_version')).value(0, 0);
-  if (found === null) await connection.run('insert into schema_version values ($1)', [SCHEMA_VERSION]);
-  else if (Number(found) > SCHEMA_VERSION)
+  if (found !== null && Number(found) > SCHEMA_VERSION)
     throw new OperatorError(
       `the store in ${dataFolder} has schema version ${found}, and this program knows ${SCHEMA_VERSION}: use a newer Dendro`,
     );
+  await connection.run(readFileSync(new URL('schema.sql', import.meta.url), 'utf8'));
+  if (found === null) await connection.run('insert into schema_version values ($1)', [SCHEMA_VERSION]);
 }
 
 async function lockDown(connection: DuckDBConnection, intakeFolder: string): Promise<void> {

@@ -2,9 +2,10 @@
 // A query that is cancelled is interrupted inside DuckDB; its connection serves again only after its rollback.
 import type { DuckDBConnection, DuckDBPreparedStatement } from '@duckdb/node-api';
 import { DendroError } from '../../errors.ts';
+import type { QueryCall } from '../store.ts';
 
 export interface ReaderLimits {
-  /** Queries that wait while all connections are busy; one more is refused. */
+  /** Callers' queries that wait while all connections are busy; one more is refused. */
   readonly queueLength: number;
   /** Waiting and running together. */
   readonly timeoutSeconds: number;
@@ -12,38 +13,60 @@ export interface ReaderLimits {
 
 export interface Reader {
   readonly connection: DuckDBConnection;
-  /** Prepared once on this connection, then reused: preparing costs more than many queries. */
+  /**
+   * Prepared anew for every run, inside its transaction. DuckDB's plans hold what the statistics of the tables said when
+   * they were made (bounds of numbers, lengths of texts): one that is older than the rows it reads gives wrong answers.
+   */
   prepare(sql: string): Promise<DuckDBPreparedStatement>;
 }
 
+export interface Timed<T> {
+  readonly result: T;
+  readonly waitedMs: number;
+  readonly ranMs: number;
+}
+
 interface Waiter {
+  readonly call: QueryCall;
   readonly take: (reader: PooledReader) => void;
+  readonly refuse: (error: unknown) => void;
 }
 
 export class ReaderPool {
   readonly #limits: ReaderLimits;
+  readonly #size: number;
   readonly #idle: PooledReader[];
   readonly #busy = new Set<PooledReader>();
   readonly #waiters: Waiter[] = [];
+  /** Connections in their rollback, which takes a moment: whoever waits for one of them is not yet in a queue. */
+  #releasing = 0;
   #closed = false;
+  /** Called when the last busy connection is free, after closing began. */
+  #onAllFree = () => {};
 
   constructor(connections: readonly DuckDBConnection[], limits: ReaderLimits) {
     this.#idle = connections.map(connection => new PooledReader(connection));
+    this.#size = connections.length;
     this.#limits = limits;
   }
 
   /** Runs `work` in a read-only transaction of its own. Throws as Store.query says. */
-  async run<T>(work: (reader: Reader) => Promise<T>, signal?: AbortSignal): Promise<T> {
+  async run<T>(work: (reader: Reader) => Promise<T>, call: QueryCall = {}): Promise<Timed<T>> {
+    const { signal } = call;
+    const askedAt = performance.now();
     const deadline = AbortSignal.timeout(this.#limits.timeoutSeconds * 1000);
     const cancel = signal === undefined ? deadline : AbortSignal.any([signal, deadline]);
-    const reader = await this.#acquire(cancel, signal);
+    const reader = await this.#acquire(call, cancel);
+    const startedAt = performance.now();
     const interrupter = interruptOn(cancel, reader.connection);
     try {
       await reader.connection.run('begin transaction read only');
       cancel.throwIfAborted();
-      return await work(reader);
+      const result = await work(reader);
+      return { result, waitedMs: startedAt - askedAt, ranMs: performance.now() - startedAt };
     } catch (error) {
       signal?.throwIfAborted();
+      if (this.#closed) throw storeClosed();
       if (deadline.aborted) throw timedOut(this.#limits.timeoutSeconds);
       throw asStoreError(error);
     } finally {
@@ -54,32 +77,40 @@ export class ReaderPool {
 
   async close(): Promise<void> {
     this.#closed = true;
-    for (const reader of this.#busy) reader.connection.interrupt();
-    while (this.#busy.size > 0) await Promise.all([...this.#busy].map(reader => reader.released));
+    for (const waiter of this.#waiters.splice(0)) waiter.refuse(storeClosed());
+    await this.#interruptAll();
     for (const reader of this.#idle.splice(0)) reader.connection.closeSync();
   }
 
-  async #acquire(cancel: AbortSignal, signal: AbortSignal | undefined): Promise<PooledReader> {
-    signal?.throwIfAborted();
-    if (this.#closed) throw new DendroError('unavailable', 'the store is closed');
-    const reader = this.#idle.pop() ?? (await this.#wait(cancel, signal));
-    this.#busy.add(reader);
-    return reader;
+  /** Resolves when no connection is busy. */
+  async #interruptAll(): Promise<void> {
+    if (this.#busy.size === 0) return;
+    const repeat = repeatedly(() => {
+      for (const reader of this.#busy) reader.connection.interrupt();
+    });
+    await new Promise<void>(resolve => {
+      this.#onAllFree = resolve;
+    });
+    repeat.stop();
   }
 
-  #wait(cancel: AbortSignal, signal: AbortSignal | undefined): Promise<PooledReader> {
-    if (this.#waiters.length >= this.#limits.queueLength)
+  async #acquire(call: QueryCall, cancel: AbortSignal): Promise<PooledReader> {
+    call.signal?.throwIfAborted();
+    if (this.#closed) throw storeClosed();
+    const places = this.#idle.length + this.#releasing + this.#limits.queueLength;
+    if (!isBackground(call) && this.#countCallers() >= places)
       throw new DendroError('unavailable', 'too many queries are waiting; try again in a moment');
     return new Promise((resolve, reject) => {
       const leave = () => {
         this.#waiters.splice(this.#waiters.indexOf(waiter), 1);
-        reject(
-          signal?.aborted
-            ? signal.reason
-            : new DendroError('unavailable', 'the query waited too long for its turn; try again in a moment'),
-        );
+        reject(call.signal?.aborted ? call.signal.reason : waitedTooLong());
       };
       const waiter: Waiter = {
+        call,
+        refuse: error => {
+          cancel.removeEventListener('abort', leave);
+          reject(error);
+        },
         take: reader => {
           cancel.removeEventListener('abort', leave);
           resolve(reader);
@@ -87,54 +118,90 @@ export class ReaderPool {
       };
       cancel.addEventListener('abort', leave);
       this.#waiters.push(waiter);
+      this.#dispatch();
     });
   }
 
+  /** Callers first, in their order. What runs in the background never takes the last idle connection from them. */
+  #dispatch(): void {
+    while (this.#idle.length > 0) {
+      const caller = this.#waiters.findIndex(waiter => !isBackground(waiter.call));
+      const mayRunBackground = this.#idle.length > 1 || this.#size === 1;
+      const index = caller !== -1 ? caller : mayRunBackground ? 0 : -1;
+      const [next] = index === -1 ? [] : this.#waiters.splice(index, 1);
+      const reader = next === undefined ? undefined : this.#idle.pop();
+      if (next === undefined || reader === undefined) return;
+      this.#busy.add(reader);
+      next.take(reader);
+    }
+  }
+
+  #countCallers(): number {
+    return this.#waiters.filter(waiter => !isBackground(waiter.call)).length;
+  }
+
   async #release(reader: PooledReader): Promise<void> {
-    reader.released = reader.connection.run('rollback').then(
-      () => {},
-      () => {}, // a failed BEGIN leaves nothing to roll back
-    );
-    await reader.released;
+    reader.forgetStatements();
+    this.#releasing++;
+    await reader.connection.run('rollback').catch(() => {}); // a failed BEGIN leaves nothing to roll back
+    this.#releasing--;
     this.#busy.delete(reader);
-    const next = this.#closed ? undefined : this.#waiters.shift();
-    if (next === undefined) this.#idle.push(reader);
-    else next.take(reader);
+    this.#idle.push(reader);
+    if (!this.#closed) this.#dispatch();
+    else if (this.#busy.size === 0) this.#onAllFree();
   }
 }
 
 class PooledReader implements Reader {
   readonly connection: DuckDBConnection;
-  released: Promise<void> = Promise.resolve();
-  readonly #prepared = new Map<string, DuckDBPreparedStatement>();
+  readonly #statements: DuckDBPreparedStatement[] = [];
 
   constructor(connection: DuckDBConnection) {
     this.connection = connection;
   }
 
   async prepare(sql: string): Promise<DuckDBPreparedStatement> {
-    const known = this.#prepared.get(sql);
-    if (known !== undefined) return known;
     const statement = await this.connection.prepare(sql);
-    this.#prepared.set(sql, statement);
+    this.#statements.push(statement);
     return statement;
+  }
+
+  forgetStatements(): void {
+    for (const statement of this.#statements.splice(0)) statement.destroySync();
   }
 }
 
-/** Interrupts until it is stopped: an interrupt that falls between two statements of one piece of work is lost. */
+function isBackground(call: QueryCall): boolean {
+  return call.urgency?.background === true;
+}
+
 function interruptOn(cancel: AbortSignal, connection: DuckDBConnection): { stop(): void } {
-  let repeat: NodeJS.Timeout | undefined;
+  let repeat: { stop(): void } | undefined;
   const interrupt = () => {
-    connection.interrupt();
-    repeat = setTimeout(interrupt, 20);
+    repeat = repeatedly(() => connection.interrupt());
   };
   cancel.addEventListener('abort', interrupt);
   return {
     stop() {
       cancel.removeEventListener('abort', interrupt);
-      clearTimeout(repeat);
+      repeat?.stop();
     },
   };
+}
+
+/** At once and again until it is stopped: an interrupt that falls between two statements of one run is lost. */
+function repeatedly(interrupt: () => void): { stop(): void } {
+  interrupt();
+  const repeat = setInterval(interrupt, 20);
+  return { stop: () => clearInterval(repeat) };
+}
+
+export function storeClosed(): DendroError {
+  return new DendroError('unavailable', 'the store is closed');
+}
+
+function waitedTooLong(): DendroError {
+  return new DendroError('unavailable', 'the query waited too long for its turn; try again in a moment');
 }
 
 function timedOut(seconds: number): DendroError {

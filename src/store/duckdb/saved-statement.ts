@@ -31,6 +31,9 @@ export async function findStatementFault(
   sample: BoundValues,
 ): Promise<string | undefined> {
   try {
+    // Text without a statement would fail in extractStatements without a word about why.
+    if (query.sql.replace(/--.*$|\/\*[\s\S]*?\*\//gm, '').trim() === '')
+      return 'holds no statement; one SELECT is allowed';
     const statements = await connection.extractStatements(query.sql);
     if (statements.count !== 1) return `holds ${statements.count} statements; one SELECT is allowed`;
     const statement = await statements.prepare(0);
@@ -72,7 +75,7 @@ export async function runStatement(
   statement: DuckDBPreparedStatement,
   query: SavedQuery,
   values: BoundValues,
-): Promise<QueryResult> {
+): Promise<Pick<QueryResult, 'rows' | 'cut'>> {
   bind(statement, values);
   const reader = await statement.streamAndReadUntil(query.maxRows + 1);
   const toCells = query.columns.map(column => CELL_READERS[column.type]);

@@ -2,8 +2,6 @@
 -- everything that was sent stands in metadata. DuckDB checks such JSON on its way in and keeps its text to the letter.
 -- zstd needs the file's storage version to be 'latest' (open-database.ts sees to it); without, the file grows fivefold.
 
-create table if not exists schema_version (version integer not null);
-
 create table if not exists edge_logs (
   id varchar not null,
   timestamp timestamp not null,

@@ -1,9 +1,10 @@
 // The embedded store: one DuckDB file, a pool of readers, and one writer whose appends follow one another.
 import type { LogKind, LogRecord } from '../../log-record.ts';
-import type { BoundValues, QueryResult, SavedQuery, Store } from '../store.ts';
+import type { BoundValues, QueryCall, QueryResult, SavedQuery, Store } from '../store.ts';
 import { appendRecords } from './append.ts';
+import { NewestRecords } from './newest.ts';
 import { openDatabase } from './open-database.ts';
-import { ReaderPool } from './reader-pool.ts';
+import { ReaderPool, storeClosed } from './reader-pool.ts';
 import { findStatementFault, runStatement } from './saved-statement.ts';
 
 export interface DuckDBStoreOptions {
@@ -22,18 +23,20 @@ export async function openDuckDBStore(options: DuckDBStoreOptions): Promise<Stor
     { queueLength: options.queryQueueLength, timeoutSeconds: options.queryTimeoutSeconds },
   );
   const writer = await database.connect();
+  const newestRecords = await NewestRecords.read(writer, readers);
   let lastAppend: Promise<unknown> = Promise.resolve();
   let closing: Promise<void> | undefined;
 
   return {
     name: 'duckdb',
 
-    findFault(query: SavedQuery, sample: BoundValues): Promise<string | undefined> {
-      return readers.run(reader => findStatementFault(reader.connection, query, sample));
+    async findFault(query: SavedQuery, sample: BoundValues): Promise<string | undefined> {
+      const { result } = await readers.run(reader => findStatementFault(reader.connection, query, sample));
+      return result;
     },
 
-    findPatternFault(pattern: string, signal?: AbortSignal): Promise<string | undefined> {
-      return readers.run(async reader => {
+    async findPatternFault(pattern: string, call?: QueryCall): Promise<string | undefined> {
+      const { result } = await readers.run(async reader => {
         const statement = await reader.prepare("select regexp_matches('', $pattern)");
         statement.bind({ pattern });
         try {
@@ -44,18 +47,26 @@ export async function openDuckDBStore(options: DuckDBStoreOptions): Promise<Stor
           if (fault === undefined) throw error;
           return fault;
         }
-      }, signal);
+      }, call);
+      return result;
     },
 
-    query(query: SavedQuery, values: BoundValues, signal?: AbortSignal): Promise<QueryResult> {
-      return readers.run(
+    async query(query: SavedQuery, values: BoundValues, call?: QueryCall): Promise<QueryResult> {
+      const { result, waitedMs, ranMs } = await readers.run(
         async reader => runStatement(await reader.prepare(query.sql), query, values),
-        signal,
+        call,
       );
+      return { ...result, waitedMs, ranMs };
     },
+
+    newest: (kind, notAfter, project, call) => newestRecords.find(kind, notAfter, project, call),
 
     append(kind: LogKind, batches: AsyncIterable<readonly LogRecord[]>): Promise<void> {
-      const append = lastAppend.then(() => appendRecords(writer, database.intakeFolder, kind, batches));
+      if (closing !== undefined) return Promise.reject(storeClosed());
+      const append = lastAppend.then(async () => {
+        const newest = await appendRecords(writer, database.intakeFolder, kind, batches);
+        if (newest !== undefined) newestRecords.note(kind, newest);
+      });
       lastAppend = append.catch(() => {});
       return append;
     },

@@ -1,4 +1,4 @@
--- Broken: the list is never closed.
+-- Nothing is wrong here: the definition beside this is broken.
 select id, timestamp
 from edge_logs
 where project = $project

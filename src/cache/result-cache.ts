@@ -1,0 +1,210 @@
+// Results that stay as long as they may and no longer: one load at a time for each key, bounded in bytes, least recently
+// asked first to go. It is handed load(); it knows no SQL, no endpoint and no HTTP. warmer.ts keeps its entries warm.
+import type { Timer } from '../timer.ts';
+import { Flight, type Load } from './flight.ts';
+
+export interface Lifetime {
+  /** No result older than this is ever given. Nobody asking for as long ends an entry. */
+  readonly lifetimeMs: number;
+  /** How old a result gets before it is loaded again in the background. */
+  readonly warmingMs: number;
+}
+
+/** How a result came: from the cache, by a load of its own, by another's load, by a load that was insisted on. */
+export type Outcome = 'hit' | 'miss' | 'collapsed' | 'request';
+
+export interface Found<V> {
+  readonly value: V;
+  readonly outcome: Outcome;
+  readonly ageMs: number;
+  /** Until the next warming is due, or the entry ends: so long a copy is as good as asking again. */
+  readonly freshMs: number;
+}
+
+export interface Question<V> {
+  readonly key: string;
+  readonly lifetime: Lifetime;
+  readonly load: Load<V>;
+}
+
+export interface Caller {
+  /** Insists on a load even where a result is at hand; granted once in FORCED_LOAD_PAUSE_MS for each key. */
+  readonly insists?: boolean;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface Entry<V> extends Question<V> {
+  value: V;
+  bytes: number;
+  loadedAt: number;
+  askedAt: number;
+  insistedAt: number;
+  nextWarmingAt: number;
+  /** Warmings that failed since the last load. */
+  failures: number;
+}
+
+export const FORCED_LOAD_PAUSE_MS = 10_000;
+export const FIRST_RETRY_MS = 5_000;
+
+/** What an entry takes besides its value and its key: the objects around them, roughly. */
+const ENTRY_OVERHEAD_BYTES = 512;
+
+export class ResultCache<V> {
+  readonly #maxBytes: number;
+  readonly #sizeOf: (value: V) => number;
+  readonly #timer: Timer;
+  /** In the order in which they were last asked for, the longest ago first. */
+  readonly #entries = new Map<string, Entry<V>>();
+  readonly #flights = new Map<string, Flight<V>>();
+  #bytes = 0;
+  #closed = false;
+
+  constructor(maxBytes: number, sizeOf: (value: V) => number, timer: Timer) {
+    this.#maxBytes = maxBytes;
+    this.#sizeOf = sizeOf;
+    this.#timer = timer;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  async get(question: Question<V>, caller: Caller = {}): Promise<Found<V>> {
+    const now = this.#timer.now();
+    const entry = this.#goodEntry(question.key, now);
+    if (entry !== undefined) {
+      this.#touch(entry, now);
+      if (!caller.insists || now - entry.insistedAt < FORCED_LOAD_PAUSE_MS)
+        return describe(entry, 'hit', now);
+    }
+    const running = this.#flights.get(question.key);
+    const joined = running !== undefined && !running.cancelled;
+    if (!joined && caller.insists && entry !== undefined) entry.insistedAt = now;
+    const flight = joined ? running : this.#start(question, false, caller.insists ? now : -Infinity);
+    const value = await flight.join(caller.signal);
+    const outcome = joined ? 'collapsed' : caller.insists ? 'request' : 'miss';
+    const loaded = this.#entries.get(question.key);
+    const after = this.#timer.now();
+    if (loaded?.value === value) return describe(loaded, outcome, after);
+    return { value, outcome, ageMs: after - flight.startedAt, freshMs: 0 }; // too large to keep, or gone already
+  }
+
+  /** Counts a value anew that has grown, as values do that are encoded when somebody first asks for an encoding. */
+  recount(key: string): void {
+    const entry = this.#entries.get(key);
+    if (entry !== undefined) this.#put(entry);
+  }
+
+  /** Drops entries that nobody may or will get any more, and lists those to load again, most recently asked first. */
+  listDue(): Entry<V>[] {
+    const now = this.#timer.now();
+    const due: Entry<V>[] = [];
+    for (const entry of this.#entries.values()) {
+      const { lifetimeMs } = entry.lifetime;
+      if (now - entry.loadedAt >= lifetimeMs || now - entry.askedAt >= lifetimeMs) this.#remove(entry);
+      else if (now >= entry.nextWarmingAt) due.push(entry);
+    }
+    return due.reverse();
+  }
+
+  /**
+   * Loads an entry again in the background. A failure keeps the value at hand, and the next try waits longer. Answers
+   * false where there was nothing to do any more.
+   */
+  async warm(entry: Entry<V>): Promise<boolean> {
+    const stillDue = this.#entries.get(entry.key) === entry && this.#timer.now() >= entry.nextWarmingAt;
+    if (!stillDue || this.#flights.has(entry.key)) return false;
+    await this.#start(entry, true).result.catch(() => {
+      const pause = Math.min(FIRST_RETRY_MS * 2 ** entry.failures++, entry.lifetime.warmingMs);
+      entry.nextWarmingAt = this.#timer.now() + pause;
+    });
+    return true;
+  }
+
+  /** Cancels what is being loaded, and lets go of everything. Closing twice is fine. */
+  close(): void {
+    this.#closed = true;
+    for (const flight of this.#flights.values()) flight.cancel(new Error('the cache is closed'));
+    this.#entries.clear();
+    this.#bytes = 0;
+  }
+
+  #goodEntry(key: string, now: number): Entry<V> | undefined {
+    const entry = this.#entries.get(key);
+    return entry === undefined || now - entry.loadedAt >= entry.lifetime.lifetimeMs ? undefined : entry;
+  }
+
+  #touch(entry: Entry<V>, now: number): void {
+    entry.askedAt = now;
+    this.#entries.delete(entry.key);
+    this.#entries.set(entry.key, entry);
+  }
+
+  #start(question: Question<V>, background: boolean, insistedAt = -Infinity): Flight<V> {
+    const flight = new Flight(question.load, background, this.#timer.now());
+    this.#flights.set(question.key, flight);
+    const land = () => {
+      if (this.#flights.get(question.key) === flight) this.#flights.delete(question.key);
+    };
+    flight.result.then(value => {
+      land();
+      this.#keep(question, value, flight, insistedAt);
+    }, land);
+    return flight;
+  }
+
+  /** A result is as old as the question that it answers: its age counts from the start of its load. */
+  #keep({ key, lifetime, load }: Question<V>, value: V, flight: Flight<V>, insistedAt: number): void {
+    const known = this.#entries.get(key);
+    if (this.#closed || (flight.background && known === undefined)) return; // went while it was being warmed
+    const { startedAt } = flight;
+    const entry = known ?? {
+      key,
+      lifetime,
+      load,
+      value,
+      bytes: 0,
+      loadedAt: 0,
+      askedAt: 0,
+      insistedAt,
+      nextWarmingAt: 0,
+      failures: 0,
+    };
+    entry.value = value;
+    entry.loadedAt = startedAt;
+    entry.nextWarmingAt = startedAt + lifetime.warmingMs;
+    entry.failures = 0;
+    if (!flight.background) this.#touch(entry, this.#timer.now());
+    this.#put(entry);
+  }
+
+  #put(entry: Entry<V>): void {
+    const bytes = this.#sizeOf(entry.value) + entry.key.length * 2 + ENTRY_OVERHEAD_BYTES;
+    this.#bytes += bytes - entry.bytes;
+    entry.bytes = bytes;
+    for (const oldest of this.#entries.values()) {
+      if (this.#bytes <= this.#maxBytes) return;
+      this.#remove(oldest);
+    }
+  }
+
+  #remove(entry: Entry<V>): void {
+    this.#entries.delete(entry.key);
+    this.#bytes -= entry.bytes;
+  }
+}
+
+function describe<V>(entry: Entry<V>, outcome: Outcome, now: number): Found<V> {
+  const end = entry.loadedAt + entry.lifetime.lifetimeMs;
+  return {
+    value: entry.value,
+    outcome,
+    ageMs: now - entry.loadedAt,
+    freshMs: Math.max(0, Math.min(entry.nextWarmingAt, end) - now),
+  };
+}

@@ -1,0 +1,121 @@
+// dendro token create | list | revoke: changes the tokens file; a running server notices within a second.
+import { systemClock } from '../clock.ts';
+import { type Invocation, readDuration, readTokensFile, requireText } from '../config.ts';
+import { OperatorError, UsageError } from '../errors.ts';
+import { formatTimestamp } from '../timestamp.ts';
+import { type LastUsed, readLastUsed } from '../token/last-used.ts';
+import { hasExpired, hashSecret, isScope, makeSecret, SCOPE_FORMS } from '../token/token.ts';
+import { changeTokenFile, readTokenFile, type StoredToken } from '../token/token-file.ts';
+import { formatTable } from './table.ts';
+
+export async function token(invocation: Invocation): Promise<void> {
+  const [action, ...names] = invocation.positionals;
+  switch (action) {
+    case 'create':
+      return create(invocation, names);
+    case 'list':
+      return list(invocation, names);
+    case 'revoke':
+      return revoke(invocation, names);
+    default:
+      throw new UsageError('say what to do: dendro token create, list or revoke');
+  }
+}
+
+async function create(invocation: Invocation, names: readonly string[]): Promise<void> {
+  refuseNames(names);
+  const secret = makeSecret();
+  const made = describeToken(invocation, secret);
+  await changeTokenFile(readTokensFile(invocation), tokens => {
+    if (tokens.some(({ name }) => name === made.name))
+      throw new OperatorError(`there is a token ${made.name} already; revoke it, or choose another name`);
+    return [...tokens, made];
+  });
+  process.stdout.write(`${secret}\n`);
+}
+
+function describeToken(invocation: Invocation, secret: string): StoredToken {
+  const now = systemClock();
+  const scopes = invocation.many('scope');
+  const wrong = scopes.find(scope => !isScope(scope));
+  if (scopes.length === 0 || wrong !== undefined)
+    throw new UsageError(`--scope ${wrong ?? 'is needed'}; allowed are ${SCOPE_FORMS}`);
+  const projects = invocation.many('project');
+  if (projects.includes(''))
+    throw new UsageError('--project is empty; leave it out for a token of any project');
+  const lifetime = readDuration(invocation, 'expires');
+  return {
+    name: requireText(invocation, 'name'),
+    sha256: hashSecret(secret),
+    scopes,
+    projects: projects.length === 0 ? undefined : projects,
+    expires_at: lifetime === undefined ? undefined : formatTimestamp(now + lifetime),
+    rate: readRate(invocation),
+    tier: readTier(invocation),
+    redact_pii: invocation.isOn('redact-pii') ? true : undefined,
+    created_at: formatTimestamp(now),
+  };
+}
+
+function readRate(invocation: Invocation): number | undefined {
+  const text = invocation.text('rate');
+  if (text === undefined) return undefined;
+  const rate = Number(text);
+  if (!/^\d{1,9}(\.\d+)?$/.test(text) || rate <= 0)
+    throw new UsageError(`--rate ${text} is not a number of requests a second, such as 10 or 0.5`);
+  return rate;
+}
+
+const TIERS = ['FREE', 'PRO', 'PAYG', 'ENTERPRISE'];
+
+function readTier(invocation: Invocation): string | undefined {
+  const tier = invocation.text('tier');
+  if (tier !== undefined && !TIERS.includes(tier))
+    throw new UsageError(`--tier ${tier} is not known; allowed are ${TIERS.join(', ')}`);
+  return tier;
+}
+
+async function list(invocation: Invocation, names: readonly string[]): Promise<void> {
+  refuseNames(names);
+  const file = readTokensFile(invocation);
+  const lastUsed = readLastUsed(file);
+  const rows = readTokenFile(file).map(stored => describeRow(stored, lastUsed));
+  const columns = ['name', 'scopes', 'projects', 'limits', 'expires', 'last used'];
+  process.stdout.write(rows.length === 0 ? 'no tokens\n' : formatTable(columns, rows));
+}
+
+function describeRow(stored: StoredToken, lastUsed: LastUsed): string[] {
+  const limits = [
+    stored.rate === undefined ? [] : [`${stored.rate}/s`],
+    stored.tier === undefined ? [] : [`up to ${stored.tier}`],
+    stored.redact_pii === true ? ['redacted'] : [],
+  ].flat();
+  const expiry = stored.expires_at ?? 'never';
+  return [
+    stored.name,
+    stored.scopes.join(' '),
+    stored.projects?.join(' ') ?? 'any',
+    limits.join(', '),
+    hasExpired(stored, systemClock()) ? `${expiry} (expired)` : expiry,
+    lastUsed[stored.sha256] ?? 'never',
+  ];
+}
+
+async function revoke(invocation: Invocation, names: readonly string[]): Promise<void> {
+  const [name, ...others] = names;
+  if (name === undefined || others.length > 0)
+    throw new UsageError('name one token: dendro token revoke NAME');
+  const file = readTokensFile(invocation);
+  await changeTokenFile(file, tokens => {
+    if (!tokens.some(stored => stored.name === name))
+      throw new OperatorError(
+        `there is no token ${name}; tokens are ${tokens.map(stored => stored.name).join(', ') || 'none'}`,
+      );
+    return tokens.filter(stored => stored.name !== name);
+  });
+  process.stdout.write(`revoked ${name}\n`);
+}
+
+function refuseNames(names: readonly string[]): void {
+  if (names.length > 0) throw new UsageError(`${names[0]} is not understood; only flags are`);
+}

@@ -1,0 +1,99 @@
+// The answer to a call: its rows, what is to be said about them, and the encodings of them that somebody asked for, each
+// made once. A cached answer that is asked for again encodes nothing.
+import { createHash } from 'node:crypto';
+import { promisify } from 'node:util';
+import { brotliCompress, constants, gzip } from 'node:zlib';
+import type { Column, QueryResult } from '../store/store.ts';
+import { type AnswerFormat, encodeRows } from './encode.ts';
+import { redactRows } from './redact.ts';
+
+export const CODINGS = ['br', 'gzip'] as const;
+export type Coding = (typeof CODINGS)[number] | 'identity';
+
+export interface Encoding {
+  readonly body: Buffer;
+  /** Strong: another one for every other body, compressed bodies included. */
+  readonly etag: string;
+  readonly coding: Coding;
+}
+
+export interface AskedEncoding {
+  readonly format: AnswerFormat;
+  readonly coding: Coding;
+  /** Without the addresses that stand in the rows. */
+  readonly redacted: boolean;
+}
+
+export interface AnswerNotes {
+  /** When the newest record that the answer may hold was written; ISO 8601. */
+  readonly dataThrough: string | undefined;
+  /** What the answer lacks, and why. */
+  readonly clipped: readonly ('row-limit' | 'retention')[];
+}
+
+/** Below this, compressing costs more than it saves. */
+const MIN_COMPRESSED_BYTES = 1000;
+
+export class Answer {
+  readonly notes: AnswerNotes;
+  readonly result: QueryResult;
+  readonly #columns: readonly Column[];
+  readonly #encodings = new Map<string, Promise<Encoding>>();
+  readonly #rowBytes: number;
+  #encodedBytes = 0;
+
+  constructor(columns: readonly Column[], result: QueryResult, notes: AnswerNotes) {
+    this.#columns = columns;
+    this.result = result;
+    this.notes = notes;
+    this.#rowBytes = estimateBytes(result);
+  }
+
+  /** Roughly what it takes in memory; grows with each new encoding. */
+  get bytes(): number {
+    return this.#rowBytes + this.#encodedBytes;
+  }
+
+  /** `onNew` is called when the encoding had to be made, and the answer has grown by it. */
+  encode(asked: AskedEncoding, onNew: () => void = () => {}): Promise<Encoding> {
+    const name = `${asked.format} ${asked.coding} ${asked.redacted}`;
+    const known = this.#encodings.get(name);
+    if (known !== undefined) return known;
+    const encoding = this.#make(asked);
+    this.#encodings.set(name, encoding);
+    return encoding.then(made => {
+      this.#encodedBytes += made.body.length;
+      onNew();
+      return made;
+    });
+  }
+
+  async #make({ format, coding, redacted }: AskedEncoding): Promise<Encoding> {
+    if (coding !== 'identity') {
+      const plain = await this.encode({ format, coding: 'identity', redacted });
+      if (plain.body.length <= MIN_COMPRESSED_BYTES) return plain;
+      return withEtag(await COMPRESSORS[coding](plain.body), coding);
+    }
+    const rows = redacted ? redactRows(this.#columns, this.result.rows) : this.result.rows;
+    return withEtag(Buffer.from(encodeRows(this.#columns, rows, format)), coding);
+  }
+}
+
+function withEtag(body: Buffer, coding: Coding): Encoding {
+  const hash = createHash('sha256').update(body).digest('base64url').slice(0, 22);
+  return { body, etag: `"${hash}"`, coding };
+}
+
+const brotli = promisify(brotliCompress);
+const COMPRESSORS = {
+  gzip: promisify(gzip) as (body: Buffer) => Promise<Buffer>,
+  // Quality 5 of 11: beyond it, time grows much faster than answers shrink.
+  br: (body: Buffer) => brotli(body, { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } }),
+};
+
+function estimateBytes({ rows }: QueryResult): number {
+  let bytes = 0;
+  for (const row of rows)
+    for (const cell of row) bytes += typeof cell === 'string' ? 32 + cell.length * 2 : 16;
+  return bytes;
+}

@@ -1,0 +1,59 @@
+// Replaces IPv4 and IPv6 addresses in the string values of rows, for tokens that must not see them.
+import type { Cell, Column } from '../store/store.ts';
+
+const REPLACEMENT = 'REDACTED';
+
+export function redactRows(
+  columns: readonly Column[],
+  rows: readonly (readonly Cell[])[],
+): readonly (readonly Cell[])[] {
+  return rows.map(row =>
+    row.map((cell, index) => {
+      if (typeof cell !== 'string') return cell; // numbers and timestamps hold no address
+      return columns[index]?.type === 'json' ? redactJson(cell) : redactText(cell);
+    }),
+  );
+}
+
+/** The strings of a JSON text one by one, keys too: beside an escape such as \n an address could not be told. */
+function redactJson(json: string): string {
+  return json.replace(JSON_STRING, quoted => {
+    const text = JSON.parse(quoted) as string;
+    const redacted = redactText(text);
+    return redacted === text ? quoted : JSON.stringify(redacted);
+  });
+}
+
+const JSON_STRING = /"[^"\\]*(?:\\.[^"\\]*)*"/g;
+
+/** Groups that stand before what was replaced go with it: those of ::ffff:10.0.0.1, and of text that looks alike. */
+export function redactText(text: string): string {
+  const withoutIPv4 = text.replace(IPV4, REPLACEMENT).replace(GROUPS_BEFORE, REPLACEMENT);
+  return withoutIPv4.replace(IPV6, REPLACEMENT).replace(GROUPS_BEFORE, REPLACEMENT);
+}
+
+// Every repetition is bounded, so all of them take linear time on any text.
+
+/** An address may stand right behind an escape of the text that it is quoted in: %20, \\n, \\u0020. */
+const BEHIND_ESCAPE = '(?<=%[0-9a-f]{2}|\\\\[nrtbf]|\\\\u[0-9a-f]{4})';
+
+const OCTET = '(?:25[0-5]|2[0-4]\\d|[01]?\\d?\\d)';
+const IPV4 = new RegExp(`(?:${BEHIND_ESCAPE}|(?<!\\d|\\d\\.))${OCTET}(?:\\.${OCTET}){3}(?!\\d|\\.\\d)`, 'gi');
+
+const GROUP = '[0-9a-f]{1,4}';
+const WORD_START = `(?:${BEHIND_ESCAPE}|(?<![0-9a-z]))`;
+
+const GROUPS_BEFORE = new RegExp(`${WORD_START}(?:${GROUP}:|:){2,7}${REPLACEMENT}`, 'gi');
+
+// Eight groups; or up to seven, with one gap `::` at the start, in the middle or at the end (RFC 4291, section 2.2).
+const WITH_GAP_INSIDE = [6, 5, 4, 3, 2, 1].map(
+  before => `(?:${GROUP}:){${before}}(?::${GROUP}){1,${7 - before}}`,
+);
+const IPV6_FORMS = [
+  `(?:${GROUP}:){7}${GROUP}`,
+  ...WITH_GAP_INSIDE,
+  `:(?::${GROUP}){1,7}`,
+  `(?:${GROUP}:){1,7}:`,
+];
+// A gap alone, as in C++'s std::string, is no address worth hiding; letters around a match make it a word.
+const IPV6 = new RegExp(`${WORD_START}(?:${IPV6_FORMS.join('|')})(?![0-9a-z])`, 'gi');

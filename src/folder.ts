@@ -1,0 +1,10 @@
+// Makes a folder that only its owner may enter, and those above it.
+import { existsSync, mkdirSync } from 'node:fs';
+import { dirname } from 'node:path';
+
+/** Not `recursive`: where a file system answers ENOENT for an existing parent, as /proc does, Node loops for ever. */
+export function makeFolder(folder: string): void {
+  if (existsSync(folder)) return;
+  makeFolder(dirname(folder));
+  mkdirSync(folder, { mode: 0o700 });
+}

@@ -1,0 +1,14 @@
+// Which compression an answer takes, by the header Accept-Encoding (RFC 9110, section 12.5.3).
+import { CODINGS, type Coding } from '../endpoint/answer.ts';
+import { parseWeighted } from './weighted-list.ts';
+
+export function chooseCoding(acceptEncoding: string | undefined): Coding {
+  if (acceptEncoding === undefined || acceptEncoding === '') return 'identity';
+  const weights = parseWeighted(acceptEncoding);
+  const weightOf = (name: string) => weights.get(name) ?? weights.get('*') ?? 0;
+  const identity = weights.get('identity') ?? 0;
+  let best: { coding: Coding; weight: number } = { coding: 'identity', weight: identity };
+  for (const coding of CODINGS)
+    if (weightOf(coding) > 0 && weightOf(coding) > best.weight) best = { coding, weight: weightOf(coding) };
+  return best.coding;
+}

@@ -1,0 +1,87 @@
+// From a request to the reply that goes out: limits, path, method, then the route; whatever is thrown becomes an error.
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { DendroError } from '../errors.ts';
+import type { Observe } from '../observe/event.ts';
+import { corsHeaders, preflightReply } from './cors.ts';
+import { asCallerError, errorReply } from './error-response.ts';
+import { type Reply, send } from './reply.ts';
+import { checkRequest } from './request-limits.ts';
+import { type Call, findRoute, type Route, splitTarget } from './route.ts';
+
+export interface Answering {
+  readonly routes: readonly Route[];
+  /** Web origins whose pages may call; none: CORS is off. */
+  readonly corsOrigins: readonly string[];
+  readonly observe: Observe;
+}
+
+export async function answerRequest(
+  answering: Answering,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const reply = await findReply(answering, request, response);
+  if (response.destroyed) return;
+  const { corsOrigins } = answering;
+  send(
+    response,
+    corsOrigins.length === 0 ? reply : withHeaders(reply, corsHeaders(corsOrigins, request, reply)),
+  );
+}
+
+async function findReply(
+  { routes, corsOrigins, observe }: Answering,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<Reply> {
+  let path = '';
+  try {
+    checkRequest(request);
+    const target = splitTarget(request.url ?? '');
+    const { route, rest } = findRoute(routes, target.path);
+    path = route.path;
+    if (request.method === 'OPTIONS' && corsOrigins.length > 0) return preflightReply(route.methods);
+    if (!route.methods.includes(request.method ?? '')) return wrongMethod(request, route);
+    return await route.answer(makeCall(request, response, rest, target.query));
+  } catch (error) {
+    const callerError = asCallerError(error);
+    const leftFirst = response.destroyed;
+    if (callerError.code === 'internal' && !leftFirst)
+      observe({ type: 'request_failed', route: path, error });
+    return errorReply(callerError);
+  }
+}
+
+/** The signal is made only when somebody wants it: an answer that is at hand needs none. */
+function makeCall(request: IncomingMessage, response: ServerResponse, rest: string, query: string): Call {
+  let signal: AbortSignal | undefined;
+  return {
+    request,
+    rest,
+    parameters: new URLSearchParams(query),
+    get signal() {
+      signal ??= signalWhenLeft(response);
+      return signal;
+    },
+  };
+}
+
+function signalWhenLeft(response: ServerResponse): AbortSignal {
+  const controller = new AbortController();
+  const leave = () => {
+    if (!response.writableFinished) controller.abort(new DendroError('unavailable', 'the caller has left'));
+  };
+  if (response.destroyed) leave();
+  else response.once('close', leave);
+  return controller.signal;
+}
+
+function wrongMethod({ method }: IncomingMessage, { methods }: Route): Reply {
+  const allow = methods.join(', ');
+  const error = new DendroError('method_not_allowed', `${method} is not allowed here; allowed are ${allow}`);
+  return errorReply(error, { Allow: allow });
+}
+
+function withHeaders(reply: Reply, headers: Readonly<Record<string, string>>): Reply {
+  return { ...reply, headers: { ...reply.headers, ...headers } };
+}

@@ -1,0 +1,183 @@
+// The cache against a plain model of it, under random calls, failures, departures and time.
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { FORCED_LOAD_PAUSE_MS, ResultCache } from '../../src/cache/result-cache.ts';
+import { Warmer } from '../../src/cache/warmer.ts';
+import { CountedLoad } from '../support/counted-load.ts';
+import { ManualTimer } from '../support/manual-timer.ts';
+
+const lifetime = { lifetimeMs: 900_000, warmingMs: 300_000 };
+const KEYS = ['a', 'b', 'c', 'd', 'e'];
+const MAX_ENTRIES = 3;
+const VALUE_BYTES = 100_000;
+
+interface ModelEntry {
+  readonly key: string;
+  readonly value: number;
+  readonly loadedAt: number;
+  insistedAt: number;
+}
+
+/** What a reader of the contract would write down: a list, longest unasked first, and a clock. */
+class Model {
+  now = 0;
+  failing = false;
+  loads = 0;
+  entries: ModelEntry[] = [];
+
+  find(key: string): ModelEntry | undefined {
+    const entry = this.entries.find(candidate => candidate.key === key);
+    return entry !== undefined && this.now - entry.loadedAt < lifetime.lifetimeMs ? entry : undefined;
+  }
+
+  ask(entry: ModelEntry): void {
+    this.entries = [...this.entries.filter(other => other.key !== entry.key), entry].slice(-MAX_ENTRIES);
+  }
+}
+
+class Real {
+  readonly timer = new ManualTimer();
+  readonly store = new CountedLoad(this.timer);
+  readonly cache = new ResultCache<number>(MAX_ENTRIES * VALUE_BYTES + 10_000, () => VALUE_BYTES, this.timer);
+
+  get(key: string, caller: { insists?: boolean; signal?: AbortSignal } = {}) {
+    return this.cache.get({ key, lifetime, load: this.store.load }, caller);
+  }
+}
+
+class Get implements fc.AsyncCommand<Model, Real> {
+  readonly key: string;
+  readonly insists: boolean;
+  constructor(key: string, insists: boolean) {
+    this.key = key;
+    this.insists = insists;
+  }
+  check = () => true;
+  async run(model: Model, real: Real): Promise<void> {
+    const known = model.find(this.key);
+    const granted =
+      this.insists && (known === undefined || model.now - known.insistedAt >= FORCED_LOAD_PAUSE_MS);
+    if (known !== undefined) model.ask(known);
+    const call = real.get(this.key, { insists: this.insists });
+    if (known !== undefined && !granted) {
+      const found = { value: known.value, outcome: 'hit', ageMs: model.now - known.loadedAt };
+      expect(await call).toMatchObject(found);
+      return;
+    }
+    model.loads++;
+    if (granted && known !== undefined) known.insistedAt = model.now;
+    if (model.failing) {
+      await expect(call).rejects.toThrow('the store is away');
+    } else {
+      const outcome = this.insists ? 'request' : 'miss';
+      expect(await call).toMatchObject({ value: model.loads, outcome, ageMs: 0 });
+      const insistedAt = this.insists ? model.now : (known?.insistedAt ?? -Infinity);
+      model.ask({ key: this.key, value: model.loads, loadedAt: model.now, insistedAt });
+    }
+    expect(real.store.runs).toBe(model.loads);
+  }
+  toString = () => `get(${this.key}${this.insists ? ', insisting' : ''})`;
+}
+
+class Advance implements fc.AsyncCommand<Model, Real> {
+  readonly ms: number;
+  constructor(ms: number) {
+    this.ms = ms;
+  }
+  check = () => true;
+  async run(model: Model, real: Real): Promise<void> {
+    model.now += this.ms;
+    await real.timer.advance(this.ms);
+  }
+  toString = () => `advance(${this.ms})`;
+}
+
+class Fail implements fc.AsyncCommand<Model, Real> {
+  readonly failing: boolean;
+  constructor(failing: boolean) {
+    this.failing = failing;
+  }
+  check = () => true;
+  async run(model: Model, real: Real): Promise<void> {
+    model.failing = this.failing;
+    real.store.failing = this.failing;
+  }
+  toString = () => `fail(${this.failing})`;
+}
+
+class Leave implements fc.AsyncCommand<Model, Real> {
+  readonly key: string;
+  constructor(key: string) {
+    this.key = key;
+  }
+  check = (model: Readonly<Model>) => model.find(this.key) === undefined;
+  async run(model: Model, real: Real): Promise<void> {
+    const leaving = new AbortController();
+    real.store.tookMs = 1_000;
+    const call = real.get(this.key, leaving);
+    leaving.abort(new Error('left'));
+    await expect(call).rejects.toThrow('left');
+    real.store.tookMs = 0;
+    model.loads++;
+  }
+  toString = () => `leave(${this.key})`;
+}
+
+describe('the cache against a plain model', () => {
+  test('agrees on every answer, every load and every eviction', async () => {
+    const commands = fc.commands(
+      [
+        fc.tuple(fc.constantFrom(...KEYS), fc.boolean()).map(([key, insists]) => new Get(key, insists)),
+        fc.constantFrom(...KEYS).map(key => new Get(key, false)),
+        fc.oneof(fc.nat(20_000), fc.nat(1_000_000)).map(ms => new Advance(ms)),
+        fc.boolean().map(failing => new Fail(failing)),
+        fc.constantFrom(...KEYS).map(key => new Leave(key)),
+      ],
+      { maxCommands: 60 },
+    );
+    await fc.assert(
+      fc.asyncProperty(commands, async sequence => {
+        await fc.asyncModelRun(() => ({ model: new Model(), real: new Real() }), sequence);
+      }),
+      { numRuns: 150 },
+    );
+  });
+
+  test('whatever happens, warming included: no answer is 900 s old, no key loads twice at once, all ends by itself', async () => {
+    const step = fc.record({
+      key: fc.constantFrom(...KEYS),
+      advanceMs: fc.oneof(fc.nat(5_000), fc.nat(200_000)),
+      tookMs: fc.constantFrom(0, 0, 50, 20_000),
+      failing: fc.boolean(),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 25 }), async steps => {
+        const { timer, store, cache } = new Real();
+        const warmer = new Warmer(cache, timer, 2);
+        warmer.start();
+        const loading = new Map<string, number>();
+        const ages: number[] = [];
+        for (const { key, advanceMs, tookMs, failing } of steps) {
+          Object.assign(store, { tookMs, failing });
+          const load: typeof store.load = async (signal, urgency) => {
+            loading.set(key, (loading.get(key) ?? 0) + 1);
+            expect(loading.get(key)).toBe(1);
+            return store.load(signal, urgency).finally(() => loading.set(key, 0));
+          };
+          cache.get({ key, lifetime, load }).then(
+            found => ages.push(found.ageMs),
+            () => {},
+          );
+          await timer.advance(advanceMs);
+        }
+        Object.assign(store, { tookMs: 0, failing: false });
+        await timer.advance(2 * lifetime.lifetimeMs);
+        for (const age of ages) expect(age).toBeLessThan(lifetime.lifetimeMs);
+        expect(cache.size).toBe(0);
+        expect(cache.bytes).toBe(0);
+        warmer.stop();
+      }),
+      { numRuns: 25 },
+    );
+  });
+});

@@ -1,0 +1,167 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+import { ResultCache } from '../../src/cache/result-cache.ts';
+import { Warmer } from '../../src/cache/warmer.ts';
+import { CountedLoad } from '../support/counted-load.ts';
+import { ManualTimer, settle } from '../support/manual-timer.ts';
+
+const lifetime = { lifetimeMs: 900_000, warmingMs: 300_000 };
+const MINUTE = 60_000;
+
+describe('the warmer', () => {
+  let timer: ManualTimer;
+  let cache: ResultCache<number>;
+  let store: CountedLoad;
+  beforeEach(() => {
+    timer = new ManualTimer();
+    cache = new ResultCache(64 * 1024 * 1024, () => 100, timer);
+    store = new CountedLoad(timer);
+  });
+  const startWarmer = (concurrency = 1) => {
+    const warmer = new Warmer(cache, timer, concurrency);
+    warmer.start();
+    return warmer;
+  };
+  const ask = (key = 'k', load = store.load) => cache.get({ key, lifetime, load });
+
+  test('an entry asked for every minute runs a query every 300 s and never keeps a caller waiting', async () => {
+    startWarmer();
+    await ask();
+    for (let minute = 1; minute <= 60; minute++) {
+      await timer.advance(MINUTE);
+      const found = await ask();
+      expect(found.outcome).toBe('hit');
+      expect(found.ageMs).toBeLessThanOrEqual(302_000);
+    }
+    expect(store.runs).toBeGreaterThanOrEqual(12);
+    expect(store.runs).toBeLessThanOrEqual(13);
+  });
+
+  test('nobody asking for 900 s ends an entry, and its warming', async () => {
+    startWarmer();
+    await ask();
+    await timer.advance(100 * MINUTE);
+    expect(store.runs).toBe(3); // the first call, and warmings at 300 s and 600 s
+    expect(cache.size).toBe(0);
+    expect((await ask()).outcome).toBe('miss');
+  });
+
+  test('calls during a warming get the value at hand at once', async () => {
+    startWarmer();
+    await ask();
+    store.tookMs = 10_000;
+    await timer.advance(305_000);
+    expect(store.runs).toBe(2);
+    expect(await ask()).toMatchObject({ value: 1, outcome: 'hit' });
+    await timer.advance(10_000);
+    expect(await ask()).toMatchObject({ value: 2, outcome: 'hit' });
+  });
+
+  test('a warming that fails keeps the value until it is 900 s old, then the caller sees the error', async () => {
+    startWarmer();
+    await ask();
+    store.failing = true;
+    for (let minute = 1; minute < 15; minute++) {
+      await timer.advance(MINUTE);
+      expect(await ask()).toMatchObject({ value: 1, outcome: 'hit' });
+    }
+    await timer.advance(MINUTE);
+    await expect(ask()).rejects.toThrow('the store is away');
+  });
+
+  test('a failed warming is tried again with growing pauses', async () => {
+    startWarmer();
+    await ask();
+    store.failing = true;
+    const runsAt: number[] = [];
+    for (let second = 0; second < 500; second++) {
+      const before = store.runs;
+      await timer.advance(1_000);
+      if (store.runs > before) runsAt.push(second + 1);
+    }
+    const pauses = runsAt.slice(1).map((at, index) => at - (runsAt[index] ?? 0));
+    expect(runsAt[0]).toBe(300);
+    expect(pauses).toEqual([5, 10, 20, 40, 80]);
+  });
+
+  test('a warming that succeeds after a failure begins the 300 s anew', async () => {
+    startWarmer();
+    await ask();
+    store.failing = true;
+    await timer.advance(300_000);
+    store.failing = false;
+    await timer.advance(5_000);
+    expect(await ask()).toMatchObject({ value: 3, outcome: 'hit', ageMs: 0, freshMs: 300_000 });
+  });
+
+  test('a caller with nothing good at hand joins the warming that runs, and makes it urgent', async () => {
+    startWarmer();
+    await ask();
+    store.tookMs = 700_000;
+    await timer.advance(300_000);
+    expect(store.lastUrgency?.background).toBe(true);
+    await timer.advance(600_000);
+    const call = ask();
+    await settle();
+    expect(store.lastUrgency?.background).toBe(false);
+    await timer.advance(100_000);
+    expect(await call).toMatchObject({ value: 2, outcome: 'collapsed', ageMs: 700_000 });
+    expect(store.runs).toBe(2);
+  });
+
+  test('a caller who leaves does not cancel a warming', async () => {
+    startWarmer();
+    await ask();
+    store.tookMs = 700_000;
+    await timer.advance(900_000);
+    const leaving = new AbortController();
+    const call = cache.get({ key: 'k', lifetime, load: store.load }, leaving);
+    leaving.abort(new Error('left'));
+    await expect(call).rejects.toThrow('left');
+    await timer.advance(100_000);
+    expect(store.cancelled).toBe(0);
+    expect((await ask()).outcome).toBe('hit');
+  });
+
+  test('entries are warmed most recently asked first', async () => {
+    const order: string[] = [];
+    const load = (key: string) => async () => order.push(key);
+    for (const key of ['a', 'b', 'c']) await ask(key, load(key));
+    await timer.advance(10_000);
+    await ask('a', load('a'));
+    order.length = 0;
+    startWarmer();
+    await timer.advance(295_000);
+    expect(order).toEqual(['a', 'c', 'b']);
+  });
+
+  test.each([1, 3])('takes at most a fifth of the time, with %i at once', async concurrency => {
+    for (let i = 0; i < 200; i++) await ask(`k${i}`);
+    store.tookMs = 2_000;
+    const before = store.runs;
+    startWarmer(concurrency);
+    await timer.advance(300_000);
+    await timer.advance(400_000);
+    const busyMs = (store.runs - before) * store.tookMs;
+    expect(busyMs).toBeGreaterThan(400_000 * 0.15);
+    expect(busyMs).toBeLessThanOrEqual(400_000 * 0.2 + store.tookMs * concurrency);
+  });
+
+  test('no warming starts once it is stopped', async () => {
+    const warmer = startWarmer();
+    await ask();
+    warmer.stop();
+    await timer.advance(800_000);
+    expect(store.runs).toBe(1);
+  });
+
+  test('an entry that is evicted while it is warmed does not come back', async () => {
+    startWarmer();
+    await ask();
+    store.tookMs = 1_000_000;
+    await timer.advance(301_000);
+    await timer.advance(900_000); // by now nobody has asked for it in 900 s
+    expect(cache.size).toBe(0);
+    await timer.advance(1_000_000);
+    expect(cache.size).toBe(0);
+  });
+});

@@ -1,0 +1,288 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { redactRows, redactText } from '../../src/endpoint/redact.ts';
+import type { Cell, Column } from '../../src/store/store.ts';
+
+const JSON_COLUMN: readonly Column[] = [{ name: 'metadata', type: 'json' }];
+
+/** What becomes of a JSON text in a row. */
+function redactJson(json: string): string {
+  const [[cell] = []] = redactRows(JSON_COLUMN, [[json]]);
+  return String(cell);
+}
+
+/** IPv4 and IPv6 as RFC 4291, RFC 5952 and common usage write them. */
+const ADDRESSES = [
+  '10.0.0.1',
+  '0.0.0.0',
+  '255.255.255.255',
+  '192.168.001.010',
+  '2001:db8:85a3:8d3:1319:8a2e:370:7348',
+  '2001:0db8:0000:0000:0000:0000:0000:0001',
+  '2001:DB8::ABCD',
+  '2001:db8::1',
+  'fe80::1ff:fe23:4567:890a',
+  '1::8',
+  '1:2:3:4:5:6::8',
+  '1::3:4:5:6:7:8',
+  '::1',
+  '::2:3:4:5:6:7:8',
+  '1::',
+  '2001:db8::',
+  '1:2:3:4:5:6:7::',
+  '::ffff:10.0.0.1',
+  '::FFFF:10.0.0.1',
+  '::ffff:0:10.0.0.1',
+  '64:ff9b::192.0.2.33',
+  '0:0:0:0:0:ffff:10.0.0.1',
+  '2001:db8:1:2:3:4:10.0.0.1',
+  '2001:db8::10.0.0.1',
+  '::10.0.0.1',
+];
+
+describe('redaction of text', () => {
+  test.each(ADDRESSES)('%s', address => {
+    expect(redactText(address)).toBe('REDACTED');
+    expect(redactText(`from ${address} to ${address}.`)).toBe('from REDACTED to REDACTED.');
+    expect(redactText(`[${address}]:443`)).toBe('[REDACTED]:443');
+  });
+
+  test.each([
+    ['10.0.0.1:8080', 'REDACTED:8080'],
+    ['10.0.0.0/8', 'REDACTED/8'],
+    ['2001:db8::/32', 'REDACTED/32'],
+    ['fe80::1%eth0', 'REDACTED%eth0'],
+    ['::ffff:10.0.0.1%eth0', 'REDACTED%eth0'],
+    ['https://[2001:db8::1]:8443/rest', 'https://[REDACTED]:8443/rest'],
+    ['https://user@10.0.0.1/rest?ip=10.0.0.2&x=1', 'https://user@REDACTED/rest?ip=REDACTED&x=1'],
+    ['10.0.0.1-10.0.0.9', 'REDACTED-REDACTED'],
+    ['10.0.0.1,10.0.0.2, 2001:db8::1', 'REDACTED,REDACTED, REDACTED'],
+    ['client=10.0.0.1;proto=http', 'client=REDACTED;proto=http'],
+    ['for="[2001:db8::1]:4711"', 'for="[REDACTED]:4711"'],
+    ['2001:db8::1: connection refused', 'REDACTED: connection refused'],
+    ['2001:db8:0:0:0:0:0:1:8080', 'REDACTED:8080'],
+    ['ip_10.0.0.1_x', 'ip_REDACTED_x'],
+    ['v10.0.0.1', 'vREDACTED'],
+    ['4.3.2.1.in-addr.arpa', 'REDACTED.in-addr.arpa'],
+    ['line\n10.0.0.1\tand\r\nfe80::1\n', 'line\nREDACTED\tand\r\nREDACTED\n'],
+    ['é10.0.0.1ü, 中2001:db8::1文', 'éREDACTEDü, 中REDACTED文'],
+  ])('%j becomes %j', (text, expected) => {
+    expect(redactText(text)).toBe(expected);
+  });
+
+  // Log lines quote other texts: JSON within JSON, and URLs within URLs. There the character before an address belongs
+  // to an escape, not to a word or a number.
+  test.each([
+    ['GET /search?q=from%2010.0.0.1', 'GET /search?q=from%20REDACTED'],
+    ['/log?body=%22192.168.0.1%22', '/log?body=%22REDACTED%22'],
+    ['/x?for=10.0.0.1%2C%2010.0.0.2', '/x?for=REDACTED%2C%20REDACTED'],
+    ['/x?q=%20fe80::1', '/x?q=%20REDACTED'],
+    [String.raw`{"msg":"line\nfe80::1\tup"}`, String.raw`{"msg":"line\nREDACTED\tup"}`],
+    [String.raw`{"msg":"line\n2001:db8::1"}`, String.raw`{"msg":"line\nREDACTED"}`],
+    [String.raw`{"msg":"\u002010.0.0.1"}`, String.raw`{"msg":"\u0020REDACTED"}`],
+  ])('right behind an escape of a quoted text: %j becomes %j', (text, expected) => {
+    expect(redactText(text)).toBe(expected);
+  });
+
+  test.each([
+    ['a time', '12:34:56'],
+    ['a timestamp', '2026-11-14T12:34:56.789Z'],
+    ['a time with an offset', '2026-11-14 12:34:56+02:00'],
+    ['a version of three parts', '1.2.3'],
+    ['a number of five parts, such as an object identifier', '1.3.6.1.4.1'],
+    ['parts that are no bytes', '256.1.1.1 and 1.1.1.999'],
+    ['a decimal number', '1234.5678'],
+    ['a name of C++', 'std::string::npos'],
+    ['a name of Ruby', 'ActiveRecord::Base.find'],
+    ['a MAC address, which has six groups', '00:1b:44:11:3a:b7'],
+    ['a UUID', '36d4086c-7022-4186-9a0f-e33ec7d730da'],
+    ['a hexadecimal id', 'deadbeefcafe0123456789abcdef'],
+    ['a ratio', '16:9'],
+    ['a URN', 'urn:isbn:0451450523'],
+    ['a port alone', ':8080'],
+    ['a gap alone', '::'],
+    ['groups of five', '20010:db80::10000'],
+    ['nothing', ''],
+  ])('%s stays', (_, text) => {
+    expect(redactText(text)).toBe(text);
+  });
+
+  // What looks like an address is taken for one: hiding too much is the better fault.
+  test.each([
+    ['a version of four parts', '1.2.3.4'],
+    ['an EUI-64 of eight groups', '00:1b:44:ff:fe:11:3a:b7'],
+    ['hexadecimal words around a gap', 'dead::beef'],
+  ])('%s goes', (_, text) => {
+    expect(redactText(text)).toBe('REDACTED');
+  });
+});
+
+describe('redaction of JSON', () => {
+  test('reaches every string, however deep, and keys too', () => {
+    const json = '{"ip":"10.0.0.1","list":["::1",{"deep":{"2001:db8::1":"x 10.0.0.2 y"}}]}';
+    expect(redactJson(json)).toBe(
+      '{"ip":"REDACTED","list":["REDACTED",{"deep":{"REDACTED":"x REDACTED y"}}]}',
+    );
+  });
+
+  test.each([
+    [String.raw`{"a":"\n10.0.0.1\n"}`, { a: '\nREDACTED\n' }],
+    [String.raw`{"a":"\tfe80::1"}`, { a: '\tREDACTED' }],
+    [String.raw`{"a":"\\fe80::1"}`, { a: '\\REDACTED' }],
+    [String.raw`{"a":"\"10.0.0.1\""}`, { a: '"REDACTED"' }],
+    [String.raw`{"a":"10\u002e0\u002e0\u002e1"}`, { a: 'REDACTED' }],
+    [String.raw`{"a":"2001\u003adb8::1"}`, { a: 'REDACTED' }],
+    [String.raw`{"a":"\u0031\u0030.0.0.1"}`, { a: 'REDACTED' }],
+    [String.raw`{"\u0031\u0030.0.0.1":"\\"}`, { REDACTED: '\\' }],
+    [String.raw`{"a":"\\","b":"10.0.0.1"}`, { a: '\\', b: 'REDACTED' }],
+    [String.raw`{"a":"\\\"10.0.0.1"}`, { a: '\\"REDACTED' }],
+  ])('%s, escapes and all', (json, expected) => {
+    expect(JSON.parse(redactJson(json))).toEqual(expected);
+  });
+
+  test.each([
+    '{"n":1.2,"list":[1,2,3,4],"big":12345678901234567890123,"small":1e-400,"one":1.0}',
+    String.raw`{"t":"12:34:56","e":"\u00e9 \/ \"quoted\"","x":null,"y":true}`,
+    String.raw`{"lone":"\ud800"}`,
+    '{}',
+    '[]',
+    '"text"',
+    '17',
+  ])('%s stays to the letter', json => {
+    expect(redactJson(json)).toBe(json);
+  });
+
+  test('leaves strings without an address to the letter beside one that has one', () => {
+    expect(redactJson(String.raw`{"a":"\u00e9","b":"10.0.0.1","c":1.0}`)).toBe(
+      String.raw`{"a":"\u00e9","b":"REDACTED","c":1.0}`,
+    );
+  });
+});
+
+describe('redaction of rows', () => {
+  test('touches text and json, and no number, timestamp or null', () => {
+    const columns: Column[] = [
+      { name: 'a', type: 'text' },
+      { name: 'b', type: 'json' },
+      { name: 'c', type: 'integer' },
+      { name: 'd', type: 'number' },
+      { name: 'e', type: 'unix_microseconds' },
+      { name: 'f', type: 'utc_datetime' },
+      { name: 'g', type: 'text' },
+    ];
+    const rows: Cell[][] = [['10.0.0.1', '{"a":"::1"}', 1, 1.5, 2n, 3n, null]];
+    expect(redactRows(columns, rows)).toEqual([['REDACTED', '{"a":"REDACTED"}', 1, 1.5, 2n, 3n, null]]);
+    expect(rows[0]?.[0]).toBe('10.0.0.1'); // the rows themselves serve other tokens
+  });
+});
+
+describe('no address survives', () => {
+  const ipV4 = fc.ipV4();
+  const ipV6 = fc.ipV6().filter(address => address !== '::'); // which is no host's
+  const address = fc.oneof(
+    ipV4,
+    ipV6,
+    ipV6.map(text => text.toUpperCase()),
+  );
+  const before = fc.constantFrom(
+    '',
+    ' ',
+    '\n',
+    '"',
+    '[',
+    '(',
+    '=',
+    '/',
+    ',',
+    '<',
+    '@',
+    'é',
+    '\\',
+    'ip=',
+    '{"a":"',
+  );
+  const after = fc.constantFrom(
+    '',
+    ' ',
+    '\n',
+    '"',
+    ']',
+    ')',
+    '&',
+    '/24',
+    ',',
+    '>',
+    '. ',
+    ': ',
+    ']:80',
+    '%eth0',
+    '"}',
+  );
+
+  test('in text, whatever stands around it', () => {
+    fc.assert(
+      fc.property(fc.array(fc.tuple(before, address, after), { minLength: 1, maxLength: 4 }), parts => {
+        const text = parts.map(([left, ip, right]) => `${left}${ip}${right} `).join('');
+        const expected = parts.map(([left, , right]) => `${left}REDACTED${right} `).join('');
+        expect(redactText(text)).toBe(expected);
+      }),
+      { numRuns: 5_000 },
+    );
+  });
+
+  test('in JSON, as key or value, however it is escaped', () => {
+    const escapeAll = (text: string) =>
+      [...text].map(c => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`).join('');
+    fc.assert(
+      fc.property(address, fc.boolean(), fc.jsonValue(), (ip, escaped, other) => {
+        const written = escaped ? `"${escapeAll(ip)}"` : JSON.stringify(ip);
+        const redacted = redactJson(`{${written}:[${written},${JSON.stringify(other)}]}`);
+        const [[key, [value]]] = Object.entries(JSON.parse(redacted)) as [[string, [unknown]]];
+        expect([key, value]).toEqual(['REDACTED', 'REDACTED']);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  test('in any text at all: what was redacted holds nothing more to redact', () => {
+    const hostile = fc.string({ unit: fc.constantFrom(...'0129afF:.%[]x '), maxLength: 60 });
+    fc.assert(
+      fc.property(hostile, text => {
+        const once = redactText(text);
+        expect(redactText(once)).toBe(once);
+      }),
+      { numRuns: 20_000 },
+    );
+  });
+});
+
+// Ten times the text may take some ten times the work. Quadratic work would take a hundred times as much here, minutes
+// where it is seconds, so that the limit of the test itself is what fails.
+describe('hostile text takes time in proportion to its length', () => {
+  const MEGABYTE = 1_000_000;
+  test.each([
+    '1:',
+    '::',
+    '::1',
+    'f',
+    '1.',
+    '255.255.255.',
+    '1:1:1:1:1:1:1:x',
+    '1111:1111:1111:1111:1111:1111:1111:g',
+    '2001:db8::1g ',
+    '0',
+    '%20',
+    String.raw`\n`,
+  ])('a megabyte of %j', { timeout: 60_000 }, unit => {
+    const text = unit.repeat(MEGABYTE / unit.length);
+    redactText(text);
+    expect(JSON.parse(redactJson(JSON.stringify({ text })))).toHaveProperty('text');
+  });
+
+  test('a megabyte of escapes, of quotes and of short strings', { timeout: 60_000 }, () => {
+    for (const text of ['\n', '"', '\\', '\u0001'].map(c => c.repeat(MEGABYTE)))
+      expect(JSON.parse(redactJson(JSON.stringify(text)))).toBe(text);
+    const many = JSON.stringify(Array.from({ length: MEGABYTE / 5 }, () => '1'));
+    expect(redactJson(many)).toBe(many);
+  });
+});

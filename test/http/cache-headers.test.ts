@@ -1,0 +1,247 @@
+import { brotliDecompressSync, gunzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
+import { ManualTimer } from '../support/manual-timer.ts';
+import { edgeRecord, functionEdgeRecord } from '../support/record.ts';
+import { getUndecoded } from '../support/undecoded.ts';
+
+// The suite's clock stands at 2026-11-14T12:34:56.789012Z; time passes only when a test says so.
+describe('an answer tells how old and how complete it is', () => {
+  let app: TestApp;
+  let nextProject = 0;
+  beforeAll(async () => {
+    app = await startTestApp({ cacheBytes: 64 * 1024 * 1024 }, new ManualTimer());
+    await app.append('function_edge', [
+      functionEdgeRecord({ at: '2026-11-14T12:30:00Z', project: 'abc' }),
+      functionEdgeRecord({ at: '2026-11-14T12:31:00.25Z', project: 'other' }),
+    ]);
+    await app.append('edge', [edgeRecord({ at: '2026-11-14T12:00:00Z', project: 'abc' })]);
+  });
+  afterAll(() => app.close());
+
+  /** A question that nobody has asked before. */
+  const freshPath = () => `/api/endpoints/query/functions.invocation-stats?project=p${nextProject++}`;
+  const get = (path: string, headers: Record<string, string> = {}) =>
+    app.get(path, { headers: { 'X-API-KEY': API_KEY, ...headers } });
+
+  test('a first call: fwd=miss, Age 0, good until the next warming', async () => {
+    const { headers } = await get(freshPath());
+    expect(headers.get('cache-status')).toBe('dendro; fwd=miss');
+    expect(headers.get('age')).toBe('0');
+    expect(headers.get('cache-control')).toBe('private, max-age=300');
+    expect(headers.get('vary')).toBe('X-API-KEY, Authorization, Accept, Accept-Encoding');
+    expect(headers.get('server-timing')).toMatch(/^cache;dur=[\d.]+, queue;dur=[\d.]+, store;dur=[\d.]+$/);
+  });
+
+  test('a later call: a hit with its age, and how long it has left', async () => {
+    const path = freshPath();
+    await get(path);
+    await app.pass(100_500);
+    const { headers } = await get(path);
+    expect(headers.get('cache-status')).toBe('dendro; hit; ttl=800');
+    expect(headers.get('age')).toBe('100');
+    expect(headers.get('cache-control')).toBe('private, max-age=300');
+    expect(headers.get('server-timing')).toMatch(/^cache;dur=[\d.]+$/);
+  });
+
+  test('parameters that do not matter, and values that behave alike, are one entry', async () => {
+    const path = freshPath();
+    await get(`${path}&interval=bogus&sql=1&format=json`);
+    const { headers } = await get(`${path}&interval=1day&_=123`);
+    expect(headers.get('cache-status')).toMatch(/^dendro; hit/);
+  });
+
+  test('by name and by UUID is one entry', async () => {
+    const path = freshPath();
+    await get(path);
+    const byId = path.replace('functions.invocation-stats', '32B1A47E-6418-4D0A-9647-B9694B8A7E35');
+    expect((await get(byId)).headers.get('cache-status')).toMatch(/^dendro; hit/);
+  });
+
+  test('an entry that was asked for is loaded again after 300 s, and nobody waits for it', async () => {
+    const quiet = await startTestApp({ cacheBytes: 64 * 1024 * 1024 }, new ManualTimer());
+    const ask = async () => {
+      const { headers } = await quiet.query('functions.invocation-stats', { project: 'abc' });
+      return { status: headers.get('cache-status'), age: Number(headers.get('age')) };
+    };
+    try {
+      await ask();
+      await quiet.pass(299_000);
+      expect((await ask()).age).toBe(299);
+      await quiet.pass(2_000);
+      await expect
+        .poll(async () => {
+          const { status, age } = await ask();
+          expect(status).toMatch(/^dendro; hit/);
+          return age;
+        })
+        .toBeLessThanOrEqual(2);
+    } finally {
+      await quiet.close();
+    }
+  });
+
+  test('no-cache runs the query again, once in 10 s', async () => {
+    const path = freshPath();
+    await get(path);
+    await app.pass(20_000);
+    const insist = { 'Cache-Control': 'max-age=0, no-cache' };
+    expect((await get(path, insist)).headers.get('cache-status')).toBe('dendro; fwd=request');
+    const again = await get(path, insist);
+    expect(again.headers.get('cache-status')).toBe('dendro; hit; ttl=900');
+    await app.pass(10_000);
+    expect((await get(path, insist)).headers.get('cache-status')).toBe('dendro; fwd=request');
+  });
+
+  test('no-cache with If-None-Match is an ordinary call, and Pragma is ignored', async () => {
+    const path = freshPath();
+    const { headers } = await get(path);
+    const etag = headers.get('etag') ?? '';
+    const revalidated = await get(path, { 'Cache-Control': 'no-cache', 'If-None-Match': etag });
+    expect(revalidated.status).toBe(304);
+    expect(revalidated.headers.get('cache-status')).toMatch(/^dendro; hit/);
+    expect((await get(path, { Pragma: 'no-cache' })).headers.get('cache-status')).toMatch(/^dendro; hit/);
+  });
+
+  test('many first calls at once run one query: one miss, the others joined it', async () => {
+    const path = freshPath();
+    const answers = await Promise.all(Array.from({ length: 20 }, () => get(path)));
+    const statuses = answers.map(answer => answer.headers.get('cache-status'));
+    expect(statuses.filter(status => status === 'dendro; fwd=miss')).toHaveLength(1);
+    const rest = statuses.filter(status => status !== 'dendro; fwd=miss');
+    for (const status of rest) expect(status).toMatch(/^dendro; (fwd=miss; collapsed|hit; ttl=900)$/);
+  });
+
+  test('logs.all runs its query on every call, and may not be stored', async () => {
+    const path = '/api/endpoints/query/logs.all?project=abc';
+    for (let call = 0; call < 2; call++) {
+      const { headers } = await get(path);
+      expect(headers.get('cache-status')).toBe('dendro; fwd=bypass');
+      expect(headers.get('cache-control')).toBe('no-store');
+      expect(headers.get('age')).toBe('0');
+      expect(headers.get('etag')).toMatch(/^"[\w-]{22}"$/);
+    }
+  });
+
+  describe('ETag', () => {
+    const path = '/api/endpoints/query/functions.invocation-stats?project=abc&interval=1hr';
+
+    test('If-None-Match with it, in a list, weak or as *, is answered 304 without a body', async () => {
+      const etag = (await get(path)).headers.get('etag') ?? '';
+      for (const value of [etag, `"x", ${etag}`, `W/${etag}`, '*']) {
+        const answer = await get(path, { 'If-None-Match': value });
+        expect(answer.status).toBe(304);
+        expect(answer.text).toBe('');
+        expect(answer.headers.get('etag')).toBe(etag);
+        expect(answer.headers.get('cache-control')).toBe('private, max-age=300');
+        expect(answer.headers.get('dendro-data-through')).toBe('2026-11-14T12:31:00.250000Z');
+      }
+      expect((await get(path, { 'If-None-Match': '"other"' })).status).toBe(200);
+    });
+
+    test('is of the very bytes: another one for every format and compression', async () => {
+      const etags = new Set<string>();
+      for (const format of ['json', 'ndjson', 'csv'])
+        etags.add((await get(`${path}&format=${format}`)).headers.get('etag') ?? '');
+      expect(etags.size).toBe(3);
+    });
+  });
+
+  describe('Dendro-Data-Through', () => {
+    test('is the newest record of the log kind, whatever its project', async () => {
+      const { headers } = await get('/api/endpoints/query/functions.invocation-stats?project=through');
+      expect(headers.get('dendro-data-through')).toBe('2026-11-14T12:31:00.250000Z');
+      expect((await get('/api/endpoints/query/logs.all?project=x')).headers.get('dendro-data-through')).toBe(
+        '2026-11-14T12:00:00Z',
+      );
+    });
+
+    test('is absent when there is no record, and not later than the query when some lie in the future', async () => {
+      const empty = await startTestApp();
+      try {
+        const ask = async () =>
+          (await empty.query('logs.all', { project: 'x' })).headers.get('dendro-data-through');
+        expect(await ask()).toBeNull();
+        await empty.append('edge', [edgeRecord({ at: '2026-11-14T13:00:00Z' })]);
+        expect(await ask()).toBeNull();
+        await empty.append('edge', [edgeRecord({ at: '2026-11-14T12:34:56.789012Z' })]);
+        expect(await ask()).toBe('2026-11-14T12:34:56.789012Z');
+        empty.setNow('2026-11-14T13:00:00Z');
+        expect(await ask()).toBe('2026-11-14T13:00:00Z');
+      } finally {
+        await empty.close();
+      }
+    });
+  });
+
+  test('Dendro-Clipped says retention where the asked start lies before the bound of the tier', async () => {
+    const clippedFor = async (start: string, tier: string) => {
+      const parameters = { project: 'abc', project_tier: tier, iso_timestamp_start: start };
+      return (await app.query('logs.all', parameters)).headers.get('dendro-clipped');
+    };
+    app.setNow('2026-11-14T12:34:56.789012Z');
+    expect(await clippedFor('2026-11-13T12:34:56.789011Z', 'FREE')).toBe('retention');
+    expect(await clippedFor('2026-11-13T12:34:56.789012Z', 'FREE')).toBeNull();
+    expect(await clippedFor('2026-11-13T12:34:56.789011Z', 'PRO')).toBeNull();
+    expect(await clippedFor('', 'FREE')).toBeNull();
+  });
+
+  describe('compression', () => {
+    const path = '/api/endpoints/query/logs.all?project=large';
+    beforeAll(() =>
+      app.append(
+        'edge',
+        Array.from({ length: 50 }, (_, i) =>
+          edgeRecord({ at: '2026-11-14T12:00:00Z', project: 'large', message: `line ${i}` }),
+        ),
+      ),
+    );
+    const fetchRaw = (acceptEncoding: string, target = path) =>
+      getUndecoded(`${app.url}${target}`, { 'X-API-KEY': API_KEY, 'Accept-Encoding': acceptEncoding });
+
+    test.each([
+      ['br', 'br'],
+      ['gzip', 'gzip'],
+      ['gzip, br', 'br'],
+      ['br;q=0.5, gzip', 'gzip'],
+      ['*', 'br'],
+      ['GZIP', 'gzip'],
+    ])('Accept-Encoding: %s gets %s', async (accept, coding) => {
+      const { headers, body } = await fetchRaw(accept);
+      expect(headers['content-encoding']).toBe(coding);
+      const plain = coding === 'br' ? brotliDecompressSync(body) : gunzipSync(body);
+      expect(JSON.parse(plain.toString()).result).toHaveLength(50);
+      expect(Number(headers['content-length'])).toBe(body.length);
+    });
+
+    test.each(['identity', 'deflate', 'br;q=0, gzip;q=0', '*;q=0'])(
+      'Accept-Encoding: %s gets it plain',
+      async accept => {
+        expect((await fetchRaw(accept)).headers['content-encoding']).toBeUndefined();
+      },
+    );
+
+    test('an answer of 1 kB or less is never compressed', async () => {
+      const { headers } = await fetchRaw('br', '/api/endpoints/query/logs.all?project=nobody');
+      expect(headers['content-encoding']).toBeUndefined();
+    });
+  });
+
+  test('HEAD tells the same headers as GET', async () => {
+    const path = '/api/endpoints/query/functions.invocation-stats?project=abc&interval=7day';
+    const got = await get(path);
+    const headed = await app.get(path, { method: 'HEAD' });
+    expect(headed.status).toBe(200);
+    for (const name of [
+      'etag',
+      'age',
+      'cache-control',
+      'vary',
+      'content-length',
+      'content-type',
+      'dendro-data-through',
+    ])
+      expect(headed.headers.get(name)).toBe(got.headers.get(name));
+    expect(headed.headers.get('cache-status')).toBe('dendro; hit; ttl=900');
+  });
+});

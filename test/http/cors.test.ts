@@ -1,0 +1,166 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
+
+const CALL = '/api/endpoints/query/logs.all?project=alpha';
+const OURS = 'https://dashboard.example.com';
+const ALSO_OURS = 'http://localhost:3000';
+const THEIRS = 'https://evil.example.com';
+
+const corsHeadersOf = (headers: Headers) =>
+  [...headers.keys()].filter(name => name.startsWith('access-control-')).sort();
+
+describe('CORS is off unless configured', () => {
+  let app: TestApp;
+  beforeAll(async () => {
+    app = await startTestApp();
+  });
+  afterAll(() => app.close());
+
+  test.each(['/health', '/openapi.json', '/api/endpoints', CALL, '/nowhere'])(
+    'no header of it at %s, and no Vary: Origin',
+    async path => {
+      const { headers } = await app.get(path, { headers: { 'X-API-KEY': API_KEY, Origin: OURS } });
+      expect(corsHeadersOf(headers)).toEqual([]);
+      expect(headers.get('vary') ?? '').not.toMatch(/origin/i);
+    },
+  );
+
+  test('OPTIONS is 405', async () => {
+    const preflight = { Origin: OURS, 'Access-Control-Request-Method': 'GET' };
+    const { status, headers } = await app.get(CALL, { method: 'OPTIONS', headers: preflight });
+    expect(status).toBe(405);
+    expect(headers.get('allow')).toBe('GET, HEAD');
+    expect(corsHeadersOf(headers)).toEqual([]);
+  });
+});
+
+describe('CORS for configured origins', () => {
+  let app: TestApp;
+  beforeAll(async () => {
+    app = await startTestApp({ corsOrigins: [OURS, ALSO_OURS] });
+  });
+  afterAll(() => app.close());
+
+  const ask = (path: string, origin: string | undefined, init: RequestInit = {}) =>
+    app.get(path, {
+      ...init,
+      headers: { 'X-API-KEY': API_KEY, ...(origin === undefined ? {} : { Origin: origin }), ...init.headers },
+    });
+
+  test.each([OURS, ALSO_OURS])(
+    'a page of %s may read the answer, and what its headers tell',
+    async origin => {
+      const { status, headers } = await ask(CALL, origin);
+      expect(status).toBe(200);
+      expect(headers.get('access-control-allow-origin')).toBe(origin);
+      const exposed = headers.get('access-control-expose-headers')?.toLowerCase().split(/, */) ?? [];
+      for (const name of [
+        'age',
+        'cache-status',
+        'dendro-clipped',
+        'dendro-data-through',
+        'etag',
+        'retry-after',
+      ])
+        expect(exposed).toContain(name);
+    },
+  );
+
+  // Exactly an origin, and nothing that only looks like it.
+  test.each([
+    THEIRS,
+    'null',
+    '*',
+    `${OURS}/`,
+    `${OURS}.evil.example.com`,
+    `${OURS}:443`,
+    'http://dashboard.example.com',
+    'https://DASHBOARD.example.com',
+    'https://xdashboard.example.com',
+    `${OURS}, ${THEIRS}`,
+    'http://localhost:30000',
+    undefined,
+  ])('a page of %j may not', async origin => {
+    const { status, headers } = await ask(CALL, origin);
+    expect(status).toBe(200); // other programs than browsers are not concerned
+    expect(corsHeadersOf(headers)).toEqual([]);
+  });
+
+  test.each([OURS, THEIRS, undefined])(
+    'copies are kept apart by origin: Vary, asked from %s',
+    async origin => {
+      expect((await ask(CALL, origin)).headers.get('vary')).toBe(
+        'X-API-KEY, Authorization, Accept, Accept-Encoding, Origin',
+      );
+      expect((await ask('/health', origin)).headers.get('vary')).toMatch(/\bOrigin\b/);
+    },
+  );
+
+  test.each([
+    ['401', CALL, { 'X-API-KEY': '' }, 401],
+    ['404', '/nowhere', {}, 404],
+    ['400', '/api/endpoints/query/logs.all', {}, 400],
+    ['406', CALL, { Accept: 'image/png' }, 406],
+    ['414', `${CALL}&x=${'x'.repeat(8200)}`, {}, 414],
+  ])('an error can be read too, and by the same pages alone: %s', async (_, path, headers, expected) => {
+    const ours = await ask(path, OURS, { headers });
+    expect(ours.status).toBe(expected);
+    expect(ours.headers.get('access-control-allow-origin')).toBe(OURS);
+    expect(ours.headers.get('vary')).toMatch(/\bOrigin\b/);
+    expect(corsHeadersOf((await ask(path, THEIRS, { headers })).headers)).toEqual([]);
+  });
+
+  test('a copy that is still good (304) can be read too', async () => {
+    const etag = (await ask(CALL, OURS)).headers.get('etag') ?? '';
+    const { status, headers } = await ask(CALL, OURS, { headers: { 'If-None-Match': etag } });
+    expect(status).toBe(304);
+    expect(headers.get('access-control-allow-origin')).toBe(OURS);
+  });
+
+  test('cookies are never asked for', async () => {
+    expect((await ask(CALL, OURS)).headers.get('access-control-allow-credentials')).toBeNull();
+  });
+
+  describe('what a browser asks before it sends a token', () => {
+    const preflight = (path: string, origin: string) =>
+      app.get(path, {
+        method: 'OPTIONS',
+        headers: {
+          Origin: origin,
+          'Access-Control-Request-Method': 'GET',
+          'Access-Control-Request-Headers': 'x-api-key',
+        },
+      });
+
+    test('is answered without a token, for reading alone', async () => {
+      const { status, headers, text } = await preflight(CALL, OURS);
+      expect({ status, text }).toEqual({ status: 204, text: '' });
+      expect(headers.get('access-control-allow-origin')).toBe(OURS);
+      expect(headers.get('access-control-allow-methods')).toBe('GET, HEAD');
+      const allowed = headers.get('access-control-allow-headers')?.toLowerCase().split(/, */) ?? [];
+      for (const name of ['x-api-key', 'authorization', 'content-type', 'cache-control', 'if-none-match'])
+        expect(allowed).toContain(name);
+      expect(Number(headers.get('access-control-max-age'))).toBeGreaterThan(0);
+      expect(headers.get('vary')).toMatch(/\bOrigin\b/);
+    });
+
+    // RFC 9110, section 8.6: a server must not send Content-Length with 204.
+    test('has no body and no length of one', async () => {
+      expect((await preflight(CALL, OURS)).headers.get('content-length')).toBeNull();
+    });
+
+    test('does not allow another origin', async () => {
+      expect((await preflight(CALL, THEIRS)).headers.get('access-control-allow-origin')).toBeNull();
+    });
+
+    test('of a path that is none is 404', async () => {
+      expect((await preflight('/nowhere', OURS)).status).toBe(404);
+    });
+  });
+
+  test('the internal listener is for no browser', async () => {
+    const response = await fetch(`${app.internalUrl}/health`, { headers: { Origin: OURS } });
+    await response.text();
+    expect(corsHeadersOf(response.headers)).toEqual([]);
+  });
+});

@@ -1,0 +1,164 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
+import { askRaw, openConnection, rawRequest } from '../support/raw-http.ts';
+import { edgeRecord } from '../support/record.ts';
+
+const CALL = '/api/endpoints/query/logs.all?project=alpha';
+
+// The listener cuts slow requests off after 15 s and looks every 2 s: these take 20 s each, so they run side by side.
+describe.concurrent('slow callers', { timeout: 60_000 }, () => {
+  let app: TestApp;
+  beforeAll(async () => {
+    app = await startTestApp();
+    await app.append('edge', [edgeRecord({ at: '2026-11-14T12:00:00Z' })]);
+  });
+  afterAll(() => app.close());
+
+  test('headers that do not end are cut off with 408', async () => {
+    const connection = await openConnection(app.url);
+    const answer = await connection.ask(
+      `GET ${CALL} HTTP/1.1\r\nHost: a\r\nX-API-KEY: ${API_KEY}\r\n`,
+      'GET',
+    );
+    expect(answer.status).toBe(408);
+    expect(JSON.parse(answer.body).error.code).toBe('request_timeout');
+    expect(answer.headers['connection']).toBe('close');
+    await connection.ended;
+  });
+
+  test('headers that drip in, a byte at a time, are cut off too', async () => {
+    const connection = await openConnection(app.url);
+    connection.write(`GET ${CALL} HTTP/1.1\r\nHost: a\r\nX-Drip: `);
+    const dripping = setInterval(() => connection.write('d'), 500);
+    try {
+      expect((await connection.next()).status).toBe(408);
+      await connection.ended;
+    } finally {
+      clearInterval(dripping);
+    }
+  });
+
+  test('a second request on a connection that was good has no longer', async () => {
+    const connection = await openConnection(app.url);
+    expect((await connection.ask(rawRequest('GET /health'))).status).toBe(200);
+    const answer = await connection.ask('GET /health HTTP/1.1\r\nHost', 'GET');
+    expect(answer.status).toBe(408);
+    await connection.ended;
+  });
+
+  test('500 connections that never finish do not keep a good caller waiting, and are all let go', async () => {
+    const { hostname, port } = new URL(app.url);
+    const starts = [
+      '',
+      'G',
+      'GET / HTTP/1.1\r\n',
+      `GET ${CALL} HTTP/1.1\r\nHost: a\r\nX-API-KEY: ${API_KEY}\r\nX-`,
+    ];
+    const open = new Set<Socket>();
+    const closed: Promise<unknown>[] = [];
+    try {
+      for (let i = 0; i < 500; i++) {
+        const socket = connect({ host: hostname, port: Number(port) });
+        open.add(socket);
+        socket.on('error', () => {});
+        closed.push(once(socket, 'close').then(() => open.delete(socket)));
+        await once(socket, 'connect');
+        socket.resume().write(starts[i % starts.length] ?? '');
+      }
+      for (let i = 0; i < 50; i++) expect((await app.get(CALL)).rows).toHaveLength(1);
+      // Said by order, not by the clock: the good caller was done while all the others still hung on.
+      expect(open.size).toBe(500);
+      await Promise.all(closed);
+      expect((await app.get(CALL)).rows).toHaveLength(1);
+    } finally {
+      for (const socket of open) socket.destroy();
+    }
+  });
+});
+
+describe('requests that two servers could read differently', () => {
+  let app: TestApp;
+  beforeAll(async () => {
+    app = await startTestApp();
+  });
+  afterAll(() => app.close());
+
+  const HEAD = 'GET /health HTTP/1.1\r\nHost: a\r\n';
+  /** Hidden behind the ambiguous part; answering it would mean that it was read as a request of its own. */
+  const HIDDEN = `GET /openapi.json HTTP/1.1\r\nHost: a\r\nX-API-KEY: ${API_KEY}\r\n\r\n`;
+
+  test.each([
+    ['length and chunks', `${HEAD}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`],
+    ['chunks and length', `${HEAD}Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n`],
+    ['two lengths that differ', `${HEAD}Content-Length: 5\r\nContent-Length: 0\r\n\r\nhello`],
+    ['two lengths that agree', `${HEAD}Content-Length: 5\r\nContent-Length: 5\r\n\r\nhello`],
+    ['a list of lengths', `${HEAD}Content-Length: 5, 5\r\n\r\nhello`],
+    ['a length with a sign', `${HEAD}Content-Length: +5\r\n\r\nhello`],
+    ['a length in hexadecimal', `${HEAD}Content-Length: 0x5\r\n\r\nhello`],
+    ['an encoding that is none', `${HEAD}Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n`],
+    ['chunked, but not last', `${HEAD}Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n`],
+    ['chunked twice', `${HEAD}Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`],
+    ['a space before the colon', `${HEAD}Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n`],
+    ['an odd space in the value', `${HEAD}Transfer-Encoding: \x0bchunked\r\n\r\n0\r\n\r\n`],
+    ['a header folded over two lines', `${HEAD}X-A: b\r\n c\r\n\r\n`],
+    ['the encoding folded over two lines', `${HEAD}Transfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n`],
+    ['a first header that starts with a space', 'GET /health HTTP/1.1\r\n Host: a\r\n\r\n'],
+    ['bare line feeds', 'GET /health HTTP/1.1\nHost: a\n\n'],
+    ['a bare line feed between headers', 'GET /health HTTP/1.1\r\nHost: a\nX-A: b\r\n\r\n'],
+    ['a bare line feed at the end', 'GET /health HTTP/1.1\r\nHost: a\r\n\n'],
+    ['a bare carriage return', 'GET /health HTTP/1.1\r\nHost: a\rX-A: b\r\n\r\n'],
+    ['chunks in HTTP/1.0', 'GET /health HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n'],
+  ])('%s: 400, and the connection is closed', async (_, ambiguous) => {
+    const connection = await openConnection(app.url);
+    connection.write(ambiguous + HIDDEN);
+    const answer = await connection.next();
+    expect(answer.status).toBe(400);
+    expect(JSON.parse(answer.body).error.code).toBe('invalid_body');
+    await connection.ended;
+    expect(connection.rest()).toBe('');
+  });
+
+  test.each([
+    ['a chunk size that is none', '-1\r\nhello\r\n0\r\n\r\n'],
+    ['a chunk size beyond all numbers', 'fffffffffffffffff\r\nhello\r\n0\r\n\r\n'],
+    ['a chunk size behind a bare line feed', '5\nhello\r\n0\r\n\r\n'],
+    ['a chunk that is longer than it says', '5\r\nhelloX\r\n0\r\n\r\n'],
+  ])('%s: nothing behind it is answered', async (_, chunks) => {
+    const connection = await openConnection(app.url);
+    connection.write(`${HEAD}Transfer-Encoding: chunked\r\n\r\n${chunks}${HIDDEN}`);
+    await connection.ended;
+    expect(connection.rest()).not.toContain('"openapi"');
+    expect(connection.rest()).toMatch(/HTTP\/1\.1 400 /);
+  });
+});
+
+describe('what an answer does not tell', () => {
+  let app: TestApp;
+  beforeAll(async () => {
+    app = await startTestApp();
+  });
+  afterAll(() => app.close());
+
+  test.each([
+    ['a good call', rawRequest(`GET ${CALL}`, { 'X-API-KEY': API_KEY })],
+    ['health', rawRequest('GET /health')],
+    ['OpenAPI', rawRequest('GET /openapi.json')],
+    ['401', rawRequest(`GET ${CALL}`)],
+    ['404', rawRequest('GET /nowhere')],
+    ['405', rawRequest('DELETE /health')],
+    ['414', rawRequest(`GET /${'x'.repeat(9000)}`)],
+    ['no HTTP', 'hello\r\n\r\n'],
+  ])('%s: nothing of the program it was made with', async (_, request) => {
+    const { headers } = await askRaw(app.url, request);
+    expect(headers).not.toHaveProperty('server');
+    expect(headers).not.toHaveProperty('x-powered-by');
+    expect(JSON.stringify(headers)).not.toMatch(/node|express|duckdb/i);
+  });
+
+  test('browsers are told not to guess what it is', async () => {
+    for (const path of [CALL, '/health', '/openapi.json', '/nowhere'])
+      expect((await app.get(path)).headers.get('x-content-type-options'), path).toBe('nosniff');
+  });
+});

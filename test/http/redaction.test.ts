@@ -1,0 +1,158 @@
+import { brotliDecompressSync, gunzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { startTestApp, type TestApp } from '../support/app.ts';
+import { type MadeTokens, makeTokens } from '../support/made-tokens.ts';
+import { ManualTimer } from '../support/manual-timer.ts';
+import { BUILT_IN, type OwnEndpoints, writeOwnEndpoints } from '../support/own-endpoints.ts';
+import { edgeRecord } from '../support/record.ts';
+import { getUndecoded } from '../support/undecoded.ts';
+
+/** Of the built-in endpoints none is cached and holds text; this one is both. */
+const CACHED_MESSAGES = {
+  yaml: `
+id: 0f3b6d43-9a6a-4e3a-8a55-6a1f4f0f7a02
+name: own.messages
+description: Made for a test.
+reads: edge
+applies_pin: true
+parameters:
+  project: { type: text, required: true, description: Project reference. }
+columns:
+  at: { type: utc_datetime, description: Time of the record. }
+  event_message: { type: text, description: Message of the record. }
+  metadata: { type: json, description: Metadata of the record. }
+cache: { lifetime_seconds: 900, warming_seconds: 300 }
+`,
+  sql: 'select timestamp as at, event_message, metadata from edge_logs where project = $project order by timestamp',
+};
+
+const ADDRESS = /203\.0\.113\.\d|2001:db8::\d/i;
+const CODINGS = ['identity', 'gzip', 'br'];
+const FORMATS = ['json', 'ndjson', 'csv'];
+
+describe('a token that must not see addresses', () => {
+  let own: OwnEndpoints;
+  let tokens: MadeTokens<'redacted' | 'plain' | 'pinnedRedacted' | 'pinnedPlain'>;
+  let app: TestApp;
+  beforeAll(async () => {
+    own = writeOwnEndpoints({ 'own.messages': CACHED_MESSAGES });
+    tokens = await makeTokens({
+      redacted: { redact_pii: true },
+      plain: { redact_pii: false },
+      pinnedRedacted: { redact_pii: true, projects: ['redacted-first', 'plain-first'] },
+      pinnedPlain: { projects: ['redacted-first', 'plain-first'] },
+    });
+    app = await startTestApp(
+      {
+        tokensFile: tokens.file,
+        cacheBytes: 64 * 1024 * 1024,
+        endpointFolders: { builtIn: BUILT_IN, own: own.folder },
+      },
+      new ManualTimer(),
+    );
+    const projects = [
+      'redacted-first',
+      'plain-first',
+      ...FORMATS.flatMap(f => CODINGS.map(c => `${f} ${c}`)),
+    ];
+    // Enough records that answers are compressed where that is asked for.
+    await app.append(
+      'edge',
+      projects.flatMap(project =>
+        Array.from({ length: 9 }, (_, i) =>
+          edgeRecord({
+            at: `2026-11-14T12:00:0${i}Z`,
+            project,
+            message: `203.0.113.${i} - GET /rest from [2001:db8::${i}]:443`,
+            metadata: { request: { headers: { 'x-real-ip': `203.0.113.${i}` } }, note: 'kept', n: 203.0113 },
+          }),
+        ),
+      ),
+    );
+  });
+  afterAll(async () => {
+    await app.close();
+    tokens.remove();
+    own.remove();
+  });
+
+  type Who = keyof typeof tokens.secrets;
+  const ask = (who: Who, name: string, project: string, headers: Record<string, string> = {}) =>
+    app.get(`/api/endpoints/query/${name}?${new URLSearchParams({ project })}`, {
+      headers: { 'X-API-KEY': tokens.secrets[who], ...headers },
+    });
+
+  test('gets REDACTED in their place, and all the rest as it is', async () => {
+    const { rows } = await ask('redacted', 'logs.all', 'plain-first');
+    expect(rows).toHaveLength(9);
+    expect(rows[0]).toMatchObject({
+      event_message: 'REDACTED - GET /rest from [REDACTED]:443',
+      metadata: { request: { headers: { 'x-real-ip': 'REDACTED' } }, note: 'kept', n: 203.0113 },
+    });
+  });
+
+  test.each([
+    ['redacted-first', ['redacted', 'plain', 'redacted', 'plain'] as const],
+    ['plain-first', ['plain', 'redacted', 'plain', 'redacted'] as const],
+    ['redacted-first', ['pinnedRedacted', 'pinnedPlain', 'pinnedRedacted', 'pinnedPlain'] as const],
+    ['plain-first', ['pinnedPlain', 'pinnedRedacted', 'pinnedPlain', 'pinnedRedacted'] as const],
+  ])('shares cached rows with others, and no answer reaches the other: %s, %j', async (project, callers) => {
+    const etags: string[] = [];
+    for (const [nth, who] of callers.entries()) {
+      const { text, rows, headers } = await ask(who, 'own.messages', project);
+      expect(rows).toHaveLength(9);
+      if (who.toLowerCase().includes('redacted')) expect(text).not.toMatch(ADDRESS);
+      else expect(text).not.toContain('REDACTED');
+      if (nth > 0) expect(headers.get('cache-status')).toMatch(/^dendro; hit/); // one load serves all four
+      etags.push(headers.get('etag') ?? '');
+    }
+    expect(etags[0]).not.toBe(etags[1]);
+    expect(etags.slice(2)).toEqual(etags.slice(0, 2));
+  });
+
+  test.each(FORMATS.flatMap(format => CODINGS.map(coding => [format, coding] as const)))(
+    'as %s, compressed with %s: the same',
+    async (format, coding) => {
+      const parameters = new URLSearchParams({ project: `${format} ${coding}`, format });
+      const textFor = async (who: Who) => {
+        const { headers, body } = await getUndecoded(
+          `${app.url}/api/endpoints/query/own.messages?${parameters}`,
+          {
+            'X-API-KEY': tokens.secrets[who],
+            'Accept-Encoding': coding,
+          },
+        );
+        expect(headers['content-encoding'] ?? 'identity').toBe(coding);
+        if (coding === 'gzip') return gunzipSync(body).toString();
+        return (coding === 'br' ? brotliDecompressSync(body) : body).toString();
+      };
+      for (let round = 0; round < 2; round++) {
+        expect(await textFor('redacted')).not.toMatch(ADDRESS);
+        expect(await textFor('plain')).toMatch(ADDRESS);
+        expect(await textFor('plain')).not.toContain('REDACTED');
+      }
+    },
+  );
+
+  test("is not told that another's copy is still good, nor the other that its is", async () => {
+    const etagOf = async (who: Who) =>
+      (await ask(who, 'own.messages', 'plain-first')).headers.get('etag') ?? '';
+    const statusWith = async (who: Who, etag: string) =>
+      (await ask(who, 'own.messages', 'plain-first', { 'If-None-Match': etag })).status;
+    const [redacted, plain] = [await etagOf('redacted'), await etagOf('plain')];
+    expect(await statusWith('redacted', plain)).toBe(200);
+    expect(await statusWith('plain', redacted)).toBe(200);
+    expect(await statusWith('redacted', redacted)).toBe(304);
+    expect(await statusWith('plain', plain)).toBe(304);
+  });
+
+  test('stays so while the entry is warmed and when it is insisted on', async () => {
+    for (let i = 0; i < 3; i++) {
+      await app.pass(301_000);
+      for (const headers of [{}, { 'Cache-Control': 'no-cache' }]) {
+        expect((await ask('redacted', 'own.messages', 'plain-first', headers)).text).not.toMatch(ADDRESS);
+        expect((await ask('plain', 'own.messages', 'plain-first', headers)).text).toMatch(ADDRESS);
+      }
+    }
+  });
+});

@@ -1,0 +1,201 @@
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { request } from 'node:https';
+import { connect, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connect as connectTls } from 'node:tls';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
+import { onlyLine, PROCESS_API_KEY, runDendro, startServer } from '../support/process.ts';
+import { makeSelfSigned, type SelfSigned } from '../support/self-signed.ts';
+
+/** Over TLS, trusting this certificate and no other. */
+function getTrusting(
+  ca: string,
+  url: string,
+  token: string,
+): Promise<{ status: number; protocol: string | null }> {
+  return new Promise((resolve, reject) => {
+    const call = request(url, { ca, headers: { 'X-API-KEY': token } }, response => {
+      const protocol = 'getProtocol' in response.socket ? connectionProtocol(response.socket) : null;
+      response.resume().on('end', () => resolve({ status: response.statusCode ?? 0, protocol }));
+    });
+    call.on('error', reject).end();
+  });
+}
+
+function connectionProtocol(socket: object): string | null {
+  const { getProtocol } = socket as { getProtocol: () => string | null };
+  return getProtocol.call(socket);
+}
+
+let folder: string;
+let pair: SelfSigned;
+let other: SelfSigned;
+let files: { cert: string; key: string };
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'dendro-tls-'));
+  pair = makeSelfSigned();
+  other = makeSelfSigned();
+  files = { cert: file('cert.pem', pair.cert), key: file('key.pem', pair.key) };
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+function file(name: string, content: string): string {
+  const path = join(folder, name);
+  writeFileSync(path, content);
+  return path;
+}
+
+describe('a public listener with a certificate', { timeout: 60_000 }, () => {
+  let app: TestApp;
+  beforeAll(async () => {
+    app = await startTestApp({ tls: files });
+  });
+  afterAll(() => app.close());
+
+  const port = () => Number(new URL(app.url).port);
+
+  test('answers over TLS to who trusts the certificate', async () => {
+    expect(app.url).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/);
+    const call = `${app.url}/api/endpoints/query/logs.all?project=alpha`;
+    expect(await getTrusting(pair.cert, call, API_KEY)).toEqual({ status: 200, protocol: 'TLSv1.3' });
+    expect((await getTrusting(pair.cert, call, '')).status).toBe(401);
+  });
+
+  test('shows that certificate and no other', async () => {
+    await expect(getTrusting(other.cert, `${app.url}/health`, '')).rejects.toThrow();
+  });
+
+  test.each(['TLSv1', 'TLSv1.1'] as const)('speaks no %s', async version => {
+    const socket = connectTls({
+      host: '127.0.0.1',
+      port: port(),
+      ca: pair.cert,
+      minVersion: version,
+      maxVersion: version,
+      ciphers: 'DEFAULT@SECLEVEL=0', // lets the caller offer it at all
+    });
+    const outcome = await Promise.race([
+      once(socket, 'secureConnect').then(() => 'connected'),
+      once(socket, 'error').then(() => 'refused'),
+    ]).catch(() => 'refused');
+    socket.destroy();
+    expect(outcome).toBe('refused');
+  });
+
+  test('does not answer plain HTTP', async () => {
+    const socket = connect(port(), '127.0.0.1');
+    let answer = '';
+    socket.on('data', chunk => {
+      answer += chunk;
+    });
+    socket.on('error', () => {});
+    socket.write(`GET /health HTTP/1.1\r\nHost: a\r\nX-API-KEY: ${API_KEY}\r\n\r\n`);
+    await once(socket, 'close');
+    expect(answer).not.toContain('HTTP/1.1 200');
+  });
+
+  /** Opens a connection and says nothing. */
+  const openSilently = async (portNumber: number) => {
+    const socket = connect(portNumber, '127.0.0.1');
+    socket.on('error', () => {});
+    await once(socket, 'connect');
+    return socket;
+  };
+  const isClosedWithin = async (socket: Socket, ms: number) => {
+    const gaveUp = new AbortController();
+    const limit = setTimeout(() => gaveUp.abort(), ms);
+    const closed = once(socket, 'close', { signal: gaveUp.signal }).then(
+      () => true,
+      () => false,
+    );
+    return closed.finally(() => clearTimeout(limit));
+  };
+
+  test.concurrent('lets go of a caller that never shakes hands, as of one that never ends its headers', async () => {
+    const socket = await openSilently(port());
+    try {
+      expect(await isClosedWithin(socket, 25_000)).toBe(true);
+    } finally {
+      socket.destroy();
+    }
+  });
+
+  test.concurrent('can be stopped in spite of such a caller, as of any other, after 10 s at most', async () => {
+    const stopped = await startTestApp({ tls: files });
+    const socket = await openSilently(Number(new URL(stopped.url).port));
+    const isClosing = isClosedWithin(socket, 20_000);
+    const closing = stopped.close();
+    try {
+      expect(await isClosing).toBe(true);
+    } finally {
+      socket.destroy();
+      await closing;
+    }
+  });
+
+  test('leaves the internal listener as it was', async () => {
+    expect((await fetch(`${app.internalUrl}/health`)).status).toBe(200);
+  });
+});
+
+describe('TLS by flags', () => {
+  const serve = (cert: string | undefined, key: string | undefined) =>
+    runDendro(
+      [
+        'serve',
+        ...['--data', join(folder, 'data'), '--port', '0', '--internal-port', '0'],
+        ...(cert === undefined ? [] : ['--tls-cert', cert]),
+        ...(key === undefined ? [] : ['--tls-key', key]),
+      ],
+      { env: { DENDRO_API_KEY: PROCESS_API_KEY } },
+    );
+
+  test('the real program serves with them', async () => {
+    const server = await startServer(
+      ['--data', join(folder, 'data'), '--tls-cert', files.cert, '--tls-key', files.key],
+      { env: { DENDRO_API_KEY: PROCESS_API_KEY } },
+    );
+    try {
+      expect(server.url).toMatch(/^https:/);
+      expect((await getTrusting(pair.cert, `${server.url}/api/endpoints`, PROCESS_API_KEY)).status).toBe(200);
+    } finally {
+      expect((await server.stop()).code).toBe(0);
+    }
+  });
+
+  test.each<[string, () => [string | undefined, string | undefined], number, string]>([
+    ['a certificate without a key', () => [files.cert, undefined], 2, '--tls-cert and --tls-key go together'],
+    ['a key without a certificate', () => [undefined, files.key], 2, '--tls-cert and --tls-key go together'],
+    ['no such certificate', () => [join(folder, 'none.pem'), files.key], 1, 'none.pem cannot be read'],
+    ['no such key', () => [files.cert, join(folder, 'none.pem')], 1, 'none.pem cannot be read'],
+    ['a folder as certificate', () => [folder, files.key], 1, 'cannot be read'],
+    [
+      'a certificate that is none',
+      () => [file('a.pem', 'hello'), files.key],
+      1,
+      'a.pem: is not a PEM certificate',
+    ],
+    ['an empty certificate', () => [file('b.pem', ''), files.key], 1, 'b.pem: is not a PEM certificate'],
+    ['a key that is none', () => [files.cert, file('c.pem', 'hello')], 1, 'c.pem: is not a PEM key'],
+    ['an empty key', () => [files.cert, file('d.pem', '')], 1, 'd.pem: is not a PEM key'],
+    [
+      'the key of another',
+      () => [files.cert, file('e.pem', other.key)],
+      1,
+      'e.pem: is not the key of the certificate',
+    ],
+    ['the two exchanged', () => [files.key, files.cert], 1, 'key.pem: is not a PEM certificate'],
+  ])('%s: one clear line', async (_, arrange, code, words) => {
+    const outcome = await serve(...arrange());
+    expect(outcome.code).toBe(code);
+    const lines = outcome.stderr.split('\n').filter(line => line.startsWith('dendro: '));
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toContain(words);
+    expect(outcome.stderr).not.toMatch(/^\s+at /m);
+    expect(outcome.stderr).not.toContain('BEGIN');
+    if (code === 2) expect(onlyLine(outcome)).toContain(words);
+  });
+});

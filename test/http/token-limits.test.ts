@@ -1,0 +1,152 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { startTestApp, type TestApp } from '../support/app.ts';
+import { type MadeTokens, makeTokens } from '../support/made-tokens.ts';
+import { ManualTimer } from '../support/manual-timer.ts';
+import { edgeRecord } from '../support/record.ts';
+
+const QUERY = '/api/endpoints/query';
+
+describe('the highest tier of a token', () => {
+  let tokens: MadeTokens<'FREE' | 'PRO' | 'PAYG' | 'ENTERPRISE' | 'GOLD' | 'any'>;
+  let app: TestApp;
+  beforeAll(async () => {
+    tokens = await makeTokens({
+      FREE: { tier: 'FREE' },
+      PRO: { tier: 'PRO' },
+      PAYG: { tier: 'PAYG' },
+      ENTERPRISE: { tier: 'ENTERPRISE' },
+      GOLD: { tier: 'GOLD' },
+      any: {},
+    });
+    app = await startTestApp({ tokensFile: tokens.file }, new ManualTimer());
+    await app.append('edge', [
+      edgeRecord({ id: 'today', at: '2026-11-14T12:00:00Z' }),
+      edgeRecord({ id: 'this week', at: '2026-11-10T12:00:00Z' }),
+      edgeRecord({ id: 'this quarter', at: '2026-09-14T12:00:00Z' }),
+    ]);
+  });
+  afterAll(async () => {
+    await app.close();
+    tokens.remove();
+  });
+
+  const ask = (token: keyof typeof tokens.secrets, parameters: Record<string, string>) =>
+    app.get(`${QUERY}/logs.all?${new URLSearchParams({ project: 'alpha', ...parameters })}`, {
+      headers: { 'X-API-KEY': tokens.secrets[token] },
+    });
+
+  // How many days of records: a row is what the token may at most, a column what the call asks for.
+  test.each([
+    ['FREE', { FREE: 1, PRO: 1, PAYG: 1, ENTERPRISE: 1, '': 1, pro: 1 }],
+    ['PRO', { FREE: 1, PRO: 7, PAYG: 7, ENTERPRISE: 7, '': 1, pro: 1 }],
+    ['PAYG', { FREE: 1, PRO: 7, PAYG: 90, ENTERPRISE: 90, '': 1, pro: 1 }],
+    ['ENTERPRISE', { FREE: 1, PRO: 7, PAYG: 90, ENTERPRISE: 90, '': 1, pro: 1 }],
+    ['any', { FREE: 1, PRO: 7, PAYG: 90, ENTERPRISE: 90, '': 1, pro: 1 }],
+  ] as const)('%s: a higher tier behaves as that one, a lower one stays', async (token, daysByAsked) => {
+    const rowsByDays: Readonly<Record<number, number>> = { 1: 1, 7: 2, 90: 3 };
+    for (const [asked, days] of Object.entries(daysByAsked)) {
+      const { rows } = await ask(token, { project_tier: asked });
+      expect(rows, asked).toHaveLength(rowsByDays[days] ?? 0);
+    }
+  });
+
+  test('a start before what the highest tier allows is told as clipped', async () => {
+    const clippedOf = async (token: 'PRO' | 'any') => {
+      const parameters = { project_tier: 'ENTERPRISE', iso_timestamp_start: '2026-10-01' };
+      return (await ask(token, parameters)).headers.get('dendro-clipped');
+    };
+    expect(await clippedOf('PRO')).toBe('retention');
+    expect(await clippedOf('any')).toBeNull();
+  });
+
+  test('a highest tier that this endpoint does not know opens no more than the lowest', async () => {
+    expect((await ask('GOLD', { project_tier: 'ENTERPRISE' })).rows).toHaveLength(1);
+  });
+});
+
+// Time stands still unless a test lets it pass.
+describe('the rate of a token', () => {
+  let tokens: MadeTokens<'two' | 'slow' | 'other' | 'pinned'>;
+  let app: TestApp;
+  beforeAll(async () => {
+    tokens = await makeTokens({
+      two: { rate: 2 },
+      slow: { rate: 0.1 },
+      other: { rate: 2 },
+      pinned: { rate: 1, projects: ['alpha'], scopes: ['query:logs.all'] },
+    });
+    app = await startTestApp({ tokensFile: tokens.file }, new ManualTimer());
+  });
+  afterAll(async () => {
+    await app.close();
+    tokens.remove();
+  });
+
+  const ask = (token: keyof typeof tokens.secrets, path: string, method = 'GET') =>
+    app.get(path, { method, headers: { 'X-API-KEY': tokens.secrets[token] } });
+  const CALL = `${QUERY}/logs.all?project=alpha`;
+  const rested = () => app.pass(60_000);
+
+  test('one more than it allows is 429, with Retry-After', async () => {
+    await rested();
+    expect((await ask('two', CALL)).status).toBe(200);
+    expect((await ask('two', CALL)).status).toBe(200);
+    const { status, headers, error } = await ask('two', CALL);
+    expect({ status, code: error.code }).toEqual({ status: 429, code: 'rate_limited' });
+    expect(headers.get('retry-after')).toBe('1');
+    expect(error.message).toContain('2 requests a second');
+  });
+
+  test('waiting as long as Retry-After says is enough', async () => {
+    await rested();
+    expect((await ask('slow', CALL)).status).toBe(200);
+    const { status, headers } = await ask('slow', CALL);
+    expect(status).toBe(429);
+    expect(headers.get('retry-after')).toBe('10');
+    await app.pass(9_999);
+    expect((await ask('slow', CALL)).headers.get('retry-after')).toBe('1');
+    await app.pass(1);
+    expect((await ask('slow', CALL)).status).toBe(200);
+  });
+
+  test('is its own: another token is not slowed', async () => {
+    await rested();
+    for (let i = 0; i < 10; i++) await ask('two', CALL);
+    expect((await ask('other', CALL)).status).toBe(200);
+  });
+
+  test('counts every call that came with a good token: other routes, HEAD, faults', async () => {
+    await rested();
+    expect((await ask('two', '/api/endpoints')).status).toBe(200);
+    expect((await ask('two', `${QUERY}/logs.all`, 'HEAD')).status).toBe(400);
+    expect((await ask('two', CALL, 'HEAD')).status).toBe(429);
+    expect((await ask('two', '/api/endpoints')).status).toBe(429);
+  });
+
+  // In the order of the checks: path and method come before the rate, endpoint, scope, parameters and pin behind it.
+  test.each([
+    ['GET', '/nowhere', 404],
+    ['GET', QUERY, 404],
+    ['DELETE', '/nowhere', 404],
+    ['POST', CALL, 405],
+    ['GET', '/health', 200],
+    ['GET', '/openapi.json', 200],
+    ['GET', `${QUERY}/no.such`, 429],
+    ['GET', `${QUERY}/usage.api-counts?project=alpha&interval=daily`, 429],
+    ['GET', `${QUERY}/logs.all`, 429],
+    ['GET', `${QUERY}/logs.all?project=beta`, 429],
+    ['GET', `${CALL}&format=xml`, 429],
+    ['HEAD', CALL, 429],
+  ])('with an empty bucket %s %s is %i', async (method, path, expected) => {
+    await rested();
+    expect((await ask('pinned', CALL)).status).toBe(200);
+    expect((await ask('pinned', path, method)).status).toBe(expected);
+  });
+
+  test('a wrong token is 401, never 429', async () => {
+    for (let i = 0; i < 5; i++) {
+      const answering = app.get(CALL, { headers: { 'X-API-KEY': 'wrong' } });
+      expect((await answering).status).toBe(401);
+    }
+  });
+});

@@ -1,0 +1,44 @@
+// A tokens file for tests, in a folder of its own: written by the code that the command line uses, secrets known here.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { hashSecret, makeSecret, type Token } from '../../src/token/token.ts';
+import { changeTokenFile, type StoredToken } from '../../src/token/token-file.ts';
+
+/** What a test cares about of a token; the scope is query unless it says otherwise. */
+export type TokenSpec = Partial<Omit<Token, 'name' | 'sha256'>>;
+
+export interface MadeTokens<Name extends string> {
+  readonly folder: string;
+  readonly file: string;
+  readonly secrets: Readonly<Record<Name, string>>;
+  revoke(name: Name): Promise<void>;
+  remove(): void;
+}
+
+export async function makeTokens<Name extends string>(
+  specs: Readonly<Record<Name, TokenSpec>>,
+): Promise<MadeTokens<Name>> {
+  const folder = mkdtempSync(join(tmpdir(), 'dendro-tokens-'));
+  const file = join(folder, 'tokens.json');
+  const names = Object.keys(specs) as Name[];
+  const secrets = Object.fromEntries(names.map(name => [name, makeSecret()])) as Record<Name, string>;
+  await changeTokenFile(file, () => names.map(name => storedToken(name, secrets[name], specs[name])));
+  return {
+    folder,
+    file,
+    secrets,
+    revoke: name => changeTokenFile(file, tokens => tokens.filter(token => token.name !== name)),
+    remove: () => rmSync(folder, { recursive: true, force: true }),
+  };
+}
+
+export function storedToken(name: string, secret: string, spec: TokenSpec = {}): StoredToken {
+  return {
+    name,
+    sha256: hashSecret(secret),
+    scopes: ['query'],
+    created_at: '2026-11-01T00:00:00Z',
+    ...spec,
+  };
+}

@@ -1,0 +1,38 @@
+// Time that passes only when a test says so. Whatever falls due runs in order, and promises settle in between.
+import type { Timer } from '../../src/timer.ts';
+
+export class ManualTimer implements Timer {
+  #now = 0;
+  #due: { at: number; callback: () => void }[] = [];
+
+  now(): number {
+    return this.#now;
+  }
+
+  after(ms: number, callback: () => void): () => void {
+    const item = { at: this.#now + ms, callback };
+    this.#due.push(item);
+    return () => {
+      this.#due = this.#due.filter(other => other !== item);
+    };
+  }
+
+  async advance(ms: number): Promise<void> {
+    const end = this.#now + ms;
+    await settle();
+    for (;;) {
+      const next = this.#due.filter(item => item.at <= end).sort((a, b) => a.at - b.at)[0];
+      if (next === undefined) break;
+      this.#due.splice(this.#due.indexOf(next), 1);
+      this.#now = Math.max(this.#now, next.at);
+      next.callback();
+      await settle();
+    }
+    this.#now = end;
+  }
+}
+
+/** Lets every promise that can settle without time passing do so. */
+export async function settle(): Promise<void> {
+  await new Promise(resolve => setImmediate(resolve));
+}

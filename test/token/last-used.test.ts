@@ -1,0 +1,153 @@
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { LastUsedNotes, readLastUsed } from '../../src/token/last-used.ts';
+import { API_KEY, micros, NOW, startTestApp } from '../support/app.ts';
+import { makeTokens, storedToken } from '../support/made-tokens.ts';
+import { ManualTimer } from '../support/manual-timer.ts';
+
+describe('when a token was last used', () => {
+  let folder: string;
+  let tokensFile: string;
+  let file: string;
+  let timer: ManualTimer;
+  let now: bigint;
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'dendro-tokens-'));
+    tokensFile = join(folder, 'tokens.json');
+    file = join(folder, 'tokens-last-used.json');
+    timer = new ManualTimer();
+    now = micros(NOW);
+  });
+  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+  const one = storedToken('one', 'dnd_secret-one');
+  const two = storedToken('two', 'dnd_secret-two');
+  const open = () => new LastUsedNotes(tokensFile, () => now, timer);
+
+  test('is written about once a minute, never when it is noted', async () => {
+    const notes = open();
+    notes.note(one);
+    await timer.advance(59_999);
+    expect(existsSync(file)).toBe(false);
+    await timer.advance(1);
+    expect(readLastUsed(tokensFile)).toEqual({ [one.sha256]: NOW });
+  });
+
+  test('is the last of many uses, and one write', async () => {
+    const notes = open();
+    for (let i = 0; i < 1000; i++) {
+      now += 1n;
+      notes.note(one);
+    }
+    notes.note(two);
+    await timer.advance(60_000);
+    expect(readLastUsed(tokensFile)).toEqual({
+      [one.sha256]: '2026-11-14T12:34:56.790012Z',
+      [two.sha256]: '2026-11-14T12:34:56.790012Z',
+    });
+  });
+
+  test('is not written again while nothing is used', async () => {
+    const notes = open();
+    notes.note(one);
+    await timer.advance(60_000);
+    const { ino, mtimeMs } = statSync(file);
+    await timer.advance(600_000);
+    expect(statSync(file)).toMatchObject({ ino, mtimeMs });
+    notes.note(one);
+    await timer.advance(60_000);
+    expect(statSync(file).ino).not.toBe(ino);
+  });
+
+  test('is written when the program stops, and not after', async () => {
+    const notes = open();
+    notes.note(one);
+    notes.close();
+    expect(readLastUsed(tokensFile)).toEqual({ [one.sha256]: NOW });
+    rmSync(file);
+    await timer.advance(600_000);
+    expect(existsSync(file)).toBe(false);
+  });
+
+  test('survives a restart, also of tokens that are not used after it', () => {
+    const before = open();
+    before.note(one);
+    before.note(two);
+    before.close();
+    now += 5_000_000n;
+    const after = open();
+    after.note(two);
+    after.close();
+    expect(readLastUsed(tokensFile)).toEqual({
+      [one.sha256]: NOW,
+      [two.sha256]: '2026-11-14T12:35:01.789012Z',
+    });
+  });
+
+  test('is kept by hash, in a file for its owner alone', () => {
+    const notes = open();
+    notes.note(one);
+    notes.close();
+    expect((statSync(file).mode & 0o777).toString(8)).toBe('600');
+    expect(readFileSync(file, 'utf8')).not.toContain('secret');
+  });
+
+  test('is best effort: where it cannot be written nothing fails, and it is tried again', async () => {
+    const notes = open();
+    rmSync(folder, { recursive: true });
+    notes.note(one);
+    await timer.advance(180_000);
+    mkdirSync(folder);
+    await timer.advance(60_000);
+    expect(readLastUsed(tokensFile)).toEqual({ [one.sha256]: NOW });
+    rmSync(folder, { recursive: true });
+    notes.note(one);
+    notes.close();
+  });
+
+  test.each(['', '{', 'null', '[]', '7', '"text"', '{"a":1}', '{"a":null}'])(
+    'a file that holds %j tells nothing, stops nothing, and is mended',
+    content => {
+      writeFileSync(file, content);
+      expect(readLastUsed(tokensFile)[one.sha256]).toBeUndefined();
+      const notes = open();
+      notes.note(one);
+      notes.close();
+      expect(readLastUsed(tokensFile)).toMatchObject({ [one.sha256]: NOW });
+    },
+  );
+});
+
+describe('a use over HTTP', () => {
+  test('is noted of good calls alone, and written within a minute', async () => {
+    const tokens = await makeTokens({
+      used: {},
+      forbidden: { scopes: ['ingest'] },
+      idle: {},
+      expired: { expires_at: '2026-11-14T12:00:00Z' },
+    });
+    const app = await startTestApp({ tokensFile: tokens.file }, new ManualTimer());
+    try {
+      for (const name of ['used', 'forbidden', 'expired'] as const)
+        await app.get('/api/endpoints', { headers: { 'X-API-KEY': tokens.secrets[name] } });
+      await app.get('/api/endpoints', { headers: { 'X-API-KEY': API_KEY } });
+      expect(readLastUsed(tokens.file)).toEqual({});
+      await app.pass(60_000);
+      const { used, forbidden, idle, expired } = {
+        used: storedToken('', tokens.secrets.used).sha256,
+        forbidden: storedToken('', tokens.secrets.forbidden).sha256,
+        idle: storedToken('', tokens.secrets.idle).sha256,
+        expired: storedToken('', tokens.secrets.expired).sha256,
+      };
+      const known = readLastUsed(tokens.file);
+      expect(known).toMatchObject({ [used]: NOW, [forbidden]: NOW });
+      expect(known).not.toHaveProperty(idle);
+      expect(known).not.toHaveProperty(expired);
+    } finally {
+      await app.close();
+      tokens.remove();
+    }
+  });
+});

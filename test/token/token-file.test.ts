@@ -1,0 +1,168 @@
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { OperatorError } from '../../src/errors.ts';
+import { writePrivateFile } from '../../src/token/private-file.ts';
+import { makeSecret } from '../../src/token/token.ts';
+import { changeTokenFile, readTokenFile, type StoredToken } from '../../src/token/token-file.ts';
+import { storedToken } from '../support/made-tokens.ts';
+
+describe('the tokens file', () => {
+  let folder: string;
+  let file: string;
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'dendro-tokens-'));
+    file = join(folder, 'tokens.json');
+  });
+  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+  const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8);
+  const add = (token: StoredToken) => changeTokenFile(file, tokens => [...tokens, token]);
+  const full = storedToken('full', 'secret', {
+    scopes: ['query:logs.all', 'ingest:edge', 'metrics'],
+    projects: ['alpha', 'beta'],
+    expires_at: '2026-11-14T12:34:56.789012Z',
+    rate: 0.5,
+    tier: 'PRO',
+    redact_pii: true,
+  });
+
+  test('gives back every field as it was given', async () => {
+    const plain = storedToken('plain', 'other');
+    await add(full);
+    await add(plain);
+    expect(readTokenFile(file)).toEqual([full, plain]);
+  });
+
+  test('that is missing has no tokens', () => {
+    expect(readTokenFile(file)).toEqual([]);
+  });
+
+  test('holds the hash of a secret, never the secret', async () => {
+    const secret = makeSecret();
+    const token = storedToken('hashed', secret);
+    await add(token);
+    const text = readFileSync(file, 'utf8');
+    expect(text).toContain(token.sha256);
+    expect(text).not.toContain(secret);
+    expect(text).not.toContain(secret.slice(4, 20));
+  });
+
+  test('has mode 0600, even where the old one was open to all and nothing is masked', async () => {
+    const mask = process.umask(0);
+    try {
+      await add(full);
+      expect(modeOf(file)).toBe('600');
+      chmodSync(file, 0o666);
+      await add(storedToken('another', 'other'));
+      expect(modeOf(file)).toBe('600');
+    } finally {
+      process.umask(mask);
+    }
+  });
+
+  test('is replaced, never written over: who has it open keeps the whole old one', async () => {
+    await add(full);
+    const before = statSync(file).ino;
+    await add(storedToken('another', 'other'));
+    expect(statSync(file).ino).not.toBe(before);
+  });
+
+  test('leaves nothing beside it', async () => {
+    await add(full);
+    expect(readdirSync(folder)).toEqual(['tokens.json']);
+  });
+
+  test('stays as it was where the change fails, and can be changed again', async () => {
+    await add(full);
+    const before = readFileSync(file, 'utf8');
+    const failing = changeTokenFile(file, () => {
+      throw new OperatorError('no');
+    });
+    await expect(failing).rejects.toThrow('no');
+    expect(readFileSync(file, 'utf8')).toBe(before);
+    expect(readdirSync(folder)).toEqual(['tokens.json']);
+    await add(storedToken('another', 'other'));
+    expect(readTokenFile(file)).toHaveLength(2);
+  });
+
+  test('that cannot be replaced leaves no draft behind, since a draft can hold a secret', () => {
+    mkdirSync(file); // nothing can be renamed over a folder
+    expect(() => writePrivateFile(file, 'secret')).toThrow();
+    expect(readdirSync(folder)).toEqual(['tokens.json']);
+  });
+
+  test.each([
+    ['an empty project', { projects: [''] }],
+    ['no project at all', { projects: [] }],
+    ['no scope', { scopes: [] }],
+    ['an endless rate', { rate: Number.POSITIVE_INFINITY }],
+    ['no expiry that is a time', { expires_at: 'tomorrow' }],
+  ])('is never given a token that could not be read again: %s', async (_, spec) => {
+    await add(full);
+    await expect(add(storedToken('unreadable', 'other', spec))).rejects.toThrow();
+    expect(readTokenFile(file)).toEqual([full]);
+  });
+
+  describe('that is broken', () => {
+    const write = (content: unknown) =>
+      writeFileSync(file, typeof content === 'string' ? content : JSON.stringify(content));
+    const withToken = (change: Record<string, unknown>) => ({ version: 1, tokens: [{ ...full, ...change }] });
+
+    test.each<[string, unknown]>([
+      ['empty', ''],
+      ['cut in the middle', '{"version":1,"tokens":[{"name":"fu'],
+      ['no JSON', 'tokens: []'],
+      ['null', 'null'],
+      ['a list', '[]'],
+      ['of a later version', { version: 2, tokens: [] }],
+      ['without a version', { tokens: [] }],
+      ['with a field that this version does not know', { version: 1, tokens: [], more: true }],
+      ['with a restriction that this version does not know', withToken({ only_on_sundays: true })],
+      ['with a scope that is none', withToken({ scopes: ['everything'] })],
+      ['without scopes', withToken({ scopes: [] })],
+      ['pinned to nothing', withToken({ projects: [] })],
+      ['pinned to an empty project', withToken({ projects: [''] })],
+      ['with an expiry that is no time', withToken({ expires_at: 'tomorrow' })],
+      ['with an expiry that is a number', withToken({ expires_at: 1_800_000_000 })],
+      ['with a rate of 0', withToken({ rate: 0 })],
+      ['with a secret where the hash should be', withToken({ sha256: makeSecret() })],
+    ])('is refused as a whole, never read in part: %s', (_, content) => {
+      write(content);
+      expect(() => readTokenFile(file)).toThrow(OperatorError);
+    });
+
+    test('is named, in one line that quotes nothing of it', () => {
+      write('{"version":1,"tokens":[],"secret":"dnd_do-not-quote-me"} x');
+      let message = '';
+      try {
+        readTokenFile(file);
+      } catch (error) {
+        message = (error as Error).message;
+      }
+      expect(message).toContain(file);
+      expect(message).not.toMatch(/do-not-quote-me|\n/);
+    });
+
+    test('is not replaced by a command that adds to it', async () => {
+      write('{"version":1,"tok');
+      await expect(add(full)).rejects.toThrow(OperatorError);
+      expect(readFileSync(file, 'utf8')).toBe('{"version":1,"tok');
+    });
+
+    test('is a folder: refused too', () => {
+      mkdirSync(file);
+      expect(() => readTokenFile(file)).toThrow(OperatorError);
+    });
+  });
+});
