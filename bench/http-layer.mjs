@@ -1,4 +1,4 @@
-// How many requests a second Dendro's HTTP layer answers, against node:http alone with the same body in the same run.
+// How many requests a second Dendro answers from its cache, against node:http alone with the same body in the same run.
 // Server and load generator have a core each; the servers take turns, round by round.
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -14,8 +14,7 @@ const HEADERS = { 'X-API-KEY': API_KEY, 'Content-Type': 'application/json; chars
 
 const SERVERS = [
   { kind: 'bare', label: 'node:http alone, one buffer' },
-  { kind: 'layer', label: 'Dendro listener, route, token, parameters; fixed answer' },
-  { kind: 'routes', label: 'Dendro routes, 18 rows written as JSON each time' },
+  { kind: 'hit', label: 'Dendro, a cached hit: token, rules, cache, headers' },
 ];
 
 /** Answers undefined where wrk is not to be had. */
@@ -27,7 +26,8 @@ export async function measureHttpLayer(workplace, { rounds, secondsPerRound, war
   const started = [];
   try {
     for (const { kind, label } of SERVERS) {
-      const command = [...onServerCore, process.execPath, serverFile, kind, API_KEY];
+      const dataFolder = join(workplace.folder, kind);
+      const command = [...onServerCore, process.execPath, serverFile, kind, API_KEY, TARGET, dataFolder];
       const server = await workplace.start(command, /^ready: (.*)/);
       commands.push(workplace.show(command));
       started.push({

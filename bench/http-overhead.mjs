@@ -5,7 +5,7 @@ import { cpSync } from 'node:fs';
 import { Agent, get } from 'node:http';
 import { join } from 'node:path';
 import { loadCatalog } from '../dist/endpoint/catalog.js';
-import { bindParameters, withNow } from '../dist/endpoint/parameters.js';
+import { bindParameters, completeValues } from '../dist/endpoint/parameters.js';
 import { listCases } from './cases.mjs';
 import { seedStore } from './seed-records.mjs';
 import { median, percentile, round } from './statistics.mjs';
@@ -34,7 +34,7 @@ export async function measureHttpOverhead(workplace, { recordsPerKind, warmUps, 
 
   const serveCommand = [
     ...[process.execPath, join(root, 'bin', 'dendro'), 'serve', '--data', servedFolder],
-    ...['--port', '0', '--internal-port', '0', '--memory-limit', MEMORY_LIMIT],
+    ...['--port', '0', '--internal-port', '0', '--memory-limit', MEMORY_LIMIT, '--cache-bytes', '0'],
   ];
   const directCommand = [
     process.execPath,
@@ -103,7 +103,7 @@ async function takeTurns(runDirect, runHttp, warmUps, rounds) {
 }
 
 function askDirect(child, sql, bound) {
-  const values = withNow(bound, BigInt(Date.now()) * 1000n);
+  const values = completeValues(bound, BigInt(Date.now()) * 1000n, undefined);
   const wire = Object.fromEntries(
     Object.entries(values).map(([name, { type, value }]) => [
       name,

@@ -51,7 +51,7 @@ try {
   if (layer === undefined) print('Requests a second: left out, since wrk is missing');
   else {
     print(
-      `Requests a second of a ${layer.bodyBytes} byte answer, no store and no cache: medians of ${layer.rounds} rounds ` +
+      `Requests a second of a ${layer.bodyBytes} byte answer: medians of ${layer.rounds} rounds ` +
         `of ${layer.secondsPerRound} s, ${layer.connections} connections, ${layer.cores}`,
     );
     print(formatTable(LAYER_HEADER, layerRows(layer)));

@@ -74,6 +74,15 @@ export class ResultCache<V> {
     return this.#entries.size;
   }
 
+  /** The result that is at hand, if it is good. Without a promise or a question, since most calls end here. */
+  peek(key: string): Found<V> | undefined {
+    const now = this.#timer.now();
+    const entry = this.#goodEntry(key, now);
+    if (entry === undefined) return undefined;
+    this.#touch(entry, now);
+    return describe(entry, 'hit', now);
+  }
+
   async get(question: Question<V>, caller: Caller = {}): Promise<Found<V>> {
     const now = this.#timer.now();
     const entry = this.#goodEntry(question.key, now);

@@ -38,34 +38,43 @@ export class Answer {
   readonly notes: AnswerNotes;
   readonly result: QueryResult;
   readonly #columns: readonly Column[];
-  readonly #encodings = new Map<string, Promise<Encoding>>();
+  readonly #encodings = new Map<string, Encoding | Promise<Encoding>>();
   readonly #rowBytes: number;
+  readonly #onGrowth: () => void;
   #encodedBytes = 0;
 
-  constructor(columns: readonly Column[], result: QueryResult, notes: AnswerNotes) {
+  /** `onGrowth` is called when an encoding was made, and the answer has grown by it. */
+  constructor(
+    columns: readonly Column[],
+    result: QueryResult,
+    notes: AnswerNotes,
+    onGrowth: () => void = () => {},
+  ) {
     this.#columns = columns;
     this.result = result;
     this.notes = notes;
     this.#rowBytes = estimateBytes(result);
+    this.#onGrowth = onGrowth;
   }
 
-  /** Roughly what it takes in memory; grows with each new encoding. */
+  /** Roughly what it takes in memory. */
   get bytes(): number {
     return this.#rowBytes + this.#encodedBytes;
   }
 
-  /** `onNew` is called when the encoding had to be made, and the answer has grown by it. */
-  encode(asked: AskedEncoding, onNew: () => void = () => {}): Promise<Encoding> {
+  /** A promise only while the encoding is being made. */
+  encode(asked: AskedEncoding): Encoding | Promise<Encoding> {
     const name = `${asked.format} ${asked.coding} ${asked.redacted}`;
     const known = this.#encodings.get(name);
     if (known !== undefined) return known;
-    const encoding = this.#make(asked);
-    this.#encodings.set(name, encoding);
-    return encoding.then(made => {
+    const making = this.#make(asked).then(made => {
+      this.#encodings.set(name, made);
       this.#encodedBytes += made.body.length;
-      onNew();
+      this.#onGrowth();
       return made;
     });
+    this.#encodings.set(name, making);
+    return making;
   }
 
   async #make({ format, coding, redacted }: AskedEncoding): Promise<Encoding> {

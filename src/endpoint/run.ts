@@ -27,8 +27,6 @@ export interface EndpointCall extends Caller {
 export interface Ran extends Omit<Found<Answer>, 'outcome'> {
   /** `bypass`: the endpoint is not cached. */
   readonly outcome: Outcome | 'bypass';
-  /** Tells the cache that the answer has grown by an encoding. */
-  readonly recount: () => void;
 }
 
 /** A call after its rules: what will be asked of the store. */
@@ -41,26 +39,28 @@ interface Asked {
 export async function runEndpoint(runner: Runner, endpoint: Endpoint, call: EndpointCall): Promise<Ran> {
   const { definition } = endpoint;
   const values = bindParameters(definition, call.given, call.highestTier);
-  const pinnedProject = await findPinnedProject(runner, definition, values, call);
+  const pinnedProject =
+    call.projects === undefined ? undefined : await findPinnedProject(runner, definition, values, call);
   const asked: Asked = { endpoint, values, pinnedProject };
-  if (definition.cache === 'none' || runner.cache === undefined) {
-    const value = await loadAnswer(runner, asked, { signal: call.signal });
-    return { value, outcome: 'bypass', ageMs: 0, freshMs: 0, recount: () => {} };
-  }
   const { cache } = runner;
+  if (definition.cache === 'none' || cache === undefined) {
+    const value = await loadAnswer(runner, asked, { signal: call.signal });
+    return { value, outcome: 'bypass', ageMs: 0, freshMs: 0 };
+  }
+  const { lifetime_seconds, warming_seconds } = definition.cache;
   const key = keyOf(asked);
-  const found = await cache.get(
-    {
-      key,
-      lifetime: {
-        lifetimeMs: definition.cache.lifetime_seconds * 1000,
-        warmingMs: definition.cache.warming_seconds * 1000,
+  const atHand = call.insists ? undefined : cache.peek(key);
+  return (
+    atHand ??
+    cache.get(
+      {
+        key,
+        lifetime: { lifetimeMs: lifetime_seconds * 1000, warmingMs: warming_seconds * 1000 },
+        load: (signal, urgency) => loadAnswer(runner, asked, { signal, urgency }, () => cache.recount(key)),
       },
-      load: (signal, urgency) => loadAnswer(runner, asked, { signal, urgency }),
-    },
-    call,
+      call,
+    )
   );
-  return { ...found, recount: () => cache.recount(key) };
 }
 
 /** A pinned caller asks for one of its projects, literally, and gets records of that one alone. */
@@ -68,12 +68,11 @@ async function findPinnedProject(
   { store }: Runner,
   definition: EndpointDefinition,
   values: BoundValues,
-  { projects, signal }: EndpointCall,
-): Promise<string | undefined> {
-  if (projects === undefined) return undefined;
+  call: EndpointCall,
+): Promise<string> {
   const project = values['project']?.value;
-  if (typeof project === 'string' && projects.includes(project)) return project;
-  await checkPatterns(store, definition, values, { signal }); // what is wrong with a value is told before whose it is
+  if (typeof project === 'string' && call.projects?.includes(project)) return project;
+  await checkPatterns(store, definition, values, { signal: call.signal }); // what is wrong with a value is told before whose it is
   throw new DendroError('forbidden', 'the token may ask for its own projects alone, by their exact name', {
     param: 'project',
   });
@@ -90,7 +89,12 @@ function keyOf({ endpoint: { definition }, values, pinnedProject }: Asked): stri
   });
 }
 
-async function loadAnswer({ store, clock }: Runner, asked: Asked, call: QueryCall): Promise<Answer> {
+async function loadAnswer(
+  { store, clock }: Runner,
+  asked: Asked,
+  call: QueryCall,
+  onGrowth?: () => void,
+): Promise<Answer> {
   const { endpoint, values, pinnedProject } = asked;
   const { definition, query } = endpoint;
   const now = clock();
@@ -102,7 +106,7 @@ async function loadAnswer({ store, clock }: Runner, asked: Asked, call: QueryCal
   if (result.cut) clipped.push('row-limit');
   if (asksBeforeRetention(definition, values, now)) clipped.push('retention');
   const dataThrough = newest === undefined ? undefined : formatTimestamp(newest);
-  return new Answer(query.columns, result, { dataThrough, clipped });
+  return new Answer(query.columns, result, { dataThrough, clipped }, onGrowth);
 }
 
 function asksBeforeRetention({ retention }: EndpointDefinition, values: BoundValues, now: bigint): boolean {

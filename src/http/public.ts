@@ -70,7 +70,7 @@ async function answerQuery(parts: PublicParts, call: Call): Promise<Reply> {
       return call.signal; // made when first asked for; a hit never asks
     },
   });
-  const encoding = await ran.value.encode(asked, ran.recount);
+  const encoding = await ran.value.encode(asked);
   const tookMs = performance.now() - startedAt;
   return resultReply(endpoint.definition, ran, asked.format, encoding, headers['if-none-match'], tookMs);
 }

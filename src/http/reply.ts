@@ -13,10 +13,14 @@ export function jsonReply(status: number, body: unknown, headers: Record<string,
   return { status, headers: { 'Content-Type': JSON_TYPE, ...headers }, body: JSON.stringify(body) };
 }
 
-/** Content-Length is always set, so HEAD tells it too; Node leaves the body out of an answer to HEAD. */
+/**
+ * Content-Length is always set, so HEAD tells it too; Node leaves the body out of an answer to HEAD. The headers go out
+ * as a flat list, which Node writes faster than an object.
+ */
 export function send(response: ServerResponse, { status, headers, body }: Reply): void {
-  const hasBody = status !== 204 && status !== 304;
-  const length = hasBody ? { 'Content-Length': Buffer.byteLength(body) } : {};
-  response.writeHead(status, { ...headers, ...length, 'X-Content-Type-Options': 'nosniff' });
+  const list = ['X-Content-Type-Options', 'nosniff'];
+  for (const name in headers) list.push(name, headers[name] ?? '');
+  if (status !== 204 && status !== 304) list.push('Content-Length', String(Buffer.byteLength(body)));
+  response.writeHead(status, list);
   response.end(body);
 }
