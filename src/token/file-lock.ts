@@ -32,9 +32,31 @@ function tryLock(lock: string): boolean {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST')
       throw new OperatorError(`cannot lock ${lock}: ${(error as Error).message}`);
   }
-  const age = ageOf(lock);
-  if (age !== undefined && age > STALE_AFTER_MS) rmSync(lock, { force: true });
+  if (isStale(lock)) takeOver(lock);
   return false;
+}
+
+/**
+ * Removes a lock that was left behind, one process at a time and looking again: otherwise who found it stale a moment
+ * ago could remove the fresh lock of another who was quicker.
+ */
+function takeOver(lock: string): void {
+  const turn = `${lock}.takeover`;
+  try {
+    closeSync(openSync(turn, 'wx', 0o600));
+  } catch {
+    return; // another is at it
+  }
+  try {
+    if (isStale(lock)) rmSync(lock, { force: true });
+  } finally {
+    rmSync(turn, { force: true });
+  }
+}
+
+function isStale(lock: string): boolean {
+  const age = ageOf(lock);
+  return age !== undefined && age > STALE_AFTER_MS;
 }
 
 function ageOf(file: string): number | undefined {
