@@ -134,6 +134,11 @@ const MIN_API_KEY_LENGTH = 16;
 function checkApiKey(key: string | undefined): string | undefined {
   if (key !== undefined && key.length < MIN_API_KEY_LENGTH)
     throw new UsageError(`DENDRO_API_KEY is set but shorter than ${MIN_API_KEY_LENGTH} characters`);
+  // A header cannot carry anything else, so such a key would never open the door.
+  if (key !== undefined && !/^[\x21-\x7e]+$/.test(key))
+    throw new UsageError(
+      'DENDRO_API_KEY holds a space, a line end or another character that no header can carry',
+    );
   return key;
 }
 

@@ -106,6 +106,17 @@ describe('tokens of a new data directory', () => {
     if (key !== '') expect(stderr).not.toContain(key);
   });
 
+  test.each(['sixteen or more \n', 'spaces in between it', 'schl\u00fcssel-ohne-gleichen'])(
+    'DENDRO_API_KEY of %j, which no header can carry, is refused: exit 2',
+    async key => {
+      const { code, stderr } = await runDendro(['serve', '--data', folder.path], {
+        env: { DENDRO_API_KEY: key },
+      });
+      expect(code).toBe(2);
+      expect(stderr).toMatch(/^dendro: DENDRO_API_KEY .*header.*\n$/);
+    },
+  );
+
   test('DENDRO_API_KEY of 16 characters is good', async () => {
     server = await startServer(['--data', folder.path], { env: { DENDRO_API_KEY: 'x'.repeat(16) } });
     expect(await statusWith('x'.repeat(16))).toBe(200);
