@@ -42,7 +42,7 @@ async function findReply(
     path = route.path;
     if (request.method === 'OPTIONS' && corsOrigins.length > 0) return preflightReply(route.methods);
     if (!route.methods.includes(request.method ?? '')) return wrongMethod(request, route);
-    return await route.answer(makeCall(request, response, rest, target.query));
+    return await route.answer(new RequestCall(request, response, rest, target.query));
   } catch (error) {
     const callerError = asCallerError(error);
     const leftFirst = response.destroyed;
@@ -52,18 +52,28 @@ async function findReply(
   }
 }
 
-/** The signal is made only when somebody wants it: an answer that is at hand needs none. */
-function makeCall(request: IncomingMessage, response: ServerResponse, rest: string, query: string): Call {
-  let signal: AbortSignal | undefined;
-  return {
-    request,
-    rest,
-    parameters: new URLSearchParams(query),
-    get signal() {
-      signal ??= signalWhenLeft(response);
-      return signal;
-    },
-  };
+/**
+ * The signal is made only when somebody wants it: an answer that is at hand needs none. A class, since a getter in an
+ * object literal is defined anew for every request, which took a third of the time of a cached hit.
+ */
+class RequestCall implements Call {
+  readonly request: IncomingMessage;
+  readonly rest: string;
+  readonly parameters: URLSearchParams;
+  readonly #response: ServerResponse;
+  #signal: AbortSignal | undefined;
+
+  constructor(request: IncomingMessage, response: ServerResponse, rest: string, query: string) {
+    this.request = request;
+    this.#response = response;
+    this.rest = rest;
+    this.parameters = new URLSearchParams(query);
+  }
+
+  get signal(): AbortSignal {
+    this.#signal ??= signalWhenLeft(this.#response);
+    return this.#signal;
+  }
 }
 
 function signalWhenLeft(response: ServerResponse): AbortSignal {

@@ -2,7 +2,7 @@
 // endpoint, scope, parameters, project pin.
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Catalog, Endpoint } from '../endpoint/catalog.ts';
-import { type Runner, runEndpoint } from '../endpoint/run.ts';
+import { type EndpointCall, type Runner, runEndpoint } from '../endpoint/run.ts';
 import { DendroError } from '../errors.ts';
 import type { StoreName } from '../store/store.ts';
 import { allows, type Token } from '../token/token.ts';
@@ -61,18 +61,32 @@ async function answerQuery(parts: PublicParts, call: Call): Promise<Reply> {
     redacted: token.redact_pii === true,
   };
   const startedAt = performance.now();
-  const ran = await runEndpoint(service, endpoint, {
-    given: parameters,
-    projects: token.projects,
-    highestTier: token.tier,
-    insists: insistsOnFresh(headers),
-    get signal() {
-      return call.signal; // made when first asked for; a hit never asks
-    },
-  });
+  const ran = await runEndpoint(service, endpoint, new TokenCall(call, token));
   const encoding = await ran.value.encode(asked);
   const tookMs = performance.now() - startedAt;
   return resultReply(endpoint.definition, ran, asked.format, encoding, headers['if-none-match'], tookMs);
+}
+
+/** A call as an endpoint sees it, within the limits of its token. */
+class TokenCall implements EndpointCall {
+  readonly given: URLSearchParams;
+  readonly projects: readonly string[] | undefined;
+  readonly highestTier: string | undefined;
+  readonly insists: boolean;
+  readonly #call: Call;
+
+  constructor(call: Call, token: Token) {
+    this.given = call.parameters;
+    this.projects = token.projects;
+    this.highestTier = token.tier;
+    this.insists = insistsOnFresh(call.request.headers);
+    this.#call = call;
+  }
+
+  /** Made when first asked for; a hit never asks. */
+  get signal(): AbortSignal {
+    return this.#call.signal;
+  }
 }
 
 /** A token for some endpoints gets `forbidden` for every other name, known or not. */
