@@ -1,8 +1,12 @@
 // When the newest record of each kind was written: kept in memory, since every answer tells it.
 import { type DuckDBConnection, DuckDBTimestampValue, type DuckDBValue } from '@duckdb/node-api';
+import { MICROS_PER_SECOND } from '../../clock.ts';
 import { LOG_KINDS, type LogKind } from '../../log-record.ts';
 import type { QueryCall } from '../store.ts';
 import type { ReaderPool } from './reader-pool.ts';
+
+const MICROS_PER_HOUR = 3600n * MICROS_PER_SECOND;
+const BEGINNING = 0n;
 
 export class NewestRecords {
   readonly #readers: ReaderPool;
@@ -40,10 +44,17 @@ export class NewestRecords {
     if (newest === undefined || (project === undefined && newest <= notAfter)) return newest;
     const { result } = await this.#readers.run(async reader => {
       const statement = await reader.prepare(
-        `select max(timestamp) from ${kind}_logs where timestamp <= $now and ($project is null or project = $project)`,
+        `select max(timestamp) from ${kind}_logs
+        where timestamp between $start and $now and ($project is null or project = $project)`,
       );
-      statement.bind({ now: new DuckDBTimestampValue(notAfter), project: project ?? null });
-      return toMicros((await statement.runAndReadAll()).value(0, 0));
+      // The last hour lies in few row groups, and nearly always has the answer; all of time is read only if it has not.
+      for (const start of [notAfter - MICROS_PER_HOUR, BEGINNING]) {
+        const [from, now] = [new DuckDBTimestampValue(start), new DuckDBTimestampValue(notAfter)];
+        statement.bind({ start: from, now, project: project ?? null });
+        const found = toMicros((await statement.runAndReadAll()).value(0, 0));
+        if (found !== undefined) return found;
+      }
+      return undefined;
     }, call);
     return result;
   }
