@@ -1,0 +1,34 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+
+const BIN = join(import.meta.dirname, '../../bin/dendro');
+
+test('a token that is given as a flag does not stand in the process list', async () => {
+  // A server that takes the connection and never answers, so that the command is still there to be looked at.
+  const silent = createServer().listen(0, '127.0.0.1');
+  await once(silent, 'listening');
+  const url = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;
+  const args = ['query', 'logs.all', '--project', 'a', '--url', url, '--token', 'a-token-to-be-hidden'];
+  const child = spawn(process.execPath, [BIN, ...args], { stdio: 'ignore' });
+  try {
+    const [socket] = await once(silent, 'connection');
+    const shown = readCommandLine(child.pid);
+    expect(shown).toContain('dendro');
+    expect(shown).not.toContain('a-token');
+    socket.destroy();
+  } finally {
+    child.kill('SIGKILL');
+    silent.close();
+  }
+});
+
+/** As everyone on the machine can read it. A small Linux system may lack `ps`, which reads it from there, too. */
+function readCommandLine(pid: number | undefined): string {
+  return process.platform === 'linux'
+    ? readFileSync(`/proc/${pid}/cmdline`, 'utf8')
+    : execFileSync('ps', ['-o', 'args=', '-p', String(pid)], { encoding: 'utf8' });
+}
