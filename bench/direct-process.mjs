@@ -7,6 +7,7 @@ import { openDatabase } from '../dist/store/duckdb/open-database.js';
 const [dataFolder, memoryLimit] = process.argv.slice(2);
 const database = await openDatabase(dataFolder, memoryLimit);
 const connection = await database.connect();
+await connection.run('use logs'); // the tables themselves, without the view in front of them
 
 process.on('message', async ({ sql, values }) => {
   try {

@@ -1,6 +1,7 @@
 // A store full of records, the same on every run but for the time they end at: 2,000 projects whose sizes follow
 // Zipf's law, so that the largest has about 2,000 times the records of the smallest. The records go through the
 // store's own append and lie in the file as the service would have laid them.
+import { toLogLines } from '../dist/log-line.js';
 import { openStore } from '../dist/store/open-store.js';
 
 const SEED = 20_240_229;
@@ -26,10 +27,10 @@ export async function seedStore(storeOptions, recordsPerKind, report) {
       ['edge', edgeRecord],
       ['function_edge', functionEdgeRecord],
     ]) {
-      const batches = recordBatches(projects, recordsPerKind, makeRecord, done =>
+      const batches = recordBatches(kind, projects, recordsPerKind, makeRecord, done =>
         report(`${kind}: ${done.toLocaleString('en')} of ${recordsPerKind.toLocaleString('en')} records`),
       );
-      await store.append(kind, batches);
+      await store.append(batches);
     }
   } finally {
     await store.close();
@@ -37,7 +38,7 @@ export async function seedStore(storeOptions, recordsPerKind, report) {
 }
 
 /** In the order of time, as logs arrive. */
-async function* recordBatches(projects, count, makeRecord, report) {
+async function* recordBatches(kind, projects, count, makeRecord, report) {
   const random = makeRandom(SEED + 1);
   const pickProject = zipfPicker(projects, random);
   const spanMicros = (DAYS * 24 * 60 + MINUTES_AHEAD) * 60e6;
@@ -45,10 +46,11 @@ async function* recordBatches(projects, count, makeRecord, report) {
   const stepMicros = spanMicros / count;
   for (let start = 0; start < count; start += BATCH_SIZE) {
     const length = Math.min(BATCH_SIZE, count - start);
-    yield Array.from({ length }, (_, offset) => {
+    const records = Array.from({ length }, (_, offset) => {
       const timestampMicros = Math.floor(endMicros - spanMicros + (start + offset + random()) * stepMicros);
       return makeRecord({ timestampMicros, project: pickProject(), id: uuid(random), random });
     });
+    yield toLogLines(kind, records);
     report(start + length);
   }
 }

@@ -45,6 +45,7 @@ const DOMAIN = [
   'clock.ts',
   'errors.ts',
   'folder.ts',
+  'log-line.ts',
   'log-record.ts',
   'timer.ts',
   'timestamp.ts',

@@ -3,6 +3,7 @@ import { basename } from 'node:path';
 import { type Clock, systemClock } from '../clock.ts';
 import { type Invocation, readRetentionDays, readStoreOptions, requireText } from '../config.ts';
 import { UsageError } from '../errors.ts';
+import { type LogLines, toLogLines } from '../log-line.ts';
 import type { LogKind, LogRecord } from '../log-record.ts';
 import type { Parsed } from '../logs/parse.ts';
 import { type ReadProgress, readLogFile } from '../logs/read-file.ts';
@@ -52,7 +53,7 @@ async function loadFile(file: string, destination: Destination): Promise<IngestT
     bar.update(totalBytes === undefined ? undefined : readBytes / totalBytes, tally.progressNote());
   try {
     const batches = acceptedRecords(readLogFile(file, { onProgress }), destination, tally);
-    await destination.store.append(destination.kind, batches);
+    await destination.store.append(batches);
   } finally {
     bar.clear();
   }
@@ -63,7 +64,7 @@ async function* acceptedRecords(
   batches: AsyncIterable<readonly Parsed[]>,
   { kind, retentionDays, clock }: Destination,
   tally: IngestTally,
-): AsyncGenerator<readonly LogRecord[]> {
+): AsyncGenerator<LogLines> {
   for await (const batch of batches) {
     const door = { nowMicros: Number(clock()), retentionDays };
     const records: LogRecord[] = [];
@@ -72,7 +73,7 @@ async function* acceptedRecords(
       if (isRejection(result)) tally.reject(parsed.index, result);
       else records.push(result);
     }
-    if (records.length > 0) yield records;
+    if (records.length > 0) yield toLogLines(kind, records);
     tally.accept(records.length);
   }
 }

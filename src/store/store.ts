@@ -1,5 +1,6 @@
 // The contract that every store keeps. A store knows records and SQL; it knows no endpoint, no cache and no HTTP.
-import type { LogKind, LogRecord } from '../log-record.ts';
+import type { LogLines } from '../log-line.ts';
+import type { LogKind } from '../log-record.ts';
 
 export type StoreName = 'duckdb' | 'clickhouse';
 
@@ -50,6 +51,24 @@ export interface QueryCall {
   readonly urgency?: { readonly background: boolean } | undefined;
 }
 
+/** Records that are durable in the spool. */
+export interface SpooledLines extends LogLines {
+  /** The number of the first of them among all spooled records of their kind. */
+  readonly first: number;
+}
+
+/** What a store tells of its own accord. */
+export interface StoreWatch {
+  /** A spooled line that the store cannot take for what it holds, in the words of the engine. The others were taken. */
+  readonly refused?: (refused: {
+    readonly kind: LogKind;
+    readonly line: string;
+    readonly reason: string;
+  }) => void;
+  /** Records could not be moved to where they stay; they are safe in the spool, and it will be tried again. */
+  readonly sealFailed?: (kind: LogKind, error: unknown) => void;
+}
+
 export interface Store {
   readonly name: StoreName;
 
@@ -75,7 +94,22 @@ export interface Store {
   newest(kind: LogKind, notAfter: bigint, project?: string, call?: QueryCall): Promise<bigint | undefined>;
 
   /** Keeps all records of all batches, or none. They are durable when this resolves. */
-  append(kind: LogKind, batches: AsyncIterable<readonly LogRecord[]>): Promise<void>;
+  append(batches: AsyncIterable<LogLines>): Promise<void>;
+
+  /**
+   * Takes records in from the spool: they can be seen when this resolves. Those that were taken before are passed over,
+   * so what failed or was cut short is simply given again.
+   */
+  fold(records: SpooledLines): Promise<void>;
+
+  /** How many of a kind's spooled records the store itself keeps durably: the spool may forget these. */
+  settled(kind: LogKind): number;
+
+  /** Settles all that was folded of these kinds now, rather than when there is enough of it. */
+  settle(kinds: readonly LogKind[]): Promise<void>;
+
+  /** Removes the records from before a moment, Unix microseconds; their space is used again. Answers how many. */
+  deleteBefore(micros: bigint): Promise<number>;
 
   /** Ends every connection; running queries are cancelled. Closing twice is fine. */
   close(): Promise<void>;

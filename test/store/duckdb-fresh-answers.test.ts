@@ -106,15 +106,15 @@ describe('the same query again, after an append', () => {
   ];
 
   test.each(QUERIES)('%s, and answers for the rows there are', async (_, sql, types, answer) => {
-    await opened.store.append('function_edge', batches(FIRST));
+    await opened.store.append(batches('function_edge', FIRST));
     await opened.rowsOf(sql, types);
-    await opened.store.append('function_edge', batches(LATER));
+    await opened.store.append(batches('function_edge', LATER));
     expect(await opened.rowsOf(sql, types)).toEqual(answer);
   });
 
   test.each(QUERIES)('%s, and answers for the rows there are, after none', async (_, sql, types, answer) => {
     await opened.rowsOf(sql, types);
-    await opened.store.append('function_edge', batches([...FIRST, ...LATER]));
+    await opened.store.append(batches('function_edge', [...FIRST, ...LATER]));
     expect(await opened.rowsOf(sql, types)).toEqual(answer);
   });
 });

@@ -22,7 +22,7 @@ let opened: TestStore;
 let outside: string;
 beforeAll(async () => {
   opened = await openTestStore();
-  await opened.store.append('edge', batches([edgeRecord({ id: 'mine', at: '2026-11-14T12:00:00Z' })]));
+  await opened.store.append(batches('edge', [edgeRecord({ id: 'mine', at: '2026-11-14T12:00:00Z' })]));
   outside = mkdtempSync(join(tmpdir(), 'dendro-test-'));
   writeFileSync(join(outside, 'secret.csv'), 'a,b\n1,2\n');
   writeFileSync(join(opened.dataFolder, 'tokens.json'), '{}');
@@ -54,7 +54,7 @@ describe('finding a fault in a saved query', () => {
   test.each([
     ['two statements', 'select 1; select 2', /holds 2 statements/],
     ['nothing', '-- only a comment', /no statement/i],
-    ['an INSERT', 'insert into schema_version values (1)', /not a SELECT/],
+    ['an INSERT', 'insert into logs.schema_version values (1)', /not a SELECT/],
     ['an UPDATE', "update edge_logs set project = 'x'", /not a SELECT/],
     ['a DELETE', 'delete from edge_logs', /not a SELECT/],
     ['a DROP', 'drop table edge_logs', /not a SELECT/],
@@ -151,13 +151,13 @@ describe('every other door is closed', () => {
 
   test.each(ATTEMPTS)('%s fails where it is run all the same', async (_, sql) => {
     await expect(opened.store.query(savedQuery(place(sql)), {})).rejects.toThrow(
-      /Permission Error|has been locked|read-only|Catalog Error|Cannot detach|already attached/,
+      /Permission Error|has been locked|read-only|Catalog Error|already attached|only a SELECT/,
     );
   });
 
   test('after all of that, the records are there and nothing was written elsewhere', async () => {
     expect(await opened.rowsOf('select id, project from logs.edge_logs')).toEqual([['mine', 'alpha']]);
-    expect(await opened.rowsOf('select max(version) from logs.schema_version', ['integer'])).toEqual([[1]]);
+    expect(await opened.rowsOf('select max(version) from logs.schema_version', ['integer'])).toEqual([[2]]);
     expect(readdirSync(outside)).toEqual(['secret.csv']);
     expect(existsSync('out.csv')).toBe(false);
   });

@@ -1,6 +1,7 @@
 import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { toLogLines } from '../../src/log-line.ts';
 import { LOG_KINDS, type LogKind, type LogRecord } from '../../src/log-record.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { micros, testStoreOptions } from '../support/app.ts';
@@ -31,7 +32,7 @@ describe('appending', () => {
   afterAll(() => opened.close());
 
   test.each(LOG_KINDS)('records of the kind %s are kept and read, to the microsecond', async kind => {
-    await opened.store.append(kind, batches([recordOf(kind, 'kinds')]));
+    await opened.store.append(batches(kind, [recordOf(kind, 'kinds')]));
     const rows = await opened.rowsOf(
       `select id, timestamp, project, event_message, metadata from ${kind}_logs where project = 'kinds'`,
       ['text', 'unix_microseconds', 'text', 'text', 'json'],
@@ -41,15 +42,13 @@ describe('appending', () => {
 
   test('what was lifted out of the metadata is kept, missing values as null', async () => {
     await opened.store.append(
-      'function_edge',
-      batches([
+      batches('function_edge', [
         functionEdgeRecord({ at: AT, project: 'lifted', functionId: 'f', ms: 1.25, status: 404 }),
         functionEdgeRecord({ at: AT, project: 'lifted', functionId: 'g', ms: null, status: null }),
       ]),
     );
     await opened.store.append(
-      'edge',
-      batches([edgeRecord({ at: AT, project: 'lifted', url: 'u', path: 'p' })]),
+      batches('edge', [edgeRecord({ at: AT, project: 'lifted', url: 'u', path: 'p' })]),
     );
     expect(
       await opened.rowsOf(
@@ -66,8 +65,8 @@ describe('appending', () => {
   });
 
   test('no batches, and empty batches, are fine and keep nothing', async () => {
-    await opened.store.append('auth', batches());
-    await opened.store.append('auth', batches([], [record({ at: AT, project: 'empty' })], []));
+    await opened.store.append(batches('auth'));
+    await opened.store.append(batches('auth', [], [record({ at: AT, project: 'empty' })], []));
     expect(
       await opened.rowsOf("select count(*) from auth_logs where project = 'empty'", ['integer']),
     ).toEqual([[1]]);
@@ -76,8 +75,11 @@ describe('appending', () => {
   test('appends at the same time all count, of one kind and of several', async () => {
     const appends = Array.from({ length: 10 }, (_, i) =>
       opened.store.append(
-        i % 2 === 0 ? 'storage' : 'pooler',
-        batches([record({ at: AT, project: 'crowd' })], [record({ at: AT, project: 'crowd' })]),
+        batches(
+          i % 2 === 0 ? 'storage' : 'pooler',
+          [record({ at: AT, project: 'crowd' })],
+          [record({ at: AT, project: 'crowd' })],
+        ),
       ),
     );
     await Promise.all(appends);
@@ -103,7 +105,7 @@ describe('appending', () => {
       url: text,
       path: text,
     });
-    await opened.store.append('edge', batches([sent]));
+    await opened.store.append(batches('edge', [sent]));
     const rows = await opened.rowsOf(
       'select id, project, event_message, url, path, metadata from edge_logs where id = $id',
       [],
@@ -116,7 +118,7 @@ describe('appending', () => {
 
   test('a record close to 1 MiB fits', async () => {
     const message = 'x'.repeat(1_000_000);
-    await opened.store.append('rest', batches([record({ at: AT, project: 'large', message })]));
+    await opened.store.append(batches('rest', [record({ at: AT, project: 'large', message })]));
     expect(await opened.rowsOf("select event_message from rest_logs where project = 'large'")).toEqual([
       [message],
     ]);
@@ -128,24 +130,27 @@ describe('appending', () => {
 
     test('batches that throw in the middle leave nothing, and their error is passed on', async () => {
       const breaking = async function* () {
-        yield [record({ at: AT, project: 'torn' })];
-        yield [record({ at: AT, project: 'torn' })];
+        yield* batches(
+          'postgres',
+          [record({ at: AT, project: 'torn' })],
+          [record({ at: AT, project: 'torn' })],
+        );
         throw new Error('the sender broke off');
       };
-      await expect(opened.store.append('postgres', breaking())).rejects.toThrow('the sender broke off');
+      await expect(opened.store.append(breaking())).rejects.toThrow('the sender broke off');
       expect(await countOf('torn')).toEqual([[0]]);
     });
 
     test('a record that the store refuses in a later batch leaves nothing of the earlier ones', async () => {
       const good = record({ at: AT, project: 'refused' });
       await expect(
-        opened.store.append('postgres', batches([good], [{ ...good, metadata: '{"broken":' }])),
+        opened.store.append(batches('postgres', [good], [{ ...good, metadata: '{"broken":' }])),
       ).rejects.toThrow();
       expect(await countOf('refused')).toEqual([[0]]);
     });
 
     test('the append after a failed one is kept, and nothing stays behind in the folder', async () => {
-      await opened.store.append('postgres', batches([record({ at: AT, project: 'after' })]));
+      await opened.store.append(batches('postgres', [record({ at: AT, project: 'after' })]));
       expect(await countOf('after')).toEqual([[1]]);
       expect(readdirSync(join(opened.dataFolder, 'intake'))).toEqual([]);
     });
@@ -153,13 +158,14 @@ describe('appending', () => {
     test('a reader sees nothing of an append that is not done', async () => {
       let seen: unknown;
       const looking = async function* () {
-        yield [record({ at: AT, project: 'unseen' })];
+        const unit = Array.from({ length: 122_880 }, () => record({ at: AT, project: 'unseen' }));
+        yield toLogLines('postgres', unit);
         seen = await countOf('unseen');
-        yield [record({ at: AT, project: 'unseen' })];
+        yield toLogLines('postgres', unit.slice(0, 2));
       };
-      await opened.store.append('postgres', looking());
+      await opened.store.append(looking());
       expect(seen).toEqual([[0]]);
-      expect(await countOf('unseen')).toEqual([[2]]);
+      expect(await countOf('unseen')).toEqual([[122_882]]);
     });
   });
 });
@@ -220,7 +226,7 @@ describe('closing', () => {
     const dataFolder = makeDataFolder();
     try {
       const first = await openStore(testStoreOptions(dataFolder));
-      for (const kind of LOG_KINDS) await first.append(kind, batches([recordOf(kind, 'kept')]));
+      for (const kind of LOG_KINDS) await first.append(batches(kind, [recordOf(kind, 'kept')]));
       await first.close();
       const again = await openStore(testStoreOptions(dataFolder));
       for (const kind of LOG_KINDS) {
@@ -256,7 +262,7 @@ describe('closing', () => {
     const dataFolder = makeDataFolder();
     try {
       const store = await openStore(testStoreOptions(dataFolder));
-      const append = store.append('edge', batches([edgeRecord({ at: AT })], [edgeRecord({ at: AT })]));
+      const append = store.append(batches('edge', [edgeRecord({ at: AT })], [edgeRecord({ at: AT })]));
       await store.close();
       await append;
       const again = await openStore(testStoreOptions(dataFolder));
@@ -273,7 +279,7 @@ describe('closing', () => {
     const opened = await openTestStore();
     await opened.close();
     await expect(opened.rowsOf('select 1')).rejects.toMatchObject({ code: 'unavailable' });
-    await expect(opened.store.append('edge', batches([edgeRecord({ at: AT })]))).rejects.toMatchObject({
+    await expect(opened.store.append(batches('edge', [edgeRecord({ at: AT })]))).rejects.toMatchObject({
       code: 'unavailable',
     });
   });

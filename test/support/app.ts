@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startApp } from '../../src/app.ts';
 import type { ServeConfig } from '../../src/config.ts';
+import { type LogLines, toLogLines } from '../../src/log-line.ts';
 import type { LogKind, LogRecord } from '../../src/log-record.ts';
 import type { Event } from '../../src/observe/event.ts';
 import type { Store } from '../../src/store/store.ts';
@@ -69,7 +70,7 @@ export async function startTestApp(
       now += BigInt(ms) * 1000n;
       if (timer instanceof ManualTimer) await timer.advance(ms);
     },
-    append: (kind, records) => app.store.append(kind, batchesOf(records)),
+    append: (kind, records) => app.store.append(batchesOf(kind, records)),
     query: (name, parameters) => get(`/api/endpoints/query/${name}?${new URLSearchParams(parameters)}`),
     async close() {
       await app.close();
@@ -125,6 +126,6 @@ export function micros(timestamp: string): bigint {
   return value;
 }
 
-async function* batchesOf(records: readonly LogRecord[]): AsyncIterable<readonly LogRecord[]> {
-  if (records.length > 0) yield records;
+async function* batchesOf(kind: LogKind, records: readonly LogRecord[]): AsyncIterable<LogLines> {
+  if (records.length > 0) yield toLogLines(kind, records);
 }

@@ -13,13 +13,11 @@ const ENDLESS = {
   columns: [{ name: 'sum', type: 'number' }],
   maxRows: 1,
 };
-const RECORD = {
+const HEAD = {
   id: 'kept',
-  timestampMicros: 1_794_659_696_789_012,
+  timestamp: 1_794_659_696_789_012,
   project: 'alpha',
-  eventMessage: 'written before the end',
-  metadata: '{}',
-  lifted: {},
+  event_message: 'written before the end',
 };
 
 const open = () =>
@@ -58,9 +56,8 @@ const TASKS = {
   async append() {
     const store = await open();
     await store.append(
-      'auth',
       (async function* () {
-        yield [RECORD];
+        yield { kind: 'auth', count: 1, lines: Buffer.from(`${JSON.stringify(HEAD)}\x1f{}\n`) };
       })(),
     );
     print({ appended: true });

@@ -2,7 +2,8 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { LogRecord } from '../../src/log-record.ts';
+import { type LogLines, toLogLines } from '../../src/log-line.ts';
+import type { LogKind, LogRecord } from '../../src/log-record.ts';
 import { openStore, type StoreOptions } from '../../src/store/open-store.ts';
 import type { BoundValues, Cell, ColumnType, SavedQuery, Store } from '../../src/store/store.ts';
 import { testStoreOptions } from './app.ts';
@@ -57,7 +58,8 @@ export const ENDLESS = savedQuery(
 export const QUICK = savedQuery('select 42', ['integer']);
 
 export async function* batches(
+  kind: LogKind,
   ...all: readonly (readonly LogRecord[])[]
-): AsyncIterable<readonly LogRecord[]> {
-  yield* all;
+): AsyncIterable<LogLines> {
+  for (const records of all) yield toLogLines(kind, records);
 }

@@ -1,59 +1,50 @@
-// Records into tables: each batch is staged as NDJSON in the intake folder and read from there by DuckDB, several times
-// faster than handing rows over one by one. All batches of one call are one transaction.
-import { rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+// Takes whole files into the sealed tables: everything of one call in one transaction, in units of one row group sorted
+// by project and time, as a seal lays them.
 import type { DuckDBConnection } from '@duckdb/node-api';
-import type { LogKind, LogRecord } from '../../log-record.ts';
+import type { LogLines } from '../../log-line.ts';
+import type { LogKind } from '../../log-record.ts';
+import type { Staging } from './staging.ts';
 
-const LIFTED_COLUMNS: Partial<Record<LogKind, string>> = {
-  edge: ", url: 'VARCHAR', path: 'VARCHAR'",
-  function_edge: ", function_id: 'VARCHAR', execution_time_ms: 'DOUBLE', status_code: 'INTEGER'",
-};
+/** As many rows as a row group of DuckDB holds: a unit of exactly this size is never rewritten by a later one. */
+export const ROW_GROUP_ROWS = 122_880;
+/** A unit of large records ends earlier: it has to be sorted in memory. */
+export const MAX_UNIT_BYTES = 128 * 1024 * 1024;
 
-/** Answers the timestamp of the newest record, in Unix microseconds. */
-export async function appendRecords(
+export const SEALED_ORDER = 'order by project, timestamp';
+
+interface Unit {
+  rows: number;
+  bytes: number;
+  parts: Uint8Array[];
+}
+
+export async function appendLines(
   connection: DuckDBConnection,
-  intakeFolder: string,
-  kind: LogKind,
-  batches: AsyncIterable<readonly LogRecord[]>,
-): Promise<bigint | undefined> {
-  let newest: number | undefined;
-  const stagingFile = join(intakeFolder, `${kind}.ndjson`);
+  staging: Staging,
+  batches: AsyncIterable<LogLines>,
+): Promise<ReadonlySet<LogKind>> {
+  const units = new Map<LogKind, Unit>();
+  const kinds = new Set<LogKind>();
+  const insert = async (kind: LogKind, { parts }: Unit) => {
+    units.delete(kind);
+    await staging.insert(connection, kind, `logs.${kind}_logs`, Buffer.concat(parts), SEALED_ORDER);
+  };
   await connection.run('begin transaction');
   try {
-    const insert = await connection.prepare(insertStatement(kind));
-    for await (const records of batches) {
-      await writeFile(stagingFile, records.map(toLine).join(''), { mode: 0o600 });
-      insert.bind({ file: stagingFile });
-      await insert.run();
-      newest = records.reduce((latest, record) => Math.max(latest, record.timestampMicros), newest ?? 0);
+    for await (const { kind, count, lines } of batches) {
+      kinds.add(kind);
+      const unit = units.get(kind) ?? { rows: 0, bytes: 0, parts: [] };
+      units.set(kind, unit);
+      unit.rows += count;
+      unit.bytes += lines.length;
+      unit.parts.push(lines);
+      if (unit.rows >= ROW_GROUP_ROWS || unit.bytes >= MAX_UNIT_BYTES) await insert(kind, unit);
     }
+    for (const [kind, unit] of units) if (unit.rows > 0) await insert(kind, unit);
     await connection.run('commit');
-    return newest === undefined ? undefined : BigInt(newest);
+    return kinds;
   } catch (error) {
     await connection.run('rollback').catch(() => {}); // a failed commit has rolled back already; the first error counts
     throw error;
-  } finally {
-    await rm(stagingFile, { force: true });
   }
-}
-
-function insertStatement(kind: LogKind): string {
-  return `insert into ${kind}_logs by name
-    select * replace (make_timestamp(timestamp) as timestamp)
-    from read_json($file, format = 'newline_delimited', columns = {
-      id: 'VARCHAR', timestamp: 'BIGINT', project: 'VARCHAR', event_message: 'VARCHAR', metadata: 'VARCHAR'
-      ${LIFTED_COLUMNS[kind] ?? ''}
-    })`;
-}
-
-function toLine(record: LogRecord): string {
-  return `${JSON.stringify({
-    id: record.id,
-    timestamp: record.timestampMicros,
-    project: record.project,
-    event_message: record.eventMessage,
-    metadata: record.metadata,
-    ...record.lifted,
-  })}\n`;
 }

@@ -1,7 +1,7 @@
 // When the newest record of each kind was written: kept in memory, since every answer tells it.
 import { type DuckDBConnection, DuckDBTimestampValue, type DuckDBValue } from '@duckdb/node-api';
 import { MICROS_PER_SECOND } from '../../clock.ts';
-import { LOG_KINDS, type LogKind } from '../../log-record.ts';
+import type { LogKind } from '../../log-record.ts';
 import type { QueryCall } from '../store.ts';
 import type { ReaderPool } from './reader-pool.ts';
 
@@ -10,27 +10,19 @@ const BEGINNING = 0n;
 
 export class NewestRecords {
   readonly #readers: ReaderPool;
-  readonly #newest: Map<LogKind, bigint>;
+  readonly #newest = new Map<LogKind, bigint>();
 
-  private constructor(readers: ReaderPool, newest: Map<LogKind, bigint>) {
+  constructor(readers: ReaderPool) {
     this.#readers = readers;
-    this.#newest = newest;
   }
 
-  static async read(connection: DuckDBConnection, readers: ReaderPool): Promise<NewestRecords> {
-    const newest = new Map<LogKind, bigint>();
-    for (const kind of LOG_KINDS) {
-      const reader = await connection.runAndReadAll(`select max(timestamp) from ${kind}_logs`);
-      const micros = toMicros(reader.value(0, 0));
-      if (micros !== undefined) newest.set(kind, micros);
-    }
-    return new NewestRecords(readers, newest);
-  }
-
-  /** To be called once the records can be seen. */
-  note(kind: LogKind, micros: bigint): void {
+  /** Looks at a table into which records came. To be called once they can be seen. */
+  async look(connection: DuckDBConnection, kind: LogKind, table: string): Promise<void> {
+    const micros = toMicros(
+      (await connection.runAndReadAll(`select max(timestamp) from ${table}`)).value(0, 0),
+    );
     const known = this.#newest.get(kind);
-    if (known === undefined || micros > known) this.#newest.set(kind, micros);
+    if (micros !== undefined && (known === undefined || micros > known)) this.#newest.set(kind, micros);
   }
 
   /** Asks the tables only for one project, or when records lie in the future. */

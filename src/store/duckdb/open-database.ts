@@ -7,13 +7,13 @@ import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
 import { OperatorError } from '../../errors.ts';
 import { makeFolder } from '../../folder.ts';
 
-const SCHEMA_VERSION = 1;
+const SCHEMA_VERSION = 2;
 
 export interface Database {
   readonly instance: DuckDBInstance;
   /** The one folder that SQL may read files from. */
   readonly intakeFolder: string;
-  /** A new connection whose table names mean the tables of the file. */
+  /** A new connection whose table names mean the relations of hot-records.ts. */
   connect(): Promise<DuckDBConnection>;
 }
 
@@ -33,11 +33,14 @@ export async function openDatabase(dataFolder: string, memoryLimit: string): Pro
     autoload_known_extensions: 'false',
     // Newest-100 queries over whole row groups: late materialisation made them up to 20 times slower.
     late_materialization_max_rows: '0',
+    // Whoever writes the file checkpoints when it is done; in the middle of a seal it would hold up the others.
+    checkpoint_threshold: '1TB',
   });
   const connection = await instance.connect();
   try {
     await attachFile(connection, join(folder, 'dendro.duckdb'), dataFolder);
     await applySchema(connection, dataFolder);
+    await connection.run("attach ':memory:' as hot");
     rmSync(intakeFolder, { recursive: true, force: true }); // what a process that was killed left; the file's lock is ours now
     mkdirSync(intakeFolder, { mode: 0o700 });
     await lockDown(connection, intakeFolder);
@@ -52,7 +55,7 @@ export async function openDatabase(dataFolder: string, memoryLimit: string): Pro
     intakeFolder,
     async connect() {
       const reader = await instance.connect();
-      await reader.run('use logs');
+      await reader.run('use hot');
       return reader;
     },
   };
@@ -83,7 +86,8 @@ async function applySchema(connection: DuckDBConnection, dataFolder: string): Pr
       `the store in ${dataFolder} has schema version ${found}, and this program knows ${SCHEMA_VERSION}: use a newer Dendro`,
     );
   await connection.run(readFileSync(new URL('schema.sql', import.meta.url), 'utf8'));
-  if (found === null) await connection.run('insert into schema_version values ($1)', [SCHEMA_VERSION]);
+  if (found === null || Number(found) < SCHEMA_VERSION)
+    await connection.run('insert into schema_version values ($1)', [SCHEMA_VERSION]);
 }
 
 async function lockDown(connection: DuckDBConnection, intakeFolder: string): Promise<void> {

@@ -3,6 +3,7 @@
 import type { DuckDBConnection, DuckDBPreparedStatement } from '@duckdb/node-api';
 import { DendroError } from '../../errors.ts';
 import type { QueryCall } from '../store.ts';
+import type { SwapGate } from './swap-gate.ts';
 
 export interface ReaderLimits {
   /** Callers' queries that wait while all connections are busy; one more is refused. */
@@ -16,6 +17,7 @@ export interface Reader {
   /**
    * Prepared anew for every run, inside its transaction. DuckDB's plans hold what the statistics of the tables said when
    * they were made (bounds of numbers, lengths of texts): one that is older than the rows it reads gives wrong answers.
+   * From here on the statement reads what was there at this moment, whatever is sealed while it runs.
    */
   prepare(sql: string): Promise<DuckDBPreparedStatement>;
 }
@@ -44,8 +46,8 @@ export class ReaderPool {
   /** Called when the last busy connection is free, after closing began. */
   #onAllFree = () => {};
 
-  constructor(connections: readonly DuckDBConnection[], limits: ReaderLimits) {
-    this.#idle = connections.map(connection => new PooledReader(connection));
+  constructor(connections: readonly DuckDBConnection[], limits: ReaderLimits, gate: SwapGate) {
+    this.#idle = connections.map(connection => new PooledReader(connection, gate));
     this.#size = connections.length;
     this.#limits = limits;
   }
@@ -154,14 +156,16 @@ export class ReaderPool {
 
 class PooledReader implements Reader {
   readonly connection: DuckDBConnection;
+  readonly #gate: SwapGate;
   readonly #statements: DuckDBPreparedStatement[] = [];
 
-  constructor(connection: DuckDBConnection) {
+  constructor(connection: DuckDBConnection, gate: SwapGate) {
     this.connection = connection;
+    this.#gate = gate;
   }
 
   async prepare(sql: string): Promise<DuckDBPreparedStatement> {
-    const statement = await this.connection.prepare(sql);
+    const statement = await this.#gate.pass(() => this.connection.prepare(sql));
     this.#statements.push(statement);
     return statement;
   }

@@ -24,6 +24,8 @@ const ACCEPTED_TYPES: Record<ColumnType, RegExp> = {
   utc_datetime: /^TIMESTAMP( WITH TIME ZONE)?$/,
 };
 
+const WRITES_A_VIEW = /Can only \w+ (from |into )?base table|is not an table/i;
+
 /** What is wrong with a saved query, in one sentence, or undefined. Nothing is run but the planner. */
 export async function findStatementFault(
   connection: DuckDBConnection,
@@ -51,7 +53,10 @@ export async function findStatementFault(
       rows.map(([name, type]) => ({ name: String(name), type: String(type) })),
     );
   } catch (error) {
-    return `is refused by DuckDB: ${(error as Error).message.split('\n')[0]}`;
+    const [fault = ''] = (error as Error).message.split('\n');
+    // The relations are views, into which nothing can be written: the planner says so before a statement's type is known.
+    if (WRITES_A_VIEW.test(fault)) return 'is not a SELECT; one SELECT is allowed';
+    return `is refused by DuckDB: ${fault}`;
   }
 }
 
@@ -76,6 +81,7 @@ export async function runStatement(
   query: SavedQuery,
   values: BoundValues,
 ): Promise<Pick<QueryResult, 'rows' | 'cut'>> {
+  if (statement.statementType !== StatementType.SELECT) throw new Error('only a SELECT is run');
   bind(statement, values);
   const reader = await statement.streamAndReadUntil(query.maxRows + 1);
   const toCells = query.columns.map(column => CELL_READERS[column.type]);

@@ -1,4 +1,4 @@
--- The tables of an embedded store, one for each kind of log. Columns that a saved query filters or counts are typed;
+-- The tables of an embedded store's file, one for each kind of log. Columns that a saved query filters or counts are typed;
 -- everything that was sent stands in metadata. DuckDB checks such JSON on its way in and keeps its text to the letter.
 -- zstd needs the file's storage version to be 'latest' (open-database.ts sees to it); without, the file grows fivefold.
 
@@ -77,4 +77,11 @@ create table if not exists pooler_logs (
   project varchar not null,
   event_message varchar not null using compression zstd,
   metadata json not null using compression zstd
+);
+
+-- How many of the records that came through the spool are in the tables above, for each kind. Written in the transaction
+-- that brings them in, so that after a crash the spool knows where to go on.
+create table if not exists sealed_records (
+  kind varchar primary key,
+  records bigint not null
 );

@@ -1,11 +1,18 @@
-// The embedded store: one DuckDB file, a pool of readers, and one writer whose appends follow one another.
-import type { LogKind, LogRecord } from '../../log-record.ts';
-import type { BoundValues, QueryCall, QueryResult, SavedQuery, Store } from '../store.ts';
-import { appendRecords } from './append.ts';
+// The embedded store: one DuckDB file and tables in memory before it, a pool of readers, and writers that take turns.
+import { statfs } from 'node:fs/promises';
+import { LOG_KINDS } from '../../log-record.ts';
+import type { BoundValues, QueryCall, QueryResult, SavedQuery, Store, StoreWatch } from '../store.ts';
+import { appendLines } from './append.ts';
+import { checkpoint } from './checkpoint.ts';
+import { HotRecords } from './hot-records.ts';
 import { NewestRecords } from './newest.ts';
 import { openDatabase } from './open-database.ts';
 import { ReaderPool, storeClosed } from './reader-pool.ts';
+import { deleteBefore } from './retention.ts';
 import { findStatementFault, runStatement } from './saved-statement.ts';
+import { Staging } from './staging.ts';
+import { SwapGate } from './swap-gate.ts';
+import { Turns } from './turns.ts';
 
 export interface DuckDBStoreOptions {
   readonly dataFolder: string;
@@ -16,16 +23,33 @@ export interface DuckDBStoreOptions {
   readonly queryTimeoutSeconds: number;
 }
 
-export async function openDuckDBStore(options: DuckDBStoreOptions): Promise<Store> {
+export async function openDuckDBStore(options: DuckDBStoreOptions, watch: StoreWatch = {}): Promise<Store> {
   const database = await openDatabase(options.dataFolder, options.memoryLimit);
+  const gate = new SwapGate();
   const readers = new ReaderPool(
     await Promise.all(Array.from({ length: options.queryConcurrency }, () => database.connect())),
     { queueLength: options.queryQueueLength, timeoutSeconds: options.queryTimeoutSeconds },
+    gate,
   );
-  const writer = await database.connect();
-  const newestRecords = await NewestRecords.read(writer, readers);
-  let lastAppend: Promise<unknown> = Promise.resolve();
+  const [fileWriter, hotWriter] = [await database.connect(), await database.connect()];
+  const fileTurns = new Turns();
+  const newestRecords = new NewestRecords(readers);
+  const hotRecords = await HotRecords.open({
+    hotWriter,
+    fileWriter,
+    fileTurns,
+    staging: new Staging(database.intakeFolder, 'fold'),
+    gate,
+    watch,
+    onFolded: (kind, table) => newestRecords.look(hotWriter, kind, table),
+    needRoom: bytes => needRoom(options.dataFolder, bytes),
+  });
+  const appendStaging = new Staging(database.intakeFolder, 'append');
+  for (const kind of LOG_KINDS) await newestRecords.look(fileWriter, kind, `logs.${kind}_logs`);
   let closing: Promise<void> | undefined;
+  /** Closing waits for what has begun, and nothing begins after it. */
+  const unlessClosing = <T>(work: () => Promise<T>): Promise<T> =>
+    closing === undefined ? work() : Promise.reject(storeClosed());
 
   return {
     name: 'duckdb',
@@ -61,24 +85,36 @@ export async function openDuckDBStore(options: DuckDBStoreOptions): Promise<Stor
 
     newest: (kind, notAfter, project, call) => newestRecords.find(kind, notAfter, project, call),
 
-    append(kind: LogKind, batches: AsyncIterable<readonly LogRecord[]>): Promise<void> {
-      if (closing !== undefined) return Promise.reject(storeClosed());
-      const append = lastAppend.then(async () => {
-        const newest = await appendRecords(writer, database.intakeFolder, kind, batches);
-        if (newest !== undefined) newestRecords.note(kind, newest);
-      });
-      lastAppend = append.catch(() => {});
-      return append;
-    },
+    append: batches =>
+      unlessClosing(() =>
+        fileTurns.take(async () => {
+          const kinds = await appendLines(fileWriter, appendStaging, batches);
+          await checkpoint(fileWriter);
+          for (const kind of kinds) await newestRecords.look(fileWriter, kind, `logs.${kind}_logs`);
+        }),
+      ),
+
+    fold: records => unlessClosing(() => hotRecords.fold(records)),
+    settled: kind => hotRecords.sealed(kind),
+    settle: kinds => unlessClosing(() => hotRecords.settle(kinds)),
+    deleteBefore: micros => unlessClosing(() => fileTurns.take(() => deleteBefore(fileWriter, micros))),
 
     close(): Promise<void> {
       closing ??= (async () => {
-        await lastAppend;
+        await hotRecords.close();
+        await fileTurns.done();
         await readers.close();
-        writer.closeSync();
+        for (const writer of [hotWriter, fileWriter]) writer.closeSync();
         database.instance.closeSync();
       })();
       return closing;
     },
   };
+}
+
+/** DuckDB gives up on its file for good where a commit meets a full disk, so a seal does not begin without room. */
+async function needRoom(folder: string, bytes: number): Promise<void> {
+  const { bavail, bsize } = await statfs(folder);
+  if (bavail * bsize < bytes)
+    throw new Error(`the disk has ${bavail * bsize} bytes left, and a seal needs ${bytes}`);
 }

@@ -1,2 +1,2 @@
 -- Broken: writes.
-insert into schema_version values (2)
+insert into logs.schema_version values (2)

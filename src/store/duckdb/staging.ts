@@ -1,0 +1,57 @@
+// The one file through which records come into DuckDB. It reads a file several times faster than it takes values from
+// JavaScript. Whoever uses a staging file does so alone.
+import { rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { DuckDBConnection } from '@duckdb/node-api';
+import type { LogKind } from '../../log-record.ts';
+
+const LIFTED_FIELDS: Partial<Record<LogKind, object>> = {
+  edge: { url: 'VARCHAR', path: 'VARCHAR' },
+  function_edge: { function_id: 'VARCHAR', execution_time_ms: 'DOUBLE', status_code: 'INTEGER' },
+};
+
+/** A line may be as long as the largest record, whose head can take six characters for each of its own. */
+const MAX_LINE_BYTES = 8 * 1024 * 1024;
+
+export class Staging {
+  readonly #file: string;
+
+  constructor(intakeFolder: string, name: string) {
+    this.#file = join(intakeFolder, `${name}.lines`);
+  }
+
+  /** Inserts records, given as lines (log-line.ts), into a table whose columns are those of `<kind>_logs`. */
+  async insert(
+    connection: DuckDBConnection,
+    kind: LogKind,
+    table: string,
+    lines: Uint8Array,
+    order = '',
+  ): Promise<void> {
+    try {
+      await writeFile(this.#file, lines, { mode: 0o600 });
+      await connection.run(`insert into ${table} by name ${selectFromLines(kind)} ${order}`, {
+        file: this.#file,
+      });
+    } finally {
+      await rm(this.#file, { force: true });
+    }
+  }
+}
+
+function selectFromLines(kind: LogKind): string {
+  const head = JSON.stringify({
+    id: 'VARCHAR',
+    timestamp: 'BIGINT',
+    project: 'VARCHAR',
+    event_message: 'VARCHAR',
+    ...LIFTED_FIELDS[kind],
+  });
+  return `select * replace (make_timestamp(timestamp) as timestamp)
+    from (
+      select unnest(from_json(head, '${head}')), metadata
+      from read_csv($file, auto_detect = false, header = false, columns = {head: 'VARCHAR', metadata: 'VARCHAR'},
+        delim = chr(31), quote = '', escape = '', new_line = '\\n', strict_mode = false,
+        max_line_size = ${MAX_LINE_BYTES}, buffer_size = ${2 * MAX_LINE_BYTES})
+    )`;
+}

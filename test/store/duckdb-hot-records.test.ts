@@ -1,0 +1,219 @@
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { toLogLines } from '../../src/log-line.ts';
+import type { LogKind, LogRecord } from '../../src/log-record.ts';
+import { openStore } from '../../src/store/open-store.ts';
+import type { SpooledLines, Store, StoreWatch } from '../../src/store/store.ts';
+import { micros, testStoreOptions } from '../support/app.ts';
+import { edgeRecord, record } from '../support/record.ts';
+import { makeDataFolder, removeDataFolder, savedQuery } from '../support/store.ts';
+
+const AT = '2026-11-14T12:34:56.789012Z';
+const UNIT = 122_880;
+
+let dataFolder: string;
+let store: Store;
+let refused: Parameters<NonNullable<StoreWatch['refused']>>[0][];
+
+const reopen = async () => {
+  await store?.close();
+  store = await openStore(testStoreOptions(dataFolder), { refused: line => refused.push(line) });
+};
+
+beforeEach(async () => {
+  dataFolder = makeDataFolder();
+  refused = [];
+  await reopen();
+});
+afterEach(async () => {
+  await store.close();
+  removeDataFolder(dataFolder);
+});
+
+const numbered = (count: number, from = 0): LogRecord[] =>
+  Array.from({ length: count }, (_, i) =>
+    edgeRecord({ id: `n${from + i}`, at: AT, project: `p${(from + i) % 7}` }),
+  );
+
+const spooled = (first: number, records: readonly LogRecord[], kind: LogKind = 'edge'): SpooledLines => ({
+  ...toLogLines(kind, records),
+  first,
+});
+
+const askEdge = async (sql: string) => {
+  const { rows } = await store.query(savedQuery(sql, ['integer', 'integer']), {});
+  return rows[0];
+};
+/** How many records there are, and how many of them differ. */
+const counts = () => askEdge('select count(*), count(distinct id) from edge_logs');
+const inFile = async () => (await askEdge('select count(*), 0 from logs.edge_logs'))?.[0];
+
+describe('folding', () => {
+  test('records can be seen at once, before they are in the file', async () => {
+    await store.fold(spooled(0, numbered(3)));
+    expect(await counts()).toEqual([3, 3]);
+    expect(await inFile()).toBe(0);
+    expect(store.settled('edge')).toBe(0);
+  });
+
+  test('records that are given again are passed over, in whole and in part', async () => {
+    await store.fold(spooled(0, numbered(3)));
+    await store.fold(spooled(0, numbered(3)));
+    await store.fold(spooled(1, numbered(4, 1)));
+    expect(await counts()).toEqual([5, 5]);
+  });
+
+  test('records after a gap are taken', async () => {
+    await store.fold(spooled(100, numbered(2)));
+    await store.fold(spooled(102, numbered(2, 2)));
+    await store.settle(['edge']);
+    expect(await counts()).toEqual([4, 4]);
+    expect(store.settled('edge')).toBe(104);
+  });
+
+  test('kinds are numbered apart', async () => {
+    await store.fold(spooled(0, numbered(2)));
+    await store.fold(spooled(0, [record({ at: AT }), record({ at: AT })], 'auth'));
+    await store.settle(['auth']);
+    expect([store.settled('edge'), store.settled('auth')]).toEqual([0, 2]);
+  });
+
+  test('the newest record is known as soon as it can be seen', async () => {
+    await store.fold(spooled(0, numbered(1)));
+    expect(await store.newest('edge', micros(AT))).toBe(micros(AT));
+  });
+});
+
+describe('sealing', () => {
+  test('what is settled is in the file, counted once, and still there after opening again', async () => {
+    await store.fold(spooled(0, numbered(10)));
+    await store.settle(['edge']);
+    expect(await counts()).toEqual([10, 10]);
+    expect(await inFile()).toBe(10);
+    await store.fold(spooled(10, numbered(5, 10)));
+    expect(await counts()).toEqual([15, 15]);
+    await reopen();
+    expect(await counts()).toEqual([10, 10]);
+    expect(store.settled('edge')).toBe(10);
+    await store.fold(spooled(5, numbered(10, 5)));
+    expect(await counts()).toEqual([15, 15]);
+  });
+
+  test('a unit is sealed by itself when it is full, exactly one row group, sorted by project and time', async () => {
+    for (let first = 0; first < UNIT + 5_000; first += 5_000)
+      await store.fold(spooled(first, numbered(5_000, first)));
+    await expect.poll(() => store.settled('edge'), { timeout: 30_000 }).toBe(UNIT);
+    expect(await inFile()).toBe(UNIT);
+    expect((await counts())?.[0]).toBe((await counts())?.[1]);
+    const sorted = await askEdge(
+      `select count(*) filter (project < before), 0 from (
+        select project, lag(project) over (order by rowid) as before from logs.edge_logs)`,
+    );
+    expect(sorted?.[0]).toBe(0);
+  });
+
+  test('while units are sealed one after another, no query misses a record or sees one twice', async () => {
+    let folded = 0;
+    let done = false;
+    const looking = (async () => {
+      let looks = 0;
+      while (!done) {
+        const before = folded;
+        const [count, differing] = (await counts()) ?? [];
+        expect(count).toBe(differing);
+        expect(count).toBeGreaterThanOrEqual(before);
+        looks++;
+      }
+      return looks;
+    })();
+    for (let round = 0; round < 40; round++) {
+      await store.fold(spooled(folded, numbered(500, folded)));
+      folded += 500;
+      await store.settle(['edge']);
+    }
+    done = true;
+    expect(await looking).toBeGreaterThan(5);
+    expect(await counts()).toEqual([20_000, 20_000]);
+  });
+
+  test('the memory of a unit is free once it is sealed', async () => {
+    const bytes = async () =>
+      (await askEdge('select sum(memory_usage_bytes)::bigint, 0 from duckdb_memory()'))?.[0];
+    const wide = numbered(2_000).map(each => ({ ...each, eventMessage: 'x'.repeat(10_000) }));
+    await store.fold(spooled(0, wide));
+    const full = Number(await bytes());
+    expect(full).toBeGreaterThan(15e6);
+    await store.settle(['edge']);
+    expect(Number(await bytes())).toBeLessThan(full / 4);
+  });
+});
+
+describe('a line that the store refuses', () => {
+  const BROKEN: [string, string][] = [
+    ['a head that is no JSON', '{"id":\x1f{}\n'],
+    [
+      'metadata that is no JSON',
+      `${JSON.stringify({ id: 'x', timestamp: 1, project: 'p', event_message: '' })}\x1f{"a":\n`,
+    ],
+    ['a project that is missing', `${JSON.stringify({ id: 'x', timestamp: 1, event_message: '' })}\x1f{}\n`],
+    [
+      'a timestamp past all time',
+      `${JSON.stringify({ id: 'x', timestamp: 1e30, project: 'p', event_message: '' })}\x1f{}\n`,
+    ],
+    [
+      'a line without metadata',
+      `${JSON.stringify({ id: 'x', timestamp: 1, project: 'p', event_message: '' })}\n`,
+    ],
+  ];
+
+  test.each(BROKEN)('for %s is told, and those around it are kept', async (_, line) => {
+    const good = numbered(9).map(each => Buffer.from(toLogLines('edge', [each]).lines));
+    const lines = Buffer.concat([...good.slice(0, 4), Buffer.from(line), ...good.slice(4)]);
+    await store.fold({ kind: 'edge', first: 0, count: 10, lines });
+    expect(await counts()).toEqual([9, 9]);
+    expect(refused).toEqual([{ kind: 'edge', line, reason: expect.stringMatching(/\S/) }]);
+    await store.fold(spooled(10, numbered(1, 20)));
+    await store.settle(['edge']);
+    expect(store.settled('edge')).toBe(11);
+    expect(await counts()).toEqual([10, 10]);
+  });
+});
+
+describe('retention', () => {
+  test('records from before a moment go, to the microsecond, in the file and out of every answer', async () => {
+    const cut = micros(AT);
+    await store.append(
+      (async function* () {
+        yield toLogLines('edge', [
+          edgeRecord({ id: 'before', at: cut - 1n }),
+          edgeRecord({ id: 'at', at: cut }),
+        ]);
+      })(),
+    );
+    expect(await store.deleteBefore(cut)).toBe(1);
+    const { rows } = await store.query(savedQuery('select id from edge_logs', ['text']), {});
+    expect(rows).toEqual([['at']]);
+  });
+
+  test('the space of records that went is used again', async () => {
+    const random = () => Math.random().toString(36).repeat(40);
+    const size = () => statSync(join(dataFolder, 'dendro.duckdb')).size;
+    let first = 0;
+    const day = async (at: bigint) => {
+      const records = Array.from({ length: 3_000 }, () => edgeRecord({ at, metadata: { random: random() } }));
+      await store.fold(spooled(first, records));
+      first += records.length;
+      await store.settle(['edge']);
+    };
+    const start = micros(AT);
+    for (let i = 0n; i < 3n; i++) await day(start + i);
+    const full = size();
+    for (let i = 3n; i < 12n; i++) {
+      await store.deleteBefore(start + i - 2n);
+      await day(start + i);
+    }
+    expect(size()).toBeLessThan(full * 2);
+    expect((await counts())?.[0]).toBe(9_000);
+  });
+});
