@@ -2,16 +2,20 @@
 
 import { ResultCache } from './cache/result-cache.ts';
 import { Warmer } from './cache/warmer.ts';
-import { type Clock, systemClock } from './clock.ts';
+import { type Clock, MICROS_PER_SECOND, systemClock } from './clock.ts';
 import type { Address, ServeConfig } from './config.ts';
 import type { Answer } from './endpoint/answer.ts';
 import { checkCatalog, loadCatalog } from './endpoint/catalog.ts';
-import { internalRoutes } from './http/internal.ts';
+import { type InternalParts, internalRoutes } from './http/internal.ts';
 import { type Listener, listen } from './http/listener.ts';
 import { type PublicParts, publicRoutes, type Service } from './http/public.ts';
 import type { Route } from './http/route.ts';
+import { type BodyReader, BodyThreads } from './intake/body-threads.ts';
+import { Intake, type IntakeParts } from './intake/intake.ts';
 import type { Observe } from './observe/event.ts';
+import { type Gauges, Metrics } from './observe/metrics.ts';
 import { openStore } from './store/open-store.ts';
+import { Retention } from './store/retention.ts';
 import type { Store } from './store/store.ts';
 import { systemTimer, type Timer } from './timer.ts';
 import { type FirstToken, makeFirstToken } from './token/first-token.ts';
@@ -34,20 +38,30 @@ export interface App {
 /** Listens at once, and answers 503 until the store is open. */
 export async function startApp(
   config: ServeConfig,
-  observe: Observe,
+  tell: Observe,
   clock: Clock = systemClock,
   timer: Timer = systemTimer,
+  bodies: BodyReader = new BodyThreads(1),
 ): Promise<App> {
   const version = readVersion();
+  const metrics = new Metrics();
+  const observe: Observe = event => {
+    metrics.note(event);
+    tell(event);
+  };
   const catalog = loadCatalog(config.endpointFolders, config.storeName);
+  const startedAt = clock();
   let service: Service | undefined;
   let state: ReturnType<PublicParts['state']> = 'starting';
-  const parts: PublicParts = {
+  const intake = openIntake(config, { bodies, clock, timer, observe });
+  const parts: InternalParts = {
     version,
     storeName: config.storeName,
     catalog,
     service: () => service,
     state: () => state,
+    metricsOpen: config.metricsOpen,
+    renderMetrics: () => metrics.render(readGauges(version, startedAt, intake, service)),
   };
 
   const closers: (() => Promise<void>)[] = [];
@@ -67,22 +81,26 @@ export async function startApp(
 
   try {
     const [publicListener, internalListener] = await openListeners(config, parts, open);
-    const store = await openStore(config.store);
-    closers.push(store.close);
+    const store = await openStore(config.store, intake.storeWatch);
+    closers.push(() => intake.close(), store.close);
     await checkCatalog(catalog, store);
+    await intake.open(store);
     const firstToken =
       config.apiKey === undefined ? await makeFirstToken(config.tokensFile, clock) : undefined;
     const tokens = watchTokens(config.tokensFile, config.apiKey, timer, observe);
     const lastUsed = new LastUsedNotes(config.tokensFile, clock, timer);
     const cache = openCache(config, timer);
+    const retention = new Retention(store, config.retentionDays, clock, timer, observe);
+    retention.start();
     closers.unshift(async () => {
+      await retention.close();
       cache.close();
       tokens.close();
       lastUsed.close();
     });
     const rateLimit = new RateLimit(timer);
     const guessBrake = new GuessBrake(timer);
-    service = { store, clock, cache: cache.results, tokens, rateLimit, guessBrake, lastUsed };
+    service = { store, clock, cache: cache.results, tokens, rateLimit, guessBrake, lastUsed, intake };
     state = 'ok';
     return { publicUrl: publicListener.url, internalUrl: internalListener.url, store, firstToken, close };
   } catch (error) {
@@ -103,7 +121,7 @@ const INTERNAL_LISTENER = { corsOrigins: [], tls: undefined };
 /** Given the same address, both share one listener. */
 async function openListeners(
   { publicAddress, internalAddress }: ServeConfig,
-  parts: PublicParts,
+  parts: InternalParts,
   open: OpenListener,
 ): Promise<[Listener, Listener]> {
   if (internalAddress.port !== 0 && internalAddress.port === publicAddress.port) {
@@ -113,6 +131,23 @@ async function openListeners(
   return [
     await open('public', publicAddress, publicRoutes(parts)),
     await open('internal', internalAddress, internalRoutes(parts)),
+  ];
+}
+
+function openIntake({ store, retentionDays, intakeQueueBytes }: ServeConfig, parts: IntakeParts): Intake {
+  return new Intake({ dataFolder: store.dataFolder, retentionDays, queueBytes: intakeQueueBytes }, parts);
+}
+
+function readGauges(version: string, startedAt: bigint, intake: Intake, service?: Service): Gauges {
+  const { user, system } = process.cpuUsage();
+  return [
+    ['dendro_info', 1, { version }],
+    ['dendro_start_time_seconds', Number(startedAt / MICROS_PER_SECOND)],
+    ['dendro_resident_memory_bytes', process.memoryUsage.rss()],
+    ['dendro_cpu_seconds_total', (user + system) / 1e6],
+    ['dendro_intake_queue_bytes', intake.queuedBytes],
+    ['dendro_spool_bytes', intake.spoolBytes],
+    ['dendro_cache_bytes', service?.cache?.bytes ?? 0],
   ];
 }
 

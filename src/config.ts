@@ -33,7 +33,11 @@ export const FLAGS = {
   },
   endpoints: { value: 'DIR', help: 'endpoint folders of your own, besides the built-in ones' },
   tokens: { value: 'FILE', help: 'tokens file (default: tokens.json in the data directory)' },
-  'retention-days': { value: 'DAYS', default: '90', help: 'records older than this are not taken in' },
+  'retention-days': {
+    value: 'DAYS',
+    default: '90',
+    help: 'records older than this are removed, and not taken in',
+  },
   'query-timeout': { value: 'SECONDS', default: '30', help: 'a query that takes longer is cancelled' },
   'query-concurrency': { value: 'N', default: '8', help: 'queries that run at once' },
   'query-queue': { value: 'N', default: '256', help: 'queries that may wait for their turn' },
@@ -44,6 +48,12 @@ export const FLAGS = {
   },
   'cache-bytes': { value: 'BYTES', default: '67108864', help: 'memory of the result cache; 0 turns it off' },
   'warm-concurrency': { value: 'N', default: '1', help: 'cached answers that are asked again at once' },
+  'intake-queue-bytes': {
+    value: 'BYTES',
+    default: '268435456',
+    help: 'logs that may be on their way into the store; past it senders get 429',
+  },
+  'metrics-open': { help: 'tell metrics without a token' },
   source: { value: 'KIND', help: 'log kind or source name of the records' },
   project: {
     value: 'REF',
@@ -156,6 +166,8 @@ export interface ServeConfig {
   readonly cacheBytes: number;
   readonly retentionDays: number;
   readonly warmConcurrency: number;
+  readonly intakeQueueBytes: number;
+  readonly metricsOpen: boolean;
   readonly endpointFolders: EndpointFolders;
   readonly tokensFile: string;
   /** Web origins whose pages may call; none: CORS is off. */
@@ -175,6 +187,8 @@ export function readServeConfig(invocation: Invocation): ServeConfig {
     retentionDays: readRetentionDays(invocation),
     cacheBytes: readInteger(invocation, 'cache-bytes', 0, 2 ** 40),
     warmConcurrency: readInteger(invocation, 'warm-concurrency', 1, 64),
+    intakeQueueBytes: readInteger(invocation, 'intake-queue-bytes', 1024 * 1024, 2 ** 40),
+    metricsOpen: invocation.isOn('metrics-open'),
     endpointFolders: readEndpointFolders(invocation),
     tokensFile: readTokensFile(invocation),
     corsOrigins: readOrigins(invocation),

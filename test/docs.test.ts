@@ -5,8 +5,8 @@ import { commands } from '../src/cli/commands.ts';
 import { FLAGS, type FlagName, isSwitch, variableOf } from '../src/config.ts';
 import { loadCatalog } from '../src/endpoint/catalog.ts';
 import { STATUS_BY_CODE } from '../src/http/error-response.ts';
-import { internalRoutes } from '../src/http/internal.ts';
-import { type PublicParts, publicRoutes } from '../src/http/public.ts';
+import { type InternalParts, internalRoutes } from '../src/http/internal.ts';
+import { publicRoutes } from '../src/http/public.ts';
 import { BUILT_IN } from './support/own-endpoints.ts';
 
 // What users can see of the code has its line in the documentation: the code's own tables are read, so that nothing
@@ -35,12 +35,14 @@ function expectMention(file: string, text: string, what: string, word: string): 
 }
 
 const catalog = loadCatalog({ builtIn: BUILT_IN, own: undefined }, 'duckdb');
-const parts: PublicParts = {
+const parts: InternalParts = {
   version: '0',
   storeName: 'duckdb',
   catalog,
   service: () => undefined,
   state: () => 'starting',
+  metricsOpen: false,
+  renderMetrics: () => '',
 };
 const routes = [...publicRoutes(parts), ...internalRoutes(parts)].map(({ path }) => path.replace(/\*$/, ''));
 const flags = Object.keys(FLAGS) as FlagName[];

@@ -29,6 +29,8 @@ const SERVE_FLAGS: readonly FlagName[] = [
   'memory-limit',
   'cache-bytes',
   'warm-concurrency',
+  'intake-queue-bytes',
+  'metrics-open',
   'cors-origin',
   'tls-cert',
   'tls-key',

@@ -42,3 +42,7 @@ export function asCallerError(error: unknown): DendroError {
     ? error
     : new DendroError('internal', 'something went wrong on our side; the server log has the details');
 }
+
+export function missingScope(): DendroError {
+  return new DendroError('forbidden', 'the token does not have the scope for this');
+}

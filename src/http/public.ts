@@ -4,18 +4,22 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Catalog, Endpoint } from '../endpoint/catalog.ts';
 import { type EndpointCall, type Runner, runEndpoint } from '../endpoint/run.ts';
 import { DendroError } from '../errors.ts';
+import type { Intake } from '../intake/intake.ts';
 import type { StoreName } from '../store/store.ts';
 import { allows, type Token } from '../token/token.ts';
 import { chooseCoding } from './accept-encoding.ts';
 import { chooseFormat } from './answer-format.ts';
 import { authenticate, type Door, identifySlowly } from './authenticate.ts';
 import { describeEndpoint } from './catalog-response.ts';
+import { missingScope } from './error-response.ts';
 import { describeApi } from './openapi.ts';
 import { jsonReply, type Reply } from './reply.ts';
 import { resultReply } from './result-response.ts';
 import type { Call, Route } from './route.ts';
 
-export interface Service extends Runner, Door {}
+export interface Service extends Runner, Door {
+  readonly intake: Intake;
+}
 
 export interface PublicParts {
   readonly version: string;
@@ -126,7 +130,7 @@ async function answerOpenApi({ version, catalog, service }: PublicParts, { reque
 }
 
 /** Checked before the token, so that a shipper or a dashboard is told to come back, never that its token is bad. */
-function requireService({ service, state }: PublicParts): Service {
+export function requireService({ service, state }: PublicParts): Service {
   const ready = service();
   if (ready === undefined)
     throw new DendroError('unavailable', state() === 'starting' ? 'still starting' : 'stopping');
@@ -141,10 +145,6 @@ function insistsOnFresh(headers: IncomingHttpHeaders): boolean {
     .toLowerCase()
     .split(',')
     .some(directive => directive.trim() === 'no-cache');
-}
-
-function missingScope(): DendroError {
-  return new DendroError('forbidden', 'the token does not have the scope for this');
 }
 
 /** A name may be percent-encoded; what does not decode is no name that exists. */

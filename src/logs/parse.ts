@@ -7,7 +7,8 @@ import type { Rejection } from './rejection.ts';
 /** One value of a body or file, or why there is none. `index` counts from 0, in the order of the input. */
 export type Parsed =
   | { readonly index: number; readonly value: unknown }
-  | { readonly index: number; readonly rejection: Rejection };
+  /** `line` is what came, where that is text that could be kept. */
+  | { readonly index: number; readonly rejection: Rejection; readonly line?: string };
 
 /** Reads one JSON object, an array of them or `{"batch":[…]}`. Throws `invalid_body` if the text is not JSON. */
 export function parseJsonBody(text: string): readonly Parsed[] {
@@ -33,6 +34,7 @@ export function parseLine(line: string, index: number): Parsed {
   } catch (error) {
     return {
       index,
+      line,
       rejection: { code: 'invalid_json', message: `The line is not JSON: ${faultOf(error, line)}` },
     };
   }

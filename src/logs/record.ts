@@ -16,7 +16,7 @@ export interface Door {
   readonly nowMicros: number;
   readonly retentionDays: number;
   /** The projects that the sender's token is pinned to; none: any project. */
-  readonly projects?: readonly string[];
+  readonly projects?: readonly string[] | undefined;
 }
 
 /** In UTF-8 bytes of id, project, message and metadata. */

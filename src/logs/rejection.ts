@@ -10,7 +10,9 @@ export type RejectCode =
   | 'empty_record'
   | 'invalid_timestamp'
   | 'in_the_future'
-  | 'past_retention';
+  | 'past_retention'
+  /** By the store, for something that the rules let pass. */
+  | 'refused_by_store';
 
 export interface Rejection {
   readonly code: RejectCode;

@@ -1,5 +1,6 @@
-// Everything that can be observed of a running program, as one union. log.ts reads it; metrics will too.
+// Everything that can be observed of a running program, as one union. log.ts and metrics.ts each read it.
 // No event carries a token or a parameter's value.
+import type { LogKind } from '../log-record.ts';
 
 export type Event =
   | { readonly type: 'listening'; readonly listener: 'public' | 'internal'; readonly url: string }
@@ -7,6 +8,30 @@ export type Event =
   | { readonly type: 'stopped' }
   | { readonly type: 'tokens_read'; readonly count: number }
   | { readonly type: 'tokens_unreadable'; readonly error: unknown }
-  | { readonly type: 'request_failed'; readonly route: string; readonly error: unknown };
+  | { readonly type: 'request_failed'; readonly route: string; readonly error: unknown }
+  /** A batch of records was answered; `again`: it had been stored before. */
+  | {
+      readonly type: 'records_taken';
+      readonly kind: LogKind;
+      readonly accepted: number;
+      readonly rejected: Readonly<Record<string, number>>;
+      readonly again: boolean;
+    }
+  /** Records can be seen. */
+  | { readonly type: 'records_folded'; readonly kind: LogKind; readonly count: number }
+  | { readonly type: 'record_refused'; readonly kind: LogKind; readonly reason: string }
+  | { readonly type: 'fold_failed'; readonly error: unknown }
+  | { readonly type: 'seal_failed'; readonly kind: LogKind; readonly error: unknown }
+  | { readonly type: 'spool_failed'; readonly error: unknown }
+  | {
+      readonly type: 'spool_cut';
+      readonly path: string;
+      readonly lostBytes: number;
+      readonly isTorn: boolean;
+    }
+  | { readonly type: 'quarantine_failed'; readonly error: unknown }
+  | { readonly type: 'records_expired'; readonly count: number }
+  | { readonly type: 'retention_failed'; readonly error: unknown }
+  | { readonly type: 'clock_jumped'; readonly seconds: number };
 
 export type Observe = (event: Event) => void;

@@ -4,11 +4,16 @@ import type { Event, Observe } from './event.ts';
 export function logTo(output: NodeJS.WritableStream, errors: NodeJS.WritableStream): Observe {
   return event => {
     if (event.type === 'listening') output.write(`${event.listener}: listening on ${event.url}\n`);
-    else errors.write(`${describe(event)}\n`);
+    else if (!isCounted(event)) errors.write(`${describe(event)}\n`);
   };
 }
 
-function describe(event: Exclude<Event, { type: 'listening' }>): string {
+/** What happens all the time is counted (metrics.ts) and not told. */
+function isCounted(event: Event): event is Extract<Event, { type: 'records_taken' | 'records_folded' }> {
+  return event.type === 'records_taken' || event.type === 'records_folded';
+}
+
+function describe(event: Exclude<Event, { type: 'listening' | 'records_taken' | 'records_folded' }>): string {
   switch (event.type) {
     case 'stopping':
       return `${event.signal}: finishing what runs, then stopping`;
@@ -20,5 +25,29 @@ function describe(event: Exclude<Event, { type: 'listening' }>): string {
       return `THE TOKENS FILE CANNOT BE READ; the last good tokens stay: ${(event.error as Error).message}`;
     case 'request_failed':
       return `${event.route} failed: ${event.error instanceof Error ? (event.error.stack ?? event.error.message) : event.error}`;
+    case 'record_refused':
+      return `the store refused a record of ${event.kind}; it is in the quarantine file: ${event.reason}`;
+    case 'fold_failed':
+      return `records wait in the spool, since the store cannot take them now: ${messageOf(event.error)}`;
+    case 'seal_failed':
+      return `records of ${event.kind} stay in memory and spool, since they cannot be sealed now: ${messageOf(event.error)}`;
+    case 'spool_failed':
+      return `records were refused, since the spool cannot be written: ${messageOf(event.error)}`;
+    case 'spool_cut':
+      return event.isTorn
+        ? `the spool ends in ${event.lostBytes} bytes that were being written when the program ended; nobody was told that they were stored`
+        : `THE SPOOL IS DAMAGED: ${event.lostBytes} bytes of ${event.path} cannot be read; a copy stands beside it`;
+    case 'quarantine_failed':
+      return `rejected records could not be kept in the quarantine file: ${messageOf(event.error)}`;
+    case 'records_expired':
+      return `removed ${event.count} records that are past the retention`;
+    case 'retention_failed':
+      return `records past the retention could not be removed: ${messageOf(event.error)}`;
+    case 'clock_jumped':
+      return `the clock jumped by ${event.seconds} s; nothing is removed until it has held for an hour`;
   }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? (error.message.split('\n', 1)[0] ?? '') : String(error);
 }

@@ -24,6 +24,7 @@ const CHECKED: [FlagName, string, string][] = [
   ['memory-limit', 'x', '300MB'],
   ['cache-bytes', 'x', '0'],
   ['warm-concurrency', '0', '2'],
+  ['intake-queue-bytes', 'x', '1048576'],
   ['cors-origin', 'nowhere', 'https://dashboard.example.com'],
 ];
 
@@ -179,6 +180,20 @@ describe('environment variables', () => {
     expect(stderr).toContain('cert.pem');
   });
 
+  test('DENDRO_METRICS_OPEN opens the metrics, which want a token otherwise', async () => {
+    const statusOf = async (env: Record<string, string>) => {
+      const server = await startServer(['--data', 'metrics'], {
+        cwd: folder.path,
+        env: { DENDRO_API_KEY: PROCESS_API_KEY, ...env },
+      });
+      const { status } = await fetch(`${server.internalUrl}/metrics`);
+      await server.stop();
+      return status;
+    };
+    expect(await statusOf({})).toBe(401);
+    expect(await statusOf({ DENDRO_METRICS_OPEN: 'yes' })).toBe(200);
+  });
+
   test('no flag was forgotten here', () => {
     const tried = new Set<string>(CHECKED.map(([flag]) => flag));
     for (const flag of [
@@ -197,6 +212,7 @@ describe('environment variables', () => {
       'rate',
       'tier',
       'redact-pii',
+      'metrics-open',
       'tls-cert',
       'tls-key',
       'help',

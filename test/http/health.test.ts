@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { loadCatalog } from '../../src/endpoint/catalog.ts';
-import { internalRoutes } from '../../src/http/internal.ts';
+import { type InternalParts, internalRoutes } from '../../src/http/internal.ts';
 import { type Listener, listen } from '../../src/http/listener.ts';
-import { type PublicParts, publicRoutes } from '../../src/http/public.ts';
+import { publicRoutes } from '../../src/http/public.ts';
 import { readVersion } from '../../src/version.ts';
 import { API_KEY, fetchAnswer, startTestApp } from '../support/app.ts';
 import { BUILT_IN, SLEEP, writeOwnEndpoints } from '../support/own-endpoints.ts';
@@ -30,12 +30,14 @@ describe('health', () => {
   describe.each(['starting', 'unavailable'] as const)('while %s', state => {
     const listeners: Listener[] = [];
     beforeAll(async () => {
-      const parts: PublicParts = {
+      const parts: InternalParts = {
         version,
         storeName: 'duckdb',
         catalog: loadCatalog({ builtIn: BUILT_IN, own: undefined }, 'duckdb'),
         service: () => undefined,
         state: () => state,
+        metricsOpen: false,
+        renderMetrics: () => '',
       };
       const address = { host: '127.0.0.1', port: 0 };
       const options = { address, corsOrigins: [], tls: undefined, observe: () => {} };

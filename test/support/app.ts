@@ -4,6 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startApp } from '../../src/app.ts';
 import type { ServeConfig } from '../../src/config.ts';
+import type { BodyReader } from '../../src/intake/body-threads.ts';
+import { readBody } from '../../src/intake/read-body.ts';
 import { type LogLines, toLogLines } from '../../src/log-line.ts';
 import type { LogKind, LogRecord } from '../../src/log-record.ts';
 import type { Event } from '../../src/observe/event.ts';
@@ -51,6 +53,7 @@ export async function startTestApp(
     event => events.push(event),
     () => now,
     timer,
+    readHere,
   ).catch(error => {
     rmSync(dataFolder, { recursive: true, force: true });
     throw error;
@@ -79,6 +82,9 @@ export async function startTestApp(
   };
 }
 
+/** Bodies are read without a thread: threads run the built program, which the acceptance tests start. */
+const readHere: BodyReader = { read: async body => readBody(body), close: async () => {} };
+
 /** A second passes in a millisecond, so that no test waits for the brake on wrong tokens. */
 const hurriedTimer: Timer = {
   now: () => performance.now() * 1000,
@@ -94,6 +100,8 @@ export function testConfig(dataFolder: string): ServeConfig {
     retentionDays: 90,
     cacheBytes: 0, // tests of what is answered see every record at once; tests of the cache turn it on
     warmConcurrency: 1,
+    intakeQueueBytes: 256 * 1024 * 1024,
+    metricsOpen: false,
     corsOrigins: [],
     tls: undefined,
     endpointFolders: { builtIn: join(import.meta.dirname, '../../endpoints'), own: undefined },

@@ -1,0 +1,112 @@
+// Reads bodies in threads of their own, so that a large one keeps no query waiting. A body that takes more memory to read
+// than a thread has ends that thread and nothing else.
+import { Worker } from 'node:worker_threads';
+import { DendroError, type ErrorCode } from '../errors.ts';
+import type { Body, ReadBody } from './read-body.ts';
+
+/** Where bodies are read: in threads, or right here. */
+export interface BodyReader {
+  /** Rejects with DendroError where the body is not what it says it is. */
+  read(body: Body): Promise<ReadBody>;
+  close(): Promise<void>;
+}
+
+export type ThreadAnswer =
+  | { readonly read: ReadBody }
+  | { readonly fault: { readonly code: ErrorCode; readonly message: string } }
+  | { readonly defect: Error };
+
+interface Job {
+  readonly body: Body;
+  readonly resolve: (read: ReadBody) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** Of the objects in a body of 16 MiB; most take a tenth of that. */
+const MAX_HEAP_MIB = 512;
+
+export class BodyThreads implements BodyReader {
+  readonly #most: number;
+  readonly #idle: Worker[] = [];
+  readonly #busy = new Map<Worker, Job>();
+  readonly #waiting: Job[] = [];
+  #closed = false;
+
+  /** Threads are started when they are needed. */
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  read(body: Body): Promise<ReadBody> {
+    if (this.#closed) return Promise.reject(new DendroError('unavailable', 'stopping'));
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ body: { ...body, bytes: ownBytes(body.bytes) }, resolve, reject });
+      this.#dispatch();
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    for (const job of this.#waiting.splice(0)) job.reject(new DendroError('unavailable', 'stopping'));
+    await Promise.all([...this.#idle, ...this.#busy.keys()].map(thread => thread.terminate()));
+  }
+
+  /** One body at a time for each thread: what waits is still here if a thread ends. */
+  #dispatch(): void {
+    while (this.#waiting.length > 0) {
+      const thread = this.#idle.pop() ?? (this.#busy.size < this.#most ? this.#start() : undefined);
+      const job = thread === undefined ? undefined : this.#waiting.shift();
+      if (thread === undefined || job === undefined) return;
+      this.#busy.set(thread, job);
+      thread.postMessage(job.body, [job.body.bytes.buffer as ArrayBuffer]);
+    }
+  }
+
+  #start(): Worker {
+    const thread = new Worker(new URL('./body-thread.js', import.meta.url), {
+      resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MIB },
+    });
+    thread.unref();
+    thread.on('message', (answer: ThreadAnswer) => {
+      const job = this.#busy.get(thread);
+      this.#busy.delete(thread);
+      this.#idle.push(thread);
+      if (job !== undefined) settle(job, answer);
+      if (!this.#closed) this.#dispatch();
+    });
+    thread.on('error', error => this.#bury(thread, error));
+    thread.on('exit', () => this.#bury(thread, new DendroError('unavailable', 'stopping')));
+    return thread;
+  }
+
+  #bury(thread: Worker, error: unknown): void {
+    const job = this.#busy.get(thread);
+    this.#busy.delete(thread);
+    const place = this.#idle.indexOf(thread);
+    if (place !== -1) this.#idle.splice(place, 1);
+    job?.reject(isOutOfMemory(error) ? tooManyValues() : error);
+    if (!this.#closed) this.#dispatch();
+  }
+}
+
+function settle(job: Job, answer: ThreadAnswer): void {
+  if ('read' in answer) job.resolve(answer.read);
+  else if ('fault' in answer) job.reject(new DendroError(answer.fault.code, answer.fault.message));
+  else job.reject(answer.defect);
+}
+
+function isOutOfMemory(error: unknown): boolean {
+  return (error as NodeJS.ErrnoException).code === 'ERR_WORKER_OUT_OF_MEMORY';
+}
+
+function tooManyValues(): DendroError {
+  return new DendroError(
+    'payload_too_large',
+    'the body holds more values than can be read at once; send it in smaller batches',
+  );
+}
+
+/** A small Buffer lies in memory that it shares with others, which must not move to a thread with it. */
+export function ownBytes(bytes: Uint8Array): Uint8Array {
+  return bytes.byteLength === bytes.buffer.byteLength ? bytes : new Uint8Array(bytes);
+}

@@ -1,0 +1,133 @@
+// Carries records from the spool to the store, in order, again and again until they are there. What fails is tried again;
+// nothing is left out.
+import type { Clock } from '../clock.ts';
+import { LOG_KINDS, type LogKind } from '../log-record.ts';
+import type { Observe } from '../observe/event.ts';
+import type { SpooledLines, Store } from '../store/store.ts';
+import type { Timer } from '../timer.ts';
+import type { Spool } from './spool.ts';
+import type { Block } from './spool-block.ts';
+
+/** How long records are gathered: many small requests are one insert. Well below the 2 s within which they are seen. */
+const PAUSE_MS = 250;
+const RETRY_MS = 1_000;
+const BYTES_AT_ONCE = 16 * 1024 * 1024;
+/** Records that no later ones make a full unit are settled all the same, so that neither memory nor spool holds them for ever. */
+const SETTLE_MS = 3_600_000;
+/** A busy kind's segments stay for the few records of a quiet one in them; past this the quiet one is settled. */
+const MAX_SPOOL_BYTES = 512 * 1024 * 1024;
+
+export interface FoldingParts {
+  readonly spool: Spool;
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly timer: Timer;
+  readonly observe: Observe;
+}
+
+interface Run {
+  readonly kind: LogKind;
+  readonly first: number;
+  count: number;
+  readonly parts: Uint8Array[];
+}
+
+export class Folding {
+  readonly #parts: FoldingParts;
+  #settledAt: number;
+  #closed = false;
+  #running: Promise<void> = Promise.resolve();
+  #wake = () => {};
+
+  constructor(parts: FoldingParts) {
+    this.#parts = parts;
+    this.#settledAt = parts.timer.now();
+  }
+
+  /** Folds all that is in the spool now. */
+  async catchUp(): Promise<void> {
+    while (this.#parts.spool.unreadBytes > 0) await this.#foldSome();
+  }
+
+  start(): void {
+    this.#running = this.#run();
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#wake();
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    const { spool, observe } = this.#parts;
+    while (!this.#closed) {
+      await Promise.race([spool.more(), this.#pause(SETTLE_MS)]);
+      this.#wake();
+      if (this.#closed) return;
+      try {
+        if (spool.unreadBytes > 0) await this.#foldSome();
+        await this.#settle();
+        await this.#forget();
+        if (spool.unreadBytes < BYTES_AT_ONCE) await this.#pause(PAUSE_MS);
+      } catch (error) {
+        if (this.#closed) return;
+        observe({ type: 'fold_failed', error });
+        await this.#pause(RETRY_MS);
+      }
+    }
+  }
+
+  async #foldSome(): Promise<void> {
+    const { spool, store, observe } = this.#parts;
+    const { blocks, done } = await spool.read(BYTES_AT_ONCE);
+    for (const lines of gather(blocks)) {
+      await store.fold(lines);
+      observe({ type: 'records_folded', kind: lines.kind, count: lines.count });
+    }
+    done();
+  }
+
+  async #settle(): Promise<void> {
+    const { spool, store, timer } = this.#parts;
+    const isDue = timer.now() - this.#settledAt >= SETTLE_MS;
+    if (isDue) this.#settledAt = timer.now();
+    if (isDue) await store.settle(LOG_KINDS);
+    else if (spool.bytes > MAX_SPOOL_BYTES)
+      await store.settle(spool.kindsInOldest(kind => store.settled(kind)));
+  }
+
+  #forget(): Promise<void> {
+    const { spool, store, clock } = this.#parts;
+    return spool.forget(kind => store.settled(kind), Number(clock()));
+  }
+
+  #pause(ms: number): Promise<void> {
+    return new Promise(resolve => {
+      const cancel = this.#parts.timer.after(ms, resolve);
+      this.#wake = () => {
+        cancel();
+        resolve();
+      };
+    });
+  }
+}
+
+/** One piece for each kind and unbroken run of numbers. */
+function gather(blocks: readonly Block[]): SpooledLines[] {
+  const runs: Run[] = [];
+  const runOf = new Map<LogKind, Run>();
+  for (const { head, lines } of blocks) {
+    const { kind, first, count } = head;
+    const before = runOf.get(kind);
+    const run =
+      before !== undefined && before.first + before.count === first
+        ? before
+        : { kind, first, count: 0, parts: [] };
+    if (run !== before) runs.push(run);
+    runOf.set(kind, run);
+    run.count += count;
+    run.parts.push(lines);
+  }
+  return runs.map(({ kind, first, count, parts }) => ({ kind, first, count, lines: Buffer.concat(parts) }));
+}

@@ -1,0 +1,79 @@
+// From the bytes of a body to lines for the spool: unpacked, parsed, each record held against the rules, and those that
+// are not taken set aside with their reason. Works on its arguments alone, so that it can run in a thread (body-threads.ts).
+import { hash } from 'node:crypto';
+import { toLogLine } from '../log-line.ts';
+import type { LogKind } from '../log-record.ts';
+import { type Parsed, parseJsonBody, parseNdjsonLines } from '../logs/parse.ts';
+import { quarantineLine } from '../logs/quarantine-line.ts';
+import { type Door, isRejection, toRecord } from '../logs/record.ts';
+import type { RejectCode, Rejection } from '../logs/rejection.ts';
+import { isStamped } from '../logs/stamped.ts';
+import { decompress } from './decompress.ts';
+
+export interface Body {
+  readonly bytes: Uint8Array;
+  /** As Content-Encoding names it; empty for none. */
+  readonly coding: string;
+  readonly form: 'json' | 'ndjson';
+  readonly kind: LogKind;
+  readonly door: Door;
+}
+
+export interface RecordError {
+  readonly index: number;
+  readonly code: RejectCode;
+  readonly message: string;
+}
+
+export interface ReadBody {
+  readonly accepted: number;
+  /** The accepted records (log-line.ts). */
+  readonly lines: Uint8Array;
+  readonly rejected: Readonly<Partial<Record<RejectCode, number>>>;
+  /** Of the first of those that are rejected. */
+  readonly errors: readonly RecordError[];
+  /** The rejected records as they came, with their reasons, one a line. */
+  readonly quarantine: string;
+  /** SHA-256 of the bytes, unpacked. */
+  readonly digest: string;
+  /** Every accepted record tells itself apart, so the same bytes are the same records sent again. */
+  readonly stamped: boolean;
+}
+
+const MAX_ERRORS_LISTED = 20;
+
+/** Throws DendroError where the body is not what it says it is. */
+export function readBody({ bytes, coding, form, kind, door }: Body): ReadBody {
+  const unpacked = decompress(bytes, coding);
+  const text = Buffer.from(unpacked.buffer, unpacked.byteOffset, unpacked.byteLength)
+    .toString('utf8')
+    .replace(/^\ufeff/, '');
+  const lines: string[] = [];
+  const rejected: Partial<Record<RejectCode, number>> = {};
+  const errors: RecordError[] = [];
+  const quarantine: string[] = [];
+  let stamped = true;
+  const reject = (parsed: Parsed, rejection: Rejection) => {
+    rejected[rejection.code] = (rejected[rejection.code] ?? 0) + 1;
+    if (errors.length < MAX_ERRORS_LISTED) errors.push({ index: parsed.index, ...rejection });
+    quarantine.push(quarantineLine(kind, door.nowMicros, parsed, rejection));
+  };
+
+  for (const parsed of form === 'json' ? parseJsonBody(text) : parseNdjsonLines(text.split('\n'))) {
+    const record = 'rejection' in parsed ? parsed.rejection : toRecord(parsed.value, kind, door);
+    if (isRejection(record)) reject(parsed, record);
+    else {
+      lines.push(toLogLine(record));
+      stamped &&= 'value' in parsed && isStamped(parsed.value);
+    }
+  }
+  return {
+    accepted: lines.length,
+    lines: Buffer.from(lines.join('')),
+    rejected,
+    errors,
+    quarantine: quarantine.join(''),
+    digest: hash('sha256', unpacked),
+    stamped,
+  };
+}

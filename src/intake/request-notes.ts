@@ -1,0 +1,65 @@
+// What is left of a segment that was removed: the requests in it that may still be sent again, a small file each.
+import { open, readdir, readFile, unlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { isOver, type KnownRequest } from './known-requests.ts';
+
+export class RequestNotes {
+  readonly #folder: string;
+  /** When the youngest request of each file came. */
+  readonly #youngest = new Map<string, number>();
+
+  constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  /** All that are there. A line that a crash left half-written belongs to a segment that is still there. */
+  async read(): Promise<KnownRequest[]> {
+    const names = (await readdir(this.#folder)).filter(name => name.endsWith('.requests')).sort();
+    const all: KnownRequest[] = [];
+    for (const name of names) {
+      const path = join(this.#folder, name);
+      const requests = (await readFile(path, 'utf8')).split('\n').flatMap(parseRequest);
+      all.push(...requests);
+      this.#note(path, requests);
+    }
+    return all;
+  }
+
+  /** Durable when this resolves. */
+  async write(segment: number, requests: readonly KnownRequest[], nowMicros: number): Promise<void> {
+    const young = requests.filter(request => !isOver(request, nowMicros));
+    if (young.length === 0) return;
+    const path = join(this.#folder, `${String(segment).padStart(12, '0')}.requests`);
+    const file = await open(path, 'w', 0o600);
+    try {
+      await file.writeFile(young.map(request => `${JSON.stringify(request)}\n`).join(''));
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    this.#note(path, young);
+  }
+
+  async forget(nowMicros: number): Promise<void> {
+    for (const [path, atMicros] of this.#youngest) {
+      if (!isOver({ atMicros }, nowMicros)) continue;
+      this.#youngest.delete(path);
+      await unlink(path);
+    }
+  }
+
+  #note(path: string, requests: readonly KnownRequest[]): void {
+    this.#youngest.set(
+      path,
+      requests.reduce((latest, { atMicros }) => Math.max(latest, atMicros), 0),
+    );
+  }
+}
+
+function parseRequest(line: string): KnownRequest[] {
+  try {
+    return [JSON.parse(line) as KnownRequest];
+  } catch {
+    return [];
+  }
+}

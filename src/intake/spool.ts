@@ -1,0 +1,192 @@
+// Where records are durable before they are acknowledged: segments on disk, flushed for many requests at once. A segment
+// goes when the store keeps all of it; the requests in it are remembered a while longer (request-notes.ts).
+import { copyFile, open, readdir, unlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { makeFolder } from '../folder.ts';
+import { LOG_KINDS, type LogKind } from '../log-record.ts';
+import type { Observe } from '../observe/event.ts';
+import type { KnownRequest } from './known-requests.ts';
+import { RequestNotes } from './request-notes.ts';
+import { Segment } from './segment.ts';
+import { type Block, type BlockHead, encodeBlock } from './spool-block.ts';
+
+const SEGMENT_BYTES = 32 * 1024 * 1024;
+
+interface Waiting {
+  readonly head: BlockHead;
+  readonly bytes: readonly Uint8Array[];
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
+}
+
+export class Spool {
+  readonly #folder: string;
+  readonly #notes: RequestNotes;
+  /** The oldest first; the last one is written. */
+  readonly #segments: Segment[];
+  readonly #next = new Map<LogKind, number>();
+  readonly #waiting: Waiting[] = [];
+  #flushing: Promise<void> | undefined;
+  /** Where reading goes on. */
+  #reading: { segment: Segment; offset: number };
+  #unreadBytes = 0;
+  #onMore = () => {};
+
+  private constructor(folder: string, notes: RequestNotes, segments: Segment[], first: Segment) {
+    this.#folder = folder;
+    this.#notes = notes;
+    this.#segments = segments;
+    this.#reading = { segment: first, offset: 0 };
+  }
+
+  /** To be called by whoever holds the data directory. `settled` is what the store keeps of each kind. */
+  static async open(
+    folder: string,
+    settled: (kind: LogKind) => number,
+    observe: Observe,
+  ): Promise<{ spool: Spool; requests: readonly KnownRequest[] }> {
+    makeFolder(folder);
+    const segments: Segment[] = [];
+    const names = (await readdir(folder)).filter(name => /^\d+\.spool$/.test(name)).sort();
+    for (const [index, name] of names.entries()) {
+      const path = join(folder, name);
+      const { segment, lostBytes } = await Segment.open(Number.parseInt(name, 10), path);
+      segments.push(segment);
+      if (lostBytes === 0) continue;
+      // The end of the last one is what was being written when the process ended, and nobody was told that it was stored.
+      const isTorn = index === names.length - 1;
+      if (!isTorn) await copyFile(path, `${path}.damaged`);
+      await segment.cutTail();
+      observe({ type: 'spool_cut', path, lostBytes, isTorn });
+    }
+    const last = segments.at(-1) ?? (await createSegment(folder, 1));
+    if (segments.length === 0) segments.push(last);
+    const notes = new RequestNotes(folder);
+    const spool = new Spool(folder, notes, segments, segments[0] ?? last);
+    for (const kind of LOG_KINDS) {
+      const ends = segments.map(segment => segment.ends.get(kind) ?? 0);
+      spool.#next.set(kind, Math.max(settled(kind), ...ends));
+    }
+    spool.#unreadBytes = segments.reduce((sum, segment) => sum + segment.bytes, 0);
+    const requests = [...(await notes.read()), ...segments.flatMap(segment => segment.requests)];
+    return { spool, requests };
+  }
+
+  /** Bytes that wait to be read. */
+  get unreadBytes(): number {
+    return this.#unreadBytes;
+  }
+
+  /** All that lies on disk. */
+  get bytes(): number {
+    return this.#segments.reduce((sum, segment) => sum + segment.bytes, 0);
+  }
+
+  /** Resolves when the records are durable; where it rejects, nothing of them is kept. */
+  append(kind: LogKind, count: number, lines: Uint8Array, request?: KnownRequest): Promise<void> {
+    const first = this.#next.get(kind) ?? 0;
+    this.#next.set(kind, first + count); // numbers of what could not be written stay unused
+    const head = { kind, first, count, bytes: lines.length, ...(request === undefined ? {} : { request }) };
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ head, bytes: encodeBlock(head, lines), resolve, reject });
+      this.#flushing ??= this.#flush().finally(() => {
+        this.#flushing = undefined;
+      });
+    });
+  }
+
+  /** Resolves when there is something to read. */
+  async more(): Promise<void> {
+    while (this.#unreadBytes === 0)
+      await new Promise<void>(resolve => {
+        this.#onMore = resolve;
+      });
+  }
+
+  /** The next blocks, about `most` bytes; given again until `done` is called. */
+  async read(most: number): Promise<{ blocks: readonly Block[]; done: () => void }> {
+    let { segment, offset } = this.#reading;
+    while (offset === segment.bytes) {
+      const following = this.#segments[this.#segments.indexOf(segment) + 1];
+      if (following === undefined) break;
+      [segment, offset] = [following, 0];
+    }
+    this.#reading = { segment, offset };
+    const { blocks, end } = await segment.read(offset, most);
+    const done = () => {
+      this.#reading = { segment, offset: end };
+      this.#unreadBytes -= end - offset;
+    };
+    return { blocks, done };
+  }
+
+  /** Kinds with records in the oldest segment that the store does not keep yet. */
+  kindsInOldest(settled: (kind: LogKind) => number): LogKind[] {
+    const ends = [...(this.#segments[0]?.ends ?? [])];
+    return ends.filter(([kind, end]) => end > settled(kind)).map(([kind]) => kind);
+  }
+
+  /** Removes the segments of which the store keeps everything. */
+  async forget(settled: (kind: LogKind) => number, nowMicros: number): Promise<void> {
+    for (let oldest = this.#segments[0]; oldest !== undefined; oldest = this.#segments[0]) {
+      const isOpen = oldest === this.#segments.at(-1) || oldest === this.#reading.segment;
+      if (isOpen || this.kindsInOldest(settled).length > 0) break;
+      await this.#notes.write(oldest.number, oldest.requests, nowMicros);
+      this.#segments.shift();
+      await oldest.close();
+      await unlink(oldest.path);
+    }
+    await this.#notes.forget(nowMicros);
+  }
+
+  async close(): Promise<void> {
+    await this.#flushing;
+    this.#unreadBytes = Number.POSITIVE_INFINITY; // wakes who waits for more
+    this.#onMore();
+    for (const segment of this.#segments.splice(0)) await segment.close();
+  }
+
+  /** Everything that waits goes to disk with one flush; what comes meanwhile goes with the next. */
+  async #flush(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      const group = this.#waiting.splice(0);
+      const bytes = Buffer.concat(group.flatMap(({ bytes }) => bytes));
+      try {
+        const segment = await this.#writable();
+        await segment.append(
+          group.map(({ head }) => head),
+          bytes,
+        );
+        this.#unreadBytes += bytes.length;
+        this.#onMore();
+        for (const { resolve } of group) resolve();
+      } catch (error) {
+        for (const { reject } of group) reject(error);
+      }
+    }
+  }
+
+  async #writable(): Promise<Segment> {
+    const last = this.#segments.at(-1);
+    if (last !== undefined && last.bytes < SEGMENT_BYTES) return last;
+    const segment = await createSegment(this.#folder, (last?.number ?? 0) + 1);
+    this.#segments.push(segment);
+    return segment;
+  }
+}
+
+async function createSegment(folder: string, number: number): Promise<Segment> {
+  const segment = await Segment.create(number, join(folder, `${String(number).padStart(12, '0')}.spool`));
+  await syncFolder(folder);
+  return segment;
+}
+
+/** A new file is durable once its folder is. */
+export async function syncFolder(folder: string): Promise<void> {
+  const handle = await open(folder, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
