@@ -54,14 +54,17 @@ export const FLAGS = {
     help: 'logs that may be on their way into the store; past it senders get 429',
   },
   'metrics-open': { help: 'tell metrics without a token' },
-  source: { value: 'KIND', help: 'log kind or source name of the records' },
+  source: {
+    value: 'KIND',
+    help: 'log kind or source name of the records; those of a quarantine file tell their own',
+  },
   project: {
     value: 'REF',
     many: true,
     help: 'query: the parameter project; token: pin to this project, several allowed',
   },
   param: { value: 'NAME=VALUE', many: true, help: 'any other parameter; may be given several times' },
-  url: { value: 'URL', help: 'ask this running server instead of the data directory' },
+  url: { value: 'URL', help: 'use this running server instead of the data directory' },
   token: { value: 'TOKEN', help: 'token for --url (default: DENDRO_API_KEY)' },
   name: { value: 'NAME', help: 'name of the token' },
   scope: {

@@ -48,11 +48,14 @@ export const commands: readonly Command[] = [
   {
     name: 'ingest',
     usage: 'FILE…',
-    summary: 'Load NDJSON, JSON or Parquet files (- is standard input, .gz too) into the store.',
-    flags: ['source', 'retention-days', ...STORE_FLAGS],
+    summary:
+      'Load NDJSON, JSON or Parquet files (- is standard input, .gz too) into the store, or with --url into a running server.',
+    flags: ['source', 'url', 'token', 'retention-days', ...STORE_FLAGS],
     examples: [
       'dendro ingest --source edge requests.ndjson.gz',
       'zcat archive.gz | dendro ingest --source function_edge -',
+      'dendro ingest --source edge --url http://127.0.0.1:4001 requests.ndjson',
+      'dendro ingest data/quarantine.ndjson',
     ],
     load: async () => (await import('./ingest.ts')).ingest,
   },

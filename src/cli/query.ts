@@ -5,6 +5,7 @@ import { checkCatalog, loadCatalog } from '../endpoint/catalog.ts';
 import { type AnswerFormat, encodeRows, formatCells } from '../endpoint/encode.ts';
 import { runEndpoint } from '../endpoint/run.ts';
 import { type DendroError, OperatorError, UsageError } from '../errors.ts';
+import { replaySpool } from '../intake/replay.ts';
 import { openStore } from '../store/open-store.ts';
 import { formatTable } from './table.ts';
 
@@ -52,9 +53,11 @@ async function askStore(invocation: Invocation, name: string, parameters: URLSea
     throw new UsageError(
       `there is no endpoint ${name}; endpoints are ${catalog.endpoints.map(e => e.definition.name).join(', ')}`,
     );
-  const store = await openStore(readStoreOptions(invocation));
+  const options = readStoreOptions(invocation);
+  const store = await openStore(options);
   try {
     await checkCatalog(catalog, store);
+    await replaySpool(options.dataFolder, store);
     const { value } = await runEndpoint({ store, clock: systemClock }, endpoint, { given: parameters });
     const { rows } = value.result;
     const { columns } = endpoint.query;

@@ -1,6 +1,5 @@
 // The way of a batch of records: a place for its bytes, read and checked, not stored already, durable in the spool,
 // acknowledged. From there folding.ts carries it to the store.
-import { join } from 'node:path';
 import type { Clock } from '../clock.ts';
 import { DendroError } from '../errors.ts';
 import { UNIT_SEPARATOR } from '../log-line.ts';
@@ -15,7 +14,7 @@ import { Folding } from './folding.ts';
 import { type IntakeAnswer, type KnownRequest, KnownRequests, requestKey } from './known-requests.ts';
 import { Quarantine } from './quarantine.ts';
 import type { Body, ReadBody } from './read-body.ts';
-import { Spool } from './spool.ts';
+import { Spool, spoolFolderIn } from './spool.ts';
 
 export interface IntakeOptions {
   readonly dataFolder: string;
@@ -69,7 +68,7 @@ export class Intake {
   /** Takes up what an earlier run left in the spool, and resolves when that can be seen. */
   async open(store: Store): Promise<void> {
     const { clock, timer, observe } = this.#parts;
-    const folder = join(this.#options.dataFolder, 'spool');
+    const folder = spoolFolderIn(this.#options.dataFolder);
     const { spool, requests } = await Spool.open(folder, kind => store.settled(kind), observe);
     for (const { key, ...request } of requests) this.#known.note(key, request);
     this.#spool = spool;

@@ -10,6 +10,10 @@ import { RequestNotes } from './request-notes.ts';
 import { Segment } from './segment.ts';
 import { type Block, type BlockHead, encodeBlock } from './spool-block.ts';
 
+export function spoolFolderIn(dataFolder: string): string {
+  return join(dataFolder, 'spool');
+}
+
 const SEGMENT_BYTES = 32 * 1024 * 1024;
 
 interface Waiting {

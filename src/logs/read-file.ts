@@ -4,12 +4,13 @@ import { stat } from 'node:fs/promises';
 import { pipeline, Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { OperatorError } from '../errors.ts';
-import type { Parsed } from './parse.ts';
+import { type LogPiece, toPieces } from './log-piece.ts';
 import { PeekableBytes } from './peekable-bytes.ts';
 import { readParquet } from './read-parquet.ts';
 import { readText } from './read-text.ts';
 
-const CHUNK_BYTES = 256 * 1024;
+/** About a thousand records: large enough that handing it to a thread costs nothing beside reading it. */
+const CHUNK_BYTES = 1024 * 1024;
 
 export interface ReadProgress {
   /** Of the file as it lies on disk, compressed or not. */
@@ -25,13 +26,10 @@ export interface ReadOptions {
 }
 
 /**
- * The values of a file, or of standard input for `-`, in batches that fit in memory. Throws OperatorError, one line that
+ * A file, or standard input for `-`, in pieces that fit in memory, each of them NDJSON. Throws OperatorError, one line that
  * names the file, where it cannot be read or has none of the forms.
  */
-export async function* readLogFile(
-  path: string,
-  options: ReadOptions = {},
-): AsyncGenerator<readonly Parsed[]> {
+export async function* readLogFile(path: string, options: ReadOptions = {}): AsyncGenerator<LogPiece> {
   let input: Readable | undefined;
   try {
     const totalBytes = path === '-' ? undefined : await sizeOf(path);
@@ -41,7 +39,8 @@ export async function* readLogFile(
     const head = await bytes.peek(beginning => beginning.length >= 4);
     if (isParquet(head)) {
       if (totalBytes === undefined) throw new OperatorError(PARQUET_NEEDS_A_FILE);
-      yield* readParquet(path, share => report(Math.round(share * totalBytes)));
+      const onShare = (share: number) => report(Math.round(share * totalBytes));
+      for await (const values of readParquet(path, onShare)) yield* toPieces(values);
     } else {
       const text = isGzip(head) ? new PeekableBytes(gunzip(bytes)) : bytes;
       if (isParquet(await text.peek(beginning => beginning.length >= 4))) {

@@ -1,24 +1,26 @@
-// Reads NDJSON line by line, or a JSON file whole, and tells which of the two it is from the first line.
+// Reads NDJSON as it comes, or a JSON file whole, and tells which of the two it is from the first line.
 import { OperatorError } from '../errors.ts';
 import { parseExactJson } from './exact-json.ts';
-import { isBatch, isBlank, type Parsed, parseJsonBody, parseLine } from './parse.ts';
+import { type LogPiece, toPieces } from './log-piece.ts';
+import { isBatch, parseJsonBody } from './parse.ts';
 import type { PeekableBytes } from './peekable-bytes.ts';
-import { readLines, TOO_LONG } from './read-lines.ts';
+import { readLinePieces } from './read-line-pieces.ts';
 import type { Rejection } from './rejection.ts';
 
 /** A longer line is passed over and counts as one rejected record. */
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
 /** A JSON file has to be in memory whole, several times over, and V8 ends a string at 512 MiB. */
 const MAX_JSON_BYTES = 256 * 1024 * 1024;
-const VALUES_PER_BATCH = 1000;
+const VALUES_PER_PIECE = 1000;
 
-/** The values of UTF-8 text, in batches. Bytes that are not UTF-8 become U+FFFD. Throws OperatorError if it is not JSON. */
-export async function* readText(bytes: PeekableBytes): AsyncGenerator<readonly Parsed[]> {
+/** UTF-8 text as pieces of NDJSON. Throws OperatorError if it is not JSON. */
+export async function* readText(bytes: PeekableBytes): AsyncGenerator<LogPiece> {
   const mark = await bytes.peek(beginning => beginning.length >= 3);
   if (mark.toString('utf8', 0, 3) === '\ufeff') bytes.skip(3);
   const head = await bytes.peek(tellsTheForm);
   const beginning = head.toString('utf8').trimStart();
-  if (beginning === '' || isNdjson(beginning, head.length)) yield* readNdjson(bytes);
+  if (beginning === '' || isNdjson(beginning, head.length))
+    yield* readLinePieces(bytes, MAX_LINE_BYTES, LINE_TOO_LONG);
   else if (/^[[{]/.test(beginning)) yield* readJson(bytes);
   else throw new OperatorError('its first line is not JSON; it has to be NDJSON, JSON or Parquet');
 }
@@ -47,22 +49,10 @@ const LINE_TOO_LONG: Rejection = {
   message: 'The line is longer than 16 MiB; a record may have 1 MiB.',
 };
 
-async function* readNdjson(bytes: AsyncIterable<Buffer>): AsyncGenerator<readonly Parsed[]> {
-  let index = 0;
-  for await (const lines of readLines(bytes, MAX_LINE_BYTES)) {
-    const batch: Parsed[] = [];
-    for (const line of lines) {
-      if (line === TOO_LONG) batch.push({ index: index++, rejection: LINE_TOO_LONG });
-      else if (!isBlank(line)) batch.push(parseLine(line, index++));
-    }
-    if (batch.length > 0) yield batch;
-  }
-}
-
-async function* readJson(bytes: AsyncIterable<Buffer>): AsyncGenerator<readonly Parsed[]> {
+async function* readJson(bytes: AsyncIterable<Buffer>): AsyncGenerator<LogPiece> {
   const values = parseJsonBody(await readWhole(bytes));
-  for (let start = 0; start < values.length; start += VALUES_PER_BATCH) {
-    yield values.slice(start, start + VALUES_PER_BATCH);
+  for (let start = 0; start < values.length; start += VALUES_PER_PIECE) {
+    yield* toPieces(values.slice(start, start + VALUES_PER_PIECE));
   }
 }
 

@@ -63,7 +63,6 @@ describe('the command line', () => {
     ['two endpoints', ['query', 'logs.all', 'usage.api-counts'], 'endpoint'],
     ['a parameter that is no pair', ['query', 'logs.all', '--param', 'project'], '--param'],
     ['no file', ['ingest', '--source', 'edge'], 'file'],
-    ['no source', ['ingest', 'file.ndjson'], '--source'],
     ['an unknown source', ['ingest', 'file.ndjson', '--source', 'dance'], 'dance'],
   ])('%s (dendro %j): one line that names it, exit 2', async (_, args, named) => {
     const outcome = await run(...args);

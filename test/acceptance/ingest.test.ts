@@ -103,6 +103,93 @@ describe('dendro ingest', () => {
     expect(counts.reduce((sum, row) => sum + Number(row['total_rest_requests']), 0)).toBe(5);
   });
 
+  test('a file whose records do not tell their source needs --source: one line, exit 2', async () => {
+    const file = write('edge.ndjson', toNdjson(edgeLines(1)));
+    const outcome = await runDendro(['ingest', '--data', 'data', file], { cwd: folder.path });
+    expect(outcome.code).toBe(2);
+    expect(onlyLine(outcome)).toContain('--source');
+  });
+
+  describe('into a running server', () => {
+    const send = (args: readonly string[]) =>
+      runDendro(['ingest', '--url', server?.internalUrl ?? '', ...args], { cwd: folder.path, env });
+
+    test('its records are stored and its summary is the same', async () => {
+      server = await startServer(['--data', 'data'], { cwd: folder.path, env });
+      const lines = [...edgeLines(3), { event_message: 'of no project' }, ...edgeLines(5).slice(3)];
+      const file = write('edge.ndjson.gz', gzipSync(toNdjson(lines)));
+      const { code, stdout, stderr } = await send(['--source', 'edge', file]);
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+      expect(stdout).toContain('edge.ndjson.gz: 5 accepted, 1 rejected\n  1 no_project, first at record 4: ');
+      await server.stop();
+      expect(await queryIds()).toEqual(idsOf(5));
+    });
+
+    test('more than one batch is sent whole, of JSON too', async () => {
+      server = await startServer(['--data', 'data'], { cwd: folder.path, env });
+      const file = write('edge.json', JSON.stringify(edgeLines(2500)));
+      expect((await send(['--source', 'edge', file])).stdout).toBe('edge.json: 2,500 accepted, 0 rejected\n');
+    });
+
+    test.each([
+      ['a server that refuses the token', ['--token', 'not-the-token-of-this-server'], '401'],
+      ['a data directory in use', [], 'with --url'],
+    ])('%s is one line, exit 1', async (name, args, word) => {
+      server = await startServer(['--data', 'data'], { cwd: folder.path, env });
+      const file = write('edge.ndjson', toNdjson(edgeLines(1)));
+      const outcome =
+        name === 'a data directory in use'
+          ? await ingest([file])
+          : await send(['--source', 'edge', ...args, file]);
+      expect(outcome.code).toBe(1);
+      expect(onlyLine(outcome)).toContain(word);
+    });
+
+    test('what was rejected can be taken again from the quarantine file, each under its own source', async () => {
+      server = await startServer(['--data', 'data', '--retention-days', '1'], { cwd: folder.path, env });
+      const old = new Date(NOW - 3 * 86_400_000).toISOString();
+      const body = toNdjson([
+        {
+          id: 'old-edge',
+          project: 'alpha',
+          message: 'late',
+          timestamp: old,
+          metadata: { n: 12345678901234567890n.toString() },
+        },
+      ]);
+      for (const source of ['edge', 'auth']) {
+        const { status } = await fetch(`${server.internalUrl}/api/logs?source_name=${source}`, {
+          method: 'POST',
+          body,
+          headers: { 'X-API-KEY': PROCESS_API_KEY, 'Content-Type': 'application/x-ndjson' },
+        });
+        expect(status).toBe(422);
+      }
+      await server.stop();
+      const again = await runDendro(['ingest', '--data', 'data', 'data/quarantine.ndjson'], {
+        cwd: folder.path,
+      });
+      expect(again).toEqual({
+        code: 0,
+        stdout: 'data/quarantine.ndjson: 2 accepted, 0 rejected\n',
+        stderr: '',
+      });
+      const args = [
+        'query',
+        'logs.all',
+        '--data',
+        'data',
+        '--project',
+        'alpha',
+        '--param',
+        'project_tier=PRO',
+        '--json',
+      ];
+      const { stdout } = await runDendro(args, { cwd: folder.path });
+      expect(JSON.parse(stdout).result).toMatchObject([{ id: 'old-edge', event_message: 'late' }]);
+    });
+  });
+
   test.each<[string, () => Buffer]>([
     ['NDJSON', () => Buffer.from(toNdjson(edgeLines(3)))],
     ['NDJSON without a last line end', () => Buffer.from(toNdjson(edgeLines(3)).trimEnd())],

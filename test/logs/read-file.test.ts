@@ -6,6 +6,7 @@ import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { OperatorError } from '../../src/errors.ts';
 import { type ReadOptions, type ReadProgress, readLogFile } from '../../src/logs/read-file.ts';
+import { readAll, valuesOf } from './read-pieces.ts';
 
 let folder = '';
 beforeAll(async () => {
@@ -18,18 +19,6 @@ async function save(content: string | Buffer, name = 'logs'): Promise<string> {
   const path = join(folder, `${files++}-${name}`);
   await writeFile(path, content);
   return path;
-}
-
-/** Everything a file holds, in the order of its indices. */
-async function readAll(path: string, options?: ReadOptions): Promise<unknown[]> {
-  const found: unknown[] = [];
-  for await (const batch of readLogFile(path, options)) {
-    expect(batch[0]?.index).toBe(found.length);
-    for (const parsed of batch) {
-      found.push('value' in parsed ? parsed.value : parsed.rejection.code);
-    }
-  }
-  return found;
 }
 
 async function faultOf(path: string, options?: ReadOptions): Promise<string> {
@@ -155,8 +144,8 @@ describe('NDJSON', () => {
     let records = 0;
     let peak = 0;
     for await (const batch of readLogFile('-', { standardInput: Readable.from(source) })) {
-      records += batch.length;
-      if (records % 65_536 === 0) peak = Math.max(peak, process.memoryUsage().rss - before.rss);
+      records += valuesOf(batch).length;
+      if (records % 16_384 === 0) peak = Math.max(peak, process.memoryUsage().rss - before.rss);
     }
     expect(records).toBe(4096 * 256);
     expect(peak).toBeLessThan(400 * 1024 * 1024);
@@ -174,7 +163,7 @@ describe('JSON as a whole', () => {
   test('many records come in batches', async () => {
     const path = await save(JSON.stringify(Array(2500).fill(A)));
     const sizes: number[] = [];
-    for await (const batch of readLogFile(path)) sizes.push(batch.length);
+    for await (const batch of readLogFile(path)) sizes.push(valuesOf(batch).length);
     expect(sizes).toStrictEqual([1000, 1000, 500]);
   });
 
@@ -236,7 +225,7 @@ describe('progress', () => {
     const text = `${JSON.stringify(A)}\n`.repeat(50_000);
     const reports = await progressOf(await save(text));
     const totalBytes = Buffer.byteLength(text);
-    expect(reports.length).toBeGreaterThan(3);
+    expect(reports.length).toBeGreaterThan(1);
     expect(reports.at(-1)).toStrictEqual({ readBytes: totalBytes, totalBytes });
   });
 
@@ -259,7 +248,7 @@ test('a reader that stops early leaves nothing open', async () => {
   ]) {
     const standardInput = Readable.from([content].map(text => Buffer.from(text)));
     for await (const batch of readLogFile('-', { standardInput })) {
-      expect(batch.length).toBeGreaterThan(0);
+      expect(valuesOf(batch).length).toBeGreaterThan(0);
       break;
     }
     expect(standardInput.destroyed).toBe(true);

@@ -1,0 +1,38 @@
+// Where `dendro ingest` brings records, and in what form they come there.
+import type { LogKind } from '../log-record.ts';
+import type { LogPiece } from '../logs/log-piece.ts';
+import type { Rejection } from '../logs/rejection.ts';
+import type { IngestTally } from './ingest-tally.ts';
+
+/** Lines of NDJSON of one kind, or what cannot even be a line. */
+export type KindPiece =
+  | { readonly kind: LogKind; readonly lines: Uint8Array }
+  | { readonly rejection: Rejection };
+
+export interface Destination {
+  /** Brings one file in; the tally is told what became of its records. */
+  load(pieces: AsyncIterable<KindPiece>, tally: IngestTally): Promise<void>;
+  close(): Promise<void>;
+}
+
+export async function* withKind(pieces: AsyncIterable<LogPiece>, kind: LogKind): AsyncGenerator<KindPiece> {
+  for await (const piece of pieces) yield 'lines' in piece ? { kind, lines: piece.lines } : piece;
+}
+
+/** Works on a few items at once and gives the results in the order of the items. */
+export async function* inOrder<T, R>(
+  items: AsyncIterable<T>,
+  atOnce: number,
+  work: (item: T) => Promise<R>,
+): AsyncGenerator<R> {
+  const running: Promise<R>[] = [];
+  for await (const item of items) {
+    const result = work(item);
+    result.catch(() => {}); // it is awaited below, perhaps after another one has failed
+    running.push(result);
+    if (running.length < atOnce) continue;
+    const first = running.shift();
+    if (first !== undefined) yield await first;
+  }
+  for (const result of running) yield await result;
+}
