@@ -7,13 +7,13 @@ import { delimiter, join } from 'node:path';
 let listsAreFresh = false;
 
 /**
- * Sees to it that programs are there. Takes the package of each program, such as `{ wrk: 'wrk' }`, and answers the
- * programs that are still missing, after saying on standard error how to get them.
+ * Sees to it that programs are there. Takes the package or packages of each program, such as `{ wrk: ['wrk'] }`, and
+ * answers the programs that are still missing, after saying on standard error how to get them.
  */
 export function ensurePrograms(packageOf) {
   const missing = missingAmong(packageOf);
   if (missing.length === 0) return [];
-  const packages = [...new Set(missing.map(program => packageOf[program]))];
+  const packages = [...new Set(missing.flatMap(program => packageOf[program]))];
   const fault = mayInstall() ? install(packages) : 'installing needs root and apt-get';
   const stillMissing = missingAmong(packageOf);
   if (stillMissing.length > 0)

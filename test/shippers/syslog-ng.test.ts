@@ -1,0 +1,126 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { ensurePrograms } from '../../scripts/debian.mjs';
+import { replaySpool } from '../../src/intake/replay.ts';
+import { openStore } from '../../src/store/open-store.ts';
+import { testStoreOptions } from '../support/app.ts';
+import {
+  findFreePort,
+  makeFolder,
+  PROCESS_API_KEY,
+  type ServerProcess,
+  startServer,
+} from '../support/process.ts';
+import { savedQuery } from '../support/store.ts';
+
+const EXAMPLE = join(import.meta.dirname, '../../docs/shippers/syslog-ng.conf');
+const COUNT = 3_000;
+const env = { DENDRO_API_KEY: PROCESS_API_KEY };
+
+let folder: ReturnType<typeof makeFolder>;
+let shipper: ChildProcess | undefined;
+let server: ServerProcess | undefined;
+beforeEach(() => {
+  const missing = ensurePrograms({ 'syslog-ng': ['syslog-ng-core', 'syslog-ng-mod-http'] });
+  expect(missing, 'programs that this test needs').toEqual([]);
+  folder = makeFolder();
+});
+afterEach(async () => {
+  if (shipper?.exitCode === null) {
+    shipper.kill('SIGKILL');
+    await once(shipper, 'exit');
+  }
+  await server?.stop();
+  folder.remove();
+});
+
+/** The example of the docs, with a token and places of this test. */
+function writeConfiguration(intakePort: number, sourcePort: number): string {
+  const text = readFileSync(EXAMPLE, 'utf8')
+    .replace('127.0.0.1:4001', `127.0.0.1:${intakePort}`)
+    .replace('port(6514)', `port(${sourcePort})`)
+    .replace('X-API-KEY: TOKEN', `X-API-KEY: ${PROCESS_API_KEY}`)
+    .replace('/var/lib/syslog-ng', folder.path);
+  const file = join(folder.path, 'syslog-ng.conf');
+  writeFileSync(file, text, { mode: 0o600 });
+  return file;
+}
+
+function startShipper(configuration: string): ChildProcess {
+  const own = (name: string) => join(folder.path, name);
+  return spawn(
+    'syslog-ng',
+    [
+      ...['--foreground', '--no-caps', '--cfgfile', configuration, '--persist-file', own('persist')],
+      ...['--pidfile', own('pid'), '--control', own('control')],
+    ],
+    { stdio: ['ignore', 'ignore', 'inherit'] },
+  );
+}
+
+async function connectTo(port: number) {
+  for (let attempt = 0; ; attempt++) {
+    const socket = connect(port, '127.0.0.1');
+    try {
+      await once(socket, 'connect');
+      return socket;
+    } catch (error) {
+      if (attempt === 100) throw error;
+      await sleep(100);
+    }
+  }
+}
+
+test('syslog-ng ships through a server that is killed and started again, and every line is there once', async () => {
+  const [port, internalPort, sourcePort] = [await findFreePort(), await findFreePort(), await findFreePort()];
+  const args = ['--data', 'data', '--port', String(port), '--internal-port', String(internalPort)];
+  const start = () => startServer(args, { cwd: folder.path, env });
+  server = await start();
+  shipper = startShipper(writeConfiguration(internalPort, sourcePort));
+  const socket = await connectTo(sourcePort);
+
+  for (let i = 0; i < COUNT; i++) {
+    socket.write(`<13>${new Date().toISOString()} alpha test[${i}]: line ${i} "quoted" \\ ä 😀\n`);
+    if (i % 100 === 0) await sleep(20);
+    if (i === COUNT / 2) {
+      server.signal('SIGKILL');
+      await server.ended;
+      server = await start();
+    }
+  }
+  socket.end();
+
+  const headers = { 'X-API-KEY': PROCESS_API_KEY };
+  const acceptedSince = async () => {
+    const text = await (await fetch(`${server?.internalUrl}/metrics`, { headers })).text();
+    return Number(/^dendro_records_accepted_total\{kind="postgres"\} (\d+)$/m.exec(text)?.[1] ?? 0);
+  };
+  const messages = async () => {
+    await server?.stop();
+    const dataFolder = join(folder.path, 'data');
+    const store = await openStore(testStoreOptions(dataFolder));
+    await replaySpool(dataFolder, store);
+    const query = savedQuery('select event_message from postgres_logs', ['text'], 2 * COUNT);
+    const { rows } = await store.query(query, {});
+    await store.close();
+    return rows.map(([message]) => message);
+  };
+  let accepted = -1;
+  await expect
+    .poll(
+      async () => {
+        const before = accepted;
+        accepted = await acceptedSince();
+        return accepted > 0 && accepted === before;
+      },
+      { timeout: 60_000, interval: 3_000 },
+    )
+    .toBe(true);
+  const expected = Array.from({ length: COUNT }, (_, i) => `line ${i} "quoted" \\ ä 😀`);
+  expect((await messages()).sort()).toEqual(expected.sort());
+}, 180_000);
