@@ -2,10 +2,11 @@
 // server, and one that runs the same SQL with the same values directly. They take turns, so that never more than one
 // of them works, and whatever disturbs the machine disturbs both.
 import { cpSync } from 'node:fs';
-import { Agent, get } from 'node:http';
+import { Agent } from 'node:http';
 import { join } from 'node:path';
 import { loadCatalog } from '../dist/endpoint/catalog.js';
 import { bindParameters, completeValues } from '../dist/endpoint/parameters.js';
+import { askServer } from './ask-server.mjs';
 import { listCases } from './cases.mjs';
 import { seedStore } from './seed-records.mjs';
 import { median, percentile, round } from './statistics.mjs';
@@ -55,14 +56,14 @@ export async function measureHttpOverhead(workplace, { recordsPerKind, warmUps, 
       const given = new URLSearchParams(parameters);
       const url = `${server.word}/api/endpoints/query/${endpoint}?${given}`;
       const runDirect = () => askDirect(direct.child, query.sql, bindParameters(definition, given));
-      const runHttp = () => askServer(agent, url);
+      const runHttp = () => askServer(agent, url, API_KEY);
       const samples = await takeTurns(runDirect, runHttp, warmUps, rounds);
       cases.push({ label, endpoint, parameters, ...samples });
       report(`${index + 1} of ${listCases().length} calls measured, ${label}`);
     }
     const floor = await takeTurns(
       undefined,
-      () => askServer(agent, `${server.word}/health`),
+      () => askServer(agent, `${server.word}/health`, API_KEY),
       warmUps,
       rounds,
     );
@@ -115,29 +116,6 @@ function askDirect(child, sql, bound) {
       answer.error === undefined ? resolve(answer) : reject(new Error(answer.error)),
     );
     child.send({ sql, values: wire });
-  });
-}
-
-/** From the call to the last byte of the answer, on a connection that stays open. */
-function askServer(agent, url) {
-  return new Promise((resolve, reject) => {
-    const start = performance.now();
-    const request = get(url, { agent, headers: { 'X-API-KEY': API_KEY } }, response => {
-      let bytes = 0;
-      response.on('data', data => {
-        bytes += data.length;
-      });
-      response.on('end', () => {
-        const ms = performance.now() - start;
-        const cacheStatus = response.headers['cache-status'] ?? '';
-        if (response.statusCode !== 200) reject(new Error(`${url} answered ${response.statusCode}`));
-        else if (cacheStatus.includes('hit'))
-          reject(new Error(`${url} was answered by the cache, not the store`));
-        else resolve({ ms, bytes });
-      });
-      response.on('error', reject);
-    });
-    request.on('error', reject);
   });
 }
 

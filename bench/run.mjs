@@ -3,6 +3,7 @@
 import { loadavg } from 'node:os';
 import { LAYER_HEADER, layerRows, measureHttpLayer } from './http-layer.mjs';
 import { measureHttpOverhead, OVERHEAD_HEADER, overheadRows } from './http-overhead.mjs';
+import { INTAKE_HEADER, intakeRows, measureIntake } from './intake.mjs';
 import { describeCommit, describeMachine, writeResults } from './results.mjs';
 import { formatTable, makeProgress } from './table.mjs';
 import { openWorkplace } from './workplace.mjs';
@@ -11,10 +12,12 @@ const SIZES = {
   full: {
     overhead: { recordsPerKind: 1_000_000, warmUps: 5, rounds: 61 },
     layer: { rounds: 7, secondsPerRound: 8, warmUpSeconds: 5 },
+    intake: { seconds: 20, fileRecords: 500_000, fileRounds: 3, queries: 400 },
   },
   quick: {
     overhead: { recordsPerKind: 50_000, warmUps: 2, rounds: 11 },
     layer: { rounds: 3, secondsPerRound: 2, warmUpSeconds: 1 },
+    intake: { seconds: 4, fileRecords: 50_000, fileRounds: 1, queries: 50 },
   },
 };
 
@@ -57,6 +60,13 @@ try {
     print(formatTable(LAYER_HEADER, layerRows(layer)));
   }
 
+  const intake = await measureIntake(workplace, sizes.intake, progress.report);
+  progress.end();
+  print(
+    `Logs in: records of ${intake.lineBytes} bytes, 8 connections, files of ${intake.file.records.toLocaleString('en')} records`,
+  );
+  print(formatTable(INTAKE_HEADER, intakeRows(intake)));
+
   if (quick) print('Too short to keep: no result file. npm run bench makes one.');
   else
     print(
@@ -68,6 +78,7 @@ try {
         loadBefore,
         overhead,
         layer: layer ?? 'left out: wrk is missing',
+        intake,
       })}`,
     );
   print(`took ${Math.round((performance.now() - start) / 1000)} s`);

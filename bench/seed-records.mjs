@@ -151,7 +151,7 @@ function zipfPicker(projects, random) {
 }
 
 /** mulberry32: small, fast, and the same on every machine. Numbers from 0 to below 1. */
-function makeRandom(seed) {
+export function makeRandom(seed) {
   let state = seed >>> 0;
   return () => {
     state = (state + 0x6d2b79f5) >>> 0;

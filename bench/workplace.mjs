@@ -1,5 +1,6 @@
 // A temporary folder and the processes of one run. Whatever way the run ends, they end with it.
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -25,7 +26,7 @@ export function openWorkplace() {
     folder,
 
     /** Starts a process and waits for the line that says it is ready; answers the first group of `ready` in it. */
-    async start(command, ready, env = {}) {
+    async start(command, ready, env = {}, onLine = () => {}) {
       const [program, ...args] = command;
       const child = spawn(program, args, {
         env: { ...process.env, ...env },
@@ -33,7 +34,7 @@ export function openWorkplace() {
       });
       children.add(child);
       const ended = new Promise(resolve => child.once('exit', resolve)).then(() => children.delete(child));
-      const word = await waitForLine(child, ready, command);
+      const word = await waitForLine(child, ready, command, onLine);
       return {
         word,
         child,
@@ -42,6 +43,25 @@ export function openWorkplace() {
           await ended;
         },
       };
+    },
+
+    /** Runs a process to its end; answers what it printed behind `result: `. */
+    async run(command, env = {}) {
+      const [program, ...args] = command;
+      const child = spawn(program, args, {
+        env: { ...process.env, ...env },
+        stdio: ['ignore', 'pipe', 'inherit'],
+      });
+      children.add(child);
+      let output = '';
+      child.stdout.on('data', data => {
+        output += data;
+      });
+      const [code] = await once(child, 'close');
+      children.delete(child);
+      if (code !== 0) throw new Error(`${command.join(' ')} ended with code ${code}`);
+      const result = /^result: (.*)$/m.exec(output)?.[1];
+      return result === undefined ? undefined : JSON.parse(result);
     },
 
     /** A command as another machine could type it: without the paths of this one. */
@@ -57,7 +77,7 @@ export function openWorkplace() {
   };
 }
 
-function waitForLine(child, ready, command) {
+function waitForLine(child, ready, command, onLine) {
   return new Promise((resolve, reject) => {
     let errors = '';
     const fail = reason => reject(new Error(`${command.join(' ')}: ${reason}\n${errors}`));
@@ -68,6 +88,7 @@ function waitForLine(child, ready, command) {
     child.once('error', error => fail(error.message));
     child.once('exit', code => fail(`ended with code ${code}`));
     createInterface({ input: child.stdout }).on('line', line => {
+      onLine(line);
       const found = ready.exec(line);
       if (found === null) return;
       clearTimeout(limit);

@@ -25,9 +25,13 @@ export async function appendLines(
 ): Promise<ReadonlySet<LogKind>> {
   const units = new Map<LogKind, Unit>();
   const kinds = new Set<LogKind>();
+  // While DuckDB works on one unit the next is gathered.
+  let inserting: Promise<void> = Promise.resolve();
   const insert = async (kind: LogKind, { parts }: Unit) => {
     units.delete(kind);
-    await staging.insert(connection, kind, `logs.${kind}_logs`, Buffer.concat(parts), SEALED_ORDER);
+    await inserting;
+    inserting = staging.insert(connection, kind, `logs.${kind}_logs`, Buffer.concat(parts), SEALED_ORDER);
+    inserting.catch(() => {}); // it is awaited before the next, or before the commit
   };
   await connection.run('begin transaction');
   try {
@@ -41,9 +45,11 @@ export async function appendLines(
       if (unit.rows >= ROW_GROUP_ROWS || unit.bytes >= MAX_UNIT_BYTES) await insert(kind, unit);
     }
     for (const [kind, unit] of units) if (unit.rows > 0) await insert(kind, unit);
+    await inserting;
     await connection.run('commit');
     return kinds;
   } catch (error) {
+    await inserting.catch(() => {});
     await connection.run('rollback').catch(() => {}); // a failed commit has rolled back already; the first error counts
     throw error;
   }
