@@ -113,6 +113,20 @@ describe('sealing', () => {
     expect(sorted?.[0]).toBe(0);
   });
 
+  test('records of any size are sealed whole, however they spread over projects', async () => {
+    for (const projects of [1, 2, 50]) {
+      const first = store.settled('edge');
+      const wide = Array.from({ length: 60 }, (_, i) => ({
+        ...edgeRecord({ id: `${projects}-${i}`, at: AT, project: `p${i % projects}` }),
+        eventMessage: 'x'.repeat(1_000_000),
+      }));
+      await store.fold(spooled(first, wide));
+      await store.settle(['edge']);
+    }
+    expect(await counts()).toEqual([180, 180]);
+    expect(await inFile()).toBe(180);
+  });
+
   test('while units are sealed one after another, no query misses a record or sees one twice', async () => {
     let folded = 0;
     let done = false;

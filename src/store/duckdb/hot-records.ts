@@ -9,8 +9,9 @@ import type { DuckDBConnection } from '@duckdb/node-api';
 import { endOfLines } from '../../log-line.ts';
 import { LOG_KINDS, type LogKind } from '../../log-record.ts';
 import type { SpooledLines, StoreWatch } from '../store.ts';
-import { MAX_UNIT_BYTES, ROW_GROUP_ROWS, SEALED_ORDER } from './append.ts';
+import { MAX_UNIT_BYTES, ROW_GROUP_ROWS } from './append.ts';
 import { checkpoint } from './checkpoint.ts';
+import { copySorted } from './copy-sorted.ts';
 import { insertOrNarrow } from './insert-or-narrow.ts';
 import type { Staging } from './staging.ts';
 import type { SwapGate } from './swap-gate.ts';
@@ -192,7 +193,7 @@ export class HotRecords {
       await needRoom(bytes);
       await fileWriter.run('begin transaction');
       try {
-        await fileWriter.run(`insert into logs.${kind}_logs from ${table} ${SEALED_ORDER}`);
+        await copySorted(fileWriter, table, `logs.${kind}_logs`, bytes);
         await fileWriter.run('insert or replace into logs.sealed_records values ($kind, $next)', {
           kind,
           next,
