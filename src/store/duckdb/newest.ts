@@ -11,6 +11,8 @@ const BEGINNING = 0n;
 export class NewestRecords {
   readonly #readers: ReaderPool;
   readonly #newest = new Map<LogKind, bigint>();
+  /** What was found for all projects while records lay in the future: true, if a little old, for a second. */
+  readonly #foundLately = new Map<LogKind, { readonly notAfter: bigint; readonly micros: bigint }>();
 
   constructor(readers: ReaderPool) {
     this.#readers = readers;
@@ -23,6 +25,7 @@ export class NewestRecords {
     );
     const known = this.#newest.get(kind);
     if (micros !== undefined && (known === undefined || micros > known)) this.#newest.set(kind, micros);
+    this.#foundLately.delete(kind);
   }
 
   /** Asks the tables only for one project, or when records lie in the future. */
@@ -33,7 +36,23 @@ export class NewestRecords {
     call?: QueryCall,
   ): Promise<bigint | undefined> {
     const newest = this.#newest.get(kind);
-    if (newest === undefined || (project === undefined && newest <= notAfter)) return newest;
+    if (newest === undefined) return undefined;
+    if (project !== undefined) return this.#ask(kind, notAfter, project, call);
+    if (newest <= notAfter) return newest;
+    const lately = this.#foundLately.get(kind);
+    const age = lately === undefined ? -1n : notAfter - lately.notAfter;
+    if (lately !== undefined && age >= 0n && age < MICROS_PER_SECOND) return lately.micros;
+    const micros = await this.#ask(kind, notAfter, undefined, call);
+    if (micros !== undefined) this.#foundLately.set(kind, { notAfter, micros });
+    return micros;
+  }
+
+  async #ask(
+    kind: LogKind,
+    notAfter: bigint,
+    project: string | undefined,
+    call: QueryCall | undefined,
+  ): Promise<bigint | undefined> {
     const { result } = await this.#readers.run(async reader => {
       const statement = await reader.prepare(
         `select max(timestamp) from ${kind}_logs

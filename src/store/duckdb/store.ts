@@ -7,6 +7,7 @@ import { checkpoint } from './checkpoint.ts';
 import { HotRecords } from './hot-records.ts';
 import { NewestRecords } from './newest.ts';
 import { openDatabase } from './open-database.ts';
+import { PatternCheck } from './pattern-check.ts';
 import { ReaderPool, storeClosed } from './reader-pool.ts';
 import { deleteBefore } from './retention.ts';
 import { findStatementFault, runStatement } from './saved-statement.ts';
@@ -26,12 +27,13 @@ export interface DuckDBStoreOptions {
 export async function openDuckDBStore(options: DuckDBStoreOptions, watch: StoreWatch = {}): Promise<Store> {
   const database = await openDatabase(options.dataFolder, options.memoryLimit);
   const gate = new SwapGate();
-  const readers = new ReaderPool(
+  const readers = await ReaderPool.open(
     await Promise.all(Array.from({ length: options.queryConcurrency }, () => database.connect())),
     { queueLength: options.queryQueueLength, timeoutSeconds: options.queryTimeoutSeconds },
     gate,
   );
   const [fileWriter, hotWriter] = [await database.connect(), await database.connect()];
+  const patterns = new PatternCheck(readers);
   const fileTurns = new Turns();
   const newestRecords = new NewestRecords(readers);
   const hotRecords = await HotRecords.open({
@@ -59,21 +61,7 @@ export async function openDuckDBStore(options: DuckDBStoreOptions, watch: StoreW
       return result;
     },
 
-    async findPatternFault(pattern: string, call?: QueryCall): Promise<string | undefined> {
-      const { result } = await readers.run(async reader => {
-        const statement = await reader.prepare("select regexp_matches('', $pattern)");
-        statement.bind({ pattern });
-        try {
-          await statement.run();
-          return undefined;
-        } catch (error) {
-          const fault = /^Invalid Input Error: (.*)/.exec((error as Error).message)?.[1];
-          if (fault === undefined) throw error;
-          return fault;
-        }
-      }, call);
-      return result;
-    },
+    findPatternFault: (pattern, call) => patterns.findFault(pattern, call),
 
     async query(query: SavedQuery, values: BoundValues, call?: QueryCall): Promise<QueryResult> {
       const { result, waitedMs, ranMs } = await readers.run(

@@ -1,0 +1,42 @@
+// Whether DuckDB takes a regular expression. What it said once it says again, so it is asked once.
+import type { QueryCall } from '../store.ts';
+import type { ReaderPool } from './reader-pool.ts';
+
+/** Patterns are as short as a URL's parameter; the one that was asked longest ago goes first. */
+const MOST_KNOWN = 1_000;
+
+export class PatternCheck {
+  readonly #readers: ReaderPool;
+  readonly #faults = new Map<string, string | undefined>();
+
+  constructor(readers: ReaderPool) {
+    this.#readers = readers;
+  }
+
+  async findFault(pattern: string, call?: QueryCall): Promise<string | undefined> {
+    const fault = this.#faults.has(pattern) ? this.#faults.get(pattern) : await this.#ask(pattern, call);
+    this.#faults.delete(pattern);
+    this.#faults.set(pattern, fault);
+    for (const oldest of this.#faults.keys()) {
+      if (this.#faults.size <= MOST_KNOWN) break;
+      this.#faults.delete(oldest);
+    }
+    return fault;
+  }
+
+  async #ask(pattern: string, call?: QueryCall): Promise<string | undefined> {
+    const { result } = await this.#readers.run(async reader => {
+      const statement = await reader.prepare("select regexp_matches('', $pattern)");
+      statement.bind({ pattern });
+      try {
+        await statement.run();
+        return undefined;
+      } catch (error) {
+        const fault = /^Invalid Input Error: (.*)/.exec((error as Error).message)?.[1];
+        if (fault === undefined) throw error;
+        return fault;
+      }
+    }, call);
+    return result;
+  }
+}
