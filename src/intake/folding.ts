@@ -81,6 +81,7 @@ export class Folding {
   async #foldSome(): Promise<void> {
     const { spool, store, observe } = this.#parts;
     const { blocks, done } = await spool.read(BYTES_AT_ONCE);
+    if (blocks.length === 0) throw new Error('the spool holds a block that cannot be read any more');
     for (const lines of gather(blocks)) {
       await store.fold(lines);
       observe({ type: 'records_folded', kind: lines.kind, count: lines.count });

@@ -1,4 +1,4 @@
-import { statSync } from 'node:fs';
+import { mkdirSync, rmdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { toLogLines } from '../../src/log-line.ts';
@@ -77,6 +77,16 @@ describe('folding', () => {
     await store.fold(spooled(0, [record({ at: AT }), record({ at: AT })], 'auth'));
     await store.settle(['auth']);
     expect([store.settled('edge'), store.settled('auth')]).toEqual([0, 2]);
+  });
+
+  test('a fold that the disk refuses can be given again, and nothing is there twice', async () => {
+    const inTheWay = join(dataFolder, 'intake', 'fold.lines');
+    await store.fold(spooled(0, numbered(2)));
+    mkdirSync(inTheWay);
+    await expect(store.fold(spooled(2, numbered(2, 2)))).rejects.toThrow('EISDIR');
+    rmdirSync(inTheWay);
+    await store.fold(spooled(0, numbered(4)));
+    expect(await counts()).toEqual([4, 4]);
   });
 
   test('the newest record is known as soon as it can be seen', async () => {
@@ -187,9 +197,12 @@ describe('a line that the store refuses', () => {
     await store.fold({ kind: 'edge', first: 0, count: 10, lines });
     expect(await counts()).toEqual([9, 9]);
     expect(refused).toEqual([{ kind: 'edge', line, reason: expect.stringMatching(/\S/) }]);
-    await store.fold(spooled(10, numbered(1, 20)));
+    await store.settle(['edge']);
+    expect(store.settled('edge')).toBe(10);
+    await store.fold({ kind: 'edge', first: 10, count: 1, lines: Buffer.from(line) });
     await store.settle(['edge']);
     expect(store.settled('edge')).toBe(11);
+    await store.fold(spooled(11, numbered(1, 20)));
     expect(await counts()).toEqual([10, 10]);
   });
 });

@@ -92,13 +92,13 @@ export class HotRecords {
       const before = Math.max(0, this.#unitOf(kind).next - first);
       if (before >= count) return;
       let [rest, left] = [lines.subarray(endOfLines(lines, before)), count - before];
+      this.#unitOf(kind).next = first + before; // numbers of what could not be spooled are missing
       while (left > 0) {
         const unit = this.#unitOf(kind);
         const taken = Math.min(left, ROW_GROUP_ROWS - unit.rows);
         const end = endOfLines(rest, taken);
         await this.#insert(unit, rest.subarray(0, end), taken);
         [rest, left] = [rest.subarray(end), left - taken];
-        unit.next = first + count - left;
         if (unit.rows === ROW_GROUP_ROWS || unit.bytes >= MAX_UNIT_BYTES) await this.#closeUnit(unit);
       }
       await this.#closeLargest();
@@ -109,7 +109,8 @@ export class HotRecords {
   /** Seals all that was folded of these kinds. */
   async settle(kinds: readonly LogKind[]): Promise<void> {
     await this.#hotTurns.take(async () => {
-      for (const kind of kinds) if (this.#unitOf(kind).rows > 0) await this.#closeUnit(this.#unitOf(kind));
+      for (const kind of kinds)
+        if (this.#unitOf(kind).next > this.sealed(kind)) await this.#closeUnit(this.#unitOf(kind));
     });
     await this.#sealWaiting();
   }
@@ -120,15 +121,21 @@ export class HotRecords {
     await this.#sealing?.catch(() => {});
   }
 
+  /** The unit knows after every step how far it has come, so that after an error it goes on from there. */
   async #insert(unit: Unit, lines: Uint8Array, count: number): Promise<void> {
     const { hotWriter, staging, watch, onFolded } = this.#parts;
-    unit.rows += await insertOrNarrow(
-      lines,
-      count,
-      part => staging.insert(hotWriter, unit.kind, unit.table, part),
-      (line, reason) => watch.refused?.({ kind: unit.kind, line, reason }),
-    );
-    unit.bytes += lines.length;
+    await insertOrNarrow(lines, count, {
+      async insert(part, records) {
+        await staging.insert(hotWriter, unit.kind, unit.table, part);
+        unit.rows += records;
+        unit.bytes += part.length;
+        unit.next += records;
+      },
+      refuse(line, reason) {
+        watch.refused?.({ kind: unit.kind, line, reason });
+        unit.next++;
+      },
+    });
     await onFolded(unit.kind, unit.table);
   }
 

@@ -34,7 +34,7 @@ export class Staging {
         file: this.#file,
       });
     } finally {
-      await rm(this.#file, { force: true });
+      await rm(this.#file, { force: true }).catch(() => {}); // the next one writes over it
     }
   }
 }
