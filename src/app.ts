@@ -6,6 +6,7 @@ import { type Clock, systemClock } from './clock.ts';
 import type { Address, ServeConfig } from './config.ts';
 import type { Answer } from './endpoint/answer.ts';
 import { checkCatalog, loadCatalog } from './endpoint/catalog.ts';
+import { CheckedCalls } from './endpoint/checked-calls.ts';
 import { internalRoutes } from './http/internal.ts';
 import { type Listener, listen } from './http/listener.ts';
 import { type PublicParts, publicRoutes, type Service } from './http/public.ts';
@@ -82,7 +83,8 @@ export async function startApp(
     });
     const rateLimit = new RateLimit(timer);
     const guessBrake = new GuessBrake(timer);
-    service = { store, clock, cache: cache.results, tokens, rateLimit, guessBrake, lastUsed };
+    const checkedCalls = new CheckedCalls();
+    service = { store, clock, cache: cache.results, checkedCalls, tokens, rateLimit, guessBrake, lastUsed };
     state = 'ok';
     return { publicUrl: publicListener.url, internalUrl: internalListener.url, store, firstToken, close };
   } catch (error) {
