@@ -5,16 +5,19 @@ import { LAYER_HEADER, layerRows, measureHttpLayer } from './http-layer.mjs';
 import { measureHttpOverhead, OVERHEAD_HEADER, overheadRows } from './http-overhead.mjs';
 import { describeCommit, describeMachine, writeResults } from './results.mjs';
 import { formatTable, makeProgress } from './table.mjs';
+import { measureWarming, WARMING_HEADER, warmingRows } from './warming.mjs';
 import { openWorkplace } from './workplace.mjs';
 
 const SIZES = {
   full: {
     overhead: { recordsPerKind: 1_000_000, warmUps: 5, rounds: 61 },
     layer: { rounds: 7, secondsPerRound: 8, warmUpSeconds: 5 },
+    warming: { entries: 10_000, recordsPerKind: 50_000, turns: 8, turnMs: 1000 },
   },
   quick: {
     overhead: { recordsPerKind: 50_000, warmUps: 2, rounds: 11 },
     layer: { rounds: 3, secondsPerRound: 2, warmUpSeconds: 1 },
+    warming: { entries: 500, recordsPerKind: 10_000, turns: 3, turnMs: 500 },
   },
 };
 
@@ -57,6 +60,14 @@ try {
     print(formatTable(LAYER_HEADER, layerRows(layer)));
   }
 
+  const warming = await measureWarming(workplace, sizes.warming, progress.report);
+  progress.end();
+  print(
+    `Callers' milliseconds with and without warming, ${warming.entries.toLocaleString('en')} live answers always due: ` +
+      `${warming.turns} turns of ${warming.turnMs} ms each, one caller`,
+  );
+  print(formatTable(WARMING_HEADER, warmingRows(warming)));
+
   if (quick) print('Too short to keep: no result file. npm run bench makes one.');
   else
     print(
@@ -68,6 +79,7 @@ try {
         loadBefore,
         overhead,
         layer: layer ?? 'left out: wrk is missing',
+        warming,
       })}`,
     );
   print(`took ${Math.round((performance.now() - start) / 1000)} s`);
