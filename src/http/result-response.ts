@@ -60,7 +60,7 @@ function describeTiming({ outcome, value: { result } }: Ran, tookMs: number): st
   return `cache;dur=${toHundredths(restMs)}, queue;dur=${toHundredths(waitedMs)}, store;dur=${toHundredths(ranMs)}`;
 }
 
-/** Not toFixed(2), which took 3 % of a hit: the engine keeps the texts of numbers that it has met, and hits are alike. */
+/** Not toFixed(2), which shows in the time of a hit: it makes its text anew each time. */
 function toHundredths(ms: number): number {
   return Math.round(ms * 100) / 100;
 }
