@@ -6,6 +6,7 @@ import { measureHttpOverhead, OVERHEAD_HEADER, overheadRows } from './http-overh
 import { INTAKE_HEADER, intakeRows, measureIntake } from './intake.mjs';
 import { describeCommit, describeMachine, writeResults } from './results.mjs';
 import { formatTable, makeProgress } from './table.mjs';
+import { measureWarming, WARMING_HEADER, warmingRows } from './warming.mjs';
 import { openWorkplace } from './workplace.mjs';
 
 const SIZES = {
@@ -13,11 +14,13 @@ const SIZES = {
     overhead: { recordsPerKind: 1_000_000, warmUps: 5, rounds: 61 },
     layer: { rounds: 7, secondsPerRound: 8, warmUpSeconds: 5 },
     intake: { seconds: 20, fileRecords: 500_000, fileRounds: 3, queries: 400 },
+    warming: { entries: 10_000, recordsPerKind: 50_000, turns: 8, turnMs: 1000 },
   },
   quick: {
     overhead: { recordsPerKind: 50_000, warmUps: 2, rounds: 11 },
     layer: { rounds: 3, secondsPerRound: 2, warmUpSeconds: 1 },
     intake: { seconds: 4, fileRecords: 50_000, fileRounds: 1, queries: 50 },
+    warming: { entries: 500, recordsPerKind: 10_000, turns: 3, turnMs: 500 },
   },
 };
 
@@ -67,6 +70,14 @@ try {
   );
   print(formatTable(INTAKE_HEADER, intakeRows(intake)));
 
+  const warming = await measureWarming(workplace, sizes.warming, progress.report);
+  progress.end();
+  print(
+    `Callers' milliseconds with and without warming, ${warming.entries.toLocaleString('en')} live answers always due: ` +
+      `${warming.turns} turns of ${warming.turnMs} ms each, one caller`,
+  );
+  print(formatTable(WARMING_HEADER, warmingRows(warming)));
+
   if (quick) print('Too short to keep: no result file. npm run bench makes one.');
   else
     print(
@@ -79,6 +90,7 @@ try {
         overhead,
         layer: layer ?? 'left out: wrk is missing',
         intake,
+        warming,
       })}`,
     );
   print(`took ${Math.round((performance.now() - start) / 1000)} s`);

@@ -6,6 +6,7 @@ import { type Clock, MICROS_PER_SECOND, systemClock } from './clock.ts';
 import type { Address, ServeConfig } from './config.ts';
 import type { Answer } from './endpoint/answer.ts';
 import { checkCatalog, loadCatalog } from './endpoint/catalog.ts';
+import { CheckedCalls } from './endpoint/checked-calls.ts';
 import { type InternalParts, internalRoutes } from './http/internal.ts';
 import { type Listener, listen } from './http/listener.ts';
 import { type PublicParts, publicRoutes, type Service } from './http/public.ts';
@@ -100,7 +101,9 @@ export async function startApp(
     });
     const rateLimit = new RateLimit(timer);
     const guessBrake = new GuessBrake(timer);
-    service = { store, clock, cache: cache.results, tokens, rateLimit, guessBrake, lastUsed, intake };
+    const checkedCalls = new CheckedCalls();
+    const door = { tokens, rateLimit, guessBrake, lastUsed };
+    service = { store, clock, cache: cache.results, checkedCalls, ...door, intake };
     state = 'ok';
     return { publicUrl: publicListener.url, internalUrl: internalListener.url, store, firstToken, close };
   } catch (error) {

@@ -7,6 +7,7 @@ import type { BoundValues, QueryCall, Store } from '../store/store.ts';
 import { formatTimestamp } from '../timestamp.ts';
 import { Answer } from './answer.ts';
 import type { Endpoint } from './catalog.ts';
+import type { CheckedCall, CheckedCalls } from './checked-calls.ts';
 import type { EndpointDefinition } from './definition.ts';
 import { bindParameters, completeValues } from './parameters.ts';
 
@@ -15,10 +16,13 @@ export interface Runner {
   readonly clock: Clock;
   /** Without one, every call runs its query. */
   readonly cache?: ResultCache<Answer> | undefined;
+  readonly checkedCalls?: CheckedCalls | undefined;
 }
 
 export interface EndpointCall extends Caller {
   readonly given: URLSearchParams;
+  /** The query string that `given` was read from. */
+  readonly text?: string | undefined;
   /** The only projects that the caller may see. */
   readonly projects?: readonly string[] | undefined;
   readonly highestTier?: string | undefined;
@@ -36,19 +40,17 @@ interface Asked {
   readonly pinnedProject: string | undefined;
 }
 
-export async function runEndpoint(runner: Runner, endpoint: Endpoint, call: EndpointCall): Promise<Ran> {
+/** A promise only where there is no answer at hand. */
+export function runEndpoint(runner: Runner, endpoint: Endpoint, call: EndpointCall): Ran | Promise<Ran> {
   const { definition } = endpoint;
-  const values = bindParameters(definition, call.given, call.highestTier);
-  const pinnedProject =
-    call.projects === undefined ? undefined : await findPinnedProject(runner, definition, values, call);
+  const { values, key } = checkCall(runner, definition, call);
+  const pinnedProject = call.projects?.find(project => project === values['project']?.value);
+  if (call.projects !== undefined && pinnedProject === undefined)
+    return refuseProject(runner, definition, values, call);
   const asked: Asked = { endpoint, values, pinnedProject };
   const { cache } = runner;
-  if (definition.cache === 'none' || cache === undefined) {
-    const value = await loadAnswer(runner, asked, { signal: call.signal });
-    return { value, outcome: 'bypass', ageMs: 0, freshMs: 0 };
-  }
+  if (definition.cache === 'none' || cache === undefined) return runPastCache(runner, asked, call);
   const { lifetime_seconds, warming_seconds } = definition.cache;
-  const key = keyOf(asked);
   const atHand = call.insists ? undefined : cache.peek(key);
   return (
     atHand ??
@@ -63,25 +65,47 @@ export async function runEndpoint(runner: Runner, endpoint: Endpoint, call: Endp
   );
 }
 
+async function runPastCache(runner: Runner, asked: Asked, { signal }: EndpointCall): Promise<Ran> {
+  const value = await loadAnswer(runner, asked, { signal });
+  return { value, outcome: 'bypass', ageMs: 0, freshMs: 0 };
+}
+
 /** A pinned caller asks for one of its projects, literally, and gets records of that one alone. */
-async function findPinnedProject(
+async function refuseProject(
   { store }: Runner,
   definition: EndpointDefinition,
   values: BoundValues,
   call: EndpointCall,
-): Promise<string> {
-  const project = values['project']?.value;
-  if (typeof project === 'string' && call.projects?.includes(project)) return project;
+): Promise<never> {
   await checkPatterns(store, definition, values, { signal: call.signal }); // what is wrong with a value is told before whose it is
   throw new DendroError('forbidden', 'the token may ask for its own projects alone, by their exact name', {
     param: 'project',
   });
 }
 
-function keyOf({ endpoint: { definition }, values, pinnedProject }: Asked): string {
+/** By the rules, or by what they made of the very same text before. */
+function checkCall(
+  { checkedCalls }: Runner,
+  definition: EndpointDefinition,
+  call: EndpointCall,
+): CheckedCall {
+  const { highestTier } = call;
+  const pinned = call.projects !== undefined;
+  const text = call.text ?? call.given.toString();
+  const unchecked = { endpointId: definition.id, text, highestTier, pinned };
+  const known = checkedCalls?.find(unchecked);
+  if (known !== undefined) return known;
+  const values = bindParameters(definition, call.given, highestTier);
+  const checked = { values, key: keyOf(definition, values, pinned) };
+  if (definition.cache !== 'none') checkedCalls?.keep(unchecked, checked);
+  return checked;
+}
+
+/** A token that is pinned gets records of the project that it asks for, or none at all. */
+function keyOf(definition: EndpointDefinition, values: BoundValues, pinned: boolean): string {
   return makeCacheKey({
     endpointId: definition.id,
-    pinnedProject,
+    pinnedProject: pinned ? String(values['project']?.value) : undefined,
     parameters: Object.keys(definition.parameters).map(name => [
       name,
       values[name]?.value?.toString() ?? null,

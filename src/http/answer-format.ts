@@ -1,6 +1,7 @@
 // Which format an answer takes: the parameter `format`, else the header Accept, else JSON.
 import { ANSWER_FORMATS, type AnswerFormat } from '../endpoint/encode.ts';
 import { DendroError } from '../errors.ts';
+import type { Call } from './route.ts';
 import { parseWeighted } from './weighted-list.ts';
 
 export const CONTENT_TYPES: Readonly<Record<AnswerFormat, string>> = {
@@ -15,8 +16,15 @@ const MEDIA_TYPES: Readonly<Record<AnswerFormat, string>> = {
   csv: 'text/csv',
 };
 
-export function chooseFormat(parameters: URLSearchParams, accept: string | undefined): AnswerFormat {
-  const asked = parameters.getAll('format');
+/** Where neither stands in a query, none of its parameters is named `format`, not even as %66ormat. */
+const MAY_NAME_FORMAT = /format|%[67]/;
+
+export function chooseFormat(
+  call: Pick<Call, 'query' | 'parameters'>,
+  accept: string | undefined,
+): AnswerFormat {
+  if (!MAY_NAME_FORMAT.test(call.query)) return acceptable(accept);
+  const asked = call.parameters.getAll('format');
   if (asked.length === 0 || (asked.length === 1 && asked[0] === '')) return acceptable(accept);
   const format = ANSWER_FORMATS.find(name => name === asked[0]);
   if (format === undefined || asked.length > 1)

@@ -15,26 +15,48 @@ export interface Answering {
   readonly observe: Observe;
 }
 
-export async function answerRequest(
+export function answerRequest(
   answering: Answering,
   request: IncomingMessage,
   response: ServerResponse,
-): Promise<void> {
-  const reply = await findReply(answering, request, response);
+): void {
+  // The parser looks at a transfer encoding only after this; where it refuses the request, its refusal is the answer.
+  if (request.headers['transfer-encoding'] === undefined) answerNow(answering, request, response);
+  else queueMicrotask(() => answerNow(answering, request, response));
+}
+
+function answerNow(answering: Answering, request: IncomingMessage, response: ServerResponse): void {
+  const reply = findReply(answering, request, response);
+  if (reply instanceof Promise) void reply.then(late => finish(answering, request, response, late));
+  else finish(answering, request, response, reply);
+}
+
+function finish(
+  { corsOrigins }: Answering,
+  request: IncomingMessage,
+  response: ServerResponse,
+  reply: Reply,
+): void {
   if (response.destroyed) return;
-  const { corsOrigins } = answering;
   send(
     response,
     corsOrigins.length === 0 ? reply : withHeaders(reply, corsHeaders(corsOrigins, request, reply)),
   );
 }
 
-async function findReply(
+function findReply(
   { routes, corsOrigins, observe }: Answering,
   request: IncomingMessage,
   response: ServerResponse,
-): Promise<Reply> {
+): Reply | Promise<Reply> {
   let path = '';
+  const fail = (error: unknown) => {
+    const callerError = asCallerError(error);
+    const leftFirst = response.destroyed;
+    if (callerError.code === 'internal' && !leftFirst)
+      observe({ type: 'request_failed', route: path, error });
+    return errorReply(callerError);
+  };
   try {
     checkRequest(request);
     const target = splitTarget(request.url ?? '');
@@ -42,32 +64,35 @@ async function findReply(
     path = route.path;
     if (request.method === 'OPTIONS' && corsOrigins.length > 0) return preflightReply(route.methods);
     if (!route.methods.includes(request.method ?? '')) return wrongMethod(request, route);
-    return await route.answer(new RequestCall(request, response, rest, target.query));
+    const reply = route.answer(new RequestCall(request, response, rest, target.query));
+    return reply instanceof Promise ? reply.catch(fail) : reply;
   } catch (error) {
-    const callerError = asCallerError(error);
-    const leftFirst = response.destroyed;
-    if (callerError.code === 'internal' && !leftFirst)
-      observe({ type: 'request_failed', route: path, error });
-    return errorReply(callerError);
+    return fail(error);
   }
 }
 
 /**
- * The signal is made only when somebody wants it: an answer that is at hand needs none. A class, since a getter in an
- * object literal is defined anew for every request, which took a third of the time of a cached hit.
+ * Parameters and signal are made only when somebody wants them: an answer that is at hand may need neither. A class,
+ * since a getter in an object literal is defined anew for every request, which took a third of the time of a cached hit.
  */
 class RequestCall implements Call {
   readonly request: IncomingMessage;
   readonly rest: string;
-  readonly parameters: URLSearchParams;
+  readonly query: string;
   readonly #response: ServerResponse;
+  #parameters: URLSearchParams | undefined;
   #signal: AbortSignal | undefined;
 
   constructor(request: IncomingMessage, response: ServerResponse, rest: string, query: string) {
     this.request = request;
     this.#response = response;
     this.rest = rest;
-    this.parameters = new URLSearchParams(query);
+    this.query = query;
+  }
+
+  get parameters(): URLSearchParams {
+    this.#parameters ??= new URLSearchParams(this.query);
+    return this.#parameters;
   }
 
   get signal(): AbortSignal {

@@ -17,10 +17,16 @@ export interface Door {
   readonly lastUsed: LastUsedNotes;
 }
 
-/** The caller's token. Throws `unauthorized` without a good one, `rate_limited` where it asks too often. */
-export async function authenticate(door: Door, request: IncomingMessage): Promise<Token> {
+/**
+ * The caller's token; without a good one, a promise that fails with `unauthorized` when it is time to. Throws
+ * `rate_limited` where the token asks too often.
+ */
+export function authenticate(door: Door, request: IncomingMessage): Token | Promise<never> {
   const token = identify(door, request.headers);
-  if (token === undefined) throw await refuse(door, request);
+  if (token === undefined)
+    return refuse(door, request).then(refusal => {
+      throw refusal;
+    });
   const waitSeconds = door.rateLimit.take(token);
   if (waitSeconds > 0)
     throw new DendroError('rate_limited', `the token may make ${token.rate} requests a second`, {

@@ -34,7 +34,7 @@ const SERVER_OPTIONS: ServerOptions = {
 const STOP_LIMIT_MS = 10_000;
 
 export async function listen(options: ListenerOptions): Promise<Listener> {
-  const server = makeServer(options, (request, response) => void answerRequest(options, request, response));
+  const server = makeServer(options, (request, response) => answerRequest(options, request, response));
   server.on('clientError', refuse);
   await new Promise<void>((resolve, reject) => {
     server.once('error', error => reject(asListenError(error, options)));

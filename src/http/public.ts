@@ -1,8 +1,9 @@
 // The public listener's routes, all of them reading. Each is checked in this order: path, method, token, rate,
 // endpoint, scope, parameters, project pin.
 import type { IncomingHttpHeaders } from 'node:http';
+import type { Encoding } from '../endpoint/answer.ts';
 import type { Catalog, Endpoint } from '../endpoint/catalog.ts';
-import { type EndpointCall, type Runner, runEndpoint } from '../endpoint/run.ts';
+import { type EndpointCall, type Ran, type Runner, runEndpoint } from '../endpoint/run.ts';
 import { DendroError } from '../errors.ts';
 import type { Intake } from '../intake/intake.ts';
 import type { StoreName } from '../store/store.ts';
@@ -53,38 +54,47 @@ export function healthRoute({ state, version, storeName }: PublicParts): Route {
   };
 }
 
-async function answerQuery(parts: PublicParts, call: Call): Promise<Reply> {
+/** Without a promise where the answer is at hand: to wait for what is there already shows in the time of a hit. */
+function answerQuery(parts: PublicParts, call: Call): Reply | Promise<Reply> {
   const service = requireService(parts);
-  const { request, parameters } = call;
-  const { headers } = request;
-  const token = await authenticate(service, request);
+  const { headers } = call.request;
+  const token = authenticate(service, call.request);
+  if (token instanceof Promise) return token;
   const endpoint = findEndpoint(parts.catalog, token, call.rest);
   const asked = {
-    format: chooseFormat(parameters, headers.accept),
+    format: chooseFormat(call, headers.accept),
     coding: chooseCoding(headers['accept-encoding']),
     redacted: token.redact_pii === true,
   };
   const startedAt = performance.now();
-  const ran = await runEndpoint(service, endpoint, new TokenCall(call, token));
-  const encoding = await ran.value.encode(asked);
-  const tookMs = performance.now() - startedAt;
-  return resultReply(endpoint.definition, ran, asked.format, encoding, headers['if-none-match'], tookMs);
+  const reply = (ran: Ran, encoding: Encoding) => {
+    const tookMs = performance.now() - startedAt;
+    return resultReply(endpoint.definition, ran, asked.format, encoding, headers['if-none-match'], tookMs);
+  };
+  const ran = runEndpoint(service, endpoint, new TokenCall(call, token));
+  if (ran instanceof Promise) return ran.then(async late => reply(late, await late.value.encode(asked)));
+  const encoding = ran.value.encode(asked);
+  return encoding instanceof Promise ? encoding.then(late => reply(ran, late)) : reply(ran, encoding);
 }
 
 /** A call as an endpoint sees it, within the limits of its token. */
 class TokenCall implements EndpointCall {
-  readonly given: URLSearchParams;
+  readonly text: string;
   readonly projects: readonly string[] | undefined;
   readonly highestTier: string | undefined;
   readonly insists: boolean;
   readonly #call: Call;
 
   constructor(call: Call, token: Token) {
-    this.given = call.parameters;
+    this.text = call.query;
     this.projects = token.projects;
     this.highestTier = token.tier;
     this.insists = insistsOnFresh(call.request.headers);
     this.#call = call;
+  }
+
+  get given(): URLSearchParams {
+    return this.#call.parameters;
   }
 
   /** Made when first asked for; a hit never asks. */
@@ -149,6 +159,7 @@ function insistsOnFresh(headers: IncomingHttpHeaders): boolean {
 
 /** A name may be percent-encoded; what does not decode is no name that exists. */
 function decodeName(rest: string): string {
+  if (!rest.includes('%')) return rest;
   try {
     return decodeURIComponent(rest);
   } catch {

@@ -54,10 +54,15 @@ function describeOutcome(outcome: Ran['outcome'], ttl: number): string {
 
 /** Where the time went: in the store's queue, in the store, and, for the rest, on the way through the cache. */
 function describeTiming({ outcome, value: { result } }: Ran, tookMs: number): string {
-  if (outcome === 'hit' || outcome === 'collapsed') return `cache;dur=${tookMs.toFixed(2)}`;
+  if (outcome === 'hit' || outcome === 'collapsed') return `cache;dur=${toHundredths(tookMs)}`;
   const { waitedMs, ranMs } = result;
   const restMs = Math.max(0, tookMs - waitedMs - ranMs);
-  return `cache;dur=${restMs.toFixed(2)}, queue;dur=${waitedMs.toFixed(2)}, store;dur=${ranMs.toFixed(2)}`;
+  return `cache;dur=${toHundredths(restMs)}, queue;dur=${toHundredths(waitedMs)}, store;dur=${toHundredths(ranMs)}`;
+}
+
+/** Not toFixed(2), which shows in the time of a hit: it makes its text anew each time. */
+function toHundredths(ms: number): number {
+  return Math.round(ms * 100) / 100;
 }
 
 /** Weak comparison, as RFC 9110 asks for If-None-Match. */

@@ -8,6 +8,8 @@ export interface Call {
   readonly request: IncomingMessage;
   /** What follows a route's prefix, still encoded; empty for a route without one. */
   readonly rest: string;
+  /** What follows the question mark, as it came. */
+  readonly query: string;
   readonly parameters: URLSearchParams;
   /** Aborts when the caller leaves before the answer. */
   readonly signal: AbortSignal;
