@@ -57,17 +57,21 @@ function findReply(
       observe({ type: 'request_failed', route: path, error });
     return errorReply(callerError);
   };
+  const count = (reply: Reply) => {
+    observe({ type: 'answered', route: path, status: reply.status });
+    return reply;
+  };
   try {
     checkRequest(request);
     const target = splitTarget(request.url ?? '');
     const { route, rest } = findRoute(routes, target.path);
     path = route.path;
     if (request.method === 'OPTIONS' && corsOrigins.length > 0) return preflightReply(route.methods);
-    if (!route.methods.includes(request.method ?? '')) return wrongMethod(request, route);
+    if (!route.methods.includes(request.method ?? '')) return count(wrongMethod(request, route));
     const reply = route.answer(new RequestCall(request, response, rest, target.query));
-    return reply instanceof Promise ? reply.catch(fail) : reply;
+    return reply instanceof Promise ? reply.catch(fail).then(count) : count(reply);
   } catch (error) {
-    return fail(error);
+    return count(fail(error));
   }
 }
 

@@ -8,6 +8,8 @@ export type Event =
   | { readonly type: 'stopped' }
   | { readonly type: 'tokens_read'; readonly count: number }
   | { readonly type: 'tokens_unreadable'; readonly error: unknown }
+  /** `route` is empty for a path that there is not. */
+  | { readonly type: 'answered'; readonly route: string; readonly status: number }
   | { readonly type: 'request_failed'; readonly route: string; readonly error: unknown }
   /** A batch of records was answered; `again`: it had been stored before. */
   | {

@@ -9,11 +9,13 @@ export function logTo(output: NodeJS.WritableStream, errors: NodeJS.WritableStre
 }
 
 /** What happens all the time is counted (metrics.ts) and not told. */
-function isCounted(event: Event): event is Extract<Event, { type: 'records_taken' | 'records_folded' }> {
-  return event.type === 'records_taken' || event.type === 'records_folded';
+type Counted = Extract<Event, { type: 'answered' | 'records_taken' | 'records_folded' }>;
+
+function isCounted(event: Event): event is Counted {
+  return event.type === 'answered' || event.type === 'records_taken' || event.type === 'records_folded';
 }
 
-function describe(event: Exclude<Event, { type: 'listening' | 'records_taken' | 'records_folded' }>): string {
+function describe(event: Exclude<Event, Counted | { type: 'listening' }>): string {
   switch (event.type) {
     case 'stopping':
       return `${event.signal}: finishing what runs, then stopping`;

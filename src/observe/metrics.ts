@@ -12,6 +12,7 @@ interface Metric {
 
 /** Every metric there is: its name, type and meaning. */
 export const METRICS = {
+  dendro_requests_total: ['counter', 'Answers, by route and status.'],
   dendro_records_accepted_total: ['counter', 'Records that were acknowledged.'],
   dendro_records_rejected_total: ['counter', 'Records that were not taken, by reason.'],
   dendro_batches_repeated_total: ['counter', 'Batches that were sent again and not stored again.'],
@@ -38,6 +39,7 @@ export type Gauges = readonly (readonly [MetricName, number, Labels?])[];
 
 export class Metrics {
   readonly #metrics = new Map<MetricName, Metric>();
+  readonly #requestLabels = new Map<string, Map<number, string>>();
 
   constructor() {
     for (const [name, [type, help]] of Object.entries(METRICS))
@@ -46,6 +48,9 @@ export class Metrics {
 
   note(event: Event): void {
     switch (event.type) {
+      case 'answered':
+        this.#noteAnswered(event.route, event.status);
+        break;
       case 'records_taken':
         this.#noteTaken(event);
         break;
@@ -65,6 +70,16 @@ export class Metrics {
       case 'retention_failed':
         this.#add('dendro_failures_total', 1, { of: event.type.replace('_failed', '') });
     }
+  }
+
+  /** Labels are put together once for each route and status: this happens for every request. */
+  #noteAnswered(route: string, status: number): void {
+    const labelsOf = this.#requestLabels.get(route) ?? new Map<number, string>();
+    this.#requestLabels.set(route, labelsOf);
+    const labels = labelsOf.get(status) ?? print({ route, status: String(status) });
+    labelsOf.set(status, labels);
+    const values = this.#metrics.get('dendro_requests_total')?.values;
+    values?.set(labels, (values.get(labels) ?? 0) + 1);
   }
 
   #noteTaken({ kind, accepted, rejected, again }: Extract<Event, { type: 'records_taken' }>): void {
