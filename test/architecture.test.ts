@@ -10,6 +10,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   cli: [
     'app.ts',
     'config.ts',
+    'demo',
     'endpoint',
     'intake',
     'logs',
@@ -33,6 +34,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   'config.ts': ['type endpoint', 'type store/open-store.ts', 'type store/store.ts'],
   http: ['endpoint', 'intake', 'logs', 'token', 'cache', 'store/store.ts', 'observe'],
+  demo: ['logs', 'store/store.ts'],
   endpoint: ['cache', 'store/store.ts', 'observe'],
   intake: ['logs', 'store/store.ts', 'observe'],
   logs: ['store/store.ts', 'observe'],

@@ -21,7 +21,7 @@ export function plotOptions(
   const series = inDrawingOrder(data().series, stacked);
   return {
     ...size,
-    padding: [10, 12, 0, 0],
+    padding: [10, 28, 0, 0], // half of a time's words may stand right of the last tick
     legend: { show: false },
     cursor: { y: false, drag: { x: false, y: false, setScale: false }, points: { show: !stacked, size: 8 } },
     scales: { x: { time: true, range: () => timeRange(data()) }, y: { range: valueRange } },

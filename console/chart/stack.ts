@@ -7,7 +7,7 @@ export function toColumns(
   stacked: boolean,
   hidden: ReadonlySet<string>,
 ): (number | null)[][] {
-  if (!stacked) return series.map(({ values }) => [...values]);
+  if (!stacked) return inDrawingOrder(series, false).map(({ values }) => [...values]);
   const columns: (number | null)[][] = [];
   let below: readonly number[] = [];
   for (const { key, values } of series) {
@@ -19,7 +19,12 @@ export function toColumns(
   return columns;
 }
 
-/** The series in that same order. */
+/** The series in that same order. Of lines the faint ones come first, and the first of the others last, on top. */
 export function inDrawingOrder(series: readonly ChartSeries[], stacked: boolean): readonly ChartSeries[] {
-  return stacked ? [...series].reverse() : series;
+  const reversed = [...series].reverse();
+  if (stacked) return reversed;
+  return [
+    ...reversed.filter(({ faint }) => faint === true),
+    ...reversed.filter(({ faint }) => faint !== true),
+  ];
 }

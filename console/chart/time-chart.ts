@@ -6,7 +6,7 @@ import { h } from '../dom.ts';
 import { type LegendEntry, makeLegend } from './legend.ts';
 import { type ChartData, type ChartKind, toX } from './model.ts';
 import { plotOptions } from './plot-options.ts';
-import { toColumns } from './stack.ts';
+import { inDrawingOrder, toColumns } from './stack.ts';
 import { onThemeChange } from './theme.ts';
 import { describeMoment, makeTooltip } from './tooltip.ts';
 
@@ -78,7 +78,7 @@ export class TimeChart {
   #redraw(): void {
     if (this.#plot === undefined || this.#data === undefined) return;
     const { series } = this.#data;
-    const drawn = this.#kind.shape === 'stacked-bars' ? [...series].reverse() : series;
+    const drawn = inDrawingOrder(series, this.#kind.shape === 'stacked-bars');
     for (const [i, { key }] of drawn.entries()) {
       const show = !this.#hidden.has(key);
       if (this.#plot.series[i + 1]?.show !== show) this.#plot.setSeries(i + 1, { show });

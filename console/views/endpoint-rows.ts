@@ -19,34 +19,54 @@ export function tableOf({ name, columns }: Endpoint, rows: readonly Row[]): HTML
   );
 }
 
-/** Undefined where the rows do not run along time: no time column, no numbers, or several rows at one moment. */
-export function chartOf(
-  { columns }: Endpoint,
-  { rows, askedAt }: Answer,
-): { data: ChartData; entries: LegendEntry[] } | undefined {
+export interface Drawing {
+  readonly data: ChartData;
+  readonly entries: LegendEntry[];
+}
+
+/** None where the rows do not run along time: no time column, no numbers, or several rows at one moment. */
+export function chartsOf({ columns }: Endpoint, { rows, askedAt }: Answer): Drawing[] {
   const time = columns.find(isTime);
-  const numbers = columns.filter(isNumber).slice(0, COLORS.length);
-  if (time === undefined || numbers.length === 0) return undefined;
+  if (time === undefined) return [];
   const moments = rows
     .map(row => ({ row, at: toMicros(time, row[time.name]) }))
     .filter(({ at }) => at !== undefined)
     .sort((a, b) => Number(a.at) - Number(b.at));
   const starts = moments.map(({ at }) => Number(at) / 1e6);
-  if (starts.length < 2 || new Set(starts).size < starts.length) return undefined;
-  const series = numbers.map((column, i) => ({
+  if (starts.length < 2 || new Set(starts).size < starts.length) return [];
+  const lines = columns.filter(isNumber).map((column, i) => ({
+    column,
     key: column.name,
     label: column.name,
-    color: COLORS[i] ?? '',
+    color: COLORS[i % COLORS.length] ?? '',
     values: moments.map(({ row }) => toNumber(row[column.name])),
   }));
-  const entries = series.map(({ key, label, color, values }, i) => ({
-    key,
-    label,
-    color,
-    value: formatExact(values.findLast(value => value !== null) ?? 0),
-    meaning: `latest · ${numbers[i]?.description ?? ''}`,
+  return bySize(lines).map(series => ({
+    data: { starts, bucketSeconds: 0, countedFrom: 0, countedTo: askedAt, series },
+    entries: series.map(({ key, label, color, values, column }) => ({
+      key,
+      label,
+      color,
+      value: formatExact(values.findLast(value => value !== null) ?? 0),
+      meaning: `latest · ${column.description}`,
+    })),
   }));
-  return { data: { starts, bucketSeconds: 0, countedFrom: 0, countedTo: askedAt, series }, entries };
+}
+
+/** Lines that would lie flat beside much larger ones get a chart of their own. */
+function bySize<Line extends { readonly values: readonly (number | null)[] }>(
+  lines: readonly Line[],
+): Line[][] {
+  const groups: { highest: number; lines: Line[] }[] = [];
+  for (const line of lines) {
+    const highest = line.values.reduce<number>((most, value) => Math.max(most, Math.abs(value ?? 0)), 0);
+    const group = groups.find(
+      each => highest === 0 || each.highest === 0 || Math.abs(Math.log10(each.highest / highest)) < 1.3,
+    );
+    if (group === undefined) groups.push({ highest, lines: [line] });
+    else group.lines.push(line);
+  }
+  return groups.map(group => group.lines);
 }
 
 function toCell(column: Column, value: unknown): Cell {

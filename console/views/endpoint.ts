@@ -1,14 +1,13 @@
 // Any other endpoint of the catalog: a form made from its parameters, its rows as a table, and a chart where it has a
 // time column.
 import type { Place } from '../address.ts';
-import type { Answer } from '../api/answer.ts';
 import type { Endpoint } from '../api/catalog.ts';
 import { TimeChart } from '../chart/time-chart.ts';
 import { h } from '../dom.ts';
 import { formatCompact, formatCount, formatExact } from '../numbers.ts';
 import { Panel, type Question } from '../panel/panel.ts';
 import { makeEndpointForm, settingOf } from './endpoint-form.ts';
-import { chartOf, tableOf } from './endpoint-rows.ts';
+import { chartsOf, type Drawing, tableOf } from './endpoint-rows.ts';
 import type { View, ViewContext, ViewKind } from './view.ts';
 
 const REFRESH_SECONDS = 60;
@@ -25,24 +24,18 @@ export function endpointView(endpoint: Endpoint): ViewKind {
 
 function openEndpoint(endpoint: Endpoint, { change, onUnauthorized }: ViewContext): View {
   const form = makeEndpointForm(endpoint, change);
-  const chart = new TimeChart('Over time', {
-    label: `${endpoint.name} over time, lines`,
-    shape: 'lines',
-    format: formatExact,
-    formatAxis: formatCompact,
-    whole: false,
-  });
+  const charts = new ChartRow(endpoint.name);
   const tableHost = h('div', {});
   const rowCount = h('p', { class: 'quiet', role: 'status' });
   const panel = new Panel({
     content: h(
       'div',
       { class: 'stack' },
-      chart.element,
+      charts.element,
       h('div', { class: 'card' }, h('div', { class: 'card-head' }, h('h2', {}, 'Rows'), rowCount), tableHost),
     ),
     draw(answer) {
-      drawChart(endpoint, answer, chart);
+      charts.draw(chartsOf(endpoint, answer));
       tableHost.replaceChildren(tableOf(endpoint, answer.rows));
       const cut = answer.clipped.includes('row-limit') ? ', cut at the endpoint’s limit' : '';
       rowCount.textContent = `${formatCount(answer.rows.length)} rows${cut}`;
@@ -66,7 +59,7 @@ function openEndpoint(endpoint: Endpoint, { change, onUnauthorized }: ViewContex
     },
     close() {
       panel.close();
-      chart.close();
+      charts.close();
     },
   };
 }
@@ -85,8 +78,39 @@ function toQuestion({ name, parameters }: Endpoint, { project, settings }: Place
   };
 }
 
-function drawChart(endpoint: Endpoint, answer: Answer, chart: TimeChart): void {
-  const drawing = chartOf(endpoint, answer);
-  chart.element.hidden = drawing === undefined;
-  if (drawing !== undefined) chart.draw(drawing.data, drawing.entries);
+/** As many charts as the rows need. */
+class ChartRow {
+  readonly element = h('div', { class: 'stack' });
+  readonly #name: string;
+  readonly #charts: TimeChart[] = [];
+
+  constructor(name: string) {
+    this.#name = name;
+  }
+
+  draw(drawings: readonly Drawing[]): void {
+    this.element.hidden = drawings.length === 0;
+    while (this.#charts.length < drawings.length) this.#charts.push(this.#makeChart());
+    for (const [i, chart] of this.#charts.entries()) {
+      const drawing = drawings[i];
+      chart.element.hidden = drawing === undefined;
+      if (drawing !== undefined) chart.draw(drawing.data, drawing.entries);
+    }
+  }
+
+  close(): void {
+    for (const chart of this.#charts) chart.close();
+  }
+
+  #makeChart(): TimeChart {
+    const chart = new TimeChart('Over time', {
+      label: `${this.#name} over time, lines`,
+      shape: 'lines',
+      format: formatExact,
+      formatAxis: formatCompact,
+      whole: false,
+    });
+    this.element.append(chart.element);
+    return chart;
+  }
 }

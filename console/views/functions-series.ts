@@ -45,8 +45,8 @@ export function timeEntries(rows: readonly Row[]): LegendEntry[] {
   const figures: Record<string, [number | undefined, string]> = {
     min_execution_time: [pick(rows, 'min_execution_time', Math.min), 'the shortest'],
     avg_execution_time: [weightedMean(rows), 'mean, weighted by invocations'],
-    p95_execution_time: [highest('p95_execution_time'), 'highest bucket · 95 % took at most this'],
-    p99_execution_time: [highest('p99_execution_time'), 'highest bucket · 99 % took at most this'],
+    p95_execution_time: [highest('p95_execution_time'), 'peak bucket · 95 % took at most this'],
+    p99_execution_time: [highest('p99_execution_time'), 'peak bucket · 99 % took at most this'],
     max_execution_time: [highest('max_execution_time'), 'the longest'],
   };
   return TIME_SERIES.map(({ key, label, color }) => {
