@@ -103,6 +103,7 @@ export class ConsoleApp {
     return kind.open({
       change: settings => this.#goTo({ ...this.#place, settings: { ...this.#place.settings, ...settings } }),
       onUnauthorized: fault => this.#askForToken(fault.message),
+      markProject: isAtFault => this.#shell?.markProject(isAtFault),
     });
   }
 

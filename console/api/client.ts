@@ -26,12 +26,16 @@ export async function fetchCatalog(): Promise<readonly Endpoint[]> {
 }
 
 /**
- * `no-cache` asks the server each time and lets the browser keep the bytes that have not changed; `reload` sends the
- * header that has the server run its query again.
+ * The mode `no-cache` asks the server each time and lets the browser keep the bytes that have not changed. The header of
+ * the same name has the server run its query again, and goes without the tag of what the browser keeps: mode `reload`.
  */
 async function call(path: string, { fresh = false, signal }: Asking): Promise<Response> {
   const response = await fetch(path, {
-    headers: { 'X-API-KEY': readToken() ?? '', Accept: 'application/json' },
+    headers: {
+      'X-API-KEY': readToken() ?? '',
+      Accept: 'application/json',
+      ...(fresh ? { 'Cache-Control': 'no-cache' } : {}),
+    },
     cache: fresh ? 'reload' : 'no-cache',
     credentials: 'omit',
     redirect: 'error',

@@ -6,7 +6,9 @@ import type { ChartTheme } from './theme.ts';
 
 const FONT = '12px system-ui, sans-serif';
 const DAY_SECONDS = 86_400;
-const DAY_LABEL_PIXELS = 52;
+const BUCKET_LABEL_PIXELS = 52;
+/** So few buckets are named one by one. */
+const FEW_BUCKETS = 4;
 const WHOLE_STEPS = [1, 2, 5].flatMap(step => Array.from({ length: 13 }, (_, power) => step * 10 ** power));
 
 export function makeAxes(kind: ChartKind, theme: ChartTheme, data: () => ChartData): uPlot.Axis[] {
@@ -19,7 +21,7 @@ export function makeAxes(kind: ChartKind, theme: ChartTheme, data: () => ChartDa
       gap: 6,
       grid: { show: false },
       ticks: { stroke: theme.grid, width: 1, size: 5 },
-      ...(data().bucketSeconds >= DAY_SECONDS ? dayTicks(data) : { values: formatTicks }),
+      ...(hasBucketTicks(data()) ? bucketTicks(data) : { values: formatTicks }),
     },
     {
       ...common,
@@ -52,21 +54,28 @@ function formatTicks(_plot: uPlot, splits: number[], _axis: number, _space: numb
   });
 }
 
-/** A tick for each bucket that is a UTC day, with the hour at which that day begins here. */
-function dayTicks(data: () => ChartData): Pick<uPlot.Axis, 'splits' | 'values'> {
+function hasBucketTicks({ starts, bucketSeconds }: ChartData): boolean {
+  return bucketSeconds >= DAY_SECONDS || (bucketSeconds > 0 && starts.length <= FEW_BUCKETS);
+}
+
+/** A tick for each bucket: the UTC day with the hour at which it begins here, or from when to when. */
+function bucketTicks(data: () => ChartData): Pick<uPlot.Axis, 'splits' | 'values'> {
   return {
     splits: plot => {
       const { starts, bucketSeconds } = data();
       const pixels = plot.bbox.width / devicePixelRatio;
-      const stride = Math.max(1, Math.ceil((starts.length * DAY_LABEL_PIXELS) / pixels));
+      const stride = Math.max(1, Math.ceil((starts.length * BUCKET_LABEL_PIXELS) / pixels));
       return starts
         .filter((_, i) => (starts.length - 1 - i) % stride === 0)
         .map(start => start + bucketSeconds / 2);
     },
     values: (_plot, splits) =>
       splits.map(middle => {
-        const start = (middle - data().bucketSeconds / 2) * 1000;
+        const half = data().bucketSeconds / 2;
+        const start = (middle - half) * 1000;
         const time = formatClock(start);
+        if (half < DAY_SECONDS / 2)
+          return `${time} – ${formatClock((middle + half) * 1000)}\n${formatDay(start)}`;
         return time === '00:00' ? formatDay(start) : `${formatDay(start)}\n${time}`;
       }),
   };

@@ -8,7 +8,7 @@ import { type ChartTheme, readTheme } from './theme.ts';
 /** With so few moments each gets a dot; with more, only those without neighbours, which no line would show. */
 const DOTS_UP_TO = 31;
 
-const BARS = uPlot.paths.bars?.({ size: [0.82, 64, 1] });
+const BARS = uPlot.paths.bars?.({ size: [0.82, 110, 1] });
 
 export function plotOptions(
   kind: ChartKind,

@@ -14,6 +14,7 @@ export class TimeChart {
   readonly element: HTMLElement;
   readonly #kind: ChartKind;
   readonly #plotHost: HTMLElement;
+  readonly #title = h('h2', {});
   readonly #spoken = h('p', { class: 'for-screen-readers', 'aria-live': 'polite' });
   readonly #hidden = new Set<string>();
   readonly #legend = makeLegend(this.#hidden, () => this.#redraw());
@@ -24,6 +25,7 @@ export class TimeChart {
 
   constructor(title: string, kind: ChartKind) {
     this.#kind = kind;
+    this.setTitle(title);
     this.#tooltip = makeTooltip(kind);
     this.#plotHost = h('div', {
       class: 'plot',
@@ -35,7 +37,7 @@ export class TimeChart {
     this.element = h(
       'figure',
       { class: 'card chart' },
-      h('figcaption', {}, h('h2', {}, title)),
+      h('figcaption', {}, this.#title),
       this.#legend.element,
       h('div', { class: 'plot-frame' }, this.#plotHost, this.#tooltip.element),
       this.#spoken,
@@ -57,6 +59,10 @@ export class TimeChart {
       before.series.map(({ key }) => key).join() === data.series.map(({ key }) => key).join();
     if (this.#plot !== undefined && isSame) this.#redraw();
     else this.#rebuild();
+  }
+
+  setTitle(title: string): void {
+    this.#title.textContent = title;
   }
 
   close(): void {

@@ -4,6 +4,7 @@ import { ask } from '../api/client.ts';
 import { Fault } from '../api/fault.ts';
 import { h, replaceChildren } from '../dom.ts';
 import { RefreshTimer } from '../refresh-timer.ts';
+import type { ViewContext } from '../views/view.ts';
 import { makeFreshnessBar } from './freshness-bar.ts';
 import { askForProject, type EmptyWords, emptyMessage, faultMessage, loadingMessage } from './message.ts';
 
@@ -22,7 +23,7 @@ export interface PanelParts {
   draw(answer: Answer): void;
   /** The parameter that the API found at fault, or undefined once all is well. */
   markFault(param: string | undefined): void;
-  onUnauthorized(fault: Fault): void;
+  readonly context: Pick<ViewContext, 'onUnauthorized' | 'markProject'>;
 }
 
 const STALE_SHARE = 0.1;
@@ -93,7 +94,7 @@ export class Panel {
   }
 
   #show(question: Question, answer: Answer): void {
-    this.#parts.markFault(undefined);
+    this.#mark(undefined);
     this.#bar.showAnswer(answer);
     if (answer.rows.length === 0) {
       this.#say(emptyMessage(question.empty, answer));
@@ -107,10 +108,10 @@ export class Panel {
 
   #fail(fault: Fault, isNew: boolean): void {
     if (fault.code === 'unauthorized') {
-      this.#parts.onUnauthorized(fault);
+      this.#parts.context.onUnauthorized(fault);
       return;
     }
-    this.#parts.markFault(fault.param);
+    this.#mark(fault.param);
     if (this.#isShowing && !isNew) this.#bar.showProblem(fault.message);
     else {
       this.#bar.clear();
@@ -118,6 +119,11 @@ export class Panel {
     }
     const mayPass = fault.retryAfterSeconds !== undefined || !isNew;
     this.#timer.plan(mayPass ? Math.max(fault.retryAfterSeconds ?? FAULT_RETRY_SECONDS, 1) : undefined);
+  }
+
+  #mark(param: string | undefined): void {
+    this.#parts.markFault(param);
+    this.#parts.context.markProject(param === 'project');
   }
 
   #say(message: HTMLElement): void {

@@ -22,8 +22,8 @@ export function endpointView(endpoint: Endpoint): ViewKind {
   };
 }
 
-function openEndpoint(endpoint: Endpoint, { change, onUnauthorized }: ViewContext): View {
-  const form = makeEndpointForm(endpoint, change);
+function openEndpoint(endpoint: Endpoint, context: ViewContext): View {
+  const form = makeEndpointForm(endpoint, context.change);
   const charts = new ChartRow(endpoint.name);
   const tableHost = h('div', {});
   const rowCount = h('p', { class: 'quiet', role: 'status' });
@@ -41,7 +41,7 @@ function openEndpoint(endpoint: Endpoint, { change, onUnauthorized }: ViewContex
       rowCount.textContent = `${formatCount(answer.rows.length)} rows${cut}`;
     },
     markFault: form.markFault,
-    onUnauthorized,
+    context,
   });
   return {
     element: h(
@@ -94,7 +94,9 @@ class ChartRow {
     for (const [i, chart] of this.#charts.entries()) {
       const drawing = drawings[i];
       chart.element.hidden = drawing === undefined;
-      if (drawing !== undefined) chart.draw(drawing.data, drawing.entries);
+      if (drawing === undefined) continue;
+      chart.setTitle(drawing.data.series.map(({ label }) => label).join(', '));
+      chart.draw(drawing.data, drawing.entries);
     }
   }
 

@@ -35,7 +35,8 @@ export const functionsView: ViewKind = {
   open: openFunctions,
 };
 
-function openFunctions({ change, onUnauthorized }: ViewContext): View {
+function openFunctions(context: ViewContext): View {
+  const { change } = context;
   const interval = makeSegmented(
     'Interval',
     Object.entries(INTERVALS).map(([value, { words }], i) => ({
@@ -71,7 +72,7 @@ function openFunctions({ change, onUnauthorized }: ViewContext): View {
       table.draw(() => drawTable(answer.rows));
     },
     markFault: param => functionId.setFault(param === 'function_id'),
-    onUnauthorized,
+    context,
   });
   return {
     element: h(

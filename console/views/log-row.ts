@@ -76,7 +76,7 @@ function drawDetails(row: Row, { id, message, timestamp }: LogFields, ms: number
       h('dt', {}, 'Id'),
       h('dd', { class: 'mono' }, id),
     ),
-    h('h3', {}, 'Metadata'),
+    h('h2', {}, 'Metadata'),
     makeJsonTree(row['metadata']),
   );
 }

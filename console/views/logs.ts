@@ -31,7 +31,8 @@ export const logsView: ViewKind = {
   open: openLogs,
 };
 
-function openLogs({ change, onUnauthorized }: ViewContext): View {
+function openLogs(context: ViewContext): View {
+  const { change } = context;
   let place: Place = { view: logsView.name, project: '', settings: {} };
   let newest: readonly Row[] = [];
   let older: readonly Row[] = [];
@@ -88,7 +89,7 @@ function openLogs({ change, onUnauthorized }: ViewContext): View {
       start.setFault(param === 'iso_timestamp_start');
       end.setFault(param === 'iso_timestamp_end');
     },
-    onUnauthorized,
+    context,
   });
 
   moreButton.addEventListener('click', async () => {
@@ -104,7 +105,7 @@ function openLogs({ change, onUnauthorized }: ViewContext): View {
       draw();
     } catch (error) {
       if (!(error instanceof Fault)) throw error;
-      if (error.code === 'unauthorized') onUnauthorized(error);
+      if (error.code === 'unauthorized') context.onUnauthorized(error);
       else count.textContent = error.message;
     } finally {
       moreButton.disabled = false;

@@ -10,6 +10,7 @@ export interface Shell {
   readonly element: HTMLElement;
   /** Shows where the visitor is, and a view's element if it is another one than before. */
   show(place: Place, kind: ViewKind, content: HTMLElement): void;
+  markProject(isAtFault: boolean): void;
 }
 
 export interface ShellParts {
@@ -50,7 +51,6 @@ export function makeShell({ kinds, placeOf, goTo, onProject, onSignOut }: ShellP
       h('div', { class: 'bar' }, makeLogo(), project.element, signOut),
       h('nav', { 'aria-label': 'Views' }, ...links.map(({ link }) => link)),
     ),
-    title,
     main,
     h(
       'footer',
@@ -59,9 +59,9 @@ export function makeShell({ kinds, placeOf, goTo, onProject, onSignOut }: ShellP
       h('a', { href: 'openapi.json' }, 'API description'),
     ),
   );
-  main.before(title);
   return {
     element,
+    markProject: project.setFault,
     show(place, kind, content) {
       project.set(place.project);
       for (const { kind: each, link } of links) {
@@ -70,7 +70,7 @@ export function makeShell({ kinds, placeOf, goTo, onProject, onSignOut }: ShellP
       }
       title.textContent = kind.title;
       document.title = [kind.title, place.project, 'Dendro'].filter(part => part !== '').join(' · ');
-      if (main.firstElementChild !== content) replaceChildren(main, content);
+      if (main.lastElementChild !== content) replaceChildren(main, title, content);
     },
   };
 }
@@ -107,6 +107,7 @@ function makeProjectField(onProject: (project: string) => void) {
   input.addEventListener('change', commit);
   return {
     element: form,
+    setFault: (isAtFault: boolean) => setAttribute(input, 'aria-invalid', isAtFault ? 'true' : undefined),
     set(project: string) {
       current = project;
       if (input.value.trim() !== project) input.value = project;

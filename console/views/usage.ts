@@ -42,7 +42,8 @@ export const usageView: ViewKind = {
   open: openUsage,
 };
 
-function openUsage({ change, onUnauthorized }: ViewContext): View {
+function openUsage(context: ViewContext): View {
+  const { change } = context;
   const interval = makeSegmented('Interval', CHOICES, value => change({ interval: value }));
   const chart = new TimeChart('Requests by service area', {
     label: 'Requests by service area over time, stacked bars',
@@ -60,7 +61,7 @@ function openUsage({ change, onUnauthorized }: ViewContext): View {
       table.draw(() => drawTable(answer.rows));
     },
     markFault: () => {},
-    onUnauthorized,
+    context,
   });
   return {
     element: h(

@@ -6,6 +6,8 @@ export interface ViewContext {
   /** Goes to other settings of this view; they become part of the address. */
   change(settings: Readonly<Record<string, string>>): void;
   onUnauthorized(fault: Fault): void;
+  /** The project has its field in the frame, which shows whether it is at fault. */
+  markProject(isAtFault: boolean): void;
 }
 
 export interface View {
