@@ -29,7 +29,9 @@ export function parseExactJson(text: string): unknown {
 
 function isSafe(value: number, source: string): boolean {
   if (String(value) === source) return true;
-  return Number.isFinite(value) && source.replace(/[eE].*$|\D/g, '').length <= SAFE_DIGITS;
+  const digits = source.replace(/[eE].*$|\D/g, '');
+  const isOutOfRange = !Number.isFinite(value) || (value === 0 && /[1-9]/.test(digits));
+  return !isOutOfRange && digits.length <= SAFE_DIGITS;
 }
 
 export function formatJson(value: unknown): string {

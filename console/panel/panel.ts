@@ -73,12 +73,14 @@ export class Panel {
     if (question === undefined) return;
     this.#stop();
     const running = new AbortController();
+    let isFirst = isNew;
     this.#running = running;
     this.element.setAttribute('aria-busy', 'true');
     try {
       const { signal } = running;
       let answer = await ask(question.endpoint, question.parameters(), { fresh, signal });
       this.#show(question, answer);
+      isFirst = false;
       if (isStale(question, answer)) {
         answer = await ask(question.endpoint, question.parameters(), { fresh: true, signal });
         this.#show(question, answer);
@@ -87,7 +89,7 @@ export class Panel {
     } catch (error) {
       if (running.signal.aborted) return;
       if (!(error instanceof Fault)) throw error;
-      this.#fail(error, isNew);
+      this.#fail(error, isFirst);
     } finally {
       if (this.#running === running) this.element.removeAttribute('aria-busy');
     }
@@ -106,18 +108,18 @@ export class Panel {
     this.#parts.draw(answer);
   }
 
-  #fail(fault: Fault, isNew: boolean): void {
+  #fail(fault: Fault, isFirst: boolean): void {
     if (fault.code === 'unauthorized') {
       this.#parts.context.onUnauthorized(fault);
       return;
     }
     this.#mark(fault.param);
-    if (this.#isShowing && !isNew) this.#bar.showProblem(fault.message);
+    if (this.#isShowing && !isFirst) this.#bar.showProblem(fault.message);
     else {
       this.#bar.clear();
       this.#say(faultMessage(fault));
     }
-    const mayPass = fault.retryAfterSeconds !== undefined || !isNew;
+    const mayPass = fault.retryAfterSeconds !== undefined || !isFirst;
     this.#timer.plan(mayPass ? Math.max(fault.retryAfterSeconds ?? FAULT_RETRY_SECONDS, 1) : undefined);
   }
 

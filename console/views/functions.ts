@@ -82,13 +82,13 @@ function openFunctions(context: ViewContext): View {
       panel.element,
     ),
     show(place) {
-      const chosen =
-        INTERVALS[place.settings['interval'] ?? ''] === undefined ? DEFAULT : place.settings['interval'];
-      shown = INTERVALS[chosen ?? DEFAULT] as Interval;
-      interval.set(chosen ?? DEFAULT);
+      const asked = place.settings['interval'] ?? DEFAULT;
+      const chosen = Object.hasOwn(INTERVALS, asked) ? asked : DEFAULT; // as the API has it
+      shown = INTERVALS[chosen] as Interval;
+      interval.set(chosen);
       functionId.set(place.settings['function'] ?? '');
       if (place.project === '') panel.askForProject();
-      else panel.ask(toQuestion(place, chosen ?? DEFAULT, shown));
+      else panel.ask(toQuestion(place, chosen, shown));
     },
     close() {
       panel.close();

@@ -165,10 +165,14 @@ function askOlder(place: Place, lastTimestamp: number): Promise<Answer> {
   return ask(logsView.endpoint, { ...parametersOf(place), iso_timestamp_end: microsToIso(lastTimestamp) });
 }
 
-/** What was loaded before and lies behind the newest page, so that a refresh takes nothing away. */
+/**
+ * What was loaded before and lies behind the newest page, so that a refresh takes nothing away. Where more came since
+ * than fits a page, there would be a hole between them: then only the page stays.
+ */
 function olderThan(page: readonly Row[], loaded: readonly Row[]): readonly Row[] {
   const known = new Set(page.map(keyOf));
   const last = Number(page.at(-1)?.['timestamp'] ?? 0);
+  if (page.length >= PAGE_ROWS && last > Number(loaded[0]?.['timestamp'] ?? 0)) return [];
   return loaded.filter(row => Number(row['timestamp']) <= last && !known.has(keyOf(row)));
 }
 

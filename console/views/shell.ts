@@ -67,6 +67,7 @@ export function makeShell({ kinds, placeOf, goTo, onProject, onSignOut }: ShellP
       for (const { kind: each, link } of links) {
         link.href = toSearch(each === kind ? place : placeOf(each));
         setAttribute(link, 'aria-current', each === kind ? 'page' : undefined);
+        if (each === kind) link.scrollIntoView({ block: 'nearest', inline: 'nearest' });
       }
       title.textContent = kind.title;
       document.title = [kind.title, place.project, 'Dendro'].filter(part => part !== '').join(' · ');

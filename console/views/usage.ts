@@ -82,7 +82,7 @@ function openUsage(context: ViewContext): View {
     show(place) {
       const chosen = place.settings['interval'] ?? DEFAULT;
       interval.set(chosen);
-      shown = INTERVALS[chosen] ?? (INTERVALS[DEFAULT] as Interval);
+      shown = INTERVALS[Object.hasOwn(INTERVALS, chosen) ? chosen : DEFAULT] as Interval;
       if (place.project === '') panel.askForProject();
       else panel.ask(toQuestion(place, chosen, shown));
     },

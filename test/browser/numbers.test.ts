@@ -116,6 +116,32 @@ describe('logs', () => {
     expect(await readLines()).toEqual(expected.map(toLine));
   });
 
+  test('numbers that no double can hold are shown and copied as they were sent', async () => {
+    const metadata =
+      '{"order":12345678901234567890,"part":0.1,"tiny":1e-400,"nested":{"nanos":1763190896789012345}}';
+    const { page } = visitor;
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+    await page.route('**/api/endpoints/query/**', route =>
+      route.fulfill({
+        body: `{"result":[{"id":"1","timestamp":1763190896789012,"event_message":"big","metadata":${metadata}}]}`,
+        contentType: 'application/json',
+      }),
+    );
+    await visitor.goTo('?view=logs&project=busy-market');
+    await page.locator('.log-opener').click();
+    expect(await page.locator('.tree-number').allTextContents()).toEqual([
+      '12345678901234567890',
+      '0.1',
+      '1e-400',
+      '1763190896789012345',
+    ]);
+    expect(await page.locator('.details dd').nth(1).textContent()).toBe('2025-11-15T07:14:56.789012Z');
+    await page.getByRole('button', { name: 'Copy as JSON' }).click();
+    await page.getByText('Copied').waitFor();
+    const copied = await page.evaluate<string>('navigator.clipboard.readText()');
+    expect(copied.replace(/\s/g, '')).toContain(metadata);
+  });
+
   test('a range of one’s own, in the visitor’s time zone', async () => {
     const { page } = visitor;
     await visitor.goTo('?view=logs&project=busy-market&tier=PRO&range=custom');
