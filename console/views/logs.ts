@@ -116,7 +116,7 @@ function openLogs(context: ViewContext): View {
     element: h(
       'div',
       { class: 'view' },
-      h('div', { class: 'controls' }, range.element, custom, tier.element),
+      h('div', { class: 'controls' }, range.element, tier.element, custom),
       panel.element,
     ),
     show(next) {

@@ -55,7 +55,7 @@ export function makeShell({ kinds, placeOf, goTo, onProject, onSignOut }: ShellP
     h(
       'footer',
       {},
-      `Times are in ${timeZone}; hover over one for UTC. `,
+      timeZone === 'UTC' ? 'Times are in UTC. ' : `Times are in ${timeZone}; hover over one for UTC. `,
       h('a', { href: 'openapi.json' }, 'API description'),
     ),
   );

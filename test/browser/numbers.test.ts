@@ -1,13 +1,13 @@
-import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { askApi, readTable, type Visitor, visit } from './support/visitor.ts';
 
 // Each view shows the numbers that the API gave: read from the page's own table, compared with the API.
 
 let visitor: Visitor;
-beforeEach(async () => {
+beforeAll(async () => {
   visitor = await visit({ token: inject('token') });
 });
-afterEach(() => visitor.leave());
+afterAll(() => visitor.leave());
 
 const iso = (micros: unknown) => new Date(Number(micros) / 1000).toISOString().replace('.000Z', '.000000Z');
 
@@ -140,6 +140,7 @@ describe('logs', () => {
     await page.getByText('Copied').waitFor();
     const copied = await page.evaluate<string>('navigator.clipboard.readText()');
     expect(copied.replace(/\s/g, '')).toContain(metadata);
+    await page.unrouteAll();
   });
 
   test('a range of one’s own, in the visitor’s time zone', async () => {

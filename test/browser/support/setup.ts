@@ -22,7 +22,7 @@ declare module 'vitest' {
 }
 
 /** Enough for pictures, little enough to be made in a second or two. */
-const SCALE = 1;
+const SCALE = 0.7;
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   rmSync(OUTPUT, { recursive: true, force: true });
