@@ -20,7 +20,7 @@ const parts = [
     title: 'real shippers',
     run: () => run('npx', ['vitest', 'run', '--config', 'vitest.shippers.config.ts']),
   },
-  { title: 'the console in a browser', run: () => run('npm', ['run', 'test:browser']) },
+  { title: 'the console in a browser', run: () => run('node', [join('scripts', 'test-browser.mjs')]) },
   { title: `the whole suite on Node ${NODE_24}`, run: testOnNode24 },
 ];
 

@@ -41,7 +41,8 @@ export function makeTextField(
     committed = input.value;
     onCommit(input.value);
   };
-  input.addEventListener('change', commit);
+  // A date field tells of a change at every digit.
+  input.addEventListener(options.type === 'datetime-local' ? 'blur' : 'change', commit);
   input.addEventListener('keydown', event => {
     if (event.key === 'Enter') commit();
   });
