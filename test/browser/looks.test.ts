@@ -7,7 +7,7 @@ import { PHONE, type Visitor, visit } from './support/visitor.ts';
 const VIEWS = {
   functions: '?view=functions&project=stormy-harbor&interval=1hr',
   usage: '?view=usage&project=busy-market&interval=daily',
-  logs: '?view=logs&project=stormy-harbor&tier=PRO',
+  logs: '?view=logs&project=stormy-harbor&tier=PRO&range=15min',
   endpoint: '?view=endpoint.errors.hourly&project=busy-market',
   empty: '?view=functions&project=nobody&interval=1hr',
   fault: '?view=usage&project=(&interval=minutely',
