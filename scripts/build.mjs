@@ -1,7 +1,9 @@
-// Builds dist/: compiles src and carries over the SQL files that stand beside the code that runs them.
+// Builds dist/: compiles src, carries over the SQL files that stand beside the code that runs them, and bundles the
+// console.
 import { execFileSync } from 'node:child_process';
 import { cpSync, lstatSync, rmSync } from 'node:fs';
 import { extname, join } from 'node:path';
+import { buildConsole } from './build-console.mjs';
 
 const root = join(import.meta.dirname, '..');
 rmSync(join(root, 'dist'), { recursive: true, force: true });
@@ -10,3 +12,4 @@ cpSync(join(root, 'src'), join(root, 'dist'), {
   recursive: true,
   filter: path => lstatSync(path).isDirectory() || extname(path) === '.sql',
 });
+await buildConsole(root);

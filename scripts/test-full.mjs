@@ -1,5 +1,6 @@
 // What `npm test` does not do, because it takes long or needs more than this checkout: programs from Debian's packages,
-// and the whole suite on a newer long-term Node than the oldest that is supported. Every part runs; the exit code tells whether all of them passed.
+// the console in a browser, and the whole suite on a newer long-term Node than the oldest that is supported. Every part
+// runs; the exit code tells whether all of them passed.
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
@@ -19,6 +20,7 @@ const parts = [
     title: 'real shippers',
     run: () => run('npx', ['vitest', 'run', '--config', 'vitest.shippers.config.ts']),
   },
+  { title: 'the console in a browser', run: () => run('node', [join('scripts', 'test-browser.mjs')]) },
   { title: `the whole suite on Node ${NODE_24}`, run: testOnNode24 },
 ];
 

@@ -10,6 +10,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   cli: [
     'app.ts',
     'config.ts',
+    'demo',
     'endpoint',
     'intake',
     'logs',
@@ -33,6 +34,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   'config.ts': ['type endpoint', 'type store/open-store.ts', 'type store/store.ts'],
   http: ['endpoint', 'intake', 'logs', 'token', 'cache', 'store/store.ts', 'observe'],
+  demo: ['logs', 'store/store.ts'],
   endpoint: ['cache', 'store/store.ts', 'observe'],
   intake: ['logs', 'store/store.ts', 'observe'],
   logs: ['store/store.ts', 'observe'],
@@ -159,6 +161,40 @@ describe('what stands where', () => {
 
   test('every file opens with a line that says what it is for', () => {
     expect(FILES.filter(file => !textOf(file).startsWith('// '))).toEqual([]);
+  });
+});
+
+describe('the console', () => {
+  const CONSOLE = join(SRC, '../console');
+  const files = readdirSync(CONSOLE, { recursive: true, encoding: 'utf8' })
+    .filter(file => /\.(ts|css)$/.test(file))
+    .map(file => ({ file, text: readFileSync(join(CONSOLE, file), 'utf8') }));
+
+  test('imports nothing of src, and no package but the one that draws', () => {
+    const imported = files.flatMap(({ file, text }) =>
+      [...text.matchAll(/^import\s+(?:[^']*\sfrom\s+)?'([^']+)'/gm)].map(([, to = '']) =>
+        to.startsWith('.') ? posix.normalize(posix.join(dirname(file), to)) : `package ${to.split('/')[0]}`,
+      ),
+    );
+    expect(imported.filter(to => to.startsWith('..'))).toEqual([]);
+    expect([...new Set(imported.filter(to => to.startsWith('package')))]).toEqual(['package uplot']);
+  });
+
+  test('has no file of more than 300 lines, and each opens with a line that says what it is for', () => {
+    expect(files.filter(({ text }) => text.split('\n').length > 301).map(({ file }) => file)).toEqual([]);
+    expect(files.filter(({ text }) => !/^(\/\/|\/\*) /.test(text)).map(({ file }) => file)).toEqual([]);
+  });
+
+  test('only client.ts calls, only token.ts holds the token, and nothing is parsed as HTML', () => {
+    const filesWith = (pattern: RegExp) =>
+      files.filter(({ text }) => pattern.test(text)).map(({ file }) => file);
+    expect(filesWith(/\bfetch\(|XMLHttpRequest|sendBeacon|EventSource|WebSocket\(/)).toEqual([
+      'api/client.ts',
+    ]);
+    expect(filesWith(/dendro\.token/)).toEqual(['token.ts']);
+    expect(filesWith(/innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|localStorage/)).toEqual(
+      [],
+    );
   });
 });
 

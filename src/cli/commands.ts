@@ -84,6 +84,15 @@ export const commands: readonly Command[] = [
     load: async () => (await import('./token.ts')).token,
   },
   {
+    name: 'demo',
+    usage: '',
+    summary:
+      'Serve a throw-away store with a synthetic platform whose traffic goes on; prints the link to its console.',
+    flags: ['host', 'port', 'internal-host', 'internal-port', 'endpoints', 'memory-limit'],
+    examples: ['dendro demo', 'dendro demo --port 8080'],
+    load: async () => (await import('./demo.ts')).demo,
+  },
+  {
     name: 'check',
     usage: '',
     summary:

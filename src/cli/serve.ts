@@ -4,6 +4,7 @@ import { type Invocation, readServeConfig } from '../config.ts';
 import { logTo } from '../observe/log.ts';
 import type { FirstToken } from '../token/first-token.ts';
 import { refusePositionals } from './positionals.ts';
+import { waitForSignal } from './stop-signal.ts';
 
 export async function serve(invocation: Invocation): Promise<void> {
   refusePositionals(invocation);
@@ -23,10 +24,4 @@ function announce(token: FirstToken): void {
     ? `first token, shown once: ${token.secret}`
     : `first token: in the file ${token.leave()}`;
   process.stdout.write(`${line}\n`);
-}
-
-function waitForSignal(): Promise<string> {
-  return new Promise(resolve => {
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolve(signal));
-  });
 }

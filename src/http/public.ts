@@ -17,6 +17,7 @@ import { describeApi } from './openapi.ts';
 import { jsonReply, type Reply } from './reply.ts';
 import { resultReply } from './result-response.ts';
 import type { Call, Route } from './route.ts';
+import { consoleRoutes } from './static.ts';
 
 export interface Service extends Runner, Door {
   readonly intake: Intake;
@@ -39,6 +40,7 @@ export function publicRoutes(parts: PublicParts): Route[] {
     { path: '/api/endpoints', methods: READING, answer: call => answerCatalog(parts, call) },
     { path: '/openapi.json', methods: READING, answer: call => answerOpenApi(parts, call) },
     healthRoute(parts),
+    ...consoleRoutes(),
   ];
 }
 

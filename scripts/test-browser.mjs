@@ -1,0 +1,19 @@
+// Runs the tests of the console in Debian's Chromium. The program must be built.
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import { ensurePrograms, findProgram } from './debian.mjs';
+
+if (ensurePrograms({ chromium: 'chromium' }).length > 0) process.exit(1);
+const { status } = spawnSync(
+  process.execPath,
+  [
+    join('node_modules', 'vitest', 'vitest.mjs'),
+    ...['run', '--config', 'vitest.browser.config.ts', ...process.argv.slice(2)],
+  ],
+  {
+    cwd: join(import.meta.dirname, '..'),
+    env: { ...process.env, CHROMIUM: findProgram('chromium') },
+    stdio: ['ignore', 'inherit', 'inherit'],
+  },
+);
+process.exitCode = status ?? 1;

@@ -1,0 +1,115 @@
+// dendro demo: the service on a throw-away store with a synthetic platform, whose past is made at once and whose present
+// comes in through the real intake.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type App, startApp } from '../app.ts';
+import { systemClock } from '../clock.ts';
+import { type Invocation, readServeConfig, type ServeConfig } from '../config.ts';
+import { fillHistory } from '../demo/history.ts';
+import { LiveTraffic } from '../demo/live-traffic.ts';
+import { DEMO_PROJECTS } from '../demo/platform.ts';
+import { Random } from '../demo/random.ts';
+import { logTo } from '../observe/log.ts';
+import { openStore } from '../store/open-store.ts';
+import { systemTimer } from '../timer.ts';
+import { refusePositionals } from './positionals.ts';
+import { waitForSignal } from './stop-signal.ts';
+
+export async function demo(invocation: Invocation): Promise<void> {
+  refusePositionals(invocation);
+  const stopped = waitForSignal();
+  const dataFolder = mkdtempSync(join(tmpdir(), 'dendro-demo-'));
+  try {
+    const config = readServeConfig(throwAway(invocation, dataFolder));
+    const random = new Random(Number(systemClock() % 2n ** 32n));
+    const startMs = await makeHistory(config, random);
+    await serveDemo(config, startMs, random, stopped);
+  } finally {
+    rmSync(dataFolder, { recursive: true, force: true });
+  }
+}
+
+/** The operator's own data, tokens and key have no part in it. */
+function throwAway(invocation: Invocation, dataFolder: string): Invocation {
+  return {
+    ...invocation,
+    apiKey: undefined,
+    text(name) {
+      if (name === 'data') return dataFolder;
+      return name === 'tokens' ? undefined : invocation.text(name);
+    },
+  };
+}
+
+/** Answers when it ends. */
+async function makeHistory(config: ServeConfig, random: Random): Promise<number> {
+  process.stderr.write('making seven days of history\n');
+  const store = await openStore(config.store);
+  try {
+    const nowMs = Number(systemClock() / 1000n);
+    const count = await fillHistory(store, { nowMs, scale: 1, random });
+    process.stderr.write(`made ${count} records\n`);
+    return nowMs;
+  } finally {
+    await store.close();
+  }
+}
+
+async function serveDemo(
+  config: ServeConfig,
+  startMs: number,
+  random: Random,
+  stopped: Promise<string>,
+): Promise<void> {
+  const observe = logTo(process.stdout, process.stderr);
+  const app = await startApp(config, observe);
+  const token = app.firstToken?.secret ?? '';
+  const traffic = new LiveTraffic({
+    send: (kind, records) => post(app, token, kind, records),
+    startMs,
+    clock: systemClock,
+    timer: systemTimer,
+    random,
+  });
+  traffic.start();
+  observe({ type: 'listening', listener: 'public', url: app.publicUrl });
+  observe({ type: 'listening', listener: 'internal', url: app.internalUrl });
+  process.stdout.write(describeDemo(app.publicUrl, token));
+  observe({ type: 'stopping', signal: await stopped });
+  await traffic.stop();
+  await app.close();
+  observe({ type: 'stopped' });
+}
+
+async function post(app: App, token: string, kind: string, records: readonly unknown[]): Promise<void> {
+  const response = await fetch(`${app.internalUrl}/api/logs?source_name=${kind}`, {
+    method: 'POST',
+    headers: { 'X-API-KEY': token, 'Content-Type': 'application/json' },
+    body: JSON.stringify(records),
+  });
+  await response.text();
+}
+
+function describeDemo(url: string, token: string): string {
+  const curl = (query: string) => `curl -H 'X-API-KEY: ${token}' '${url}/api/endpoints/query/${query}'`;
+  const width = Math.max(...DEMO_PROJECTS.map(({ ref }) => ref.length));
+  return [
+    '',
+    'The console, with a token that ends with this demo:',
+    '',
+    `  ${url}/?view=functions&project=stormy-harbor&interval=1hr#token=${token}`,
+    '',
+    'Projects:',
+    '',
+    ...DEMO_PROJECTS.map(({ ref, character }) => `  ${ref.padEnd(width)}  ${character}`),
+    '',
+    'Or ask the API:',
+    '',
+    `  ${curl('functions.invocation-stats?project=slow-river&interval=7day')}`,
+    `  ${curl('usage.api-counts?project=busy-market&interval=minutely')}`,
+    `  ${curl('logs.all?project=quiet-garden&project_tier=PRO')}`,
+    '',
+    '',
+  ].join('\n');
+}

@@ -1,0 +1,12 @@
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  test: {
+    include: ['test/browser/**/*.test.ts'],
+    globalSetup: ['test/browser/support/setup.ts'],
+    pool: 'forks',
+    fileParallelism: false, // one browser, one server, on machines that do other things too
+    testTimeout: 60_000,
+    hookTimeout: 120_000,
+  },
+});
