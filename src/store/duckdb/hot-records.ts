@@ -90,6 +90,7 @@ export class HotRecords {
     await this.#hotTurns.take(async () => {
       const before = Math.max(0, this.#unitOf(kind).next - first);
       if (before >= count) return;
+      this.#unitOf(kind).next = first + before;
       let [rest, left] = [lines.subarray(endOfLines(lines, before)), count - before];
       while (left > 0) {
         const unit = this.#unitOf(kind);
@@ -97,7 +98,6 @@ export class HotRecords {
         const end = endOfLines(rest, taken);
         await this.#insert(unit, rest.subarray(0, end), taken);
         [rest, left] = [rest.subarray(end), left - taken];
-        unit.next = first + count - left;
         if (unit.rows === ROW_GROUP_ROWS || unit.bytes >= MAX_UNIT_BYTES) await this.#closeUnit(unit);
       }
       await this.#closeLargest();
@@ -121,13 +121,21 @@ export class HotRecords {
 
   async #insert(unit: Unit, lines: Uint8Array, count: number): Promise<void> {
     const { hotWriter, staging, watch, onFolded } = this.#parts;
-    unit.rows += await insertOrNarrow(
+    // Noted part by part: where the disk fails half-way, what is here already is passed over the next time.
+    await insertOrNarrow(
       lines,
       count,
-      part => staging.insert(hotWriter, unit.kind, unit.table, part),
-      (line, reason) => watch.refused?.({ kind: unit.kind, line, reason }),
+      async (part, rows) => {
+        await staging.insert(hotWriter, unit.kind, unit.table, part);
+        unit.rows += rows;
+        unit.bytes += part.length;
+        unit.next += rows;
+      },
+      (line, reason) => {
+        unit.next++;
+        watch.refused?.({ kind: unit.kind, line, reason });
+      },
     );
-    unit.bytes += lines.length;
     await onFolded(unit.kind, unit.table);
   }
 
