@@ -1,4 +1,5 @@
 // Senders that keep a running server busy, and the account of what it was told to keep.
+import { randomBytes } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import type { LogKind } from '../../src/log-record.ts';
 import { PROCESS_API_KEY } from '../support/process.ts';
@@ -16,17 +17,23 @@ export interface Shape {
   readonly kinds: readonly LogKind[];
   /** How many records a batch has, at least and at most. */
   readonly records: readonly [number, number];
+  /** Random bytes in each record, so that it cannot be packed. */
+  readonly padding?: number;
 }
 
 export class Ledger {
   readonly batches: SentBatch[] = [];
 
-  make({ kinds, records: [least, most] }: Shape): SentBatch {
+  make({ kinds, records: [least, most], padding = 0 }: Shape): SentBatch {
     const number = this.batches.length;
     const kind = kinds[number % kinds.length] ?? 'edge';
     const count = least + Math.floor(Math.random() * (most - least + 1));
     const lines = Array.from({ length: count }, (_, i) =>
-      JSON.stringify({ project: `p${(number + i) % 7}`, id: `${number}-${i}`, message: 'sent' }),
+      JSON.stringify({
+        project: `p${(number + i) % 7}`,
+        id: `${number}-${i}`,
+        message: padding === 0 ? 'sent' : randomBytes(padding).toString('base64'),
+      }),
     );
     const batch = {
       number,
