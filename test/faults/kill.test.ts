@@ -35,9 +35,9 @@ test('after kill -9 at random moments every acknowledged record is there once, o
         const stop = new AbortController();
         const sending = SENDERS.map(shape => ledger.sendOn(server.internalUrl, shape, stop.signal));
         await sleep(50 + Math.random() * 900);
-        stop.abort();
         server.signal('SIGKILL');
         kills++;
+        stop.abort();
         await Promise.all(sending);
       } finally {
         server.signal('SIGKILL');
