@@ -3,7 +3,8 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
-    exclude: ['test/shippers/**', 'test/browser/**'], // need Debian packages: npm run test:full, npm run test:browser
+    // Debian packages or minutes: npm run test:full has them.
+    exclude: ['test/shippers/**', 'test/browser/**', 'test/faults/**'],
     pool: 'forks', // a store's native library wants a process of its own
     maxWorkers: 3, // most tests wait for processes, sockets or the disk
     testTimeout: 30_000,

@@ -1,6 +1,6 @@
-// What `npm test` does not do, because it takes long or needs more than this checkout: programs from Debian's packages,
-// the console in a browser, and the whole suite on a newer long-term Node than the oldest that is supported. Every part
-// runs; the exit code tells whether all of them passed.
+// What `npm test` does not do, because it takes long or needs more than this checkout: faults (kill -9, a full disk,
+// rubbish by the thousand), programs from Debian's packages, the console in a browser, and the whole suite on a newer
+// long-term Node than the oldest that is supported. Every part runs; the exit code tells whether all of them passed.
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
@@ -16,6 +16,7 @@ const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 
 const parts = [
   { title: 'build', run: () => run('npm', ['run', 'build']) },
+  { title: 'faults', run: () => run('npx', ['vitest', 'run', '--config', 'vitest.faults.config.ts']) },
   {
     title: 'real shippers',
     run: () => run('npx', ['vitest', 'run', '--config', 'vitest.shippers.config.ts']),

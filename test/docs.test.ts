@@ -7,6 +7,7 @@ import { loadCatalog } from '../src/endpoint/catalog.ts';
 import { STATUS_BY_CODE } from '../src/http/error-response.ts';
 import { type InternalParts, internalRoutes } from '../src/http/internal.ts';
 import { publicRoutes } from '../src/http/public.ts';
+import { METRICS } from '../src/observe/metrics.ts';
 import { BUILT_IN } from './support/own-endpoints.ts';
 
 // What users can see of the code has its line in the documentation: the code's own tables are read, so that nothing
@@ -25,6 +26,7 @@ const read = (file: string) => {
 
 const configuration = read('docs/configuration.md');
 const api = read('docs/api.md');
+const operations = read('docs/operations.md');
 
 /** As a word of its own: `--port` is not documented by `--internal-port`, nor by `--port-range`. */
 const mentions = (text: string, word: string) =>
@@ -121,4 +123,15 @@ describe('docs/api.md', () => {
         expectMention('docs/api.md', api, `column of ${name},`, column);
     },
   );
+});
+
+describe('docs/operations.md', () => {
+  test.each(Object.keys(METRICS))('has the metric %s in its table', name => {
+    expect(operations.split('\n').some(line => line.startsWith(`| \`${name}\` |`))).toBe(true);
+  });
+
+  test('has no metric that the code does not know', () => {
+    const written = [...operations.matchAll(/\bdendro_[a-z_]+\b/g)].map(([name]) => name);
+    expect(written.filter(name => !(name in METRICS))).toEqual([]);
+  });
 });

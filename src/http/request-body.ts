@@ -9,7 +9,6 @@ interface Limits {
   readonly reserve: (bytes: number) => void;
 }
 
-/** Where it throws in the middle, the rest is left to Node, which reads and drops it once the answer is out. */
 export async function readRequestBody(request: IncomingMessage, limits: Limits): Promise<Buffer> {
   const { maxBytes, tooLarge, reserve } = limits;
   const declared = Number(request.headers['content-length']);
@@ -25,6 +24,9 @@ export async function readRequestBody(request: IncomingMessage, limits: Limits):
       chunks.push(chunk);
     }
   } catch (error) {
+    // The rest is read and dropped, or the connection's next request would wait behind it. Node does that by itself only
+    // for a body that nobody has begun to read.
+    request.resume();
     if (error instanceof DendroError) throw error;
     throw new DendroError('invalid_body', 'the body broke off before its end', { cause: error });
   }

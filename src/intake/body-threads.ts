@@ -1,5 +1,5 @@
-// Reads bodies in threads of their own, so that a large one keeps no query waiting. A body that takes more memory to read
-// than a thread has ends that thread and nothing else.
+// Reads bodies in threads of their own, so that a large one keeps no query waiting. A body that takes more memory or time
+// to read than a thread has ends that thread and nothing else.
 import { Worker } from 'node:worker_threads';
 import { DendroError, type ErrorCode } from '../errors.ts';
 import type { Body, ReadBody } from './read-body.ts';
@@ -24,11 +24,13 @@ interface Job {
 
 /** Of the objects in a body of 16 MiB; most take a tenth of that. */
 const MAX_HEAP_MIB = 512;
+/** A body of 16 MiB takes less than a second. One made of millions of broken lines took minutes, and all others waited. */
+const MAX_READING_MS = 20_000;
 
 export class BodyThreads implements BodyReader {
   readonly #most: number;
   readonly #idle: Worker[] = [];
-  readonly #busy = new Map<Worker, Job>();
+  readonly #busy = new Map<Worker, { readonly job: Job; readonly limit: NodeJS.Timeout }>();
   readonly #waiting: Job[] = [];
   #closed = false;
 
@@ -57,7 +59,11 @@ export class BodyThreads implements BodyReader {
       const thread = this.#idle.pop() ?? (this.#busy.size < this.#most ? this.#start() : undefined);
       const job = thread === undefined ? undefined : this.#waiting.shift();
       if (thread === undefined || job === undefined) return;
-      this.#busy.set(thread, job);
+      const limit = setTimeout(() => {
+        this.#bury(thread, tooManyValues());
+        void thread.terminate();
+      }, MAX_READING_MS);
+      this.#busy.set(thread, { job, limit: limit.unref() });
       thread.postMessage(job.body, [job.body.bytes.buffer as ArrayBuffer]);
     }
   }
@@ -68,10 +74,10 @@ export class BodyThreads implements BodyReader {
     });
     thread.unref();
     thread.on('message', (answer: ThreadAnswer) => {
-      const job = this.#busy.get(thread);
-      this.#busy.delete(thread);
+      const job = this.#free(thread);
+      if (job === undefined) return; // it was given up, and is about to end
       this.#idle.push(thread);
-      if (job !== undefined) settle(job, answer);
+      settle(job, answer);
       if (!this.#closed) this.#dispatch();
     });
     thread.on('error', error => this.#bury(thread, error));
@@ -80,12 +86,18 @@ export class BodyThreads implements BodyReader {
   }
 
   #bury(thread: Worker, error: unknown): void {
-    const job = this.#busy.get(thread);
-    this.#busy.delete(thread);
+    const job = this.#free(thread);
     const place = this.#idle.indexOf(thread);
     if (place !== -1) this.#idle.splice(place, 1);
     job?.reject(isOutOfMemory(error) ? tooManyValues() : error);
     if (!this.#closed) this.#dispatch();
+  }
+
+  #free(thread: Worker): Job | undefined {
+    const { job, limit } = this.#busy.get(thread) ?? {};
+    clearTimeout(limit);
+    this.#busy.delete(thread);
+    return job;
   }
 }
 

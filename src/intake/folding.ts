@@ -34,6 +34,8 @@ interface Run {
 
 export class Folding {
   readonly #parts: FoldingParts;
+  /** For each kind, the number after the last record that was told of as folded. */
+  readonly #told = new Map<LogKind, number>();
   #settledAt: number;
   #closed = false;
   #running: Promise<void> = Promise.resolve();
@@ -42,6 +44,7 @@ export class Folding {
   constructor(parts: FoldingParts) {
     this.#parts = parts;
     this.#settledAt = parts.timer.now();
+    for (const kind of LOG_KINDS) this.#told.set(kind, parts.store.settled(kind));
   }
 
   /** Folds all that is in the spool now. */
@@ -79,14 +82,23 @@ export class Folding {
   }
 
   async #foldSome(): Promise<void> {
-    const { spool, store, observe } = this.#parts;
+    const { spool, store } = this.#parts;
     const { blocks, done } = await spool.read(BYTES_AT_ONCE);
     if (blocks.length === 0) throw new Error('the spool holds a block that cannot be read any more');
     for (const lines of gather(blocks)) {
       await store.fold(lines);
-      observe({ type: 'records_folded', kind: lines.kind, count: lines.count });
+      this.#tell(lines);
     }
     done();
+  }
+
+  /** Once of each record, though those of a round that failed half-way are given to the store again. */
+  #tell({ kind, first, count }: SpooledLines): void {
+    const end = first + count;
+    const news = end - Math.max(first, this.#told.get(kind) ?? 0);
+    if (news <= 0) return;
+    this.#told.set(kind, end);
+    this.#parts.observe({ type: 'records_folded', kind, count: news });
   }
 
   async #settle(): Promise<void> {

@@ -140,6 +140,7 @@ export class Intake {
 
   async #makeDurable(kind: LogKind, { accepted, lines }: ReadBody, request?: KnownRequest): Promise<void> {
     if (accepted === 0) return;
+    this.#bytesInMemory += lines.length; // many times what came, where that was packed
     try {
       await this.#spool?.append(kind, accepted, lines, request);
     } catch (error) {
@@ -150,6 +151,8 @@ export class Intake {
         retryAfterSeconds: 5,
         cause: error,
       });
+    } finally {
+      this.#bytesInMemory -= lines.length;
     }
   }
 

@@ -12,6 +12,8 @@ export class Quarantine {
   readonly #maxBytes: number;
   readonly #observe: Observe;
   #bytes: number | undefined;
+  /** Of lines that wait to be written. */
+  #waitingLength = 0;
   #last: Promise<void> = Promise.resolve();
 
   constructor(dataFolder: string, observe: Observe, maxBytes = MAX_FILE_BYTES) {
@@ -24,9 +26,17 @@ export class Quarantine {
   /** A disk that refuses the lines is told of; it keeps no sender waiting. */
   keep(lines: string): void {
     if (lines === '') return;
+    if (this.#waitingLength > this.#maxBytes) {
+      this.#observe({ type: 'quarantine_failed', error: new Error('more are rejected than the disk takes') });
+      return;
+    }
+    this.#waitingLength += lines.length;
     this.#last = this.#last
       .then(() => this.#write(Buffer.from(lines)))
-      .catch(error => this.#observe({ type: 'quarantine_failed', error }));
+      .catch(error => this.#observe({ type: 'quarantine_failed', error }))
+      .then(() => {
+        this.#waitingLength -= lines.length;
+      });
   }
 
   /** Resolves when all of them are written. */

@@ -32,15 +32,17 @@ export interface ReadBody {
   readonly rejected: Readonly<Partial<Record<RejectCode, number>>>;
   /** Of the first of those that are rejected. */
   readonly errors: readonly RecordError[];
-  /** The rejected records as they came, with their reasons, one a line. */
+  /** The rejected records as they came, with their reasons, one a line; of very many the first. */
   readonly quarantine: string;
   /** SHA-256 of the bytes, unpacked. */
   readonly digest: string;
-  /** Every accepted record tells itself apart, so the same bytes are the same records sent again. */
+  /** There are accepted records and each tells itself apart, so the same bytes are the same records sent again. */
   readonly stamped: boolean;
 }
 
 const MAX_ERRORS_LISTED = 20;
+/** A body of 16 MiB can hold millions of values, and each with its reason is a hundred times as long. */
+const MAX_QUARANTINE_LENGTH = 16 * 1024 * 1024;
 
 /** Throws DendroError where the body is not what it says it is. */
 export function readBody({ bytes, coding, form, kind, door }: Body): ReadBody {
@@ -52,11 +54,15 @@ export function readBody({ bytes, coding, form, kind, door }: Body): ReadBody {
   const rejected: Partial<Record<RejectCode, number>> = {};
   const errors: RecordError[] = [];
   const quarantine: string[] = [];
+  let quarantineLength = 0;
   let stamped = true;
   const reject = (parsed: Parsed, rejection: Rejection) => {
     rejected[rejection.code] = (rejected[rejection.code] ?? 0) + 1;
     if (errors.length < MAX_ERRORS_LISTED) errors.push({ index: parsed.index, ...rejection });
-    quarantine.push(quarantineLine(kind, door.nowMicros, parsed, rejection));
+    if (quarantineLength >= MAX_QUARANTINE_LENGTH) return;
+    const line = quarantineLine(kind, door.nowMicros, parsed, rejection);
+    quarantineLength += line.length;
+    quarantine.push(line);
   };
 
   for (const parsed of form === 'json' ? parseJsonBody(text) : parseNdjsonLines(text.split('\n'))) {
@@ -74,6 +80,6 @@ export function readBody({ bytes, coding, form, kind, door }: Body): ReadBody {
     errors,
     quarantine: quarantine.join(''),
     digest: hash('sha256', unpacked),
-    stamped,
+    stamped: stamped && lines.length > 0,
   };
 }

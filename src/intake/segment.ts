@@ -22,8 +22,9 @@ export class Segment {
     this.#handle = handle;
   }
 
+  /** Where a file of that name is there already, it was begun on a disk that failed and never came into use. */
   static async create(number: number, path: string): Promise<Segment> {
-    return new Segment(number, path, await open(path, 'wx+', 0o600));
+    return new Segment(number, path, await open(path, 'w+', 0o600));
   }
 
   /** Reads an existing one through. `lostBytes` stand behind its last sound block. */

@@ -35,6 +35,7 @@ export class Spool {
   #reading: { segment: Segment; offset: number };
   #unreadBytes = 0;
   #onMore = () => {};
+  #closed = false;
 
   private constructor(folder: string, notes: RequestNotes, segments: Segment[], first: Segment) {
     this.#folder = folder;
@@ -88,14 +89,14 @@ export class Spool {
 
   /** Resolves when the records are durable; where it rejects, nothing of them is kept. */
   append(kind: LogKind, count: number, lines: Uint8Array, request?: KnownRequest): Promise<void> {
+    // A segment that began after the end would bear the number of an older one, and be read before it.
+    if (this.#closed) return Promise.reject(new Error('the spool is closed'));
     const first = this.#next.get(kind) ?? 0;
     this.#next.set(kind, first + count); // numbers of what could not be written stay unused
     const head = { kind, first, count, bytes: lines.length, ...(request === undefined ? {} : { request }) };
     return new Promise((resolve, reject) => {
       this.#waiting.push({ head, bytes: encodeBlock(head, lines), resolve, reject });
-      this.#flushing ??= this.#flush().finally(() => {
-        this.#flushing = undefined;
-      });
+      this.#flushing ??= this.#flush();
     });
   }
 
@@ -144,6 +145,7 @@ export class Spool {
   }
 
   async close(): Promise<void> {
+    this.#closed = true;
     await this.#flushing;
     this.#unreadBytes = Number.POSITIVE_INFINITY; // wakes who waits for more
     this.#onMore();
@@ -168,6 +170,8 @@ export class Spool {
         for (const { reject } of group) reject(error);
       }
     }
+    // In the same step that found nothing waiting: whoever comes after it begins a flush of his own.
+    this.#flushing = undefined;
   }
 
   async #writable(): Promise<Segment> {
@@ -181,8 +185,13 @@ export class Spool {
 
 async function createSegment(folder: string, number: number): Promise<Segment> {
   const segment = await Segment.create(number, join(folder, `${String(number).padStart(12, '0')}.spool`));
-  await syncFolder(folder);
-  return segment;
+  try {
+    await syncFolder(folder);
+    return segment;
+  } catch (error) {
+    await segment.close();
+    throw error;
+  }
 }
 
 /** A new file is durable once its folder is. */

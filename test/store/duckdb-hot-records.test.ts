@@ -1,4 +1,4 @@
-import { mkdirSync, rmdirSync, statSync } from 'node:fs';
+import { mkdirSync, rmdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { toLogLines } from '../../src/log-line.ts';
@@ -14,16 +14,23 @@ const UNIT = 122_880;
 
 let dataFolder: string;
 let store: Store;
+let onRefused: () => void;
 let refused: Parameters<NonNullable<StoreWatch['refused']>>[0][];
 
 const reopen = async () => {
   await store?.close();
-  store = await openStore(testStoreOptions(dataFolder), { refused: line => refused.push(line) });
+  store = await openStore(testStoreOptions(dataFolder), {
+    refused: line => {
+      refused.push(line);
+      onRefused();
+    },
+  });
 };
 
 beforeEach(async () => {
   dataFolder = makeDataFolder();
   refused = [];
+  onRefused = () => {};
   await reopen();
 });
 afterEach(async () => {
@@ -204,6 +211,30 @@ describe('a line that the store refuses', () => {
     expect(store.settled('edge')).toBe(11);
     await store.fold(spooled(11, numbered(1, 20)));
     expect(await counts()).toEqual([10, 10]);
+  });
+});
+
+describe('a fold that fails half-way', () => {
+  test('is given again, and nothing is there twice or told twice', async () => {
+    const staged = join(dataFolder, 'intake', 'fold.lines');
+    const good = numbered(9).map(each => Buffer.from(toLogLines('edge', [each]).lines));
+    const broken = Buffer.from('{"id":\x1f{}\n');
+    const lines = Buffer.concat([...good.slice(0, 4), broken, ...good.slice(4)]);
+    onRefused = () => mkdirSync(staged); // from here on nothing can be written under that name
+    await expect(store.fold({ kind: 'edge', first: 7, count: 10, lines })).rejects.toThrow(
+      /EISDIR|directory/,
+    );
+    const before = (await counts())?.[0];
+    expect(before).toBeGreaterThan(0);
+    expect(before).toBeLessThan(9);
+    rmSync(staged, { recursive: true });
+    onRefused = () => {};
+    await store.fold({ kind: 'edge', first: 7, count: 10, lines });
+    expect(await counts()).toEqual([9, 9]);
+    expect(refused).toHaveLength(1);
+    await store.settle(['edge']);
+    expect(store.settled('edge')).toBe(17);
+    expect(await counts()).toEqual([9, 9]);
   });
 });
 

@@ -85,7 +85,13 @@ export async function openDuckDBStore(options: DuckDBStoreOptions, watch: StoreW
     fold: records => unlessClosing(() => hotRecords.fold(records)),
     settled: kind => hotRecords.sealed(kind),
     settle: kinds => unlessClosing(() => hotRecords.settle(kinds)),
-    deleteBefore: micros => unlessClosing(() => fileTurns.take(() => deleteBefore(fileWriter, micros))),
+    deleteBefore: micros =>
+      unlessClosing(() =>
+        fileTurns.take(async () => {
+          await needRoom(options.dataFolder, 0);
+          return deleteBefore(fileWriter, micros);
+        }),
+      ),
 
     close(): Promise<void> {
       closing ??= (async () => {
@@ -100,9 +106,15 @@ export async function openDuckDBStore(options: DuckDBStoreOptions, watch: StoreW
   };
 }
 
-/** DuckDB gives up on its file for good where a commit meets a full disk, so a seal does not begin without room. */
+/** For the row group that a checkpoint writes anew since something was added to it, and for the blocks it writes in. */
+const SPARE_BYTES = 64 * 1024 * 1024;
+
+/**
+ * DuckDB gives up on its file until the next start where a commit or a checkpoint meets a full disk, so none is begun
+ * without room for it: once in the log, once in the file.
+ */
 async function needRoom(folder: string, bytes: number): Promise<void> {
   const { bavail, bsize } = await statfs(folder);
-  if (bavail * bsize < bytes)
-    throw new Error(`the disk has ${bavail * bsize} bytes left, and a seal needs ${bytes}`);
+  const [left, needed] = [bavail * bsize, 2 * bytes + SPARE_BYTES];
+  if (left < needed) throw new Error(`the disk has ${left} bytes left, and ${needed} are needed`);
 }

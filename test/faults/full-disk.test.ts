@@ -1,0 +1,147 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeEach, expect, type TestContext, test } from 'vitest';
+import { toLogLines } from '../../src/log-line.ts';
+import { LOG_KINDS } from '../../src/log-record.ts';
+import { openStore } from '../../src/store/open-store.ts';
+import { fetchAnswer, NOW, testStoreOptions } from '../support/app.ts';
+import { PROCESS_API_KEY, startServer } from '../support/process.ts';
+import { edgeRecord } from '../support/record.ts';
+import { savedQuery } from '../support/store.ts';
+import { takeAccount } from './account.ts';
+import { Ledger, send } from './load.ts';
+import { mountSmallDisk, type SmallDisk } from './small-disk.ts';
+
+const KIB = 1024;
+const MIB = 1024 * KIB;
+const headers = { 'X-API-KEY': PROCESS_API_KEY };
+
+let disk: SmallDisk | undefined;
+beforeEach(() => {
+  disk = mountSmallDisk(160);
+});
+afterEach(() => disk?.remove());
+
+function requireDisk({ skip }: TestContext): SmallDisk {
+  if (disk !== undefined) return disk;
+  const note = 'A FULL DISK IS NOT TESTED HERE: this needs Linux and root, to mount a small file system';
+  console.error(note);
+  return skip(note);
+}
+
+test('a full disk: senders get 503, queries are answered, and with space again it goes on with nothing lost', {
+  timeout: 120_000,
+}, async context => {
+  const { path, fill, free, freeBytes } = requireDisk(context);
+  const ledger = new Ledger();
+  let server = await startServer(['--data', path], { env: { DENDRO_API_KEY: PROCESS_API_KEY } });
+  try {
+    const post = (records: number, padding = 0) =>
+      send(server.internalUrl, ledger.make({ kinds: LOG_KINDS, records: [records, records], padding }));
+    const ask = async () => {
+      const answer = await fetchAnswer(`${server.url}/api/endpoints/query/logs.all?project=p0`, { headers });
+      return [answer.status, answer.rows.length > 0];
+    };
+    for (let i = 0; i < 20; i++) expect(await post(20)).toBe(200);
+    await expect.poll(ask).toEqual([200, true]);
+
+    fill(6 * MIB);
+    const statuses: (number | undefined)[] = [];
+    for (let i = 0; i < 40 && !statuses.includes(503); i++) statuses.push(await post(200, 4 * KIB));
+    expect(statuses.at(-1)).toBe(503);
+    expect(new Set(statuses)).toEqual(new Set([200, 503]));
+
+    fill(0);
+    expect(freeBytes()).toBe(0);
+    for (let i = 0; i < 10; i++) {
+      const { status, headers, error } = await fetchAnswer(
+        `${server.internalUrl}/api/logs?source_name=edge`,
+        {
+          method: 'POST',
+          headers: { 'X-API-KEY': PROCESS_API_KEY },
+          body: `{"project":"p","message":"${'x'.repeat(9_000)}"}`,
+        },
+      );
+      expect([status, error.code, headers.get('retry-after')]).toEqual([503, 'unavailable', '5']);
+      expect(error.message).toMatch(/the disk is full; nothing of this was stored/);
+      expect(await ask()).toEqual([200, true]);
+      await sleep(200);
+    }
+    expect((await fetchAnswer(`${server.url}/health`, {})).status).toBe(200);
+
+    free();
+    for (const batch of ledger.batches.filter(each => !each.acknowledged))
+      expect(await send(server.internalUrl, batch)).toBe(200);
+    for (let i = 0; i < 20; i++) expect(await post(20)).toBe(200);
+    await expect.poll(() => queuedBytes(server.internalUrl), { timeout: 20_000 }).toBe(0);
+
+    // Killed on a full disk it starts on one, answers what it can, and takes up the rest when there is space.
+    expect(await post(50, 4 * KIB)).toBe(200);
+    fill(0);
+    expect(await post(50, 4 * KIB)).toBe(503);
+    server.signal('SIGKILL');
+    await server.ended;
+    server = await startServer(['--data', path], { env: { DENDRO_API_KEY: PROCESS_API_KEY } });
+    expect(await post(50, 4 * KIB)).toBe(503);
+    expect(
+      (await fetchAnswer(`${server.url}/api/endpoints/query/logs.all?project=p0`, { headers })).status,
+    ).toBe(200);
+    free();
+    await expect.poll(() => queuedBytes(server.internalUrl), { timeout: 20_000 }).toBe(0);
+    expect(await ask()).toEqual([200, true]);
+    expect(await post(20)).toBe(200);
+    await server.stop();
+    const { wrong, partly, records } = await takeAccount(path, ledger);
+    expect([wrong, partly]).toEqual([[], []]);
+    expect(records).toBeGreaterThanOrEqual(ledger.acknowledgedRecords);
+  } finally {
+    server.signal('SIGKILL');
+    await server.ended;
+  }
+});
+
+test.for([0, 64 * KIB, 300 * KIB, MIB, 20 * MIB, 66 * MIB])(
+  'a disk that has %i bytes left when records shall be sealed or removed does not cost the store its file',
+  async (leave, context) => {
+    const { path, fill, free } = requireDisk(context);
+    const failures: unknown[] = [];
+    const store = await openStore(testStoreOptions(path), { sealFailed: (_, error) => failures.push(error) });
+    const count = async () =>
+      (await store.query(savedQuery('select count(*) from edge_logs', ['integer']), {})).rows[0]?.[0];
+    const fold = (first: number, records: number) => {
+      const made = Array.from({ length: records }, (_, i) =>
+        edgeRecord({ id: `${first + i}`, at: NOW, metadata: { text: Math.random().toString(36).repeat(4) } }),
+      );
+      return store.fold({ ...toLogLines('edge', made), first });
+    };
+    try {
+      await fold(0, 1_000);
+      fill(leave);
+      await store.settle(['edge']).catch(error => failures.push(error));
+      await store.deleteBefore(1n).catch(error => failures.push(error));
+      expect(await count()).toBe(1_000);
+      free();
+      await sleep(failures.length > 0 ? 5_100 : 0);
+      await fold(1_000, 500);
+      await store.settle(['edge']);
+      expect(await count()).toBe(1_500);
+      expect(store.settled('edge')).toBe(1_500);
+    } finally {
+      await store.close();
+    }
+    const again = await openStore(testStoreOptions(path));
+    try {
+      const { rows } = await again.query(
+        savedQuery('select count(*), count(distinct id) from edge_logs', ['integer', 'integer']),
+        {},
+      );
+      expect(rows).toEqual([[1_500, 1_500]]);
+    } finally {
+      await again.close();
+    }
+  },
+);
+
+async function queuedBytes(internalUrl: string): Promise<number> {
+  const { text } = await fetchAnswer(`${internalUrl}/metrics`, { headers });
+  return Number(/^dendro_intake_queue_bytes (.*)$/m.exec(text)?.[1]);
+}

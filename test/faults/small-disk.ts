@@ -1,0 +1,56 @@
+// A file system of a few megabytes in memory, to be full on purpose. Mounting one takes root on Linux.
+import { spawnSync } from 'node:child_process';
+import { closeSync, mkdtempSync, openSync, rmSync, statfsSync, writeSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+export interface SmallDisk {
+  readonly path: string;
+  freeBytes(): number;
+  /** Takes all of its space but so many bytes. */
+  fill(leave: number): void;
+  /** Gives back what `fill` took. */
+  free(): void;
+  remove(): void;
+}
+
+/** Undefined where this machine or user cannot mount one. */
+export function mountSmallDisk(mebibytes: number): SmallDisk | undefined {
+  const path = mkdtempSync(join(tmpdir(), 'dendro-small-disk-'));
+  const { status } = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${mebibytes}m`, 'tmpfs', path]);
+  if (status !== 0) {
+    rmSync(path, { recursive: true });
+    return undefined;
+  }
+  const freeBytes = () => {
+    const { bavail, bsize } = statfsSync(path);
+    return bavail * bsize;
+  };
+  const fillers: string[] = [];
+  return {
+    path,
+    freeBytes,
+    fill(leave) {
+      const filler = join(path, `filler-${fillers.length}`);
+      fillers.push(filler);
+      const file = openSync(filler, 'w');
+      const block = Buffer.alloc(64 * 1024, 1);
+      try {
+        for (let left = freeBytes() - leave; left > 0; left -= block.length)
+          writeSync(file, block, 0, Math.min(left, block.length));
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error;
+      } finally {
+        closeSync(file);
+      }
+    },
+    free() {
+      for (const filler of fillers.splice(0)) rmSync(filler);
+    },
+    remove() {
+      const unmounted = spawnSync('umount', [path]);
+      if (unmounted.status !== 0) spawnSync('umount', ['-l', path]);
+      rmSync(path, { recursive: true, force: true });
+    },
+  };
+}

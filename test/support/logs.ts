@@ -1,0 +1,41 @@
+// Sends logs to a service as shippers do.
+
+import { type Answer, API_KEY, fetchAnswer, type TestApp } from './app.ts';
+import { savedQuery } from './store.ts';
+
+export interface Sent extends Answer {
+  readonly accepted: number;
+  readonly rejected: number;
+  readonly errors: readonly { readonly index: number; readonly code: string; readonly message: string }[];
+}
+
+export interface SendOptions {
+  /** What stands behind the path. */
+  readonly query?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly token?: string;
+}
+
+/** Text and bytes go as they are, anything else as its JSON. */
+export async function sendLogs(
+  internalUrl: string,
+  body: unknown,
+  { query = '?source_name=edge', headers = {}, token = API_KEY }: SendOptions = {},
+): Promise<Sent> {
+  const isRaw = typeof body === 'string' || body instanceof Uint8Array;
+  const answer = await fetchAnswer(`${internalUrl}/api/logs${query}`, {
+    method: 'POST',
+    body: isRaw ? (body as string | Uint8Array<ArrayBuffer>) : JSON.stringify(body),
+    headers: { 'X-API-KEY': token, 'Content-Type': 'application/json', ...headers },
+  });
+  return { ...answer, ...(answer.text.startsWith('{') ? JSON.parse(answer.text) : {}) };
+}
+
+/** The ids of all records of a project, whatever their time, sorted. */
+export async function idsOf(app: Pick<TestApp, 'store'>, project: string, kind = 'edge'): Promise<string[]> {
+  const sql = `select id from ${kind}_logs where project = $project order by id`;
+  const { rows } = await app.store.query(savedQuery(sql, ['text'], 1_000_000), {
+    project: { type: 'text', value: project },
+  });
+  return rows.map(([id]) => String(id));
+}
