@@ -7,6 +7,7 @@ export default defineConfig({
     exclude: ['test/shippers/**', 'test/browser/**', 'test/faults/**'],
     pool: 'forks', // a store's native library wants a process of its own
     maxWorkers: 3, // most tests wait for processes, sockets or the disk
+    expect: { poll: { timeout: 20_000 } }, // what happens in a moment takes longer on a busy machine
     testTimeout: 30_000,
     hookTimeout: 30_000,
   },

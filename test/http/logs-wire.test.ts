@@ -131,7 +131,8 @@ describe('a sender that breaks off in the middle leaves nothing', () => {
     await expect.poll(queuedBytes).toBe(0);
     await sleep(50);
     expect(await idsOf(app, 'broken')).toEqual([]);
-    expect(app.events.slice(before).filter(({ type }) => type !== 'records_folded')).toEqual([]);
+    const counted = ['answered', 'records_folded'];
+    expect(app.events.slice(before).filter(({ type }) => !counted.includes(type))).toEqual([]);
   });
 });
 
