@@ -8,5 +8,6 @@ export default defineConfig({
     maxWorkers: 3, // most tests wait for processes, sockets or the disk
     testTimeout: 30_000,
     hookTimeout: 30_000,
+    expect: { poll: { timeout: 10_000 } }, // a busy machine takes its time
   },
 });
