@@ -8,5 +8,6 @@ export default defineConfig({
     maxWorkers: 1, // each of them wants the machine to itself
     testTimeout: 120_000,
     hookTimeout: 30_000,
+    expect: { poll: { timeout: 10_000 } }, // a busy machine takes its time
   },
 });

@@ -190,7 +190,8 @@ export function readServeConfig(invocation: Invocation): ServeConfig {
     retentionDays: readRetentionDays(invocation),
     cacheBytes: readInteger(invocation, 'cache-bytes', 0, 2 ** 40),
     warmConcurrency: readInteger(invocation, 'warm-concurrency', 1, 64),
-    intakeQueueBytes: readInteger(invocation, 'intake-queue-bytes', 1024 * 1024, 2 ** 40),
+    // Twice the largest body: a smaller bound would refuse some for ever.
+    intakeQueueBytes: readInteger(invocation, 'intake-queue-bytes', 32 * 1024 * 1024, 2 ** 40),
     metricsOpen: invocation.isOn('metrics-open'),
     endpointFolders: readEndpointFolders(invocation),
     tokensFile: readTokensFile(invocation),

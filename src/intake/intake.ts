@@ -91,7 +91,7 @@ export class Intake {
   reserve(bytes: number): () => void {
     const inMemory = this.#bytesInMemory + bytes;
     if (inMemory > MAX_BYTES_IN_MEMORY || this.queuedBytes + bytes > this.#options.queueBytes)
-      throw new DendroError('rate_limited', 'the intake is full for the moment; nothing of this was stored');
+      throw intakeFull();
     this.#bytesInMemory = inMemory;
     return () => {
       this.#bytesInMemory -= bytes;
@@ -140,7 +140,9 @@ export class Intake {
 
   async #makeDurable(kind: LogKind, { accepted, lines }: ReadBody, request?: KnownRequest): Promise<void> {
     if (accepted === 0) return;
-    this.#bytesInMemory += lines.length; // many times what came, where that was packed
+    // Lines are many times what came, where that was packed; on a slow disk they would pile up.
+    if (this.#bytesInMemory + lines.length > 2 * MAX_BYTES_IN_MEMORY) throw intakeFull();
+    this.#bytesInMemory += lines.length;
     try {
       await this.#spool?.append(kind, accepted, lines, request);
     } catch (error) {
@@ -162,6 +164,10 @@ export class Intake {
     const nowMicros = Number(this.#parts.clock());
     this.#quarantine.keep(quarantineLine(kind, nowMicros, recordOf(line), { code, message: reason }));
   }
+}
+
+function intakeFull(): DendroError {
+  return new DendroError('rate_limited', 'the intake is full for the moment; nothing of this was stored');
 }
 
 /** The record in a line of the spool, in the form that senders use, so that it can be taken again. */

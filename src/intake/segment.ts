@@ -5,6 +5,7 @@ import type { KnownRequest } from './known-requests.ts';
 import { type Block, type BlockHead, decodeBlock } from './spool-block.ts';
 
 const READ_BYTES = 8 * 1024 * 1024;
+const NEWLINE = 0x0a;
 
 export class Segment {
   readonly number: number;
@@ -27,8 +28,14 @@ export class Segment {
     return new Segment(number, path, await open(path, 'w+', 0o600));
   }
 
-  /** Reads an existing one through. `lostBytes` stand behind its last sound block. */
-  static async open(number: number, path: string): Promise<{ segment: Segment; lostBytes: number }> {
+  /**
+   * Reads an existing one through. `lostBytes` stand behind its last sound block; it is damaged, and not just torn at its
+   * end, where there is another sound one among them.
+   */
+  static async open(
+    number: number,
+    path: string,
+  ): Promise<{ segment: Segment; lostBytes: number; isDamaged: boolean }> {
     const handle = await open(path, 'r+');
     const segment = new Segment(number, path, handle);
     const { size } = await handle.stat();
@@ -38,7 +45,9 @@ export class Segment {
       segment.bytes = end;
       if (blocks.length === 0) break;
     }
-    return { segment, lostBytes: size - segment.bytes };
+    const lostBytes = size - segment.bytes;
+    const isDamaged = lostBytes > 0 && holdsBlock(await segment.#readBytes(segment.bytes, lostBytes));
+    return { segment, lostBytes, isDamaged };
   }
 
   /** Writes at the end and flushes to the disk. Where that fails the segment is as it was before. */
@@ -108,4 +117,12 @@ export class Segment {
     this.ends.set(kind, first + count);
     if (request !== undefined) this.requests.push(request);
   }
+}
+
+function holdsBlock(bytes: Buffer): boolean {
+  for (let start = bytes.indexOf(NEWLINE) + 1; start > 0; start = bytes.indexOf(NEWLINE, start) + 1) {
+    const block = decodeBlock(bytes, start);
+    if (block !== undefined && 'head' in block) return true;
+  }
+  return false;
 }

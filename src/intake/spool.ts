@@ -55,11 +55,11 @@ export class Spool {
     const names = (await readdir(folder)).filter(name => /^\d+\.spool$/.test(name)).sort();
     for (const [index, name] of names.entries()) {
       const path = join(folder, name);
-      const { segment, lostBytes } = await Segment.open(Number.parseInt(name, 10), path);
+      const { segment, lostBytes, isDamaged } = await Segment.open(Number.parseInt(name, 10), path);
       segments.push(segment);
       if (lostBytes === 0) continue;
       // The end of the last one is what was being written when the process ended, and nobody was told that it was stored.
-      const isTorn = index === names.length - 1;
+      const isTorn = index === names.length - 1 && !isDamaged;
       if (!isTorn) await copyFile(path, `${path}.damaged`);
       await segment.cutTail();
       observe({ type: 'spool_cut', path, lostBytes, isTorn });

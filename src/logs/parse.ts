@@ -62,6 +62,7 @@ function valuesOf(value: unknown): readonly unknown[] {
 /** The parser's own words, in one line. It quotes a few characters around the fault and no more. */
 function faultOf(error: unknown, text: string): string {
   if (isBlank(text)) return 'it is empty.';
+  if (error instanceof RangeError) return 'it holds a number that is too long to be read.';
   const words =
     error instanceof Error ? error.message.replace(/\s+/g, ' ').toWellFormed() : 'it does not parse';
   const position = /at position (\d+)(?! \(line)/.exec(words)?.[1];

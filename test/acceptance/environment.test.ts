@@ -24,7 +24,7 @@ const CHECKED: [FlagName, string, string][] = [
   ['memory-limit', 'x', '300MB'],
   ['cache-bytes', 'x', '0'],
   ['warm-concurrency', '0', '2'],
-  ['intake-queue-bytes', 'x', '1048576'],
+  ['intake-queue-bytes', 'x', '33554432'],
   ['cors-origin', 'nowhere', 'https://dashboard.example.com'],
 ];
 

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { internalRoutes } from '../../src/http/internal.ts';
 import { listen } from '../../src/http/listener.ts';
 import { LOG_KINDS } from '../../src/log-record.ts';
+import { systemTimer } from '../../src/timer.ts';
 import { API_KEY, fetchAnswer, startTestApp, type TestApp } from '../support/app.ts';
 import { idsOf, type SendOptions, sendLogs } from '../support/logs.ts';
 import { type MadeTokens, makeTokens } from '../support/made-tokens.ts';
@@ -402,10 +403,16 @@ describe('order of checks', () => {
 });
 
 test('every record that was acknowledged can be seen within 2 seconds', async () => {
-  const start = performance.now();
-  await Promise.all(Array.from({ length: 20 }, (_, i) => send(line('soon', `id-${i}`))));
-  await expect.poll(() => idsOf(app, 'soon'), { timeout: 5_000, interval: 20 }).toHaveLength(20);
-  expect(performance.now() - start).toBeLessThan(2_000);
+  const real = await startTestApp({}, systemTimer); // which gathers records for as long as the program does
+  try {
+    const records = Array.from({ length: 20 }, (_, i) => line('soon', `id-${i}`));
+    await Promise.all(records.map(record => sendLogs(real.internalUrl, record)));
+    const start = performance.now();
+    await expect.poll(() => idsOf(real, 'soon')).toHaveLength(20);
+    expect(performance.now() - start).toBeLessThan(2_000);
+  } finally {
+    await real.close();
+  }
 });
 
 test('what came without a time has the time of its arrival, and without an id a UUIDv7', async () => {

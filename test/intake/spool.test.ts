@@ -234,6 +234,19 @@ describe('segments', () => {
   });
 });
 
+test('damage before the end of the last segment is told, and a copy kept: a torn end holds no sound block', async () => {
+  const one = await openSpool();
+  for (const text of ['first', 'second', 'third']) await one.append('edge', 1, lines(text));
+  await one.close();
+  spool = undefined;
+  const bytes = readFileSync(file(1));
+  bytes[bytes.indexOf('second')] = 0x21;
+  writeFileSync(file(1), bytes);
+  expect(await readAll(await openSpool())).toEqual(['edge 0+1 first']);
+  expect(events).toMatchObject([{ type: 'spool_cut', isTorn: false }]);
+  expect(readFileSync(`${file(1)}.damaged`).equals(bytes)).toBe(true);
+});
+
 describe('a torn end', () => {
   /** A spool of a few blocks, and where each of them ends. */
   const make = async () => {

@@ -10,8 +10,11 @@ const LIFTED_FIELDS: Partial<Record<LogKind, object>> = {
   function_edge: { function_id: 'VARCHAR', execution_time_ms: 'DOUBLE', status_code: 'INTEGER' },
 };
 
-/** A line may be as long as the largest record, whose head can take six characters for each of its own. */
-const MAX_LINE_BYTES = 8 * 1024 * 1024;
+/**
+ * A record may have 1 MiB. A project of nothing but control characters takes six times its length in JSON, and stands in the
+ * line once more where the URL is made of it.
+ */
+const MAX_LINE_BYTES = 16 * 1024 * 1024;
 
 export class Staging {
   readonly #file: string;
@@ -52,6 +55,6 @@ function selectFromLines(kind: LogKind): string {
       select unnest(from_json(head, '${head}')), metadata
       from read_csv($file, auto_detect = false, header = false, columns = {head: 'VARCHAR', metadata: 'VARCHAR'},
         delim = chr(31), quote = '', escape = '', new_line = '\\n', strict_mode = false,
-        max_line_size = ${MAX_LINE_BYTES}, buffer_size = ${2 * MAX_LINE_BYTES})
+        max_line_size = ${MAX_LINE_BYTES}, buffer_size = ${MAX_LINE_BYTES})
     )`;
 }

@@ -1,0 +1,97 @@
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { LOG_KINDS, type LogKind, type LogRecord } from '../../src/log-record.ts';
+import { parseExactJson } from '../../src/logs/exact-json.ts';
+import { isRejection, toRecord } from '../../src/logs/record.ts';
+import { micros, NOW, startTestApp, type TestApp } from '../support/app.ts';
+import { sendLogs } from '../support/logs.ts';
+import { savedQuery } from '../support/store.ts';
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await startTestApp();
+});
+afterAll(() => app.close());
+
+const anyText = fc.oneof(
+  fc.string({ unit: 'binary', maxLength: 40 }),
+  fc.constantFrom('\0', 'a\0b', '\x1f', '\n', '\r\n', '"', '\\', '\u2028', '\ud800', '\udc00x', '\u{1f600}'),
+);
+/** Numbers as text that goes into the body as it stands: no double holds them all. */
+const anyNumber = fc.stringMatching(/^-?(0|[1-9]\d{0,30})(\.\d{1,30})?([eE][+-]?\d{1,4})?$/);
+const anyJson: fc.Arbitrary<string> = fc.letrec<{ json: string }>(tie => ({
+  json: fc.oneof(
+    { maxDepth: 4, withCrossShrink: true },
+    anyText.map(text => JSON.stringify(text)),
+    anyNumber,
+    fc.constantFrom('null', 'true', 'false', '{}', '[]'),
+    fc.array(tie('json'), { maxLength: 3 }).map(items => `[${items.join()}]`),
+    fc
+      .array(fc.tuple(anyText, tie('json')), { maxLength: 3 })
+      .map(fields => `{${fields.map(([key, value]) => `${JSON.stringify(key)}:${value}`).join()}}`),
+  ),
+})).json;
+const FIELDS = [
+  'metadata',
+  'message',
+  'event_message',
+  'timestamp',
+  '__proto__',
+  'constructor',
+  'request',
+  'response',
+];
+const anyFields = fc.array(fc.tuple(fc.oneof(fc.constantFrom(...FIELDS), anyText), anyJson), {
+  maxLength: 5,
+});
+const DOOR = { nowMicros: Number(micros(NOW)), retentionDays: 90 };
+
+test('whatever passes the door is stored as the door made it, and nothing that passes is refused by the store', {
+  timeout: 60_000,
+}, async () => {
+  const expected = new Map<string, LogRecord>();
+  let made = 0;
+  const send = async (kind: LogKind, all: readonly (readonly [string, string])[][], project: string) => {
+    const records = all.map(fields => {
+      const rest = fields.filter(([key]) => key !== 'id' && key !== 'project');
+      const id = `any-${made++}`;
+      const own = [['id', JSON.stringify(id)], ['project', JSON.stringify(project)], ...rest];
+      const json = `{${own.map(([key, value]) => `${JSON.stringify(key)}:${value}`).join()}}`;
+      const record = toRecord(parseExactJson(json), kind, DOOR);
+      if (!isRejection(record)) expected.set(id, record);
+      return json;
+    });
+    const answer = await sendLogs(app.internalUrl, `[${records.join()}]`, { query: `?source_name=${kind}` });
+    expect([200, 422]).toContain(answer.status);
+  };
+  await fc.assert(
+    fc.asyncProperty(
+      fc.constantFrom(...LOG_KINDS),
+      fc.array(anyFields, { minLength: 1, maxLength: 20 }),
+      anyText.filter(text => text !== ''),
+      send,
+    ),
+    { numRuns: 150, seed: 6, endOnFailure: true },
+  );
+  const columns = 'id, project, event_message, metadata::varchar, timestamp';
+  const sql = LOG_KINDS.map(kind => `select ${columns} from ${kind}_logs`).join(' union all ');
+  const rowsOf = async () =>
+    (
+      await app.store.query(
+        savedQuery(sql, ['text', 'text', 'text', 'text', 'unix_microseconds'], 100_000),
+        {},
+      )
+    ).rows;
+  await expect.poll(async () => (await rowsOf()).length, { timeout: 10_000 }).toBe(expected.size);
+  for (const [id, project, message, metadata, at] of await rowsOf()) {
+    const record = expected.get(String(id));
+    expect([project, message, metadata, at]).toEqual([
+      record?.project,
+      record?.eventMessage,
+      record?.metadata,
+      BigInt(record?.timestampMicros ?? 0),
+    ]);
+  }
+  expect(expected.size).toBeGreaterThan(500);
+  expect(app.events.filter(({ type }) => type === 'record_refused' || type === 'fold_failed')).toEqual([]);
+});
