@@ -69,17 +69,18 @@ async function measureServer(workplace, seconds, queries, report) {
     ...[process.execPath, join(root, 'bin/dendro'), 'serve', '--data', join(workplace.folder, 'taken')],
     ...['--port', '0', '--internal-port', '0'],
   ];
-  let internalUrl;
-  const server = await workplace.start(serve, /^public: listening on (.*)/, ENV, line => {
-    internalUrl ??= /^internal: listening on (.*)/.exec(line)?.[1];
+  let publicUrl;
+  const server = await workplace.start(serve, /^internal: listening on (.*)/, ENV, line => {
+    publicUrl ??= /^public: listening on (.*)/.exec(line)?.[1]; // it comes before the other
   });
+  const internalUrl = server.word;
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   const send = (duration, rate) => [
     ...[process.execPath, join(root, 'bench/send-logs.mjs'), internalUrl, String(duration), String(rate)],
   ];
   const ask = async until => {
     const [project] = listProjects();
-    const target = `${server.word}/api/endpoints/query/logs.all?project=${project}&project_tier=FREE`;
+    const target = `${publicUrl}/api/endpoints/query/logs.all?project=${project}&project_tier=FREE`;
     const samples = [];
     while (until(samples.length)) samples.push((await askServer(agent, target, API_KEY)).ms);
     return {

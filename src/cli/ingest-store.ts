@@ -48,6 +48,7 @@ export class StoreDestination implements Destination {
   async #read(piece: KindPiece): Promise<ReadBody | undefined> {
     if (!('kind' in piece)) return undefined;
     const door = { nowMicros: Number(this.#clock()), retentionDays: this.#retentionDays };
-    return this.#bodies.read({ bytes: piece.lines, coding: '', form: 'ndjson', kind: piece.kind, door });
+    const { kind, lines: bytes } = piece;
+    return this.#bodies.read({ bytes, coding: '', form: 'ndjson', kind, door, isRepeatable: false });
   }
 }

@@ -45,9 +45,11 @@ function readKind(invocation: Invocation): LogKind | undefined {
 async function openDestination(invocation: Invocation): Promise<Destination> {
   const url = invocation.text('url');
   if (url !== undefined) return new ServerDestination(url, invocation.text('token') ?? invocation.apiKey);
-  const threads = new BodyThreads(availableParallelism());
-  const store = await openStore(readStoreOptions(invocation));
-  return new StoreDestination(store, threads, readRetentionDays(invocation), systemClock);
+  const cores = availableParallelism();
+  const bodies = new BodyThreads(cores);
+  // The threads that read records keep the cores busy; an engine with as many of its own took a quarter more in all.
+  const store = await openStore({ ...readStoreOptions(invocation), threads: Math.ceil(cores / 2) });
+  return new StoreDestination(store, bodies, readRetentionDays(invocation), systemClock);
 }
 
 async function loadFile(

@@ -31,7 +31,7 @@ export interface IntakeParts {
 }
 
 /** A batch as its sender gave it. */
-export interface Batch extends Omit<Body, 'door'> {
+export interface Batch extends Omit<Body, 'door' | 'isRepeatable'> {
   /** Tells senders apart; not the secret. */
   readonly sender: string;
   /** The projects that the sender is pinned to; none: any. */
@@ -103,7 +103,7 @@ export class Intake {
     const { sender, projects, idempotencyKey, ...body } = batch;
     const atMicros = Number(this.#parts.clock());
     const door = { nowMicros: atMicros, retentionDays: this.#options.retentionDays, projects };
-    const read = await this.#parts.bodies.read({ ...body, door });
+    const read = await this.#parts.bodies.read({ ...body, door, isRepeatable: true });
     const key = requestKey(sender, body.kind, idempotencyKey, read);
     const known = key === undefined ? undefined : this.#known.find(key, read.digest, atMicros);
     const answer = await (known ?? this.#store(body.kind, read, key, atMicros));

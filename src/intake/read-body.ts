@@ -17,6 +17,8 @@ export interface Body {
   readonly form: 'json' | 'ndjson';
   readonly kind: LogKind;
   readonly door: Door;
+  /** Whether anybody will ask if it was sent before; nobody asks about a file. */
+  readonly isRepeatable: boolean;
 }
 
 export interface RecordError {
@@ -34,7 +36,7 @@ export interface ReadBody {
   readonly errors: readonly RecordError[];
   /** The rejected records as they came, with their reasons, one a line; of very many the first. */
   readonly quarantine: string;
-  /** SHA-256 of the bytes, unpacked. */
+  /** SHA-256 of the bytes, unpacked; empty for what is not repeatable. */
   readonly digest: string;
   /** There are accepted records and each tells itself apart, so the same bytes are the same records sent again. */
   readonly stamped: boolean;
@@ -45,7 +47,7 @@ const MAX_ERRORS_LISTED = 20;
 const MAX_QUARANTINE_LENGTH = 16 * 1024 * 1024;
 
 /** Throws DendroError where the body is not what it says it is. */
-export function readBody({ bytes, coding, form, kind, door }: Body): ReadBody {
+export function readBody({ bytes, coding, form, kind, door, isRepeatable }: Body): ReadBody {
   const unpacked = decompress(bytes, coding);
   const text = Buffer.from(unpacked.buffer, unpacked.byteOffset, unpacked.byteLength)
     .toString('utf8')
@@ -66,11 +68,12 @@ export function readBody({ bytes, coding, form, kind, door }: Body): ReadBody {
   };
 
   for (const parsed of form === 'json' ? parseJsonBody(text) : parseNdjsonLines(text.split('\n'))) {
-    const record = 'rejection' in parsed ? parsed.rejection : toRecord(parsed.value, kind, door);
+    const record =
+      'rejection' in parsed ? parsed.rejection : toRecord(parsed.value, kind, door, parsed.metadataText);
     if (isRejection(record)) reject(parsed, record);
     else {
       lines.push(toLogLine(record));
-      stamped &&= 'value' in parsed && isStamped(parsed.value);
+      stamped &&= isRepeatable && 'value' in parsed && isStamped(parsed.value);
     }
   }
   return {
@@ -79,7 +82,7 @@ export function readBody({ bytes, coding, form, kind, door }: Body): ReadBody {
     rejected,
     errors,
     quarantine: quarantine.join(''),
-    digest: hash('sha256', unpacked),
+    digest: isRepeatable ? hash('sha256', unpacked) : '',
     stamped: stamped && lines.length > 0,
   };
 }

@@ -1,7 +1,11 @@
 // Whether a number survives being read into a double and written out again.
 
+const LARGEST_EXACT = String(Number.MAX_SAFE_INTEGER);
+
 /** Whether the double nearest to the JSON number `token` is written as the same number (`1.50` and `15e-1` are the same). */
 export function isExactInDouble(token: string): boolean {
+  // Microsecond timestamps are this common case. As text, numbers of the same length compare as numbers do.
+  if (/^[1-9]\d{15}$/.test(token) && token <= LARGEST_EXACT) return true;
   const double = Number(token);
   if (!Number.isFinite(double)) return false;
   const written = String(double);

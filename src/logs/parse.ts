@@ -3,10 +3,12 @@ import { DendroError } from '../errors.ts';
 import { parseExactJson } from './exact-json.ts';
 import { isJsonObject } from './json-object.ts';
 import type { Rejection } from './rejection.ts';
+import { splitLine } from './split-line.ts';
 
 /** One value of a body or file, or why there is none. `index` counts from 0, in the order of the input. */
 export type Parsed =
-  | { readonly index: number; readonly value: unknown }
+  /** `metadataText` is the text of its metadata as it was sent, where that is known. */
+  | { readonly index: number; readonly value: unknown; readonly metadataText?: string }
   /** `line` is what came, where that is text that could be kept. */
   | { readonly index: number; readonly rejection: Rejection; readonly line?: string };
 
@@ -30,7 +32,8 @@ export function* parseNdjsonLines(lines: Iterable<string>): Generator<Parsed> {
 
 export function parseLine(line: string, index: number): Parsed {
   try {
-    return { index, value: parseExactJson(line) };
+    const split = splitLine(line);
+    return split === undefined ? { index, value: parseExactJson(line) } : { index, ...split };
   } catch (error) {
     return {
       index,

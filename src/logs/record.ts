@@ -24,8 +24,16 @@ export const MAX_RECORD_BYTES = 1024 * 1024;
 /** Of objects and arrays, the record itself being the first level. */
 export const MAX_RECORD_LEVELS = 64;
 
-/** Makes a record of a value that `parseExactJson` gave. The value is not changed. Never throws. */
-export function toRecord(value: unknown, kind: LogKind, door: Door): LogRecord | Rejection {
+/**
+ * Makes a record of a value that `parseExactJson` gave. The value is not changed. Never throws. `sentMetadata` is the text
+ * that the value's metadata was read from, where it is known.
+ */
+export function toRecord(
+  value: unknown,
+  kind: LogKind,
+  door: Door,
+  sentMetadata?: string,
+): LogRecord | Rejection {
   if (!isJsonObject(value)) return NOT_AN_OBJECT;
   if (nestsDeeperThan(value, MAX_RECORD_LEVELS)) return TOO_DEEP;
 
@@ -47,7 +55,10 @@ export function toRecord(value: unknown, kind: LogKind, door: Door): LogRecord |
   if (typeof timestampMicros !== 'number') return timestampMicros;
 
   const id = readId(value['id']) ?? makeUuidV7(door.nowMicros);
-  const metadataText = unmark(toValidJson(JSON.stringify(metadata)));
+  // As it was sent, unless fields came to it or half a surrogate pair may stand in it.
+  const isAsSent =
+    sentMetadata !== undefined && metadata === value['metadata'] && !SURROGATE.test(sentMetadata);
+  const metadataText = isAsSent ? sentMetadata : unmark(toValidJson(JSON.stringify(metadata)));
   if (isTooLarge(id, project, eventMessage, metadataText)) return TOO_LARGE;
   return {
     id,
@@ -58,6 +69,8 @@ export function toRecord(value: unknown, kind: LogKind, door: Door): LogRecord |
     lifted: liftFields(kind, metadata, project),
   };
 }
+
+const SURROGATE = /\\u[dD]/;
 
 export function isRejection(result: LogRecord | Rejection): result is Rejection {
   return 'code' in result;

@@ -17,7 +17,11 @@ export interface Database {
   connect(): Promise<DuckDBConnection>;
 }
 
-export async function openDatabase(dataFolder: string, memoryLimit: string): Promise<Database> {
+export async function openDatabase(
+  dataFolder: string,
+  memoryLimit: string,
+  threads = availableParallelism(),
+): Promise<Database> {
   const folder = resolve(dataFolder);
   const intakeFolder = join(folder, 'intake');
   try {
@@ -26,7 +30,7 @@ export async function openDatabase(dataFolder: string, memoryLimit: string): Pro
     throw new OperatorError(`cannot use the data directory ${dataFolder}: ${(error as Error).message}`);
   }
   const instance = await DuckDBInstance.create(':memory:', {
-    threads: String(availableParallelism()),
+    threads: String(threads),
     memory_limit: memoryLimit,
     temp_directory: join(folder, 'tmp'),
     autoinstall_known_extensions: 'false',

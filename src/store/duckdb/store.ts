@@ -22,10 +22,12 @@ export interface DuckDBStoreOptions {
   readonly queryConcurrency: number;
   readonly queryQueueLength: number;
   readonly queryTimeoutSeconds: number;
+  /** Threads of the engine; as many as there are cores unless given. */
+  readonly threads?: number | undefined;
 }
 
 export async function openDuckDBStore(options: DuckDBStoreOptions, watch: StoreWatch = {}): Promise<Store> {
-  const database = await openDatabase(options.dataFolder, options.memoryLimit);
+  const database = await openDatabase(options.dataFolder, options.memoryLimit, options.threads);
   const gate = new SwapGate();
   const readers = await ReaderPool.open(
     await Promise.all(Array.from({ length: options.queryConcurrency }, () => database.connect())),
