@@ -3,6 +3,7 @@
 import { Worker } from 'node:worker_threads';
 import { DendroError, type ErrorCode } from '../errors.ts';
 import type { Body, ReadBody } from './read-body.ts';
+import { tooManyValues } from './value-count.ts';
 
 /** Where bodies are read: in threads, or right here. */
 export interface BodyReader {
@@ -22,10 +23,10 @@ interface Job {
   readonly reject: (error: unknown) => void;
 }
 
-/** Of the objects in a body of 16 MiB; most take a tenth of that. */
+/** No body should come near it (value-count.ts): V8 does not always end just the thread that reaches its limit. */
 const MAX_HEAP_MIB = 512;
-/** A body of 16 MiB takes less than a second. One made of millions of broken lines took minutes, and all others waited. */
-const MAX_READING_MS = 20_000;
+/** Half a million tiny records take ten seconds on a busy machine; millions of broken lines took minutes, and all others waited. */
+const MAX_READING_MS = 40_000;
 
 export class BodyThreads implements BodyReader {
   readonly #most: number;
@@ -109,13 +110,6 @@ function settle(job: Job, answer: ThreadAnswer): void {
 
 function isOutOfMemory(error: unknown): boolean {
   return (error as NodeJS.ErrnoException).code === 'ERR_WORKER_OUT_OF_MEMORY';
-}
-
-function tooManyValues(): DendroError {
-  return new DendroError(
-    'payload_too_large',
-    'the body holds more values than can be read at once; send it in smaller batches',
-  );
 }
 
 /** A small Buffer lies in memory that it shares with others, which must not move to a thread with it. */

@@ -9,6 +9,7 @@ import { type Door, isRejection, toRecord } from '../logs/record.ts';
 import type { RejectCode, Rejection } from '../logs/rejection.ts';
 import { isStamped } from '../logs/stamped.ts';
 import { decompress } from './decompress.ts';
+import { holdsTooManyValues, tooManyValues } from './value-count.ts';
 
 export interface Body {
   readonly bytes: Uint8Array;
@@ -46,18 +47,24 @@ const MAX_ERRORS_LISTED = 20;
 /** A body of 16 MiB can hold millions of values, and each with its reason is a hundred times as long. */
 const MAX_QUARANTINE_LENGTH = 16 * 1024 * 1024;
 
+/** Records whose lines are put together at a time: the texts of more would live long, and take many times their bytes. */
+const LINES_AT_ONCE = 1_000;
+
 /** Throws DendroError where the body is not what it says it is. */
 export function readBody({ bytes, coding, form, kind, door, isRepeatable }: Body): ReadBody {
   const unpacked = decompress(bytes, coding);
-  const text = Buffer.from(unpacked.buffer, unpacked.byteOffset, unpacked.byteLength)
-    .toString('utf8')
-    .replace(/^\ufeff/, '');
-  const lines: string[] = [];
+  const parts: Buffer[] = [];
+  let lines: string[] = [];
+  let accepted = 0;
   const rejected: Partial<Record<RejectCode, number>> = {};
   const errors: RecordError[] = [];
   const quarantine: string[] = [];
   let quarantineLength = 0;
   let stamped = true;
+  const flush = () => {
+    parts.push(Buffer.from(lines.join('')));
+    lines = [];
+  };
   const reject = (parsed: Parsed, rejection: Rejection) => {
     rejected[rejection.code] = (rejected[rejection.code] ?? 0) + 1;
     if (errors.length < MAX_ERRORS_LISTED) errors.push({ index: parsed.index, ...rejection });
@@ -67,22 +74,43 @@ export function readBody({ bytes, coding, form, kind, door, isRepeatable }: Body
     quarantine.push(line);
   };
 
-  for (const parsed of form === 'json' ? parseJsonBody(text) : parseNdjsonLines(text.split('\n'))) {
+  for (const parsed of parse(unpacked, form)) {
     const record =
       'rejection' in parsed ? parsed.rejection : toRecord(parsed.value, kind, door, parsed.metadataText);
     if (isRejection(record)) reject(parsed, record);
     else {
       lines.push(toLogLine(record));
+      accepted++;
       stamped &&= isRepeatable && 'value' in parsed && isStamped(parsed.value);
+      if (lines.length === LINES_AT_ONCE) flush();
     }
   }
+  flush();
   return {
-    accepted: lines.length,
-    lines: Buffer.from(lines.join('')),
+    accepted,
+    lines: parts.length === 1 ? (parts[0] ?? Buffer.alloc(0)) : Buffer.concat(parts),
     rejected,
     errors,
     quarantine: quarantine.join(''),
     digest: isRepeatable ? hash('sha256', unpacked) : '',
-    stamped: stamped && lines.length > 0,
+    stamped: stamped && accepted > 0,
   };
+}
+
+function parse(unpacked: Uint8Array, form: Body['form']): Iterable<Parsed> {
+  const text = Buffer.from(unpacked.buffer, unpacked.byteOffset, unpacked.byteLength)
+    .toString('utf8')
+    .replace(/^\ufeff/, '');
+  if (holdsTooManyValues(text, form)) throw tooManyValues();
+  return form === 'json' ? parseJsonBody(text) : parseNdjsonLines(linesOf(text));
+}
+
+/** One after another: all at once, millions of empty lines would fill the memory. */
+function* linesOf(text: string): Generator<string> {
+  let start = 0;
+  for (let end = text.indexOf('\n'); end !== -1; end = text.indexOf('\n', start)) {
+    yield text.slice(start, end);
+    start = end + 1;
+  }
+  yield text.slice(start);
 }
