@@ -19,6 +19,10 @@ const parts = [
     title: 'real shippers',
     run: () => run('npx', ['vitest', 'run', '--config', 'vitest.shippers.config.ts']),
   },
+  {
+    title: 'ClickHouse',
+    run: () => run('npx', ['vitest', 'run', '--config', 'vitest.clickhouse.config.ts']),
+  },
   { title: `the whole suite on Node ${NODE_24}`, run: testOnNode24 },
 ];
 

@@ -6,6 +6,7 @@ import type { EndpointFolders } from './endpoint/catalog.ts';
 import { UsageError } from './errors.ts';
 import type { StoreOptions } from './store/open-store.ts';
 import type { StoreName } from './store/store.ts';
+import { isClickHouseAddress, parseClickHouseAddress } from './store-address.ts';
 
 interface Flag {
   /** What stands behind the flag in help texts; a switch has none. */
@@ -29,7 +30,7 @@ export const FLAGS = {
   store: {
     value: 'STORE',
     default: 'duckdb',
-    help: 'where records live: duckdb, embedded in the data directory',
+    help: 'where records live: duckdb, embedded in the data directory, or clickhouse://user:password@host:8123/database',
   },
   endpoints: { value: 'DIR', help: 'endpoint folders of your own, besides the built-in ones' },
   tokens: { value: 'FILE', help: 'tokens file (default: tokens.json in the data directory)' },
@@ -83,6 +84,8 @@ export const FLAGS = {
   },
   'tls-cert': { value: 'FILE', help: 'PEM certificate of the public listener, with --tls-key' },
   'tls-key': { value: 'FILE', help: 'PEM key of that certificate' },
+  cluster: { value: 'NAME', help: 'cluster of shards and replicas that the tables are for' },
+  apply: { help: 'make the tables rather than print the statements' },
   json: { help: 'print JSON instead of a table' },
   csv: { help: 'print CSV instead of a table' },
   help: { help: 'print this help' },
@@ -185,7 +188,7 @@ export function readServeConfig(invocation: Invocation): ServeConfig {
   return Object.freeze({
     publicAddress: readAddress(invocation, 'host', 'port'),
     internalAddress: readAddress(invocation, 'internal-host', 'internal-port'),
-    storeName: 'duckdb',
+    storeName: store.clickhouse === undefined ? 'duckdb' : 'clickhouse',
     store,
     retentionDays: readRetentionDays(invocation),
     cacheBytes: readInteger(invocation, 'cache-bytes', 0, 2 ** 40),
@@ -202,8 +205,13 @@ export function readServeConfig(invocation: Invocation): ServeConfig {
 
 export function readStoreOptions(invocation: Invocation): StoreOptions {
   const store = requireText(invocation, 'store');
-  if (store !== 'duckdb') throw new UsageError(`--store ${store} is not known; allowed is duckdb`);
+  const isClickHouse = isClickHouseAddress(store);
+  if (store !== 'duckdb' && !isClickHouse)
+    throw new UsageError(
+      `--store ${store.replace(/:\/\/.*$/s, '://…')} is not known; allowed are duckdb and clickhouse://…`,
+    );
   return Object.freeze({
+    ...(isClickHouse ? { clickhouse: parseClickHouseAddress(store) } : {}),
     dataFolder: requireText(invocation, 'data'),
     memoryLimit: readSize(invocation, 'memory-limit'),
     queryConcurrency: readInteger(invocation, 'query-concurrency', 1, 64),

@@ -4,7 +4,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Invocation, readServeConfig } from '../config.ts';
-import { checkCatalog, loadCatalog } from '../endpoint/catalog.ts';
+import { loadCatalog } from '../endpoint/catalog.ts';
+import { checkStore } from '../endpoint/store-check.ts';
 import { openStore } from '../store/open-store.ts';
 import { readTokenFile } from '../token/token-file.ts';
 import { refusePositionals } from './positionals.ts';
@@ -17,7 +18,7 @@ export async function check(invocation: Invocation): Promise<void> {
   const dataFolder = mkdtempSync(join(tmpdir(), 'dendro-check-'));
   try {
     const store = await openStore({ ...config.store, dataFolder });
-    await checkCatalog(catalog, store).finally(() => store.close());
+    await checkStore(catalog, store).finally(() => store.close());
   } finally {
     rmSync(dataFolder, { recursive: true, force: true });
   }

@@ -92,4 +92,15 @@ export const commands: readonly Command[] = [
     examples: ['dendro check --endpoints ./my-endpoints'],
     load: async () => (await import('./check.ts')).check,
   },
+  {
+    name: 'schema',
+    usage: 'clickhouse',
+    summary: 'Print the tables of a ClickHouse store, or make them with --apply.',
+    flags: ['store', 'data', 'cluster', 'apply', 'retention-days', 'memory-limit', 'query-timeout'],
+    examples: [
+      'dendro schema clickhouse --cluster logs',
+      "DENDRO_STORE='clickhouse://admin:password@host:8123/dendro' dendro schema clickhouse --apply",
+    ],
+    load: async () => (await import('./schema.ts')).schema,
+  },
 ];

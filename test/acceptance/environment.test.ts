@@ -14,7 +14,7 @@ const CHECKED: [FlagName, string, string][] = [
   ['data', 'refused', 'good'],
   ['port', 'x', '0'],
   ['internal-port', 'x', '0'],
-  ['store', 'x', 'duckdb'],
+  ['store', 'clickhouse://', 'duckdb'],
   ['endpoints', 'no-such-folder', 'good'],
   ['tokens', 'refused/tokens.json', 'good/tokens.json'],
   ['retention-days', 'x', '30'],
@@ -194,6 +194,17 @@ describe('environment variables', () => {
     expect(await statusOf({ DENDRO_METRICS_OPEN: 'yes' })).toBe(200);
   });
 
+  test('DENDRO_CLUSTER and DENDRO_APPLY are for the schema, and a flag wins', async () => {
+    const schema = (args: string[], env: Record<string, string>) =>
+      run(['schema', 'clickhouse', ...args], env);
+    expect((await schema([], { DENDRO_CLUSTER: 'logs' })).stdout).toContain("on cluster 'logs'");
+    expect((await schema(['--cluster', 'mine'], { DENDRO_CLUSTER: 'logs' })).stdout).not.toContain("'logs'");
+    expect(await schema([], { DENDRO_APPLY: 'yes' })).toMatchObject({
+      code: 2,
+      stderr: 'dendro: --apply needs --store clickhouse://…\n',
+    });
+  });
+
   test('no flag was forgotten here', () => {
     const tried = new Set<string>(CHECKED.map(([flag]) => flag));
     for (const flag of [
@@ -215,6 +226,8 @@ describe('environment variables', () => {
       'metrics-open',
       'tls-cert',
       'tls-key',
+      'cluster',
+      'apply',
       'help',
     ])
       tried.add(flag);
