@@ -62,7 +62,7 @@ export const FLAGS = {
   project: {
     value: 'REF',
     many: true,
-    help: 'query: the parameter project; token: pin to this project, several allowed',
+    help: 'query: the parameter project; token: pin to this project, several allowed; check --parity: ask for it',
   },
   param: { value: 'NAME=VALUE', many: true, help: 'any other parameter; may be given several times' },
   url: { value: 'URL', help: 'use this running server instead of the data directory' },
@@ -86,6 +86,7 @@ export const FLAGS = {
   'tls-key': { value: 'FILE', help: 'PEM key of that certificate' },
   cluster: { value: 'NAME', help: 'cluster of shards and replicas that the tables are for' },
   apply: { help: 'make the tables rather than print the statements' },
+  parity: { help: 'check that the store of --data and --store clickhouse://… answer alike' },
   json: { help: 'print JSON instead of a table' },
   csv: { help: 'print CSV instead of a table' },
   help: { help: 'print this help' },

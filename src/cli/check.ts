@@ -8,6 +8,7 @@ import { loadCatalog } from '../endpoint/catalog.ts';
 import { checkStore } from '../endpoint/store-check.ts';
 import { openStore } from '../store/open-store.ts';
 import { readTokenFile } from '../token/token-file.ts';
+import { checkParity } from './check-parity.ts';
 import { refusePositionals } from './positionals.ts';
 
 export async function check(invocation: Invocation): Promise<void> {
@@ -22,6 +23,7 @@ export async function check(invocation: Invocation): Promise<void> {
   } finally {
     rmSync(dataFolder, { recursive: true, force: true });
   }
+  if (invocation.isOn('parity')) return checkParity(invocation, config);
   for (const { definition } of catalog.endpoints)
     process.stdout.write(`${definition.name}  ${definition.id}\n`);
   process.stdout.write(`${catalog.endpoints.length} endpoints, all good\n`);

@@ -88,8 +88,11 @@ export const commands: readonly Command[] = [
     usage: '',
     summary:
       'Check the configuration and the endpoint folders, without serving and without touching the data.',
-    flags: SERVE_FLAGS,
-    examples: ['dendro check --endpoints ./my-endpoints'],
+    flags: [...SERVE_FLAGS, 'parity', 'project'],
+    examples: [
+      'dendro check --endpoints ./my-endpoints',
+      "DENDRO_STORE='clickhouse://…' dendro check --parity --project acme",
+    ],
     load: async () => (await import('./check.ts')).check,
   },
   {

@@ -205,6 +205,12 @@ describe('environment variables', () => {
     });
   });
 
+  test('DENDRO_PARITY compares two stores, and needs both', async () => {
+    const { code, stderr } = await run(['check'], { DENDRO_PARITY: '1', DENDRO_DATA: 'good' });
+    expect(code).toBe(2);
+    expect(stderr).toContain('--parity compares the store of --data with --store clickhouse://…');
+  });
+
   test('no flag was forgotten here', () => {
     const tried = new Set<string>(CHECKED.map(([flag]) => flag));
     for (const flag of [
@@ -228,6 +234,7 @@ describe('environment variables', () => {
       'tls-key',
       'cluster',
       'apply',
+      'parity',
       'help',
     ])
       tried.add(flag);
