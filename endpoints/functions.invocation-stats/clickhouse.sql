@@ -23,7 +23,7 @@ from (
     countIf(ifNull(status_code, 0) >= 400) as error_count
   from function_edge_logs
   where project = {project:String}
-    and ({function_id:Nullable(String)} is null or function_id = {function_id:Nullable(String)})
+    and ({function_id:Nullable(String)} is null or function_id = ifNull({function_id:Nullable(String)}, ''))
     and timestamp >= intDiv({now:Int64} - {window_seconds:Int64} * 1000000, {bucket_seconds:Int64} * 1000000)
       * ({bucket_seconds:Int64} * 1000000)
     and timestamp < (intDiv({now:Int64}, {bucket_seconds:Int64} * 1000000) + 1) * ({bucket_seconds:Int64} * 1000000)

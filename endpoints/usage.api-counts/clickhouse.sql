@@ -18,7 +18,7 @@ from (
   where timestamp >= {now:Int64} - {window_seconds:Int64} * 1000000
     and timestamp <= {now:Int64}
     and match(url, concat('(?-s)', {project:String}))
-    and ({pinned_project:Nullable(String)} is null or project = {pinned_project:Nullable(String)})
+    and ({pinned_project:Nullable(String)} is null or project = ifNull({pinned_project:Nullable(String)}, ''))
   group by bucket
 )
 order by timestamp

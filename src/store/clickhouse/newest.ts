@@ -19,7 +19,7 @@ export async function findNewest(
       {
         sql: `select max(timestamp), count() from ${kind}_logs
           where timestamp >= {start:Int64} and timestamp <= {end:Int64}
-            and ({project:Nullable(String)} is null or project = {project:Nullable(String)})`,
+            and ({project:Nullable(String)} is null or project = ifNull({project:Nullable(String)}, ''))`,
         parameters: { start: `${start}`, end: `${notAfter}`, project: project ?? null },
         comment: 'dendro newest',
       },

@@ -70,7 +70,8 @@ function fill(template: string, options: SchemaOptions, kind?: LogKind): string 
   const { database, cluster, retentionDays } = options;
   const table = `${kind}_logs`;
   const ttl = `ttl toDateTime(intDiv(timestamp, 1000000), 'UTC') + toIntervalDay(${retentionDays})`;
-  const versionPath = `'/clickhouse/tables/{shard}/${database}/dendro_schema', '{replica}'`;
+  // One table for the whole cluster: every server is a replica of it, whatever its shard.
+  const versionPath = `'/clickhouse/tables/all/${database}/dendro_schema', '{shard}-{replica}'`;
   const values: Readonly<Record<string, string>> = {
     database,
     table,
