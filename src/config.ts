@@ -86,6 +86,8 @@ export const FLAGS = {
   'tls-key': { value: 'FILE', help: 'PEM key of that certificate' },
   cluster: { value: 'NAME', help: 'cluster of shards and replicas that the tables are for' },
   apply: { help: 'make the tables rather than print the statements' },
+  from: { value: 'STORE', help: 'where the records are: duckdb:DIR' },
+  to: { value: 'STORE', help: 'where they go: clickhouse://user:password@host:8123/database' },
   parity: { help: 'check that the store of --data and --store clickhouse://… answer alike' },
   json: { help: 'print JSON instead of a table' },
   csv: { help: 'print CSV instead of a table' },

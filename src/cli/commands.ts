@@ -96,6 +96,14 @@ export const commands: readonly Command[] = [
     load: async () => (await import('./check.ts')).check,
   },
   {
+    name: 'migrate',
+    usage: '',
+    summary: 'Move the records of an embedded store to a ClickHouse. Broken off, it goes on where it was.',
+    flags: ['from', 'to', 'memory-limit'],
+    examples: ["DENDRO_TO='clickhouse://…' dendro migrate --from duckdb:./data"],
+    load: async () => (await import('./migrate.ts')).migrate,
+  },
+  {
     name: 'schema',
     usage: 'clickhouse',
     summary: 'Print the tables of a ClickHouse store, or make them with --apply.',

@@ -211,6 +211,18 @@ describe('environment variables', () => {
     expect(stderr).toContain('--parity compares the store of --data with --store clickhouse://…');
   });
 
+  test('DENDRO_FROM and DENDRO_TO are the ends of a migration, and a flag wins', async () => {
+    const migrate = async (args: string[], env: Record<string, string>) =>
+      (await run(['migrate', ...args], env)).stderr;
+    expect(await migrate([], { DENDRO_FROM: 'elsewhere' })).toContain('--from is written duckdb:DIR');
+    expect(await migrate([], { DENDRO_FROM: 'duckdb:nowhere' })).toContain('no embedded store in nowhere');
+    expect(await migrate(['--from', 'duckdb:other'], { DENDRO_FROM: 'x' })).toContain('store in other');
+    expect((await run(['query', 'logs.all', '--project', 'a', '--data', 'moved'], {})).code).toBe(0);
+    const from = ['--from', 'duckdb:moved'];
+    expect(await migrate(from, { DENDRO_TO: 'duckdb:x' })).toContain('--to is written clickhouse://…');
+    expect(await migrate([...from, '--to', 'clickhouse://'], { DENDRO_TO: 'x' })).toContain('not an address');
+  });
+
   test('no flag was forgotten here', () => {
     const tried = new Set<string>(CHECKED.map(([flag]) => flag));
     for (const flag of [
@@ -235,6 +247,8 @@ describe('environment variables', () => {
       'cluster',
       'apply',
       'parity',
+      'from',
+      'to',
       'help',
     ])
       tried.add(flag);
