@@ -1,7 +1,13 @@
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { type AddressInfo, connect } from 'node:net';
+import { join } from 'node:path';
+import { createServer } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ClickHouseAddress } from '../../src/store-address.ts';
 import { newDatabase } from '../support/clickhouse.ts';
 import { makeFolder, onlyLine, PROCESS_API_KEY, runDendro, startServer } from '../support/process.ts';
+import { makeSelfSigned } from '../support/self-signed.ts';
 import { ask } from './ask.ts';
 
 // The program as its users run it, from an empty database on: needs a build.
@@ -42,6 +48,27 @@ describe('dendro with --store clickhouse://…', () => {
     expect((await run(['ingest', '-', '--source', 'edge'], lines(['a', 'b']))).code).toBe(0);
     const { stdout } = await run(['query', 'logs.all', '--project', 'acme', '--json']);
     expect(stdout).toMatch(/"id":"a".*"id":"b"/s);
+  });
+
+  test('speaks TLS with clickhouses://, to a server whose certificate it trusts', async () => {
+    const { cert, key } = makeSelfSigned();
+    const certFile = join(folder.path, 'ca.pem');
+    writeFileSync(certFile, cert);
+    const { hostname, port } = new URL(address.urls[0] ?? '');
+    const tls = createServer({ cert, key }, socket => {
+      const server = connect(Number(port), hostname);
+      socket.pipe(server).pipe(socket);
+      for (const end of [socket, server]) end.on('error', () => socket.destroy());
+    }).listen(0, '127.0.0.1');
+    await once(tls, 'listening');
+    const { port: tlsPort } = tls.address() as AddressInfo;
+    const store =
+      env['DENDRO_STORE']?.replace('clickhouse:', 'clickhouses:').replace(/:\d+\//, `:${tlsPort}/`) ?? '';
+    const check = (more: Record<string, string>) =>
+      runDendro(['check'], { cwd: folder.path, env: { DENDRO_STORE: store, ...more } });
+    expect(await check({ NODE_EXTRA_CA_CERTS: certFile })).toMatchObject({ code: 0, stderr: '' });
+    expect((await check({})).code).toBe(1);
+    tls.close();
   });
 
   test('check --parity tells where two stores differ, and where they agree', async () => {

@@ -104,6 +104,14 @@ describe('ClickHouse is away', () => {
   });
 });
 
+test('health tells of a ClickHouse that goes and comes back while nobody asks', async () => {
+  await start([one]);
+  await one.set('refused');
+  await expect.poll(health, { timeout: 10_000 }).toBe(503);
+  await one.set('none');
+  await expect.poll(health, { timeout: 10_000 }).toBe(200);
+});
+
 describe('of two hosts', () => {
   test.each(['refused', 'reset', 'answer truncated', 'silent', 'disk full'] as const)(
     'one fails (%s): queries and records go to the other',

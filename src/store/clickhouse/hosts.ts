@@ -3,6 +3,7 @@
 import { type ClickHouseClient, ClickHouseLogLevel, createClient } from '@clickhouse/client';
 import type { ClickHouseAddress } from '../../store-address.ts';
 import { isConnectionError, isPassing } from './errors.ts';
+import { UnderWay } from './under-way.ts';
 
 const PING_EVERY_MS = 1_000;
 /** A server that does not say as much as "Ok." within this is gone, whatever was asked of it. */
@@ -15,8 +16,8 @@ const SILENCE_MS = 3_700_000;
 class Host {
   readonly client: ClickHouseClient;
   isUp = true;
-  /** What is on its way, each to be broken off when the host is found gone. */
-  readonly running = new Set<AbortController>();
+  /** Broken off when the host is found gone. */
+  readonly underWay = new UnderWay();
 
   constructor(url: string, address: ClickHouseAddress, connections: number) {
     this.client = createClient({
@@ -85,23 +86,21 @@ export class Hosts {
     this.#closed = true;
     clearTimeout(this.#pinging);
     for (const host of this.#hosts) {
-      for (const controller of host.running) controller.abort(new Error('the store is closed'));
+      host.underWay.end(new Error('the store is closed'));
       await host.client.close();
     }
   }
 
-  async #attempt<T>(host: Host, work: (attempt: Attempt) => Promise<T>, signal: AbortSignal): Promise<T> {
+  #attempt<T>(host: Host, work: (attempt: Attempt) => Promise<T>, signal: AbortSignal): Promise<T> {
     signal.throwIfAborted();
-    const lost = new AbortController();
-    host.running.add(lost);
-    try {
-      return await work({ client: host.client, signal: AbortSignal.any([signal, lost.signal]) });
-    } catch (error) {
-      if (lost.signal.aborted) throw lost.signal.reason;
-      throw error;
-    } finally {
-      host.running.delete(lost);
-    }
+    return host.underWay.run(async lost => {
+      try {
+        return await work({ client: host.client, signal: AbortSignal.any([signal, lost]) });
+      } catch (error) {
+        lost.throwIfAborted();
+        throw error;
+      }
+    });
   }
 
   /** Those that are up, each in turn the first. None is: all of them, since a ping may be a second old. */
@@ -114,16 +113,16 @@ export class Hosts {
 
   #markDown(host: Host): void {
     host.isUp = false;
-    for (const controller of host.running) controller.abort(new Error('the host is gone'));
+    host.underWay.breakOff(new Error('the host is gone'));
   }
 
-  /** Pings go on while there is something to learn: a host is down, or something is on its way. */
+  /** From the first question on, whether or not anybody asks another. */
   #watch(): void {
     if (this.#closed || this.#pinging !== undefined) return;
     this.#pinging = setTimeout(async () => {
       await Promise.all(this.#hosts.map(host => this.#ping(host)));
       this.#pinging = undefined;
-      if (this.#hosts.some(host => !host.isUp || host.running.size > 0)) this.#watch();
+      this.#watch();
     }, PING_EVERY_MS).unref();
   }
 

@@ -7,6 +7,7 @@ import type { QueryCall } from '../store.ts';
 import { forCaller, isTimeout } from './errors.ts';
 import type { Hosts } from './hosts.ts';
 import { QueryQueue } from './query-queue.ts';
+import { UnderWay } from './under-way.ts';
 
 export interface ReaderLimits {
   readonly queryConcurrency: number;
@@ -47,7 +48,7 @@ export class Reader {
   readonly #hosts: Hosts;
   readonly #limits: ReaderLimits;
   readonly #queue: QueryQueue;
-  readonly #closed = new AbortController();
+  readonly #underWay = new UnderWay();
 
   constructor(hosts: Hosts, limits: ReaderLimits) {
     this.#hosts = hosts;
@@ -56,12 +57,20 @@ export class Reader {
   }
 
   /** Throws as Store.query says; errors about the question itself as ClickHouse gives them. */
-  async ask(question: Question, call: QueryCall = {}): Promise<Reply> {
+  ask(question: Question, call: QueryCall = {}): Promise<Reply> {
+    return this.#underWay.run(closed => this.#ask(question, call, closed));
+  }
+
+  close(): void {
+    this.#underWay.end(storeClosed());
+  }
+
+  async #ask(question: Question, call: QueryCall, closed: AbortSignal): Promise<Reply> {
     call.signal?.throwIfAborted();
     const askedAt = performance.now();
     const limitMs = this.#limits.queryTimeoutSeconds * 1000;
     const deadline = AbortSignal.timeout(limitMs);
-    const signals = [this.#closed.signal, deadline, ...(call.signal === undefined ? [] : [call.signal])];
+    const signals = [closed, deadline, ...(call.signal === undefined ? [] : [call.signal])];
     const cancel = AbortSignal.any(signals);
     let leave: (() => void) | undefined;
     try {
@@ -89,17 +98,13 @@ export class Reader {
       return { columns: reply.meta ?? [], rows: reply.data, waitedMs, ranMs };
     } catch (error) {
       call.signal?.throwIfAborted();
-      if (this.#closed.signal.aborted) throw storeClosed();
+      closed.throwIfAborted();
       if (deadline.aborted && leave === undefined) throw waitedTooLong();
       if (deadline.aborted || isTimeout(error)) throw timedOut(this.#limits.queryTimeoutSeconds);
       throw forCaller(error);
     } finally {
       leave?.();
     }
-  }
-
-  close(): void {
-    this.#closed.abort();
   }
 }
 

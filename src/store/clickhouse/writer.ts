@@ -11,8 +11,9 @@ import { insertOrNarrow } from '../insert-or-narrow.ts';
 import type { StoreWatch } from '../store.ts';
 import { forOperator, isDataError } from './errors.ts';
 import { type FrozenBlock, pack } from './frozen-blocks.ts';
-import type { Hosts } from './hosts.ts';
+import type { Attempt, Hosts } from './hosts.ts';
 import { toLine } from './rows.ts';
+import { UnderWay } from './under-way.ts';
 
 /** A block that takes longer is given up and sent again. */
 const INSERT_TIMEOUT_MS = 60_000;
@@ -32,7 +33,7 @@ export class Writer {
   readonly #hosts: Hosts;
   readonly #credentials: Credentials;
   readonly #watch: StoreWatch;
-  readonly #closed = new AbortController();
+  readonly #underWay = new UnderWay();
 
   constructor(hosts: Hosts, credentials: Credentials, watch: StoreWatch) {
     this.#hosts = hosts;
@@ -56,7 +57,7 @@ export class Writer {
   }
 
   close(): void {
-    this.#closed.abort();
+    this.#underWay.end(new Error('the store is closed'));
   }
 
   /** Nothing is inserted: whether it would be. */
@@ -76,19 +77,27 @@ export class Writer {
   }
 
   async #send(kind: LogKind, packed: Uint8Array, token: string): Promise<void> {
-    const cancel = AbortSignal.any([this.#closed.signal, AbortSignal.timeout(INSERT_TIMEOUT_MS)]);
-    await this.#hosts.run(async ({ client, signal }) => {
-      const { stream } = await client.exec({
-        query: `insert into ${kind}_logs format JSONEachRow`,
-        values: Readable.from([packed], { objectMode: false }),
-        http_headers: { 'Content-Encoding': 'gzip' },
-        auth: { username: this.#credentials.user, password: this.#credentials.password },
-        clickhouse_settings: { ...SETTINGS, insert_deduplication_token: token },
-        abort_signal: signal,
-      });
-      // The answer has to end, and to end well: one that breaks off may stand for an insert that did, too.
-      for await (const part of stream)
-        if (part.length > 0) throw new Error(`an answer to an insert: ${part}`);
-    }, cancel);
+    await this.#underWay.run(closed => {
+      const cancel = AbortSignal.any([closed, AbortSignal.timeout(INSERT_TIMEOUT_MS)]);
+      return this.#hosts.run(attempt => this.#sendTo(attempt, kind, packed, token), cancel);
+    });
+  }
+
+  async #sendTo(
+    { client, signal }: Attempt,
+    kind: LogKind,
+    packed: Uint8Array,
+    token: string,
+  ): Promise<void> {
+    const { stream } = await client.exec({
+      query: `insert into ${kind}_logs format JSONEachRow`,
+      values: Readable.from([packed], { objectMode: false }),
+      http_headers: { 'Content-Encoding': 'gzip' },
+      auth: { username: this.#credentials.user, password: this.#credentials.password },
+      clickhouse_settings: { ...SETTINGS, insert_deduplication_token: token },
+      abort_signal: signal,
+    });
+    // The answer has to end, and to end well: one that breaks off may stand for an insert that did, too.
+    for await (const part of stream) if (part.length > 0) throw new Error(`an answer to an insert: ${part}`);
   }
 }
