@@ -22,6 +22,10 @@ const parts = [
     run: () => run('npx', ['vitest', 'run', '--config', 'vitest.shippers.config.ts']),
   },
   { title: 'the console in a browser', run: () => run('node', [join('scripts', 'test-browser.mjs')]) },
+  {
+    title: 'ClickHouse',
+    run: () => run('npx', ['vitest', 'run', '--config', 'vitest.clickhouse.config.ts']),
+  },
   { title: `the whole suite on Node ${NODE_24}`, run: testOnNode24 },
 ];
 

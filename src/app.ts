@@ -5,8 +5,9 @@ import { Warmer } from './cache/warmer.ts';
 import { type Clock, MICROS_PER_SECOND, systemClock } from './clock.ts';
 import type { Address, ServeConfig } from './config.ts';
 import type { Answer } from './endpoint/answer.ts';
-import { checkCatalog, loadCatalog } from './endpoint/catalog.ts';
+import { loadCatalog } from './endpoint/catalog.ts';
 import { CheckedCalls } from './endpoint/checked-calls.ts';
+import { StoreCheck } from './endpoint/store-check.ts';
 import { type InternalParts, internalRoutes } from './http/internal.ts';
 import { type Listener, listen } from './http/listener.ts';
 import { type PublicParts, publicRoutes, type Service } from './http/public.ts';
@@ -54,13 +55,15 @@ export async function startApp(
   const startedAt = clock();
   let service: Service | undefined;
   let state: ReturnType<PublicParts['state']> = 'starting';
+  /** Where the store is out of reach, records are taken in all the same, and what is cached is answered. */
+  let canServe = () => true;
   const intake = openIntake(config, { bodies, clock, timer, observe });
   const parts: InternalParts = {
     version,
     storeName: config.storeName,
     catalog,
     service: () => service,
-    state: () => state,
+    state: () => (state === 'ok' && !canServe() ? 'unavailable' : state),
     metricsOpen: config.metricsOpen,
     renderMetrics: () => metrics.render(readGauges(version, startedAt, intake, service)),
   };
@@ -84,7 +87,8 @@ export async function startApp(
     const [publicListener, internalListener] = await openListeners(config, parts, open);
     const store = await openStore(config.store, intake.storeWatch);
     closers.push(() => intake.close(), store.close);
-    await checkCatalog(catalog, store);
+    const storeCheck = new StoreCheck(catalog, store, timer, observe);
+    await storeCheck.begin();
     await intake.open(store);
     const firstToken =
       config.apiKey === undefined ? await makeFirstToken(config.tokensFile, clock) : undefined;
@@ -94,6 +98,7 @@ export async function startApp(
     const retention = new Retention(store, config.retentionDays, clock, timer, observe);
     retention.start();
     closers.unshift(async () => {
+      await storeCheck.close();
       await retention.close();
       cache.close();
       tokens.close();
@@ -105,6 +110,7 @@ export async function startApp(
     const door = { tokens, rateLimit, guessBrake, lastUsed };
     service = { store, clock, cache: cache.results, checkedCalls, ...door, intake };
     state = 'ok';
+    canServe = () => storeCheck.passed && store.isReachable?.() !== false;
     return { publicUrl: publicListener.url, internalUrl: internalListener.url, store, firstToken, close };
   } catch (error) {
     await close();

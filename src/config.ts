@@ -6,6 +6,7 @@ import type { EndpointFolders } from './endpoint/catalog.ts';
 import { UsageError } from './errors.ts';
 import type { StoreOptions } from './store/open-store.ts';
 import type { StoreName } from './store/store.ts';
+import { isClickHouseAddress, parseClickHouseAddress } from './store-address.ts';
 
 interface Flag {
   /** What stands behind the flag in help texts; a switch has none. */
@@ -29,7 +30,7 @@ export const FLAGS = {
   store: {
     value: 'STORE',
     default: 'duckdb',
-    help: 'where records live: duckdb, embedded in the data directory',
+    help: 'where records live: duckdb, embedded in the data directory, or clickhouse://user:password@host:8123/database',
   },
   endpoints: { value: 'DIR', help: 'endpoint folders of your own, besides the built-in ones' },
   tokens: { value: 'FILE', help: 'tokens file (default: tokens.json in the data directory)' },
@@ -61,7 +62,7 @@ export const FLAGS = {
   project: {
     value: 'REF',
     many: true,
-    help: 'query: the parameter project; token: pin to this project, several allowed',
+    help: 'query: the parameter project; token: pin to this project, several allowed; check --parity: ask for it',
   },
   param: { value: 'NAME=VALUE', many: true, help: 'any other parameter; may be given several times' },
   url: { value: 'URL', help: 'use this running server instead of the data directory' },
@@ -83,6 +84,11 @@ export const FLAGS = {
   },
   'tls-cert': { value: 'FILE', help: 'PEM certificate of the public listener, with --tls-key' },
   'tls-key': { value: 'FILE', help: 'PEM key of that certificate' },
+  cluster: { value: 'NAME', help: 'cluster of shards and replicas that the tables are for' },
+  apply: { help: 'make the tables rather than print the statements' },
+  from: { value: 'STORE', help: 'where the records are: duckdb:DIR' },
+  to: { value: 'STORE', help: 'where they go: clickhouse://user:password@host:8123/database' },
+  parity: { help: 'check that the store of --data and --store clickhouse://… answer alike' },
   json: { help: 'print JSON instead of a table' },
   csv: { help: 'print CSV instead of a table' },
   help: { help: 'print this help' },
@@ -185,7 +191,7 @@ export function readServeConfig(invocation: Invocation): ServeConfig {
   return Object.freeze({
     publicAddress: readAddress(invocation, 'host', 'port'),
     internalAddress: readAddress(invocation, 'internal-host', 'internal-port'),
-    storeName: 'duckdb',
+    storeName: store.clickhouse === undefined ? 'duckdb' : 'clickhouse',
     store,
     retentionDays: readRetentionDays(invocation),
     cacheBytes: readInteger(invocation, 'cache-bytes', 0, 2 ** 40),
@@ -203,8 +209,13 @@ export function readServeConfig(invocation: Invocation): ServeConfig {
 
 export function readStoreOptions(invocation: Invocation): StoreOptions {
   const store = requireText(invocation, 'store');
-  if (store !== 'duckdb') throw new UsageError(`--store ${store} is not known; allowed is duckdb`);
+  const isClickHouse = isClickHouseAddress(store);
+  if (store !== 'duckdb' && !isClickHouse)
+    throw new UsageError(
+      `--store ${store.replace(/:\/\/.*$/s, '://…')} is not known; allowed are duckdb and clickhouse://…`,
+    );
   return Object.freeze({
+    ...(isClickHouse ? { clickhouse: parseClickHouseAddress(store) } : {}),
     dataFolder: requireText(invocation, 'data'),
     memoryLimit: readSize(invocation, 'memory-limit'),
     queryConcurrency: readInteger(invocation, 'query-concurrency', 1, 64),

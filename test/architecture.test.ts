@@ -15,6 +15,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'intake',
     'logs',
     'token',
+    'store/migration.ts',
     'store/open-store.ts',
     'store/store.ts',
     'observe',
@@ -40,10 +41,20 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   logs: ['store/store.ts', 'observe'],
   token: ['observe'],
   cache: ['observe'],
-  'store/open-store.ts': ['type store/duckdb', 'lazy store/duckdb', 'store/store.ts'],
+  'store/open-store.ts': [
+    'type store/duckdb',
+    'lazy store/duckdb',
+    'type store/clickhouse',
+    'lazy store/clickhouse',
+    'store/store.ts',
+  ],
   'store/store.ts': [],
+  'store/insert-or-narrow.ts': [],
+  'store/turns.ts': [],
+  'store/migration.ts': ['store/store.ts'],
   'store/retention.ts': ['store/store.ts', 'observe'],
-  'store/duckdb': ['store/store.ts', 'observe'],
+  'store/duckdb': ['store/store.ts', 'store/insert-or-narrow.ts', 'store/turns.ts', 'observe'],
+  'store/clickhouse': ['store/store.ts', 'store/insert-or-narrow.ts', 'store/turns.ts', 'observe'],
   observe: [],
 };
 
@@ -54,6 +65,7 @@ const DOMAIN = [
   'folder.ts',
   'log-line.ts',
   'log-record.ts',
+  'store-address.ts',
   'timer.ts',
   'timestamp.ts',
   'version.ts',
@@ -61,6 +73,7 @@ const DOMAIN = [
 
 // Packages with a native library or a vocabulary of their own, and who may use them.
 const PACKAGES: Readonly<Record<string, readonly string[]>> = {
+  '@clickhouse/client': ['store/clickhouse'],
   '@duckdb/node-api': ['store/duckdb', 'lazy logs/read-parquet.ts'],
   yaml: ['endpoint'],
   zod: ['endpoint', 'token', 'logs'],
@@ -143,11 +156,11 @@ describe('what stands where', () => {
     expect(filesWith(/import\s*\{[^}]*\b(env|argv)\b[^}]*\}\s*from 'node:process'/)).toEqual([]);
   });
 
-  test('SQL stands in .sql files; only who may import DuckDB has a word with it in between', () => {
+  test('SQL stands in .sql files; only the folder of a store talks to its engine in between', () => {
     const STATEMENT =
       /['"`]\s*(select\s|with\s+\w+\s+as\s*\(|insert\s+into\s|update\s+\w+\s+set\s|delete\s+from\s|create\s+(or\s+replace\s+)?(table|view)\s|drop\s+(table|view)\s|alter\s+table\s|attach\s+['$]|copy\s+[\w(].*\s(to|from)\s|begin\s+transaction)/i;
     const talking = filesWith(STATEMENT).filter(file => file !== 'logs/read-parquet.ts');
-    expect(talking.filter(file => partOf(file) !== 'store/duckdb')).toEqual([]);
+    expect(talking.filter(file => !/^store\/(duckdb|clickhouse)$/.test(partOf(file) ?? ''))).toEqual([]);
     expect(talking).not.toEqual([]);
   });
 

@@ -4,9 +4,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Invocation, readServeConfig } from '../config.ts';
-import { checkCatalog, loadCatalog } from '../endpoint/catalog.ts';
+import { loadCatalog } from '../endpoint/catalog.ts';
+import { checkStore } from '../endpoint/store-check.ts';
 import { openStore } from '../store/open-store.ts';
 import { readTokenFile } from '../token/token-file.ts';
+import { checkParity } from './check-parity.ts';
 import { refusePositionals } from './positionals.ts';
 
 export async function check(invocation: Invocation): Promise<void> {
@@ -17,10 +19,11 @@ export async function check(invocation: Invocation): Promise<void> {
   const dataFolder = mkdtempSync(join(tmpdir(), 'dendro-check-'));
   try {
     const store = await openStore({ ...config.store, dataFolder });
-    await checkCatalog(catalog, store).finally(() => store.close());
+    await checkStore(catalog, store).finally(() => store.close());
   } finally {
     rmSync(dataFolder, { recursive: true, force: true });
   }
+  if (invocation.isOn('parity')) return checkParity(invocation, config);
   for (const { definition } of catalog.endpoints)
     process.stdout.write(`${definition.name}  ${definition.id}\n`);
   process.stdout.write(`${catalog.endpoints.length} endpoints, all good\n`);

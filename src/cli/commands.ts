@@ -97,8 +97,30 @@ export const commands: readonly Command[] = [
     usage: '',
     summary:
       'Check the configuration and the endpoint folders, without serving and without touching the data.',
-    flags: SERVE_FLAGS,
-    examples: ['dendro check --endpoints ./my-endpoints'],
+    flags: [...SERVE_FLAGS, 'parity', 'project'],
+    examples: [
+      'dendro check --endpoints ./my-endpoints',
+      "DENDRO_STORE='clickhouse://…' dendro check --parity --project acme",
+    ],
     load: async () => (await import('./check.ts')).check,
+  },
+  {
+    name: 'migrate',
+    usage: '',
+    summary: 'Move the records of an embedded store to a ClickHouse. Broken off, it goes on where it was.',
+    flags: ['from', 'to', 'memory-limit'],
+    examples: ["DENDRO_TO='clickhouse://…' dendro migrate --from duckdb:./data"],
+    load: async () => (await import('./migrate.ts')).migrate,
+  },
+  {
+    name: 'schema',
+    usage: 'clickhouse',
+    summary: 'Print the tables of a ClickHouse store, or make them with --apply.',
+    flags: ['store', 'data', 'cluster', 'apply', 'retention-days', 'memory-limit', 'query-timeout'],
+    examples: [
+      'dendro schema clickhouse --cluster logs',
+      "DENDRO_STORE='clickhouse://admin:password@host:8123/dendro' dendro schema clickhouse --apply",
+    ],
+    load: async () => (await import('./schema.ts')).schema,
   },
 ];

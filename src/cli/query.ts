@@ -6,7 +6,7 @@ import { type AnswerFormat, encodeRows, formatCells } from '../endpoint/encode.t
 import { runEndpoint } from '../endpoint/run.ts';
 import { type DendroError, OperatorError, UsageError } from '../errors.ts';
 import { replaySpool } from '../intake/replay.ts';
-import { openStore } from '../store/open-store.ts';
+import { openStore, storeNameOf } from '../store/open-store.ts';
 import { formatTable } from './table.ts';
 
 export async function query(invocation: Invocation): Promise<void> {
@@ -47,13 +47,13 @@ function formatOf(invocation: Invocation): AnswerFormat | undefined {
 }
 
 async function askStore(invocation: Invocation, name: string, parameters: URLSearchParams): Promise<string> {
-  const catalog = loadCatalog(readEndpointFolders(invocation), 'duckdb');
+  const options = readStoreOptions(invocation);
+  const catalog = loadCatalog(readEndpointFolders(invocation), storeNameOf(options));
   const endpoint = catalog.find(name);
   if (endpoint === undefined)
     throw new UsageError(
       `there is no endpoint ${name}; endpoints are ${catalog.endpoints.map(e => e.definition.name).join(', ')}`,
     );
-  const options = readStoreOptions(invocation);
   const store = await openStore(options);
   try {
     await checkCatalog(catalog, store);

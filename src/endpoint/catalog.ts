@@ -80,7 +80,7 @@ function loadEndpoint(folder: string, store: StoreName, builtIn: boolean): Endpo
     definitionFile,
     sqlFile,
     builtIn,
-    query: { sql: readText(sqlFile), columns, maxRows: definition.max_rows },
+    query: { name: definition.name, sql: readText(sqlFile), columns, maxRows: definition.max_rows },
   };
 }
 

@@ -25,6 +25,9 @@ export type Event =
   | { readonly type: 'fold_failed'; readonly error: unknown }
   | { readonly type: 'seal_failed'; readonly kind: LogKind; readonly error: unknown }
   | { readonly type: 'spool_failed'; readonly error: unknown }
+  /** The store is out of reach, or lacks something, so that queries cannot be answered; it is looked at again. */
+  | { readonly type: 'store_unfit'; readonly error: unknown }
+  | { readonly type: 'store_fit' }
   | {
       readonly type: 'spool_cut';
       readonly path: string;

@@ -33,6 +33,10 @@ function describe(event: Exclude<Event, Counted | { type: 'listening' }>): strin
       return `records wait in the spool, since the store cannot take them now: ${messageOf(event.error)}`;
     case 'seal_failed':
       return `records of ${event.kind} stay in memory and spool, since they cannot be sealed now: ${messageOf(event.error)}`;
+    case 'store_unfit':
+      return `queries cannot be answered now, and records wait in the spool: ${messageOf(causeOf(event.error))}`;
+    case 'store_fit':
+      return 'the store answers: queries are served';
     case 'spool_failed':
       return `records were refused, since the spool cannot be written: ${messageOf(event.error)}`;
     case 'spool_cut':
@@ -48,6 +52,11 @@ function describe(event: Exclude<Event, Counted | { type: 'listening' }>): strin
     case 'clock_jumped':
       return `the clock jumped by ${event.seconds} s; nothing is removed until it has held for an hour`;
   }
+}
+
+/** What a caller is told says less than what there was. */
+function causeOf(error: unknown): unknown {
+  return error instanceof Error && error.cause instanceof Error ? error.cause : error;
 }
 
 function messageOf(error: unknown): string {

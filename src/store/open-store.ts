@@ -1,10 +1,37 @@
-// From a store's name to the store. The library of a store that is not used is never loaded.
+// From a store's options to the store. The library of a store that is not used is never loaded.
+import type { ClickHouseAddress } from '../store-address.ts';
+import type { SchemaOptions } from './clickhouse/schema.ts';
 import type { DuckDBStoreOptions } from './duckdb/store.ts';
-import type { Store, StoreWatch } from './store.ts';
+import type { Store, StoreName, StoreWatch } from './store.ts';
 
-export type StoreOptions = DuckDBStoreOptions;
+export interface StoreOptions extends DuckDBStoreOptions {
+  /** Where records live, if not in the data directory. */
+  readonly clickhouse?: ClickHouseAddress | undefined;
+}
+
+/** The statements that make the tables of a ClickHouse store. */
+export async function printClickHouseSchema(options: SchemaOptions): Promise<string> {
+  return (await import('./clickhouse/schema.ts')).printSchema(options);
+}
+
+/** Answers the migrations that were applied now. */
+export async function applyClickHouseSchema(
+  address: ClickHouseAddress,
+  retentionDays: number,
+): Promise<readonly number[]> {
+  return (await import('./clickhouse/apply-schema.ts')).applySchema(address, retentionDays);
+}
+
+export function storeNameOf({ clickhouse }: StoreOptions): StoreName {
+  return clickhouse === undefined ? 'duckdb' : 'clickhouse';
+}
 
 export async function openStore(options: StoreOptions, watch: StoreWatch = {}): Promise<Store> {
+  const { clickhouse } = options;
+  if (clickhouse !== undefined) {
+    const { openClickHouseStore } = await import('./clickhouse/store.ts');
+    return openClickHouseStore({ ...options, clickhouse }, watch);
+  }
   const { openDuckDBStore } = await import('./duckdb/store.ts');
   return openDuckDBStore(options, watch);
 }

@@ -25,6 +25,8 @@ export interface Column {
 }
 
 export interface SavedQuery {
+  /** Of the endpoint: what stands in the store's own log. */
+  readonly name?: string;
   readonly sql: string;
   readonly columns: readonly Column[];
   readonly maxRows: number;
@@ -72,6 +74,15 @@ export interface StoreWatch {
 export interface Store {
   readonly name: StoreName;
 
+  /** Of a store that lies elsewhere: whether it answered when it was last asked. */
+  isReachable?(): boolean;
+
+  /**
+   * Of a store that lies elsewhere: what it lacks to serve (tables, rights), in one sentence, or undefined. Throws
+   * `unavailable` when it is out of reach.
+   */
+  findMissing?(): Promise<string | undefined>;
+
   /**
    * Checks a saved query without keeping its rows: one SELECT, its parameters among those of `sample`, its columns as
    * declared. Answers what is wrong, in one sentence, or undefined.
@@ -93,7 +104,10 @@ export interface Store {
    */
   newest(kind: LogKind, notAfter: bigint, project?: string, call?: QueryCall): Promise<bigint | undefined>;
 
-  /** Keeps all records of all batches, or none. They are durable when this resolves. */
+  /**
+   * Keeps all records of all batches, or none. They are durable when this resolves. A store without transactions keeps
+   * none where the batches are at fault; what it kept before it failed itself is told by its error.
+   */
   append(batches: AsyncIterable<LogLines>): Promise<void>;
 
   /**

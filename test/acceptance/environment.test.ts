@@ -14,7 +14,7 @@ const CHECKED: [FlagName, string, string][] = [
   ['data', 'refused', 'good'],
   ['port', 'x', '0'],
   ['internal-port', 'x', '0'],
-  ['store', 'x', 'duckdb'],
+  ['store', 'clickhouse://', 'duckdb'],
   ['endpoints', 'no-such-folder', 'good'],
   ['tokens', 'refused/tokens.json', 'good/tokens.json'],
   ['retention-days', 'x', '30'],
@@ -194,6 +194,35 @@ describe('environment variables', () => {
     expect(await statusOf({ DENDRO_METRICS_OPEN: 'yes' })).toBe(200);
   });
 
+  test('DENDRO_CLUSTER and DENDRO_APPLY are for the schema, and a flag wins', async () => {
+    const schema = (args: string[], env: Record<string, string>) =>
+      run(['schema', 'clickhouse', ...args], env);
+    expect((await schema([], { DENDRO_CLUSTER: 'logs' })).stdout).toContain("on cluster 'logs'");
+    expect((await schema(['--cluster', 'mine'], { DENDRO_CLUSTER: 'logs' })).stdout).not.toContain("'logs'");
+    expect(await schema([], { DENDRO_APPLY: 'yes' })).toMatchObject({
+      code: 2,
+      stderr: 'dendro: --apply needs --store clickhouse://…\n',
+    });
+  });
+
+  test('DENDRO_PARITY compares two stores, and needs both', async () => {
+    const { code, stderr } = await run(['check'], { DENDRO_PARITY: '1', DENDRO_DATA: 'good' });
+    expect(code).toBe(2);
+    expect(stderr).toContain('--parity compares the store of --data with --store clickhouse://…');
+  });
+
+  test('DENDRO_FROM and DENDRO_TO are the ends of a migration, and a flag wins', async () => {
+    const migrate = async (args: string[], env: Record<string, string>) =>
+      (await run(['migrate', ...args], env)).stderr;
+    expect(await migrate([], { DENDRO_FROM: 'elsewhere' })).toContain('--from is written duckdb:DIR');
+    expect(await migrate([], { DENDRO_FROM: 'duckdb:nowhere' })).toContain('no embedded store in nowhere');
+    expect(await migrate(['--from', 'duckdb:other'], { DENDRO_FROM: 'x' })).toContain('store in other');
+    expect((await run(['query', 'logs.all', '--project', 'a', '--data', 'moved'], {})).code).toBe(0);
+    const from = ['--from', 'duckdb:moved'];
+    expect(await migrate(from, { DENDRO_TO: 'duckdb:x' })).toContain('--to is written clickhouse://…');
+    expect(await migrate([...from, '--to', 'clickhouse://'], { DENDRO_TO: 'x' })).toContain('not an address');
+  });
+
   test('no flag was forgotten here', () => {
     const tried = new Set<string>(CHECKED.map(([flag]) => flag));
     for (const flag of [
@@ -215,6 +244,11 @@ describe('environment variables', () => {
       'metrics-open',
       'tls-cert',
       'tls-key',
+      'cluster',
+      'apply',
+      'parity',
+      'from',
+      'to',
       'help',
     ])
       tried.add(flag);

@@ -7,18 +7,39 @@ import { expect, test } from 'vitest';
 
 const BIN = join(import.meta.dirname, '../../bin/dendro');
 
-test('a token that is given as a flag does not stand in the process list', async () => {
+test.each([
+  [
+    'a token',
+    (url: string) => [
+      'query',
+      'logs.all',
+      '--project',
+      'a',
+      '--url',
+      url,
+      '--token',
+      'a-secret-to-be-hidden',
+    ],
+  ],
+  [
+    'the password of a store',
+    (url: string) => [
+      'check',
+      '--store',
+      url.replace('http://', 'clickhouse://dendro:a-secret-to-be-hidden@'),
+    ],
+  ],
+])('%s that is given in a flag does not stand in the process list', async (_, argsFor) => {
   // A server that takes the connection and never answers, so that the command is still there to be looked at.
   const silent = createServer().listen(0, '127.0.0.1');
   await once(silent, 'listening');
   const url = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;
-  const args = ['query', 'logs.all', '--project', 'a', '--url', url, '--token', 'a-token-to-be-hidden'];
-  const child = spawn(process.execPath, [BIN, ...args], { stdio: 'ignore' });
+  const child = spawn(process.execPath, [BIN, ...argsFor(url)], { stdio: 'ignore' });
   try {
     const [socket] = await once(silent, 'connection');
     const shown = readCommandLine(child.pid);
     expect(shown).toContain('dendro');
-    expect(shown).not.toContain('a-token');
+    expect(shown).not.toContain('a-secret');
     socket.destroy();
   } finally {
     child.kill('SIGKILL');

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { formatTimestamp } from '../../src/timestamp.ts';
 import { micros, NOW, startTestApp, type TestApp } from '../support/app.ts';
+import { isOnClickHouse } from '../support/clickhouse.ts';
 import {
   type PlainStats,
   percentileBounds,
@@ -19,6 +20,11 @@ const DAY = 24n * HOUR;
 
 // One store for all runs. Every run has projects of its own, told apart by a tag, so no run sees another's records.
 let runs = 0;
+/** The ClickHouse of the tests takes a tenth of a second for each question. */
+const RUNS = isOnClickHouse() ? 30 : 150;
+
+/** The ClickHouse of the tests, a WebAssembly, loses a zero in exponents of three digits: it writes 1e-300 as 1e-30. */
+const withoutTiny = (ms: number) => (isOnClickHouse() && ms < 1e-99 ? 0 : ms);
 
 /** Now at any time of a week, and on the edges of seconds, minutes, hours and days. */
 const nowMicros = fc
@@ -152,7 +158,7 @@ describe('random records and parameters', () => {
       ms: fc.option(
         fc.oneof(
           fc.constantFrom(0, 1, 60_000),
-          fc.double({ min: 0, max: 1e6, noNaN: true, noDefaultInfinity: true }),
+          fc.double({ min: 0, max: 1e6, noNaN: true, noDefaultInfinity: true }).map(withoutTiny),
         ),
       ),
       status: fc.option(fc.constantFrom(100, 200, 399, 400, 404, 500)),
@@ -186,7 +192,7 @@ describe('random records and parameters', () => {
           expectStats(rows, readInvocationStats(records, parameters, now));
         },
       ),
-      { numRuns: 150 },
+      { numRuns: RUNS },
     );
   });
 
@@ -216,7 +222,7 @@ describe('random records and parameters', () => {
           expect(await ask('usage.api-counts', parameters)).toEqual(readApiCounts(records, parameters, now));
         },
       ),
-      { numRuns: 150 },
+      { numRuns: RUNS },
     );
   });
 
@@ -270,7 +276,7 @@ describe('random records and parameters', () => {
           expect(rows).toEqual(readLogsAll(records, parameters, now));
         },
       ),
-      { numRuns: 150 },
+      { numRuns: RUNS },
     );
   });
 });

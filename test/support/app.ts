@@ -9,9 +9,11 @@ import { readBody } from '../../src/intake/read-body.ts';
 import { type LogLines, toLogLines } from '../../src/log-line.ts';
 import type { LogKind, LogRecord } from '../../src/log-record.ts';
 import type { Event } from '../../src/observe/event.ts';
+import { storeNameOf } from '../../src/store/open-store.ts';
 import type { Store } from '../../src/store/store.ts';
 import { systemTimer, type Timer } from '../../src/timer.ts';
 import { parseTimestamp } from '../../src/timestamp.ts';
+import { storeOverrides } from './clickhouse.ts';
 import { ManualTimer } from './manual-timer.ts';
 
 export const API_KEY = 'test-api-key-of-the-suite';
@@ -45,7 +47,9 @@ export async function startTestApp(
   timer: Timer = hurriedTimer,
 ): Promise<TestApp> {
   const dataFolder = mkdtempSync(join(tmpdir(), 'dendro-test-'));
-  const config: ServeConfig = { ...testConfig(dataFolder), ...overrides };
+  const defaults = testConfig(dataFolder);
+  const store = { ...defaults.store, ...(await storeOverrides()) };
+  const config: ServeConfig = { ...defaults, store, storeName: storeNameOf(store), ...overrides };
   let now = micros(NOW);
   const events: Event[] = [];
   const app = await startApp(

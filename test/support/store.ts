@@ -1,4 +1,4 @@
-// An embedded store of a test's own, on a folder that goes when the test is done.
+// A store of a test's own, embedded unless the run is on ClickHouse, on a folder that goes when the test is done.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,6 +7,7 @@ import type { LogKind, LogRecord } from '../../src/log-record.ts';
 import { openStore, type StoreOptions } from '../../src/store/open-store.ts';
 import type { BoundValues, Cell, ColumnType, SavedQuery, Store } from '../../src/store/store.ts';
 import { testStoreOptions } from './app.ts';
+import { storeOverrides } from './clickhouse.ts';
 
 export interface TestStore {
   readonly store: Store;
@@ -24,7 +25,11 @@ export async function openTestStore(
   overrides: Partial<Omit<StoreOptions, 'dataFolder'>> = {},
 ): Promise<TestStore> {
   const dataFolder = makeDataFolder();
-  const store = await openStore({ ...testStoreOptions(dataFolder), ...overrides });
+  const store = await openStore({
+    ...testStoreOptions(dataFolder),
+    ...(await storeOverrides()),
+    ...overrides,
+  });
   return {
     store,
     dataFolder,

@@ -8,14 +8,14 @@
 import type { DuckDBConnection } from '@duckdb/node-api';
 import { endOfLines } from '../../log-line.ts';
 import { LOG_KINDS, type LogKind } from '../../log-record.ts';
+import { insertOrNarrow } from '../insert-or-narrow.ts';
 import type { SpooledLines, StoreWatch } from '../store.ts';
+import { Turns } from '../turns.ts';
 import { MAX_UNIT_BYTES, ROW_GROUP_ROWS } from './append.ts';
 import { checkpoint } from './checkpoint.ts';
 import { copySorted } from './copy-sorted.ts';
-import { insertOrNarrow } from './insert-or-narrow.ts';
 import type { Staging } from './staging.ts';
 import type { SwapGate } from './swap-gate.ts';
-import { Turns } from './turns.ts';
 
 /** Past this the largest unit is sealed before it is full: nine kinds, each nearly full, would not fit in memory. */
 const MAX_OPEN_BYTES = 160 * 1024 * 1024;
@@ -23,6 +23,9 @@ const MAX_OPEN_BYTES = 160 * 1024 * 1024;
 const MAX_WAITING_UNITS = 1;
 /** After a seal that failed, such as on a full disk. */
 const RETRY_MS = 5_000;
+
+/** What DuckDB says of data that it cannot take. Every other error (disk, memory) may be gone the next time. */
+const DATA_ERROR = /^(Conversion|Invalid Input|Constraint|Out of Range|Invalid type|Cast) Error/i;
 
 interface Unit {
   readonly kind: LogKind;
@@ -125,6 +128,7 @@ export class HotRecords {
   async #insert(unit: Unit, lines: Uint8Array, count: number): Promise<void> {
     const { hotWriter, staging, watch, onFolded } = this.#parts;
     await insertOrNarrow(lines, count, {
+      isDataError: error => DATA_ERROR.test((error as Error).message),
       async insert(part, records) {
         await staging.insert(hotWriter, unit.kind, unit.table, part);
         unit.rows += records;

@@ -2,6 +2,7 @@
 import { statfs } from 'node:fs/promises';
 import { LOG_KINDS } from '../../log-record.ts';
 import type { BoundValues, QueryCall, QueryResult, SavedQuery, Store, StoreWatch } from '../store.ts';
+import { Turns } from '../turns.ts';
 import { appendLines } from './append.ts';
 import { checkpoint } from './checkpoint.ts';
 import { HotRecords } from './hot-records.ts';
@@ -13,7 +14,6 @@ import { deleteBefore } from './retention.ts';
 import { findStatementFault, runStatement } from './saved-statement.ts';
 import { Staging } from './staging.ts';
 import { SwapGate } from './swap-gate.ts';
-import { Turns } from './turns.ts';
 
 export interface DuckDBStoreOptions {
   readonly dataFolder: string;

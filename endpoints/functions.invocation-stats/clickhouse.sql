@@ -1,0 +1,32 @@
+-- How did the functions of one project run, bucket by bucket, from the bucket that holds the window's start to the one
+-- that holds now? A bucket without invocations is no row. quantileExact takes the record at floor(level * count); a level
+-- just below the percentile makes that the record which the exact discrete percentile names, up to 10^8 records a bucket.
+-- The buckets stand in a subquery because an alias named like a column would take its place in the conditions.
+select
+  bucket as timestamp,
+  min_execution_time,
+  max_execution_time,
+  avg_execution_time,
+  p95_execution_time,
+  p99_execution_time,
+  count,
+  error_count
+from (
+  select
+    intDiv(timestamp, {bucket_seconds:Int64} * 1000000) * ({bucket_seconds:Int64} * 1000000) as bucket,
+    min(execution_time_ms) as min_execution_time,
+    max(execution_time_ms) as max_execution_time,
+    avg(execution_time_ms) as avg_execution_time,
+    quantileExact(0.9499999999)(execution_time_ms) as p95_execution_time,
+    quantileExact(0.9899999999)(execution_time_ms) as p99_execution_time,
+    count() as count,
+    countIf(ifNull(status_code, 0) >= 400) as error_count
+  from function_edge_logs
+  where project = {project:String}
+    and ({function_id:Nullable(String)} is null or function_id = ifNull({function_id:Nullable(String)}, ''))
+    and timestamp >= intDiv({now:Int64} - {window_seconds:Int64} * 1000000, {bucket_seconds:Int64} * 1000000)
+      * ({bucket_seconds:Int64} * 1000000)
+    and timestamp < (intDiv({now:Int64}, {bucket_seconds:Int64} * 1000000) + 1) * ({bucket_seconds:Int64} * 1000000)
+  group by bucket
+)
+order by timestamp

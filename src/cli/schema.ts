@@ -1,0 +1,29 @@
+// dendro schema clickhouse: prints the tables that a ClickHouse store has, or makes them.
+import { type Invocation, readRetentionDays, readStoreOptions } from '../config.ts';
+import { UsageError } from '../errors.ts';
+import { applyClickHouseSchema, printClickHouseSchema } from '../store/open-store.ts';
+
+export async function schema(invocation: Invocation): Promise<void> {
+  const [store, ...others] = invocation.positionals;
+  if (store !== 'clickhouse' || others.length > 0)
+    throw new UsageError('name the store: dendro schema clickhouse (the embedded one makes its own tables)');
+  const { clickhouse } = readStoreOptions(invocation);
+  const retentionDays = readRetentionDays(invocation);
+  const cluster = readCluster(invocation) ?? clickhouse?.cluster;
+  if (!invocation.isOn('apply')) {
+    const database = clickhouse?.database ?? 'default';
+    process.stdout.write(await printClickHouseSchema({ database, cluster, retentionDays }));
+    return;
+  }
+  if (clickhouse === undefined) throw new UsageError('--apply needs --store clickhouse://…');
+  const applied = await applyClickHouseSchema({ ...clickhouse, cluster }, retentionDays);
+  const what = applied.length === 0 ? 'nothing to do but the retention' : `applied ${applied.join(', ')}`;
+  process.stdout.write(`schema of ${clickhouse.database}: ${what}\n`);
+}
+
+function readCluster(invocation: Invocation): string | undefined {
+  const cluster = invocation.text('cluster');
+  if (cluster !== undefined && !/^[\w.-]+$/.test(cluster))
+    throw new UsageError(`--cluster ${cluster} is no name of a cluster`);
+  return cluster;
+}

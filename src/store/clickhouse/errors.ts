@@ -1,0 +1,105 @@
+// What goes wrong between here and ClickHouse, for two audiences: the operator reads what ClickHouse said, a caller that
+// the store is out of reach.
+import { ClickHouseError } from '@clickhouse/client';
+import { DendroError, OperatorError } from '../../errors.ts';
+
+/** The numbers of ClickHouse's errors, which stay the same from version to version. */
+const CODES = {
+  timeoutExceeded: 159,
+  badPattern: 427,
+  memoryLimit: 241,
+} as const;
+
+/** A server that answers one of these cannot do it now; another one, or the same later, may. */
+const PASSING = new Map([
+  [202, 'it runs too many queries'],
+  [209, 'a server behind it did not answer in time'],
+  [210, 'a server behind it cannot be reached'],
+  [225, 'it has lost its Keeper'],
+  [236, 'it is shutting down'],
+  [241, 'it is short of memory'],
+  [242, 'its table is read-only for the moment, as when Keeper is lost'],
+  [243, 'its disk is full'],
+  [252, 'it has too many parts to merge'],
+  [279, 'no replica of a shard can be reached'],
+  [285, 'too few replicas are alive'],
+  [286, 'its quorum was not reached'],
+  [319, 'it does not know whether the insert was done'],
+  [439, 'it cannot start a thread'],
+  [999, 'its Keeper does not answer'],
+]);
+
+/** What the operator has to mend. */
+const REFUSALS = new Map([
+  [192, 'it knows no such user'],
+  [193, 'the password is wrong'],
+  [194, 'it wants a password'],
+  [516, 'the user or the password is wrong'],
+  [81, 'there is no such database'],
+  [60, 'a table is missing; `dendro schema clickhouse --apply` makes it'],
+  [164, 'the user may not change settings (readonly = 1); give it readonly = 2, or grants alone'],
+  [497, 'the user lacks a right'],
+]);
+
+/** What ClickHouse says of rows that it cannot read. Nothing of them was kept. */
+const DATA_CODES = new Set([6, 26, 27, 33, 38, 41, 53, 69, 70, 72, 117, 130, 349]);
+
+export function codeOf(error: unknown): number | undefined {
+  return error instanceof ClickHouseError ? Number(error.code) : undefined;
+}
+
+/** Another host may be asked: nothing but this host is at fault, or this moment. */
+export function isPassing(error: unknown): boolean {
+  const code = codeOf(error);
+  return code === undefined || PASSING.has(code);
+}
+
+/** The host did not answer as ClickHouse does: nobody is there, or what came is not whole. */
+export function isConnectionError(error: unknown): boolean {
+  return codeOf(error) === undefined;
+}
+
+export function isDataError(error: unknown): boolean {
+  return DATA_CODES.has(codeOf(error) ?? -1);
+}
+
+export function isTimeout(error: unknown): boolean {
+  return codeOf(error) === CODES.timeoutExceeded;
+}
+
+/** What is wrong with a pattern, in RE2's words; undefined where the error is another. */
+export function patternFault(error: unknown): string | undefined {
+  if (codeOf(error) !== CODES.badPattern) return undefined;
+  const { message } = error as Error;
+  const start = message.lastIndexOf(', error: ');
+  const end = message.indexOf('. Look at https', start);
+  return start === -1 || end === -1 ? 'it is refused' : message.slice(start + ', error: '.length, end);
+}
+
+/** One line for the operator. */
+export function describe(error: unknown): string {
+  const code = codeOf(error);
+  const { message, code: systemCode } = error as NodeJS.ErrnoException;
+  if (code === undefined) return `${message || systemCode}`.split('\n', 1)[0] ?? '';
+  const meaning = PASSING.get(code) ?? REFUSALS.get(code);
+  const said = `${message.split('\n', 1)[0]} (code ${code})`;
+  return meaning === undefined ? said : `${meaning}: ${said}`;
+}
+
+export function forOperator(what: string, error: unknown): OperatorError {
+  if (error instanceof OperatorError) return error;
+  return new OperatorError(`ClickHouse: ${what}: ${describe(error)}`, { cause: error });
+}
+
+export function outOfReach(cause: unknown): DendroError {
+  const reason =
+    codeOf(cause) === CODES.memoryLimit ? 'the store is short of memory' : 'the store is out of reach';
+  return new DendroError('unavailable', `${reason}; try again in a moment`, { retryAfterSeconds: 2, cause });
+}
+
+/** For callers: whatever the operator has to mend is, to them, a store that is out of reach. */
+export function forCaller(error: unknown): unknown {
+  if (error instanceof DendroError) return error;
+  const code = codeOf(error);
+  return isPassing(error) || REFUSALS.has(code ?? -1) ? outOfReach(error) : error;
+}

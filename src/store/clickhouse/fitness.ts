@@ -1,0 +1,26 @@
+// What a store has to have before it can serve: its tables, the right to read them and the right to insert.
+import { LOG_KINDS } from '../../log-record.ts';
+import { codeOf, describe, isPassing } from './errors.ts';
+import type { Reader } from './reader.ts';
+import type { Writer } from './writer.ts';
+
+/** What is missing, in one sentence, or undefined. Throws where ClickHouse is out of reach. */
+export async function findMissing(reader: Reader, writer: Writer): Promise<string | undefined> {
+  for (const kind of LOG_KINDS) {
+    const table = `${kind}_logs`;
+    try {
+      await reader.ask({ sql: `select * from ${table} limit 0`, comment: 'dendro check' });
+    } catch (error) {
+      const cause = error instanceof Error && codeOf(error) === undefined ? (error.cause ?? error) : error;
+      if (isPassing(cause)) throw error;
+      return `ClickHouse cannot be read from (${table}): ${describe(cause)}`;
+    }
+    try {
+      await writer.mayInsert(kind);
+    } catch (error) {
+      if (isPassing(error)) throw error;
+      return `ClickHouse cannot be inserted into (${table}): ${describe(error)}`;
+    }
+  }
+  return undefined;
+}

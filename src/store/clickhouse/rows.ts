@@ -1,0 +1,34 @@
+// Lines of the spool as rows that every version of ClickHouse reads: JSON, with the metadata as a text in it.
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { UNIT_SEPARATOR } from '../../log-line.ts';
+
+/** As many bytes at a time: whoever else waits for this thread gets a turn in between. */
+const SLICE_BYTES = 256 * 1024;
+const NEWLINE = 0x0a;
+
+export async function toRows(lines: Uint8Array): Promise<Buffer> {
+  const bytes = Buffer.from(lines.buffer, lines.byteOffset, lines.byteLength);
+  const parts: Buffer[] = [];
+  for (let start = 0; start < bytes.length; ) {
+    const found = bytes.indexOf(NEWLINE, Math.min(start + SLICE_BYTES, bytes.length - 1));
+    const end = found === -1 ? bytes.length : found + 1;
+    parts.push(Buffer.from(bytes.toString('utf8', start, end).split('\n').map(toRow).join('\n')));
+    start = end;
+    await nextTurn();
+  }
+  return Buffer.concat(parts);
+}
+
+/** The head is a JSON object, the metadata goes into it as its last field. */
+function toRow(line: string): string {
+  if (line === '') return '';
+  const separator = line.indexOf(UNIT_SEPARATOR);
+  const metadata = JSON.stringify(line.slice(separator + 1));
+  return `${line.slice(0, separator - 1)},"metadata":${metadata}}`;
+}
+
+/** The line that a row was made of. */
+export function toLine(row: string): string {
+  const { metadata, ...head } = JSON.parse(row) as { metadata: string };
+  return `${JSON.stringify(head)}${UNIT_SEPARATOR}${metadata}\n`;
+}

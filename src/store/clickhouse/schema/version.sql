@@ -1,0 +1,8 @@
+-- Which migrations have been applied.
+create table if not exists {{database}}.dendro_schema{{on_cluster}}
+(
+  version UInt32,
+  applied_at DateTime default now()
+)
+engine = {{version_engine}}
+order by version

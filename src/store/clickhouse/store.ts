@@ -1,0 +1,105 @@
+// The distributed store: ClickHouse, one node or a cluster. Records lie there; here lie only those that are on their way,
+// in the spool and in frozen blocks.
+import { join, resolve } from 'node:path';
+import { endOfLines } from '../../log-line.ts';
+import type { ClickHouseAddress } from '../../store-address.ts';
+import type { SpooledLines, Store, StoreWatch } from '../store.ts';
+import { Turns } from '../turns.ts';
+import { appendBlocks } from './append.ts';
+import { patternFault } from './errors.ts';
+import { findMissing } from './fitness.ts';
+import { lockFolder } from './folder-lock.ts';
+import { FrozenBlocks } from './frozen-blocks.ts';
+import { Hosts } from './hosts.ts';
+import { findNewest } from './newest.ts';
+import { Reader, type ReaderLimits, storeClosed } from './reader.ts';
+import { askSaved, findQuestionFault } from './saved-question.ts';
+import { Writer } from './writer.ts';
+
+export interface ClickHouseStoreOptions extends ReaderLimits {
+  /** Of the spool, tokens and frozen blocks. */
+  readonly dataFolder: string;
+  readonly clickhouse: ClickHouseAddress;
+}
+
+/** Connections besides those of queries: a ping, an insert, an append. */
+const FURTHER_CONNECTIONS = 4;
+
+/** Asks nothing of ClickHouse yet: it may be away, and records are taken in all the same. */
+export async function openClickHouseStore(
+  options: ClickHouseStoreOptions,
+  watch: StoreWatch = {},
+): Promise<Store> {
+  const lock = lockFolder(options.dataFolder);
+  const folder = join(resolve(options.dataFolder), 'clickhouse');
+  const blocks = await FrozenBlocks.open(folder).catch(error => {
+    lock.release();
+    throw error;
+  });
+  const hosts = new Hosts(options.clickhouse, options.queryConcurrency + FURTHER_CONNECTIONS);
+  const reader = new Reader(hosts, options);
+  const writer = new Writer(hosts, options.clickhouse.writer, watch);
+  const folds = new Turns();
+  const appends = new Turns();
+  let closing: Promise<void> | undefined;
+  const unlessClosing = <T>(work: () => Promise<T>): Promise<T> =>
+    closing === undefined ? work() : Promise.reject(storeClosed());
+
+  const foldNext = async ({ kind, first, count, lines }: SpooledLines) => {
+    const left = blocks.waiting(kind);
+    if (left !== undefined) {
+      await writer.insert(left);
+      await blocks.settle(left);
+    }
+    const before = Math.max(0, blocks.settled(kind) - first);
+    if (before >= count) return;
+    const rest = lines.subarray(endOfLines(lines, before));
+    const block = await blocks.freeze({ kind, first: first + before, count: count - before, lines: rest });
+    await writer.insert(block);
+    await blocks.settle(block);
+  };
+
+  return {
+    name: 'clickhouse',
+    isReachable: () => hosts.isReachable,
+    findMissing: () => findMissing(reader, writer),
+    findFault: (query, sample) => findQuestionFault(reader, query, sample),
+
+    async findPatternFault(pattern, call) {
+      // As the endpoints' SQL applies it.
+      const sql = "select match('', concat('(?-s)', {pattern:String}))";
+      try {
+        await reader.ask({ sql, parameters: { pattern }, comment: 'dendro pattern' }, call);
+        return undefined;
+      } catch (error) {
+        const fault = patternFault(error);
+        if (fault === undefined) throw error;
+        return fault;
+      }
+    },
+
+    query: (query, values, call) => askSaved(reader, query, values, call),
+    newest: (kind, notAfter, project, call) => findNewest(reader, kind, notAfter, project, call),
+    append: batches => unlessClosing(() => appends.take(() => appendBlocks(writer, folder, batches))),
+    fold: records => unlessClosing(() => folds.take(() => foldNext(records))),
+    settled: kind => blocks.settled(kind),
+    settle: async () => {}, // whatever was folded is
+    deleteBefore: async () => 0, // the tables' TTL does it
+
+    close(): Promise<void> {
+      closing ??= (async () => {
+        reader.close();
+        await appends.done();
+        // A block under way may hang on a host that is gone; it is frozen, and sent again at the next start.
+        const patience = setTimeout(() => writer.close(), CLOSE_PATIENCE_MS);
+        await folds.done();
+        clearTimeout(patience);
+        await hosts.close();
+        lock.release();
+      })();
+      return closing;
+    },
+  };
+}
+
+const CLOSE_PATIENCE_MS = 5_000;

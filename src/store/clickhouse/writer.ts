@@ -1,0 +1,103 @@
+// Brings rows into ClickHouse. Every block carries a token by which ClickHouse knows it again, so that one whose answer was
+// lost, or that reached one shard and not another, is simply sent again, to whichever host answers.
+import { createHash } from 'node:crypto';
+import { Readable } from 'node:stream';
+import { promisify } from 'node:util';
+import { gunzip } from 'node:zlib';
+import type { ClickHouseSettings } from '@clickhouse/client';
+import type { LogKind } from '../../log-record.ts';
+import type { Credentials } from '../../store-address.ts';
+import { insertOrNarrow } from '../insert-or-narrow.ts';
+import type { StoreWatch } from '../store.ts';
+import { forOperator, isDataError } from './errors.ts';
+import { type FrozenBlock, pack } from './frozen-blocks.ts';
+import type { Attempt, Hosts } from './hosts.ts';
+import { toLine } from './rows.ts';
+import { UnderWay } from './under-way.ts';
+
+/** A block that takes longer is given up and sent again. */
+const INSERT_TIMEOUT_MS = 60_000;
+
+/** Set explicitly, since defaults differ between versions. */
+const SETTINGS: ClickHouseSettings = {
+  async_insert: 0, // an answer means that the rows are stored
+  wait_for_async_insert: 1,
+  insert_deduplicate: 1,
+  insert_distributed_sync: 1, // on a cluster: when the shards have them, rather than when they are on their way
+  input_format_skip_unknown_fields: 0,
+  max_partitions_per_insert_block: '0', // records of many days in one block are fine
+  log_comment: 'dendro insert',
+};
+
+export class Writer {
+  readonly #hosts: Hosts;
+  readonly #credentials: Credentials;
+  readonly #watch: StoreWatch;
+  readonly #underWay = new UnderWay();
+
+  constructor(hosts: Hosts, credentials: Credentials, watch: StoreWatch) {
+    this.#hosts = hosts;
+    this.#credentials = credentials;
+    this.#watch = watch;
+  }
+
+  /** Resolves when all rows can be seen but those that ClickHouse refuses for what they hold, which are told of. */
+  async insert(block: FrozenBlock): Promise<void> {
+    const { kind, count, token, packed } = block;
+    try {
+      try {
+        await this.#send(kind, packed, token);
+      } catch (error) {
+        if (!isDataError(error)) throw error;
+        await this.#narrow(kind, await promisify(gunzip)(packed), count, token);
+      }
+    } catch (error) {
+      throw forOperator('records could not be inserted', error);
+    }
+  }
+
+  close(): void {
+    this.#underWay.end(new Error('the store is closed'));
+  }
+
+  /** Nothing is inserted: whether it would be. */
+  async mayInsert(kind: LogKind): Promise<void> {
+    await this.#send(kind, await pack(new Uint8Array()), '');
+  }
+
+  async #narrow(kind: LogKind, rows: Buffer, count: number, token: string): Promise<void> {
+    await insertOrNarrow(rows, count, {
+      insert: async part => {
+        const own = createHash('sha256').update(token).update(part).digest('hex');
+        await this.#send(kind, await pack(part), own);
+      },
+      isDataError,
+      refuse: (row, reason) => this.#watch.refused?.({ kind, line: toLine(row), reason }),
+    });
+  }
+
+  async #send(kind: LogKind, packed: Uint8Array, token: string): Promise<void> {
+    await this.#underWay.run(closed => {
+      const cancel = AbortSignal.any([closed, AbortSignal.timeout(INSERT_TIMEOUT_MS)]);
+      return this.#hosts.run(attempt => this.#sendTo(attempt, kind, packed, token), cancel);
+    });
+  }
+
+  async #sendTo(
+    { client, signal }: Attempt,
+    kind: LogKind,
+    packed: Uint8Array,
+    token: string,
+  ): Promise<void> {
+    const { stream } = await client.exec({
+      query: `insert into ${kind}_logs format JSONEachRow`,
+      values: Readable.from([packed], { objectMode: false }),
+      http_headers: { 'Content-Encoding': 'gzip' },
+      auth: { username: this.#credentials.user, password: this.#credentials.password },
+      clickhouse_settings: { ...SETTINGS, insert_deduplication_token: token },
+      abort_signal: signal,
+    });
+    // The answer has to end, and to end well: one that breaks off may stand for an insert that did, too.
+    for await (const part of stream) if (part.length > 0) throw new Error(`an answer to an insert: ${part}`);
+  }
+}

@@ -1,0 +1,146 @@
+// Moves records from the embedded store to a ClickHouse: in slices of time that are always cut in the same places, through
+// the same frozen blocks as records of a spool, so that what was broken off goes on where it was. Both stores are then asked
+// for counts and checksums of every kind and day.
+import { readFileSync } from 'node:fs';
+import { LOG_KINDS, type LogKind } from '../log-record.ts';
+import type { BoundValues, Cell, ColumnType, Store } from './store.ts';
+
+const MINUTE = 60_000_000n;
+/** A slice has about as many records, unless one minute alone has more; that is cut by the hash of the id. */
+const SLICE_RECORDS = 20_000;
+/** More days, minutes or records than any answer here has. */
+const ALL_ROWS = 2 ** 31;
+
+/** What is lifted out of the metadata of a kind, in the words of lines.duckdb.sql and of days.*.sql. */
+const LIFTED: Partial<Record<LogKind, { lines: string; duckdb: string; clickhouse: string }>> = {
+  edge: {
+    lines: ", 'url': url, 'path': path",
+    duckdb: ', chr(31), url, chr(31), path',
+    clickhouse: ', char(31), url, char(31), path',
+  },
+  function_edge: {
+    lines: ", 'function_id': function_id, 'execution_time_ms': execution_time_ms, 'status_code': status_code",
+    duckdb: `, chr(31), coalesce(function_id, 'null'), chr(31), coalesce(status_code::varchar, 'null'),
+      chr(31), coalesce(floor(execution_time_ms * 1000)::bigint::varchar, 'null')`,
+    clickhouse: `, char(31), ifNull(function_id, 'null'), char(31), ifNull(toString(status_code), 'null'),
+      char(31), ifNull(toString(toInt64(floor(execution_time_ms * 1000))), 'null')`,
+  },
+};
+
+interface Slice {
+  readonly start: bigint;
+  readonly end: bigint;
+  readonly part: number;
+  readonly parts: number;
+}
+
+export interface DayDifference {
+  readonly kind: LogKind;
+  readonly day: string;
+  readonly here: string;
+  readonly there: string;
+}
+
+export type OnProgress = (moved: number, all: number) => void;
+
+/** `to` numbers what it takes by itself, in a folder that belongs to this migration. Answers how many there are. */
+export async function moveRecords(from: Store, to: Store, onProgress: OnProgress): Promise<number> {
+  const slicesOf = new Map<LogKind, readonly (Slice & { readonly records: number })[]>();
+  for (const kind of LOG_KINDS) slicesOf.set(kind, await findSlices(from, kind));
+  const all = [...slicesOf.values()].flat().reduce((sum, { records }) => sum + records, 0);
+  let moved = 0;
+  for (const [kind, slices] of slicesOf) {
+    let first = 0;
+    for (const slice of slices) {
+      const lines = await readLines(from, kind, slice, to.settled(kind) - first);
+      const count = lines?.length ?? slice.records;
+      if (lines !== undefined && count > 0) {
+        const bytes = Buffer.from(lines.map(line => `${line}\n`).join(''));
+        await to.fold({ kind, first, count, lines: bytes });
+      }
+      first += count;
+      moved += slice.records;
+      onProgress(moved, all);
+    }
+  }
+  return all;
+}
+
+/** Every kind and day whose counts or checksums are not the same in both. */
+export async function compareDays(here: Store, there: Store): Promise<DayDifference[]> {
+  const differences: DayDifference[] = [];
+  for (const kind of LOG_KINDS) {
+    const [mine, theirs] = [await readDays(here, kind), await readDays(there, kind)];
+    for (const day of [...new Set([...mine.keys(), ...theirs.keys()])].sort()) {
+      const [a, b] = [mine.get(day) ?? 'none', theirs.get(day) ?? 'none'];
+      if (a !== b) differences.push({ kind, day, here: a, there: b });
+    }
+  }
+  return differences;
+}
+
+async function findSlices(from: Store, kind: LogKind): Promise<(Slice & { records: number })[]> {
+  const minutes = await ask(from, 'minutes', kind, ['unix_microseconds', 'integer']);
+  const slices: (Slice & { records: number })[] = [];
+  let open: { start: bigint; end: bigint; records: number } | undefined;
+  for (const [minute, count] of minutes as [bigint, number][]) {
+    if (open !== undefined && open.records + count > SLICE_RECORDS) {
+      slices.push(...cut(open));
+      open = undefined;
+    }
+    open = {
+      start: open?.start ?? minute,
+      end: minute + MINUTE,
+      records: (open?.records ?? 0) + count,
+    };
+  }
+  if (open !== undefined) slices.push(...cut(open));
+  return slices;
+}
+
+function cut({ start, end, records }: { start: bigint; end: bigint; records: number }) {
+  const parts = Math.ceil(records / (2 * SLICE_RECORDS));
+  // How many fall into each part is known when it is read; the last one stands for all that are told of.
+  return Array.from({ length: parts }, (_, part) => ({
+    ...{ start, end, part, parts },
+    records: part === parts - 1 ? records : 0,
+  }));
+}
+
+/** Undefined where all of a slice that is whole was taken before. */
+async function readLines(
+  from: Store,
+  kind: LogKind,
+  { start, end, part, parts, records }: Slice & { records: number },
+  settled: number,
+): Promise<readonly string[] | undefined> {
+  if (parts === 1 && settled >= records) return undefined;
+  const rows = await ask(from, 'lines', kind, ['text'], {
+    start: { type: 'timestamp', value: start },
+    end: { type: 'timestamp', value: end },
+    part: { type: 'integer', value: part },
+    parts: { type: 'integer', value: parts },
+  });
+  return rows.map(([line]) => String(line));
+}
+
+async function readDays(store: Store, kind: LogKind): Promise<Map<string, string>> {
+  const rows = await ask(store, 'days', kind, ['text', 'integer', 'integer', 'integer']);
+  return new Map(
+    rows.map(([day, count, low, high]) => [String(day), `${count} records, checksum ${low}-${high}`]),
+  );
+}
+
+async function ask(
+  store: Store,
+  name: 'days' | 'minutes' | 'lines',
+  kind: LogKind,
+  types: readonly ColumnType[],
+  values: BoundValues = {},
+): Promise<readonly (readonly Cell[])[]> {
+  const text = readFileSync(new URL(`migrate/${name}.${store.name}.sql`, import.meta.url), 'utf8');
+  const lifted = LIFTED[kind]?.[name === 'lines' ? 'lines' : store.name] ?? '';
+  const sql = text.replace('{{table}}', `${kind}_logs`).replace('{{lifted}}', () => lifted);
+  const columns = types.map((type, index) => ({ name: `column_${index}`, type }));
+  return (await store.query({ name: 'migrate', sql, columns, maxRows: ALL_ROWS }, values)).rows;
+}

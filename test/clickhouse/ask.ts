@@ -1,0 +1,22 @@
+// Statements that a test gives to ClickHouse itself, past the store.
+import { createClient } from '@clickhouse/client';
+import type { ClickHouseAddress } from '../../src/store-address.ts';
+
+export async function ask(address: ClickHouseAddress, query: string): Promise<unknown[][]> {
+  const client = createClient({
+    url: address.urls[0] ?? '',
+    username: address.writer.user,
+    password: address.writer.password,
+    database: address.database,
+    clickhouse_settings: { output_format_json_quote_64bit_integers: 0 },
+  });
+  try {
+    if (!/^(select|show)/i.test(query)) {
+      await client.command({ query });
+      return [];
+    }
+    return (await (await client.query({ query, format: 'JSONCompact' })).json<unknown[]>()).data;
+  } finally {
+    await client.close();
+  }
+}

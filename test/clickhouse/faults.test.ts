@@ -1,0 +1,138 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { toLogLines } from '../../src/log-line.ts';
+import { openStore, type StoreOptions } from '../../src/store/open-store.ts';
+import type { SpooledLines, Store } from '../../src/store/store.ts';
+import type { ClickHouseAddress } from '../../src/store-address.ts';
+import { testStoreOptions } from '../support/app.ts';
+import { makeDatabase } from '../support/clickhouse.ts';
+import { record } from '../support/record.ts';
+import { makeDataFolder, QUICK, removeDataFolder } from '../support/store.ts';
+import { ask } from './ask.ts';
+import { type Fault, FaultyProxy } from './faulty-proxy.ts';
+
+const AT = '2026-11-14T12:34:56.789012Z';
+const FAULTS: Fault[] = ['refused', 'reset', 'silent', 'answer lost', 'answer truncated', 'disk full'];
+
+let address: ClickHouseAddress;
+let proxy: FaultyProxy;
+let dataFolder: string;
+let options: StoreOptions;
+let store: Store;
+
+beforeAll(async () => {
+  address = await makeDatabase();
+});
+beforeEach(async () => {
+  proxy = await FaultyProxy.open(address);
+  dataFolder = makeDataFolder();
+  options = {
+    ...testStoreOptions(dataFolder),
+    clickhouse: { ...address, urls: [proxy.url] },
+    queryTimeoutSeconds: 2,
+  };
+  store = await openStore(options);
+});
+afterEach(async () => {
+  await store.close();
+  await proxy.close();
+  removeDataFolder(dataFolder);
+});
+afterAll(() => ask(address, `drop database ${address.database}`));
+
+const spooled = (project: string, first: number, count: number): SpooledLines => ({
+  ...toLogLines(
+    'auth',
+    Array.from({ length: count }, (_, i) => record({ id: `n${first + i}`, at: AT, project })),
+  ),
+  first,
+});
+/** How many records there are, and how many of them differ: asked past the proxy. */
+const counts = async (project: string) =>
+  (await ask(address, `select count(), uniqExact(id) from auth_logs where project = '${project}'`))[0];
+const reopen = async () => {
+  await store.close();
+  store = await openStore(options);
+};
+
+describe.each(FAULTS)('where the network or the server fails: %s', fault => {
+  test('a query is a clear error within its time limit, and answered when that is over', async () => {
+    await proxy.set(fault);
+    const error = await store.query(QUICK, {}).catch(thrown => thrown);
+    expect(error.code).toBe(fault === 'silent' ? 'query_timeout' : 'unavailable');
+    expect(`${error.message}${error.cause?.message}`).not.toContain('of-the-tests');
+    await proxy.set('none');
+    await expect.poll(() => store.query(QUICK, {}).then(({ rows }) => rows, String)).toEqual([[42]]);
+  });
+
+  test('records are folded once, however often it was tried', async () => {
+    const project = `folded ${fault}`;
+    await store.fold(spooled(project, 0, 5));
+    await proxy.set(fault);
+    for (let attempt = 0; attempt < 2; attempt++)
+      await expect(store.fold(spooled(project, 0, 12))).rejects.toThrow(/^ClickHouse: records could not be/);
+    expect(store.settled('auth')).toBe(5);
+    await proxy.set('none');
+    await store.fold(spooled(project, 0, 15)); // more has come meanwhile: the block that was tried stays as it was
+    expect(await counts(project)).toEqual([15, 15]);
+    expect(store.settled('auth')).toBe(15);
+  });
+
+  test('records are folded once by the next process, too', async () => {
+    const project = `restarted ${fault}`;
+    await proxy.set(fault);
+    await expect(store.fold(spooled(project, 0, 12))).rejects.toThrow();
+    await proxy.set('none');
+    await reopen();
+    expect(store.settled('auth')).toBe(0);
+    await store.fold(spooled(project, 0, 7)); // the spool is read in other pieces than before
+    await store.fold(spooled(project, 7, 13));
+    expect(await counts(project)).toEqual([20, 20]);
+  });
+});
+
+describe('what the operator has to mend is told in a sentence, without the password', () => {
+  const wrong = { user: 'dendro', password: 'a-wrong-one' };
+  const reader = { user: 'reader', password: 'of-the-reader' };
+
+  test.each([
+    ['a wrong password', { reader: wrong, writer: wrong }, /user or the password is wrong/],
+    ['a wrong database', { database: 'no_such_database' }, /there is no such database/],
+    ['a user who may only read', { writer: reader }, /inserted into.*lacks a right/],
+    ['a database without tables', { database: 'default' }, /`dendro schema clickhouse --apply`/],
+  ])('%s', async (_, change, fault) => {
+    const folder = makeDataFolder();
+    const misled = await openStore({ ...testStoreOptions(folder), clickhouse: { ...address, ...change } });
+    try {
+      const missing = await misled.findMissing?.();
+      expect(missing).toMatch(fault);
+      expect(missing).not.toMatch(/a-wrong-one|of-the-reader|of-the-tests/);
+      const error = await misled.fold(spooled('misled', 0, 1)).catch(thrown => thrown);
+      expect(error.message).toMatch(/^ClickHouse: records could not be inserted: /);
+      expect(error.message).not.toMatch(/a-wrong-one|of-the-reader|of-the-tests/);
+      expect(misled.settled('auth')).toBe(0);
+    } finally {
+      await misled.close();
+      removeDataFolder(folder);
+    }
+  });
+
+  test('a data directory that another store holds', async () => {
+    await expect(openStore(options)).rejects.toThrow(/is in use by another process/);
+  });
+});
+
+test('a record that ClickHouse refuses is told of, and the others of its block are kept', async () => {
+  const refused: string[] = [];
+  await store.close();
+  store = await openStore(options, { refused: ({ line }) => refused.push(line) });
+  const records = spooled('narrowed', 0, 9);
+  const text = Buffer.from(records.lines)
+    .toString('utf8')
+    .replace(/"timestamp":\d+/, '"timestamp":"x"');
+  const broken = { ...records, lines: Buffer.from(text) };
+  await store.fold(broken);
+  expect(refused).toHaveLength(1);
+  expect(refused[0]).toContain('"id":"n0"');
+  expect(await counts('narrowed')).toEqual([8, 8]);
+  expect(store.settled('auth')).toBe(9);
+});

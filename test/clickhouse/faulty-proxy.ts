@@ -1,0 +1,103 @@
+// A network between Dendro and ClickHouse that fails in the ways networks and servers do. It passes bytes on; it knows of
+// HTTP only how to answer an error in a server's place.
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+import type { ClickHouseAddress } from '../../src/store-address.ts';
+
+export type Fault =
+  | 'none'
+  /** Nobody listens. */
+  | 'refused'
+  /** The connection is broken off when a request comes. */
+  | 'reset'
+  /** A request is taken, and never answered. */
+  | 'silent'
+  /** The request arrives and is done; its answer breaks off at the first byte. */
+  | 'answer lost'
+  /** The answer breaks off in its middle. */
+  | 'answer truncated'
+  /** ClickHouse says that its disk is full. */
+  | 'disk full';
+
+const DISK_FULL =
+  'Code: 243. DB::Exception: Cannot reserve 1.00 MiB, not enough space. (NOT_ENOUGH_SPACE) (version 26.5.1.1)\n';
+
+export class FaultyProxy {
+  readonly #target: { host: string; port: number };
+  #server: Server | undefined;
+  #port = 0;
+  #fault: Fault = 'none';
+  readonly #sockets = new Set<Socket>();
+
+  private constructor(target: URL) {
+    this.#target = { host: target.hostname, port: Number(target.port) };
+  }
+
+  static async open(target: ClickHouseAddress): Promise<FaultyProxy> {
+    const proxy = new FaultyProxy(new URL(target.urls[0] ?? ''));
+    await proxy.#listen();
+    return proxy;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.#port}`;
+  }
+
+  /** From now on; connections that are open are broken off. */
+  async set(fault: Fault): Promise<void> {
+    this.#fault = fault;
+    this.#breakOff();
+    if (fault === 'refused') await this.close();
+    else if (this.#server === undefined) await this.#listen();
+  }
+
+  async close(): Promise<void> {
+    const server = this.#server;
+    this.#server = undefined;
+    this.#breakOff();
+    if (server === undefined) return;
+    server.close();
+    await once(server, 'close');
+  }
+
+  async #listen(): Promise<void> {
+    this.#server = createServer(socket => this.#pass(socket)).listen(this.#port, '127.0.0.1');
+    await once(this.#server, 'listening');
+    this.#port = (this.#server.address() as AddressInfo).port;
+  }
+
+  #breakOff(): void {
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
+  #pass(caller: Socket): void {
+    const fault = this.#fault;
+    this.#keep(caller);
+    if (fault === 'silent') return void caller.resume();
+    if (fault === 'reset') return void caller.once('data', () => caller.resetAndDestroy());
+    if (fault === 'disk full') return void caller.on('data', () => answerDiskFull(caller));
+    const server = connect(this.#target);
+    this.#keep(server);
+    caller.pipe(server);
+    caller.once('close', () => server.destroy());
+    server.once('close', () => caller.destroy());
+    server.on('data', (bytes: Buffer) => {
+      if (fault === 'none') caller.write(bytes);
+      else if (fault === 'answer lost') caller.destroy();
+      else caller.end(bytes.subarray(0, Math.max(1, bytes.length - 20)), () => caller.destroy());
+    });
+  }
+
+  #keep(socket: Socket): void {
+    this.#sockets.add(socket);
+    socket.on('error', () => {});
+    socket.once('close', () => this.#sockets.delete(socket));
+  }
+}
+
+function answerDiskFull(caller: Socket): void {
+  caller.end(
+    `HTTP/1.1 500 Internal Server Error\r\nX-ClickHouse-Exception-Code: 243\r\nContent-Length: ${DISK_FULL.length}\r\n` +
+      `Connection: close\r\n\r\n${DISK_FULL}`,
+  );
+}

@@ -1,0 +1,29 @@
+// A database of a test's own on the ClickHouse that the run was given, if it was.
+import { inject } from 'vitest';
+import { applyClickHouseSchema } from '../../src/store/open-store.ts';
+import { type ClickHouseAddress, parseClickHouseAddress } from '../../src/store-address.ts';
+
+/** Tests set their clock, ClickHouse has its own: no record may be too old for it. */
+const RETENTION_DAYS = 36_500;
+let made = 0;
+
+export function isOnClickHouse(): boolean {
+  return inject('clickhouse') !== undefined;
+}
+
+export async function makeDatabase(): Promise<ClickHouseAddress> {
+  const address = newDatabase();
+  await applyClickHouseSchema(address, RETENTION_DAYS);
+  return address;
+}
+
+/** The address of a database that is not there yet. */
+export function newDatabase(): ClickHouseAddress {
+  const address = parseClickHouseAddress(inject('clickhouse'));
+  return { ...address, database: `test_${process.pid}_${Math.trunc(performance.timeOrigin)}_${made++}` };
+}
+
+/** What a store's options are, besides the rest, where the run is on ClickHouse. */
+export async function storeOverrides(): Promise<{ clickhouse?: ClickHouseAddress }> {
+  return isOnClickHouse() ? { clickhouse: await makeDatabase() } : {};
+}

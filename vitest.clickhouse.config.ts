@@ -1,0 +1,18 @@
+import { defineConfig } from 'vitest/config';
+
+// What needs a ClickHouse: `npm run test:clickhouse`, part of `npm run test:full`. The tests of the contract and of the
+// endpoints are the very files that `npm test` runs on the embedded store.
+export default defineConfig({
+  test: {
+    include: [
+      'test/clickhouse/**/*.test.ts',
+      'test/store/contract.test.ts',
+      'test/endpoint/{logs-all,invocation-stats,api-counts,property,time-zone}.test.ts',
+    ],
+    globalSetup: ['test/clickhouse/setup.ts'],
+    pool: 'forks',
+    maxWorkers: 2, // one engine answers them all
+    testTimeout: 180_000,
+    hookTimeout: 180_000,
+  },
+});
