@@ -35,7 +35,7 @@ afterEach(async () => {
 
 const start = async (proxies: readonly FaultyProxy[], cacheBytes = 0, intakeQueueBytes = 2 ** 28) => {
   const clickhouse = { ...address, urls: proxies.map(({ url }) => url) };
-  const store = { ...testStoreOptions(dataFolder), clickhouse, queryTimeoutSeconds: 10 };
+  const store = { ...testStoreOptions(dataFolder), clickhouse, queryTimeoutSeconds: 60 };
   app = await startTestApp(
     { store, storeName: 'clickhouse', cacheBytes, intakeQueueBytes, tokensFile: `${dataFolder}/tokens.json` },
     systemTimer,

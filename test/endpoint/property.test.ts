@@ -23,8 +23,8 @@ let runs = 0;
 /** The ClickHouse of the tests takes a tenth of a second for each question. */
 const RUNS = isOnClickHouse() ? 30 : 150;
 
-/** The ClickHouse of the tests, a WebAssembly, loses a zero in exponents of three digits: it writes 1e-300 as 1e-30. */
-const withoutTiny = (ms: number) => (isOnClickHouse() && ms < 1e-99 ? 0 : ms);
+/** ClickHouse may keep a fraction with another last digit, which is too much for a comparison to the letter. */
+const asKept = (ms: number) => (isOnClickHouse() ? Math.round(ms) : ms);
 
 /** Now at any time of a week, and on the edges of seconds, minutes, hours and days. */
 const nowMicros = fc
@@ -158,7 +158,7 @@ describe('random records and parameters', () => {
       ms: fc.option(
         fc.oneof(
           fc.constantFrom(0, 1, 60_000),
-          fc.double({ min: 0, max: 1e6, noNaN: true, noDefaultInfinity: true }).map(withoutTiny),
+          fc.double({ min: 0, max: 1e6, noNaN: true, noDefaultInfinity: true }).map(asKept),
         ),
       ),
       status: fc.option(fc.constantFrom(100, 200, 399, 400, 404, 500)),

@@ -74,6 +74,21 @@ describe('appending', () => {
     expect(await rowsOf("select url, path from edge_logs where project = 'lifted'")).toEqual([['u', 'p']]);
   });
 
+  test('a number is kept to 15 digits', async () => {
+    // ClickHouse reads a number in JSON in a fast way that may be off in the last place of a double.
+    const sent = [5.12350942163366e-98, 0.1, 0.3, 1234.5678, 123456.789012345, 1e15];
+    await store.append(
+      batches(
+        'function_edge',
+        sent.map(ms => functionEdgeRecord({ at: AT, project: 'digits', ms })),
+      ),
+    );
+    const sql =
+      "select execution_time_ms from function_edge_logs where project = 'digits' order by execution_time_ms";
+    const kept = (await rowsOf(sql, ['number'])).map(([ms]) => Number(Number(ms).toPrecision(15)));
+    expect(kept).toEqual(sent);
+  });
+
   test('no batches, and empty batches, are fine and keep nothing', async () => {
     await store.append(batches('auth'));
     await store.append(batches('auth', [], [record({ at: AT, project: 'empty' })], []));

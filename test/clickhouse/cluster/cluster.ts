@@ -56,9 +56,17 @@ export class Cluster {
   async start(index: number): Promise<void> {
     const node = this.#nodeAt(index);
     if (node.process !== undefined) return;
-    node.process = spawn('clickhouse-server', [`--config-file=${join(node.folder, 'config.xml')}`], {
+    const child = spawn('clickhouse-server', [`--config-file=${join(node.folder, 'config.xml')}`], {
       cwd: node.folder,
       stdio: 'ignore',
+    });
+    node.process = child;
+    // A server of 2018 may end by itself on a machine under load; like a service manager's, it is started again.
+    child.once('exit', (code, signal) => {
+      if (node.process !== child) return;
+      process.stderr.write(`server ${node.shard}${node.replica} ended by itself: ${signal ?? code}\n`);
+      node.process = undefined;
+      this.start(index).catch(() => {});
     });
     await untilListening(node.http);
   }
@@ -66,12 +74,13 @@ export class Cluster {
   /** As a power cut would. */
   async kill(index: number): Promise<void> {
     const node = this.#nodeAt(index);
-    await kill(node.process);
-    node.process = undefined;
+    const child = node.process;
+    node.process = undefined; // its end is meant
+    await kill(child);
   }
 
   async stop(): Promise<void> {
-    await Promise.all([...this.#nodes.map(node => kill(node.process)), kill(this.#keeper)]);
+    await Promise.all([...this.#nodes.map((_, index) => this.kill(index)), kill(this.#keeper)]);
     rmSync(this.#folder, { recursive: true, force: true });
   }
 
@@ -153,22 +162,21 @@ async function kill(child: ChildProcess | undefined): Promise<void> {
   await once(child, 'exit');
 }
 
+/** Below those that the system gives to whoever connects: a server that is started again needs its own once more. */
 async function findFreePorts(count: number): Promise<number[]> {
-  const servers = await Promise.all(
-    Array.from({ length: count }, async () => {
-      const server = createServer().listen(0, '127.0.0.1');
-      await once(server, 'listening');
-      return server;
-    }),
-  );
-  return Promise.all(
-    servers.map(async server => {
-      const address = server.address();
-      server.close();
-      await once(server, 'close');
-      return address !== null && typeof address === 'object' ? address.port : 0;
-    }),
-  );
+  const ports: number[] = [];
+  for (let port = 20_000 + Math.floor(Math.random() * 10_000); ports.length < count; port++) {
+    const server = createServer().listen(port, '127.0.0.1');
+    const isFree = await once(server, 'listening').then(
+      () => true,
+      () => false,
+    );
+    if (!isFree) continue;
+    ports.push(port);
+    server.close();
+    await once(server, 'close');
+  }
+  return ports;
 }
 
 async function untilListening(port: number): Promise<void> {
