@@ -17,6 +17,7 @@ select
   metadata
 from edge_logs
 where project = $project
+  and timestamp > $now - to_days($retention_days)
   and timestamp >= (select min(timestamp) from newest)
   and ($iso_timestamp_end is null or timestamp <= $iso_timestamp_end)
 order by timestamp desc, id
