@@ -50,11 +50,24 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   'store/store.ts': [],
   'store/insert-or-narrow.ts': [],
+  'store/query-errors.ts': [],
   'store/turns.ts': [],
   'store/migration.ts': ['store/store.ts'],
   'store/retention.ts': ['store/store.ts', 'observe'],
-  'store/duckdb': ['store/store.ts', 'store/insert-or-narrow.ts', 'store/turns.ts', 'observe'],
-  'store/clickhouse': ['store/store.ts', 'store/insert-or-narrow.ts', 'store/turns.ts', 'observe'],
+  'store/duckdb': [
+    'store/store.ts',
+    'store/insert-or-narrow.ts',
+    'store/query-errors.ts',
+    'store/turns.ts',
+    'observe',
+  ],
+  'store/clickhouse': [
+    'store/store.ts',
+    'store/insert-or-narrow.ts',
+    'store/query-errors.ts',
+    'store/turns.ts',
+    'observe',
+  ],
   observe: [],
 };
 

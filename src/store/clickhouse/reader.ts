@@ -2,7 +2,7 @@
 // too: the connection is closed, and the server has been told to end a query whose connection is.
 import { randomUUID } from 'node:crypto';
 import type { ClickHouseSettings } from '@clickhouse/client';
-import { DendroError } from '../../errors.ts';
+import { storeClosed, timedOut, waitedTooLong } from '../query-errors.ts';
 import type { QueryCall } from '../store.ts';
 import { forCaller, isTimeout } from './errors.ts';
 import type { Hosts } from './hosts.ts';
@@ -106,19 +106,4 @@ export class Reader {
       leave?.();
     }
   }
-}
-
-export function storeClosed(): DendroError {
-  return new DendroError('unavailable', 'the store is closed');
-}
-
-function waitedTooLong(): DendroError {
-  return new DendroError('unavailable', 'the query waited too long for its turn; try again in a moment');
-}
-
-function timedOut(seconds: number): DendroError {
-  return new DendroError(
-    'query_timeout',
-    `the query ran past its limit of ${seconds} s and was cancelled; a narrower question may fit`,
-  );
 }

@@ -3,6 +3,7 @@
 import { join, resolve } from 'node:path';
 import { endOfLines } from '../../log-line.ts';
 import type { ClickHouseAddress } from '../../store-address.ts';
+import { storeClosed } from '../query-errors.ts';
 import type { SpooledLines, Store, StoreWatch } from '../store.ts';
 import { Turns } from '../turns.ts';
 import { appendBlocks } from './append.ts';
@@ -12,7 +13,7 @@ import { lockFolder } from './folder-lock.ts';
 import { FrozenBlocks } from './frozen-blocks.ts';
 import { Hosts } from './hosts.ts';
 import { findNewest } from './newest.ts';
-import { Reader, type ReaderLimits, storeClosed } from './reader.ts';
+import { Reader, type ReaderLimits } from './reader.ts';
 import { askSaved, findQuestionFault } from './saved-question.ts';
 import { Writer } from './writer.ts';
 

@@ -2,6 +2,7 @@
 // A query that is cancelled is interrupted inside DuckDB; its connection serves again only after its rollback.
 import type { DuckDBConnection, DuckDBPreparedStatement } from '@duckdb/node-api';
 import { DendroError } from '../../errors.ts';
+import { storeClosed, timedOut, waitedTooLong } from '../query-errors.ts';
 import type { QueryCall } from '../store.ts';
 import type { SwapGate } from './swap-gate.ts';
 
@@ -227,21 +228,6 @@ function repeatedly(interrupt: () => void): { stop(): void } {
   interrupt();
   const repeat = setInterval(interrupt, 20);
   return { stop: () => clearInterval(repeat) };
-}
-
-export function storeClosed(): DendroError {
-  return new DendroError('unavailable', 'the store is closed');
-}
-
-function waitedTooLong(): DendroError {
-  return new DendroError('unavailable', 'the query waited too long for its turn; try again in a moment');
-}
-
-function timedOut(seconds: number): DendroError {
-  return new DendroError(
-    'query_timeout',
-    `the query ran past its limit of ${seconds} s and was cancelled; a narrower question may fit`,
-  );
 }
 
 function asStoreError(error: unknown): unknown {

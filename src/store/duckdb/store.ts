@@ -1,6 +1,7 @@
 // The embedded store: one DuckDB file and tables in memory before it, a pool of readers, and writers that take turns.
 import { statfs } from 'node:fs/promises';
 import { LOG_KINDS } from '../../log-record.ts';
+import { storeClosed } from '../query-errors.ts';
 import type { BoundValues, QueryCall, QueryResult, SavedQuery, Store, StoreWatch } from '../store.ts';
 import { Turns } from '../turns.ts';
 import { appendLines } from './append.ts';
@@ -9,7 +10,7 @@ import { HotRecords } from './hot-records.ts';
 import { NewestRecords } from './newest.ts';
 import { openDatabase } from './open-database.ts';
 import { PatternCheck } from './pattern-check.ts';
-import { ReaderPool, storeClosed } from './reader-pool.ts';
+import { ReaderPool } from './reader-pool.ts';
 import { deleteBefore } from './retention.ts';
 import { findStatementFault, runStatement } from './saved-statement.ts';
 import { Staging } from './staging.ts';
