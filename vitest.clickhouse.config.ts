@@ -7,7 +7,7 @@ export default defineConfig({
     include: [
       'test/clickhouse/**/*.test.ts',
       'test/store/contract.test.ts',
-      'test/endpoint/{logs-all,invocation-stats,api-counts,property,time-zone}.test.ts',
+      'test/endpoint/{logs-all,invocation-stats,api-counts,property,time-zone,documented}.test.ts',
     ],
     globalSetup: ['test/clickhouse/setup.ts'],
     pool: 'forks',

@@ -10,7 +10,8 @@ export type Event =
   | { readonly type: 'tokens_unreadable'; readonly error: unknown }
   /** `route` is empty for a path that there is not. */
   | { readonly type: 'answered'; readonly route: string; readonly status: number }
-  | { readonly type: 'request_failed'; readonly route: string; readonly error: unknown }
+  /** `id` is the one that the caller was told. */
+  | { readonly type: 'request_failed'; readonly route: string; readonly id: string; readonly error: unknown }
   /** A batch of records was answered; `again`: it had been stored before. */
   | {
       readonly type: 'records_taken';

@@ -26,7 +26,7 @@ function describe(event: Exclude<Event, Counted | { type: 'listening' }>): strin
     case 'tokens_unreadable':
       return `THE TOKENS FILE CANNOT BE READ; the last good tokens stay: ${(event.error as Error).message}`;
     case 'request_failed':
-      return `${event.route} failed: ${event.error instanceof Error ? (event.error.stack ?? event.error.message) : event.error}`;
+      return `request ${event.id}: ${event.route} failed: ${event.error instanceof Error ? (event.error.stack ?? event.error.message) : event.error}`;
     case 'record_refused':
       return `the store refused a record of ${event.kind}; it is in the quarantine file: ${event.reason}`;
     case 'fold_failed':

@@ -70,7 +70,7 @@ export async function openClickHouseStore(
       // As the endpoints' SQL applies it.
       const sql = "select match('', concat('(?-s)', {pattern:String}))";
       try {
-        await reader.ask({ sql, parameters: { pattern }, comment: 'dendro pattern' }, call);
+        await reader.ask({ sql, parameters: { pattern }, purpose: 'pattern' }, call);
         return undefined;
       } catch (error) {
         const fault = patternFault(error);
@@ -89,7 +89,7 @@ export async function openClickHouseStore(
 
     close(): Promise<void> {
       closing ??= (async () => {
-        reader.close();
+        await reader.close();
         await appends.done();
         // A block under way may hang on a host that is gone; it is frozen, and sent again at the next start.
         const patience = setTimeout(() => writer.close(), CLOSE_PATIENCE_MS);
