@@ -56,8 +56,8 @@ export class Writer {
     }
   }
 
-  close(): void {
-    this.#underWay.end(new Error('the store is closed'));
+  async close(): Promise<void> {
+    await this.#underWay.end(new Error('the store is closed'));
   }
 
   /** Nothing is inserted: whether it would be. */
