@@ -73,8 +73,7 @@ export class Intake {
     for (const { key, ...request } of requests) this.#known.note(key, request);
     this.#spool = spool;
     this.#folding = new Folding({ spool, store, clock, timer, observe });
-    await this.#folding.catchUp().catch(error => observe({ type: 'fold_failed', error }));
-    this.#folding.start();
+    await this.#folding.start();
   }
 
   /** Bytes that are on their way. */

@@ -24,6 +24,7 @@ export type Event =
   | { readonly type: 'records_folded'; readonly kind: LogKind; readonly count: number }
   | { readonly type: 'record_refused'; readonly kind: LogKind; readonly reason: string }
   | { readonly type: 'fold_failed'; readonly error: unknown }
+  | { readonly type: 'fold_recovered'; readonly failures: number }
   | { readonly type: 'seal_failed'; readonly kind: LogKind; readonly error: unknown }
   | { readonly type: 'spool_failed'; readonly error: unknown }
   /** The store is out of reach, or lacks something, so that queries cannot be answered; it is looked at again. */

@@ -1,10 +1,30 @@
 // Events as lines for a person: readiness on standard output, everything else on standard error.
+import { systemTimer, type Timer } from '../timer.ts';
 import type { Event, Observe } from './event.ts';
+import { Spacing } from './spacing.ts';
 
-export function logTo(output: NodeJS.WritableStream, errors: NodeJS.WritableStream): Observe {
+/** What is tried again until it works, and may fail every second. */
+const RETRIED: readonly Event['type'][] = [
+  'fold_failed',
+  'seal_failed',
+  'spool_failed',
+  'quarantine_failed',
+  'retention_failed',
+];
+
+export function logTo(
+  output: NodeJS.WritableStream,
+  errors: NodeJS.WritableStream,
+  timer: Pick<Timer, 'now'> = systemTimer,
+): Observe {
+  const failures = new Spacing(() => timer.now());
   return event => {
     if (event.type === 'listening') output.write(`${event.listener}: listening on ${event.url}\n`);
-    else if (!isCounted(event)) errors.write(`${describe(event)}\n`);
+    if (event.type === 'listening' || isCounted(event)) return;
+    if (event.type === 'fold_recovered') failures.forget('fold_failed');
+    const untold = RETRIED.includes(event.type) ? failures.note(event.type) : 0;
+    if (untold === undefined) return;
+    errors.write(`${describe(event)}${untold === 0 ? '' : ` (${untold} more since this was last told)`}\n`);
   };
 }
 
@@ -31,6 +51,8 @@ function describe(event: Exclude<Event, Counted | { type: 'listening' }>): strin
       return `the store refused a record of ${event.kind}; it is in the quarantine file: ${event.reason}`;
     case 'fold_failed':
       return `records wait in the spool, since the store cannot take them now: ${messageOf(event.error)}`;
+    case 'fold_recovered':
+      return `the store takes records again, after ${event.failures} attempts that failed`;
     case 'seal_failed':
       return `records of ${event.kind} stay in memory and spool, since they cannot be sealed now: ${messageOf(event.error)}`;
     case 'store_unfit':
