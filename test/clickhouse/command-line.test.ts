@@ -34,7 +34,7 @@ describe('dendro with --store clickhouse://…', () => {
   test('serve says what is missing before there are tables', async () => {
     const line = onlyLine(await run(['serve', '--port', '0', '--internal-port', '0']));
     expect(line).toMatch(/^dendro: ClickHouse cannot be read from \(edge_logs\): /);
-    expect(line).not.toContain('of-the-tests');
+    if (address.writer.password !== '') expect(line).not.toContain(address.writer.password);
   });
 
   test('schema makes the tables, and says so the second time', async () => {

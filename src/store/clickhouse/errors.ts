@@ -37,7 +37,10 @@ const REFUSALS = new Map([
   [516, 'the user or the password is wrong'],
   [81, 'there is no such database'],
   [60, 'a table is missing; `dendro schema clickhouse --apply` makes it'],
-  [164, 'the user may not change settings (readonly = 1); give it readonly = 2, or grants alone'],
+  [
+    164,
+    'the user is read-only; one that reads may have readonly = 2, but not 1, and one that inserts neither',
+  ],
   [497, 'the user lacks a right'],
 ]);
 

@@ -1,7 +1,7 @@
 // Asks questions: in turn, within the time limit, on whichever host answers. What is cancelled is cancelled in ClickHouse
 // too: its connection is closed, and the server is told to end it.
 import { randomUUID } from 'node:crypto';
-import type { ClickHouseClient, ClickHouseSettings } from '@clickhouse/client';
+import type { ClickHouseClient, ClickHouseSettings, ResultSet } from '@clickhouse/client';
 import { storeClosed, timedOut, waitedTooLong } from '../query-errors.ts';
 import type { QueryCall } from '../store.ts';
 import { forCaller, isTimeout } from './errors.ts';
@@ -111,7 +111,7 @@ export class Reader {
         clickhouse_settings: { ...SETTINGS, ...settings },
         abort_signal: signal,
       });
-      return await result.json<Reply['rows'][number]>();
+      return await readWhole(result, signal);
     } catch (error) {
       if (signal.aborted) this.#kill(client, id);
       throw error;
@@ -126,5 +126,17 @@ export class Reader {
       .catch(() => {}) // the server is gone, or ends it at its time limit
       .then(() => void this.#kills.delete(kill));
     this.#kills.add(kill);
+  }
+}
+
+/** The client minds a signal until an answer begins; how long the rest of it takes is up to the server. */
+async function readWhole(result: ResultSet<'JSONCompact'>, signal: AbortSignal) {
+  signal.throwIfAborted();
+  const breakOff = () => result.close();
+  signal.addEventListener('abort', breakOff);
+  try {
+    return await result.json<Reply['rows'][number]>();
+  } finally {
+    signal.removeEventListener('abort', breakOff);
   }
 }
