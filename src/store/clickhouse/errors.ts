@@ -35,7 +35,7 @@ const REFUSALS = new Map([
   [193, 'the password is wrong'],
   [194, 'it wants a password'],
   [516, 'the user or the password is wrong'],
-  [81, 'there is no such database'],
+  [81, 'there is no such database; `dendro schema clickhouse --apply` makes it'],
   [60, 'a table is missing; `dendro schema clickhouse --apply` makes it'],
   [
     164,
