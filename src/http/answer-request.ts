@@ -57,6 +57,8 @@ function findReply(
     const leftFirst = response.destroyed;
     if (callerError.code === 'internal' && !leftFirst)
       observe({ type: 'request_failed', route: path, id: call?.id ?? '', error });
+    else if (callerError.code === 'unavailable' && callerError.cause !== undefined && !leftFirst)
+      observe({ type: 'store_failed', id: call?.id ?? '', error: callerError.cause });
     return errorReply(callerError);
   };
   const count = (reply: Reply) => {

@@ -150,7 +150,6 @@ export class Intake {
         (error as NodeJS.ErrnoException).code === 'ENOSPC' ? 'the disk is full' : 'the disk refuses it';
       throw new DendroError('unavailable', `${reason}; nothing of this was stored, send it again later`, {
         retryAfterSeconds: 5,
-        cause: error,
       });
     } finally {
       this.#bytesInMemory -= lines.length;

@@ -12,6 +12,8 @@ export type Event =
   | { readonly type: 'answered'; readonly route: string; readonly status: number }
   /** `id` is the one that the caller was told. */
   | { readonly type: 'request_failed'; readonly route: string; readonly id: string; readonly error: unknown }
+  /** A call could not be answered, since the store did not answer, or refused; what it said is more than callers are told. */
+  | { readonly type: 'store_failed'; readonly id: string; readonly error: unknown }
   /** A batch of records was answered; `again`: it had been stored before. */
   | {
       readonly type: 'records_taken';

@@ -3,8 +3,9 @@ import { systemTimer, type Timer } from '../timer.ts';
 import type { Event, Observe } from './event.ts';
 import { Spacing } from './spacing.ts';
 
-/** What is tried again until it works, and may fail every second. */
-const RETRIED: readonly Event['type'][] = [
+/** What fails again and again while its cause lasts. */
+const REPEATED: readonly Event['type'][] = [
+  'store_failed',
   'fold_failed',
   'seal_failed',
   'spool_failed',
@@ -22,7 +23,7 @@ export function logTo(
     if (event.type === 'listening') output.write(`${event.listener}: listening on ${event.url}\n`);
     if (event.type === 'listening' || isCounted(event)) return;
     if (event.type === 'fold_recovered') failures.forget('fold_failed');
-    const untold = RETRIED.includes(event.type) ? failures.note(event.type) : 0;
+    const untold = REPEATED.includes(event.type) ? failures.note(event.type) : 0;
     if (untold === undefined) return;
     errors.write(`${describe(event)}${untold === 0 ? '' : ` (${untold} more since this was last told)`}\n`);
   };
@@ -47,6 +48,8 @@ function describe(event: Exclude<Event, Counted | { type: 'listening' }>): strin
       return `THE TOKENS FILE CANNOT BE READ; the last good tokens stay: ${(event.error as Error).message}`;
     case 'request_failed':
       return `request ${event.id}: ${event.route} failed: ${event.error instanceof Error ? (event.error.stack ?? event.error.message) : event.error}`;
+    case 'store_failed':
+      return `request ${event.id}: the store could not answer: ${messageOf(event.error)}`;
     case 'record_refused':
       return `the store refused a record of ${event.kind}; it is in the quarantine file: ${event.reason}`;
     case 'fold_failed':
