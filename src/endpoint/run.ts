@@ -81,8 +81,9 @@ async function refuseProject(
   values: BoundValues,
   call: EndpointCall,
 ): Promise<never> {
+  // What is wrong with a value is told before whose it is.
   const { signal, id } = call;
-  await checkPatterns(store, definition, values, { signal, label: labelOf(definition, id) }); // what is wrong with a value is told before whose it is
+  await checkPatterns(store, definition, values, { signal, label: labelOf(definition, id) });
   throw new DendroError('forbidden', 'the token may ask for its own projects alone, by their exact name', {
     param: 'project',
   });

@@ -41,7 +41,7 @@ const REFUSALS = new Map([
     164,
     'the user is read-only; one that reads may have readonly = 2, but not 1, and one that inserts neither',
   ],
-  [115, 'it is too old: it does not know a setting that Dendro needs'],
+  [115, 'it does not know a setting; versions before 23.6 are too old'],
   [497, 'the user lacks a right'],
 ]);
 
