@@ -1,4 +1,5 @@
 // The one way from a call to its answer: rules, then cache, then store. Knows no HTTP.
+import type { Load } from '../cache/flight.ts';
 import { makeCacheKey } from '../cache/key.ts';
 import type { Caller, Found, Outcome, ResultCache } from '../cache/result-cache.ts';
 import { type Clock, MICROS_PER_DAY } from '../clock.ts';
@@ -20,6 +21,8 @@ export interface Runner {
 }
 
 export interface EndpointCall extends Caller {
+  /** By which this call is found in logs. */
+  readonly id?: string | undefined;
   readonly given: URLSearchParams;
   /** The query string that `given` was read from. */
   readonly text?: string | undefined;
@@ -52,21 +55,22 @@ export function runEndpoint(runner: Runner, endpoint: Endpoint, call: EndpointCa
   if (definition.cache === 'none' || cache === undefined) return runPastCache(runner, asked, call);
   const { lifetime_seconds, warming_seconds } = definition.cache;
   const atHand = call.insists ? undefined : cache.peek(key);
-  return (
-    atHand ??
-    cache.get(
-      {
-        key,
-        lifetime: { lifetimeMs: lifetime_seconds * 1000, warmingMs: warming_seconds * 1000 },
-        load: (signal, urgency) => loadAnswer(runner, asked, { signal, urgency }, () => cache.recount(key)),
-      },
-      call,
-    )
-  );
+  if (atHand !== undefined) return atHand;
+  const called = labelOf(definition, call.id);
+  const load: Load<Answer> = (signal, urgency) => {
+    const label = urgency.background ? labelOf(definition, 'warming') : called;
+    return loadAnswer(runner, asked, { signal, urgency, label }, () => cache.recount(key));
+  };
+  const lifetime = { lifetimeMs: lifetime_seconds * 1000, warmingMs: warming_seconds * 1000 };
+  return cache.get({ key, lifetime, load }, call);
 }
 
-async function runPastCache(runner: Runner, asked: Asked, { signal }: EndpointCall): Promise<Ran> {
-  const value = await loadAnswer(runner, asked, { signal });
+function labelOf({ name }: EndpointDefinition, what: string | undefined): string {
+  return what === undefined ? name : `${name} ${what}`;
+}
+
+async function runPastCache(runner: Runner, asked: Asked, { signal, id }: EndpointCall): Promise<Ran> {
+  const value = await loadAnswer(runner, asked, { signal, label: labelOf(asked.endpoint.definition, id) });
   return { value, outcome: 'bypass', ageMs: 0, freshMs: 0 };
 }
 
@@ -77,7 +81,9 @@ async function refuseProject(
   values: BoundValues,
   call: EndpointCall,
 ): Promise<never> {
-  await checkPatterns(store, definition, values, { signal: call.signal }); // what is wrong with a value is told before whose it is
+  // What is wrong with a value is told before whose it is.
+  const { signal, id } = call;
+  await checkPatterns(store, definition, values, { signal, label: labelOf(definition, id) });
   throw new DendroError('forbidden', 'the token may ask for its own projects alone, by their exact name', {
     param: 'project',
   });

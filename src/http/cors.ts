@@ -4,7 +4,7 @@ import type { Reply } from './reply.ts';
 
 /** What a page may read of an answer besides its body. */
 const EXPOSED_HEADERS =
-  'Age, Cache-Status, Dendro-Clipped, Dendro-Data-Through, ETag, Retry-After, Server-Timing';
+  'Age, Cache-Status, Dendro-Clipped, Dendro-Data-Through, Dendro-Request-Id, ETag, Retry-After, Server-Timing';
 
 export function corsHeaders(
   origins: readonly string[],

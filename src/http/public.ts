@@ -99,6 +99,10 @@ class TokenCall implements EndpointCall {
     return this.#call.parameters;
   }
 
+  get id(): string {
+    return this.#call.id;
+  }
+
   /** Made when first asked for; a hit never asks. */
   get signal(): AbortSignal {
     return this.#call.signal;

@@ -73,8 +73,7 @@ export class Intake {
     for (const { key, ...request } of requests) this.#known.note(key, request);
     this.#spool = spool;
     this.#folding = new Folding({ spool, store, clock, timer, observe });
-    await this.#folding.catchUp().catch(error => observe({ type: 'fold_failed', error }));
-    this.#folding.start();
+    await this.#folding.start();
   }
 
   /** Bytes that are on their way. */
@@ -151,7 +150,6 @@ export class Intake {
         (error as NodeJS.ErrnoException).code === 'ENOSPC' ? 'the disk is full' : 'the disk refuses it';
       throw new DendroError('unavailable', `${reason}; nothing of this was stored, send it again later`, {
         retryAfterSeconds: 5,
-        cause: error,
       });
     } finally {
       this.#bytesInMemory -= lines.length;

@@ -194,7 +194,7 @@ describe('asking', () => {
   });
 
   test.each([
-    ['(', /missing \)/],
+    ['(', /^missing \): \($/],
     ['a**', /bad repetition operator/],
     ['[z-a]', /invalid character class range/],
     ['(?<!a)b', /invalid perl operator|invalid named capture/],
