@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { DendroError } from '../errors.ts';
 import type { Observe } from '../observe/event.ts';
-import { corsHeaders, preflightReply } from './cors.ts';
+import { addCors, preflightReply } from './cors.ts';
 import { asCallerError, errorReply } from './error-response.ts';
 import { type Reply, send } from './reply.ts';
 import { checkRequest } from './request-limits.ts';
@@ -38,41 +38,45 @@ function finish(
   reply: Reply,
 ): void {
   if (response.destroyed) return;
-  send(
-    response,
-    corsOrigins.length === 0 ? reply : withHeaders(reply, corsHeaders(corsOrigins, request, reply)),
-  );
+  if (corsOrigins.length > 0) addCors(reply, corsOrigins, request);
+  send(response, reply);
 }
 
 function findReply(
-  { routes, corsOrigins, observe }: Answering,
+  answering: Answering,
   request: IncomingMessage,
   response: ServerResponse,
 ): Reply | Promise<Reply> {
   let path = '';
-  const fail = (error: unknown) => {
-    const callerError = asCallerError(error);
-    const leftFirst = response.destroyed;
-    if (callerError.code === 'internal' && !leftFirst)
-      observe({ type: 'request_failed', route: path, error });
-    return errorReply(callerError);
-  };
-  const count = (reply: Reply) => {
-    observe({ type: 'answered', route: path, status: reply.status });
-    return reply;
-  };
   try {
     checkRequest(request);
     const target = splitTarget(request.url ?? '');
-    const { route, rest } = findRoute(routes, target.path);
+    const { route, rest } = findRoute(answering.routes, target.path);
     path = route.path;
-    if (request.method === 'OPTIONS' && corsOrigins.length > 0) return preflightReply(route.methods);
-    if (!route.methods.includes(request.method ?? '')) return count(wrongMethod(request, route));
-    const reply = route.answer(new RequestCall(request, response, rest, target.query));
-    return reply instanceof Promise ? reply.catch(fail).then(count) : count(reply);
+    if (request.method === 'OPTIONS' && answering.corsOrigins.length > 0)
+      return preflightReply(route.methods);
+    const reply = route.methods.includes(request.method ?? '')
+      ? route.answer(new RequestCall(request, response, rest, target.query))
+      : wrongMethod(request, route);
+    if (!(reply instanceof Promise)) return count(answering, path, reply);
+    return reply
+      .catch(error => fail(answering, path, response, error))
+      .then(late => count(answering, path, late));
   } catch (error) {
-    return count(fail(error));
+    return count(answering, path, fail(answering, path, response, error));
   }
+}
+
+function count({ observe }: Answering, route: string, reply: Reply): Reply {
+  observe({ type: 'answered', route, status: reply.status });
+  return reply;
+}
+
+function fail({ observe }: Answering, route: string, response: ServerResponse, error: unknown): Reply {
+  const callerError = asCallerError(error);
+  const leftFirst = response.destroyed;
+  if (callerError.code === 'internal' && !leftFirst) observe({ type: 'request_failed', route, error });
+  return errorReply(callerError);
 }
 
 /**
@@ -119,8 +123,4 @@ function wrongMethod({ method }: IncomingMessage, { methods }: Route): Reply {
   const allow = methods.join(', ');
   const error = new DendroError('method_not_allowed', `${method} is not allowed here; allowed are ${allow}`);
   return errorReply(error, { Allow: allow });
-}
-
-function withHeaders(reply: Reply, headers: Readonly<Record<string, string>>): Reply {
-  return { ...reply, headers: { ...reply.headers, ...headers } };
 }
