@@ -24,7 +24,7 @@ export interface EndpointCall extends Caller {
   /** By which this call is found in logs. */
   readonly id?: string | undefined;
   readonly given: URLSearchParams;
-  /** The query string that `given` was read from. */
+  /** What `given` and the endpoint were read from, to know the same call by. */
   readonly text?: string | undefined;
   /** The only projects that the caller may see. */
   readonly projects?: readonly string[] | undefined;
@@ -46,13 +46,14 @@ interface Asked {
 /** A promise only where there is no answer at hand. */
 export function runEndpoint(runner: Runner, endpoint: Endpoint, call: EndpointCall): Ran | Promise<Ran> {
   const { definition } = endpoint;
-  const { values, key } = checkCall(runner, definition, call);
+  const { values, key: openKey, pinnedKey } = checkCall(runner, definition, call);
   const pinnedProject = call.projects?.find(project => project === values['project']?.value);
   if (call.projects !== undefined && pinnedProject === undefined)
     return refuseProject(runner, definition, values, call);
   const asked: Asked = { endpoint, values, pinnedProject };
   const { cache } = runner;
   if (definition.cache === 'none' || cache === undefined) return runPastCache(runner, asked, call);
+  const key = pinnedProject === undefined ? openKey : pinnedKey;
   const { lifetime_seconds, warming_seconds } = definition.cache;
   const atHand = call.insists ? undefined : cache.peek(key);
   if (atHand !== undefined) return atHand;
@@ -95,23 +96,28 @@ function checkCall(
   definition: EndpointDefinition,
   call: EndpointCall,
 ): CheckedCall {
-  const { highestTier } = call;
-  const pinned = call.projects !== undefined;
-  const text = call.text ?? call.given.toString();
-  const unchecked = { endpointId: definition.id, text, highestTier, pinned };
-  const known = checkedCalls?.find(unchecked);
+  const { text, highestTier } = call;
+  const known = text === undefined ? undefined : checkedCalls?.find({ text, highestTier });
   if (known !== undefined) return known;
   const values = bindParameters(definition, call.given, highestTier);
-  const checked = { values, key: keyOf(definition, values, pinned) };
-  if (definition.cache !== 'none') checkedCalls?.keep(unchecked, checked);
+  const checked = {
+    values,
+    key: keyOf(definition, values, undefined),
+    pinnedKey: keyOf(definition, values, String(values['project']?.value)),
+  };
+  if (text !== undefined && definition.cache !== 'none') checkedCalls?.keep({ text, highestTier }, checked);
   return checked;
 }
 
 /** A token that is pinned gets records of the project that it asks for, or none at all. */
-function keyOf(definition: EndpointDefinition, values: BoundValues, pinned: boolean): string {
+function keyOf(
+  definition: EndpointDefinition,
+  values: BoundValues,
+  pinnedProject: string | undefined,
+): string {
   return makeCacheKey({
     endpointId: definition.id,
-    pinnedProject: pinned ? String(values['project']?.value) : undefined,
+    pinnedProject,
     parameters: Object.keys(definition.parameters).map(name => [
       name,
       values[name]?.value?.toString() ?? null,

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { DendroError } from '../errors.ts';
 import type { Observe } from '../observe/event.ts';
-import { corsHeaders, preflightReply } from './cors.ts';
+import { addCors, preflightReply } from './cors.ts';
 import { asCallerError, errorReply } from './error-response.ts';
 import { type Reply, send } from './reply.ts';
 import { checkRequest } from './request-limits.ts';
@@ -39,45 +39,57 @@ function finish(
   reply: Reply,
 ): void {
   if (response.destroyed) return;
-  send(
-    response,
-    corsOrigins.length === 0 ? reply : withHeaders(reply, corsHeaders(corsOrigins, request, reply)),
-  );
+  if (corsOrigins.length > 0) addCors(reply, corsOrigins, request);
+  send(response, reply);
 }
 
 function findReply(
-  { routes, corsOrigins, observe }: Answering,
+  answering: Answering,
   request: IncomingMessage,
   response: ServerResponse,
 ): Reply | Promise<Reply> {
   let path = '';
   let call: RequestCall | undefined;
-  const fail = (error: unknown) => {
-    const callerError = asCallerError(error);
-    const leftFirst = response.destroyed;
-    if (callerError.code === 'internal' && !leftFirst)
-      observe({ type: 'request_failed', route: path, id: call?.id ?? '', error });
-    else if (callerError.code === 'unavailable' && callerError.cause !== undefined && !leftFirst)
-      observe({ type: 'store_failed', id: call?.id ?? '', error: callerError.cause });
-    return errorReply(callerError);
-  };
-  const count = (reply: Reply) => {
-    observe({ type: 'answered', route: path, status: reply.status });
-    return call?.idInLogs === undefined ? reply : withHeaders(reply, { 'Dendro-Request-Id': call.idInLogs });
-  };
   try {
     checkRequest(request);
     const target = splitTarget(request.url ?? '');
-    const { route, rest } = findRoute(routes, target.path);
+    const { route, rest } = findRoute(answering.routes, target.path);
     path = route.path;
-    if (request.method === 'OPTIONS' && corsOrigins.length > 0) return preflightReply(route.methods);
-    if (!route.methods.includes(request.method ?? '')) return count(wrongMethod(request, route));
+    if (request.method === 'OPTIONS' && answering.corsOrigins.length > 0)
+      return preflightReply(route.methods);
+    if (!route.methods.includes(request.method ?? ''))
+      return count(answering, path, wrongMethod(request, route));
     call = new RequestCall(request, response, rest, target.query);
     const reply = route.answer(call);
-    return reply instanceof Promise ? reply.catch(fail).then(count) : count(reply);
+    if (!(reply instanceof Promise)) return count(answering, path, reply, call);
+    return reply
+      .catch(error => fail(answering, path, response, error, call))
+      .then(late => count(answering, path, late, call));
   } catch (error) {
-    return count(fail(error));
+    return count(answering, path, fail(answering, path, response, error, call), call);
   }
+}
+
+function count({ observe }: Answering, route: string, reply: Reply, call?: RequestCall): Reply {
+  observe({ type: 'answered', route, status: reply.status });
+  if (call?.idInLogs !== undefined) reply.headers.push('Dendro-Request-Id', call.idInLogs);
+  return reply;
+}
+
+function fail(
+  { observe }: Answering,
+  route: string,
+  response: ServerResponse,
+  error: unknown,
+  call?: RequestCall,
+): Reply {
+  const callerError = asCallerError(error);
+  const leftFirst = response.destroyed;
+  if (callerError.code === 'internal' && !leftFirst)
+    observe({ type: 'request_failed', route, id: call?.id ?? '', error });
+  else if (callerError.code === 'unavailable' && callerError.cause !== undefined && !leftFirst)
+    observe({ type: 'store_failed', id: call?.id ?? '', error: callerError.cause });
+  return errorReply(callerError);
 }
 
 /**
@@ -136,8 +148,4 @@ function wrongMethod({ method }: IncomingMessage, { methods }: Route): Reply {
   const allow = methods.join(', ');
   const error = new DendroError('method_not_allowed', `${method} is not allowed here; allowed are ${allow}`);
   return errorReply(error, { Allow: allow });
-}
-
-function withHeaders(reply: Reply, headers: Readonly<Record<string, string>>): Reply {
-  return { ...reply, headers: { ...reply.headers, ...headers } };
 }
