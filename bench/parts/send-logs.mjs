@@ -2,8 +2,8 @@
 // time runs. Call: node send-logs.mjs URL SECONDS RECORDS-A-SECOND (0: as many as are taken). Prints one line of JSON.
 import { Agent, request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { makeLines } from './sent-records.mjs';
-import { percentile, round } from './statistics.mjs';
+import { makeLines } from '../records/sent-records.mjs';
+import { percentile, round } from '../tools/statistics.mjs';
 
 const [url, seconds, rate] = process.argv.slice(2);
 const BATCH = 1000;

@@ -1,19 +1,20 @@
 // How fast logs come in: over HTTP, from a file, and what queries notice of it.
-import { openSync, readFileSync, rmSync, writeSync } from 'node:fs';
+import { openSync, rmSync, writeSync } from 'node:fs';
 import { Agent } from 'node:http';
 import { join } from 'node:path';
-import { askServer } from './ask-server.mjs';
-import { listProjects } from './seed-records.mjs';
-import { LINE_BYTES, makeLines } from './sent-records.mjs';
-import { median, percentile, round } from './statistics.mjs';
+import { API_KEY, serveDendro } from '../peers/dendro.mjs';
+import { listProjects } from '../records/projects.mjs';
+import { LINE_BYTES, makeLines } from '../records/sent-records.mjs';
+import { count } from '../report/format.mjs';
+import { cpuMs, residentPeakMb } from '../tools/process-figures.mjs';
+import { median, percentile, round } from '../tools/statistics.mjs';
 
-const root = join(import.meta.dirname, '..');
-const API_KEY = 'benchmark-api-key-0123456789';
+const root = join(import.meta.dirname, '..', '..');
 const ENV = { DENDRO_API_KEY: API_KEY };
 /** Half of the 40,000 records a second that the intake is meant to take. */
 const BESIDE_RATE = 20_000;
 
-export async function measureIntake(workplace, { seconds, fileRecords, fileRounds, queries }, report) {
+export async function measureIntake({ workplace }, { seconds, fileRecords, fileRounds, queries }, report) {
   const file = writeFile(join(workplace.folder, 'sent.ndjson'), fileRecords, report);
   const files = await measureFiles(workplace, file, fileRecords, fileRounds, report);
   rmSync(file);
@@ -43,7 +44,7 @@ async function measureFiles(workplace, file, records, rounds, report) {
     folder,
     file,
   ];
-  const direct = [process.execPath, join(root, 'bench/read-json-process.mjs'), folder, file];
+  const direct = [process.execPath, join(import.meta.dirname, 'read-json-process.mjs'), folder, file];
   const samples = { ingest: [], direct: [] };
   for (let round = 1; round <= rounds; round++) {
     rmSync(folder, { recursive: true, force: true });
@@ -65,24 +66,14 @@ async function measureFiles(workplace, file, records, rounds, report) {
 }
 
 async function measureServer(workplace, seconds, queries, report) {
-  const serve = [
-    ...[process.execPath, join(root, 'bin/dendro'), 'serve', '--data', join(workplace.folder, 'taken')],
-    ...['--port', '0', '--internal-port', '0'],
-  ];
-  let publicUrl;
-  const server = await workplace.start(serve, /^internal: listening on (.*)/, ENV, line => {
-    publicUrl ??= /^public: listening on (.*)/.exec(line)?.[1]; // it comes before the other
-  });
-  const internalUrl = server.word;
+  const server = await serveDendro(workplace, join(workplace.folder, 'taken'), { flags: [] });
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-  const send = (duration, rate) => [
-    ...[process.execPath, join(root, 'bench/send-logs.mjs'), internalUrl, String(duration), String(rate)],
-  ];
+  const send = (duration, rate) => sendCommand(server.internalUrl, duration, rate);
+  const [project] = listProjects();
+  const call = { endpoint: 'logs.all', parameters: { project, project_tier: 'FREE' } };
   const ask = async until => {
-    const [project] = listProjects();
-    const target = `${publicUrl}/api/endpoints/query/logs.all?project=${project}&project_tier=FREE`;
     const samples = [];
-    while (until(samples.length)) samples.push((await askServer(agent, target, API_KEY)).ms);
+    while (until(samples.length)) samples.push((await server.ask(call, false, agent)).ms);
     return {
       p50: round(percentile(samples, 0.5), 2),
       p95: round(percentile(samples, 0.95), 2),
@@ -92,11 +83,11 @@ async function measureServer(workplace, seconds, queries, report) {
   try {
     report('sending as fast as it is taken');
     await workplace.run(send(3, 0), ENV); // what is compiled on the way is no part of the figure
-    const before = cpuMs(server.child.pid);
+    const before = cpuMs(server.pid);
     const fastest = await workplace.run(send(seconds, 0), ENV);
-    const corePerRecord = round(((cpuMs(server.child.pid) - before) * 1000) / fastest.acknowledged, 1);
+    const corePerRecord = round(((cpuMs(server.pid) - before) * 1000) / fastest.acknowledged, 1);
     report('asking while nothing comes in');
-    await untilFolded(internalUrl);
+    await untilFolded(server.internalUrl);
     const quiet = await ask(count => count < queries);
     report(`asking while ${BESIDE_RATE.toLocaleString('en')} records a second come in`);
     let isSending = true;
@@ -106,10 +97,10 @@ async function measureServer(workplace, seconds, queries, report) {
     const beside = await ask(() => isSending);
     const besideSent = await sending;
     return {
-      commands: [serve, send(seconds, 0), send(seconds, BESIDE_RATE)].map(workplace.show),
+      commands: [server.command, ...[send(seconds, 0), send(seconds, BESIDE_RATE)].map(workplace.show)],
       http: { ...fastest, coreMicrosPerRecord: corePerRecord },
       logsAll: { quiet, beside, ratioP95: round(beside.p95 / quiet.p95, 2), sent: besideSent },
-      residentMb: residentPeakMb(server.child.pid),
+      residentMb: residentPeakMb(server.pid),
     };
   } finally {
     agent.destroy();
@@ -125,41 +116,42 @@ async function untilFolded(internalUrl) {
   }
 }
 
-/** Time on a core that a process used, in milliseconds (Linux counts in hundredths of a second). */
-function cpuMs(pid) {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/.*\) /, '').split(' ');
-  return (Number(fields[11]) + Number(fields[12])) * 10;
-}
-
-function residentPeakMb(pid) {
-  return Math.round(
-    Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024,
-  );
-}
-
-export const INTAKE_HEADER = ['logs in', 'measured', 'compared with', 'ratio'];
-
-export function intakeRows({ http, logsAll, residentMb, file }) {
-  const count = value => Math.round(value).toLocaleString('en');
+export function sendCommand(internalUrl, seconds, rate) {
   return [
-    [
-      'over HTTP, batches of 1,000: records a second',
-      count(http.recordsPerSecond),
-      `${http.coreMicrosPerRecord} core µs`,
-      '',
-    ],
-    [
-      'dendro ingest: records a second',
-      count(median(file.ingestPerSecond)),
-      `${count(median(file.readJsonPerSecond))} read_json`,
-      file.ratio,
-    ],
-    [
-      `logs.all p95 ms beside ${count(logsAll.sent.recordsPerSecond)} records a second`,
-      logsAll.beside.p95,
-      `${logsAll.quiet.p95} quiet`,
-      logsAll.ratioP95,
-    ],
-    ['resident memory at its most, MB', residentMb, '', ''],
+    process.execPath,
+    join(import.meta.dirname, 'send-logs.mjs'),
+    internalUrl,
+    String(seconds),
+    String(rate),
+  ];
+}
+
+export function intakeTables({ lineBytes, http, logsAll, residentMb, file }) {
+  return [
+    {
+      title: `Logs in: records of ${lineBytes} bytes, 8 connections, files of ${count(file.records)} records`,
+      header: ['logs in', 'measured', 'compared with', 'ratio'],
+      rows: [
+        [
+          'over HTTP, batches of 1,000: records a second',
+          count(http.recordsPerSecond),
+          `${http.coreMicrosPerRecord} core µs`,
+          '',
+        ],
+        [
+          'dendro ingest: records a second',
+          count(median(file.ingestPerSecond)),
+          `${count(median(file.readJsonPerSecond))} read_json`,
+          file.ratio,
+        ],
+        [
+          `logs.all p95 ms beside ${count(logsAll.sent.recordsPerSecond)} records a second`,
+          logsAll.beside.p95,
+          `${logsAll.quiet.p95} quiet`,
+          logsAll.ratioP95,
+        ],
+        ['resident memory at its most, MB', residentMb, '', ''],
+      ],
+    },
   ];
 }

@@ -3,23 +3,24 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { Agent, get } from 'node:http';
 import { join } from 'node:path';
-import { listProjects, seedStore } from './seed-records.mjs';
-import { median, percentile, round } from './statistics.mjs';
+import { API_KEY, loadDendro } from '../peers/dendro.mjs';
+import { listProjects } from '../records/projects.mjs';
+import { median, percentile, round } from '../tools/statistics.mjs';
 
-const API_KEY = 'benchmark-api-key-0123456789';
 const FILLING_CALLERS = 8;
 /** Of ten calls, nine are answered by the cache and one runs its query: there it meets the warmer's loads. */
 const CALLS_PER_QUERY = 10;
 /** As bin/dendro sets it. */
 const THREAD_POOL = { UV_THREADPOOL_SIZE: '16' };
 
-export async function measureWarming(workplace, { entries, recordsPerKind, turns, turnMs }, report) {
+export async function measureWarming(
+  { workplace, makePlatform },
+  { entries, recordsPerKind, turns, turnMs },
+  report,
+) {
   const dataFolder = join(workplace.folder, 'warming');
   const endpoints = join(workplace.folder, 'warming-endpoints');
-  const limits = { queryConcurrency: 1, queryQueueLength: 1, queryTimeoutSeconds: 600 };
-  await seedStore({ dataFolder, memoryLimit: '500MB', ...limits }, recordsPerKind, text =>
-    report(`seeding, ${text}`),
-  );
+  await loadDendro(workplace, dataFolder, makePlatform(recordsPerKind), {}, report);
   writeEndpoint(endpoints);
   const serverFile = join(import.meta.dirname, 'warming-server.mjs');
   const command = [process.execPath, serverFile, API_KEY, dataFolder, endpoints];
@@ -139,18 +140,22 @@ function ask(agent, url) {
   });
 }
 
-export const WARMING_HEADER = ['call', 'p50 without', 'p50 with', 'p95 without', 'p95 with', 'p95 ratio'];
-
-export function warmingRows({ rest, work }) {
+export function warmingTables({ entries, rest, work }) {
   return [
-    ['answered by the cache', rest.hitMs, work.hitMs],
-    ['runs its query, logs.all', rest.queryMs, work.queryMs],
-  ].map(([label, without, withWarmer]) => [
-    label,
-    median(without).toFixed(2),
-    median(withWarmer).toFixed(2),
-    percentile(without, 0.95).toFixed(2),
-    percentile(withWarmer, 0.95).toFixed(2),
-    (percentile(withWarmer, 0.95) / percentile(without, 0.95)).toFixed(2),
-  ]);
+    {
+      title: `Callers' milliseconds with and without warming, ${entries.toLocaleString('en')} live answers always due`,
+      header: ['call', 'p50 without', 'p50 with', 'p95 without', 'p95 with', 'p95 ratio'],
+      rows: [
+        ['answered by the cache', rest.hitMs, work.hitMs],
+        ['runs its query, logs.all', rest.queryMs, work.queryMs],
+      ].map(([label, without, withWarmer]) => [
+        label,
+        median(without).toFixed(2),
+        median(withWarmer).toFixed(2),
+        percentile(without, 0.95).toFixed(2),
+        percentile(withWarmer, 0.95).toFixed(2),
+        (percentile(withWarmer, 0.95) / percentile(without, 0.95)).toFixed(2),
+      ]),
+    },
+  ];
 }

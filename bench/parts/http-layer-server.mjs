@@ -3,9 +3,9 @@
 //   bare    node:http, and the very bytes that `hit` answers, in one buffer with two headers
 // Records and clock are fixed, so both processes arrive at the same bytes.
 import { createServer } from 'node:http';
-import { startApp } from '../dist/app.js';
-import { toLogLines } from '../dist/log-line.js';
-import { makeServeConfig, throwFaults } from './serve-config.mjs';
+import { startApp } from '../../dist/app.js';
+import { toLogLines } from '../../dist/log-line.js';
+import { makeServeConfig, throwFaults } from '../tools/serve-config.mjs';
 
 const [kind, apiKey, target, dataFolder] = process.argv.slice(2);
 const NOW_MICROS = 1_794_659_696_789_012n;

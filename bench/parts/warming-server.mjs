@@ -1,7 +1,7 @@
 // The whole program, whose warmer works or rests at a word: `work` or `rest`. It rests because whatever waits by the timer
 // goes on waiting, so that nothing but the timer differs from the program as it is.
-import { startApp } from '../dist/app.js';
-import { makeServeConfig, throwFaults } from './serve-config.mjs';
+import { startApp } from '../../dist/app.js';
+import { makeServeConfig, throwFaults } from '../tools/serve-config.mjs';
 
 const [apiKey, dataFolder, ownEndpoints] = process.argv.slice(2);
 let rests = true;

@@ -5,9 +5,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
 
-const root = join(import.meta.dirname, '..');
+const root = join(import.meta.dirname, '..', '..');
 const START_LIMIT_MS = 60_000;
+const STOP_LIMIT_MS = 30_000;
 
 export function openWorkplace() {
   const folder = mkdtempSync(join(tmpdir(), 'dendro-bench-'));
@@ -45,22 +47,61 @@ export function openWorkplace() {
       };
     },
 
-    /** Runs a process to its end; answers what it printed behind `result: `. */
-    async run(command, env = {}) {
+    /** Starts a server that says nothing and waits until `ping` succeeds. */
+    async startQuiet(command, ping, stopSignal = 'SIGTERM') {
+      const [program, ...args] = command;
+      const child = spawn(program, args, { cwd: folder, stdio: 'ignore' });
+      children.add(child);
+      let isOver = false;
+      const ended = new Promise(resolve => child.once('exit', resolve).once('error', resolve)).then(() => {
+        isOver = true;
+        children.delete(child);
+      });
+      const giveUpAt = performance.now() + START_LIMIT_MS;
+      for (;;) {
+        if (isOver || performance.now() > giveUpAt) throw new Error(`${program} does not start`);
+        const isThere = await ping().then(
+          () => true,
+          () => false,
+        );
+        if (isThere) break;
+        await sleep(100);
+      }
+      return {
+        pid: child.pid,
+        async stop() {
+          child.kill(stopSignal);
+          const limit = setTimeout(() => child.kill('SIGKILL'), STOP_LIMIT_MS);
+          await ended;
+          clearTimeout(limit);
+        },
+      };
+    },
+
+    /** Runs a process to its end; answers what it printed. */
+    async read(command, { env = {}, stdin = 'ignore' } = {}) {
       const [program, ...args] = command;
       const child = spawn(program, args, {
         env: { ...process.env, ...env },
-        stdio: ['ignore', 'pipe', 'inherit'],
+        stdio: [stdin, 'pipe', 'pipe'],
       });
       children.add(child);
       let output = '';
+      let errors = '';
       child.stdout.on('data', data => {
         output += data;
       });
-      const [code] = await once(child, 'close');
-      children.delete(child);
-      if (code !== 0) throw new Error(`${command.join(' ')} ended with code ${code}`);
-      const result = /^result: (.*)$/m.exec(output)?.[1];
+      child.stderr.on('data', data => {
+        errors = (errors + data).slice(-2000);
+      });
+      const [code] = await once(child, 'close').finally(() => children.delete(child));
+      if (code !== 0) throw new Error(`${program} ${args[0]} ended with code ${code}: ${errors}`);
+      return output;
+    },
+
+    /** The same for one of our own processes: answers what it printed behind `result: `. */
+    async run(command, env = {}) {
+      const result = /^result: (.*)$/m.exec(await this.read(command, { env }))?.[1];
       return result === undefined ? undefined : JSON.parse(result);
     },
 

@@ -2,16 +2,17 @@
 // connection. It is told what to run over its parent's channel and times it by itself,
 // so that the channel is no part of the time.
 import { BIGINT, DuckDBTimestampValue, TIMESTAMP, VARCHAR } from '@duckdb/node-api';
-import { openDatabase } from '../dist/store/duckdb/open-database.js';
+import { openDatabase } from '../../dist/store/duckdb/open-database.js';
 
 const [dataFolder, memoryLimit] = process.argv.slice(2);
 const database = await openDatabase(dataFolder, memoryLimit);
 const connection = await database.connect();
 await connection.run('use logs'); // the tables themselves, without the view in front of them
 
-process.on('message', async ({ sql, values }) => {
+process.on('message', async ({ sql, values, wantsRows }) => {
   try {
-    process.send(await run(sql, values));
+    const { ms, rows } = await run(sql, values);
+    process.send({ ms, rows: wantsRows ? rows.map(row => row.map(toPlain)) : undefined });
   } catch (error) {
     process.send({ error: error.message });
   }
@@ -31,7 +32,7 @@ async function run(sql, values) {
   const rows = (await statement.runAndReadAll()).getRows();
   const ms = performance.now() - start;
   statement.destroySync();
-  return { ms, rowCount: rows.length };
+  return { ms, rows };
 }
 
 const BINDINGS = {
@@ -39,3 +40,8 @@ const BINDINGS = {
   integer: { duckdbType: BIGINT, convert: value => BigInt(value) },
   timestamp: { duckdbType: TIMESTAMP, convert: value => new DuckDBTimestampValue(BigInt(value)) },
 };
+
+function toPlain(value) {
+  if (value instanceof DuckDBTimestampValue) return Number(value.micros);
+  return typeof value === 'bigint' ? Number(value) : value;
+}

@@ -4,7 +4,7 @@ import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { arch, availableParallelism, cpus, platform, totalmem } from 'node:os';
 import { join } from 'node:path';
 
-const root = join(import.meta.dirname, '..');
+const root = join(import.meta.dirname, '..', '..');
 
 export function describeMachine() {
   return {
@@ -28,9 +28,14 @@ function git(...args) {
   return status === 0 ? stdout.trim() : undefined;
 }
 
-/** Answers the file's path inside the project. A run that is broken off leaves no half a file under that name. */
+/** The file's path inside the project. */
+export function resultName({ date, commit }) {
+  return join('bench', 'results', `${date.slice(0, 10)}-${commit}.json`);
+}
+
+/** Answers the file's path. A run that is broken off leaves no half a file under that name. */
 export function writeResults(results) {
-  const name = join('bench', 'results', `${results.date.slice(0, 10)}-${results.commit}.json`);
+  const name = resultName(results);
   const file = join(root, name);
   mkdirSync(join(root, 'bench', 'results'), { recursive: true });
   writeFileSync(`${file}.tmp`, `${JSON.stringify(results, undefined, 1)}\n`);

@@ -1,6 +1,6 @@
 // The configuration that `dendro serve` would have with these flags, for servers that run inside a process of a benchmark.
-import { commands } from '../dist/cli/commands.js';
-import { readInvocation, readServeConfig } from '../dist/config.js';
+import { commands } from '../../dist/cli/commands.js';
+import { readInvocation, readServeConfig } from '../../dist/config.js';
 
 export function makeServeConfig(args, apiKey) {
   const { flags } = commands.find(({ name }) => name === 'serve');

@@ -2,7 +2,7 @@
 // uses, opened with the settings that Dendro uses. Call: node read-json-process.mjs DATA-FOLDER FILE. Prints one line.
 import { linkSync } from 'node:fs';
 import { join } from 'node:path';
-import { openDatabase } from '../dist/store/duckdb/open-database.js';
+import { openDatabase } from '../../dist/store/duckdb/open-database.js';
 
 const [dataFolder, file] = process.argv.slice(2);
 const database = await openDatabase(dataFolder, '500MB');

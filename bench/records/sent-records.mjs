@@ -1,5 +1,5 @@
 // Edge records as a shipper sends them, each line 856 bytes with its newline, always the same but for the time.
-import { listProjects, makeRandom } from './seed-records.mjs';
+import { listProjects, makeRandom } from './projects.mjs';
 
 export const LINE_BYTES = 856;
 

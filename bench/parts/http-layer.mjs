@@ -4,8 +4,8 @@ import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { ensurePrograms, findProgram } from '../scripts/debian.mjs';
-import { median, round } from './statistics.mjs';
+import { findProgram } from '../../scripts/debian.mjs';
+import { median, round } from '../tools/statistics.mjs';
 
 const API_KEY = 'benchmark-api-key-0123456789';
 const CONNECTIONS = 32;
@@ -17,9 +17,12 @@ const SERVERS = [
   { kind: 'hit', label: 'Dendro, a cached hit: token, rules, cache, headers' },
 ];
 
-/** Answers undefined where wrk is not to be had. */
-export async function measureHttpLayer(workplace, { rounds, secondsPerRound, warmUpSeconds }, report) {
-  if (ensurePrograms({ wrk: 'wrk' }).length > 0) return undefined;
+export async function measureHttpLayer(
+  { workplace, missing },
+  { rounds, secondsPerRound, warmUpSeconds },
+  report,
+) {
+  if (missing.wrk) return { leftOut: 'wrk is missing' };
   const { server: onServerCore, load: onLoadCore, note } = chooseCores();
   const serverFile = join(import.meta.dirname, 'http-layer-server.mjs');
   const commands = [];
@@ -135,18 +138,25 @@ function allowedCores() {
   });
 }
 
-export const LAYER_HEADER = ['server', 'requests/s', 'lowest', 'highest', 'of bare', 'core µs', 'p99 ms'];
+export function layerTables({ servers, bodyBytes, connections, cores }) {
+  return [
+    {
+      title: `Requests a second of a ${bodyBytes} byte answer, ${connections} connections, ${cores}`,
+      header: ['server', 'requests/s', 'lowest', 'highest', 'of bare', 'core µs', 'p99 ms'],
+      rows: servers.map(server => [
+        server.label,
+        Math.round(median(server.requestsPerSecond)),
+        Math.round(Math.min(...server.requestsPerSecond)),
+        Math.round(Math.max(...server.requestsPerSecond)),
+        `${(100 * shareOfBare(servers, server)).toFixed(1)} %`,
+        median(server.cpuMicros).toFixed(1),
+        median(server.p99Ms).toFixed(2),
+      ]),
+    },
+  ];
+}
 
-export function layerRows({ servers }) {
-  const [bare] = servers;
-  const shareOfBare = (value, index) => value / bare.requestsPerSecond[index];
-  return servers.map(({ label, requestsPerSecond, cpuMicros, p99Ms }) => [
-    label,
-    Math.round(median(requestsPerSecond)),
-    Math.round(Math.min(...requestsPerSecond)),
-    Math.round(Math.max(...requestsPerSecond)),
-    `${(100 * median(requestsPerSecond.map(shareOfBare))).toFixed(1)} %`,
-    median(cpuMicros).toFixed(1),
-    median(p99Ms).toFixed(2),
-  ]);
+/** The median of the quotients within each round. */
+export function shareOfBare([bare], { requestsPerSecond }) {
+  return median(requestsPerSecond.map((value, index) => value / bare.requestsPerSecond[index]));
 }

@@ -1,0 +1,14 @@
+// One process that has Dendro's store lay its records as it does in the background, until nothing is left to do.
+// Call: node settle-process.mjs DATA-FOLDER QUIET-SECONDS: so long it goes on to look after there was nothing.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { openStore } from '../../dist/store/open-store.js';
+import { makeServeConfig } from '../tools/serve-config.mjs';
+
+const [dataFolder, quietSeconds] = process.argv.slice(2);
+const store = await openStore(makeServeConfig(['--data', dataFolder], 'settling-needs-no-key-at-all').store);
+let quietSince = performance.now();
+while (store.tidy !== undefined && performance.now() - quietSince < Number(quietSeconds) * 1000) {
+  if (await store.tidy()) quietSince = performance.now();
+  else await sleep(1000);
+}
+await store.close();
