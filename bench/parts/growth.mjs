@@ -2,11 +2,13 @@
 // million records and among many.
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { loadDendro, serveDendro } from '../peers/dendro.mjs';
+import { serveDendro } from '../peers/dendro.mjs';
 import { count, ms, times } from '../report/format.mjs';
 import { median, percentile } from '../tools/statistics.mjs';
 import { listSteadyCases } from './cases.mjs';
 import { compareSystems } from './compare-systems.mjs';
+
+const layRecords = join(import.meta.dirname, '..', 'records', 'lay-records.mjs');
 
 export async function measureGrowth(stage, { perKind, ...sizes }, report) {
   const { workplace, platform } = stage;
@@ -30,7 +32,8 @@ const folderOf = (workplace, records) => join(workplace.folder, `growth-${record
 
 async function makeFolder({ workplace, makePlatform }, records, report) {
   const folder = folderOf(workplace, records);
-  await loadDendro(workplace, folder, makePlatform(records), {}, report);
+  report(`writing ${count(2 * records)} records`);
+  await workplace.read([process.execPath, layRecords, folder, JSON.stringify(makePlatform(records))]);
   return folder;
 }
 

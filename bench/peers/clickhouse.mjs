@@ -32,10 +32,13 @@ export async function startClickHouse(workplace) {
       for (const statement of output.split(';\n').filter(text => text.trim() !== ''))
         await run(toOldDdl(statement));
       for (const kind of KINDS) {
-        report(`ClickHouse, ${kind}`);
-        const sql = `insert into ${kind}_logs format TabSeparated`;
-        await streamRecords(workplace, platform, { kind, shape: 'clickhouse' }, descriptor =>
-          post(`${url}/?max_insert_block_size=1048576&query=${encodeURIComponent(sql)}`, descriptor),
+        const insert = encodeURIComponent(`insert into ${kind}_logs format TabSeparated`);
+        await streamRecords(
+          workplace,
+          platform,
+          { kind, shape: 'clickhouse' },
+          descriptor => post(`${url}/?max_insert_block_size=1048576&query=${insert}`, descriptor),
+          text => report(`ClickHouse, ${text}`),
         );
       }
       const torn = await read(

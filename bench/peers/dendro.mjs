@@ -14,10 +14,13 @@ export const MEMORY_LIMIT = '500MB';
 /** Loads records and lets the store lay them as it does in the background, so that it is measured as it is in the long run. */
 export async function loadDendro(workplace, folder, platform, { share, quietSeconds = 0 }, report) {
   for (const kind of KINDS) {
-    report(`dendro ingest, ${kind}`);
     const command = [process.execPath, program, 'ingest', '--source', kind, '--data', folder, '-'];
-    await streamRecords(workplace, platform, { kind, shape: 'ndjson', share }, stdin =>
-      workplace.read(command, { stdin }),
+    await streamRecords(
+      workplace,
+      platform,
+      { kind, shape: 'ndjson', share },
+      stdin => workplace.read(command, { stdin }),
+      text => report(`Dendro, ${text}`),
     );
   }
   if (quietSeconds === 0) return;

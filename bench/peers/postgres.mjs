@@ -88,21 +88,14 @@ export async function startPostgres(workplace) {
     command: workplace.show(command),
     async load(platform, share, report) {
       for (const kind of KINDS) {
-        report(`PostgreSQL, ${kind}`);
         await connection.query(statementsOf('tables', kind));
-        const psql = [
-          'psql',
-          '-h',
-          '127.0.0.1',
-          '-p',
-          String(port),
-          '-U',
-          USER,
-          '-c',
-          `copy ${kind}_logs from stdin`,
-        ];
-        await streamRecords(workplace, platform, { kind, shape: 'postgres', share }, stdin =>
-          workplace.read(psql, { stdin }),
+        const psql = `psql -h 127.0.0.1 -p ${port} -U ${USER} -c`.split(' ');
+        await streamRecords(
+          workplace,
+          platform,
+          { kind, shape: 'postgres', share },
+          stdin => workplace.read([...psql, `copy ${kind}_logs from stdin`], { stdin }),
+          text => report(`PostgreSQL, ${text}`),
         );
         await connection.query(statementsOf('indexes', kind));
         await connection.query(`vacuum analyze ${kind}_logs`);

@@ -31,16 +31,18 @@ export function chooseParts({ perKind }, share = 1) {
 
 /**
  * Makes records in one process and hands them to `consume`, which is given a file descriptor to read them from and
- * answers when it has. No file is written.
+ * answers when it has. No file is written. `report` is told how far it has come.
  */
-export async function streamRecords(workplace, platform, { kind, shape, share }, consume) {
+export async function streamRecords(workplace, platform, { kind, shape, share }, consume, report) {
   const pipe = join(workplace.folder, `${kind}.${shape}`);
   execFileSync('mkfifo', [pipe]);
   const holder = openSync(pipe, 'r+'); // as long as it is open, no reader sees an end
   const reader = openSync(pipe, 'r');
   const options = { ...platform, ...chooseParts(platform, share), kind, shape, file: pipe };
   const writing = workplace
-    .run([process.execPath, join(import.meta.dirname, 'write-records.mjs'), JSON.stringify(options)])
+    .read([process.execPath, join(import.meta.dirname, 'write-records.mjs'), JSON.stringify(options)], {
+      onOutput: text => report(`loading ${kind} records, ${text.trim().split('\n').at(-1)}`),
+    })
     .finally(() => closeSync(holder));
   try {
     await Promise.all([writing, consume(reader)]);

@@ -24,4 +24,5 @@ for (let part = first; part < parts; part++) {
     `copy (select ${COLUMNS[shape]} from ${kind}_records)
     to '${file}' (format csv, header false, delimiter '\t', quote '', escape '', use_tmp_file false)`,
   );
+  process.stdout.write(`${Math.round(((part + 1 - first) / (parts - first)) * 100)} %\n`);
 }

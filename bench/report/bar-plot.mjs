@@ -5,7 +5,7 @@ import { ms } from './format.mjs';
 import { bar, gridLine, legend, picture, text } from './svg.mjs';
 
 const WIDTH = 960;
-const LEFT = 340;
+const LEFT = 350;
 const RIGHT = 90;
 const TOP = 92;
 const BAR = 15;

@@ -78,8 +78,8 @@ export function openWorkplace() {
       };
     },
 
-    /** Runs a process to its end; answers what it printed. */
-    async read(command, { env = {}, stdin = 'ignore' } = {}) {
+    /** Runs a process to its end; answers what it printed, and tells of it meanwhile. */
+    async read(command, { env = {}, stdin = 'ignore', onOutput = () => {} } = {}) {
       const [program, ...args] = command;
       const child = spawn(program, args, {
         env: { ...process.env, ...env },
@@ -90,6 +90,7 @@ export function openWorkplace() {
       let errors = '';
       child.stdout.on('data', data => {
         output += data;
+        onOutput(String(data));
       });
       child.stderr.on('data', data => {
         errors = (errors + data).slice(-2000);
