@@ -19,6 +19,7 @@ import { type Gauges, Metrics } from './observe/metrics.ts';
 import { openStore } from './store/open-store.ts';
 import { Retention } from './store/retention.ts';
 import type { Store } from './store/store.ts';
+import { Tidying } from './store/tidying.ts';
 import { systemTimer, type Timer } from './timer.ts';
 import { type FirstToken, makeFirstToken } from './token/first-token.ts';
 import { GuessBrake } from './token/guess-brake.ts';
@@ -97,9 +98,12 @@ export async function startApp(
     const cache = openCache(config, timer);
     const retention = new Retention(store, config.retentionDays, clock, timer, observe);
     retention.start();
+    const tidying = new Tidying(store, timer, observe);
+    tidying.start();
     closers.unshift(async () => {
       await storeCheck.close();
       await retention.close();
+      tidying.close();
       cache.close();
       tokens.close();
       lastUsed.close();

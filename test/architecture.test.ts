@@ -29,6 +29,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'token',
     'cache',
     'store/retention.ts',
+    'store/tidying.ts',
     'store/open-store.ts',
     'store/store.ts',
     'observe',
@@ -54,6 +55,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'store/turns.ts': [],
   'store/migration.ts': ['store/store.ts'],
   'store/retention.ts': ['store/store.ts', 'observe'],
+  'store/tidying.ts': ['store/store.ts', 'observe'],
   'store/duckdb': [
     'store/store.ts',
     'store/insert-or-narrow.ts',

@@ -37,6 +37,9 @@ export type Event =
   | { readonly type: 'quarantine_failed'; readonly error: unknown }
   | { readonly type: 'records_expired'; readonly count: number }
   | { readonly type: 'retention_failed'; readonly error: unknown }
+  /** The store laid some of its records anew. */
+  | { readonly type: 'tidied' }
+  | { readonly type: 'tidying_failed'; readonly error: unknown }
   | { readonly type: 'clock_jumped'; readonly seconds: number };
 
 export type Observe = (event: Event) => void;

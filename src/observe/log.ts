@@ -9,10 +9,12 @@ export function logTo(output: NodeJS.WritableStream, errors: NodeJS.WritableStre
 }
 
 /** What happens all the time is counted (metrics.ts) and not told. */
-type Counted = Extract<Event, { type: 'answered' | 'records_taken' | 'records_folded' }>;
+type Counted = Extract<Event, { type: 'answered' | 'records_taken' | 'records_folded' | 'tidied' }>;
+
+const COUNTED: readonly string[] = ['answered', 'records_taken', 'records_folded', 'tidied'];
 
 function isCounted(event: Event): event is Counted {
-  return event.type === 'answered' || event.type === 'records_taken' || event.type === 'records_folded';
+  return COUNTED.includes(event.type);
 }
 
 function describe(event: Exclude<Event, Counted | { type: 'listening' }>): string {
@@ -49,6 +51,8 @@ function describe(event: Exclude<Event, Counted | { type: 'listening' }>): strin
       return `removed ${event.count} records that are past the retention`;
     case 'retention_failed':
       return `records past the retention could not be removed: ${messageOf(event.error)}`;
+    case 'tidying_failed':
+      return `records could not be laid anew, so queries stay dearer than they need be: ${messageOf(event.error)}`;
     case 'clock_jumped':
       return `the clock jumped by ${event.seconds} s; nothing is removed until it has held for an hour`;
   }

@@ -19,9 +19,10 @@ export const METRICS = {
   dendro_records_folded_total: ['counter', 'Records that became visible to queries.'],
   dendro_records_refused_total: ['counter', 'Records that the store refused and the quarantine file holds.'],
   dendro_records_expired_total: ['counter', 'Records that were removed past their retention.'],
+  dendro_tidyings_total: ['counter', 'Times that the store laid records anew, so that queries stay cheap.'],
   dendro_failures_total: [
     'counter',
-    'What could not be done and is tried again: spool, fold, seal, quarantine, retention.',
+    'What could not be done and is tried again: spool, fold, seal, quarantine, retention, tidying.',
   ],
   dendro_intake_queue_bytes: ['gauge', 'Bytes that were taken in and cannot be seen by queries yet.'],
   dendro_spool_bytes: ['gauge', 'Bytes of the spool on disk.'],
@@ -63,11 +64,15 @@ export class Metrics {
       case 'records_expired':
         this.#add('dendro_records_expired_total', event.count, {});
         break;
+      case 'tidied':
+        this.#add('dendro_tidyings_total', 1, {});
+        break;
       case 'spool_failed':
       case 'fold_failed':
       case 'seal_failed':
       case 'quarantine_failed':
       case 'retention_failed':
+      case 'tidying_failed':
         this.#add('dendro_failures_total', 1, { of: event.type.replace('_failed', '') });
     }
   }

@@ -125,6 +125,12 @@ export interface Store {
   /** Removes the records from before a moment, Unix microseconds; their space is used again. Answers how many. */
   deleteBefore(micros: bigint): Promise<number>;
 
+  /**
+   * Lays records anew where that makes queries cheaper, a piece of work at a time, beside everything else. Answers whether
+   * there was something to do.
+   */
+  tidy?(): Promise<boolean>;
+
   /** Ends every connection; running queries are cancelled. Closing twice is fine. */
   close(): Promise<void>;
 }

@@ -125,7 +125,7 @@ describe('sealing', () => {
     expect((await counts())?.[0]).toBe((await counts())?.[1]);
     const sorted = await askEdge(
       `select count(*) filter (project < before), 0 from (
-        select project, lag(project) over (order by rowid) as before from logs.edge_logs)`,
+        select project, lag(project) over (order by rowid) as before from logs.edge_sealed_1)`,
     );
     expect(sorted?.[0]).toBe(0);
   });

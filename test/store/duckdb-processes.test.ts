@@ -110,11 +110,11 @@ describe('a file that is not what this program wrote', () => {
   test('a newer schema version is refused with one line, and the file left as it was', async () => {
     await writeDatabase(
       'create table schema_version (version integer)',
-      'insert into schema_version values (3)',
+      'insert into schema_version values (4)',
     );
     const error = await refusal();
     expect(error).toBeInstanceOf(OperatorError);
-    expect((error as OperatorError).message).toMatch(/schema version 3.*knows 2.*newer/);
+    expect((error as OperatorError).message).toMatch(/schema version 4.*knows 3.*newer/);
     expect((error as OperatorError).message).not.toContain('\n');
     expect(await writeDatabase('select table_name from duckdb_tables()')).toEqual([['schema_version']]);
   });
@@ -122,7 +122,7 @@ describe('a file that is not what this program wrote', () => {
   test('the version of this program is accepted, and written once', async () => {
     await (await open()).close();
     await (await open()).close();
-    expect(await writeDatabase('select version from schema_version')).toEqual([[2]]);
+    expect(await writeDatabase('select version from schema_version')).toEqual([[3]]);
   });
 
   test('what is no database is refused with one line, and left as it was', async () => {

@@ -135,9 +135,9 @@ describe('every other door is closed', () => {
     ['another time zone', "set TimeZone = 'Asia/Tokyo'"],
     ['a profile in a file', "pragma profiling_output = 'OUTSIDE/profile.json'"],
     ['inserting', 'insert into logs.schema_version values (7)'],
-    ['updating', "update logs.edge_logs set project = 'stolen'"],
-    ['deleting', 'delete from logs.edge_logs'],
-    ['dropping a table', 'drop table logs.edge_logs'],
+    ['updating', "update logs.edge_sealed_1 set project = 'stolen'"],
+    ['deleting', 'delete from logs.edge_sealed_1'],
+    ['dropping a table', 'drop table logs.edge_sealed_1'],
     ['making a table', 'create table logs.mine (a integer)'],
     ['detaching the store', 'detach logs'],
   ];
@@ -157,7 +157,7 @@ describe('every other door is closed', () => {
 
   test('after all of that, the records are there and nothing was written elsewhere', async () => {
     expect(await opened.rowsOf('select id, project from logs.edge_logs')).toEqual([['mine', 'alpha']]);
-    expect(await opened.rowsOf('select max(version) from logs.schema_version', ['integer'])).toEqual([[2]]);
+    expect(await opened.rowsOf('select max(version) from logs.schema_version', ['integer'])).toEqual([[3]]);
     expect(readdirSync(outside)).toEqual(['secret.csv']);
     expect(existsSync('out.csv')).toBe(false);
   });

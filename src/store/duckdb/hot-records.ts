@@ -1,9 +1,9 @@
 // Records that came through the spool and are not in the file yet. They lie in tables in memory, where they can be seen at
 // once, a unit at a time; a unit that is full is sealed, which frees its memory. What queries name, such as edge_logs, is
-// a view of the sealed table and the units.
+// a view of the sealed tables and the units.
 //
 // A seal copies a unit, sorted, into the file and notes how far the spool is sealed, in one transaction. Its commit and the
-// change of the view are one step to readers, who bind their statements before or after it (swap-gate.ts), so no record is
+// change of that view are one step to readers, who bind their statements before or after it (swap-gate.ts), so no record is
 // missed and none is seen twice.
 import type { DuckDBConnection } from '@duckdb/node-api';
 import { endOfLines } from '../../log-line.ts';
@@ -11,9 +11,10 @@ import { LOG_KINDS, type LogKind } from '../../log-record.ts';
 import { insertOrNarrow } from '../insert-or-narrow.ts';
 import type { SpooledLines, StoreWatch } from '../store.ts';
 import { Turns } from '../turns.ts';
-import { MAX_UNIT_BYTES, ROW_GROUP_ROWS } from './append.ts';
+import { MAX_UNIT_BYTES } from './append.ts';
 import { checkpoint } from './checkpoint.ts';
 import { copySorted } from './copy-sorted.ts';
+import { nameOf, ROW_GROUP_ROWS, type SealedTables } from './sealed-tables.ts';
 import type { Staging } from './staging.ts';
 import type { SwapGate } from './swap-gate.ts';
 
@@ -32,6 +33,8 @@ interface Unit {
   readonly table: string;
   rows: number;
   bytes: number;
+  /** Queries see it: not before it holds something, since an empty one would make each of them a little dearer. */
+  isShown: boolean;
   /** Spooled records are numbered by kind; this is the first after those that were folded. */
   next: number;
 }
@@ -39,7 +42,8 @@ interface Unit {
 export interface HotParts {
   readonly hotWriter: DuckDBConnection;
   readonly fileWriter: DuckDBConnection;
-  /** Seals, appends and retention write the file one after another. */
+  readonly sealedTables: SealedTables;
+  /** Seals, appends, merges and retention write the file one after another. */
   readonly fileTurns: Turns;
   readonly staging: Staging;
   readonly gate: SwapGate;
@@ -52,7 +56,6 @@ export interface HotParts {
 
 export class HotRecords {
   readonly #parts: HotParts;
-  readonly #columns: ReadonlyMap<LogKind, string>;
   readonly #sealed: Map<LogKind, number>;
   readonly #open = new Map<LogKind, Unit>();
   /** Full, the oldest first; still seen by queries until their seal. */
@@ -62,23 +65,17 @@ export class HotRecords {
   #sealing: Promise<void> | undefined;
   #sealAgainAt = 0;
 
-  private constructor(parts: HotParts, columns: ReadonlyMap<LogKind, string>, sealed: Map<LogKind, number>) {
+  private constructor(parts: HotParts, sealed: Map<LogKind, number>) {
     this.#parts = parts;
-    this.#columns = columns;
     this.#sealed = sealed;
   }
 
   static async open(parts: HotParts): Promise<HotRecords> {
-    const read = async (sql: string) => (await parts.fileWriter.runAndReadAll(sql)).getRows();
-    const columns = new Map<LogKind, string>();
-    for (const [table, sql] of await read(
-      `select table_name, sql from duckdb_tables() where database_name = 'logs' and table_name like '%\\_logs' escape '\\'`,
-    ))
-      columns.set(String(table).replace(/_logs$/, '') as LogKind, String(sql).replace(/^[^(]*/, ''));
-    const sealed = new Map<LogKind, number>();
-    for (const [kind, records] of await read('select kind, records from logs.sealed_records'))
-      sealed.set(kind as LogKind, Number(records));
-    const hot = new HotRecords(parts, columns, sealed);
+    const reader = await parts.fileWriter.runAndReadAll('select kind, records from logs.sealed_records');
+    const hot = new HotRecords(
+      parts,
+      new Map(reader.getRows().map(([kind, records]) => [kind as LogKind, Number(records)])),
+    );
     for (const kind of LOG_KINDS) await hot.#openUnit(kind, hot.sealed(kind));
     return hot;
   }
@@ -127,7 +124,7 @@ export class HotRecords {
   /** The unit knows after every step how far it has come, so that after an error it goes on from there. */
   async #insert(unit: Unit, lines: Uint8Array, count: number): Promise<void> {
     const { hotWriter, staging, watch, onFolded } = this.#parts;
-    await insertOrNarrow(lines, count, {
+    const taken = insertOrNarrow(lines, count, {
       isDataError: error => DATA_ERROR.test((error as Error).message),
       async insert(part, records) {
         await staging.insert(hotWriter, unit.kind, unit.table, part);
@@ -139,6 +136,9 @@ export class HotRecords {
         watch.refused?.({ kind: unit.kind, line, reason });
         unit.next++;
       },
+    });
+    await taken.finally(async () => {
+      if (unit.rows > 0 && !unit.isShown) await this.#showUnits(unit.kind);
     });
     await onFolded(unit.kind, unit.table);
   }
@@ -162,18 +162,22 @@ export class HotRecords {
   }
 
   async #openUnit(kind: LogKind, next: number): Promise<void> {
-    const unit = { kind, table: `hot.${kind}_${++this.#unitsMade}`, rows: 0, bytes: 0, next };
-    await this.#parts.hotWriter.run(`create table ${unit.table} ${this.#columns.get(kind)}`);
+    const unit = { kind, table: `hot.${kind}_${++this.#unitsMade}`, rows: 0, bytes: 0, isShown: false, next };
+    const columns = this.#parts.sealedTables.columnsOf(kind).replaceAll(' using compression zstd', '');
+    await this.#parts.hotWriter.run(`create table ${unit.table} ${columns}`);
     this.#open.set(kind, unit);
     await this.#showUnits(kind);
   }
 
+  /** The newest first. */
   async #showUnits(kind: LogKind): Promise<void> {
-    const units = [...this.#waiting.filter(unit => unit.kind === kind), this.#unitOf(kind)];
-    const parts = [`logs.${kind}_logs`, ...units.map(unit => unit.table)].map(table => `from ${table}`);
+    const units = [this.#unitOf(kind), ...this.#waiting.filter(unit => unit.kind === kind).reverse()];
+    const shown = units.filter(unit => unit.rows > 0);
+    const parts = [...shown.map(unit => unit.table), `logs.${kind}_logs`].map(table => `from ${table}`);
     await this.#parts.hotWriter.run(
       `create or replace view hot.${kind}_logs as ${parts.join(' union all ')}`,
     );
+    for (const unit of shown) unit.isShown = true;
   }
 
   /** One run at a time; whoever asks meanwhile waits for that. */
@@ -198,29 +202,30 @@ export class HotRecords {
   }
 
   #seal(unit: Unit): Promise<void> {
-    const { fileTurns, fileWriter, hotWriter, gate, needRoom } = this.#parts;
-    const { kind, table, next, bytes } = unit;
+    const { fileTurns, fileWriter, sealedTables, hotWriter, gate, needRoom } = this.#parts;
+    const { kind, table, next, bytes, rows } = unit;
+    const copy = async () => {
+      const sealed = await sealedTables.openFor(kind);
+      const copied = await copySorted(fileWriter, table, nameOf(sealed), bytes / Math.max(1, rows));
+      if (copied !== rows) throw new Error(`${copied} of ${rows} records were copied`);
+      await sealedTables.grew(sealed, rows);
+      await fileWriter.run('insert or replace into logs.sealed_records values ($kind, $next)', {
+        kind,
+        next,
+      });
+    };
+    const swap = (commit: () => Promise<void>) =>
+      this.#hotTurns.take(() =>
+        gate.swap(async () => {
+          await commit();
+          this.#waiting.splice(this.#waiting.indexOf(unit), 1);
+          this.#sealed.set(kind, next);
+          await this.#showUnits(kind);
+        }),
+      );
     return fileTurns.take(async () => {
       await needRoom(bytes);
-      await fileWriter.run('begin transaction');
-      try {
-        await copySorted(fileWriter, table, `logs.${kind}_logs`, bytes);
-        await fileWriter.run('insert or replace into logs.sealed_records values ($kind, $next)', {
-          kind,
-          next,
-        });
-        await this.#hotTurns.take(() =>
-          gate.swap(async () => {
-            await fileWriter.run('commit');
-            this.#waiting.splice(this.#waiting.indexOf(unit), 1);
-            this.#sealed.set(kind, next);
-            await this.#showUnits(kind);
-          }),
-        );
-      } catch (error) {
-        await fileWriter.run('rollback').catch(() => {}); // after a failed commit there is nothing to roll back
-        throw error;
-      }
+      await sealedTables.change(copy, swap);
       await this.#hotTurns.take(() => hotWriter.run(`drop table ${table}`));
       await checkpoint(fileWriter);
     });

@@ -1,13 +1,14 @@
 // Opens the store's file and closes every other door: from here on no SQL reads or writes a file outside the intake
 // folder, loads an extension or changes a setting.
-import { mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join, resolve } from 'node:path';
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
 import { OperatorError } from '../../errors.ts';
 import { makeFolder } from '../../folder.ts';
 
-const SCHEMA_VERSION = 2;
+const SCHEMA_VERSION = 3;
+export const FILE_NAME = 'dendro.duckdb';
 
 export interface Database {
   readonly instance: DuckDBInstance;
@@ -42,7 +43,7 @@ export async function openDatabase(
   });
   const connection = await instance.connect();
   try {
-    await attachFile(connection, join(folder, 'dendro.duckdb'), dataFolder);
+    await attachFile(connection, join(folder, FILE_NAME), dataFolder);
     await applySchema(connection, dataFolder);
     await connection.run("attach ':memory:' as hot");
     rmSync(intakeFolder, { recursive: true, force: true }); // what a process that was killed left; the file's lock is ours now
@@ -89,9 +90,26 @@ async function applySchema(connection: DuckDBConnection, dataFolder: string): Pr
     throw new OperatorError(
       `the store in ${dataFolder} has schema version ${found}, and this program knows ${SCHEMA_VERSION}: use a newer Dendro`,
     );
-  await connection.run(readFileSync(new URL('schema.sql', import.meta.url), 'utf8'));
+  // How many of the records that came through the spool are in the file. Written in the transaction that brings them in,
+  // so that after a crash the spool knows where to go on.
+  await connection.run(
+    'create table if not exists sealed_records (kind varchar primary key, records bigint not null)',
+  );
+  if (found !== null && Number(found) < 3) await nameTables(connection);
   if (found === null || Number(found) < SCHEMA_VERSION)
     await connection.run('insert into schema_version values ($1)', [SCHEMA_VERSION]);
+}
+
+/** Up to version 2 a kind had one table, by the name that is now a view's. */
+async function nameTables(connection: DuckDBConnection): Promise<void> {
+  const tables = await connection.runAndReadAll(
+    "select table_name from duckdb_tables() where database_name = 'logs' and table_name like '%\\_logs' escape '\\'",
+  );
+  for (const [index, [name]] of tables.getRows().entries()) {
+    const table = String(name).replace(/_logs$/, `_sealed_${index + 1}`);
+    await connection.run(`alter table ${name} rename to ${table}`);
+    await connection.run(`create view ${name} as from ${table}`);
+  }
 }
 
 async function lockDown(connection: DuckDBConnection, intakeFolder: string): Promise<void> {

@@ -1,18 +1,30 @@
-// Removes records that are older than the store keeps them. DuckDB uses the space of whole row groups again; since a
-// row group holds records that came in together, nearly all of an old one goes at once.
+// Removes records that are older than the store keeps them. A table of which nothing is left is dropped; of the others
+// DuckDB uses the space of whole row groups again, and a merge that of single rows.
 import { type DuckDBConnection, DuckDBTimestampValue } from '@duckdb/node-api';
 import { LOG_KINDS } from '../../log-record.ts';
 import { checkpoint } from './checkpoint.ts';
+import { nameOf, type SealedTables } from './sealed-tables.ts';
 
-/** A kind at a time, so that other writers of the file wait for a short while only. Answers how many went. */
-export async function deleteBefore(connection: DuckDBConnection, micros: bigint): Promise<number> {
+/** A kind at a time. Answers how many records went. */
+export async function deleteBefore(
+  connection: DuckDBConnection,
+  sealed: SealedTables,
+  micros: bigint,
+): Promise<number> {
+  const before = new DuckDBTimestampValue(micros);
   let deleted = 0;
-  for (const kind of LOG_KINDS) {
-    const { rowsChanged } = await connection.run(`delete from logs.${kind}_logs where timestamp < $before`, {
-      before: new DuckDBTimestampValue(micros),
+  for (const kind of LOG_KINDS)
+    await sealed.change(async () => {
+      for (const table of sealed.of(kind)) {
+        if (sealed.isHeld(table)) continue; // until it is merged
+        const { rowsChanged } = await connection.run(
+          `delete from ${nameOf(table)} where timestamp < $before`,
+          { before },
+        );
+        if (rowsChanged > 0) await sealed.grew(table, -rowsChanged);
+        deleted += rowsChanged;
+      }
     });
-    deleted += rowsChanged;
-  }
   if (deleted > 0) await checkpoint(connection);
   return deleted;
 }

@@ -1,5 +1,6 @@
 // The embedded store: one DuckDB file and tables in memory before it, a pool of readers, and writers that take turns.
-import { statfs } from 'node:fs/promises';
+import { stat, statfs } from 'node:fs/promises';
+import { join } from 'node:path';
 import { LOG_KINDS } from '../../log-record.ts';
 import { storeClosed } from '../query-errors.ts';
 import type { BoundValues, QueryCall, QueryResult, SavedQuery, Store, StoreWatch } from '../store.ts';
@@ -7,12 +8,14 @@ import { Turns } from '../turns.ts';
 import { appendLines } from './append.ts';
 import { checkpoint } from './checkpoint.ts';
 import { HotRecords } from './hot-records.ts';
+import { Merging } from './merging.ts';
 import { NewestRecords } from './newest.ts';
-import { openDatabase } from './open-database.ts';
+import { FILE_NAME, openDatabase } from './open-database.ts';
 import { PatternCheck } from './pattern-check.ts';
 import { ReaderPool } from './reader-pool.ts';
 import { deleteBefore } from './retention.ts';
 import { findStatementFault, runStatement } from './saved-statement.ts';
+import { SealedTables } from './sealed-tables.ts';
 import { Staging } from './staging.ts';
 import { SwapGate } from './swap-gate.ts';
 
@@ -35,19 +38,33 @@ export async function openDuckDBStore(options: DuckDBStoreOptions, watch: StoreW
     { queueLength: options.queryQueueLength, timeoutSeconds: options.queryTimeoutSeconds },
     gate,
   );
-  const [fileWriter, hotWriter] = [await database.connect(), await database.connect()];
+  const [fileWriter, hotWriter, filler] = [
+    await database.connect(),
+    await database.connect(),
+    await database.connect(),
+  ];
+  const sealedTables = await SealedTables.open(fileWriter);
   const patterns = new PatternCheck(readers);
   const fileTurns = new Turns();
   const newestRecords = new NewestRecords(readers);
   const hotRecords = await HotRecords.open({
     hotWriter,
     fileWriter,
+    sealedTables,
     fileTurns,
     staging: new Staging(database.intakeFolder, 'fold'),
     gate,
     watch,
     onFolded: (kind, table) => newestRecords.look(hotWriter, kind, table),
     needRoom: bytes => needRoom(options.dataFolder, bytes),
+  });
+  const merging = new Merging({
+    filler,
+    fileWriter,
+    fileTurns,
+    sealedTables,
+    needRoom: async rows =>
+      needRoom(options.dataFolder, await bytesOf(options.dataFolder, sealedTables, rows)),
   });
   const appendStaging = new Staging(database.intakeFolder, 'append');
   for (const kind of LOG_KINDS) await newestRecords.look(fileWriter, kind, `logs.${kind}_logs`);
@@ -79,7 +96,7 @@ export async function openDuckDBStore(options: DuckDBStoreOptions, watch: StoreW
     append: batches =>
       unlessClosing(() =>
         fileTurns.take(async () => {
-          const kinds = await appendLines(fileWriter, appendStaging, batches);
+          const kinds = await appendLines(fileWriter, sealedTables, appendStaging, batches);
           await checkpoint(fileWriter);
           for (const kind of kinds) await newestRecords.look(fileWriter, kind, `logs.${kind}_logs`);
         }),
@@ -92,16 +109,19 @@ export async function openDuckDBStore(options: DuckDBStoreOptions, watch: StoreW
       unlessClosing(() =>
         fileTurns.take(async () => {
           await needRoom(options.dataFolder, 0);
-          return deleteBefore(fileWriter, micros);
+          return deleteBefore(fileWriter, sealedTables, micros);
         }),
       ),
 
+    tidy: () => unlessClosing(() => merging.mergeNext()),
+
     close(): Promise<void> {
       closing ??= (async () => {
+        await merging.close();
         await hotRecords.close();
         await fileTurns.done();
         await readers.close();
-        for (const writer of [hotWriter, fileWriter]) writer.closeSync();
+        for (const writer of [hotWriter, fileWriter, filler]) writer.closeSync();
         database.instance.closeSync();
       })();
       return closing;
@@ -120,4 +140,11 @@ async function needRoom(folder: string, bytes: number): Promise<void> {
   const { bavail, bsize } = await statfs(folder);
   const [left, needed] = [bavail * bsize, 2 * bytes + SPARE_BYTES];
   if (left < needed) throw new Error(`the disk has ${left} bytes left, and ${needed} are needed`);
+}
+
+/** About what so many rows take in the file. */
+async function bytesOf(folder: string, sealedTables: SealedTables, rows: number): Promise<number> {
+  const { size } = await stat(join(folder, FILE_NAME));
+  const all = LOG_KINDS.flatMap(kind => sealedTables.of(kind)).reduce((sum, table) => sum + table.rows, 0);
+  return Math.ceil((size * rows) / Math.max(1, all));
 }

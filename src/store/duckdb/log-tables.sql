@@ -1,8 +1,9 @@
--- The tables of an embedded store's file, one for each kind of log. Columns that a saved query filters or counts are typed;
+-- What a record of each kind is made of in an embedded store's file. A kind has several tables of this form, which the view
+-- of the name given here holds together (sealed-tables.ts). Columns that a saved query filters or counts are typed;
 -- everything that was sent stands in metadata. DuckDB checks such JSON on its way in and keeps its text to the letter.
 -- zstd needs the file's storage version to be 'latest' (open-database.ts sees to it); without, the file grows fivefold.
 
-create table if not exists edge_logs (
+create table edge_logs (
   id varchar not null,
   timestamp timestamp not null,
   project varchar not null,
@@ -12,7 +13,7 @@ create table if not exists edge_logs (
   path varchar not null
 );
 
-create table if not exists postgres_logs (
+create table postgres_logs (
   id varchar not null,
   timestamp timestamp not null,
   project varchar not null,
@@ -20,7 +21,7 @@ create table if not exists postgres_logs (
   metadata json not null using compression zstd
 );
 
-create table if not exists function_edge_logs (
+create table function_edge_logs (
   id varchar not null,
   timestamp timestamp not null,
   project varchar not null,
@@ -31,7 +32,7 @@ create table if not exists function_edge_logs (
   status_code integer
 );
 
-create table if not exists function_logs (
+create table function_logs (
   id varchar not null,
   timestamp timestamp not null,
   project varchar not null,
@@ -39,7 +40,7 @@ create table if not exists function_logs (
   metadata json not null using compression zstd
 );
 
-create table if not exists auth_logs (
+create table auth_logs (
   id varchar not null,
   timestamp timestamp not null,
   project varchar not null,
@@ -47,7 +48,7 @@ create table if not exists auth_logs (
   metadata json not null using compression zstd
 );
 
-create table if not exists realtime_logs (
+create table realtime_logs (
   id varchar not null,
   timestamp timestamp not null,
   project varchar not null,
@@ -55,7 +56,7 @@ create table if not exists realtime_logs (
   metadata json not null using compression zstd
 );
 
-create table if not exists storage_logs (
+create table storage_logs (
   id varchar not null,
   timestamp timestamp not null,
   project varchar not null,
@@ -63,7 +64,7 @@ create table if not exists storage_logs (
   metadata json not null using compression zstd
 );
 
-create table if not exists rest_logs (
+create table rest_logs (
   id varchar not null,
   timestamp timestamp not null,
   project varchar not null,
@@ -71,17 +72,10 @@ create table if not exists rest_logs (
   metadata json not null using compression zstd
 );
 
-create table if not exists pooler_logs (
+create table pooler_logs (
   id varchar not null,
   timestamp timestamp not null,
   project varchar not null,
   event_message varchar not null using compression zstd,
   metadata json not null using compression zstd
-);
-
--- How many of the records that came through the spool are in the tables above, for each kind. Written in the transaction
--- that brings them in, so that after a crash the spool knows where to go on.
-create table if not exists sealed_records (
-  kind varchar primary key,
-  records bigint not null
 );

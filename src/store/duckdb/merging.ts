@@ -1,0 +1,160 @@
+// Keeps a project's records together. A seal sorts what came in together; a project that writes little has a few records in
+// each of very many row groups then, and reading them costs what all of these cost. Merging makes one table of many, sorted
+// as a whole, in which a project lies in one place.
+//
+// It fills a table that nobody sees, in slices with a rest after each, then drops what it was made of and shows it, in one
+// transaction. Seals go to another table meanwhile. What was filled when the process ended is dropped at the next start.
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { DuckDBConnection } from '@duckdb/node-api';
+import { LOG_KINDS, type LogKind } from '../../log-record.ts';
+import type { Turns } from '../turns.ts';
+import { checkpoint } from './checkpoint.ts';
+import { copySorted } from './copy-sorted.ts';
+import {
+  MAX_TABLE_ROWS,
+  nameOf,
+  ROW_GROUP_ROWS,
+  type SealedTable,
+  type SealedTables,
+} from './sealed-tables.ts';
+
+/** Row groups that were not merged yet: so many are, once no more come in, and so many in any case. */
+const ENOUGH_GROUPS = 4;
+const TOO_MANY_GROUPS = 16;
+const QUIET_MS = 30_000;
+/** A table is merged with newer ones while it has at most so many times their rows: so none is rewritten for little. */
+const MAX_RATIO = 4;
+/** What a record takes is told by so many from the middle of each table. */
+const SAMPLE_ROWS = 1000;
+const OTHER_COLUMNS_BYTES = 200;
+
+export interface MergeParts {
+  /** Its own: filling a table takes long, and seals go on. */
+  readonly filler: DuckDBConnection;
+  readonly fileWriter: DuckDBConnection;
+  readonly fileTurns: Turns;
+  readonly sealedTables: SealedTables;
+  /** Throws where the disk has no room for so many rows once more. */
+  readonly needRoom: (rows: number) => Promise<void>;
+}
+
+export class Merging {
+  readonly #parts: MergeParts;
+  readonly #quietSince = new Map<LogKind, { readonly rows: number; readonly at: number }>();
+  #running: Promise<unknown> | undefined;
+  #stops = false;
+
+  constructor(parts: MergeParts) {
+    this.#parts = parts;
+  }
+
+  /** Merges tables of one kind, where there are enough of them. Answers whether there were. One at a time. */
+  async mergeNext(): Promise<boolean> {
+    const tables = await this.#parts.fileTurns.take(async () => this.#choose());
+    if (tables.length === 0) return false;
+    const merging = this.#merge(tables).finally(() => this.#parts.sealedTables.hold([]));
+    this.#running = merging.catch(() => {});
+    await merging;
+    return true;
+  }
+
+  /** A merge that runs is cut short. */
+  async close(): Promise<void> {
+    this.#stops = true;
+    this.#parts.filler.interrupt();
+    await this.#running;
+  }
+
+  #choose(): readonly SealedTable[] {
+    if (this.#stops) return [];
+    for (const kind of LOG_KINDS) {
+      const tables = this.#parts.sealedTables.of(kind);
+      const chosen = chooseTables(tables, this.#isQuiet(kind, tables) ? ENOUGH_GROUPS : TOO_MANY_GROUPS);
+      if (chosen.length === 0) continue;
+      this.#parts.sealedTables.hold(chosen);
+      return chosen;
+    }
+    return [];
+  }
+
+  #isQuiet(kind: LogKind, tables: readonly SealedTable[]): boolean {
+    const rows = tables.reduce((sum, table) => sum + table.rows, 0);
+    const known = this.#quietSince.get(kind);
+    if (known?.rows === rows) return performance.now() - known.at >= QUIET_MS;
+    this.#quietSince.set(kind, { rows, at: performance.now() });
+    return false;
+  }
+
+  async #merge(tables: readonly SealedTable[]): Promise<void> {
+    const { fileWriter, fileTurns, sealedTables, needRoom } = this.#parts;
+    const last = tables.at(-1);
+    if (last === undefined) return;
+    const { kind, number } = last;
+    const filled = `${kind}_merging_${number}`;
+    const rows = tables.reduce((sum, table) => sum + table.rows, 0);
+    await needRoom(rows);
+    try {
+      await fileTurns.take(() => sealedTables.create(kind, `logs.${filled}`));
+      const merged = { kind, number, isMerged: true, rows: await this.#fill(`logs.${filled}`, tables) };
+      if (merged.rows !== rows) throw new Error(`${merged.rows} of ${rows} records were copied`);
+      await fileTurns.take(async () => {
+        await sealedTables.change(async () => {
+          await sealedTables.replace(tables, merged);
+          await fileWriter.run(`alter table logs.${filled} rename to ${nameOf(merged).replace('logs.', '')}`);
+        });
+        await checkpoint(fileWriter);
+      });
+    } catch (error) {
+      await fileTurns.take(() => fileWriter.run(`drop table if exists logs.${filled}`)).catch(() => {});
+      throw error;
+    }
+  }
+
+  /** In one transaction, so that row groups are filled whole. */
+  async #fill(to: string, tables: readonly SealedTable[]): Promise<number> {
+    const { filler } = this.#parts;
+    const from = `(${tables.map(table => `from ${nameOf(table)}`).join(' union all ')})`;
+    await filler.run('begin transaction');
+    try {
+      const copied = await copySorted(filler, from, to, await this.#recordBytes(tables), async ms => {
+        if (!this.#stops) await sleep(ms, undefined, { ref: false });
+        if (this.#stops) throw new Error('the store is closed');
+      });
+      await filler.run('commit');
+      return copied;
+    } catch (error) {
+      await filler.run('rollback').catch(() => {}); // the first error counts
+      throw error;
+    }
+  }
+
+  async #recordBytes(tables: readonly SealedTable[]): Promise<number> {
+    const samples = tables.map(table => {
+      const middle = Math.floor(table.rows / 2);
+      return `select event_message, metadata from ${nameOf(table)} where rowid between ${middle} and ${middle + SAMPLE_ROWS}`;
+    });
+    const reader = await this.#parts.filler.runAndReadAll(
+      `select avg(strlen(event_message) + strlen(metadata)) from (${samples.join(' union all ')})`,
+    );
+    return OTHER_COLUMNS_BYTES + Number(reader.value(0, 0) ?? 0);
+  }
+}
+
+/**
+ * Neighbours in time that have enough row groups between them that were not merged yet, the newest of such; none where there
+ * are not. A merged table is among them only where it is not much larger than those after it.
+ */
+export function chooseTables(tables: readonly SealedTable[], enoughGroups: number): readonly SealedTable[] {
+  for (let end = tables.length; end > 0; end--) {
+    let [start, rows, groups] = [end, 0, 0];
+    for (; start > 0; start--) {
+      const next = tables[start - 1];
+      if (next === undefined || (rows > 0 && rows + next.rows > MAX_TABLE_ROWS)) break;
+      if (next.isMerged && next.rows > rows * MAX_RATIO) break;
+      rows += next.rows;
+      groups += next.isMerged ? 0 : Math.ceil(next.rows / ROW_GROUP_ROWS);
+    }
+    if (groups >= enoughGroups) return tables.slice(start, end);
+  }
+  return [];
+}

@@ -1,0 +1,258 @@
+import { join } from 'node:path';
+import { DuckDBInstance } from '@duckdb/node-api';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { toLogLines } from '../../src/log-line.ts';
+import type { LogRecord } from '../../src/log-record.ts';
+import { chooseTables } from '../../src/store/duckdb/merging.ts';
+import type { SealedTable } from '../../src/store/duckdb/sealed-tables.ts';
+import { openStore } from '../../src/store/open-store.ts';
+import type { Store } from '../../src/store/store.ts';
+import { micros, testStoreOptions } from '../support/app.ts';
+import { edgeRecord } from '../support/record.ts';
+import { makeDataFolder, removeDataFolder, savedQuery } from '../support/store.ts';
+
+const START = micros('2026-11-14T12:00:00Z');
+/** So many seals are merged even while more come in. */
+const TOO_MANY = 16;
+
+let dataFolder: string;
+let store: Store;
+let folded: number;
+
+const open = async () => {
+  store = await openStore(testStoreOptions(dataFolder));
+};
+
+beforeEach(async () => {
+  dataFolder = makeDataFolder();
+  folded = 0;
+  await open();
+});
+afterEach(async () => {
+  vi.useRealTimers();
+  await store.close();
+  removeDataFolder(dataFolder);
+});
+
+/** Each a minute after the one before, of seven projects in turn. */
+const made = (count: number, project = (n: number) => `p${n % 7}`): LogRecord[] =>
+  Array.from({ length: count }, (_, i) => {
+    const n = folded + i;
+    return edgeRecord({ id: `n${n}`, at: START + BigInt(n) * 60_000_000n, project: project(n) });
+  });
+
+const seal = async (records: readonly LogRecord[]) => {
+  await store.fold({ ...toLogLines('edge', records), first: folded });
+  folded += records.length;
+  await store.settle(['edge']);
+};
+const sealTimes = async (times: number, count: number) => {
+  for (let i = 0; i < times; i++) await seal(made(count));
+};
+
+const ask = async (sql: string, types: ('text' | 'integer')[]) =>
+  (await store.query(savedQuery(sql, types), {})).rows;
+/** How many records there are, and how many of them differ. */
+const counts = async () =>
+  (await ask('select count(*), count(distinct id) from edge_logs', ['integer', 'integer']))[0];
+const tables = async () =>
+  (
+    await ask(
+      `select table_name from duckdb_tables() where database_name = 'logs' and table_name like 'edge%' order by 1`,
+      ['text'],
+    )
+  ).map(([name]) => String(name).replace(/\d+/, 'N'));
+
+describe('tables of a few records each', () => {
+  test('become one, sorted by project and time as a whole, with every record once', async () => {
+    await sealTimes(TOO_MANY, 100);
+    expect(await store.tidy?.()).toBe(true);
+    expect(await tables()).toEqual(['edge_merged_N']);
+    expect(await counts()).toEqual([1600, 1600]);
+    const [merged] = await ask(
+      `select table_name from duckdb_tables() where table_name like 'edge_merged%'`,
+      ['text'],
+    );
+    const misplaced = await ask(
+      `select count(*) from (
+        select project < lag(project) over w or (project = lag(project) over w and timestamp > lag(timestamp) over w)
+          as is_misplaced
+        from logs.${merged?.[0]} window w as (order by rowid)
+      ) where is_misplaced`,
+      ['integer'],
+    );
+    expect(misplaced).toEqual([[0]]);
+    expect(await store.tidy?.()).toBe(false);
+  });
+
+  test('are still there after opening again, merged or not', async () => {
+    await sealTimes(TOO_MANY, 10);
+    await store.tidy?.();
+    await sealTimes(3, 10);
+    await store.close();
+    await open();
+    expect(await counts()).toEqual([190, 190]);
+    expect(await tables()).toEqual(['edge_merged_N', 'edge_sealed_N', 'edge_sealed_N', 'edge_sealed_N']);
+    expect(store.settled('edge')).toBe(190);
+  });
+
+  test('wait, when they are few, until nothing more has come in for a while', async () => {
+    vi.useFakeTimers({ toFake: ['performance'] });
+    await sealTimes(4, 10);
+    expect(await store.tidy?.()).toBe(false);
+    vi.advanceTimersByTime(20_000);
+    await sealTimes(1, 10);
+    expect(await store.tidy?.()).toBe(false);
+    vi.advanceTimersByTime(29_000);
+    expect(await store.tidy?.()).toBe(false);
+    vi.advanceTimersByTime(1_000);
+    expect(await store.tidy?.()).toBe(true);
+    expect(await tables()).toEqual(['edge_merged_N']);
+    expect(await counts()).toEqual([50, 50]);
+  });
+
+  test('leave a much larger one alone, until they are a quarter of it', async () => {
+    await sealTimes(TOO_MANY, 100);
+    await store.tidy?.();
+    await sealTimes(TOO_MANY, 10);
+    expect(await store.tidy?.()).toBe(true);
+    expect(await tables()).toEqual(['edge_merged_N', 'edge_merged_N']);
+    await sealTimes(TOO_MANY, 15);
+    expect(await store.tidy?.()).toBe(true);
+    expect(await tables()).toEqual(['edge_merged_N']);
+    expect(await counts()).toEqual([2000, 2000]);
+  });
+
+  test('keep projects of any name, and records of one moment', async () => {
+    const names = ['', '\ufeffmark', '\ufeff', 'zero\0', '\u{1f600}', '\uffff', "quote'", 'a'.repeat(3000)];
+    for (let i = 0; i < TOO_MANY; i++)
+      await seal(
+        made(names.length, n => names[n % names.length] ?? '').map(each => ({ ...each, timestampMicros: 1 })),
+      );
+    const perName =
+      'select count(distinct project), min(n) from (select project, count(*) n from edge_logs group by 1)';
+    const before = await ask(perName, ['integer', 'integer']);
+    expect(await store.tidy?.()).toBe(true);
+    expect(await ask(perName, ['integer', 'integer'])).toEqual(before);
+    expect(before).toEqual([[names.length, TOO_MANY]]);
+  });
+
+  test('are cut in slices where one project has more than can be sorted at once', async () => {
+    const wide = (records: LogRecord[]) =>
+      records.map(each => ({ ...each, eventMessage: 'x'.repeat(500_000) }));
+    for (let i = 0; i < TOO_MANY; i++) await seal(wide(made(10, () => 'large')));
+    expect(await store.tidy?.()).toBe(true);
+    expect(await counts()).toEqual([160, 160]);
+    const newest = await ask(`select id from edge_logs where project = 'large' limit 1`, ['text']);
+    expect(newest).toEqual([['n159']]);
+  });
+});
+
+describe('while tables are merged', () => {
+  test('records come in and no query misses one or sees one twice', async () => {
+    await sealTimes(TOO_MANY, 500);
+    let done = false;
+    const looking = (async () => {
+      let looks = 0;
+      for (; !done; looks++) {
+        const before = folded;
+        const [count, differing] = (await counts()) ?? [];
+        expect(count).toBe(differing);
+        expect(count).toBeGreaterThanOrEqual(before - 100);
+      }
+      return looks;
+    })();
+    for (let round = 0; round < 4; round++) {
+      const merging = store.tidy?.();
+      await sealTimes(TOO_MANY, 100);
+      expect(await merging).toBe(true);
+    }
+    done = true;
+    expect(await looking).toBeGreaterThan(5);
+    expect(await counts()).toEqual([folded, folded]);
+  });
+
+  test('the store can be closed, and everything is there afterwards', async () => {
+    await sealTimes(TOO_MANY, 200);
+    const merging = store.tidy?.().then(
+      () => 'ended',
+      () => 'cut short',
+    );
+    await store.close();
+    expect(await merging).toMatch(/ended|cut short/);
+    await open();
+    expect(await counts()).toEqual([3200, 3200]);
+    await sealTimes(TOO_MANY, 1);
+    expect(await store.tidy?.()).toBe(true);
+    expect(await counts()).toEqual([3216, 3216]);
+  });
+});
+
+describe('retention', () => {
+  test('drops a table of which nothing is left, and takes the old records out of the others', async () => {
+    await sealTimes(TOO_MANY, 10);
+    await store.tidy?.();
+    await sealTimes(2, 10);
+    expect(await store.deleteBefore(START + 175n * 60_000_000n)).toBe(175);
+    expect(await tables()).toEqual(['edge_sealed_N']);
+    expect(await counts()).toEqual([5, 5]);
+    expect(await store.deleteBefore(START + 1000n * 60_000_000n)).toBe(5);
+    expect(await counts()).toEqual([0, 0]);
+    await sealTimes(1, 10);
+    expect(await counts()).toEqual([10, 10]);
+  });
+});
+
+describe('a file', () => {
+  const change = async (...statements: string[]) => {
+    await store.close();
+    const instance = await DuckDBInstance.create(join(dataFolder, 'dendro.duckdb'));
+    const connection = await instance.connect();
+    for (const statement of statements) await connection.run(statement);
+    connection.closeSync();
+    instance.closeSync();
+    await open();
+  };
+
+  test('in which a merge was cut short is opened as if it had not begun', async () => {
+    await sealTimes(2, 10);
+    await change('create table edge_merging_2 as from edge_logs');
+    expect(await counts()).toEqual([20, 20]);
+    expect(await tables()).toEqual(['edge_sealed_N', 'edge_sealed_N']);
+  });
+
+  test('of version 2, with one table for each kind, is taken over', async () => {
+    await sealTimes(1, 10);
+    await change(
+      'drop view edge_logs',
+      'alter table edge_sealed_1 rename to edge_logs',
+      'update schema_version set version = 2',
+    );
+    expect(await counts()).toEqual([10, 10]);
+    await sealTimes(TOO_MANY, 10);
+    expect(await store.tidy?.()).toBe(true);
+    expect(await counts()).toEqual([170, 170]);
+  });
+});
+
+describe('what is merged', () => {
+  const G = 122_880;
+  const sealed = (number: number, rows: number) => ({ kind: 'edge' as const, number, isMerged: false, rows });
+  const merged = (number: number, rows: number) => ({ ...sealed(number, rows), isMerged: true });
+  const chosen = (...tables: SealedTable[]) => chooseTables(tables, 4).map(({ number }) => number);
+
+  test.each<[string, SealedTable[], number[]]>([
+    ['nothing of three row groups', [sealed(1, 3 * G)], []],
+    ['four row groups of one table', [sealed(1, 4 * G)], [1]],
+    ['four parts of row groups', [sealed(1, 9), sealed(2, 9), sealed(3, 9), sealed(4, 9)], [1, 2, 3, 4]],
+    ['no merged table by itself', [merged(1, 9 * G), merged(2, G)], []],
+    ['a merged table that is four times as large', [merged(1, 16 * G), sealed(2, 4 * G)], [1, 2]],
+    ['none that is larger', [merged(1, 17 * G), sealed(2, 4 * G)], [2]],
+    ['one after another', [merged(1, 60 * G), merged(2, 12 * G), sealed(3, 4 * G)], [1, 2, 3]],
+    ['a large table that came at once, alone', [sealed(1, 128 * G), sealed(2, 3)], [1]],
+    ['no more than a table may have', [merged(1, 125 * G), sealed(2, 100 * G)], [2]],
+    ['what is behind a merged one too', [sealed(1, 128 * G), merged(2, 4 * G)], [1]],
+  ])('%s', (_, tables, numbers) => {
+    expect(chosen(...tables)).toEqual(numbers);
+  });
+});
