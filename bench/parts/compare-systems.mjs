@@ -7,11 +7,18 @@ export async function compareSystems(calls, systems, turns, report) {
   for (const [index, call] of calls.entries()) {
     report(`${index + 1} of ${calls.length} calls, ${call.label}`);
     const { rowCount, different } = await compareAnswers(call, systems);
-    faults.push(...different.map(fault => ({ ...fault, call: call.label })));
     const agreeing = systems.filter(({ name }) => different.every(({ system }) => system !== name));
-    cases.push({ ...call, rowCount, ms: await takeTurns(call, agreeing, turns) });
+    const { samples, failed } = await takeTurns(call, agreeing, turns);
+    faults.push(...[...different, ...failed].map(fault => ({ ...fault, call: call.label })));
+    cases.push({ ...call, rowCount, ms: samples });
   }
   const diskBytes = {};
-  for (const system of systems) if (system.diskBytes) diskBytes[system.name] = await system.diskBytes();
+  for (const { name, diskBytes: measure } of systems) {
+    try {
+      if (measure !== undefined) diskBytes[name] = await measure();
+    } catch (error) {
+      faults.push({ system: name, call: 'disk', reason: error.message });
+    }
+  }
   return { commands: systems.map(({ command }) => command), cases, diskBytes, faults };
 }

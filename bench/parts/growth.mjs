@@ -4,6 +4,7 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { serveDendro } from '../peers/dendro.mjs';
 import { count, ms, times } from '../report/format.mjs';
+import { allDone } from '../tools/all-done.mjs';
 import { median, percentile } from '../tools/statistics.mjs';
 import { listSteadyCases } from './cases.mjs';
 import { compareSystems } from './compare-systems.mjs';
@@ -23,7 +24,7 @@ export async function measureGrowth(stage, { perKind, ...sizes }, report) {
     }
     return await compareSystems(listSteadyCases(platform.steady), systems, sizes, report);
   } finally {
-    await Promise.all(systems.map(system => system.stop()));
+    await allDone(systems.map(system => system.stop()));
     for (const records of perKind) rmSync(folderOf(workplace, records), { recursive: true, force: true });
   }
 }
@@ -50,7 +51,7 @@ export function growthTables({ cases }) {
       ],
       rows: cases.map(({ label, rowCount, ms: samples }) => [
         label,
-        rowCount ?? '?',
+        rowCount,
         ...sizes.flatMap(size => [ms(median(samples[size])), ms(percentile(samples[size], 0.95))]),
         times(growthOf(samples)),
       ]),

@@ -7,6 +7,7 @@ import { startDuckDb } from '../peers/duckdb.mjs';
 import { pickProjects } from '../records/projects.mjs';
 import { comparedTable, diskTable } from '../report/compared-table.mjs';
 import { count } from '../report/format.mjs';
+import { allDone } from '../tools/all-done.mjs';
 import { listCases } from './cases.mjs';
 import { compareSystems } from './compare-systems.mjs';
 
@@ -17,35 +18,33 @@ export async function measurePeers(stage, sizes, report) {
   const copy = join(workplace.folder, 'copy');
   const { middle } = pickProjects();
   try {
-    const [folder, clickhouse] = await Promise.all([
+    const [folder] = await allDone([
       stage.largeFolder(report),
-      missing.clickhouse ? undefined : startLoaded(workplace, platform, faults, report),
+      missing.clickhouse ? undefined : startLoaded(workplace, platform, systems, faults, report),
     ]);
     const tokens = { [middle]: await makePinnedToken(workplace, folder, middle) };
     cpSync(folder, copy, { recursive: true });
-    systems.push(await serveDendro(workplace, folder, { tokens }));
-    systems.push(await startDuckDb(workplace, copy, MEMORY_LIMIT));
-    if (clickhouse !== undefined) systems.push(clickhouse);
+    systems.unshift(await startDuckDb(workplace, copy, MEMORY_LIMIT));
+    systems.unshift(await serveDendro(workplace, folder, { tokens })); // the first is whom the others have to agree with
     const compared = await compareSystems(listCases(), systems, sizes, report);
     return { perKind: platform.perKind, ...compared, faults: [...faults, ...compared.faults] };
   } finally {
-    await Promise.all(systems.map(system => system.stop()));
+    await allDone(systems.map(system => system.stop()));
     for (const name of ['copy', 'clickhouse'])
       rmSync(join(workplace.folder, name), { recursive: true, force: true });
   }
 }
 
 /** A peer that fails costs its own column. */
-async function startLoaded(workplace, platform, faults, report) {
+async function startLoaded(workplace, platform, systems, faults, report) {
   let server;
   try {
     server = await startClickHouse(workplace);
     await server.load(platform, report);
-    return server;
+    systems.push(server);
   } catch (error) {
     await server?.stop();
     faults.push({ system: 'clickhouse', reason: error.message });
-    return undefined;
   }
 }
 

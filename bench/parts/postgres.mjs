@@ -7,6 +7,7 @@ import { SETTINGS, startPostgres } from '../peers/postgres.mjs';
 import { pickProjects } from '../records/projects.mjs';
 import { comparedTable, diskTable } from '../report/compared-table.mjs';
 import { count } from '../report/format.mjs';
+import { allDone } from '../tools/all-done.mjs';
 import { listCases } from './cases.mjs';
 import { compareSystems } from './compare-systems.mjs';
 
@@ -18,7 +19,7 @@ export async function measurePostgres({ workplace, platform, missing }, sizes, r
   const { middle } = pickProjects();
   const systems = [];
   try {
-    await Promise.all([
+    await allDone([
       loadDendro(workplace, folder, platform, { share: SHARE, quietSeconds: sizes.quietSeconds }, report),
       startPostgres(workplace).then(postgres => {
         systems.push(postgres);
@@ -30,7 +31,7 @@ export async function measurePostgres({ workplace, platform, missing }, sizes, r
     const compared = await compareSystems(listCases(), systems, sizes, report);
     return { perKind: platform.perKind * SHARE, settings: SETTINGS, ...compared };
   } finally {
-    await Promise.all(systems.map(system => system.stop()));
+    await allDone(systems.map(system => system.stop()));
     for (const name of ['small', 'postgres'])
       rmSync(join(workplace.folder, name), { recursive: true, force: true });
   }

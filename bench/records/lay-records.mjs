@@ -27,7 +27,7 @@ for (const kind of KINDS) {
   await maker.run(
     `insert into ${nameOf(merged)} by name select make_timestamp(micros) as timestamp, * exclude (micros) from ${kind}_records`,
   );
-  await sealedTables.change(() => sealedTables.replace([empty], [merged]));
+  await sealedTables.change(() => sealedTables.replace([empty], merged));
 }
 await writer.run('checkpoint logs');
 for (const connection of [maker, writer]) connection.closeSync();

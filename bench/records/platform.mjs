@@ -3,6 +3,7 @@
 import { execFileSync } from 'node:child_process';
 import { closeSync, openSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { allDone } from '../tools/all-done.mjs';
 import { listSteadyProjects } from './projects.mjs';
 
 export const KINDS = ['edge', 'function_edge'];
@@ -39,13 +40,19 @@ export async function streamRecords(workplace, platform, { kind, shape, share },
   const holder = openSync(pipe, 'r+'); // as long as it is open, no reader sees an end
   const reader = openSync(pipe, 'r');
   const options = { ...platform, ...chooseParts(platform, share), kind, shape, file: pipe };
+  const whenReaderFails = new AbortController(); // nobody would read what the writer waits to write
   const writing = workplace
     .read([process.execPath, join(import.meta.dirname, 'write-records.mjs'), JSON.stringify(options)], {
+      signal: whenReaderFails.signal,
       onOutput: text => report(`loading ${kind} records, ${text.trim().split('\n').at(-1)}`),
     })
     .finally(() => closeSync(holder));
+  const reading = consume(reader).catch(error => {
+    whenReaderFails.abort();
+    throw error;
+  });
   try {
-    await Promise.all([writing, consume(reader)]);
+    await allDone([reading, writing]);
   } finally {
     closeSync(reader);
     rmSync(pipe, { force: true });

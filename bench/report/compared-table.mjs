@@ -22,7 +22,7 @@ export function comparedTable(title, { cases }) {
     ],
     rows: cases.map(({ label, rowCount, ms: samples }) => [
       label,
-      rowCount ?? '?',
+      rowCount,
       ...names.flatMap(name =>
         samples[name] === undefined
           ? ['–', '–']

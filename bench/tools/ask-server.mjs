@@ -21,7 +21,12 @@ export function askServer(agent, url, apiKey, sql) {
       });
       response.on('error', reject);
     });
-    call.on('error', reject);
+    call.on('error', error => {
+      // The server closed a connection that was idle, just as it was used again: nobody was asked yet.
+      if (call.reusedSocket && error.code === 'ECONNRESET')
+        askServer(agent, url, apiKey, sql).then(resolve, reject);
+      else reject(error);
+    });
     call.end(sql);
   });
 }

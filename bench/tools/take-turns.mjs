@@ -6,45 +6,58 @@ import { round } from './statistics.mjs';
 /** Now moves on between two calls; an answer that differs for that reason agrees the next time. */
 const COMPARE_ATTEMPTS = 5;
 
-/** Answers the names of the systems that agree with the first, with the number of rows; and what the others said. */
+/** How many rows the first system answers, and the systems that do not answer the same. */
 export async function compareAnswers(call, systems) {
   const [reference, ...others] = systems;
-  let different = [];
-  for (let attempt = 0; attempt < COMPARE_ATTEMPTS; attempt++) {
+  for (let attempt = 1; ; attempt++) {
     const { rows } = await reference.ask(call, true);
-    different = [];
+    const different = [];
     for (const system of others) {
-      try {
-        const answer = await system.ask(call, true);
-        if (!sameAnswer(call.endpoint, rows, answer.rows))
-          different.push({
-            system: system.name,
-            reason:
-              `another answer: ${answer.rows.length} rows against ${rows.length}, ${JSON.stringify(answer.rows[0])} against ${JSON.stringify(rows[0])}`.slice(
-                0,
-                700,
-              ),
-          });
-      } catch (error) {
-        different.push({ system: system.name, reason: error.message });
-      }
+      const reason = await findDifference(call, rows, system);
+      if (reason !== undefined) different.push({ system: system.name, reason });
     }
-    if (different.length === 0) return { rowCount: rows.length, different };
+    if (different.length === 0 || attempt === COMPARE_ATTEMPTS) return { rowCount: rows.length, different };
   }
-  return { rowCount: undefined, different };
 }
 
-/** Milliseconds of each system; rounds end early when they have taken `limitMs`, but not before `minRounds`. */
+async function findDifference(call, rows, system) {
+  try {
+    const answer = await system.ask(call, true);
+    if (sameAnswer(call.endpoint, rows, answer.rows)) return undefined;
+    const [own, expected] = [answer.rows, rows].map(
+      each => `${each.length} rows, ${JSON.stringify(each[0])}`,
+    );
+    return `another answer: ${own.slice(0, 300)} against ${expected.slice(0, 300)}`;
+  } catch (error) {
+    return error.message;
+  }
+}
+
+/**
+ * Milliseconds of each system; rounds end early when they have taken `limitMs`, but not before `minRounds`. A system that
+ * fails, unless it is the first, costs its own figures alone.
+ */
 export async function takeTurns(call, systems, { warmUps, rounds, minRounds, limitMs }) {
   const samples = Object.fromEntries(systems.map(({ name }) => [name, []]));
-  for (let turn = 0; turn < warmUps; turn++) for (const system of systems) await system.ask(call);
+  const failed = [];
+  let able = systems;
+  const take = async (system, keep) => {
+    try {
+      const { ms } = await system.ask(call);
+      if (keep) samples[system.name].push(round(ms));
+    } catch (error) {
+      if (system === systems[0]) throw error;
+      failed.push({ system: system.name, reason: error.message });
+      able = able.filter(each => each !== system);
+      delete samples[system.name];
+    }
+  };
+  for (let turn = 0; turn < warmUps; turn++) for (const system of able) await take(system, false);
   const start = performance.now();
   for (let turn = 0; turn < rounds; turn++) {
     if (turn >= minRounds && performance.now() - start > limitMs) break;
-    for (let place = 0; place < systems.length; place++) {
-      const system = systems[(turn + place) % systems.length];
-      samples[system.name].push(round((await system.ask(call)).ms));
-    }
+    const first = turn % able.length;
+    for (const system of [...able.slice(first), ...able.slice(0, first)]) await take(system, true);
   }
-  return samples;
+  return { samples, failed };
 }

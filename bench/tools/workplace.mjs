@@ -79,11 +79,12 @@ export function openWorkplace() {
     },
 
     /** Runs a process to its end; answers what it printed, and tells of it meanwhile. */
-    async read(command, { env = {}, stdin = 'ignore', onOutput = () => {} } = {}) {
+    async read(command, { env = {}, stdin = 'ignore', signal, onOutput = () => {} } = {}) {
       const [program, ...args] = command;
       const child = spawn(program, args, {
         env: { ...process.env, ...env },
         stdio: [stdin, 'pipe', 'pipe'],
+        signal,
       });
       children.add(child);
       let output = '';
