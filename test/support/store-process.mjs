@@ -5,8 +5,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { runnerImport } from 'vite';
 
 const [task, dataFolder] = process.argv.slice(2);
-const file = join(import.meta.dirname, '../../src/store/duckdb/store.ts');
-const { module } = await runnerImport(file, { configFile: false, logLevel: 'error' });
+const load = async file =>
+  (
+    await runnerImport(join(import.meta.dirname, '../../src', file), {
+      configFile: false,
+      logLevel: 'error',
+    })
+  ).module;
+const module = await load('store/duckdb/store.ts');
 
 const ENDLESS = {
   sql: 'select sum(a.range * b.range % 7) from range(10000000) a, range(10000000) b',
@@ -62,6 +68,32 @@ const TASKS = {
     );
     print({ appended: true });
     await sleep(60_000);
+  },
+  /** Seals and merges until it is killed, and says after the first merge how many records were sealed by then. */
+  async merge() {
+    const { toLogLines } = await load('log-line.ts');
+    const store = await open();
+    const seal = async () => {
+      const first = store.settled('edge');
+      const records = Array.from({ length: 50 }, (_, i) => ({
+        id: `n${first + i}`,
+        timestampMicros: first + i,
+        project: `p${i % 7}`,
+        eventMessage: 'x'.repeat(2000),
+        metadata: '{}',
+        lifted: { url: '', path: '' },
+      }));
+      await store.fold({ ...toLogLines('edge', records), first });
+      await store.settle(['edge']);
+    };
+    for (let i = 0; i < 16; i++) await seal();
+    await store.tidy();
+    print({ sealed: store.settled('edge') });
+    for (;;) {
+      const merging = store.tidy();
+      for (let i = 0; i < 16; i++) await seal();
+      await merging;
+    }
   },
   async 'close-while-running'() {
     const store = await open();

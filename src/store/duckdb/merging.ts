@@ -2,7 +2,7 @@
 // each of very many row groups then, and reading them costs what all of these cost. Merging makes one table of many, sorted
 // as a whole, in which a project lies in one place.
 //
-// It fills a table that nobody sees, in slices with a rest after each, then drops what it was made of and shows it, in one
+// It fills a table that nobody sees, in slices with a rest after each while others work, then drops what it was made of and shows it, in one
 // transaction. Seals go to another table meanwhile. What was filled when the process ended is dropped at the next start.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DuckDBConnection } from '@duckdb/node-api';
@@ -36,6 +36,8 @@ export interface MergeParts {
   readonly sealedTables: SealedTables;
   /** Throws where the disk has no room for so many rows once more. */
   readonly needRoom: (rows: number) => Promise<void>;
+  /** How many queries and folds there were so far. */
+  readonly countCalls: () => number;
 }
 
 export class Merging {
@@ -112,12 +114,14 @@ export class Merging {
 
   /** In one transaction, so that row groups are filled whole. */
   async #fill(to: string, tables: readonly SealedTable[]): Promise<number> {
-    const { filler } = this.#parts;
+    const { filler, countCalls } = this.#parts;
+    let calls = countCalls();
     const from = `(${tables.map(table => `from ${nameOf(table)}`).join(' union all ')})`;
     await filler.run('begin transaction');
     try {
       const copied = await copySorted(filler, from, to, await this.#recordBytes(tables), async ms => {
-        if (!this.#stops) await sleep(ms, undefined, { ref: false });
+        if (countCalls() !== calls && !this.#stops) await sleep(ms, undefined, { ref: false });
+        calls = countCalls();
         if (this.#stops) throw new Error('the store is closed');
       });
       await filler.run('commit');

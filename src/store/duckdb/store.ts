@@ -58,6 +58,7 @@ export async function openDuckDBStore(options: DuckDBStoreOptions, watch: StoreW
     onFolded: (kind, table) => newestRecords.look(hotWriter, kind, table),
     needRoom: bytes => needRoom(options.dataFolder, bytes),
   });
+  let calls = 0;
   const merging = new Merging({
     filler,
     fileWriter,
@@ -65,6 +66,7 @@ export async function openDuckDBStore(options: DuckDBStoreOptions, watch: StoreW
     sealedTables,
     needRoom: async rows =>
       needRoom(options.dataFolder, await bytesOf(options.dataFolder, sealedTables, rows)),
+    countCalls: () => calls,
   });
   const appendStaging = new Staging(database.intakeFolder, 'append');
   for (const kind of LOG_KINDS) await newestRecords.look(fileWriter, kind, `logs.${kind}_logs`);
@@ -84,6 +86,7 @@ export async function openDuckDBStore(options: DuckDBStoreOptions, watch: StoreW
     findPatternFault: (pattern, call) => patterns.findFault(pattern, call),
 
     async query(query: SavedQuery, values: BoundValues, call?: QueryCall): Promise<QueryResult> {
+      calls++;
       const { result, waitedMs, ranMs } = await readers.run(
         async reader => runStatement(await reader.prepare(query.sql), query, values),
         call,
@@ -102,7 +105,10 @@ export async function openDuckDBStore(options: DuckDBStoreOptions, watch: StoreW
         }),
       ),
 
-    fold: records => unlessClosing(() => hotRecords.fold(records)),
+    fold(records) {
+      calls++;
+      return unlessClosing(() => hotRecords.fold(records));
+    },
     settled: kind => hotRecords.sealed(kind),
     settle: kinds => unlessClosing(() => hotRecords.settle(kinds)),
     deleteBefore: micros =>
