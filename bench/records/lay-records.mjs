@@ -19,7 +19,7 @@ for (const kind of KINDS) {
     perKind: platform.perKind,
     part: 0,
     parts: 1,
-    order: 'project, micros desc',
+    order: 'place, micros desc',
   });
   const [empty] = sealedTables.of(kind);
   const merged = { ...empty, isMerged: true, rows: platform.perKind };

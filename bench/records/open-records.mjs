@@ -4,8 +4,14 @@ import { join } from 'node:path';
 import { listProjects } from './projects.mjs';
 
 export async function openRecords(connection, { steady, startMicros, spanMicros }) {
-  const rows = steady.map(({ project, records }) => `{project: '${project}', records: ${records}::bigint}`);
-  await connection.run(`set variable projects = [${listProjects().map(name => `'${name}'`)}]`);
+  const bySize = listProjects();
+  const projects = [...bySize, ...steady.map(({ project }) => project)].sort();
+  const placeOf = name => `${projects.indexOf(name) + 1}::smallint`;
+  const rows = steady.map(
+    ({ project, records }) => `{place: ${placeOf(project)}, records: ${records}::bigint}`,
+  );
+  await connection.run(`set variable projects = [${projects.map(name => `'${name}'`)}]`);
+  await connection.run(`set variable by_size = [${bySize.map(placeOf)}]`);
   await connection.run(`set variable steady = [${rows}]`);
   await connection.run(`set variable start_micros = ${startMicros}::bigint`);
   await connection.run(`set variable span_micros = ${spanMicros}::bigint`);

@@ -3,8 +3,8 @@
 -- varies little is chosen among 4,096 prepared shapes, what varies much is written into them. The shapes are lists in
 -- variables: joining tables of them would neither keep the order of time nor be faster. concat() copies each text once,
 -- a chain of || once for every link.
--- records.mjs sets the variables `projects` (names, the largest first), `steady` (project and records of each),
--- `start_micros` and `span_micros`.
+-- open-records.mjs sets the variables `projects` (their names in alphabetical order; a project is its place among them),
+-- `by_size` (places, the largest project first), `steady` (place and records of each), `start_micros` and `span_micros`.
 
 create macro chance(number, purpose, below) as (hash(number, purpose) % below)::int;
 create macro choose(number, purpose, choices) as choices[1 + chance(number, purpose, len(choices))];
@@ -50,24 +50,24 @@ create macro hex(key, purpose) as lower(to_hex(hash(key, purpose)));
 create macro micros_of(n, count, salt) as
   (getvariable('start_micros') + (n + (hash(n, salt) % 1000) / 1000.0) / count * getvariable('span_micros'))::bigint;
 
--- Part `part` of `parts` of a kind's records, in the order of time: a key that all else is made of, time and project.
+-- Part `part` of `parts` of a kind's records, cut by time: a key that all else is made of, time and project's place.
 -- `total` records in all, those of the steady projects among them; of the other projects the n-th has a share of about 1/n.
 create macro numbered(kind, total, part, parts) as table
   with others as (select total - list_sum([s.records for s in getvariable('steady')])::bigint as count),
   ordinary as (
     select hash(n, kind) as key, micros_of(n, count, kind) as micros,
-      getvariable('projects')[floor(pow(1 + len(getvariable('projects')), (hash(n, kind, 'project') % 1000000000) / 1e9))::bigint] as project
+      getvariable('by_size')[floor(pow(1 + len(getvariable('by_size')), (hash(n, kind, 'project') % 1000000000) / 1e9))::bigint] as place
     from others, range((count * part // parts)::bigint, (count * (part + 1) // parts)::bigint) as numbers(n)
   ),
   of_steady as (
-    select hash(n, kind, s.project) as key, micros_of(n, s.records, kind || s.project) as micros, s.project as project
+    select hash(n, kind, s.place) as key, micros_of(n, s.records, kind || s.place::varchar) as micros, s.place as place
     from (select unnest(getvariable('steady')) as s),
       range((s.records * part // parts)::bigint, (s.records * (part + 1) // parts)::bigint) as numbers(n)
   )
-  from ordinary union all from of_steady order by micros;
+  from ordinary union all from of_steady;
 
 -- What was numbered last; the views make records of it, in the same order.
-create table numbers (key ubigint, micros bigint, project varchar);
+create table numbers (key ubigint, micros bigint, place smallint);
 
 create view edge_records as
 select hex(key, 'id') || hex(key, 'id2') as id, micros, project,
@@ -76,8 +76,8 @@ select hex(key, 'id') || hex(key, 'id2') as id, micros, project,
     shape_of(key, 'edge_tails'), hex(key, 'r1'), hex(key, 'r2'), '"}}}') as metadata,
   url, path
 from (
-  select *, project || '.platform.example' as host, shape_of(key, 'paths') as path,
-    concat('https://', project, '.platform.example', path, '?id=eq.', (hash(key, 'target') % 1000000)::varchar) as url
+  select key, micros, getvariable('projects')[place] as project, concat(project, '.platform.example') as host,
+    shape_of(key, 'paths') as path, concat('https://', host, path, '?id=eq.', (hash(key, 'target') % 1000000)::varchar) as url
   from numbers
 );
 
@@ -90,7 +90,8 @@ select hex(key, 'id') || hex(key, 'id2') as id, micros, project,
     hex(key, 'e1'), hex(key, 'e2'), '","execution_time_ms":', execution_time_ms::varchar, '}') as metadata,
   function_id, execution_time_ms, status_code
 from (
-  select *, project || '.platform.example' as host, shape_of(key, 'functions') as function_id,
+  select key, micros, getvariable('projects')[place] as project, concat(project, '.platform.example') as host,
+    shape_of(key, 'functions') as function_id,
     shape_of(key, 'statuses') as status_code,
     -- most around 30 ms, a few up to 2 s
     round(20 / (1 - (hash(key, 'duration') % 1000000) / 1e6 * 0.99))::int as execution_time_ms
