@@ -3,9 +3,9 @@
 export const SIZES = {
   full: {
     /** A store that has nothing to lay for so long has come to rest. */
-    platform: { perKind: 5_000_000, quietSeconds: 2 },
+    platform: { perKind: 5_000_000, quietSeconds: 32 },
     peers: { warmUps: 2, rounds: 31, minRounds: 9, limitMs: 4000 },
-    postgres: { quietSeconds: 35, warmUps: 1, rounds: 15, minRounds: 5, limitMs: 5000 },
+    postgres: { quietSeconds: 32, warmUps: 1, rounds: 15, minRounds: 5, limitMs: 5000 },
     growth: {
       perKind: [500_000, 5_000_000, 15_000_000],
       warmUps: 3,
