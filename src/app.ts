@@ -98,7 +98,7 @@ export async function startApp(
     const cache = openCache(config, timer);
     const retention = new Retention(store, config.retentionDays, clock, timer, observe);
     retention.start();
-    const tidying = new Tidying(store, timer, observe);
+    const tidying = new Tidying(store, clock, timer, observe);
     tidying.start();
     closers.unshift(async () => {
       await storeCheck.close();

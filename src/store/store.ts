@@ -129,7 +129,7 @@ export interface Store {
    * Lays records anew where that makes queries cheaper, a piece of work at a time, beside everything else. Answers whether
    * there was something to do.
    */
-  tidy?(): Promise<boolean>;
+  tidy?(nowMicros: bigint): Promise<boolean>;
 
   /** Ends every connection; running queries are cancelled. Closing twice is fine. */
   close(): Promise<void>;

@@ -1,4 +1,5 @@
 // Has the store lay its records anew, as often as there is something to do.
+import type { Clock } from '../clock.ts';
 import type { Observe } from '../observe/event.ts';
 import type { Timer } from '../timer.ts';
 import type { Store } from './store.ts';
@@ -9,13 +10,15 @@ const RETRY_MS = 600_000;
 
 export class Tidying {
   readonly #store: Store;
+  readonly #clock: Clock;
   readonly #timer: Timer;
   readonly #observe: Observe;
   #cancel = () => {};
   #isClosed = false;
 
-  constructor(store: Store, timer: Timer, observe: Observe) {
+  constructor(store: Store, clock: Clock, timer: Timer, observe: Observe) {
     this.#store = store;
+    this.#clock = clock;
     this.#timer = timer;
     this.#observe = observe;
   }
@@ -33,7 +36,7 @@ export class Tidying {
 
   async #tidy(): Promise<void> {
     try {
-      const wasDue = (await this.#store.tidy?.()) === true;
+      const wasDue = (await this.#store.tidy?.(this.#clock())) === true;
       if (wasDue) this.#observe({ type: 'tidied' });
       this.start(wasDue ? 0 : LOOK_MS);
     } catch (error) {

@@ -12,6 +12,7 @@ import { edgeRecord } from '../support/record.ts';
 import { makeDataFolder, removeDataFolder, savedQuery } from '../support/store.ts';
 
 const START = micros('2026-11-14T12:00:00Z');
+const NOW = micros('2026-11-14T13:00:00Z');
 /** So many seals are merged even while more come in. */
 const TOO_MANY = 16;
 
@@ -34,11 +35,11 @@ afterEach(async () => {
   removeDataFolder(dataFolder);
 });
 
-/** Each a minute after the one before, of seven projects in turn. */
-const made = (count: number, project = (n: number) => `p${n % 7}`): LogRecord[] =>
+/** Each a second after the one before, of seven projects in turn. */
+const made = (count: number, project = (n: number) => `p${n % 7}`, start = START): LogRecord[] =>
   Array.from({ length: count }, (_, i) => {
     const n = folded + i;
-    return edgeRecord({ id: `n${n}`, at: START + BigInt(n) * 60_000_000n, project: project(n) });
+    return edgeRecord({ id: `n${n}`, at: start + BigInt(n) * 1_000_000n, project: project(n) });
   });
 
 const seal = async (records: readonly LogRecord[]) => {
@@ -49,6 +50,8 @@ const seal = async (records: readonly LogRecord[]) => {
 const sealTimes = async (times: number, count: number) => {
   for (let i = 0; i < times; i++) await seal(made(count));
 };
+
+const tidy = () => store.tidy?.(NOW);
 
 const ask = async (sql: string, types: ('text' | 'integer')[]) =>
   (await store.query(savedQuery(sql, types), {})).rows;
@@ -66,7 +69,7 @@ const tables = async () =>
 describe('tables of a few records each', () => {
   test('become one, sorted by project and time as a whole, with every record once', async () => {
     await sealTimes(TOO_MANY, 100);
-    expect(await store.tidy?.()).toBe(true);
+    expect(await tidy()).toBe(true);
     expect(await tables()).toEqual(['edge_merged_N']);
     expect(await counts()).toEqual([1600, 1600]);
     const [merged] = await ask(
@@ -82,12 +85,12 @@ describe('tables of a few records each', () => {
       ['integer'],
     );
     expect(misplaced).toEqual([[0]]);
-    expect(await store.tidy?.()).toBe(false);
+    expect(await tidy()).toBe(false);
   });
 
   test('are still there after opening again, merged or not', async () => {
     await sealTimes(TOO_MANY, 10);
-    await store.tidy?.();
+    await tidy();
     await sealTimes(3, 10);
     await store.close();
     await open();
@@ -99,26 +102,26 @@ describe('tables of a few records each', () => {
   test('wait, when they are few, until nothing more has come in for a while', async () => {
     vi.useFakeTimers({ toFake: ['performance'] });
     await sealTimes(4, 10);
-    expect(await store.tidy?.()).toBe(false);
+    expect(await tidy()).toBe(false);
     vi.advanceTimersByTime(20_000);
     await sealTimes(1, 10);
-    expect(await store.tidy?.()).toBe(false);
+    expect(await tidy()).toBe(false);
     vi.advanceTimersByTime(29_000);
-    expect(await store.tidy?.()).toBe(false);
+    expect(await tidy()).toBe(false);
     vi.advanceTimersByTime(1_000);
-    expect(await store.tidy?.()).toBe(true);
+    expect(await tidy()).toBe(true);
     expect(await tables()).toEqual(['edge_merged_N']);
     expect(await counts()).toEqual([50, 50]);
   });
 
   test('leave a much larger one alone, until they are a quarter of it', async () => {
     await sealTimes(TOO_MANY, 100);
-    await store.tidy?.();
+    await tidy();
     await sealTimes(TOO_MANY, 10);
-    expect(await store.tidy?.()).toBe(true);
+    expect(await tidy()).toBe(true);
     expect(await tables()).toEqual(['edge_merged_N', 'edge_merged_N']);
     await sealTimes(TOO_MANY, 15);
-    expect(await store.tidy?.()).toBe(true);
+    expect(await tidy()).toBe(true);
     expect(await tables()).toEqual(['edge_merged_N']);
     expect(await counts()).toEqual([2000, 2000]);
   });
@@ -132,7 +135,7 @@ describe('tables of a few records each', () => {
     const perName =
       'select count(distinct project), min(n) from (select project, count(*) n from edge_logs group by 1)';
     const before = await ask(perName, ['integer', 'integer']);
-    expect(await store.tidy?.()).toBe(true);
+    expect(await tidy()).toBe(true);
     expect(await ask(perName, ['integer', 'integer'])).toEqual(before);
     expect(before).toEqual([[names.length, TOO_MANY]]);
   });
@@ -141,7 +144,7 @@ describe('tables of a few records each', () => {
     const wide = (records: LogRecord[]) =>
       records.map(each => ({ ...each, eventMessage: 'x'.repeat(500_000) }));
     for (let i = 0; i < TOO_MANY; i++) await seal(wide(made(10, () => 'large')));
-    expect(await store.tidy?.()).toBe(true);
+    expect(await tidy()).toBe(true);
     expect(await counts()).toEqual([160, 160]);
     const newest = await ask(`select id from edge_logs where project = 'large' limit 1`, ['text']);
     expect(newest).toEqual([['n159']]);
@@ -163,7 +166,7 @@ describe('while tables are merged', () => {
       return looks;
     })();
     for (let round = 0; round < 4; round++) {
-      const merging = store.tidy?.();
+      const merging = tidy();
       await sealTimes(TOO_MANY, 100);
       expect(await merging).toBe(true);
     }
@@ -174,7 +177,7 @@ describe('while tables are merged', () => {
 
   test('the store can be closed, and everything is there afterwards', async () => {
     await sealTimes(TOO_MANY, 200);
-    const merging = store.tidy?.().then(
+    const merging = store.tidy?.(NOW).then(
       () => 'ended',
       () => 'cut short',
     );
@@ -183,7 +186,7 @@ describe('while tables are merged', () => {
     await open();
     expect(await counts()).toEqual([3200, 3200]);
     await sealTimes(TOO_MANY, 1);
-    expect(await store.tidy?.()).toBe(true);
+    expect(await tidy()).toBe(true);
     expect(await counts()).toEqual([3216, 3216]);
   });
 });
@@ -191,12 +194,12 @@ describe('while tables are merged', () => {
 describe('retention', () => {
   test('drops a table of which nothing is left, and takes the old records out of the others', async () => {
     await sealTimes(TOO_MANY, 10);
-    await store.tidy?.();
+    await tidy();
     await sealTimes(2, 10);
-    expect(await store.deleteBefore(START + 175n * 60_000_000n)).toBe(175);
+    expect(await store.deleteBefore(START + 175n * 1_000_000n)).toBe(175);
     expect(await tables()).toEqual(['edge_sealed_N']);
     expect(await counts()).toEqual([5, 5]);
-    expect(await store.deleteBefore(START + 1000n * 60_000_000n)).toBe(5);
+    expect(await store.deleteBefore(START + 1000n * 1_000_000n)).toBe(5);
     expect(await counts()).toEqual([0, 0]);
     await sealTimes(1, 10);
     expect(await counts()).toEqual([10, 10]);
@@ -230,7 +233,7 @@ describe('a file', () => {
     );
     expect(await counts()).toEqual([10, 10]);
     await sealTimes(TOO_MANY, 10);
-    expect(await store.tidy?.()).toBe(true);
+    expect(await tidy()).toBe(true);
     expect(await counts()).toEqual([170, 170]);
   });
 });
@@ -239,20 +242,28 @@ describe('what is merged', () => {
   const G = 122_880;
   const sealed = (number: number, rows: number) => ({ kind: 'edge' as const, number, isMerged: false, rows });
   const merged = (number: number, rows: number) => ({ ...sealed(number, rows), isMerged: true });
-  const chosen = (...tables: SealedTable[]) => chooseTables(tables, 4).map(({ number }) => number);
 
   test.each<[string, SealedTable[], number[]]>([
     ['nothing of three row groups', [sealed(1, 3 * G)], []],
     ['four row groups of one table', [sealed(1, 4 * G)], [1]],
     ['four parts of row groups', [sealed(1, 9), sealed(2, 9), sealed(3, 9), sealed(4, 9)], [1, 2, 3, 4]],
-    ['no merged table by itself', [merged(1, 9 * G), merged(2, G)], []],
+    ['four merged tables', [merged(1, 9), merged(2, 9), merged(3, 9), merged(4, 9)], [1, 2, 3, 4]],
+    ['no merged table by itself', [merged(1, 9 * G)], []],
     ['a merged table that is four times as large', [merged(1, 16 * G), sealed(2, 4 * G)], [1, 2]],
     ['none that is larger', [merged(1, 17 * G), sealed(2, 4 * G)], [2]],
     ['one after another', [merged(1, 60 * G), merged(2, 12 * G), sealed(3, 4 * G)], [1, 2, 3]],
-    ['a large table that came at once, alone', [sealed(1, 128 * G), sealed(2, 3)], [1]],
     ['no more than a table may have', [merged(1, 125 * G), sealed(2, 100 * G)], [2]],
-    ['what is behind a merged one too', [sealed(1, 128 * G), merged(2, 4 * G)], [1]],
+    ['what lies before newer ones that are few', [sealed(1, 128 * G), merged(2, 4 * G)], [1]],
   ])('%s', (_, tables, numbers) => {
-    expect(chosen(...tables)).toEqual(numbers);
+    expect(chooseTables(tables, 4).map(({ number }) => number)).toEqual(numbers);
+  });
+
+  test('tables of this week, of last week and of the time before stay apart', async () => {
+    const week = 7n * 24n * 3600n * 1_000_000n;
+    for (const ago of [5n, 4n, 1n, 0n])
+      for (let i = 0; i < TOO_MANY; i++) await seal(made(5, undefined, NOW - ago * week));
+    while (await tidy());
+    expect(await tables()).toEqual(['edge_merged_N', 'edge_merged_N', 'edge_merged_N']);
+    expect(await counts()).toEqual([320, 320]);
   });
 });

@@ -87,10 +87,10 @@ const TASKS = {
       await store.settle(['edge']);
     };
     for (let i = 0; i < 16; i++) await seal();
-    await store.tidy();
+    await store.tidy(0n);
     print({ sealed: store.settled('edge') });
     for (;;) {
-      const merging = store.tidy();
+      const merging = store.tidy(0n);
       for (let i = 0; i < 16; i++) await seal();
       await merging;
     }

@@ -2,26 +2,28 @@
 // each of very many row groups then, and reading them costs what all of these cost. Merging makes one table of many, sorted
 // as a whole, in which a project lies in one place.
 //
-// It fills a table that nobody sees, in slices with a rest after each while others work, then drops what it was made of and shows it, in one
-// transaction. Seals go to another table meanwhile. What was filled when the process ended is dropped at the next start.
+// What is asked of all projects at once is asked of the last hour or the last seven days. So tables are merged only with
+// others of their week, until they are older than last week; then with all that are.
+//
+// A merge fills a table that nobody sees, in slices with a rest after each while others work, then drops what it was made of
+// and shows it, in one transaction. Seals go to another table meanwhile. What was filled when the process ended is dropped
+// at the next start.
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { DuckDBConnection } from '@duckdb/node-api';
+import { type DuckDBConnection, DuckDBTimestampValue } from '@duckdb/node-api';
+import { MICROS_PER_DAY } from '../../clock.ts';
 import { LOG_KINDS, type LogKind } from '../../log-record.ts';
 import type { Turns } from '../turns.ts';
 import { checkpoint } from './checkpoint.ts';
 import { copySorted } from './copy-sorted.ts';
-import {
-  MAX_TABLE_ROWS,
-  nameOf,
-  ROW_GROUP_ROWS,
-  type SealedTable,
-  type SealedTables,
-} from './sealed-tables.ts';
+import { nameOf, ROW_GROUP_ROWS, type SealedTable, type SealedTables } from './sealed-tables.ts';
 
-/** Row groups that were not merged yet: so many are, once no more come in, and so many in any case. */
-const ENOUGH_GROUPS = 4;
-const TOO_MANY_GROUPS = 16;
+/** Places where a project may lie: so many become one when nothing has come in for a while, and so many in any case. */
+const ENOUGH_PLACES = 2;
+const TOO_MANY_PLACES = 16;
 const QUIET_MS = 30_000;
+const MICROS_PER_WEEK = 7n * MICROS_PER_DAY;
+/** No table gets larger by merging: it would never end. */
+const MAX_MERGED_ROWS = 128 * ROW_GROUP_ROWS;
 /** A table is merged with newer ones while it has at most so many times their rows: so none is rewritten for little. */
 const MAX_RATIO = 4;
 /** What a record takes is told by so many from the middle of each table. */
@@ -51,8 +53,8 @@ export class Merging {
   }
 
   /** Merges tables of one kind, where there are enough of them. Answers whether there were. One at a time. */
-  async mergeNext(): Promise<boolean> {
-    const tables = await this.#parts.fileTurns.take(async () => this.#choose());
+  async mergeNext(nowMicros: bigint): Promise<boolean> {
+    const tables = await this.#parts.fileTurns.take(() => this.#choose(nowMicros / MICROS_PER_WEEK));
     if (tables.length === 0) return false;
     const merging = this.#merge(tables).finally(() => this.#parts.sealedTables.hold([]));
     this.#running = merging.catch(() => {});
@@ -67,16 +69,35 @@ export class Merging {
     await this.#running;
   }
 
-  #choose(): readonly SealedTable[] {
-    if (this.#stops) return [];
+  async #choose(thisWeek: bigint): Promise<readonly SealedTable[]> {
+    const { sealedTables } = this.#parts;
     for (const kind of LOG_KINDS) {
-      const tables = this.#parts.sealedTables.of(kind);
-      const chosen = chooseTables(tables, this.#isQuiet(kind, tables) ? ENOUGH_GROUPS : TOO_MANY_GROUPS);
-      if (chosen.length === 0) continue;
-      this.#parts.sealedTables.hold(chosen);
-      return chosen;
+      const tables = sealedTables.of(kind);
+      const enough = this.#isQuiet(kind, tables) ? ENOUGH_PLACES : TOO_MANY_PLACES;
+      if (this.#stops || countPlaces(tables) < enough) continue;
+      for (const alike of await this.#byWeek(tables, thisWeek)) {
+        const chosen = chooseTables(alike, enough);
+        if (chosen.length === 0) continue;
+        sealedTables.hold(chosen);
+        return chosen;
+      }
     }
     return [];
+  }
+
+  /** Those of this week, those of last week, and all that are older. A table is of the week of its newest record. */
+  async #byWeek(tables: readonly SealedTable[], thisWeek: bigint): Promise<Iterable<readonly SealedTable[]>> {
+    const alike = new Map<bigint, SealedTable[]>();
+    for (const table of tables) {
+      const reader = await this.#parts.fileWriter.runAndReadAll(
+        `select max(timestamp) from ${nameOf(table)}`,
+      );
+      const newest = reader.value(0, 0);
+      const week = newest instanceof DuckDBTimestampValue ? newest.micros / MICROS_PER_WEEK : 0n;
+      const key = week < thisWeek - 1n ? 0n : week;
+      alike.set(key, [...(alike.get(key) ?? []), table]);
+    }
+    return alike.values();
   }
 
   #isQuiet(kind: LogKind, tables: readonly SealedTable[]): boolean {
@@ -145,20 +166,26 @@ export class Merging {
 }
 
 /**
- * Neighbours in time that have enough row groups between them that were not merged yet, the newest of such; none where there
- * are not. A merged table is among them only where it is not much larger than those after it.
+ * The newest of these tables in which a project has enough places, and that may be merged; none where there are not. A table
+ * is left alone where it is much larger than all that are newer.
  */
-export function chooseTables(tables: readonly SealedTable[], enoughGroups: number): readonly SealedTable[] {
+export function chooseTables(tables: readonly SealedTable[], enoughPlaces: number): readonly SealedTable[] {
   for (let end = tables.length; end > 0; end--) {
-    let [start, rows, groups] = [end, 0, 0];
+    let [start, rows] = [end, 0];
     for (; start > 0; start--) {
-      const next = tables[start - 1];
-      if (next === undefined || (rows > 0 && rows + next.rows > MAX_TABLE_ROWS)) break;
-      if (next.isMerged && next.rows > rows * MAX_RATIO) break;
-      rows += next.rows;
-      groups += next.isMerged ? 0 : Math.ceil(next.rows / ROW_GROUP_ROWS);
+      const next = tables[start - 1]?.rows ?? 0;
+      if (rows > 0 && (next > rows * MAX_RATIO || rows + next > MAX_MERGED_ROWS)) break;
+      rows += next;
     }
-    if (groups >= enoughGroups) return tables.slice(start, end);
+    const chosen = tables.slice(start, end);
+    if (countPlaces(chosen) >= enoughPlaces) return chosen;
   }
   return [];
+}
+
+function countPlaces(tables: readonly SealedTable[]): number {
+  return tables.reduce(
+    (sum, { isMerged, rows }) => sum + (isMerged ? 1 : Math.ceil(rows / ROW_GROUP_ROWS)),
+    0,
+  );
 }

@@ -9,8 +9,8 @@ import { LOG_KINDS, type LogKind } from '../../log-record.ts';
 export const ROW_GROUP_ROWS = 122_880;
 /** The newest first, since logs.all asks for these: it can pass over a row group as soon as it has a hundred newer records. */
 export const SEALED_ORDER = 'order by project, timestamp desc';
-/** A table gets no more than this, so that what lies far apart in time stays apart, and a merge ends some day. */
-export const MAX_TABLE_ROWS = 128 * ROW_GROUP_ROWS;
+/** Seals add no more than this to a table, so that what lies apart in time can be merged apart. */
+const MAX_SEALED_ROWS = 4 * ROW_GROUP_ROWS;
 
 const CREATE_TABLE = /^create table (\w+)_logs (\([\s\S]*?^\));$/gm;
 const TABLE_NAME = /^(\w+)_(sealed|merged|merging)_(\d+)$/;
@@ -148,7 +148,7 @@ export class SealedTables {
   #takesMore(table: SealedTable, goesOn: boolean): boolean {
     const { isMerged, rows } = table;
     const isWhole = goesOn || rows % ROW_GROUP_ROWS === 0;
-    return !isMerged && !this.isHeld(table) && isWhole && rows < MAX_TABLE_ROWS;
+    return !isMerged && !this.isHeld(table) && isWhole && rows < MAX_SEALED_ROWS;
   }
 
   async #show(kind: LogKind): Promise<void> {

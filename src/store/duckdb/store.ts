@@ -119,7 +119,7 @@ export async function openDuckDBStore(options: DuckDBStoreOptions, watch: StoreW
         }),
       ),
 
-    tidy: () => unlessClosing(() => merging.mergeNext()),
+    tidy: now => unlessClosing(() => merging.mergeNext(now)),
 
     close(): Promise<void> {
       closing ??= (async () => {
