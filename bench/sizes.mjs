@@ -2,7 +2,7 @@
 
 export const SIZES = {
   full: {
-    /** A store that has nothing to lay for so long has come to rest. */
+    /** After so long without a new record, the store merges what it would not otherwise. */
     platform: { perKind: 5_000_000, quietSeconds: 32 },
     peers: { warmUps: 2, rounds: 31, minRounds: 9, limitMs: 4000 },
     postgres: { quietSeconds: 32, warmUps: 1, rounds: 15, minRounds: 5, limitMs: 5000 },
