@@ -1,0 +1,99 @@
+-- The records of a made-up platform, by number: the same on every machine but for the time they end at. Nothing is random;
+-- every value is a hash of the record's number, so that any stretch of the records can be made by itself, and fast: what
+-- varies little is chosen among 4,096 prepared shapes, what varies much is written into them. The shapes are lists in
+-- variables: joining tables of them would neither keep the order of time nor be faster. concat() copies each text once,
+-- a chain of || once for every link.
+-- open-records.mjs sets the variables `projects` (their names in alphabetical order; a project is its place among them),
+-- `by_size` (places, the largest project first), `steady` (place and records of each), `start_micros` and `span_micros`.
+
+create macro chance(number, purpose, below) as (hash(number, purpose) % below)::int;
+create macro choose(number, purpose, choices) as choices[1 + chance(number, purpose, len(choices))];
+
+create table shapes as
+select shape,
+  choose(shape, 'method', ['GET', 'GET', 'GET', 'POST', 'PATCH']) as method,
+  choose(shape, 'status', [200, 200, 200, 200, 201, 204, 304, 401, 404, 500]) as status,
+  '203.0.113.' || chance(shape, 'ip', 256) as ip,
+  choose(shape, 'path', ['/rest/v1/orders', '/rest/v1/profiles', '/rest/v1/rpc/search', '/auth/v1/token', '/auth/v1/user',
+    '/storage/v1/object/public/avatars', '/realtime/v1/websocket', '/functions/v1/hello']) as path,
+  choose(shape, 'function', ['send-mail', 'resize-image', 'hello', 'checkout', 'sync-orders']) as function_id,
+  choose(shape, 'agent', [
+    'Mozilla/5.0 (X11; Linux x86_64) Firefox/141.0', 'Mozilla/5.0 (Macintosh) Version/18.5 Safari/605.1.15',
+    'Mozilla/5.0 (Windows NT 10.0) Chrome/139.0.0.0', 'node', 'okhttp/4.12.0', 'Dart/3.8 (dart:io)']) as agent,
+  choose(shape, 'country', [['DE', 'Berlin', '3320', 'TXL'], ['FR', 'Paris', '3215', 'CDG'], ['BR', 'Recife', '28573', 'REC'],
+    ['JP', 'Osaka', '4713', 'KIX'], ['IN', 'Pune', '24560', 'BOM'], ['US', 'Ashburn', '14618', 'IAD']]) as country,
+  '"headers":{"user_agent":"' || agent || '","x_forwarded_for":"' || ip || '","x_client_info":"platform-js/2.'
+    || chance(shape, 'client', 40) || '.0","accept":"*/*","content_length":"' || chance(shape, 'length', 4000)
+    || '","cf_ray":"' as headers
+from range(4096) as shapes(shape);
+
+create macro listed(expression) as (select list(expression order by shape) from shapes);
+set variable paths = listed(path);
+set variable statuses = listed(status);
+set variable functions = listed(function_id);
+set variable edge_messages = listed(method || ' | ' || status || ' | ' || ip || ' | ' || agent || ' | ');
+set variable edge_heads = listed('{"request":{"method":"' || method || '","path":"' || path
+  || '",' || headers);
+set variable edge_middles = listed('"},"cf":{"country":"' || country[1] || '","city":"' || country[2] || '","asn":' || country[3]
+  || ',"colo":"' || country[4] || '"},"host":"');
+set variable edge_tails = listed('"},"response":{"status_code":' || status || ',"origin_time":' || chance(shape, 'origin', 300)
+  || ',"headers":{"content_type":"application/json","x_request_id":"');
+set variable function_edge_heads = listed('{"function_id":"' || function_id || '","request":{"method":"POST","pathname":"/functions/v1/'
+  || function_id || '",' || headers);
+set variable function_edge_tails = listed('"},"response":{"status_code":' || status
+  || ',"headers":{"content_type":"application/json","x_request_id":"');
+
+create macro shape_of(key, variable) as getvariable(variable)[1 + (key % 4096)::bigint];
+create macro hex(key, purpose) as lower(to_hex(hash(key, purpose)));
+
+-- When record `n` of `count` happened: they follow each other evenly, but for a little.
+create macro micros_of(n, count, salt) as
+  (getvariable('start_micros') + (n + (hash(n, salt) % 1000) / 1000.0) / count * getvariable('span_micros'))::bigint;
+
+-- Part `part` of `parts` of a kind's records, cut by time: a key that all else is made of, time and project's place.
+-- `total` records in all, those of the steady projects among them; of the other projects the n-th has a share of about 1/n.
+create macro numbered(kind, total, part, parts) as table
+  with others as (select total - list_sum([s.records for s in getvariable('steady')])::bigint as count),
+  ordinary as (
+    select hash(n, kind) as key, micros_of(n, count, kind) as micros,
+      getvariable('by_size')[floor(pow(1 + len(getvariable('by_size')), (hash(n, kind, 'project') % 1000000000) / 1e9))::bigint] as place
+    from others, range((count * part // parts)::bigint, (count * (part + 1) // parts)::bigint) as numbers(n)
+  ),
+  of_steady as (
+    select hash(n, kind, s.place) as key, micros_of(n, s.records, kind || s.place::varchar) as micros, s.place as place
+    from (select unnest(getvariable('steady')) as s),
+      range((s.records * part // parts)::bigint, (s.records * (part + 1) // parts)::bigint) as numbers(n)
+  )
+  from ordinary union all from of_steady;
+
+-- What was numbered last; the views make records of it, in the same order.
+create table numbers (key ubigint, micros bigint, place smallint);
+
+create view edge_records as
+select hex(key, 'id') || hex(key, 'id2') as id, micros, project,
+  shape_of(key, 'edge_messages') || url as event_message,
+  concat(shape_of(key, 'edge_heads'), hex(key, 'ray'), shape_of(key, 'edge_middles'), host, '","url":"', url,
+    shape_of(key, 'edge_tails'), hex(key, 'r1'), hex(key, 'r2'), '"}}}') as metadata,
+  url, path
+from (
+  select key, micros, getvariable('projects')[place] as project, concat(project, '.platform.example') as host,
+    shape_of(key, 'paths') as path, concat('https://', host, path, '?id=eq.', (hash(key, 'target') % 1000000)::varchar) as url
+  from numbers
+);
+
+create view function_edge_records as
+select hex(key, 'id') || hex(key, 'id2') as id, micros, project,
+  concat('POST | ', status_code::varchar, ' | https://', host, '/functions/v1/', function_id) as event_message,
+  concat(shape_of(key, 'function_edge_heads'), hex(key, 'ray'), '"},"host":"', host, '","url":"https://', host,
+    '/functions/v1/', function_id, shape_of(key, 'function_edge_tails'), hex(key, 'r1'), hex(key, 'r2'),
+    '"}},"project_ref":"', project, '","deployment_id":"', project, '_', function_id, '","execution_id":"',
+    hex(key, 'e1'), hex(key, 'e2'), '","execution_time_ms":', execution_time_ms::varchar, '}') as metadata,
+  function_id, execution_time_ms, status_code
+from (
+  select key, micros, getvariable('projects')[place] as project, concat(project, '.platform.example') as host,
+    shape_of(key, 'functions') as function_id,
+    shape_of(key, 'statuses') as status_code,
+    -- most around 30 ms, a few up to 2 s
+    round(20 / (1 - (hash(key, 'duration') % 1000000) / 1e6 * 0.99))::int as execution_time_ms
+  from numbers
+);
