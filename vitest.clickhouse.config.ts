@@ -7,8 +7,10 @@ export default defineConfig({
     include: [
       'test/clickhouse/**/*.test.ts',
       'test/store/contract.test.ts',
-      'test/endpoint/{logs-all,invocation-stats,api-counts,property,time-zone}.test.ts',
+      'test/endpoint/{logs-all,invocation-stats,api-counts,property,time-zone,documented}.test.ts',
     ],
+    // Where the run is given a server, that one is tested; the cluster of the tests is not it.
+    exclude: process.env['DENDRO_TEST_CLICKHOUSE'] ? ['test/clickhouse/cluster/**'] : [],
     globalSetup: ['test/clickhouse/setup.ts'],
     pool: 'forks',
     maxWorkers: 2, // one engine answers them all

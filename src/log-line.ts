@@ -1,5 +1,5 @@
-// How records travel from the door to a store: one line each, a JSON head and, behind a unit separator, the metadata as
-// it stands. Metadata inside the JSON would have to be escaped here and unescaped there, which took a fifth of the time.
+// How records travel from the door to a store: one line each, its columns behind unit separators, the metadata as it
+// stands at the end. A line of JSON took 1.5 µs a record more, and metadata in it a fifth of all the time.
 import type { LogKind, LogRecord } from './log-record.ts';
 
 /** Records of one kind, as lines. */
@@ -10,22 +10,96 @@ export interface LogLines {
   readonly lines: Uint8Array;
 }
 
-/** JSON writes every control character as an escape, so neither part of a line holds this one or a newline. */
-export const UNIT_SEPARATOR = '\x1f';
+/** A line's columns by their names, which are those of the stores' tables; `metadata` is JSON text. */
+export type LineColumns = Readonly<Record<string, Value>>;
 
-export function toLogLine(record: LogRecord): string {
-  const head = JSON.stringify({
-    id: record.id,
-    timestamp: record.timestampMicros,
-    project: record.project,
-    event_message: record.eventMessage,
-    ...record.lifted,
-  });
-  return `${head}${UNIT_SEPARATOR}${record.metadata}\n`;
+type Value = string | number | null;
+type ColumnType = 'text' | 'integer' | 'number';
+
+/** Raised whenever the form of a line changes, so that no store reads lines of another form. */
+export const LINE_FORM = 2;
+
+/** What stands between two columns. Metadata is JSON, which holds no control character; nor do the other columns. */
+export const UNIT_SEPARATOR = '\x1f';
+/** The column of a value that there is not. */
+export const NO_VALUE = '\x1e';
+/** The first column where texts hold control characters: all texts of the line are written as JSON then. Else it is empty. */
+export const TEXTS_AS_JSON = 'j';
+
+const COMMON_COLUMNS = { id: 'text', timestamp: 'integer', project: 'text', event_message: 'text' } as const;
+
+/** No two kinds that have some have as many, so a line's columns are known by their number. */
+const LIFTED_COLUMNS: Partial<Record<LogKind, Readonly<Record<string, ColumnType>>>> = {
+  edge: { url: 'text', path: 'text' },
+  function_edge: { function_id: 'text', execution_time_ms: 'number', status_code: 'integer' },
+};
+
+/** The columns between the first, which says how texts are written, and the last, the metadata. */
+export function columnsOf(kind: LogKind): Readonly<Record<string, ColumnType>> {
+  return { ...COMMON_COLUMNS, ...LIFTED_COLUMNS[kind] };
+}
+
+export function toLogLine({
+  id,
+  timestampMicros,
+  project,
+  eventMessage,
+  lifted,
+  metadata,
+}: LogRecord): string {
+  return writeLine([id, timestampMicros, project, eventMessage, ...listLifted(lifted)], metadata);
 }
 
 export function toLogLines(kind: LogKind, records: readonly LogRecord[]): LogLines {
   return { kind, count: records.length, lines: Buffer.from(records.map(toLogLine).join('')) };
+}
+
+function listLifted(lifted: LogRecord['lifted']): readonly Value[] {
+  if ('url' in lifted) return [lifted.url, lifted.path];
+  if ('function_id' in lifted) return [lifted.function_id, lifted.execution_time_ms, lifted.status_code];
+  return [];
+}
+
+function writeLine(values: readonly Value[], metadata: string): string {
+  const asJson = values.some(value => typeof value === 'string' && CONTROL_CHARACTER.test(value));
+  let line = asJson ? TEXTS_AS_JSON : '';
+  for (const value of values) {
+    line += UNIT_SEPARATOR;
+    if (value === null) line += NO_VALUE;
+    else line += asJson && typeof value === 'string' ? JSON.stringify(value) : value;
+  }
+  return `${line}${UNIT_SEPARATOR}${metadata}\n`;
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+const CONTROL_CHARACTER = /[\0-\x1f]/;
+
+const ALL_COLUMNS = [{}, ...Object.values(LIFTED_COLUMNS)].map(lifted =>
+  Object.entries({ ...COMMON_COLUMNS, ...lifted }),
+);
+
+/** Undefined for what is no line. */
+export function readLogLine(line: string): LineColumns | undefined {
+  const [form = '', ...fields] = line.replace(/\n$/, '').split(UNIT_SEPARATOR);
+  const metadata = fields.pop() ?? '';
+  const columns = ALL_COLUMNS.find(({ length }) => length === fields.length);
+  if (columns === undefined || (form !== '' && form !== TEXTS_AS_JSON)) return undefined;
+  const read = (field: string, type: ColumnType) => {
+    if (field === NO_VALUE) return null;
+    if (type !== 'text') return Number(field);
+    return form === TEXTS_AS_JSON ? (JSON.parse(field) as string) : field;
+  };
+  try {
+    const values = columns.map(([name, type], index) => [name, read(fields[index] ?? '', type)]);
+    return { ...Object.fromEntries(values), metadata };
+  } catch {
+    return undefined;
+  }
+}
+
+/** The line that these columns were read from. */
+export function writeLogLine({ metadata, ...columns }: LineColumns): string {
+  return writeLine(Object.values(columns), String(metadata));
 }
 
 const NEWLINE = 0x0a;

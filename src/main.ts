@@ -25,8 +25,16 @@ function print(text: string): void {
 function report(error: unknown): void {
   const isPlain =
     error instanceof UsageError || error instanceof OperatorError || error instanceof DendroError;
-  process.stderr.write(`dendro: ${isPlain ? error.message : ((error as Error)?.stack ?? error)}\n`);
+  const text = isPlain ? `${error.message}${reasonOf(error)}` : ((error as Error)?.stack ?? error);
+  process.stderr.write(`dendro: ${text}\n`);
   process.exitCode = error instanceof UsageError ? 2 : 1;
+}
+
+/** A caller of the service is told that the store is out of reach, the operator why. */
+function reasonOf(error: Error): string {
+  if (!(error instanceof DendroError && error.cause instanceof Error)) return '';
+  const { message, code } = error.cause as NodeJS.ErrnoException;
+  return ` (${(message || code || '').split('\n', 1)[0]})`;
 }
 
 await main(process.argv.slice(2)).catch(report);

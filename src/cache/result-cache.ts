@@ -57,6 +57,8 @@ export class ResultCache<V> {
   /** In the order in which they were last asked for, the longest ago first. */
   readonly #entries = new Map<string, Entry<V>>();
   readonly #flights = new Map<string, Flight<V>>();
+  /** The last of `entries`. */
+  #lastAsked: Entry<V> | undefined;
   #bytes = 0;
   #closed = false;
 
@@ -140,6 +142,7 @@ export class ResultCache<V> {
     this.#closed = true;
     for (const flight of this.#flights.values()) flight.cancel(new Error('the cache is closed'));
     this.#entries.clear();
+    this.#lastAsked = undefined;
     this.#bytes = 0;
   }
 
@@ -150,6 +153,8 @@ export class ResultCache<V> {
 
   #touch(entry: Entry<V>, now: number): void {
     entry.askedAt = now;
+    if (entry === this.#lastAsked) return;
+    this.#lastAsked = entry;
     this.#entries.delete(entry.key);
     this.#entries.set(entry.key, entry);
   }
@@ -204,6 +209,7 @@ export class ResultCache<V> {
 
   #remove(entry: Entry<V>): void {
     this.#entries.delete(entry.key);
+    if (entry === this.#lastAsked) this.#lastAsked = undefined;
     this.#bytes -= entry.bytes;
   }
 }

@@ -1,5 +1,5 @@
 // dendro check --parity: asks the embedded store of --data and the ClickHouse of --store the same questions.
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '../clock.ts';
@@ -19,6 +19,8 @@ export async function checkParity(invocation: Invocation, config: ServeConfig): 
     throw new UsageError(
       '--parity compares the store of --data with --store clickhouse://…, for every --project that is named',
     );
+  if (!existsSync(join(embedded.dataFolder, 'dendro.duckdb')))
+    throw new OperatorError(`there is no embedded store in ${embedded.dataFolder}`);
   const passing = mkdtempSync(join(tmpdir(), 'dendro-parity-'));
   const sides: Side[] = [];
   try {

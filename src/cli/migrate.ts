@@ -1,5 +1,4 @@
 // dendro migrate: moves the records of an embedded store to a ClickHouse. Broken off, it goes on where it was.
-import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Invocation, readStoreOptions, requireText } from '../config.ts';
@@ -32,7 +31,8 @@ export async function migrate(invocation: Invocation): Promise<void> {
     queryTimeoutSeconds: QUERY_TIMEOUT_SECONDS,
   };
   const source = await openStore(options);
-  const target = await openStore({ ...options, dataFolder: folderOf(dataFolder, clickhouse), clickhouse });
+  const state = stateFolder(dataFolder, clickhouse);
+  const target = await openStore({ ...options, dataFolder: state, clickhouse });
   try {
     const missing = await target.findMissing?.();
     if (missing !== undefined) throw new OperatorError(missing);
@@ -47,7 +47,8 @@ export async function migrate(invocation: Invocation): Promise<void> {
       process.stdout.write(`${kind} ${day}: ${here} here; ${there} there\n`);
     if (differences.length > 0)
       throw new OperatorError(
-        `${differences.length} days differ: records came in or expired meanwhile, or something else writes there`,
+        `days of a kind that differ: ${differences.length}; records came in or expired meanwhile, or something else writes ` +
+          `there. To move all of them again, empty the tables there and delete ${state}`,
       );
     process.stdout.write(`${count} records: the counts and checksums of every kind and day are the same\n`);
   } finally {
@@ -56,8 +57,10 @@ export async function migrate(invocation: Invocation): Promise<void> {
   }
 }
 
-/** How far it has come lies beside the records that are moved, for each ClickHouse apart. */
-function folderOf(dataFolder: string, { urls, database }: ClickHouseAddress): string {
-  const target = createHash('sha256').update(`${urls[0]} ${database}`).digest('hex').slice(0, 16);
-  return join(dataFolder, `migration-${target}`);
+/**
+ * How far it has come lies beside the records that are moved. By the database alone: another host may be one of the same
+ * ClickHouse, and to begin anew there would store everything twice.
+ */
+function stateFolder(dataFolder: string, { database }: ClickHouseAddress): string {
+  return join(dataFolder, `migration-${database}`);
 }

@@ -96,7 +96,7 @@ function describeRow(stored: StoredToken, lastUsed: LastUsed): string[] {
     stored.scopes.join(' '),
     stored.projects?.join(' ') ?? 'any',
     limits.join(', '),
-    hasExpired(stored, systemClock()) ? `${expiry} (expired)` : expiry,
+    hasExpired(stored, systemClock) ? `${expiry} (expired)` : expiry,
     lastUsed[stored.sha256] ?? 'never',
   ];
 }

@@ -80,7 +80,7 @@ function loadEndpoint(folder: string, store: StoreName, builtIn: boolean): Endpo
     definitionFile,
     sqlFile,
     builtIn,
-    query: { name: definition.name, sql: readText(sqlFile), columns, maxRows: definition.max_rows },
+    query: { sql: readText(sqlFile), columns, maxRows: definition.max_rows },
   };
 }
 

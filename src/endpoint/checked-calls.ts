@@ -1,6 +1,6 @@
-// What the rules made of a call, kept for the next call with the very same query string, so that a cached hit need not
-// take the string apart again. The rules look at the definition, the string and the highest tier, and never at the
-// time: the same goes in, the same comes out. Bounded in bytes, the oldest first to go.
+// What the rules made of a call, kept for the next call with the very same text, so that a cached hit need not take the
+// text apart again. The rules look at the definition, the text and the highest tier, and never at the time: the same goes
+// in, the same comes out. Bounded in bytes, the oldest first to go.
 import type { BoundValues } from '../store/store.ts';
 
 /** A call that keeps the rules. */
@@ -8,16 +8,15 @@ export interface CheckedCall {
   readonly values: BoundValues;
   /** What the cache knows it by. */
   readonly key: string;
+  /** The same for a caller that is pinned to projects. */
+  readonly pinnedKey: string;
 }
 
-/** Whatever the rules and the key depend on. */
+/** Whatever the rules and the keys depend on. */
 export interface UncheckedCall {
-  readonly endpointId: string;
-  /** The query string as it came. */
+  /** As it came, endpoint and query string: another text for every other endpoint. */
   readonly text: string;
-  readonly highestTier: string | undefined;
-  /** Asked with a token that is pinned to projects: the key holds the project. */
-  readonly pinned: boolean;
+  readonly highestTier?: string | undefined;
 }
 
 interface Kept extends CheckedCall {
@@ -41,16 +40,15 @@ export class CheckedCalls {
     return this.#bytes;
   }
 
-  find(call: UncheckedCall): CheckedCall | undefined {
-    const kept = this.#kept.get(nameOf(call));
-    return kept?.highestTier === call.highestTier ? kept : undefined;
+  find({ text, highestTier }: UncheckedCall): CheckedCall | undefined {
+    const kept = this.#kept.get(text);
+    return kept?.highestTier === highestTier ? kept : undefined;
   }
 
-  keep(call: UncheckedCall, { values, key }: CheckedCall): void {
-    const name = nameOf(call);
-    const bytes = estimateBytes(call);
-    this.#remove(name); // kept for another tier
-    this.#kept.set(name, { values, key, highestTier: call.highestTier, bytes });
+  keep({ text, highestTier }: UncheckedCall, checked: CheckedCall): void {
+    const bytes = estimateBytes(text);
+    this.#remove(text); // kept for another tier
+    this.#kept.set(text, { ...checked, highestTier, bytes });
     this.#bytes += bytes;
     for (const oldest of this.#kept.keys()) {
       if (this.#bytes <= this.#maxBytes) return;
@@ -58,18 +56,13 @@ export class CheckedCalls {
     }
   }
 
-  #remove(name: string): void {
-    this.#bytes -= this.#kept.get(name)?.bytes ?? 0;
-    this.#kept.delete(name);
+  #remove(text: string): void {
+    this.#bytes -= this.#kept.get(text)?.bytes ?? 0;
+    this.#kept.delete(text);
   }
 }
 
-/** An id has always the same length, so no text can pretend to be part of it. */
-function nameOf({ endpointId, pinned, text }: UncheckedCall): string {
-  return `${endpointId}${pinned ? '!' : '?'}${text}`;
-}
-
-/** At most: the string, the values in it and the key made of them, with room for escapes, and the objects around them. */
-function estimateBytes({ text }: UncheckedCall): number {
-  return 1000 + 8 * text.length;
+/** At most: the text, the values in it and the keys made of them, with room for escapes, and the objects around them. */
+function estimateBytes(text: string): number {
+  return 1000 + 12 * text.length;
 }

@@ -1,4 +1,5 @@
 // The one way from a call to its answer: rules, then cache, then store. Knows no HTTP.
+import type { Load } from '../cache/flight.ts';
 import { makeCacheKey } from '../cache/key.ts';
 import type { Caller, Found, Outcome, ResultCache } from '../cache/result-cache.ts';
 import { type Clock, MICROS_PER_DAY } from '../clock.ts';
@@ -20,8 +21,10 @@ export interface Runner {
 }
 
 export interface EndpointCall extends Caller {
+  /** By which this call is found in logs. */
+  readonly id?: string | undefined;
   readonly given: URLSearchParams;
-  /** The query string that `given` was read from. */
+  /** What `given` and the endpoint were read from, to know the same call by. */
   readonly text?: string | undefined;
   /** The only projects that the caller may see. */
   readonly projects?: readonly string[] | undefined;
@@ -43,30 +46,32 @@ interface Asked {
 /** A promise only where there is no answer at hand. */
 export function runEndpoint(runner: Runner, endpoint: Endpoint, call: EndpointCall): Ran | Promise<Ran> {
   const { definition } = endpoint;
-  const { values, key } = checkCall(runner, definition, call);
+  const { values, key: openKey, pinnedKey } = checkCall(runner, definition, call);
   const pinnedProject = call.projects?.find(project => project === values['project']?.value);
   if (call.projects !== undefined && pinnedProject === undefined)
     return refuseProject(runner, definition, values, call);
   const asked: Asked = { endpoint, values, pinnedProject };
   const { cache } = runner;
   if (definition.cache === 'none' || cache === undefined) return runPastCache(runner, asked, call);
+  const key = pinnedProject === undefined ? openKey : pinnedKey;
   const { lifetime_seconds, warming_seconds } = definition.cache;
   const atHand = call.insists ? undefined : cache.peek(key);
-  return (
-    atHand ??
-    cache.get(
-      {
-        key,
-        lifetime: { lifetimeMs: lifetime_seconds * 1000, warmingMs: warming_seconds * 1000 },
-        load: (signal, urgency) => loadAnswer(runner, asked, { signal, urgency }, () => cache.recount(key)),
-      },
-      call,
-    )
-  );
+  if (atHand !== undefined) return atHand;
+  const called = labelOf(definition, call.id);
+  const load: Load<Answer> = (signal, urgency) => {
+    const label = urgency.background ? labelOf(definition, 'warming') : called;
+    return loadAnswer(runner, asked, { signal, urgency, label }, () => cache.recount(key));
+  };
+  const lifetime = { lifetimeMs: lifetime_seconds * 1000, warmingMs: warming_seconds * 1000 };
+  return cache.get({ key, lifetime, load }, call);
 }
 
-async function runPastCache(runner: Runner, asked: Asked, { signal }: EndpointCall): Promise<Ran> {
-  const value = await loadAnswer(runner, asked, { signal });
+function labelOf({ name }: EndpointDefinition, what: string | undefined): string {
+  return what === undefined ? name : `${name} ${what}`;
+}
+
+async function runPastCache(runner: Runner, asked: Asked, { signal, id }: EndpointCall): Promise<Ran> {
+  const value = await loadAnswer(runner, asked, { signal, label: labelOf(asked.endpoint.definition, id) });
   return { value, outcome: 'bypass', ageMs: 0, freshMs: 0 };
 }
 
@@ -77,7 +82,9 @@ async function refuseProject(
   values: BoundValues,
   call: EndpointCall,
 ): Promise<never> {
-  await checkPatterns(store, definition, values, { signal: call.signal }); // what is wrong with a value is told before whose it is
+  // What is wrong with a value is told before whose it is.
+  const { signal, id } = call;
+  await checkPatterns(store, definition, values, { signal, label: labelOf(definition, id) });
   throw new DendroError('forbidden', 'the token may ask for its own projects alone, by their exact name', {
     param: 'project',
   });
@@ -89,23 +96,28 @@ function checkCall(
   definition: EndpointDefinition,
   call: EndpointCall,
 ): CheckedCall {
-  const { highestTier } = call;
-  const pinned = call.projects !== undefined;
-  const text = call.text ?? call.given.toString();
-  const unchecked = { endpointId: definition.id, text, highestTier, pinned };
-  const known = checkedCalls?.find(unchecked);
+  const { text, highestTier } = call;
+  const known = text === undefined ? undefined : checkedCalls?.find({ text, highestTier });
   if (known !== undefined) return known;
   const values = bindParameters(definition, call.given, highestTier);
-  const checked = { values, key: keyOf(definition, values, pinned) };
-  if (definition.cache !== 'none') checkedCalls?.keep(unchecked, checked);
+  const checked = {
+    values,
+    key: keyOf(definition, values, undefined),
+    pinnedKey: keyOf(definition, values, String(values['project']?.value)),
+  };
+  if (text !== undefined && definition.cache !== 'none') checkedCalls?.keep({ text, highestTier }, checked);
   return checked;
 }
 
 /** A token that is pinned gets records of the project that it asks for, or none at all. */
-function keyOf(definition: EndpointDefinition, values: BoundValues, pinned: boolean): string {
+function keyOf(
+  definition: EndpointDefinition,
+  values: BoundValues,
+  pinnedProject: string | undefined,
+): string {
   return makeCacheKey({
     endpointId: definition.id,
-    pinnedProject: pinned ? String(values['project']?.value) : undefined,
+    pinnedProject,
     parameters: Object.keys(definition.parameters).map(name => [
       name,
       values[name]?.value?.toString() ?? null,

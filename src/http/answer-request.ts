@@ -1,8 +1,9 @@
 // From a request to the reply that goes out: limits, path, method, then the route; whatever is thrown becomes an error.
+import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { DendroError } from '../errors.ts';
 import type { Observe } from '../observe/event.ts';
-import { corsHeaders, preflightReply } from './cors.ts';
+import { addCors, preflightReply } from './cors.ts';
 import { asCallerError, errorReply } from './error-response.ts';
 import { type Reply, send } from './reply.ts';
 import { checkRequest } from './request-limits.ts';
@@ -38,45 +39,61 @@ function finish(
   reply: Reply,
 ): void {
   if (response.destroyed) return;
-  send(
-    response,
-    corsOrigins.length === 0 ? reply : withHeaders(reply, corsHeaders(corsOrigins, request, reply)),
-  );
+  if (corsOrigins.length > 0) addCors(reply, corsOrigins, request);
+  send(response, reply);
 }
 
 function findReply(
-  { routes, corsOrigins, observe }: Answering,
+  answering: Answering,
   request: IncomingMessage,
   response: ServerResponse,
 ): Reply | Promise<Reply> {
   let path = '';
-  const fail = (error: unknown) => {
-    const callerError = asCallerError(error);
-    const leftFirst = response.destroyed;
-    if (callerError.code === 'internal' && !leftFirst)
-      observe({ type: 'request_failed', route: path, error });
-    return errorReply(callerError);
-  };
-  const count = (reply: Reply) => {
-    observe({ type: 'answered', route: path, status: reply.status });
-    return reply;
-  };
+  let call: RequestCall | undefined;
   try {
     checkRequest(request);
     const target = splitTarget(request.url ?? '');
-    const { route, rest } = findRoute(routes, target.path);
+    const { route, rest } = findRoute(answering.routes, target.path);
     path = route.path;
-    if (request.method === 'OPTIONS' && corsOrigins.length > 0) return preflightReply(route.methods);
-    if (!route.methods.includes(request.method ?? '')) return count(wrongMethod(request, route));
-    const reply = route.answer(new RequestCall(request, response, rest, target.query));
-    return reply instanceof Promise ? reply.catch(fail).then(count) : count(reply);
+    if (request.method === 'OPTIONS' && answering.corsOrigins.length > 0)
+      return preflightReply(route.methods);
+    if (!route.methods.includes(request.method ?? ''))
+      return count(answering, path, wrongMethod(request, route));
+    call = new RequestCall(request, response, rest, target.query);
+    const reply = route.answer(call);
+    if (!(reply instanceof Promise)) return count(answering, path, reply, call);
+    return reply
+      .catch(error => fail(answering, path, response, error, call))
+      .then(late => count(answering, path, late, call));
   } catch (error) {
-    return count(fail(error));
+    return count(answering, path, fail(answering, path, response, error, call), call);
   }
 }
 
+function count({ observe }: Answering, route: string, reply: Reply, call?: RequestCall): Reply {
+  observe({ type: 'answered', route, status: reply.status });
+  if (call?.idInLogs !== undefined) reply.headers.push('Dendro-Request-Id', call.idInLogs);
+  return reply;
+}
+
+function fail(
+  { observe }: Answering,
+  route: string,
+  response: ServerResponse,
+  error: unknown,
+  call?: RequestCall,
+): Reply {
+  const callerError = asCallerError(error);
+  const leftFirst = response.destroyed;
+  if (callerError.code === 'internal' && !leftFirst)
+    observe({ type: 'request_failed', route, id: call?.id ?? '', error });
+  else if (callerError.code === 'unavailable' && callerError.cause !== undefined && !leftFirst)
+    observe({ type: 'store_failed', id: call?.id ?? '', error: callerError.cause });
+  return errorReply(callerError);
+}
+
 /**
- * Parameters and signal are made only when somebody wants them: an answer that is at hand may need neither. A class,
+ * Parameters, signal and id are made only when somebody wants them: an answer that is at hand may need none. A class,
  * since a getter in an object literal is defined anew for every request, which took a third of the time of a cached hit.
  */
 class RequestCall implements Call {
@@ -86,6 +103,7 @@ class RequestCall implements Call {
   readonly #response: ServerResponse;
   #parameters: URLSearchParams | undefined;
   #signal: AbortSignal | undefined;
+  #id: string | undefined;
 
   constructor(request: IncomingMessage, response: ServerResponse, rest: string, query: string) {
     this.request = request;
@@ -97,6 +115,17 @@ class RequestCall implements Call {
   get parameters(): URLSearchParams {
     this.#parameters ??= new URLSearchParams(this.query);
     return this.#parameters;
+  }
+
+  /** Never one that the caller sends: whatever that holds, a token even, would stand in logs. */
+  get id(): string {
+    this.#id ??= randomUUID();
+    return this.#id;
+  }
+
+  /** Undefined as long as nobody wrote it anywhere. */
+  get idInLogs(): string | undefined {
+    return this.#id;
   }
 
   get signal(): AbortSignal {
@@ -119,8 +148,4 @@ function wrongMethod({ method }: IncomingMessage, { methods }: Route): Reply {
   const allow = methods.join(', ');
   const error = new DendroError('method_not_allowed', `${method} is not allowed here; allowed are ${allow}`);
   return errorReply(error, { Allow: allow });
-}
-
-function withHeaders(reply: Reply, headers: Readonly<Record<string, string>>): Reply {
-  return { ...reply, headers: { ...reply.headers, ...headers } };
 }

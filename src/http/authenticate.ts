@@ -46,7 +46,7 @@ export async function identifySlowly(door: Door, request: IncomingMessage): Prom
 function identify({ tokens, clock }: Door, headers: IncomingHttpHeaders): Token | undefined {
   const secret = secretOf(headers);
   const token = secret === '' ? undefined : tokens.find(secret);
-  return token === undefined || hasExpired(token, clock()) ? undefined : token;
+  return token === undefined || hasExpired(token, clock) ? undefined : token;
 }
 
 /** A wrong token is a guess, and guesses are slowed; no token at all is none. */

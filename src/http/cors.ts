@@ -1,30 +1,32 @@
 // Lets pages of the configured web origins call, and nobody else's. Off unless configured.
 import type { IncomingMessage } from 'node:http';
-import type { Reply } from './reply.ts';
+import { listHeaders, type Reply } from './reply.ts';
 
 /** What a page may read of an answer besides its body. */
 const EXPOSED_HEADERS =
-  'Age, Cache-Status, Dendro-Clipped, Dendro-Data-Through, ETag, Retry-After, Server-Timing';
+  'Age, Cache-Status, Dendro-Clipped, Dendro-Data-Through, Dendro-Request-Id, ETag, Retry-After, Server-Timing';
 
-export function corsHeaders(
+export function addCors(
+  { headers }: Reply,
   origins: readonly string[],
   { headers: { origin } }: IncomingMessage,
-  { headers: { Vary } }: Reply,
-): Readonly<Record<string, string>> {
-  const vary = { Vary: Vary === undefined ? 'Origin' : `${Vary}, Origin` };
-  if (origin === undefined || !origins.includes(origin)) return vary;
-  return { ...vary, 'Access-Control-Allow-Origin': origin, 'Access-Control-Expose-Headers': EXPOSED_HEADERS };
+): void {
+  const vary = headers.indexOf('Vary');
+  if (vary === -1) headers.push('Vary', 'Origin');
+  else headers[vary + 1] += ', Origin';
+  if (origin !== undefined && origins.includes(origin))
+    headers.push('Access-Control-Allow-Origin', origin, 'Access-Control-Expose-Headers', EXPOSED_HEADERS);
 }
 
 /** What a browser asks before it sends a token. */
 export function preflightReply(methods: readonly string[]): Reply {
   return {
     status: 204,
-    headers: {
+    headers: listHeaders({
       'Access-Control-Allow-Methods': methods.join(', '),
       'Access-Control-Allow-Headers': 'X-API-KEY, Authorization, Content-Type, Cache-Control, If-None-Match',
       'Access-Control-Max-Age': '600',
-    },
+    }),
     body: '',
   };
 }

@@ -4,7 +4,7 @@ import { authenticate } from './authenticate.ts';
 import { missingScope } from './error-response.ts';
 import { takeLogs } from './logs.ts';
 import { healthRoute, type PublicParts, requireService } from './public.ts';
-import type { Reply } from './reply.ts';
+import { listHeaders, type Reply } from './reply.ts';
 import type { Call, Route } from './route.ts';
 
 export interface InternalParts extends PublicParts {
@@ -29,5 +29,5 @@ async function answerMetrics(parts: InternalParts, { request }: Call): Promise<R
     if (!allows(token, 'metrics') || token.projects !== undefined) throw missingScope();
   }
   const headers = { 'Content-Type': 'text/plain; version=0.0.4; charset=utf-8', 'Cache-Control': 'no-store' };
-  return { status: 200, headers, body: parts.renderMetrics() };
+  return { status: 200, headers: listHeaders(headers), body: parts.renderMetrics() };
 }

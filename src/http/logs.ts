@@ -53,7 +53,7 @@ function readKind(token: Token, { request, parameters }: Call): LogKind {
   const kinds = new Set(given.map(kindOf));
   const [kind] = kinds;
   const isKnown = name !== undefined && kind !== undefined && kinds.size === 1;
-  if (!allows(token, isKnown ? `ingest:${kind}` : 'ingest:')) throw missingScope();
+  if (!allows(token, 'ingest', isKnown ? kind : undefined)) throw missingScope();
   if (isKnown) return kind;
   const param = 'source_name';
   if (name === undefined)

@@ -81,14 +81,14 @@ function answerQuery(parts: PublicParts, call: Call): Reply | Promise<Reply> {
 
 /** A call as an endpoint sees it, within the limits of its token. */
 class TokenCall implements EndpointCall {
-  readonly text: string;
+  readonly text: string | undefined;
   readonly projects: readonly string[] | undefined;
   readonly highestTier: string | undefined;
   readonly insists: boolean;
   readonly #call: Call;
 
   constructor(call: Call, token: Token) {
-    this.text = call.query;
+    this.text = call.request.url;
     this.projects = token.projects;
     this.highestTier = token.tier;
     this.insists = insistsOnFresh(call.request.headers);
@@ -97,6 +97,10 @@ class TokenCall implements EndpointCall {
 
   get given(): URLSearchParams {
     return this.#call.parameters;
+  }
+
+  get id(): string {
+    return this.#call.id;
   }
 
   /** Made when first asked for; a hit never asks. */
@@ -109,16 +113,14 @@ class TokenCall implements EndpointCall {
 function findEndpoint(catalog: Catalog, token: Token, rest: string): Endpoint {
   const idOrName = decodeName(rest);
   const endpoint = catalog.find(idOrName);
-  if (endpoint === undefined && allows(token, `query:${idOrName}`))
+  if (endpoint === undefined && allows(token, 'query', idOrName))
     throw new DendroError('not_found', 'there is no such endpoint; /api/endpoints lists those there are');
   if (endpoint === undefined || !mayCall(token, endpoint)) throw missingScope();
   return endpoint;
 }
 
 function mayCall(token: Token, { definition }: Endpoint): boolean {
-  return (
-    allows(token, `query:${definition.name}`) && (token.projects === undefined || definition.applies_pin)
-  );
+  return allows(token, 'query', definition.name) && (token.projects === undefined || definition.applies_pin);
 }
 
 async function answerCatalog(parts: PublicParts, { request }: Call): Promise<Reply> {

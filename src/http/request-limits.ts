@@ -32,9 +32,9 @@ export function refuse(error: NodeJS.ErrnoException & { rawPacket?: Buffer }, so
     return;
   }
   const reply = errorReply(asParserError(error));
-  const headers = { ...reply.headers, 'Content-Length': Buffer.byteLength(reply.body), Connection: 'close' };
-  const head = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
-  socket.end(`HTTP/1.1 ${reply.status} ${STATUS_CODES[reply.status]}\r\n${head.join('')}\r\n${reply.body}`);
+  const headers = [...reply.headers, 'Content-Length', Buffer.byteLength(reply.body), 'Connection', 'close'];
+  const head = headers.map((text, index) => (index % 2 === 0 ? `${text}: ` : `${text}\r\n`)).join('');
+  socket.end(`HTTP/1.1 ${reply.status} ${STATUS_CODES[reply.status]}\r\n${head}\r\n${reply.body}`);
 }
 
 function asParserError(error: NodeJS.ErrnoException & { rawPacket?: Buffer }): DendroError {

@@ -1,13 +1,23 @@
 // The answer to a query on the wire: its bytes, how old and how complete they are, and how they came.
-import type { AnswerNotes, Encoding } from '../endpoint/answer.ts';
+import type { Encoding } from '../endpoint/answer.ts';
 import type { EndpointDefinition } from '../endpoint/definition.ts';
 import type { AnswerFormat } from '../endpoint/encode.ts';
 import type { Ran } from '../endpoint/run.ts';
 import { CONTENT_TYPES } from './answer-format.ts';
-import type { Reply } from './reply.ts';
+import { type HeaderList, listHeaders, type Reply } from './reply.ts';
 
 /** Whatever a copy of an answer depends on besides its URL. */
 const VARY = 'X-API-KEY, Authorization, Accept, Accept-Encoding';
+
+/** The headers of a hit that its whole second shares. */
+interface HitHeaders {
+  readonly age: number;
+  readonly maxAge: number;
+  readonly list: Readonly<HeaderList>;
+}
+
+/** Texts that are put together and checked anew for every call show in the time of a hit. */
+const lastHitHeaders = new WeakMap<Encoding, HitHeaders>();
 
 export function resultReply(
   { cache }: EndpointDefinition,
@@ -18,26 +28,38 @@ export function resultReply(
   tookMs: number,
 ): Reply {
   const age = Math.floor(ran.ageMs / 1000);
-  const headers: Record<string, string> = {
-    ETag: encoding.etag,
-    Age: String(age),
-    'Cache-Control':
-      ran.outcome === 'bypass' ? 'no-store' : `private, max-age=${age + Math.ceil(ran.freshMs / 1000)}`,
-    Vary: VARY,
-    'Cache-Status': describeOutcome(ran.outcome, cache === 'none' ? 0 : cache.lifetime_seconds - age),
-    'Server-Timing': describeTiming(ran, tookMs),
-  };
-  addNotes(headers, ran.value.notes);
+  const maxAge = age + Math.ceil(ran.freshMs / 1000);
+  let known = ran.outcome === 'hit' ? lastHitHeaders.get(encoding) : undefined;
+  if (known?.age !== age || known.maxAge !== maxAge) {
+    const ttl = cache === 'none' ? 0 : cache.lifetime_seconds - age;
+    known = { age, maxAge, list: describeAnswer(ran, encoding, age, maxAge, ttl) };
+    if (ran.outcome === 'hit') lastHitHeaders.set(encoding, known);
+  }
+  const headers = [...known.list, 'Server-Timing', describeTiming(ran, tookMs)];
   if (ifNoneMatch !== undefined && matches(ifNoneMatch, encoding.etag))
     return { status: 304, headers, body: '' };
-  headers['Content-Type'] = CONTENT_TYPES[format];
-  if (encoding.coding !== 'identity') headers['Content-Encoding'] = encoding.coding;
+  headers.push('Content-Type', CONTENT_TYPES[format]);
+  if (encoding.coding !== 'identity') headers.push('Content-Encoding', encoding.coding);
   return { status: 200, headers, body: encoding.body };
 }
 
-function addNotes(headers: Record<string, string>, { dataThrough, clipped }: AnswerNotes): void {
-  if (dataThrough !== undefined) headers['Dendro-Data-Through'] = dataThrough;
-  if (clipped.length > 0) headers['Dendro-Clipped'] = clipped.join(', ');
+function describeAnswer(
+  { outcome, value }: Ran,
+  { etag }: Encoding,
+  age: number,
+  maxAge: number,
+  ttl: number,
+): HeaderList {
+  const { dataThrough, clipped } = value.notes;
+  return listHeaders({
+    ETag: etag,
+    Age: String(age),
+    'Cache-Control': outcome === 'bypass' ? 'no-store' : `private, max-age=${maxAge}`,
+    Vary: VARY,
+    'Cache-Status': describeOutcome(outcome, ttl),
+    ...(dataThrough !== undefined && { 'Dendro-Data-Through': dataThrough }),
+    ...(clipped.length > 0 && { 'Dendro-Clipped': clipped.join(', ') }),
+  });
 }
 
 /** RFC 9211. */

@@ -11,6 +11,8 @@ export interface Call {
   /** What follows the question mark, as it came. */
   readonly query: string;
   readonly parameters: URLSearchParams;
+  /** By which the call is found in logs; where it is read, the caller is told it, too. */
+  readonly id: string;
   /** Aborts when the caller leaves before the answer. */
   readonly signal: AbortSignal;
 }

@@ -6,7 +6,7 @@ import { extname, join } from 'node:path';
 import type { Coding } from '../endpoint/answer.ts';
 import { DendroError } from '../errors.ts';
 import { chooseCoding } from './accept-encoding.ts';
-import type { Reply } from './reply.ts';
+import { listHeaders, type Reply } from './reply.ts';
 import type { Call, Route } from './route.ts';
 
 /** The same place seen from src/ and from dist/. */
@@ -87,10 +87,11 @@ function reply({ type, bytes, etags }: StaticFile, { request }: Call, cacheContr
     ETag: etags[coding],
     Vary: 'Accept-Encoding',
   };
-  if (hasTag(request.headers['if-none-match'], etags[coding])) return { status: 304, headers, body: '' };
+  if (hasTag(request.headers['if-none-match'], etags[coding]))
+    return { status: 304, headers: listHeaders(headers), body: '' };
   headers['Content-Type'] = type;
   if (coding !== 'identity') headers['Content-Encoding'] = coding;
-  return { status: 200, headers, body: bytes[coding] };
+  return { status: 200, headers: listHeaders(headers), body: bytes[coding] };
 }
 
 function readPage(folder: string): StaticFile {

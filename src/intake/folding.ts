@@ -37,6 +37,8 @@ export class Folding {
   /** For each kind, the number after the last record that was told of as folded. */
   readonly #told = new Map<LogKind, number>();
   #settledAt: number;
+  /** Since it last worked. */
+  #failures = 0;
   #closed = false;
   #running: Promise<void> = Promise.resolve();
   #wake = () => {};
@@ -52,7 +54,9 @@ export class Folding {
     while (this.#parts.spool.unreadBytes > 0) await this.#foldSome();
   }
 
-  start(): void {
+  /** Resolves when what is in the spool can be seen, or the store cannot take it now; it goes on by itself. */
+  async start(): Promise<void> {
+    await this.catchUp().catch(error => this.#tellFailure(error));
     this.#running = this.#run();
   }
 
@@ -63,7 +67,7 @@ export class Folding {
   }
 
   async #run(): Promise<void> {
-    const { spool, observe } = this.#parts;
+    const { spool } = this.#parts;
     while (!this.#closed) {
       await Promise.race([spool.more(), this.#pause(SETTLE_MS)]);
       this.#wake();
@@ -72,10 +76,11 @@ export class Folding {
         if (spool.unreadBytes > 0) await this.#foldSome();
         await this.#settle();
         await this.#forget();
+        this.#tellRecovery();
         if (spool.unreadBytes < BYTES_AT_ONCE) await this.#pause(PAUSE_MS);
       } catch (error) {
         if (this.#closed) return;
-        observe({ type: 'fold_failed', error });
+        this.#tellFailure(error);
         await this.#pause(RETRY_MS);
       }
     }
@@ -99,6 +104,17 @@ export class Folding {
     if (news <= 0) return;
     this.#told.set(kind, end);
     this.#parts.observe({ type: 'records_folded', kind, count: news });
+  }
+
+  #tellFailure(error: unknown): void {
+    this.#failures++;
+    this.#parts.observe({ type: 'fold_failed', error });
+  }
+
+  #tellRecovery(): void {
+    if (this.#failures === 0) return;
+    this.#parts.observe({ type: 'fold_recovered', failures: this.#failures });
+    this.#failures = 0;
   }
 
   async #settle(): Promise<void> {

@@ -2,7 +2,7 @@
 // acknowledged. From there folding.ts carries it to the store.
 import type { Clock } from '../clock.ts';
 import { DendroError } from '../errors.ts';
-import { UNIT_SEPARATOR } from '../log-line.ts';
+import { readLogLine } from '../log-line.ts';
 import type { LogKind } from '../log-record.ts';
 import { type Parsed, parseLine } from '../logs/parse.ts';
 import { quarantineLine } from '../logs/quarantine-line.ts';
@@ -73,8 +73,7 @@ export class Intake {
     for (const { key, ...request } of requests) this.#known.note(key, request);
     this.#spool = spool;
     this.#folding = new Folding({ spool, store, clock, timer, observe });
-    await this.#folding.catchUp().catch(error => observe({ type: 'fold_failed', error }));
-    this.#folding.start();
+    await this.#folding.start();
   }
 
   /** Bytes that are on their way. */
@@ -151,7 +150,6 @@ export class Intake {
         (error as NodeJS.ErrnoException).code === 'ENOSPC' ? 'the disk is full' : 'the disk refuses it';
       throw new DendroError('unavailable', `${reason}; nothing of this was stored, send it again later`, {
         retryAfterSeconds: 5,
-        cause: error,
       });
     } finally {
       this.#bytesInMemory -= lines.length;
@@ -172,10 +170,10 @@ function intakeFull(): DendroError {
 
 /** The record in a line of the spool, in the form that senders use, so that it can be taken again. */
 function recordOf(line: string): Parsed {
-  const [head = '', metadata = ''] = line.trimEnd().split(UNIT_SEPARATOR);
-  const [parsedHead, parsedMetadata] = [parseLine(head, 0), parseLine(metadata, 0)];
-  if ('rejection' in parsedHead || 'rejection' in parsedMetadata)
+  const columns = readLogLine(line);
+  const metadata = parseLine(String(columns?.['metadata']), 0);
+  if (columns === undefined || 'rejection' in metadata)
     return { index: 0, line, rejection: { code: 'invalid_json', message: '' } };
-  const { id, timestamp, project, event_message } = parsedHead.value as Record<string, unknown>;
-  return { index: 0, value: { id, timestamp, project, event_message, metadata: parsedMetadata.value } };
+  const { id, timestamp, project, event_message } = columns as Record<string, unknown>;
+  return { index: 0, value: { id, timestamp, project, event_message, metadata: metadata.value } };
 }

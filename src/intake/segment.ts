@@ -1,5 +1,7 @@
 // One file of the spool: blocks one after another, written at its end, read from its beginning.
 import { type FileHandle, open } from 'node:fs/promises';
+import { OperatorError } from '../errors.ts';
+import { LINE_FORM } from '../log-line.ts';
 import type { LogKind } from '../log-record.ts';
 import type { KnownRequest } from './known-requests.ts';
 import { type Block, type BlockHead, decodeBlock } from './spool-block.ts';
@@ -41,6 +43,12 @@ export class Segment {
     const { size } = await handle.stat();
     while (segment.bytes < size) {
       const { blocks, end } = await segment.read(segment.bytes, READ_BYTES, size);
+      if (blocks.some(({ head }) => head.form !== LINE_FORM)) {
+        await handle.close();
+        throw new OperatorError(
+          `${path}: these records were written by another version of dendro; start that one once more, so that it stores them`,
+        );
+      }
       for (const { head } of blocks) segment.#note(head);
       segment.bytes = end;
       if (blocks.length === 0) break;

@@ -5,6 +5,8 @@ import { LOG_KINDS, type LogKind } from '../log-record.ts';
 import type { KnownRequest } from './known-requests.ts';
 
 export interface BlockHead {
+  /** Of the lines (log-line.ts). */
+  readonly form: number;
   readonly kind: LogKind;
   /** The number of the first record among all that were spooled of its kind. */
   readonly first: number;

@@ -3,6 +3,7 @@
 import { copyFile, open, readdir, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makeFolder } from '../folder.ts';
+import { LINE_FORM } from '../log-line.ts';
 import { LOG_KINDS, type LogKind } from '../log-record.ts';
 import type { Observe } from '../observe/event.ts';
 import type { KnownRequest } from './known-requests.ts';
@@ -93,7 +94,14 @@ export class Spool {
     if (this.#closed) return Promise.reject(new Error('the spool is closed'));
     const first = this.#next.get(kind) ?? 0;
     this.#next.set(kind, first + count); // numbers of what could not be written stay unused
-    const head = { kind, first, count, bytes: lines.length, ...(request === undefined ? {} : { request }) };
+    const head = {
+      form: LINE_FORM,
+      kind,
+      first,
+      count,
+      bytes: lines.length,
+      ...(request === undefined ? {} : { request }),
+    };
     return new Promise((resolve, reject) => {
       this.#waiting.push({ head, bytes: encodeBlock(head, lines), resolve, reject });
       this.#flushing ??= this.#flush();

@@ -10,7 +10,10 @@ export type Event =
   | { readonly type: 'tokens_unreadable'; readonly error: unknown }
   /** `route` is empty for a path that there is not. */
   | { readonly type: 'answered'; readonly route: string; readonly status: number }
-  | { readonly type: 'request_failed'; readonly route: string; readonly error: unknown }
+  /** `id` is the one that the caller was told. */
+  | { readonly type: 'request_failed'; readonly route: string; readonly id: string; readonly error: unknown }
+  /** A call could not be answered, since the store did not answer, or refused; what it said is more than callers are told. */
+  | { readonly type: 'store_failed'; readonly id: string; readonly error: unknown }
   /** A batch of records was answered; `again`: it had been stored before. */
   | {
       readonly type: 'records_taken';
@@ -23,6 +26,7 @@ export type Event =
   | { readonly type: 'records_folded'; readonly kind: LogKind; readonly count: number }
   | { readonly type: 'record_refused'; readonly kind: LogKind; readonly reason: string }
   | { readonly type: 'fold_failed'; readonly error: unknown }
+  | { readonly type: 'fold_recovered'; readonly failures: number }
   | { readonly type: 'seal_failed'; readonly kind: LogKind; readonly error: unknown }
   | { readonly type: 'spool_failed'; readonly error: unknown }
   /** The store is out of reach, or lacks something, so that queries cannot be answered; it is looked at again. */

@@ -1,10 +1,31 @@
 // Events as lines for a person: readiness on standard output, everything else on standard error.
+import { systemTimer, type Timer } from '../timer.ts';
 import type { Event, Observe } from './event.ts';
+import { Spacing } from './spacing.ts';
 
-export function logTo(output: NodeJS.WritableStream, errors: NodeJS.WritableStream): Observe {
+/** What fails again and again while its cause lasts. */
+const REPEATED: readonly Event['type'][] = [
+  'store_failed',
+  'fold_failed',
+  'seal_failed',
+  'spool_failed',
+  'quarantine_failed',
+  'retention_failed',
+];
+
+export function logTo(
+  output: NodeJS.WritableStream,
+  errors: NodeJS.WritableStream,
+  timer: Pick<Timer, 'now'> = systemTimer,
+): Observe {
+  const failures = new Spacing(() => timer.now());
   return event => {
     if (event.type === 'listening') output.write(`${event.listener}: listening on ${event.url}\n`);
-    else if (!isCounted(event)) errors.write(`${describe(event)}\n`);
+    if (event.type === 'listening' || isCounted(event)) return;
+    if (event.type === 'fold_recovered') failures.forget('fold_failed');
+    const untold = REPEATED.includes(event.type) ? failures.note(event.type) : 0;
+    if (untold === undefined) return;
+    errors.write(`${describe(event)}${untold === 0 ? '' : ` (${untold} more since this was last told)`}\n`);
   };
 }
 
@@ -28,11 +49,15 @@ function describe(event: Exclude<Event, Counted | { type: 'listening' }>): strin
     case 'tokens_unreadable':
       return `THE TOKENS FILE CANNOT BE READ; the last good tokens stay: ${(event.error as Error).message}`;
     case 'request_failed':
-      return `${event.route} failed: ${event.error instanceof Error ? (event.error.stack ?? event.error.message) : event.error}`;
+      return `request ${event.id}: ${event.route} failed: ${event.error instanceof Error ? (event.error.stack ?? event.error.message) : event.error}`;
+    case 'store_failed':
+      return `request ${event.id}: the store could not answer: ${messageOf(event.error)}`;
     case 'record_refused':
       return `the store refused a record of ${event.kind}; it is in the quarantine file: ${event.reason}`;
     case 'fold_failed':
       return `records wait in the spool, since the store cannot take them now: ${messageOf(event.error)}`;
+    case 'fold_recovered':
+      return `the store takes records again, after ${event.failures} attempts that failed`;
     case 'seal_failed':
       return `records of ${event.kind} stay in memory and spool, since they cannot be sealed now: ${messageOf(event.error)}`;
     case 'store_unfit':

@@ -40,7 +40,8 @@ export type Gauges = readonly (readonly [MetricName, number, Labels?])[];
 
 export class Metrics {
   readonly #metrics = new Map<MetricName, Metric>();
-  readonly #requestLabels = new Map<string, Map<number, string>>();
+  /** By route and status; `render` prints them among the others. */
+  readonly #answered = new Map<string, Map<number, number>>();
 
   constructor() {
     for (const [name, [type, help]] of Object.entries(METRICS))
@@ -77,14 +78,11 @@ export class Metrics {
     }
   }
 
-  /** Labels are put together once for each route and status: this happens for every request. */
+  /** Labels are put together when somebody wants to read them: this happens for every request. */
   #noteAnswered(route: string, status: number): void {
-    const labelsOf = this.#requestLabels.get(route) ?? new Map<number, string>();
-    this.#requestLabels.set(route, labelsOf);
-    const labels = labelsOf.get(status) ?? print({ route, status: String(status) });
-    labelsOf.set(status, labels);
-    const values = this.#metrics.get('dendro_requests_total')?.values;
-    values?.set(labels, (values.get(labels) ?? 0) + 1);
+    const byStatus = this.#answered.get(route);
+    if (byStatus === undefined) this.#answered.set(route, new Map([[status, 1]]));
+    else byStatus.set(status, (byStatus.get(status) ?? 0) + 1);
   }
 
   #noteTaken({ kind, accepted, rejected, again }: Extract<Event, { type: 'records_taken' }>): void {
@@ -96,14 +94,20 @@ export class Metrics {
 
   /** The text that Prometheus reads. */
   render(gauges: Gauges): string {
-    for (const [name, value, labels = {}] of gauges)
-      this.#metrics.get(name)?.values.set(print(labels), value);
+    for (const [route, byStatus] of this.#answered)
+      for (const [status, count] of byStatus)
+        this.#set('dendro_requests_total', count, { route, status: String(status) });
+    for (const [name, value, labels = {}] of gauges) this.#set(name, value, labels);
     let text = '';
     for (const [name, { type, help, values }] of this.#metrics) {
       text += `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n`;
       for (const [labels, value] of values) text += `${name}${labels} ${value}\n`;
     }
     return text;
+  }
+
+  #set(name: MetricName, value: number, labels: Labels): void {
+    this.#metrics.get(name)?.values.set(print(labels), value);
   }
 
   #add(name: MetricName, count: number, labels: Labels): void {

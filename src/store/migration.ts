@@ -145,5 +145,5 @@ async function ask(
   const lifted = LIFTED[kind]?.[name === 'lines' ? 'lines' : store.name] ?? '';
   const sql = text.replace('{{table}}', `${kind}_logs`).replace('{{lifted}}', () => lifted);
   const columns = types.map((type, index) => ({ name: `column_${index}`, type }));
-  return (await store.query({ name: 'migrate', sql, columns, maxRows: ALL_ROWS }, values)).rows;
+  return (await store.query({ sql, columns, maxRows: ALL_ROWS }, values, { label: 'migrate' })).rows;
 }

@@ -25,8 +25,6 @@ export interface Column {
 }
 
 export interface SavedQuery {
-  /** Of the endpoint: what stands in the store's own log. */
-  readonly name?: string;
   readonly sql: string;
   readonly columns: readonly Column[];
   readonly maxRows: number;
@@ -51,6 +49,8 @@ export interface QueryCall {
   readonly signal?: AbortSignal | undefined;
   /** Read whenever the store chooses what runs next: a query that nobody waits for goes behind all others. */
   readonly urgency?: { readonly background: boolean } | undefined;
+  /** What it is for, in the store's own log: by this an operator finds it there. Holds no value and no token. */
+  readonly label?: string | undefined;
 }
 
 /** Records that are durable in the spool. */

@@ -1,5 +1,6 @@
 // What a token is: a secret of which only the SHA-256 is kept, what it opens, and how far.
 import { hash, randomBytes } from 'node:crypto';
+import type { Clock } from '../clock.ts';
 import { LOG_KINDS } from '../log-record.ts';
 import { parseTimestamp } from '../timestamp.ts';
 
@@ -42,12 +43,11 @@ export function hashSecret(secret: string): string {
   return hash('sha256', secret);
 }
 
-export function hasExpired({ expires_at }: Token, nowMicros: bigint): boolean {
-  return expires_at !== undefined && nowMicros >= (parseTimestamp(expires_at) ?? 0n);
+export function hasExpired({ expires_at }: Token, clock: Clock): boolean {
+  return expires_at !== undefined && clock() >= (parseTimestamp(expires_at) ?? 0n);
 }
 
 /** A scope opens itself and what lies below it: `query` opens `query:logs.all`. */
-export function allows(token: Token, scope: string): boolean {
-  const area = scope.slice(0, scope.indexOf(':'));
-  return token.scopes.some(held => held === scope || held === area);
+export function allows({ scopes }: Token, area: string, below?: string): boolean {
+  return scopes.includes(area) || (below !== undefined && scopes.includes(`${area}:${below}`));
 }

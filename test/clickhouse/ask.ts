@@ -1,5 +1,5 @@
 // Statements that a test gives to ClickHouse itself, past the store.
-import { createClient } from '@clickhouse/client';
+import { ClickHouseLogLevel, createClient } from '@clickhouse/client';
 import type { ClickHouseAddress } from '../../src/store-address.ts';
 
 export async function ask(address: ClickHouseAddress, query: string): Promise<unknown[][]> {
@@ -8,6 +8,7 @@ export async function ask(address: ClickHouseAddress, query: string): Promise<un
     username: address.writer.user,
     password: address.writer.password,
     database: address.database,
+    log: { level: ClickHouseLogLevel.OFF },
     clickhouse_settings: { output_format_json_quote_64bit_integers: 0 },
   });
   try {

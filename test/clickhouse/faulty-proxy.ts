@@ -2,6 +2,7 @@
 // HTTP only how to answer an error in a server's place.
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { ClickHouseAddress } from '../../src/store-address.ts';
 
 export type Fault =
@@ -12,6 +13,12 @@ export type Fault =
   | 'reset'
   /** A request is taken, and never answered. */
   | 'silent'
+  /** A request is done, and the answer takes its time to begin. */
+  | 'late'
+  /** The headers of the answer come at once, and its body byte by byte. */
+  | 'dripping'
+  /** The headers of the answer come at once, and its body never. */
+  | 'stalling'
   /** The request arrives and is done; its answer breaks off at the first byte. */
   | 'answer lost'
   /** The answer breaks off in its middle. */
@@ -21,6 +28,10 @@ export type Fault =
 
 const DISK_FULL =
   'Code: 243. DB::Exception: Cannot reserve 1.00 MiB, not enough space. (NOT_ENOUGH_SPACE) (version 26.5.1.1)\n';
+
+/** A ping is just waited for. */
+const LATE_MS = 2_500;
+const DRIP_MS = 100;
 
 export class FaultyProxy {
   readonly #target: { host: string; port: number };
@@ -81,8 +92,22 @@ export class FaultyProxy {
     caller.pipe(server);
     caller.once('close', () => server.destroy());
     server.once('close', () => caller.destroy());
+    let lastDrop = Promise.resolve();
+    const drip = (bytes: Buffer) => {
+      const body = endOfHead(bytes);
+      lastDrop = lastDrop.then(async () => {
+        caller.write(bytes.subarray(0, body));
+        for (let i = body; i < bytes.length && !caller.destroyed; i++) {
+          await sleep(DRIP_MS);
+          caller.write(bytes.subarray(i, i + 1));
+        }
+      });
+    };
     server.on('data', (bytes: Buffer) => {
       if (fault === 'none') caller.write(bytes);
+      else if (fault === 'late') setTimeout(() => caller.write(bytes), LATE_MS).unref();
+      else if (fault === 'dripping') drip(bytes);
+      else if (fault === 'stalling') caller.write(bytes.subarray(0, endOfHead(bytes)));
       else if (fault === 'answer lost') caller.destroy();
       else caller.end(bytes.subarray(0, Math.max(1, bytes.length - 20)), () => caller.destroy());
     });
@@ -93,6 +118,11 @@ export class FaultyProxy {
     socket.on('error', () => {});
     socket.once('close', () => this.#sockets.delete(socket));
   }
+}
+
+/** Where the body begins, in what a server writes at once; 0 where there are no headers in it. */
+function endOfHead(bytes: Buffer): number {
+  return bytes.toString('latin1', 0, 5) === 'HTTP/' ? bytes.indexOf('\r\n\r\n') + 4 : 0;
 }
 
 function answerDiskFull(caller: Socket): void {

@@ -112,6 +112,21 @@ test('health tells of a ClickHouse that goes and comes back while nobody asks', 
   await expect.poll(health, { timeout: 10_000 }).toBe(200);
 });
 
+test('what ClickHouse refuses while it serves is 503 to callers, and told to the operator', async () => {
+  await start([one]);
+  await ask(address, 'rename table edge_logs to edge_logs_away');
+  try {
+    const { status, text, headers } = await app.query('logs.all', { project: 'p' });
+    expect([status, text]).toEqual([503, expect.stringContaining('the store is out of reach')]);
+    const told = app.events.filter(event => event.type === 'store_failed');
+    expect(told).toMatchObject([{ id: headers.get('dendro-request-id') }]);
+    expect(String(told[0]?.error)).toContain('edge_logs');
+  } finally {
+    await ask(address, 'rename table edge_logs_away to edge_logs');
+  }
+  expect(await idsOf('p')).toEqual([]);
+});
+
 describe('of two hosts', () => {
   test.each(['refused', 'reset', 'answer truncated', 'silent', 'disk full'] as const)(
     'one fails (%s): queries and records go to the other',

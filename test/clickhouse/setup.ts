@@ -19,6 +19,12 @@ const NODE = join(FIXTURE, 'node_modules', `node-${process.platform}-${process.a
 export default async function setup(project: TestProject): Promise<() => void> {
   const given = process.env['DENDRO_TEST_CLICKHOUSE'];
   if (given !== undefined && given !== '') {
+    if (!/^clickhouse:\/\/[^/?]+\/?$/.test(given))
+      throw new Error(
+        'DENDRO_TEST_CLICKHOUSE is written clickhouse://user:password@host:8123: one server, without TLS, since the tests ' +
+          'stand between it and the program; without a database, since they make their own',
+      );
+    process.stderr.write('NOT TESTED HERE: a cluster, whose tests start servers of their own\n');
     project.provide('clickhouse', given);
     return () => {};
   }

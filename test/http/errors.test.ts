@@ -117,13 +117,13 @@ describe('errors', () => {
 
   describe('a defect of ours', () => {
     test('is 500 without a word of the details, and the details reach the log', async () => {
-      const { status, text } = await app.query('test.fault', { number: 'no-number-at-all' });
+      const { status, text, headers } = await app.query('test.fault', { number: 'no-number-at-all' });
       expect(status).toBe(500);
       expect(text).toBe(
         '{"error":{"code":"internal","message":"something went wrong on our side; the server log has the details"}}',
       );
       const failure = app.events.find(event => event.type === 'request_failed');
-      expect(failure).toMatchObject({ route: `${QUERY}/*` });
+      expect(failure).toMatchObject({ route: `${QUERY}/*`, id: headers.get('dendro-request-id') });
       expect(String(failure?.type === 'request_failed' && failure.error)).toContain('Conversion Error');
     });
 
@@ -194,7 +194,8 @@ describe('errors', () => {
   });
 
   test.each(['unavailable', 'rate_limited'] as const)('%s says when to come back', code => {
-    expect(errorReply(new DendroError(code, 'later')).headers['Retry-After']).toMatch(/^[1-9]\d*$/);
+    const { headers } = errorReply(new DendroError(code, 'later'));
+    expect(headers[headers.indexOf('Retry-After') + 1]).toMatch(/^[1-9]\d*$/);
   });
 
   test.each([

@@ -53,6 +53,8 @@ describe('a store that takes nothing for a while', () => {
       .poll(() => idsOf(app, 'p'))
       .toEqual(['before', ...[0, 1, 2, 3, 4].map(i => `during-${i}`), 'zz after']);
     expect([foldedOf('edge'), foldedOf('auth')]).toEqual([7, 1]);
+    const recoveries = app.events.filter(({ type }) => type === 'fold_recovered');
+    expect(recoveries).toEqual([{ type: 'fold_recovered', failures: failures() }]);
   });
 
   test('that goes on over a restart loses nothing', async () => {

@@ -10,6 +10,7 @@ import {
 } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
+import { crc32 } from 'node:zlib';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { KnownRequest } from '../../src/intake/known-requests.ts';
@@ -333,4 +334,14 @@ describe('a torn end', () => {
       expect(statSync(file(1)).size).toBe(ends.at(-1));
     }
   });
+});
+
+test('records of a version that wrote another form of line stop the start, and stay', async () => {
+  await (await openSpool()).append('edge', 1, lines('a'));
+  await spool?.close();
+  const json = '{"kind":"edge","first":0,"count":1,"bytes":2}';
+  const old = Buffer.from(`${crc32('a\n', crc32(json)).toString(16).padStart(8, '0')} ${json}\na\n`);
+  writeFileSync(file(1), old);
+  await expect(openSpool()).rejects.toThrow(/another version of dendro/);
+  expect(readFileSync(file(1))).toEqual(old);
 });

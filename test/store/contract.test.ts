@@ -126,6 +126,35 @@ describe('appending', () => {
     expect(rows).toEqual([[all, all, all, all, all, sent.metadata]]);
   });
 
+  test.each([
+    '',
+    ' ',
+    ' a ',
+    '"',
+    '""',
+    '"a"',
+    "'",
+    '\\',
+    '\\N',
+    '\\n',
+    'NULL',
+    'null',
+    'j',
+    ',',
+    '#',
+    '{}',
+    'é\u2028',
+  ])('the text %j means nothing but itself', async each => {
+    const sent = edgeRecord({
+      ...{ id: `means ${each}`, at: AT, project: `${each}.`, message: each, url: each, path: each },
+      metadata: { each },
+    });
+    await store.append(batches('edge', [sent]));
+    const sql = `select id, project, event_message, url, path, metadata from edge_logs where id = ${text('id')}`;
+    const rows = await rowsOf(sql, [], { id: { type: 'text', value: sent.id } });
+    expect(rows).toEqual([[sent.id, sent.project, each, each, each, sent.metadata]]);
+  });
+
   test('a record close to 1 MiB fits', async () => {
     const message = 'x'.repeat(1_000_000);
     await store.append(batches('rest', [record({ at: AT, project: 'large', message })]));
@@ -194,7 +223,7 @@ describe('asking', () => {
   });
 
   test.each([
-    ['(', /missing \)/],
+    ['(', /^missing \): \($/],
     ['a**', /bad repetition operator/],
     ['[z-a]', /invalid character class range/],
     ['(?<!a)b', /invalid perl operator|invalid named capture/],

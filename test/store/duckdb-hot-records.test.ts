@@ -181,21 +181,15 @@ describe('sealing', () => {
 });
 
 describe('a line that the store refuses', () => {
+  const broken = (...columns: (string | number)[]) => `${columns.join('\x1f')}\n`;
   const BROKEN: [string, string][] = [
-    ['a head that is no JSON', '{"id":\x1f{}\n'],
-    [
-      'metadata that is no JSON',
-      `${JSON.stringify({ id: 'x', timestamp: 1, project: 'p', event_message: '' })}\x1f{"a":\n`,
-    ],
-    ['a project that is missing', `${JSON.stringify({ id: 'x', timestamp: 1, event_message: '' })}\x1f{}\n`],
-    [
-      'a timestamp past all time',
-      `${JSON.stringify({ id: 'x', timestamp: 1e30, project: 'p', event_message: '' })}\x1f{}\n`,
-    ],
-    [
-      'a line without metadata',
-      `${JSON.stringify({ id: 'x', timestamp: 1, project: 'p', event_message: '' })}\n`,
-    ],
+    ['another form', '{"id":"x"}\x1f{}\n'],
+    ['texts that are no JSON', broken('j', '"x', 1, '"p"', '""', '"u"', '"p"', '{}')],
+    ['metadata that is no JSON', broken('', 'x', 1, 'p', '', 'u', 'p', '{"a":')],
+    ['a project that is missing', broken('', 'x', 1, '\x1e', '', 'u', 'p', '{}')],
+    ['a timestamp past all time', broken('', 'x', 1e30, 'p', '', 'u', 'p', '{}')],
+    ['a timestamp that is none', broken('', 'x', 'now', 'p', '', 'u', 'p', '{}')],
+    ['a line without metadata', broken('', 'x', 1, 'p', '', 'u', 'p')],
   ];
 
   test.each(BROKEN)('for %s is told, and those around it are kept', async (_, line) => {

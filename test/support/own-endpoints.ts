@@ -1,5 +1,5 @@
 // Endpoint folders of the operator's own, for tests that need a query which is slow, or which fails.
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -9,6 +9,8 @@ export const BUILT_IN = join(import.meta.dirname, '../../endpoints');
 export interface EndpointFiles {
   readonly yaml: string;
   readonly sql: string;
+  /** For ClickHouse; none: that store is not tested with it. */
+  readonly clickhouse?: string;
 }
 
 export interface OwnEndpoints {
@@ -19,12 +21,28 @@ export interface OwnEndpoints {
 /** Writes one folder for each entry, named by its key. */
 export function writeOwnEndpoints(endpoints: Readonly<Record<string, EndpointFiles>>): OwnEndpoints {
   const folder = mkdtempSync(join(tmpdir(), 'dendro-endpoints-'));
-  for (const [name, { yaml, sql }] of Object.entries(endpoints)) {
+  for (const [name, { yaml, sql, clickhouse }] of Object.entries(endpoints)) {
     mkdirSync(join(folder, name));
     writeFileSync(join(folder, name, 'endpoint.yaml'), yaml);
     writeFileSync(join(folder, name, 'duckdb.sql'), sql);
+    if (clickhouse !== undefined) writeFileSync(join(folder, name, 'clickhouse.sql'), clickhouse);
   }
   return { folder, remove: () => rmSync(folder, { recursive: true, force: true }) };
+}
+
+/** The example of docs/endpoints.md, to the letter. */
+export function documentedEndpoint(): EndpointFiles {
+  const text = readFileSync(join(import.meta.dirname, '../../docs/endpoints.md'), 'utf8');
+  const block = (opening: string) => {
+    const found = text.split(/^```\w*\n/m).find(part => part.startsWith(opening));
+    if (found === undefined) throw new Error(`docs/endpoints.md has no block that opens with ${opening}`);
+    return found.slice(0, found.indexOf('```'));
+  };
+  return {
+    yaml: block('# endpoint.yaml'),
+    sql: block('-- duckdb.sql'),
+    clickhouse: block('-- clickhouse.sql'),
+  };
 }
 
 const definition = (id: string, name: string, parameter: string) => `

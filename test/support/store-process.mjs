@@ -19,12 +19,7 @@ const ENDLESS = {
   columns: [{ name: 'sum', type: 'number' }],
   maxRows: 1,
 };
-const HEAD = {
-  id: 'kept',
-  timestamp: 1_794_659_696_789_012,
-  project: 'alpha',
-  event_message: 'written before the end',
-};
+const LINE = `${['', 'kept', 1_794_659_696_789_012, 'alpha', 'written before the end', '{}'].join('\x1f')}\n`;
 
 const open = () =>
   module.openDuckDBStore({
@@ -63,7 +58,7 @@ const TASKS = {
     const store = await open();
     await store.append(
       (async function* () {
-        yield { kind: 'auth', count: 1, lines: Buffer.from(`${JSON.stringify(HEAD)}\x1f{}\n`) };
+        yield { kind: 'auth', count: 1, lines: Buffer.from(LINE) };
       })(),
     );
     print({ appended: true });

@@ -35,9 +35,13 @@ const REFUSALS = new Map([
   [193, 'the password is wrong'],
   [194, 'it wants a password'],
   [516, 'the user or the password is wrong'],
-  [81, 'there is no such database'],
+  [81, 'there is no such database; `dendro schema clickhouse --apply` makes it'],
   [60, 'a table is missing; `dendro schema clickhouse --apply` makes it'],
-  [164, 'the user may not change settings (readonly = 1); give it readonly = 2, or grants alone'],
+  [
+    164,
+    'the user is read-only; one that reads may have readonly = 2, but not 1, and one that inserts neither',
+  ],
+  [115, 'it does not know a setting; versions before 23.6 are too old'],
   [497, 'the user lacks a right'],
 ]);
 
@@ -67,13 +71,14 @@ export function isTimeout(error: unknown): boolean {
   return codeOf(error) === CODES.timeoutExceeded;
 }
 
-/** What is wrong with a pattern, in RE2's words; undefined where the error is another. */
-export function patternFault(error: unknown): string | undefined {
+/** What is wrong with a pattern, in RE2's words, without the flags before it; undefined where the error is another. */
+export function patternFault(error: unknown, flags: string): string | undefined {
   if (codeOf(error) !== CODES.badPattern) return undefined;
   const { message } = error as Error;
   const start = message.lastIndexOf(', error: ');
   const end = message.indexOf('. Look at https', start);
-  return start === -1 || end === -1 ? 'it is refused' : message.slice(start + ', error: '.length, end);
+  if (start === -1 || end === -1) return 'it is refused';
+  return message.slice(start + ', error: '.length, end).replace(`: ${flags}`, ': ');
 }
 
 /** One line for the operator. */

@@ -9,7 +9,7 @@ export async function findMissing(reader: Reader, writer: Writer): Promise<strin
   for (const kind of LOG_KINDS) {
     const table = `${kind}_logs`;
     try {
-      await reader.ask({ sql: `select * from ${table} limit 0`, comment: 'dendro check' });
+      await reader.ask({ sql: `select * from ${table} limit 0`, purpose: 'check' });
     } catch (error) {
       const cause = error instanceof Error && codeOf(error) === undefined ? (error.cause ?? error) : error;
       if (isPassing(cause)) throw error;

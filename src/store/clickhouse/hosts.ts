@@ -86,7 +86,7 @@ export class Hosts {
     this.#closed = true;
     clearTimeout(this.#pinging);
     for (const host of this.#hosts) {
-      host.underWay.end(new Error('the store is closed'));
+      await host.underWay.end(new Error('the store is closed'));
       await host.client.close();
     }
   }

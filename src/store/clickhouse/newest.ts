@@ -21,7 +21,7 @@ export async function findNewest(
           where timestamp >= {start:Int64} and timestamp <= {end:Int64}
             and ({project:Nullable(String)} is null or project = ifNull({project:Nullable(String)}, ''))`,
         parameters: { start: `${start}`, end: `${notAfter}`, project: project ?? null },
-        comment: 'dendro newest',
+        purpose: 'newest',
       },
       call,
     );

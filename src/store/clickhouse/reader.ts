@@ -1,11 +1,11 @@
 // Asks questions: in turn, within the time limit, on whichever host answers. What is cancelled is cancelled in ClickHouse
-// too: the connection is closed, and the server has been told to end a query whose connection is.
+// too: its connection is closed, and the server is told to end it.
 import { randomUUID } from 'node:crypto';
-import type { ClickHouseSettings } from '@clickhouse/client';
+import type { ClickHouseClient, ClickHouseSettings, ResultSet } from '@clickhouse/client';
 import { storeClosed, timedOut, waitedTooLong } from '../query-errors.ts';
 import type { QueryCall } from '../store.ts';
 import { forCaller, isTimeout } from './errors.ts';
-import type { Hosts } from './hosts.ts';
+import type { Attempt, Hosts } from './hosts.ts';
 import { QueryQueue } from './query-queue.ts';
 import { UnderWay } from './under-way.ts';
 
@@ -20,8 +20,8 @@ export interface Question {
   readonly sql: string;
   readonly parameters?: Readonly<Record<string, string | number | null>>;
   readonly settings?: ClickHouseSettings;
-  /** Stands in ClickHouse's query log: what asked, never a value or a token. */
-  readonly comment: string;
+  /** Which of Dendro's questions it is, in ClickHouse's query log. */
+  readonly purpose: 'query' | 'newest' | 'pattern' | 'check';
 }
 
 /** Rows as ClickHouse writes them in JSON, whole numbers of 64 bits and more as text. */
@@ -44,11 +44,15 @@ const SETTINGS: ClickHouseSettings = {
   session_timezone: 'UTC',
 };
 
+/** For a server to be told that nobody waits for a query any more. */
+const KILL_TIMEOUT_MS = 2_000;
+
 export class Reader {
   readonly #hosts: Hosts;
   readonly #limits: ReaderLimits;
   readonly #queue: QueryQueue;
   readonly #underWay = new UnderWay();
+  readonly #kills = new Set<Promise<void>>();
 
   constructor(hosts: Hosts, limits: ReaderLimits) {
     this.#hosts = hosts;
@@ -61,8 +65,10 @@ export class Reader {
     return this.#underWay.run(closed => this.#ask(question, call, closed));
   }
 
-  close(): void {
-    this.#underWay.end(storeClosed());
+  /** Resolves when what ran has been ended. */
+  async close(): Promise<void> {
+    await this.#underWay.end(storeClosed());
+    await Promise.all(this.#kills);
   }
 
   async #ask(question: Question, call: QueryCall, closed: AbortSignal): Promise<Reply> {
@@ -78,22 +84,9 @@ export class Reader {
       leave = await this.#queue.enter(call, cancel);
       const startedAt = performance.now();
       const leftSeconds = Math.max(1, Math.ceil((limitMs - (startedAt - askedAt)) / 1000));
-      const reply = await this.#hosts.run(async ({ client, signal }) => {
-        const result = await client.query({
-          query: question.sql,
-          query_params: { ...question.parameters },
-          format: 'JSONCompact',
-          query_id: `dendro-${randomUUID()}`,
-          clickhouse_settings: {
-            ...SETTINGS,
-            max_execution_time: leftSeconds,
-            log_comment: question.comment,
-            ...question.settings,
-          },
-          abort_signal: signal,
-        });
-        return result.json<Reply['rows'][number]>();
-      }, cancel);
+      const comment = `dendro ${question.purpose}${call.label === undefined ? '' : ` ${call.label}`}`;
+      const settings = { max_execution_time: leftSeconds, log_comment: comment, ...question.settings };
+      const reply = await this.#hosts.run(attempt => this.#send(attempt, question, settings), cancel);
       const [waitedMs, ranMs] = [startedAt - askedAt, performance.now() - startedAt];
       return { columns: reply.meta ?? [], rows: reply.data, waitedMs, ranMs };
     } catch (error) {
@@ -105,5 +98,45 @@ export class Reader {
     } finally {
       leave?.();
     }
+  }
+
+  async #send({ client, signal }: Attempt, { sql, parameters }: Question, settings: ClickHouseSettings) {
+    const id = `dendro-${randomUUID()}`;
+    try {
+      const result = await client.query({
+        query: sql,
+        query_params: { ...parameters },
+        format: 'JSONCompact',
+        query_id: id,
+        clickhouse_settings: { ...SETTINGS, ...settings },
+        abort_signal: signal,
+      });
+      return await readWhole(result, signal);
+    } catch (error) {
+      if (signal.aborted) this.#kill(client, id);
+      throw error;
+    }
+  }
+
+  /** Old servers do not look whether a connection is closed, and no server does behind a proxy that keeps it open. */
+  #kill(client: ClickHouseClient, id: string): void {
+    const query = `kill query where query_id = '${id}'`; // one's own, which needs no right
+    const kill = client
+      .command({ query, abort_signal: AbortSignal.timeout(KILL_TIMEOUT_MS) })
+      .catch(() => {}) // the server is gone, or ends it at its time limit
+      .then(() => void this.#kills.delete(kill));
+    this.#kills.add(kill);
+  }
+}
+
+/** The client minds a signal until an answer begins; how long the rest of it takes is up to the server. */
+async function readWhole(result: ResultSet<'JSONCompact'>, signal: AbortSignal) {
+  signal.throwIfAborted();
+  const breakOff = () => result.close();
+  signal.addEventListener('abort', breakOff);
+  try {
+    return await result.json<Reply['rows'][number]>();
+  } finally {
+    signal.removeEventListener('abort', breakOff);
   }
 }

@@ -1,6 +1,6 @@
 // Lines of the spool as rows that every version of ClickHouse reads: JSON, with the metadata as a text in it.
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { UNIT_SEPARATOR } from '../../log-line.ts';
+import { type LineColumns, readLogLine, writeLogLine } from '../../log-line.ts';
 
 /** As many bytes at a time: whoever else waits for this thread gets a turn in between. */
 const SLICE_BYTES = 256 * 1024;
@@ -19,16 +19,12 @@ export async function toRows(lines: Uint8Array): Promise<Buffer> {
   return Buffer.concat(parts);
 }
 
-/** The head is a JSON object, the metadata goes into it as its last field. */
 function toRow(line: string): string {
-  if (line === '') return '';
-  const separator = line.indexOf(UNIT_SEPARATOR);
-  const metadata = JSON.stringify(line.slice(separator + 1));
-  return `${line.slice(0, separator - 1)},"metadata":${metadata}}`;
+  return line === '' ? '' : JSON.stringify(readLogLine(line) ?? line); // a mere text is refused as a row
 }
 
 /** The line that a row was made of. */
 export function toLine(row: string): string {
-  const { metadata, ...head } = JSON.parse(row) as { metadata: string };
-  return `${JSON.stringify(head)}${UNIT_SEPARATOR}${metadata}\n`;
+  const columns = JSON.parse(row) as LineColumns | string;
+  return typeof columns === 'string' ? `${columns}\n` : writeLogLine(columns);
 }

@@ -36,7 +36,7 @@ export async function findQuestionFault(
   const described: Question = {
     sql: `describe table (\n${query.sql.trim().replace(/;$/, '')}\n)`,
     parameters: bind(query.sql, sample),
-    comment: 'dendro check',
+    purpose: 'check',
   };
   try {
     const { rows } = await reader.ask(described);
@@ -57,11 +57,10 @@ export async function askSaved(
   values: BoundValues,
   call?: Parameters<Reader['ask']>[1],
 ): Promise<QueryResult> {
-  const comment = `dendro ${query.name ?? 'query'}`;
   // One row more than is kept, to know whether rows were cut.
   const settings = { limit: String(query.maxRows + 1) };
   const { rows, waitedMs, ranMs } = await reader.ask(
-    { sql: query.sql, parameters: bind(query.sql, values), settings, comment },
+    { sql: query.sql, parameters: bind(query.sql, values), settings, purpose: 'query' },
     call,
   );
   const read = query.columns.map(column => CELL_READERS[column.type]);

@@ -23,6 +23,9 @@ export interface ClickHouseStoreOptions extends ReaderLimits {
   readonly clickhouse: ClickHouseAddress;
 }
 
+/** What the endpoints' SQL puts before a pattern, so that it means what it means to the embedded store. */
+const PATTERN_FLAGS = '(?-s)';
+
 /** Connections besides those of queries: a ping, an insert, an append. */
 const FURTHER_CONNECTIONS = 4;
 
@@ -67,13 +70,12 @@ export async function openClickHouseStore(
     findFault: (query, sample) => findQuestionFault(reader, query, sample),
 
     async findPatternFault(pattern, call) {
-      // As the endpoints' SQL applies it.
-      const sql = "select match('', concat('(?-s)', {pattern:String}))";
+      const sql = `select match('', concat('${PATTERN_FLAGS}', {pattern:String}))`;
       try {
-        await reader.ask({ sql, parameters: { pattern }, comment: 'dendro pattern' }, call);
+        await reader.ask({ sql, parameters: { pattern }, purpose: 'pattern' }, call);
         return undefined;
       } catch (error) {
-        const fault = patternFault(error);
+        const fault = patternFault(error, PATTERN_FLAGS);
         if (fault === undefined) throw error;
         return fault;
       }
@@ -89,7 +91,7 @@ export async function openClickHouseStore(
 
     close(): Promise<void> {
       closing ??= (async () => {
-        reader.close();
+        await reader.close();
         await appends.done();
         // A block under way may hang on a host that is gone; it is frozen, and sent again at the next start.
         const patience = setTimeout(() => writer.close(), CLOSE_PATIENCE_MS);

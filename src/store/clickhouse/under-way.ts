@@ -2,7 +2,7 @@
 // that lives long leaves a little behind in Node 20, and there is one for each query.
 
 export class UnderWay {
-  readonly #all = new Set<AbortController>();
+  readonly #all = new Map<AbortController, Promise<unknown>>();
   #reason: unknown;
 
   get isEnded(): boolean {
@@ -13,9 +13,10 @@ export class UnderWay {
   async run<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const controller = new AbortController();
     if (this.isEnded) controller.abort(this.#reason);
-    this.#all.add(controller);
+    const running = work(controller.signal);
+    this.#all.set(controller, running);
     try {
-      return await work(controller.signal);
+      return await running;
     } finally {
       this.#all.delete(controller);
     }
@@ -23,12 +24,13 @@ export class UnderWay {
 
   /** Breaks off what is under way now. */
   breakOff(reason: Error): void {
-    for (const controller of this.#all) controller.abort(reason);
+    for (const controller of this.#all.keys()) controller.abort(reason);
   }
 
-  /** And nothing begins any more. */
-  end(reason: Error): void {
+  /** And nothing begins any more. Resolves when all of it has ended. */
+  async end(reason: Error): Promise<void> {
     this.#reason ??= reason;
     this.breakOff(reason);
+    await Promise.allSettled(this.#all.values());
   }
 }

@@ -1,7 +1,7 @@
 // Brings rows into ClickHouse. Every block carries a token by which ClickHouse knows it again, so that one whose answer was
 // lost, or that reached one shard and not another, is simply sent again, to whichever host answers.
 import { createHash } from 'node:crypto';
-import { Readable } from 'node:stream';
+import { addAbortSignal, Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 import type { ClickHouseSettings } from '@clickhouse/client';
@@ -56,8 +56,8 @@ export class Writer {
     }
   }
 
-  close(): void {
-    this.#underWay.end(new Error('the store is closed'));
+  async close(): Promise<void> {
+    await this.#underWay.end(new Error('the store is closed'));
   }
 
   /** Nothing is inserted: whether it would be. */
@@ -97,7 +97,8 @@ export class Writer {
       clickhouse_settings: { ...SETTINGS, insert_deduplication_token: token },
       abort_signal: signal,
     });
-    // The answer has to end, and to end well: one that breaks off may stand for an insert that did, too.
-    for await (const part of stream) if (part.length > 0) throw new Error(`an answer to an insert: ${part}`);
+    // The answer has to end, in time and well: one that breaks off may stand for an insert that did, too.
+    for await (const part of addAbortSignal(signal, stream))
+      if (part.length > 0) throw new Error(`an answer to an insert: ${part}`);
   }
 }

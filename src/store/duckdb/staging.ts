@@ -3,12 +3,10 @@
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { DuckDBConnection } from '@duckdb/node-api';
+import { columnsOf, NO_VALUE, TEXTS_AS_JSON, UNIT_SEPARATOR } from '../../log-line.ts';
 import type { LogKind } from '../../log-record.ts';
 
-const LIFTED_FIELDS: Partial<Record<LogKind, object>> = {
-  edge: { url: 'VARCHAR', path: 'VARCHAR' },
-  function_edge: { function_id: 'VARCHAR', execution_time_ms: 'DOUBLE', status_code: 'INTEGER' },
-};
+const TYPES = { text: 'VARCHAR', integer: 'BIGINT', number: 'DOUBLE' };
 
 /**
  * A record may have 1 MiB. A project of nothing but control characters takes six times its length in JSON, and stands in the
@@ -43,18 +41,20 @@ export class Staging {
 }
 
 function selectFromLines(kind: LogKind): string {
-  const head = JSON.stringify({
-    id: 'VARCHAR',
-    timestamp: 'BIGINT',
-    project: 'VARCHAR',
-    event_message: 'VARCHAR',
-    ...LIFTED_FIELDS[kind],
-  });
-  return `select * replace (make_timestamp(timestamp) as timestamp)
-    from (
-      select unnest(from_json(head, '${head}')), metadata
-      from read_csv($file, auto_detect = false, header = false, columns = {head: 'VARCHAR', metadata: 'VARCHAR'},
-        delim = chr(31), quote = '', escape = '', new_line = '\\n', strict_mode = false,
-        max_line_size = ${MAX_LINE_BYTES}, buffer_size = ${MAX_LINE_BYTES})
-    )`;
+  const columns = Object.entries(columnsOf(kind));
+  const types = columns.map(([name, type]) => `${name}: '${TYPES[type]}'`);
+  const texts = columns.filter(([, type]) => type === 'text').map(([name]) => readText(name));
+  return `select * exclude (form) replace (make_timestamp(timestamp) as timestamp, ${texts.join(', ')})
+    from read_csv($file, auto_detect = false, header = false,
+      columns = {form: 'VARCHAR', ${types.join(', ')}, metadata: 'VARCHAR'},
+      delim = ${chr(UNIT_SEPARATOR)}, nullstr = ${chr(NO_VALUE)}, quote = '', escape = '', new_line = '\\n', strict_mode = false,
+      max_line_size = ${MAX_LINE_BYTES}, buffer_size = ${MAX_LINE_BYTES})`;
+}
+
+function chr(character: string): string {
+  return `chr(${character.charCodeAt(0)})`;
+}
+
+function readText(name: string): string {
+  return `case when form = '${TEXTS_AS_JSON}' then from_json(${name}, '"VARCHAR"') else ${name} end as ${name}`;
 }

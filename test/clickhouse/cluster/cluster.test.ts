@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ensurePrograms } from '../../../scripts/debian.mjs';
-import { applyClickHouseSchema } from '../../../src/store/open-store.ts';
+import { applyClickHouseSchema, openStore } from '../../../src/store/open-store.ts';
 import type { ClickHouseAddress } from '../../../src/store-address.ts';
 import { systemTimer } from '../../../src/timer.ts';
 import { API_KEY, NOW, startTestApp, type TestApp, testStoreOptions } from '../../support/app.ts';
-import { makeDataFolder, removeDataFolder } from '../../support/store.ts';
+import { makeDataFolder, removeDataFolder, savedQuery } from '../../support/store.ts';
 import { ask } from '../ask.ts';
 import { CLUSTER, Cluster } from './cluster.ts';
 import { openOldDialect } from './old-dialect.ts';
@@ -98,6 +98,56 @@ describe('a cluster of two shards and two replicas', () => {
     const [one, two] = [Number(await countAt(0)), Number(await countAt(2))];
     expect(one + two).toBe(24);
     expect(Math.min(one, two)).toBeGreaterThan(0);
+  });
+
+  describe('a query that nobody waits for any more is ended in the server', () => {
+    const endless = savedQuery('select sum(sipHash64(number)) from numbers(100000000000000)', ['number']);
+    const running = async () => {
+      const counts = [0, 1, 2, 3].map(index =>
+        ask(nodeAt(index), "select count() from system.processes where query_id like 'dendro-%'"),
+      );
+      return (await Promise.all(counts)).flat(2).reduce((sum: number, count) => sum + Number(count), 0);
+    };
+    const askFive = async (queryTimeoutSeconds: number) => {
+      const folder = makeDataFolder();
+      const options = { ...testStoreOptions(folder), clickhouse: address, queryTimeoutSeconds };
+      const store = await openStore({ ...options, queryConcurrency: 5 });
+      const leaving = new AbortController();
+      const asked = Array.from({ length: 5 }, () =>
+        store.query(endless, {}, { signal: leaving.signal }).catch(error => String(error.message)),
+      );
+      await expect.poll(running, { timeout: 10_000 }).toBe(5);
+      return {
+        asked: Promise.all(asked),
+        leave: () => leaving.abort(new Error('left')),
+        async close() {
+          await store.close();
+          removeDataFolder(folder);
+        },
+      };
+    };
+
+    test('when its callers leave', async () => {
+      const five = await askFive(120);
+      five.leave();
+      expect(await five.asked).toEqual(Array(5).fill('left'));
+      await expect.poll(running, { timeout: 5_000 }).toBe(0);
+      await five.close();
+    });
+
+    test('at its time limit', async () => {
+      const five = await askFive(3);
+      for (const message of await five.asked) expect(message).toMatch(/^the query ran past its limit of 3 s/);
+      await expect.poll(running, { timeout: 5_000 }).toBe(0);
+      await five.close();
+    });
+
+    test('when the service stops', async () => {
+      const five = await askFive(120);
+      await five.close();
+      expect(await five.asked).toEqual(Array(5).fill('the store is closed'));
+      await expect.poll(running, { timeout: 5_000 }).toBe(0);
+    });
   });
 
   test('one replica is killed: answers and records go on', async () => {

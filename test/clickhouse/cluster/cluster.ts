@@ -2,7 +2,7 @@
 // packages, each a process of its own that can be killed and started again.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -64,7 +64,9 @@ export class Cluster {
     // A server of 2018 may end by itself on a machine under load; like a service manager's, it is started again.
     child.once('exit', (code, signal) => {
       if (node.process !== child) return;
-      process.stderr.write(`server ${node.shard}${node.replica} ended by itself: ${signal ?? code}\n`);
+      process.stderr.write(
+        `server ${node.shard}${node.replica} ended by itself: ${signal ?? code}; its last words:\n${lastWords(node)}\n`,
+      );
       node.process = undefined;
       this.start(index).catch(() => {});
     });
@@ -155,6 +157,11 @@ const USERS = `<yandex>
     <password></password><networks><ip>127.0.0.1</ip></networks><profile>default</profile><quota>default</quota>
   </default></users>
 </yandex>`;
+
+function lastWords({ folder }: Node): string {
+  const file = join(folder, 'errors');
+  return existsSync(file) ? readFileSync(file, 'utf8').split('\n').slice(-12).join('\n') : 'none';
+}
 
 async function kill(child: ChildProcess | undefined): Promise<void> {
   if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;

@@ -1,0 +1,42 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { startTestApp, type TestApp } from '../support/app.ts';
+import {
+  BUILT_IN,
+  documentedEndpoint,
+  type OwnEndpoints,
+  writeOwnEndpoints,
+} from '../support/own-endpoints.ts';
+import { edgeRecord } from '../support/record.ts';
+
+// The example of docs/endpoints.md, as it stands there: `npm test` runs it on DuckDB, `npm run test:clickhouse` on ClickHouse.
+
+let own: OwnEndpoints;
+let app: TestApp;
+beforeAll(async () => {
+  own = writeOwnEndpoints({ documented: documentedEndpoint() });
+  app = await startTestApp({ endpointFolders: { builtIn: BUILT_IN, own: own.folder } });
+});
+afterAll(async () => {
+  await app.close();
+  own.remove();
+});
+
+test('the example of the documentation answers what it says it does', async () => {
+  const failed = { project: 'shop', metadata: { response: { status_code: 500 } } };
+  await app.append('edge', [
+    edgeRecord({ ...failed, at: '2026-11-14T12:30:00Z', path: '/b' }),
+    edgeRecord({ ...failed, at: '2026-11-14T12:31:00Z', path: '/b' }),
+    edgeRecord({ ...failed, at: '2026-11-14T12:32:00Z', path: '/a' }),
+    edgeRecord({ ...failed, at: '2026-11-14T12:33:00Z', path: '/ok', metadata: { response: {} } }),
+    edgeRecord({ ...failed, at: '2026-11-14T12:33:00Z', path: '/other', project: 'other' }),
+    edgeRecord({ ...failed, at: '2026-11-14T01:00:00Z', path: '/early' }),
+  ]);
+  const rowsOf = async (period: string) =>
+    (await app.query('errors.by-path', { project: 'shop', period })).rows;
+  const hour = [
+    { path: '/b', count: 2 },
+    { path: '/a', count: 1 },
+  ];
+  expect(await rowsOf('hour')).toEqual(hour);
+  expect(await rowsOf('day')).toEqual([...hour, { path: '/early', count: 1 }]);
+});
