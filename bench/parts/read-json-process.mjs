@@ -3,15 +3,17 @@
 import { linkSync } from 'node:fs';
 import { join } from 'node:path';
 import { openDatabase } from '../../dist/store/duckdb/open-database.js';
+import { nameOf, SealedTables } from '../../dist/store/duckdb/sealed-tables.js';
 
 const [dataFolder, file] = process.argv.slice(2);
 const database = await openDatabase(dataFolder, '500MB');
 const readable = join(database.intakeFolder, 'sent.ndjson');
 linkSync(file, readable);
 const connection = await database.connect();
+const [table] = (await SealedTables.open(connection)).of('edge');
 const start = performance.now();
 await connection.run(
-  `insert into logs.edge_logs by name
+  `insert into ${nameOf(table)} by name
   select id, make_timestamp(timestamp) as timestamp, project, event_message, metadata,
     metadata->>'$.request.url' as url, metadata->>'$.request.path' as path
   from read_json($file, format = 'newline_delimited', columns = {
