@@ -126,9 +126,7 @@ test('a record that ClickHouse refuses is told of, and the others of its block a
   await store.close();
   store = await openStore(options, { refused: ({ line }) => refused.push(line) });
   const records = spooled('narrowed', 0, 9);
-  const text = Buffer.from(records.lines)
-    .toString('utf8')
-    .replace('\x1fn0\x1f', '\x1fn0\x1fx');
+  const text = Buffer.from(records.lines).toString('utf8').replace('\x1fn0\x1f', '\x1fn0\x1fx');
   const broken = { ...records, lines: Buffer.from(text) };
   await store.fold(broken);
   expect(refused).toHaveLength(1);
