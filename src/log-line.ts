@@ -86,7 +86,7 @@ export function readLogLine(line: string): LineColumns | undefined {
   if (columns === undefined || (form !== '' && form !== TEXTS_AS_JSON)) return undefined;
   const read = (field: string, type: ColumnType) => {
     if (field === NO_VALUE) return null;
-    if (type !== 'text') return Number(field);
+    if (type !== 'text') return JSON.parse(field) as number;
     return form === TEXTS_AS_JSON ? (JSON.parse(field) as string) : field;
   };
   try {

@@ -59,6 +59,7 @@ describe('a record as a line', () => {
     ['nothing', ''],
     ['too few columns', '\x1fx\x1f1\x1fp\x1f{}\n'],
     ['texts that are no JSON', 'j\x1f"x\x1f1\x1f"p"\x1f""\x1f{}\n'],
+    ['a timestamp that is none', '\x1fx\x1fnow\x1fp\x1fm\x1f{}\n'],
     ['an unknown form', 'k\x1fx\x1f1\x1fp\x1fm\x1f{}\n'],
   ])('is not read from %s', (_, line) => {
     expect(readLogLine(line)).toBeUndefined();

@@ -47,8 +47,11 @@ const MAX_ERRORS_LISTED = 20;
 /** A body of 16 MiB can hold millions of values, and each with its reason is a hundred times as long. */
 const MAX_QUARANTINE_LENGTH = 16 * 1024 * 1024;
 
-/** Records whose lines are put together at a time: the texts of more would live long, and take many times their bytes. */
-const LINES_AT_ONCE = 1_000;
+/**
+ * Records whose lines are put together at a time, as many as a piece of a file usually has: the texts of more would live
+ * long, and take many times their bytes.
+ */
+const LINES_AT_ONCE = 2_000;
 
 /** Throws DendroError where the body is not what it says it is. */
 export function readBody({ bytes, coding, form, kind, door, isRepeatable }: Body): ReadBody {

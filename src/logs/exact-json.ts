@@ -10,9 +10,9 @@ const MARK = `\`exact:${randomBytes(12).toString('base64url')}:`;
 const MARKED_STRING = new RegExp(`"${MARK}(-?\\d[\\d.eE+-]*)"`, 'g');
 
 // What might be a number that a double cannot hold: 16 digits or more, or an exponent, after a character that a number
-// can follow. It also finds such text inside strings, which costs time and nothing else. No two of its repetitions
-// compete for a character, so it is linear.
-const CANDIDATE = /[\s:,[](-?\d(?:[\d.]{15,}|[\d.]*[eE])[\d.eE+-]*)/g;
+// can follow; \s, which is more than JSON's blanks, took a third longer. It also finds such text inside strings, which
+// costs time and nothing else. No two of its repetitions compete for a character, so it is linear.
+const CANDIDATE = /[ \t\n\r:,[](-?\d(?:[\d.]{15,}|[\d.]*[eE])[\d.eE+-]*)/g;
 
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 const NUMBER_LIKE = /-?\d[\d.eE+-]*/g;

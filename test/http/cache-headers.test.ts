@@ -44,6 +44,17 @@ describe('an answer tells how old and how complete it is', () => {
     expect(headers.get('server-timing')).toMatch(/^cache;dur=[\d.]+$/);
   });
 
+  test('where the store was asked: an id of the call, never one that the caller sends; a hit has none', async () => {
+    const path = freshPath();
+    const idOf = async (asked: string) =>
+      (await get(asked, { 'X-Request-Id': API_KEY, 'Dendro-Request-Id': API_KEY })).headers.get(
+        'dendro-request-id',
+      );
+    const [first, hit, other] = [await idOf(path), await idOf(path), await idOf(freshPath())];
+    for (const id of [first, other]) expect(id).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
+    expect([hit, first === other]).toEqual([null, false]);
+  });
+
   test('parameters that do not matter, and values that behave alike, are one entry', async () => {
     const path = freshPath();
     await get(`${path}&interval=bogus&sql=1&format=json`);

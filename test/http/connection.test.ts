@@ -31,7 +31,7 @@ describe('a connection', () => {
     const got = await connection.ask(rawRequest(`GET ${path}`, TOKEN));
     const head = await connection.ask(rawRequest(`HEAD ${path}`, TOKEN));
     expect(head.status).toBe(got.status);
-    const passing = { date: '', 'server-timing': '' };
+    const passing = { date: '', 'server-timing': '', 'dendro-request-id': '' };
     expect({ ...head.headers, ...passing }).toEqual({ ...got.headers, ...passing });
     expect(Number(head.headers['content-length'])).toBe(Buffer.byteLength(got.body));
     // A body would stand before the next answer.

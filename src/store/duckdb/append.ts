@@ -9,6 +9,9 @@ import type { Staging } from './staging.ts';
 /** A unit of large records ends before it fills a row group: it has to be sorted in memory. */
 export const MAX_UNIT_BYTES = 128 * 1024 * 1024;
 
+/** So that many small files do not become as many tables. Within one call, nothing is written twice however many it has. */
+const SMALL_TABLE_ROWS = 15_360;
+
 interface Unit {
   rows: number;
   bytes: number;
@@ -28,7 +31,7 @@ export function appendLines(
   const insert = async (kind: LogKind, { rows, parts }: Unit) => {
     units.delete(kind);
     await inserting;
-    const table = await sealed.openFor(kind, kinds.has(kind));
+    const table = await sealed.openFor(kind, kinds.has(kind) ? Number.POSITIVE_INFINITY : SMALL_TABLE_ROWS);
     kinds.add(kind);
     await sealed.grew(table, rows);
     inserting = staging.insert(connection, kind, nameOf(table), Buffer.concat(parts), SEALED_ORDER);

@@ -89,12 +89,12 @@ export class SealedTables {
   }
 
   /**
-   * The table that the next records of a kind go to; it is made where there is none that can take more. Within one
-   * transaction it may be gone on with after a part of a row group: nothing of it is written before the commit.
+   * The table that the next records of a kind go to; it is made where there is none that can take more. One that ends in a
+   * part of a row group is gone on with only while it has fewer rows than `raggedRows`: that part is written anew.
    */
-  async openFor(kind: LogKind, goesOn = false): Promise<SealedTable> {
+  async openFor(kind: LogKind, raggedRows = 0): Promise<SealedTable> {
     const last = this.of(kind).at(-1);
-    if (last !== undefined && this.#takesMore(last, goesOn)) return last;
+    if (last !== undefined && this.#takesMore(last, raggedRows)) return last;
     const next = { kind, number: ++this.#lastNumber, isMerged: false, rows: 0 };
     await this.create(kind, nameOf(next));
     this.#put(next);
@@ -145,10 +145,10 @@ export class SealedTables {
     return this.#held.some(held => held.number === number);
   }
 
-  #takesMore(table: SealedTable, goesOn: boolean): boolean {
+  #takesMore(table: SealedTable, raggedRows: number): boolean {
     const { isMerged, rows } = table;
-    const isWhole = goesOn || rows % ROW_GROUP_ROWS === 0;
-    return !isMerged && !this.isHeld(table) && isWhole && rows < MAX_SEALED_ROWS;
+    if (isMerged || this.isHeld(table) || rows >= MAX_SEALED_ROWS) return false;
+    return rows % ROW_GROUP_ROWS === 0 || rows < raggedRows;
   }
 
   async #show(kind: LogKind): Promise<void> {
