@@ -7,7 +7,7 @@ import { plotBars } from './bar-plot.mjs';
 import { count } from './format.mjs';
 import { judgeGoals } from './goals.mjs';
 import { plotGrowth } from './line-plot.mjs';
-import { resultName } from './results.mjs';
+import { BUSY_LOAD, resultName } from './results.mjs';
 import { formatMarkdown, goalsTable } from './table.mjs';
 
 const root = join(import.meta.dirname, '..', '..');
@@ -60,6 +60,9 @@ function describe(results, plots) {
     `Commit ${commit}, ${date.slice(0, 10)}, ${machine.cores} cores (${machine.cpu}, ${machine.arch}), ${machine.memoryGiB} GiB, ` +
       `Node ${machine.node}; load of the machine before ${loadBefore.toFixed(2)}; ${Math.round(seconds / 60)} minutes. ` +
       `Every single measurement: [${resultName(results)}](${resultName(results)}).`,
+    ...(loadBefore > BUSY_LOAD
+      ? ['**The machine was busy with other work: these figures show that the run works, and nothing else.**']
+      : []),
     formatMarkdown(goalsTable(judgeGoals(parts))),
     ...plots.map(({ name, alt }) => `![${alt}](docs/plots/${name})`),
     ...PARTS.flatMap(({ name, tables }) =>

@@ -6,6 +6,9 @@ import { join } from 'node:path';
 
 const root = join(import.meta.dirname, '..', '..');
 
+/** A machine with more to do before the run disturbs what is measured. */
+export const BUSY_LOAD = 0.5;
+
 export function describeMachine() {
   return {
     cores: availableParallelism(),

@@ -1,12 +1,12 @@
 // Tables and progress for a terminal or a log, and tables for a page.
 
-/** The first column is text and stands left, the others are figures and stand right. */
 export function formatTable({ title, header, rows }) {
   const lines = [header, ...rows].map(cells => cells.map(String));
   const widths = header.map((_, column) => Math.max(...lines.map(cells => cells[column].length)));
+  const isRight = header.map((_, column) => holdsFigures(rows, column));
   const format = cells =>
     cells
-      .map((cell, column) => (column === 0 ? cell.padEnd(widths[column]) : cell.padStart(widths[column])))
+      .map((cell, column) => (isRight[column] ? cell.padStart(widths[column]) : cell.padEnd(widths[column])))
       .join('  ')
       .trimEnd();
   const rule = widths.map(width => '-'.repeat(width)).join('  ');
@@ -15,8 +15,13 @@ export function formatTable({ title, header, rows }) {
 
 export function formatMarkdown({ title, header, rows }) {
   const line = cells => `| ${cells.join(' | ')} |`;
-  const rule = header.map((_, column) => (column === 0 ? '---' : '--:'));
+  const rule = header.map((_, column) => (holdsFigures(rows, column) ? '--:' : '---'));
   return [`**${title}**`, '', line(header), line(rule), ...rows.map(line)].join('\n');
+}
+
+/** Figures stand right, texts left. */
+function holdsFigures(rows, column) {
+  return rows.every(cells => /^(\d[\d.,]*( ?[%×])?|–)?$/.test(String(cells[column])));
 }
 
 export function goalsTable(goals) {
