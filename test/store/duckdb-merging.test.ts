@@ -1,3 +1,5 @@
+import { randomBytes } from 'node:crypto';
+import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DuckDBInstance } from '@duckdb/node-api';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
@@ -207,6 +209,21 @@ describe('retention', () => {
 });
 
 describe('a file', () => {
+  test('is not much larger than what it holds, once everything is merged', async () => {
+    vi.useFakeTimers({ toFake: ['performance'] });
+    const random = () => randomBytes(2000).toString('base64');
+    for (let i = 0; i < TOO_MANY; i++)
+      await seal(made(500).map(each => ({ ...each, eventMessage: random() })));
+    const size = () => statSync(join(dataFolder, 'dendro.duckdb')).size;
+    const needed = size();
+    while (await tidy());
+    expect(size()).toBeGreaterThan(1.5 * needed);
+    vi.advanceTimersByTime(30_000);
+    while (await tidy());
+    expect(size()).toBeLessThan(1.4 * needed);
+    expect(await counts()).toEqual([folded, folded]);
+  });
+
   const change = async (...statements: string[]) => {
     await store.close();
     const instance = await DuckDBInstance.create(join(dataFolder, 'dendro.duckdb'));

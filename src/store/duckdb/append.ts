@@ -34,7 +34,7 @@ export function appendLines(
     const table = await sealed.openFor(kind, kinds.has(kind) ? Number.POSITIVE_INFINITY : SMALL_TABLE_ROWS);
     kinds.add(kind);
     await sealed.grew(table, rows);
-    inserting = staging.insert(connection, kind, nameOf(table), Buffer.concat(parts), SEALED_ORDER);
+    inserting = staging.insert(connection, kind, nameOf(table), parts, SEALED_ORDER);
     inserting.catch(() => {}); // it is awaited before the next, or before the commit
   };
   return sealed.change(async () => {

@@ -127,7 +127,7 @@ export class HotRecords {
     const taken = insertOrNarrow(lines, count, {
       isDataError: error => DATA_ERROR.test((error as Error).message),
       async insert(part, records) {
-        await staging.insert(hotWriter, unit.kind, unit.table, part);
+        await staging.insert(hotWriter, unit.kind, unit.table, [part]);
         unit.rows += records;
         unit.bytes += part.length;
         unit.next += records;

@@ -5,6 +5,9 @@
 // What is asked of all projects at once is asked of the last hour or the last seven days. So tables are merged only with
 // others of their week, until they are older than last week; then with all that are.
 //
+// DuckDB uses the space of dropped tables again, the first in the file first, but gives back only what lies at its end. So a
+// file that is loose after merging is made tight by laying its largest table once more.
+//
 // A merge fills a table that nobody sees, in slices with a rest after each while others work, then drops what it was made of
 // and shows it, in one transaction. Seals go to another table meanwhile. What was filled when the process ended is dropped
 // at the next start.
@@ -26,6 +29,8 @@ const MICROS_PER_WEEK = 7n * MICROS_PER_DAY;
 const MAX_MERGED_ROWS = 128 * ROW_GROUP_ROWS;
 /** A table is merged with newer ones while it has at most so many times their rows: so none is rewritten for little. */
 const MAX_RATIO = 4;
+/** So much of the file may be free. */
+const MAX_LOOSENESS = 0.25;
 /** What a record takes is told by so many from the middle of each table. */
 const SAMPLE_ROWS = 1000;
 const OTHER_COLUMNS_BYTES = 200;
@@ -47,6 +52,8 @@ export class Merging {
   readonly #quietSince = new Map<LogKind, { readonly rows: number; readonly at: number }>();
   #running: Promise<unknown> | undefined;
   #stops = false;
+  /** Of the file, when a table was last laid once more. */
+  #looseBlocks = 0;
 
   constructor(parts: MergeParts) {
     this.#parts = parts;
@@ -82,7 +89,24 @@ export class Merging {
         return chosen;
       }
     }
-    return [];
+    const largest = await this.#chooseLargest();
+    sealedTables.hold(largest);
+    return largest;
+  }
+
+  /** Where the file is loose and its largest table quiet; none where that did not help the last time. */
+  async #chooseLargest(): Promise<readonly SealedTable[]> {
+    const { sealedTables, fileWriter } = this.#parts;
+    const [largest] = LOG_KINDS.flatMap(kind => sealedTables.of(kind)).sort((a, b) => b.rows - a.rows);
+    if (largest === undefined || this.#stops || !this.#isQuiet(largest.kind, sealedTables.of(largest.kind)))
+      return [];
+    const reader = await fileWriter.runAndReadAll(
+      `select total_blocks, free_blocks from pragma_database_size() where database_name = 'logs'`,
+    );
+    const [total, free] = [Number(reader.value(0, 0)), Number(reader.value(1, 0))];
+    if (free < total * MAX_LOOSENESS || total === this.#looseBlocks) return [];
+    this.#looseBlocks = total;
+    return [largest];
   }
 
   /** Those of this week, those of last week, and all that are older. A table is of the week of its newest record. */

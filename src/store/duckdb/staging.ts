@@ -21,16 +21,16 @@ export class Staging {
     this.#file = join(intakeFolder, `${name}.lines`);
   }
 
-  /** Inserts records, given as lines (log-line.ts), into a table whose columns are those of `<kind>_logs`. */
+  /** Inserts records, given as parts that hold whole lines (log-line.ts), into a table whose columns are those of `<kind>_logs`. */
   async insert(
     connection: DuckDBConnection,
     kind: LogKind,
     table: string,
-    lines: Uint8Array,
+    parts: readonly Uint8Array[],
     order = '',
   ): Promise<void> {
     try {
-      await writeFile(this.#file, lines, { mode: 0o600 });
+      await writeFile(this.#file, parts, { mode: 0o600 });
       await connection.run(`insert into ${table} by name ${selectFromLines(kind)} ${order}`, {
         file: this.#file,
       });
