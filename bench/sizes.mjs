@@ -8,6 +8,7 @@ export const SIZES = {
     postgres: { quietSeconds: 32, warmUps: 1, rounds: 15, minRounds: 5, limitMs: 5000 },
     growth: {
       perKind: [500_000, 5_000_000, 15_000_000],
+      quietSeconds: 32,
       warmUps: 3,
       rounds: 31,
       minRounds: 9,

@@ -2,7 +2,7 @@
 // million records and among many.
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { serveDendro } from '../peers/dendro.mjs';
+import { letRest, serveDendro } from '../peers/dendro.mjs';
 import { count, ms, times } from '../report/format.mjs';
 import { allDone } from '../tools/all-done.mjs';
 import { median, percentile } from '../tools/statistics.mjs';
@@ -11,7 +11,7 @@ import { compareSystems } from './compare-systems.mjs';
 
 const layRecords = join(import.meta.dirname, '..', 'records', 'lay-records.mjs');
 
-export async function measureGrowth(stage, { perKind, ...sizes }, report) {
+export async function measureGrowth(stage, { perKind, quietSeconds = 0, ...sizes }, report) {
   const { workplace, platform } = stage;
   const systems = [];
   try {
@@ -19,7 +19,7 @@ export async function measureGrowth(stage, { perKind, ...sizes }, report) {
       const folder =
         records === platform.perKind
           ? await stage.largeFolder(report)
-          : await makeFolder(stage, records, report);
+          : await makeFolder(stage, records, quietSeconds, report);
       systems.push({ ...(await serveDendro(workplace, folder)), name: String(2 * records) });
     }
     return await compareSystems(listSteadyCases(platform.steady), systems, sizes, report);
@@ -31,10 +31,11 @@ export async function measureGrowth(stage, { perKind, ...sizes }, report) {
 
 const folderOf = (workplace, records) => join(workplace.folder, `growth-${records}`);
 
-async function makeFolder({ workplace, makePlatform }, records, report) {
+async function makeFolder({ workplace, makePlatform }, records, quietSeconds, report) {
   const folder = folderOf(workplace, records);
   report(`writing ${count(2 * records)} records`);
   await workplace.read([process.execPath, layRecords, folder, JSON.stringify(makePlatform(records))]);
+  await letRest(workplace, folder, quietSeconds, report);
   return folder;
 }
 

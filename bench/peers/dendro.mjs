@@ -23,14 +23,15 @@ export async function loadDendro(workplace, folder, platform, { share, quietSeco
       text => report(`Dendro, ${text}`),
     );
   }
+  await letRest(workplace, folder, quietSeconds, report);
+}
+
+/** What the store would do in the background. */
+export async function letRest(workplace, folder, quietSeconds, report) {
   if (quietSeconds === 0) return;
   report('Dendro lays its records');
-  await workplace.read([
-    process.execPath,
-    join(import.meta.dirname, 'settle-process.mjs'),
-    folder,
-    String(quietSeconds),
-  ]);
+  const settleProcess = join(import.meta.dirname, 'settle-process.mjs');
+  await workplace.read([process.execPath, settleProcess, folder, String(quietSeconds)]);
 }
 
 /** A token that may ask for one project alone. */

@@ -1,10 +1,13 @@
-// One process that writes a platform's records straight into the file of an embedded store, laid as `dendro ingest` leaves
-// them when the store has come to rest: of each kind a table for this week, one for last week and one for all before, each
-// sorted as a whole. Loading would take many times as long. Call: node lay-records.mjs DATA-FOLDER '{"perKind":…,…}'
+// One process that writes a platform's records straight into the file of an embedded store: those older than a week in one
+// table, sorted as a whole, as merging leaves them, and those of the last week as seals do. Loading would take many times as
+// long. What is left to merge is done by settle-process.mjs. Call: node lay-records.mjs DATA-FOLDER '{"perKind":…,…}'
 import { openDatabase } from '../../dist/store/duckdb/open-database.js';
-import { nameOf, SealedTables } from '../../dist/store/duckdb/sealed-tables.js';
+import { nameOf, ROW_GROUP_ROWS, SealedTables } from '../../dist/store/duckdb/sealed-tables.js';
 import { numberRecords, openRecords } from './open-records.mjs';
 import { KINDS } from './platform.mjs';
+
+/** As many as a table of seals gets. */
+const TABLE_ROWS = 4 * ROW_GROUP_ROWS;
 
 const [dataFolder, platformText] = process.argv.slice(2);
 const platform = JSON.parse(platformText);
@@ -13,36 +16,44 @@ const writer = await database.connect();
 const maker = await database.instance.connect();
 const sealedTables = await SealedTables.open(writer);
 await openRecords(maker, platform);
+const weekAgo = (Date.now() - 7 * 86_400_000) * 1000;
 for (const kind of KINDS) {
-  await numberRecords(maker, {
-    kind,
-    perKind: platform.perKind,
-    part: 0,
-    parts: 1,
-    order: 'place, micros desc',
-  });
-  for (const between of cutByWeek(Date.now())) await layTable(kind, between);
+  const order = 'place, micros desc';
+  await numberRecords(maker, { kind, perKind: platform.perKind, part: 0, parts: 1, order });
+  const [older, starts] = await cutTime();
+  if (older > 0) await layTable(kind, true, `micros < ${starts[older / ROW_GROUP_ROWS]}`);
+  for (let group = older / ROW_GROUP_ROWS; group < starts.length; group++) {
+    const before = starts[group + 1] === undefined ? '' : `and micros < ${starts[group + 1]}`;
+    await layTable(kind, false, `micros >= ${starts[group]} ${before}`);
+  }
 }
 await writer.run('checkpoint logs');
 for (const connection of [maker, writer]) connection.closeSync();
 database.instance.closeSync();
 
-/** Weeks as the store counts them, from 1970 on. */
-function cutByWeek(nowMs) {
-  const week = 7 * 86_400_000_000;
-  const thisWeek = Math.floor((nowMs * 1000) / week) * week;
-  const cuts = [0, thisWeek - week, thisWeek, Number.MAX_SAFE_INTEGER];
-  return [0, 1, 2].map(index => `micros >= ${cuts[index]} and micros < ${cuts[index + 1]}`);
+/**
+ * How many of the records are older than a week, in whole tables, and when each row group begins. Tables are cut by number of
+ * rows, in the order of time; one that reaches into the last week is of that week.
+ */
+async function cutTime() {
+  const read = async sql => (await maker.runAndReadAll(sql)).getRows();
+  const [[old]] = await read(`select count(*) from numbers where micros < ${weekAgo}`);
+  const starts = await read(
+    `select micros from (select micros, row_number() over (order by micros) - 1 as place from numbers)
+    where place % ${ROW_GROUP_ROWS} = 0 order by place`,
+  );
+  return [Number(old) - (Number(old) % TABLE_ROWS), starts.flat()];
 }
 
-async function layTable(kind, between) {
+async function layTable(kind, isMerged, which) {
   const open = await sealedTables.change(() => sealedTables.openFor(kind));
-  const found = await maker.runAndReadAll(`select count(*) from numbers where ${between}`);
-  const merged = { ...open, isMerged: true, rows: Number(found.value(0, 0)) };
-  await sealedTables.create(kind, nameOf(merged));
-  await maker.run(
-    `insert into ${nameOf(merged)} by name
-    select make_timestamp(micros) as timestamp, * exclude (micros) from ${kind}_records where ${between}`,
+  const table = isMerged ? { ...open, isMerged } : open;
+  if (isMerged) await sealedTables.create(kind, nameOf(table));
+  const { rowsChanged: rows } = await maker.run(
+    `insert into ${nameOf(table)} by name
+    select make_timestamp(micros) as timestamp, * exclude (micros) from ${kind}_records where ${which}`,
   );
-  await sealedTables.change(() => sealedTables.replace([open], merged));
+  await sealedTables.change(() =>
+    isMerged ? sealedTables.replace([open], { ...table, rows }) : sealedTables.grew(table, rows),
+  );
 }

@@ -13,10 +13,11 @@ import { micros, testStoreOptions } from '../support/app.ts';
 import { edgeRecord } from '../support/record.ts';
 import { makeDataFolder, removeDataFolder, savedQuery } from '../support/store.ts';
 
-const START = micros('2026-11-14T12:00:00Z');
+const START = micros('2026-10-01T12:00:00Z');
 const NOW = micros('2026-11-14T13:00:00Z');
-/** So many seals are merged even while more come in. */
+/** So many seals are merged even while more come in; fewer, when nothing has come in for a while. */
 const TOO_MANY = 16;
+const QUIET_MS = 30_000;
 
 let dataFolder: string;
 let store: Store;
@@ -29,6 +30,7 @@ const open = async () => {
 beforeEach(async () => {
   dataFolder = makeDataFolder();
   folded = 0;
+  vi.useFakeTimers({ toFake: ['performance'] });
   await open();
 });
 afterEach(async () => {
@@ -54,6 +56,11 @@ const sealTimes = async (times: number, count: number) => {
 };
 
 const tidy = () => store.tidy?.(NOW);
+const tidyWhenQuiet = async () => {
+  if (await tidy()) throw new Error('it was not quiet yet');
+  vi.advanceTimersByTime(QUIET_MS);
+  return tidy();
+};
 
 const ask = async (sql: string, types: ('text' | 'integer')[]) =>
   (await store.query(savedQuery(sql, types), {})).rows;
@@ -70,10 +77,10 @@ const tables = async () =>
 
 describe('tables of a few records each', () => {
   test('become one, sorted by project and time as a whole, with every record once', async () => {
-    await sealTimes(TOO_MANY, 100);
-    expect(await tidy()).toBe(true);
+    await sealTimes(3, 500);
+    expect(await tidyWhenQuiet()).toBe(true);
     expect(await tables()).toEqual(['edge_merged_N']);
-    expect(await counts()).toEqual([1600, 1600]);
+    expect(await counts()).toEqual([1500, 1500]);
     const [merged] = await ask(
       `select table_name from duckdb_tables() where table_name like 'edge_merged%'`,
       ['text'],
@@ -91,8 +98,8 @@ describe('tables of a few records each', () => {
   });
 
   test('are still there after opening again, merged or not', async () => {
-    await sealTimes(TOO_MANY, 10);
-    await tidy();
+    await sealTimes(2, 80);
+    await tidyWhenQuiet();
     await sealTimes(3, 10);
     await store.close();
     await open();
@@ -102,7 +109,6 @@ describe('tables of a few records each', () => {
   });
 
   test('wait, when they are few, until nothing more has come in for a while', async () => {
-    vi.useFakeTimers({ toFake: ['performance'] });
     await sealTimes(4, 10);
     expect(await tidy()).toBe(false);
     vi.advanceTimersByTime(20_000);
@@ -116,37 +122,45 @@ describe('tables of a few records each', () => {
     expect(await counts()).toEqual([50, 50]);
   });
 
+  test('are merged when they are many, however much comes in', async () => {
+    await sealTimes(TOO_MANY - 1, 10);
+    expect(await tidy()).toBe(false);
+    await sealTimes(1, 10);
+    expect(await tidy()).toBe(true);
+    expect(await tables()).toEqual(['edge_merged_N']);
+  });
+
   test('leave a much larger one alone, until they are a quarter of it', async () => {
-    await sealTimes(TOO_MANY, 100);
-    await tidy();
-    await sealTimes(TOO_MANY, 10);
-    expect(await tidy()).toBe(true);
+    await sealTimes(2, 800);
+    await tidyWhenQuiet();
+    await sealTimes(2, 80);
+    expect(await tidyWhenQuiet()).toBe(true);
     expect(await tables()).toEqual(['edge_merged_N', 'edge_merged_N']);
-    await sealTimes(TOO_MANY, 15);
-    expect(await tidy()).toBe(true);
+    await sealTimes(2, 120);
+    expect(await tidyWhenQuiet()).toBe(true);
     expect(await tables()).toEqual(['edge_merged_N']);
     expect(await counts()).toEqual([2000, 2000]);
   });
 
   test('keep projects of any name, and records of one moment', async () => {
     const names = ['', '\ufeffmark', '\ufeff', 'zero\0', '\u{1f600}', '\uffff', "quote'", 'a'.repeat(3000)];
-    for (let i = 0; i < TOO_MANY; i++)
+    for (let i = 0; i < 3; i++)
       await seal(
         made(names.length, n => names[n % names.length] ?? '').map(each => ({ ...each, timestampMicros: 1 })),
       );
     const perName =
       'select count(distinct project), min(n) from (select project, count(*) n from edge_logs group by 1)';
     const before = await ask(perName, ['integer', 'integer']);
-    expect(await tidy()).toBe(true);
+    expect(await tidyWhenQuiet()).toBe(true);
     expect(await ask(perName, ['integer', 'integer'])).toEqual(before);
-    expect(before).toEqual([[names.length, TOO_MANY]]);
+    expect(before).toEqual([[names.length, 3]]);
   });
 
   test('are cut in slices where one project has more than can be sorted at once', async () => {
     const wide = (records: LogRecord[]) =>
       records.map(each => ({ ...each, eventMessage: 'x'.repeat(500_000) }));
-    for (let i = 0; i < TOO_MANY; i++) await seal(wide(made(10, () => 'large')));
-    expect(await tidy()).toBe(true);
+    for (let i = 0; i < 4; i++) await seal(wide(made(40, () => 'large')));
+    expect(await tidyWhenQuiet()).toBe(true);
     expect(await counts()).toEqual([160, 160]);
     const newest = await ask(`select id from edge_logs where project = 'large' limit 1`, ['text']);
     expect(newest).toEqual([['n159']]);
@@ -155,7 +169,7 @@ describe('tables of a few records each', () => {
 
 describe('while tables are merged', () => {
   test('records come in and no query misses one or sees one twice', async () => {
-    await sealTimes(TOO_MANY, 500);
+    await sealTimes(4, 2000);
     let done = false;
     const looking = (async () => {
       let looks = 0;
@@ -168,8 +182,8 @@ describe('while tables are merged', () => {
       return looks;
     })();
     for (let round = 0; round < 4; round++) {
-      const merging = tidy();
-      await sealTimes(TOO_MANY, 100);
+      const merging = tidyWhenQuiet();
+      await sealTimes(4, 100);
       expect(await merging).toBe(true);
     }
     done = true;
@@ -187,16 +201,16 @@ describe('while tables are merged', () => {
     expect(await merging).toMatch(/ended|cut short/);
     await open();
     expect(await counts()).toEqual([3200, 3200]);
-    await sealTimes(TOO_MANY, 1);
-    expect(await tidy()).toBe(true);
+    await sealTimes(1, 16);
+    expect((await tidy()) || (await tidyWhenQuiet())).toBe(true);
     expect(await counts()).toEqual([3216, 3216]);
   });
 });
 
 describe('retention', () => {
   test('drops a table of which nothing is left, and takes the old records out of the others', async () => {
-    await sealTimes(TOO_MANY, 10);
-    await tidy();
+    await sealTimes(2, 80);
+    await tidyWhenQuiet();
     await sealTimes(2, 10);
     expect(await store.deleteBefore(START + 175n * 1_000_000n)).toBe(175);
     expect(await tables()).toEqual(['edge_sealed_N']);
@@ -210,15 +224,12 @@ describe('retention', () => {
 
 describe('a file', () => {
   test('is not much larger than what it holds, once everything is merged', async () => {
-    vi.useFakeTimers({ toFake: ['performance'] });
     const random = () => randomBytes(2000).toString('base64');
-    for (let i = 0; i < TOO_MANY; i++)
-      await seal(made(500).map(each => ({ ...each, eventMessage: random() })));
+    for (let i = 0; i < 4; i++) await seal(made(2000).map(each => ({ ...each, eventMessage: random() })));
     const size = () => statSync(join(dataFolder, 'dendro.duckdb')).size;
     const needed = size();
-    while (await tidy());
+    expect(await tidyWhenQuiet()).toBe(true);
     expect(size()).toBeGreaterThan(1.5 * needed);
-    vi.advanceTimersByTime(30_000);
     while (await tidy());
     expect(size()).toBeLessThan(1.4 * needed);
     expect(await counts()).toEqual([folded, folded]);
@@ -249,16 +260,25 @@ describe('a file', () => {
       'update schema_version set version = 2',
     );
     expect(await counts()).toEqual([10, 10]);
-    await sealTimes(TOO_MANY, 10);
-    expect(await tidy()).toBe(true);
+    await sealTimes(2, 80);
+    expect(await tidyWhenQuiet()).toBe(true);
     expect(await counts()).toEqual([170, 170]);
   });
 });
 
 describe('what is merged', () => {
   const G = 122_880;
+  const DAY = 24n * 3600n * 1_000_000n;
   const sealed = (number: number, rows: number) => ({ kind: 'edge' as const, number, isMerged: false, rows });
   const merged = (number: number, rows: number) => ({ ...sealed(number, rows), isMerged: true });
+  /** Of tables that each reach over so many days and end so many days ago. */
+  const chosen = (tables: readonly SealedTable[], ago: number, days = 9) => {
+    const timed = tables.map((table, index) => {
+      const until = NOW - BigInt(Math.round((ago + (tables.length - 1 - index) * days) * 24)) * (DAY / 24n);
+      return { table, since: until - BigInt(Math.round(days * 24)) * (DAY / 24n), until };
+    });
+    return chooseTables(timed, NOW - 7n * DAY, 4).map(({ number }) => number);
+  };
 
   test.each<[string, SealedTable[], number[]]>([
     ['nothing of three row groups', [sealed(1, 3 * G)], []],
@@ -271,16 +291,25 @@ describe('what is merged', () => {
     ['one after another', [merged(1, 60 * G), merged(2, 12 * G), sealed(3, 4 * G)], [1, 2, 3]],
     ['no more than a table may have', [merged(1, 125 * G), sealed(2, 100 * G)], [2]],
     ['what lies before newer ones that are few', [sealed(1, 128 * G), merged(2, 4 * G)], [1]],
-  ])('%s', (_, tables, numbers) => {
-    expect(chooseTables(tables, 4).map(({ number }) => number)).toEqual(numbers);
+  ])('of what is older than a week: %s', (_, tables, numbers) => {
+    expect(chosen(tables, 8)).toEqual(numbers);
   });
 
-  test('tables of this week, of last week and of the time before stay apart', async () => {
-    const week = 7n * 24n * 3600n * 1_000_000n;
-    for (const ago of [5n, 4n, 1n, 0n])
-      for (let i = 0; i < TOO_MANY; i++) await seal(made(5, undefined, NOW - ago * week));
+  const four = [1, 2, 3, 4].map(number => sealed(number, 4 * G));
+  test.each<[string, number, number, number[]]>([
+    ['nothing that reaches over days, but what is older', 0, 4, [1, 2]],
+    ['what came in within half a week, and no more', 0, 1, [2, 3, 4]],
+    ['each by itself, where two are too much', 0, 2, [4]],
+  ])('of the last seven days: %s', (_, ago, days, numbers) => {
+    expect(chosen(four, ago, days)).toEqual(numbers);
+  });
+
+  test('tables of the last seven days and of the time before stay apart', async () => {
+    for (const ago of [50n, 40n, 0n, 0n])
+      for (let i = 0; i < 2; i++) await seal(made(40, undefined, NOW - ago * DAY));
+    expect(await tidyWhenQuiet()).toBe(true);
     while (await tidy());
-    expect(await tables()).toEqual(['edge_merged_N', 'edge_merged_N', 'edge_merged_N']);
+    expect(await tables()).toEqual(['edge_merged_N', 'edge_merged_N', 'edge_sealed_N']);
     expect(await counts()).toEqual([320, 320]);
   });
 });

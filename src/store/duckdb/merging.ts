@@ -2,11 +2,11 @@
 // each of very many row groups then, and reading them costs what all of these cost. Merging makes one table of many, sorted
 // as a whole, in which a project lies in one place.
 //
-// What is asked of all projects at once is asked of the last hour or the last seven days. So tables are merged only with
-// others of their week, until they are older than last week; then with all that are.
+// What is asked of all projects at once is asked of the last hour or the last seven days. So records stay in the order of
+// time for a week, but where half of it is too much to leave unmerged; what is older is merged with all that is.
 //
 // DuckDB uses the space of dropped tables again, the first in the file first, but gives back only what lies at its end. So a
-// file that is loose after merging is made tight by laying its largest table once more.
+// file that is loose after merging is made tight by laying the table at its end once more.
 //
 // A merge fills a table that nobody sees, in slices with a rest after each while others work, then drops what it was made of
 // and shows it, in one transaction. Seals go to another table meanwhile. What was filled when the process ended is dropped
@@ -24,13 +24,16 @@ import { nameOf, ROW_GROUP_ROWS, type SealedTable, type SealedTables } from './s
 const ENOUGH_PLACES = 2;
 const TOO_MANY_PLACES = 16;
 const QUIET_MS = 30_000;
-const MICROS_PER_WEEK = 7n * MICROS_PER_DAY;
+/** Younger tables are merged only where they reach over less time than this. */
+const RECENT_MICROS = 7n * MICROS_PER_DAY;
+const MAX_RECENT_SPAN = RECENT_MICROS / 2n;
 /** No table gets larger by merging: it would never end. */
 const MAX_MERGED_ROWS = 128 * ROW_GROUP_ROWS;
 /** A table is merged with newer ones while it has at most so many times their rows: so none is rewritten for little. */
 const MAX_RATIO = 4;
 /** So much of the file may be free. */
 const MAX_LOOSENESS = 0.25;
+const LEAST_LOOSE_BLOCKS = 32;
 /** What a record takes is told by so many from the middle of each table. */
 const SAMPLE_ROWS = 1000;
 const OTHER_COLUMNS_BYTES = 200;
@@ -47,6 +50,13 @@ export interface MergeParts {
   readonly countCalls: () => number;
 }
 
+/** From when to when most of its records are. */
+export interface TimedTable {
+  readonly table: SealedTable;
+  readonly since: bigint;
+  readonly until: bigint;
+}
+
 export class Merging {
   readonly #parts: MergeParts;
   readonly #quietSince = new Map<LogKind, { readonly rows: number; readonly at: number }>();
@@ -61,7 +71,7 @@ export class Merging {
 
   /** Merges tables of one kind, where there are enough of them. Answers whether there were. One at a time. */
   async mergeNext(nowMicros: bigint): Promise<boolean> {
-    const tables = await this.#parts.fileTurns.take(() => this.#choose(nowMicros / MICROS_PER_WEEK));
+    const tables = await this.#parts.fileTurns.take(() => this.#choose(nowMicros));
     if (tables.length === 0) return false;
     const merging = this.#merge(tables).finally(() => this.#parts.sealedTables.hold([]));
     this.#running = merging.catch(() => {});
@@ -76,52 +86,54 @@ export class Merging {
     await this.#running;
   }
 
-  async #choose(thisWeek: bigint): Promise<readonly SealedTable[]> {
+  async #choose(nowMicros: bigint): Promise<readonly SealedTable[]> {
     const { sealedTables } = this.#parts;
     for (const kind of LOG_KINDS) {
       const tables = sealedTables.of(kind);
       const enough = this.#isQuiet(kind, tables) ? ENOUGH_PLACES : TOO_MANY_PLACES;
       if (this.#stops || countPlaces(tables) < enough) continue;
-      for (const alike of await this.#byWeek(tables, thisWeek)) {
-        const chosen = chooseTables(alike, enough);
-        if (chosen.length === 0) continue;
-        sealedTables.hold(chosen);
-        return chosen;
-      }
+      const chosen = chooseTables(await this.#findTimes(tables), nowMicros - RECENT_MICROS, enough);
+      if (chosen.length === 0) continue;
+      sealedTables.hold(chosen);
+      return chosen;
     }
-    const largest = await this.#chooseLargest();
-    sealedTables.hold(largest);
-    return largest;
+    const last = await this.#chooseLast();
+    sealedTables.hold(last);
+    return last;
   }
 
-  /** Where the file is loose and its largest table quiet; none where that did not help the last time. */
-  async #chooseLargest(): Promise<readonly SealedTable[]> {
+  /** Where the file is loose, the table that its end belongs to; none where that did not help the last time. */
+  async #chooseLast(): Promise<readonly SealedTable[]> {
     const { sealedTables, fileWriter } = this.#parts;
-    const [largest] = LOG_KINDS.flatMap(kind => sealedTables.of(kind)).sort((a, b) => b.rows - a.rows);
-    if (largest === undefined || this.#stops || !this.#isQuiet(largest.kind, sealedTables.of(largest.kind)))
-      return [];
-    const reader = await fileWriter.runAndReadAll(
+    const read = async (sql: string) => (await fileWriter.runAndReadAll(sql)).getRows()[0]?.map(Number) ?? [];
+    const kinds = LOG_KINDS.filter(kind => this.#isQuiet(kind, sealedTables.of(kind)));
+    if (this.#stops || kinds.length < LOG_KINDS.length) return [];
+    const [total = 0, free = 0] = await read(
       `select total_blocks, free_blocks from pragma_database_size() where database_name = 'logs'`,
     );
-    const [total, free] = [Number(reader.value(0, 0)), Number(reader.value(1, 0))];
-    if (free < total * MAX_LOOSENESS || total === this.#looseBlocks) return [];
+    if (free < Math.max(LEAST_LOOSE_BLOCKS, total * MAX_LOOSENESS) || total === this.#looseBlocks) return [];
     this.#looseBlocks = total;
-    return [largest];
+    const ends: (readonly [SealedTable, number])[] = [];
+    for (const table of kinds.flatMap(kind => sealedTables.of(kind))) {
+      const [block = 0] = await read(`select max(block_id) from pragma_storage_info('${nameOf(table)}')`);
+      ends.push([table, block]);
+    }
+    const [last] = ends.sort(([, a], [, b]) => b - a);
+    return last?.[0].isMerged ? [last[0]] : [];
   }
 
-  /** Those of this week, those of last week, and all that are older. A table is of the week of its newest record. */
-  async #byWeek(tables: readonly SealedTable[], thisWeek: bigint): Promise<Iterable<readonly SealedTable[]>> {
-    const alike = new Map<bigint, SealedTable[]>();
+  /** A table begins where the one before it ends: a few records may come late by weeks. */
+  async #findTimes(tables: readonly SealedTable[]): Promise<TimedTable[]> {
+    const timed: TimedTable[] = [];
     for (const table of tables) {
       const reader = await this.#parts.fileWriter.runAndReadAll(
         `select max(timestamp) from ${nameOf(table)}`,
       );
       const newest = reader.value(0, 0);
-      const week = newest instanceof DuckDBTimestampValue ? newest.micros / MICROS_PER_WEEK : 0n;
-      const key = week < thisWeek - 1n ? 0n : week;
-      alike.set(key, [...(alike.get(key) ?? []), table]);
+      const until = newest instanceof DuckDBTimestampValue ? newest.micros : 0n;
+      timed.push({ table, since: timed.at(-1)?.until ?? 0n, until });
     }
-    return alike.values();
+    return timed;
   }
 
   #isQuiet(kind: LogKind, tables: readonly SealedTable[]): boolean {
@@ -190,18 +202,24 @@ export class Merging {
 }
 
 /**
- * The newest of these tables in which a project has enough places, and that may be merged; none where there are not. A table
- * is left alone where it is much larger than all that are newer.
+ * The newest tables in which a project has enough places, and that may be merged; none where there are not. Those from after
+ * `recent` and those from before stay apart, and a table is left alone where it is much larger than all that are newer.
  */
-export function chooseTables(tables: readonly SealedTable[], enoughPlaces: number): readonly SealedTable[] {
+export function chooseTables(
+  tables: readonly TimedTable[],
+  recent: bigint,
+  enoughPlaces: number,
+): readonly SealedTable[] {
   for (let end = tables.length; end > 0; end--) {
-    let [start, rows] = [end, 0];
-    for (; start > 0; start--) {
-      const next = tables[start - 1]?.rows ?? 0;
-      if (rows > 0 && (next > rows * MAX_RATIO || rows + next > MAX_MERGED_ROWS)) break;
-      rows += next;
+    const until = tables[end - 1]?.until ?? 0n;
+    const chosen: SealedTable[] = [];
+    let rows = 0;
+    for (const { table, since, until: own } of tables.slice(0, end).reverse()) {
+      if (until >= recent && (own < recent || until - since > MAX_RECENT_SPAN)) break;
+      if (rows > 0 && (table.rows > rows * MAX_RATIO || rows + table.rows > MAX_MERGED_ROWS)) break;
+      chosen.unshift(table);
+      rows += table.rows;
     }
-    const chosen = tables.slice(start, end);
     if (countPlaces(chosen) >= enoughPlaces) return chosen;
   }
   return [];
