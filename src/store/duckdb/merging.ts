@@ -88,16 +88,17 @@ export class Merging {
 
   async #choose(nowMicros: bigint): Promise<readonly SealedTable[]> {
     const { sealedTables } = this.#parts;
+    const quiet = LOG_KINDS.filter(kind => this.#isQuiet(kind));
     for (const kind of LOG_KINDS) {
       const tables = sealedTables.of(kind);
-      const enough = this.#isQuiet(kind, tables) ? ENOUGH_PLACES : TOO_MANY_PLACES;
+      const enough = quiet.includes(kind) ? ENOUGH_PLACES : TOO_MANY_PLACES;
       if (this.#stops || countPlaces(tables) < enough) continue;
       const chosen = chooseTables(await this.#findTimes(tables), nowMicros - RECENT_MICROS, enough);
       if (chosen.length === 0) continue;
       sealedTables.hold(chosen);
       return chosen;
     }
-    const last = await this.#chooseLast();
+    const last = this.#stops || quiet.length < LOG_KINDS.length ? [] : await this.#chooseLast();
     sealedTables.hold(last);
     return last;
   }
@@ -106,15 +107,13 @@ export class Merging {
   async #chooseLast(): Promise<readonly SealedTable[]> {
     const { sealedTables, fileWriter } = this.#parts;
     const read = async (sql: string) => (await fileWriter.runAndReadAll(sql)).getRows()[0]?.map(Number) ?? [];
-    const kinds = LOG_KINDS.filter(kind => this.#isQuiet(kind, sealedTables.of(kind)));
-    if (this.#stops || kinds.length < LOG_KINDS.length) return [];
     const [total = 0, free = 0] = await read(
       `select total_blocks, free_blocks from pragma_database_size() where database_name = 'logs'`,
     );
     if (free < Math.max(LEAST_LOOSE_BLOCKS, total * MAX_LOOSENESS) || total === this.#looseBlocks) return [];
     this.#looseBlocks = total;
     const ends: (readonly [SealedTable, number])[] = [];
-    for (const table of kinds.flatMap(kind => sealedTables.of(kind))) {
+    for (const table of LOG_KINDS.flatMap(kind => sealedTables.of(kind))) {
       const [block = 0] = await read(`select max(block_id) from pragma_storage_info('${nameOf(table)}')`);
       ends.push([table, block]);
     }
@@ -136,8 +135,8 @@ export class Merging {
     return timed;
   }
 
-  #isQuiet(kind: LogKind, tables: readonly SealedTable[]): boolean {
-    const rows = tables.reduce((sum, table) => sum + table.rows, 0);
+  #isQuiet(kind: LogKind): boolean {
+    const rows = this.#parts.sealedTables.of(kind).reduce((sum, table) => sum + table.rows, 0);
     const known = this.#quietSince.get(kind);
     if (known?.rows === rows) return performance.now() - known.at >= QUIET_MS;
     this.#quietSince.set(kind, { rows, at: performance.now() });

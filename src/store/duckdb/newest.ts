@@ -18,13 +18,18 @@ export class NewestRecords {
     this.#readers = readers;
   }
 
-  /** Looks at a table into which records came. To be called once they can be seen. */
+  /**
+   * Looks at a table into which records came, for what is newer than known: row groups without it are not read. To be called
+   * once the records can be seen.
+   */
   async look(connection: DuckDBConnection, kind: LogKind, table: string): Promise<void> {
-    const micros = toMicros(
-      (await connection.runAndReadAll(`select max(timestamp) from ${table}`)).value(0, 0),
+    const known = this.#newest.get(kind) ?? BEGINNING - 1n;
+    const reader = await connection.runAndReadAll(
+      `select max(timestamp) from ${table} where timestamp > $known`,
+      { known: new DuckDBTimestampValue(known) },
     );
-    const known = this.#newest.get(kind);
-    if (micros !== undefined && (known === undefined || micros > known)) this.#newest.set(kind, micros);
+    const micros = toMicros(reader.value(0, 0));
+    if (micros !== undefined) this.#newest.set(kind, micros);
     this.#foundLately.delete(kind);
   }
 

@@ -15,7 +15,7 @@ import { PatternCheck } from './pattern-check.ts';
 import { ReaderPool } from './reader-pool.ts';
 import { deleteBefore } from './retention.ts';
 import { findStatementFault, runStatement } from './saved-statement.ts';
-import { SealedTables } from './sealed-tables.ts';
+import { nameOf, SealedTables } from './sealed-tables.ts';
 import { Staging } from './staging.ts';
 import { SwapGate } from './swap-gate.ts';
 
@@ -69,7 +69,11 @@ export async function openDuckDBStore(options: DuckDBStoreOptions, watch: StoreW
     countCalls: () => calls,
   });
   const appendStaging = new Staging(database.intakeFolder, 'append');
-  for (const kind of LOG_KINDS) await newestRecords.look(fileWriter, kind, `logs.${kind}_logs`);
+  for (const kind of LOG_KINDS) {
+    const last = sealedTables.of(kind).at(-1);
+    if (last !== undefined) await newestRecords.look(fileWriter, kind, nameOf(last)); // where the newest nearly always is
+    await newestRecords.look(fileWriter, kind, `logs.${kind}_logs`);
+  }
   let closing: Promise<void> | undefined;
   /** Closing waits for what has begun, and nothing begins after it. */
   const unlessClosing = <T>(work: () => Promise<T>): Promise<T> =>
