@@ -17,12 +17,13 @@ const OFF_GRID = 0.287391;
 /** What is lifted out of the metadata of a kind, in the words of lines.duckdb.sql and of days.*.sql. */
 const LIFTED: Partial<Record<LogKind, { lines: string; duckdb: string; clickhouse: string }>> = {
   edge: {
-    lines: ", 'url': url, 'path': path",
+    lines: ', to_json(url), to_json(path)',
     duckdb: ', chr(31), url, chr(31), path',
     clickhouse: ', char(31), url, char(31), path',
   },
   function_edge: {
-    lines: ", 'function_id': function_id, 'execution_time_ms': execution_time_ms, 'status_code': status_code",
+    lines: `, coalesce(to_json(function_id)::varchar, chr(30)), coalesce(to_json(execution_time_ms)::varchar, chr(30)),
+      coalesce(status_code::varchar, chr(30))`,
     duckdb: `, chr(31), coalesce(function_id, 'null'), chr(31), coalesce(status_code::varchar, 'null'),
       chr(31), coalesce(floor(execution_time_ms * 1000 + ${OFF_GRID})::bigint::varchar, 'null')`,
     clickhouse: `, char(31), ifNull(function_id, 'null'), char(31), ifNull(toString(status_code), 'null'),

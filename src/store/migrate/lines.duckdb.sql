@@ -1,8 +1,9 @@
--- The records from one moment up to another, as lines; of a minute that has too many, one part of several.
+-- The records from one moment up to another, as lines whose texts are written as JSON (log-line.ts); of a minute that has too
+-- many, one part of several.
 select
-  to_json({
-    'id': id, 'timestamp': epoch_us(timestamp), 'project': project, 'event_message': event_message{{lifted}}
-  })::varchar || chr(31) || metadata::varchar as line
+  concat_ws(
+    chr(31), 'j', to_json(id), epoch_us(timestamp), to_json(project), to_json(event_message){{lifted}}, metadata
+  ) as line
 from {{table}}
 where timestamp >= $start
   and timestamp < $end
