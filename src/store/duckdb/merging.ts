@@ -214,7 +214,8 @@ export function chooseTables(
     const chosen: SealedTable[] = [];
     let rows = 0;
     for (const { table, since, until: own } of tables.slice(0, end).reverse()) {
-      if (until >= recent && (own < recent || until - since > MAX_RECENT_SPAN)) break;
+      if (own >= recent !== until >= recent) break;
+      if (until >= recent && until - since > MAX_RECENT_SPAN) break;
       if (rows > 0 && (table.rows > rows * MAX_RATIO || rows + table.rows > MAX_MERGED_ROWS)) break;
       chosen.unshift(table);
       rows += table.rows;
