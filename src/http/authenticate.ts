@@ -1,5 +1,6 @@
 // Who is calling: X-API-KEY, or Authorization: Bearer. A token in the query string is never read.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Clock } from '../clock.ts';
 import { DendroError } from '../errors.ts';
 import type { GuessBrake } from '../token/guess-brake.ts';
@@ -22,7 +23,7 @@ export interface Door {
  * `rate_limited` where the token asks too often.
  */
 export function authenticate(door: Door, request: IncomingMessage): Token | Promise<never> {
-  const token = identify(door, request.headers);
+  const token = identify(door, request);
   if (token === undefined)
     return refuse(door, request).then(refusal => {
       throw refusal;
@@ -38,15 +39,34 @@ export function authenticate(door: Door, request: IncomingMessage): Token | Prom
 
 /** The caller's token, if it has a good one. For routes that answer without: a wrong token is slowed all the same. */
 export async function identifySlowly(door: Door, request: IncomingMessage): Promise<Token | undefined> {
-  const token = identify(door, request.headers);
+  const token = identify(door, request);
   if (token === undefined) await refuse(door, request);
   return token;
 }
 
-function identify({ tokens, clock }: Door, headers: IncomingHttpHeaders): Token | undefined {
+/**
+ * The good secret that came last on a connection, and its hash: nearly always the next is the same, and to hash it again
+ * takes a tenth of the time of a cached hit. Whether its token is still good is looked up each time.
+ */
+const lastSecrets = new WeakMap<Socket, { readonly secret: string; readonly sha256: string }>();
+
+function identify({ tokens, clock }: Door, { headers, socket }: IncomingMessage): Token | undefined {
   const secret = secretOf(headers);
-  const token = secret === '' ? undefined : tokens.find(secret);
-  return token === undefined || hasExpired(token, clock) ? undefined : token;
+  if (secret === '') return undefined;
+  const last = lastSecrets.get(socket);
+  const isLast = last !== undefined && isSameSecret(last.secret, secret);
+  const token = isLast ? tokens.findByHash(last.sha256) : tokens.find(secret);
+  if (token === undefined || hasExpired(token, clock)) return undefined;
+  if (!isLast) lastSecrets.set(socket, { secret, sha256: token.sha256 });
+  return token;
+}
+
+/** Takes as long wherever they differ: behind a proxy, callers share connections. */
+function isSameSecret(one: string, other: string): boolean {
+  let difference = one.length ^ other.length;
+  for (let index = 0; index < one.length; index++)
+    difference |= one.charCodeAt(index) ^ other.charCodeAt(index);
+  return difference === 0;
 }
 
 /** A wrong token is a guess, and guesses are slowed; no token at all is none. */

@@ -6,6 +6,8 @@ export interface TokenSet {
   readonly size: number;
   /** The token whose secret this is, expired or not; or undefined. */
   find(secret: string): Token | undefined;
+  /** The token with this hash of its secret. */
+  findByHash(sha256: string): Token | undefined;
 }
 
 /**
@@ -24,5 +26,6 @@ export function makeTokenSet(tokens: readonly Token[]): TokenSet {
       given.write(hash, 'latin1');
       return timingSafeEqual(known.hash, given) ? known.token : undefined;
     },
+    findByHash: sha256 => byHash.get(sha256)?.token,
   };
 }

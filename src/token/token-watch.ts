@@ -43,6 +43,7 @@ export function watchTokens(
 
   return {
     find: secret => tokens.find(secret),
+    findByHash: sha256 => tokens.findByHash(sha256),
     get size() {
       return tokens.size;
     },

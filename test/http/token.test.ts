@@ -1,6 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { rmSync } from 'node:fs';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { writePrivateFile } from '../../src/token/private-file.ts';
 import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
-import { askRaw, rawRequest } from '../support/raw-http.ts';
+import { askRaw, openConnection, type RawConnection, rawRequest } from '../support/raw-http.ts';
 import { edgeRecord } from '../support/record.ts';
 import { type TestTokens, writeTestTokens } from '../support/tokens.ts';
 
@@ -110,5 +112,49 @@ describe('the token of a call', () => {
   test.each(['/health', '/openapi.json'])('is not needed at %s, and a wrong one does no harm', async path => {
     expect(await statusWith({}, path)).toBe(200);
     expect(await statusWith({ 'X-API-KEY': 'wrong' }, path)).toBe(200);
+  });
+});
+
+// Its hash is remembered for as long as a connection brings the same token.
+describe('one connection, used by many', () => {
+  let tokens: TestTokens<'dashboard' | 'shipper'>;
+  let app: TestApp;
+  let connection: RawConnection;
+  beforeEach(async () => {
+    tokens = writeTestTokens({ dashboard: ['query'], shipper: ['ingest'] });
+    app = await startTestApp({ tokensFile: tokens.file });
+    connection = await openConnection(app.url);
+  });
+  afterEach(async () => {
+    connection.close();
+    await app.close();
+    tokens.remove();
+  });
+
+  const statusWith = async (secret: string) =>
+    (await connection.ask(rawRequest(`GET ${CALL}`, { 'X-API-KEY': secret }))).status;
+
+  test('each call is answered for its own token', async () => {
+    const { dashboard, shipper } = tokens.secrets;
+    const asked = [dashboard, dashboard, shipper, dashboard, API_KEY, shipper, shipper, dashboard];
+    const statuses = [];
+    for (const secret of asked) statuses.push(await statusWith(secret));
+    expect(statuses).toEqual([200, 200, 403, 200, 200, 403, 403, 200]);
+  });
+
+  test('a wrong token is refused after a good one that it resembles', async () => {
+    const { dashboard } = tokens.secrets;
+    const last = dashboard.at(-1) === 'A' ? 'B' : 'A';
+    for (const wrong of [`${dashboard}A`, dashboard.slice(0, -1), `${dashboard.slice(0, -1)}${last}`, 'A']) {
+      expect(await statusWith(dashboard)).toBe(200);
+      expect(await statusWith(wrong)).toBe(401);
+    }
+  });
+
+  test('a token that is revoked is refused on the connection that has used it', async () => {
+    expect(await statusWith(tokens.secrets.dashboard)).toBe(200);
+    rmSync(tokens.file);
+    writePrivateFile(tokens.file, JSON.stringify({ version: 1, tokens: [] }));
+    await vi.waitFor(async () => expect(await statusWith(tokens.secrets.dashboard)).toBe(401), 5_000);
   });
 });
