@@ -11,7 +11,8 @@ import type { Block } from './spool-block.ts';
 /** How long records are gathered: many small requests are one insert. Well below the 2 s within which they are seen. */
 const PAUSE_MS = 250;
 const RETRY_MS = 1_000;
-const BYTES_AT_ONCE = 16 * 1024 * 1024;
+/** They are in memory several times on their way: as they are read, as they are handed over, as they are inserted. */
+const BYTES_AT_ONCE = 4 * 1024 * 1024;
 /** Records that no later ones make a full unit are settled all the same, so that neither memory nor spool holds them for ever. */
 const SETTLE_MS = 3_600_000;
 /** A busy kind's segments stay for the few records of a quiet one in them; past this the quiet one is settled. */

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { LOG_KINDS } from '../../src/log-record.ts';
+import { ROW_GROUP_ROWS } from '../../src/store/duckdb/sealed-tables.ts';
 import { makeFolder, PROCESS_API_KEY, startServer } from '../support/process.ts';
 import { takeAccount } from './account.ts';
 import { Ledger, type Shape, send } from './load.ts';
@@ -8,7 +9,7 @@ import { Ledger, type Shape, send } from './load.ts';
 const KILLS = 24;
 const MOST_KILLS = 60;
 /** Units are sealed by the row group: this many records mean several seals among the kills. */
-const ENOUGH_RECORDS = 5 * 122_880;
+const ENOUGH_RECORDS = 5 * ROW_GROUP_ROWS;
 
 const SENDERS: Shape[] = [
   { kinds: ['edge'], records: [4_000, 9_000] },
@@ -53,7 +54,7 @@ test('after kill -9 at random moments every acknowledged record is there once, o
     expect(kills).toBeGreaterThanOrEqual(20);
     expect(settledDoubts).toBeGreaterThan(0);
     expect(records).toBeGreaterThanOrEqual(ledger.acknowledgedRecords);
-    expect(sealed).toBeGreaterThanOrEqual(122_880);
+    expect(sealed).toBeGreaterThanOrEqual(ROW_GROUP_ROWS);
     console.info(
       `${kills} kills, ${ledger.acknowledgedRecords} acknowledged, ${records} there, ${sealed} sealed`,
     );

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { toLogLines } from '../../src/log-line.ts';
 import type { LogKind, LogRecord } from '../../src/log-record.ts';
+import { ROW_GROUP_ROWS as UNIT } from '../../src/store/duckdb/sealed-tables.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import type { SpooledLines, Store, StoreWatch } from '../../src/store/store.ts';
 import { micros, testStoreOptions } from '../support/app.ts';
@@ -10,7 +11,6 @@ import { edgeRecord, record } from '../support/record.ts';
 import { makeDataFolder, removeDataFolder, savedQuery } from '../support/store.ts';
 
 const AT = '2026-11-14T12:34:56.789012Z';
-const UNIT = 122_880;
 
 let dataFolder: string;
 let store: Store;

@@ -1,12 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { chooseTables } from '../../src/store/duckdb/merging.ts';
-import type { SealedTable } from '../../src/store/duckdb/sealed-tables.ts';
+import { ROW_GROUP_ROWS as G, type SealedTable } from '../../src/store/duckdb/sealed-tables.ts';
 import { micros } from '../support/app.ts';
 
 const NOW = micros('2026-11-14T13:00:00Z');
 
 describe('what is merged', () => {
-  const G = 122_880;
   const DAY = 24n * 3600n * 1_000_000n;
   const sealed = (number: number, rows: number) => ({ kind: 'edge' as const, number, isMerged: false, rows });
   const merged = (number: number, rows: number) => ({ ...sealed(number, rows), isMerged: true });

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { toLogLines } from '../../src/log-line.ts';
 import { LOG_KINDS, type LogKind, type LogRecord } from '../../src/log-record.ts';
+import { ROW_GROUP_ROWS } from '../../src/store/duckdb/sealed-tables.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { micros, testStoreOptions } from '../support/app.ts';
 import { edgeRecord, functionEdgeRecord, record } from '../support/record.ts';
@@ -158,14 +159,14 @@ describe('appending', () => {
     test('a reader sees nothing of an append that is not done', async () => {
       let seen: unknown;
       const looking = async function* () {
-        const unit = Array.from({ length: 122_880 }, () => record({ at: AT, project: 'unseen' }));
+        const unit = Array.from({ length: ROW_GROUP_ROWS }, () => record({ at: AT, project: 'unseen' }));
         yield toLogLines('postgres', unit);
         seen = await countOf('unseen');
         yield toLogLines('postgres', unit.slice(0, 2));
       };
       await opened.store.append(looking());
       expect(seen).toEqual([[0]]);
-      expect(await countOf('unseen')).toEqual([[122_882]]);
+      expect(await countOf('unseen')).toEqual([[ROW_GROUP_ROWS + 2]]);
     });
   });
 });

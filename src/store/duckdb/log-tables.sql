@@ -9,7 +9,7 @@ create table edge_logs (
   project varchar not null,
   event_message varchar not null using compression zstd,
   metadata json not null using compression zstd,
-  url varchar not null,
+  url varchar not null using compression zstd,
   path varchar not null
 );
 
