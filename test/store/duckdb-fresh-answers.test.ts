@@ -112,6 +112,29 @@ describe('the same query again, after an append', () => {
     expect(await opened.rowsOf(sql, types)).toEqual(answer);
   });
 
+  test.each(QUERIES)(
+    '%s, with a parameter, and answers for the rows there are',
+    async (_, sql, types, answer) => {
+      const asked = sql.replace('function_edge_logs', '(from function_edge_logs where $nothing is null)');
+      const rows = () => opened.rowsOf(asked, types, { nothing: { type: 'text', value: null } });
+      await opened.store.append(batches('function_edge', FIRST));
+      await rows();
+      await opened.store.append(batches('function_edge', LATER));
+      expect(await rows()).toEqual(answer);
+    },
+  );
+
+  test('another value of a parameter, and answers for that', async () => {
+    await opened.store.append(batches('function_edge', FIRST));
+    const sql = 'select id from function_edge_logs where $id is null or id = $id order by id';
+    for (const [value, answer] of [
+      ['a', [['a']]],
+      [null, [['a'], ['b']]],
+      ['b', [['b']]],
+    ] as const)
+      expect(await opened.rowsOf(sql, ['text'], { id: { type: 'text', value } })).toEqual(answer);
+  });
+
   test.each(QUERIES)('%s, and answers for the rows there are, after none', async (_, sql, types, answer) => {
     await opened.rowsOf(sql, types);
     await opened.store.append(batches('function_edge', [...FIRST, ...LATER]));

@@ -1,4 +1,5 @@
 // Whether DuckDB takes a regular expression. What it said once it says again, so it is asked once.
+import type { DuckDBPreparedStatement } from '@duckdb/node-api';
 import type { QueryCall } from '../store.ts';
 import type { ReaderPool } from './reader-pool.ts';
 
@@ -25,8 +26,7 @@ export class PatternCheck {
   }
 
   async #ask(pattern: string, call?: QueryCall): Promise<string | undefined> {
-    const { result } = await this.#readers.run(async reader => {
-      const statement = await reader.prepare("select regexp_matches('', $pattern)");
+    const check = async (statement: DuckDBPreparedStatement) => {
       statement.bind({ pattern });
       try {
         await statement.run();
@@ -36,7 +36,11 @@ export class PatternCheck {
         if (fault === undefined) throw error;
         return fault;
       }
-    }, call);
+    };
+    const { result } = await this.#readers.run(
+      reader => reader.run("select regexp_matches('', $pattern)", check),
+      call,
+    );
     return result;
   }
 }

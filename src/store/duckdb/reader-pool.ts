@@ -1,6 +1,6 @@
 // The connections that answer queries: a fixed number at once, a bounded queue behind them, and a time limit over both.
 // A query that is cancelled is interrupted inside DuckDB; its connection serves again only after its rollback.
-import type { DuckDBConnection, DuckDBPreparedStatement } from '@duckdb/node-api';
+import { type DuckDBConnection, type DuckDBPreparedStatement, DuckDBTypeId } from '@duckdb/node-api';
 import { DendroError } from '../../errors.ts';
 import { storeClosed, timedOut, waitedTooLong } from '../query-errors.ts';
 import type { QueryCall } from '../store.ts';
@@ -16,11 +16,11 @@ export interface ReaderLimits {
 export interface Reader {
   readonly connection: DuckDBConnection;
   /**
-   * Prepared anew for every run, inside its transaction. DuckDB's plans hold what the statistics of the tables said when
-   * they were made (bounds of numbers, lengths of texts): one that is older than the rows it reads gives wrong answers.
-   * From here on the statement reads what was there at this moment, whatever is sealed while it runs.
+   * Runs `work` with a statement that is planned within this transaction. DuckDB's plans hold what the statistics of the
+   * tables said when they were made (bounds of numbers, lengths of texts): one that is older than the rows it reads gives
+   * wrong answers. `work` may run twice.
    */
-  prepare(sql: string): Promise<DuckDBPreparedStatement>;
+  run<T>(sql: string, work: (statement: DuckDBPreparedStatement) => Promise<T>): Promise<T>;
 }
 
 export interface Timed<T> {
@@ -169,7 +169,9 @@ class PooledReader implements Reader {
   /** Prepared once: it reads no table, and saves a fifth of a millisecond for every query. */
   readonly #begin: DuckDBPreparedStatement;
   readonly #rollback: DuckDBPreparedStatement;
-  readonly #statements: DuckDBPreparedStatement[] = [];
+  /** Those that DuckDB plans each time they are run. */
+  readonly #kept = new Map<string, DuckDBPreparedStatement>();
+  readonly #used: DuckDBPreparedStatement[] = [];
 
   private constructor(
     connection: DuckDBConnection,
@@ -193,16 +195,37 @@ class PooledReader implements Reader {
     await this.#begin.run();
   }
 
-  async prepare(sql: string): Promise<DuckDBPreparedStatement> {
-    const statement = await this.#gate.pass(() => this.connection.prepare(sql));
-    this.#statements.push(statement);
-    return statement;
+  async run<T>(sql: string, work: (statement: DuckDBPreparedStatement) => Promise<T>): Promise<T> {
+    const kept = this.#kept.get(sql);
+    if (kept !== undefined) {
+      const { result, isUndisturbed } = await this.#gate.watch(() => work(kept));
+      if (isUndisturbed) return result;
+      // It may have seen the records in memory as they were before a swap, and the file as it was after.
+      await this.#rollback.run();
+      await this.#begin.run();
+    }
+    return work(await this.#prepare(sql));
   }
 
   async end(): Promise<void> {
-    for (const statement of this.#statements.splice(0)) statement.destroySync();
+    for (const statement of this.#used.splice(0)) statement.destroySync();
     await this.#rollback.run().catch(() => {}); // a failed BEGIN leaves nothing to roll back
   }
+
+  /** From here on the statement reads what was there at this moment, whatever is sealed while it runs. */
+  async #prepare(sql: string): Promise<DuckDBPreparedStatement> {
+    const statement = await this.#gate.pass(() => this.connection.prepare(sql));
+    if (isPlannedWhenRun(statement) && !this.#kept.has(sql)) this.#kept.set(sql, statement);
+    else this.#used.push(statement);
+    return statement;
+  }
+}
+
+/** So is one with a parameter whose type only its value tells. */
+function isPlannedWhenRun(statement: DuckDBPreparedStatement): boolean {
+  for (let index = 1; index <= statement.parameterCount; index++)
+    if (statement.parameterTypeId(index) === DuckDBTypeId.INVALID) return true;
+  return false;
 }
 
 function isBackground(call: QueryCall): boolean {

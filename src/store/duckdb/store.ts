@@ -92,7 +92,7 @@ export async function openDuckDBStore(options: DuckDBStoreOptions, watch: StoreW
     async query(query: SavedQuery, values: BoundValues, call?: QueryCall): Promise<QueryResult> {
       calls++;
       const { result, waitedMs, ranMs } = await readers.run(
-        async reader => runStatement(await reader.prepare(query.sql), query, values),
+        reader => reader.run(query.sql, statement => runStatement(statement, query, values)),
         call,
       );
       return { ...result, waitedMs, ranMs };
