@@ -1,8 +1,9 @@
 // Takes whole files into the sealed tables: everything of one call in one transaction, in units of one row group sorted
 // by project and time, as a seal lays them.
-import type { DuckDBConnection } from '@duckdb/node-api';
+
 import { endOfLines, type LogLines } from '../../log-line.ts';
 import type { LogKind } from '../../log-record.ts';
+import type { DuckDBConnection } from './driver.ts';
 import { nameOf, ROW_GROUP_ROWS, SEALED_ORDER, type SealedTables } from './sealed-tables.ts';
 import type { Staging } from './staging.ts';
 

@@ -1,6 +1,6 @@
 // Moves what was committed from the write-ahead log into the file.
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { DuckDBConnection } from '@duckdb/node-api';
+import type { DuckDBConnection } from './driver.ts';
 
 const ATTEMPTS = 5;
 const PAUSE_MS = 20;

@@ -1,6 +1,6 @@
 // Copies records into a table, sorted by project and time, a slice after the other: sorted at once, 122,880 records took
 // 300 MB more than in slices, and no less time.
-import { type DuckDBConnection, type DuckDBListValue, DuckDBTimestampValue } from '@duckdb/node-api';
+import { type DuckDBConnection, type DuckDBListValue, DuckDBTimestampValue } from './driver.ts';
 import { SEALED_ORDER } from './sealed-tables.ts';
 
 /** So much is sorted at once. */

@@ -5,7 +5,7 @@
 // A seal copies a unit, sorted, into the file and notes how far the spool is sealed, in one transaction. Its commit and the
 // change of that view are one step to readers, who bind their statements before or after it (swap-gate.ts), so no record is
 // missed and none is seen twice.
-import type { DuckDBConnection } from '@duckdb/node-api';
+
 import { endOfLines } from '../../log-line.ts';
 import { LOG_KINDS, type LogKind } from '../../log-record.ts';
 import { insertOrNarrow } from '../insert-or-narrow.ts';
@@ -14,6 +14,7 @@ import { Turns } from '../turns.ts';
 import { MAX_UNIT_BYTES } from './append.ts';
 import { checkpoint } from './checkpoint.ts';
 import { copySorted } from './copy-sorted.ts';
+import type { DuckDBConnection } from './driver.ts';
 import { nameOf, ROW_GROUP_ROWS, type SealedTables } from './sealed-tables.ts';
 import type { Staging } from './staging.ts';
 import type { SwapGate } from './swap-gate.ts';

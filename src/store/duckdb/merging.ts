@@ -12,12 +12,12 @@
 // and shows it, in one transaction. Seals go to another table meanwhile. What was filled when the process ended is dropped
 // at the next start.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type DuckDBConnection, DuckDBTimestampValue } from '@duckdb/node-api';
 import { MICROS_PER_DAY } from '../../clock.ts';
 import { LOG_KINDS, type LogKind } from '../../log-record.ts';
 import type { Turns } from '../turns.ts';
 import { checkpoint } from './checkpoint.ts';
 import { copySorted } from './copy-sorted.ts';
+import { type DuckDBConnection, DuckDBTimestampValue } from './driver.ts';
 import { nameOf, ROW_GROUP_ROWS, type SealedTable, type SealedTables } from './sealed-tables.ts';
 
 /** Places where a project may lie: so many become one when nothing has come in for a while, and so many in any case. */

@@ -1,13 +1,14 @@
 // When the newest record of each kind was written: kept in memory, since every answer tells it.
+
+import { MICROS_PER_SECOND } from '../../clock.ts';
+import type { LogKind } from '../../log-record.ts';
+import type { QueryCall } from '../store.ts';
 import {
   type DuckDBConnection,
   type DuckDBPreparedStatement,
   DuckDBTimestampValue,
   type DuckDBValue,
-} from '@duckdb/node-api';
-import { MICROS_PER_SECOND } from '../../clock.ts';
-import type { LogKind } from '../../log-record.ts';
-import type { QueryCall } from '../store.ts';
+} from './driver.ts';
 import type { ReaderPool } from './reader-pool.ts';
 
 const MICROS_PER_HOUR = 3600n * MICROS_PER_SECOND;

@@ -3,9 +3,9 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join, resolve } from 'node:path';
-import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
 import { OperatorError } from '../../errors.ts';
 import { makeFolder } from '../../folder.ts';
+import { type DuckDBConnection, DuckDBInstance } from './driver.ts';
 
 const SCHEMA_VERSION = 3;
 export const FILE_NAME = 'dendro.duckdb';

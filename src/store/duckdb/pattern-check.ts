@@ -1,6 +1,7 @@
 // Whether DuckDB takes a regular expression. What it said once it says again, so it is asked once.
-import type { DuckDBPreparedStatement } from '@duckdb/node-api';
+
 import type { QueryCall } from '../store.ts';
+import type { DuckDBPreparedStatement } from './driver.ts';
 import type { ReaderPool } from './reader-pool.ts';
 
 /** Patterns are as short as a URL's parameter; the one that was asked longest ago goes first. */

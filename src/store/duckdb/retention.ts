@@ -1,8 +1,9 @@
 // Removes records that are older than the store keeps them. A table of which nothing is left is dropped; of the others
 // DuckDB uses the space of whole row groups again, and a merge that of single rows.
-import { type DuckDBConnection, DuckDBTimestampValue } from '@duckdb/node-api';
+
 import { LOG_KINDS } from '../../log-record.ts';
 import { checkpoint } from './checkpoint.ts';
+import { type DuckDBConnection, DuckDBTimestampValue } from './driver.ts';
 import { nameOf, type SealedTables } from './sealed-tables.ts';
 
 /** A kind at a time. Answers how many records went. */

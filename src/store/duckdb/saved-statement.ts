@@ -1,4 +1,6 @@
 // A saved query on one connection: checked, bound and read. Values are bound by name, never spliced into the SQL.
+
+import type { BoundValue, BoundValues, Cell, Column, ColumnType, QueryResult, SavedQuery } from '../store.ts';
 import {
   BIGINT,
   type DuckDBConnection,
@@ -11,8 +13,7 @@ import {
   StatementType,
   TIMESTAMP,
   VARCHAR,
-} from '@duckdb/node-api';
-import type { BoundValue, BoundValues, Cell, Column, ColumnType, QueryResult, SavedQuery } from '../store.ts';
+} from './driver.ts';
 
 /** The types of DuckDB that a declared column may have. */
 const ACCEPTED_TYPES: Record<ColumnType, RegExp> = {

@@ -2,8 +2,8 @@
 // makes one table, sorted as a whole, out of many. The file's view edge_logs, and so on, holds those of a kind together;
 // it changes in the transaction that brings a table or takes it away.
 import { readFileSync } from 'node:fs';
-import type { DuckDBConnection } from '@duckdb/node-api';
 import { LOG_KINDS, type LogKind } from '../../log-record.ts';
+import type { DuckDBConnection } from './driver.ts';
 
 /** As many rows as a row group of DuckDB holds: what is added in whole row groups is never written anew for the next. */
 export const ROW_GROUP_ROWS = 122_880;

@@ -2,9 +2,9 @@
 // JavaScript. Whoever uses a staging file does so alone.
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { DuckDBConnection } from '@duckdb/node-api';
 import { columnsOf, NO_VALUE, TEXTS_AS_JSON, UNIT_SEPARATOR } from '../../log-line.ts';
 import type { LogKind } from '../../log-record.ts';
+import type { DuckDBConnection } from './driver.ts';
 
 const TYPES = { text: 'VARCHAR', integer: 'BIGINT', number: 'DOUBLE' };
 

@@ -70,8 +70,9 @@ export async function openDuckDBStore(options: DuckDBStoreOptions, watch: StoreW
   });
   const appendStaging = new Staging(database.intakeFolder, 'append');
   for (const kind of LOG_KINDS) {
-    const last = sealedTables.of(kind).at(-1);
-    if (last !== undefined) await newestRecords.look(fileWriter, kind, nameOf(last)); // where the newest nearly always is
+    const last = sealedTables.of(kind).findLast(({ rows }) => rows > 0);
+    if (last === undefined) continue;
+    await newestRecords.look(fileWriter, kind, nameOf(last)); // where the newest nearly always is
     await newestRecords.look(fileWriter, kind, `logs.${kind}_logs`);
   }
   let closing: Promise<void> | undefined;
