@@ -13,6 +13,7 @@ import { makeDataFolder, removeDataFolder, savedQuery } from '../support/store.t
 
 const START = micros('2026-10-01T12:00:00Z');
 const NOW = micros('2026-11-14T13:00:00Z');
+const DAY = 24n * 3600n * 1_000_000n;
 /** So many seals are merged even while more come in; fewer, when nothing has come in for a while. */
 const TOO_MANY = 16;
 const QUIET_MS = 30_000;
@@ -221,16 +222,38 @@ describe('retention', () => {
 });
 
 describe('a file', () => {
+  const sealRandom = (start = START) =>
+    seal(
+      made(2000, undefined, start).map(each => ({
+        ...each,
+        eventMessage: randomBytes(2000).toString('base64'),
+      })),
+    );
+  const size = () => statSync(join(dataFolder, 'dendro.duckdb')).size;
+
   test('is not much larger than what it holds, once everything is merged', async () => {
-    const random = () => randomBytes(2000).toString('base64');
-    for (let i = 0; i < 4; i++) await seal(made(2000).map(each => ({ ...each, eventMessage: random() })));
-    const size = () => statSync(join(dataFolder, 'dendro.duckdb')).size;
+    for (let i = 0; i < 4; i++) await sealRandom();
     const needed = size();
     expect(await tidyWhenQuiet()).toBe(true);
     expect(size()).toBeGreaterThan(1.5 * needed);
     while (await tidy());
     expect(size()).toBeLessThan(1.4 * needed);
     expect(await counts()).toEqual([folded, folded]);
+  });
+
+  test('nor where the records at its end are too new to be merged, and these stay as they lie', async () => {
+    for (let i = 0; i < 4; i++) await sealRandom(NOW - 60n * DAY);
+    await sealRandom(NOW - DAY);
+    const before = size();
+    await store.deleteBefore(NOW - 30n * DAY);
+    const order = () => ask('select id from edge_logs', ['text']);
+    const lay = await order();
+    expect(await tidyWhenQuiet()).toBe(true);
+    while (await tidy());
+    expect(size()).toBeLessThan(before / 2);
+    expect(await counts()).toEqual([2000, 2000]);
+    expect(await order()).toEqual(lay);
+    expect(await tables()).toEqual(['edge_sealed_N']);
   });
 
   const change = async (...statements: string[]) => {
@@ -265,8 +288,6 @@ describe('a file', () => {
 });
 
 describe('tables of the last seven days', () => {
-  const DAY = 24n * 3600n * 1_000_000n;
-
   test('and of the time before stay apart', async () => {
     for (const ago of [50n, 40n, 0n, 0n])
       for (let i = 0; i < 2; i++) await seal(made(40, undefined, NOW - ago * DAY));

@@ -6,7 +6,7 @@
 // time for a week, but where half of it is too much to leave unmerged; what is older is merged with all that is.
 //
 // DuckDB uses the space of dropped tables again, the first in the file first, but gives back only what lies at its end. So a
-// file that is loose after merging is made tight by laying the table at its end once more.
+// file that is loose after merging is made tight by laying the table at its end once more, as it lies.
 //
 // A merge fills a table that nobody sees, in slices with a rest after each while others work, then drops what it was made of
 // and shows it, in one transaction. Seals go to another table meanwhile. What was filled when the process ended is dropped
@@ -16,6 +16,7 @@ import { MICROS_PER_DAY } from '../../clock.ts';
 import { LOG_KINDS, type LogKind } from '../../log-record.ts';
 import type { Turns } from '../turns.ts';
 import { checkpoint } from './checkpoint.ts';
+import { copyInOrder } from './copy-in-order.ts';
 import { copySorted } from './copy-sorted.ts';
 import { type DuckDBConnection, DuckDBTimestampValue } from './driver.ts';
 import { nameOf, ROW_GROUP_ROWS, type SealedTable, type SealedTables } from './sealed-tables.ts';
@@ -57,6 +58,15 @@ export interface TimedTable {
   readonly until: bigint;
 }
 
+/** What is to be laid anew. */
+interface Chosen {
+  readonly tables: readonly SealedTable[];
+  /** As one table, sorted as a whole; otherwise as it lies. */
+  readonly merges: boolean;
+}
+
+const NOTHING: Chosen = { tables: [], merges: false };
+
 export class Merging {
   readonly #parts: MergeParts;
   readonly #quietSince = new Map<LogKind, { readonly rows: number; readonly at: number }>();
@@ -71,9 +81,9 @@ export class Merging {
 
   /** Merges tables of one kind, where there are enough of them. Answers whether there were. One at a time. */
   async mergeNext(nowMicros: bigint): Promise<boolean> {
-    const tables = await this.#parts.fileTurns.take(() => this.#choose(nowMicros));
-    if (tables.length === 0) return false;
-    const merging = this.#merge(tables).finally(() => this.#parts.sealedTables.hold([]));
+    const chosen = await this.#parts.fileTurns.take(() => this.#choose(nowMicros));
+    if (chosen.tables.length === 0) return false;
+    const merging = this.#lay(chosen).finally(() => this.#parts.sealedTables.hold([]));
     this.#running = merging.catch(() => {});
     await merging;
     return true;
@@ -86,7 +96,13 @@ export class Merging {
     await this.#running;
   }
 
-  async #choose(nowMicros: bigint): Promise<readonly SealedTable[]> {
+  async #choose(nowMicros: bigint): Promise<Chosen> {
+    const chosen = await this.#chooseAny(nowMicros);
+    this.#parts.sealedTables.hold(chosen.tables);
+    return chosen;
+  }
+
+  async #chooseAny(nowMicros: bigint): Promise<Chosen> {
     const { sealedTables } = this.#parts;
     const quiet = LOG_KINDS.filter(kind => this.#isQuiet(kind));
     for (const kind of LOG_KINDS) {
@@ -94,23 +110,20 @@ export class Merging {
       const enough = quiet.includes(kind) ? ENOUGH_PLACES : TOO_MANY_PLACES;
       if (this.#stops || countPlaces(tables) < enough) continue;
       const chosen = chooseTables(await this.#findTimes(tables), nowMicros - RECENT_MICROS, enough);
-      if (chosen.length === 0) continue;
-      sealedTables.hold(chosen);
-      return chosen;
+      if (chosen.length > 0) return { tables: chosen, merges: true };
     }
-    const last = this.#stops || quiet.length < LOG_KINDS.length ? [] : await this.#chooseLast();
-    sealedTables.hold(last);
-    return last;
+    return this.#stops || quiet.length < LOG_KINDS.length ? NOTHING : this.#chooseLast();
   }
 
-  /** Where the file is loose, the table that its end belongs to; none where that did not help the last time. */
-  async #chooseLast(): Promise<readonly SealedTable[]> {
+  /** Where the file is loose, the table that its end belongs to; none where the last one did not make it shorter. */
+  async #chooseLast(): Promise<Chosen> {
     const { sealedTables, fileWriter } = this.#parts;
     const read = async (sql: string) => (await fileWriter.runAndReadAll(sql)).getRows()[0]?.map(Number) ?? [];
     const [total = 0, free = 0] = await read(
       `select total_blocks, free_blocks from pragma_database_size() where database_name = 'logs'`,
     );
-    if (free < Math.max(LEAST_LOOSE_BLOCKS, total * MAX_LOOSENESS) || total === this.#looseBlocks) return [];
+    if (free < Math.max(LEAST_LOOSE_BLOCKS, total * MAX_LOOSENESS) || total === this.#looseBlocks)
+      return NOTHING;
     this.#looseBlocks = total;
     const ends: (readonly [SealedTable, number])[] = [];
     for (const table of LOG_KINDS.flatMap(kind => sealedTables.of(kind))) {
@@ -118,7 +131,7 @@ export class Merging {
       ends.push([table, block]);
     }
     const [last] = ends.sort(([, a], [, b]) => b - a);
-    return last?.[0].isMerged ? [last[0]] : [];
+    return last === undefined ? NOTHING : { tables: [last[0]], merges: false };
   }
 
   /** A table begins where the one before it ends: a few records may come late by weeks. */
@@ -143,7 +156,7 @@ export class Merging {
     return false;
   }
 
-  async #merge(tables: readonly SealedTable[]): Promise<void> {
+  async #lay({ tables, merges }: Chosen): Promise<void> {
     const { fileWriter, fileTurns, sealedTables, needRoom } = this.#parts;
     const last = tables.at(-1);
     if (last === undefined) return;
@@ -153,12 +166,13 @@ export class Merging {
     await needRoom(rows);
     try {
       await fileTurns.take(() => sealedTables.create(kind, `logs.${filled}`));
-      const merged = { kind, number, isMerged: true, rows: await this.#fill(`logs.${filled}`, tables) };
-      if (merged.rows !== rows) throw new Error(`${merged.rows} of ${rows} records were copied`);
+      const copied = await this.#fill(`logs.${filled}`, { tables, merges });
+      if (copied !== rows) throw new Error(`${copied} of ${rows} records were copied`);
+      const laid = { kind, number, isMerged: merges || last.isMerged, rows };
       await fileTurns.take(async () => {
         await sealedTables.change(async () => {
-          await sealedTables.replace(tables, merged);
-          await fileWriter.run(`alter table logs.${filled} rename to ${nameOf(merged).replace('logs.', '')}`);
+          await sealedTables.replace(tables, laid);
+          await fileWriter.run(`alter table logs.${filled} rename to ${nameOf(laid).replace('logs.', '')}`);
         });
         await checkpoint(fileWriter);
       });
@@ -169,17 +183,20 @@ export class Merging {
   }
 
   /** In one transaction, so that row groups are filled whole. */
-  async #fill(to: string, tables: readonly SealedTable[]): Promise<number> {
+  async #fill(to: string, { tables, merges }: Chosen): Promise<number> {
     const { filler, countCalls } = this.#parts;
     let calls = countCalls();
-    const from = `(${tables.map(table => `from ${nameOf(table)}`).join(' union all ')})`;
+    const parts = tables.map(table => `from ${nameOf(table)}`).join(' union all ');
+    const rest = async (ms: number) => {
+      if (countCalls() !== calls && !this.#stops) await sleep(ms, undefined, { ref: false });
+      calls = countCalls();
+      if (this.#stops) throw new Error('the store is closed');
+    };
     await filler.run('begin transaction');
     try {
-      const copied = await copySorted(filler, from, to, await this.#recordBytes(tables), async ms => {
-        if (countCalls() !== calls && !this.#stops) await sleep(ms, undefined, { ref: false });
-        calls = countCalls();
-        if (this.#stops) throw new Error('the store is closed');
-      });
+      const copied = merges
+        ? await copySorted(filler, `(${parts})`, to, await this.#recordBytes(tables), rest)
+        : await copyInOrder(filler, tables.map(nameOf), to, rest);
       await filler.run('commit');
       return copied;
     } catch (error) {
