@@ -1,6 +1,5 @@
 // Takes whole files into the sealed tables: everything of one call in one transaction, in units of one row group sorted
 // by project and time, as a seal lays them.
-
 import { endOfLines, type LogLines } from '../../log-line.ts';
 import type { LogKind } from '../../log-record.ts';
 import type { DuckDBConnection } from './driver.ts';

@@ -1,5 +1,4 @@
 // When the newest record of each kind was written: kept in memory, since every answer tells it.
-
 import { MICROS_PER_SECOND } from '../../clock.ts';
 import type { LogKind } from '../../log-record.ts';
 import type { QueryCall } from '../store.ts';

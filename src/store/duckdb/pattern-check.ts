@@ -1,5 +1,4 @@
 // Whether DuckDB takes a regular expression. What it said once it says again, so it is asked once.
-
 import type { QueryCall } from '../store.ts';
 import type { DuckDBPreparedStatement } from './driver.ts';
 import type { ReaderPool } from './reader-pool.ts';

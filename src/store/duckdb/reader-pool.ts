@@ -1,6 +1,5 @@
 // The connections that answer queries: a fixed number at once, a bounded queue behind them, and a time limit over both.
 // A query that is cancelled is interrupted inside DuckDB; its connection serves again only after its rollback.
-
 import { DendroError } from '../../errors.ts';
 import { storeClosed, timedOut, waitedTooLong } from '../query-errors.ts';
 import type { QueryCall } from '../store.ts';

@@ -1,6 +1,5 @@
 // Removes records that are older than the store keeps them. A table of which nothing is left is dropped; of the others
 // DuckDB uses the space of whole row groups again, and a merge that of single rows.
-
 import { LOG_KINDS } from '../../log-record.ts';
 import { checkpoint } from './checkpoint.ts';
 import { type DuckDBConnection, DuckDBTimestampValue } from './driver.ts';

@@ -1,5 +1,4 @@
 // A saved query on one connection: checked, bound and read. Values are bound by name, never spliced into the SQL.
-
 import type { BoundValue, BoundValues, Cell, Column, ColumnType, QueryResult, SavedQuery } from '../store.ts';
 import {
   BIGINT,
