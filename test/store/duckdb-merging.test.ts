@@ -222,9 +222,9 @@ describe('retention', () => {
 });
 
 describe('a file', () => {
-  const sealRandom = (start = START) =>
+  const sealRandom = (start = START, count = 2000) =>
     seal(
-      made(2000, undefined, start).map(each => ({
+      made(count, undefined, start).map(each => ({
         ...each,
         eventMessage: randomBytes(2000).toString('base64'),
       })),
@@ -254,6 +254,16 @@ describe('a file', () => {
     expect(await counts()).toEqual([2000, 2000]);
     expect(await order()).toEqual(lay);
     expect(await tables()).toEqual(['edge_sealed_N']);
+  });
+
+  test('is left alone where the records at its end do not fit into what is free', async () => {
+    for (let i = 0; i < 2; i++) await sealRandom(NOW - 60n * DAY, 3000);
+    await sealRandom(NOW - DAY, 9000);
+    const before = size();
+    await store.deleteBefore(NOW - 30n * DAY);
+    expect(await tidyWhenQuiet()).toBe(false);
+    expect(size()).toBe(before);
+    expect(await counts()).toEqual([9000, 9000]);
   });
 
   const change = async (...statements: string[]) => {

@@ -6,7 +6,8 @@
 // time for a week, but where half of it is too much to leave unmerged; what is older is merged with all that is.
 //
 // DuckDB uses the space of dropped tables again, the first in the file first, but gives back only what lies at its end. So a
-// file that is loose after merging is made tight by laying the table at its end once more, as it lies.
+// file that is loose after merging is made tight by laying the table at its end once more, as it lies, where it fits into what is
+// free before it.
 //
 // A merge fills a table that nobody sees, in slices with a rest after each while others work, then drops what it was made of
 // and shows it, in one transaction. Seals go to another table meanwhile. What was filled when the process ended is dropped
@@ -72,8 +73,9 @@ export class Merging {
   readonly #quietSince = new Map<LogKind, { readonly rows: number; readonly at: number }>();
   #running: Promise<unknown> | undefined;
   #stops = false;
-  /** Of the file, when a table was last laid once more. */
+  /** Of the file, before a table was laid once more; and after, where it was not shorter then: not tried again until it changes. */
   #looseBlocks = 0;
+  #hopelessBlocks = 0;
 
   constructor(parts: MergeParts) {
     this.#parts = parts;
@@ -115,23 +117,33 @@ export class Merging {
     return this.#stops || quiet.length < LOG_KINDS.length ? NOTHING : this.#chooseLast();
   }
 
-  /** Where the file is loose, the table that its end belongs to; none where the last one did not make it shorter. */
+  /** Where the file is loose, the table that its end belongs to, if it fits into what is free. */
   async #chooseLast(): Promise<Chosen> {
-    const { sealedTables, fileWriter } = this.#parts;
-    const read = async (sql: string) => (await fileWriter.runAndReadAll(sql)).getRows()[0]?.map(Number) ?? [];
-    const [total = 0, free = 0] = await read(
+    const { total, free } = await this.#countBlocks();
+    if (free < Math.max(LEAST_LOOSE_BLOCKS, total * MAX_LOOSENESS) || total === this.#hopelessBlocks)
+      return NOTHING;
+    let last: { table: SealedTable; end: number; blocks: number } | undefined;
+    for (const table of LOG_KINDS.flatMap(kind => this.#parts.sealedTables.of(kind))) {
+      const [end = 0, blocks = 0] = await this.#readNumbers(
+        `select max(block), count(distinct block)
+        from (select unnest(list_prepend(block_id, additional_block_ids)) as block from pragma_storage_info('${nameOf(table)}'))`,
+      );
+      if (last === undefined || end > last.end) last = { table, end, blocks };
+    }
+    if (last === undefined || last.blocks > free) return NOTHING;
+    this.#looseBlocks = total;
+    return { tables: [last.table], merges: false };
+  }
+
+  async #countBlocks(): Promise<{ total: number; free: number }> {
+    const [total = 0, free = 0] = await this.#readNumbers(
       `select total_blocks, free_blocks from pragma_database_size() where database_name = 'logs'`,
     );
-    if (free < Math.max(LEAST_LOOSE_BLOCKS, total * MAX_LOOSENESS) || total === this.#looseBlocks)
-      return NOTHING;
-    this.#looseBlocks = total;
-    const ends: (readonly [SealedTable, number])[] = [];
-    for (const table of LOG_KINDS.flatMap(kind => sealedTables.of(kind))) {
-      const [block = 0] = await read(`select max(block_id) from pragma_storage_info('${nameOf(table)}')`);
-      ends.push([table, block]);
-    }
-    const [last] = ends.sort(([, a], [, b]) => b - a);
-    return last === undefined ? NOTHING : { tables: [last[0]], merges: false };
+    return { total, free };
+  }
+
+  async #readNumbers(sql: string): Promise<readonly number[]> {
+    return (await this.#parts.fileWriter.runAndReadAll(sql)).getRows()[0]?.map(Number) ?? [];
   }
 
   /** A table begins where the one before it ends: a few records may come late by weeks. */
@@ -166,7 +178,7 @@ export class Merging {
     await needRoom(rows);
     try {
       await fileTurns.take(() => sealedTables.create(kind, `logs.${filled}`));
-      const copied = await this.#fill(`logs.${filled}`, { tables, merges });
+      const copied = await this.#fill(`logs.${filled}`, { tables, merges }, last);
       if (copied !== rows) throw new Error(`${copied} of ${rows} records were copied`);
       const laid = { kind, number, isMerged: merges || last.isMerged, rows };
       await fileTurns.take(async () => {
@@ -175,6 +187,8 @@ export class Merging {
           await fileWriter.run(`alter table logs.${filled} rename to ${nameOf(laid).replace('logs.', '')}`);
         });
         await checkpoint(fileWriter);
+        const { total } = await this.#countBlocks();
+        if (!merges && total >= this.#looseBlocks) this.#hopelessBlocks = total;
       });
     } catch (error) {
       await fileTurns.take(() => fileWriter.run(`drop table if exists logs.${filled}`)).catch(() => {});
@@ -183,7 +197,7 @@ export class Merging {
   }
 
   /** In one transaction, so that row groups are filled whole. */
-  async #fill(to: string, { tables, merges }: Chosen): Promise<number> {
+  async #fill(to: string, { tables, merges }: Chosen, last: SealedTable): Promise<number> {
     const { filler, countCalls } = this.#parts;
     let calls = countCalls();
     const parts = tables.map(table => `from ${nameOf(table)}`).join(' union all ');
@@ -196,7 +210,7 @@ export class Merging {
     try {
       const copied = merges
         ? await copySorted(filler, `(${parts})`, to, await this.#recordBytes(tables), rest)
-        : await copyInOrder(filler, tables.map(nameOf), to, rest);
+        : await copyInOrder(filler, nameOf(last), to, rest);
       await filler.run('commit');
       return copied;
     } catch (error) {

@@ -18,7 +18,7 @@ const TABLE_NAME = /^(\w+)_(sealed|merged|merging)_(\d+)$/;
 export interface SealedTable {
   readonly kind: LogKind;
   readonly number: number;
-  /** Sorted as a whole; otherwise each of its row groups is sorted by itself. */
+  /** Sorted as a whole; otherwise unit by unit. */
   readonly isMerged: boolean;
   readonly rows: number;
 }
