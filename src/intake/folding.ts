@@ -11,8 +11,6 @@ import type { Block } from './spool-block.ts';
 /** How long records are gathered: many small requests are one insert. Well below the 2 s within which they are seen. */
 const PAUSE_MS = 250;
 const RETRY_MS = 1_000;
-/** They are in memory several times on their way: as they are read, as they are handed over, as they are inserted. */
-const BYTES_AT_ONCE = 4 * 1024 * 1024;
 /** Records that no later ones make a full unit are settled all the same, so that neither memory nor spool holds them for ever. */
 const SETTLE_MS = 3_600_000;
 /** A busy kind's segments stay for the few records of a quiet one in them; past this the quiet one is settled. */
@@ -68,7 +66,7 @@ export class Folding {
   }
 
   async #run(): Promise<void> {
-    const { spool } = this.#parts;
+    const { spool, store } = this.#parts;
     while (!this.#closed) {
       await Promise.race([spool.more(), this.#pause(SETTLE_MS)]);
       this.#wake();
@@ -78,7 +76,7 @@ export class Folding {
         await this.#settle();
         await this.#forget();
         this.#tellRecovery();
-        if (spool.unreadBytes < BYTES_AT_ONCE) await this.#pause(PAUSE_MS);
+        if (spool.unreadBytes < store.foldBytes) await this.#pause(PAUSE_MS);
       } catch (error) {
         if (this.#closed) return;
         this.#tellFailure(error);
@@ -89,7 +87,7 @@ export class Folding {
 
   async #foldSome(): Promise<void> {
     const { spool, store } = this.#parts;
-    const { blocks, done } = await spool.read(BYTES_AT_ONCE);
+    const { blocks, done } = await spool.read(store.foldBytes);
     if (blocks.length === 0) throw new Error('the spool holds a block that cannot be read any more');
     for (const lines of gather(blocks)) {
       await store.fold(lines);

@@ -116,6 +116,9 @@ export interface Store {
    */
   fold(records: SpooledLines): Promise<void>;
 
+  /** About as many bytes as one fold should have. */
+  readonly foldBytes: number;
+
   /** How many of a kind's spooled records the store itself keeps durably: the spool may forget these. */
   settled(kind: LogKind): number;
 

@@ -52,7 +52,7 @@ describe('a store that takes nothing for a while', () => {
     await expect
       .poll(() => idsOf(app, 'p'))
       .toEqual(['before', ...[0, 1, 2, 3, 4].map(i => `during-${i}`), 'zz after']);
-    expect([foldedOf('edge'), foldedOf('auth')]).toEqual([7, 1]);
+    await expect.poll(() => [foldedOf('edge'), foldedOf('auth')]).toEqual([7, 1]); // told once they can be seen
     const recoveries = app.events.filter(({ type }) => type === 'fold_recovered');
     expect(recoveries).toEqual([{ type: 'fold_recovered', failures: failures() }]);
   });

@@ -5,7 +5,7 @@ import { SwapGate } from '../../src/store/duckdb/swap-gate.ts';
 
 // What a query reads lies in two databases, each of which shows what it held when the query first looked at it. A swap moves
 // records from one to the other. A query that looked at one before it and at the other after it counts them twice, or never.
-describe('a query into which a swap falls', () => {
+describe('a query and a swap', () => {
   let instance: DuckDBInstance;
   let writer: DuckDBConnection;
   let gate: SwapGate;
@@ -16,9 +16,15 @@ describe('a query into which a swap falls', () => {
     for (const database of ['hot', 'file']) {
       await writer.run(`attach ':memory:' as ${database}`);
       await writer.run(`create table ${database}.records as select 'in ${database}' as id`);
+      await writer.run(`create table ${database}.moment (nothing boolean)`);
     }
     gate = new SwapGate();
-    readers = await ReaderPool.open([await instance.connect()], { queueLength: 1, timeoutSeconds: 10 }, gate);
+    readers = await ReaderPool.open(
+      [await instance.connect()],
+      { queueLength: 1, timeoutSeconds: 10 },
+      gate,
+      'select 1 from hot.moment, file.moment where $nothing is null',
+    );
   });
   afterEach(async () => {
     await readers.close();
@@ -26,51 +32,39 @@ describe('a query into which a swap falls', () => {
     instance.closeSync();
   });
 
-  const read = async (statement: DuckDBPreparedStatement) => {
-    statement.bind({ nothing: null });
-    return (await statement.runAndReadAll()).getRows().flat();
-  };
   const move = () =>
     gate.swap(async () => {
       await writer.run('insert into file.records from hot.records');
       await writer.run('delete from hot.records');
     });
-  const SQL = 'select id from (from hot.records union all from file.records) where $nothing is null';
-  const ask = (work: (statement: DuckDBPreparedStatement) => Promise<unknown[]>) =>
-    readers.run(reader => reader.run(SQL, work));
+  const read = async (statement: DuckDBPreparedStatement) => {
+    if (statement.parameterCount > 0) statement.bind({ nothing: null });
+    return (await statement.runAndReadAll()).getRows().flat();
+  };
+  const RECORDS = '(from hot.records union all from file.records)';
 
-  test('between its two databases is run again, and answers for the time after', async () => {
-    const first = await ask(read);
-    expect(first.result).toEqual(['in hot', 'in file']);
-    const answers: unknown[][] = [];
-    const { result } = await readers.run(async reader => {
-      const counted = await reader.connection.runAndReadAll('select count(*) from hot.records'); // looks at one of the two
-      expect(Number(counted.value(0, 0))).toBe(1);
-      return reader.run(SQL, async statement => {
-        if (answers.length === 0) await move();
-        answers.push(await read(statement));
-        return answers.at(-1) ?? [];
+  test.each([
+    ['planned when it is prepared', `select id from ${RECORDS}`],
+    ['planned when it is run', `select id from ${RECORDS} where $nothing is null`],
+    [
+      'whose parameter comes before all that it reads',
+      `with given as (select $nothing is null as yes) select id from given, ${RECORDS} where yes`,
+    ],
+  ])('one that has begun answers for the time before: %s', async (_, sql) => {
+    const ask = (before = async () => {}) =>
+      readers.run(async reader => {
+        await before();
+        return read(await reader.prepare(sql));
       });
-    });
-    expect(answers[0]).toHaveLength(3);
-    expect(result).toEqual(['in file', 'in hot']);
-    expect(answers).toHaveLength(2);
+    const answers = [await ask(), await ask(move), await ask()].map(({ result }) => result);
+    expect(answers).toEqual([
+      ['in hot', 'in file'],
+      ['in hot', 'in file'],
+      ['in file', 'in hot'],
+    ]);
   });
 
-  test('is run once where no swap falls into it', async () => {
-    let runs = 0;
-    const count = (statement: DuckDBPreparedStatement) => {
-      runs++;
-      return read(statement);
-    };
-    await ask(count);
-    await move();
-    expect((await ask(count)).result).toEqual(['in file', 'in hot']);
-    expect(runs).toBe(2);
-  });
-
-  test('waits for one that is under way', async () => {
-    await ask(read);
+  test('one that comes while a swap is under way waits for its end', async () => {
     let end = () => {};
     const swapping = gate.swap(
       () =>
@@ -79,9 +73,11 @@ describe('a query into which a swap falls', () => {
         }),
     );
     let isAnswered = false;
-    const answering = ask(read).then(() => {
-      isAnswered = true;
-    });
+    const answering = readers
+      .run(async reader => read(await reader.prepare(`select id from ${RECORDS}`)))
+      .then(() => {
+        isAnswered = true;
+      });
     await new Promise(resolve => setTimeout(resolve, 50));
     expect(isAnswered).toBe(false);
     end();

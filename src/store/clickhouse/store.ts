@@ -17,6 +17,9 @@ import { Reader, type ReaderLimits } from './reader.ts';
 import { askSaved, findQuestionFault } from './saved-question.ts';
 import { Writer } from './writer.ts';
 
+/** A part on the server for each fold: few large ones cost it less. */
+const FOLD_BYTES = 16 * 1024 * 1024;
+
 export interface ClickHouseStoreOptions extends ReaderLimits {
   /** Of the spool, tokens and frozen blocks. */
   readonly dataFolder: string;
@@ -65,6 +68,7 @@ export async function openClickHouseStore(
 
   return {
     name: 'clickhouse',
+    foldBytes: FOLD_BYTES,
     isReachable: () => hosts.isReachable,
     findMissing: () => findMissing(reader, writer),
     findFault: (query, sample) => findQuestionFault(reader, query, sample),

@@ -3,8 +3,8 @@
 // a view of the sealed tables and the units.
 //
 // A seal copies a unit, sorted, into the file and notes how far the spool is sealed, in one transaction. Its commit and the
-// change of that view are one step to readers, whose statements look at both before it or after it (swap-gate.ts), so no record
-// is missed and none is seen twice.
+// change of that view are one step to readers, who look at both before it or after it (swap-gate.ts), so no record is missed
+// and none is seen twice.
 import { endOfLines } from '../../log-line.ts';
 import { LOG_KINDS, type LogKind } from '../../log-record.ts';
 import { insertOrNarrow } from '../insert-or-narrow.ts';

@@ -1,13 +1,9 @@
 // When the newest record of each kind was written: kept in memory, since every answer tells it.
+
 import { MICROS_PER_SECOND } from '../../clock.ts';
 import type { LogKind } from '../../log-record.ts';
 import type { QueryCall } from '../store.ts';
-import {
-  type DuckDBConnection,
-  type DuckDBPreparedStatement,
-  DuckDBTimestampValue,
-  type DuckDBValue,
-} from './driver.ts';
+import { type DuckDBConnection, DuckDBTimestampValue, type DuckDBValue } from './driver.ts';
 import type { ReaderPool } from './reader-pool.ts';
 
 const MICROS_PER_HOUR = 3600n * MICROS_PER_SECOND;
@@ -63,9 +59,11 @@ export class NewestRecords {
     project: string | undefined,
     call: QueryCall | undefined,
   ): Promise<bigint | undefined> {
-    const sql = `select max(timestamp) from ${kind}_logs
-      where timestamp between $start and $now and ($project is null or project = $project)`;
-    const look = async (statement: DuckDBPreparedStatement) => {
+    const { result } = await this.#readers.run(async reader => {
+      const statement = await reader.prepare(
+        `select max(timestamp) from ${kind}_logs
+        where timestamp between $start and $now and ($project is null or project = $project)`,
+      );
       // The last hour lies in few row groups, and nearly always has the answer; all of time is read only if it has not.
       for (const start of [notAfter - MICROS_PER_HOUR, BEGINNING]) {
         const [from, now] = [new DuckDBTimestampValue(start), new DuckDBTimestampValue(notAfter)];
@@ -74,8 +72,7 @@ export class NewestRecords {
         if (found !== undefined) return found;
       }
       return undefined;
-    };
-    const { result } = await this.#readers.run(reader => reader.run(sql, look), call);
+    }, call);
     return result;
   }
 }

@@ -9,6 +9,8 @@ import { type DuckDBConnection, DuckDBInstance } from './driver.ts';
 
 const SCHEMA_VERSION = 3;
 export const FILE_NAME = 'dendro.duckdb';
+/** To prepare it is to look at the records in memory and at the file: a transaction sees either as it was at its first look. */
+export const LOOK_AT_ALL = 'select 1 from hot.moment, logs.schema_version where $nothing is null';
 
 export interface Database {
   readonly instance: DuckDBInstance;
@@ -49,6 +51,7 @@ export async function openDatabase(
     await attachFile(connection, join(folder, FILE_NAME), dataFolder);
     await applySchema(connection, dataFolder);
     await connection.run("attach ':memory:' as hot");
+    await connection.run('create table hot.moment (nothing boolean)');
     rmSync(intakeFolder, { recursive: true, force: true }); // what a process that was killed left; the file's lock is ours now
     mkdirSync(intakeFolder, { mode: 0o700 });
     await lockDown(connection, intakeFolder);

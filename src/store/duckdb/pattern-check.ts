@@ -1,6 +1,5 @@
 // Whether DuckDB takes a regular expression. What it said once it says again, so it is asked once.
 import type { QueryCall } from '../store.ts';
-import type { DuckDBPreparedStatement } from './driver.ts';
 import type { ReaderPool } from './reader-pool.ts';
 
 /** Patterns are as short as a URL's parameter; the one that was asked longest ago goes first. */
@@ -26,7 +25,8 @@ export class PatternCheck {
   }
 
   async #ask(pattern: string, call?: QueryCall): Promise<string | undefined> {
-    const check = async (statement: DuckDBPreparedStatement) => {
+    const { result } = await this.#readers.run(async reader => {
+      const statement = await reader.prepare("select regexp_matches('', $pattern)");
       statement.bind({ pattern });
       try {
         await statement.run();
@@ -36,11 +36,7 @@ export class PatternCheck {
         if (fault === undefined) throw error;
         return fault;
       }
-    };
-    const { result } = await this.#readers.run(
-      reader => reader.run("select regexp_matches('', $pattern)", check),
-      call,
-    );
+    }, call);
     return result;
   }
 }

@@ -10,7 +10,7 @@ import { checkpoint } from './checkpoint.ts';
 import { HotRecords } from './hot-records.ts';
 import { Merging } from './merging.ts';
 import { NewestRecords } from './newest.ts';
-import { FILE_NAME, openDatabase } from './open-database.ts';
+import { FILE_NAME, LOOK_AT_ALL, openDatabase } from './open-database.ts';
 import { PatternCheck } from './pattern-check.ts';
 import { ReaderPool } from './reader-pool.ts';
 import { deleteBefore } from './retention.ts';
@@ -18,6 +18,9 @@ import { findStatementFault, runStatement } from './saved-statement.ts';
 import { nameOf, SealedTables } from './sealed-tables.ts';
 import { Staging } from './staging.ts';
 import { SwapGate } from './swap-gate.ts';
+
+/** Records are in memory several times on their way: as they are read, as they are handed over, as they are inserted. */
+const FOLD_BYTES = 4 * 1024 * 1024;
 
 export interface DuckDBStoreOptions {
   readonly dataFolder: string;
@@ -37,6 +40,7 @@ export async function openDuckDBStore(options: DuckDBStoreOptions, watch: StoreW
     await Promise.all(Array.from({ length: options.queryConcurrency }, () => database.connect())),
     { queueLength: options.queryQueueLength, timeoutSeconds: options.queryTimeoutSeconds },
     gate,
+    LOOK_AT_ALL,
   );
   const [fileWriter, hotWriter, filler] = [
     await database.connect(),
@@ -93,7 +97,7 @@ export async function openDuckDBStore(options: DuckDBStoreOptions, watch: StoreW
     async query(query: SavedQuery, values: BoundValues, call?: QueryCall): Promise<QueryResult> {
       calls++;
       const { result, waitedMs, ranMs } = await readers.run(
-        reader => reader.run(query.sql, statement => runStatement(statement, query, values)),
+        async reader => runStatement(await reader.prepare(query.sql), query, values),
         call,
       );
       return { ...result, waitedMs, ranMs };
@@ -110,6 +114,7 @@ export async function openDuckDBStore(options: DuckDBStoreOptions, watch: StoreW
         }),
       ),
 
+    foldBytes: FOLD_BYTES,
     fold(records) {
       calls++;
       return unlessClosing(() => hotRecords.fold(records));

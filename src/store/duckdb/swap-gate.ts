@@ -1,8 +1,6 @@
-// Lets readers through together, and a swap of the relations they read only while none of them is inside. Or lets them and
-// tells them afterwards.
+// Lets readers through together, and a swap of the relations they read only while none of them is inside.
 
 export class SwapGate {
-  #swaps = 0;
   #inside = 0;
   #swapping: Promise<void> | undefined;
   #onEmpty = () => {};
@@ -19,17 +17,8 @@ export class SwapGate {
     }
   }
 
-  /** Runs `work`, and answers whether nothing was swapped meanwhile. */
-  async watch<T>(work: () => Promise<T>): Promise<{ result: T; isUndisturbed: boolean }> {
-    while (this.#swapping !== undefined) await this.#swapping;
-    const swaps = this.#swaps;
-    const result = await work();
-    return { result, isUndisturbed: this.#swaps === swaps };
-  }
-
   /** Runs `work` alone. Swaps must follow one another. */
   async swap<T>(work: () => Promise<T>): Promise<T> {
-    this.#swaps++;
     let open = () => {};
     this.#swapping = new Promise(resolve => {
       open = resolve;
