@@ -217,7 +217,7 @@ class PooledReader implements Reader {
   }
 }
 
-/** So is one with a parameter whose type only its value tells. */
+/** DuckDB waits with the plan for the values where the type of a parameter is told by its value alone. */
 function isPlannedWhenRun(statement: DuckDBPreparedStatement): boolean {
   for (let index = 1; index <= statement.parameterCount; index++)
     if (statement.parameterTypeId(index) === DuckDBTypeId.INVALID) return true;
