@@ -185,12 +185,13 @@ export class ResultCache<V> {
       bytes: 0,
       loadedAt: 0,
       askedAt: 0,
-      insistedAt,
+      insistedAt: -Infinity,
       nextWarmingAt: 0,
       failures: 0,
     };
     entry.value = value;
     entry.loadedAt = startedAt;
+    entry.insistedAt = Math.max(entry.insistedAt, insistedAt);
     entry.nextWarmingAt = startedAt + lifetime.warmingMs;
     entry.failures = 0;
     if (!flight.background) this.#touch(entry, this.#timer.now());

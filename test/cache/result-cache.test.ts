@@ -95,6 +95,13 @@ describe('the result cache', () => {
       expect(await ask('k', { insists: true })).toMatchObject({ value: 1, outcome: 'hit' });
     });
 
+    test('counts as such a run though it found an entry that had just ended', async () => {
+      await ask();
+      await timer.advance(lifetime.lifetimeMs);
+      expect(await ask('k', { insists: true })).toMatchObject({ value: 2, outcome: 'request' });
+      expect(await ask('k', { insists: true })).toMatchObject({ value: 2, outcome: 'hit' });
+    });
+
     test('sees the error of a run that fails; the others keep the good value, and the pause holds', async () => {
       await ask();
       store.failing = true;
