@@ -90,8 +90,8 @@ const DOMAIN = [
 const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   '@clickhouse/client': ['store/clickhouse'],
   '@duckdb/node-api': ['store/duckdb', 'lazy logs/read-parquet.ts'],
-  yaml: ['endpoint'],
-  zod: ['endpoint', 'token', 'logs'],
+  'js-yaml': ['endpoint'],
+  valibot: ['endpoint', 'token'],
 };
 
 const SRC = join(import.meta.dirname, '../src');

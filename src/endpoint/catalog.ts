@@ -1,10 +1,10 @@
 // Loads endpoint folders and refuses to start with a broken one: the line names the file and the fault.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parse as parseYaml } from 'yaml';
+import { load as parseYaml, YAMLException } from 'js-yaml';
 import { OperatorError } from '../errors.ts';
 import type { SavedQuery, Store, StoreName } from '../store/store.ts';
-import { type EndpointDefinition, endpointDefinition } from './definition.ts';
+import { type EndpointDefinition, readDefinition } from './definition.ts';
 import { sampleValues } from './parameters.ts';
 
 export interface Endpoint {
@@ -85,18 +85,21 @@ function loadEndpoint(folder: string, store: StoreName, builtIn: boolean): Endpo
 }
 
 function loadDefinition(file: string): EndpointDefinition {
-  const text = readText(file);
-  let content: unknown;
+  const definition = readDefinition(parse(file));
+  if (!('fault' in definition)) return definition;
+  const { path, message } = definition.fault;
+  throw new OperatorError(`${file}: ${path.length === 0 ? '' : `${path.join('.')}: `}${message}`);
+}
+
+function parse(file: string): unknown {
   try {
-    content = parseYaml(text);
+    return parseYaml(readText(file));
   } catch (error) {
-    throw new OperatorError(`${file}: ${(error as Error).message.split('\n')[0]}`);
+    if (!(error instanceof YAMLException)) throw error;
+    const { reason, mark } = error;
+    const place = mark === undefined ? '' : ` at line ${mark.line + 1}, column ${mark.column + 1}`;
+    throw new OperatorError(`${file}: ${reason}${place}`);
   }
-  const result = endpointDefinition.safeParse(content);
-  if (result.success) return result.data;
-  const [issue] = result.error.issues;
-  const place = issue === undefined || issue.path.length === 0 ? '' : `${issue.path.join('.')}: `;
-  throw new OperatorError(`${file}: ${place}${issue?.message}`);
 }
 
 function readText(file: string): string {

@@ -1,84 +1,117 @@
 // The vocabulary of endpoint.yaml: what an endpoint is, which parameters it takes and by which rules.
-import { z } from 'zod';
+import * as v from 'valibot';
 import { LOG_KINDS } from '../log-record.ts';
 
-const description = z.string().min(1);
+const description = v.pipe(v.string(), v.nonEmpty('must not be empty'));
+const flag = v.optional(v.boolean(), false);
+const positive = v.pipe(v.number(), v.integer(), v.minValue(1));
 
 /** A name as SQL parameters and columns may have it. */
-const name = z.string().regex(/^[a-z][a-z0-9_]*$/, 'must be lower-case letters, digits and underscores');
+const name = v.pipe(
+  v.string(),
+  v.regex(/^[a-z][a-z0-9_]*$/, 'must be lower-case letters, digits and underscores'),
+);
 
-const parameter = z.discriminatedUnion('type', [
+const carried = v.union([v.string(), v.pipe(v.number(), v.integer())], 'must be a text or a whole number');
+
+const parameter = v.variant('type', [
   /** Any text of up to 1,024 characters without NUL. Bound as text. */
-  z.strictObject({ type: z.literal('text'), required: z.boolean().default(false), description }),
+  v.strictObject({ type: v.literal('text'), required: flag, description }),
   /** As text, and a regular expression in RE2 syntax. Bound as text. */
-  z.strictObject({ type: z.literal('pattern'), required: z.boolean().default(false), description }),
+  v.strictObject({ type: v.literal('pattern'), required: flag, description }),
   /** An RFC 3339 date-time or a date. Bound as a timestamp. */
-  z.strictObject({ type: z.literal('timestamp'), required: z.boolean().default(false), description }),
+  v.strictObject({ type: v.literal('timestamp'), required: flag, description }),
   /**
    * One of a list. Bound as text, and so is each value that the choice carries, under its own name. With `otherwise`
    * any other value, and none, behaves as that one; without, any other value is an error that lists the choices.
    */
-  z.strictObject({
-    type: z.literal('choice'),
-    required: z.boolean().default(false),
-    choices: z.record(z.string(), z.record(name, z.union([z.string(), z.int()]))),
-    otherwise: z.string().optional(),
+  v.strictObject({
+    type: v.literal('choice'),
+    required: flag,
+    choices: v.record(v.string(), v.record(name, carried)),
+    otherwise: v.optional(v.string()),
     /** The choices are tiers, from the lowest to the highest; one above a token's highest behaves as that one. */
-    tiers: z.boolean().default(false),
+    tiers: flag,
     description,
   }),
 ]);
 
-const columnType = z.enum(['text', 'integer', 'number', 'json', 'unix_microseconds', 'utc_datetime']);
+const columnType = v.picklist(['text', 'integer', 'number', 'json', 'unix_microseconds', 'utc_datetime']);
 
-export const endpointDefinition = z
-  .strictObject({
-    id: z.guid().toLowerCase(),
-    name: z
-      .string()
-      .regex(
-        /^[a-z0-9][a-z0-9_-]*(\.[a-z0-9_-]+)*$/,
-        'must be dotted lower-case words, such as usage.api-counts',
-      ),
-    description,
-    /** The log kind that the query reads: how new an answer is depends on it. */
-    reads: z.enum(LOG_KINDS),
-    /**
-     * The SQL returns records of one project alone where `$pinned_project` is not null. Only then may a token that is
-     * pinned to projects call the endpoint.
-     */
-    applies_pin: z.boolean().default(false),
-    parameters: z.record(name, parameter),
-    columns: z.record(name, z.strictObject({ type: columnType, description })),
-    /**
-     * The query returns no records older than a retention: which parameter asks for a start, and under which name the
-     * days of retention are bound. Where the asked start lies before it, the answer says that it was clipped.
-     */
-    retention: z.strictObject({ start: name, days: name }).optional(),
-    max_rows: z.int().min(1).max(1000).default(1000),
-    /** `none`: every call runs the query. */
-    cache: z.union([
-      z.literal('none'),
-      z.strictObject({ lifetime_seconds: z.int().min(1), warming_seconds: z.int().min(1) }),
-    ]),
-  })
-  .superRefine((definition, context) => {
-    for (const fault of findNameFaults(definition.parameters)) context.addIssue({ code: 'custom', ...fault });
-    const fault = findRetentionFault(definition.parameters, definition.retention);
-    if (fault !== undefined) context.addIssue({ code: 'custom', path: ['retention'], message: fault });
-    if (Object.keys(definition.columns).length === 0)
-      context.addIssue({ code: 'custom', path: ['columns'], message: 'needs at least one column' });
-  });
+const endpointDefinition = v.strictObject({
+  id: v.pipe(v.string(), v.uuid('must be a UUID'), v.toLowerCase()),
+  name: v.pipe(
+    v.string(),
+    v.regex(
+      /^[a-z0-9][a-z0-9_-]*(\.[a-z0-9_-]+)*$/,
+      'must be dotted lower-case words, such as usage.api-counts',
+    ),
+  ),
+  description,
+  /** The log kind that the query reads: how new an answer is depends on it. */
+  reads: v.picklist(LOG_KINDS),
+  /**
+   * The SQL returns records of one project alone where `$pinned_project` is not null. Only then may a token that is
+   * pinned to projects call the endpoint.
+   */
+  applies_pin: flag,
+  parameters: v.record(name, parameter),
+  columns: v.record(name, v.strictObject({ type: columnType, description })),
+  /**
+   * The query returns no records older than a retention: which parameter asks for a start, and under which name the
+   * days of retention are bound. Where the asked start lies before it, the answer says that it was clipped.
+   */
+  retention: v.optional(v.strictObject({ start: name, days: name })),
+  max_rows: v.optional(v.pipe(positive, v.maxValue(1000)), 1000),
+  /** `none`: every call runs the query. */
+  cache: v.union(
+    [v.literal('none'), v.strictObject({ lifetime_seconds: positive, warming_seconds: positive })],
+    'must be none, or lifetime_seconds and warming_seconds, whole numbers from 1',
+  ),
+});
 
-export type EndpointDefinition = z.infer<typeof endpointDefinition>;
-export type Parameter = z.infer<typeof parameter>;
+export type EndpointDefinition = v.InferOutput<typeof endpointDefinition>;
+export type Parameter = v.InferOutput<typeof parameter>;
 export type ChoiceParameter = Extract<Parameter, { type: 'choice' }>;
+
+export interface DefinitionFault {
+  readonly path: readonly string[];
+  readonly message: string;
+}
+
+/** The definition that a file holds, or the first thing that is wrong with it. */
+export function readDefinition(content: unknown): EndpointDefinition | { readonly fault: DefinitionFault } {
+  const { success, output, issues } = v.safeParse(endpointDefinition, content, { message: describeIssue });
+  if (!success) return { fault: asFault(issues[0]) };
+  const fault = findFault(output);
+  return fault === undefined ? output : { fault };
+}
+
+function asFault({ path, message }: v.BaseIssue<unknown>): DefinitionFault {
+  return { path: path?.map(({ key }) => String(key)) ?? [], message };
+}
+
+/** For what has no words of its own. */
+function describeIssue({ expected, received }: v.BaseIssue<unknown>): string {
+  if (expected === 'never') return 'there is no such key';
+  return received === 'undefined' ? 'is missing' : `must be ${expected}, not ${received}`;
+}
+
+function findFault({ parameters, retention, columns }: EndpointDefinition): DefinitionFault | undefined {
+  const [nameFault] = findNameFaults(parameters);
+  if (nameFault !== undefined) return nameFault;
+  const retentionFault = findRetentionFault(parameters, retention);
+  if (retentionFault !== undefined) return { path: ['retention'], message: retentionFault };
+  return Object.keys(columns).length === 0
+    ? { path: ['columns'], message: 'needs at least one column' }
+    : undefined;
+}
 
 /** Names that an answer's own settings use, or that every query is given. */
 const RESERVED_NAMES = ['now', 'pinned_project', 'format'];
 
-function findNameFaults(parameters: Record<string, Parameter>): { path: string[]; message: string }[] {
-  const faults: { path: string[]; message: string }[] = [];
+function findNameFaults(parameters: Record<string, Parameter>): DefinitionFault[] {
+  const faults: DefinitionFault[] = [];
   const taken = new Set([...RESERVED_NAMES]);
   for (const [parameterName, rule] of Object.entries(parameters)) {
     const path = ['parameters', parameterName];
@@ -106,7 +139,7 @@ function findRetentionFault(
   return carriesDays ? undefined : `no choice carries ${retention.days} as a number`;
 }
 
-function findChoiceFaults(rule: ChoiceParameter, path: string[]): { path: string[]; message: string }[] {
+function findChoiceFaults(rule: ChoiceParameter, path: string[]): DefinitionFault[] {
   const choices = Object.values(rule.choices);
   if (choices.length === 0) return [{ path, message: 'needs at least one choice' }];
   if (rule.otherwise !== undefined && !Object.hasOwn(rule.choices, rule.otherwise))

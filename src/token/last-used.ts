@@ -2,7 +2,7 @@
 // never writes.
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { z } from 'zod';
+import * as v from 'valibot';
 import type { Clock } from '../clock.ts';
 import type { Timer } from '../timer.ts';
 import { formatTimestamp } from '../timestamp.ts';
@@ -12,8 +12,8 @@ import type { Token } from './token.ts';
 const WRITE_EVERY_MS = 60_000;
 
 /** By the hash of a token: a name may be given again to another one. */
-const lastUsed = z.record(z.string(), z.string());
-export type LastUsed = Readonly<z.infer<typeof lastUsed>>;
+const lastUsed = v.record(v.string(), v.string());
+export type LastUsed = Readonly<v.InferOutput<typeof lastUsed>>;
 
 function fileFor(tokensFile: string): string {
   return join(dirname(tokensFile), 'tokens-last-used.json');
@@ -22,7 +22,7 @@ function fileFor(tokensFile: string): string {
 /** What is known; nothing where the file is missing or broken. */
 export function readLastUsed(tokensFile: string): LastUsed {
   try {
-    return lastUsed.parse(JSON.parse(readFileSync(fileFor(tokensFile), 'utf8')));
+    return v.parse(lastUsed, JSON.parse(readFileSync(fileFor(tokensFile), 'utf8')));
   } catch {
     return {};
   }

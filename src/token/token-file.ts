@@ -1,26 +1,33 @@
 // tokens.json: the tokens of a data directory, hashed, mode 0600.
 import { readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { z } from 'zod';
+import * as v from 'valibot';
 import { OperatorError } from '../errors.ts';
 import { makeFolder } from '../folder.ts';
+import { parseTimestamp } from '../timestamp.ts';
 import { withFileLock } from './file-lock.ts';
 import { writePrivateFile } from './private-file.ts';
 import { isScope, type Token } from './token.ts';
 
-const storedToken = z.strictObject({
-  name: z.string().min(1),
-  sha256: z.string().regex(/^[0-9a-f]{64}$/),
-  scopes: z.array(z.string().refine(isScope)).min(1),
-  projects: z.array(z.string().min(1)).min(1).optional(),
-  expires_at: z.iso.datetime().optional(),
-  rate: z.number().positive().optional(),
-  tier: z.string().min(1).optional(),
-  redact_pii: z.boolean().optional(),
-  created_at: z.iso.datetime(),
+const filled = v.pipe(v.string(), v.nonEmpty());
+const moment = v.pipe(
+  v.string(),
+  v.check(text => parseTimestamp(text) !== undefined),
+);
+
+const storedToken = v.strictObject({
+  name: filled,
+  sha256: v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/)),
+  scopes: v.pipe(v.array(v.pipe(v.string(), v.check(isScope))), v.nonEmpty()),
+  projects: v.optional(v.pipe(v.array(filled), v.nonEmpty())),
+  expires_at: v.optional(moment),
+  rate: v.optional(v.pipe(v.number(), v.finite(), v.gtValue(0))),
+  tier: v.optional(filled),
+  redact_pii: v.optional(v.boolean()),
+  created_at: moment,
 });
 
-const tokenFile = z.strictObject({ version: z.literal(1), tokens: z.array(storedToken) });
+const tokenFile = v.strictObject({ version: v.literal(1), tokens: v.array(storedToken) });
 
 /** A token as the file keeps it. */
 export interface StoredToken extends Token {
@@ -30,7 +37,7 @@ export interface StoredToken extends Token {
 /** The tokens of a file; none if there is no file. */
 export function readTokenFile(file: string): readonly StoredToken[] {
   try {
-    return tokenFile.parse(JSON.parse(readFileSync(file, 'utf8'))).tokens;
+    return v.parse(tokenFile, JSON.parse(readFileSync(file, 'utf8'))).tokens;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
     // The parser's own words could quote what stands in the file.
@@ -46,7 +53,7 @@ export async function changeTokenFile(
   makeFolder(dirname(file));
   await withFileLock(file, () => {
     const content = { version: 1, tokens: change(readTokenFile(file)) };
-    if (!tokenFile.safeParse(content).success)
+    if (!v.is(tokenFile, content))
       throw new OperatorError(`${file}: was left as it is, since the change could not have been read again`);
     writePrivateFile(file, `${JSON.stringify(content, undefined, 2)}\n`);
   });

@@ -1,9 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { load as parse } from 'js-yaml';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { parse } from 'yaml';
 import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
 import { BUILT_IN, type OwnEndpoints, SLEEP, writeOwnEndpoints } from '../support/own-endpoints.ts';
+
+type EndpointFile = { description: string; columns: Record<string, object> };
 
 const KEYS = ['id', 'name', 'description', 'max_rows', 'cache', 'sandboxing', 'parameters', 'columns'];
 
@@ -101,11 +103,11 @@ describe('GET /api/endpoints', () => {
   test.each(['functions.invocation-stats', 'usage.api-counts', 'logs.all'])(
     '%s: columns and descriptions are those of its definition',
     async name => {
-      const yaml = parse(readFileSync(join(BUILT_IN, name, 'endpoint.yaml'), 'utf8'));
+      const yaml = parse(readFileSync(join(BUILT_IN, name, 'endpoint.yaml'), 'utf8')) as EndpointFile;
       const found = await entry(name);
       expect(found?.['description']).toBe(yaml.description);
       expect(found?.['columns']).toEqual(
-        Object.entries<object>(yaml.columns).map(([column, rest]) => ({ name: column, ...rest })),
+        Object.entries(yaml.columns).map(([column, rest]) => ({ name: column, ...rest })),
       );
     },
   );
