@@ -15,7 +15,7 @@ export const SIZES = {
       limitMs: 3000,
     },
     service: { starts: 5, oneClientCalls: 300, clients: 50, seconds: 15, intakeSeconds: 15 },
-    'http-layer': { rounds: 5, secondsPerRound: 5, warmUpSeconds: 3 },
+    'http-layer': { rounds: 7, secondsPerRound: 4, warmUpSeconds: 3 },
     intake: { seconds: 15, fileRecords: 1_000_000, fileRounds: 2, queries: 300 },
     warming: { entries: 10_000, recordsPerKind: 50_000, turns: 6, turnMs: 1000 },
   },

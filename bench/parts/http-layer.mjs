@@ -1,7 +1,8 @@
 // How many requests a second Dendro answers from its cache, against node:http alone with the same body in the same run.
-// Server and load generator have a core each; the servers take turns, round by round.
+// Server and load generator have a core each. The servers take turns, and every round starts them anew: two processes of the
+// same program differ by up to a sixth, as their code was compiled and their memory laid.
 import { execFile } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { findProgram } from '../../scripts/debian.mjs';
@@ -25,36 +26,31 @@ export async function measureHttpLayer(
   if (missing.wrk) return { leftOut: 'wrk is missing' };
   const { server: onServerCore, load: onLoadCore, note } = chooseCores();
   const serverFile = join(import.meta.dirname, 'http-layer-server.mjs');
-  const commands = [];
-  const started = [];
-  try {
-    for (const { kind, label } of SERVERS) {
-      const dataFolder = join(workplace.folder, kind);
-      const command = [...onServerCore, process.execPath, serverFile, kind, API_KEY, TARGET, dataFolder];
-      const server = await workplace.start(command, /^ready: (.*)/);
-      commands.push(workplace.show(command));
-      started.push({
-        kind,
-        label,
-        server,
-        url: `${server.word}${TARGET}`,
-        requestsPerSecond: [],
-        cpuMicros: [],
-        p99Ms: [],
-      });
-    }
-    const bodyBytes = await checkBodies(started);
-    const loadCommand = (url, seconds) => [
-      ...onLoadCore,
-      ...['wrk', '-t1', `-c${CONNECTIONS}`, `-d${seconds}s`, '--latency'],
-      ...Object.entries(HEADERS).flatMap(([name, value]) => ['-H', `${name}: ${value}`]),
-      url,
-    ];
-    for (const { url } of started) await putLoad(loadCommand(url, warmUpSeconds));
-    for (let turn = 1; turn <= rounds; turn++) {
-      for (const { kind, url, server, requestsPerSecond, cpuMicros, p99Ms } of started) {
+  const servers = SERVERS.map(server => ({ ...server, requestsPerSecond: [], cpuMicros: [], p99Ms: [] }));
+  const startCommand = kind => [
+    ...onServerCore,
+    ...[process.execPath, serverFile, kind, API_KEY, TARGET, join(workplace.folder, kind)],
+  ];
+  const loadCommand = (url, seconds) => [
+    ...onLoadCore,
+    ...['wrk', '-t1', `-c${CONNECTIONS}`, `-d${seconds}s`, '--latency'],
+    ...Object.entries(HEADERS).flatMap(([name, value]) => ['-H', `${name}: ${value}`]),
+    url,
+  ];
+  let bodyBytes;
+  for (let turn = 1; turn <= rounds; turn++) {
+    const started = [];
+    try {
+      for (const { kind } of servers) {
+        const server = await workplace.start(startCommand(kind), /^ready: (.*)/);
+        started.push({ kind, server, url: `${server.word}${TARGET}` });
+      }
+      bodyBytes = await checkBodies(started);
+      for (const { url } of started) await putLoad(loadCommand(url, warmUpSeconds));
+      for (const [index, { kind, server, url }] of started.entries()) {
         const cpuBefore = await cpuMicrosOf(server.child);
         const load = await putLoad(loadCommand(url, secondsPerRound));
+        const { requestsPerSecond, cpuMicros, p99Ms } = servers[index];
         cpuMicros.push(round(((await cpuMicrosOf(server.child)) - cpuBefore) / load.requests, 1));
         requestsPerSecond.push(load.requestsPerSecond);
         p99Ms.push(load.p99Ms);
@@ -62,26 +58,23 @@ export async function measureHttpLayer(
           `round ${turn} of ${rounds}, ${kind}: ${Math.round(load.requestsPerSecond)} requests a second`,
         );
       }
+    } finally {
+      await Promise.all(started.map(({ server }) => server.stop()));
+      for (const { kind } of started) rmSync(join(workplace.folder, kind), { recursive: true, force: true });
     }
-    commands.push(workplace.show(loadCommand(started[0].url, secondsPerRound)));
-    return {
-      commands,
-      cores: note,
-      connections: CONNECTIONS,
-      bodyBytes,
-      rounds,
-      secondsPerRound,
-      servers: started.map(({ kind, label, requestsPerSecond, cpuMicros, p99Ms }) => ({
-        kind,
-        label,
-        requestsPerSecond,
-        cpuMicros,
-        p99Ms,
-      })),
-    };
-  } finally {
-    await Promise.all(started.map(({ server }) => server.stop()));
   }
+  return {
+    commands: [
+      ...servers.map(({ kind }) => workplace.show(startCommand(kind))),
+      workplace.show(loadCommand(TARGET, secondsPerRound)),
+    ],
+    cores: note,
+    connections: CONNECTIONS,
+    bodyBytes,
+    rounds,
+    secondsPerRound,
+    servers,
+  };
 }
 
 /** All servers have to answer the same bytes, or the comparison means nothing. */

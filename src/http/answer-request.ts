@@ -7,10 +7,10 @@ import { addCors, preflightReply } from './cors.ts';
 import { asCallerError, errorReply } from './error-response.ts';
 import { type Reply, send } from './reply.ts';
 import { checkRequest } from './request-limits.ts';
-import { type Call, findRoute, type Route, splitTarget } from './route.ts';
+import type { Call, Route, Router, Target } from './route.ts';
 
 export interface Answering {
-  readonly routes: readonly Route[];
+  readonly router: Router;
   /** Web origins whose pages may call; none: CORS is off. */
   readonly corsOrigins: readonly string[];
   readonly observe: Observe;
@@ -52,14 +52,14 @@ function findReply(
   let call: RequestCall | undefined;
   try {
     checkRequest(request);
-    const target = splitTarget(request.url ?? '');
-    const { route, rest } = findRoute(answering.routes, target.path);
+    const target = answering.router.find(request.url ?? '');
+    const { route } = target;
     path = route.path;
     if (request.method === 'OPTIONS' && answering.corsOrigins.length > 0)
       return preflightReply(route.methods);
     if (!route.methods.includes(request.method ?? ''))
       return count(answering, path, wrongMethod(request, route));
-    call = new RequestCall(request, response, rest, target.query);
+    call = new RequestCall(request, response, target);
     const reply = route.answer(call);
     if (!(reply instanceof Promise)) return count(answering, path, reply, call);
     return reply
@@ -100,16 +100,18 @@ class RequestCall implements Call {
   readonly request: IncomingMessage;
   readonly rest: string;
   readonly query: string;
+  readonly text: string;
   readonly #response: ServerResponse;
   #parameters: URLSearchParams | undefined;
   #signal: AbortSignal | undefined;
   #id: string | undefined;
 
-  constructor(request: IncomingMessage, response: ServerResponse, rest: string, query: string) {
+  constructor(request: IncomingMessage, response: ServerResponse, { rest, query, text }: Target) {
     this.request = request;
     this.#response = response;
     this.rest = rest;
     this.query = query;
+    this.text = text;
   }
 
   get parameters(): URLSearchParams {

@@ -5,9 +5,11 @@ import type { AddressInfo, Socket } from 'node:net';
 import { OperatorError } from '../errors.ts';
 import { type Answering, answerRequest } from './answer-request.ts';
 import { MAX_HEADER_BYTES, MAX_URL_BYTES, refuse } from './request-limits.ts';
+import { type Route, Router } from './route.ts';
 import { readTlsPair, type TlsFiles } from './tls.ts';
 
-export interface ListenerOptions extends Answering {
+export interface ListenerOptions extends Omit<Answering, 'router'> {
+  readonly routes: readonly Route[];
   readonly name: 'public' | 'internal';
   readonly address: { readonly host: string; readonly port: number };
   readonly tls: TlsFiles | undefined;
@@ -34,7 +36,8 @@ const SERVER_OPTIONS: ServerOptions = {
 const STOP_LIMIT_MS = 10_000;
 
 export async function listen(options: ListenerOptions): Promise<Listener> {
-  const server = makeServer(options, (request, response) => answerRequest(options, request, response));
+  const answering = { ...options, router: new Router(options.routes) };
+  const server = makeServer(options, (request, response) => answerRequest(answering, request, response));
   server.on('clientError', refuse);
   await new Promise<void>((resolve, reject) => {
     server.once('error', error => reject(asListenError(error, options)));

@@ -88,7 +88,7 @@ class TokenCall implements EndpointCall {
   readonly #call: Call;
 
   constructor(call: Call, token: Token) {
-    this.text = call.request.url;
+    this.text = call.text;
     this.projects = token.projects;
     this.highestTier = token.tier;
     this.insists = insistsOnFresh(call.request.headers);
@@ -110,8 +110,7 @@ class TokenCall implements EndpointCall {
 }
 
 /** A token for some endpoints gets `forbidden` for every other name, known or not. */
-function findEndpoint(catalog: Catalog, token: Token, rest: string): Endpoint {
-  const idOrName = decodeName(rest);
+function findEndpoint(catalog: Catalog, token: Token, idOrName: string): Endpoint {
   const endpoint = catalog.find(idOrName);
   if (endpoint === undefined && allows(token, 'query', idOrName))
     throw new DendroError('not_found', 'there is no such endpoint; /api/endpoints lists those there are');
@@ -159,14 +158,4 @@ function insistsOnFresh(headers: IncomingHttpHeaders): boolean {
     .toLowerCase()
     .split(',')
     .some(directive => directive.trim() === 'no-cache');
-}
-
-/** A name may be percent-encoded; what does not decode is no name that exists. */
-function decodeName(rest: string): string {
-  if (!rest.includes('%')) return rest;
-  try {
-    return decodeURIComponent(rest);
-  } catch {
-    return rest;
-  }
 }

@@ -25,7 +25,8 @@ export function listHeaders(headers: Readonly<Record<string, string>>): HeaderLi
 /** Content-Length is always set, so HEAD tells it too; Node leaves the body out of an answer to HEAD. */
 export function send(response: ServerResponse, { status, headers, body }: Reply): void {
   headers.push('X-Content-Type-Options', 'nosniff');
-  if (status !== 204 && status !== 304) headers.push('Content-Length', String(Buffer.byteLength(body)));
+  const bytes = typeof body === 'string' ? Buffer.byteLength(body) : body.length;
+  if (status !== 204 && status !== 304) headers.push('Content-Length', String(bytes));
   response.writeHead(status, headers);
   response.end(body);
 }

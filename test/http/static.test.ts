@@ -2,7 +2,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { findRoute } from '../../src/http/route.ts';
+import { Router } from '../../src/http/route.ts';
 import { consoleRoutes } from '../../src/http/static.ts';
 import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
 import { makeFolder } from '../support/process.ts';
@@ -191,7 +191,7 @@ describe('a checkout without the console', () => {
   afterAll(() => empty.remove());
 
   const answer = (folder: string, path: string) => {
-    const { route, rest } = findRoute(consoleRoutes(folder), path);
+    const { route, rest } = new Router(consoleRoutes(folder)).find(path);
     return () =>
       route.answer({ rest, request: { headers: {} } } as unknown as Parameters<typeof route.answer>[0]);
   };
