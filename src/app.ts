@@ -8,6 +8,7 @@ import type { Answer } from './endpoint/answer.ts';
 import { loadCatalog } from './endpoint/catalog.ts';
 import { CheckedCalls } from './endpoint/checked-calls.ts';
 import { StoreCheck } from './endpoint/store-check.ts';
+import { OperatorError } from './errors.ts';
 import { type InternalParts, internalRoutes } from './http/internal.ts';
 import { type Listener, listen } from './http/listener.ts';
 import { type PublicParts, publicRoutes, type Service } from './http/public.ts';
@@ -34,6 +35,8 @@ export interface App {
   readonly store: Store;
   /** The token made at the very first start. */
   readonly firstToken: FirstToken | undefined;
+  /** Fails when the store can do nothing more until it is opened anew: the program has to end then. */
+  readonly storeLost: Promise<never>;
   /** Lets running calls finish, then closes the store. Closing twice is fine. */
   close(): Promise<void>;
 }
@@ -69,6 +72,12 @@ export async function startApp(
     renderMetrics: () => metrics.render(readGauges(version, startedAt, intake, service)),
   };
 
+  let loseStore = (_: unknown) => {};
+  const storeLost = new Promise<never>((_, reject) => {
+    loseStore = error => reject(asLostStore(error));
+  });
+  storeLost.catch(() => {}); // for whoever does not wait for it
+
   const closers: (() => Promise<void>)[] = [];
   let closing: Promise<void> | undefined;
   const close = () => {
@@ -86,7 +95,7 @@ export async function startApp(
 
   try {
     const [publicListener, internalListener] = await openListeners(config, parts, open);
-    const store = await openStore(config.store, intake.storeWatch);
+    const store = await openStore(config.store, { ...intake.storeWatch, lost: loseStore });
     closers.push(() => intake.close(), store.close);
     const storeCheck = new StoreCheck(catalog, store, timer, observe);
     await storeCheck.begin();
@@ -115,11 +124,19 @@ export async function startApp(
     service = { store, clock, cache: cache.results, checkedCalls, ...door, intake };
     state = 'ok';
     canServe = () => storeCheck.passed && store.isReachable?.() !== false;
-    return { publicUrl: publicListener.url, internalUrl: internalListener.url, store, firstToken, close };
+    const [publicUrl, internalUrl] = [publicListener.url, internalListener.url];
+    return { publicUrl, internalUrl, store, firstToken, storeLost, close };
   } catch (error) {
     await close();
     throw error;
   }
+}
+
+function asLostStore(error: unknown): OperatorError {
+  const [reason] = (error as Error).message.split('\n', 1);
+  return new OperatorError(
+    `the program ends, since its file has to be opened anew; nothing that was acknowledged is lost, start it again: ${reason}`,
+  );
 }
 
 type OpenListener = (

@@ -14,8 +14,11 @@ export async function serve(invocation: Invocation): Promise<void> {
   if (app.firstToken !== undefined) announce(app.firstToken); // before the lines that scripts wait for
   observe({ type: 'listening', listener: 'public', url: app.publicUrl });
   observe({ type: 'listening', listener: 'internal', url: app.internalUrl });
-  observe({ type: 'stopping', signal: await stopped });
-  await app.close();
+  try {
+    observe({ type: 'stopping', signal: await Promise.race([stopped, app.storeLost]) });
+  } finally {
+    await app.close();
+  }
   observe({ type: 'stopped' });
 }
 

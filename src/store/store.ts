@@ -69,6 +69,8 @@ export interface StoreWatch {
   }) => void;
   /** Records could not be moved to where they stay; they are safe in the spool, and it will be tried again. */
   readonly sealFailed?: (kind: LogKind, error: unknown) => void;
+  /** The store can do nothing more until it is opened anew. What was acknowledged is safe. */
+  readonly lost?: (error: unknown) => void;
 }
 
 export interface Store {

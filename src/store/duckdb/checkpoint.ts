@@ -1,19 +1,39 @@
-// Moves what was committed from the write-ahead log into the file.
+// Moves what was committed from the write-ahead log into the file. What is committed is durable without, so a checkpoint
+// that cannot be done now is left to the next one.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DuckDBConnection } from './driver.ts';
 
 const ATTEMPTS = 5;
 const PAUSE_MS = 20;
 
-/** DuckDB refuses while certain transactions end. What is committed is durable without, so the next one may do it. */
-export async function checkpoint(connection: DuckDBConnection): Promise<void> {
-  for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
-    try {
-      await connection.run('checkpoint logs');
-      return;
-    } catch (error) {
-      if (!/^TransactionContext Error: Cannot CHECKPOINT/.test((error as Error).message)) throw error;
-      await sleep(PAUSE_MS);
+export interface CheckpointParts {
+  readonly connection: DuckDBConnection;
+  /** Whether the disk has room for all that the log holds: DuckDB gives up on a file whose checkpoint met a full disk. */
+  readonly hasRoom: () => Promise<boolean>;
+  /** DuckDB gave up on the file: it has to be opened anew. */
+  readonly onLost: (error: unknown) => void;
+}
+
+export class Checkpoints {
+  readonly #parts: CheckpointParts;
+
+  constructor(parts: CheckpointParts) {
+    this.#parts = parts;
+  }
+
+  async take(): Promise<void> {
+    const { connection, hasRoom, onLost } = this.#parts;
+    for (let attempt = 1; attempt <= ATTEMPTS && (await hasRoom()); attempt++) {
+      try {
+        await connection.run('checkpoint logs');
+        return;
+      } catch (error) {
+        const { message } = error as Error;
+        if (/has been invalidated/.test(message)) onLost(error);
+        // It refuses while certain transactions end.
+        if (!/^TransactionContext Error: Cannot CHECKPOINT/.test(message)) throw error;
+        await sleep(PAUSE_MS);
+      }
     }
   }
 }

@@ -11,7 +11,7 @@ import { insertOrNarrow } from '../insert-or-narrow.ts';
 import type { SpooledLines, StoreWatch } from '../store.ts';
 import { Turns } from '../turns.ts';
 import { MAX_UNIT_BYTES } from './append.ts';
-import { checkpoint } from './checkpoint.ts';
+import type { Checkpoints } from './checkpoint.ts';
 import { copySorted } from './copy-sorted.ts';
 import type { DuckDBConnection } from './driver.ts';
 import { nameOf, ROW_GROUP_ROWS, type SealedTables } from './sealed-tables.ts';
@@ -43,6 +43,7 @@ export interface HotParts {
   readonly hotWriter: DuckDBConnection;
   readonly fileWriter: DuckDBConnection;
   readonly sealedTables: SealedTables;
+  readonly checkpoints: Checkpoints;
   /** Seals, appends, merges and retention write the file one after another. */
   readonly fileTurns: Turns;
   readonly staging: Staging;
@@ -202,7 +203,7 @@ export class HotRecords {
   }
 
   #seal(unit: Unit): Promise<void> {
-    const { fileTurns, fileWriter, sealedTables, hotWriter, gate, needRoom } = this.#parts;
+    const { fileTurns, fileWriter, sealedTables, checkpoints, hotWriter, gate, needRoom } = this.#parts;
     const { kind, table, next, bytes, rows } = unit;
     const copy = async () => {
       const sealed = await sealedTables.openFor(kind);
@@ -227,7 +228,7 @@ export class HotRecords {
       await needRoom(bytes);
       await sealedTables.change(copy, swap);
       await this.#hotTurns.take(() => hotWriter.run(`drop table ${table}`));
-      await checkpoint(fileWriter);
+      await checkpoints.take();
     });
   }
 }

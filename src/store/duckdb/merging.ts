@@ -16,7 +16,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { MICROS_PER_DAY } from '../../clock.ts';
 import { LOG_KINDS, type LogKind } from '../../log-record.ts';
 import type { Turns } from '../turns.ts';
-import { checkpoint } from './checkpoint.ts';
+import type { Checkpoints } from './checkpoint.ts';
 import { copyInOrder } from './copy-in-order.ts';
 import { copySorted } from './copy-sorted.ts';
 import { type DuckDBConnection, DuckDBTimestampValue } from './driver.ts';
@@ -46,6 +46,7 @@ export interface MergeParts {
   readonly fileWriter: DuckDBConnection;
   readonly fileTurns: Turns;
   readonly sealedTables: SealedTables;
+  readonly checkpoints: Checkpoints;
   /** Throws where the disk has no room for so many rows once more. */
   readonly needRoom: (rows: number) => Promise<void>;
   /** How many queries and folds there were so far. */
@@ -169,7 +170,7 @@ export class Merging {
   }
 
   async #lay({ tables, merges }: Chosen): Promise<void> {
-    const { fileWriter, fileTurns, sealedTables, needRoom } = this.#parts;
+    const { fileWriter, fileTurns, sealedTables, checkpoints, needRoom } = this.#parts;
     const last = tables.at(-1);
     if (last === undefined) return;
     const { kind, number } = last;
@@ -186,7 +187,7 @@ export class Merging {
           await sealedTables.replace(tables, laid);
           await fileWriter.run(`alter table logs.${filled} rename to ${nameOf(laid).replace('logs.', '')}`);
         });
-        await checkpoint(fileWriter);
+        await checkpoints.take();
         const { total } = await this.#countBlocks();
         if (!merges && total >= this.#looseBlocks) this.#hopelessBlocks = total;
       });

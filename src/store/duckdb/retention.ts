@@ -1,7 +1,7 @@
 // Removes records that are older than the store keeps them. A table of which nothing is left is dropped; of the others
 // DuckDB uses the space of whole row groups again, and a merge that of single rows.
 import { LOG_KINDS } from '../../log-record.ts';
-import { checkpoint } from './checkpoint.ts';
+import type { Checkpoints } from './checkpoint.ts';
 import { type DuckDBConnection, DuckDBTimestampValue } from './driver.ts';
 import { nameOf, type SealedTables } from './sealed-tables.ts';
 
@@ -9,6 +9,7 @@ import { nameOf, type SealedTables } from './sealed-tables.ts';
 export async function deleteBefore(
   connection: DuckDBConnection,
   sealed: SealedTables,
+  checkpoints: Checkpoints,
   micros: bigint,
 ): Promise<number> {
   const before = new DuckDBTimestampValue(micros);
@@ -25,6 +26,6 @@ export async function deleteBefore(
         deleted += rowsChanged;
       }
     });
-  if (deleted > 0) await checkpoint(connection);
+  if (deleted > 0) await checkpoints.take();
   return deleted;
 }

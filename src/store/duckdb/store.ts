@@ -6,7 +6,7 @@ import { storeClosed } from '../query-errors.ts';
 import type { BoundValues, QueryCall, QueryResult, SavedQuery, Store, StoreWatch } from '../store.ts';
 import { Turns } from '../turns.ts';
 import { appendLines } from './append.ts';
-import { checkpoint } from './checkpoint.ts';
+import { Checkpoints } from './checkpoint.ts';
 import { HotRecords } from './hot-records.ts';
 import { Merging } from './merging.ts';
 import { NewestRecords } from './newest.ts';
@@ -50,11 +50,18 @@ export async function openDuckDBStore(options: DuckDBStoreOptions, watch: StoreW
   const sealedTables = await SealedTables.open(fileWriter);
   const patterns = new PatternCheck(readers);
   const fileTurns = new Turns();
+  const checkpoints = new Checkpoints({
+    connection: fileWriter,
+    hasRoom: async () =>
+      (await lacksRoom(options.dataFolder, await bytesOfLog(options.dataFolder))) === undefined,
+    onLost: error => watch.lost?.(error),
+  });
   const newestRecords = new NewestRecords(readers);
   const hotRecords = await HotRecords.open({
     hotWriter,
     fileWriter,
     sealedTables,
+    checkpoints,
     fileTurns,
     staging: new Staging(database.intakeFolder, 'fold'),
     gate,
@@ -68,6 +75,7 @@ export async function openDuckDBStore(options: DuckDBStoreOptions, watch: StoreW
     fileWriter,
     fileTurns,
     sealedTables,
+    checkpoints,
     needRoom: async rows =>
       needRoom(options.dataFolder, await bytesOf(options.dataFolder, sealedTables, rows)),
     countCalls: () => calls,
@@ -109,7 +117,7 @@ export async function openDuckDBStore(options: DuckDBStoreOptions, watch: StoreW
       unlessClosing(() =>
         fileTurns.take(async () => {
           const kinds = await appendLines(fileWriter, sealedTables, appendStaging, batches);
-          await checkpoint(fileWriter);
+          await checkpoints.take();
           for (const kind of kinds) await newestRecords.look(fileWriter, kind, `logs.${kind}_logs`);
         }),
       ),
@@ -125,7 +133,7 @@ export async function openDuckDBStore(options: DuckDBStoreOptions, watch: StoreW
       unlessClosing(() =>
         fileTurns.take(async () => {
           await needRoom(options.dataFolder, 0);
-          return deleteBefore(fileWriter, sealedTables, micros);
+          return deleteBefore(fileWriter, sealedTables, checkpoints, micros);
         }),
       ),
 
@@ -153,9 +161,20 @@ const SPARE_BYTES = 64 * 1024 * 1024;
  * without room for it: once in the log, once in the file.
  */
 async function needRoom(folder: string, bytes: number): Promise<void> {
+  const lack = await lacksRoom(folder, 2 * bytes);
+  if (lack !== undefined) throw new Error(lack);
+}
+
+async function lacksRoom(folder: string, bytes: number): Promise<string | undefined> {
   const { bavail, bsize } = await statfs(folder);
-  const [left, needed] = [bavail * bsize, 2 * bytes + SPARE_BYTES];
-  if (left < needed) throw new Error(`the disk has ${left} bytes left, and ${needed} are needed`);
+  const [left, needed] = [bavail * bsize, bytes + SPARE_BYTES];
+  return left < needed ? `the disk has ${left} bytes left, and ${needed} are needed` : undefined;
+}
+
+/** What is committed and not yet in the file. */
+async function bytesOfLog(folder: string): Promise<number> {
+  const found = await stat(join(folder, `${FILE_NAME}.wal`)).catch(() => undefined);
+  return found?.size ?? 0;
 }
 
 /** About what so many rows take in the file. */
