@@ -86,10 +86,14 @@ export async function startApp(
     closing ??= closers.reduce((before, closer) => before.then(closer), Promise.resolve());
     return closing;
   };
+  const listeners: Listener[] = [];
+  closers.push(async () => {
+    await Promise.all(listeners.map(listener => listener.close()));
+  });
   const open: OpenListener = async (name, address, routes) => {
     const { corsOrigins, tls } = name === 'public' ? config : INTERNAL_LISTENER;
     const listener = await listen({ name, address, routes, corsOrigins, tls, observe });
-    closers.push(listener.close);
+    listeners.push(listener);
     return listener;
   };
 

@@ -189,8 +189,7 @@ export interface ServeConfig {
 export function readServeConfig(invocation: Invocation): ServeConfig {
   const store = readStoreOptions(invocation);
   return Object.freeze({
-    publicAddress: readAddress(invocation, 'host', 'port'),
-    internalAddress: readAddress(invocation, 'internal-host', 'internal-port'),
+    ...readAddresses(invocation),
     storeName: store.clickhouse === undefined ? 'duckdb' : 'clickhouse',
     store,
     retentionDays: readRetentionDays(invocation),
@@ -236,10 +235,14 @@ export function readTokensFile(invocation: Invocation): string {
 
 function readOrigins(invocation: Invocation): readonly string[] {
   const origins = invocation.many('cors-origin');
-  const wrong = origins.find(origin => !/^https?:\/\/[^/\s]+$/.test(origin));
-  if (wrong !== undefined)
-    throw new UsageError(`--cors-origin ${wrong} is not an origin such as https://dashboard.example.com`);
-  return origins;
+  return origins.map(text => {
+    // As browsers write it: in lower case, without a port that goes without saying.
+    const origin =
+      /^https?:\/\/[^/\s?#@]+$/i.test(text) && URL.canParse(text) ? new URL(text).origin : undefined;
+    if (origin === undefined)
+      throw new UsageError(`--cors-origin ${text} is not an origin such as https://dashboard.example.com`);
+    return origin;
+  });
 }
 
 function readTls(invocation: Invocation): ServeConfig['tls'] {
@@ -271,6 +274,19 @@ export function requireText(invocation: Invocation, name: FlagName): string {
   const text = invocation.text(name);
   if (text === undefined || text === '') throw new UsageError(`--${name} is needed: ${FLAGS[name].help}`);
   return text;
+}
+
+/** With one port for both there is one listener, so only one host can be meant. */
+function readAddresses(invocation: Invocation): Pick<ServeConfig, 'publicAddress' | 'internalAddress'> {
+  const publicAddress = readAddress(invocation, 'host', 'port');
+  const internalAddress = readAddress(invocation, 'internal-host', 'internal-port');
+  const { host, port } = internalAddress;
+  const asksForAnother = host !== publicAddress.host && host !== FLAGS['internal-host'].default;
+  if (port !== 0 && port === publicAddress.port && asksForAnother)
+    throw new UsageError(
+      `--internal-host ${host} is not --host ${publicAddress.host}, but both listeners share port ${port}: give one host or two ports`,
+    );
+  return { publicAddress, internalAddress };
 }
 
 function readAddress(invocation: Invocation, host: FlagName, port: FlagName): Address {

@@ -30,13 +30,14 @@ export async function demo(invocation: Invocation): Promise<void> {
   }
 }
 
-/** The operator's own data, tokens and key have no part in it. */
+/** The operator's own store, data, tokens and key have no part in it. */
 function throwAway(invocation: Invocation, dataFolder: string): Invocation {
   return {
     ...invocation,
     apiKey: undefined,
     text(name) {
       if (name === 'data') return dataFolder;
+      if (name === 'store') return 'duckdb';
       return name === 'tokens' ? undefined : invocation.text(name);
     },
   };

@@ -76,6 +76,7 @@ export class Answer {
       return made;
     });
     this.#encodings.set(place, making);
+    making.catch(() => this.#encodings.delete(place)); // the next caller may have more luck
     return making;
   }
 

@@ -4,7 +4,7 @@ import { LOG_KINDS } from '../log-record.ts';
 
 const description = v.pipe(v.string(), v.nonEmpty('must not be empty'));
 const flag = v.optional(v.boolean(), false);
-const positive = v.pipe(v.number(), v.integer(), v.minValue(1));
+const positive = v.pipe(v.number(), v.integer('must be a whole number'), v.minValue(1));
 
 /** A name as SQL parameters and columns may have it. */
 const name = v.pipe(
@@ -81,10 +81,27 @@ export interface DefinitionFault {
 
 /** The definition that a file holds, or the first thing that is wrong with it. */
 export function readDefinition(content: unknown): EndpointDefinition | { readonly fault: DefinitionFault } {
+  const unusable = findUnusableKey(content);
+  if (unusable !== undefined) return { fault: unusable };
   const { success, output, issues } = v.safeParse(endpointDefinition, content, { message: describeIssue });
   if (!success) return { fault: asFault(issues[0]) };
   const fault = findFault(output);
   return fault === undefined ? output : { fault };
+}
+
+/** Every object has these, so that libraries pass over them in silence. */
+const UNUSABLE_KEYS = ['__proto__', 'prototype', 'constructor'];
+
+function findUnusableKey(content: unknown, path: readonly string[] = []): DefinitionFault | undefined {
+  if (typeof content !== 'object' || content === null) return undefined;
+  for (const [key, value] of Object.entries(content)) {
+    const here = [...path, key];
+    const fault = UNUSABLE_KEYS.includes(key)
+      ? { path: here, message: 'nothing can have this name' }
+      : findUnusableKey(value, here);
+    if (fault !== undefined) return fault;
+  }
+  return undefined;
 }
 
 function asFault({ path, message }: v.BaseIssue<unknown>): DefinitionFault {
@@ -142,6 +159,8 @@ function findRetentionFault(
 function findChoiceFaults(rule: ChoiceParameter, path: string[]): DefinitionFault[] {
   const choices = Object.values(rule.choices);
   if (choices.length === 0) return [{ path, message: 'needs at least one choice' }];
+  if (rule.tiers && Object.keys(rule.choices).some(name => /^\d+$/.test(name)))
+    return [{ path, message: 'a tier cannot be named by a number: the order of the tiers would be lost' }];
   if (rule.otherwise !== undefined && !Object.hasOwn(rule.choices, rule.otherwise))
     return [{ path: [...path, 'otherwise'], message: 'must be one of the choices' }];
   const shapes = choices.map(carried => describeShape(carried));

@@ -57,9 +57,11 @@ export function runEndpoint(runner: Runner, endpoint: Endpoint, call: EndpointCa
   const { lifetime_seconds, warming_seconds } = definition.cache;
   const atHand = call.insists ? undefined : cache.peek(key);
   if (atHand !== undefined) return atHand;
-  const called = labelOf(definition, call.id);
+  // Its id is made only where the store is asked. An entry keeps its load for warming, but not the call that made it.
+  let caller: EndpointCall | undefined = call;
   const load: Load<Answer> = (signal, urgency) => {
-    const label = urgency.background ? labelOf(definition, 'warming') : called;
+    const label = labelOf(definition, urgency.background ? 'warming' : caller?.id);
+    caller = undefined;
     return loadAnswer(runner, asked, { signal, urgency, label }, () => cache.recount(key));
   };
   const lifetime = { lifetimeMs: lifetime_seconds * 1000, warmingMs: warming_seconds * 1000 };

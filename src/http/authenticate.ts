@@ -69,6 +69,10 @@ function isSameSecret(one: string, other: string): boolean {
   return difference === 0;
 }
 
+/** How many refusals wait on a connection; past the limit it is closed, since thousands would fill the memory. */
+const waitingRefusals = new WeakMap<Socket, number>();
+const MOST_WAITING_REFUSALS = 300;
+
 /** A wrong token is a guess, and guesses are slowed; no token at all is none. */
 async function refuse({ guessBrake }: Door, { headers, socket }: IncomingMessage): Promise<DendroError> {
   if (secretOf(headers) === '')
@@ -76,7 +80,13 @@ async function refuse({ guessBrake }: Door, { headers, socket }: IncomingMessage
       'unauthorized',
       'a token is needed, in the header X-API-KEY or as Authorization: Bearer',
     );
-  await guessBrake.refuse(socket.remoteAddress ?? '');
+  const waiting = waitingRefusals.get(socket) ?? 0;
+  if (waiting >= MOST_WAITING_REFUSALS) socket.destroy();
+  if (!socket.destroyed) {
+    waitingRefusals.set(socket, waiting + 1);
+    await guessBrake.refuse(socket.remoteAddress ?? '');
+    waitingRefusals.set(socket, (waitingRefusals.get(socket) ?? 1) - 1);
+  }
   return new DendroError('unauthorized', 'the token is not known, has expired or was revoked');
 }
 

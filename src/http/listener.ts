@@ -37,7 +37,9 @@ const STOP_LIMIT_MS = 10_000;
 
 export async function listen(options: ListenerOptions): Promise<Listener> {
   const answering = { ...options, router: new Router(options.routes) };
-  const server = makeServer(options, (request, response) => answerRequest(answering, request, response));
+  const onRequest: RequestListener = (request, response) => answerRequest(answering, request, response);
+  const server = makeServer(options, onRequest);
+  server.on('checkExpectation', onRequest); // an expectation that nobody knows need not be met
   server.on('clientError', refuse);
   await new Promise<void>((resolve, reject) => {
     server.once('error', error => reject(asListenError(error, options)));

@@ -22,6 +22,9 @@ export function listHeaders(headers: Readonly<Record<string, string>>): HeaderLi
   return Object.entries(headers).flat();
 }
 
+/** So long, and twice that at most, a caller may take nothing of an answer that does not fit into the system's buffers. */
+const STALL_LIMIT_MS = 15_000;
+
 /** Content-Length is always set, so HEAD tells it too; Node leaves the body out of an answer to HEAD. */
 export function send(response: ServerResponse, { status, headers, body }: Reply): void {
   headers.push('X-Content-Type-Options', 'nosniff');
@@ -29,4 +32,5 @@ export function send(response: ServerResponse, { status, headers, body }: Reply)
   if (status !== 204 && status !== 304) headers.push('Content-Length', String(bytes));
   response.writeHead(status, headers);
   response.end(body);
+  if (response.socket !== null && response.socket.writableLength > 0) response.setTimeout(STALL_LIMIT_MS);
 }

@@ -12,7 +12,14 @@ export function checkRequest(request: IncomingMessage): void {
     throw new DendroError('invalid_body', 'an HTTP/1.1 request needs the header Host');
   if ((request.url ?? '').length > MAX_URL_BYTES) throw uriTooLong();
   let headerBytes = 0;
-  for (const part of request.rawHeaders) headerBytes += part.length;
+  let hosts = 0;
+  const { rawHeaders } = request; // names and values in turn
+  for (let index = 0; index < rawHeaders.length; index++) {
+    const part = rawHeaders[index] ?? '';
+    headerBytes += part.length;
+    if (index % 2 === 0 && part.length === 4 && part.toLowerCase() === 'host') hosts++;
+  }
+  if (hosts > 1) throw new DendroError('invalid_body', 'a request has one header Host');
   if (headerBytes > MAX_HEADER_BYTES) throw headersTooLarge();
 }
 

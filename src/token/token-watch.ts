@@ -23,19 +23,23 @@ export function watchTokens(
 ): WatchedTokens {
   const own = apiKey === undefined ? [] : [apiKeyToken(apiKey)];
   let seen = stateOf(file);
+  let lastFault = '';
   let tokens = makeTokenSet([...readTokenFile(file), ...own]);
   let cancelLook = timer.after(LOOK_EVERY_MS, look);
 
   function look(): void {
     const state = stateOf(file);
     if (state !== seen) {
-      seen = state;
       try {
         if (state === MISSING) throw new Error(`${file}: is gone`);
         tokens = makeTokenSet([...readTokenFile(file), ...own]);
+        seen = state;
+        lastFault = '';
         observe({ type: 'tokens_read', count: tokens.size });
       } catch (error) {
-        observe({ type: 'tokens_unreadable', error });
+        // Tried again at the next look, and told once: the file may be fine, and the process short of descriptors.
+        if (state !== lastFault) observe({ type: 'tokens_unreadable', error });
+        lastFault = state;
       }
     }
     cancelLook = timer.after(LOOK_EVERY_MS, look);

@@ -17,7 +17,13 @@ describe('dendro demo', () => {
   beforeAll(async () => {
     child = spawn(process.execPath, [BIN, 'demo', '--port', '0', '--internal-port', '0'], {
       cwd: own.path,
-      env: { PATH: process.env['PATH'], TMPDIR: temporary.path, DENDRO_API_KEY: PROCESS_API_KEY },
+      // Neither the operator's key nor the operator's store has any part in it.
+      env: {
+        PATH: process.env['PATH'],
+        TMPDIR: temporary.path,
+        DENDRO_API_KEY: PROCESS_API_KEY,
+        DENDRO_STORE: 'clickhouse://127.0.0.1:1/operators_own',
+      },
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     ended = once(child, 'exit').then(([code]) => code as number | null);

@@ -152,6 +152,17 @@ describe('dendro serve', () => {
     });
   });
 
+  test('callers that hang on to both listeners hold the end up for 10 s together', {
+    timeout: 17_000,
+  }, async () => {
+    server = await startServer(['--data', folder.path], { env });
+    for (const url of [server.url, server.internalUrl])
+      (await openConnection(url)).write('GET /health HTTP/1.1\r\nHost: a\r\n');
+    await fetchAnswer(`${server.url}/health`, {});
+    server.signal('SIGTERM');
+    expect((await server.ended).code).toBe(0);
+  });
+
   test('what ended by a signal starts again on the same data', async () => {
     for (let i = 0; i < 3; i++) {
       server = await startServer(['--data', folder.path], { env });

@@ -50,8 +50,10 @@ test('a full disk: senders get 503, queries are answered, and with space again i
     expect(statuses.at(-1)).toBe(503);
     expect(new Set(statuses)).toEqual(new Set([200, 503]));
 
-    fill(0);
-    expect(freeBytes()).toBe(0);
+    do {
+      fill(0);
+      await sleep(300); // what is folded at this moment frees a file when it is done
+    } while (freeBytes() > 0);
     for (let i = 0; i < 10; i++) {
       const { status, headers, error } = await fetchAnswer(
         `${server.internalUrl}/api/logs?source_name=edge`,

@@ -48,6 +48,34 @@ describe.concurrent('slow callers', { timeout: 60_000 }, () => {
     await connection.ended;
   });
 
+  test('an answer that nobody takes is let go', async () => {
+    const records = Array.from({ length: 100 }, (_, index) =>
+      edgeRecord({
+        id: `large${index}`,
+        project: 'large',
+        at: '2026-11-14T12:00:00Z',
+        message: 'x'.repeat(200_000),
+      }),
+    );
+    await app.append('edge', records);
+    const { hostname, port } = new URL(app.url);
+    const socket = connect({ host: hostname, port: Number(port) });
+    socket.on('error', () => {});
+    await once(socket, 'connect');
+    socket
+      .pause()
+      .write(rawRequest('GET /api/endpoints/query/logs.all?project=large', { 'X-API-KEY': API_KEY }));
+    await new Promise(resolve => setTimeout(resolve, 33_000));
+    let bytes = 0;
+    socket.on('data', chunk => {
+      bytes += chunk.length;
+    });
+    socket.resume();
+    await once(socket, 'close'); // what the system's buffers held, and no more
+    expect(bytes).toBeGreaterThan(0);
+    expect(bytes).toBeLessThan(20_000_000);
+  });
+
   test('500 connections that never finish do not keep a good caller waiting, and are all let go', async () => {
     const { hostname, port } = new URL(app.url);
     const starts = [
@@ -84,6 +112,22 @@ describe('requests that two servers could read differently', () => {
     app = await startTestApp();
   });
   afterAll(() => app.close());
+
+  test('wrong tokens by the thousand on one connection end it', async () => {
+    const connection = await openConnection(app.url);
+    connection.write(rawRequest('GET /openapi.json', { 'X-API-KEY': 'dnd_wrong' }).repeat(5_000));
+    await connection.ended;
+    expect((await app.get('/openapi.json')).status).toBe(200);
+  });
+
+  test('two headers Host', async () => {
+    const answer = await askRaw(app.url, 'GET /health HTTP/1.1\r\nHost: a\r\nhost: b\r\n\r\n');
+    expect([answer.status, JSON.parse(answer.body).error.code]).toEqual([400, 'invalid_body']);
+  });
+
+  test('an expectation that nobody knows is passed over', async () => {
+    expect((await askRaw(app.url, rawRequest('GET /health', { Expect: 'miracles' }))).status).toBe(200);
+  });
 
   const HEAD = 'GET /health HTTP/1.1\r\nHost: a\r\n';
   /** Hidden behind the ambiguous part; answering it would mean that it was read as a request of its own. */

@@ -254,6 +254,9 @@ describe('retention', () => {
     expect(await store.deleteBefore(cut)).toBe(1);
     const { rows } = await store.query(savedQuery('select id from edge_logs', ['text']), {});
     expect(rows).toEqual([['at']]);
+    expect(await store.newest('edge', cut)).toBe(cut);
+    expect(await store.deleteBefore(cut + 1n)).toBe(1);
+    expect(await store.newest('edge', cut + 1n)).toBeUndefined();
   });
 
   test('the space of records that went is used again', async () => {

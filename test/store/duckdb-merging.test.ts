@@ -283,6 +283,24 @@ describe('a file', () => {
     expect(await tables()).toEqual(['edge_sealed_N', 'edge_sealed_N']);
   });
 
+  test('of version 2 whose upgrade fails half-way is as it was, and is taken over when the cause is gone', async () => {
+    await seal(made(10));
+    const auth = toLogLines('auth', [edgeRecord({ at: START })]);
+    await store.fold({ ...auth, first: 0 });
+    await store.settle(['auth']);
+    const version2 = ['auth', 'edge'].flatMap(kind => [
+      `drop view ${kind}_logs`,
+      `alter table ${kind}_sealed_${kind === 'auth' ? 5 : 1} rename to ${kind}_logs`,
+    ]);
+    const inTheWay = ['auth_sealed_2', 'edge_sealed_2']; // the first table is renamed, the second cannot be
+    const obstacles = inTheWay.map(name => `create table ${name} (nothing boolean)`);
+    await expect(change(...version2, ...obstacles, 'update schema_version set version = 2')).rejects.toThrow(
+      /already exists/,
+    );
+    await change(...inTheWay.map(name => `drop table ${name}`));
+    expect(await counts()).toEqual([10, 10]);
+  });
+
   test('of version 2, with one table for each kind, is taken over', async () => {
     await sealTimes(1, 10);
     await change(

@@ -1,4 +1,13 @@
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -129,6 +138,23 @@ describe('the tokens of a running server', () => {
     await timer.advance(500);
     expect(tokens.find('two')).toBeDefined();
     expect(tokens.find('one')).toBeUndefined();
+    expect(eventTypes()).toEqual(['tokens_unreadable', 'tokens_read']);
+  });
+
+  test('a file that could not be read is tried again though it does not change, and that is said once', async () => {
+    await write('one');
+    const tokens = watch();
+    await write('two');
+    const good = readFileSync(file);
+    const at = new Date('2026-11-14T12:00:00Z');
+    writeFileSync(file, Buffer.alloc(good.length, '{'));
+    utimesSync(file, at, at);
+    await timer.advance(2_000);
+    writeFileSync(file, good); // the same size, and by its time the same file
+    utimesSync(file, at, at);
+    await timer.advance(500);
+    expect(tokens.find('one')).toBeUndefined();
+    expect(tokens.find('two')).toBeDefined();
     expect(eventTypes()).toEqual(['tokens_unreadable', 'tokens_read']);
   });
 

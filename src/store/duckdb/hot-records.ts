@@ -77,7 +77,10 @@ export class HotRecords {
       parts,
       new Map(reader.getRows().map(([kind, records]) => [kind as LogKind, Number(records)])),
     );
-    for (const kind of LOG_KINDS) await hot.#openUnit(kind, hot.sealed(kind));
+    for (const kind of LOG_KINDS) {
+      hot.#open.set(kind, await hot.#makeUnit(kind, hot.sealed(kind)));
+      await hot.#showUnits(kind);
+    }
     return hot;
   }
 
@@ -152,8 +155,9 @@ export class HotRecords {
 
   /** Its place is taken by an empty one; it is seen until its seal. */
   async #closeUnit(unit: Unit): Promise<void> {
+    const next = await this.#makeUnit(unit.kind, unit.next);
     this.#waiting.push(unit);
-    await this.#openUnit(unit.kind, unit.next);
+    this.#open.set(unit.kind, next);
   }
 
   async #closeLargest(): Promise<void> {
@@ -162,12 +166,11 @@ export class HotRecords {
     if (bytes > MAX_OPEN_BYTES && units[0] !== undefined) await this.#closeUnit(units[0]);
   }
 
-  async #openUnit(kind: LogKind, next: number): Promise<void> {
+  async #makeUnit(kind: LogKind, next: number): Promise<Unit> {
     const unit = { kind, table: `hot.${kind}_${++this.#unitsMade}`, rows: 0, bytes: 0, isShown: false, next };
     const columns = this.#parts.sealedTables.columnsOf(kind).replaceAll(' using compression zstd', '');
     await this.#parts.hotWriter.run(`create table ${unit.table} ${columns}`);
-    this.#open.set(kind, unit);
-    await this.#showUnits(kind);
+    return unit;
   }
 
   /** The newest first. */

@@ -34,6 +34,12 @@ export class NewestRecords {
     this.#foundLately.delete(kind);
   }
 
+  /** To be called when what is older was removed. */
+  forgetBefore(micros: bigint): void {
+    for (const [kind, newest] of this.#newest) if (newest < micros) this.#newest.delete(kind);
+    this.#foundLately.clear();
+  }
+
   /** Asks the tables only for one project, or when records lie in the future. */
   async find(
     kind: LogKind,

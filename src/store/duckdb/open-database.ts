@@ -32,7 +32,7 @@ export async function openDatabase(
   } catch (error) {
     throw new OperatorError(`cannot use the data directory ${dataFolder}: ${(error as Error).message}`);
   }
-  const instance = await DuckDBInstance.create(':memory:', {
+  const instance = await createInstance({
     threads: String(threads),
     memory_limit: memoryLimit,
     temp_directory: join(folder, 'tmp'),
@@ -72,6 +72,14 @@ export async function openDatabase(
   };
 }
 
+async function createInstance(settings: Record<string, string>): Promise<DuckDBInstance> {
+  try {
+    return await DuckDBInstance.create(':memory:', settings);
+  } catch (error) {
+    throw new OperatorError(`cannot start the embedded store: ${(error as Error).message.split('\n')[0]}`);
+  }
+}
+
 async function attachFile(connection: DuckDBConnection, file: string, dataFolder: string): Promise<void> {
   try {
     await connection.run(`attach '${file.replaceAll("'", "''")}' as logs (storage_version 'latest')`);
@@ -89,7 +97,9 @@ async function attachFile(connection: DuckDBConnection, file: string, dataFolder
   }
 }
 
+/** In one transaction: an upgrade that is cut short has not begun. */
 async function applySchema(connection: DuckDBConnection, dataFolder: string): Promise<void> {
+  await connection.run('begin transaction');
   await connection.run('create table if not exists schema_version (version integer not null)');
   const found = (await connection.runAndReadAll('select max(version) from schema_version')).value(0, 0);
   if (found !== null && Number(found) > SCHEMA_VERSION)
@@ -104,6 +114,7 @@ async function applySchema(connection: DuckDBConnection, dataFolder: string): Pr
   if (found !== null && Number(found) < 3) await nameTables(connection);
   if (found === null || Number(found) < SCHEMA_VERSION)
     await connection.run('insert into schema_version values ($1)', [SCHEMA_VERSION]);
+  await connection.run('commit');
 }
 
 /** Up to version 2 a kind had one table, by the name that is now a view's. */

@@ -133,7 +133,9 @@ export async function openDuckDBStore(options: DuckDBStoreOptions, watch: StoreW
       unlessClosing(() =>
         fileTurns.take(async () => {
           await needRoom(options.dataFolder, 0);
-          return deleteBefore(fileWriter, sealedTables, checkpoints, micros);
+          const deleted = await deleteBefore(fileWriter, sealedTables, checkpoints, micros);
+          newestRecords.forgetBefore(micros);
+          return deleted;
         }),
       ),
 
