@@ -131,16 +131,20 @@ class RequestCall implements Call {
   }
 
   get signal(): AbortSignal {
-    this.#signal ??= signalWhenLeft(this.#response);
+    this.#signal ??= signalWhenLeft(this.request, this.#response);
     return this.#signal;
   }
 }
 
-function signalWhenLeft(response: ServerResponse): AbortSignal {
+function signalWhenLeft(request: IncomingMessage, response: ServerResponse): AbortSignal {
   const controller = new AbortController();
   const leave = () => {
     if (!response.writableFinished) controller.abort(new DendroError('unavailable', 'the caller has left'));
   };
+  // A response that waits behind another on its connection is never closed; its request is, when the connection ends.
+  request.once('close', () => {
+    if (request.socket.destroyed) leave();
+  });
   if (response.destroyed) leave();
   else response.once('close', leave);
   return controller.signal;

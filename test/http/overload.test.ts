@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { API_KEY, startTestApp, type TestApp, testStoreOptions } from '../support/app.ts';
 import { BUILT_IN, type OwnEndpoints, SLEEP, writeOwnEndpoints } from '../support/own-endpoints.ts';
+import { openConnection, rawRequest } from '../support/raw-http.ts';
 
 const SLOW = '/api/endpoints/query/test.sleep?milliseconds=60000';
 
@@ -72,6 +73,17 @@ describe('a store that answers one query at a time', () => {
     // The query's own limit would have let it go on for 28 s.
     expect(performance.now() - started).toBeLessThan(20_000);
     expect(events.filter(event => event.type === 'request_failed')).toEqual([]);
+  });
+
+  test('cancels all queries of a caller that leaves, those too that wait behind another on its connection', async () => {
+    const { url, get, query } = await start(5, 28);
+    const connection = await openConnection(url);
+    connection.write(rawRequest(`GET ${SLOW}`, { 'X-API-KEY': API_KEY }).repeat(3));
+    await get('/health');
+    const started = performance.now();
+    connection.close();
+    expect((await query('logs.all', { project: 'a' })).status).toBe(200);
+    expect(performance.now() - started).toBeLessThan(20_000);
   });
 
   test('without any queue still serves calls that come one after the other', async () => {
