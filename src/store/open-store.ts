@@ -1,5 +1,7 @@
 // From a store's options to the store. The library of a store that is not used is never loaded.
+import { join, resolve } from 'node:path';
 import type { ClickHouseAddress } from '../store-address.ts';
+import type { FrozenBlocks } from './clickhouse/frozen-blocks.ts';
 import type { SchemaOptions } from './clickhouse/schema.ts';
 import type { DuckDBStoreOptions } from './duckdb/store.ts';
 import type { Store, StoreName, StoreWatch } from './store.ts';
@@ -20,6 +22,12 @@ export async function applyClickHouseSchema(
   retentionDays: number,
 ): Promise<readonly number[]> {
   return (await import('./clickhouse/apply-schema.ts')).applySchema(address, retentionDays);
+}
+
+/** How far the spool of a data directory has come to ClickHouse. To be called by whoever holds that directory. */
+export async function openClickHouseProgress(dataFolder: string): Promise<FrozenBlocks> {
+  const { FrozenBlocks } = await import('./clickhouse/frozen-blocks.ts');
+  return FrozenBlocks.open(join(resolve(dataFolder), 'clickhouse'));
 }
 
 export function storeNameOf({ clickhouse }: StoreOptions): StoreName {

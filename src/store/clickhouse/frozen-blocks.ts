@@ -64,6 +64,12 @@ export class FrozenBlocks {
     return this.#progress.settled[kind] ?? 0;
   }
 
+  /** The number after the last record that was settled or stands in a frozen block. */
+  reached(kind: LogKind): number {
+    const block = this.#waiting.get(kind);
+    return Math.max(this.settled(kind), block === undefined ? 0 : block.first + block.count);
+  }
+
   /** The block that was frozen and not acknowledged. */
   waiting(kind: LogKind): FrozenBlock | undefined {
     return this.#waiting.get(kind);
@@ -89,6 +95,12 @@ export class FrozenBlocks {
     await this.#writeProgress({ ...this.#progress, settled });
     this.#waiting.delete(kind);
     await rm(this.#fileOf(kind), { force: true });
+  }
+
+  /** Records up to these numbers came to ClickHouse by another way. */
+  async passOver(end: (kind: LogKind) => number): Promise<void> {
+    const ends = LOG_KINDS.map(kind => [kind, Math.max(this.settled(kind), end(kind))]);
+    await this.#writeProgress({ ...this.#progress, settled: Object.fromEntries(ends) });
   }
 
   async #writeProgress(progress: Progress): Promise<void> {
