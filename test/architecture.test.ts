@@ -47,8 +47,10 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'lazy store/duckdb',
     'type store/clickhouse',
     'lazy store/clickhouse',
+    'store/folder-lock.ts',
     'store/store.ts',
   ],
+  'store/folder-lock.ts': [],
   'store/store.ts': [],
   'store/insert-or-narrow.ts': [],
   'store/query-errors.ts': [],
@@ -77,6 +79,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 const DOMAIN = [
   'clock.ts',
   'errors.ts',
+  'file-lock.ts',
   'folder.ts',
   'log-line.ts',
   'log-record.ts',

@@ -4,6 +4,7 @@ import type { ClickHouseAddress } from '../store-address.ts';
 import type { FrozenBlocks } from './clickhouse/frozen-blocks.ts';
 import type { SchemaOptions } from './clickhouse/schema.ts';
 import type { DuckDBStoreOptions } from './duckdb/store.ts';
+import { lockFolder } from './folder-lock.ts';
 import type { Store, StoreName, StoreWatch } from './store.ts';
 
 export interface StoreOptions extends DuckDBStoreOptions {
@@ -34,7 +35,19 @@ export function storeNameOf({ clickhouse }: StoreOptions): StoreName {
   return clickhouse === undefined ? 'duckdb' : 'clickhouse';
 }
 
+/** Holds the data directory until the store is closed. */
 export async function openStore(options: StoreOptions, watch: StoreWatch = {}): Promise<Store> {
+  const lock = await lockFolder(options.dataFolder);
+  try {
+    const store = await openUnlocked(options, watch);
+    return { ...store, close: () => store.close().finally(lock.release) };
+  } catch (error) {
+    lock.release();
+    throw error;
+  }
+}
+
+async function openUnlocked(options: StoreOptions, watch: StoreWatch): Promise<Store> {
   const { clickhouse } = options;
   if (clickhouse !== undefined) {
     const { openClickHouseStore } = await import('./clickhouse/store.ts');
