@@ -78,6 +78,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 // Domain types stand at the root: everyone may import them, and they import nothing but one another.
 const DOMAIN = [
   'clock.ts',
+  'durable-file.ts',
   'errors.ts',
   'file-lock.ts',
   'folder.ts',

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { lockFolder } from '../../src/store/folder-lock.ts';
-import { onlyLine, PROCESS_API_KEY, runDendro, startServer } from '../support/process.ts';
+import { PROCESS_API_KEY, startServer } from '../support/process.ts';
 import { makeDataFolder, removeDataFolder } from '../support/store.ts';
 
 let folder: string;
@@ -29,15 +29,20 @@ describe('a data directory is held by one server', () => {
     [clickhouse, 'duckdb'],
     [clickhouse, clickhouse],
   ])('%s keeps out %s, with one line that says what to do', async (one, other) => {
-    const server = await startServer(['--data', folder], { env: { ...env, DENDRO_STORE: one } });
+    const start = (store: string) =>
+      startServer(['--data', folder], { env: { ...env, DENDRO_STORE: store } });
+    const server = await start(one);
+    const second = start(other);
     try {
-      const args = ['serve', '--data', folder, '--port', '0', '--internal-port', '0'];
-      const outcome = await runDendro(args, { env: { ...env, DENDRO_STORE: other } });
-      expect(outcome.code).toBe(1);
-      expect(onlyLine(outcome)).toMatch(
-        new RegExp(`${folder} is in use by another process \\(PID ${server.pid}\\); .*--url`),
+      const holder = `${folder} is in use by another process \\(PID ${server.pid}\\)`;
+      await expect(second).rejects.toThrow(
+        new RegExp(`^ended with 1: dendro: the data directory ${holder}; .*--url\n$`),
       );
     } finally {
+      await second.then(
+        ({ stop }) => stop(),
+        () => {},
+      );
       await server.stop();
     }
     expect(existsSync(file)).toBe(false);

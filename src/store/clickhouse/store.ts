@@ -85,6 +85,7 @@ export async function openClickHouseStore(
     append: batches => unlessClosing(() => appends.take(() => appendBlocks(writer, folder, batches))),
     fold: records => unlessClosing(() => folds.take(() => foldNext(records))),
     settled: kind => blocks.settled(kind),
+    reached: kind => blocks.reached(kind),
     settle: async () => {}, // whatever was folded is
     deleteBefore: async () => 0, // the tables' TTL does it
 
