@@ -47,8 +47,10 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'lazy store/duckdb',
     'type store/clickhouse',
     'lazy store/clickhouse',
+    'store/folder-lock.ts',
     'store/store.ts',
   ],
+  'store/folder-lock.ts': [],
   'store/store.ts': [],
   'store/insert-or-narrow.ts': [],
   'store/query-errors.ts': [],
@@ -76,7 +78,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 // Domain types stand at the root: everyone may import them, and they import nothing but one another.
 const DOMAIN = [
   'clock.ts',
+  'durable-file.ts',
   'errors.ts',
+  'file-lock.ts',
   'folder.ts',
   'log-line.ts',
   'log-record.ts',

@@ -6,7 +6,7 @@ import { OperatorError, UsageError } from '../errors.ts';
 import { replaySpool } from '../intake/replay.ts';
 import { LOG_KINDS } from '../log-record.ts';
 import { compareDays, moveRecords } from '../store/migration.ts';
-import { openStore } from '../store/open-store.ts';
+import { openClickHouseProgress, openStore } from '../store/open-store.ts';
 import { type ClickHouseAddress, parseClickHouseAddress } from '../store-address.ts';
 import { refusePositionals } from './positionals.ts';
 import { makeProgressBar } from './progress-bar.ts';
@@ -36,6 +36,11 @@ export async function migrate(invocation: Invocation): Promise<void> {
   try {
     const missing = await target.findMissing?.();
     if (missing !== undefined) throw new OperatorError(missing);
+    const progress = await openClickHouseProgress(dataFolder);
+    if (LOG_KINDS.some(kind => progress.reached(kind) > source.settled(kind)))
+      throw new OperatorError(
+        `nothing was moved: a server with a ClickHouse store took records in with ${dataFolder}, which would be there twice`,
+      );
     await replaySpool(dataFolder, source);
     await source.settle(LOG_KINDS);
     const bar = makeProgressBar('migrate', process.stderr);
@@ -50,6 +55,7 @@ export async function migrate(invocation: Invocation): Promise<void> {
         `days of a kind that differ: ${differences.length}; records came in or expired meanwhile, or something else writes ` +
           `there. To move all of them again, empty the tables there and delete ${state}`,
       );
+    await progress.passOver(kind => source.settled(kind)); // the spool may still hold what was moved
     process.stdout.write(`${count} records: the counts and checksums of every kind and day are the same\n`);
   } finally {
     await target.close();

@@ -69,7 +69,7 @@ export class Intake {
   async open(store: Store): Promise<void> {
     const { clock, timer, observe } = this.#parts;
     const folder = spoolFolderIn(this.#options.dataFolder);
-    const { spool, requests } = await Spool.open(folder, kind => store.settled(kind), observe);
+    const { spool, requests } = await Spool.open(folder, kind => store.reached(kind), observe);
     for (const { key, ...request } of requests) this.#known.note(key, request);
     this.#spool = spool;
     this.#folding = new Folding({ spool, store, clock, timer, observe });

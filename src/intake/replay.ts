@@ -11,7 +11,7 @@ export async function replaySpool(dataFolder: string, store: Store): Promise<voi
   const folder = spoolFolderIn(dataFolder);
   if (!existsSync(folder)) return;
   const observe = () => {};
-  const { spool } = await Spool.open(folder, kind => store.settled(kind), observe);
+  const { spool } = await Spool.open(folder, kind => store.reached(kind), observe);
   await new Folding({ spool, store, clock: systemClock, timer: systemTimer, observe }).catchUp();
   await spool.close();
 }

@@ -1,12 +1,15 @@
 // Where records are durable before they are acknowledged: segments on disk, flushed for many requests at once. A segment
-// goes when the store keeps all of it; the requests in it are remembered a while longer (request-notes.ts).
-import { copyFile, open, readdir, unlink } from 'node:fs/promises';
+// goes when the store keeps all of it; the requests in it are remembered a while longer (request-notes.ts), its numbers for ever
+// (next-numbers.ts).
+import { copyFile, readdir, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
+import { syncFolder } from '../durable-file.ts';
 import { makeFolder } from '../folder.ts';
 import { LINE_FORM } from '../log-line.ts';
 import { LOG_KINDS, type LogKind } from '../log-record.ts';
 import type { Observe } from '../observe/event.ts';
 import type { KnownRequest } from './known-requests.ts';
+import { readNextNumbers, writeNextNumbers } from './next-numbers.ts';
 import { RequestNotes } from './request-notes.ts';
 import { Segment } from './segment.ts';
 import { type Block, type BlockHead, encodeBlock } from './spool-block.ts';
@@ -45,10 +48,10 @@ export class Spool {
     this.#reading = { segment: first, offset: 0 };
   }
 
-  /** To be called by whoever holds the data directory. `settled` is what the store keeps of each kind. */
+  /** To be called by whoever holds the data directory. `reached` is the number after the last that the store met of a kind. */
   static async open(
     folder: string,
-    settled: (kind: LogKind) => number,
+    reached: (kind: LogKind) => number,
     observe: Observe,
   ): Promise<{ spool: Spool; requests: readonly KnownRequest[] }> {
     makeFolder(folder);
@@ -69,10 +72,15 @@ export class Spool {
     if (segments.length === 0) segments.push(last);
     const notes = new RequestNotes(folder);
     const spool = new Spool(folder, notes, segments, segments[0] ?? last);
+    const noted = await readNextNumbers(folder);
+    let isNoted = true;
     for (const kind of LOG_KINDS) {
       const ends = segments.map(segment => segment.ends.get(kind) ?? 0);
-      spool.#next.set(kind, Math.max(settled(kind), ...ends));
+      const known = Math.max(noted.get(kind) ?? 0, ...ends);
+      spool.#next.set(kind, Math.max(known, reached(kind)));
+      isNoted &&= known >= reached(kind);
     }
+    if (!isNoted) await writeNextNumbers(folder, spool.#next); // the next run may have another store
     spool.#unreadBytes = segments.reduce((sum, segment) => sum + segment.bytes, 0);
     const requests = [...(await notes.read()), ...segments.flatMap(segment => segment.requests)];
     return { spool, requests };
@@ -145,6 +153,7 @@ export class Spool {
       const isOpen = oldest === this.#segments.at(-1) || oldest === this.#reading.segment;
       if (isOpen || this.kindsInOldest(settled).length > 0) break;
       await this.#notes.write(oldest.number, oldest.requests, nowMicros);
+      await writeNextNumbers(this.#folder, this.#next);
       this.#segments.shift();
       await oldest.close();
       await unlink(oldest.path);
@@ -199,15 +208,5 @@ async function createSegment(folder: string, number: number): Promise<Segment> {
   } catch (error) {
     await segment.close();
     throw error;
-  }
-}
-
-/** A new file is durable once its folder is. */
-export async function syncFolder(folder: string): Promise<void> {
-  const handle = await open(folder, 'r');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
   }
 }

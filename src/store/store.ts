@@ -124,6 +124,12 @@ export interface Store {
   /** How many of a kind's spooled records the store itself keeps durably: the spool may forget these. */
   settled(kind: LogKind): number;
 
+  /**
+   * The number after the last of a kind's spooled records that the store met: settled, or on its way and sent again after a
+   * restart. A new record is numbered behind it.
+   */
+  reached(kind: LogKind): number;
+
   /** Settles all that was folded of these kinds now, rather than when there is enough of it. */
   settle(kinds: readonly LogKind[]): Promise<void>;
 

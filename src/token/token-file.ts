@@ -3,9 +3,9 @@ import { readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import * as v from 'valibot';
 import { OperatorError } from '../errors.ts';
+import { withFileLock } from '../file-lock.ts';
 import { makeFolder } from '../folder.ts';
 import { parseTimestamp } from '../timestamp.ts';
-import { withFileLock } from './file-lock.ts';
 import { writePrivateFile } from './private-file.ts';
 import { isScope, type Token } from './token.ts';
 

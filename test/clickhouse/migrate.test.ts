@@ -5,7 +5,7 @@ import type { Store } from '../../src/store/store.ts';
 import type { ClickHouseAddress } from '../../src/store-address.ts';
 import { micros, testStoreOptions } from '../support/app.ts';
 import { makeDatabase } from '../support/clickhouse.ts';
-import { runDendro } from '../support/process.ts';
+import { PROCESS_API_KEY, runDendro, startServer } from '../support/process.ts';
 import { edgeRecord, functionEdgeRecord, record } from '../support/record.ts';
 import { batches, makeDataFolder, removeDataFolder } from '../support/store.ts';
 import { ask } from './ask.ts';
@@ -110,5 +110,56 @@ describe('moving an embedded store to ClickHouse', () => {
       code: 0,
     });
     source = await openStore(testStoreOptions(from));
+  });
+});
+
+describe('a server that goes on with ClickHouse in the data directory that was moved', () => {
+  const dataFolder = makeDataFolder();
+  let address: ClickHouseAddress;
+  let store: string;
+  beforeAll(async () => {
+    address = await makeDatabase();
+    const { user, password } = address.writer;
+    store = `clickhouse://${user}:${password}@${new URL(address.urls[0] ?? '').host}/${address.database}`;
+  });
+  afterAll(async () => {
+    removeDataFolder(dataFolder);
+    await ask(address, `drop database ${address.database}`);
+  });
+
+  const migrate = () =>
+    runDendro(['migrate', '--from', `duckdb:${dataFolder}`], { env: { DENDRO_TO: store } });
+  /** Serves, takes records in with these ids, and stops. */
+  const takeIn = async (on: string, ids: readonly string[], meanwhile = async () => {}) => {
+    const env = { DENDRO_STORE: on, DENDRO_API_KEY: PROCESS_API_KEY };
+    const server = await startServer(['--data', dataFolder], { env });
+    try {
+      const { status } = await fetch(`${server.internalUrl}/api/logs?source_name=edge`, {
+        method: 'POST',
+        headers: { 'X-API-KEY': PROCESS_API_KEY, 'Content-Type': 'application/json' },
+        body: JSON.stringify(ids.map(id => ({ id, project: 'p', event_message: 'm' }))),
+      });
+      expect(status).toBe(200);
+      await meanwhile();
+    } finally {
+      await server.stop();
+    }
+  };
+  const idsThere = async () => (await ask(address, 'select id from edge_logs order by id')).flat();
+
+  test('has every record once, however often it was moved before', async () => {
+    await takeIn('duckdb', ['a', 'b', 'c']);
+    expect((await migrate()).stdout).toMatch(/^3 records: /);
+    await takeIn('duckdb', ['d']);
+    expect((await migrate()).stdout).toMatch(/^4 records: /);
+    expect((await migrate()).stdout).toMatch(/^4 records: /);
+    await takeIn('duckdb', ['e']); // and this one is left to the spool
+    await takeIn(store, ['f'], () => expect.poll(idsThere, { timeout: 20_000 }).toContain('f'));
+    expect(await idsThere()).toEqual(['a', 'b', 'c', 'd', 'e', 'f']);
+  });
+
+  test('makes a further move needless, which is refused and changes nothing', async () => {
+    expect(await migrate()).toMatchObject({ code: 1, stderr: expect.stringContaining('nothing was moved') });
+    expect(await idsThere()).toEqual(['a', 'b', 'c', 'd', 'e', 'f']);
   });
 });

@@ -1,3 +1,5 @@
+import { existsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { ClickHouseAddress } from '../../src/store-address.ts';
 import { systemTimer } from '../../src/timer.ts';
@@ -102,6 +104,19 @@ describe('ClickHouse is away', () => {
     await one.set('none');
     await expect.poll(() => idsOf('bounded'), { timeout: 20_000 }).toHaveLength(acknowledged);
   });
+});
+
+test('records that come after the spool was damaged are kept, as is the block that waited meanwhile', async () => {
+  await one.set('refused');
+  await start([one]);
+  expect((await send('damaged', ['a', 'b', 'c'])).status).toBe(200);
+  await expect.poll(() => existsSync(join(dataFolder, 'clickhouse', 'edge.block'))).toBe(true);
+  await app.close();
+  writeFileSync(join(dataFolder, 'spool', '000000000001.spool'), 'no block\n');
+  await one.set('none');
+  await start([one]);
+  expect((await send('damaged', ['d', 'e'])).status).toBe(200);
+  await expect.poll(() => idsOf('damaged'), { timeout: 20_000 }).toEqual(['a', 'b', 'c', 'd', 'e']);
 });
 
 test('health tells of a ClickHouse that goes and comes back while nobody asks', async () => {

@@ -231,7 +231,9 @@ describe('across a restart', () => {
     await stored();
     await app.store.settle(LOG_KINDS);
     await send({ ...stamped, id: 'wakes the fold' });
-    await expect.poll(spoolFiles).toEqual(['000000000001.requests', '000000000002.spool']);
+    await expect
+      .poll(spoolFiles)
+      .toEqual(['000000000001.requests', '000000000002.spool', 'next-numbers.json']);
     await restart();
     expect((await send(stamped)).text).toBe(first.text);
     expect(await stored()).toBe(3);

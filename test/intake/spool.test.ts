@@ -184,7 +184,7 @@ describe('segments', () => {
     await openSpool(all);
     expect(keys()).toEqual(['fill-edge-1', 'fill-edge-2', 'fill-edge-3', 'last']);
     await spool?.forget(all, 600_000_001);
-    expect(files()).toEqual(['000000000002.spool']);
+    expect(files()).toEqual(['000000000002.spool', 'next-numbers.json']);
     await openSpool(all);
     expect(keys()).toEqual(['last']);
   });
@@ -194,6 +194,31 @@ describe('segments', () => {
     await one.append('edge', 1, lines('a'));
     await one.append('auth', 1, lines('b'));
     expect(await readAll(one)).toEqual(['edge 1000+1 a', 'auth 0+1 b']);
+  });
+
+  test('numbers go on though the segments are gone and the store is another', async () => {
+    const one = await openSpool();
+    await fill(one);
+    await one.append('auth', 1, lines('next'));
+    await readAll(one);
+    await one.forget(() => 3, 2);
+    expect(existsSync(file(1))).toBe(false);
+    await (await openSpool()).append('edge', 1, lines('after'));
+    expect((await readAll(await openSpool())).at(-1)).toBe('edge 3+1 after');
+  });
+
+  test('numbers that only the store knew are known without it from then on', async () => {
+    await openSpool(kind => (kind === 'edge' ? 1_000 : 0));
+    await (await openSpool()).append('edge', 1, lines('a'));
+    expect(await readAll(await openSpool())).toEqual(['edge 1000+1 a']);
+  });
+
+  test('next numbers that cannot be read stop the start, with a line that names the file', async () => {
+    await openSpool(() => 1);
+    const path = join(folder, 'next-numbers.json');
+    writeFileSync(path, '{"edge":');
+    await expect(openSpool()).rejects.toThrow(`${path} cannot be read`);
+    rmSync(path);
   });
 
   test('one that cannot be begun refuses what comes, and takes it once it can', async () => {

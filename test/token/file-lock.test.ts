@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { withFileLock } from '../../src/token/file-lock.ts';
+import { withFileLock } from '../../src/file-lock.ts';
 import { readTokenFile } from '../../src/token/token-file.ts';
 import { runDendro } from '../support/process.ts';
 

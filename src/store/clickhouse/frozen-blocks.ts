@@ -3,10 +3,11 @@
 // the blocks stands how far each kind has come: what is written there, ClickHouse has acknowledged.
 import { createHash, randomUUID } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
-import { open, rename, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { constants, gzip } from 'node:zlib';
+import { writeDurably } from '../../durable-file.ts';
 import { makeFolder } from '../../folder.ts';
 import { LOG_KINDS, type LogKind } from '../../log-record.ts';
 import type { SpooledLines } from '../store.ts';
@@ -64,6 +65,12 @@ export class FrozenBlocks {
     return this.#progress.settled[kind] ?? 0;
   }
 
+  /** The number after the last record that was settled or stands in a frozen block. */
+  reached(kind: LogKind): number {
+    const block = this.#waiting.get(kind);
+    return Math.max(this.settled(kind), block === undefined ? 0 : block.first + block.count);
+  }
+
   /** The block that was frozen and not acknowledged. */
   waiting(kind: LogKind): FrozenBlock | undefined {
     return this.#waiting.get(kind);
@@ -77,7 +84,7 @@ export class FrozenBlocks {
       .digest('hex');
     const packed = await pack(await toRows(lines));
     const head = Buffer.from(`${JSON.stringify({ kind, first, count, token })}\n`);
-    await this.#writeFile(this.#fileOf(kind), Buffer.concat([head, packed]));
+    await writeDurably(this.#fileOf(kind), Buffer.concat([head, packed]));
     const block = { kind, first, count, token, packed };
     this.#waiting.set(kind, block);
     return block;
@@ -91,28 +98,19 @@ export class FrozenBlocks {
     await rm(this.#fileOf(kind), { force: true });
   }
 
+  /** Records up to these numbers came to ClickHouse by another way. */
+  async passOver(end: (kind: LogKind) => number): Promise<void> {
+    const ends = LOG_KINDS.map(kind => [kind, Math.max(this.settled(kind), end(kind))]);
+    await this.#writeProgress({ ...this.#progress, settled: Object.fromEntries(ends) });
+  }
+
   async #writeProgress(progress: Progress): Promise<void> {
-    await this.#writeFile(join(this.#folder, 'progress.json'), Buffer.from(JSON.stringify(progress)));
+    await writeDurably(join(this.#folder, 'progress.json'), JSON.stringify(progress));
     this.#progress = progress; // only now may the spool forget
   }
 
   #fileOf(kind: LogKind): string {
     return join(this.#folder, `${kind}.block`);
-  }
-
-  /** Whole and durable when this resolves, or not there. */
-  async #writeFile(file: string, bytes: Uint8Array): Promise<void> {
-    const temporary = `${file}.new`;
-    const handle = await open(temporary, 'w', 0o600);
-    try {
-      await handle.writeFile(bytes);
-      await handle.datasync();
-    } finally {
-      await handle.close();
-    }
-    await rename(temporary, file);
-    const folder = await open(this.#folder, 'r');
-    await folder.sync().finally(() => folder.close());
   }
 }
 

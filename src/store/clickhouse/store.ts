@@ -9,7 +9,6 @@ import { Turns } from '../turns.ts';
 import { appendBlocks } from './append.ts';
 import { patternFault } from './errors.ts';
 import { findMissing } from './fitness.ts';
-import { lockFolder } from './folder-lock.ts';
 import { FrozenBlocks } from './frozen-blocks.ts';
 import { Hosts } from './hosts.ts';
 import { findNewest } from './newest.ts';
@@ -37,12 +36,8 @@ export async function openClickHouseStore(
   options: ClickHouseStoreOptions,
   watch: StoreWatch = {},
 ): Promise<Store> {
-  const lock = lockFolder(options.dataFolder);
   const folder = join(resolve(options.dataFolder), 'clickhouse');
-  const blocks = await FrozenBlocks.open(folder).catch(error => {
-    lock.release();
-    throw error;
-  });
+  const blocks = await FrozenBlocks.open(folder);
   const hosts = new Hosts(options.clickhouse, options.queryConcurrency + FURTHER_CONNECTIONS);
   const reader = new Reader(hosts, options);
   const writer = new Writer(hosts, options.clickhouse.writer, watch);
@@ -90,6 +85,7 @@ export async function openClickHouseStore(
     append: batches => unlessClosing(() => appends.take(() => appendBlocks(writer, folder, batches))),
     fold: records => unlessClosing(() => folds.take(() => foldNext(records))),
     settled: kind => blocks.settled(kind),
+    reached: kind => blocks.reached(kind),
     settle: async () => {}, // whatever was folded is
     deleteBefore: async () => 0, // the tables' TTL does it
 
@@ -102,7 +98,6 @@ export async function openClickHouseStore(
         await folds.done();
         clearTimeout(patience);
         await hosts.close();
-        lock.release();
       })();
       return closing;
     },

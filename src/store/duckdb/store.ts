@@ -128,6 +128,7 @@ export async function openDuckDBStore(options: DuckDBStoreOptions, watch: StoreW
       return unlessClosing(() => hotRecords.fold(records));
     },
     settled: kind => hotRecords.sealed(kind),
+    reached: kind => hotRecords.sealed(kind), // what is in memory goes with the process
     settle: kinds => unlessClosing(() => hotRecords.settle(kinds)),
     deleteBefore: micros =>
       unlessClosing(() =>

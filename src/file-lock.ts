@@ -1,8 +1,8 @@
 // Lets one process at a time change a file: a lock file beside it, which a process that died cannot hold for ever.
 import { closeSync, openSync, rmSync, statSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { systemClock } from '../clock.ts';
-import { OperatorError } from '../errors.ts';
+import { systemClock } from './clock.ts';
+import { OperatorError } from './errors.ts';
 
 const RETRY_MS = 20;
 const GIVE_UP_AFTER_MS = 5_000;

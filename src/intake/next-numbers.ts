@@ -1,0 +1,30 @@
+// The number of the next record of each kind, beside the segments. It outlasts them, and whichever store took them: were it
+// given twice, a store that took the first record would pass over the second.
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { writeDurably } from '../durable-file.ts';
+import { OperatorError } from '../errors.ts';
+import type { LogKind } from '../log-record.ts';
+
+type NextNumbers = ReadonlyMap<LogKind, number>;
+
+export async function readNextNumbers(folder: string): Promise<NextNumbers> {
+  const file = fileIn(folder);
+  if (!existsSync(file)) return new Map();
+  try {
+    return new Map(Object.entries(JSON.parse(await readFile(file, 'utf8'))) as [LogKind, number][]);
+  } catch (error) {
+    throw new OperatorError(
+      `${file} cannot be read; where --store was never changed it may be deleted: ${(error as Error).message}`,
+    );
+  }
+}
+
+export function writeNextNumbers(folder: string, next: NextNumbers): Promise<void> {
+  return writeDurably(fileIn(folder), JSON.stringify(Object.fromEntries(next)));
+}
+
+function fileIn(folder: string): string {
+  return join(folder, 'next-numbers.json');
+}
