@@ -1,6 +1,7 @@
 // What is left of a segment that was removed: the requests in it that may still be sent again, a small file each.
 import { open, readdir, readFile, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
+import { syncFolder } from '../durable-file.ts';
 import { isOver, type KnownRequest } from './known-requests.ts';
 
 export class RequestNotes {
@@ -37,6 +38,7 @@ export class RequestNotes {
     } finally {
       await file.close();
     }
+    await syncFolder(this.#folder);
     this.#note(path, young);
   }
 

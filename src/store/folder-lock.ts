@@ -32,7 +32,8 @@ export async function lockFolder(dataFolder: string): Promise<{ release(): void 
     try {
       writeFileSync(file, `${process.pid} ${startOf(process.pid)}\n`, { mode: 0o600 });
     } catch (error) {
-      throw unusable(dataFolder, error);
+      // On a full disk queries can be answered, which is worth more than the lock of so rare a moment.
+      if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw unusable(dataFolder, error);
     }
     held.add(file);
   });

@@ -143,6 +143,20 @@ test.for([0, 64 * KIB, 300 * KIB, MIB, 20 * MIB, 66 * MIB])(
   },
 );
 
+test('a store that was closed in order opens on a disk that has filled since, and answers', async context => {
+  const { path, fill, freeBytes } = requireDisk(context);
+  const first = await openStore(testStoreOptions(path));
+  await first.fold({ ...toLogLines('edge', [edgeRecord({ at: NOW })]), first: 0 });
+  await first.settle(['edge']);
+  await first.close();
+  fill(0);
+  expect(freeBytes()).toBe(0);
+  const store = await openStore(testStoreOptions(path));
+  const { rows } = await store.query(savedQuery('select count(*) from edge_logs', ['integer']), {});
+  expect(rows).toEqual([[1]]);
+  await store.close();
+});
+
 async function queuedBytes(internalUrl: string): Promise<number> {
   const { text } = await fetchAnswer(`${internalUrl}/metrics`, { headers });
   return Number(/^dendro_intake_queue_bytes (.*)$/m.exec(text)?.[1]);
