@@ -3,7 +3,7 @@
 import { ResultCache } from './cache/result-cache.ts';
 import { Warmer } from './cache/warmer.ts';
 import { type Clock, MICROS_PER_SECOND, systemClock } from './clock.ts';
-import type { Address, ServeConfig } from './config.ts';
+import { type Address, FLAGS, type ServeConfig } from './config.ts';
 import type { Answer } from './endpoint/answer.ts';
 import { loadCatalog } from './endpoint/catalog.ts';
 import { CheckedCalls } from './endpoint/checked-calls.ts';
@@ -152,13 +152,18 @@ type OpenListener = (
 /** It is for machines of the platform, in its own network: no browser calls it. */
 const INTERNAL_LISTENER = { corsOrigins: [], tls: undefined };
 
-/** Given the same address, both share one listener. */
+/** Given the same port, both share one listener, on the public host. */
 async function openListeners(
   { publicAddress, internalAddress }: ServeConfig,
   parts: InternalParts,
   open: OpenListener,
 ): Promise<[Listener, Listener]> {
   if (internalAddress.port !== 0 && internalAddress.port === publicAddress.port) {
+    const { host } = internalAddress;
+    if (host !== publicAddress.host && host !== FLAGS['internal-host'].default)
+      throw new OperatorError(
+        `--internal-host ${host} is not --host ${publicAddress.host}, but both share one port: give one host or two ports`,
+      );
     const shared = await open('public', publicAddress, [...publicRoutes(parts), ...internalRoutes(parts)]);
     return [shared, shared];
   }

@@ -189,7 +189,8 @@ export interface ServeConfig {
 export function readServeConfig(invocation: Invocation): ServeConfig {
   const store = readStoreOptions(invocation);
   return Object.freeze({
-    ...readAddresses(invocation),
+    publicAddress: readAddress(invocation, 'host', 'port'),
+    internalAddress: readAddress(invocation, 'internal-host', 'internal-port'),
     storeName: store.clickhouse === undefined ? 'duckdb' : 'clickhouse',
     store,
     retentionDays: readRetentionDays(invocation),
@@ -274,19 +275,6 @@ export function requireText(invocation: Invocation, name: FlagName): string {
   const text = invocation.text(name);
   if (text === undefined || text === '') throw new UsageError(`--${name} is needed: ${FLAGS[name].help}`);
   return text;
-}
-
-/** With one port for both there is one listener, so only one host can be meant. */
-function readAddresses(invocation: Invocation): Pick<ServeConfig, 'publicAddress' | 'internalAddress'> {
-  const publicAddress = readAddress(invocation, 'host', 'port');
-  const internalAddress = readAddress(invocation, 'internal-host', 'internal-port');
-  const { host, port } = internalAddress;
-  const asksForAnother = host !== publicAddress.host && host !== FLAGS['internal-host'].default;
-  if (port !== 0 && port === publicAddress.port && asksForAnother)
-    throw new UsageError(
-      `--internal-host ${host} is not --host ${publicAddress.host}, but both listeners share port ${port}: give one host or two ports`,
-    );
-  return { publicAddress, internalAddress };
 }
 
 function readAddress(invocation: Invocation, host: FlagName, port: FlagName): Address {

@@ -22,20 +22,3 @@ describe('--cors-origin', () => {
     },
   );
 });
-
-describe('one port for both listeners', () => {
-  test('is one listener, on the public host', () => {
-    const { publicAddress, internalAddress } = read('--host', '0.0.0.0', '--internal-port', '4000');
-    expect([publicAddress.host, publicAddress.port, internalAddress.port]).toEqual(['0.0.0.0', 4000, 4000]);
-  });
-
-  test('and another internal host is refused: it would be passed over', () => {
-    expect(() => read('--internal-host', '127.0.0.2', '--internal-port', '4000')).toThrow(UsageError);
-  });
-
-  test('that the system picks is two ports', () => {
-    expect(
-      read('--port', '0', '--internal-port', '0', '--internal-host', '127.0.0.2').internalAddress,
-    ).toEqual({ host: '127.0.0.2', port: 0 });
-  });
-});

@@ -89,10 +89,17 @@ export class Folding {
     const { spool, store } = this.#parts;
     const { blocks, done } = await spool.read(store.foldBytes);
     if (blocks.length === 0) throw new Error('the spool holds a block that cannot be read any more');
+    const failed = new Map<LogKind, unknown>();
     for (const lines of gather(blocks)) {
-      await store.fold(lines);
-      this.#tell(lines);
+      if (failed.has(lines.kind)) continue;
+      try {
+        await store.fold(lines);
+        this.#tell(lines);
+      } catch (error) {
+        failed.set(lines.kind, error); // the table of one kind may be broken, and the others take theirs
+      }
     }
+    for (const error of failed.values()) throw error;
     done();
   }
 

@@ -228,6 +228,13 @@ describe('usage.api-counts', () => {
       ['takes an underscore literally', 'pat_one', 0],
       ['counts a character outside ASCII as one', '/.nïc.dé/.$', 1],
       ['may match the empty text', 'pat-one(x*|nothing)', 1],
+      ['knows a letter by its number', '\\x70at-one', 1],
+      ['knows a letter by its octal number', '\\160at-one', 1],
+      ['knows a letter by its number within a group', '(\\x70)at-one', 1],
+      ['knows letters of Unicode', '\\pLat-one', 1],
+      ['knows what is no letter of Unicode', '\\PLpat-one', 1],
+      ['reads a bracket that comes first in a class as one of it', '[]p]at-one', 1],
+      ['reads a bracket that comes first in a negated class as one of it', '[^]]at-one', 1],
       ['is bound, never spliced', "x' or '1'='1", 0],
     ])('%s: %s', async (_, pattern, expected) => {
       expect(await countOf(pattern)).toBe(expected);
