@@ -21,6 +21,7 @@ export async function readAnswer(response: Response): Promise<Answer> {
   const serverTime = Date.parse(response.headers.get('Date') ?? '');
   const through = Date.parse(response.headers.get('Dendro-Data-Through') ?? '');
   const body = parseExactJson(await response.text()) as { result: Row[] };
+  if (!Array.isArray(body.result)) throw new Error('there is no result');
   return {
     rows: body.result,
     askedAt: (Number.isNaN(serverTime) ? arrivedAt : serverTime) - age,

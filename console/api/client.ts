@@ -2,7 +2,7 @@
 import { readToken } from '../token.ts';
 import { type Answer, readAnswer } from './answer.ts';
 import type { Endpoint } from './catalog.ts';
-import { readFault, unreachable } from './fault.ts';
+import { readFault, unreachable, unreadable, unusableToken } from './fault.ts';
 
 export interface Asking {
   /** Has the query run again instead of taking what is cached. */
@@ -17,12 +17,28 @@ export async function ask(
 ): Promise<Answer> {
   const given = Object.entries(parameters).filter(([, value]) => value !== '');
   const path = `api/endpoints/query/${encodeURIComponent(endpoint)}?${new URLSearchParams(given)}`;
-  return readAnswer(await call(path, asking));
+  return read(await call(path, asking), readAnswer, asking);
 }
 
 export async function fetchCatalog(): Promise<readonly Endpoint[]> {
-  const body = (await (await call('api/endpoints', {})).json()) as { result: Endpoint[] };
-  return body.result;
+  return read(await call('api/endpoints', {}), async response => {
+    const { result } = (await response.json()) as { result: Endpoint[] };
+    if (!Array.isArray(result)) throw new Error('there is no result');
+    return result;
+  });
+}
+
+/** An answer may be cut off on its way, and something in between may answer in its own way. */
+async function read<T>(
+  response: Response,
+  reader: (response: Response) => Promise<T>,
+  { signal }: Asking = {},
+): Promise<T> {
+  try {
+    return await reader(response);
+  } catch (error) {
+    throw signal?.aborted === true ? error : unreadable();
+  }
 }
 
 /**
@@ -30,9 +46,11 @@ export async function fetchCatalog(): Promise<readonly Endpoint[]> {
  * the same name has the server run its query again, and goes without the tag of what the browser keeps: mode `reload`.
  */
 async function call(path: string, { fresh = false, signal }: Asking): Promise<Response> {
+  const token = readToken() ?? '';
+  if (!/^[\x21-\x7e]*$/.test(token)) throw unusableToken(); // no header can carry it
   const response = await fetch(path, {
     headers: {
-      'X-API-KEY': readToken() ?? '',
+      'X-API-KEY': token,
       Accept: 'application/json',
       ...(fresh ? { 'Cache-Control': 'no-cache' } : {}),
     },

@@ -30,6 +30,20 @@ export async function readFault(response: Response): Promise<Fault> {
   }
 }
 
+/** The answer was cut off, or is none of the API. */
+export function unreadable(): Fault {
+  return new Fault(
+    'unreadable',
+    'the answer cannot be read: it was cut off, or is not of this server',
+    undefined,
+    5,
+  );
+}
+
+export function unusableToken(): Fault {
+  return new Fault('unauthorized', 'this cannot be a token: it holds a character that no token has');
+}
+
 export function unreachable(): Fault {
   return new Fault('unreachable', 'the server cannot be reached', undefined, 5);
 }

@@ -24,6 +24,7 @@ export function makeFreshnessBar(onRefresh: () => void, onAutoChange: () => void
     'Refresh',
   );
   button.addEventListener('click', onRefresh);
+  const problem = h('p', { class: 'freshness-problem', role: 'status' });
   let shown: Answer | undefined;
   const tell = () => {
     if (shown !== undefined) replaceChildren(words, ...describe(shown));
@@ -34,6 +35,7 @@ export function makeFreshnessBar(onRefresh: () => void, onAutoChange: () => void
       'div',
       { class: 'freshness' },
       words,
+      problem,
       h(
         'label',
         { class: 'switch', title: 'Pauses while this tab is hidden' },
@@ -47,17 +49,15 @@ export function makeFreshnessBar(onRefresh: () => void, onAutoChange: () => void
     },
     showAnswer(answer) {
       shown = answer;
-      words.classList.remove('problem');
+      problem.textContent = '';
       tell();
     },
     showProblem(message) {
-      shown = undefined;
-      words.classList.add('problem');
-      words.textContent = `Not refreshed: ${message}`;
+      problem.textContent = `Not refreshed: ${message}`;
     },
     clear() {
       shown = undefined;
-      words.classList.remove('problem');
+      problem.textContent = '';
       replaceChildren(words);
     },
     close: () => clearInterval(ticking),

@@ -96,8 +96,10 @@ function openLogs(context: ViewContext): View {
     const last = older.at(-1) ?? newest.at(-1);
     if (last === undefined) return;
     moreButton.disabled = true;
+    const asked = place;
     try {
-      const page = await askOlder(place, Number(last['timestamp']));
+      const page = await askOlder(asked, Number(last['timestamp']));
+      if (asked !== place) return; // another project, or another range, is shown by now
       const known = new Set([...newest, ...older].map(keyOf));
       const added = page.rows.filter(row => !known.has(keyOf(row)));
       older = [...older, ...added];
@@ -105,6 +107,7 @@ function openLogs(context: ViewContext): View {
       draw();
     } catch (error) {
       if (!(error instanceof Fault)) throw error;
+      if (asked !== place) return;
       if (error.code === 'unauthorized') context.onUnauthorized(error);
       else count.textContent = error.message;
     } finally {

@@ -5,6 +5,7 @@ import { OperatorError, UsageError } from '../errors.ts';
 import type { RejectCode } from '../logs/rejection.ts';
 import { type Destination, inOrder, type KindPiece } from './ingest-destination.ts';
 import type { IngestTally, RejectedRecord } from './ingest-tally.ts';
+import { readServerUrl } from './server-url.ts';
 
 const BATCHES_AT_ONCE = 4;
 /** Some minutes. */
@@ -20,11 +21,12 @@ interface ServerAnswer {
 export class ServerDestination implements Destination {
   readonly #url: string;
   readonly #token: string;
+  #toldOfTrouble = false;
 
   /** The address of the internal listener. */
   constructor(url: string, token: string | undefined) {
     if (token === undefined) throw new UsageError('--url needs a token: --token, or DENDRO_API_KEY');
-    this.#url = url.replace(/\/+$/, '');
+    this.#url = readServerUrl(url);
     this.#token = token;
   }
 
@@ -47,7 +49,9 @@ export class ServerDestination implements Destination {
       const response = await this.#post(kind, lines, key).catch((error: Error) => error);
       const isLast = attempt === ATTEMPTS;
       if (response instanceof Error) {
-        if (isLast) throw new OperatorError(`${this.#url} cannot be reached: ${causeOf(response)}`);
+        const fault = `${this.#url} cannot be reached: ${causeOf(response)}`;
+        if (isLast) throw new OperatorError(fault);
+        this.#tellOnce(fault);
         await sleep(pauseMs(attempt, null));
         continue;
       }
@@ -57,6 +61,11 @@ export class ServerDestination implements Destination {
         throw new OperatorError(`${this.#url} answers ${response.status}: ${messageOf(body)}`);
       await sleep(pauseMs(attempt, response.headers.get('retry-after')));
     }
+  }
+
+  #tellOnce(fault: string): void {
+    if (!this.#toldOfTrouble) process.stderr.write(`${fault}; trying again for some minutes\n`);
+    this.#toldOfTrouble = true;
   }
 
   #post(kind: string, body: Uint8Array, key: string): Promise<Response> {
@@ -79,18 +88,24 @@ function pauseMs(attempt: number, retryAfter: string | null): number {
 }
 
 function readAnswer(body: string, status: number): ServerAnswer {
-  const answer = JSON.parse(body) as ServerAnswer;
-  if (typeof answer.accepted !== 'number')
+  const answer = parse(body) as ServerAnswer | undefined;
+  if (typeof answer?.accepted !== 'number')
     throw new OperatorError(`the server answers ${status}: ${messageOf(body)}`);
   return answer;
 }
 
-function messageOf(body: string): string {
+/** Undefined for what is no JSON. */
+function parse(body: string): unknown {
   try {
-    return (JSON.parse(body) as { error: { message: string } }).error.message;
+    return JSON.parse(body);
   } catch {
-    return 'the server did not say why; is it the internal listener?';
+    return undefined;
   }
+}
+
+function messageOf(body: string): string {
+  const answer = parse(body) as { error?: { message?: string } } | undefined;
+  return answer?.error?.message ?? 'the server did not say why; is it the internal listener?';
 }
 
 function causeOf(error: Error): string {

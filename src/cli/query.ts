@@ -7,6 +7,7 @@ import { runEndpoint } from '../endpoint/run.ts';
 import { type DendroError, OperatorError, UsageError } from '../errors.ts';
 import { replaySpool } from '../intake/replay.ts';
 import { openStore, storeNameOf } from '../store/open-store.ts';
+import { readServerUrl } from './server-url.ts';
 import { formatTable } from './table.ts';
 
 export async function query(invocation: Invocation): Promise<void> {
@@ -80,7 +81,7 @@ async function askServer(
   format: AnswerFormat | undefined,
 ): Promise<string> {
   if (token === undefined) throw new UsageError('--url needs a token: --token, or DENDRO_API_KEY');
-  const target = `${url.replace(/\/+$/, '')}/api/endpoints/query/${encodeURIComponent(name)}?${parameters}`;
+  const target = `${readServerUrl(url)}/api/endpoints/query/${encodeURIComponent(name)}?${parameters}`;
   const headers = { 'X-API-KEY': token, Accept: format === 'csv' ? 'text/csv' : 'application/json' };
   const response = await fetch(target, { headers }).catch(error => {
     throw new OperatorError(
@@ -89,6 +90,9 @@ async function askServer(
   });
   const body = await response.text();
   if (!response.ok) throw new OperatorError(`${response.status}: ${readMessage(body)}`);
+  const type = format === 'csv' ? 'text/csv' : 'application/json';
+  if (!response.headers.get('content-type')?.startsWith(type))
+    throw new OperatorError(`${url} does not answer as a Dendro server does`);
   if (format !== undefined) return withLineEnd(body);
   const { result } = JSON.parse(body) as { result: Record<string, unknown>[] };
   const columns = Object.keys(result[0] ?? {});

@@ -92,10 +92,11 @@ describe('refreshing', () => {
       { times: 1 },
     );
     await page.getByRole('button', { name: 'Refresh' }).click();
-    await page.getByText('Not refreshed: the queue is full').waitFor();
+    await page.getByRole('status').getByText('Not refreshed: the queue is full').waitFor();
+    expect(await page.locator('.freshness-words').textContent()).toMatch(/^Answer .+ old.*data through/);
     await isShown();
     await page.clock.runFor(4000);
-    await page.getByText(/Answer .* old/).waitFor();
+    await page.getByText('Not refreshed').waitFor({ state: 'detached' });
   });
 
   test('keeps a log record open that was open', async () => {

@@ -84,6 +84,20 @@ describe('an error stands in the API’s own words', () => {
     await page.getByRole('img', { name: /Requests/ }).waitFor();
   });
 
+  test.each([
+    ['is no JSON', '<html>a proxy</html>'],
+    ['is cut off', '{"result":[{"timestamp":"2026-11-14T'],
+    ['holds no result', '{}'],
+  ])('when an answer %s, and it goes on by itself', async (_, body) => {
+    visitor = await visit({ token: inject('token') });
+    const { page } = visitor;
+    for (const path of ['**/api/endpoints', '**/api/endpoints/query/**'])
+      await page.route(path, route => route.fulfill({ body }), { times: 1 });
+    await visitor.goTo('?view=usage&project=busy-market');
+    await page.getByRole('alert').getByText('the answer cannot be read').waitFor();
+    await page.getByRole('img', { name: /Requests/ }).waitFor();
+  });
+
   test('when no answer comes', async () => {
     visitor = await visit({ token: inject('token') });
     const { page, troubles } = visitor;
@@ -96,6 +110,32 @@ describe('an error stands in the API’s own words', () => {
     await page.getByRole('img', { name: /Requests/ }).waitFor();
     for (const trouble of troubles.splice(0)) expect(trouble).toContain('ERR_INTERNET_DISCONNECTED');
   });
+});
+
+test('older records of a project that was left meanwhile are not shown among those of the next', async () => {
+  visitor = await visit({ token: inject('token') });
+  const { page } = visitor;
+  await visitor.goTo('?view=logs&project=busy-market');
+  await page.locator('.log-line').first().waitFor();
+  let goOn = () => {};
+  const held = new Promise<void>(resolve => {
+    goOn = resolve;
+  });
+  await page.route(/iso_timestamp_end/, async route => {
+    await held;
+    await route.continue();
+  });
+  await page.getByRole('button', { name: 'Load older records' }).click();
+  await page.getByLabel('Project').fill('stormy-harbor');
+  await page.getByLabel('Project').press('Enter');
+  await expect.poll(() => page.locator('.log-line').count()).toBeGreaterThan(0);
+  await page.locator('.panel:not([aria-busy])').waitFor();
+  const before = await page.locator('.log-line').count();
+  const late = page.waitForResponse(/iso_timestamp_end/);
+  goOn();
+  await (await late).finished();
+  await page.evaluate('new Promise(resolve => setTimeout(resolve, 200))');
+  expect(await page.locator('.log-line').count()).toBe(before);
 });
 
 test('nothing jumps while a view loads', async () => {

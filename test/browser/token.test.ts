@@ -47,6 +47,17 @@ describe('the token', () => {
     await page.locator('.log-line').first().waitFor();
   });
 
+  test('that no header can carry is refused, and asked for again', async () => {
+    visitor = await visit();
+    const { page } = visitor;
+    await visitor.goTo(LOGS);
+    await enter('dnd_“quoted”');
+    await page.getByRole('alert').getByText('this cannot be a token').waitFor();
+    expect(await page.evaluate('sessionStorage.length')).toBe(0);
+    await enter(inject('token'));
+    await page.locator('.log-line').first().waitFor();
+  });
+
   test('that no longer opens the door is asked for again, and the place stays', async () => {
     visitor = await visit({ token: inject('token'), expectedStatuses: [401] });
     const { page } = visitor;
