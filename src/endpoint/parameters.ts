@@ -58,8 +58,12 @@ function bindParameter(
   highestTier: string | undefined,
   bound: MutableValues,
 ): void {
-  if (value === '' && rule.required)
-    throw new DendroError('missing_parameter', `${name} is required: ${rule.description}`, { param: name });
+  if (value === '' && rule.required) {
+    const allowed = rule.type === 'choice' ? `, one of ${Object.keys(rule.choices).join(', ')}` : '';
+    throw new DendroError('missing_parameter', `${name} is required${allowed}: ${rule.description}`, {
+      param: name,
+    });
+  }
   switch (rule.type) {
     case 'text':
     case 'pattern':

@@ -179,6 +179,7 @@ describe('usage.api-counts', () => {
       const { status, error } = await app.query(NAME, { project: 'x', ...given });
       expect(status).toBe(400);
       expect(error).toMatchObject({ code: 'missing_parameter', param: 'interval' });
+      expect(error.message).toContain('one of minutely, hourly, daily');
     });
 
     test.each([
