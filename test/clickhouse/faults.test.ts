@@ -149,17 +149,3 @@ describe('what the operator has to mend is told in a sentence, without the passw
     await expect(openStore(options)).rejects.toThrow(/is in use by another process/);
   });
 });
-
-test('a record that ClickHouse refuses is told of, and the others of its block are kept', async () => {
-  const refused: string[] = [];
-  await store.close();
-  store = await openStore(options, { refused: ({ line }) => refused.push(line) });
-  const records = spooled('narrowed', 0, 9);
-  const text = Buffer.from(records.lines).toString('utf8').replace('\x1fn0\x1f', '\x1fn0\x1fx');
-  const broken = { ...records, lines: Buffer.from(text) };
-  await store.fold(broken);
-  expect(refused).toHaveLength(1);
-  expect(refused[0]).toContain('\x1fn0\x1fx');
-  expect(await counts('narrowed')).toEqual([8, 8]);
-  expect(store.settled('auth')).toBe(9);
-});

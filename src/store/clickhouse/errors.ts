@@ -45,8 +45,8 @@ const REFUSALS = new Map([
   [497, 'the user lacks a right'],
 ]);
 
-/** What ClickHouse says of rows that it cannot read. Nothing of them was kept. */
-const DATA_CODES = new Set([6, 26, 27, 33, 38, 41, 53, 69, 70, 72, 117, 130, 349]);
+/** What ClickHouse says of values that it cannot read. */
+const DATA_CODES = new Set([6, 26, 27, 33, 38, 41, 53, 69, 70, 72, 130, 349]);
 
 export function codeOf(error: unknown): number | undefined {
   return error instanceof ClickHouseError ? Number(error.code) : undefined;
@@ -63,8 +63,14 @@ export function isConnectionError(error: unknown): boolean {
   return codeOf(error) === undefined;
 }
 
-export function isDataError(error: unknown): boolean {
-  return DATA_CODES.has(codeOf(error) ?? -1);
+/**
+ * A row of what was sent cannot be read, and nothing of it was kept. A view of the operator's that fails says much the same,
+ * but names no row, and what was sent may have been kept in part.
+ */
+export function isRowError(error: unknown): boolean {
+  if (!DATA_CODES.has(codeOf(error) ?? -1)) return false;
+  const { message } = error as Error;
+  return /: \(at row \d+\)$/m.test(message) && !message.includes('while pushing to view');
 }
 
 export function isTimeout(error: unknown): boolean {
