@@ -20,6 +20,8 @@ const FAULTS: Fault[] = [
   'answer truncated',
   'disk full',
 ];
+/** Is under way for some tenths of a second. */
+const LENGTHY = savedQuery('select countIf(cityHash64(number) >= 0) from numbers(50000000)', ['integer']);
 /** Nobody says that anything is wrong: the time limit does. */
 const MUTE: Fault[] = ['silent', 'stalling'];
 
@@ -118,6 +120,29 @@ test.each<Fault>(['late', 'dripping'])(
     expect(store.settled('auth')).toBe(15);
   },
 );
+
+test('one odd answer, as of a proxy, is an error of one query: others go on, and the host stays in use', async () => {
+  options = { ...options, queryTimeoutSeconds: 60 };
+  await reopen();
+  await proxy.set('odd answer');
+  const others = [LENGTHY, LENGTHY].map(query => store.query(query, {}));
+  const odd = store.query(savedQuery("select 'oddly'", ['text']), {});
+  await expect(odd).rejects.toMatchObject({ code: 'unavailable' });
+  expect(store.isReachable?.()).toBe(true);
+  for (const { rows } of await Promise.all(others)) expect(rows).toEqual([[50_000_000]]);
+});
+
+test.each([
+  [160, 'query_timeout', 'it would take too long'],
+  [201, 'unavailable', 'a quota is used up'],
+  [198, 'unavailable', 'a name is not found'],
+  [394, 'unavailable', 'the query was killed'],
+  [1000, 'unavailable', 'its network fails'],
+  [76, 'unavailable', 'a file cannot be opened'],
+])('what ClickHouse answers by error %i is %s to callers: %s', async (number, code) => {
+  await proxy.set(`error ${number}`);
+  await expect(store.query(QUICK, {})).rejects.toMatchObject({ code });
+});
 
 describe('what the operator has to mend is told in a sentence, without the password', () => {
   const wrong = { user: 'nobody', password: 'a-wrong-one' };
