@@ -1,3 +1,5 @@
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { toLogLines } from '../../src/log-line.ts';
 import { openStore, type StoreOptions } from '../../src/store/open-store.ts';
@@ -173,4 +175,14 @@ describe('what the operator has to mend is told in a sentence, without the passw
   test('a data directory that another store holds', async () => {
     await expect(openStore(options)).rejects.toThrow(/is in use by another process/);
   });
+});
+
+test('what an append that was killed left behind goes at the next opening, and what waits in frozen blocks stays', async () => {
+  await proxy.set('refused');
+  await expect(store.fold(spooled('waiting', 0, 3))).rejects.toThrow();
+  const folder = join(dataFolder, 'clickhouse');
+  mkdirSync(join(folder, 'append-killed'));
+  writeFileSync(join(folder, 'append-killed', '0'), 'a staged block');
+  await reopen();
+  expect(readdirSync(folder).sort()).toEqual(['auth.block', 'progress.json']);
 });
