@@ -1,5 +1,6 @@
 // Where a store that is not in this process is to be found: clickhouse://user:password@host:8123/database?host=…&cluster=…
-// The password is for the store alone: no message here or elsewhere holds it.
+// The password is for the store alone: no message here or elsewhere holds it. Nor does one here hold any other part of an
+// address, since a password with a / or ? in it reaches into the parts that follow.
 import { UsageError } from './errors.ts';
 
 export interface Credentials {
@@ -19,6 +20,7 @@ export interface ClickHouseAddress {
 }
 
 const EXAMPLE = 'clickhouse://user:password@host:8123/database';
+const ENCODING = 'a / or ? in a password is written %2F or %3F';
 const PORTS = { http: '8123', https: '8443' } as const;
 const PARAMETERS = ['host', 'cluster', 'insert_user', 'insert_password'];
 
@@ -32,15 +34,14 @@ export function parseClickHouseAddress(text: string): ClickHouseAddress {
   // Only the schemes that URL knows have their host and port checked by it.
   const url = readUrl(text.replace(/^clickhouses?:\/\//i, `${scheme}://`));
   const parameters = url.searchParams;
-  const unknown = [...parameters.keys()].find(name => !PARAMETERS.includes(name));
-  if (unknown !== undefined)
-    throw wrong(`knows no parameter ${unknown}; parameters are ${PARAMETERS.join(', ')}`);
+  if ([...parameters.keys()].some(name => !PARAMETERS.includes(name)))
+    throw wrong(`has an unknown parameter; parameters are ${PARAMETERS.join(', ')}, and ${ENCODING}`);
   const database = decode(url.pathname.slice(1)) || 'default';
   if (!/^[A-Za-z_]\w*$/.test(database))
-    throw wrong(`names the database ${database}; letters, digits and _ are allowed`);
+    throw wrong(`names a database that is none; letters, digits and _ are allowed, and ${ENCODING}`);
   const cluster = readOnce(parameters, 'cluster');
   if (cluster !== undefined && !/^[\w.-]+$/.test(cluster))
-    throw wrong(`names the cluster ${cluster}; letters, digits, _, - and . are allowed`);
+    throw wrong('names a cluster that is none; letters, digits, _, - and . are allowed');
   const reader = { user: decode(url.username) || 'default', password: decode(url.password) };
   const insertUser = readOnce(parameters, 'insert_user');
   const insertPassword = readOnce(parameters, 'insert_password');

@@ -31,11 +31,14 @@ describe('the address of a ClickHouse store', () => {
 
   test.each([
     ['clickhouse://', /is not an address/],
-    ['clickhouse:/nowhere', /names the database|is not an address/],
+    ['clickhouse:/nowhere', /names a database|is not an address/],
     ['clickhouse://u:SECRET@h:99999/db', /is not an address/],
-    ['clickhouse://u:SECRET@h/a-b', /names the database a-b/],
-    ['clickhouse://u:SECRET@h/db?cluster=a b', /names the cluster a b/],
-    ['clickhouse://u:SECRET@h/db?clutser=a', /knows no parameter clutser; parameters are host, cluster/],
+    ['clickhouse://u:SECRET@h/a-b', /names a database that is none; letters/],
+    ['clickhouse://u:2024/SECRET@h/db', /names a database that is none.* password is written %2F/],
+    ['clickhouse://u:2024?SECRET@h/db', /has an unknown parameter.* password is written %2F or %3F/],
+    ['clickhouse://u:2024?cluster=SECRET@h/db', /names a cluster that is none/],
+    ['clickhouse://u:SECRET@h/db?cluster=a b', /names a cluster that is none/],
+    ['clickhouse://u:SECRET@h/db?clutser=a', /has an unknown parameter; parameters are host, cluster/],
     ['clickhouse://u:SECRET@h/db?cluster=a&cluster=b', /has 2 times cluster/],
     ['clickhouse://u:SECRET@h/db?host=a/b', /names a host that is none/],
     ['clickhouse://u:SECRET@h/db?insert_password=SECRET', /insert_password without an insert_user/],

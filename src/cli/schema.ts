@@ -17,7 +17,7 @@ export async function schema(invocation: Invocation): Promise<void> {
   }
   if (clickhouse === undefined) throw new UsageError('--apply needs --store clickhouse://…');
   const applied = await applyClickHouseSchema({ ...clickhouse, cluster }, retentionDays);
-  const what = applied.length === 0 ? 'nothing to do but the retention' : `applied ${applied.join(', ')}`;
+  const what = applied.length === 0 ? 'tables and retention are up to date' : `applied ${applied.join(', ')}`;
   process.stdout.write(`schema of ${clickhouse.database}: ${what}\n`);
 }
 

@@ -6,7 +6,7 @@ import { LOG_KINDS, type LogKind } from '../log-record.ts';
 import type { BoundValues, Cell, ColumnType, Store } from './store.ts';
 
 const MINUTE = 60_000_000n;
-/** A slice has about as many records, unless one minute alone has more; that is cut by the hash of the id. */
+/** A slice has about as many records and no more bytes than a fold, unless one minute has; that is cut by the hash of the id. */
 const SLICE_RECORDS = 20_000;
 /** More days, minutes or records than any answer here has. */
 const ALL_ROWS = 2 ** 31;
@@ -36,6 +36,14 @@ interface Slice {
   readonly end: bigint;
   readonly part: number;
   readonly parts: number;
+  readonly records: number;
+}
+
+interface Span {
+  readonly start: bigint;
+  readonly end: bigint;
+  readonly records: number;
+  readonly bytes: number;
 }
 
 export interface DayDifference {
@@ -49,8 +57,8 @@ export type OnProgress = (moved: number, all: number) => void;
 
 /** `to` numbers what it takes by itself, in a folder that belongs to this migration. Answers how many there are. */
 export async function moveRecords(from: Store, to: Store, onProgress: OnProgress): Promise<number> {
-  const slicesOf = new Map<LogKind, readonly (Slice & { readonly records: number })[]>();
-  for (const kind of LOG_KINDS) slicesOf.set(kind, await findSlices(from, kind));
+  const slicesOf = new Map<LogKind, readonly Slice[]>();
+  for (const kind of LOG_KINDS) slicesOf.set(kind, await findSlices(from, kind, to.foldBytes));
   const all = [...slicesOf.values()].flat().reduce((sum, { records }) => sum + records, 0);
   let moved = 0;
   for (const [kind, slices] of slicesOf) {
@@ -83,27 +91,28 @@ export async function compareDays(here: Store, there: Store): Promise<DayDiffere
   return differences;
 }
 
-async function findSlices(from: Store, kind: LogKind): Promise<(Slice & { records: number })[]> {
-  const minutes = await ask(from, 'minutes', kind, ['unix_microseconds', 'integer']);
-  const slices: (Slice & { records: number })[] = [];
-  let open: { start: bigint; end: bigint; records: number } | undefined;
-  for (const [minute, count] of minutes as [bigint, number][]) {
-    if (open !== undefined && open.records + count > SLICE_RECORDS) {
-      slices.push(...cut(open));
-      open = undefined;
-    }
-    open = {
-      start: open?.start ?? minute,
-      end: minute + MINUTE,
-      records: (open?.records ?? 0) + count,
-    };
+async function findSlices(from: Store, kind: LogKind, maxBytes: number): Promise<Slice[]> {
+  const minutes = await ask(from, 'minutes', kind, ['unix_microseconds', 'integer', 'integer']);
+  const slices: Slice[] = [];
+  let open: Span | undefined;
+  for (const [start, records, bytes] of minutes as [bigint, number, number][]) {
+    const minute = { start, end: start + MINUTE, records, bytes };
+    const joined: Span = open === undefined ? minute : join(open, minute);
+    const isFull = joined.records > SLICE_RECORDS || joined.bytes > maxBytes;
+    if (open !== undefined && isFull) slices.push(...cut(open, maxBytes));
+    open = isFull ? minute : joined;
   }
-  if (open !== undefined) slices.push(...cut(open));
+  if (open !== undefined) slices.push(...cut(open, maxBytes));
   return slices;
 }
 
-function cut({ start, end, records }: { start: bigint; end: bigint; records: number }) {
-  const parts = Math.ceil(records / (2 * SLICE_RECORDS));
+function join(one: Span, next: Span): Span {
+  const [records, bytes] = [one.records + next.records, one.bytes + next.bytes];
+  return { start: one.start, end: next.end, records, bytes };
+}
+
+function cut({ start, end, records, bytes }: Span, maxBytes: number): Slice[] {
+  const parts = Math.ceil(Math.max(records / SLICE_RECORDS, bytes / maxBytes) / 2);
   // How many fall into each part is known when it is read; the last one stands for all that are told of.
   return Array.from({ length: parts }, (_, part) => ({
     ...{ start, end, part, parts },
@@ -115,7 +124,7 @@ function cut({ start, end, records }: { start: bigint; end: bigint; records: num
 async function readLines(
   from: Store,
   kind: LogKind,
-  { start, end, part, parts, records }: Slice & { records: number },
+  { start, end, part, parts, records }: Slice,
   settled: number,
 ): Promise<readonly string[] | undefined> {
   if (parts === 1 && settled >= records) return undefined;

@@ -1,3 +1,5 @@
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { toLogLines } from '../../src/log-line.ts';
 import { openStore, type StoreOptions } from '../../src/store/open-store.ts';
@@ -20,6 +22,8 @@ const FAULTS: Fault[] = [
   'answer truncated',
   'disk full',
 ];
+/** Is under way for some tenths of a second. */
+const LENGTHY = savedQuery('select countIf(cityHash64(number) >= 0) from numbers(50000000)', ['integer']);
 /** Nobody says that anything is wrong: the time limit does. */
 const MUTE: Fault[] = ['silent', 'stalling'];
 
@@ -119,6 +123,29 @@ test.each<Fault>(['late', 'dripping'])(
   },
 );
 
+test('one odd answer, as of a proxy, is an error of one query: others go on, and the host stays in use', async () => {
+  options = { ...options, queryTimeoutSeconds: 60 };
+  await reopen();
+  await proxy.set('odd answer');
+  const others = [LENGTHY, LENGTHY].map(query => store.query(query, {}));
+  const odd = store.query(savedQuery("select 'oddly'", ['text']), {});
+  await expect(odd).rejects.toMatchObject({ code: 'unavailable' });
+  expect(store.isReachable?.()).toBe(true);
+  for (const { rows } of await Promise.all(others)) expect(rows).toEqual([[50_000_000]]);
+});
+
+test.each([
+  [160, 'query_timeout', 'it would take too long'],
+  [201, 'unavailable', 'a quota is used up'],
+  [198, 'unavailable', 'a name is not found'],
+  [394, 'unavailable', 'the query was killed'],
+  [1000, 'unavailable', 'its network fails'],
+  [76, 'unavailable', 'a file cannot be opened'],
+])('what ClickHouse answers by error %i is %s to callers: %s', async (number, code) => {
+  await proxy.set(`error ${number}`);
+  await expect(store.query(QUICK, {})).rejects.toMatchObject({ code });
+});
+
 describe('what the operator has to mend is told in a sentence, without the password', () => {
   const wrong = { user: 'nobody', password: 'a-wrong-one' };
 
@@ -150,16 +177,12 @@ describe('what the operator has to mend is told in a sentence, without the passw
   });
 });
 
-test('a record that ClickHouse refuses is told of, and the others of its block are kept', async () => {
-  const refused: string[] = [];
-  await store.close();
-  store = await openStore(options, { refused: ({ line }) => refused.push(line) });
-  const records = spooled('narrowed', 0, 9);
-  const text = Buffer.from(records.lines).toString('utf8').replace('\x1fn0\x1f', '\x1fn0\x1fx');
-  const broken = { ...records, lines: Buffer.from(text) };
-  await store.fold(broken);
-  expect(refused).toHaveLength(1);
-  expect(refused[0]).toContain('\x1fn0\x1fx');
-  expect(await counts('narrowed')).toEqual([8, 8]);
-  expect(store.settled('auth')).toBe(9);
+test('what an append that was killed left behind goes at the next opening, and what waits in frozen blocks stays', async () => {
+  await proxy.set('refused');
+  await expect(store.fold(spooled('waiting', 0, 3))).rejects.toThrow();
+  const folder = join(dataFolder, 'clickhouse');
+  mkdirSync(join(folder, 'append-killed'));
+  writeFileSync(join(folder, 'append-killed', '0'), 'a staged block');
+  await reopen();
+  expect(readdirSync(folder).sort()).toEqual(['auth.block', 'progress.json']);
 });

@@ -23,11 +23,15 @@ export type Fault =
   | 'answer lost'
   /** The answer breaks off in its middle. */
   | 'answer truncated'
+  /** A request that holds the word `oddly` is answered by a page of the proxy's own; others pass. */
+  | 'odd answer'
   /** ClickHouse says that its disk is full. */
-  | 'disk full';
+  | 'disk full'
+  /** ClickHouse says whatever has this number. */
+  | `error ${number}`;
 
-const DISK_FULL =
-  'Code: 243. DB::Exception: Cannot reserve 1.00 MiB, not enough space. (NOT_ENOUGH_SPACE) (version 26.5.1.1)\n';
+const BAD_GATEWAY =
+  'HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/html\r\nContent-Length: 20\r\nConnection: close\r\n\r\n<h1>Bad Gateway</h1>';
 
 /** A ping is just waited for. */
 const LATE_MS = 2_500;
@@ -86,10 +90,14 @@ export class FaultyProxy {
     this.#keep(caller);
     if (fault === 'silent') return void caller.resume();
     if (fault === 'reset') return void caller.once('data', () => caller.resetAndDestroy());
-    if (fault === 'disk full') return void caller.on('data', () => answerDiskFull(caller));
+    const error = fault === 'disk full' ? 243 : Number(/^error (\d+)$/.exec(fault)?.[1] ?? 0);
+    if (error > 0) return void caller.on('data', () => caller.end(answerOf(error)));
     const server = connect(this.#target);
     this.#keep(server);
-    caller.pipe(server);
+    caller.on('data', (bytes: Buffer) => {
+      if (fault === 'odd answer' && bytes.includes('oddly')) caller.end(BAD_GATEWAY);
+      else server.write(bytes);
+    });
     caller.once('close', () => server.destroy());
     server.once('close', () => caller.destroy());
     let lastDrop = Promise.resolve();
@@ -104,7 +112,7 @@ export class FaultyProxy {
       });
     };
     server.on('data', (bytes: Buffer) => {
-      if (fault === 'none') caller.write(bytes);
+      if (fault === 'none' || fault === 'odd answer') caller.write(bytes);
       else if (fault === 'late') setTimeout(() => caller.write(bytes), LATE_MS).unref();
       else if (fault === 'dripping') drip(bytes);
       else if (fault === 'stalling') caller.write(bytes.subarray(0, endOfHead(bytes)));
@@ -125,9 +133,10 @@ function endOfHead(bytes: Buffer): number {
   return bytes.toString('latin1', 0, 5) === 'HTTP/' ? bytes.indexOf('\r\n\r\n') + 4 : 0;
 }
 
-function answerDiskFull(caller: Socket): void {
-  caller.end(
-    `HTTP/1.1 500 Internal Server Error\r\nX-ClickHouse-Exception-Code: 243\r\nContent-Length: ${DISK_FULL.length}\r\n` +
-      `Connection: close\r\n\r\n${DISK_FULL}`,
+function answerOf(code: number): string {
+  const body = `Code: ${code}. DB::Exception: It cannot be done. (OF_THE_TESTS) (version 26.5.1.1)\n`;
+  return (
+    `HTTP/1.1 500 Internal Server Error\r\nX-ClickHouse-Exception-Code: ${code}\r\n` +
+    `Content-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`
   );
 }

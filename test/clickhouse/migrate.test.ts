@@ -16,6 +16,8 @@ const SECOND = 1_000_000n;
 /** More than one slice, a minute that has more than a slice holds, and several days. */
 const SPREAD = 30_000;
 const CROWDED = 45_000;
+/** In one minute, and in others. */
+const LARGE = 160;
 
 describe('moving an embedded store to ClickHouse', () => {
   const folders = [makeDataFolder(), makeDataFolder()];
@@ -88,6 +90,25 @@ describe('moving an embedded store to ClickHouse', () => {
     expect(await countThere()).toEqual([SPREAD + CROWDED, SPREAD + CROWDED]);
   });
 
+  test('large records go in pieces of about a fold each, from many minutes or from one', async () => {
+    const message = 'x'.repeat(33_000);
+    const large = (id: string, minute: number) =>
+      record({ id: `${id}${minute}`, at: START + BigInt(minute) * 60n * SECOND, message });
+    const spread = Array.from({ length: LARGE - 100 }, (_, minute) => large('s', minute));
+    const crowded = Array.from({ length: 100 }, (_, i) => large(`c${i}-`, 0));
+    await source.append(batches('postgres', spread, crowded));
+    const sizes: number[] = [];
+    const fold: Store['fold'] = records => {
+      sizes.push(records.lines.length);
+      return target.fold(records);
+    };
+    const foldBytes = 400_000;
+    await moveRecords(source, { ...target, foldBytes, fold }, () => {});
+    expect(sizes.length).toBeGreaterThan(8);
+    expect(Math.max(...sizes)).toBeLessThan(4 * foldBytes);
+    expect(await compareDays(source, target)).toEqual([]);
+  });
+
   test('a record that differs, is missing or is too many is found, by kind and day', async () => {
     await ask(address, "insert into rest_logs values ('x', 1794000000000000, 'p', 'm', '{}')");
     const differences = await compareDays(source, target);
@@ -105,7 +126,7 @@ describe('moving an embedded store to ClickHouse', () => {
     const args = ['migrate', '--from', `duckdb:${from}`];
     const { stdout, stderr, code } = await runDendro(args, { env: { DENDRO_TO: to } });
     expect({ stdout, stderr, code }).toEqual({
-      stdout: `${SPREAD + CROWDED + 4} records: the counts and checksums of every kind and day are the same\n`,
+      stdout: `${SPREAD + CROWDED + 4 + LARGE} records: the counts and checksums of every kind and day are the same\n`,
       stderr: '',
       code: 0,
     });

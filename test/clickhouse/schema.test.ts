@@ -35,6 +35,20 @@ describe('dendro schema clickhouse --apply', () => {
     expect(await ask(address, 'select id from auth_logs')).toEqual([['young']]);
   });
 
+  test('restores a table that is missing, with the retention of today', async () => {
+    await ask(address, 'drop table edge_logs');
+    expect(await applyClickHouseSchema(address, 7)).toEqual([]);
+    expect(await tableOf('edge_logs')).toContain('toIntervalDay(7)');
+  });
+
+  test('a retention that ClickHouse cannot count to ends the one before', async () => {
+    for (let run = 0; run < 2; run++) {
+      await applyClickHouseSchema(address, 36_500);
+      expect(await tableOf('rest_logs')).not.toContain('TTL');
+      expect(await tableOf('auth_logs')).not.toContain('TTL');
+    }
+  });
+
   test('a retention that ClickHouse cannot count to drops nothing', async () => {
     const other = newDatabase();
     await applyClickHouseSchema(other, 36_500);

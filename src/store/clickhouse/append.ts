@@ -2,7 +2,7 @@
 // the spool first: what is wrong with a file is known before the first block is sent. From there on a block that fails is
 // sent again for a while, under its own token.
 import { randomUUID } from 'node:crypto';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { OperatorError } from '../../errors.ts';
@@ -16,6 +16,9 @@ const BLOCK_ROWS = 100_000;
 const BLOCK_BYTES = 32 * 1024 * 1024;
 const ATTEMPTS = 8;
 const FIRST_PAUSE_MS = 250;
+
+/** How the folders begin in which blocks wait. */
+const STAGING = 'append-';
 
 interface Unit {
   rows: number;
@@ -32,7 +35,7 @@ export async function appendBlocks(
   folder: string,
   batches: AsyncIterable<LogLines>,
 ): Promise<void> {
-  const staging = await mkdtemp(join(folder, 'append-'));
+  const staging = await mkdtemp(join(folder, STAGING));
   try {
     const staged = await stage(staging, batches);
     for (const [index, { file, ...block }] of staged.entries()) {
@@ -46,6 +49,12 @@ export async function appendBlocks(
   } finally {
     await rm(staging, { recursive: true, force: true });
   }
+}
+
+/** What processes left that were killed. To be called by whoever holds the data directory. */
+export async function removeLeftovers(folder: string): Promise<void> {
+  for (const name of await readdir(folder))
+    if (name.startsWith(STAGING)) await rm(join(folder, name), { recursive: true, force: true });
 }
 
 async function stage(staging: string, batches: AsyncIterable<LogLines>): Promise<StagedBlock[]> {

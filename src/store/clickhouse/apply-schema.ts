@@ -4,6 +4,7 @@ import type { ClickHouseAddress } from '../../store-address.ts';
 import { forOperator } from './errors.ts';
 import { Hosts } from './hosts.ts';
 import {
+  type Migration,
   migrations,
   noteVersion,
   optionsOf,
@@ -37,13 +38,15 @@ async function migrate(hosts: Hosts, options: SchemaOptions): Promise<number[]> 
     throw new OperatorError(
       `the database ${options.database} has schema version ${found}, and this program knows ${newest}: use a newer Dendro`,
     );
-  const due = known.filter(({ version }) => version > found);
-  for (const { version, statements } of due) {
-    for (const statement of statements) await command(hosts, statement);
-    await command(hosts, noteVersion(options, version));
+  const isNew = ({ version }: Migration) => version > found;
+  for (const migration of known) {
+    // Those of old, too: they do nothing where all is there, and restore a table that is missing.
+    for (const statement of migration.statements) await command(hosts, statement);
+    if (isNew(migration)) await command(hosts, noteVersion(options, migration.version));
   }
-  if (due.length === 0) for (const statement of retentionStatements(options)) await command(hosts, statement);
-  return due.map(({ version }) => version);
+  const expiring = await readExpiring(hosts, options);
+  for (const statement of retentionStatements(options, expiring)) await command(hosts, statement);
+  return known.filter(isNew).map(({ version }) => version);
 }
 
 function command(hosts: Hosts, query: string): Promise<unknown> {
@@ -54,10 +57,21 @@ function command(hosts: Hosts, query: string): Promise<unknown> {
 }
 
 async function readVersion(hosts: Hosts, { database }: SchemaOptions): Promise<number> {
-  const reply = await hosts.run(async ({ client, signal }) => {
-    const query = `select max(version) from ${database}.dendro_schema`;
+  const [newest] = await read(hosts, `select max(version) from ${database}.dendro_schema`);
+  return Number(newest ?? 0);
+}
+
+/** The tables that have a TTL. */
+async function readExpiring(hosts: Hosts, { database }: SchemaOptions): Promise<ReadonlySet<string>> {
+  const where = `database = '${database}' and position(engine_full, ' TTL ') > 0`;
+  return new Set((await read(hosts, `select name from system.tables where ${where}`)).map(String));
+}
+
+/** The first column of the answer. */
+async function read(hosts: Hosts, query: string): Promise<(number | string | undefined)[]> {
+  const { data } = await hosts.run(async ({ client, signal }) => {
     const result = await client.query({ query, format: 'JSONCompact', abort_signal: signal });
     return result.json<[number | string]>();
   }, AbortSignal.timeout(STATEMENT_TIMEOUT_MS));
-  return Number(reply.data[0]?.[0] ?? 0);
+  return data.map(([cell]) => cell);
 }

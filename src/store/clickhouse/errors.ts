@@ -6,12 +6,17 @@ import { DendroError, OperatorError } from '../../errors.ts';
 /** The numbers of ClickHouse's errors, which stay the same from version to version. */
 const CODES = {
   timeoutExceeded: 159,
-  badPattern: 427,
+  tooSlow: 160,
   memoryLimit: 241,
+  killed: 394,
+  badPattern: 427,
 } as const;
 
 /** A server that answers one of these cannot do it now; another one, or the same later, may. */
 const PASSING = new Map([
+  [76, 'it cannot open a file'],
+  [198, 'it cannot find the address of a server behind it'],
+  [201, 'the quota of the user is used up'],
   [202, 'it runs too many queries'],
   [209, 'a server behind it did not answer in time'],
   [210, 'a server behind it cannot be reached'],
@@ -25,8 +30,10 @@ const PASSING = new Map([
   [285, 'too few replicas are alive'],
   [286, 'its quorum was not reached'],
   [319, 'it does not know whether the insert was done'],
+  [394, 'the query was killed'],
   [439, 'it cannot start a thread'],
   [999, 'its Keeper does not answer'],
+  [1000, 'its network or a file failed it'],
 ]);
 
 /** What the operator has to mend. */
@@ -45,8 +52,8 @@ const REFUSALS = new Map([
   [497, 'the user lacks a right'],
 ]);
 
-/** What ClickHouse says of rows that it cannot read. Nothing of them was kept. */
-const DATA_CODES = new Set([6, 26, 27, 33, 38, 41, 53, 69, 70, 72, 117, 130, 349]);
+/** What ClickHouse says of values that it cannot read. */
+const DATA_CODES = new Set([6, 26, 27, 33, 38, 41, 53, 69, 70, 72, 130, 349]);
 
 export function codeOf(error: unknown): number | undefined {
   return error instanceof ClickHouseError ? Number(error.code) : undefined;
@@ -58,17 +65,24 @@ export function isPassing(error: unknown): boolean {
   return code === undefined || PASSING.has(code);
 }
 
-/** The host did not answer as ClickHouse does: nobody is there, or what came is not whole. */
-export function isConnectionError(error: unknown): boolean {
-  return codeOf(error) === undefined;
+/** Somebody wanted it ended, so no other host is asked. */
+export function isKilled(error: unknown): boolean {
+  return codeOf(error) === CODES.killed;
 }
 
-export function isDataError(error: unknown): boolean {
-  return DATA_CODES.has(codeOf(error) ?? -1);
+/**
+ * A row of what was sent cannot be read, and nothing of it was kept. A view of the operator's that fails says much the same,
+ * but names no row, and what was sent may have been kept in part.
+ */
+export function isRowError(error: unknown): boolean {
+  if (!DATA_CODES.has(codeOf(error) ?? -1)) return false;
+  const { message } = error as Error;
+  return /: \(at row \d+\)$/m.test(message) && !message.includes('while pushing to view');
 }
 
 export function isTimeout(error: unknown): boolean {
-  return codeOf(error) === CODES.timeoutExceeded;
+  const code = codeOf(error);
+  return code === CODES.timeoutExceeded || code === CODES.tooSlow;
 }
 
 /** What is wrong with a pattern, in RE2's words, without the flags before it; undefined where the error is another. */

@@ -1,4 +1,5 @@
-// What a store has to have before it can serve: its tables, the right to read them and the right to insert.
+// What a store has to have before it can serve: its tables and their columns, the right to read them and the right to insert.
+import { columnsOf } from '../../log-line.ts';
 import { LOG_KINDS } from '../../log-record.ts';
 import { codeOf, describe, isPassing } from './errors.ts';
 import type { Reader } from './reader.ts';
@@ -8,8 +9,9 @@ import type { Writer } from './writer.ts';
 export async function findMissing(reader: Reader, writer: Writer): Promise<string | undefined> {
   for (const kind of LOG_KINDS) {
     const table = `${kind}_logs`;
+    const columns = [...Object.keys(columnsOf(kind)), 'metadata'];
     try {
-      await reader.ask({ sql: `select * from ${table} limit 0`, purpose: 'check' });
+      await reader.ask({ sql: `select ${columns.join(', ')} from ${table} limit 0`, purpose: 'check' });
     } catch (error) {
       const cause = error instanceof Error && codeOf(error) === undefined ? (error.cause ?? error) : error;
       if (isPassing(cause)) throw error;

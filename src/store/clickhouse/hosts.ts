@@ -1,8 +1,8 @@
-// The servers that may be asked. One that does not answer is passed over until it answers a ping; what was on its way to it
-// moves to the next, within the time limit that it began with.
+// The servers that may be asked. One that does not answer a ping is passed over until it does; what was on its way to it
+// moves to the next, within the time limit that it began with. An odd answer to one question breaks off no other.
 import { type ClickHouseClient, ClickHouseLogLevel, createClient } from '@clickhouse/client';
 import type { ClickHouseAddress } from '../../store-address.ts';
-import { isConnectionError, isPassing } from './errors.ts';
+import { isKilled, isPassing } from './errors.ts';
 import { UnderWay } from './under-way.ts';
 
 const PING_EVERY_MS = 1_000;
@@ -70,12 +70,10 @@ export class Hosts {
           return await this.#attempt(host, work, signal);
         } catch (error) {
           signal.throwIfAborted();
-          if (!isPassing(error)) throw error;
+          if (!isPassing(error) || isKilled(error)) throw error;
           lastError = error;
-          if (!isConnectionError(error)) break;
-          if (isReset(error) && attempts === 0) continue;
-          this.#markDown(host);
-          break;
+          if (systemCodeOf(error) === 'ECONNREFUSED') host.isUp = false;
+          if (!isReset(error)) break;
         }
       }
     }
@@ -111,11 +109,6 @@ export class Hosts {
     return [...hosts.slice(start), ...hosts.slice(0, start)];
   }
 
-  #markDown(host: Host): void {
-    host.isUp = false;
-    host.underWay.breakOff(new Error('the host is gone'));
-  }
-
   /** From the first question on, whether or not anybody asks another. */
   #watch(): void {
     if (this.#closed || this.#pinging !== undefined) return;
@@ -131,12 +124,16 @@ export class Hosts {
       select: false,
       abort_signal: AbortSignal.timeout(PING_TIMEOUT_MS),
     });
-    if (success) host.isUp = true;
-    else if (!this.#closed) this.#markDown(host);
+    host.isUp = success;
+    if (!success && !this.#closed) host.underWay.breakOff(new Error('the host is gone'));
   }
 }
 
 function isReset(error: unknown): boolean {
-  const { code, message } = error as NodeJS.ErrnoException;
-  return code === 'ECONNRESET' || code === 'EPIPE' || message === 'socket hang up';
+  const code = systemCodeOf(error);
+  return code === 'ECONNRESET' || code === 'EPIPE' || (error as Error).message === 'socket hang up';
+}
+
+function systemCodeOf(error: unknown): string | undefined {
+  return (error as NodeJS.ErrnoException).code;
 }

@@ -13,6 +13,7 @@ export interface SchemaOptions {
 
 export interface Migration {
   readonly version: number;
+  /** That do nothing where they were done before. */
   readonly statements: readonly string[];
 }
 
@@ -40,10 +41,12 @@ export function migrations(options: SchemaOptions): Migration[] {
   return [{ version: 1, statements: LOG_KINDS.flatMap(kind => split(fill(template, options, kind))) }];
 }
 
-/** Statements that give tables which are there already the retention of today. */
-export function retentionStatements(options: SchemaOptions): string[] {
-  // Nothing to remove where a table never had any.
-  return options.retentionDays > MAX_TTL_DAYS ? [] : LOG_KINDS.map(kind => fill('retention', options, kind));
+/** Statements that give tables which are there already the retention of today. `expiring` have a TTL now. */
+export function retentionStatements(options: SchemaOptions, expiring: ReadonlySet<string>): string[] {
+  const kinds = hasTtl(options)
+    ? LOG_KINDS
+    : LOG_KINDS.filter(kind => expiring.has(storedTable(kind, options)));
+  return kinds.map(kind => fill('retention', options, kind));
 }
 
 /** Everything, to be read or piped into clickhouse-client. */
@@ -75,15 +78,15 @@ function fill(template: string, options: SchemaOptions, kind?: LogKind): string 
   const values: Readonly<Record<string, string>> = {
     database,
     table,
-    stored_table: cluster === undefined ? table : `${table}_local`,
+    stored_table: kind === undefined ? '' : storedTable(kind, options),
     path: `${database}/${table}`,
     cluster: cluster ?? '',
     on_cluster: onCluster(options),
     columns: (kind === undefined ? [] : (LIFTED_COLUMNS[kind] ?? []))
       .map(column => `,\n  ${column}`)
       .join(''),
-    ttl: retentionDays > MAX_TTL_DAYS ? '' : ttl,
-    modify_ttl: `modify ${ttl}`,
+    ttl: hasTtl(options) ? ttl : '',
+    change_ttl: hasTtl(options) ? `modify ${ttl}` : 'remove ttl',
     version_engine: cluster === undefined ? 'MergeTree' : `ReplicatedMergeTree(${versionPath})`,
   };
   const text = readFileSync(new URL(`schema/${template}.sql`, import.meta.url), 'utf8');
@@ -91,6 +94,14 @@ function fill(template: string, options: SchemaOptions, kind?: LogKind): string 
     .replace(/^--.*\n/gm, '')
     .replace(/\{\{(\w+)\}\}/g, (_, name: string) => values[name] ?? '')
     .trim();
+}
+
+function hasTtl({ retentionDays }: SchemaOptions): boolean {
+  return retentionDays <= MAX_TTL_DAYS;
+}
+
+function storedTable(kind: LogKind, { cluster }: SchemaOptions): string {
+  return cluster === undefined ? `${kind}_logs` : `${kind}_logs_local`;
 }
 
 function onCluster({ cluster }: SchemaOptions): string {

@@ -6,7 +6,7 @@ import type { ClickHouseAddress } from '../../store-address.ts';
 import { storeClosed } from '../query-errors.ts';
 import type { SpooledLines, Store, StoreWatch } from '../store.ts';
 import { Turns } from '../turns.ts';
-import { appendBlocks } from './append.ts';
+import { appendBlocks, removeLeftovers } from './append.ts';
 import { patternFault } from './errors.ts';
 import { findMissing } from './fitness.ts';
 import { FrozenBlocks } from './frozen-blocks.ts';
@@ -38,6 +38,7 @@ export async function openClickHouseStore(
 ): Promise<Store> {
   const folder = join(resolve(options.dataFolder), 'clickhouse');
   const blocks = await FrozenBlocks.open(folder);
+  await removeLeftovers(folder);
   const hosts = new Hosts(options.clickhouse, options.queryConcurrency + FURTHER_CONNECTIONS);
   const reader = new Reader(hosts, options);
   const writer = new Writer(hosts, options.clickhouse.writer, watch);

@@ -9,7 +9,7 @@ import type { LogKind } from '../../log-record.ts';
 import type { Credentials } from '../../store-address.ts';
 import { insertOrNarrow } from '../insert-or-narrow.ts';
 import type { StoreWatch } from '../store.ts';
-import { forOperator, isDataError } from './errors.ts';
+import { forOperator, isRowError } from './errors.ts';
 import { type FrozenBlock, pack } from './frozen-blocks.ts';
 import type { Attempt, Hosts } from './hosts.ts';
 import { toLine } from './rows.ts';
@@ -48,7 +48,7 @@ export class Writer {
       try {
         await this.#send(kind, packed, token);
       } catch (error) {
-        if (!isDataError(error)) throw error;
+        if (!isRowError(error)) throw error;
         await this.#narrow(kind, await promisify(gunzip)(packed), count, token);
       }
     } catch (error) {
@@ -71,7 +71,7 @@ export class Writer {
         const own = createHash('sha256').update(token).update(part).digest('hex');
         await this.#send(kind, await pack(part), own);
       },
-      isDataError,
+      isDataError: isRowError,
       refuse: (row, reason) => this.#watch.refused?.({ kind, line: toLine(row), reason }),
     });
   }

@@ -1,2 +1,2 @@
 -- Retention that was changed since the table was made.
-alter table {{database}}.{{stored_table}}{{on_cluster}} {{modify_ttl}}
+alter table {{database}}.{{stored_table}}{{on_cluster}} {{change_ttl}}
