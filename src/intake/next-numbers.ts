@@ -21,8 +21,13 @@ export async function readNextNumbers(folder: string): Promise<NextNumbers> {
   }
 }
 
-export function writeNextNumbers(folder: string, next: NextNumbers): Promise<void> {
-  return writeDurably(fileIn(folder), JSON.stringify(Object.fromEntries(next)));
+/** Not on a full disk, from which nothing could go otherwise: the store knows the numbers, too, as long as it stays the same. */
+export async function writeNextNumbers(folder: string, next: NextNumbers): Promise<void> {
+  try {
+    await writeDurably(fileIn(folder), JSON.stringify(Object.fromEntries(next)));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error;
+  }
 }
 
 function fileIn(folder: string): string {

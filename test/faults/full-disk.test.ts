@@ -1,5 +1,7 @@
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, type TestContext, test } from 'vitest';
+import { Spool } from '../../src/intake/spool.ts';
 import { toLogLines } from '../../src/log-line.ts';
 import { LOG_KINDS } from '../../src/log-record.ts';
 import { openStore } from '../../src/store/open-store.ts';
@@ -155,6 +157,23 @@ test('a store that was closed in order opens on a disk that has filled since, an
   const { rows } = await store.query(savedQuery('select count(*) from edge_logs', ['integer']), {});
   expect(rows).toEqual([[1]]);
   await store.close();
+});
+
+test('segments of a spool that fills the disk can go', async context => {
+  const { path, fill, freeBytes } = requireDisk(context);
+  const folder = join(path, 'spool');
+  const { spool } = await Spool.open(
+    folder,
+    () => 0,
+    () => {},
+  );
+  for (let i = 0; i < 8; i++) await spool.append('edge', 1, Buffer.alloc(5 * MIB, 'x'));
+  while (spool.unreadBytes > 0) (await spool.read(100 * MIB)).done();
+  fill(0);
+  expect(freeBytes()).toBe(0);
+  await spool.forget(() => 8, Date.parse(NOW) * 1000);
+  expect(freeBytes()).toBeGreaterThan(5 * MIB);
+  await spool.close();
 });
 
 async function queuedBytes(internalUrl: string): Promise<number> {
