@@ -1,7 +1,10 @@
 import { describe, expect, test } from 'vitest';
+import { startApp } from '../src/app.ts';
 import { commands } from '../src/cli/commands.ts';
 import { readInvocation, readServeConfig } from '../src/config.ts';
-import { UsageError } from '../src/errors.ts';
+import { OperatorError, UsageError } from '../src/errors.ts';
+import { testConfig } from './support/app.ts';
+import { findFreePort, makeFolder } from './support/process.ts';
 
 const flags = commands.find(({ name }) => name === 'serve')?.flags ?? [];
 const read = (...args: string[]) => readServeConfig(readInvocation(args, {}, flags));
@@ -21,4 +24,27 @@ describe('--cors-origin', () => {
       expect(() => read('--cors-origin', given)).toThrow(UsageError);
     },
   );
+});
+
+describe('one port for both listeners', () => {
+  const start = async (host: string, internalHost: string) => {
+    const folder = makeFolder();
+    const port = await findFreePort();
+    const addresses = { publicAddress: { host, port }, internalAddress: { host: internalHost, port } };
+    try {
+      const app = await startApp({ ...testConfig(folder.path), ...addresses }, () => {});
+      await app.close();
+      return [app.publicUrl, app.internalUrl].map(url => new URL(url).hostname);
+    } finally {
+      folder.remove();
+    }
+  };
+
+  test('is one listener, on the public host', async () => {
+    expect(await start('0.0.0.0', '127.0.0.1')).toEqual(['0.0.0.0', '0.0.0.0']);
+  });
+
+  test('and an internal host that would be passed over are refused', async () => {
+    await expect(start('127.0.0.1', '127.0.0.2')).rejects.toThrow(OperatorError);
+  });
 });
