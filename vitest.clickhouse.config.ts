@@ -14,6 +14,7 @@ export default defineConfig({
     globalSetup: ['test/clickhouse/setup.ts'],
     pool: 'forks',
     maxWorkers: 2, // one engine answers them all
+    expect: { poll: { timeout: 30_000 } }, // a busy machine takes its time
     testTimeout: 180_000,
     hookTimeout: 180_000,
   },

@@ -26,7 +26,7 @@ export interface ClickHouseStoreOptions extends ReaderLimits {
 }
 
 /** What the endpoints' SQL puts before a pattern, so that it means what it means to the embedded store. */
-const PATTERN_FLAGS = '(?-s)';
+const PATTERN_FLAGS = '(?-is)';
 
 /** Connections besides those of queries: a ping, an insert, an append. */
 const FURTHER_CONNECTIONS = 4;
