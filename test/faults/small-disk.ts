@@ -9,7 +9,9 @@ export interface SmallDisk {
   freeBytes(): number;
   /** Takes all of its space but so many bytes. */
   fill(leave: number): void;
-  /** Gives back what `fill` took. */
+  /** Leaves no room, at once: what it has is all that it may have. */
+  shut(): void;
+  /** Gives back what `fill` and `shut` took. */
   free(): void;
   remove(): void;
 }
@@ -27,6 +29,7 @@ export function mountSmallDisk(mebibytes: number): SmallDisk | undefined {
     return bavail * bsize;
   };
   const fillers: string[] = [];
+  const resize = (size: string) => spawnSync('mount', ['-o', `remount,size=${size}`, path]);
   return {
     path,
     freeBytes,
@@ -44,7 +47,12 @@ export function mountSmallDisk(mebibytes: number): SmallDisk | undefined {
         closeSync(file);
       }
     },
+    shut() {
+      const { blocks, bfree, bsize } = statfsSync(path);
+      resize(`${(blocks - bfree) * bsize}`);
+    },
     free() {
+      resize(`${mebibytes}m`);
       for (const filler of fillers.splice(0)) rmSync(filler);
     },
     remove() {
