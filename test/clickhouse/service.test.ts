@@ -5,6 +5,7 @@ import type { ClickHouseAddress } from '../../src/store-address.ts';
 import { systemTimer } from '../../src/timer.ts';
 import { API_KEY, startTestApp, type TestApp, testStoreOptions } from '../support/app.ts';
 import { makeDatabase } from '../support/clickhouse.ts';
+import { sendLogs } from '../support/logs.ts';
 import { edgeRecord } from '../support/record.ts';
 import { makeDataFolder, removeDataFolder } from '../support/store.ts';
 import { ask } from './ask.ts';
@@ -188,4 +189,24 @@ test('two services in front of one ClickHouse: both see what either takes in, on
     await first.close();
     removeDataFolder(firstFolder);
   }
+});
+
+test('a table that is gone holds up the records of its kind alone, until it is back', async () => {
+  await start([one]);
+  const store = (id: string, kind: string) =>
+    sendLogs(
+      app.internalUrl,
+      { project: 'kinds', id, event_message: 'm' },
+      { query: `?source_name=${kind}` },
+    );
+  await ask(address, 'rename table auth_logs to auth_logs_away');
+  expect((await store('a', 'auth')).status).toBe(200);
+  await expect.poll(() => app.events.some(({ type }) => type === 'fold_failed')).toBe(true);
+  for (const id of ['b', 'c']) expect((await store(id, 'edge')).status).toBe(200);
+  const idsIn = async (kind: string) =>
+    (await ask(address, `select id from ${kind}_logs where project = 'kinds' order by id`)).flat();
+  await expect.poll(() => idsIn('edge')).toEqual(['b', 'c']);
+  await ask(address, 'rename table auth_logs_away to auth_logs');
+  await expect.poll(() => idsIn('auth')).toEqual(['a']);
+  expect(await idsIn('edge')).toEqual(['b', 'c']);
 });
