@@ -2,32 +2,32 @@
 
 import { ResultCache } from './cache/result-cache.ts';
 import { Warmer } from './cache/warmer.ts';
-import { type Clock, MICROS_PER_SECOND, systemClock } from './clock.ts';
 import { type Address, FLAGS, type ServeConfig } from './config.ts';
-import type { Answer } from './endpoint/answer.ts';
+import { OperatorError } from './domain/errors.ts';
 import { loadCatalog } from './endpoint/catalog.ts';
-import { CheckedCalls } from './endpoint/checked-calls.ts';
-import { StoreCheck } from './endpoint/store-check.ts';
-import { OperatorError } from './errors.ts';
-import { type InternalParts, internalRoutes } from './http/internal.ts';
+import type { EndpointResult } from './endpoint/endpoint-result.ts';
+import { Preflight } from './endpoint/preflight.ts';
+import { ValidatedRequests } from './endpoint/validated-requests.ts';
+import { type InternalDependencies, internalRoutes } from './http/internal-routes.ts';
 import { type Listener, listen } from './http/listener.ts';
-import { type PublicParts, publicRoutes, type Service } from './http/public.ts';
-import type { Route } from './http/route.ts';
-import { type BodyReader, BodyThreads } from './intake/body-threads.ts';
-import { Intake, type IntakeParts } from './intake/intake.ts';
+import { type PublicDependencies, publicRoutes, type Service } from './http/public-routes.ts';
+import type { Route } from './http/router.ts';
+import { type BodyParser, BodyParserPool } from './intake/body-parser.ts';
+import { Intake, type IntakeDependencies } from './intake/intake.ts';
 import type { Observe } from './observe/event.ts';
 import { type Gauges, Metrics } from './observe/metrics.ts';
+import { Maintenance } from './store/maintenance.ts';
 import { openStore } from './store/open-store.ts';
 import { Retention } from './store/retention.ts';
 import type { Store } from './store/store.ts';
-import { Tidying } from './store/tidying.ts';
-import { systemTimer, type Timer } from './timer.ts';
-import { type FirstToken, makeFirstToken } from './token/first-token.ts';
-import { GuessBrake } from './token/guess-brake.ts';
-import { LastUsedNotes } from './token/last-used.ts';
+import { type Clock, MICROS_PER_SECOND, systemClock } from './system/clock.ts';
+import { systemTimer, type Timer } from './system/timer.ts';
+import { readVersion } from './system/version.ts';
+import { watchTokens } from './token/active-tokens.ts';
+import { AuthThrottle } from './token/auth-throttle.ts';
+import { createFirstToken, type FirstToken } from './token/first-token.ts';
+import { LastUsedTimes } from './token/last-used.ts';
 import { RateLimit } from './token/rate-limit.ts';
-import { watchTokens } from './token/token-watch.ts';
-import { readVersion } from './version.ts';
 
 export interface App {
   readonly publicUrl: string;
@@ -47,22 +47,22 @@ export async function startApp(
   tell: Observe,
   clock: Clock = systemClock,
   timer: Timer = systemTimer,
-  bodies: BodyReader = new BodyThreads(1),
+  bodyParser: BodyParser = new BodyParserPool(1),
 ): Promise<App> {
   const version = readVersion();
   const metrics = new Metrics();
   const observe: Observe = event => {
-    metrics.note(event);
+    metrics.record(event);
     tell(event);
   };
   const catalog = loadCatalog(config.endpointFolders, config.storeName);
   const startedAt = clock();
   let service: Service | undefined;
-  let state: ReturnType<PublicParts['state']> = 'starting';
+  let state: ReturnType<PublicDependencies['state']> = 'starting';
   /** Where the store is out of reach, records are taken in all the same, and what is cached is answered. */
   let canServe = () => true;
-  const intake = openIntake(config, { bodies, clock, timer, observe });
-  const parts: InternalParts = {
+  const intake = openIntake(config, { bodyParser, clock, timer, observe });
+  const parts: InternalDependencies = {
     version,
     storeName: config.storeName,
     catalog,
@@ -99,19 +99,19 @@ export async function startApp(
 
   try {
     const [publicListener, internalListener] = await openListeners(config, parts, open);
-    const store = await openStore(config.store, { ...intake.storeWatch, lost: loseStore });
+    const store = await openStore(config.store, { ...intake.storeEvents, storeLost: loseStore });
     closers.push(() => intake.close(), store.close);
-    const storeCheck = new StoreCheck(catalog, store, timer, observe);
-    await storeCheck.begin();
+    const storeCheck = new Preflight(catalog, store, timer, observe);
+    await storeCheck.start();
     await intake.open(store);
     const firstToken =
-      config.apiKey === undefined ? await makeFirstToken(config.tokensFile, clock) : undefined;
+      config.apiKey === undefined ? await createFirstToken(config.tokensFile, clock) : undefined;
     const tokens = watchTokens(config.tokensFile, config.apiKey, timer, observe);
-    const lastUsed = new LastUsedNotes(config.tokensFile, clock, timer);
+    const lastUsed = new LastUsedTimes(config.tokensFile, clock, timer);
     const cache = openCache(config, timer);
     const retention = new Retention(store, config.retentionDays, clock, timer, observe);
     retention.start();
-    const tidying = new Tidying(store, clock, timer, observe);
+    const tidying = new Maintenance(store, clock, timer, observe);
     tidying.start();
     closers.unshift(async () => {
       await storeCheck.close();
@@ -122,10 +122,10 @@ export async function startApp(
       lastUsed.close();
     });
     const rateLimit = new RateLimit(timer);
-    const guessBrake = new GuessBrake(timer);
-    const checkedCalls = new CheckedCalls();
-    const door = { tokens, rateLimit, guessBrake, lastUsed };
-    service = { store, clock, cache: cache.results, checkedCalls, ...door, intake };
+    const authThrottle = new AuthThrottle(timer);
+    const validatedRequests = new ValidatedRequests();
+    const door = { tokens, rateLimit, authThrottle, lastUsed };
+    service = { store, clock, cache: cache.results, validatedRequests, ...door, intake };
     state = 'ok';
     canServe = () => storeCheck.passed && store.isReachable?.() !== false;
     const [publicUrl, internalUrl] = [publicListener.url, internalListener.url];
@@ -155,7 +155,7 @@ const INTERNAL_LISTENER = { corsOrigins: [], tls: undefined };
 /** Given the same port, both share one listener, on the public host. */
 async function openListeners(
   { publicAddress, internalAddress }: ServeConfig,
-  parts: InternalParts,
+  parts: InternalDependencies,
   open: OpenListener,
 ): Promise<[Listener, Listener]> {
   if (internalAddress.port !== 0 && internalAddress.port === publicAddress.port) {
@@ -173,8 +173,14 @@ async function openListeners(
   ];
 }
 
-function openIntake({ store, retentionDays, intakeQueueBytes }: ServeConfig, parts: IntakeParts): Intake {
-  return new Intake({ dataFolder: store.dataFolder, retentionDays, queueBytes: intakeQueueBytes }, parts);
+function openIntake(
+  { store, retentionDays, intakeQueueBytes }: ServeConfig,
+  parts: IntakeDependencies,
+): Intake {
+  return new Intake(
+    { dataDirectory: store.dataDirectory, retentionDays, queueBytes: intakeQueueBytes },
+    parts,
+  );
 }
 
 function readGauges(version: string, startedAt: bigint, intake: Intake, service?: Service): Gauges {
@@ -193,7 +199,7 @@ function readGauges(version: string, startedAt: bigint, intake: Intake, service?
 /** A cache and what keeps it warm. Warming ends first when the program stops; what is cached serves until the end. */
 function openCache({ cacheBytes, warmConcurrency }: ServeConfig, timer: Timer) {
   if (cacheBytes === 0) return { results: undefined, close: () => {} };
-  const results = new ResultCache<Answer>(cacheBytes, answer => answer.bytes, timer);
+  const results = new ResultCache<EndpointResult>(cacheBytes, answer => answer.bytes, timer);
   const warmer = new Warmer(results, timer, warmConcurrency);
   warmer.start();
   return { results, close: () => warmer.stop() };

@@ -1,12 +1,12 @@
 // The only reader of the command line and the environment. Every flag has a variable DENDRO_<NAME>; a flag wins.
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { MICROS_PER_SECOND } from './clock.ts';
+import { UsageError } from './domain/errors.ts';
 import type { EndpointFolders } from './endpoint/catalog.ts';
-import { UsageError } from './errors.ts';
+import { isClickHouseUrl, parseClickHouseUrl } from './store/clickhouse-url.ts';
 import type { StoreOptions } from './store/open-store.ts';
 import type { StoreName } from './store/store.ts';
-import { isClickHouseAddress, parseClickHouseAddress } from './store-address.ts';
+import { MICROS_PER_SECOND } from './system/clock.ts';
 
 interface Flag {
   /** What stands behind the flag in help texts; a switch has none. */
@@ -209,14 +209,14 @@ export function readServeConfig(invocation: Invocation): ServeConfig {
 
 export function readStoreOptions(invocation: Invocation): StoreOptions {
   const store = requireText(invocation, 'store');
-  const isClickHouse = isClickHouseAddress(store);
+  const isClickHouse = isClickHouseUrl(store);
   if (store !== 'duckdb' && !isClickHouse)
     throw new UsageError(
       `--store ${store.replace(/:\/\/.*$/s, '://…')} is not known; allowed are duckdb and clickhouse://…`,
     );
   return Object.freeze({
-    ...(isClickHouse ? { clickhouse: parseClickHouseAddress(store) } : {}),
-    dataFolder: requireText(invocation, 'data'),
+    ...(isClickHouse ? { clickhouse: parseClickHouseUrl(store) } : {}),
+    dataDirectory: requireText(invocation, 'data'),
     memoryLimit: readSize(invocation, 'memory-limit'),
     queryConcurrency: readInteger(invocation, 'query-concurrency', 1, 64),
     queryQueueLength: readInteger(invocation, 'query-queue', 0, 100_000),
@@ -227,7 +227,7 @@ export function readStoreOptions(invocation: Invocation): StoreOptions {
 const BUILT_IN_ENDPOINTS = join(import.meta.dirname, '..', 'endpoints');
 
 export function readEndpointFolders(invocation: Invocation): EndpointFolders {
-  return { builtIn: BUILT_IN_ENDPOINTS, own: invocation.text('endpoints') };
+  return { builtIn: BUILT_IN_ENDPOINTS, custom: invocation.text('endpoints') };
 }
 
 export function readTokensFile(invocation: Invocation): string {

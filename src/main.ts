@@ -3,8 +3,8 @@
 import { commands } from './cli/commands.ts';
 import { describeCommand, describeProgram } from './cli/help.ts';
 import { readInvocation } from './config.ts';
-import { DendroError, OperatorError, UsageError } from './errors.ts';
-import { readVersion } from './version.ts';
+import { DendroError, OperatorError, UsageError } from './domain/errors.ts';
+import { readVersion } from './system/version.ts';
 
 async function main(args: readonly string[]): Promise<void> {
   const [name = '', ...rest] = args;

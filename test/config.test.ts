@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { startApp } from '../src/app.ts';
 import { commands } from '../src/cli/commands.ts';
 import { readInvocation, readServeConfig } from '../src/config.ts';
-import { OperatorError, UsageError } from '../src/errors.ts';
+import { OperatorError, UsageError } from '../src/domain/errors.ts';
 import { testConfig } from './support/app.ts';
 import { findFreePort, makeFolder } from './support/process.ts';
 

@@ -5,8 +5,8 @@ import { commands } from '../src/cli/commands.ts';
 import { FLAGS, type FlagName, isSwitch, variableOf } from '../src/config.ts';
 import { loadCatalog } from '../src/endpoint/catalog.ts';
 import { STATUS_BY_CODE } from '../src/http/error-response.ts';
-import { type InternalParts, internalRoutes } from '../src/http/internal.ts';
-import { publicRoutes } from '../src/http/public.ts';
+import { type InternalDependencies, internalRoutes } from '../src/http/internal-routes.ts';
+import { publicRoutes } from '../src/http/public-routes.ts';
 import { METRICS } from '../src/observe/metrics.ts';
 import { BUILT_IN } from './support/own-endpoints.ts';
 
@@ -36,8 +36,8 @@ function expectMention(file: string, text: string, what: string, word: string): 
   expect(mentions(text, word), `${file} does not mention the ${what} ${word}`).toBe(true);
 }
 
-const catalog = loadCatalog({ builtIn: BUILT_IN, own: undefined }, 'duckdb');
-const parts: InternalParts = {
+const catalog = loadCatalog({ builtIn: BUILT_IN, custom: undefined }, 'duckdb');
+const parts: InternalDependencies = {
   version: '0',
   storeName: 'duckdb',
   catalog,

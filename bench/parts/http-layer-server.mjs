@@ -4,7 +4,7 @@
 // Records and clock are fixed, so both processes arrive at the same bytes.
 import { createServer } from 'node:http';
 import { startApp } from '../../dist/app.js';
-import { toLogLines } from '../../dist/log-line.js';
+import { toLogLines } from '../../dist/domain/log-line.js';
 import { makeServeConfig, throwFaults } from '../tools/serve-config.mjs';
 
 const [kind, apiKey, target, dataFolder] = process.argv.slice(2);

@@ -3,7 +3,7 @@
 import { linkSync } from 'node:fs';
 import { join } from 'node:path';
 import { openDatabase } from '../../dist/store/duckdb/open-database.js';
-import { nameOf, SealedTables } from '../../dist/store/duckdb/sealed-tables.js';
+import { nameOf, SealedTables } from '../../dist/store/duckdb/parts.js';
 
 const [dataFolder, file] = process.argv.slice(2);
 const database = await openDatabase(dataFolder, '500MB');

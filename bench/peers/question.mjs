@@ -7,7 +7,8 @@ const builtIn = join(import.meta.dirname, '..', '..', 'endpoints');
 const catalogs = new Map();
 
 export function sqlOf(storeName, endpoint) {
-  if (!catalogs.has(storeName)) catalogs.set(storeName, loadCatalog({ builtIn, own: undefined }, storeName));
+  if (!catalogs.has(storeName))
+    catalogs.set(storeName, loadCatalog({ builtIn, custom: undefined }, storeName));
   return catalogs.get(storeName).find(endpoint).query.sql;
 }
 

@@ -2,7 +2,7 @@
 // table, sorted as a whole, as merging leaves them, and those of the last week as seals do. Loading would take many times as
 // long. What is left to merge is done by settle-process.mjs. Call: node lay-records.mjs DATA-FOLDER '{"perKind":…,…}'
 import { openDatabase } from '../../dist/store/duckdb/open-database.js';
-import { nameOf, ROW_GROUP_ROWS, SealedTables } from '../../dist/store/duckdb/sealed-tables.js';
+import { nameOf, Parts, ROW_GROUP_ROWS } from '../../dist/store/duckdb/parts.js';
 import { numberRecords, openRecords } from './open-records.mjs';
 import { KINDS } from './platform.mjs';
 
@@ -14,7 +14,7 @@ const platform = JSON.parse(platformText);
 const database = await openDatabase(dataFolder, '2GB');
 const writer = await database.connect();
 const maker = await database.instance.connect();
-const sealedTables = await SealedTables.open(writer);
+const parts = await Parts.open(writer);
 await openRecords(maker, platform);
 const weekAgo = (Date.now() - 7 * 86_400_000) * 1000;
 for (const kind of KINDS) {
@@ -45,15 +45,15 @@ async function cutTime() {
   return [Number(old) - (Number(old) % TABLE_ROWS), starts.flat()];
 }
 
-async function layTable(kind, isMerged, which) {
-  const open = await sealedTables.change(() => sealedTables.openFor(kind));
-  const table = isMerged ? { ...open, isMerged } : open;
-  if (isMerged) await sealedTables.create(kind, nameOf(table));
+async function layTable(kind, isCompacted, which) {
+  const open = await parts.transaction(() => parts.writablePart(kind));
+  const table = isCompacted ? { ...open, isCompacted } : open;
+  if (isCompacted) await parts.create(kind, nameOf(table));
   const { rowsChanged: rows } = await maker.run(
     `insert into ${nameOf(table)} by name
     select make_timestamp(micros) as timestamp, * exclude (micros) from ${kind}_records where ${which}`,
   );
-  await sealedTables.change(() =>
-    isMerged ? sealedTables.replace([open], { ...table, rows }) : sealedTables.grew(table, rows),
+  await parts.transaction(() =>
+    isCompacted ? parts.replace([open], { ...table, rows }) : parts.changeRows(table, rows),
   );
 }

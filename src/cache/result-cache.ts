@@ -1,50 +1,50 @@
 // Results that stay as long as they may and no longer: one load at a time for each key, bounded in bytes, least recently
 // asked first to go. It is handed load(); it knows no SQL, no endpoint and no HTTP. warmer.ts keeps its entries warm.
-import type { Timer } from '../timer.ts';
-import { Flight, type Load } from './flight.ts';
+import type { Timer } from '../system/timer.ts';
+import { Flight, type Load } from './single-flight.ts';
 
-export interface Lifetime {
+export interface CacheLifetime {
   /** No result older than this is ever given. Nobody asking for as long ends an entry. */
   readonly lifetimeMs: number;
   /** How old a result gets before it is loaded again in the background. */
-  readonly warmingMs: number;
+  readonly refreshAfterMs: number;
 }
 
 /** How a result came: from the cache, by a load of its own, by another's load, by a load that was insisted on. */
-export type Outcome = 'hit' | 'miss' | 'collapsed' | 'request';
+export type CacheOutcome = 'hit' | 'miss' | 'collapsed' | 'request';
 
-export interface Found<V> {
+export interface CacheResult<V> {
   readonly value: V;
-  readonly outcome: Outcome;
+  readonly outcome: CacheOutcome;
   readonly ageMs: number;
   /** Until the next warming is due, or the entry ends: so long a copy is as good as asking again. */
-  readonly freshMs: number;
+  readonly freshForMs: number;
 }
 
-export interface Question<V> {
+export interface CacheRequest<V> {
   readonly key: string;
-  readonly lifetime: Lifetime;
+  readonly lifetime: CacheLifetime;
   readonly load: Load<V>;
 }
 
-export interface Caller {
+export interface GetOptions {
   /** Insists on a load even where a result is at hand; granted once in FORCED_LOAD_PAUSE_MS for each key. */
-  readonly insists?: boolean;
+  readonly forceRefresh?: boolean;
   readonly signal?: AbortSignal | undefined;
 }
 
-export interface Entry<V> extends Question<V> {
+export interface CacheEntry<V> extends CacheRequest<V> {
   value: V;
   bytes: number;
   loadedAt: number;
-  askedAt: number;
-  insistedAt: number;
-  nextWarmingAt: number;
+  requestedAt: number;
+  forcedAt: number;
+  refreshAt: number;
   /** Warmings that failed since the last load. */
   failures: number;
 }
 
-export const FORCED_LOAD_PAUSE_MS = 10_000;
+export const FORCED_REFRESH_INTERVAL_MS = 10_000;
 export const FIRST_RETRY_MS = 5_000;
 
 /** What an entry takes besides its value and its key: the objects around them, roughly. */
@@ -55,10 +55,10 @@ export class ResultCache<V> {
   readonly #sizeOf: (value: V) => number;
   readonly #timer: Timer;
   /** In the order in which they were last asked for, the longest ago first. */
-  readonly #entries = new Map<string, Entry<V>>();
+  readonly #entries = new Map<string, CacheEntry<V>>();
   readonly #flights = new Map<string, Flight<V>>();
   /** The last of `entries`. */
-  #lastAsked: Entry<V> | undefined;
+  #lastRequested: CacheEntry<V> | undefined;
   #bytes = 0;
   #closed = false;
 
@@ -77,48 +77,48 @@ export class ResultCache<V> {
   }
 
   /** The result that is at hand, if it is good. Without a promise or a question, since most calls end here. */
-  peek(key: string): Found<V> | undefined {
+  peek(key: string): CacheResult<V> | undefined {
     const now = this.#timer.now();
-    const entry = this.#goodEntry(key, now);
+    const entry = this.#liveEntry(key, now);
     if (entry === undefined) return undefined;
     this.#touch(entry, now);
-    return describe(entry, 'hit', now);
+    return toResult(entry, 'hit', now);
   }
 
-  async get(question: Question<V>, caller: Caller = {}): Promise<Found<V>> {
+  async get(question: CacheRequest<V>, caller: GetOptions = {}): Promise<CacheResult<V>> {
     const now = this.#timer.now();
-    const entry = this.#goodEntry(question.key, now);
+    const entry = this.#liveEntry(question.key, now);
     if (entry !== undefined) {
       this.#touch(entry, now);
-      if (!caller.insists || now - entry.insistedAt < FORCED_LOAD_PAUSE_MS)
-        return describe(entry, 'hit', now);
+      if (!caller.forceRefresh || now - entry.forcedAt < FORCED_REFRESH_INTERVAL_MS)
+        return toResult(entry, 'hit', now);
     }
     const running = this.#flights.get(question.key);
     const joined = running !== undefined && !running.cancelled;
-    if (!joined && caller.insists && entry !== undefined) entry.insistedAt = now;
-    const flight = joined ? running : this.#start(question, false, caller.insists ? now : -Infinity);
+    if (!joined && caller.forceRefresh && entry !== undefined) entry.forcedAt = now;
+    const flight = joined ? running : this.#start(question, false, caller.forceRefresh ? now : -Infinity);
     const value = await flight.join(caller.signal);
-    const outcome = joined ? 'collapsed' : caller.insists ? 'request' : 'miss';
+    const outcome = joined ? 'collapsed' : caller.forceRefresh ? 'request' : 'miss';
     const loaded = this.#entries.get(question.key);
     const after = this.#timer.now();
-    if (loaded?.value === value) return describe(loaded, outcome, after);
-    return { value, outcome, ageMs: after - flight.startedAt, freshMs: 0 }; // too large to keep, or gone already
+    if (loaded?.value === value) return toResult(loaded, outcome, after);
+    return { value, outcome, ageMs: after - flight.startedAt, freshForMs: 0 }; // too large to keep, or gone already
   }
 
   /** Counts a value anew that has grown, as values do that are encoded when somebody first asks for an encoding. */
-  recount(key: string): void {
+  updateSize(key: string): void {
     const entry = this.#entries.get(key);
-    if (entry !== undefined) this.#put(entry);
+    if (entry !== undefined) this.#resize(entry);
   }
 
   /** Drops entries that nobody may or will get any more, and lists those to load again, most recently asked first. */
-  listDue(): Entry<V>[] {
+  listDue(): CacheEntry<V>[] {
     const now = this.#timer.now();
-    const due: Entry<V>[] = [];
+    const due: CacheEntry<V>[] = [];
     for (const entry of this.#entries.values()) {
       const { lifetimeMs } = entry.lifetime;
-      if (now - entry.loadedAt >= lifetimeMs || now - entry.askedAt >= lifetimeMs) this.#remove(entry);
-      else if (now >= entry.nextWarmingAt) due.push(entry);
+      if (now - entry.loadedAt >= lifetimeMs || now - entry.requestedAt >= lifetimeMs) this.#remove(entry);
+      else if (now >= entry.refreshAt) due.push(entry);
     }
     return due.reverse();
   }
@@ -127,12 +127,12 @@ export class ResultCache<V> {
    * Loads an entry again in the background. A failure keeps the value at hand, and the next try waits longer. Answers
    * false where there was nothing to do any more.
    */
-  async warm(entry: Entry<V>): Promise<boolean> {
-    const stillDue = this.#entries.get(entry.key) === entry && this.#timer.now() >= entry.nextWarmingAt;
+  async refresh(entry: CacheEntry<V>): Promise<boolean> {
+    const stillDue = this.#entries.get(entry.key) === entry && this.#timer.now() >= entry.refreshAt;
     if (!stillDue || this.#flights.has(entry.key)) return false;
     await this.#start(entry, true).result.catch(() => {
-      const pause = Math.min(FIRST_RETRY_MS * 2 ** entry.failures++, entry.lifetime.warmingMs);
-      entry.nextWarmingAt = this.#timer.now() + pause;
+      const pause = Math.min(FIRST_RETRY_MS * 2 ** entry.failures++, entry.lifetime.refreshAfterMs);
+      entry.refreshAt = this.#timer.now() + pause;
     });
     return true;
   }
@@ -142,24 +142,24 @@ export class ResultCache<V> {
     this.#closed = true;
     for (const flight of this.#flights.values()) flight.cancel(new Error('the cache is closed'));
     this.#entries.clear();
-    this.#lastAsked = undefined;
+    this.#lastRequested = undefined;
     this.#bytes = 0;
   }
 
-  #goodEntry(key: string, now: number): Entry<V> | undefined {
+  #liveEntry(key: string, now: number): CacheEntry<V> | undefined {
     const entry = this.#entries.get(key);
     return entry === undefined || now - entry.loadedAt >= entry.lifetime.lifetimeMs ? undefined : entry;
   }
 
-  #touch(entry: Entry<V>, now: number): void {
-    entry.askedAt = now;
-    if (entry === this.#lastAsked) return;
-    this.#lastAsked = entry;
+  #touch(entry: CacheEntry<V>, now: number): void {
+    entry.requestedAt = now;
+    if (entry === this.#lastRequested) return;
+    this.#lastRequested = entry;
     this.#entries.delete(entry.key);
     this.#entries.set(entry.key, entry);
   }
 
-  #start(question: Question<V>, background: boolean, insistedAt = -Infinity): Flight<V> {
+  #start(question: CacheRequest<V>, background: boolean, insistedAt = -Infinity): Flight<V> {
     const flight = new Flight(question.load, background, this.#timer.now());
     this.#flights.set(question.key, flight);
     const land = () => {
@@ -167,13 +167,13 @@ export class ResultCache<V> {
     };
     flight.result.then(value => {
       land();
-      this.#keep(question, value, flight, insistedAt);
+      this.#store(question, value, flight, insistedAt);
     }, land);
     return flight;
   }
 
   /** A result is as old as the question that it answers: its age counts from the start of its load. */
-  #keep({ key, lifetime, load }: Question<V>, value: V, flight: Flight<V>, insistedAt: number): void {
+  #store({ key, lifetime, load }: CacheRequest<V>, value: V, flight: Flight<V>, insistedAt: number): void {
     const known = this.#entries.get(key);
     if (this.#closed || (flight.background && known === undefined)) return; // went while it was being warmed
     const { startedAt } = flight;
@@ -184,21 +184,21 @@ export class ResultCache<V> {
       value,
       bytes: 0,
       loadedAt: 0,
-      askedAt: 0,
-      insistedAt: -Infinity,
-      nextWarmingAt: 0,
+      requestedAt: 0,
+      forcedAt: -Infinity,
+      refreshAt: 0,
       failures: 0,
     };
     entry.value = value;
     entry.loadedAt = startedAt;
-    entry.insistedAt = Math.max(entry.insistedAt, insistedAt);
-    entry.nextWarmingAt = startedAt + lifetime.warmingMs;
+    entry.forcedAt = Math.max(entry.forcedAt, insistedAt);
+    entry.refreshAt = startedAt + lifetime.refreshAfterMs;
     entry.failures = 0;
     if (!flight.background) this.#touch(entry, this.#timer.now());
-    this.#put(entry);
+    this.#resize(entry);
   }
 
-  #put(entry: Entry<V>): void {
+  #resize(entry: CacheEntry<V>): void {
     const bytes = this.#sizeOf(entry.value) + entry.key.length * 2 + ENTRY_OVERHEAD_BYTES;
     this.#bytes += bytes - entry.bytes;
     entry.bytes = bytes;
@@ -208,19 +208,19 @@ export class ResultCache<V> {
     }
   }
 
-  #remove(entry: Entry<V>): void {
+  #remove(entry: CacheEntry<V>): void {
     this.#entries.delete(entry.key);
-    if (entry === this.#lastAsked) this.#lastAsked = undefined;
+    if (entry === this.#lastRequested) this.#lastRequested = undefined;
     this.#bytes -= entry.bytes;
   }
 }
 
-function describe<V>(entry: Entry<V>, outcome: Outcome, now: number): Found<V> {
+function toResult<V>(entry: CacheEntry<V>, outcome: CacheOutcome, now: number): CacheResult<V> {
   const end = entry.loadedAt + entry.lifetime.lifetimeMs;
   return {
     value: entry.value,
     outcome,
     ageMs: now - entry.loadedAt,
-    freshMs: Math.max(0, Math.min(entry.nextWarmingAt, end) - now),
+    freshForMs: Math.max(0, Math.min(entry.refreshAt, end) - now),
   };
 }

@@ -1,7 +1,7 @@
 // Keeps a cache warm and is a good neighbour: a few loads at once, behind callers' queries, and after each a pause, so
 // that all warming together takes at most a fifth of the time. What does not fit ages towards its end.
-import type { Timer } from '../timer.ts';
-import type { Entry, ResultCache } from './result-cache.ts';
+import type { Timer } from '../system/timer.ts';
+import type { CacheEntry, ResultCache } from './result-cache.ts';
 
 const LOOK_EVERY_MS = 1_000;
 /** One part warming, four parts not. */
@@ -11,7 +11,7 @@ export class Warmer<V> {
   readonly #cache: ResultCache<V>;
   readonly #timer: Timer;
   readonly #concurrency: number;
-  #due: Entry<V>[] = [];
+  #due: CacheEntry<V>[] = [];
   #busy = 0;
   #stopped = false;
   #cancelLook = () => {};
@@ -44,10 +44,10 @@ export class Warmer<V> {
     }
   }
 
-  async #warm(entry: Entry<V>): Promise<void> {
+  async #warm(entry: CacheEntry<V>): Promise<void> {
     this.#busy++;
     const startedAt = this.#timer.now();
-    const didWork = await this.#cache.warm(entry);
+    const didWork = await this.#cache.refresh(entry);
     const tookMs = this.#timer.now() - startedAt;
     const pauseMs = didWork ? tookMs * (SHARE * this.#concurrency - 1) : 0;
     this.#timer.after(pauseMs, () => {

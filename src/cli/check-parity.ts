@@ -2,13 +2,13 @@
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { systemClock } from '../clock.ts';
 import type { Invocation, ServeConfig } from '../config.ts';
+import { OperatorError, UsageError } from '../domain/errors.ts';
 import { loadCatalog } from '../endpoint/catalog.ts';
 import { compareStores, type Side } from '../endpoint/parity.ts';
-import { OperatorError, UsageError } from '../errors.ts';
 import { replaySpool } from '../intake/replay.ts';
 import { openStore, type StoreOptions, storeNameOf } from '../store/open-store.ts';
+import { systemClock } from '../system/clock.ts';
 
 const SHOWN = 10;
 
@@ -19,17 +19,17 @@ export async function checkParity(invocation: Invocation, config: ServeConfig): 
     throw new UsageError(
       '--parity compares the store of --data with --store clickhouse://…, for every --project that is named',
     );
-  if (!existsSync(join(embedded.dataFolder, 'dendro.duckdb')))
-    throw new OperatorError(`there is no embedded store in ${embedded.dataFolder}`);
+  if (!existsSync(join(embedded.dataDirectory, 'dendro.duckdb')))
+    throw new OperatorError(`there is no embedded store in ${embedded.dataDirectory}`);
   const passing = mkdtempSync(join(tmpdir(), 'dendro-parity-'));
   const sides: Side[] = [];
   try {
     // ClickHouse's side needs no spool; the folder of --data is the other's.
-    for (const options of [embedded, { ...config.store, dataFolder: passing }])
+    for (const options of [embedded, { ...config.store, dataDirectory: passing }])
       sides.push(await openSide(config, options));
     const [one, other] = sides;
     if (one === undefined || other === undefined) return;
-    await replaySpool(embedded.dataFolder, one.store);
+    await replaySpool(embedded.dataDirectory, one.store);
     const { asked, rows, differences } = await compareStores(one, other, projects, systemClock());
     for (const { endpoint, parameters, what } of differences.slice(0, SHOWN))
       process.stdout.write(`${endpoint}?${parameters}: ${what}\n`);

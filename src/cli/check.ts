@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Invocation, readServeConfig } from '../config.ts';
 import { loadCatalog } from '../endpoint/catalog.ts';
-import { checkStore } from '../endpoint/store-check.ts';
+import { runPreflight } from '../endpoint/preflight.ts';
 import { openStore } from '../store/open-store.ts';
 import { readTokenFile } from '../token/token-file.ts';
 import { checkParity } from './check-parity.ts';
@@ -16,12 +16,12 @@ export async function check(invocation: Invocation): Promise<void> {
   const config = readServeConfig(invocation);
   readTokenFile(config.tokensFile);
   const catalog = loadCatalog(config.endpointFolders, config.storeName);
-  const dataFolder = mkdtempSync(join(tmpdir(), 'dendro-check-'));
+  const dataDirectory = mkdtempSync(join(tmpdir(), 'dendro-check-'));
   try {
-    const store = await openStore({ ...config.store, dataFolder });
-    await checkStore(catalog, store).finally(() => store.close());
+    const store = await openStore({ ...config.store, dataDirectory });
+    await runPreflight(catalog, store).finally(() => store.close());
   } finally {
-    rmSync(dataFolder, { recursive: true, force: true });
+    rmSync(dataDirectory, { recursive: true, force: true });
   }
   if (invocation.isOn('parity')) return checkParity(invocation, config);
   for (const { definition } of catalog.endpoints)

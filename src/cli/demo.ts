@@ -4,7 +4,6 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type App, startApp } from '../app.ts';
-import { systemClock } from '../clock.ts';
 import { type Invocation, readServeConfig, type ServeConfig } from '../config.ts';
 import { fillHistory } from '../demo/history.ts';
 import { LiveTraffic } from '../demo/live-traffic.ts';
@@ -12,31 +11,32 @@ import { DEMO_PROJECTS } from '../demo/platform.ts';
 import { Random } from '../demo/random.ts';
 import { logTo } from '../observe/log.ts';
 import { openStore } from '../store/open-store.ts';
-import { systemTimer } from '../timer.ts';
+import { systemClock } from '../system/clock.ts';
+import { systemTimer } from '../system/timer.ts';
 import { refusePositionals } from './positionals.ts';
 import { waitForSignal } from './stop-signal.ts';
 
 export async function demo(invocation: Invocation): Promise<void> {
   refusePositionals(invocation);
   const stopped = waitForSignal();
-  const dataFolder = mkdtempSync(join(tmpdir(), 'dendro-demo-'));
+  const dataDirectory = mkdtempSync(join(tmpdir(), 'dendro-demo-'));
   try {
-    const config = readServeConfig(throwAway(invocation, dataFolder));
+    const config = readServeConfig(throwAway(invocation, dataDirectory));
     const random = new Random(Number(systemClock() % 2n ** 32n));
     const startMs = await makeHistory(config, random);
     await serveDemo(config, startMs, random, stopped);
   } finally {
-    rmSync(dataFolder, { recursive: true, force: true });
+    rmSync(dataDirectory, { recursive: true, force: true });
   }
 }
 
 /** The operator's own store, data, tokens and key have no part in it. */
-function throwAway(invocation: Invocation, dataFolder: string): Invocation {
+function throwAway(invocation: Invocation, dataDirectory: string): Invocation {
   return {
     ...invocation,
     apiKey: undefined,
     text(name) {
-      if (name === 'data') return dataFolder;
+      if (name === 'data') return dataDirectory;
       if (name === 'store') return 'duckdb';
       return name === 'tokens' ? undefined : invocation.text(name);
     },

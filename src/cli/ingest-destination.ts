@@ -1,21 +1,21 @@
 // Where `dendro ingest` brings records, and in what form they come there.
-import type { LogKind } from '../log-record.ts';
-import type { LogPiece } from '../logs/log-piece.ts';
+import type { LogKind } from '../domain/log-record.ts';
+import type { LogChunk } from '../logs/log-piece.ts';
 import type { Rejection } from '../logs/rejection.ts';
-import type { IngestTally } from './ingest-tally.ts';
+import type { IngestSummary } from './ingest-tally.ts';
 
 /** Lines of NDJSON of one kind, or what cannot even be a line. */
-export type KindPiece =
+export type KindChunk =
   | { readonly kind: LogKind; readonly lines: Uint8Array }
   | { readonly rejection: Rejection };
 
-export interface Destination {
+export interface IngestDestination {
   /** Brings one file in; the tally is told what became of its records. */
-  load(pieces: AsyncIterable<KindPiece>, tally: IngestTally): Promise<void>;
+  load(pieces: AsyncIterable<KindChunk>, tally: IngestSummary): Promise<void>;
   close(): Promise<void>;
 }
 
-export async function* withKind(pieces: AsyncIterable<LogPiece>, kind: LogKind): AsyncGenerator<KindPiece> {
+export async function* withKind(pieces: AsyncIterable<LogChunk>, kind: LogKind): AsyncGenerator<KindChunk> {
   for await (const piece of pieces) yield 'lines' in piece ? { kind, lines: piece.lines } : piece;
 }
 

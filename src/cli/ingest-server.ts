@@ -1,10 +1,10 @@
 // Brings files into a running server: in batches, each sent until it is answered and stored once however often it is sent.
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { OperatorError, UsageError } from '../errors.ts';
+import { OperatorError, UsageError } from '../domain/errors.ts';
 import type { RejectCode } from '../logs/rejection.ts';
-import { type Destination, inOrder, type KindPiece } from './ingest-destination.ts';
-import type { IngestTally, RejectedRecord } from './ingest-tally.ts';
+import { type IngestDestination, inOrder, type KindChunk } from './ingest-destination.ts';
+import type { IngestSummary, RejectedRecord } from './ingest-tally.ts';
 import { readServerUrl } from './server-url.ts';
 
 const BATCHES_AT_ONCE = 4;
@@ -18,7 +18,7 @@ interface ServerAnswer {
   readonly errors: readonly (RejectedRecord & { readonly code: RejectCode })[];
 }
 
-export class ServerDestination implements Destination {
+export class ServerDestination implements IngestDestination {
   readonly #url: string;
   readonly #token: string;
   #toldOfTrouble = false;
@@ -30,7 +30,7 @@ export class ServerDestination implements Destination {
     this.#token = token;
   }
 
-  async load(pieces: AsyncIterable<KindPiece>, tally: IngestTally): Promise<void> {
+  async load(pieces: AsyncIterable<KindChunk>, tally: IngestSummary): Promise<void> {
     for await (const { piece, answer } of inOrder(pieces, BATCHES_AT_ONCE, async piece => ({
       piece,
       answer: 'kind' in piece ? await this.#send(piece.kind, piece.lines) : undefined,

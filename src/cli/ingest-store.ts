@@ -1,30 +1,30 @@
 // Brings files into the store of a data directory: each as a whole, or not at all.
 import { availableParallelism } from 'node:os';
-import type { Clock } from '../clock.ts';
-import type { BodyReader } from '../intake/body-threads.ts';
-import type { ReadBody } from '../intake/read-body.ts';
-import type { LogLines } from '../log-line.ts';
+import type { LogLines } from '../domain/log-line.ts';
+import type { BodyParser } from '../intake/body-parser.ts';
+import type { ParsedBody } from '../intake/parse-body.ts';
 import type { Store } from '../store/store.ts';
-import { type Destination, inOrder, type KindPiece } from './ingest-destination.ts';
-import type { IngestTally } from './ingest-tally.ts';
+import type { Clock } from '../system/clock.ts';
+import { type IngestDestination, inOrder, type KindChunk } from './ingest-destination.ts';
+import type { IngestSummary } from './ingest-tally.ts';
 
 /** Two for each thread, so that none waits for the next. */
 const PIECES_AT_ONCE = 2 * availableParallelism();
 
-export class StoreDestination implements Destination {
+export class StoreDestination implements IngestDestination {
   readonly #store: Store;
-  readonly #bodies: BodyReader;
+  readonly #bodies: BodyParser;
   readonly #retentionDays: number;
   readonly #clock: Clock;
 
-  constructor(store: Store, bodies: BodyReader, retentionDays: number, clock: Clock) {
+  constructor(store: Store, bodies: BodyParser, retentionDays: number, clock: Clock) {
     this.#store = store;
     this.#bodies = bodies;
     this.#retentionDays = retentionDays;
     this.#clock = clock;
   }
 
-  load(pieces: AsyncIterable<KindPiece>, tally: IngestTally): Promise<void> {
+  load(pieces: AsyncIterable<KindChunk>, tally: IngestSummary): Promise<void> {
     return this.#store.append(this.#accepted(pieces, tally));
   }
 
@@ -33,7 +33,7 @@ export class StoreDestination implements Destination {
     await this.#store.close();
   }
 
-  async *#accepted(pieces: AsyncIterable<KindPiece>, tally: IngestTally): AsyncGenerator<LogLines> {
+  async *#accepted(pieces: AsyncIterable<KindChunk>, tally: IngestSummary): AsyncGenerator<LogLines> {
     const read = inOrder(pieces, PIECES_AT_ONCE, async piece => ({ piece, read: await this.#read(piece) }));
     for await (const { piece, read: result } of read) {
       if (result === undefined || !('kind' in piece)) {
@@ -45,10 +45,17 @@ export class StoreDestination implements Destination {
     }
   }
 
-  async #read(piece: KindPiece): Promise<ReadBody | undefined> {
+  async #read(piece: KindChunk): Promise<ParsedBody | undefined> {
     if (!('kind' in piece)) return undefined;
-    const door = { nowMicros: Number(this.#clock()), retentionDays: this.#retentionDays };
+    const rules = { nowMicros: Number(this.#clock()), retentionDays: this.#retentionDays };
     const { kind, lines: bytes } = piece;
-    return this.#bodies.read({ bytes, coding: '', form: 'ndjson', kind, door, isRepeatable: false });
+    return this.#bodies.parse({
+      bytes,
+      contentCoding: '',
+      format: 'ndjson',
+      kind,
+      rules,
+      isRepeatable: false,
+    });
   }
 }

@@ -12,7 +12,7 @@ interface RejectedKind {
   first?: RejectedRecord;
 }
 
-export class IngestTally {
+export class IngestSummary {
   readonly #started = performance.now();
   readonly #rejected = new Map<string, RejectedKind>();
   #accepted = 0;

@@ -1,18 +1,18 @@
 // dendro ingest: loads files of logs into the store of --data, or with --url into a running server.
 import { availableParallelism } from 'node:os';
 import { basename } from 'node:path';
-import { systemClock } from '../clock.ts';
 import { type Invocation, readRetentionDays, readStoreOptions } from '../config.ts';
-import { UsageError } from '../errors.ts';
-import { BodyThreads } from '../intake/body-threads.ts';
-import type { LogKind } from '../log-record.ts';
+import { UsageError } from '../domain/errors.ts';
+import type { LogKind } from '../domain/log-record.ts';
+import { BodyParserPool } from '../intake/body-parser.ts';
 import { type ReadProgress, readLogFile } from '../logs/read-file.ts';
 import { ACCEPTED_NAMES, kindOf } from '../logs/source-name.ts';
 import { openStore } from '../store/open-store.ts';
-import { type Destination, withKind } from './ingest-destination.ts';
+import { systemClock } from '../system/clock.ts';
+import { type IngestDestination, withKind } from './ingest-destination.ts';
 import { ServerDestination } from './ingest-server.ts';
 import { StoreDestination } from './ingest-store.ts';
-import { IngestTally } from './ingest-tally.ts';
+import { IngestSummary } from './ingest-tally.ts';
 import { makeProgressBar } from './progress-bar.ts';
 import { readQuarantineFile } from './quarantine-file.ts';
 
@@ -42,11 +42,11 @@ function readKind(invocation: Invocation): LogKind | undefined {
   return kind;
 }
 
-async function openDestination(invocation: Invocation): Promise<Destination> {
+async function openDestination(invocation: Invocation): Promise<IngestDestination> {
   const url = invocation.text('url');
   if (url !== undefined) return new ServerDestination(url, invocation.text('token') ?? invocation.apiKey);
   const cores = availableParallelism();
-  const bodies = new BodyThreads(cores);
+  const bodies = new BodyParserPool(cores);
   // The threads that read records keep the cores busy; an engine with as many of its own took a quarter more in all.
   const store = await openStore({ ...readStoreOptions(invocation), threads: Math.ceil(cores / 2) });
   return new StoreDestination(store, bodies, readRetentionDays(invocation), systemClock);
@@ -55,9 +55,9 @@ async function openDestination(invocation: Invocation): Promise<Destination> {
 async function loadFile(
   file: string,
   kind: LogKind | undefined,
-  destination: Destination,
-): Promise<IngestTally> {
-  const tally = new IngestTally();
+  destination: IngestDestination,
+): Promise<IngestSummary> {
+  const tally = new IngestSummary();
   const bar = makeProgressBar(basename(file), process.stderr);
   const onProgress = ({ readBytes, totalBytes }: ReadProgress) =>
     bar.update(totalBytes === undefined ? undefined : readBytes / totalBytes, tally.progressNote());

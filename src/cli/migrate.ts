@@ -2,12 +2,12 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Invocation, readStoreOptions, requireText } from '../config.ts';
-import { OperatorError, UsageError } from '../errors.ts';
+import { OperatorError, UsageError } from '../domain/errors.ts';
+import { LOG_KINDS } from '../domain/log-record.ts';
 import { replaySpool } from '../intake/replay.ts';
-import { LOG_KINDS } from '../log-record.ts';
+import { type ClickHouseUrl, parseClickHouseUrl } from '../store/clickhouse-url.ts';
 import { compareDays, moveRecords } from '../store/migration.ts';
 import { openClickHouseProgress, openStore } from '../store/open-store.ts';
-import { type ClickHouseAddress, parseClickHouseAddress } from '../store-address.ts';
 import { refusePositionals } from './positionals.ts';
 import { makeProgressBar } from './progress-bar.ts';
 
@@ -17,32 +17,32 @@ const QUERY_TIMEOUT_SECONDS = 3600;
 
 export async function migrate(invocation: Invocation): Promise<void> {
   refusePositionals(invocation);
-  const dataFolder = /^duckdb:(.+)$/s.exec(requireText(invocation, 'from'))?.[1];
-  if (dataFolder === undefined) throw new UsageError('--from is written duckdb:DIR');
-  if (!existsSync(join(dataFolder, 'dendro.duckdb')))
-    throw new OperatorError(`there is no embedded store in ${dataFolder}`);
+  const dataDirectory = /^duckdb:(.+)$/s.exec(requireText(invocation, 'from'))?.[1];
+  if (dataDirectory === undefined) throw new UsageError('--from is written duckdb:DIR');
+  if (!existsSync(join(dataDirectory, 'dendro.duckdb')))
+    throw new OperatorError(`there is no embedded store in ${dataDirectory}`);
   const to = requireText(invocation, 'to');
   if (!/^clickhouses?:\/\//i.test(to)) throw new UsageError('--to is written clickhouse://…');
-  const clickhouse = parseClickHouseAddress(to);
+  const clickhouse = parseClickHouseUrl(to);
   const options = {
     ...readStoreOptions(invocation),
-    dataFolder,
+    dataDirectory,
     clickhouse: undefined,
     queryTimeoutSeconds: QUERY_TIMEOUT_SECONDS,
   };
   const source = await openStore(options);
-  const state = stateFolder(dataFolder, clickhouse);
-  const target = await openStore({ ...options, dataFolder: state, clickhouse });
+  const state = stateFolder(dataDirectory, clickhouse);
+  const target = await openStore({ ...options, dataDirectory: state, clickhouse });
   try {
-    const missing = await target.findMissing?.();
+    const missing = await target.preflight?.();
     if (missing !== undefined) throw new OperatorError(missing);
-    const progress = await openClickHouseProgress(dataFolder);
-    if (LOG_KINDS.some(kind => progress.reached(kind) > source.settled(kind)))
+    const progress = await openClickHouseProgress(dataDirectory);
+    if (LOG_KINDS.some(kind => progress.queuedUpTo(kind) > source.flushedUpTo(kind)))
       throw new OperatorError(
-        `nothing was moved: a server with a ClickHouse store took records in with ${dataFolder}, which would be there twice`,
+        `nothing was moved: a server with a ClickHouse store took records in with ${dataDirectory}, which would be there twice`,
       );
-    await replaySpool(dataFolder, source);
-    await source.settle(LOG_KINDS);
+    await replaySpool(dataDirectory, source);
+    await source.flush(LOG_KINDS);
     const bar = makeProgressBar('migrate', process.stderr);
     const count = await moveRecords(source, target, (moved, all) =>
       bar.update(all === 0 ? 1 : moved / all, `${moved} of ${all} records`),
@@ -55,7 +55,7 @@ export async function migrate(invocation: Invocation): Promise<void> {
         `days of a kind that differ: ${differences.length}; records came in or expired meanwhile, or something else writes ` +
           `there. To move all of them again, empty the tables there and delete ${state}`,
       );
-    await progress.passOver(kind => source.settled(kind)); // the spool may still hold what was moved
+    await progress.skipTo(kind => source.flushedUpTo(kind)); // the spool may still hold what was moved
     process.stdout.write(`${count} records: the counts and checksums of every kind and day are the same\n`);
   } finally {
     await target.close();
@@ -67,6 +67,6 @@ export async function migrate(invocation: Invocation): Promise<void> {
  * How far it has come lies beside the records that are moved. By the database alone: another host may be one of the same
  * ClickHouse, and to begin anew there would store everything twice.
  */
-function stateFolder(dataFolder: string, { database }: ClickHouseAddress): string {
-  return join(dataFolder, `migration-${database}`);
+function stateFolder(dataDirectory: string, { database }: ClickHouseUrl): string {
+  return join(dataDirectory, `migration-${database}`);
 }

@@ -1,13 +1,13 @@
 // Reads a file of quarantined records: each line tells its own source.
-import { UsageError } from '../errors.ts';
-import type { LogKind } from '../log-record.ts';
-import { type LogPiece, toPieces } from '../logs/log-piece.ts';
+import { UsageError } from '../domain/errors.ts';
+import type { LogKind } from '../domain/log-record.ts';
+import { type LogChunk, toChunks } from '../logs/log-piece.ts';
 import { type Parsed, parseNdjsonLines } from '../logs/parse.ts';
-import { readQuarantined } from '../logs/quarantine-line.ts';
-import { type KindPiece, withKind } from './ingest-destination.ts';
+import { parseQuarantined } from '../logs/quarantine-line.ts';
+import { type KindChunk, withKind } from './ingest-destination.ts';
 
 /** The records of each piece, sorted by kind. Throws UsageError at a line that is no quarantined record. */
-export async function* readQuarantineFile(pieces: AsyncIterable<LogPiece>): AsyncGenerator<KindPiece> {
+export async function* readQuarantineFile(pieces: AsyncIterable<LogChunk>): AsyncGenerator<KindChunk> {
   for await (const piece of pieces) {
     if ('rejection' in piece) yield piece;
     else for (const [kind, parsed] of byKind(piece.lines)) yield* withKind(piecesOf(parsed), kind);
@@ -17,7 +17,7 @@ export async function* readQuarantineFile(pieces: AsyncIterable<LogPiece>): Asyn
 function byKind(lines: Uint8Array): Map<LogKind, Parsed[]> {
   const kinds = new Map<LogKind, Parsed[]>();
   for (const line of parseNdjsonLines(Buffer.from(lines).toString('utf8').split('\n'))) {
-    const found = 'value' in line ? readQuarantined(line.value, line.index) : undefined;
+    const found = 'value' in line ? parseQuarantined(line.value, line.index) : undefined;
     if (found === undefined)
       throw new UsageError('--source is needed: only the records of a quarantine file tell their own');
     const parsed = kinds.get(found.kind) ?? [];
@@ -27,6 +27,6 @@ function byKind(lines: Uint8Array): Map<LogKind, Parsed[]> {
   return kinds;
 }
 
-async function* piecesOf(parsed: readonly Parsed[]): AsyncGenerator<LogPiece> {
-  yield* toPieces(parsed);
+async function* piecesOf(parsed: readonly Parsed[]): AsyncGenerator<LogChunk> {
+  yield* toChunks(parsed);
 }

@@ -1,12 +1,13 @@
 // dendro query: runs an endpoint on the store of --data, or on a running server with --url, and prints its rows.
-import { systemClock } from '../clock.ts';
+
 import { type Invocation, readEndpointFolders, readStoreOptions } from '../config.ts';
+import { type DendroError, OperatorError, UsageError } from '../domain/errors.ts';
 import { checkCatalog, loadCatalog } from '../endpoint/catalog.ts';
-import { type AnswerFormat, encodeRows, formatCells } from '../endpoint/encode.ts';
-import { runEndpoint } from '../endpoint/run.ts';
-import { type DendroError, OperatorError, UsageError } from '../errors.ts';
+import { encodeRows, formatCells, type ResultFormat } from '../endpoint/encode-rows.ts';
+import { runEndpoint } from '../endpoint/run-endpoint.ts';
 import { replaySpool } from '../intake/replay.ts';
 import { openStore, storeNameOf } from '../store/open-store.ts';
+import { systemClock } from '../system/clock.ts';
 import { readServerUrl } from './server-url.ts';
 import { formatTable } from './table.ts';
 
@@ -42,7 +43,7 @@ function readParameters(invocation: Invocation): URLSearchParams {
 }
 
 /** Undefined stands for a table. */
-function formatOf(invocation: Invocation): AnswerFormat | undefined {
+function formatOf(invocation: Invocation): ResultFormat | undefined {
   if (invocation.isOn('json')) return 'json';
   return invocation.isOn('csv') ? 'csv' : undefined;
 }
@@ -58,8 +59,8 @@ async function askStore(invocation: Invocation, name: string, parameters: URLSea
   const store = await openStore(options);
   try {
     await checkCatalog(catalog, store);
-    await replaySpool(options.dataFolder, store);
-    const { value } = await runEndpoint({ store, clock: systemClock }, endpoint, { given: parameters });
+    await replaySpool(options.dataDirectory, store);
+    const { value } = await runEndpoint({ store, clock: systemClock }, endpoint, { parameters: parameters });
     const { rows } = value.result;
     const { columns } = endpoint.query;
     const format = formatOf(invocation);
@@ -78,7 +79,7 @@ async function askServer(
   token: string | undefined,
   name: string,
   parameters: URLSearchParams,
-  format: AnswerFormat | undefined,
+  format: ResultFormat | undefined,
 ): Promise<string> {
   if (token === undefined) throw new UsageError('--url needs a token: --token, or DENDRO_API_KEY');
   const target = `${readServerUrl(url)}/api/endpoints/query/${encodeURIComponent(name)}?${parameters}`;

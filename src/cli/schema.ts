@@ -1,6 +1,6 @@
 // dendro schema clickhouse: prints the tables that a ClickHouse store has, or makes them.
 import { type Invocation, readRetentionDays, readStoreOptions } from '../config.ts';
-import { UsageError } from '../errors.ts';
+import { UsageError } from '../domain/errors.ts';
 import { applyClickHouseSchema, printClickHouseSchema } from '../store/open-store.ts';
 
 export async function schema(invocation: Invocation): Promise<void> {

@@ -25,6 +25,6 @@ export async function serve(invocation: Invocation): Promise<void> {
 function announce(token: FirstToken): void {
   const line = process.stdout.isTTY
     ? `first token, shown once: ${token.secret}`
-    : `first token: in the file ${token.leave()}`;
+    : `first token: in the file ${token.writeToFile()}`;
   process.stdout.write(`${line}\n`);
 }

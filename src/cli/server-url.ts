@@ -1,5 +1,5 @@
 // The address of a running server, as --url gives it.
-import { UsageError } from '../errors.ts';
+import { UsageError } from '../domain/errors.ts';
 
 /** Without a slash at its end. */
 export function readServerUrl(text: string): string {

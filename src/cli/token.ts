@@ -1,10 +1,11 @@
 // dendro token create | list | revoke: changes the tokens file; a running server notices within a second.
-import { systemClock } from '../clock.ts';
+
 import { type Invocation, readDuration, readTokensFile, requireText } from '../config.ts';
-import { OperatorError, UsageError } from '../errors.ts';
-import { formatTimestamp } from '../timestamp.ts';
+import { OperatorError, UsageError } from '../domain/errors.ts';
+import { formatTimestamp } from '../domain/timestamp.ts';
+import { systemClock } from '../system/clock.ts';
 import { type LastUsed, readLastUsed } from '../token/last-used.ts';
-import { hasExpired, hashSecret, isScope, makeSecret, SCOPE_FORMS } from '../token/token.ts';
+import { createSecret, hasExpired, hashSecret, isScope, SCOPE_FORMS } from '../token/token.ts';
 import { changeTokenFile, readTokenFile, type StoredToken } from '../token/token-file.ts';
 import { formatTable } from './table.ts';
 
@@ -24,7 +25,7 @@ export async function token(invocation: Invocation): Promise<void> {
 
 async function create(invocation: Invocation, names: readonly string[]): Promise<void> {
   refuseNames(names);
-  const secret = makeSecret();
+  const secret = createSecret();
   const made = describeToken(invocation, secret);
   await changeTokenFile(readTokensFile(invocation), tokens => {
     if (tokens.some(({ name }) => name === made.name))

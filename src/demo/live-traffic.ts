@@ -1,11 +1,11 @@
 // The present of the synthetic platform: what happened since the last time is sent, again and again, until it is stopped.
-import type { Clock } from '../clock.ts';
-import type { Timer } from '../timer.ts';
+import type { Clock } from '../system/clock.ts';
+import type { Timer } from '../system/timer.ts';
 import type { Random } from './random.ts';
 import type { Shipped } from './shipped-record.ts';
 import { shipStretch } from './traffic.ts';
 
-export interface LiveTrafficParts {
+export interface LiveTrafficDependencies {
   /** Sends records of one kind. What fails is gone: it is only a demo. */
   send(kind: Shipped['kind'], records: readonly Shipped['record'][]): Promise<void>;
   /** When the history ends. */
@@ -18,12 +18,12 @@ export interface LiveTrafficParts {
 const EVERY_MS = 1000;
 
 export class LiveTraffic {
-  readonly #parts: LiveTrafficParts;
+  readonly #parts: LiveTrafficDependencies;
   #sentUpToMs: number;
   #cancel: (() => void) | undefined;
   #sending: Promise<void> = Promise.resolve();
 
-  constructor(parts: LiveTrafficParts) {
+  constructor(parts: LiveTrafficDependencies) {
     this.#parts = parts;
     this.#sentUpToMs = parts.startMs;
   }

@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { load as parseYaml, YAMLException } from 'js-yaml';
-import { OperatorError } from '../errors.ts';
+import { OperatorError } from '../domain/errors.ts';
 import type { SavedQuery, Store, StoreName } from '../store/store.ts';
 import { type EndpointDefinition, readDefinition } from './definition.ts';
 import { sampleValues } from './parameters.ts';
@@ -18,7 +18,7 @@ export interface Endpoint {
 
 export interface EndpointFolders {
   readonly builtIn: string;
-  readonly own: string | undefined;
+  readonly custom: string | undefined;
 }
 
 export interface Catalog {
@@ -28,10 +28,12 @@ export interface Catalog {
 }
 
 /** Reads every folder below the given ones. The SQL is not checked yet: that takes an open store. */
-export function loadCatalog({ builtIn, own }: EndpointFolders, store: StoreName): Catalog {
+export function loadCatalog({ builtIn, custom }: EndpointFolders, store: StoreName): Catalog {
   const endpoints = [
     ...listEndpointFolders(builtIn).map(folder => loadEndpoint(folder, store, true)),
-    ...(own === undefined ? [] : listEndpointFolders(own)).map(folder => loadEndpoint(folder, store, false)),
+    ...(custom === undefined ? [] : listEndpointFolders(custom)).map(folder =>
+      loadEndpoint(folder, store, false),
+    ),
   ];
   const byKey = new Map<string, Endpoint>();
   for (const endpoint of endpoints) {
@@ -48,7 +50,7 @@ export function loadCatalog({ builtIn, own }: EndpointFolders, store: StoreName)
 /** Asks the store about the SQL of every endpoint; throws for the first that it refuses. */
 export async function checkCatalog(catalog: Catalog, store: Store): Promise<void> {
   for (const { definition, query, sqlFile } of catalog.endpoints) {
-    const fault = await store.findFault(query, sampleValues(definition));
+    const fault = await store.validateQuery(query, sampleValues(definition));
     if (fault !== undefined) throw new OperatorError(`${sqlFile}: ${fault}`);
   }
 }

@@ -1,6 +1,6 @@
 // The vocabulary of endpoint.yaml: what an endpoint is, which parameters it takes and by which rules.
 import * as v from 'valibot';
-import { LOG_KINDS } from '../log-record.ts';
+import { LOG_KINDS } from '../domain/log-record.ts';
 
 const description = v.pipe(v.string(), v.nonEmpty('must not be empty'));
 const flag = v.optional(v.boolean(), false);
@@ -22,14 +22,14 @@ const parameter = v.variant('type', [
   /** An RFC 3339 date-time or a date. Bound as a timestamp. */
   v.strictObject({ type: v.literal('timestamp'), required: flag, description }),
   /**
-   * One of a list. Bound as text, and so is each value that the choice carries, under its own name. With `otherwise`
+   * One of a list. Bound as text, and so is each value that the choice carries, under its own name. With `fallback`
    * any other value, and none, behaves as that one; without, any other value is an error that lists the choices.
    */
   v.strictObject({
     type: v.literal('choice'),
     required: flag,
     choices: v.record(v.string(), v.record(name, carried)),
-    otherwise: v.optional(v.string()),
+    fallback: v.optional(v.string()),
     /** The choices are tiers, from the lowest to the highest; one above a token's highest behaves as that one. */
     tiers: flag,
     description,
@@ -104,8 +104,13 @@ function findUnusableKey(content: unknown, path: readonly string[] = []): Defini
   return undefined;
 }
 
-function asFault({ path, message }: v.BaseIssue<unknown>): DefinitionFault {
-  return { path: path?.map(({ key }) => String(key)) ?? [], message };
+/** Keys of earlier versions, so that the error for one names its replacement. */
+const RENAMED_KEYS = new Map([['otherwise', 'fallback']]);
+
+function asFault({ path, message, expected }: v.BaseIssue<unknown>): DefinitionFault {
+  const keys = path?.map(({ key }) => String(key)) ?? [];
+  const newKey = expected === 'never' ? RENAMED_KEYS.get(keys.at(-1) ?? '') : undefined;
+  return { path: keys, message: newKey === undefined ? message : `this key is now called ${newKey}` };
 }
 
 /** For what has no words of its own. */
@@ -161,8 +166,8 @@ function findChoiceFaults(rule: ChoiceParameter, path: string[]): DefinitionFaul
   if (choices.length === 0) return [{ path, message: 'needs at least one choice' }];
   if (rule.tiers && Object.keys(rule.choices).some(name => /^\d+$/.test(name)))
     return [{ path, message: 'a tier cannot be named by a number: the order of the tiers would be lost' }];
-  if (rule.otherwise !== undefined && !Object.hasOwn(rule.choices, rule.otherwise))
-    return [{ path: [...path, 'otherwise'], message: 'must be one of the choices' }];
+  if (rule.fallback !== undefined && !Object.hasOwn(rule.choices, rule.fallback))
+    return [{ path: [...path, 'fallback'], message: 'must be one of the choices' }];
   const shapes = choices.map(carried => describeShape(carried));
   if (new Set(shapes).size > 1) return [{ path, message: 'every choice must carry the same values' }];
   return [];

@@ -1,7 +1,7 @@
 // From the strings of a call to the values bound in its SQL, by the rules of the endpoint's definition.
-import { DendroError } from '../errors.ts';
+import { DendroError } from '../domain/errors.ts';
+import { parseTimestamp, TIMESTAMP_FORMS } from '../domain/timestamp.ts';
 import type { BoundValue, BoundValues } from '../store/store.ts';
-import { parseTimestamp, TIMESTAMP_FORMS } from '../timestamp.ts';
 import type { ChoiceParameter, EndpointDefinition, Parameter } from './definition.ts';
 
 export const MAX_VALUE_LENGTH = 1024;
@@ -12,11 +12,11 @@ type MutableValues = Record<string, BoundValue>;
 export function bindParameters(
   definition: EndpointDefinition,
   given: URLSearchParams,
-  highestTier?: string,
+  maxTier?: string,
 ): BoundValues {
   const bound: MutableValues = {};
   for (const [name, rule] of Object.entries(definition.parameters))
-    bindParameter(name, rule, readOnce(given, name), highestTier, bound);
+    bindParameter(name, rule, readOnce(given, name), maxTier, bound);
   return bound;
 }
 
@@ -24,7 +24,7 @@ export function bindParameters(
 export function sampleValues(definition: EndpointDefinition): BoundValues {
   const given = new URLSearchParams();
   for (const [name, rule] of Object.entries(definition.parameters)) given.set(name, sampleOf(rule));
-  return completeValues(bindParameters(definition, given), 0n, undefined);
+  return addContextValues(bindParameters(definition, given), 0n, undefined);
 }
 
 function sampleOf(rule: Parameter): string {
@@ -33,7 +33,7 @@ function sampleOf(rule: Parameter): string {
 }
 
 /** Adds what every query may use: $now, the time of the call, and $pinned_project, null unless a token is pinned. */
-export function completeValues(
+export function addContextValues(
   bound: BoundValues,
   nowMicros: bigint,
   pinnedProject: string | undefined,
@@ -55,7 +55,7 @@ function bindParameter(
   name: string,
   rule: Parameter,
   value: string,
-  highestTier: string | undefined,
+  maxTier: string | undefined,
   bound: MutableValues,
 ): void {
   if (value === '' && rule.required) {
@@ -73,7 +73,7 @@ function bindParameter(
       bound[name] = { type: 'timestamp', value: value === '' ? null : readTimestamp(name, value) };
       return;
     case 'choice':
-      bindChoice(name, rule, value, highestTier, bound);
+      bindChoice(name, rule, value, maxTier, bound);
   }
 }
 
@@ -96,10 +96,10 @@ function bindChoice(
   name: string,
   rule: ChoiceParameter,
   value: string,
-  highestTier: string | undefined,
+  maxTier: string | undefined,
   bound: MutableValues,
 ): void {
-  const choice = capTier(rule, Object.hasOwn(rule.choices, value) ? value : rule.otherwise, highestTier);
+  const choice = capTier(rule, Object.hasOwn(rule.choices, value) ? value : rule.fallback, maxTier);
   if (choice === undefined && value !== '')
     throw invalid(name, `${name} must be one of ${Object.keys(rule.choices).join(', ')}`);
   const [anyChoice = {}] = Object.values(rule.choices);

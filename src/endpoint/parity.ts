@@ -1,10 +1,11 @@
 // Whether two stores answer alike: every endpoint over a grid of its parameters, asked of both as of the same moment.
-import { MICROS_PER_SECOND } from '../clock.ts';
+
+import { formatTimestamp } from '../domain/timestamp.ts';
 import type { Cell, Column, Store } from '../store/store.ts';
-import { formatTimestamp } from '../timestamp.ts';
+import { MICROS_PER_SECOND } from '../system/clock.ts';
 import type { Catalog } from './catalog.ts';
 import type { EndpointDefinition, Parameter } from './definition.ts';
-import { runEndpoint } from './run.ts';
+import { runEndpoint } from './run-endpoint.ts';
 
 export interface Side {
   readonly store: Store;
@@ -40,15 +41,15 @@ export async function compareStores(
     const { name } = endpoint.definition;
     const twin = other.catalog.find(name);
     if (twin === undefined) continue;
-    for (const given of gridOf(endpoint.definition, projects, now)) {
+    for (const parameters of gridOf(endpoint.definition, projects, now)) {
       const [mine, theirs] = await Promise.all([
-        runEndpoint({ store: one.store, clock: () => now }, endpoint, { given }),
-        runEndpoint({ store: other.store, clock: () => now }, twin, { given }),
+        runEndpoint({ store: one.store, clock: () => now }, endpoint, { parameters }),
+        runEndpoint({ store: other.store, clock: () => now }, twin, { parameters }),
       ]);
       asked++;
       rows += mine.value.result.rows.length;
       const what = findDifference(endpoint.query.columns, mine.value.result.rows, theirs.value.result.rows);
-      if (what !== undefined) differences.push({ endpoint: name, parameters: given.toString(), what });
+      if (what !== undefined) differences.push({ endpoint: name, parameters: parameters.toString(), what });
     }
   }
   return { asked, rows, differences };

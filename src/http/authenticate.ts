@@ -1,28 +1,28 @@
 // Who is calling: X-API-KEY, or Authorization: Bearer. A token in the query string is never read.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Clock } from '../clock.ts';
-import { DendroError } from '../errors.ts';
-import type { GuessBrake } from '../token/guess-brake.ts';
-import type { LastUsedNotes } from '../token/last-used.ts';
+import { DendroError } from '../domain/errors.ts';
+import type { Clock } from '../system/clock.ts';
+import type { AuthThrottle } from '../token/auth-throttle.ts';
+import type { LastUsedTimes } from '../token/last-used.ts';
 import type { RateLimit } from '../token/rate-limit.ts';
 import { hasExpired, type Token } from '../token/token.ts';
 import type { TokenSet } from '../token/token-set.ts';
 
 /** What decides who comes in. */
-export interface Door {
+export interface AuthDependencies {
   readonly tokens: TokenSet;
   readonly clock: Clock;
   readonly rateLimit: RateLimit;
-  readonly guessBrake: GuessBrake;
-  readonly lastUsed: LastUsedNotes;
+  readonly authThrottle: AuthThrottle;
+  readonly lastUsed: LastUsedTimes;
 }
 
 /**
  * The caller's token; without a good one, a promise that fails with `unauthorized` when it is time to. Throws
  * `rate_limited` where the token asks too often.
  */
-export function authenticate(door: Door, request: IncomingMessage): Token | Promise<never> {
+export function authenticate(door: AuthDependencies, request: IncomingMessage): Token | Promise<never> {
   const token = identify(door, request);
   if (token === undefined)
     return refuse(door, request).then(refusal => {
@@ -33,12 +33,15 @@ export function authenticate(door: Door, request: IncomingMessage): Token | Prom
     throw new DendroError('rate_limited', `the token may make ${token.rate} requests a second`, {
       retryAfterSeconds: Math.ceil(waitSeconds),
     });
-  door.lastUsed.note(token);
+  door.lastUsed.record(token);
   return token;
 }
 
 /** The caller's token, if it has a good one. For routes that answer without: a wrong token is slowed all the same. */
-export async function identifySlowly(door: Door, request: IncomingMessage): Promise<Token | undefined> {
+export async function identifyOptional(
+  door: AuthDependencies,
+  request: IncomingMessage,
+): Promise<Token | undefined> {
   const token = identify(door, request);
   if (token === undefined) await refuse(door, request);
   return token;
@@ -50,7 +53,10 @@ export async function identifySlowly(door: Door, request: IncomingMessage): Prom
  */
 const lastSecrets = new WeakMap<Socket, { readonly secret: string; readonly sha256: string }>();
 
-function identify({ tokens, clock }: Door, { headers, socket }: IncomingMessage): Token | undefined {
+function identify(
+  { tokens, clock }: AuthDependencies,
+  { headers, socket }: IncomingMessage,
+): Token | undefined {
   const secret = secretOf(headers);
   if (secret === '') return undefined;
   const last = lastSecrets.get(socket);
@@ -74,7 +80,10 @@ const waitingRefusals = new WeakMap<Socket, number>();
 const MOST_WAITING_REFUSALS = 300;
 
 /** A wrong token is a guess, and guesses are slowed; no token at all is none. */
-async function refuse({ guessBrake }: Door, { headers, socket }: IncomingMessage): Promise<DendroError> {
+async function refuse(
+  { authThrottle }: AuthDependencies,
+  { headers, socket }: IncomingMessage,
+): Promise<DendroError> {
   if (secretOf(headers) === '')
     return new DendroError(
       'unauthorized',
@@ -84,7 +93,7 @@ async function refuse({ guessBrake }: Door, { headers, socket }: IncomingMessage
   if (waiting >= MOST_WAITING_REFUSALS) socket.destroy();
   if (!socket.destroyed) {
     waitingRefusals.set(socket, waiting + 1);
-    await guessBrake.refuse(socket.remoteAddress ?? '');
+    await authThrottle.delayRefusal(socket.remoteAddress ?? '');
     waitingRefusals.set(socket, (waitingRefusals.get(socket) ?? 1) - 1);
   }
   return new DendroError('unauthorized', 'the token is not known, has expired or was revoked');

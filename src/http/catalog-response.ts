@@ -20,5 +20,5 @@ function describeParameter(name: string, rule: Parameter): Record<string, unknow
   const { type, required, description } = rule;
   if (rule.type !== 'choice') return { name, type, required, description };
   const choices = Object.keys(rule.choices);
-  return { name, type, required, description, choices, otherwise: rule.otherwise ?? null };
+  return { name, type, required, description, choices, fallback: rule.fallback ?? null };
 }

@@ -1,13 +1,13 @@
 // Lets pages of the configured web origins call, and nobody else's. Off unless configured.
 import type { IncomingMessage } from 'node:http';
-import { listHeaders, type Reply } from './reply.ts';
+import { type HttpResponse, listHeaders } from './response.ts';
 
 /** What a page may read of an answer besides its body. */
 const EXPOSED_HEADERS =
   'Age, Cache-Status, Dendro-Clipped, Dendro-Data-Through, Dendro-Request-Id, ETag, Retry-After, Server-Timing';
 
 export function addCors(
-  { headers }: Reply,
+  { headers }: HttpResponse,
   origins: readonly string[],
   { headers: { origin } }: IncomingMessage,
 ): void {
@@ -19,7 +19,7 @@ export function addCors(
 }
 
 /** What a browser asks before it sends a token. */
-export function preflightReply(methods: readonly string[]): Reply {
+export function corsPreflightResponse(methods: readonly string[]): HttpResponse {
   return {
     status: 204,
     headers: listHeaders({

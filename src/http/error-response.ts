@@ -1,6 +1,6 @@
 // Errors on the wire: each code's status, and the one shape of the body.
-import { DendroError, type ErrorCode } from '../errors.ts';
-import { jsonReply, type Reply } from './reply.ts';
+import { DendroError, type ErrorCode } from '../domain/errors.ts';
+import { type HttpResponse, jsonResponse } from './response.ts';
 
 export const STATUS_BY_CODE: Readonly<Record<ErrorCode, number>> = {
   invalid_parameter: 400,
@@ -24,10 +24,10 @@ export const STATUS_BY_CODE: Readonly<Record<ErrorCode, number>> = {
   query_timeout: 504,
 };
 
-export function errorReply(error: DendroError, headers: Record<string, string> = {}): Reply {
+export function errorResponse(error: DendroError, headers: Record<string, string> = {}): HttpResponse {
   const { code, message, param } = error;
   const fault = param === undefined ? { code, message } : { code, message, param };
-  return jsonReply(STATUS_BY_CODE[code], { error: fault }, { ...headersOf(error), ...headers });
+  return jsonResponse(STATUS_BY_CODE[code], { error: fault }, { ...headersOf(error), ...headers });
 }
 
 function headersOf({ code, retryAfterSeconds = 1 }: DendroError): Record<string, string> {
@@ -37,12 +37,12 @@ function headersOf({ code, retryAfterSeconds = 1 }: DendroError): Record<string,
 }
 
 /** What the caller is told of an error: a defect of ours says no more than that it is one. */
-export function asCallerError(error: unknown): DendroError {
+export function toCallerError(error: unknown): DendroError {
   return error instanceof DendroError
     ? error
     : new DendroError('internal', 'something went wrong on our side; the server log has the details');
 }
 
-export function missingScope(): DendroError {
+export function missingScopeError(): DendroError {
   return new DendroError('forbidden', 'the token does not have the scope for this');
 }

@@ -2,13 +2,13 @@
 import { createServer, type RequestListener, type Server, type ServerOptions } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
-import { OperatorError } from '../errors.ts';
-import { type Answering, answerRequest } from './answer-request.ts';
+import { OperatorError } from '../domain/errors.ts';
+import { handleRequest, type RequestHandling } from './handle-request.ts';
 import { MAX_HEADER_BYTES, MAX_URL_BYTES, refuse } from './request-limits.ts';
-import { type Route, Router } from './route.ts';
+import { type Route, Router } from './router.ts';
 import { readTlsPair, type TlsFiles } from './tls.ts';
 
-export interface ListenerOptions extends Omit<Answering, 'router'> {
+export interface ListenerOptions extends Omit<RequestHandling, 'router'> {
   readonly routes: readonly Route[];
   readonly name: 'public' | 'internal';
   readonly address: { readonly host: string; readonly port: number };
@@ -37,7 +37,7 @@ const STOP_LIMIT_MS = 10_000;
 
 export async function listen(options: ListenerOptions): Promise<Listener> {
   const answering = { ...options, router: new Router(options.routes) };
-  const onRequest: RequestListener = (request, response) => answerRequest(answering, request, response);
+  const onRequest: RequestListener = (request, response) => handleRequest(answering, request, response);
   const server = makeServer(options, onRequest);
   server.on('checkExpectation', onRequest); // an expectation that nobody knows need not be met
   server.on('clientError', refuse);

@@ -1,16 +1,17 @@
 // OpenAPI 3.1 of the public listener, made from the endpoint definitions.
+
+import type { ErrorCode } from '../domain/errors.ts';
 import type { Endpoint } from '../endpoint/catalog.ts';
 import type { Parameter } from '../endpoint/definition.ts';
-import { ANSWER_FORMATS } from '../endpoint/encode.ts';
+import { RESULT_FORMATS } from '../endpoint/encode-rows.ts';
 import { MAX_VALUE_LENGTH } from '../endpoint/parameters.ts';
-import type { ErrorCode } from '../errors.ts';
 import type { ColumnType } from '../store/store.ts';
-import { CONTENT_TYPES } from './answer-format.ts';
+import { CONTENT_TYPES } from './content-negotiation.ts';
 import { STATUS_BY_CODE } from './error-response.ts';
 
 type Json = Record<string, unknown>;
 
-export function describeApi(version: string, endpoints: readonly Endpoint[]): Json {
+export function buildOpenApi(version: string, endpoints: readonly Endpoint[]): Json {
   const queryPaths = endpoints.map(endpoint => [
     `/api/endpoints/query/${endpoint.definition.name}`,
     { get: describeQuery(endpoint) },
@@ -56,7 +57,7 @@ function describeQuery({ definition }: Endpoint): Json {
         name: 'format',
         in: 'query',
         description: 'Format of the answer; else the header Accept decides.',
-        schema: { enum: ANSWER_FORMATS },
+        schema: { enum: RESULT_FORMATS },
       },
     ],
     responses: {
@@ -100,9 +101,9 @@ function parameterSchema(rule: Parameter): Json {
     case 'choice': {
       const choices = Object.keys(rule.choices);
       // Any other value behaves as the default where there is one, so nothing but a hint can be said of it.
-      return rule.otherwise === undefined
+      return rule.fallback === undefined
         ? { enum: choices }
-        : { type: 'string', examples: choices, default: rule.otherwise };
+        : { type: 'string', examples: choices, default: rule.fallback };
     }
   }
 }

@@ -1,6 +1,6 @@
 // Reads the body of a request, no more of it than is allowed.
 import type { IncomingMessage } from 'node:http';
-import { DendroError } from '../errors.ts';
+import { DendroError } from '../domain/errors.ts';
 
 interface Limits {
   readonly maxBytes: number;

@@ -1,8 +1,8 @@
 // Limits on what arrives before it is a call: the URL, the headers, and what the HTTP parser does not understand.
 import { type IncomingMessage, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
-import { DendroError } from '../errors.ts';
-import { errorReply } from './error-response.ts';
+import { DendroError } from '../domain/errors.ts';
+import { errorResponse } from './error-response.ts';
 
 export const MAX_URL_BYTES = 8 * 1024;
 export const MAX_HEADER_BYTES = 16 * 1024;
@@ -38,7 +38,7 @@ export function refuse(error: NodeJS.ErrnoException & { rawPacket?: Buffer }, so
     socket.destroy();
     return;
   }
-  const reply = errorReply(asParserError(error));
+  const reply = errorResponse(asParserError(error));
   const headers = [...reply.headers, 'Content-Length', Buffer.byteLength(reply.body), 'Connection', 'close'];
   const head = headers.map((text, index) => (index % 2 === 0 ? `${text}: ` : `${text}\r\n`)).join('');
   socket.end(`HTTP/1.1 ${reply.status} ${STATUS_CODES[reply.status]}\r\n${head}\r\n${reply.body}`);

@@ -1,10 +1,11 @@
 // The answer to a query on the wire: its bytes, how old and how complete they are, and how they came.
-import type { Encoding } from '../endpoint/answer.ts';
+
 import type { EndpointDefinition } from '../endpoint/definition.ts';
-import type { AnswerFormat } from '../endpoint/encode.ts';
-import type { Ran } from '../endpoint/run.ts';
-import { CONTENT_TYPES } from './answer-format.ts';
-import { type HeaderList, listHeaders, type Reply } from './reply.ts';
+import type { ResultFormat } from '../endpoint/encode-rows.ts';
+import type { EncodedResult } from '../endpoint/endpoint-result.ts';
+import type { EndpointRun } from '../endpoint/run-endpoint.ts';
+import { CONTENT_TYPES } from './content-negotiation.ts';
+import { type HeaderList, type HttpResponse, listHeaders } from './response.ts';
 
 /** Whatever a copy of an answer depends on besides its URL. */
 const VARY = 'X-API-KEY, Authorization, Accept, Accept-Encoding';
@@ -17,18 +18,18 @@ interface HitHeaders {
 }
 
 /** Texts that are put together and checked anew for every call show in the time of a hit. */
-const lastHitHeaders = new WeakMap<Encoding, HitHeaders>();
+const lastHitHeaders = new WeakMap<EncodedResult, HitHeaders>();
 
-export function resultReply(
+export function resultResponse(
   { cache }: EndpointDefinition,
-  ran: Ran,
-  format: AnswerFormat,
-  encoding: Encoding,
+  ran: EndpointRun,
+  format: ResultFormat,
+  encoding: EncodedResult,
   ifNoneMatch: string | undefined,
   tookMs: number,
-): Reply {
+): HttpResponse {
   const age = Math.floor(ran.ageMs / 1000);
-  const maxAge = age + Math.ceil(ran.freshMs / 1000);
+  const maxAge = age + Math.ceil(ran.freshForMs / 1000);
   let known = ran.outcome === 'hit' ? lastHitHeaders.get(encoding) : undefined;
   if (known?.age !== age || known.maxAge !== maxAge) {
     const ttl = cache === 'none' ? 0 : cache.lifetime_seconds - age;
@@ -44,8 +45,8 @@ export function resultReply(
 }
 
 function describeAnswer(
-  { outcome, value }: Ran,
-  { etag }: Encoding,
+  { outcome, value }: EndpointRun,
+  { etag }: EncodedResult,
   age: number,
   maxAge: number,
   ttl: number,
@@ -63,7 +64,7 @@ function describeAnswer(
 }
 
 /** RFC 9211. */
-function describeOutcome(outcome: Ran['outcome'], ttl: number): string {
+function describeOutcome(outcome: EndpointRun['outcome'], ttl: number): string {
   switch (outcome) {
     case 'hit':
       return `dendro; hit; ttl=${ttl}`;
@@ -75,11 +76,11 @@ function describeOutcome(outcome: Ran['outcome'], ttl: number): string {
 }
 
 /** Where the time went: in the store's queue, in the store, and, for the rest, on the way through the cache. */
-function describeTiming({ outcome, value: { result } }: Ran, tookMs: number): string {
+function describeTiming({ outcome, value: { result } }: EndpointRun, tookMs: number): string {
   if (outcome === 'hit' || outcome === 'collapsed') return `cache;dur=${toHundredths(tookMs)}`;
-  const { waitedMs, ranMs } = result;
-  const restMs = Math.max(0, tookMs - waitedMs - ranMs);
-  return `cache;dur=${toHundredths(restMs)}, queue;dur=${toHundredths(waitedMs)}, store;dur=${toHundredths(ranMs)}`;
+  const { queuedMs, executedMs } = result;
+  const restMs = Math.max(0, tookMs - queuedMs - executedMs);
+  return `cache;dur=${toHundredths(restMs)}, queue;dur=${toHundredths(queuedMs)}, store;dur=${toHundredths(executedMs)}`;
 }
 
 /** Not toFixed(2), which shows in the time of a hit: it makes its text anew each time. */

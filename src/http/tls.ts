@@ -1,7 +1,7 @@
 // The certificate of a listener that speaks TLS.
 import { readFileSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
-import { OperatorError } from '../errors.ts';
+import { OperatorError } from '../domain/errors.ts';
 
 export interface TlsFiles {
   readonly cert: string;

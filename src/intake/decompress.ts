@@ -1,6 +1,6 @@
 // Unpacks a body, never to more than it may hold.
 import * as zlib from 'node:zlib';
-import { DendroError } from '../errors.ts';
+import { DendroError } from '../domain/errors.ts';
 
 /** After decompression. */
 export const MAX_BODY_BYTES = 16 * 1024 * 1024;

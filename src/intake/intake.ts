@@ -1,37 +1,43 @@
 // The way of a batch of records: a place for its bytes, read and checked, not stored already, durable in the spool,
 // acknowledged. From there folding.ts carries it to the store.
-import type { Clock } from '../clock.ts';
-import { DendroError } from '../errors.ts';
-import { readLogLine } from '../log-line.ts';
-import type { LogKind } from '../log-record.ts';
+
+import { DendroError } from '../domain/errors.ts';
+import { readLogLine } from '../domain/log-line.ts';
+import type { LogKind } from '../domain/log-record.ts';
 import { type Parsed, parseLine } from '../logs/parse.ts';
-import { quarantineLine } from '../logs/quarantine-line.ts';
+import { formatQuarantineLine } from '../logs/quarantine-line.ts';
 import type { Observe } from '../observe/event.ts';
-import type { Store, StoreWatch } from '../store/store.ts';
-import type { Timer } from '../timer.ts';
-import type { BodyReader } from './body-threads.ts';
-import { Folding } from './folding.ts';
-import { type IntakeAnswer, type KnownRequest, KnownRequests, requestKey } from './known-requests.ts';
+import type { Store, StoreEvents } from '../store/store.ts';
+import type { Clock } from '../system/clock.ts';
+import type { Timer } from '../system/timer.ts';
+import { Applier } from './applier.ts';
+import type { BodyParser } from './body-parser.ts';
+import {
+  type CompletedRequest,
+  createIdempotencyKey,
+  IdempotencyIndex,
+  type IntakeResult,
+} from './idempotency-index.ts';
+import type { BatchBody, ParsedBody } from './parse-body.ts';
 import { Quarantine } from './quarantine.ts';
-import type { Body, ReadBody } from './read-body.ts';
-import { Spool, spoolFolderIn } from './spool.ts';
+import { Spool, spoolDirectoryIn } from './spool.ts';
 
 export interface IntakeOptions {
-  readonly dataFolder: string;
+  readonly dataDirectory: string;
   readonly retentionDays: number;
   /** Bytes that may be on their way: in memory, and on disk before the store has them. */
   readonly queueBytes: number;
 }
 
-export interface IntakeParts {
-  readonly bodies: BodyReader;
+export interface IntakeDependencies {
+  readonly bodyParser: BodyParser;
   readonly clock: Clock;
   readonly timer: Timer;
   readonly observe: Observe;
 }
 
 /** A batch as its sender gave it. */
-export interface Batch extends Omit<Body, 'door' | 'isRepeatable'> {
+export interface Batch extends Omit<BatchBody, 'rules' | 'isRepeatable'> {
   /** Tells senders apart; not the secret. */
   readonly sender: string;
   /** The projects that the sender is pinned to; none: any. */
@@ -44,41 +50,41 @@ const MAX_BYTES_IN_MEMORY = 64 * 1024 * 1024;
 
 export class Intake {
   readonly #options: IntakeOptions;
-  readonly #parts: IntakeParts;
-  readonly #known = new KnownRequests();
+  readonly #dependencies: IntakeDependencies;
+  readonly #idempotency = new IdempotencyIndex();
   readonly #quarantine: Quarantine;
   #spool: Spool | undefined;
-  #folding: Folding | undefined;
+  #applier: Applier | undefined;
   #bytesInMemory = 0;
 
-  constructor(options: IntakeOptions, parts: IntakeParts) {
+  constructor(options: IntakeOptions, parts: IntakeDependencies) {
     this.#options = options;
-    this.#parts = parts;
-    this.#quarantine = new Quarantine(options.dataFolder, parts.observe);
+    this.#dependencies = parts;
+    this.#quarantine = new Quarantine(options.dataDirectory, parts.observe);
   }
 
   /** What the store tells of its own accord ends up where rejected records do. To be handed to `openStore`. */
-  get storeWatch(): StoreWatch {
+  get storeEvents(): StoreEvents {
     return {
-      refused: ({ kind, line, reason }) => this.#setAside(kind, line, reason),
-      sealFailed: (kind, error) => this.#parts.observe({ type: 'seal_failed', kind, error }),
+      recordRejected: ({ kind, line, reason }) => this.#quarantineRejected(kind, line, reason),
+      flushFailed: (kind, error) => this.#dependencies.observe({ type: 'flush_failed', kind, error }),
     };
   }
 
   /** Takes up what an earlier run left in the spool, and resolves when that can be seen. */
   async open(store: Store): Promise<void> {
-    const { clock, timer, observe } = this.#parts;
-    const folder = spoolFolderIn(this.#options.dataFolder);
-    const { spool, requests } = await Spool.open(folder, kind => store.reached(kind), observe);
-    for (const { key, ...request } of requests) this.#known.note(key, request);
+    const { clock, timer, observe } = this.#dependencies;
+    const folder = spoolDirectoryIn(this.#options.dataDirectory);
+    const { spool, requests } = await Spool.open(folder, kind => store.seenUpTo(kind), observe);
+    for (const { key, ...request } of requests) this.#idempotency.set(key, request);
     this.#spool = spool;
-    this.#folding = new Folding({ spool, store, clock, timer, observe });
-    await this.#folding.start();
+    this.#applier = new Applier({ spool, store, clock, timer, observe });
+    await this.#applier.start();
   }
 
   /** Bytes that are on their way. */
   get queuedBytes(): number {
-    return this.#bytesInMemory + (this.#spool?.unreadBytes ?? 0);
+    return this.#bytesInMemory + (this.#spool?.unappliedBytes ?? 0);
   }
 
   /** On disk; what the store keeps is among it for a while. */
@@ -98,54 +104,58 @@ export class Intake {
   }
 
   /** Resolves when the accepted records are durable. Rejects where nothing was stored. */
-  async take(batch: Batch): Promise<IntakeAnswer> {
+  async ingest(batch: Batch): Promise<IntakeResult> {
     const { sender, projects, idempotencyKey, ...body } = batch;
-    const atMicros = Number(this.#parts.clock());
-    const door = { nowMicros: atMicros, retentionDays: this.#options.retentionDays, projects };
-    const read = await this.#parts.bodies.read({ ...body, door, isRepeatable: true });
-    const key = requestKey(sender, body.kind, idempotencyKey, read);
-    const known = key === undefined ? undefined : this.#known.find(key, read.digest, atMicros);
+    const atMicros = Number(this.#dependencies.clock());
+    const rules = { nowMicros: atMicros, retentionDays: this.#options.retentionDays, projects };
+    const read = await this.#dependencies.bodyParser.parse({ ...body, rules, isRepeatable: true });
+    const key = createIdempotencyKey(sender, body.kind, idempotencyKey, read);
+    const known = key === undefined ? undefined : this.#idempotency.get(key, read.digest, atMicros);
     const answer = await (known ?? this.#store(body.kind, read, key, atMicros));
     const rejected = known === undefined ? read.rejected : {};
-    const [kind, accepted, again] = [body.kind, answer.accepted, known !== undefined];
-    this.#parts.observe({ type: 'records_taken', kind, accepted, rejected, again });
+    const [kind, accepted, repeated] = [body.kind, answer.accepted, known !== undefined];
+    this.#dependencies.observe({ type: 'batch_received', kind, accepted, rejected, repeated });
     return answer;
   }
 
   async close(): Promise<void> {
-    await this.#folding?.close();
+    await this.#applier?.close();
     await this.#spool?.close();
     await this.#quarantine.done();
-    await this.#parts.bodies.close();
+    await this.#dependencies.bodyParser.close();
   }
 
   /** A twin that comes while this is under way finds the promise, and waits for it. */
-  #store(kind: LogKind, read: ReadBody, key: string | undefined, atMicros: number): Promise<IntakeAnswer> {
+  #store(kind: LogKind, read: ParsedBody, key: string | undefined, atMicros: number): Promise<IntakeResult> {
     const { accepted, digest, errors, quarantine } = read;
     const rejected = Object.values(read.rejected).reduce((sum, count) => sum + count, 0);
     const answer = { accepted, rejected, errors };
     const request = key === undefined ? undefined : { key, digest, atMicros, answer };
     const stored = this.#makeDurable(kind, read, request).then(() => {
-      if (request !== undefined) this.#known.note(request.key, request);
+      if (request !== undefined) this.#idempotency.set(request.key, request);
       this.#quarantine.keep(quarantine);
       return answer;
     });
     if (key !== undefined && accepted > 0) {
-      this.#known.note(key, { digest, atMicros, answer: stored });
-      stored.catch(() => this.#known.forget(key));
+      this.#idempotency.set(key, { digest, atMicros, answer: stored });
+      stored.catch(() => this.#idempotency.delete(key));
     }
     return stored;
   }
 
-  async #makeDurable(kind: LogKind, { accepted, lines }: ReadBody, request?: KnownRequest): Promise<void> {
+  async #makeDurable(
+    kind: LogKind,
+    { accepted, lines }: ParsedBody,
+    request?: CompletedRequest,
+  ): Promise<void> {
     if (accepted === 0) return;
-    // Lines are many times what came, where that was packed; on a slow disk they would pile up.
+    // Lines are many times what came, where that was compressed; on a slow disk they would pile up.
     if (this.#bytesInMemory + lines.length > 2 * MAX_BYTES_IN_MEMORY) throw intakeFull();
     this.#bytesInMemory += lines.length;
     try {
       await this.#spool?.append(kind, accepted, lines, request);
     } catch (error) {
-      this.#parts.observe({ type: 'spool_failed', error });
+      this.#dependencies.observe({ type: 'spool_write_failed', error });
       const reason =
         (error as NodeJS.ErrnoException).code === 'ENOSPC' ? 'the disk is full' : 'the disk refuses it';
       throw new DendroError('unavailable', `${reason}; nothing of this was stored, send it again later`, {
@@ -156,11 +166,11 @@ export class Intake {
     }
   }
 
-  #setAside(kind: LogKind, line: string, reason: string): void {
+  #quarantineRejected(kind: LogKind, line: string, reason: string): void {
     const code = 'refused_by_store';
-    this.#parts.observe({ type: 'record_refused', kind, reason });
-    const nowMicros = Number(this.#parts.clock());
-    this.#quarantine.keep(quarantineLine(kind, nowMicros, recordOf(line), { code, message: reason }));
+    this.#dependencies.observe({ type: 'record_quarantined', kind, reason });
+    const nowMicros = Number(this.#dependencies.clock());
+    this.#quarantine.keep(formatQuarantineLine(kind, nowMicros, recordOf(line), { code, message: reason }));
   }
 }
 

@@ -16,9 +16,9 @@ export class Quarantine {
   #waitingLength = 0;
   #last: Promise<void> = Promise.resolve();
 
-  constructor(dataFolder: string, observe: Observe, maxBytes = MAX_FILE_BYTES) {
-    this.#file = join(dataFolder, 'quarantine.ndjson');
-    this.#older = join(dataFolder, 'quarantine.older.ndjson');
+  constructor(dataDirectory: string, observe: Observe, maxBytes = MAX_FILE_BYTES) {
+    this.#file = join(dataDirectory, 'quarantine.ndjson');
+    this.#older = join(dataDirectory, 'quarantine.older.ndjson');
     this.#maxBytes = maxBytes;
     this.#observe = observe;
   }

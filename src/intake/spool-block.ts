@@ -1,10 +1,10 @@
 // One acknowledged request as it lies in the spool: a line with a checksum and a JSON head, then the records' lines. The
 // checksum covers both, so that what a crash left half-written is known for what it is.
 import { crc32 } from 'node:zlib';
-import { LOG_KINDS, type LogKind } from '../log-record.ts';
-import type { KnownRequest } from './known-requests.ts';
+import { LOG_KINDS, type LogKind } from '../domain/log-record.ts';
+import type { CompletedRequest } from './idempotency-index.ts';
 
-export interface BlockHead {
+export interface SpoolBlockHeader {
   /** Of the lines (log-line.ts). */
   readonly form: number;
   readonly kind: LogKind;
@@ -13,11 +13,11 @@ export interface BlockHead {
   readonly count: number;
   /** Of the lines that follow. */
   readonly bytes: number;
-  readonly request?: KnownRequest;
+  readonly request?: CompletedRequest;
 }
 
-export interface Block {
-  readonly head: BlockHead;
+export interface SpoolBlock {
+  readonly header: SpoolBlockHeader;
   readonly lines: Uint8Array;
   /** Of the whole block. */
   readonly size: number;
@@ -26,7 +26,7 @@ export interface Block {
 const NEWLINE = 0x0a;
 const CHECKSUM_LENGTH = 8;
 
-export function encodeBlock(head: BlockHead, lines: Uint8Array): readonly [Uint8Array, Uint8Array] {
+export function encodeBlock(head: SpoolBlockHeader, lines: Uint8Array): readonly [Uint8Array, Uint8Array] {
   const json = JSON.stringify(head);
   return [Buffer.from(`${checksum(json, lines)} ${json}\n`), lines];
 }
@@ -35,22 +35,25 @@ export function encodeBlock(head: BlockHead, lines: Uint8Array): readonly [Uint8
  * The block that begins at `start`. `needs` bytes are missing where it goes on past the end; undefined where there is no
  * whole and sound block.
  */
-export function decodeBlock(bytes: Buffer, start: number): Block | { readonly needs: number } | undefined {
-  const headEnd = bytes.indexOf(NEWLINE, start);
-  if (headEnd === -1) return { needs: 1 };
-  const json = bytes.toString('utf8', start + CHECKSUM_LENGTH + 1, headEnd);
-  const head = parseHead(json);
-  if (head === undefined) return undefined;
-  const end = headEnd + 1 + head.bytes;
+export function decodeBlock(
+  bytes: Buffer,
+  start: number,
+): SpoolBlock | { readonly needs: number } | undefined {
+  const headerEnd = bytes.indexOf(NEWLINE, start);
+  if (headerEnd === -1) return { needs: 1 };
+  const json = bytes.toString('utf8', start + CHECKSUM_LENGTH + 1, headerEnd);
+  const header = parseHeader(json);
+  if (header === undefined) return undefined;
+  const end = headerEnd + 1 + header.bytes;
   if (end > bytes.length) return { needs: end - bytes.length };
-  const lines = bytes.subarray(headEnd + 1, end);
+  const lines = bytes.subarray(headerEnd + 1, end);
   if (bytes.toString('latin1', start, start + CHECKSUM_LENGTH) !== checksum(json, lines)) return undefined;
-  return { head, lines, size: end - start };
+  return { header, lines, size: end - start };
 }
 
-function parseHead(json: string): BlockHead | undefined {
+function parseHeader(json: string): SpoolBlockHeader | undefined {
   try {
-    const head = JSON.parse(json) as BlockHead;
+    const head = JSON.parse(json) as SpoolBlockHeader;
     const isHead = LOG_KINDS.includes(head.kind) && head.first >= 0 && head.count > 0 && head.bytes > 0;
     return isHead ? head : undefined;
   } catch {

@@ -3,25 +3,24 @@
 // (next-numbers.ts).
 import { copyFile, readdir, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { syncFolder } from '../durable-file.ts';
-import { makeFolder } from '../folder.ts';
-import { LINE_FORM } from '../log-line.ts';
-import { LOG_KINDS, type LogKind } from '../log-record.ts';
+import { LINE_FORMAT_VERSION } from '../domain/log-line.ts';
+import { LOG_KINDS, type LogKind } from '../domain/log-record.ts';
 import type { Observe } from '../observe/event.ts';
-import type { KnownRequest } from './known-requests.ts';
-import { readNextNumbers, writeNextNumbers } from './next-numbers.ts';
-import { RequestNotes } from './request-notes.ts';
-import { Segment } from './segment.ts';
-import { type Block, type BlockHead, encodeBlock } from './spool-block.ts';
+import { createDirectory, syncDirectory } from '../system/files.ts';
+import type { CompletedRequest } from './idempotency-index.ts';
+import { IdempotencyLog } from './idempotency-log.ts';
+import { readSequences, writeSequences } from './sequences.ts';
+import { encodeBlock, type SpoolBlock, type SpoolBlockHeader } from './spool-block.ts';
+import { SpoolSegment } from './spool-segment.ts';
 
-export function spoolFolderIn(dataFolder: string): string {
-  return join(dataFolder, 'spool');
+export function spoolDirectoryIn(dataDirectory: string): string {
+  return join(dataDirectory, 'spool');
 }
 
 const SEGMENT_BYTES = 32 * 1024 * 1024;
 
 interface Waiting {
-  readonly head: BlockHead;
+  readonly head: SpoolBlockHeader;
   readonly bytes: readonly Uint8Array[];
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
@@ -29,21 +28,21 @@ interface Waiting {
 
 export class Spool {
   readonly #folder: string;
-  readonly #notes: RequestNotes;
+  readonly #idempotencyLog: IdempotencyLog;
   /** The oldest first; the last one is written. */
-  readonly #segments: Segment[];
-  readonly #next = new Map<LogKind, number>();
-  readonly #waiting: Waiting[] = [];
+  readonly #segments: SpoolSegment[];
+  readonly #nextSequences = new Map<LogKind, number>();
+  readonly #pending: Waiting[] = [];
   #flushing: Promise<void> | undefined;
   /** Where reading goes on. */
-  #reading: { segment: Segment; offset: number };
+  #reading: { segment: SpoolSegment; offset: number };
   #unreadBytes = 0;
-  #onMore = () => {};
+  #onAppend = () => {};
   #closed = false;
 
-  private constructor(folder: string, notes: RequestNotes, segments: Segment[], first: Segment) {
+  private constructor(folder: string, notes: IdempotencyLog, segments: SpoolSegment[], first: SpoolSegment) {
     this.#folder = folder;
-    this.#notes = notes;
+    this.#idempotencyLog = notes;
     this.#segments = segments;
     this.#reading = { segment: first, offset: 0 };
   }
@@ -53,41 +52,41 @@ export class Spool {
     folder: string,
     reached: (kind: LogKind) => number,
     observe: Observe,
-  ): Promise<{ spool: Spool; requests: readonly KnownRequest[] }> {
-    makeFolder(folder);
-    const segments: Segment[] = [];
+  ): Promise<{ spool: Spool; requests: readonly CompletedRequest[] }> {
+    createDirectory(folder);
+    const segments: SpoolSegment[] = [];
     const names = (await readdir(folder)).filter(name => /^\d+\.spool$/.test(name)).sort();
     for (const [index, name] of names.entries()) {
       const path = join(folder, name);
-      const { segment, lostBytes, isDamaged } = await Segment.open(Number.parseInt(name, 10), path);
+      const { segment, lostBytes, isDamaged } = await SpoolSegment.open(Number.parseInt(name, 10), path);
       segments.push(segment);
       if (lostBytes === 0) continue;
       // The end of the last one is what was being written when the process ended, and nobody was told that it was stored.
       const isTorn = index === names.length - 1 && !isDamaged;
       if (!isTorn) await copyFile(path, `${path}.damaged`);
-      await segment.cutTail();
-      observe({ type: 'spool_cut', path, lostBytes, isTorn });
+      await segment.truncateTail();
+      observe({ type: 'spool_truncated', path, lostBytes, isTorn });
     }
     const last = segments.at(-1) ?? (await createSegment(folder, 1));
     if (segments.length === 0) segments.push(last);
-    const notes = new RequestNotes(folder);
+    const notes = new IdempotencyLog(folder);
     const spool = new Spool(folder, notes, segments, segments[0] ?? last);
-    const noted = await readNextNumbers(folder);
+    const noted = await readSequences(folder);
     let isNoted = true;
     for (const kind of LOG_KINDS) {
       const ends = segments.map(segment => segment.ends.get(kind) ?? 0);
       const known = Math.max(noted.get(kind) ?? 0, ...ends);
-      spool.#next.set(kind, Math.max(known, reached(kind)));
+      spool.#nextSequences.set(kind, Math.max(known, reached(kind)));
       isNoted &&= known >= reached(kind);
     }
-    if (!isNoted) await writeNextNumbers(folder, spool.#next); // the next run may have another store
+    if (!isNoted) await writeSequences(folder, spool.#nextSequences); // the next run may have another store
     spool.#unreadBytes = segments.reduce((sum, segment) => sum + segment.bytes, 0);
     const requests = [...(await notes.read()), ...segments.flatMap(segment => segment.requests)];
     return { spool, requests };
   }
 
   /** Bytes that wait to be read. */
-  get unreadBytes(): number {
+  get unappliedBytes(): number {
     return this.#unreadBytes;
   }
 
@@ -97,13 +96,13 @@ export class Spool {
   }
 
   /** Resolves when the records are durable; where it rejects, nothing of them is kept. */
-  append(kind: LogKind, count: number, lines: Uint8Array, request?: KnownRequest): Promise<void> {
+  append(kind: LogKind, count: number, lines: Uint8Array, request?: CompletedRequest): Promise<void> {
     // A segment that began after the end would bear the number of an older one, and be read before it.
     if (this.#closed) return Promise.reject(new Error('the spool is closed'));
-    const first = this.#next.get(kind) ?? 0;
-    this.#next.set(kind, first + count); // numbers of what could not be written stay unused
+    const first = this.#nextSequences.get(kind) ?? 0;
+    this.#nextSequences.set(kind, first + count); // numbers of what could not be written stay unused
     const head = {
-      form: LINE_FORM,
+      form: LINE_FORMAT_VERSION,
       kind,
       first,
       count,
@@ -111,21 +110,21 @@ export class Spool {
       ...(request === undefined ? {} : { request }),
     };
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ head, bytes: encodeBlock(head, lines), resolve, reject });
+      this.#pending.push({ head, bytes: encodeBlock(head, lines), resolve, reject });
       this.#flushing ??= this.#flush();
     });
   }
 
   /** Resolves when there is something to read. */
-  async more(): Promise<void> {
+  async waitForRecords(): Promise<void> {
     while (this.#unreadBytes === 0)
       await new Promise<void>(resolve => {
-        this.#onMore = resolve;
+        this.#onAppend = resolve;
       });
   }
 
   /** The next blocks, about `most` bytes; given again until `done` is called. */
-  async read(most: number): Promise<{ blocks: readonly Block[]; done: () => void }> {
+  async read(most: number): Promise<{ blocks: readonly SpoolBlock[]; done: () => void }> {
     let { segment, offset } = this.#reading;
     while (offset === segment.bytes) {
       const following = this.#segments[this.#segments.indexOf(segment) + 1];
@@ -148,31 +147,31 @@ export class Spool {
   }
 
   /** Removes the segments of which the store keeps everything. */
-  async forget(settled: (kind: LogKind) => number, nowMicros: number): Promise<void> {
+  async deleteFlushed(settled: (kind: LogKind) => number, nowMicros: number): Promise<void> {
     for (let oldest = this.#segments[0]; oldest !== undefined; oldest = this.#segments[0]) {
       const isOpen = oldest === this.#segments.at(-1) || oldest === this.#reading.segment;
       if (isOpen || this.kindsInOldest(settled).length > 0) break;
-      await this.#notes.write(oldest.number, oldest.requests, nowMicros);
-      await writeNextNumbers(this.#folder, this.#next);
+      await this.#idempotencyLog.write(oldest.number, oldest.requests, nowMicros);
+      await writeSequences(this.#folder, this.#nextSequences);
       this.#segments.shift();
       await oldest.close();
       await unlink(oldest.path);
     }
-    await this.#notes.forget(nowMicros);
+    await this.#idempotencyLog.deleteExpired(nowMicros);
   }
 
   async close(): Promise<void> {
     this.#closed = true;
     await this.#flushing;
     this.#unreadBytes = Number.POSITIVE_INFINITY; // wakes who waits for more
-    this.#onMore();
+    this.#onAppend();
     for (const segment of this.#segments.splice(0)) await segment.close();
   }
 
   /** Everything that waits goes to disk with one flush; what comes meanwhile goes with the next. */
   async #flush(): Promise<void> {
-    while (this.#waiting.length > 0) {
-      const group = this.#waiting.splice(0);
+    while (this.#pending.length > 0) {
+      const group = this.#pending.splice(0);
       const bytes = Buffer.concat(group.flatMap(({ bytes }) => bytes));
       try {
         const segment = await this.#writable();
@@ -181,7 +180,7 @@ export class Spool {
           bytes,
         );
         this.#unreadBytes += bytes.length;
-        this.#onMore();
+        this.#onAppend();
         for (const { resolve } of group) resolve();
       } catch (error) {
         for (const { reject } of group) reject(error);
@@ -191,7 +190,7 @@ export class Spool {
     this.#flushing = undefined;
   }
 
-  async #writable(): Promise<Segment> {
+  async #writable(): Promise<SpoolSegment> {
     const last = this.#segments.at(-1);
     if (last !== undefined && last.bytes < SEGMENT_BYTES) return last;
     const segment = await createSegment(this.#folder, (last?.number ?? 0) + 1);
@@ -200,10 +199,13 @@ export class Spool {
   }
 }
 
-async function createSegment(folder: string, number: number): Promise<Segment> {
-  const segment = await Segment.create(number, join(folder, `${String(number).padStart(12, '0')}.spool`));
+async function createSegment(folder: string, number: number): Promise<SpoolSegment> {
+  const segment = await SpoolSegment.create(
+    number,
+    join(folder, `${String(number).padStart(12, '0')}.spool`),
+  );
   try {
-    await syncFolder(folder);
+    await syncDirectory(folder);
     return segment;
   } catch (error) {
     await segment.close();

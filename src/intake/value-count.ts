@@ -1,6 +1,6 @@
 // How many values a text can hold at most, counted without reading it. A text of empty arrays takes twenty times its length
 // in memory, and a thread that runs out of memory may take the whole program with it; millions of broken lines take minutes.
-import { DendroError } from '../errors.ts';
+import { DendroError } from '../domain/errors.ts';
 
 /** A text this short is harmless, whatever is in it. */
 const SHORT_LENGTH = 4 * 1024 * 1024;

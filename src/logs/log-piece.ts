@@ -3,7 +3,7 @@ import { stringifyExactJson } from './exact-json.ts';
 import type { Parsed } from './parse.ts';
 import type { Rejection } from './rejection.ts';
 
-export type LogPiece = { readonly lines: Uint8Array } | { readonly rejection: Rejection };
+export type LogChunk = { readonly lines: Uint8Array } | { readonly rejection: Rejection };
 
 const NESTS_TOO_DEEPLY: Rejection = {
   code: 'too_deep',
@@ -11,9 +11,9 @@ const NESTS_TOO_DEEPLY: Rejection = {
 };
 
 /** Values that were read from another form, as lines. */
-export function* toPieces(values: readonly Parsed[]): Generator<LogPiece> {
+export function* toChunks(values: readonly Parsed[]): Generator<LogChunk> {
   let lines: string[] = [];
-  const flush = function* (): Generator<LogPiece> {
+  const flush = function* (): Generator<LogChunk> {
     if (lines.length > 0) yield { lines: Buffer.from(lines.join('')) };
     lines = [];
   };

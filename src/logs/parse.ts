@@ -1,5 +1,5 @@
 // From the text of a body or a line to the values in it, each with its index. What a record must be is for record.ts.
-import { DendroError } from '../errors.ts';
+import { DendroError } from '../domain/errors.ts';
 import { parseExactJson } from './exact-json.ts';
 import { isJsonObject } from './json-object.ts';
 import type { Rejection } from './rejection.ts';

@@ -1,14 +1,14 @@
 // A record that was not taken, as it is kept for the operator, one a line: what came, under which source, when, and why
 // not. `dendro ingest` reads such lines again.
-import type { LogKind } from '../log-record.ts';
-import { formatTimestamp } from '../timestamp.ts';
+import type { LogKind } from '../domain/log-record.ts';
+import { formatTimestamp } from '../domain/timestamp.ts';
 import { stringifyExactJson } from './exact-json.ts';
 import { isJsonObject } from './json-object.ts';
 import { type Parsed, parseLine } from './parse.ts';
 import type { Rejection } from './rejection.ts';
 import { kindOf } from './source-name.ts';
 
-export function quarantineLine(
+export function formatQuarantineLine(
   kind: LogKind,
   receivedMicros: number,
   parsed: Parsed,
@@ -29,7 +29,7 @@ function contentOf(parsed: Parsed): string {
 }
 
 /** The kind and the record in a value that was read from such a line, or undefined if it is something else. */
-export function readQuarantined(
+export function parseQuarantined(
   value: unknown,
   index: number,
 ): { kind: LogKind; parsed: Parsed } | undefined {

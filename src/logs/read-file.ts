@@ -3,8 +3,8 @@ import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { pipeline, Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
-import { OperatorError } from '../errors.ts';
-import { type LogPiece, toPieces } from './log-piece.ts';
+import { OperatorError } from '../domain/errors.ts';
+import { type LogChunk, toChunks } from './log-piece.ts';
 import { PeekableBytes } from './peekable-bytes.ts';
 import { readParquet } from './read-parquet.ts';
 import { readText } from './read-text.ts';
@@ -29,7 +29,7 @@ export interface ReadOptions {
  * A file, or standard input for `-`, in pieces that fit in memory, each of them NDJSON. Throws OperatorError, one line that
  * names the file, where it cannot be read or has none of the forms.
  */
-export async function* readLogFile(path: string, options: ReadOptions = {}): AsyncGenerator<LogPiece> {
+export async function* readLogFile(path: string, options: ReadOptions = {}): AsyncGenerator<LogChunk> {
   let input: Readable | undefined;
   try {
     const totalBytes = path === '-' ? undefined : await sizeOf(path);
@@ -40,7 +40,7 @@ export async function* readLogFile(path: string, options: ReadOptions = {}): Asy
     if (isParquet(head)) {
       if (totalBytes === undefined) throw new OperatorError(PARQUET_NEEDS_A_FILE);
       const onShare = (share: number) => report(Math.round(share * totalBytes));
-      for await (const values of readParquet(path, onShare)) yield* toPieces(values);
+      for await (const values of readParquet(path, onShare)) yield* toChunks(values);
     } else {
       const text = isGzip(head) ? new PeekableBytes(gunzip(bytes)) : bytes;
       if (isParquet(await text.peek(beginning => beginning.length >= 4))) {

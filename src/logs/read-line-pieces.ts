@@ -1,5 +1,5 @@
 // Cuts a stream of bytes behind line ends, with bounded memory. In UTF-8 no other character contains a newline's byte.
-import type { LogPiece } from './log-piece.ts';
+import type { LogChunk } from './log-piece.ts';
 import type { Rejection } from './rejection.ts';
 
 const NEWLINE = 0x0a;
@@ -9,7 +9,7 @@ export async function* readLinePieces(
   chunks: AsyncIterable<Buffer>,
   maxLineBytes: number,
   tooLong: Rejection,
-): AsyncGenerator<LogPiece> {
+): AsyncGenerator<LogChunk> {
   let begun: Buffer[] = [];
   let begunBytes = 0;
   for await (const chunk of chunks) {

@@ -1,7 +1,7 @@
 // Reads NDJSON as it comes, or a JSON file whole, and tells which of the two it is from the first line.
-import { OperatorError } from '../errors.ts';
+import { OperatorError } from '../domain/errors.ts';
 import { parseExactJson } from './exact-json.ts';
-import { type LogPiece, toPieces } from './log-piece.ts';
+import { type LogChunk, toChunks } from './log-piece.ts';
 import { isBatch, parseJsonBody } from './parse.ts';
 import type { PeekableBytes } from './peekable-bytes.ts';
 import { readLinePieces } from './read-line-pieces.ts';
@@ -14,7 +14,7 @@ const MAX_JSON_BYTES = 256 * 1024 * 1024;
 const VALUES_PER_PIECE = 1000;
 
 /** UTF-8 text as pieces of NDJSON. Throws OperatorError if it is not JSON. */
-export async function* readText(bytes: PeekableBytes): AsyncGenerator<LogPiece> {
+export async function* readText(bytes: PeekableBytes): AsyncGenerator<LogChunk> {
   const mark = await bytes.peek(beginning => beginning.length >= 3);
   if (mark.toString('utf8', 0, 3) === '\ufeff') bytes.skip(3);
   const head = await bytes.peek(tellsTheForm);
@@ -49,10 +49,10 @@ const LINE_TOO_LONG: Rejection = {
   message: 'The line is longer than 16 MiB; a record may have 1 MiB.',
 };
 
-async function* readJson(bytes: AsyncIterable<Buffer>): AsyncGenerator<LogPiece> {
+async function* readJson(bytes: AsyncIterable<Buffer>): AsyncGenerator<LogChunk> {
   const values = parseJsonBody(await readWhole(bytes));
   for (let start = 0; start < values.length; start += VALUES_PER_PIECE) {
-    yield* toPieces(values.slice(start, start + VALUES_PER_PIECE));
+    yield* toChunks(values.slice(start, start + VALUES_PER_PIECE));
   }
 }
 

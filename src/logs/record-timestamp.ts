@@ -1,5 +1,5 @@
 // Reads a record's timestamp and holds it against the clock.
-import { formatTimestamp, parseTimestamp, TIMESTAMP_FORMS } from '../timestamp.ts';
+import { formatTimestamp, parseTimestamp, TIMESTAMP_FORMS } from '../domain/timestamp.ts';
 import { exactDigits } from './exact-json.ts';
 import { quote, type Rejection } from './rejection.ts';
 

@@ -1,9 +1,9 @@
 // The rules that make a log record out of what a sender shipped, or say why it is none. All of them; nothing else
 // looks into a record before it is stored.
-import type { LogKind, LogRecord } from '../log-record.ts';
+import type { LogKind, LogRecord } from '../domain/log-record.ts';
 import { exactDigits, isText, unmark } from './exact-json.ts';
+import { extractFields } from './extracted-fields.ts';
 import { isJsonObject, type JsonObject, nestsDeeperThan, nonEmptyText } from './json-object.ts';
-import { liftFields } from './lifted-fields.ts';
 import { mergeMetadata } from './merge-metadata.ts';
 import { readRecordTimestamp } from './record-timestamp.ts';
 import { quote, type Rejection } from './rejection.ts';
@@ -11,7 +11,7 @@ import { makeUuidV7 } from './uuid-v7.ts';
 import { toValidJson } from './valid-unicode.ts';
 
 /** What a record is held against as it comes in. */
-export interface Door {
+export interface RecordRules {
   /** The time of arrival, Unix microseconds. */
   readonly nowMicros: number;
   readonly retentionDays: number;
@@ -31,7 +31,7 @@ export const MAX_RECORD_LEVELS = 64;
 export function toRecord(
   value: unknown,
   kind: LogKind,
-  door: Door,
+  door: RecordRules,
   sentMetadata?: string,
 ): LogRecord | Rejection {
   if (!isJsonObject(value)) return NOT_AN_OBJECT;
@@ -66,7 +66,7 @@ export function toRecord(
     project,
     eventMessage,
     metadata: metadataText,
-    lifted: liftFields(kind, metadata, project),
+    extracted: extractFields(kind, metadata, project),
   };
 }
 

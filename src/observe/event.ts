@@ -1,6 +1,6 @@
 // Everything that can be observed of a running program, as one union. log.ts and metrics.ts each read it.
 // No event carries a token or a parameter's value.
-import type { LogKind } from '../log-record.ts';
+import type { LogKind } from '../domain/log-record.ts';
 
 export type Event =
   | { readonly type: 'listening'; readonly listener: 'public' | 'internal'; readonly url: string }
@@ -9,31 +9,31 @@ export type Event =
   | { readonly type: 'tokens_read'; readonly count: number }
   | { readonly type: 'tokens_unreadable'; readonly error: unknown }
   /** `route` is empty for a path that there is not. */
-  | { readonly type: 'answered'; readonly route: string; readonly status: number }
+  | { readonly type: 'request_completed'; readonly route: string; readonly status: number }
   /** `id` is the one that the caller was told. */
   | { readonly type: 'request_failed'; readonly route: string; readonly id: string; readonly error: unknown }
   /** A call could not be answered, since the store did not answer, or refused; what it said is more than callers are told. */
-  | { readonly type: 'store_failed'; readonly id: string; readonly error: unknown }
-  /** A batch of records was answered; `again`: it had been stored before. */
+  | { readonly type: 'store_query_failed'; readonly id: string; readonly error: unknown }
+  /** A batch of records was answered; `repeated`: it had been stored before. */
   | {
-      readonly type: 'records_taken';
+      readonly type: 'batch_received';
       readonly kind: LogKind;
       readonly accepted: number;
       readonly rejected: Readonly<Record<string, number>>;
-      readonly again: boolean;
+      readonly repeated: boolean;
     }
   /** Records can be seen. */
-  | { readonly type: 'records_folded'; readonly kind: LogKind; readonly count: number }
-  | { readonly type: 'record_refused'; readonly kind: LogKind; readonly reason: string }
-  | { readonly type: 'fold_failed'; readonly error: unknown }
-  | { readonly type: 'fold_recovered'; readonly failures: number }
-  | { readonly type: 'seal_failed'; readonly kind: LogKind; readonly error: unknown }
-  | { readonly type: 'spool_failed'; readonly error: unknown }
+  | { readonly type: 'records_applied'; readonly kind: LogKind; readonly count: number }
+  | { readonly type: 'record_quarantined'; readonly kind: LogKind; readonly reason: string }
+  | { readonly type: 'apply_failed'; readonly error: unknown }
+  | { readonly type: 'apply_recovered'; readonly failures: number }
+  | { readonly type: 'flush_failed'; readonly kind: LogKind; readonly error: unknown }
+  | { readonly type: 'spool_write_failed'; readonly error: unknown }
   /** The store is out of reach, or lacks something, so that queries cannot be answered; it is looked at again. */
-  | { readonly type: 'store_unfit'; readonly error: unknown }
-  | { readonly type: 'store_fit' }
+  | { readonly type: 'store_unavailable'; readonly error: unknown }
+  | { readonly type: 'store_available' }
   | {
-      readonly type: 'spool_cut';
+      readonly type: 'spool_truncated';
       readonly path: string;
       readonly lostBytes: number;
       readonly isTorn: boolean;
@@ -42,8 +42,8 @@ export type Event =
   | { readonly type: 'records_expired'; readonly count: number }
   | { readonly type: 'retention_failed'; readonly error: unknown }
   /** The store laid some of its records anew. */
-  | { readonly type: 'tidied' }
-  | { readonly type: 'tidying_failed'; readonly error: unknown }
+  | { readonly type: 'compacted' }
+  | { readonly type: 'compaction_failed'; readonly error: unknown }
   | { readonly type: 'clock_jumped'; readonly seconds: number };
 
 export type Observe = (event: Event) => void;

@@ -15,11 +15,17 @@ export const METRICS = {
   dendro_requests_total: ['counter', 'Answers, by route and status.'],
   dendro_records_accepted_total: ['counter', 'Records that were acknowledged.'],
   dendro_records_rejected_total: ['counter', 'Records that were not taken, by reason.'],
-  dendro_batches_repeated_total: ['counter', 'Batches that were sent again and not stored again.'],
-  dendro_records_folded_total: ['counter', 'Records that became visible to queries.'],
-  dendro_records_refused_total: ['counter', 'Records that the store refused and the quarantine file holds.'],
+  dendro_batches_deduplicated_total: ['counter', 'Batches that were sent again and not stored again.'],
+  dendro_records_applied_total: ['counter', 'Records that became visible to queries.'],
+  dendro_records_quarantined_total: [
+    'counter',
+    'Records that the store refused and the quarantine file holds.',
+  ],
   dendro_records_expired_total: ['counter', 'Records that were removed past their retention.'],
-  dendro_tidyings_total: ['counter', 'Times that the store laid records anew, so that queries stay cheap.'],
+  dendro_compactions_total: [
+    'counter',
+    'Times that the store laid records anew, so that queries stay cheap.',
+  ],
   dendro_failures_total: [
     'counter',
     'What could not be done and is tried again: spool, fold, seal, quarantine, retention, tidying.',
@@ -48,33 +54,33 @@ export class Metrics {
       this.#metrics.set(name as MetricName, { type, help, values: new Map() });
   }
 
-  note(event: Event): void {
+  record(event: Event): void {
     switch (event.type) {
-      case 'answered':
+      case 'request_completed':
         this.#noteAnswered(event.route, event.status);
         break;
-      case 'records_taken':
+      case 'batch_received':
         this.#noteTaken(event);
         break;
-      case 'records_folded':
-        this.#add('dendro_records_folded_total', event.count, { kind: event.kind });
+      case 'records_applied':
+        this.#add('dendro_records_applied_total', event.count, { kind: event.kind });
         break;
-      case 'record_refused':
-        this.#add('dendro_records_refused_total', 1, { kind: event.kind });
+      case 'record_quarantined':
+        this.#add('dendro_records_quarantined_total', 1, { kind: event.kind });
         break;
       case 'records_expired':
         this.#add('dendro_records_expired_total', event.count, {});
         break;
-      case 'tidied':
-        this.#add('dendro_tidyings_total', 1, {});
+      case 'compacted':
+        this.#add('dendro_compactions_total', 1, {});
         break;
-      case 'spool_failed':
-      case 'fold_failed':
-      case 'seal_failed':
+      case 'spool_write_failed':
+      case 'apply_failed':
+      case 'flush_failed':
       case 'quarantine_failed':
       case 'retention_failed':
-      case 'tidying_failed':
-        this.#add('dendro_failures_total', 1, { of: event.type.replace('_failed', '') });
+      case 'compaction_failed':
+        this.#add('dendro_failures_total', 1, { operation: event.type.replace('_failed', '') });
     }
   }
 
@@ -85,8 +91,8 @@ export class Metrics {
     else byStatus.set(status, (byStatus.get(status) ?? 0) + 1);
   }
 
-  #noteTaken({ kind, accepted, rejected, again }: Extract<Event, { type: 'records_taken' }>): void {
-    if (again) this.#add('dendro_batches_repeated_total', 1, { kind });
+  #noteTaken({ kind, accepted, rejected, repeated }: Extract<Event, { type: 'batch_received' }>): void {
+    if (repeated) this.#add('dendro_batches_deduplicated_total', 1, { kind });
     else this.#add('dendro_records_accepted_total', accepted, { kind });
     for (const [code, count] of Object.entries(rejected))
       this.#add('dendro_records_rejected_total', count, { kind, code });

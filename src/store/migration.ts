@@ -2,7 +2,7 @@
 // the same frozen blocks as records of a spool, so that what was broken off goes on where it was. Both stores are then asked
 // for counts and checksums of every kind and day.
 import { readFileSync } from 'node:fs';
-import { LOG_KINDS, type LogKind } from '../log-record.ts';
+import { LOG_KINDS, type LogKind } from '../domain/log-record.ts';
 import type { BoundValues, Cell, ColumnType, Store } from './store.ts';
 
 const MINUTE = 60_000_000n;
@@ -14,7 +14,7 @@ const ALL_ROWS = 2 ** 31;
 /** ClickHouse may keep another last digit of a fraction: numbers are compared to a microsecond, cut where none is written. */
 const OFF_GRID = 0.287391;
 
-/** What is lifted out of the metadata of a kind, in the words of lines.duckdb.sql and of days.*.sql. */
+/** What is extracted out of the metadata of a kind, in the words of lines.duckdb.sql and of days.*.sql. */
 const LIFTED: Partial<Record<LogKind, { lines: string; duckdb: string; clickhouse: string }>> = {
   edge: {
     lines: ', to_json(url), to_json(path)',
@@ -58,19 +58,19 @@ export type OnProgress = (moved: number, all: number) => void;
 /** `to` numbers what it takes by itself, in a folder that belongs to this migration. Answers how many there are. */
 export async function moveRecords(from: Store, to: Store, onProgress: OnProgress): Promise<number> {
   const slicesOf = new Map<LogKind, readonly Slice[]>();
-  for (const kind of LOG_KINDS) slicesOf.set(kind, await findSlices(from, kind, to.foldBytes));
+  for (const kind of LOG_KINDS) slicesOf.set(kind, await findSlices(from, kind, to.applyBatchBytes));
   const all = [...slicesOf.values()].flat().reduce((sum, { records }) => sum + records, 0);
   let moved = 0;
   for (const [kind, slices] of slicesOf) {
-    let first = 0;
+    let firstSequence = 0;
     for (const slice of slices) {
-      const lines = await readLines(from, kind, slice, to.settled(kind) - first);
+      const lines = await readLines(from, kind, slice, to.flushedUpTo(kind) - firstSequence);
       const count = lines?.length ?? slice.records;
       if (lines !== undefined && count > 0) {
         const bytes = Buffer.from(lines.map(line => `${line}\n`).join(''));
-        await to.fold({ kind, first, count, lines: bytes });
+        await to.apply({ kind, firstSequence, count, lines: bytes });
       }
-      first += count;
+      firstSequence += count;
       moved += slice.records;
       onProgress(moved, all);
     }
@@ -152,8 +152,8 @@ async function ask(
   values: BoundValues = {},
 ): Promise<readonly (readonly Cell[])[]> {
   const text = readFileSync(new URL(`migrate/${name}.${store.name}.sql`, import.meta.url), 'utf8');
-  const lifted = LIFTED[kind]?.[name === 'lines' ? 'lines' : store.name] ?? '';
-  const sql = text.replace('{{table}}', `${kind}_logs`).replace('{{lifted}}', () => lifted);
+  const extracted = LIFTED[kind]?.[name === 'lines' ? 'lines' : store.name] ?? '';
+  const sql = text.replace('{{table}}', `${kind}_logs`).replace('{{extracted}}', () => extracted);
   const columns = types.map((type, index) => ({ name: `column_${index}`, type }));
   return (await store.query({ sql, columns, maxRows: ALL_ROWS }, values, { label: 'migrate' })).rows;
 }

@@ -1,15 +1,15 @@
 // From a store's options to the store. The library of a store that is not used is never loaded.
 import { join, resolve } from 'node:path';
-import type { ClickHouseAddress } from '../store-address.ts';
-import type { FrozenBlocks } from './clickhouse/frozen-blocks.ts';
+import { lockDirectory } from '../system/directory-lock.ts';
+import type { Outbox } from './clickhouse/outbox.ts';
 import type { SchemaOptions } from './clickhouse/schema.ts';
+import type { ClickHouseUrl } from './clickhouse-url.ts';
 import type { DuckDBStoreOptions } from './duckdb/store.ts';
-import { lockFolder } from './folder-lock.ts';
-import type { Store, StoreName, StoreWatch } from './store.ts';
+import type { Store, StoreEvents, StoreName } from './store.ts';
 
 export interface StoreOptions extends DuckDBStoreOptions {
   /** Where records live, if not in the data directory. */
-  readonly clickhouse?: ClickHouseAddress | undefined;
+  readonly clickhouse?: ClickHouseUrl | undefined;
 }
 
 /** The statements that make the tables of a ClickHouse store. */
@@ -19,16 +19,16 @@ export async function printClickHouseSchema(options: SchemaOptions): Promise<str
 
 /** Answers the migrations that were applied now. */
 export async function applyClickHouseSchema(
-  address: ClickHouseAddress,
+  address: ClickHouseUrl,
   retentionDays: number,
 ): Promise<readonly number[]> {
   return (await import('./clickhouse/apply-schema.ts')).applySchema(address, retentionDays);
 }
 
 /** How far the spool of a data directory has come to ClickHouse. To be called by whoever holds that directory. */
-export async function openClickHouseProgress(dataFolder: string): Promise<FrozenBlocks> {
-  const { FrozenBlocks } = await import('./clickhouse/frozen-blocks.ts');
-  return FrozenBlocks.open(join(resolve(dataFolder), 'clickhouse'));
+export async function openClickHouseProgress(dataDirectory: string): Promise<Outbox> {
+  const { Outbox } = await import('./clickhouse/outbox.ts');
+  return Outbox.open(join(resolve(dataDirectory), 'clickhouse'));
 }
 
 export function storeNameOf({ clickhouse }: StoreOptions): StoreName {
@@ -36,8 +36,8 @@ export function storeNameOf({ clickhouse }: StoreOptions): StoreName {
 }
 
 /** Holds the data directory until the store is closed. */
-export async function openStore(options: StoreOptions, watch: StoreWatch = {}): Promise<Store> {
-  const lock = await lockFolder(options.dataFolder);
+export async function openStore(options: StoreOptions, watch: StoreEvents = {}): Promise<Store> {
+  const lock = await lockDirectory(options.dataDirectory);
   try {
     const store = await openUnlocked(options, watch);
     return { ...store, close: () => store.close().finally(lock.release) };
@@ -47,7 +47,7 @@ export async function openStore(options: StoreOptions, watch: StoreWatch = {}): 
   }
 }
 
-async function openUnlocked(options: StoreOptions, watch: StoreWatch): Promise<Store> {
+async function openUnlocked(options: StoreOptions, watch: StoreEvents): Promise<Store> {
   const { clickhouse } = options;
   if (clickhouse !== undefined) {
     const { openClickHouseStore } = await import('./clickhouse/store.ts');

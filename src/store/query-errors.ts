@@ -1,5 +1,5 @@
 // What every store says of a query that it did not run to its end.
-import { DendroError } from '../errors.ts';
+import { DendroError } from '../domain/errors.ts';
 
 export function storeClosed(): DendroError {
   return new DendroError('unavailable', 'the store is closed');

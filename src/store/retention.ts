@@ -1,8 +1,9 @@
 // Removes records that are past their retention, every hour. A clock that jumps far ahead would remove everything: it has
 // to hold for an hour before it is believed.
-import { type Clock, MICROS_PER_DAY } from '../clock.ts';
+
 import type { Observe } from '../observe/event.ts';
-import type { Timer } from '../timer.ts';
+import { type Clock, MICROS_PER_DAY } from '../system/clock.ts';
+import type { Timer } from '../system/timer.ts';
 import type { Store } from './store.ts';
 
 const HOUR_MS = 3_600_000;

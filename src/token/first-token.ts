@@ -1,22 +1,22 @@
 // The very first start: nobody has a token yet, so one is made.
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import type { Clock } from '../clock.ts';
-import { formatTimestamp } from '../timestamp.ts';
-import { writePrivateFile } from './private-file.ts';
-import { ALL_SCOPES, hashSecret, makeSecret } from './token.ts';
+import { formatTimestamp } from '../domain/timestamp.ts';
+import type { Clock } from '../system/clock.ts';
+import { writePrivateFile } from '../system/files.ts';
+import { ALL_SCOPES, createSecret, hashSecret } from './token.ts';
 import { changeTokenFile } from './token-file.ts';
 
 export interface FirstToken {
   readonly secret: string;
   /** Leaves the secret in a file of its own, mode 0600, for when there is no terminal to show it on. */
-  leave(): string;
+  writeToFile(): string;
 }
 
 /** Makes a token with all scopes unless the tokens file exists. */
-export async function makeFirstToken(tokensFile: string, clock: Clock): Promise<FirstToken | undefined> {
+export async function createFirstToken(tokensFile: string, clock: Clock): Promise<FirstToken | undefined> {
   if (existsSync(tokensFile)) return undefined;
-  const secret = makeSecret();
+  const secret = createSecret();
   const created_at = formatTimestamp(clock());
   await changeTokenFile(tokensFile, tokens => [
     ...tokens,
@@ -24,7 +24,7 @@ export async function makeFirstToken(tokensFile: string, clock: Clock): Promise<
   ]);
   return {
     secret,
-    leave() {
+    writeToFile() {
       const file = join(dirname(tokensFile), 'first-token');
       writePrivateFile(file, `${secret}\n`);
       return file;

@@ -3,10 +3,10 @@
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import * as v from 'valibot';
-import type { Clock } from '../clock.ts';
-import type { Timer } from '../timer.ts';
-import { formatTimestamp } from '../timestamp.ts';
-import { writePrivateFile } from './private-file.ts';
+import { formatTimestamp } from '../domain/timestamp.ts';
+import type { Clock } from '../system/clock.ts';
+import { writePrivateFile } from '../system/files.ts';
+import type { Timer } from '../system/timer.ts';
 import type { Token } from './token.ts';
 
 const WRITE_EVERY_MS = 60_000;
@@ -28,7 +28,7 @@ export function readLastUsed(tokensFile: string): LastUsed {
   }
 }
 
-export class LastUsedNotes {
+export class LastUsedTimes {
   readonly #file: string;
   readonly #clock: Clock;
   readonly #timer: Timer;
@@ -44,7 +44,7 @@ export class LastUsedNotes {
     this.#writeLater();
   }
 
-  note({ sha256 }: Token): void {
+  record({ sha256 }: Token): void {
     this.#times.set(sha256, this.#clock());
     this.#changed = true;
   }

@@ -1,5 +1,5 @@
 // How often a token may ask: a bucket that holds one second's worth of requests, at least one, and refills steadily.
-import type { Timer } from '../timer.ts';
+import type { Timer } from '../system/timer.ts';
 import type { Token } from './token.ts';
 
 interface Bucket {

@@ -2,11 +2,10 @@
 import { readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import * as v from 'valibot';
-import { OperatorError } from '../errors.ts';
-import { withFileLock } from '../file-lock.ts';
-import { makeFolder } from '../folder.ts';
-import { parseTimestamp } from '../timestamp.ts';
-import { writePrivateFile } from './private-file.ts';
+import { OperatorError } from '../domain/errors.ts';
+import { parseTimestamp } from '../domain/timestamp.ts';
+import { withFileLock } from '../system/file-lock.ts';
+import { createDirectory, writePrivateFile } from '../system/files.ts';
 import { isScope, type Token } from './token.ts';
 
 const filled = v.pipe(v.string(), v.nonEmpty());
@@ -50,7 +49,7 @@ export async function changeTokenFile(
   file: string,
   change: (tokens: readonly StoredToken[]) => readonly StoredToken[],
 ): Promise<void> {
-  makeFolder(dirname(file));
+  createDirectory(dirname(file));
   await withFileLock(file, () => {
     const content = { version: 1, tokens: change(readTokenFile(file)) };
     if (!v.is(tokenFile, content))

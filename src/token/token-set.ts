@@ -14,7 +14,7 @@ export interface TokenSet {
  * Looks a secret up by its hash. An attacker cannot choose the bits of a hash, so the look-up's time tells nothing of
  * use, and the last word is a comparison in constant time.
  */
-export function makeTokenSet(tokens: readonly Token[]): TokenSet {
+export function createTokenSet(tokens: readonly Token[]): TokenSet {
   const byHash = new Map(tokens.map(token => [token.sha256, { token, hash: Buffer.from(token.sha256) }]));
   const given = Buffer.alloc(64); // one for all look-ups: a new one for each shows in the time of a cached hit
   return {

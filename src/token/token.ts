@@ -1,8 +1,8 @@
 // What a token is: a secret of which only the SHA-256 is kept, what it opens, and how far.
 import { hash, randomBytes } from 'node:crypto';
-import type { Clock } from '../clock.ts';
-import { LOG_KINDS } from '../log-record.ts';
-import { parseTimestamp } from '../timestamp.ts';
+import { LOG_KINDS } from '../domain/log-record.ts';
+import { parseTimestamp } from '../domain/timestamp.ts';
+import type { Clock } from '../system/clock.ts';
 
 export interface Token {
   readonly name: string;
@@ -35,7 +35,7 @@ export function isScope(text: string): boolean {
 }
 
 /** `dnd_` and 43 URL-safe characters: 256 random bits. */
-export function makeSecret(): string {
+export function createSecret(): string {
   return `dnd_${randomBytes(32).toString('base64url')}`;
 }
 

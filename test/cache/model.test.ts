@@ -1,12 +1,12 @@
 // The cache against a plain model of it, under random calls, failures, departures and time.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { FORCED_LOAD_PAUSE_MS, ResultCache } from '../../src/cache/result-cache.ts';
+import { FORCED_REFRESH_INTERVAL_MS, ResultCache } from '../../src/cache/result-cache.ts';
 import { Warmer } from '../../src/cache/warmer.ts';
 import { CountedLoad } from '../support/counted-load.ts';
 import { ManualTimer } from '../support/manual-timer.ts';
 
-const lifetime = { lifetimeMs: 900_000, warmingMs: 300_000 };
+const lifetime = { lifetimeMs: 900_000, refreshAfterMs: 300_000 };
 const KEYS = ['a', 'b', 'c', 'd', 'e'];
 const MAX_ENTRIES = 3;
 const VALUE_BYTES = 100_000;
@@ -45,25 +45,26 @@ class Real {
   readonly store = new CountedLoad(this.timer);
   readonly cache = new ResultCache<number>(MAX_ENTRIES * VALUE_BYTES + 10_000, () => VALUE_BYTES, this.timer);
 
-  get(key: string, caller: { insists?: boolean; signal?: AbortSignal } = {}) {
+  get(key: string, caller: { forceRefresh?: boolean; signal?: AbortSignal } = {}) {
     return this.cache.get({ key, lifetime, load: this.store.load }, caller);
   }
 }
 
 class Get implements fc.AsyncCommand<Model, Real> {
   readonly key: string;
-  readonly insists: boolean;
-  constructor(key: string, insists: boolean) {
+  readonly forceRefresh: boolean;
+  constructor(key: string, forceRefresh: boolean) {
     this.key = key;
-    this.insists = insists;
+    this.forceRefresh = forceRefresh;
   }
   check = () => true;
   async run(model: Model, real: Real): Promise<void> {
     const known = model.find(this.key);
     const granted =
-      this.insists && (known === undefined || model.now - known.insistedAt >= FORCED_LOAD_PAUSE_MS);
+      this.forceRefresh &&
+      (known === undefined || model.now - known.insistedAt >= FORCED_REFRESH_INTERVAL_MS);
     if (known !== undefined) model.ask(known);
-    const call = real.get(this.key, { insists: this.insists });
+    const call = real.get(this.key, { forceRefresh: this.forceRefresh });
     if (known !== undefined && !granted) {
       const found = { value: known.value, outcome: 'hit', ageMs: model.now - known.loadedAt };
       expect(await call).toMatchObject(found);
@@ -74,14 +75,14 @@ class Get implements fc.AsyncCommand<Model, Real> {
     if (model.failing) {
       await expect(call).rejects.toThrow('the store is away');
     } else {
-      const outcome = this.insists ? 'request' : 'miss';
+      const outcome = this.forceRefresh ? 'request' : 'miss';
       expect(await call).toMatchObject({ value: model.loads, outcome, ageMs: 0 });
-      const insistedAt = this.insists ? model.now : (model.held(this.key)?.insistedAt ?? -Infinity);
+      const insistedAt = this.forceRefresh ? model.now : (model.held(this.key)?.insistedAt ?? -Infinity);
       model.ask({ key: this.key, value: model.loads, loadedAt: model.now, insistedAt });
     }
     expect(real.store.runs).toBe(model.loads);
   }
-  toString = () => `get(${this.key}${this.insists ? ', insisting' : ''})`;
+  toString = () => `get(${this.key}${this.forceRefresh ? ', insisting' : ''})`;
 }
 
 class Advance implements fc.AsyncCommand<Model, Real> {
@@ -132,7 +133,9 @@ describe('the cache against a plain model', () => {
   test('agrees on every answer, every load and every eviction', async () => {
     const commands = fc.commands(
       [
-        fc.tuple(fc.constantFrom(...KEYS), fc.boolean()).map(([key, insists]) => new Get(key, insists)),
+        fc
+          .tuple(fc.constantFrom(...KEYS), fc.boolean())
+          .map(([key, forceRefresh]) => new Get(key, forceRefresh)),
         fc.constantFrom(...KEYS).map(key => new Get(key, false)),
         fc.oneof(fc.nat(20_000), fc.nat(1_000_000)).map(ms => new Advance(ms)),
         fc.boolean().map(failing => new Fail(failing)),

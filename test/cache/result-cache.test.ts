@@ -4,7 +4,7 @@ import { CountedLoad } from '../support/counted-load.ts';
 import { ManualTimer } from '../support/manual-timer.ts';
 
 const MIB = 1024 * 1024;
-const lifetime = { lifetimeMs: 900_000, warmingMs: 300_000 };
+const lifetime = { lifetimeMs: 900_000, refreshAfterMs: 300_000 };
 
 describe('the result cache', () => {
   let timer: ManualTimer;
@@ -15,13 +15,13 @@ describe('the result cache', () => {
     cache = new ResultCache(64 * MIB, () => 100, timer);
     store = new CountedLoad(timer);
   });
-  const ask = (key = 'k', caller: { insists?: boolean; signal?: AbortSignal } = {}) =>
+  const ask = (key = 'k', caller: { forceRefresh?: boolean; signal?: AbortSignal } = {}) =>
     cache.get({ key, lifetime, load: store.load }, caller);
 
   test('a first call runs the query, a second within 900 s runs none', async () => {
-    expect(await ask()).toEqual({ value: 1, outcome: 'miss', ageMs: 0, freshMs: 300_000 });
+    expect(await ask()).toEqual({ value: 1, outcome: 'miss', ageMs: 0, freshForMs: 300_000 });
     await timer.advance(899_999);
-    expect(await ask()).toEqual({ value: 1, outcome: 'hit', ageMs: 899_999, freshMs: 0 });
+    expect(await ask()).toEqual({ value: 1, outcome: 'hit', ageMs: 899_999, freshForMs: 0 });
     expect(store.runs).toBe(1);
   });
 
@@ -43,7 +43,7 @@ describe('the result cache', () => {
   test('a copy is as good as asking again until the next warming', async () => {
     await ask();
     await timer.advance(100_000);
-    expect((await ask()).freshMs).toBe(200_000);
+    expect((await ask()).freshForMs).toBe(200_000);
   });
 
   test('different keys are different entries', async () => {
@@ -73,48 +73,52 @@ describe('the result cache', () => {
     expect(await ask()).toMatchObject({ value: 2, outcome: 'miss' });
   });
 
-  describe('a caller who insists', () => {
+  describe('a caller who forceRefresh', () => {
     test('runs the query again, and the fresh answer then serves everyone', async () => {
       await ask();
       await timer.advance(60_000);
-      expect(await ask('k', { insists: true })).toMatchObject({ value: 2, outcome: 'request', ageMs: 0 });
+      expect(await ask('k', { forceRefresh: true })).toMatchObject({
+        value: 2,
+        outcome: 'request',
+        ageMs: 0,
+      });
       expect(await ask()).toMatchObject({ value: 2, outcome: 'hit' });
     });
 
     test('gets the entry at hand within 10 s of the last such run', async () => {
       await ask();
-      await ask('k', { insists: true });
+      await ask('k', { forceRefresh: true });
       await timer.advance(9_999);
-      expect(await ask('k', { insists: true })).toMatchObject({ value: 2, outcome: 'hit' });
+      expect(await ask('k', { forceRefresh: true })).toMatchObject({ value: 2, outcome: 'hit' });
       await timer.advance(1);
-      expect(await ask('k', { insists: true })).toMatchObject({ value: 3, outcome: 'request' });
+      expect(await ask('k', { forceRefresh: true })).toMatchObject({ value: 3, outcome: 'request' });
     });
 
     test('counts as such a run though it came first of all', async () => {
-      await ask('k', { insists: true });
-      expect(await ask('k', { insists: true })).toMatchObject({ value: 1, outcome: 'hit' });
+      await ask('k', { forceRefresh: true });
+      expect(await ask('k', { forceRefresh: true })).toMatchObject({ value: 1, outcome: 'hit' });
     });
 
     test('counts as such a run though it found an entry that had just ended', async () => {
       await ask();
       await timer.advance(lifetime.lifetimeMs);
-      expect(await ask('k', { insists: true })).toMatchObject({ value: 2, outcome: 'request' });
-      expect(await ask('k', { insists: true })).toMatchObject({ value: 2, outcome: 'hit' });
+      expect(await ask('k', { forceRefresh: true })).toMatchObject({ value: 2, outcome: 'request' });
+      expect(await ask('k', { forceRefresh: true })).toMatchObject({ value: 2, outcome: 'hit' });
     });
 
     test('sees the error of a run that fails; the others keep the good value, and the pause holds', async () => {
       await ask();
       store.failing = true;
-      await expect(ask('k', { insists: true })).rejects.toThrow('the store is away');
+      await expect(ask('k', { forceRefresh: true })).rejects.toThrow('the store is away');
       expect(await ask()).toMatchObject({ value: 1, outcome: 'hit' });
-      expect(await ask('k', { insists: true })).toMatchObject({ value: 1, outcome: 'hit' });
+      expect(await ask('k', { forceRefresh: true })).toMatchObject({ value: 1, outcome: 'hit' });
       expect(store.runs).toBe(2);
     });
 
     test('does not keep ordinary callers waiting', async () => {
       await ask();
       store.tookMs = 5_000;
-      const insisting = ask('k', { insists: true });
+      const insisting = ask('k', { forceRefresh: true });
       expect(await ask()).toMatchObject({ value: 1, outcome: 'hit' });
       await timer.advance(5_000);
       expect((await insisting).value).toBe(2);
@@ -182,10 +186,10 @@ describe('the result cache', () => {
       await ask('a');
       const before = cache.bytes;
       size = 1_000;
-      cache.recount('a');
+      cache.updateSize('a');
       expect(cache.bytes - before).toBe(900);
       size = 2 * MIB;
-      cache.recount('a');
+      cache.updateSize('a');
       expect(cache.size).toBe(0);
     });
   });

@@ -4,7 +4,7 @@ import { Warmer } from '../../src/cache/warmer.ts';
 import { CountedLoad } from '../support/counted-load.ts';
 import { ManualTimer, settle } from '../support/manual-timer.ts';
 
-const lifetime = { lifetimeMs: 900_000, warmingMs: 300_000 };
+const lifetime = { lifetimeMs: 900_000, refreshAfterMs: 300_000 };
 const MINUTE = 60_000;
 
 describe('the warmer', () => {
@@ -90,7 +90,7 @@ describe('the warmer', () => {
     await timer.advance(300_000);
     store.failing = false;
     await timer.advance(5_000);
-    expect(await ask()).toMatchObject({ value: 3, outcome: 'hit', ageMs: 0, freshMs: 300_000 });
+    expect(await ask()).toMatchObject({ value: 3, outcome: 'hit', ageMs: 0, freshForMs: 300_000 });
   });
 
   test('a caller with nothing good at hand joins the warming that runs, and makes it urgent', async () => {

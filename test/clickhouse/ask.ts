@@ -1,8 +1,8 @@
 // Statements that a test gives to ClickHouse itself, past the store.
 import { ClickHouseLogLevel, createClient } from '@clickhouse/client';
-import type { ClickHouseAddress } from '../../src/store-address.ts';
+import type { ClickHouseUrl } from '../../src/store/clickhouse-url.ts';
 
-export async function ask(address: ClickHouseAddress, query: string): Promise<unknown[][]> {
+export async function ask(address: ClickHouseUrl, query: string): Promise<unknown[][]> {
   const client = createClient({
     url: address.urls[0] ?? '',
     username: address.writer.user,

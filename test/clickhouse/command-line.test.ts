@@ -4,7 +4,7 @@ import { type AddressInfo, connect } from 'node:net';
 import { join } from 'node:path';
 import { createServer } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { ClickHouseAddress } from '../../src/store-address.ts';
+import type { ClickHouseUrl } from '../../src/store/clickhouse-url.ts';
 import { newDatabase } from '../support/clickhouse.ts';
 import { makeFolder, onlyLine, PROCESS_API_KEY, runDendro, startServer } from '../support/process.ts';
 import { makeSelfSigned } from '../support/self-signed.ts';
@@ -14,7 +14,7 @@ import { ask } from './ask.ts';
 
 describe('dendro with --store clickhouse://…', () => {
   let folder: ReturnType<typeof makeFolder>;
-  let address: ClickHouseAddress;
+  let address: ClickHouseUrl;
   let env: Record<string, string>;
   beforeAll(() => {
     folder = makeFolder();

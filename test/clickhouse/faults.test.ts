@@ -1,10 +1,10 @@
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { toLogLines } from '../../src/log-line.ts';
+import { toLogLines } from '../../src/domain/log-line.ts';
+import type { ClickHouseUrl } from '../../src/store/clickhouse-url.ts';
 import { openStore, type StoreOptions } from '../../src/store/open-store.ts';
 import type { SpooledLines, Store } from '../../src/store/store.ts';
-import type { ClickHouseAddress } from '../../src/store-address.ts';
 import { testStoreOptions } from '../support/app.ts';
 import { makeDatabase } from '../support/clickhouse.ts';
 import { record } from '../support/record.ts';
@@ -27,9 +27,9 @@ const LENGTHY = savedQuery('select countIf(cityHash64(number) >= 0) from numbers
 /** Nobody says that anything is wrong: the time limit does. */
 const MUTE: Fault[] = ['silent', 'stalling'];
 
-let address: ClickHouseAddress;
+let address: ClickHouseUrl;
 let proxy: FaultyProxy;
-let dataFolder: string;
+let dataDirectory: string;
 let options: StoreOptions;
 let store: Store;
 
@@ -38,9 +38,9 @@ beforeAll(async () => {
 });
 beforeEach(async () => {
   proxy = await FaultyProxy.open(address);
-  dataFolder = makeDataFolder();
+  dataDirectory = makeDataFolder();
   options = {
-    ...testStoreOptions(dataFolder),
+    ...testStoreOptions(dataDirectory),
     clickhouse: { ...address, urls: [proxy.url] },
     queryTimeoutSeconds: 2,
   };
@@ -49,7 +49,7 @@ beforeEach(async () => {
 afterEach(async () => {
   await store.close();
   await proxy.close();
-  removeDataFolder(dataFolder);
+  removeDataFolder(dataDirectory);
 });
 afterAll(() => ask(address, `drop database ${address.database}`));
 
@@ -58,7 +58,7 @@ const spooled = (project: string, first: number, count: number): SpooledLines =>
     'auth',
     Array.from({ length: count }, (_, i) => record({ id: `n${first + i}`, at: AT, project })),
   ),
-  first,
+  firstSequence: first,
 });
 /** How many records there are, and how many of them differ: asked past the proxy. */
 const counts = async (project: string) =>
@@ -84,26 +84,26 @@ describe.each(FAULTS)('where the network or the server fails: %s', fault => {
 
   test('records are folded once, however often it was tried', async () => {
     const project = `folded ${fault}`;
-    await store.fold(spooled(project, 0, 5));
+    await store.apply(spooled(project, 0, 5));
     await proxy.set(fault);
     for (let attempt = 0; attempt < 2; attempt++)
-      await expect(store.fold(spooled(project, 0, 12))).rejects.toThrow(/^ClickHouse: records could not be/);
-    expect(store.settled('auth')).toBe(5);
+      await expect(store.apply(spooled(project, 0, 12))).rejects.toThrow(/^ClickHouse: records could not be/);
+    expect(store.flushedUpTo('auth')).toBe(5);
     await proxy.set('none');
-    await store.fold(spooled(project, 0, 15)); // more has come meanwhile: the block that was tried stays as it was
+    await store.apply(spooled(project, 0, 15)); // more has come meanwhile: the block that was tried stays as it was
     expect(await counts(project)).toEqual([15, 15]);
-    expect(store.settled('auth')).toBe(15);
+    expect(store.flushedUpTo('auth')).toBe(15);
   });
 
   test('records are folded once by the next process, too', async () => {
     const project = `restarted ${fault}`;
     await proxy.set(fault);
-    await expect(store.fold(spooled(project, 0, 12))).rejects.toThrow();
+    await expect(store.apply(spooled(project, 0, 12))).rejects.toThrow();
     await proxy.set('none');
     await reopen();
-    expect(store.settled('auth')).toBe(0);
-    await store.fold(spooled(project, 0, 7)); // the spool is read in other pieces than before
-    await store.fold(spooled(project, 7, 13));
+    expect(store.flushedUpTo('auth')).toBe(0);
+    await store.apply(spooled(project, 0, 7)); // the spool is read in other pieces than before
+    await store.apply(spooled(project, 7, 13));
     expect(await counts(project)).toEqual([20, 20]);
   });
 });
@@ -116,10 +116,10 @@ test.each<Fault>(['late', 'dripping'])(
     const askedAt = performance.now();
     await expect(store.query(wide, {})).rejects.toMatchObject({ code: 'query_timeout' });
     expect(performance.now() - askedAt).toBeLessThan(4_000);
-    const fold = (count: number) => store.fold(spooled(fault, 0, count)).then(() => 'kept', String);
+    const fold = (count: number) => store.apply(spooled(fault, 0, count)).then(() => 'kept', String);
     for (const count of [12, 15]) await expect.poll(() => fold(count), { timeout: 30_000 }).toBe('kept');
     expect(await counts(fault)).toEqual([15, 15]);
-    expect(store.settled('auth')).toBe(15);
+    expect(store.flushedUpTo('auth')).toBe(15);
   },
 );
 
@@ -159,13 +159,13 @@ describe('what the operator has to mend is told in a sentence, without the passw
     const folder = makeDataFolder();
     const misled = await openStore({ ...testStoreOptions(folder), clickhouse: { ...address, ...change } });
     try {
-      const missing = await misled.findMissing?.();
+      const missing = await misled.preflight?.();
       expect(missing).toMatch(fault);
       expectNoPassword(missing);
-      const error = await misled.fold(spooled('misled', 0, 1)).catch(thrown => thrown);
+      const error = await misled.apply(spooled('misled', 0, 1)).catch(thrown => thrown);
       expect(error.message).toMatch(/^ClickHouse: records could not be inserted: /);
       expectNoPassword(error.message);
-      expect(misled.settled('auth')).toBe(0);
+      expect(misled.flushedUpTo('auth')).toBe(0);
     } finally {
       await misled.close();
       removeDataFolder(folder);
@@ -179,8 +179,8 @@ describe('what the operator has to mend is told in a sentence, without the passw
 
 test('what an append that was killed left behind goes at the next opening, and what waits in frozen blocks stays', async () => {
   await proxy.set('refused');
-  await expect(store.fold(spooled('waiting', 0, 3))).rejects.toThrow();
-  const folder = join(dataFolder, 'clickhouse');
+  await expect(store.apply(spooled('waiting', 0, 3))).rejects.toThrow();
+  const folder = join(dataDirectory, 'clickhouse');
   mkdirSync(join(folder, 'append-killed'));
   writeFileSync(join(folder, 'append-killed', '0'), 'a staged block');
   await reopen();

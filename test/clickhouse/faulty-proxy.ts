@@ -3,7 +3,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ClickHouseAddress } from '../../src/store-address.ts';
+import type { ClickHouseUrl } from '../../src/store/clickhouse-url.ts';
 
 export type Fault =
   | 'none'
@@ -48,7 +48,7 @@ export class FaultyProxy {
     this.#target = { host: target.hostname, port: Number(target.port) };
   }
 
-  static async open(target: ClickHouseAddress): Promise<FaultyProxy> {
+  static async open(target: ClickHouseUrl): Promise<FaultyProxy> {
     const proxy = new FaultyProxy(new URL(target.urls[0] ?? ''));
     await proxy.#listen();
     return proxy;

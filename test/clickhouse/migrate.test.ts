@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { ClickHouseUrl } from '../../src/store/clickhouse-url.ts';
 import { compareDays, moveRecords } from '../../src/store/migration.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import type { Store } from '../../src/store/store.ts';
-import type { ClickHouseAddress } from '../../src/store-address.ts';
 import { micros, testStoreOptions } from '../support/app.ts';
 import { makeDatabase } from '../support/clickhouse.ts';
 import { PROCESS_API_KEY, runDendro, startServer } from '../support/process.ts';
@@ -22,7 +22,7 @@ const LARGE = 160;
 describe('moving an embedded store to ClickHouse', () => {
   const folders = [makeDataFolder(), makeDataFolder()];
   const [from = '', state = ''] = folders;
-  let address: ClickHouseAddress;
+  let address: ClickHouseUrl;
   let proxy: FaultyProxy;
   let source: Store;
   let target: Store;
@@ -69,7 +69,7 @@ describe('moving an embedded store to ClickHouse', () => {
       if (moved > SPREAD / 2) void proxy.set('answer lost');
     });
     await expect(breaking).rejects.toThrow(/could not be inserted/);
-    expect(target.settled('auth')).toBeGreaterThan(0);
+    expect(target.flushedUpTo('auth')).toBeGreaterThan(0);
     expect(await compareDays(source, await reopened())).not.toEqual([]);
     const told: number[] = [];
     expect(await moveRecords(source, target, moved => told.push(moved))).toBe(SPREAD + CROWDED + 4);
@@ -98,14 +98,14 @@ describe('moving an embedded store to ClickHouse', () => {
     const crowded = Array.from({ length: 100 }, (_, i) => large(`c${i}-`, 0));
     await source.append(batches('postgres', spread, crowded));
     const sizes: number[] = [];
-    const fold: Store['fold'] = records => {
+    const apply: Store['apply'] = records => {
       sizes.push(records.lines.length);
-      return target.fold(records);
+      return target.apply(records);
     };
-    const foldBytes = 400_000;
-    await moveRecords(source, { ...target, foldBytes, fold }, () => {});
+    const applyBatchBytes = 400_000;
+    await moveRecords(source, { ...target, applyBatchBytes, apply }, () => {});
     expect(sizes.length).toBeGreaterThan(8);
-    expect(Math.max(...sizes)).toBeLessThan(4 * foldBytes);
+    expect(Math.max(...sizes)).toBeLessThan(4 * applyBatchBytes);
     expect(await compareDays(source, target)).toEqual([]);
   });
 
@@ -135,8 +135,8 @@ describe('moving an embedded store to ClickHouse', () => {
 });
 
 describe('a server that goes on with ClickHouse in the data directory that was moved', () => {
-  const dataFolder = makeDataFolder();
-  let address: ClickHouseAddress;
+  const dataDirectory = makeDataFolder();
+  let address: ClickHouseUrl;
   let store: string;
   beforeAll(async () => {
     address = await makeDatabase();
@@ -144,16 +144,16 @@ describe('a server that goes on with ClickHouse in the data directory that was m
     store = `clickhouse://${user}:${password}@${new URL(address.urls[0] ?? '').host}/${address.database}`;
   });
   afterAll(async () => {
-    removeDataFolder(dataFolder);
+    removeDataFolder(dataDirectory);
     await ask(address, `drop database ${address.database}`);
   });
 
   const migrate = () =>
-    runDendro(['migrate', '--from', `duckdb:${dataFolder}`], { env: { DENDRO_TO: store } });
+    runDendro(['migrate', '--from', `duckdb:${dataDirectory}`], { env: { DENDRO_TO: store } });
   /** Serves, takes records in with these ids, and stops. */
   const takeIn = async (on: string, ids: readonly string[], meanwhile = async () => {}) => {
     const env = { DENDRO_STORE: on, DENDRO_API_KEY: PROCESS_API_KEY };
-    const server = await startServer(['--data', dataFolder], { env });
+    const server = await startServer(['--data', dataDirectory], { env });
     try {
       const { status } = await fetch(`${server.internalUrl}/api/logs?source_name=edge`, {
         method: 'POST',

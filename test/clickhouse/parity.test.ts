@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { LogKind, LogRecord } from '../../src/domain/log-record.ts';
 import { loadCatalog } from '../../src/endpoint/catalog.ts';
 import { compareStores } from '../../src/endpoint/parity.ts';
-import type { LogKind, LogRecord } from '../../src/log-record.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import type { Store } from '../../src/store/store.ts';
 import { micros, NOW, testStoreOptions } from '../support/app.ts';
@@ -83,7 +83,7 @@ test('the same random records in both, every endpoint over a grid of parameters:
     for (const [kind, all] of records) await store.append(batches(kind, all));
   const side = (store: Store) => ({
     store,
-    catalog: loadCatalog({ builtIn: BUILT_IN, own: undefined }, store.name),
+    catalog: loadCatalog({ builtIn: BUILT_IN, custom: undefined }, store.name),
   });
   const parity = await compareStores(side(duckdb), side(clickhouse), PROJECTS, NOW_MICROS);
   expect(parity.differences).toEqual([]);

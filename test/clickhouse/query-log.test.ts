@@ -32,7 +32,7 @@ beforeAll(async () => {
       '{ lifetime_seconds: 900, warming_seconds: 300 }',
     ),
   });
-  const endpointFolders = { builtIn: BUILT_IN, own: own.folder };
+  const endpointFolders = { builtIn: BUILT_IN, custom: own.folder };
   app = await startTestApp({ endpointFolders, cacheBytes: 2 ** 20 }, timer);
 });
 afterAll(async () => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { type ClickHouseUrl, parseClickHouseUrl } from '../../src/store/clickhouse-url.ts';
 import { applyClickHouseSchema, openStore } from '../../src/store/open-store.ts';
-import { type ClickHouseAddress, parseClickHouseAddress } from '../../src/store-address.ts';
 import { startTestApp, testStoreOptions } from '../support/app.ts';
 import { newDatabase } from '../support/clickhouse.ts';
 import { sendLogs } from '../support/logs.ts';
@@ -10,7 +10,7 @@ import { madeUsers, RIGHTS_DATABASE, RIGHTS_PASSWORD, rightsStatements } from '.
 
 // The users of docs/scaling.md are made by the statements that stand there.
 
-let admin: ClickHouseAddress;
+let admin: ClickHouseUrl;
 let whyNot: string | undefined;
 const userOf = (name: string) => ({ user: `${RIGHTS_DATABASE}_${name}`, password: RIGHTS_PASSWORD });
 const dropUsers = async () => {
@@ -41,11 +41,11 @@ beforeEach(({ skip }) => {
   if (whyNot !== undefined) skip(whyNot);
 });
 
-const findMissing = async (change: Partial<ClickHouseAddress>) => {
+const findMissing = async (change: Partial<ClickHouseUrl>) => {
   const folder = makeDataFolder();
   const store = await openStore({ ...testStoreOptions(folder), clickhouse: { ...admin, ...change } });
   try {
-    return await store.findMissing?.();
+    return await store.preflight?.();
   } finally {
     await store.close();
     removeDataFolder(folder);
@@ -66,7 +66,7 @@ describe('the users of the documentation', () => {
       `clickhouse://${reader.user}:${reader.password}@${host}/${RIGHTS_DATABASE}` +
       `?insert_user=${writer.user}&insert_password=${writer.password}`;
     const folder = makeDataFolder();
-    const store = { ...testStoreOptions(folder), clickhouse: parseClickHouseAddress(written) };
+    const store = { ...testStoreOptions(folder), clickhouse: parseClickHouseUrl(written) };
     const app = await startTestApp({ store, storeName: 'clickhouse' });
     try {
       const sent = { project: 'p', event_message: 'm', timestamp: '2026-11-14T12:00:00Z' };

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { migrations, printSchema } from '../../src/store/clickhouse/schema.ts';
+import type { ClickHouseUrl } from '../../src/store/clickhouse-url.ts';
 import { applyClickHouseSchema } from '../../src/store/open-store.ts';
-import type { ClickHouseAddress } from '../../src/store-address.ts';
 import { newDatabase } from '../support/clickhouse.ts';
 import { ask } from './ask.ts';
 
 describe('dendro schema clickhouse --apply', () => {
-  let address: ClickHouseAddress;
+  let address: ClickHouseUrl;
   beforeAll(() => {
     address = newDatabase();
   });

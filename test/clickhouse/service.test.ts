@@ -1,8 +1,8 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { ClickHouseAddress } from '../../src/store-address.ts';
-import { systemTimer } from '../../src/timer.ts';
+import type { ClickHouseUrl } from '../../src/store/clickhouse-url.ts';
+import { systemTimer } from '../../src/system/timer.ts';
 import { API_KEY, startTestApp, type TestApp, testStoreOptions } from '../support/app.ts';
 import { makeDatabase } from '../support/clickhouse.ts';
 import { sendLogs } from '../support/logs.ts';
@@ -15,10 +15,10 @@ import { FaultyProxy } from './faulty-proxy.ts';
 
 const AT = '2026-11-14T12:34:00Z';
 
-let address: ClickHouseAddress;
+let address: ClickHouseUrl;
 let one: FaultyProxy;
 let two: FaultyProxy;
-let dataFolder: string;
+let dataDirectory: string;
 let app: TestApp;
 
 beforeAll(async () => {
@@ -27,20 +27,26 @@ beforeAll(async () => {
 afterAll(() => ask(address, `drop database ${address.database}`));
 beforeEach(async () => {
   [one, two] = [await FaultyProxy.open(address), await FaultyProxy.open(address)];
-  dataFolder = makeDataFolder();
+  dataDirectory = makeDataFolder();
 });
 afterEach(async () => {
   await app.close();
   await one.close();
   await two.close();
-  removeDataFolder(dataFolder);
+  removeDataFolder(dataDirectory);
 });
 
 const start = async (proxies: readonly FaultyProxy[], cacheBytes = 0, intakeQueueBytes = 2 ** 28) => {
   const clickhouse = { ...address, urls: proxies.map(({ url }) => url) };
-  const store = { ...testStoreOptions(dataFolder), clickhouse, queryTimeoutSeconds: 60 };
+  const store = { ...testStoreOptions(dataDirectory), clickhouse, queryTimeoutSeconds: 60 };
   app = await startTestApp(
-    { store, storeName: 'clickhouse', cacheBytes, intakeQueueBytes, tokensFile: `${dataFolder}/tokens.json` },
+    {
+      store,
+      storeName: 'clickhouse',
+      cacheBytes,
+      intakeQueueBytes,
+      tokensFile: `${dataDirectory}/tokens.json`,
+    },
     systemTimer,
   );
 };
@@ -65,11 +71,11 @@ describe('ClickHouse is away', () => {
     const { status, headers, error } = await app.query('logs.all', { project: 'early' });
     expect([status, error.code]).toEqual([503, 'unavailable']);
     expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
-    expect(app.events.some(({ type }) => type === 'store_unfit')).toBe(true);
+    expect(app.events.some(({ type }) => type === 'store_unavailable')).toBe(true);
     await one.set('none');
     await expect.poll(health, { timeout: 20_000 }).toBe(200);
     await expect.poll(() => idsOf('early'), { timeout: 20_000 }).toEqual(['a', 'b']);
-    expect(app.events.some(({ type }) => type === 'store_fit')).toBe(true);
+    expect(app.events.some(({ type }) => type === 'store_available')).toBe(true);
   });
 
   test('while it serves: what is cached goes on, the rest is 503, the spool drains, every record once', async () => {
@@ -111,9 +117,9 @@ test('records that come after the spool was damaged are kept, as is the block th
   await one.set('refused');
   await start([one]);
   expect((await send('damaged', ['a', 'b', 'c'])).status).toBe(200);
-  await expect.poll(() => existsSync(join(dataFolder, 'clickhouse', 'edge.block'))).toBe(true);
+  await expect.poll(() => existsSync(join(dataDirectory, 'clickhouse', 'edge.block'))).toBe(true);
   await app.close();
-  writeFileSync(join(dataFolder, 'spool', '000000000001.spool'), 'no block\n');
+  writeFileSync(join(dataDirectory, 'spool', '000000000001.spool'), 'no block\n');
   await one.set('none');
   await start([one]);
   expect((await send('damaged', ['d', 'e'])).status).toBe(200);
@@ -134,7 +140,7 @@ test('what ClickHouse refuses while it serves is 503 to callers, and told to the
   try {
     const { status, text, headers } = await app.query('logs.all', { project: 'p' });
     expect([status, text]).toEqual([503, expect.stringContaining('the store is out of reach')]);
-    const told = app.events.filter(event => event.type === 'store_failed');
+    const told = app.events.filter(event => event.type === 'store_query_failed');
     expect(told).toMatchObject([{ id: headers.get('dendro-request-id') }]);
     expect(String(told[0]?.error)).toContain('edge_logs');
   } finally {
@@ -176,8 +182,8 @@ describe('of two hosts', () => {
 test('two services in front of one ClickHouse: both see what either takes in, once', async () => {
   await start([one]);
   const first = app;
-  const firstFolder = dataFolder;
-  dataFolder = makeDataFolder();
+  const firstFolder = dataDirectory;
+  dataDirectory = makeDataFolder();
   try {
     await start([two]);
     // The same numbers in both spools, and the same bytes: still two records.
@@ -201,7 +207,7 @@ test('a table that is gone holds up the records of its kind alone, until it is b
     );
   await ask(address, 'rename table auth_logs to auth_logs_away');
   expect((await store('a', 'auth')).status).toBe(200);
-  await expect.poll(() => app.events.some(({ type }) => type === 'fold_failed')).toBe(true);
+  await expect.poll(() => app.events.some(({ type }) => type === 'apply_failed')).toBe(true);
   for (const id of ['b', 'c']) expect((await store(id, 'edge')).status).toBe(200);
   const idsIn = async (kind: string) =>
     (await ask(address, `select id from ${kind}_logs where project = 'kinds' order by id`)).flat();

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join, sep } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startApp } from '../../src/app.ts';
-import { OperatorError } from '../../src/errors.ts';
+import { OperatorError } from '../../src/domain/errors.ts';
 import type { Event } from '../../src/observe/event.ts';
 import { testConfig } from '../support/app.ts';
 
@@ -39,8 +39,9 @@ const BROKEN: readonly [reason: string, file: string, fault: RegExp][] = [
   ['bad-cache', 'edge.ids/endpoint.yaml', /cache\.lifetime_seconds: must be >=1/],
   ['reserved-name-now', 'edge.ids/endpoint.yaml', /parameters\.now: the name now is taken/],
   ['reserved-name-format', 'edge.ids/endpoint.yaml', /parameters\.format: the name format is taken/],
-  ['otherwise-not-among-choices', 'edge.ids/endpoint.yaml', /area\.otherwise: must be one of the choices/],
-  ['otherwise-inherited-name', 'edge.ids/endpoint.yaml', /area\.otherwise: must be one of the choices/],
+  ['fallback-not-among-choices', 'edge.ids/endpoint.yaml', /area\.fallback: must be one of the choices/],
+  ['renamed-key', 'edge.ids/endpoint.yaml', /parameters\.area\.otherwise: this key is now called fallback/],
+  ['fallback-inherited-name', 'edge.ids/endpoint.yaml', /area\.fallback: must be one of the choices/],
   ['unusable-name', 'edge.ids/endpoint.yaml', /area\.choices\.constructor: nothing can have this name/],
   ['numbered-tiers', 'edge.ids/endpoint.yaml', /area: a tier cannot be named by a number/],
   ['no-choices', 'edge.ids/endpoint.yaml', /area: needs at least one choice/],
@@ -91,16 +92,16 @@ const BROKEN: readonly [reason: string, file: string, fault: RegExp][] = [
 ];
 
 describe('a broken endpoint folder', () => {
-  let dataFolder: string;
+  let dataDirectory: string;
   beforeAll(() => {
-    dataFolder = mkdtempSync(join(tmpdir(), 'dendro-test-'));
+    dataDirectory = mkdtempSync(join(tmpdir(), 'dendro-test-'));
   });
-  afterAll(() => rmSync(dataFolder, { recursive: true, force: true }));
+  afterAll(() => rmSync(dataDirectory, { recursive: true, force: true }));
 
   const start = async (own: string) => {
-    const config = testConfig(dataFolder);
+    const config = testConfig(dataDirectory);
     const events: Event[] = [];
-    const endpointFolders = { ...config.endpointFolders, own };
+    const endpointFolders = { ...config.endpointFolders, custom: own };
     const fault = await startApp({ ...config, endpointFolders }, event => events.push(event)).then(
       async app => {
         await app.close();
@@ -158,7 +159,7 @@ describe('a broken endpoint folder', () => {
 
   test('leaves nothing behind: mended, the same data directory starts', async () => {
     await start(join(BROKEN_FOLDERS, 'insert'));
-    expect(await start(join(import.meta.dirname, 'own-folder'))).toMatchObject({ fault: undefined });
+    expect(await start(join(import.meta.dirname, 'custom-endpoints'))).toMatchObject({ fault: undefined });
   });
 
   test('files beside endpoint folders, and hidden folders, are no endpoints', async () => {

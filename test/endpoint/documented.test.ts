@@ -14,7 +14,7 @@ let own: OwnEndpoints;
 let app: TestApp;
 beforeAll(async () => {
   own = writeOwnEndpoints({ documented: documentedEndpoint() });
-  app = await startTestApp({ endpointFolders: { builtIn: BUILT_IN, own: own.folder } });
+  app = await startTestApp({ endpointFolders: { builtIn: BUILT_IN, custom: own.folder } });
 });
 afterAll(async () => {
   await app.close();

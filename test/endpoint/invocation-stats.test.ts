@@ -61,7 +61,7 @@ describe('functions.invocation-stats', () => {
         functionEdgeRecord({ at: '2026-11-14T12:00:00Z', project: 'functions', functionId: 'A' }),
         {
           ...functionEdgeRecord({ at: '2026-11-14T12:00:00Z', project: 'functions' }),
-          lifted: { function_id: null, execution_time_ms: 1, status_code: 200 },
+          extracted: { function_id: null, execution_time_ms: 1, status_code: 200 },
         },
       ]),
     );

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { formatTimestamp } from '../../src/timestamp.ts';
+import { formatTimestamp } from '../../src/domain/timestamp.ts';
 import { micros, NOW, startTestApp, type TestApp } from '../support/app.ts';
 import { isOnClickHouse } from '../support/clickhouse.ts';
 import {
@@ -175,7 +175,11 @@ describe('random records and parameters', () => {
           const { at, projectOf } = begin(names, now);
           const records = drafts.map(draft => ({
             ...functionEdgeRecord({ at: at(draft.place), project: projectOf(draft.place.project) }),
-            lifted: { function_id: draft.functionId, execution_time_ms: draft.ms, status_code: draft.status },
+            extracted: {
+              function_id: draft.functionId,
+              execution_time_ms: draft.ms,
+              status_code: draft.status,
+            },
           }));
           await app.append('function_edge', records);
           const project = projectOf(0);

@@ -1,7 +1,7 @@
 // Holds what a data directory keeps against what its server acknowledged.
 import { startApp } from '../../src/app.ts';
-import { readBody } from '../../src/intake/read-body.ts';
-import { LOG_KINDS } from '../../src/log-record.ts';
+import { LOG_KINDS } from '../../src/domain/log-record.ts';
+import { parseBody } from '../../src/intake/parse-body.ts';
 import { testConfig } from '../support/app.ts';
 import { savedQuery } from '../support/store.ts';
 import type { Ledger } from './load.ts';
@@ -17,9 +17,9 @@ export interface Account {
 }
 
 /** Opens the directory as a start does, spool and all. */
-export async function takeAccount(dataFolder: string, ledger: Ledger): Promise<Account> {
-  const app = await startApp(testConfig(dataFolder), () => {}, undefined, undefined, {
-    read: async body => readBody(body),
+export async function takeAccount(dataDirectory: string, ledger: Ledger): Promise<Account> {
+  const app = await startApp(testConfig(dataDirectory), () => {}, undefined, undefined, {
+    parse: async body => parseBody(body),
     close: async () => {},
   });
   try {
@@ -42,7 +42,7 @@ export async function takeAccount(dataFolder: string, ledger: Ledger): Promise<A
       if (acknowledged && !isWhole) wrong.push(told);
       if (!acknowledged && count !== 0 && !isWhole) partly.push(told);
     }
-    return { wrong, partly, records, sealed: app.store.settled('edge') };
+    return { wrong, partly, records, sealed: app.store.flushedUpTo('edge') };
   } finally {
     await app.close();
   }

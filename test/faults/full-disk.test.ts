@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, type TestContext, test } from 'vitest';
+import { toLogLines } from '../../src/domain/log-line.ts';
+import { LOG_KINDS } from '../../src/domain/log-record.ts';
 import { Spool } from '../../src/intake/spool.ts';
-import { toLogLines } from '../../src/log-line.ts';
-import { LOG_KINDS } from '../../src/log-record.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { fetchAnswer, NOW, testStoreOptions } from '../support/app.ts';
 import { PROCESS_API_KEY, startServer } from '../support/process.ts';
@@ -108,27 +108,29 @@ test.for([0, 64 * KIB, 300 * KIB, MIB, 20 * MIB, 66 * MIB])(
   async (leave, context) => {
     const { path, fill, free } = requireDisk(context);
     const failures: unknown[] = [];
-    const store = await openStore(testStoreOptions(path), { sealFailed: (_, error) => failures.push(error) });
+    const store = await openStore(testStoreOptions(path), {
+      flushFailed: (_, error) => failures.push(error),
+    });
     const count = async () =>
       (await store.query(savedQuery('select count(*) from edge_logs', ['integer']), {})).rows[0]?.[0];
     const fold = (first: number, records: number) => {
       const made = Array.from({ length: records }, (_, i) =>
         edgeRecord({ id: `${first + i}`, at: NOW, metadata: { text: Math.random().toString(36).repeat(4) } }),
       );
-      return store.fold({ ...toLogLines('edge', made), first });
+      return store.apply({ ...toLogLines('edge', made), firstSequence: first });
     };
     try {
       await fold(0, 1_000);
       fill(leave);
-      await store.settle(['edge']).catch(error => failures.push(error));
+      await store.flush(['edge']).catch(error => failures.push(error));
       await store.deleteBefore(1n).catch(error => failures.push(error));
       expect(await count()).toBe(1_000);
       free();
       await sleep(failures.length > 0 ? 5_100 : 0);
       await fold(1_000, 500);
-      await store.settle(['edge']);
+      await store.flush(['edge']);
       expect(await count()).toBe(1_500);
-      expect(store.settled('edge')).toBe(1_500);
+      expect(store.flushedUpTo('edge')).toBe(1_500);
     } finally {
       await store.close();
     }
@@ -148,8 +150,8 @@ test.for([0, 64 * KIB, 300 * KIB, MIB, 20 * MIB, 66 * MIB])(
 test('a store that was closed in order opens on a disk that has filled since, and answers', async context => {
   const { path, fill, freeBytes } = requireDisk(context);
   const first = await openStore(testStoreOptions(path));
-  await first.fold({ ...toLogLines('edge', [edgeRecord({ at: NOW })]), first: 0 });
-  await first.settle(['edge']);
+  await first.apply({ ...toLogLines('edge', [edgeRecord({ at: NOW })]), firstSequence: 0 });
+  await first.flush(['edge']);
   await first.close();
   fill(0);
   expect(freeBytes()).toBe(0);
@@ -168,10 +170,10 @@ test('segments of a spool that fills the disk can go', async context => {
     () => {},
   );
   for (let i = 0; i < 8; i++) await spool.append('edge', 1, Buffer.alloc(5 * MIB, 'x'));
-  while (spool.unreadBytes > 0) (await spool.read(100 * MIB)).done();
+  while (spool.unappliedBytes > 0) (await spool.read(100 * MIB)).done();
   fill(0);
   expect(freeBytes()).toBe(0);
-  await spool.forget(() => 8, Date.parse(NOW) * 1000);
+  await spool.deleteFlushed(() => 8, Date.parse(NOW) * 1000);
   expect(freeBytes()).toBeGreaterThan(5 * MIB);
   await spool.close();
 });

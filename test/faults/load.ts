@@ -1,7 +1,7 @@
 // Senders that keep a running server busy, and the account of what it was told to keep.
 import { randomBytes } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
-import type { LogKind } from '../../src/log-record.ts';
+import type { LogKind } from '../../src/domain/log-record.ts';
 import { PROCESS_API_KEY } from '../support/process.ts';
 
 export interface SentBatch {
@@ -17,7 +17,7 @@ export interface Shape {
   readonly kinds: readonly LogKind[];
   /** How many records a batch has, at least and at most. */
   readonly records: readonly [number, number];
-  /** Random bytes in each record, so that it cannot be packed. */
+  /** Random bytes in each record, so that it cannot be compressed. */
   readonly padding?: number;
 }
 

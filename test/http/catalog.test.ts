@@ -14,7 +14,7 @@ describe('GET /api/endpoints', () => {
   let app: TestApp;
   beforeAll(async () => {
     own = writeOwnEndpoints({ sleep: SLEEP });
-    app = await startTestApp({ endpointFolders: { builtIn: BUILT_IN, own: own.folder } });
+    app = await startTestApp({ endpointFolders: { builtIn: BUILT_IN, custom: own.folder } });
   });
   afterAll(async () => {
     await app.close();
@@ -56,7 +56,7 @@ describe('GET /api/endpoints', () => {
           required: false,
           description: expect.any(String),
           choices: ['FREE', 'PRO', 'PAYG', 'ENTERPRISE'],
-          otherwise: 'FREE',
+          fallback: 'FREE',
         },
         { name: 'iso_timestamp_start', type: 'timestamp', required: false, description: expect.any(String) },
         { name: 'iso_timestamp_end', type: 'timestamp', required: false, description: expect.any(String) },
@@ -96,7 +96,7 @@ describe('GET /api/endpoints', () => {
       required: true,
       description: expect.any(String),
       choices: ['minutely', 'hourly', 'daily'],
-      otherwise: null,
+      fallback: null,
     });
   });
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { DendroError, type ErrorCode } from '../../src/errors.ts';
-import { asCallerError, errorReply, STATUS_BY_CODE } from '../../src/http/error-response.ts';
+import { DendroError, type ErrorCode } from '../../src/domain/errors.ts';
+import { errorResponse, STATUS_BY_CODE, toCallerError } from '../../src/http/error-response.ts';
 import { API_KEY, fetchAnswer, startTestApp, type TestApp } from '../support/app.ts';
 import { BUILT_IN, FAULT, type OwnEndpoints, writeOwnEndpoints } from '../support/own-endpoints.ts';
 
@@ -12,7 +12,7 @@ describe('errors', () => {
   beforeAll(async () => {
     own = writeOwnEndpoints({ fault: FAULT });
     app = await startTestApp({
-      endpointFolders: { builtIn: BUILT_IN, own: own.folder },
+      endpointFolders: { builtIn: BUILT_IN, custom: own.folder },
     });
   });
   afterAll(async () => {
@@ -194,7 +194,7 @@ describe('errors', () => {
   });
 
   test.each(['unavailable', 'rate_limited'] as const)('%s says when to come back', code => {
-    const { headers } = errorReply(new DendroError(code, 'later'));
+    const { headers } = errorResponse(new DendroError(code, 'later'));
     expect(headers[headers.indexOf('Retry-After') + 1]).toMatch(/^[1-9]\d*$/);
   });
 
@@ -203,7 +203,7 @@ describe('errors', () => {
     ['a thrown string', 'select'],
     ['nothing at all', undefined],
   ])('%s is told to the caller as nothing but internal', (_, thrown) => {
-    const { status, body } = errorReply(asCallerError(thrown));
+    const { status, body } = errorResponse(toCallerError(thrown));
     expect(status).toBe(500);
     expect(body).not.toMatch(/select|secret|Binder/);
   });

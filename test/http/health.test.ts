@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { loadCatalog } from '../../src/endpoint/catalog.ts';
-import { type InternalParts, internalRoutes } from '../../src/http/internal.ts';
+import { type InternalDependencies, internalRoutes } from '../../src/http/internal-routes.ts';
 import { type Listener, listen } from '../../src/http/listener.ts';
-import { publicRoutes } from '../../src/http/public.ts';
-import { readVersion } from '../../src/version.ts';
+import { publicRoutes } from '../../src/http/public-routes.ts';
+import { readVersion } from '../../src/system/version.ts';
 import { API_KEY, fetchAnswer, startTestApp } from '../support/app.ts';
 import { BUILT_IN, SLEEP, writeOwnEndpoints } from '../support/own-endpoints.ts';
 import { openConnection, rawRequest } from '../support/raw-http.ts';
@@ -30,10 +30,10 @@ describe('health', () => {
   describe.each(['starting', 'unavailable'] as const)('while %s', state => {
     const listeners: Listener[] = [];
     beforeAll(async () => {
-      const parts: InternalParts = {
+      const parts: InternalDependencies = {
         version,
         storeName: 'duckdb',
-        catalog: loadCatalog({ builtIn: BUILT_IN, own: undefined }, 'duckdb'),
+        catalog: loadCatalog({ builtIn: BUILT_IN, custom: undefined }, 'duckdb'),
         service: () => undefined,
         state: () => state,
         metricsOpen: false,
@@ -81,7 +81,7 @@ describe('health', () => {
 
   test('when stopping, what runs is finished, what comes then is 503, and closing twice is fine', async () => {
     const own = writeOwnEndpoints({ sleep: SLEEP });
-    const app = await startTestApp({ endpointFolders: { builtIn: BUILT_IN, own: own.folder } });
+    const app = await startTestApp({ endpointFolders: { builtIn: BUILT_IN, custom: own.folder } });
     const connection = await openConnection(app.url);
     try {
       await connection.ask(rawRequest('GET /health'));

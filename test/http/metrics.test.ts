@@ -88,8 +88,8 @@ describe('what they say', () => {
       'dendro_records_accepted_total{kind="storage"} 1',
       'dendro_records_rejected_total{kind="storage",code="not_an_object"} 2',
       'dendro_records_rejected_total{kind="storage",code="no_project"} 2',
-      'dendro_batches_repeated_total{kind="storage"} 1',
-      'dendro_records_folded_total{kind="storage"} 1',
+      'dendro_batches_deduplicated_total{kind="storage"} 1',
+      'dendro_records_applied_total{kind="storage"} 1',
     ]);
   });
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { STATUS_BY_CODE } from '../../src/http/error-response.ts';
-import { readVersion } from '../../src/version.ts';
+import { readVersion } from '../../src/system/version.ts';
 import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
 import { BUILT_IN, type OwnEndpoints, SLEEP, writeOwnEndpoints } from '../support/own-endpoints.ts';
 import { edgeRecord, functionEdgeRecord } from '../support/record.ts';
@@ -39,7 +39,7 @@ describe('GET /openapi.json', () => {
     own = writeOwnEndpoints({ sleep: SLEEP });
     tokens = writeTestTokens({ logs: ['query:logs.all'], machine: ['ingest'] });
     app = await startTestApp({
-      endpointFolders: { builtIn: BUILT_IN, own: own.folder },
+      endpointFolders: { builtIn: BUILT_IN, custom: own.folder },
       tokensFile: tokens.file,
     });
     document = await read({ 'X-API-KEY': API_KEY });

@@ -10,11 +10,11 @@ const SLOW = '/api/endpoints/query/test.sleep?milliseconds=60000';
 
 describe('a store that answers one query at a time', () => {
   let own: OwnEndpoints;
-  let dataFolder: string;
+  let dataDirectory: string;
   let app: TestApp | undefined;
   beforeAll(() => {
     own = writeOwnEndpoints({ sleep: SLEEP });
-    dataFolder = mkdtempSync(join(tmpdir(), 'dendro-test-'));
+    dataDirectory = mkdtempSync(join(tmpdir(), 'dendro-test-'));
   });
   afterEach(async () => {
     await app?.close();
@@ -22,14 +22,14 @@ describe('a store that answers one query at a time', () => {
   });
   afterAll(() => {
     own.remove();
-    rmSync(dataFolder, { recursive: true, force: true });
+    rmSync(dataDirectory, { recursive: true, force: true });
   });
 
   const start = async (queryQueueLength: number, queryTimeoutSeconds: number) => {
     const limits = { queryConcurrency: 1, queryQueueLength, queryTimeoutSeconds };
     app = await startTestApp({
-      endpointFolders: { builtIn: BUILT_IN, own: own.folder },
-      store: { ...testStoreOptions(dataFolder), ...limits },
+      endpointFolders: { builtIn: BUILT_IN, custom: own.folder },
+      store: { ...testStoreOptions(dataDirectory), ...limits },
     });
     return app;
   };

@@ -42,7 +42,7 @@ describe('a token pinned to a project', () => {
       {
         tokensFile: tokens.file,
         cacheBytes: 64 * 1024 * 1024,
-        endpointFolders: { builtIn: BUILT_IN, own: own.folder },
+        endpointFolders: { builtIn: BUILT_IN, custom: own.folder },
       },
       new ManualTimer(),
     );

@@ -46,7 +46,7 @@ describe('a token that must not see addresses', () => {
       {
         tokensFile: tokens.file,
         cacheBytes: 64 * 1024 * 1024,
-        endpointFolders: { builtIn: BUILT_IN, own: own.folder },
+        endpointFolders: { builtIn: BUILT_IN, custom: own.folder },
       },
       new ManualTimer(),
     );

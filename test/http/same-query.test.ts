@@ -14,7 +14,7 @@ parameters:
   tier:
     type: choice
     choices: { FREE: { days: 1 }, PRO: { days: 7 }, ENTERPRISE: { days: 90 } }
-    otherwise: FREE
+    fallback: FREE
     tiers: true
     description: Any tier.
 columns:
@@ -42,7 +42,7 @@ describe('one query string, sent with several tokens in turn', () => {
     });
     app = await startTestApp({
       cacheBytes: 64 * 1024 * 1024,
-      endpointFolders: { builtIn: BUILT_IN, own: own.folder },
+      endpointFolders: { builtIn: BUILT_IN, custom: own.folder },
       tokensFile: tokens.file,
     });
     await app.append('function_edge', [

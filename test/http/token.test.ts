@@ -1,6 +1,6 @@
 import { rmSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { writePrivateFile } from '../../src/token/private-file.ts';
+import { writePrivateFile } from '../../src/system/files.ts';
 import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
 import { askRaw, openConnection, type RawConnection, rawRequest } from '../support/raw-http.ts';
 import { edgeRecord } from '../support/record.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { LOG_KINDS, type LogKind, type LogRecord } from '../../src/log-record.ts';
+import { LOG_KINDS, type LogKind, type LogRecord } from '../../src/domain/log-record.ts';
 import { parseExactJson } from '../../src/logs/exact-json.ts';
 import { isRejection, toRecord } from '../../src/logs/record.ts';
 import { micros, NOW, startTestApp, type TestApp } from '../support/app.ts';
@@ -97,5 +97,7 @@ test('whatever passes the door is stored as the door made it, and nothing that p
     ]);
   }
   expect(expected.size).toBeGreaterThan(500);
-  expect(app.events.filter(({ type }) => type === 'record_refused' || type === 'fold_failed')).toEqual([]);
+  expect(app.events.filter(({ type }) => type === 'record_quarantined' || type === 'apply_failed')).toEqual(
+    [],
+  );
 });

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { Quarantine } from '../../src/intake/quarantine.ts';
 import { parseExactJson, stringifyExactJson } from '../../src/logs/exact-json.ts';
-import { readQuarantined } from '../../src/logs/quarantine-line.ts';
+import { parseQuarantined } from '../../src/logs/quarantine-line.ts';
 import type { Event } from '../../src/observe/event.ts';
 import { startTestApp, type TestApp, testStoreOptions } from '../support/app.ts';
 import { idsOf, sendLogs } from '../support/logs.ts';
@@ -55,7 +55,7 @@ describe('a rejected record', () => {
     ['an array', '[[1,[2]]]'],
   ])('that is %s can be read back to the digit', async (_, json) => {
     await sendLogs(app.internalUrl, json.startsWith('[') ? json : `[${json}]`);
-    const read = readQuarantined(parseExactJson((await kept(1))[0] ?? ''), 3);
+    const read = parseQuarantined(parseExactJson((await kept(1))[0] ?? ''), 3);
     const value = read !== undefined && 'value' in read.parsed ? read.parsed.value : undefined;
     const sent = parseExactJson(json.startsWith('[') ? json.slice(1, -1) : json);
     expect(stringifyExactJson(value)).toBe(stringifyExactJson(sent));
@@ -67,7 +67,7 @@ describe('a rejected record', () => {
     const headers = { 'Content-Type': 'application/x-ndjson' };
     await sendLogs(app.internalUrl, `${line}\n{"also": broken`, { headers });
     const [first = ''] = await kept(2);
-    expect(readQuarantined(parseExactJson(first), 0)).toMatchObject({
+    expect(parseQuarantined(parseExactJson(first), 0)).toMatchObject({
       kind: 'edge',
       parsed: { line, rejection: { code: 'invalid_json' } },
     });

@@ -13,9 +13,9 @@ import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { KnownRequest } from '../../src/intake/known-requests.ts';
+import type { LogKind } from '../../src/domain/log-record.ts';
+import type { CompletedRequest } from '../../src/intake/idempotency-index.ts';
 import { Spool } from '../../src/intake/spool.ts';
-import type { LogKind } from '../../src/log-record.ts';
 import type { Event } from '../../src/observe/event.ts';
 import { makeDataFolder, removeDataFolder } from '../support/store.ts';
 
@@ -25,7 +25,7 @@ let root: string;
 let folder: string;
 let events: Event[];
 let spool: Spool | undefined;
-let known: readonly KnownRequest[];
+let known: readonly CompletedRequest[];
 
 beforeEach(() => {
   root = makeDataFolder();
@@ -49,7 +49,7 @@ const openSpool = async (settled: (kind: LogKind) => number = nothingSettled): P
 const lines = (text: string, count = 1) => Buffer.from(`${text}\n`.repeat(count));
 const file = (number: number) => join(folder, `${String(number).padStart(12, '0')}.spool`);
 const files = () => readdirSync(folder).sort();
-const request = (key: string, atMicros = 1): KnownRequest => ({
+const request = (key: string, atMicros = 1): CompletedRequest => ({
   key,
   digest: 'd',
   atMicros,
@@ -59,11 +59,13 @@ const request = (key: string, atMicros = 1): KnownRequest => ({
 /** All that can be read, as `kind first+count text`. */
 const readAll = async (from: Spool): Promise<string[]> => {
   const all: string[] = [];
-  while (from.unreadBytes > 0) {
+  while (from.unappliedBytes > 0) {
     const { blocks, done } = await from.read(MIB);
     if (blocks.length === 0) throw new Error('nothing to read, though there is said to be more');
-    for (const { head, lines } of blocks)
-      all.push(`${head.kind} ${head.first}+${head.count} ${Buffer.from(lines).toString().split('\n', 1)[0]}`);
+    for (const { header, lines } of blocks)
+      all.push(
+        `${header.kind} ${header.first}+${header.count} ${Buffer.from(lines).toString().split('\n', 1)[0]}`,
+      );
     done();
   }
   return all;
@@ -158,7 +160,7 @@ describe('segments', () => {
     await one.append('auth', 1, lines('next'));
     expect(files()).toHaveLength(2);
     const settled = { edge: 0, auth: 0 } as Record<LogKind, number>;
-    const forget = () => one.forget(kind => settled[kind] ?? 0, 2);
+    const forget = () => one.deleteFlushed(kind => settled[kind] ?? 0, 2);
     settled.edge = 3;
     await forget(); // not read yet
     expect(existsSync(file(1))).toBe(true);
@@ -179,11 +181,11 @@ describe('segments', () => {
     await one.append('auth', 1, lines('next'), request('last', 600_000_000));
     await readAll(one);
     const all = () => 3;
-    await one.forget(all, 600_000_000);
+    await one.deleteFlushed(all, 600_000_000);
     const keys = () => known.map(({ key }) => key).sort();
     await openSpool(all);
     expect(keys()).toEqual(['fill-edge-1', 'fill-edge-2', 'fill-edge-3', 'last']);
-    await spool?.forget(all, 600_000_001);
+    await spool?.deleteFlushed(all, 600_000_001);
     expect(files()).toEqual(['000000000002.spool', 'next-numbers.json']);
     await openSpool(all);
     expect(keys()).toEqual(['last']);
@@ -201,7 +203,7 @@ describe('segments', () => {
     await fill(one);
     await one.append('auth', 1, lines('next'));
     await readAll(one);
-    await one.forget(() => 3, 2);
+    await one.deleteFlushed(() => 3, 2);
     expect(existsSync(file(1))).toBe(false);
     await (await openSpool()).append('edge', 1, lines('after'));
     expect((await readAll(await openSpool())).at(-1)).toBe('edge 3+1 after');
@@ -252,7 +254,7 @@ describe('segments', () => {
       'edge 0+1 1',
       'edge 3+1 b',
     ]);
-    expect(events).toMatchObject([{ type: 'spool_cut', isTorn: false }]);
+    expect(events).toMatchObject([{ type: 'spool_truncated', isTorn: false }]);
     expect(readFileSync(`${file(1)}.damaged`).equals(bytes)).toBe(true);
     const next = await openSpool();
     await next.append('edge', 1, lines('new'));
@@ -269,7 +271,7 @@ test('damage before the end of the last segment is told, and a copy kept: a torn
   bytes[bytes.indexOf('second')] = 0x21;
   writeFileSync(file(1), bytes);
   expect(await readAll(await openSpool())).toEqual(['edge 0+1 first']);
-  expect(events).toMatchObject([{ type: 'spool_cut', isTorn: false }]);
+  expect(events).toMatchObject([{ type: 'spool_truncated', isTorn: false }]);
   expect(readFileSync(`${file(1)}.damaged`).equals(bytes)).toBe(true);
 });
 
@@ -304,9 +306,9 @@ describe('a torn end', () => {
       await cut.close();
       spool = undefined;
     }
-    const cuts = events.filter(({ type }) => type === 'spool_cut');
+    const cuts = events.filter(({ type }) => type === 'spool_truncated');
     expect(cuts).toHaveLength(bytes.length + 1 - ends.length);
-    expect(cuts.every(event => event.type === 'spool_cut' && event.isTorn)).toBe(true);
+    expect(cuts.every(event => event.type === 'spool_truncated' && event.isTorn)).toBe(true);
   });
 
   test('is written over by what comes next', async () => {

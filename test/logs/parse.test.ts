@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { DendroError } from '../../src/errors.ts';
+import { DendroError } from '../../src/domain/errors.ts';
 import { exactDigits } from '../../src/logs/exact-json.ts';
 import { parseJsonBody, parseNdjsonLines } from '../../src/logs/parse.ts';
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { OperatorError } from '../../src/errors.ts';
+import { OperatorError } from '../../src/domain/errors.ts';
 import { type ReadOptions, type ReadProgress, readLogFile } from '../../src/logs/read-file.ts';
 import { readAll, valuesOf } from './read-pieces.ts';
 
@@ -202,11 +202,11 @@ describe('a file that cannot be read is one line for the operator, with its name
   });
 
   test('it is gzip that ends early or is damaged', async () => {
-    const packed = gzipSync(`${JSON.stringify(A)}\n`.repeat(1000));
-    expect(await faultOf(await save(packed.subarray(0, packed.length - 10)))).toMatch(
+    const compressed = gzipSync(`${JSON.stringify(A)}\n`.repeat(1000));
+    expect(await faultOf(await save(compressed.subarray(0, compressed.length - 10)))).toMatch(
       /: the gzip file ends too early$/,
     );
-    const damaged = Buffer.from(packed);
+    const damaged = Buffer.from(compressed);
     damaged.fill(0xff, 20, 40);
     expect(await faultOf(await save(damaged))).toMatch(/: the gzip file is damaged$/);
   });
@@ -230,9 +230,9 @@ describe('progress', () => {
   });
 
   test('counts compressed bytes of a compressed file', async () => {
-    const packed = gzipSync(`${JSON.stringify(A)}\n`.repeat(50_000));
-    const reports = await progressOf(await save(packed));
-    expect(reports.at(-1)).toStrictEqual({ readBytes: packed.length, totalBytes: packed.length });
+    const compressed = gzipSync(`${JSON.stringify(A)}\n`.repeat(50_000));
+    const reports = await progressOf(await save(compressed));
+    expect(reports.at(-1)).toStrictEqual({ readBytes: compressed.length, totalBytes: compressed.length });
   });
 
   test('knows no total of standard input', async () => {

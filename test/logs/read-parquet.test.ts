@@ -5,7 +5,7 @@ import { Readable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { OperatorError } from '../../src/errors.ts';
+import { OperatorError } from '../../src/domain/errors.ts';
 import { stringifyExactJson } from '../../src/logs/exact-json.ts';
 import { type ReadOptions, type ReadProgress, readLogFile } from '../../src/logs/read-file.ts';
 import { isRejection, toRecord } from '../../src/logs/record.ts';
@@ -193,9 +193,9 @@ describe('a Parquet file', () => {
     expect(await faultOf('-', { standardInput: Readable.from([bytes]) })).toMatch(
       /^standard input: it is Parquet/,
     );
-    const packed = join(folder, 'packed.parquet.gz');
-    await writeFile(packed, gzipSync(bytes));
-    expect(await faultOf(packed)).toMatch(/packed.parquet.gz: it is Parquet/);
+    const compressed = join(folder, 'compressed.parquet.gz');
+    await writeFile(compressed, gzipSync(bytes));
+    expect(await faultOf(compressed)).toMatch(/compressed.parquet.gz: it is Parquet/);
   });
 
   test('that is damaged is one line for the operator', async () => {

@@ -1,10 +1,10 @@
 // What a file of logs holds, as the thread that reads its pieces will see it.
-import type { LogPiece } from '../../src/logs/log-piece.ts';
+import type { LogChunk } from '../../src/logs/log-piece.ts';
 import { parseNdjsonLines } from '../../src/logs/parse.ts';
 import { type ReadOptions, readLogFile } from '../../src/logs/read-file.ts';
 
 /** The values of a piece; the code of a rejection in place of what is none. */
-export function valuesOf(piece: LogPiece): unknown[] {
+export function valuesOf(piece: LogChunk): unknown[] {
   if ('rejection' in piece) return [piece.rejection.code];
   const lines = Buffer.from(piece.lines).toString('utf8').split('\n');
   return [...parseNdjsonLines(lines)].map(parsed =>

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { LOG_KINDS } from '../../src/log-record.ts';
+import { LOG_KINDS } from '../../src/domain/log-record.ts';
 import { parseExactJson } from '../../src/logs/exact-json.ts';
 import { isRejection, toRecord } from '../../src/logs/record.ts';
 import { accept, DOOR, metadataOf, NOW, reject } from './door.ts';
@@ -20,7 +20,7 @@ describe('a record', () => {
       project: 'p',
       eventMessage: 'hello',
       metadata: '{"host":"db","list":[1,{"a":null}]}',
-      lifted: {},
+      extracted: {},
     });
   });
 
@@ -232,15 +232,15 @@ describe('text that is not valid Unicode', () => {
     });
   });
 
-  test('they become U+FFFD in lifted fields', () => {
+  test('they become U+FFFD in extracted fields', () => {
     expect(
-      accept('{"project":"p","metadata":{"request":{"url":"https://h\\ud800/a"}}}', 'edge').lifted,
+      accept('{"project":"p","metadata":{"request":{"url":"https://h\\ud800/a"}}}', 'edge').extracted,
     ).toStrictEqual({
       url: 'https://h\ufffd/a',
       path: '/a',
     });
     expect(
-      accept('{"project":"p","metadata":{"function_id":"\\ud800"}}', 'function_edge').lifted,
+      accept('{"project":"p","metadata":{"function_id":"\\ud800"}}', 'function_edge').extracted,
     ).toMatchObject({
       function_id: '\ufffd',
     });
@@ -374,9 +374,9 @@ describe('whatever is sent', () => {
           expect(result.message.isWellFormed()).toBe(true);
           return;
         }
-        const { lifted, timestampMicros, ...texts } = result;
+        const { extracted, timestampMicros, ...texts } = result;
         expect(Number.isSafeInteger(timestampMicros)).toBe(true);
-        for (const value of [...Object.values(texts), ...Object.values(lifted)]) {
+        for (const value of [...Object.values(texts), ...Object.values(extracted)]) {
           if (typeof value !== 'string') continue;
           expect(value.isWellFormed()).toBe(true);
           expect(value).not.toContain('`exact:');

@@ -17,7 +17,7 @@ const tell = (events: (second: number) => Event | undefined, seconds: number) =>
   }
   return told;
 };
-const failed: Event = { type: 'fold_failed', error: new Error('the store is gone') };
+const failed: Event = { type: 'apply_failed', error: new Error('the store is gone') };
 
 describe('what fails every second', () => {
   test('is told at once, then at growing distances, and at last once a minute', () => {
@@ -29,7 +29,8 @@ describe('what fails every second', () => {
 
   test('is told at once again after it worked, and that it works is told', () => {
     const told = tell(
-      second => (second === 10 ? { type: 'fold_recovered', failures: 10 } : second < 13 ? failed : undefined),
+      second =>
+        second === 10 ? { type: 'apply_recovered', failures: 10 } : second < 13 ? failed : undefined,
       20,
     );
     expect(told.map(([second]) => second)).toEqual([0, 1, 3, 7, 10, 11, 12]);
@@ -43,7 +44,7 @@ describe('what fails every second', () => {
   });
 
   test('keeps nothing else from being told', () => {
-    const other: Event = { type: 'spool_failed', error: new Error('the disk is full') };
+    const other: Event = { type: 'spool_write_failed', error: new Error('the disk is full') };
     const told = tell(second => (second === 5 ? other : failed), 7);
     expect(told.map(([second]) => second)).toEqual([0, 1, 3, 5]);
   });

@@ -102,9 +102,9 @@ test('syslog-ng ships through a server that is killed and started again, and eve
   };
   const messages = async () => {
     await server?.stop();
-    const dataFolder = join(folder.path, 'data');
-    const store = await openStore(testStoreOptions(dataFolder));
-    await replaySpool(dataFolder, store);
+    const dataDirectory = join(folder.path, 'data');
+    const store = await openStore(testStoreOptions(dataDirectory));
+    await replaySpool(dataDirectory, store);
     const query = savedQuery('select event_message from postgres_logs', ['text'], 2 * COUNT);
     const { rows } = await store.query(query, {});
     await store.close();

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { toLogLines } from '../../src/log-line.ts';
-import { LOG_KINDS, type LogKind, type LogRecord } from '../../src/log-record.ts';
+import { toLogLines } from '../../src/domain/log-line.ts';
+import { LOG_KINDS, type LogKind, type LogRecord } from '../../src/domain/log-record.ts';
 import { openStore, type StoreOptions } from '../../src/store/open-store.ts';
 import type { ColumnType, SpooledLines, Store } from '../../src/store/store.ts';
 import { micros, testStoreOptions } from '../support/app.ts';
@@ -23,17 +23,17 @@ const endless = () =>
     ['number'],
   );
 
-let dataFolder: string;
+let dataDirectory: string;
 let options: StoreOptions;
 let store: Store;
 beforeAll(async () => {
-  dataFolder = makeDataFolder();
-  options = { ...testStoreOptions(dataFolder), ...(await storeOverrides()) };
+  dataDirectory = makeDataFolder();
+  options = { ...testStoreOptions(dataDirectory), ...(await storeOverrides()) };
   store = await openStore(options);
 });
 afterAll(async () => {
   await store.close();
-  removeDataFolder(dataFolder);
+  removeDataFolder(dataDirectory);
 });
 
 const rowsOf = async (sql: string, types: readonly ColumnType[] = [], values = {}) =>
@@ -42,7 +42,7 @@ const countOf = async (kind: LogKind, project: string) =>
   (await rowsOf(`select count(*) from ${kind}_logs where project = '${project}'`, ['integer']))[0]?.[0];
 const spooled = (first: number, kind: LogKind, records: readonly LogRecord[]): SpooledLines => ({
   ...toLogLines(kind, records),
-  first,
+  firstSequence: first,
 });
 const several = (count: number, project: string, from = 0) =>
   Array.from({ length: count }, (_, i) => record({ id: `n${from + i}`, at: AT, project }));
@@ -60,18 +60,18 @@ describe('appending', () => {
     ).toEqual([[kind, micros(AT), 'kinds', 'something happened', '{}']]);
   });
 
-  test('what was lifted out of the metadata is kept, missing values as null', async () => {
-    const lifted = (functionId: string, ms: number | null, status: number | null) =>
-      functionEdgeRecord({ at: AT, project: 'lifted', functionId, ms, status });
-    await store.append(batches('function_edge', [lifted('f', 1.25, 404), lifted('g', null, null)]));
-    await store.append(batches('edge', [edgeRecord({ at: AT, project: 'lifted', url: 'u', path: 'p' })]));
+  test('what was extracted out of the metadata is kept, missing values as null', async () => {
+    const extracted = (functionId: string, ms: number | null, status: number | null) =>
+      functionEdgeRecord({ at: AT, project: 'extracted', functionId, ms, status });
+    await store.append(batches('function_edge', [extracted('f', 1.25, 404), extracted('g', null, null)]));
+    await store.append(batches('edge', [edgeRecord({ at: AT, project: 'extracted', url: 'u', path: 'p' })]));
     const sql =
-      "select function_id, execution_time_ms, status_code from function_edge_logs where project = 'lifted' order by 1";
+      "select function_id, execution_time_ms, status_code from function_edge_logs where project = 'extracted' order by 1";
     expect(await rowsOf(sql, ['text', 'number', 'integer'])).toEqual([
       ['f', 1.25, 404],
       ['g', null, null],
     ]);
-    expect(await rowsOf("select url, path from edge_logs where project = 'lifted'")).toEqual([['u', 'p']]);
+    expect(await rowsOf("select url, path from edge_logs where project = 'extracted'")).toEqual([['u', 'p']]);
   });
 
   test('a number is kept to 15 digits', async () => {
@@ -164,28 +164,28 @@ describe('appending', () => {
 
 describe('folding', () => {
   test('records can be seen at once, and those that are given again are passed over, in whole and in part', async () => {
-    await store.fold(spooled(0, 'realtime', several(3, 'again')));
+    await store.apply(spooled(0, 'realtime', several(3, 'again')));
     expect(await countOf('realtime', 'again')).toBe(3);
-    await store.fold(spooled(0, 'realtime', several(3, 'again')));
-    await store.fold(spooled(1, 'realtime', several(4, 'again', 1)));
+    await store.apply(spooled(0, 'realtime', several(3, 'again')));
+    await store.apply(spooled(1, 'realtime', several(4, 'again', 1)));
     expect(await countOf('realtime', 'again')).toBe(5);
   });
 
   test('records after a gap are taken; kinds are numbered apart; what is settled is told', async () => {
-    await store.fold(spooled(100, 'pooler', several(2, 'gap')));
-    await store.fold(spooled(102, 'pooler', several(2, 'gap', 2)));
-    await store.settle(['pooler']);
+    await store.apply(spooled(100, 'pooler', several(2, 'gap')));
+    await store.apply(spooled(102, 'pooler', several(2, 'gap', 2)));
+    await store.flush(['pooler']);
     expect(await countOf('pooler', 'gap')).toBe(4);
-    expect([store.settled('pooler'), store.settled('rest')]).toEqual([104, 0]);
+    expect([store.flushedUpTo('pooler'), store.flushedUpTo('rest')]).toEqual([104, 0]);
   });
 
   test('after opening again, what was settled is passed over and what was not is taken', async () => {
-    await store.fold(spooled(0, 'function', several(10, 'reopened')));
-    await store.settle(['function']);
+    await store.apply(spooled(0, 'function', several(10, 'reopened')));
+    await store.flush(['function']);
     await store.close();
     store = await openStore(options);
-    expect(store.settled('function')).toBe(10);
-    await store.fold(spooled(5, 'function', several(10, 'reopened', 5)));
+    expect(store.flushedUpTo('function')).toBe(10);
+    await store.apply(spooled(5, 'function', several(10, 'reopened', 5)));
     expect(await countOf('function', 'reopened')).toBe(15);
   });
 });
@@ -198,7 +198,7 @@ describe('asking', () => {
   ])('of three rows, a limit of %i keeps %i; that rows were cut is told: %s', async (maxRows, kept, cut) => {
     const sql = 'select 1 union all select 2 union all select 3';
     const result = await store.query(savedQuery(sql, ['integer'], maxRows), {});
-    expect([result.rows.length, result.cut]).toEqual([kept, cut]);
+    expect([result.rows.length, result.truncated]).toEqual([kept, cut]);
   });
 
   test('an integer that no double holds, a fraction, a great number and nothing are told apart', async () => {
@@ -229,17 +229,17 @@ describe('asking', () => {
     ['(?<!a)b', /invalid perl operator|invalid named capture/],
     ['\\1', /invalid escape sequence/],
   ])('the pattern %s is refused in the words of RE2', async (pattern, fault) => {
-    expect(await store.findPatternFault(pattern)).toMatch(fault);
+    expect(await store.validatePattern(pattern)).toMatch(fault);
   });
 
   test.each(['a', '', '.*', "it's", '(?i)a|b', '\\d+$', 'é🦕'])('the pattern %s is fine', async pattern => {
-    expect(await store.findPatternFault(pattern)).toBeUndefined();
+    expect(await store.validatePattern(pattern)).toBeUndefined();
   });
 });
 
 describe('saved queries are checked', () => {
   const faultOf = (sql: string, types: readonly ColumnType[] = ['integer']) =>
-    store.findFault(savedQuery(sql, types), { project: { type: 'text', value: 'sample' } });
+    store.validateQuery(savedQuery(sql, types), { project: { type: 'text', value: 'sample' } });
 
   test('one SELECT with the declared columns is fine', async () => {
     expect(await faultOf(`select 1 as column_0 where '' = ${text('project')} -- the end`)).toBeUndefined();
@@ -282,7 +282,7 @@ describe('limits', () => {
 
   test('a query past its time limit is cancelled in the store, and says so', async () => {
     const folder = makeDataFolder();
-    const hasty = await openStore({ ...options, dataFolder: folder, queryTimeoutSeconds: 1 });
+    const hasty = await openStore({ ...options, dataDirectory: folder, queryTimeoutSeconds: 1 });
     await expect(hasty.query(endless(), {})).rejects.toMatchObject({ code: 'query_timeout' });
     await hasty.close();
     removeDataFolder(folder);
@@ -291,7 +291,7 @@ describe('limits', () => {
 
   test('past the queue a query is refused at once', async () => {
     const folder = makeDataFolder();
-    const narrow = { ...options, dataFolder: folder, queryConcurrency: 1, queryQueueLength: 1 };
+    const narrow = { ...options, dataDirectory: folder, queryConcurrency: 1, queryQueueLength: 1 };
     const small = await openStore(narrow);
     const leaving = new AbortController();
     const running = [1, 2].map(() => small.query(endless(), {}, { signal: leaving.signal }).catch(() => {}));
@@ -309,7 +309,7 @@ describe('closing', () => {
     await expect(rowsOf('select 1')).rejects.toMatchObject({ code: 'unavailable' });
     const appended = store.append(batches('auth', several(1, 'late')));
     await expect(appended).rejects.toMatchObject({ code: 'unavailable' });
-    await expect(store.fold(spooled(0, 'auth', several(1, 'late')))).rejects.toMatchObject({
+    await expect(store.apply(spooled(0, 'auth', several(1, 'late')))).rejects.toMatchObject({
       code: 'unavailable',
     });
   });

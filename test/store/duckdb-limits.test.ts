@@ -17,7 +17,7 @@ describe('queries of the embedded store', () => {
   /** The outcome of a query that is not waited for, so that its refusal never goes unheard. */
   const outcomeOf = (query: Promise<unknown>) =>
     query.then(
-      () => 'answered',
+      () => 'request_completed',
       (error: { code?: string; message?: string }) => error.code ?? error.message,
     );
 
@@ -89,7 +89,7 @@ describe('queries of the embedded store', () => {
       const next = outcomeOf(store.query(QUICK, {}));
       first.abort(new Error('the first left'));
       expect(await running).toBe('the first left');
-      expect(await next).toBe('answered');
+      expect(await next).toBe('request_completed');
     });
   });
 
@@ -102,8 +102,8 @@ describe('queries of the embedded store', () => {
       expect(await outcomeOf(store.query(QUICK, {}))).toBe('unavailable');
       leave.abort(new Error('left'));
       expect(await Promise.all(running)).toEqual(['left', 'left']);
-      expect(await Promise.all(waiting)).toEqual(['answered', 'answered']);
-      expect(await outcomeOf(store.query(QUICK, {}))).toBe('answered');
+      expect(await Promise.all(waiting)).toEqual(['request_completed', 'request_completed']);
+      expect(await outcomeOf(store.query(QUICK, {}))).toBe('request_completed');
     });
 
     test('with no queue, one past the connections is unavailable at once', async () => {
@@ -134,7 +134,7 @@ describe('queries of the embedded store', () => {
         await new Promise(resolve => setTimeout(resolve, 5));
         outcome = await outcomeOf(store.query(QUICK, {}));
       }
-      expect(outcome).toBe('answered');
+      expect(outcome).toBe('request_completed');
     });
   });
 

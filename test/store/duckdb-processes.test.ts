@@ -2,19 +2,19 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DuckDBInstance } from '@duckdb/node-api';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { OperatorError } from '../../src/errors.ts';
+import { OperatorError } from '../../src/domain/errors.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { testStoreOptions } from '../support/app.ts';
 import { makeDataFolder, removeDataFolder, savedQuery } from '../support/store.ts';
 import { runStoreProcess, startStoreProcess } from '../support/store-process.ts';
 
-let dataFolder: string;
+let dataDirectory: string;
 beforeEach(() => {
-  dataFolder = makeDataFolder();
+  dataDirectory = makeDataFolder();
 });
-afterEach(() => removeDataFolder(dataFolder));
+afterEach(() => removeDataFolder(dataDirectory));
 
-const open = () => openStore(testStoreOptions(dataFolder));
+const open = () => openStore(testStoreOptions(dataDirectory));
 /** Why the store cannot be opened. */
 const refusal = () =>
   open().then(
@@ -27,14 +27,14 @@ const refusal = () =>
 
 describe('a data directory in use by another process', () => {
   test('is refused with one line that names the directory and the process', async () => {
-    const holder = startStoreProcess('hold', dataFolder);
+    const holder = startStoreProcess('hold', dataDirectory);
     try {
       expect(await holder.said).toEqual({ opened: true });
       const error = await refusal();
       expect(error).toBeInstanceOf(OperatorError);
       const { message } = error as OperatorError;
       expect(message).toContain(
-        `the data directory ${dataFolder} is in use by another process (PID ${holder.pid})`,
+        `the data directory ${dataDirectory} is in use by another process (PID ${holder.pid})`,
       );
       expect(message).not.toContain('\n');
     } finally {
@@ -45,7 +45,7 @@ describe('a data directory in use by another process', () => {
   test('stays whole for its owner', async () => {
     const store = await open();
     try {
-      expect(await runStoreProcess('open', dataFolder)).toMatchObject({
+      expect(await runStoreProcess('open', dataDirectory)).toMatchObject({
         opened: false,
         name: 'OperatorError',
         message: expect.stringContaining(`(PID ${process.pid})`),
@@ -57,7 +57,7 @@ describe('a data directory in use by another process', () => {
   });
 
   test('can be opened as soon as that process is gone, however it went', async () => {
-    const holder = startStoreProcess('hold', dataFolder);
+    const holder = startStoreProcess('hold', dataDirectory);
     expect(await holder.said).toEqual({ opened: true });
     await holder.kill();
     const store = await open();
@@ -66,7 +66,7 @@ describe('a data directory in use by another process', () => {
 });
 
 test('a record whose append resolved survives kill -9', async () => {
-  const writer = startStoreProcess('append', dataFolder);
+  const writer = startStoreProcess('append', dataDirectory);
   try {
     expect(await writer.said).toEqual({ appended: true });
   } finally {
@@ -84,21 +84,23 @@ test('a record whose append resolved survives kill -9', async () => {
 // In processes of their own: where closing fails it may not come to an end at all.
 describe('closing the store', () => {
   test('cancels a running query', async () => {
-    expect(await runStoreProcess('close-while-running', dataFolder)).toEqual({ running: 'unavailable' });
+    expect(await runStoreProcess('close-while-running', dataDirectory)).toEqual({ running: 'unavailable' });
   });
 
   test('right after a call cancels it too, and does not wait for its time limit', async () => {
-    expect(await runStoreProcess('close-right-after-a-call', dataFolder)).toEqual({ running: 'unavailable' });
+    expect(await runStoreProcess('close-right-after-a-call', dataDirectory)).toEqual({
+      running: 'unavailable',
+    });
   });
 
   test('refuses the queries that wait, and does not keep them until their time limit', async () => {
-    expect(await runStoreProcess('close-while-waiting', dataFolder)).toEqual({ waiting: 'unavailable' });
+    expect(await runStoreProcess('close-while-waiting', dataDirectory)).toEqual({ waiting: 'unavailable' });
   });
 });
 
 describe('a file that is not what this program wrote', () => {
   const writeDatabase = async (...statements: string[]) => {
-    const instance = await DuckDBInstance.create(join(dataFolder, 'dendro.duckdb'));
+    const instance = await DuckDBInstance.create(join(dataDirectory, 'dendro.duckdb'));
     const connection = await instance.connect();
     const rows: unknown[][] = [];
     for (const statement of statements) rows.push(...(await connection.runAndReadAll(statement)).getRows());
@@ -127,17 +129,17 @@ describe('a file that is not what this program wrote', () => {
 
   test('what is no database is refused with one line, and left as it was', async () => {
     writeFileSync(
-      join(dataFolder, 'dendro.duckdb'),
+      join(dataDirectory, 'dendro.duckdb'),
       'this is no database, but long enough to be one\n'.repeat(1000),
     );
     const error = await refusal();
     expect(error).toBeInstanceOf(OperatorError);
-    expect((error as OperatorError).message).toContain(dataFolder);
+    expect((error as OperatorError).message).toContain(dataDirectory);
     expect((error as OperatorError).message).not.toContain('\n');
   });
 
   test('a data directory that is a file is refused with one line', async () => {
-    const file = join(dataFolder, 'file');
+    const file = join(dataDirectory, 'file');
     writeFileSync(file, '');
     const error = await openStore(testStoreOptions(file)).catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(OperatorError);
@@ -145,7 +147,7 @@ describe('a file that is not what this program wrote', () => {
   });
 
   test('a folder whose name holds quotes and spaces is fine', async () => {
-    const store = await openStore(testStoreOptions(join(dataFolder, `it's a "folder"; drop`)));
+    const store = await openStore(testStoreOptions(join(dataDirectory, `it's a "folder"; drop`)));
     await store.close();
   });
 });

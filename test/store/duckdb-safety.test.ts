@@ -25,7 +25,7 @@ beforeAll(async () => {
   await opened.store.append(batches('edge', [edgeRecord({ id: 'mine', at: '2026-11-14T12:00:00Z' })]));
   outside = mkdtempSync(join(tmpdir(), 'dendro-test-'));
   writeFileSync(join(outside, 'secret.csv'), 'a,b\n1,2\n');
-  writeFileSync(join(opened.dataFolder, 'tokens.json'), '{}');
+  writeFileSync(join(opened.dataDirectory, 'tokens.json'), '{}');
 });
 afterAll(async () => {
   await opened.close();
@@ -34,7 +34,7 @@ afterAll(async () => {
 
 describe('finding a fault in a saved query', () => {
   const faultOf = (sql: string, columns = COLUMNS) =>
-    opened.store.findFault({ sql, columns, maxRows: 10 }, SAMPLE);
+    opened.store.validateQuery({ sql, columns, maxRows: 10 }, SAMPLE);
 
   test.each([
     ['a plain SELECT', 'select id, timestamp from edge_logs where project = $project'],
@@ -141,10 +141,10 @@ describe('every other door is closed', () => {
     ['making a table', 'create table logs.mine (a integer)'],
     ['detaching the store', 'detach logs'],
   ];
-  const place = (sql: string) => sql.replaceAll('OUTSIDE', outside).replaceAll('DATA', opened.dataFolder);
+  const place = (sql: string) => sql.replaceAll('OUTSIDE', outside).replaceAll('DATA', opened.dataDirectory);
 
   test.each(ATTEMPTS)('%s is a fault of a saved query', async (_, sql) => {
-    const fault = await opened.store.findFault(savedQuery(place(sql)), SAMPLE);
+    const fault = await opened.store.validateQuery(savedQuery(place(sql)), SAMPLE);
     expect(fault).toBeDefined();
     expect(fault).not.toContain('answers the columns'); // refused for what it does, not for what it answers
   });
@@ -163,17 +163,17 @@ describe('every other door is closed', () => {
   });
 
   test('the intake folder is for its owner alone', () => {
-    expect(statSync(join(opened.dataFolder, 'intake')).mode & 0o077).toBe(0);
+    expect(statSync(join(opened.dataDirectory, 'intake')).mode & 0o077).toBe(0);
   });
 });
 
 describe('a regular expression', () => {
   test.each(['', 'a', '^(a|b)+$', '\\pL', '(?i)x', '.*'])('%j has no fault', async pattern => {
-    expect(await opened.store.findPatternFault(pattern)).toBeUndefined();
+    expect(await opened.store.validatePattern(pattern)).toBeUndefined();
   });
 
   test.each(['(', '[', 'a{2,1}', '(?<=a)b', '\\'])('%j has one, told in one line', async pattern => {
-    const fault = await opened.store.findPatternFault(pattern);
+    const fault = await opened.store.validatePattern(pattern);
     expect(fault).toBeTruthy();
     expect(fault).not.toContain('\n');
   });

@@ -1,9 +1,9 @@
 import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { toLogLines } from '../../src/log-line.ts';
-import { LOG_KINDS, type LogKind, type LogRecord } from '../../src/log-record.ts';
-import { ROW_GROUP_ROWS } from '../../src/store/duckdb/sealed-tables.ts';
+import { toLogLines } from '../../src/domain/log-line.ts';
+import { LOG_KINDS, type LogKind, type LogRecord } from '../../src/domain/log-record.ts';
+import { ROW_GROUP_ROWS } from '../../src/store/duckdb/parts.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { micros, testStoreOptions } from '../support/app.ts';
 import { edgeRecord, functionEdgeRecord, record } from '../support/record.ts';
@@ -41,26 +41,26 @@ describe('appending', () => {
     expect(rows).toEqual([[kind, micros(AT), 'kinds', 'something happened', '{}']]);
   });
 
-  test('what was lifted out of the metadata is kept, missing values as null', async () => {
+  test('what was extracted out of the metadata is kept, missing values as null', async () => {
     await opened.store.append(
       batches('function_edge', [
-        functionEdgeRecord({ at: AT, project: 'lifted', functionId: 'f', ms: 1.25, status: 404 }),
-        functionEdgeRecord({ at: AT, project: 'lifted', functionId: 'g', ms: null, status: null }),
+        functionEdgeRecord({ at: AT, project: 'extracted', functionId: 'f', ms: 1.25, status: 404 }),
+        functionEdgeRecord({ at: AT, project: 'extracted', functionId: 'g', ms: null, status: null }),
       ]),
     );
     await opened.store.append(
-      batches('edge', [edgeRecord({ at: AT, project: 'lifted', url: 'u', path: 'p' })]),
+      batches('edge', [edgeRecord({ at: AT, project: 'extracted', url: 'u', path: 'p' })]),
     );
     expect(
       await opened.rowsOf(
-        "select function_id, execution_time_ms, status_code from function_edge_logs where project = 'lifted' order by 1",
+        "select function_id, execution_time_ms, status_code from function_edge_logs where project = 'extracted' order by 1",
         ['text', 'number', 'integer'],
       ),
     ).toEqual([
       ['f', 1.25, 404],
       ['g', null, null],
     ]);
-    expect(await opened.rowsOf("select url, path from edge_logs where project = 'lifted'")).toEqual([
+    expect(await opened.rowsOf("select url, path from edge_logs where project = 'extracted'")).toEqual([
       ['u', 'p'],
     ]);
   });
@@ -153,7 +153,7 @@ describe('appending', () => {
     test('the append after a failed one is kept, and nothing stays behind in the folder', async () => {
       await opened.store.append(batches('postgres', [record({ at: AT, project: 'after' })]));
       expect(await countOf('after')).toEqual([[1]]);
-      expect(readdirSync(join(opened.dataFolder, 'intake'))).toEqual([]);
+      expect(readdirSync(join(opened.dataDirectory, 'intake'))).toEqual([]);
     });
 
     test('a reader sees nothing of an append that is not done', async () => {
@@ -218,37 +218,37 @@ describe('cells', () => {
       {},
     );
     expect(result.rows).toHaveLength(kept);
-    expect(result.cut).toBe(cut);
+    expect(result.truncated).toBe(cut);
   });
 });
 
 describe('closing', () => {
   test('records survive closing and opening again', async () => {
-    const dataFolder = makeDataFolder();
+    const dataDirectory = makeDataFolder();
     try {
-      const first = await openStore(testStoreOptions(dataFolder));
+      const first = await openStore(testStoreOptions(dataDirectory));
       for (const kind of LOG_KINDS) await first.append(batches(kind, [recordOf(kind, 'kept')]));
       await first.close();
-      const again = await openStore(testStoreOptions(dataFolder));
+      const again = await openStore(testStoreOptions(dataDirectory));
       for (const kind of LOG_KINDS) {
         const { rows } = await again.query(savedQuery(`select id, project from ${kind}_logs`), {});
         expect(rows).toEqual([[kind, 'kept']]);
       }
       await again.close();
     } finally {
-      removeDataFolder(dataFolder);
+      removeDataFolder(dataDirectory);
     }
   });
 
   test('what a killed process left in the intake folder is cleared away at the next opening', async () => {
-    const dataFolder = makeDataFolder();
+    const dataDirectory = makeDataFolder();
     try {
-      await (await openStore(testStoreOptions(dataFolder))).close();
-      writeFileSync(join(dataFolder, 'intake', 'edge.ndjson'), 'half a li');
-      await (await openStore(testStoreOptions(dataFolder))).close();
-      expect(readdirSync(join(dataFolder, 'intake'))).toEqual([]);
+      await (await openStore(testStoreOptions(dataDirectory))).close();
+      writeFileSync(join(dataDirectory, 'intake', 'edge.ndjson'), 'half a li');
+      await (await openStore(testStoreOptions(dataDirectory))).close();
+      expect(readdirSync(join(dataDirectory, 'intake'))).toEqual([]);
     } finally {
-      removeDataFolder(dataFolder);
+      removeDataFolder(dataDirectory);
     }
   });
 
@@ -260,19 +260,19 @@ describe('closing', () => {
   });
 
   test('an append that was running is done first', async () => {
-    const dataFolder = makeDataFolder();
+    const dataDirectory = makeDataFolder();
     try {
-      const store = await openStore(testStoreOptions(dataFolder));
+      const store = await openStore(testStoreOptions(dataDirectory));
       const append = store.append(batches('edge', [edgeRecord({ at: AT })], [edgeRecord({ at: AT })]));
       await store.close();
       await append;
-      const again = await openStore(testStoreOptions(dataFolder));
+      const again = await openStore(testStoreOptions(dataDirectory));
       expect((await again.query(savedQuery('select count(*) from edge_logs', ['integer']), {})).rows).toEqual(
         [[2]],
       );
       await again.close();
     } finally {
-      removeDataFolder(dataFolder);
+      removeDataFolder(dataDirectory);
     }
   });
 

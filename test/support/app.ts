@@ -4,15 +4,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startApp } from '../../src/app.ts';
 import type { ServeConfig } from '../../src/config.ts';
-import type { BodyReader } from '../../src/intake/body-threads.ts';
-import { readBody } from '../../src/intake/read-body.ts';
-import { type LogLines, toLogLines } from '../../src/log-line.ts';
-import type { LogKind, LogRecord } from '../../src/log-record.ts';
+import { type LogLines, toLogLines } from '../../src/domain/log-line.ts';
+import type { LogKind, LogRecord } from '../../src/domain/log-record.ts';
+import { parseTimestamp } from '../../src/domain/timestamp.ts';
+import type { BodyParser } from '../../src/intake/body-parser.ts';
+import { parseBody } from '../../src/intake/parse-body.ts';
 import type { Event } from '../../src/observe/event.ts';
 import { storeNameOf } from '../../src/store/open-store.ts';
 import type { Store } from '../../src/store/store.ts';
-import { systemTimer, type Timer } from '../../src/timer.ts';
-import { parseTimestamp } from '../../src/timestamp.ts';
+import { systemTimer, type Timer } from '../../src/system/timer.ts';
 import { storeOverrides } from './clickhouse.ts';
 import { ManualTimer } from './manual-timer.ts';
 
@@ -46,8 +46,8 @@ export async function startTestApp(
   overrides: Partial<ServeConfig> = {},
   timer: Timer = hurriedTimer,
 ): Promise<TestApp> {
-  const dataFolder = mkdtempSync(join(tmpdir(), 'dendro-test-'));
-  const defaults = testConfig(dataFolder);
+  const dataDirectory = mkdtempSync(join(tmpdir(), 'dendro-test-'));
+  const defaults = testConfig(dataDirectory);
   const store = { ...defaults.store, ...(await storeOverrides()) };
   const config: ServeConfig = { ...defaults, store, storeName: storeNameOf(store), ...overrides };
   let now = micros(NOW);
@@ -59,7 +59,7 @@ export async function startTestApp(
     timer,
     readHere,
   ).catch(error => {
-    rmSync(dataFolder, { recursive: true, force: true });
+    rmSync(dataDirectory, { recursive: true, force: true });
     throw error;
   });
   const get = (path: string, init: RequestInit = {}) =>
@@ -81,13 +81,13 @@ export async function startTestApp(
     query: (name, parameters) => get(`/api/endpoints/query/${name}?${new URLSearchParams(parameters)}`),
     async close() {
       await app.close();
-      rmSync(dataFolder, { recursive: true, force: true });
+      rmSync(dataDirectory, { recursive: true, force: true });
     },
   };
 }
 
 /** Bodies are read without a thread: threads run the built program, which the acceptance tests start. */
-const readHere: BodyReader = { read: async body => readBody(body), close: async () => {} };
+const readHere: BodyParser = { parse: async body => parseBody(body), close: async () => {} };
 
 /** A second passes in a millisecond, so that no test waits for the brake on wrong tokens. */
 const hurriedTimer: Timer = {
@@ -95,12 +95,12 @@ const hurriedTimer: Timer = {
   after: (ms, callback) => systemTimer.after(ms / 1000, callback),
 };
 
-export function testConfig(dataFolder: string): ServeConfig {
+export function testConfig(dataDirectory: string): ServeConfig {
   return {
     publicAddress: { host: '127.0.0.1', port: 0 },
     internalAddress: { host: '127.0.0.1', port: 0 },
     storeName: 'duckdb',
-    store: testStoreOptions(dataFolder),
+    store: testStoreOptions(dataDirectory),
     retentionDays: 90,
     cacheBytes: 0, // tests of what is answered see every record at once; tests of the cache turn it on
     warmConcurrency: 1,
@@ -108,15 +108,15 @@ export function testConfig(dataFolder: string): ServeConfig {
     metricsOpen: false,
     corsOrigins: [],
     tls: undefined,
-    endpointFolders: { builtIn: join(import.meta.dirname, '../../endpoints'), own: undefined },
-    tokensFile: join(dataFolder, 'tokens.json'),
+    endpointFolders: { builtIn: join(import.meta.dirname, '../../endpoints'), custom: undefined },
+    tokensFile: join(dataDirectory, 'tokens.json'),
     apiKey: API_KEY,
   };
 }
 
-export function testStoreOptions(dataFolder: string) {
+export function testStoreOptions(dataDirectory: string) {
   return {
-    dataFolder,
+    dataDirectory,
     memoryLimit: '500MB',
     queryConcurrency: 4,
     queryQueueLength: 64,

@@ -1,6 +1,6 @@
 // A load that tests hold in their hands: counts its runs, fails or hangs when told, notices being cancelled.
-import type { Urgency } from '../../src/cache/flight.ts';
-import type { Timer } from '../../src/timer.ts';
+import type { LoadPriority } from '../../src/cache/single-flight.ts';
+import type { Timer } from '../../src/system/timer.ts';
 
 export class CountedLoad {
   runs = 0;
@@ -8,7 +8,7 @@ export class CountedLoad {
   failing = false;
   /** How long a run takes. */
   tookMs = 0;
-  lastUrgency: Urgency | undefined;
+  lastUrgency: LoadPriority | undefined;
   readonly #timer: Timer;
 
   constructor(timer: Timer) {
@@ -16,7 +16,7 @@ export class CountedLoad {
   }
 
   /** Answers the number of its run. */
-  readonly load = (signal: AbortSignal, urgency: Urgency): Promise<number> => {
+  readonly load = (signal: AbortSignal, urgency: LoadPriority): Promise<number> => {
     const run = ++this.runs;
     this.lastUrgency = urgency;
     return new Promise((resolve, reject) => {

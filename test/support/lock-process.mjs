@@ -8,8 +8,8 @@ import { runnerImport } from 'vite';
 const DISTANCE_MS = 60;
 
 const folders = process.argv.slice(2);
-const file = join(import.meta.dirname, '../../src/store/folder-lock.ts');
-const { lockFolder } = (await runnerImport(file, { configFile: false, logLevel: 'error' })).module;
+const file = join(import.meta.dirname, '../../src/system/directory-lock.ts');
+const { lockDirectory } = (await runnerImport(file, { configFile: false, logLevel: 'error' })).module;
 
 const print = value => process.stdout.write(`${JSON.stringify(value)}\n`);
 const input = createInterface({ input: process.stdin });
@@ -18,7 +18,7 @@ const [line] = await new Promise(resolve => input.once('line', text => resolve([
 const got = [];
 for (const [index, folder] of folders.entries()) {
   while (Date.now() < Number(line) + index * DISTANCE_MS); // to the very millisecond
-  await lockFolder(folder).then(
+  await lockDirectory(folder).then(
     () => got.push(index),
     () => {},
   );

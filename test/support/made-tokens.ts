@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { hashSecret, makeSecret, type Token } from '../../src/token/token.ts';
+import { createSecret, hashSecret, type Token } from '../../src/token/token.ts';
 import { changeTokenFile, type StoredToken } from '../../src/token/token-file.ts';
 
 /** What a test cares about of a token; the scope is query unless it says otherwise. */
@@ -22,7 +22,7 @@ export async function makeTokens<Name extends string>(
   const folder = mkdtempSync(join(tmpdir(), 'dendro-tokens-'));
   const file = join(folder, 'tokens.json');
   const names = Object.keys(specs) as Name[];
-  const secrets = Object.fromEntries(names.map(name => [name, makeSecret()])) as Record<Name, string>;
+  const secrets = Object.fromEntries(names.map(name => [name, createSecret()])) as Record<Name, string>;
   await changeTokenFile(file, () => names.map(name => storedToken(name, secrets[name], specs[name])));
   return {
     folder,

@@ -1,5 +1,5 @@
 // Time that passes only when a test says so. Whatever falls due runs in order, and promises settle in between.
-import type { Timer } from '../../src/timer.ts';
+import type { Timer } from '../../src/system/timer.ts';
 
 export class ManualTimer implements Timer {
   #now = 0;

@@ -1,6 +1,6 @@
 // The three built-in endpoints read plainly: the same questions as their SQL, asked of an array, one record at a time.
 // Written to be obviously right, not fast, and without a look at the SQL. The tests compare the two.
-import type { EdgeFields, FunctionEdgeFields, LogRecord } from '../../src/log-record.ts';
+import type { EdgeFields, FunctionEdgeFields, LogRecord } from '../../src/domain/log-record.ts';
 
 const SECOND = 1_000_000n;
 const MINUTE = 60n * SECOND;
@@ -56,7 +56,7 @@ export function readInvocationStats(
   const afterLast = truncate(now, asked.bucket) + asked.bucket;
   const counted = records.filter(record => {
     const at = BigInt(record.timestampMicros);
-    const { function_id } = record.lifted as FunctionEdgeFields;
+    const { function_id } = record.extracted as FunctionEdgeFields;
     const wanted = parameters.function_id ?? '';
     return (
       record.project === parameters.project &&
@@ -66,7 +66,7 @@ export function readInvocationStats(
     );
   });
   return groupByBucket(counted, asked.bucket).map(([start, members]) => {
-    const fields = members.map(({ lifted }) => lifted as FunctionEdgeFields);
+    const fields = members.map(({ extracted }) => extracted as FunctionEdgeFields);
     return {
       timestamp: Number(start),
       times: fields.map(field => field.execution_time_ms).filter(time => time !== null),
@@ -92,11 +92,11 @@ export function readApiCounts(
   const pattern = new RegExp(parameters.project, 'u');
   const counted = records.filter(record => {
     const at = BigInt(record.timestampMicros);
-    return at >= now - window && at <= now && pattern.test((record.lifted as EdgeFields).url);
+    return at >= now - window && at <= now && pattern.test((record.extracted as EdgeFields).url);
   });
   return groupByBucket(counted, bucket).map(([start, members]) => {
     const countOf = (text: string) =>
-      members.filter(({ lifted }) => (lifted as EdgeFields).path.includes(text)).length;
+      members.filter(({ extracted }) => (extracted as EdgeFields).path.includes(text)).length;
     return {
       timestamp: new Date(Number(start / 1000n)).toISOString().replace('.000Z', 'Z'),
       total_rest_requests: countOf('/rest'),

@@ -1,5 +1,5 @@
 // Records for tests, with everything that a test does not care about filled in.
-import type { LogRecord } from '../../src/log-record.ts';
+import type { LogRecord } from '../../src/domain/log-record.ts';
 import { micros } from './app.ts';
 
 let made = 0;
@@ -34,13 +34,13 @@ export function functionEdgeRecord(
   });
 }
 
-export function record(options: Common, lifted: LogRecord['lifted'] = {}): LogRecord {
+export function record(options: Common, extracted: LogRecord['extracted'] = {}): LogRecord {
   return {
     id: options.id ?? `record-${made++}`,
     timestampMicros: Number(typeof options.at === 'string' ? micros(options.at) : options.at),
     project: options.project ?? 'alpha',
     eventMessage: options.message ?? 'something happened',
     metadata: JSON.stringify(options.metadata ?? {}),
-    lifted,
+    extracted,
   };
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { runnerImport } from 'vite';
 
-const [task, dataFolder] = process.argv.slice(2);
+const [task, dataDirectory] = process.argv.slice(2);
 const load = async file =>
   (
     await runnerImport(join(import.meta.dirname, '../../src', file), {
@@ -23,7 +23,7 @@ const LINE = `${['', 'kept', 1_794_659_696_789_012, 'alpha', 'written before the
 
 const open = () =>
   module.openDuckDBStore({
-    dataFolder,
+    dataDirectory,
     memoryLimit: '500MB',
     queryConcurrency: 1,
     queryQueueLength: 1,
@@ -32,7 +32,7 @@ const open = () =>
 const print = value => process.stdout.write(`${JSON.stringify(value)}\n`);
 const outcomeOf = query =>
   query.then(
-    () => 'answered',
+    () => 'request_completed',
     error => error.code ?? error.message,
   );
 
@@ -69,23 +69,23 @@ const TASKS = {
     const { toLogLines } = await load('log-line.ts');
     const store = await open();
     const seal = async () => {
-      const first = store.settled('edge');
+      const first = store.flushedUpTo('edge');
       const records = Array.from({ length: 50 }, (_, i) => ({
         id: `n${first + i}`,
         timestampMicros: first + i,
         project: `p${i % 7}`,
         eventMessage: 'x'.repeat(2000),
         metadata: '{}',
-        lifted: { url: '', path: '' },
+        extracted: { url: '', path: '' },
       }));
-      await store.fold({ ...toLogLines('edge', records), first });
-      await store.settle(['edge']);
+      await store.apply({ ...toLogLines('edge', records), firstSequence: first });
+      await store.flush(['edge']);
     };
     for (let i = 0; i < 16; i++) await seal();
-    await store.tidy(0n);
-    print({ sealed: store.settled('edge') });
+    await store.compact(0n);
+    print({ sealed: store.flushedUpTo('edge') });
     for (;;) {
-      const merging = store.tidy(0n);
+      const merging = store.compact(0n);
       for (let i = 0; i < 16; i++) await seal();
       await merging;
     }

@@ -17,8 +17,10 @@ export interface StoreProcess {
   kill(): Promise<void>;
 }
 
-export function startStoreProcess(task: string, dataFolder: string): StoreProcess {
-  const child = spawn(process.execPath, [SCRIPT, task, dataFolder], { stdio: ['ignore', 'pipe', 'inherit'] });
+export function startStoreProcess(task: string, dataDirectory: string): StoreProcess {
+  const child = spawn(process.execPath, [SCRIPT, task, dataDirectory], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   const exited = once(child, 'exit');
   return {
     pid: child.pid,
@@ -31,8 +33,8 @@ export function startStoreProcess(task: string, dataFolder: string): StoreProces
 }
 
 /** What a process says that comes to an end by itself. */
-export async function runStoreProcess(task: string, dataFolder: string) {
-  const started = startStoreProcess(task, dataFolder);
+export async function runStoreProcess(task: string, dataDirectory: string) {
+  const started = startStoreProcess(task, dataDirectory);
   const said = await started.said;
   await started.kill();
   return said;

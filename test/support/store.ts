@@ -2,8 +2,8 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type LogLines, toLogLines } from '../../src/log-line.ts';
-import type { LogKind, LogRecord } from '../../src/log-record.ts';
+import { type LogLines, toLogLines } from '../../src/domain/log-line.ts';
+import type { LogKind, LogRecord } from '../../src/domain/log-record.ts';
 import { openStore, type StoreOptions } from '../../src/store/open-store.ts';
 import type { BoundValues, Cell, ColumnType, SavedQuery, Store } from '../../src/store/store.ts';
 import { testStoreOptions } from './app.ts';
@@ -11,7 +11,7 @@ import { storeOverrides } from './clickhouse.ts';
 
 export interface TestStore {
   readonly store: Store;
-  readonly dataFolder: string;
+  readonly dataDirectory: string;
   /** The rows of a query all of whose columns are text, unless told otherwise. */
   rowsOf(
     sql: string,
@@ -22,21 +22,21 @@ export interface TestStore {
 }
 
 export async function openTestStore(
-  overrides: Partial<Omit<StoreOptions, 'dataFolder'>> = {},
+  overrides: Partial<Omit<StoreOptions, 'dataDirectory'>> = {},
 ): Promise<TestStore> {
-  const dataFolder = makeDataFolder();
+  const dataDirectory = makeDataFolder();
   const store = await openStore({
-    ...testStoreOptions(dataFolder),
+    ...testStoreOptions(dataDirectory),
     ...(await storeOverrides()),
     ...overrides,
   });
   return {
     store,
-    dataFolder,
+    dataDirectory,
     rowsOf: async (sql, types, values = {}) => (await store.query(savedQuery(sql, types), values)).rows,
     async close() {
       await store.close();
-      removeDataFolder(dataFolder);
+      removeDataFolder(dataDirectory);
     },
   };
 }

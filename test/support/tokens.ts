@@ -2,8 +2,8 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { writePrivateFile } from '../../src/token/private-file.ts';
-import { hashSecret, makeSecret } from '../../src/token/token.ts';
+import { writePrivateFile } from '../../src/system/files.ts';
+import { createSecret, hashSecret } from '../../src/token/token.ts';
 
 export interface TestTokens<Name extends string> {
   readonly file: string;
@@ -18,7 +18,7 @@ export function writeTestTokens<Name extends string>(
   const folder = mkdtempSync(join(tmpdir(), 'dendro-tokens-'));
   const file = join(folder, 'tokens.json');
   const names = Object.keys(scopes) as Name[];
-  const secrets = Object.fromEntries(names.map(name => [name, makeSecret()])) as Record<Name, string>;
+  const secrets = Object.fromEntries(names.map(name => [name, createSecret()])) as Record<Name, string>;
   const tokens = names.map(name => ({
     name,
     sha256: hashSecret(secrets[name]),

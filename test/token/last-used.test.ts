@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, wri
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { LastUsedNotes, readLastUsed } from '../../src/token/last-used.ts';
+import { LastUsedTimes, readLastUsed } from '../../src/token/last-used.ts';
 import { API_KEY, micros, NOW, startTestApp } from '../support/app.ts';
 import { makeTokens, storedToken } from '../support/made-tokens.ts';
 import { ManualTimer } from '../support/manual-timer.ts';
@@ -24,11 +24,11 @@ describe('when a token was last used', () => {
 
   const one = storedToken('one', 'dnd_secret-one');
   const two = storedToken('two', 'dnd_secret-two');
-  const open = () => new LastUsedNotes(tokensFile, () => now, timer);
+  const open = () => new LastUsedTimes(tokensFile, () => now, timer);
 
   test('is written about once a minute, never when it is noted', async () => {
     const notes = open();
-    notes.note(one);
+    notes.record(one);
     await timer.advance(59_999);
     expect(existsSync(file)).toBe(false);
     await timer.advance(1);
@@ -39,9 +39,9 @@ describe('when a token was last used', () => {
     const notes = open();
     for (let i = 0; i < 1000; i++) {
       now += 1n;
-      notes.note(one);
+      notes.record(one);
     }
-    notes.note(two);
+    notes.record(two);
     await timer.advance(60_000);
     expect(readLastUsed(tokensFile)).toEqual({
       [one.sha256]: '2026-11-14T12:34:56.790012Z',
@@ -51,19 +51,19 @@ describe('when a token was last used', () => {
 
   test('is not written again while nothing is used', async () => {
     const notes = open();
-    notes.note(one);
+    notes.record(one);
     await timer.advance(60_000);
     const { ino, mtimeMs } = statSync(file);
     await timer.advance(600_000);
     expect(statSync(file)).toMatchObject({ ino, mtimeMs });
-    notes.note(one);
+    notes.record(one);
     await timer.advance(60_000);
     expect(statSync(file).ino).not.toBe(ino);
   });
 
   test('is written when the program stops, and not after', async () => {
     const notes = open();
-    notes.note(one);
+    notes.record(one);
     notes.close();
     expect(readLastUsed(tokensFile)).toEqual({ [one.sha256]: NOW });
     rmSync(file);
@@ -73,12 +73,12 @@ describe('when a token was last used', () => {
 
   test('survives a restart, also of tokens that are not used after it', () => {
     const before = open();
-    before.note(one);
-    before.note(two);
+    before.record(one);
+    before.record(two);
     before.close();
     now += 5_000_000n;
     const after = open();
-    after.note(two);
+    after.record(two);
     after.close();
     expect(readLastUsed(tokensFile)).toEqual({
       [one.sha256]: NOW,
@@ -88,7 +88,7 @@ describe('when a token was last used', () => {
 
   test('is kept by hash, in a file for its owner alone', () => {
     const notes = open();
-    notes.note(one);
+    notes.record(one);
     notes.close();
     expect((statSync(file).mode & 0o777).toString(8)).toBe('600');
     expect(readFileSync(file, 'utf8')).not.toContain('secret');
@@ -97,13 +97,13 @@ describe('when a token was last used', () => {
   test('is best effort: where it cannot be written nothing fails, and it is tried again', async () => {
     const notes = open();
     rmSync(folder, { recursive: true });
-    notes.note(one);
+    notes.record(one);
     await timer.advance(180_000);
     mkdirSync(folder);
     await timer.advance(60_000);
     expect(readLastUsed(tokensFile)).toEqual({ [one.sha256]: NOW });
     rmSync(folder, { recursive: true });
-    notes.note(one);
+    notes.record(one);
     notes.close();
   });
 
@@ -113,7 +113,7 @@ describe('when a token was last used', () => {
       writeFileSync(file, content);
       expect(readLastUsed(tokensFile)[one.sha256]).toBeUndefined();
       const notes = open();
-      notes.note(one);
+      notes.record(one);
       notes.close();
       expect(readLastUsed(tokensFile)).toMatchObject({ [one.sha256]: NOW });
     },

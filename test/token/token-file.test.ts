@@ -11,9 +11,9 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { OperatorError } from '../../src/errors.ts';
-import { writePrivateFile } from '../../src/token/private-file.ts';
-import { makeSecret } from '../../src/token/token.ts';
+import { OperatorError } from '../../src/domain/errors.ts';
+import { writePrivateFile } from '../../src/system/files.ts';
+import { createSecret } from '../../src/token/token.ts';
 import { changeTokenFile, readTokenFile, type StoredToken } from '../../src/token/token-file.ts';
 import { storedToken } from '../support/made-tokens.ts';
 
@@ -49,7 +49,7 @@ describe('the tokens file', () => {
   });
 
   test('holds the hash of a secret, never the secret', async () => {
-    const secret = makeSecret();
+    const secret = createSecret();
     const token = storedToken('hashed', secret);
     await add(token);
     const text = readFileSync(file, 'utf8');
@@ -136,7 +136,7 @@ describe('the tokens file', () => {
       ['with an expiry that is no time', withToken({ expires_at: 'tomorrow' })],
       ['with an expiry that is a number', withToken({ expires_at: 1_800_000_000 })],
       ['with a rate of 0', withToken({ rate: 0 })],
-      ['with a secret where the hash should be', withToken({ sha256: makeSecret() })],
+      ['with a secret where the hash should be', withToken({ sha256: createSecret() })],
     ])('is refused as a whole, never read in part: %s', (_, content) => {
       write(content);
       expect(() => readTokenFile(file)).toThrow(OperatorError);

@@ -1,19 +1,19 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { allows, hasExpired, hashSecret, isScope, makeSecret } from '../../src/token/token.ts';
-import { makeTokenSet } from '../../src/token/token-set.ts';
+import { allows, createSecret, hasExpired, hashSecret, isScope } from '../../src/token/token.ts';
+import { createTokenSet } from '../../src/token/token-set.ts';
 import { micros } from '../support/app.ts';
 import { storedToken } from '../support/made-tokens.ts';
 
 describe('a secret', () => {
   test('is dnd_ and 43 URL-safe characters', () => {
-    for (let i = 0; i < 200; i++) expect(makeSecret()).toMatch(/^dnd_[A-Za-z0-9_-]{43}$/);
+    for (let i = 0; i < 200; i++) expect(createSecret()).toMatch(/^dnd_[A-Za-z0-9_-]{43}$/);
   });
 
   test('carries 256 bits, another 256 each time', () => {
-    const secrets = Array.from({ length: 1000 }, makeSecret);
+    const secrets = Array.from({ length: 1000 }, createSecret);
     expect(new Set(secrets).size).toBe(1000);
-    expect(Buffer.from(makeSecret().slice(4), 'base64url')).toHaveLength(32);
+    expect(Buffer.from(createSecret().slice(4), 'base64url')).toHaveLength(32);
     // Every one of its bits is seen both set and not set.
     const seen = { set: Buffer.alloc(32), clear: Buffer.alloc(32) };
     for (const secret of secrets)
@@ -25,13 +25,13 @@ describe('a secret', () => {
   });
 
   test('is kept as its SHA-256 in hexadecimal', () => {
-    const secret = makeSecret();
+    const secret = createSecret();
     expect(hashSecret(secret)).toBe(createHash('sha256').update(secret).digest('hex'));
   });
 });
 
 describe('a set of tokens', () => {
-  const set = makeTokenSet([storedToken('one', 'secret-one'), storedToken('two', 'secret-two')]);
+  const set = createTokenSet([storedToken('one', 'secret-one'), storedToken('two', 'secret-two')]);
 
   test('finds a token by its secret', () => {
     expect(set.size).toBe(2);
@@ -51,7 +51,7 @@ describe('a set of tokens', () => {
   });
 
   test('opens to nobody where it is empty', () => {
-    expect(makeTokenSet([]).find('')).toBeUndefined();
+    expect(createTokenSet([]).find('')).toBeUndefined();
   });
 });
 

@@ -5,10 +5,10 @@ import { randomUUID } from 'node:crypto';
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { OperatorError } from '../../errors.ts';
-import type { LogLines } from '../../log-line.ts';
-import type { LogKind } from '../../log-record.ts';
-import { type FrozenBlock, pack } from './frozen-blocks.ts';
+import { OperatorError } from '../../domain/errors.ts';
+import type { LogLines } from '../../domain/log-line.ts';
+import type { LogKind } from '../../domain/log-record.ts';
+import { compress, type OutboxBlock } from './outbox.ts';
 import { toRows } from './rows.ts';
 import type { Writer } from './writer.ts';
 
@@ -20,13 +20,13 @@ const FIRST_PAUSE_MS = 250;
 /** How the folders begin in which blocks wait. */
 const STAGING = 'append-';
 
-interface Unit {
+interface Batch {
   rows: number;
   bytes: number;
   parts: Uint8Array[];
 }
 
-interface StagedBlock extends Omit<FrozenBlock, 'packed'> {
+interface StagedBlock extends Omit<OutboxBlock, 'compressed'> {
   readonly file: string;
 }
 
@@ -39,8 +39,8 @@ export async function appendBlocks(
   try {
     const staged = await stage(staging, batches);
     for (const [index, { file, ...block }] of staged.entries()) {
-      const packed = await readFile(file);
-      await insertPatiently(writer, { ...block, packed }).catch(error => {
+      const compressed = await readFile(file);
+      await insertWithRetry(writer, { ...block, compressed }).catch(error => {
         throw new OperatorError(
           `${(error as Error).message} (${index} of ${staged.length} blocks are stored)`,
         );
@@ -59,13 +59,13 @@ export async function removeLeftovers(folder: string): Promise<void> {
 
 async function stage(staging: string, batches: AsyncIterable<LogLines>): Promise<StagedBlock[]> {
   const staged: StagedBlock[] = [];
-  const units = new Map<LogKind, Unit>();
+  const units = new Map<LogKind, Batch>();
   // The same file given twice on purpose is stored twice, as in every store: a token is of this run alone.
   const run = randomUUID();
-  const write = async (kind: LogKind, { rows, parts }: Unit) => {
+  const write = async (kind: LogKind, { rows, parts }: Batch) => {
     units.delete(kind);
     const file = join(staging, String(staged.length));
-    await writeFile(file, await pack(await toRows(Buffer.concat(parts))), { mode: 0o600 });
+    await writeFile(file, await compress(await toRows(Buffer.concat(parts))), { mode: 0o600 });
     staged.push({ kind, first: 0, count: rows, token: `${run} ${staged.length}`, file });
   };
   for await (const { kind, count, lines } of batches) {
@@ -82,7 +82,7 @@ async function stage(staging: string, batches: AsyncIterable<LogLines>): Promise
 }
 
 /** About half a minute. */
-async function insertPatiently(writer: Writer, block: FrozenBlock): Promise<void> {
+async function insertWithRetry(writer: Writer, block: OutboxBlock): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await writer.insert(block);

@@ -1,7 +1,7 @@
 // Brings a database to the schema that this program knows.
-import { OperatorError } from '../../errors.ts';
-import type { ClickHouseAddress } from '../../store-address.ts';
-import { forOperator } from './errors.ts';
+import { OperatorError } from '../../domain/errors.ts';
+import type { ClickHouseUrl } from '../clickhouse-url.ts';
+import { toOperatorError } from './errors.ts';
 import { Hosts } from './hosts.ts';
 import {
   type Migration,
@@ -16,14 +16,14 @@ import {
 const STATEMENT_TIMEOUT_MS = 300_000;
 
 /** Answers the migrations that were applied now. */
-export async function applySchema(address: ClickHouseAddress, retentionDays: number): Promise<number[]> {
+export async function applySchema(address: ClickHouseUrl, retentionDays: number): Promise<number[]> {
   const options = optionsOf(address, retentionDays);
   // The database may not be there yet, and no statement needs it to be the current one. Asked by whoever may write.
   const hosts = new Hosts({ ...address, database: 'default', reader: address.writer }, 1);
   try {
     return await migrate(hosts, options);
   } catch (error) {
-    throw forOperator('the schema could not be applied', error);
+    throw toOperatorError('the schema could not be applied', error);
   } finally {
     await hosts.close();
   }

@@ -1,7 +1,7 @@
 // What goes wrong between here and ClickHouse, for two audiences: the operator reads what ClickHouse said, a caller that
 // the store is out of reach.
 import { ClickHouseError } from '@clickhouse/client';
-import { DendroError, OperatorError } from '../../errors.ts';
+import { DendroError, OperatorError } from '../../domain/errors.ts';
 
 /** The numbers of ClickHouse's errors, which stay the same from version to version. */
 const CODES = {
@@ -13,7 +13,7 @@ const CODES = {
 } as const;
 
 /** A server that answers one of these cannot do it now; another one, or the same later, may. */
-const PASSING = new Map([
+const TRANSIENT_ERRORS = new Map([
   [76, 'it cannot open a file'],
   [198, 'it cannot find the address of a server behind it'],
   [201, 'the quota of the user is used up'],
@@ -37,7 +37,7 @@ const PASSING = new Map([
 ]);
 
 /** What the operator has to mend. */
-const REFUSALS = new Map([
+const CONFIGURATION_ERRORS = new Map([
   [192, 'it knows no such user'],
   [193, 'the password is wrong'],
   [194, 'it wants a password'],
@@ -53,16 +53,16 @@ const REFUSALS = new Map([
 ]);
 
 /** What ClickHouse says of values that it cannot read. */
-const DATA_CODES = new Set([6, 26, 27, 33, 38, 41, 53, 69, 70, 72, 130, 349]);
+const DATA_ERROR_CODES = new Set([6, 26, 27, 33, 38, 41, 53, 69, 70, 72, 130, 349]);
 
 export function codeOf(error: unknown): number | undefined {
   return error instanceof ClickHouseError ? Number(error.code) : undefined;
 }
 
 /** Another host may be asked: nothing but this host is at fault, or this moment. */
-export function isPassing(error: unknown): boolean {
+export function isTransient(error: unknown): boolean {
   const code = codeOf(error);
-  return code === undefined || PASSING.has(code);
+  return code === undefined || TRANSIENT_ERRORS.has(code);
 }
 
 /** Somebody wanted it ended, so no other host is asked. */
@@ -75,7 +75,7 @@ export function isKilled(error: unknown): boolean {
  * but names no row, and what was sent may have been kept in part.
  */
 export function isRowError(error: unknown): boolean {
-  if (!DATA_CODES.has(codeOf(error) ?? -1)) return false;
+  if (!DATA_ERROR_CODES.has(codeOf(error) ?? -1)) return false;
   const { message } = error as Error;
   return /: \(at row \d+\)$/m.test(message) && !message.includes('while pushing to view');
 }
@@ -86,7 +86,7 @@ export function isTimeout(error: unknown): boolean {
 }
 
 /** What is wrong with a pattern, in RE2's words, without the flags before it; undefined where the error is another. */
-export function patternFault(error: unknown, flags: string): string | undefined {
+export function findPatternError(error: unknown, flags: string): string | undefined {
   if (codeOf(error) !== CODES.badPattern) return undefined;
   const { message } = error as Error;
   const start = message.lastIndexOf(', error: ');
@@ -96,29 +96,29 @@ export function patternFault(error: unknown, flags: string): string | undefined 
 }
 
 /** One line for the operator. */
-export function describe(error: unknown): string {
+export function describeError(error: unknown): string {
   const code = codeOf(error);
   const { message, code: systemCode } = error as NodeJS.ErrnoException;
   if (code === undefined) return `${message || systemCode}`.split('\n', 1)[0] ?? '';
-  const meaning = PASSING.get(code) ?? REFUSALS.get(code);
+  const meaning = TRANSIENT_ERRORS.get(code) ?? CONFIGURATION_ERRORS.get(code);
   const said = `${message.split('\n', 1)[0]} (code ${code})`;
   return meaning === undefined ? said : `${meaning}: ${said}`;
 }
 
-export function forOperator(what: string, error: unknown): OperatorError {
+export function toOperatorError(what: string, error: unknown): OperatorError {
   if (error instanceof OperatorError) return error;
-  return new OperatorError(`ClickHouse: ${what}: ${describe(error)}`, { cause: error });
+  return new OperatorError(`ClickHouse: ${what}: ${describeError(error)}`, { cause: error });
 }
 
-export function outOfReach(cause: unknown): DendroError {
+export function unreachable(cause: unknown): DendroError {
   const reason =
     codeOf(cause) === CODES.memoryLimit ? 'the store is short of memory' : 'the store is out of reach';
   return new DendroError('unavailable', `${reason}; try again in a moment`, { retryAfterSeconds: 2, cause });
 }
 
 /** For callers: whatever the operator has to mend is, to them, a store that is out of reach. */
-export function forCaller(error: unknown): unknown {
+export function toCallerError(error: unknown): unknown {
   if (error instanceof DendroError) return error;
   const code = codeOf(error);
-  return isPassing(error) || REFUSALS.has(code ?? -1) ? outOfReach(error) : error;
+  return isTransient(error) || CONFIGURATION_ERRORS.has(code ?? -1) ? unreachable(error) : error;
 }

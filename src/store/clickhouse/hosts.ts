@@ -1,9 +1,9 @@
 // The servers that may be asked. One that does not answer a ping is passed over until it does; what was on its way to it
 // moves to the next, within the time limit that it began with. An odd answer to one question breaks off no other.
 import { type ClickHouseClient, ClickHouseLogLevel, createClient } from '@clickhouse/client';
-import type { ClickHouseAddress } from '../../store-address.ts';
-import { isKilled, isPassing } from './errors.ts';
-import { UnderWay } from './under-way.ts';
+import type { ClickHouseUrl } from '../clickhouse-url.ts';
+import { isKilled, isTransient } from './errors.ts';
+import { InFlight } from './in-flight.ts';
 
 const PING_EVERY_MS = 1_000;
 /** A server that does not say as much as "Ok." within this is gone, whatever was asked of it. */
@@ -17,9 +17,9 @@ class Host {
   readonly client: ClickHouseClient;
   isUp = true;
   /** Broken off when the host is found gone. */
-  readonly underWay = new UnderWay();
+  readonly inFlight = new InFlight();
 
-  constructor(url: string, address: ClickHouseAddress, connections: number) {
+  constructor(url: string, address: ClickHouseUrl, connections: number) {
     this.client = createClient({
       url,
       username: address.reader.user,
@@ -47,7 +47,7 @@ export class Hosts {
   #pinging: NodeJS.Timeout | undefined;
   #closed = false;
 
-  constructor(address: ClickHouseAddress, connections: number) {
+  constructor(address: ClickHouseUrl, connections: number) {
     this.#hosts = address.urls.map(url => new Host(url, address, connections));
   }
 
@@ -70,7 +70,7 @@ export class Hosts {
           return await this.#attempt(host, work, signal);
         } catch (error) {
           signal.throwIfAborted();
-          if (!isPassing(error) || isKilled(error)) throw error;
+          if (!isTransient(error) || isKilled(error)) throw error;
           lastError = error;
           if (systemCodeOf(error) === 'ECONNREFUSED') host.isUp = false;
           if (!isReset(error)) break;
@@ -84,14 +84,14 @@ export class Hosts {
     this.#closed = true;
     clearTimeout(this.#pinging);
     for (const host of this.#hosts) {
-      await host.underWay.end(new Error('the store is closed'));
+      await host.inFlight.close(new Error('the store is closed'));
       await host.client.close();
     }
   }
 
   #attempt<T>(host: Host, work: (attempt: Attempt) => Promise<T>, signal: AbortSignal): Promise<T> {
     signal.throwIfAborted();
-    return host.underWay.run(async lost => {
+    return host.inFlight.run(async lost => {
       try {
         return await work({ client: host.client, signal: AbortSignal.any([signal, lost]) });
       } catch (error) {
@@ -125,7 +125,7 @@ export class Hosts {
       abort_signal: AbortSignal.timeout(PING_TIMEOUT_MS),
     });
     host.isUp = success;
-    if (!success && !this.#closed) host.underWay.breakOff(new Error('the host is gone'));
+    if (!success && !this.#closed) host.inFlight.abortAll(new Error('the host is gone'));
   }
 }
 

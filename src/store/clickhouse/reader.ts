@@ -3,11 +3,11 @@
 import { randomUUID } from 'node:crypto';
 import type { ClickHouseClient, ClickHouseSettings, ResultSet } from '@clickhouse/client';
 import { storeClosed, timedOut, waitedTooLong } from '../query-errors.ts';
-import type { QueryCall } from '../store.ts';
-import { forCaller, isTimeout } from './errors.ts';
+import { QueryQueue } from '../query-queue.ts';
+import type { QueryOptions } from '../store.ts';
+import { isTimeout, toCallerError } from './errors.ts';
 import type { Attempt, Hosts } from './hosts.ts';
-import { QueryQueue } from './query-queue.ts';
-import { UnderWay } from './under-way.ts';
+import { InFlight } from './in-flight.ts';
 
 export interface ReaderLimits {
   readonly queryConcurrency: number;
@@ -16,7 +16,7 @@ export interface ReaderLimits {
   readonly queryTimeoutSeconds: number;
 }
 
-export interface Question {
+export interface ReaderQuery {
   readonly sql: string;
   readonly parameters?: Readonly<Record<string, string | number | null>>;
   readonly settings?: ClickHouseSettings;
@@ -25,11 +25,11 @@ export interface Question {
 }
 
 /** Rows as ClickHouse writes them in JSON, whole numbers of 64 bits and more as text. */
-export interface Reply {
+export interface ReaderResult {
   readonly columns: readonly { readonly name: string; readonly type: string }[];
   readonly rows: readonly (readonly (string | number | boolean | null)[])[];
-  readonly waitedMs: number;
-  readonly ranMs: number;
+  readonly queuedMs: number;
+  readonly executedMs: number;
 }
 
 /** Set explicitly, since defaults differ between versions. */
@@ -51,7 +51,7 @@ export class Reader {
   readonly #hosts: Hosts;
   readonly #limits: ReaderLimits;
   readonly #queue: QueryQueue;
-  readonly #underWay = new UnderWay();
+  readonly #inFlight = new InFlight();
   readonly #kills = new Set<Promise<void>>();
 
   constructor(hosts: Hosts, limits: ReaderLimits) {
@@ -61,17 +61,17 @@ export class Reader {
   }
 
   /** Throws as Store.query says; errors about the question itself as ClickHouse gives them. */
-  ask(question: Question, call: QueryCall = {}): Promise<Reply> {
-    return this.#underWay.run(closed => this.#ask(question, call, closed));
+  query(question: ReaderQuery, call: QueryOptions = {}): Promise<ReaderResult> {
+    return this.#inFlight.run(closed => this.#query(question, call, closed));
   }
 
   /** Resolves when what ran has been ended. */
   async close(): Promise<void> {
-    await this.#underWay.end(storeClosed());
+    await this.#inFlight.close(storeClosed());
     await Promise.all(this.#kills);
   }
 
-  async #ask(question: Question, call: QueryCall, closed: AbortSignal): Promise<Reply> {
+  async #query(question: ReaderQuery, call: QueryOptions, closed: AbortSignal): Promise<ReaderResult> {
     call.signal?.throwIfAborted();
     const askedAt = performance.now();
     const limitMs = this.#limits.queryTimeoutSeconds * 1000;
@@ -87,20 +87,20 @@ export class Reader {
       const comment = `dendro ${question.purpose}${call.label === undefined ? '' : ` ${call.label}`}`;
       const settings = { max_execution_time: leftSeconds, log_comment: comment, ...question.settings };
       const reply = await this.#hosts.run(attempt => this.#send(attempt, question, settings), cancel);
-      const [waitedMs, ranMs] = [startedAt - askedAt, performance.now() - startedAt];
-      return { columns: reply.meta ?? [], rows: reply.data, waitedMs, ranMs };
+      const [queuedMs, executedMs] = [startedAt - askedAt, performance.now() - startedAt];
+      return { columns: reply.meta ?? [], rows: reply.data, queuedMs, executedMs };
     } catch (error) {
       call.signal?.throwIfAborted();
       closed.throwIfAborted();
       if (deadline.aborted && leave === undefined) throw waitedTooLong();
       if (deadline.aborted || isTimeout(error)) throw timedOut(this.#limits.queryTimeoutSeconds);
-      throw forCaller(error);
+      throw toCallerError(error);
     } finally {
       leave?.();
     }
   }
 
-  async #send({ client, signal }: Attempt, { sql, parameters }: Question, settings: ClickHouseSettings) {
+  async #send({ client, signal }: Attempt, { sql, parameters }: ReaderQuery, settings: ClickHouseSettings) {
     const id = `dendro-${randomUUID()}`;
     try {
       const result = await client.query({
@@ -135,7 +135,7 @@ async function readWhole(result: ResultSet<'JSONCompact'>, signal: AbortSignal) 
   const breakOff = () => result.close();
   signal.addEventListener('abort', breakOff);
   try {
-    return await result.json<Reply['rows'][number]>();
+    return await result.json<ReaderResult['rows'][number]>();
   } finally {
     signal.removeEventListener('abort', breakOff);
   }

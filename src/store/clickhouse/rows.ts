@@ -1,6 +1,6 @@
 // Lines of the spool as rows that every version of ClickHouse reads: JSON, with the metadata as a text in it.
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { type LineColumns, readLogLine, writeLogLine } from '../../log-line.ts';
+import { type LineColumns, readLogLine, writeLogLine } from '../../domain/log-line.ts';
 
 /** As many bytes at a time: whoever else waits for this thread gets a turn in between. */
 const SLICE_BYTES = 256 * 1024;

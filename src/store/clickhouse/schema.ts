@@ -1,8 +1,8 @@
 // The tables, from the .sql files beside this: for one node, or for a cluster. Migrations are numbered; the one that a
 // database has is noted in it, and applying twice changes nothing.
 import { readFileSync } from 'node:fs';
-import { LOG_KINDS, type LogKind } from '../../log-record.ts';
-import type { ClickHouseAddress } from '../../store-address.ts';
+import { LOG_KINDS, type LogKind } from '../../domain/log-record.ts';
+import type { ClickHouseUrl } from '../clickhouse-url.ts';
 
 export interface SchemaOptions {
   readonly database: string;
@@ -17,7 +17,7 @@ export interface Migration {
   readonly statements: readonly string[];
 }
 
-/** What the saved queries filter and count, lifted out of the metadata. */
+/** What the saved queries filter and count, extracted out of the metadata. */
 const LIFTED_COLUMNS: Partial<Record<LogKind, readonly string[]>> = {
   edge: ['url String codec(ZSTD(1))', 'path String codec(ZSTD(1))'],
   function_edge: [
@@ -65,7 +65,7 @@ export function noteVersion({ database }: SchemaOptions, version: number): strin
   return `insert into ${database}.dendro_schema (version) values (${version})`;
 }
 
-export function optionsOf({ database, cluster }: ClickHouseAddress, retentionDays: number): SchemaOptions {
+export function optionsOf({ database, cluster }: ClickHouseUrl, retentionDays: number): SchemaOptions {
   return { database, cluster, retentionDays };
 }
 

@@ -5,15 +5,15 @@ import { addAbortSignal, Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 import type { ClickHouseSettings } from '@clickhouse/client';
-import type { LogKind } from '../../log-record.ts';
-import type { Credentials } from '../../store-address.ts';
-import { insertOrNarrow } from '../insert-or-narrow.ts';
-import type { StoreWatch } from '../store.ts';
-import { forOperator, isRowError } from './errors.ts';
-import { type FrozenBlock, pack } from './frozen-blocks.ts';
+import type { LogKind } from '../../domain/log-record.ts';
+import type { Credentials } from '../clickhouse-url.ts';
+import { insertWithBisect } from '../insert-with-bisect.ts';
+import type { StoreEvents } from '../store.ts';
+import { isRowError, toOperatorError } from './errors.ts';
 import type { Attempt, Hosts } from './hosts.ts';
+import { InFlight } from './in-flight.ts';
+import { compress, type OutboxBlock } from './outbox.ts';
 import { toLine } from './rows.ts';
-import { UnderWay } from './under-way.ts';
 
 /** A block that takes longer is given up and sent again. */
 const INSERT_TIMEOUT_MS = 60_000;
@@ -32,66 +32,66 @@ const SETTINGS: ClickHouseSettings = {
 export class Writer {
   readonly #hosts: Hosts;
   readonly #credentials: Credentials;
-  readonly #watch: StoreWatch;
-  readonly #underWay = new UnderWay();
+  readonly #events: StoreEvents;
+  readonly #inFlight = new InFlight();
 
-  constructor(hosts: Hosts, credentials: Credentials, watch: StoreWatch) {
+  constructor(hosts: Hosts, credentials: Credentials, watch: StoreEvents) {
     this.#hosts = hosts;
     this.#credentials = credentials;
-    this.#watch = watch;
+    this.#events = watch;
   }
 
   /** Resolves when all rows can be seen but those that ClickHouse refuses for what they hold, which are told of. */
-  async insert(block: FrozenBlock): Promise<void> {
-    const { kind, count, token, packed } = block;
+  async insert(block: OutboxBlock): Promise<void> {
+    const { kind, count, token, compressed } = block;
     try {
       try {
-        await this.#send(kind, packed, token);
+        await this.#send(kind, compressed, token);
       } catch (error) {
         if (!isRowError(error)) throw error;
-        await this.#narrow(kind, await promisify(gunzip)(packed), count, token);
+        await this.#insertWithBisect(kind, await promisify(gunzip)(compressed), count, token);
       }
     } catch (error) {
-      throw forOperator('records could not be inserted', error);
+      throw toOperatorError('records could not be inserted', error);
     }
   }
 
   async close(): Promise<void> {
-    await this.#underWay.end(new Error('the store is closed'));
+    await this.#inFlight.close(new Error('the store is closed'));
   }
 
   /** Nothing is inserted: whether it would be. */
-  async mayInsert(kind: LogKind): Promise<void> {
-    await this.#send(kind, await pack(new Uint8Array()), '');
+  async checkInsert(kind: LogKind): Promise<void> {
+    await this.#send(kind, await compress(new Uint8Array()), '');
   }
 
-  async #narrow(kind: LogKind, rows: Buffer, count: number, token: string): Promise<void> {
-    await insertOrNarrow(rows, count, {
+  async #insertWithBisect(kind: LogKind, rows: Buffer, count: number, token: string): Promise<void> {
+    await insertWithBisect(rows, count, {
       insert: async part => {
         const own = createHash('sha256').update(token).update(part).digest('hex');
-        await this.#send(kind, await pack(part), own);
+        await this.#send(kind, await compress(part), own);
       },
       isDataError: isRowError,
-      refuse: (row, reason) => this.#watch.refused?.({ kind, line: toLine(row), reason }),
+      reject: (row, reason) => this.#events.recordRejected?.({ kind, line: toLine(row), reason }),
     });
   }
 
-  async #send(kind: LogKind, packed: Uint8Array, token: string): Promise<void> {
-    await this.#underWay.run(closed => {
+  async #send(kind: LogKind, compressed: Uint8Array, token: string): Promise<void> {
+    await this.#inFlight.run(closed => {
       const cancel = AbortSignal.any([closed, AbortSignal.timeout(INSERT_TIMEOUT_MS)]);
-      return this.#hosts.run(attempt => this.#sendTo(attempt, kind, packed, token), cancel);
+      return this.#hosts.run(attempt => this.#sendTo(attempt, kind, compressed, token), cancel);
     });
   }
 
   async #sendTo(
     { client, signal }: Attempt,
     kind: LogKind,
-    packed: Uint8Array,
+    compressed: Uint8Array,
     token: string,
   ): Promise<void> {
     const { stream } = await client.exec({
       query: `insert into ${kind}_logs format JSONEachRow`,
-      values: Readable.from([packed], { objectMode: false }),
+      values: Readable.from([compressed], { objectMode: false }),
       http_headers: { 'Content-Encoding': 'gzip' },
       auth: { username: this.#credentials.user, password: this.#credentials.password },
       clickhouse_settings: { ...SETTINGS, insert_deduplication_token: token },

@@ -6,24 +6,24 @@ import type { DuckDBConnection } from './driver.ts';
 const ATTEMPTS = 5;
 const PAUSE_MS = 20;
 
-export interface CheckpointParts {
+export interface CheckpointDependencies {
   readonly connection: DuckDBConnection;
   /** Whether the disk has room for all that the log holds: DuckDB gives up on a file whose checkpoint met a full disk. */
-  readonly hasRoom: () => Promise<boolean>;
+  readonly hasDiskSpace: () => Promise<boolean>;
   /** DuckDB gave up on the file: it has to be opened anew. */
   readonly onLost: (error: unknown) => void;
 }
 
-export class Checkpoints {
-  readonly #parts: CheckpointParts;
+export class Checkpointer {
+  readonly #dependencies: CheckpointDependencies;
 
-  constructor(parts: CheckpointParts) {
-    this.#parts = parts;
+  constructor(parts: CheckpointDependencies) {
+    this.#dependencies = parts;
   }
 
-  async take(): Promise<void> {
-    const { connection, hasRoom, onLost } = this.#parts;
-    for (let attempt = 1; attempt <= ATTEMPTS && (await hasRoom()); attempt++) {
+  async run(): Promise<void> {
+    const { connection, hasDiskSpace, onLost } = this.#dependencies;
+    for (let attempt = 1; attempt <= ATTEMPTS && (await hasDiskSpace()); attempt++) {
       try {
         await connection.run('checkpoint logs');
         return;

@@ -1,6 +1,6 @@
 // Copies a table as it lies, a row group after the other.
 import type { DuckDBConnection } from './driver.ts';
-import { ROW_GROUP_ROWS } from './sealed-tables.ts';
+import { ROW_GROUP_ROWS } from './parts.ts';
 
 /** Answers how many records were copied. */
 export async function copyInOrder(

@@ -3,8 +3,8 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join, resolve } from 'node:path';
-import { OperatorError } from '../../errors.ts';
-import { makeFolder } from '../../folder.ts';
+import { OperatorError } from '../../domain/errors.ts';
+import { createDirectory } from '../../system/files.ts';
 import { type DuckDBConnection, DuckDBInstance } from './driver.ts';
 
 const SCHEMA_VERSION = 3;
@@ -21,16 +21,16 @@ export interface Database {
 }
 
 export async function openDatabase(
-  dataFolder: string,
+  dataDirectory: string,
   memoryLimit: string,
   threads = availableParallelism(),
 ): Promise<Database> {
-  const folder = resolve(dataFolder);
+  const folder = resolve(dataDirectory);
   const intakeFolder = join(folder, 'intake');
   try {
-    makeFolder(folder);
+    createDirectory(folder);
   } catch (error) {
-    throw new OperatorError(`cannot use the data directory ${dataFolder}: ${(error as Error).message}`);
+    throw new OperatorError(`cannot use the data directory ${dataDirectory}: ${(error as Error).message}`);
   }
   const instance = await createInstance({
     threads: String(threads),
@@ -48,8 +48,8 @@ export async function openDatabase(
   });
   const connection = await instance.connect();
   try {
-    await attachFile(connection, join(folder, FILE_NAME), dataFolder);
-    await applySchema(connection, dataFolder);
+    await attachFile(connection, join(folder, FILE_NAME), dataDirectory);
+    await applySchema(connection, dataDirectory);
     await connection.run("attach ':memory:' as hot");
     await connection.run('create table hot.moment (nothing boolean)');
     rmSync(intakeFolder, { recursive: true, force: true }); // what a process that was killed left; the file's lock is ours now
@@ -80,7 +80,7 @@ async function createInstance(settings: Record<string, string>): Promise<DuckDBI
   }
 }
 
-async function attachFile(connection: DuckDBConnection, file: string, dataFolder: string): Promise<void> {
+async function attachFile(connection: DuckDBConnection, file: string, dataDirectory: string): Promise<void> {
   try {
     await connection.run(`attach '${file.replaceAll("'", "''")}' as logs (storage_version 'latest')`);
     await connection.run('use logs');
@@ -90,21 +90,21 @@ async function attachFile(connection: DuckDBConnection, file: string, dataFolder
       const owner = /PID (\d+)/.exec(message)?.[1];
       const who = owner === undefined ? 'another process' : `another process (PID ${owner})`;
       throw new OperatorError(
-        `the data directory ${dataFolder} is in use by ${who}; stop it, or talk to the running server with --url`,
+        `the data directory ${dataDirectory} is in use by ${who}; stop it, or talk to the running server with --url`,
       );
     }
-    throw new OperatorError(`cannot open the store in ${dataFolder}: ${message.split('\n')[0]}`);
+    throw new OperatorError(`cannot open the store in ${dataDirectory}: ${message.split('\n')[0]}`);
   }
 }
 
 /** In one transaction: an upgrade that is cut short has not begun. */
-async function applySchema(connection: DuckDBConnection, dataFolder: string): Promise<void> {
+async function applySchema(connection: DuckDBConnection, dataDirectory: string): Promise<void> {
   await connection.run('begin transaction');
   await connection.run('create table if not exists schema_version (version integer not null)');
   const found = (await connection.runAndReadAll('select max(version) from schema_version')).value(0, 0);
   if (found !== null && Number(found) > SCHEMA_VERSION)
     throw new OperatorError(
-      `the store in ${dataFolder} has schema version ${found}, and this program knows ${SCHEMA_VERSION}: use a newer Dendro`,
+      `the store in ${dataDirectory} has schema version ${found}, and this program knows ${SCHEMA_VERSION}: use a newer Dendro`,
     );
   // How many of the records that came through the spool are in the file. Written in the transaction that brings them in,
   // so that after a crash the spool knows where to go on.

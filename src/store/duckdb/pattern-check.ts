@@ -1,19 +1,19 @@
 // Whether DuckDB takes a regular expression. What it said once it says again, so it is asked once.
-import type { QueryCall } from '../store.ts';
-import type { ReaderPool } from './reader-pool.ts';
+import type { QueryOptions } from '../store.ts';
+import type { ConnectionPool } from './connection-pool.ts';
 
 /** Patterns are as short as a URL's parameter; the one that was asked longest ago goes first. */
 const MOST_KNOWN = 1_000;
 
 export class PatternCheck {
-  readonly #readers: ReaderPool;
+  readonly #readers: ConnectionPool;
   readonly #faults = new Map<string, string | undefined>();
 
-  constructor(readers: ReaderPool) {
+  constructor(readers: ConnectionPool) {
     this.#readers = readers;
   }
 
-  async findFault(pattern: string, call?: QueryCall): Promise<string | undefined> {
+  async findFault(pattern: string, call?: QueryOptions): Promise<string | undefined> {
     const fault = this.#faults.has(pattern) ? this.#faults.get(pattern) : await this.#ask(pattern, call);
     this.#faults.delete(pattern);
     this.#faults.set(pattern, fault);
@@ -24,7 +24,7 @@ export class PatternCheck {
     return fault;
   }
 
-  async #ask(pattern: string, call?: QueryCall): Promise<string | undefined> {
+  async #ask(pattern: string, call?: QueryOptions): Promise<string | undefined> {
     const { result } = await this.#readers.run(async reader => {
       const statement = await reader.prepare("select regexp_matches('', $pattern)");
       statement.bind({ pattern });

@@ -2,8 +2,8 @@
 // JavaScript. Whoever uses a staging file does so alone.
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { columnsOf, NO_VALUE, TEXTS_AS_JSON, UNIT_SEPARATOR } from '../../log-line.ts';
-import type { LogKind } from '../../log-record.ts';
+import { columnsOf, JSON_STRINGS_FLAG, NULL_MARKER, UNIT_SEPARATOR } from '../../domain/log-line.ts';
+import type { LogKind } from '../../domain/log-record.ts';
 import type { DuckDBConnection } from './driver.ts';
 
 const TYPES = { text: 'VARCHAR', integer: 'BIGINT', number: 'DOUBLE' };
@@ -47,7 +47,7 @@ function selectFromLines(kind: LogKind): string {
   return `select * exclude (form) replace (make_timestamp(timestamp) as timestamp, ${texts.join(', ')})
     from read_csv($file, auto_detect = false, header = false,
       columns = {form: 'VARCHAR', ${types.join(', ')}, metadata: 'VARCHAR'},
-      delim = ${chr(UNIT_SEPARATOR)}, nullstr = ${chr(NO_VALUE)}, quote = '', escape = '', new_line = '\\n', strict_mode = false,
+      delim = ${chr(UNIT_SEPARATOR)}, nullstr = ${chr(NULL_MARKER)}, quote = '', escape = '', new_line = '\\n', strict_mode = false,
       max_line_size = ${MAX_LINE_BYTES}, buffer_size = ${MAX_LINE_BYTES})`;
 }
 
@@ -56,5 +56,5 @@ function chr(character: string): string {
 }
 
 function readText(name: string): string {
-  return `case when form = '${TEXTS_AS_JSON}' then from_json(${name}, '"VARCHAR"') else ${name} end as ${name}`;
+  return `case when form = '${JSON_STRINGS_FLAG}' then from_json(${name}, '"VARCHAR"') else ${name} end as ${name}`;
 }

@@ -1,29 +1,29 @@
 // The embedded store: one DuckDB file and tables in memory before it, a pool of readers, and writers that take turns.
 import { stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
-import { LOG_KINDS } from '../../log-record.ts';
+import { LOG_KINDS } from '../../domain/log-record.ts';
+import { Mutex } from '../../system/mutex.ts';
+import { ReadWriteLock } from '../../system/read-write-lock.ts';
 import { storeClosed } from '../query-errors.ts';
-import type { BoundValues, QueryCall, QueryResult, SavedQuery, Store, StoreWatch } from '../store.ts';
-import { Turns } from '../turns.ts';
+import type { BoundValues, QueryOptions, QueryResult, SavedQuery, Store, StoreEvents } from '../store.ts';
 import { appendLines } from './append.ts';
-import { Checkpoints } from './checkpoint.ts';
-import { HotRecords } from './hot-records.ts';
-import { Merging } from './merging.ts';
-import { NewestRecords } from './newest.ts';
+import { Checkpointer } from './checkpoint.ts';
+import { Compactor } from './compaction.ts';
+import { ConnectionPool } from './connection-pool.ts';
+import { deleteBefore } from './delete-expired.ts';
+import { Memtables } from './memtable.ts';
+import { NewestRecords } from './newest-records.ts';
 import { FILE_NAME, LOOK_AT_ALL, openDatabase } from './open-database.ts';
+import { nameOf, Parts } from './parts.ts';
 import { PatternCheck } from './pattern-check.ts';
-import { ReaderPool } from './reader-pool.ts';
-import { deleteBefore } from './retention.ts';
-import { findStatementFault, runStatement } from './saved-statement.ts';
-import { nameOf, SealedTables } from './sealed-tables.ts';
+import { runSavedQuery, validateSavedQuery } from './saved-query.ts';
 import { Staging } from './staging.ts';
-import { SwapGate } from './swap-gate.ts';
 
 /** Records are in memory several times on their way: as they are read, as they are handed over, as they are inserted. */
 const FOLD_BYTES = 4 * 1024 * 1024;
 
 export interface DuckDBStoreOptions {
-  readonly dataFolder: string;
+  readonly dataDirectory: string;
   /** As DuckDB writes sizes: 500MB, 2GB. */
   readonly memoryLimit: string;
   readonly queryConcurrency: number;
@@ -33,59 +33,59 @@ export interface DuckDBStoreOptions {
   readonly threads?: number | undefined;
 }
 
-export async function openDuckDBStore(options: DuckDBStoreOptions, watch: StoreWatch = {}): Promise<Store> {
-  const database = await openDatabase(options.dataFolder, options.memoryLimit, options.threads);
-  const gate = new SwapGate();
-  const readers = await ReaderPool.open(
+export async function openDuckDBStore(options: DuckDBStoreOptions, events: StoreEvents = {}): Promise<Store> {
+  const database = await openDatabase(options.dataDirectory, options.memoryLimit, options.threads);
+  const viewLock = new ReadWriteLock();
+  const readers = await ConnectionPool.open(
     await Promise.all(Array.from({ length: options.queryConcurrency }, () => database.connect())),
     { queueLength: options.queryQueueLength, timeoutSeconds: options.queryTimeoutSeconds },
-    gate,
+    viewLock,
     LOOK_AT_ALL,
   );
-  const [fileWriter, hotWriter, filler] = [
+  const [fileWriter, memoryWriter, filler] = [
     await database.connect(),
     await database.connect(),
     await database.connect(),
   ];
-  const sealedTables = await SealedTables.open(fileWriter);
+  const parts = await Parts.open(fileWriter);
   const patterns = new PatternCheck(readers);
-  const fileTurns = new Turns();
-  const checkpoints = new Checkpoints({
+  const fileMutex = new Mutex();
+  const checkpoints = new Checkpointer({
     connection: fileWriter,
-    hasRoom: async () =>
-      (await lacksRoom(options.dataFolder, await bytesOfLog(options.dataFolder))) === undefined,
-    onLost: error => watch.lost?.(error),
+    hasDiskSpace: async () =>
+      (await lacksRoom(options.dataDirectory, await bytesOfLog(options.dataDirectory))) === undefined,
+    onLost: error => events.storeLost?.(error),
   });
   const newestRecords = new NewestRecords(readers);
-  const hotRecords = await HotRecords.open({
-    hotWriter,
+  const memtables = await Memtables.open({
+    memoryWriter,
     fileWriter,
-    sealedTables,
+    parts,
     checkpoints,
-    fileTurns,
+    fileMutex,
     staging: new Staging(database.intakeFolder, 'fold'),
-    gate,
-    watch,
-    onFolded: (kind, table) => newestRecords.look(hotWriter, kind, table),
-    needRoom: bytes => needRoom(options.dataFolder, bytes),
+    viewLock,
+    events,
+    onApplied: (kind, table) => newestRecords.update(memoryWriter, kind, table),
+    requireDiskSpace: bytes => requireDiskSpace(options.dataDirectory, bytes),
   });
   let calls = 0;
-  const merging = new Merging({
+  const merging = new Compactor({
     filler,
     fileWriter,
-    fileTurns,
-    sealedTables,
+    fileMutex,
+    parts,
     checkpoints,
-    needRoom: async rows =>
-      needRoom(options.dataFolder, await bytesOf(options.dataFolder, sealedTables, rows)),
-    countCalls: () => calls,
+    requireDiskSpace: async rows =>
+      requireDiskSpace(options.dataDirectory, await bytesOf(options.dataDirectory, parts, rows)),
+    countOperations: () => calls,
   });
   const appendStaging = new Staging(database.intakeFolder, 'append');
   for (const kind of LOG_KINDS) {
-    const last = sealedTables.of(kind).findLast(({ rows }) => rows > 0);
+    const last = parts.list(kind).findLast(({ rows }) => rows > 0);
     if (last === undefined) continue;
-    await newestRecords.look(fileWriter, kind, nameOf(last)); // where the newest nearly always is
-    await newestRecords.look(fileWriter, kind, `logs.${kind}_logs`);
+    await newestRecords.update(fileWriter, kind, nameOf(last)); // where the newest nearly always is
+    await newestRecords.update(fileWriter, kind, `logs.${kind}_logs`);
   }
   let closing: Promise<void> | undefined;
   /** Closing waits for what has begun, and nothing begins after it. */
@@ -95,60 +95,60 @@ export async function openDuckDBStore(options: DuckDBStoreOptions, watch: StoreW
   return {
     name: 'duckdb',
 
-    async findFault(query: SavedQuery, sample: BoundValues): Promise<string | undefined> {
-      const { result } = await readers.run(reader => findStatementFault(reader.connection, query, sample));
+    async validateQuery(query: SavedQuery, sample: BoundValues): Promise<string | undefined> {
+      const { result } = await readers.run(reader => validateSavedQuery(reader.connection, query, sample));
       return result;
     },
 
-    findPatternFault: (pattern, call) => patterns.findFault(pattern, call),
+    validatePattern: (pattern, call) => patterns.findFault(pattern, call),
 
-    async query(query: SavedQuery, values: BoundValues, call?: QueryCall): Promise<QueryResult> {
+    async query(query: SavedQuery, values: BoundValues, call?: QueryOptions): Promise<QueryResult> {
       calls++;
-      const { result, waitedMs, ranMs } = await readers.run(
-        async reader => runStatement(await reader.prepare(query.sql), query, values),
+      const { result, queuedMs, executedMs } = await readers.run(
+        async reader => runSavedQuery(await reader.prepare(query.sql), query, values),
         call,
       );
-      return { ...result, waitedMs, ranMs };
+      return { ...result, queuedMs, executedMs };
     },
 
     newest: (kind, notAfter, project, call) => newestRecords.find(kind, notAfter, project, call),
 
     append: batches =>
       unlessClosing(() =>
-        fileTurns.take(async () => {
-          const kinds = await appendLines(fileWriter, sealedTables, appendStaging, batches);
-          await checkpoints.take();
-          for (const kind of kinds) await newestRecords.look(fileWriter, kind, `logs.${kind}_logs`);
+        fileMutex.run(async () => {
+          const kinds = await appendLines(fileWriter, parts, appendStaging, batches);
+          await checkpoints.run();
+          for (const kind of kinds) await newestRecords.update(fileWriter, kind, `logs.${kind}_logs`);
         }),
       ),
 
-    foldBytes: FOLD_BYTES,
-    fold(records) {
+    applyBatchBytes: FOLD_BYTES,
+    apply(records) {
       calls++;
-      return unlessClosing(() => hotRecords.fold(records));
+      return unlessClosing(() => memtables.apply(records));
     },
-    settled: kind => hotRecords.sealed(kind),
-    reached: kind => hotRecords.sealed(kind), // what is in memory goes with the process
-    settle: kinds => unlessClosing(() => hotRecords.settle(kinds)),
+    flushedUpTo: kind => memtables.sealed(kind),
+    seenUpTo: kind => memtables.sealed(kind), // what is in memory goes with the process
+    flush: kinds => unlessClosing(() => memtables.flush(kinds)),
     deleteBefore: micros =>
       unlessClosing(() =>
-        fileTurns.take(async () => {
-          await needRoom(options.dataFolder, 0);
-          const deleted = await deleteBefore(fileWriter, sealedTables, checkpoints, micros);
+        fileMutex.run(async () => {
+          await requireDiskSpace(options.dataDirectory, 0);
+          const deleted = await deleteBefore(fileWriter, parts, checkpoints, micros);
           newestRecords.forgetBefore(micros);
           return deleted;
         }),
       ),
 
-    tidy: now => unlessClosing(() => merging.mergeNext(now)),
+    compact: now => unlessClosing(() => merging.compactNext(now)),
 
     close(): Promise<void> {
       closing ??= (async () => {
         await merging.close();
-        await hotRecords.close();
-        await fileTurns.done();
+        await memtables.close();
+        await fileMutex.idle();
         await readers.close();
-        for (const writer of [hotWriter, fileWriter, filler]) writer.closeSync();
+        for (const writer of [memoryWriter, fileWriter, filler]) writer.closeSync();
         database.instance.closeSync();
       })();
       return closing;
@@ -163,7 +163,7 @@ const SPARE_BYTES = 64 * 1024 * 1024;
  * DuckDB gives up on its file until the next start where a commit or a checkpoint meets a full disk, so none is begun
  * without room for it: once in the log, once in the file.
  */
-async function needRoom(folder: string, bytes: number): Promise<void> {
+async function requireDiskSpace(folder: string, bytes: number): Promise<void> {
   const lack = await lacksRoom(folder, 2 * bytes);
   if (lack !== undefined) throw new Error(lack);
 }
@@ -181,8 +181,8 @@ async function bytesOfLog(folder: string): Promise<number> {
 }
 
 /** About what so many rows take in the file. */
-async function bytesOf(folder: string, sealedTables: SealedTables, rows: number): Promise<number> {
+async function bytesOf(folder: string, parts: Parts, rows: number): Promise<number> {
   const { size } = await stat(join(folder, FILE_NAME));
-  const all = LOG_KINDS.flatMap(kind => sealedTables.of(kind)).reduce((sum, table) => sum + table.rows, 0);
+  const all = LOG_KINDS.flatMap(kind => parts.list(kind)).reduce((sum, table) => sum + table.rows, 0);
   return Math.ceil((size * rows) / Math.max(1, all));
 }

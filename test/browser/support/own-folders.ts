@@ -16,7 +16,7 @@ parameters:
   period:
     type: choice
     choices: { day: { window_seconds: 86400 }, week: { window_seconds: 604800 } }
-    otherwise: day
+    fallback: day
     description: How far back from now.
   after: { type: timestamp, description: Only requests after this. }
 columns:

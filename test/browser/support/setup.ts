@@ -2,10 +2,10 @@
 import { rmSync } from 'node:fs';
 import { chromium } from 'playwright-core';
 import type { TestProject } from 'vitest/node';
-import { systemClock } from '../../../src/clock.ts';
 import { fillHistory } from '../../../src/demo/history.ts';
 import { Random } from '../../../src/demo/random.ts';
 import { openStore } from '../../../src/store/open-store.ts';
+import { systemClock } from '../../../src/system/clock.ts';
 import { testStoreOptions } from '../../support/app.ts';
 import { makeFolder, startServer } from '../../support/process.ts';
 import { writeTestTokens } from '../../support/tokens.ts';

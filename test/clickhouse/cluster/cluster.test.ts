@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ensurePrograms } from '../../../scripts/debian.mjs';
+import type { ClickHouseUrl } from '../../../src/store/clickhouse-url.ts';
 import { applyClickHouseSchema, openStore } from '../../../src/store/open-store.ts';
-import type { ClickHouseAddress } from '../../../src/store-address.ts';
-import { systemTimer } from '../../../src/timer.ts';
+import { systemTimer } from '../../../src/system/timer.ts';
 import { API_KEY, NOW, startTestApp, type TestApp, testStoreOptions } from '../../support/app.ts';
 import { makeDataFolder, removeDataFolder, savedQuery } from '../../support/store.ts';
 import { ask } from '../ask.ts';
@@ -18,8 +18,8 @@ const PROJECTS = Array.from({ length: 8 }, (_, i) => `project-${i}`);
 
 let cluster: Cluster;
 let proxies: Awaited<ReturnType<typeof openOldDialect>>[];
-let address: ClickHouseAddress;
-let dataFolder: string | undefined;
+let address: ClickHouseUrl;
+let dataDirectory: string | undefined;
 let app: TestApp;
 const sent = new Map<string, string[]>();
 
@@ -43,8 +43,8 @@ beforeAll(async () => {
     cluster: CLUSTER,
   };
   await applyClickHouseSchema(address, 90);
-  dataFolder = makeDataFolder();
-  const store = { ...testStoreOptions(dataFolder), clickhouse: address, queryTimeoutSeconds: 10 };
+  dataDirectory = makeDataFolder();
+  const store = { ...testStoreOptions(dataDirectory), clickhouse: address, queryTimeoutSeconds: 10 };
   app = await startTestApp({ store, storeName: 'clickhouse', cacheBytes: 2 ** 20 }, systemTimer);
   app.setNow(NOW);
 });
@@ -52,7 +52,7 @@ afterAll(async () => {
   await app?.close();
   for (const proxy of proxies ?? []) await proxy.close();
   await cluster?.stop();
-  if (dataFolder !== undefined) removeDataFolder(dataFolder);
+  if (dataDirectory !== undefined) removeDataFolder(dataDirectory);
 });
 
 /** Acknowledged, so it has to be there some day, once. */
@@ -77,7 +77,7 @@ const everything = async () =>
 const allSent = () =>
   Object.fromEntries(PROJECTS.map(project => [project, [...(sent.get(project) ?? [])].sort()]));
 const untilAllIsSeen = () => expect.poll(everything, { timeout: 60_000, interval: 500 }).toEqual(allSent());
-const nodeAt = (index: number): ClickHouseAddress => ({ ...address, urls: [address.urls[index] ?? ''] });
+const nodeAt = (index: number): ClickHouseUrl => ({ ...address, urls: [address.urls[index] ?? ''] });
 const countAt = async (index: number) =>
   (await ask(nodeAt(index), 'select count() from edge_logs_local'))[0]?.[0];
 

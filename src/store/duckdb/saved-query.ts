@@ -1,0 +1,143 @@
+// A saved query on one connection: checked, bound and read. Values are bound by name, never spliced into the SQL.
+import type { BoundValue, BoundValues, Cell, Column, ColumnType, QueryResult, SavedQuery } from '../store.ts';
+import {
+  BIGINT,
+  type DuckDBConnection,
+  DuckDBDecimalValue,
+  type DuckDBPreparedStatement,
+  DuckDBTimestampTZValue,
+  DuckDBTimestampValue,
+  type DuckDBType,
+  type DuckDBValue,
+  StatementType,
+  TIMESTAMP,
+  VARCHAR,
+} from './driver.ts';
+
+/** The types of DuckDB that a declared column may have. */
+const ACCEPTED_TYPES: Record<ColumnType, RegExp> = {
+  text: /^(VARCHAR|UUID|ENUM.*)$/,
+  json: /^JSON$/,
+  integer: /^U?(TINYINT|SMALLINT|INTEGER|BIGINT|HUGEINT)$/,
+  number: /^(DOUBLE|FLOAT|DECIMAL.*|U?(TINYINT|SMALLINT|INTEGER|BIGINT|HUGEINT))$/,
+  unix_microseconds: /^TIMESTAMP( WITH TIME ZONE)?$/,
+  utc_datetime: /^TIMESTAMP( WITH TIME ZONE)?$/,
+};
+
+const WRITES_A_VIEW = /Can only \w+ (from |into )?base table|is not an table/i;
+
+/** What is wrong with a saved query, in one sentence, or undefined. Nothing is run but the planner. */
+export async function validateSavedQuery(
+  connection: DuckDBConnection,
+  query: SavedQuery,
+  sample: BoundValues,
+): Promise<string | undefined> {
+  try {
+    // Text without a statement would fail in extractStatements without a word about why.
+    if (query.sql.replace(/--.*$|\/\*[\s\S]*?\*\//gm, '').trim() === '')
+      return 'holds no statement; one SELECT is allowed';
+    const statements = await connection.extractStatements(query.sql);
+    if (statements.count !== 1) return `holds ${statements.count} statements; one SELECT is allowed`;
+    const statement = await statements.prepare(0);
+    if (statement.statementType !== StatementType.SELECT) return 'is not a SELECT; one SELECT is allowed';
+    const unknown = parameterNames(statement).find(name => sample[name] === undefined);
+    if (unknown !== undefined)
+      return `uses $${unknown}, which is not declared; declared are ${Object.keys(sample)
+        .map(name => `$${name}`)
+        .join(', ')}`;
+    const describe = await connection.prepare(`describe ${query.sql}`);
+    bind(describe, sample);
+    const rows = (await describe.runAndReadAll()).getRows();
+    return findColumnFault(
+      query.columns,
+      rows.map(([name, type]) => ({ name: String(name), type: String(type) })),
+    );
+  } catch (error) {
+    const [fault = ''] = (error as Error).message.split('\n');
+    // The relations are views, into which nothing can be written: the planner says so before a statement's type is known.
+    if (WRITES_A_VIEW.test(fault)) return 'is not a SELECT; one SELECT is allowed';
+    return `is refused by DuckDB: ${fault}`;
+  }
+}
+
+function findColumnFault(
+  declared: readonly Column[],
+  found: readonly { name: string; type: string }[],
+): string | undefined {
+  const names = (columns: readonly { name: string }[]) => columns.map(column => column.name).join(', ');
+  if (names(declared) !== names(found))
+    return `answers the columns ${names(found)}, but ${names(declared)} are declared`;
+  for (const [index, column] of declared.entries()) {
+    const type = found[index]?.type ?? '';
+    if (!ACCEPTED_TYPES[column.type].test(type))
+      return `answers ${column.name} as ${type}, which is no ${column.type}`;
+  }
+  return undefined;
+}
+
+/** Runs a prepared query and reads one row more than is kept, to know whether rows were cut. */
+export async function runSavedQuery(
+  statement: DuckDBPreparedStatement,
+  query: SavedQuery,
+  values: BoundValues,
+): Promise<Pick<QueryResult, 'rows' | 'truncated'>> {
+  if (statement.statementType !== StatementType.SELECT) throw new Error('only a SELECT is run');
+  bind(statement, values);
+  const reader = await statement.streamAndReadUntil(query.maxRows + 1);
+  const toCells = query.columns.map(column => CELL_READERS[column.type]);
+  const rows = reader
+    .getRows()
+    .slice(0, query.maxRows)
+    .map(row => row.map((value, index) => (value === null ? null : (toCells[index] ?? toText)(value))));
+  return { rows, truncated: reader.currentRowCount > query.maxRows };
+}
+
+function parameterNames(statement: DuckDBPreparedStatement): string[] {
+  return Array.from({ length: statement.parameterCount }, (_, index) => statement.parameterName(index + 1));
+}
+
+function bind(statement: DuckDBPreparedStatement, values: BoundValues): void {
+  for (const [index, name] of parameterNames(statement).entries()) {
+    const bound = values[name];
+    if (bound === undefined) throw new Error(`no value for $${name}`);
+    statement.bindValue(index + 1, toDuckDBValue(bound), DUCKDB_TYPES[bound.type]);
+  }
+}
+
+const DUCKDB_TYPES: Record<BoundValue['type'], DuckDBType> = {
+  text: VARCHAR,
+  integer: BIGINT,
+  timestamp: TIMESTAMP,
+};
+
+function toDuckDBValue(bound: BoundValue): DuckDBValue {
+  if (bound.value === null) return null;
+  if (bound.type === 'timestamp') return new DuckDBTimestampValue(bound.value);
+  return bound.type === 'integer' ? BigInt(bound.value) : bound.value;
+}
+
+function toText(value: DuckDBValue): string {
+  return String(value);
+}
+
+function toMicros(value: DuckDBValue): Cell {
+  return value instanceof DuckDBTimestampValue || value instanceof DuckDBTimestampTZValue
+    ? value.micros
+    : null;
+}
+
+/** A whole number too large for a double stays a bigint; what JSON cannot write (NaN, infinity) is null. */
+function toNumber(value: DuckDBValue): Cell {
+  if (typeof value === 'bigint') return Number.isSafeInteger(Number(value)) ? Number(value) : value;
+  const number = value instanceof DuckDBDecimalValue ? value.toDouble() : Number(value);
+  return Number.isFinite(number) ? number : null;
+}
+
+const CELL_READERS: Record<ColumnType, (value: DuckDBValue) => Cell> = {
+  text: toText,
+  json: toText,
+  integer: toNumber,
+  number: toNumber,
+  unix_microseconds: toMicros,
+  utc_datetime: toMicros,
+};

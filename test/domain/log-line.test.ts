@@ -1,0 +1,67 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { columnsOf, readLogLine, toLogLine, writeLogLine } from '../../src/domain/log-line.ts';
+import { LOG_KINDS, type LogRecord } from '../../src/domain/log-record.ts';
+
+const text = fc.oneof(
+  fc.string({ unit: 'grapheme', maxLength: 20 }),
+  fc.constantFrom('', 'j', '\x1e', '\x1f', '\n', '\r', 'a\0b', '"', '\\', ' ', '\ufeff', '\u2028'),
+);
+const number = fc.oneof(fc.double({ noNaN: true, noDefaultInfinity: true }), fc.constant(0)).map(n => n + 0);
+const nullable = <T>(values: fc.Arbitrary<T>) => fc.option(values, { nil: null });
+const extracted = fc.oneof(
+  fc.constant({}),
+  fc.record({ url: text, path: text }),
+  fc.record({
+    function_id: nullable(text),
+    execution_time_ms: nullable(number),
+    status_code: nullable(fc.nat()),
+  }),
+);
+const record: fc.Arbitrary<LogRecord> = fc.record({
+  id: text,
+  timestampMicros: fc.maxSafeNat(),
+  project: text,
+  eventMessage: text,
+  metadata: fc.json().map(json => `{"a":${json}}`),
+  extracted,
+});
+
+describe('a record as a line', () => {
+  test('is one line, whatever its texts hold, and is read back as it was', () => {
+    fc.assert(
+      fc.property(record, ({ id, timestampMicros, project, eventMessage, extracted, metadata }) => {
+        const line = toLogLine({ id, timestampMicros, project, eventMessage, extracted, metadata });
+        expect(line.indexOf('\n')).toBe(line.length - 1);
+        const columns = readLogLine(line);
+        expect(columns).toEqual({
+          ...{ id, timestamp: timestampMicros, project, event_message: eventMessage },
+          ...extracted,
+          metadata,
+        });
+        expect(writeLogLine(columns ?? {})).toBe(line);
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  test('of each kind has a number of columns that tells which they are', () => {
+    const known = new Map<number, string>();
+    for (const kind of LOG_KINDS) {
+      const names = Object.keys(columnsOf(kind));
+      expect(known.get(names.length) ?? names.join()).toBe(names.join());
+      known.set(names.length, names.join());
+    }
+  });
+
+  test.each([
+    ['JSON', '{"id":"x","timestamp":1}\x1f{}\n'],
+    ['nothing', ''],
+    ['too few columns', '\x1fx\x1f1\x1fp\x1f{}\n'],
+    ['texts that are no JSON', 'j\x1f"x\x1f1\x1f"p"\x1f""\x1f{}\n'],
+    ['a timestamp that is none', '\x1fx\x1fnow\x1fp\x1fm\x1f{}\n'],
+    ['an unknown form', 'k\x1fx\x1f1\x1fp\x1fm\x1f{}\n'],
+  ])('is not read from %s', (_, line) => {
+    expect(readLogLine(line)).toBeUndefined();
+  });
+});

@@ -1,0 +1,178 @@
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { fetchAnswer, micros, startTestApp, type TestApp } from '../support/app.ts';
+import { edgeRecord } from '../support/record.ts';
+
+const NAME = 'edge.requests';
+const ID = '5d3ac7a8-6c4e-4b0f-8d55-0b5c1b0a7e10';
+const QUERY = '/api/endpoints/query';
+
+// An endpoint of the operator's own, in custom-endpoints/, has the guarantees of the built-in ones. The suite's clock stands
+// at 2026-11-14T12:34:56.789012Z.
+describe("an endpoint of the operator's own", () => {
+  let app: TestApp;
+  beforeAll(async () => {
+    app = await startTestApp({
+      endpointFolders: {
+        builtIn: join(import.meta.dirname, '../../endpoints'),
+        custom: join(import.meta.dirname, 'custom-endpoints'),
+      },
+    });
+  });
+  afterAll(() => app.close());
+
+  const appendRequests = (project: string, count: number) =>
+    app.append(
+      'edge',
+      Array.from({ length: count }, (_, i) =>
+        edgeRecord({ id: `${project}-${i}`, at: `2026-11-14T12:00:0${i}Z`, project }),
+      ),
+    );
+
+  test('answers every type of column, in the declared order', async () => {
+    await app.append('edge', [
+      edgeRecord({
+        id: 'one',
+        at: '2026-11-14T12:34:56.289012Z',
+        project: 'types',
+        path: '/auth/v1',
+        metadata: { a: [1, null] },
+      }),
+    ]);
+    const { text } = await app.query(NAME, { project: 'types', area: 'auth' });
+    expect(text).toBe(
+      `{"result":[{"id":"one","at":${micros('2026-11-14T12:34:56.289012Z')},"day":"2026-11-14T00:00:00Z",` +
+        '"area":"auth","weight":2,"seconds_ago":0.5,"metadata":{"a":[1,null]}}]}',
+    );
+  });
+
+  test('answers by UUID too, in any letter case', async () => {
+    await appendRequests('by-id', 1);
+    for (const id of [ID, ID.toUpperCase()])
+      expect((await app.get(`${QUERY}/${id}?project=by-id`)).rows).toMatchObject([{ id: 'by-id-0' }]);
+  });
+
+  test('cuts its answer at its max rows, and says so', async () => {
+    await appendRequests('cut', 4);
+    const { rows, headers } = await app.query(NAME, { project: 'cut' });
+    expect(rows.map(row => row['id'])).toEqual(['cut-0', 'cut-1', 'cut-2']);
+    expect(headers.get('dendro-clipped')).toBe('row-limit');
+  });
+
+  test('an answer of exactly its max rows is not cut', async () => {
+    await appendRequests('whole', 3);
+    const { rows, headers } = await app.query(NAME, { project: 'whole' });
+    expect(rows).toHaveLength(3);
+    expect(headers.get('dendro-clipped')).toBeNull();
+  });
+
+  describe('parameters', () => {
+    beforeAll(() =>
+      app.append('edge', [
+        edgeRecord({ id: 'r', at: '2026-11-14T10:00:00Z', project: 'rules', path: '/rest/v1' }),
+        edgeRecord({ id: 'a', at: '2026-11-14T11:00:00Z', project: 'rules', path: '/auth/v1' }),
+      ]),
+    );
+    const idsOf = async (parameters: Record<string, string>) =>
+      (await app.query(NAME, { project: 'rules', ...parameters })).rows.map(row => row['id']);
+
+    test('an optional choice that is not made carries nulls', async () => {
+      const { rows } = await app.query(NAME, { project: 'rules', area: '' });
+      expect(rows).toMatchObject([
+        { id: 'r', area: null, weight: null },
+        { id: 'a', area: null, weight: null },
+      ]);
+    });
+
+    test('a choice, a timestamp and a pattern each narrow the answer', async () => {
+      expect(await idsOf({ area: 'rest' })).toEqual(['r']);
+      expect(await idsOf({ since: '2026-11-14T10:00:00.000001Z' })).toEqual(['a']);
+      expect(await idsOf({ path_pattern: '^/auth' })).toEqual(['a']);
+      expect(await idsOf({ path_pattern: '' })).toEqual(['r', 'a']);
+    });
+
+    test('values are bound, never spliced', async () => {
+      expect(await idsOf({ project: "rules' or '1'='1" })).toEqual([]);
+      expect(await idsOf({ path_pattern: "' or '1'='1" })).toEqual([]);
+    });
+
+    test.each([
+      ['project', '', 'missing_parameter'],
+      ['project', '\0', 'invalid_parameter'],
+      ['area', 'storage', 'invalid_parameter'],
+      ['area', 'constructor', 'invalid_parameter'],
+      ['since', 'yesterday', 'invalid_parameter'],
+      ['path_pattern', '(', 'invalid_parameter'],
+    ])('a bad %s (%j) is refused: %s', async (param, value, code) => {
+      const { status, error } = await app.query(NAME, { project: 'rules', [param]: value });
+      expect(status).toBe(400);
+      expect(error).toMatchObject({ code, param });
+    });
+  });
+
+  test('stands in the catalog as its definition says', async () => {
+    const { rows } = await app.get('/api/endpoints');
+    expect(rows.map(row => row['name'])).toEqual([
+      'functions.invocation-stats',
+      'logs.all',
+      'usage.api-counts',
+      'edge.requests',
+    ]);
+    expect(rows.at(-1)).toMatchObject({
+      id: ID,
+      name: NAME,
+      description: 'The requests of one project, oldest first, with how each was answered.',
+      max_rows: 3,
+      sandboxing: false,
+      parameters: [
+        { name: 'project', type: 'text', required: true },
+        { name: 'area', type: 'choice', required: false, choices: ['rest', 'auth'], fallback: null },
+        { name: 'since', type: 'timestamp', required: false },
+        { name: 'path_pattern', type: 'pattern', required: false },
+      ],
+      columns: [
+        { name: 'id', type: 'text' },
+        { name: 'at', type: 'unix_microseconds' },
+        { name: 'day', type: 'utc_datetime' },
+        { name: 'area', type: 'text' },
+        { name: 'weight', type: 'integer' },
+        { name: 'seconds_ago', type: 'number' },
+        { name: 'metadata', type: 'json' },
+      ],
+    });
+  });
+
+  test('is in the OpenAPI document with a good token alone', async () => {
+    const paths = async (headers: Record<string, string>) => {
+      const { text } = await fetchAnswer(`${app.url}/openapi.json`, { headers });
+      return {
+        text,
+        own: `${QUERY}/${NAME}` in JSON.parse(text).paths,
+        all: `${QUERY}/logs.all` in JSON.parse(text).paths,
+      };
+    };
+    const open = await paths({});
+    expect(open).toMatchObject({ own: false, all: true });
+    expect(open.text).not.toContain(ID);
+    expect(await paths({ 'X-API-KEY': 'not a token that is known' })).toMatchObject({
+      own: false,
+      all: true,
+    });
+    expect(JSON.parse((await app.get('/openapi.json')).text).paths[`${QUERY}/${NAME}`].get).toMatchObject({
+      operationId: NAME,
+      parameters: [
+        { name: 'project', required: true },
+        { name: 'area', schema: { enum: ['rest', 'auth'] } },
+        { name: 'since' },
+        { name: 'path_pattern', schema: { format: 'regex' } },
+        { name: 'format' },
+      ],
+    });
+  });
+
+  test('needs a token', async () => {
+    const { status, error } = await fetchAnswer(`${app.url}${QUERY}/${NAME}?project=x`, {});
+    expect(status).toBe(401);
+    expect(error.code).toBe('unauthorized');
+  });
+});

@@ -1,0 +1,128 @@
+// The disk fills while records are merged or moved into the file: another program may take the room that was there when it
+// began.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeEach, expect, type TestContext, test } from 'vitest';
+import { startApp } from '../../src/app.ts';
+import { OperatorError } from '../../src/domain/errors.ts';
+import { toLogLines } from '../../src/domain/log-line.ts';
+import { openStore } from '../../src/store/open-store.ts';
+import type { Store } from '../../src/store/store.ts';
+import { micros, testConfig, testStoreOptions } from '../support/app.ts';
+import { edgeRecord } from '../support/record.ts';
+import { savedQuery } from '../support/store.ts';
+import { mountSmallDisk, type SmallDisk } from './small-disk.ts';
+
+const KIB = 1024;
+const MIB = 1024 * KIB;
+const START = micros('2026-10-01T12:00:00Z');
+const NOW = micros('2026-11-14T13:00:00Z');
+
+let disk: SmallDisk | undefined;
+beforeEach(() => {
+  disk = mountSmallDisk(240);
+});
+afterEach(() => disk?.remove());
+
+function requireDisk({ skip }: TestContext): SmallDisk {
+  return (
+    disk ?? skip('A FULL DISK IS NOT TESTED HERE: this needs Linux and root, to mount a small file system')
+  );
+}
+
+test.for([
+  [0, 64 * KIB],
+  [10, 0],
+  [40, MIB],
+  [80, 300 * KIB],
+  [120, 0],
+  [160, MIB],
+  [200, 300 * KIB],
+  [300, 64 * KIB],
+])(
+  'a disk that fills %i ms into a merge to its last %i bytes costs no record, and later the merge is done',
+  { timeout: 60_000 },
+  async ([afterMs = 0, leave = 0], context) => {
+    const { path, fill, free } = requireDisk(context);
+    const lost: unknown[] = [];
+    const open = () => openStore(testStoreOptions(path), { storeLost: error => lost.push(error) });
+    let store = await open();
+    for (let i = 0; i < 16; i++) {
+      await fold(store, i * 2_000, 2_000);
+      await store.flush(['edge']);
+    }
+    const merging = store.compact?.(NOW).catch(() => {}); // it reports where it is called from, and is tried again
+    await sleep(afterMs);
+    fill(leave);
+    await merging;
+    if (lost.length > 0) store = await reopen(store, open);
+    expect(await counts(store)).toEqual([32_000, 32_000]);
+    free();
+    await fold(store, 32_000, 10);
+    await store.flush(['edge']);
+    while (await store.compact?.(NOW));
+    store = await reopen(store, open);
+    expect(await counts(store)).toEqual([32_010, 32_010]);
+    expect(await tables(store)).toEqual(['edge_merged', 'edge_sealed']);
+    await store.close();
+  },
+);
+
+test('a disk that fills within a checkpoint ends the program, and the next start has every record', {
+  timeout: 60_000,
+}, async context => {
+  const { path, shut, free } = requireDisk(context);
+  const app = await startApp(testConfig(path), () => {});
+  let lost: unknown;
+  app.storeLost.catch(error => {
+    lost = error;
+  });
+  let records = 0;
+  for (let attempt = 1; attempt <= 6 && lost === undefined; attempt++) {
+    await fold(app.store, records, 40_000);
+    records += 40_000;
+    const settling = app.store.flush(['edge']).catch(() => {});
+    while (app.store.flushedUpTo('edge') < records) await sleep(1); // committed: the checkpoint begins
+    await sleep(attempt * 10);
+    shut();
+    await settling;
+    free();
+  }
+  expect(lost).toBeInstanceOf(OperatorError);
+  expect((lost as Error).message).toMatch(/^the program ends, .* start it again: .*invalidated/);
+  await app.close();
+  const store = await openStore(testStoreOptions(path));
+  expect(await counts(store)).toEqual([records, records]);
+  await fold(store, records, 10);
+  await store.flush(['edge']);
+  expect(await counts(store)).toEqual([records + 10, records + 10]);
+  await store.close();
+});
+
+async function reopen(store: Store, open: () => Promise<Store>): Promise<Store> {
+  await store.close();
+  return open();
+}
+
+/** Each with a text of its own, so that they take room. */
+function fold(store: Store, first: number, count: number): Promise<void> {
+  const records = Array.from({ length: count }, (_, i) =>
+    edgeRecord({
+      id: `n${first + i}`,
+      at: START + BigInt(first + i) * 1_000_000n,
+      project: `p${i % 7}`,
+      metadata: { text: Array.from({ length: 20 }, () => Math.random().toString(36)).join('') },
+    }),
+  );
+  return store.apply({ ...toLogLines('edge', records), firstSequence: first });
+}
+
+async function counts(store: Store) {
+  const sql = 'select count(*), count(distinct id) from edge_logs';
+  return (await store.query(savedQuery(sql, ['integer', 'integer']), {})).rows[0];
+}
+
+async function tables(store: Store) {
+  const sql = `select distinct regexp_replace(table_name, '_\\d+$', '') from duckdb_tables()
+    where database_name = 'logs' and table_name like 'edge%' order by 1`;
+  return (await store.query(savedQuery(sql, ['text']), {})).rows.flat();
+}

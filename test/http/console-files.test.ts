@@ -1,0 +1,212 @@
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { brotliDecompressSync, gunzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { consoleRoutes } from '../../src/http/console-files.ts';
+import { Router } from '../../src/http/router.ts';
+import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
+import { makeFolder } from '../support/process.ts';
+import { openConnection, rawRequest } from '../support/raw-http.ts';
+
+const BUILT = join(import.meta.dirname, '../../dist/console');
+const FIRST_LOAD_LIMIT_BYTES = 150_000;
+
+describe('the console', () => {
+  let app: TestApp;
+  let assets: string[];
+  beforeAll(async () => {
+    app = await startTestApp();
+    const page = await (await fetch(app.url)).text();
+    assets = [...page.matchAll(/(?:src|href)="\.(\/assets\/[^"]+)"/g)].map(match => match[1] ?? '');
+  });
+  afterAll(() => app.close());
+
+  /** As it goes over the wire: fetch would decompress it. */
+  const raw = async (path: string, headers: Record<string, string> = {}, method = 'GET') => {
+    const connection = await openConnection(app.url);
+    const answer = await connection.ask(rawRequest(`${method} ${path}`, headers));
+    connection.close();
+    return answer;
+  };
+
+  test('is a page at /, for everyone', async () => {
+    const response = await fetch(`${app.url}/`);
+    expect(response.status).toBe(200);
+    expect(response.headers.get('content-type')).toBe('text/html; charset=utf-8');
+    expect(await response.text()).toBe(readFileSync(join(BUILT, 'index.html'), 'utf8'));
+  });
+
+  test('its address may carry project, view and range, which the page reads', async () => {
+    expect((await fetch(`${app.url}/?view=logs&project=alpha&range=1hr`)).status).toBe(200);
+  });
+
+  test('has a script, a style and an icon of its own, and nothing of any other host', async () => {
+    expect(assets.map(asset => asset.split('.').at(-1)).sort()).toEqual(['css', 'js', 'svg']);
+    const page = readFileSync(join(BUILT, 'index.html'), 'utf8');
+    expect(page).not.toMatch(/(src|href)="(https?:)?\/\//);
+    expect(page).not.toMatch(/<style|style=|<script(?![^>]* src=)|\son\w+=/);
+  });
+
+  test.each([
+    ['js', 'text/javascript; charset=utf-8'],
+    ['css', 'text/css; charset=utf-8'],
+    ['svg', 'image/svg+xml'],
+  ])('serves its %s as %s', async (ending, type) => {
+    const asset = assets.find(each => each.endsWith(ending));
+    expect((await fetch(`${app.url}${asset}`)).headers.get('content-type')).toBe(type);
+  });
+
+  test('a first load stays under 150 kB', async () => {
+    let bytes = 0;
+    for (const path of ['/', ...assets]) {
+      const { headers } = await raw(path, { 'Accept-Encoding': 'gzip' }, 'HEAD');
+      bytes += Number(headers['content-length']);
+    }
+    expect(bytes).toBeGreaterThan(10_000);
+    expect(bytes).toBeLessThan(FIRST_LOAD_LIMIT_BYTES);
+  });
+
+  test('assets are kept for ever, since their names hold their hash; the page is asked for again', async () => {
+    for (const asset of assets) {
+      expect(asset).toMatch(/-[\w-]{8}\.\w+$/);
+      const { headers } = await fetch(`${app.url}${asset}`);
+      expect(headers.get('cache-control')).toBe('public, max-age=31536000, immutable');
+    }
+    expect((await fetch(app.url)).headers.get('cache-control')).toBe('no-cache');
+  });
+
+  test.each(['identity', 'gzip', 'br'])('the tag of its %s form is answered 304', async coding => {
+    for (const path of ['/', ...assets]) {
+      const first = await raw(path, { 'Accept-Encoding': coding });
+      const etag = String(first.headers['etag']);
+      expect(etag).toMatch(/^"[\w-]{22}"$/);
+      const again = await raw(path, { 'Accept-Encoding': coding, 'If-None-Match': `"other", W/${etag}` });
+      expect(again.status).toBe(304);
+      expect(again.body).toBe('');
+      expect(again.headers['content-security-policy']).toBeDefined();
+      const other = await raw(path, { 'Accept-Encoding': coding, 'If-None-Match': '"other"' });
+      expect(other.status).toBe(200);
+    }
+  });
+
+  test('each form has a tag of its own, and tells what it depends on', async () => {
+    const answers = await Promise.all(
+      ['identity', 'gzip', 'br'].map(coding => raw('/', { 'Accept-Encoding': coding }, 'HEAD')),
+    );
+    expect(new Set(answers.map(({ headers }) => headers['etag'])).size).toBe(3);
+    for (const { headers } of answers) expect(headers['vary']).toBe('Accept-Encoding');
+    expect(answers.map(({ headers }) => headers['content-encoding'])).toEqual([undefined, 'gzip', 'br']);
+  });
+
+  test('what was compressed when it was built is what was built', () => {
+    const files = readdirSync(BUILT, { recursive: true, encoding: 'utf8' }).filter(file =>
+      /\.\w+\.br$/.test(file),
+    );
+    expect(files.length).toBeGreaterThan(3);
+    for (const file of files) {
+      const plain = readFileSync(join(BUILT, file.slice(0, -'.br'.length)));
+      expect(brotliDecompressSync(readFileSync(join(BUILT, file))).equals(plain)).toBe(true);
+      expect(gunzipSync(readFileSync(join(BUILT, file.replace(/br$/, 'gz')))).equals(plain)).toBe(true);
+    }
+  });
+
+  test('may load nothing but its own files, run no inline script, call nobody else and be framed by nobody', async () => {
+    for (const path of ['/', ...assets]) {
+      const { headers } = await fetch(`${app.url}${path}`);
+      const policy = new Map(
+        (headers.get('content-security-policy') ?? '').split('; ').map(rule => {
+          const [name = '', ...sources] = rule.split(' ');
+          return [name, sources.join(' ')];
+        }),
+      );
+      expect(policy.get('default-src')).toBe("'none'");
+      for (const name of ['script-src', 'style-src', 'connect-src', 'img-src'])
+        expect(policy.get(name)).toBe("'self'");
+      for (const name of ['base-uri', 'form-action', 'frame-ancestors'])
+        expect(policy.get(name)).toBe("'none'");
+      expect(policy.get('require-trusted-types-for')).toBe("'script'");
+    }
+  });
+
+  test('sets the headers that a careful browser application sets', async () => {
+    const { headers } = await fetch(app.url);
+    expect(Object.fromEntries(headers)).toMatchObject({
+      'referrer-policy': 'no-referrer',
+      'x-content-type-options': 'nosniff',
+      'x-frame-options': 'DENY',
+      'cross-origin-opener-policy': 'same-origin',
+      'cross-origin-resource-policy': 'same-origin',
+      'permissions-policy': expect.stringContaining('geolocation=()'),
+    });
+  });
+
+  test('HEAD tells what GET would, without the body', async () => {
+    for (const path of ['/', ...assets]) {
+      const [get, head] = [await raw(path), await raw(path, {}, 'HEAD')];
+      expect(head.status).toBe(200);
+      expect(head.body).toBe('');
+      expect({ ...head.headers, date: '' }).toEqual({ ...get.headers, date: '' });
+    }
+  });
+
+  test.each(['POST', 'PUT', 'DELETE'])('%s is not allowed', async method => {
+    for (const path of ['/', ...assets]) {
+      const response = await fetch(`${app.url}${path}`, { method });
+      expect(response.status).toBe(405);
+      expect(response.headers.get('allow')).toBe('GET, HEAD');
+    }
+  });
+
+  test.each([
+    '/assets/',
+    '/assets/nothing.js',
+    '/assets/../index.html',
+    '/assets/..%2findex.html',
+    '/assets/%2e%2e%2f%2e%2e%2fhttp%2fstatic.js',
+    '/assets/..%5c..%5cpackage.json',
+    '/assets/../../../package.json',
+    '/assets//etc/passwd',
+    '/assets/constructor',
+    '/assets/__proto__',
+    '/index.html',
+    '/index.html.br',
+    '//',
+  ])('%s is not there', async path => {
+    const { status, body } = await raw(path, { 'X-API-KEY': API_KEY });
+    expect(status).toBe(404);
+    expect(JSON.parse(body).error.code).toBe('not_found');
+  });
+
+  test('the compressed copies have no address of their own', async () => {
+    for (const asset of assets) expect((await raw(`${asset}.br`)).status).toBe(404);
+  });
+
+  test('the internal listener does not have it', async () => {
+    expect((await fetch(`${app.internalUrl}/`)).status).toBe(404);
+  });
+});
+
+describe('a checkout without the console', () => {
+  const empty = makeFolder();
+  afterAll(() => empty.remove());
+
+  const answer = (folder: string, path: string) => {
+    const { route, pathParameter } = new Router(consoleRoutes(folder)).find(path);
+    return () =>
+      route.handle({ pathParameter, request: { headers: {} } } as unknown as Parameters<
+        typeof route.handle
+      >[0]);
+  };
+
+  test('says how it is built', () => {
+    expect(answer(empty.path, '/')).toThrow('npm run build');
+    expect(answer(empty.path, '/assets/index.js')).toThrow('no such file');
+  });
+
+  test('serves files of known types only', () => {
+    mkdirSync(join(empty.path, 'assets'));
+    for (const ending of ['', '.gz', '.br'])
+      writeFileSync(join(empty.path, 'assets', `notes.txt${ending}`), 'text');
+    expect(answer(empty.path, '/assets/notes.txt')).toThrow('no such file');
+  });
+});

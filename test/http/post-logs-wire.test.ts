@@ -1,0 +1,152 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { API_KEY, fetchAnswer, startTestApp, type TestApp } from '../support/app.ts';
+import { idsOf } from '../support/logs.ts';
+import { openConnection, type RawConnection, rawRequest } from '../support/raw-http.ts';
+
+const MIB = 1024 * 1024;
+const LINE = 'POST /api/logs?source_name=edge';
+const HEADERS = { 'X-API-KEY': API_KEY, 'Content-Type': 'application/json' };
+
+let app: TestApp;
+let connection: RawConnection;
+beforeAll(async () => {
+  app = await startTestApp({ intakeQueueBytes: 4 * MIB });
+});
+afterAll(() => app.close());
+afterEach(() => connection.close());
+
+const record = (project: string, id: string) => JSON.stringify({ project, message: 'm', id });
+const post = (body: string, headers: Record<string, string> = {}) =>
+  rawRequest(LINE, { ...HEADERS, 'Content-Length': String(Buffer.byteLength(body)), ...headers }, body);
+const chunk = (text: string) => `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`;
+const queuedBytes = async () => {
+  const { text } = await fetchAnswer(`${app.internalUrl}/metrics`, { headers: HEADERS });
+  return Number(/^dendro_intake_queue_bytes (.*)$/m.exec(text)?.[1]);
+};
+
+/** Several connections' worth of requests on one. */
+const staysOpen = async (project: string) => {
+  const { status } = await connection.ask(post(record(project, 'after')));
+  expect(status).toBe(200);
+  await expect.poll(() => idsOf(app, project)).toEqual(['after']);
+};
+
+describe('a connection stays good after a refusal with its body unread', () => {
+  const body = 'x'.repeat(2 * MIB);
+
+  test('401', async () => {
+    connection = await openConnection(app.internalUrl);
+    expect((await connection.ask(post(body, { 'X-API-KEY': '' }))).status).toBe(401);
+    await staysOpen('after-401');
+  });
+
+  test('403 and 415, which come before the body', async () => {
+    connection = await openConnection(app.internalUrl);
+    expect((await connection.ask(post(body, { 'Content-Type': 'text/xml' }))).status).toBe(415);
+    await staysOpen('after-415');
+  });
+
+  test('413, declared', async () => {
+    connection = await openConnection(app.internalUrl);
+    const answer = connection.ask(post('', { 'Content-Length': String(17 * MIB) }));
+    for (let sent = 0; sent < 17; sent++) connection.write(Buffer.alloc(MIB, 0x20));
+    expect((await answer).status).toBe(413);
+    await staysOpen('after-413-declared');
+  });
+
+  test('429, declared', async () => {
+    connection = await openConnection(app.internalUrl);
+    const { status, headers } = await connection.ask(post('x'.repeat(5 * MIB)));
+    expect(status).toBe(429);
+    expect(headers['retry-after']).toMatch(/^[1-9]\d*$/);
+    await staysOpen('after-429-declared');
+  });
+
+  test('429 in the middle of a body in chunks, which goes on to its end', async () => {
+    connection = await openConnection(app.internalUrl);
+    connection.write(rawRequest(LINE, { ...HEADERS, 'Transfer-Encoding': 'chunked' }));
+    for (let sent = 0; sent < 12; sent++) connection.write(chunk(' '.repeat(MIB)));
+    connection.write('0\r\n\r\n');
+    expect((await connection.next()).status).toBe(429);
+    await staysOpen('after-429-chunked');
+    expect(await queuedBytes()).toBeLessThan(MIB);
+  });
+});
+
+test('a body over 16 MiB in chunks is 413 before its end, and the connection stays good', async () => {
+  const wide = await startTestApp();
+  try {
+    connection = await openConnection(wide.internalUrl);
+    connection.write(rawRequest(LINE, { ...HEADERS, 'Transfer-Encoding': 'chunked' }));
+    for (let sent = 0; sent < 17; sent++) connection.write(chunk(' '.repeat(MIB)));
+    expect((await connection.next()).status).toBe(413);
+    for (let sent = 0; sent < 8; sent++) connection.write(chunk(' '.repeat(MIB)));
+    connection.write('0\r\n\r\n');
+    expect((await connection.ask(post(record('p', 'after')))).status).toBe(200);
+  } finally {
+    await wide.close();
+  }
+});
+
+test('Expect: 100-continue is answered before the body is sent', async () => {
+  connection = await openConnection(app.internalUrl);
+  const body = record('expect', 'a');
+  const head = rawRequest(LINE, {
+    ...HEADERS,
+    Expect: '100-continue',
+    'Content-Length': String(Buffer.byteLength(body)),
+  });
+  expect((await connection.ask(head)).status).toBe(100);
+  connection.write(body);
+  expect((await connection.next()).status).toBe(200);
+});
+
+test('bodies in chunks, one after another and several at once on one connection, are each answered', async () => {
+  connection = await openConnection(app.internalUrl);
+  const chunked = (id: string) =>
+    rawRequest(LINE, { ...HEADERS, 'Transfer-Encoding': 'chunked' }) +
+    [...record('chunks', id)].map(chunk).join('') +
+    '0\r\n\r\n';
+  connection.write(chunked('a') + chunked('b') + post(record('chunks', 'c')));
+  for (let answers = 0; answers < 3; answers++) expect((await connection.next()).status).toBe(200);
+  await expect.poll(() => idsOf(app, 'chunks')).toEqual(['a', 'b', 'c']);
+});
+
+describe('a sender that breaks off in the middle leaves nothing', () => {
+  test.each([
+    ['of a declared body', { 'Content-Length': '1000000' }, '[{"project":"broken","message":"m"}'],
+    [
+      'of a body in chunks',
+      { 'Transfer-Encoding': 'chunked' },
+      chunk('[{"project":"broken","message":"m"}]'),
+    ],
+    ['of a chunk', { 'Transfer-Encoding': 'chunked' }, 'ffff\r\n[{"project":"broken","message":"m"}]'],
+  ])('%s', async (_, framing, part) => {
+    const before = app.events.length;
+    connection = await openConnection(app.internalUrl);
+    connection.write(rawRequest(LINE, { ...HEADERS, ...framing } as Record<string, string>, part));
+    await expect.poll(queuedBytes).toBeGreaterThan(0);
+    connection.close();
+    await expect.poll(queuedBytes).toBe(0);
+    await sleep(50);
+    expect(await idsOf(app, 'broken')).toEqual([]);
+    const counted = ['request_completed', 'records_applied'];
+    expect(app.events.slice(before).filter(({ type }) => !counted.includes(type))).toEqual([]);
+  });
+});
+
+test('a body whose framing is broken is 400 and stores nothing', async () => {
+  connection = await openConnection(app.internalUrl);
+  connection.write(
+    rawRequest(
+      LINE,
+      { ...HEADERS, 'Transfer-Encoding': 'chunked' },
+      `${chunk(record('framing', 'a'))}zz\r\n`,
+    ),
+  );
+  expect((await connection.next()).status).toBe(400);
+  await connection.ended;
+  expect(await idsOf(app, 'framing')).toEqual([]);
+  expect(await queuedBytes()).toBe(0);
+});

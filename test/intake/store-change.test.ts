@@ -1,0 +1,54 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { LOG_KINDS } from '../../src/domain/log-record.ts';
+import { parseClickHouseUrl } from '../../src/store/clickhouse-url.ts';
+import { startTestApp, type TestApp, testStoreOptions } from '../support/app.ts';
+import { idsOf, sendLogs } from '../support/logs.ts';
+import { makeDataFolder, removeDataFolder } from '../support/store.ts';
+
+const MIB = 1024 * 1024;
+/** Nobody answers there: records are acknowledged all the same. */
+const AWAY = parseClickHouseUrl('clickhouse://u:p@127.0.0.1:1/d');
+
+let folder: string;
+let app: TestApp | undefined;
+beforeEach(() => {
+  folder = makeDataFolder();
+});
+afterEach(async () => {
+  await app?.close();
+  removeDataFolder(folder);
+});
+
+const start = async (storeName: 'duckdb' | 'clickhouse') => {
+  await app?.close();
+  const clickhouse = storeName === 'clickhouse' ? AWAY : undefined;
+  app = await startTestApp({ store: { ...testStoreOptions(folder), clickhouse }, storeName });
+  return app;
+};
+const send = async (to: TestApp, ids: readonly string[], message = 'm', kind = 'edge') => {
+  const records = ids.map(id => ({ project: 'p', id, message }));
+  const query = `?source_name=${kind}`;
+  expect((await sendLogs(to.internalUrl, records, { query })).status).toBe(200);
+};
+
+test('what another store acknowledged is there after going back, though older segments are gone', async () => {
+  const embedded = await start('duckdb');
+  for (const part of ['a', 'b', 'c'])
+    await send(
+      embedded,
+      Array.from({ length: 12 }, (_, i) => `${part}${i}`),
+      'x'.repeat(MIB - 100),
+    );
+  await expect.poll(() => idsOf(embedded, 'p')).toHaveLength(36);
+  await embedded.store.flush(LOG_KINDS);
+  const oldest = join(folder, 'spool', '000000000001.spool');
+  await send(embedded, ['in the next segment'], 'm', 'auth');
+  await expect.poll(() => existsSync(oldest)).toBe(false);
+  await embedded.close();
+  await send(await start('clickhouse'), ['taken meanwhile']);
+  const back = await start('duckdb');
+  expect(await idsOf(back, 'p')).toHaveLength(37);
+  expect(await idsOf(back, 'p')).toContain('taken meanwhile');
+});

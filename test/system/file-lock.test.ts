@@ -1,0 +1,106 @@
+import { existsSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { withFileLock } from '../../src/system/file-lock.ts';
+import { readTokenFile } from '../../src/token/token-file.ts';
+import { runDendro } from '../support/process.ts';
+
+describe('one process at a time changes the tokens file', () => {
+  let folder: string;
+  let file: string;
+  let lock: string;
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'dendro-tokens-'));
+    file = join(folder, 'tokens.json');
+    lock = `${file}.lock`;
+  });
+  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+  const NAMES = Array.from({ length: 8 }, (_, i) => `token-${i}`);
+  const ALL_MADE = NAMES.map(() => ({ code: 0, stderr: '', stdout: expect.stringMatching(/^dnd_/) }));
+  const createAtOnce = () =>
+    Promise.all(
+      NAMES.map(name => runDendro(['token', 'create', '--name', name, '--scope', 'query', '--tokens', file])),
+    );
+  const leaveLock = (ageMs: number) => {
+    writeFileSync(lock, '');
+    const at = new Date(Date.now() - ageMs);
+    utimesSync(lock, at, at);
+  };
+
+  test('eight commands at once: all eight tokens are there, and no reader ever sees half a file', async () => {
+    let isRunning = true;
+    const reading = (async () => {
+      let known = 0;
+      while (isRunning) {
+        const count = readTokenFile(file).length;
+        expect(count).toBeGreaterThanOrEqual(known);
+        known = count;
+        await sleep(1);
+      }
+    })();
+    const outcomes = await createAtOnce();
+    isRunning = false;
+    await reading;
+    expect(outcomes).toEqual(ALL_MADE);
+    expect(
+      readTokenFile(file)
+        .map(({ name }) => name)
+        .sort(),
+    ).toEqual(NAMES);
+    expect(new Set(readTokenFile(file).map(({ sha256 }) => sha256)).size).toBe(8);
+    expect(existsSync(lock)).toBe(false);
+  });
+
+  test('a lock that a dead process left is taken over', async () => {
+    leaveLock(11_000);
+    expect(await withFileLock(file, () => 'changed')).toBe('changed');
+    expect(existsSync(lock)).toBe(false);
+  });
+
+  test('eight commands at once take over a dead lock, and still all eight tokens are there', async () => {
+    leaveLock(60_000);
+    expect(await createAtOnce()).toEqual(ALL_MADE);
+    expect(
+      readTokenFile(file)
+        .map(({ name }) => name)
+        .sort(),
+    ).toEqual(NAMES);
+  });
+
+  test('a lock that is let go within 5 s is waited for', async () => {
+    leaveLock(0);
+    let isFree = false;
+    const changing = withFileLock(file, () => isFree);
+    await sleep(100);
+    isFree = true;
+    rmSync(lock);
+    expect(await changing).toBe(true);
+  });
+
+  test('a lock that is not let go is named after 5 s, and left alone', { timeout: 20_000 }, async () => {
+    leaveLock(0);
+    let hasChanged = false;
+    const changing = withFileLock(file, () => {
+      hasChanged = true;
+    });
+    await expect(changing).rejects.toThrow(`${lock}: another command holds it; if none runs, delete it`);
+    expect(hasChanged).toBe(false);
+    expect(existsSync(lock)).toBe(true);
+  });
+
+  test('a change that throws lets go', async () => {
+    const changing = withFileLock(file, () => {
+      throw new Error('no');
+    });
+    await expect(changing).rejects.toThrow('no');
+    expect(existsSync(lock)).toBe(false);
+  });
+
+  test('a folder that is not there is named at once', async () => {
+    const missing = join(folder, 'missing', 'tokens.json');
+    await expect(withFileLock(missing, () => {})).rejects.toThrow(`cannot lock ${missing}.lock`);
+  });
+});

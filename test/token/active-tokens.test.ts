@@ -1,0 +1,190 @@
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { Event } from '../../src/observe/event.ts';
+import { type WatchedTokens, watchTokens } from '../../src/token/active-tokens.ts';
+import { changeTokenFile } from '../../src/token/token-file.ts';
+import { storedToken } from '../support/made-tokens.ts';
+import { ManualTimer } from '../support/manual-timer.ts';
+
+describe('the tokens of a running server', () => {
+  let folder: string;
+  let file: string;
+  let timer: ManualTimer;
+  let events: Event[];
+  let watched: WatchedTokens | undefined;
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'dendro-tokens-'));
+    file = join(folder, 'tokens.json');
+    timer = new ManualTimer();
+    events = [];
+  });
+  afterEach(() => {
+    watched?.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  const watch = (apiKey?: string) => {
+    watched = watchTokens(file, apiKey, timer, event => events.push(event));
+    return watched;
+  };
+  const write = (...secrets: string[]) =>
+    changeTokenFile(file, () => secrets.map(secret => storedToken(`of ${secret}`, secret)));
+  const eventTypes = () => events.map(event => event.type);
+
+  test('a token that is made is good within half a second', async () => {
+    await write('one');
+    const tokens = watch();
+    await write('one', 'two');
+    await timer.advance(499);
+    expect(tokens.find('two')).toBeUndefined();
+    await timer.advance(1);
+    expect(tokens.find('two')?.name).toBe('of two');
+    expect(tokens.size).toBe(2);
+    expect(events).toEqual([{ type: 'tokens_read', count: 2 }]);
+  });
+
+  test('a token that is revoked is good no longer than half a second', async () => {
+    await write('one', 'two');
+    const tokens = watch();
+    await write('one');
+    await timer.advance(500);
+    expect(tokens.find('two')).toBeUndefined();
+    expect(tokens.find('one')).toBeDefined();
+  });
+
+  test('a file that stays as it is is not read again', async () => {
+    await write('one');
+    watch();
+    await timer.advance(60_000);
+    expect(events).toEqual([]);
+  });
+
+  test('changes are noticed again and again', async () => {
+    await write('one');
+    const tokens = watch();
+    for (const secret of ['two', 'three', 'four']) {
+      await write(secret);
+      await timer.advance(500);
+      expect(tokens.find(secret)).toBeDefined();
+      expect(tokens.size).toBe(1);
+    }
+  });
+
+  test('a file that is made after the start is read', async () => {
+    const tokens = watch('a-key-of-sixteen-or-more');
+    await write('one');
+    await timer.advance(500);
+    expect(tokens.find('one')).toBeDefined();
+    expect(tokens.find('a-key-of-sixteen-or-more')?.scopes).toEqual(['query', 'ingest', 'metrics']);
+  });
+
+  test('the key of the environment stays whatever the file says', async () => {
+    await write('one');
+    const tokens = watch('a-key-of-sixteen-or-more');
+    await write();
+    await timer.advance(500);
+    expect(tokens.find('a-key-of-sixteen-or-more')?.name).toBe('DENDRO_API_KEY');
+    expect(tokens.find('one')).toBeUndefined();
+  });
+
+  test('a file that is broken at the start is an error', () => {
+    writeFileSync(file, '{');
+    expect(() => watch()).toThrow(`${file}: is not a tokens file that this version can read`);
+  });
+
+  // Each of these happens to files in real life: an editor that writes in place, a full disk, a wrong mount.
+  const breakings: [string, () => void][] = [
+    ['cut off in the middle', () => writeFileSync(file, '{"version":1,"tokens":[{"na')],
+    ['emptied', () => writeFileSync(file, '')],
+    ['replaced by a folder', () => mkdirSync(file)],
+    ['removed', () => {}],
+    ['replaced by a link to nowhere', () => symlinkSync(join(folder, 'nowhere'), file)],
+    ['replaced by a link to itself', () => symlinkSync(file, file)],
+  ];
+
+  test.each(breakings)(
+    'a file that is %s keeps the last good set, and is said once, loudly',
+    async (_, spoil) => {
+      await write('one', 'two');
+      const tokens = watch();
+      rmSync(file);
+      spoil();
+      await timer.advance(5_000);
+      expect(tokens.find('one')).toBeDefined();
+      expect(tokens.size).toBe(2);
+      expect(eventTypes()).toEqual(['tokens_unreadable']);
+    },
+  );
+
+  test.each(breakings)('a file that was %s and is mended is read again', async (_, spoil) => {
+    await write('one');
+    const tokens = watch();
+    rmSync(file);
+    spoil();
+    await timer.advance(500);
+    rmSync(file, { recursive: true, force: true });
+    await write('two');
+    await timer.advance(500);
+    expect(tokens.find('two')).toBeDefined();
+    expect(tokens.find('one')).toBeUndefined();
+    expect(eventTypes()).toEqual(['tokens_unreadable', 'tokens_read']);
+  });
+
+  test('a file that could not be read is tried again though it does not change, and that is said once', async () => {
+    await write('one');
+    const tokens = watch();
+    await write('two');
+    const good = readFileSync(file);
+    const at = new Date('2026-11-14T12:00:00Z');
+    writeFileSync(file, Buffer.alloc(good.length, '{'));
+    utimesSync(file, at, at);
+    await timer.advance(2_000);
+    writeFileSync(file, good); // the same size, and by its time the same file
+    utimesSync(file, at, at);
+    await timer.advance(500);
+    expect(tokens.find('one')).toBeUndefined();
+    expect(tokens.find('two')).toBeDefined();
+    expect(eventTypes()).toEqual(['tokens_unreadable', 'tokens_read']);
+  });
+
+  test('what is said of a broken file quotes nothing of it', async () => {
+    await write('one');
+    watch();
+    writeFileSync(file, '{"dnd_do-not-quote-me":');
+    await timer.advance(500);
+    const [event] = events;
+    expect(event?.type === 'tokens_unreadable' ? String(event.error) : '').toContain(file);
+    expect(JSON.stringify(events.map(e => ('error' in e ? String(e.error) : e)))).not.toContain(
+      'do-not-quote',
+    );
+  });
+
+  test('a file whose mode alone changes is looked at again', async () => {
+    await write('one');
+    watch();
+    chmodSync(file, 0o400);
+    await timer.advance(500);
+    expect(eventTypes()).toEqual(['tokens_read']);
+  });
+
+  test('after closing nobody looks any more', async () => {
+    await write('one');
+    const tokens = watch();
+    tokens.close();
+    await write('two');
+    await timer.advance(5_000);
+    expect(events).toEqual([]);
+    expect(tokens.find('one')).toBeDefined();
+  });
+});
