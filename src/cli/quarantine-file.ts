@@ -1,6 +1,6 @@
 // Reads a file of quarantined records: each line tells its own source.
 import { UsageError } from '../domain/errors.ts';
-import type { LogKind } from '../domain/log-record.ts';
+import type { LogKind } from '../domain/log-columns.ts';
 import { type LogChunk, toChunks } from '../logs/log-piece.ts';
 import { type Parsed, parseNdjsonLines } from '../logs/parse.ts';
 import { parseQuarantined } from '../logs/quarantine-line.ts';

@@ -1,6 +1,8 @@
 // Seven days of the synthetic platform, made at once. Records pass the same rules as any that arrive.
+
+import type { LogKind } from '../domain/log-columns.ts';
 import { type LogLines, toLogLines } from '../domain/log-line.ts';
-import type { LogKind, LogRecord } from '../domain/log-record.ts';
+import type { LogRecord } from '../domain/log-record.ts';
 import { isRejection, toRecord } from '../logs/record.ts';
 import type { Store } from '../store/store.ts';
 import type { Random } from './random.ts';

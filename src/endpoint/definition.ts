@@ -1,6 +1,6 @@
 // The vocabulary of endpoint.yaml: what an endpoint is, which parameters it takes and by which rules.
 import * as v from 'valibot';
-import { LOG_KINDS } from '../domain/log-record.ts';
+import { LOG_KINDS } from '../domain/log-columns.ts';
 
 const description = v.pipe(v.string(), v.nonEmpty('must not be empty'));
 const flag = v.optional(v.boolean(), false);

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { LOG_KINDS, type LogKind } from '../../src/domain/log-columns.ts';
 import { toLogLines } from '../../src/domain/log-line.ts';
-import { LOG_KINDS, type LogKind, type LogRecord } from '../../src/domain/log-record.ts';
+import type { LogRecord } from '../../src/domain/log-record.ts';
 import { openStore, type StoreOptions } from '../../src/store/open-store.ts';
 import type { ColumnType, SpooledLines, Store } from '../../src/store/store.ts';
 import { micros, testStoreOptions } from '../support/app.ts';

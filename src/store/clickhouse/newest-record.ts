@@ -1,6 +1,6 @@
 // When the newest record was written. Asked anew each time: other processes bring records in, too.
 
-import type { LogKind } from '../../domain/log-record.ts';
+import type { LogKind } from '../../domain/log-columns.ts';
 import { MICROS_PER_SECOND } from '../../system/clock.ts';
 import type { QueryOptions } from '../store.ts';
 import type { Reader } from './reader.ts';

@@ -1,7 +1,8 @@
 // Takes whole files into the sealed tables: everything of one call in one transaction, in units of one row group sorted
 // by project and time, as a seal lays them.
+
+import type { LogKind } from '../../domain/log-columns.ts';
 import { type LogLines, offsetAfterLines } from '../../domain/log-line.ts';
-import type { LogKind } from '../../domain/log-record.ts';
 import type { DuckDBConnection } from './driver.ts';
 import { nameOf, PART_ORDER, type Parts, ROW_GROUP_ROWS } from './parts.ts';
 import type { Staging } from './staging.ts';

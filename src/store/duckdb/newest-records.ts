@@ -1,6 +1,6 @@
 // When the newest record of each kind was written: kept in memory, since every answer tells it.
 
-import type { LogKind } from '../../domain/log-record.ts';
+import type { LogKind } from '../../domain/log-columns.ts';
 import { MICROS_PER_SECOND } from '../../system/clock.ts';
 import type { QueryOptions } from '../store.ts';
 import type { ConnectionPool } from './connection-pool.ts';

@@ -137,7 +137,7 @@ describe('a cluster of two shards and two replicas', () => {
 
     test('at its time limit', async () => {
       const five = await askFive(3);
-      for (const message of await five.asked) expect(message).toMatch(/^the query ran past its limit of 3 s/);
+      for (const message of await five.asked) expect(message).toMatch(/^the query exceeded its limit of 3 s/);
       await expect.poll(running, { timeout: 5_000 }).toBe(0);
       await five.close();
     });
