@@ -253,8 +253,8 @@ describe('saved queries are checked', () => {
     ['create table evil (a integer)', /is not a SELECT/],
     ["insert into auth_logs values ('a')", /is not a SELECT/],
     ['drop table auth_logs', /is not a SELECT/],
-    ['select 1 as other', /answers the columns other, but column_0 are declared/],
-    ["select 'a' as column_0", /which is no integer/],
+    ['select 1 as other', /returns the columns other, but column_0 are declared/],
+    ["select 'a' as column_0", /which is not a valid type for integer/],
     ['select a as column_0 from nowhere', /refused by/],
   ])('%s', async (sql, fault) => {
     expect(await faultOf(sql)).toMatch(fault);

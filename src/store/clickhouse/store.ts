@@ -9,7 +9,7 @@ import type { SpooledLines, Store, StoreEvents } from '../store.ts';
 import { appendBlocks, removeLeftovers } from './append.ts';
 import { findPatternError } from './errors.ts';
 import { Hosts } from './hosts.ts';
-import { findNewest } from './newest-record.ts';
+import { findNewestRecord } from './newest-record.ts';
 import { Outbox } from './outbox.ts';
 import { runPreflight } from './preflight.ts';
 import { Reader } from './reader.ts';
@@ -87,7 +87,7 @@ export async function openClickHouseStore(
     },
 
     query: (query, values, call) => runSavedQuery(reader, query, values, call),
-    newest: (kind, notAfter, project, call) => findNewest(reader, kind, notAfter, project, call),
+    newest: (kind, notAfter, project, call) => findNewestRecord(reader, kind, notAfter, project, call),
     append: batches => unlessClosing(() => appends.run(() => appendBlocks(writer, folder, batches))),
     apply: records => unlessClosing(() => folds.run(() => foldNext(records))),
     flushedUpTo: kind => blocks.acknowledgedUpTo(kind),
