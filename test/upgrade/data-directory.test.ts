@@ -9,10 +9,10 @@ import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { DuckDBInstance } from '@duckdb/node-api';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { LOG_KINDS, type LogKind } from '../../src/log-record.ts';
+import { LOG_KINDS, type LogKind } from '../../src/domain/log-columns.ts';
+import { parseClickHouseUrl } from '../../src/store/clickhouse-url.ts';
 import { openClickHouseProgress } from '../../src/store/open-store.ts';
-import { parseClickHouseAddress } from '../../src/store-address.ts';
-import { systemTimer, type Timer } from '../../src/timer.ts';
+import { systemTimer, type Timer } from '../../src/system/timer.ts';
 import { micros, startTestApp, type TestApp, testStoreOptions } from '../support/app.ts';
 import { sendLogs } from '../support/logs.ts';
 import { ManualTimer } from '../support/manual-timer.ts';
@@ -57,7 +57,7 @@ async function start(clickhouseUrl?: string, timer: Timer = systemTimer): Promis
       ? { ...own, store }
       : {
           ...own,
-          store: { ...store, clickhouse: parseClickHouseAddress(clickhouseUrl) },
+          store: { ...store, clickhouse: parseClickHouseUrl(clickhouseUrl) },
           storeName: 'clickhouse',
         },
     timer,
@@ -266,7 +266,7 @@ describe('a data directory of the embedded store, written by version 0.1.0', () 
     const grown = Object.fromEntries(LOG_KINDS.map(kind => [kind, kinds[kind].count + 2]));
     for (const part of ['flushed', 'spooled']) {
       await Promise.all(LOG_KINDS.map(kind => sendNew(running, kind, `new-${part}`)));
-      if (part === 'flushed') await running.store.settle(LOG_KINDS);
+      if (part === 'flushed') await running.store.flush(LOG_KINDS);
     }
     expect(await countKinds(running)).toEqual(grown);
     expect(await countKinds(await start())).toEqual(grown);
@@ -313,8 +313,8 @@ describe('a data directory of a ClickHouse store, written by version 0.1.0 while
   test('its progress and its blocks that were not acknowledged are read', async () => {
     const progress = await openClickHouseProgress(directory);
     const read = LOG_KINDS.map(kind => {
-      const { first, count } = progress.waiting(kind) ?? {};
-      return [kind, [progress.settled(kind), progress.reached(kind), first, count]];
+      const { first, count } = progress.pending(kind) ?? {};
+      return [kind, [progress.acknowledgedUpTo(kind), progress.queuedUpTo(kind), first, count]];
     });
     expect(Object.fromEntries(read)).toEqual({
       edge: [5, 12, 5, 7],
