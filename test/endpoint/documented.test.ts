@@ -8,7 +8,7 @@ import {
 } from '../support/own-endpoints.ts';
 import { edgeRecord } from '../support/record.ts';
 
-// The example of docs/endpoints.md, as it stands there: `npm test` runs it on DuckDB, `npm run test:clickhouse` on ClickHouse.
+// Runs the example of docs/write-endpoints.md: `npm test` on DuckDB, `npm run test:clickhouse` on ClickHouse.
 
 let own: OwnEndpoints;
 let app: TestApp;
@@ -21,7 +21,7 @@ afterAll(async () => {
   own.remove();
 });
 
-test('the example of the documentation answers what it says it does', async () => {
+test('the example endpoint of the documentation returns the failed requests by path, within its window', async () => {
   const failed = { project: 'shop', metadata: { response: { status_code: 500 } } };
   await app.append('edge', [
     edgeRecord({ ...failed, at: '2026-11-14T12:30:00Z', path: '/b' }),

@@ -30,12 +30,12 @@ export function writeOwnEndpoints(endpoints: Readonly<Record<string, EndpointFil
   return { folder, remove: () => rmSync(folder, { recursive: true, force: true }) };
 }
 
-/** The example of docs/endpoints.md, to the letter. */
+/** The example of docs/write-endpoints.md, to the letter. */
 export function documentedEndpoint(): EndpointFiles {
-  const text = readFileSync(join(import.meta.dirname, '../../docs/endpoints.md'), 'utf8');
+  const text = readFileSync(join(import.meta.dirname, '../../docs/write-endpoints.md'), 'utf8');
   const block = (opening: string) => {
     const found = text.split(/^```\w*\n/m).find(part => part.startsWith(opening));
-    if (found === undefined) throw new Error(`docs/endpoints.md has no block that opens with ${opening}`);
+    if (found === undefined) throw new Error(`docs/write-endpoints.md has no block that opens with ${opening}`);
     return found.slice(0, found.indexOf('```'));
   };
   return {
