@@ -2,7 +2,7 @@
 // times as long. Records older than a week go into one compacted part, sorted as a whole. The last week goes into the parts
 // that flushes would create. compact-process.mjs does the rest.
 // Usage: node write-parts-process.mjs DATA-DIRECTORY '{"perKind":…,…}'
-import { nameOf, openDatabase, ROW_GROUP_ROWS, SealedTables } from '../tools/dendro-modules.mjs';
+import { nameOfPart, openDatabase, Parts, ROW_GROUP_ROWS } from '../tools/dendro-modules.mjs';
 import { KINDS } from './dataset.mjs';
 import { createGenerator, selectChunk } from './generate-records.mjs';
 
@@ -14,7 +14,7 @@ const dataset = JSON.parse(datasetText);
 const database = await openDatabase(dataDirectory, '2GB');
 const writer = await database.connect();
 const generator = await database.instance.connect();
-const parts = await SealedTables.open(writer);
+const parts = await Parts.open(writer);
 await createGenerator(generator, dataset);
 const weekAgo = (Date.now() - 7 * 86_400_000) * 1000;
 for (const kind of KINDS) {
@@ -51,9 +51,9 @@ async function readRowGroupStarts() {
 async function writePart(kind, isCompacted, condition) {
   const open = await parts.change(() => parts.openFor(kind));
   const part = isCompacted ? { ...open, isMerged: true } : open;
-  if (isCompacted) await parts.create(kind, nameOf(part));
+  if (isCompacted) await parts.create(kind, nameOfPart(part));
   const { rowsChanged: rows } = await generator.run(
-    `insert into ${nameOf(part)} by name
+    `insert into ${nameOfPart(part)} by name
     select make_timestamp(micros) as timestamp, * exclude (micros) from ${kind}_records where ${condition}`,
   );
   await parts.change(() => (isCompacted ? parts.replace([open], { ...part, rows }) : parts.grew(part, rows)));

@@ -37,7 +37,7 @@ export function writeDocument(results) {
 }
 
 /** @param {string} text @param {string} name @param {string} figures */
-export function replaceFigures(text, name, figures) {
+function replaceFigures(text, name, figures) {
   const [start, end] = [`<!-- figures: ${name} -->`, `<!-- end: ${name} -->`];
   const [before, rest] = text.split(start);
   const after = rest?.split(end)[1];

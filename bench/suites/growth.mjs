@@ -58,7 +58,7 @@ export function growthTables({ cases }) {
   const sizes = listSizes(cases[0].ms);
   return [
     {
-      title: 'The same project in data sets of different size, milliseconds',
+      title: 'The same project in data sets of different size, median and p95 in milliseconds',
       header: [
         'request',
         'rows',

@@ -62,7 +62,10 @@ async function addClickHouse({ workspace, largeDataset }, systems, faults, repor
 export function peersTables(result) {
   const records = formatCount(2 * result.perKind);
   return [
-    comparisonTable(`Uncached requests on ${records} records, one client, milliseconds`, result),
+    comparisonTable(
+      `Uncached requests on ${records} records, one client, median and p95 in milliseconds`,
+      result,
+    ),
     diskTable(`Disk usage of the same ${records} records`, result),
   ];
 }

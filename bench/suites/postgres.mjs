@@ -49,7 +49,10 @@ export async function measurePostgres({ workspace, largeDataset }, sizes, report
 export function postgresTables(result) {
   const records = formatCount(2 * result.perKind);
   return [
-    comparisonTable(`Uncached requests on the newest ${records} records, one client, milliseconds`, result),
+    comparisonTable(
+      `Uncached requests on the newest ${records} records, one client, median and p95 in milliseconds`,
+      result,
+    ),
     diskTable(`Disk usage of the same ${records} records`, result),
   ];
 }

@@ -2,18 +2,18 @@
 // validation and sorting. Usage: node read-json-process.mjs DATA-DIRECTORY FILE. Prints one line.
 import { linkSync } from 'node:fs';
 import { join } from 'node:path';
-import { nameOf, openDatabase, SealedTables } from '../tools/dendro-modules.mjs';
+import { nameOfPart, openDatabase, Parts } from '../tools/dendro-modules.mjs';
 
 const [dataDirectory, file] = process.argv.slice(2);
 const database = await openDatabase(dataDirectory, '500MB');
 const readable = join(database.intakeFolder, 'sent.ndjson'); // DuckDB may read files in this directory only
 linkSync(file, readable);
 const connection = await database.connect();
-const [part] = (await SealedTables.open(connection)).of('edge');
+const [part] = (await Parts.open(connection)).of('edge');
 if (part === undefined) throw new Error('the new store has no part for edge records');
 const start = performance.now();
 await connection.run(
-  `insert into ${nameOf(part)} by name
+  `insert into ${nameOfPart(part)} by name
   select id, make_timestamp(timestamp) as timestamp, project, event_message, metadata,
     metadata->>'$.request.url' as url, metadata->>'$.request.path' as path
   from read_json($file, format = 'newline_delimited', columns = {

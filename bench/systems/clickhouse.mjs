@@ -1,6 +1,6 @@
 // Debian's ClickHouse 18.16 as a separate server on the loopback interface. It runs Dendro's own ClickHouse tables and SQL,
 // rewritten for that version: values are literals, tables have neither codecs nor a TTL. The server compresses everything
-// with zstd, because Dendro's tables ask for zstd.
+// with zstd, the codec of Dendro's tables.
 import { createReadStream, mkdirSync, writeFileSync } from 'node:fs';
 import { Agent, request } from 'node:http';
 import { join } from 'node:path';

@@ -16,7 +16,9 @@ export const { toLogLines } = await load('log-line.js');
 /** @type {typeof import('../../src/store/duckdb/open-database.ts')} */
 export const { openDatabase } = await load('store/duckdb/open-database.js');
 /** @type {typeof import('../../src/store/duckdb/sealed-tables.ts')} */
-export const { nameOf, ROW_GROUP_ROWS, SealedTables } = await load('store/duckdb/sealed-tables.js');
+const { nameOf, ROW_GROUP_ROWS, SealedTables } = await load('store/duckdb/sealed-tables.js');
+
+export { nameOf as nameOfPart, ROW_GROUP_ROWS, SealedTables as Parts };
 /** @type {typeof import('../../src/store/open-store.ts')} */
 export const { openStore } = await load('store/open-store.js');
 
@@ -37,7 +39,7 @@ export function createServeConfig(args, apiKey) {
 }
 
 /**
- * An observer that ends the process on the first error event: a figure that was measured beside an error is wrong.
+ * An observer that ends the process on the first error event: figures measured during an error are wrong.
  * @param {object} event
  */
 export function throwOnError(event) {
