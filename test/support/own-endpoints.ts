@@ -35,7 +35,8 @@ export function documentedEndpoint(): EndpointFiles {
   const text = readFileSync(join(import.meta.dirname, '../../docs/write-endpoints.md'), 'utf8');
   const block = (opening: string) => {
     const found = text.split(/^```\w*\n/m).find(part => part.startsWith(opening));
-    if (found === undefined) throw new Error(`docs/write-endpoints.md has no block that opens with ${opening}`);
+    if (found === undefined)
+      throw new Error(`docs/write-endpoints.md has no block that opens with ${opening}`);
     return found.slice(0, found.indexOf('```'));
   };
   return {
