@@ -9,7 +9,7 @@ const database = await openDatabase(dataDirectory, '500MB');
 const readable = join(database.intakeFolder, 'sent.ndjson'); // DuckDB may read files in this directory only
 linkSync(file, readable);
 const connection = await database.connect();
-const [part] = (await Parts.open(connection)).of('edge');
+const [part] = (await Parts.open(connection)).list('edge');
 if (part === undefined) throw new Error('the new store has no part for edge records');
 const start = performance.now();
 await connection.run(
