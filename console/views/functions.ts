@@ -24,8 +24,8 @@ const COUNT_SERIES = [
   { key: 'success_count', label: 'Succeeded', color: 'chart-blue' },
 ] as const;
 
-const P95 = 'highest bucket · 95 % took at most this';
-const P99 = 'highest bucket · 99 % took at most this';
+const P95 = 'peak bucket · 95 % took at most this';
+const P99 = 'peak bucket · 99 % took at most this';
 
 const TIME_SERIES = [
   { key: 'min_execution_time', label: 'Min', color: 'chart-gray', dashed: true, description: 'shortest' },

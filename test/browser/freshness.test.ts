@@ -21,8 +21,8 @@ const waitForChart = () =>
 const FIVE_MINUTES = '?view=functions&project=busy-market&interval=5min';
 const ONE_HOUR = '?view=functions&project=busy-market&interval=1hr';
 
-describe('the freshness bar', () => {
-  test('shows the increasing age of the result and the time of the newest record', async () => {
+describe('freshness bar', () => {
+  test('the bar shows the increasing age of the result and the time of the newest record', async () => {
     const page = await open(ONE_HOUR);
     await waitForChart();
     const text = page.locator('.freshness-text');

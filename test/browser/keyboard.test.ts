@@ -16,7 +16,7 @@ const readFocused = () =>
     'document.activeElement.getAttribute("aria-label") ?? document.activeElement.textContent',
   );
 
-describe('with the keyboard alone', () => {
+describe('keyboard', () => {
   test('Tab reaches every control in reading order, and the skip link leads to the content', async () => {
     const { page } = tab;
     await tab.goTo('?view=functions&project=busy-market');

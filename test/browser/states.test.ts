@@ -5,8 +5,8 @@ import { openTab, PHONE, queryApi, type Tab } from './support/tab.ts';
 let tab: Tab;
 afterEach(() => tab.close());
 
-describe('an empty result lists possible reasons', () => {
-  test('the project or function has no records', async () => {
+describe('empty result', () => {
+  test('an empty result says that the spelling may be wrong if the project has no records', async () => {
     tab = await openTab({ token: inject('token') });
     await tab.goTo('?view=functions&project=nobody&interval=1hr&function=hello');
     const { page } = tab;
@@ -17,7 +17,7 @@ describe('an empty result lists possible reasons', () => {
     await page.getByText('The function id must match exactly').waitFor();
   });
 
-  test('the newest record is older than the window', async () => {
+  test('an empty result says how old the newest record is if it is older than the window', async () => {
     tab = await openTab({ token: inject('token') });
     const { page } = tab;
     await page.route('**/api/endpoints/query/**', route =>
@@ -31,7 +31,7 @@ describe('an empty result lists possible reasons', () => {
     await page.getByText(/The newest record .* is from .* 24 h before the query ran/).waitFor();
   });
 
-  test('the log has no records at all', async () => {
+  test('an empty result says that the log is empty if the token can read no records', async () => {
     tab = await openTab({ token: inject('token') });
     const { page } = tab;
     await page.route('**/api/endpoints/query/**', route =>
@@ -41,7 +41,7 @@ describe('an empty result lists possible reasons', () => {
     await page.getByText('The edge request log has no records that your token can read').waitFor();
   });
 
-  test('the range starts before the retention of the tier', async () => {
+  test('an empty result says that the range starts before the retention of the tier', async () => {
     tab = await openTab({ token: inject('token') });
     const days = (count: number) => new Date(Date.now() - count * 86_400_000).toISOString();
     const range = new URLSearchParams({ range: 'custom', start: days(5), end: days(4) });
@@ -50,8 +50,8 @@ describe('an empty result lists possible reasons', () => {
   });
 });
 
-describe('an error', () => {
-  test('shows the message of the API and marks the project field', async () => {
+describe('error', () => {
+  test('an invalid project shows the message of the API and marks the project field', async () => {
     tab = await openTab({ token: inject('token'), expectedStatuses: [400] });
     const { page } = tab;
     await tab.goTo('?view=usage&project=(&interval=minutely');
@@ -64,7 +64,7 @@ describe('an error', () => {
     expect(await page.getByLabel('Project').getAttribute('aria-invalid')).toBeNull();
   });
 
-  test('shows the message of the API and marks the field of a custom endpoint’s parameter', async () => {
+  test('an invalid parameter of a custom endpoint shows the message of the API and marks its field', async () => {
     tab = await openTab({ token: inject('token'), expectedStatuses: [400] });
     const { page } = tab;
     await tab.goTo('?view=endpoint.errors.hourly&project=busy-market&p.after=yesterday');
@@ -73,7 +73,7 @@ describe('an error', () => {
     expect(await page.getByLabel('after').getAttribute('aria-invalid')).toBe('true');
   });
 
-  test('while the server starts is shown and retried', async () => {
+  test('an error while the server starts is shown and retried', async () => {
     tab = await openTab({ token: inject('token'), expectedStatuses: [503] });
     const { page } = tab;
     const body = JSON.stringify({ error: { code: 'unavailable', message: 'still starting' } });
@@ -91,7 +91,7 @@ describe('an error', () => {
     ['is not JSON', '<html>a proxy</html>'],
     ['is truncated', '{"result":[{"timestamp":"2026-11-14T'],
     ['has no result', '{}'],
-  ])('because a response %s is shown and retried', async (_, body) => {
+  ])('an error because the response %s is shown and retried', async (_, body) => {
     tab = await openTab({ token: inject('token') });
     const { page } = tab;
     for (const path of ['**/api/endpoints', '**/api/endpoints/query/**'])
@@ -101,7 +101,7 @@ describe('an error', () => {
     await page.getByRole('img', { name: /Requests/ }).waitFor();
   });
 
-  test('because the server is unreachable is shown and retried', async () => {
+  test('an error because the server is unreachable is shown and retried', async () => {
     tab = await openTab({ token: inject('token') });
     const { page, unexpectedErrors } = tab;
     await tab.goTo('?view=usage&project=busy-market');

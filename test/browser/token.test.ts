@@ -16,8 +16,8 @@ const signIn = async (token: string) => {
   await tab.page.getByRole('button', { name: 'Sign in' }).click();
 };
 
-describe('the token', () => {
-  test('is kept in the session storage of the tab only, and sent in a header only', async () => {
+describe('token', () => {
+  test('the token is kept in the session storage of the tab only, and sent in a header only', async () => {
     tab = await openTab();
     const { page, apiRequests } = tab;
     await tab.goTo(LOGS);
@@ -35,7 +35,7 @@ describe('the token', () => {
     await page.locator('.log-row').first().waitFor();
   });
 
-  test('is rejected with the message of the API if it is unknown, and can be entered again', async () => {
+  test('the token is rejected with the message of the API if it is unknown, and can be entered again', async () => {
     tab = await openTab({ expectedStatuses: [401] });
     const { page } = tab;
     await tab.goTo(LOGS);
@@ -48,7 +48,7 @@ describe('the token', () => {
     await page.locator('.log-row').first().waitFor();
   });
 
-  test('is rejected if a header cannot contain it, and can be entered again', async () => {
+  test('the token is rejected if a header cannot contain it, and can be entered again', async () => {
     tab = await openTab();
     const { page } = tab;
     await tab.goTo(LOGS);
@@ -59,7 +59,7 @@ describe('the token', () => {
     await page.locator('.log-row').first().waitFor();
   });
 
-  test('is requested again after it was revoked, and the URL stays the same', async () => {
+  test('the token is requested again after it was revoked, and the URL stays the same', async () => {
     tab = await openTab({ token: inject('token'), expectedStatuses: [401] });
     const { page } = tab;
     await tab.goTo(LOGS);
@@ -71,7 +71,7 @@ describe('the token', () => {
     expect(page.url()).toContain('view=logs&project=quiet-garden');
   });
 
-  test('in the URL fragment #token= is saved and removed from the URL', async () => {
+  test('a token in the URL fragment #token= is saved and removed from the URL', async () => {
     tab = await openTab();
     const { page } = tab;
     await tab.goTo(`${LOGS}#token=${inject('token')}`);
@@ -82,7 +82,7 @@ describe('the token', () => {
     expect(page.url()).not.toContain('token');
   });
 
-  test('in the URL fragment #token= also signs in to an open sign-in page', async () => {
+  test('a token in the URL fragment #token= also signs in to an open sign-in page', async () => {
     tab = await openTab();
     const { page } = tab;
     await tab.goTo(LOGS);
@@ -92,7 +92,7 @@ describe('the token', () => {
     expect(page.url()).not.toContain('token');
   });
 
-  test('is removed when the user signs out', async () => {
+  test('the token is removed when the user signs out', async () => {
     tab = await openTab();
     const { page } = tab;
     await tab.goTo(`${LOGS}#token=${inject('token')}`);
@@ -101,7 +101,7 @@ describe('the token', () => {
     expect(await page.evaluate("sessionStorage.getItem('dendro.token')")).toBeNull();
   });
 
-  test('with access to one endpoint shows one view', async () => {
+  test('a token with access to one endpoint shows one view', async () => {
     tab = await openTab({ token: inject('logsToken') });
     const { page } = tab;
     await tab.goTo('?view=functions&project=quiet-garden');

@@ -10,8 +10,8 @@ afterEach(() => tab.close());
 
 const settings = () => Object.fromEntries(new URL(tab.page.url()).searchParams);
 
-describe('the URL of the console', () => {
-  test('contains project, view and interval, and reproduces the page in another tab', async () => {
+describe('URL state', () => {
+  test('the URL contains project, view and interval, and reproduces the page in another tab', async () => {
     const { page } = tab;
     await tab.goTo('');
     await page.getByLabel('Project').fill('slow-river');
@@ -34,7 +34,7 @@ describe('the URL of the console', () => {
     await other.close();
   });
 
-  test('keeps the project across views, and the settings of each view', async () => {
+  test('the URL keeps the project across views, and the settings of each view', async () => {
     const { page } = tab;
     await tab.goTo('?view=usage&project=busy-market&interval=daily');
     await page.getByRole('link', { name: 'Logs' }).click();
@@ -57,13 +57,13 @@ describe('the URL of the console', () => {
     ).toBe(true);
   });
 
-  test('with an unknown view opens the first view and keeps the project', async () => {
+  test('a URL with an unknown view opens the first view and keeps the project', async () => {
     await tab.goTo('?view=nonsense&project=busy-market&nonsense=1');
     await tab.page.getByRole('img', { name: /Invocations/ }).waitFor();
     expect(settings()).toEqual({ view: 'functions', project: 'busy-market', interval: '1day' });
   });
 
-  test('with an unlisted interval uses the fallback of the endpoint', async () => {
+  test('a URL with an unlisted interval uses the fallback of the endpoint', async () => {
     const { page } = tab;
     await tab.goTo('?view=functions&project=busy-market&interval=bogus');
     await page.getByRole('img', { name: /Invocations/ }).waitFor();

@@ -10,7 +10,7 @@ afterAll(() => tab.close());
 
 const iso = (micros: unknown) => new Date(Number(micros) / 1000).toISOString().replace('.000Z', '.000000Z');
 
-describe('the functions view', () => {
+describe('functions view', () => {
   const NUMBERS = [
     'count',
     'error_count',
@@ -53,7 +53,7 @@ describe('the functions view', () => {
   });
 });
 
-describe('the API usage view', () => {
+describe('API usage view', () => {
   const AREAS = ['rest', 'auth', 'storage', 'realtime'].map(area => `total_${area}_requests`);
 
   test.each(['minutely', 'hourly', 'daily'])(
@@ -79,7 +79,7 @@ describe('the API usage view', () => {
   );
 });
 
-describe('the logs view', () => {
+describe('logs view', () => {
   const readRows = () =>
     tab.page.locator('.log-row').evaluateAll(elements =>
       elements.map(element => ({
@@ -168,8 +168,8 @@ describe('the logs view', () => {
   });
 });
 
-describe('the view of a custom endpoint', () => {
-  test('has a form for its parameters, a table, and charts grouped by magnitude', async () => {
+describe('view of a custom endpoint', () => {
+  test('a custom endpoint has a form for its parameters, a table, and charts grouped by magnitude', async () => {
     const { page } = tab;
     await tab.goTo('?view=endpoint.errors.hourly&project=busy-market');
     await page.getByText('Requests per hour, and their REST share.').waitFor();
@@ -187,7 +187,7 @@ describe('the view of a custom endpoint', () => {
     expect(await page.locator('.chart:visible').count()).toBe(2); // shares would look flat next to counts
   });
 
-  test('has no chart without a time column, and reports that the row limit was reached', async () => {
+  test('a custom endpoint without a time column has no chart, and the page reports a reached row limit', async () => {
     const { page } = tab;
     await tab.goTo('?view=endpoint.paths.top&project=busy-market');
     await page.getByText('5 rows, limited by the endpoint’s max_rows').waitFor();
