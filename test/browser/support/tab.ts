@@ -1,41 +1,40 @@
-// A visitor of the console: a browser context of its own, in which nothing may go wrong unseen. Errors on the page's
-// console, violations of the Content-Security-Policy and requests to other hosts fail the test that looks.
+// A browser tab with the console, in a browser context of its own. `close` fails the test if the page logged an error or
+// warning, violated its Content-Security-Policy or sent a request to another host.
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { expect, inject } from 'vitest';
 import { type Answer, fetchAnswer } from '../../support/app.ts';
-import { OUTPUT } from './output.ts';
 
-export interface Visitor {
+export interface Tab {
   readonly page: Page;
-  /** Requests to the API, as they went out. */
-  readonly calls: { url: URL; headers: Record<string, string> }[];
-  /** What went wrong so far that no test expected. */
-  readonly troubles: string[];
+  /** Requests that the page sent to the API. */
+  readonly apiRequests: { url: URL; headers: Record<string, string> }[];
+  /** Errors so far, except those that the test expects. */
+  readonly unexpectedErrors: string[];
   goTo(search: string): Promise<void>;
   screenshot(name: string): Promise<void>;
-  leave(): Promise<void>;
+  close(): Promise<void>;
 }
 
 const DESKTOP = { width: 1280, height: 900 };
 export const PHONE = { width: 375, height: 740 };
 
-let connected: Promise<Browser> | undefined;
+let connection: Promise<Browser> | undefined;
 
 function connect(): Promise<Browser> {
-  connected ??= chromium.connect(inject('browser'));
-  return connected;
+  connection ??= chromium.connect(inject('browser'));
+  return connection;
 }
 
-export interface VisitorOptions extends BrowserContextOptions {
-  /** Kept in the tab before the page loads; undefined: the visitor has to enter one. */
+export interface TabOptions extends BrowserContextOptions {
+  /** Saved in the tab before the page loads; undefined: the user has to sign in. */
   readonly token?: string | undefined;
-  /** Answers of the API that the page may report as errors on its console, such as 401. */
+  /** Status codes of API responses that the browser may log as errors, such as 401. */
   readonly expectedStatuses?: readonly number[];
 }
 
-export async function visit(options: VisitorOptions = {}): Promise<Visitor> {
+export async function openTab(options: TabOptions = {}): Promise<Tab> {
   const { token, expectedStatuses = [], ...contextOptions } = options;
   const browser = await connect();
   const context = await browser.newContext({
@@ -49,17 +48,17 @@ export async function visit(options: VisitorOptions = {}): Promise<Visitor> {
   const page = await context.newPage();
   page.setDefaultTimeout(30_000);
   const origin = new URL(inject('url')).origin;
-  const calls: Visitor['calls'] = [];
-  const troubles: string[] = [];
+  const apiRequests: Tab['apiRequests'] = [];
+  const unexpectedErrors: string[] = [];
   page.on('request', request => {
     const url = new URL(request.url());
-    if (url.origin !== origin) troubles.push(`a request to ${url.origin}`);
-    if (url.pathname.startsWith('/api/')) calls.push({ url, headers: request.headers() });
+    if (url.origin !== origin) unexpectedErrors.push(`request to another host: ${url.origin}`);
+    if (url.pathname.startsWith('/api/')) apiRequests.push({ url, headers: request.headers() });
   });
-  page.on('pageerror', error => troubles.push(`an error: ${error.message}`));
+  page.on('pageerror', error => unexpectedErrors.push(`uncaught error: ${error.message}`));
   page.on('console', message => {
     const isExpected = expectedStatuses.some(status => message.text().includes(`status of ${status}`));
-    if (['error', 'warning'].includes(message.type()) && !isExpected) troubles.push(message.text());
+    if (['error', 'warning'].includes(message.type()) && !isExpected) unexpectedErrors.push(message.text());
   });
   if (token !== undefined)
     await context.addInitScript(
@@ -67,35 +66,36 @@ export async function visit(options: VisitorOptions = {}): Promise<Visitor> {
     );
   return {
     page,
-    calls,
-    troubles,
+    apiRequests,
+    unexpectedErrors,
     async goTo(search) {
       await page.goto(`${inject('url')}/${search}`);
     },
     async screenshot(name) {
-      mkdirSync(OUTPUT, { recursive: true });
-      await page.screenshot({ path: join(OUTPUT, `${name}.png`), fullPage: !name.startsWith('logs') });
+      const directory = inject('screenshotDirectory');
+      mkdirSync(directory, { recursive: true });
+      await page.screenshot({ path: join(directory, `${name}.png`), fullPage: !name.startsWith('logs') });
     },
-    async leave() {
+    async close() {
       await context.close();
-      expect(troubles).toEqual([]);
+      expect(unexpectedErrors).toEqual([]);
     },
   };
 }
 
-/** What the API answers to the same question. */
-export function askApi(name: string, parameters: Record<string, string>): Promise<Answer> {
+/** Sends a query to the API directly, to compare its response with the page. */
+export function queryApi(name: string, parameters: Record<string, string>): Promise<Answer> {
   return fetchAnswer(`${inject('url')}/api/endpoints/query/${name}?${new URLSearchParams(parameters)}`, {
     headers: { 'X-API-KEY': inject('token') },
   });
 }
 
-/** The exact values of a table's cells, row by row: a number or time carries its own beside the words. */
+/** The cells of a table, row by row: the exact value of a number or time, the text of any other cell. */
 export async function readTable(page: Page, caption: string): Promise<string[][]> {
   const rows = page.getByRole('table', { name: caption }).locator('tbody tr');
-  return rows.evaluateAll(lines =>
-    lines.map(line =>
-      [...line.children].map(cell => {
+  return rows.evaluateAll(elements =>
+    elements.map(element =>
+      [...element.children].map(cell => {
         const exact = cell.querySelector('data, time');
         return exact?.getAttribute('value') ?? exact?.getAttribute('datetime') ?? cell.textContent ?? '';
       }),

@@ -1,15 +1,15 @@
-// Endpoints of an operator's own, for the form, table and chart that the console makes of any endpoint.
+// Custom endpoints, to test the form, table and charts that the console creates for any endpoint.
 import { type OwnEndpoints, writeOwnEndpoints } from '../../support/own-endpoints.ts';
 
 const PROJECT = 'project: { type: text, required: true, description: Project reference. }';
 
-export function writeOwnEndpointFolders(): OwnEndpoints {
+export function writeCustomEndpoints(): OwnEndpoints {
   return writeOwnEndpoints({
     'errors.hourly': {
       yaml: `
 id: 7a9f0f6e-1f7c-4b7e-9c65-6f3a9a1c2d31
 name: errors.hourly
-description: Requests and their slowest answer by the hour.
+description: Requests per hour, and their REST share.
 reads: edge
 parameters:
   ${PROJECT}
@@ -18,11 +18,11 @@ parameters:
     choices: { day: { window_seconds: 86400 }, week: { window_seconds: 604800 } }
     fallback: day
     description: How far back from now.
-  after: { type: timestamp, description: Only requests after this. }
+  after: { type: timestamp, description: Only requests after this time. }
 columns:
   hour: { type: utc_datetime, description: Start of the hour. }
-  requests: { type: integer, description: Requests of the hour. }
-  rest_share: { type: number, description: Part of them that went to the REST API. }
+  requests: { type: integer, description: Requests in this hour. }
+  rest_share: { type: number, description: Share of requests to the REST API. }
 cache: { lifetime_seconds: 60, warming_seconds: 30 }
 `,
       sql: `
@@ -41,14 +41,14 @@ order by 1`,
       yaml: `
 id: 2c0a3df4-6a51-4b0e-8f43-0d2a7b9e5c42
 name: paths.top
-description: The most asked paths of one project.
+description: The most requested paths of one project.
 reads: edge
 parameters:
   ${PROJECT}
   matching: { type: pattern, description: Only paths that match. }
 columns:
   path: { type: text, description: The path. }
-  requests: { type: integer, description: How often it was asked. }
+  requests: { type: integer, description: Number of requests. }
 max_rows: 5
 cache: none
 `,

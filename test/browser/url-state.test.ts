@@ -1,18 +1,19 @@
+// The URL holds the state of the page: project, view and settings of the view.
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest';
-import { type Visitor, visit } from './support/visitor.ts';
+import { openTab, type Tab } from './support/tab.ts';
 
-let visitor: Visitor;
+let tab: Tab;
 beforeEach(async () => {
-  visitor = await visit({ token: inject('token') });
+  tab = await openTab({ token: inject('token') });
 });
-afterEach(() => visitor.leave());
+afterEach(() => tab.close());
 
-const settings = () => Object.fromEntries(new URL(visitor.page.url()).searchParams);
+const settings = () => Object.fromEntries(new URL(tab.page.url()).searchParams);
 
-describe('the address', () => {
-  test('names project, view and interval from the start, and shows the same when it is opened again', async () => {
-    const { page } = visitor;
-    await visitor.goTo('');
+describe('URL state', () => {
+  test('the URL contains project, view and interval, and reproduces the page in another tab', async () => {
+    const { page } = tab;
+    await tab.goTo('');
     await page.getByLabel('Project').fill('slow-river');
     await page.getByLabel('Project').press('Enter');
     await page.getByRole('img', { name: /Invocations/ }).waitFor();
@@ -23,21 +24,21 @@ describe('the address', () => {
     await page.waitForURL(/function=level/);
     const link = page.url();
 
-    const other = await visit({ token: inject('token') });
+    const other = await openTab({ token: inject('token') });
     await other.goTo(new URL(link).search);
     await other.page.getByRole('img', { name: /Invocations/ }).waitFor();
     expect(await other.page.getByLabel('Project').inputValue()).toBe('slow-river');
     expect(await other.page.getByLabel('Function id').inputValue()).toBe('level');
     expect(await other.page.getByRole('radio', { name: 'The last 7 days' }).isChecked()).toBe(true);
     expect(await other.page.title()).toBe('Functions · slow-river · Dendro');
-    await other.leave();
+    await other.close();
   });
 
-  test('follows from view to view, keeps the project, and each view its settings', async () => {
-    const { page } = visitor;
-    await visitor.goTo('?view=usage&project=busy-market&interval=daily');
+  test('the URL keeps the project across views, and the settings of each view', async () => {
+    const { page } = tab;
+    await tab.goTo('?view=usage&project=busy-market&interval=daily');
     await page.getByRole('link', { name: 'Logs' }).click();
-    await page.locator('.log-line').first().waitFor();
+    await page.locator('.log-row').first().waitFor();
     expect(settings()).toEqual({ view: 'logs', project: 'busy-market', range: 'all', tier: 'FREE' });
     await page.getByLabel('Tier', { exact: true }).selectOption('PRO');
     await page.getByRole('radio', { name: 'The last 15 minutes' }).check();
@@ -51,18 +52,20 @@ describe('the address', () => {
     expect(await page.getByLabel('Tier', { exact: true }).inputValue()).toBe('PRO');
     await page.goBack();
     await page.waitForURL(/range=all/);
-    expect(await page.getByRole('radio', { name: 'All that the tier keeps' }).isChecked()).toBe(true);
+    expect(
+      await page.getByRole('radio', { name: 'All records within the retention of the tier' }).isChecked(),
+    ).toBe(true);
   });
 
-  test('of a view that does not exist leads to the first, with its project', async () => {
-    await visitor.goTo('?view=nonsense&project=busy-market&nonsense=1');
-    await visitor.page.getByRole('img', { name: /Invocations/ }).waitFor();
+  test('a URL with an unknown view opens the first view and keeps the project', async () => {
+    await tab.goTo('?view=nonsense&project=busy-market&nonsense=1');
+    await tab.page.getByRole('img', { name: /Invocations/ }).waitFor();
     expect(settings()).toEqual({ view: 'functions', project: 'busy-market', interval: '1day' });
   });
 
-  test('with an interval that does not exist is answered as the API answers it', async () => {
-    const { page } = visitor;
-    await visitor.goTo('?view=functions&project=busy-market&interval=bogus');
+  test('a URL with an unlisted interval uses the fallback of the endpoint', async () => {
+    const { page } = tab;
+    await tab.goTo('?view=functions&project=busy-market&interval=bogus');
     await page.getByRole('img', { name: /Invocations/ }).waitFor();
     expect(await page.getByRole('radio', { name: 'The last day' }).isChecked()).toBe(true);
   });
