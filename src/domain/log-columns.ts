@@ -26,86 +26,31 @@ export interface LogColumn {
   readonly clickhouse: string;
 }
 
+//     name, type, definition in DuckDB, definition in ClickHouse
 const COMMON_COLUMNS: readonly LogColumn[] = [
-  {
-    name: 'id',
-    type: 'text',
-    nullable: false,
-    duckdb: 'varchar not null',
-    clickhouse: 'String codec(ZSTD(1))',
-  },
-  {
-    name: 'timestamp',
-    type: 'timestamp',
-    nullable: false,
-    duckdb: 'timestamp not null',
-    clickhouse: 'Int64 codec(Delta, ZSTD(1))',
-  },
-  {
-    name: 'project',
-    type: 'text',
-    nullable: false,
-    duckdb: 'varchar not null',
-    clickhouse: 'LowCardinality(String) codec(ZSTD(1))',
-  },
-  {
-    name: 'event_message',
-    type: 'text',
-    nullable: false,
-    duckdb: 'varchar not null using compression zstd',
-    clickhouse: 'String codec(ZSTD(3))',
-  },
-  {
-    name: 'metadata',
-    type: 'json',
-    nullable: false,
-    duckdb: 'json not null using compression zstd',
-    clickhouse: 'String codec(ZSTD(3))',
-  },
+  column('id', 'text', 'varchar not null', 'String codec(ZSTD(1))'),
+  column('timestamp', 'timestamp', 'timestamp not null', 'Int64 codec(Delta, ZSTD(1))'),
+  column('project', 'text', 'varchar not null', 'LowCardinality(String) codec(ZSTD(1))'),
+  column('event_message', 'text', 'varchar not null using compression zstd', 'String codec(ZSTD(3))'),
+  column('metadata', 'json', 'json not null using compression zstd', 'String codec(ZSTD(3))'),
 ];
 
 /** Columns that saved queries filter or count. logs/extracted-fields.ts reads their values from the metadata. */
 const EXTRACTED_COLUMNS: Partial<Record<LogKind, readonly LogColumn[]>> = {
   edge: [
-    {
-      name: 'url',
-      type: 'text',
-      nullable: false,
-      duckdb: 'varchar not null using compression zstd',
-      clickhouse: 'String codec(ZSTD(1))',
-    },
-    {
-      name: 'path',
-      type: 'text',
-      nullable: false,
-      duckdb: 'varchar not null',
-      clickhouse: 'String codec(ZSTD(1))',
-    },
+    column('url', 'text', 'varchar not null using compression zstd', 'String codec(ZSTD(1))'),
+    column('path', 'text', 'varchar not null', 'String codec(ZSTD(1))'),
   ],
   function_edge: [
-    {
-      name: 'function_id',
-      type: 'text',
-      nullable: true,
-      duckdb: 'varchar',
-      clickhouse: 'Nullable(String) codec(ZSTD(1))',
-    },
-    {
-      name: 'execution_time_ms',
-      type: 'number',
-      nullable: true,
-      duckdb: 'double',
-      clickhouse: 'Nullable(Float64) codec(ZSTD(1))',
-    },
-    {
-      name: 'status_code',
-      type: 'integer',
-      nullable: true,
-      duckdb: 'integer',
-      clickhouse: 'Nullable(Int32) codec(ZSTD(1))',
-    },
+    column('function_id', 'text', 'varchar', 'Nullable(String) codec(ZSTD(1))'),
+    column('execution_time_ms', 'number', 'double', 'Nullable(Float64) codec(ZSTD(1))'),
+    column('status_code', 'integer', 'integer', 'Nullable(Int32) codec(ZSTD(1))'),
   ],
 };
+
+function column(name: string, type: LogColumn['type'], duckdb: string, clickhouse: string): LogColumn {
+  return { name, type, nullable: !duckdb.includes('not null'), duckdb, clickhouse };
+}
 
 /** The columns of a kind's table, in the order of the table. */
 export function columnsOf(kind: LogKind): readonly LogColumn[] {
