@@ -66,7 +66,7 @@ test('a full disk: senders get 503, queries are answered, and with space again i
         },
       );
       expect([status, error.code, headers.get('retry-after')]).toEqual([503, 'unavailable', '5']);
-      expect(error.message).toMatch(/the disk is full; nothing of this was stored/);
+      expect(error.message).toMatch(/the disk is full; no record of this request was stored/);
       expect(await ask()).toEqual([200, true]);
       await sleep(200);
     }

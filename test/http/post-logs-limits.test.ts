@@ -105,9 +105,9 @@ describe('what is not taken', () => {
   const REJECTED: [string, string, unknown, RegExp][] = [
     ['not_an_object', 'text', '"text"', /JSON object/],
     ['not_an_object', 'an array', '[[]]', /JSON object/],
-    ['no_project', 'no project', { message: 'm' }, /names no project/],
-    ['no_project', 'an empty project', { message: 'm', project: '' }, /names no project/],
-    ['no_project', 'a project that is a number', { message: 'm', project: 7 }, /names no project/],
+    ['no_project', 'no project', { message: 'm' }, /has no project/],
+    ['no_project', 'an empty project', { message: 'm', project: '' }, /has no project/],
+    ['no_project', 'a project that is a number', { message: 'm', project: 7 }, /has no project/],
     ['empty_record', 'neither message nor metadata', { project: 'p' }, /neither/],
     [
       'empty_record',
@@ -115,24 +115,14 @@ describe('what is not taken', () => {
       { project: 'p', message: '', metadata: {} },
       /neither/,
     ],
-    [
-      'invalid_timestamp',
-      'a timestamp of words',
-      { ...good('1'), timestamp: 'noon' },
-      /"noon" cannot be read/,
-    ],
+    ['invalid_timestamp', 'a timestamp of words', { ...good('1'), timestamp: 'noon' }, /"noon" is not valid/],
     [
       'invalid_timestamp',
       'a timestamp of 11 digits',
       { ...good('2'), timestamp: 17946596960 },
-      /cannot be read/,
+      /is not valid/,
     ],
-    [
-      'invalid_timestamp',
-      'a timestamp that is no integer',
-      { ...good('3'), timestamp: 1.5 },
-      /cannot be read/,
-    ],
+    ['invalid_timestamp', 'a timestamp that is no integer', { ...good('3'), timestamp: 1.5 }, /is not valid/],
     [
       'in_the_future',
       'over an hour ahead',
@@ -162,7 +152,7 @@ describe('what is not taken', () => {
       {
         index: 0,
         code: 'invalid_json',
-        message: expect.stringMatching(/^The line is not JSON: Unexpected token/),
+        message: expect.stringMatching(/^The line is not valid JSON: Unexpected token/),
       },
     ]);
   });
@@ -173,7 +163,7 @@ describe('what is not taken', () => {
       {
         index: 0,
         code: 'project_not_allowed',
-        message: 'The token may not send records of the project "p".',
+        message: 'The token is not allowed to send records for the project "p".',
       },
     ]);
   });

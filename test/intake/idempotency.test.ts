@@ -231,9 +231,7 @@ describe('across a restart', () => {
     await stored();
     await app.store.flush(LOG_KINDS);
     await send({ ...hasIdentity, id: 'wakes the fold' });
-    await expect
-      .poll(spoolFiles)
-      .toEqual(['000000000001.requests', '000000000002.spool', 'next-numbers.json']);
+    await expect.poll(spoolFiles).toEqual(['000000000001.requests', '000000000002.spool', 'sequences.json']);
     await restart();
     expect((await send(hasIdentity)).text).toBe(first.text);
     expect(await stored()).toBe(3);
@@ -249,7 +247,7 @@ test('a first attempt that failed is not remembered: the next is stored', async 
   for (const { status, error, headers } of twins) {
     expect([status, error.code]).toEqual([503, 'unavailable']);
     expect(headers.get('retry-after')).toBe('5');
-    expect(error.message).toMatch(/nothing of this was stored/);
+    expect(error.message).toMatch(/no record of this request was stored/);
   }
   expect(await stored()).toBe(0);
   rmSync(next, { recursive: true });

@@ -113,7 +113,7 @@ describe('the file', () => {
     const quarantine = new Quarantine(folder, event => events.push(event), maxBytes);
     for (const line of lines) {
       quarantine.keep(line);
-      await quarantine.done();
+      await quarantine.idle();
     }
   };
   const numbered = (from: number, to: number) =>
@@ -138,7 +138,7 @@ describe('the file', () => {
   test('is written in order, however much comes at once', async () => {
     const quarantine = new Quarantine(folder, () => {});
     for (const line of numbered(0, 200)) quarantine.keep(`${line}\n`);
-    await quarantine.done();
+    await quarantine.idle();
     expect(linesOf(file())).toEqual(numbered(0, 200));
   });
 
@@ -146,12 +146,12 @@ describe('the file', () => {
     const events: Event[] = [];
     const quarantine = new Quarantine(folder, event => events.push(event), 1000);
     for (const line of numbered(0, 100)) quarantine.keep(`${line}\n`);
-    await quarantine.done();
+    await quarantine.idle();
     const told = events.filter(({ type }) => type === 'quarantine_failed').length;
     expect(told).toBeGreaterThan(50);
     expect(linesOf(older()).length + linesOf(file()).length).toBe(100 - told);
     quarantine.keep('later\n');
-    await quarantine.done();
+    await quarantine.idle();
     expect(linesOf(file()).at(-1)).toBe('later');
   });
 });

@@ -168,7 +168,7 @@ describe('segments', () => {
     settled.edge = 2;
     await forget(); // one record is not settled
     expect(existsSync(file(1))).toBe(true);
-    expect(one.kindsInOldest(kind => settled[kind] ?? 0)).toEqual(['edge']);
+    expect(one.unflushedKindsInOldest(kind => settled[kind] ?? 0)).toEqual(['edge']);
     settled.edge = 3;
     await forget();
     expect(existsSync(file(1))).toBe(false);
@@ -186,7 +186,7 @@ describe('segments', () => {
     await openSpool(all);
     expect(keys()).toEqual(['fill-edge-1', 'fill-edge-2', 'fill-edge-3', 'last']);
     await spool?.deleteFlushed(all, 600_000_001);
-    expect(files()).toEqual(['000000000002.spool', 'next-numbers.json']);
+    expect(files()).toEqual(['000000000002.spool', 'sequences.json']);
     await openSpool(all);
     expect(keys()).toEqual(['last']);
   });
@@ -217,9 +217,9 @@ describe('segments', () => {
 
   test('next numbers that cannot be read stop the start, with a line that names the file', async () => {
     await openSpool(() => 1);
-    const path = join(folder, 'next-numbers.json');
+    const path = join(folder, 'sequences.json');
     writeFileSync(path, '{"edge":');
-    await expect(openSpool()).rejects.toThrow(`${path} cannot be read`);
+    await expect(openSpool()).rejects.toThrow(`cannot read ${path}`);
     rmSync(path);
   });
 

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { ensurePrograms } from '../../scripts/debian.mjs';
-import { replaySpool } from '../../src/intake/replay.ts';
+import { replaySpool } from '../../src/intake/applier.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { testStoreOptions } from '../support/app.ts';
 import {
