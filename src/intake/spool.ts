@@ -227,7 +227,7 @@ async function* openSegments(directory: string, observe: Observe): AsyncGenerato
   for (const [index, name] of names.entries()) {
     const path = join(directory, name);
     const { segment, lostBytes, isDamaged } = await SpoolSegment.open(Number.parseInt(name, 10), path);
-    yield segment;
+    yield segment; // before the truncation, so that the caller closes the segment if that fails
     if (lostBytes === 0) continue;
     // An incomplete block at the end of the last segment was being written at the crash, so it was not acknowledged.
     const isTorn = index === names.length - 1 && !isDamaged;
