@@ -25,7 +25,7 @@ export interface IntakeOptions {
   readonly queueBytes: number;
 }
 
-/** The intake does not close these: whoever created them does, after `Intake.close()`. */
+/** The caller closes these after `Intake.close()`. */
 export interface IntakeDependencies {
   readonly store: Store;
   readonly quarantine: Quarantine;

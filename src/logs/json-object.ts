@@ -20,7 +20,7 @@ export function nonEmptyText(value: unknown): string | undefined {
 
 /**
  * Whether objects and arrays are nested more than `levels` deep. The value itself is the first level. Recursion stops at
- * `levels`, so no input can exhaust the stack (JSON.parse has no limit of depth, JSON.stringify has).
+ * `levels`, so no input can exhaust the stack (JSON.parse has no depth limit, but JSON.stringify recurses).
  */
 export function nestsDeeperThan(value: object, levels: number): boolean {
   if (levels === 0) return true;

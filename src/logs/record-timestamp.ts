@@ -53,7 +53,7 @@ function integerToMicros(integer: number): number | undefined {
   if (integer >= 1e15 && integer < 1e16) return integer;
   if (integer >= 1e12 && integer < 1e13) return integer * 1000;
   if (integer >= 1e9 && integer < 1e10) return integer * 1_000_000;
-  // Dividing a nanosecond count in a double is not exact. Cutting its last digits is.
+  // Cuts the last digits, because dividing a nanosecond count in a double is not exact.
   return integer >= 1e18 && integer < 1e19 ? digitsToMicros(String(integer)) : undefined;
 }
 

@@ -173,7 +173,7 @@ describe('rejected records', () => {
     ]);
   });
 
-  test('a project that the token is not limited to is rejected with project_not_allowed', async () => {
+  test('a project outside the projects of the token is rejected with project_not_allowed', async () => {
     const response = await send(validRecord('pinned'), { token: tokens.secrets.pinned });
     expect(response.errors).toEqual([
       {

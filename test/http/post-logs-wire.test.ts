@@ -36,22 +36,22 @@ const expectStillOpen = async (project: string) => {
   await expect.poll(() => idsOf(app, project)).toEqual(['after']);
 };
 
-describe('a connection can be reused after an error response before the body was read', () => {
+describe('error responses before the body was read', () => {
   const body = 'x'.repeat(2 * MIB);
 
-  test('reuse after 401', async () => {
+  test('the connection can be reused after 401', async () => {
     connection = await openConnection(app.internalUrl);
     expect((await connection.ask(post(body, { 'X-API-KEY': '' }))).status).toBe(401);
     await expectStillOpen('after-401');
   });
 
-  test('reuse after 415', async () => {
+  test('the connection can be reused after 415', async () => {
     connection = await openConnection(app.internalUrl);
     expect((await connection.ask(post(body, { 'Content-Type': 'text/xml' }))).status).toBe(415);
     await expectStillOpen('after-415');
   });
 
-  test('reuse after 413 for a Content-Length beyond the limit', async () => {
+  test('the connection can be reused after 413 for a Content-Length beyond the limit', async () => {
     connection = await openConnection(app.internalUrl);
     const answer = connection.ask(post('', { 'Content-Length': String(17 * MIB) }));
     for (let sent = 0; sent < 17; sent++) connection.write(Buffer.alloc(MIB, 0x20));
@@ -59,7 +59,7 @@ describe('a connection can be reused after an error response before the body was
     await expectStillOpen('after-413-declared');
   });
 
-  test('reuse after 429 for a Content-Length beyond the queue', async () => {
+  test('the connection can be reused after 429 for a Content-Length beyond the queue', async () => {
     connection = await openConnection(app.internalUrl);
     const { status, headers } = await connection.ask(post('x'.repeat(5 * MIB)));
     expect(status).toBe(429);
@@ -67,7 +67,7 @@ describe('a connection can be reused after an error response before the body was
     await expectStillOpen('after-429-declared');
   });
 
-  test('reuse after 429 in the middle of a chunked body, which is sent to its end', async () => {
+  test('the connection can be reused after 429 in the middle of a chunked body', async () => {
     connection = await openConnection(app.internalUrl);
     connection.write(rawRequest(REQUEST_LINE, { ...HEADERS, 'Transfer-Encoding': 'chunked' }));
     for (let sent = 0; sent < 12; sent++) connection.write(toChunk(' '.repeat(MIB)));

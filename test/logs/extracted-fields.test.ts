@@ -33,7 +33,7 @@ describe('extracted fields of an edge record', () => {
     expect(edge({ url, path: 7 })).toStrictEqual({ url, path });
   });
 
-  test('without a URL, it is built from host and path', () => {
+  test('without a URL, the URL is built from host and path', () => {
     expect(edge({ host: 'h', path: '/a' })).toStrictEqual({ url: 'https://h/a', path: '/a' });
     expect(edge({ url: '', host: 'h' })).toStrictEqual({ url: 'https://h', path: '' });
   });

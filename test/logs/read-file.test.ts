@@ -179,29 +179,29 @@ describe('readLogFile with JSON', () => {
   });
 });
 
-describe('readLogFile with a file that cannot be read: one line with the file name', () => {
-  test('a missing file', async () => {
+describe('readLogFile with a file that cannot be read', () => {
+  test('the error for a missing file is one line with its name', async () => {
     const path = join(directory, 'none');
     expect(await readError(path)).toBe(`${path}: there is no such file`);
   });
 
-  test('a directory', async () => {
+  test('the error for a directory is one line with its name', async () => {
     expect(await readError(directory)).toBe(`${directory}: it is a directory`);
   });
 
-  test('text that is not JSON', async () => {
+  test('the error for text that is not JSON lists the supported formats', async () => {
     const path = await save('2026-11-14 09:30:00 GET /\n'.repeat(1000));
     expect(await readError(path)).toMatch(
       /: the first line is not JSON; the file must be NDJSON, JSON or Parquet$/,
     );
   });
 
-  test('invalid JSON', async () => {
+  test('the error for invalid JSON contains line and column', async () => {
     const path = await save('[\n  {"a": 1},\n  {"a" 2}\n]');
     expect(await readError(path)).toMatch(/: invalid JSON: .*line 3,? column 8/);
   });
 
-  test('truncated or corrupt gzip data', async () => {
+  test('the errors for truncated and for corrupt gzip data say so', async () => {
     const compressed = gzipSync(`${JSON.stringify(A)}\n`.repeat(1000));
     expect(await readError(await save(compressed.subarray(0, compressed.length - 10)))).toMatch(
       /: the gzip data is truncated$/,

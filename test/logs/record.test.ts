@@ -49,7 +49,7 @@ describe('the message of a record', () => {
     });
   });
 
-  test('a message beside event_message is kept under metadata', () => {
+  test('a message next to event_message is kept under metadata', () => {
     expect(accept({ project: 'p', event_message: 'a', message: 'b' })).toMatchObject({
       eventMessage: 'a',
       metadata: '{"message":"b"}',
