@@ -13,7 +13,8 @@ import { type Listener, listen } from './http/listener.ts';
 import { type PublicDependencies, publicRoutes, type Service } from './http/public-routes.ts';
 import type { Route } from './http/router.ts';
 import { type BodyParser, BodyParserPool } from './intake/body-parser.ts';
-import { Intake, type IntakeDependencies } from './intake/intake.ts';
+import { Intake } from './intake/intake.ts';
+import { createStoreEvents, Quarantine } from './intake/quarantine.ts';
 import type { Observe } from './observe/event.ts';
 import { type Gauges, Metrics } from './observe/metrics.ts';
 import { Maintenance } from './store/maintenance.ts';
@@ -61,7 +62,9 @@ export async function startApp(
   let state: ReturnType<PublicDependencies['state']> = 'starting';
   /** Where the store is out of reach, records are taken in all the same, and what is cached is answered. */
   let canServe = () => true;
-  const intake = openIntake(config, { bodyParser, clock, timer, observe });
+  const { dataDirectory } = config.store;
+  const quarantine = new Quarantine(dataDirectory, observe);
+  let intake: Intake | undefined;
   const parts: InternalDependencies = {
     version,
     storeName: config.storeName,
@@ -99,11 +102,21 @@ export async function startApp(
 
   try {
     const [publicListener, internalListener] = await openListeners(config, parts, open);
-    const store = await openStore(config.store, { ...intake.storeEvents, storeLost: loseStore });
-    closers.push(() => intake.close(), store.close);
+    const store = await openStore(config.store, {
+      ...createStoreEvents(quarantine, clock, observe),
+      storeLost: loseStore,
+    });
+    closers.push(async () => {
+      await intake?.close();
+      await quarantine.idle();
+      await bodyParser.close();
+    }, store.close);
     const storeCheck = new Preflight(catalog, store, timer, observe);
     await storeCheck.start();
-    await intake.open(store);
+    intake = await Intake.open(
+      { dataDirectory, retentionDays: config.retentionDays, queueBytes: config.intakeQueueBytes },
+      { store, quarantine, bodyParser, clock, timer, observe },
+    );
     const firstToken =
       config.apiKey === undefined ? await createFirstToken(config.tokensFile, clock) : undefined;
     const tokens = watchTokens(config.tokensFile, config.apiKey, timer, observe);
@@ -173,25 +186,15 @@ async function openListeners(
   ];
 }
 
-function openIntake(
-  { store, retentionDays, intakeQueueBytes }: ServeConfig,
-  parts: IntakeDependencies,
-): Intake {
-  return new Intake(
-    { dataDirectory: store.dataDirectory, retentionDays, queueBytes: intakeQueueBytes },
-    parts,
-  );
-}
-
-function readGauges(version: string, startedAt: bigint, intake: Intake, service?: Service): Gauges {
+function readGauges(version: string, startedAt: bigint, intake?: Intake, service?: Service): Gauges {
   const { user, system } = process.cpuUsage();
   return [
     ['dendro_info', 1, { version }],
     ['dendro_start_time_seconds', Number(startedAt / MICROS_PER_SECOND)],
     ['dendro_resident_memory_bytes', process.memoryUsage.rss()],
     ['dendro_cpu_seconds_total', (user + system) / 1e6],
-    ['dendro_intake_queue_bytes', intake.queuedBytes],
-    ['dendro_spool_bytes', intake.spoolBytes],
+    ['dendro_intake_queue_bytes', intake?.queuedBytes ?? 0],
+    ['dendro_spool_bytes', intake?.spoolBytes ?? 0],
     ['dendro_cache_bytes', service?.cache?.bytes ?? 0],
   ];
 }

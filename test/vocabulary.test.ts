@@ -7,13 +7,40 @@ import { describe, expect, test } from 'vitest';
 // contain no everyday words. CONTRIBUTING.md has the glossary of the terms in use.
 
 const RETIRED_IDENTIFIERS = [
-  ...['HotRecords', 'SealedTable', 'SealedTables', 'sealedTables', 'SwapGate', 'Turns', 'UnderWay', 'underWay'],
+  ...[
+    'HotRecords',
+    'SealedTable',
+    'SealedTables',
+    'sealedTables',
+    'SwapGate',
+    'Turns',
+    'UnderWay',
+    'underWay',
+  ],
   ...['FrozenBlock', 'FrozenBlocks', 'KnownRequest', 'KnownRequests', 'RequestNotes', 'NextNumbers'],
   ...['insertOrNarrow', 'Narrowing', 'GuessBrake', 'guessBrake', 'Spacing', 'LastUsedNotes', 'IngestTally'],
   ...['CheckedCall', 'CheckedCalls', 'checkedCalls', 'TokenCall', 'RequestCall', 'EndpointCall', 'QueryCall'],
   ...['Folding', 'foldBytes', 'Tidying', 'StoreWatch', 'storeWatch', 'liftFields', 'isStamped', 'insists'],
-  ...['Door', 'Asked', 'Ran', 'ReaderPool', 'jsonReply', 'errorReply', 'Urgency', 'BodyThreads', 'StoreCheck'],
-  ...['makeFolder', 'lockFolder', 'dataFolder', 'highestTier', 'findMissing', 'findPatternFault', 'mergeNext'],
+  ...[
+    'Door',
+    'Asked',
+    'Ran',
+    'ReaderPool',
+    'jsonReply',
+    'errorReply',
+    'Urgency',
+    'BodyThreads',
+    'StoreCheck',
+  ],
+  ...[
+    'makeFolder',
+    'lockFolder',
+    'dataFolder',
+    'highestTier',
+    'findMissing',
+    'findPatternFault',
+    'mergeNext',
+  ],
   ...['ClickHouseAddress', 'parseClickHouseAddress', 'answerRequest', 'takeLogs', 'describeApi'],
   ...['dendro_records_folded_total', 'dendro_records_refused_total', 'dendro_tidyings_total'],
   ...['dendro_batches_repeated_total', 'records_folded', 'record_refused', 'fold_failed', 'fold_recovered'],
@@ -22,20 +49,39 @@ const RETIRED_IDENTIFIERS = [
 
 const RETIRED_FILE_NAMES = [
   ...['hot-records', 'sealed-tables', 'swap-gate', 'turns', 'under-way', 'frozen-blocks', 'known-requests'],
-  ...['request-notes', 'insert-or-narrow', 'saved-statement', 'saved-question', 'fitness', 'stamped', 'spacing'],
+  ...[
+    'request-notes',
+    'insert-or-narrow',
+    'saved-statement',
+    'saved-question',
+    'fitness',
+    'stamped',
+    'spacing',
+  ],
   ...['guess-brake', 'lifted-fields', 'checked-calls', 'folder-lock', 'body-threads', 'weighted-list'],
   ...['answer-request', 'answer-format', 'store-check', 'store-address', 'durable-file', 'private-file'],
   ...['merging', 'tidying', 'folding', 'flight', 'log-tables', 'query-errors', 'own-folder'],
 ];
 
 const RETIRED_PHRASES = [
-  ...['anew', 'broken off', 'goes on where', 'hands out', 'hand out', 'is handed', 'mended', 'mends', 'mending'],
+  ...[
+    'anew',
+    'broken off',
+    'goes on where',
+    'hands out',
+    'hand out',
+    'is handed',
+    'mended',
+    'mends',
+    'mending',
+  ],
   ...['to mend', 'dearer', 'at hand', 'whoever', 'tells of', 'tell of', 'told of', 'laid', 'lays'],
   ...['swap gate', 'guess brake', 'frozen block', 'sealed table', 'hot record', 'checked call', 'under way'],
 ];
 
 /** History and the formats of version 0.1.0 contain the old names on purpose. */
-const EXEMPT = /^(CHANGELOG\.md|docs\/decisions\/|test\/upgrade\/|test\/vocabulary\.test\.ts|package-lock\.json|bench\/results\/)/;
+const EXEMPT =
+  /^(CHANGELOG\.md|docs\/decisions\/|test\/upgrade\/|test\/vocabulary\.test\.ts|package-lock\.json|bench\/results\/)/;
 const TEXT = /\.(ts|mts|mjs|json|md|css|html|sql|ya?ml|conf|svg)$|^\.ci\/|^bin\//;
 
 const ROOT = join(import.meta.dirname, '..');

@@ -6,7 +6,7 @@ import type { Invocation, ServeConfig } from '../config.ts';
 import { OperatorError, UsageError } from '../domain/errors.ts';
 import { loadCatalog } from '../endpoint/catalog.ts';
 import { compareStores, type Side } from '../endpoint/parity.ts';
-import { replaySpool } from '../intake/replay.ts';
+import { replaySpool } from '../intake/applier.ts';
 import { openStore, type StoreOptions, storeNameOf } from '../store/open-store.ts';
 import { systemClock } from '../system/clock.ts';
 

@@ -1,6 +1,6 @@
 // Where `dendro ingest` brings records, and in what form they come there.
 import type { LogKind } from '../domain/log-columns.ts';
-import type { LogChunk } from '../logs/log-piece.ts';
+import type { LogChunk } from '../logs/log-chunks.ts';
 import type { Rejection } from '../logs/rejection.ts';
 import type { IngestSummary } from './ingest-tally.ts';
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { type Invocation, readStoreOptions, requireText } from '../config.ts';
 import { OperatorError, UsageError } from '../domain/errors.ts';
 import { LOG_KINDS } from '../domain/log-columns.ts';
-import { replaySpool } from '../intake/replay.ts';
+import { replaySpool } from '../intake/applier.ts';
 import { type ClickHouseUrl, parseClickHouseUrl } from '../store/clickhouse-url.ts';
 import { compareDays, moveRecords } from '../store/migration.ts';
 import { openClickHouseProgress, openStore } from '../store/open-store.ts';

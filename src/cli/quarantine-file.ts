@@ -1,7 +1,7 @@
 // Reads a file of quarantined records: each line tells its own source.
 import { UsageError } from '../domain/errors.ts';
 import type { LogKind } from '../domain/log-columns.ts';
-import { type LogChunk, toChunks } from '../logs/log-piece.ts';
+import { type LogChunk, toChunks } from '../logs/log-chunks.ts';
 import { type Parsed, parseNdjsonLines } from '../logs/parse.ts';
 import { parseQuarantined } from '../logs/quarantine-line.ts';
 import { type KindChunk, withKind } from './ingest-destination.ts';

@@ -5,7 +5,7 @@ import { type DendroError, OperatorError, UsageError } from '../domain/errors.ts
 import { checkCatalog, loadCatalog } from '../endpoint/catalog.ts';
 import { encodeRows, formatCells, type ResultFormat } from '../endpoint/encode-rows.ts';
 import { runEndpoint } from '../endpoint/run-endpoint.ts';
-import { replaySpool } from '../intake/replay.ts';
+import { replaySpool } from '../intake/applier.ts';
 import { openStore, storeNameOf } from '../store/open-store.ts';
 import { systemClock } from '../system/clock.ts';
 import { readServerUrl } from './server-url.ts';

@@ -2,7 +2,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { DendroError } from '../domain/errors.ts';
 import type { LogKind } from '../domain/log-columns.ts';
-import { bodyTooLarge, MAX_BODY_BYTES } from '../intake/decompress.ts';
+import { bodyTooLarge, MAX_BODY_BYTES } from '../intake/decode-body.ts';
 import type { IntakeResult } from '../intake/idempotency-index.ts';
 import type { Intake } from '../intake/intake.ts';
 import { ACCEPTED_NAMES, kindOf } from '../logs/source-name.ts';

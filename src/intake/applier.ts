@@ -1,20 +1,19 @@
-// Carries records from the spool to the store, in order, again and again until they are there. What fails is tried again;
-// nothing is left out.
-
+// Applies records from the spool to the store, in order, and retries until the store accepts them. Never skips a record.
+import { existsSync } from 'node:fs';
 import { LOG_KINDS, type LogKind } from '../domain/log-columns.ts';
 import type { Observe } from '../observe/event.ts';
 import type { SpooledLines, Store } from '../store/store.ts';
-import type { Clock } from '../system/clock.ts';
-import type { Timer } from '../system/timer.ts';
-import type { Spool } from './spool.ts';
-import type { SpoolBlock } from './spool-block.ts';
+import { type Clock, systemClock } from '../system/clock.ts';
+import { systemTimer, type Timer } from '../system/timer.ts';
+import { Spool, spoolDirectoryIn } from './spool.ts';
+import type { SpoolBlock } from './spool-segment.ts';
 
-/** How long records are gathered: many small requests are one insert. Well below the 2 s within which they are seen. */
-const PAUSE_MS = 250;
-const RETRY_MS = 1_000;
-/** Records that no later ones make a full unit are settled all the same, so that neither memory nor spool holds them for ever. */
-const SETTLE_MS = 3_600_000;
-/** A busy kind's segments stay for the few records of a quiet one in them; past this the quiet one is settled. */
+/** Many small requests become one insert. Well below the 2 s within which acknowledged records must be visible. */
+const BATCH_DELAY_MS = 250;
+const RETRY_DELAY_MS = 1_000;
+/** Records that do not fill a row group are flushed at this interval, so that they leave memory and the spool. */
+const FLUSH_INTERVAL_MS = 3_600_000;
+/** A few records of a quiet kind keep the segments of a busy kind on disk. Above this size the quiet kind is flushed. */
 const MAX_SPOOL_BYTES = 512 * 1024 * 1024;
 
 export interface ApplierDependencies {
@@ -25,36 +24,29 @@ export interface ApplierDependencies {
   readonly observe: Observe;
 }
 
-interface Run {
-  readonly kind: LogKind;
-  readonly first: number;
-  count: number;
-  readonly parts: Uint8Array[];
-}
-
 export class Applier {
   readonly #dependencies: ApplierDependencies;
-  /** For each kind, the number after the last record that was told of as folded. */
+  /** For each kind, the sequence number after the last record that was reported as applied. */
   readonly #reportedUpTo = new Map<LogKind, number>();
-  #flushedAt: number;
-  /** Since it last worked. */
+  #lastFlushMs: number;
+  /** Consecutive failures. */
   #failures = 0;
   #closed = false;
   #running: Promise<void> = Promise.resolve();
   #wake = () => {};
 
-  constructor(parts: ApplierDependencies) {
-    this.#dependencies = parts;
-    this.#flushedAt = parts.timer.now();
-    for (const kind of LOG_KINDS) this.#reportedUpTo.set(kind, parts.store.flushedUpTo(kind));
+  constructor(dependencies: ApplierDependencies) {
+    this.#dependencies = dependencies;
+    this.#lastFlushMs = dependencies.timer.now();
+    for (const kind of LOG_KINDS) this.#reportedUpTo.set(kind, dependencies.store.flushedUpTo(kind));
   }
 
-  /** Folds all that is in the spool now. */
+  /** Applies everything that is in the spool now. */
   async catchUp(): Promise<void> {
     while (this.#dependencies.spool.unappliedBytes > 0) await this.#applyNext();
   }
 
-  /** Resolves when what is in the spool can be seen, or the store cannot take it now; it goes on by itself. */
+  /** Catches up, then keeps applying in the background. Resolves after the first attempt, even if the store fails. */
   async start(): Promise<void> {
     await this.catchUp().catch(error => this.#reportFailure(error));
     this.#running = this.#run();
@@ -69,19 +61,19 @@ export class Applier {
   async #run(): Promise<void> {
     const { spool, store } = this.#dependencies;
     while (!this.#closed) {
-      await Promise.race([spool.waitForRecords(), this.#pause(SETTLE_MS)]);
-      this.#wake();
+      await Promise.race([spool.waitForRecords(), this.#pause(FLUSH_INTERVAL_MS)]);
+      this.#wake(); // cancels the timer of the pause
       if (this.#closed) return;
       try {
         if (spool.unappliedBytes > 0) await this.#applyNext();
-        await this.#flush();
+        await this.#flushIfDue();
         await this.#deleteFlushed();
         this.#reportRecovery();
-        if (spool.unappliedBytes < store.applyBatchBytes) await this.#pause(PAUSE_MS);
+        if (spool.unappliedBytes < store.applyBatchBytes) await this.#pause(BATCH_DELAY_MS);
       } catch (error) {
         if (this.#closed) return;
         this.#reportFailure(error);
-        await this.#pause(RETRY_MS);
+        await this.#pause(RETRY_DELAY_MS);
       }
     }
   }
@@ -89,28 +81,28 @@ export class Applier {
   async #applyNext(): Promise<void> {
     const { spool, store } = this.#dependencies;
     const { blocks, done } = await spool.read(store.applyBatchBytes);
-    if (blocks.length === 0) throw new Error('the spool holds a block that cannot be read any more');
-    const failed = new Map<LogKind, unknown>();
-    for (const lines of gather(blocks)) {
-      if (failed.has(lines.kind)) continue;
+    if (blocks.length === 0) throw new Error('the spool contains a block that is no longer readable');
+    const failedKinds = new Map<LogKind, unknown>();
+    for (const lines of mergeBlocks(blocks)) {
+      if (failedKinds.has(lines.kind)) continue;
       try {
         await store.apply(lines);
         this.#reportApplied(lines);
       } catch (error) {
-        failed.set(lines.kind, error); // the table of one kind may be broken, and the others take theirs
+        failedKinds.set(lines.kind, error); // the table of one kind may be broken; the other kinds continue
       }
     }
-    for (const error of failed.values()) throw error;
+    for (const error of failedKinds.values()) throw error;
     done();
   }
 
-  /** Once of each record, though those of a round that failed half-way are given to the store again. */
+  /** Reports each record once, although a retry gives the store the records of the whole batch again. */
   #reportApplied({ kind, firstSequence, count }: SpooledLines): void {
     const end = firstSequence + count;
-    const news = end - Math.max(firstSequence, this.#reportedUpTo.get(kind) ?? 0);
-    if (news <= 0) return;
+    const newCount = end - Math.max(firstSequence, this.#reportedUpTo.get(kind) ?? 0);
+    if (newCount <= 0) return;
     this.#reportedUpTo.set(kind, end);
-    this.#dependencies.observe({ type: 'records_applied', kind, count: news });
+    this.#dependencies.observe({ type: 'records_applied', kind, count: newCount });
   }
 
   #reportFailure(error: unknown): void {
@@ -124,13 +116,14 @@ export class Applier {
     this.#failures = 0;
   }
 
-  async #flush(): Promise<void> {
+  async #flushIfDue(): Promise<void> {
     const { spool, store, timer } = this.#dependencies;
-    const isDue = timer.now() - this.#flushedAt >= SETTLE_MS;
-    if (isDue) this.#flushedAt = timer.now();
-    if (isDue) await store.flush(LOG_KINDS);
-    else if (spool.bytes > MAX_SPOOL_BYTES)
-      await store.flush(spool.kindsInOldest(kind => store.flushedUpTo(kind)));
+    if (timer.now() - this.#lastFlushMs >= FLUSH_INTERVAL_MS) {
+      this.#lastFlushMs = timer.now();
+      await store.flush(LOG_KINDS);
+    } else if (spool.bytes > MAX_SPOOL_BYTES) {
+      await store.flush(spool.unflushedKindsInOldest(kind => store.flushedUpTo(kind)));
+    }
   }
 
   #deleteFlushed(): Promise<void> {
@@ -138,6 +131,7 @@ export class Applier {
     return spool.deleteFlushed(kind => store.flushedUpTo(kind), Number(clock()));
   }
 
+  /** Resolves after a time or when `#wake` is called. */
   #pause(ms: number): Promise<void> {
     return new Promise(resolve => {
       const cancel = this.#dependencies.timer.after(ms, resolve);
@@ -149,26 +143,45 @@ export class Applier {
   }
 }
 
-/** One piece for each kind and unbroken run of numbers. */
-function gather(blocks: readonly SpoolBlock[]): SpooledLines[] {
-  const runs: Run[] = [];
-  const runOf = new Map<LogKind, Run>();
+/**
+ * Applies the spool of a server that is not running to an open store, for commands that read the data directory. Deletes
+ * nothing from the spool. The caller must hold the lock of the data directory.
+ */
+export async function replaySpool(dataDirectory: string, store: Store): Promise<void> {
+  const directory = spoolDirectoryIn(dataDirectory);
+  if (!existsSync(directory)) return;
+  const observe = () => {};
+  const { spool } = await Spool.open(directory, kind => store.seenUpTo(kind), observe);
+  await new Applier({ spool, store, clock: systemClock, timer: systemTimer, observe }).catchUp();
+  await spool.close();
+}
+
+interface SequenceRun {
+  readonly kind: LogKind;
+  readonly first: number;
+  count: number;
+  readonly lines: Uint8Array[];
+}
+
+/** Concatenates the blocks of each kind whose sequence numbers are contiguous. */
+function mergeBlocks(blocks: readonly SpoolBlock[]): SpooledLines[] {
+  const runs: SequenceRun[] = [];
+  const lastRunOfKind = new Map<LogKind, SequenceRun>();
   for (const { header, lines } of blocks) {
     const { kind, first, count } = header;
-    const before = runOf.get(kind);
-    const run =
-      before !== undefined && before.first + before.count === first
-        ? before
-        : { kind, first, count: 0, parts: [] };
-    if (run !== before) runs.push(run);
-    runOf.set(kind, run);
+    let run = lastRunOfKind.get(kind);
+    if (run === undefined || run.first + run.count !== first) {
+      run = { kind, first, count: 0, lines: [] };
+      runs.push(run);
+      lastRunOfKind.set(kind, run);
+    }
     run.count += count;
-    run.parts.push(lines);
+    run.lines.push(lines);
   }
-  return runs.map(({ kind, first, count, parts }) => ({
+  return runs.map(({ kind, first, count, lines }) => ({
     kind,
     firstSequence: first,
     count,
-    lines: Buffer.concat(parts),
+    lines: Buffer.concat(lines),
   }));
 }

@@ -1,20 +1,20 @@
-// What runs in a thread of body-threads.ts: reads the bodies it is given, one after another. An entry, like main.ts.
+// Entry point of the worker threads of body-parser.ts: parses one body per message. Like main.ts, it is not imported.
 import { parentPort } from 'node:worker_threads';
 import { DendroError } from '../domain/errors.ts';
-import { ownBytes, type WorkerResult } from './body-parser.ts';
+import { toTransferable, type WorkerResult } from './body-parser.ts';
 import { type BatchBody, parseBody } from './parse-body.ts';
 
 parentPort?.on('message', (body: BatchBody) => {
-  const answer = answerTo(body);
-  parentPort?.postMessage(answer, 'read' in answer ? [answer.read.lines.buffer as ArrayBuffer] : []);
+  const result = tryParseBody(body);
+  parentPort?.postMessage(result, 'parsed' in result ? [result.parsed.lines.buffer as ArrayBuffer] : []);
 });
 
-function answerTo(body: BatchBody): WorkerResult {
+function tryParseBody(body: BatchBody): WorkerResult {
   try {
-    const read = parseBody(body);
-    return { read: { ...read, lines: ownBytes(read.lines) } };
+    const parsed = parseBody(body);
+    return { parsed: { ...parsed, lines: toTransferable(parsed.lines) } };
   } catch (error) {
-    if (error instanceof DendroError) return { fault: { code: error.code, message: error.message } };
+    if (error instanceof DendroError) return { bodyError: { code: error.code, message: error.message } };
     return { defect: error as Error };
   }
 }

@@ -1,118 +1,126 @@
-// Reads bodies in threads of their own, so that a large one keeps no query waiting. A body that takes more memory or time
-// to read than a thread has ends that thread and nothing else.
+// Parses bodies in a pool of worker threads, so that a large body does not delay queries. A body that needs more memory or
+// time than its thread has ends that thread only.
 import { Worker } from 'node:worker_threads';
 import { DendroError, type ErrorCode } from '../domain/errors.ts';
+import { tooManyValues } from './decode-body.ts';
 import type { BatchBody, ParsedBody } from './parse-body.ts';
-import { tooManyValues } from './value-count.ts';
 
-/** Where bodies are read: in threads, or right here. */
+/** Parses bodies in worker threads or, in tests, in the calling thread. */
 export interface BodyParser {
-  /** Rejects with DendroError where the body is not what it says it is. */
+  /** Rejects with DendroError if the body does not have the declared encoding or format. */
   parse(body: BatchBody): Promise<ParsedBody>;
   close(): Promise<void>;
 }
 
+/** The message from a worker thread. An error object loses its class between threads, hence `bodyError`. */
 export type WorkerResult =
-  | { readonly read: ParsedBody }
-  | { readonly fault: { readonly code: ErrorCode; readonly message: string } }
+  | { readonly parsed: ParsedBody }
+  | { readonly bodyError: { readonly code: ErrorCode; readonly message: string } }
   | { readonly defect: Error };
 
 interface Job {
   readonly body: BatchBody;
-  readonly resolve: (read: ParsedBody) => void;
+  readonly resolve: (parsed: ParsedBody) => void;
   readonly reject: (error: unknown) => void;
 }
 
-/** No body should come near it (value-count.ts): V8 does not always end just the thread that reaches its limit. */
+/** The limit of values in decode-body.ts keeps bodies far below this: V8 can end the process, not just the thread. */
 const MAX_HEAP_MIB = 512;
-/** Half a million tiny records take ten seconds on a busy machine; millions of broken lines took minutes, and all others waited. */
-const MAX_READING_MS = 40_000;
+/** Half a million tiny records take 10 s on a busy machine. Millions of invalid lines took minutes and blocked the pool. */
+const PARSE_TIMEOUT_MS = 40_000;
 
 export class BodyParserPool implements BodyParser {
-  readonly #most: number;
+  readonly #maxWorkers: number;
   readonly #idle: Worker[] = [];
-  readonly #busy = new Map<Worker, { readonly job: Job; readonly limit: NodeJS.Timeout }>();
-  readonly #waiting: Job[] = [];
+  readonly #busy = new Map<Worker, { readonly job: Job; readonly timeout: NodeJS.Timeout }>();
+  readonly #queue: Job[] = [];
   #closed = false;
 
-  /** Threads are started when they are needed. */
-  constructor(most: number) {
-    this.#most = most;
+  /** Worker threads start on demand. */
+  constructor(maxWorkers: number) {
+    this.#maxWorkers = maxWorkers;
   }
 
   parse(body: BatchBody): Promise<ParsedBody> {
-    if (this.#closed) return Promise.reject(new DendroError('unavailable', 'stopping'));
+    if (this.#closed) return Promise.reject(shuttingDown());
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ body: { ...body, bytes: ownBytes(body.bytes) }, resolve, reject });
+      this.#queue.push({ body: { ...body, bytes: toTransferable(body.bytes) }, resolve, reject });
       this.#dispatch();
     });
   }
 
   async close(): Promise<void> {
     this.#closed = true;
-    for (const job of this.#waiting.splice(0)) job.reject(new DendroError('unavailable', 'stopping'));
-    await Promise.all([...this.#idle, ...this.#busy.keys()].map(thread => thread.terminate()));
+    for (const job of this.#queue.splice(0)) job.reject(shuttingDown());
+    await Promise.all([...this.#idle, ...this.#busy.keys()].map(worker => worker.terminate()));
   }
 
-  /** One body at a time for each thread: what waits is still here if a thread ends. */
+  /** Gives each worker one body at a time, so that a worker that ends takes no queued job with it. */
   #dispatch(): void {
-    while (this.#waiting.length > 0) {
-      const thread = this.#idle.pop() ?? (this.#busy.size < this.#most ? this.#start() : undefined);
-      const job = thread === undefined ? undefined : this.#waiting.shift();
-      if (thread === undefined || job === undefined) return;
-      const limit = setTimeout(() => {
-        this.#bury(thread, tooManyValues());
-        void thread.terminate();
-      }, MAX_READING_MS);
-      this.#busy.set(thread, { job, limit: limit.unref() });
-      thread.postMessage(job.body, [job.body.bytes.buffer as ArrayBuffer]);
+    while (this.#queue.length > 0) {
+      const worker =
+        this.#idle.pop() ?? (this.#busy.size < this.#maxWorkers ? this.#startWorker() : undefined);
+      const job = worker === undefined ? undefined : this.#queue.shift();
+      if (worker === undefined || job === undefined) return;
+      const timeout = setTimeout(() => {
+        this.#removeWorker(worker, tooManyValues());
+        void worker.terminate();
+      }, PARSE_TIMEOUT_MS);
+      this.#busy.set(worker, { job, timeout: timeout.unref() });
+      worker.postMessage(job.body, [job.body.bytes.buffer as ArrayBuffer]);
     }
   }
 
-  #start(): Worker {
-    const thread = new Worker(new URL('./body-parser-worker.js', import.meta.url), {
+  #startWorker(): Worker {
+    const worker = new Worker(new URL('./body-parser-worker.js', import.meta.url), {
       resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MIB },
     });
-    thread.unref();
-    thread.on('message', (answer: WorkerResult) => {
-      const job = this.#free(thread);
-      if (job === undefined) return; // it was given up, and is about to end
-      this.#idle.push(thread);
-      settle(job, answer);
+    worker.unref();
+    worker.on('message', (result: WorkerResult) => {
+      const job = this.#takeJob(worker);
+      if (job === undefined) return; // the job timed out, and the worker is being terminated
+      this.#idle.push(worker);
+      finishJob(job, result);
       if (!this.#closed) this.#dispatch();
     });
-    thread.on('error', error => this.#bury(thread, error));
-    thread.on('exit', () => this.#bury(thread, new DendroError('unavailable', 'stopping')));
-    return thread;
+    worker.on('error', error => this.#removeWorker(worker, error));
+    worker.on('exit', () => this.#removeWorker(worker, shuttingDown()));
+    return worker;
   }
 
-  #bury(thread: Worker, error: unknown): void {
-    const job = this.#free(thread);
-    const place = this.#idle.indexOf(thread);
-    if (place !== -1) this.#idle.splice(place, 1);
+  /** Removes a worker that ended or is about to end, and fails its job. */
+  #removeWorker(worker: Worker, error: unknown): void {
+    const job = this.#takeJob(worker);
+    const index = this.#idle.indexOf(worker);
+    if (index !== -1) this.#idle.splice(index, 1);
     job?.reject(isOutOfMemory(error) ? tooManyValues() : error);
     if (!this.#closed) this.#dispatch();
   }
 
-  #free(thread: Worker): Job | undefined {
-    const { job, limit } = this.#busy.get(thread) ?? {};
-    clearTimeout(limit);
-    this.#busy.delete(thread);
+  #takeJob(worker: Worker): Job | undefined {
+    const { job, timeout } = this.#busy.get(worker) ?? {};
+    clearTimeout(timeout);
+    this.#busy.delete(worker);
     return job;
   }
 }
 
-function settle(job: Job, answer: WorkerResult): void {
-  if ('read' in answer) job.resolve(answer.read);
-  else if ('fault' in answer) job.reject(new DendroError(answer.fault.code, answer.fault.message));
-  else job.reject(answer.defect);
+function finishJob(job: Job, result: WorkerResult): void {
+  if ('parsed' in result) job.resolve(result.parsed);
+  else if ('bodyError' in result)
+    job.reject(new DendroError(result.bodyError.code, result.bodyError.message));
+  else job.reject(result.defect);
+}
+
+function shuttingDown(): DendroError {
+  return new DendroError('unavailable', 'the server is shutting down; retry later');
 }
 
 function isOutOfMemory(error: unknown): boolean {
   return (error as NodeJS.ErrnoException).code === 'ERR_WORKER_OUT_OF_MEMORY';
 }
 
-/** A small Buffer lies in memory that it shares with others, which must not move to a thread with it. */
-export function ownBytes(bytes: Uint8Array): Uint8Array {
+/** Copies bytes that share their ArrayBuffer, as small Buffers do: transferring it would detach the other users. */
+export function toTransferable(bytes: Uint8Array): Uint8Array {
   return bytes.byteLength === bytes.buffer.byteLength ? bytes : new Uint8Array(bytes);
 }

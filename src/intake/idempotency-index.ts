@@ -1,5 +1,5 @@
-// Requests that were acknowledged in the last ten minutes, so that what is sent again is answered again and not stored
-// again. The spool carries them across a restart.
+// Index of the requests acknowledged in the last ten minutes: a retry gets the first response and is not stored again. In
+// memory only; the spool and idempotency-log.ts restore it after a restart.
 import { hash } from 'node:crypto';
 import { DendroError } from '../domain/errors.ts';
 import type { LogKind } from '../domain/log-columns.ts';
@@ -8,31 +8,33 @@ import type { RecordError } from './parse-body.ts';
 export interface IntakeResult {
   readonly accepted: number;
   readonly rejected: number;
-  /** Of the first of those that are rejected. */
+  /** Errors of the first rejected records. */
   readonly errors: readonly RecordError[];
 }
 
+/** An acknowledged request. The field names are part of the on-disk formats of the spool and the idempotency log. */
 export interface CompletedRequest {
   readonly key: string;
-  /** SHA-256 of the body. */
+  /** SHA-256 of the decompressed body. */
   readonly digest: string;
   readonly atMicros: number;
   readonly answer: IntakeResult;
 }
 
-interface Entry {
+interface IdempotencyEntry {
   readonly digest: string;
   readonly atMicros: number;
+  /** A promise while the first request is in flight. */
   readonly answer: IntakeResult | Promise<IntakeResult>;
 }
 
-const KNOWN_FOR_MICROS = 600_000_000;
-/** About 150 MB of memory; 1,600 requests a second for ten minutes. Past it the oldest is forgotten early. */
-const MOST_ENTRIES = 1_000_000;
+const TTL_MICROS = 600_000_000;
+/** About 150 MB of memory: 1,600 requests per second for ten minutes. Beyond this the oldest entries expire early. */
+const MAX_ENTRIES = 1_000_000;
 
 /**
- * What makes two requests the same: token, kind, and the sender's Idempotency-Key or else the bytes. Undefined for bytes
- * that may rightly come twice.
+ * Creates the key by which a retry is recognized: token, kind, and the Idempotency-Key header or else the digest of the
+ * body. Returns undefined if equal bodies can be different events.
  */
 export function createIdempotencyKey(
   token: string,
@@ -41,32 +43,32 @@ export function createIdempotencyKey(
   { digest, hasIdentity }: { readonly digest: string; readonly hasIdentity: boolean },
 ): string | undefined {
   if (idempotencyKey === undefined && !hasIdentity) return undefined;
-  const what = idempotencyKey === undefined ? ['body', digest] : ['key', idempotencyKey];
-  return hash('sha256', JSON.stringify([token, kind, ...what]), 'base64url').slice(0, 32);
+  const scope = idempotencyKey === undefined ? ['body', digest] : ['key', idempotencyKey];
+  return hash('sha256', JSON.stringify([token, kind, ...scope]), 'base64url').slice(0, 32);
 }
 
 export class IdempotencyIndex {
-  readonly #entries = new Map<string, Entry>();
+  /** In order of arrival, the oldest first. */
+  readonly #entries = new Map<string, IdempotencyEntry>();
 
-  /** The first answer, or the promise of it while it is being worked on. Throws where the bytes are others. */
-  get(key: string, digest: string, nowMicros: number): Entry['answer'] | undefined {
+  /** Returns the first response, or its promise while that request is in flight. Throws if the body is a different one. */
+  get(key: string, digest: string, nowMicros: number): IdempotencyEntry['answer'] | undefined {
     const entry = this.#entries.get(key);
     if (entry === undefined || hasExpired(entry, nowMicros)) return undefined;
     if (entry.digest !== digest)
       throw new DendroError(
         'idempotency_conflict',
-        'this Idempotency-Key was used with another body in the last 10 minutes; a key stands for one body',
+        'this Idempotency-Key was used with a different body in the last 10 minutes; use a new key for each body',
       );
     return entry.answer;
   }
 
-  set(key: string, entry: Entry): void {
-    this.#entries.delete(key);
+  set(key: string, entry: IdempotencyEntry): void {
+    this.#entries.delete(key); // so that the new entry is the last in the order
     this.#entries.set(key, entry);
-    for (const [oldest, { atMicros }] of this.#entries) {
-      const isYoung = entry.atMicros - atMicros < KNOWN_FOR_MICROS;
-      if (isYoung && this.#entries.size <= MOST_ENTRIES) break;
-      this.#entries.delete(oldest);
+    for (const [oldestKey, oldest] of this.#entries) {
+      if (!hasExpired(oldest, entry.atMicros) && this.#entries.size <= MAX_ENTRIES) break;
+      this.#entries.delete(oldestKey);
     }
   }
 
@@ -75,6 +77,6 @@ export class IdempotencyIndex {
   }
 }
 
-export function hasExpired({ atMicros }: Pick<Entry, 'atMicros'>, nowMicros: number): boolean {
-  return nowMicros - atMicros >= KNOWN_FOR_MICROS;
+export function hasExpired({ atMicros }: Pick<IdempotencyEntry, 'atMicros'>, nowMicros: number): boolean {
+  return nowMicros - atMicros >= TTL_MICROS;
 }

@@ -1,57 +1,62 @@
-// What is left of a segment that was removed: the requests in it that may still be sent again, a small file each.
+// Keeps the requests of deleted spool segments on disk until they expire: one small `.requests` file per segment, one JSON
+// object per line. Restores the idempotency index after a restart.
 import { open, readdir, readFile, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { syncDirectory } from '../system/files.ts';
 import { type CompletedRequest, hasExpired } from './idempotency-index.ts';
 
 export class IdempotencyLog {
-  readonly #folder: string;
-  /** When the youngest request of each file came. */
-  readonly #youngest = new Map<string, number>();
+  readonly #directory: string;
+  /** By path, the time of the latest request in the file. */
+  readonly #latestMicros = new Map<string, number>();
 
-  constructor(folder: string) {
-    this.#folder = folder;
+  constructor(directory: string) {
+    this.#directory = directory;
   }
 
-  /** All that are there. A line that a crash left half-written belongs to a segment that is still there. */
+  /** Reads all files. Skips a line that a crash left incomplete: its segment still exists and has the request too. */
   async read(): Promise<CompletedRequest[]> {
-    const names = (await readdir(this.#folder)).filter(name => name.endsWith('.requests')).sort();
-    const all: CompletedRequest[] = [];
+    const names = (await readdir(this.#directory)).filter(name => name.endsWith('.requests')).sort();
+    const allRequests: CompletedRequest[] = [];
     for (const name of names) {
-      const path = join(this.#folder, name);
+      const path = join(this.#directory, name);
       const requests = (await readFile(path, 'utf8')).split('\n').flatMap(parseRequest);
-      all.push(...requests);
-      this.#note(path, requests);
+      allRequests.push(...requests);
+      this.#trackFile(path, requests);
     }
-    return all;
+    return allRequests;
   }
 
-  /** Durable when this resolves. */
-  async write(segment: number, requests: readonly CompletedRequest[], nowMicros: number): Promise<void> {
-    const young = requests.filter(request => !hasExpired(request, nowMicros));
-    if (young.length === 0) return;
-    const path = join(this.#folder, `${String(segment).padStart(12, '0')}.requests`);
+  /** Writes the requests of a segment that have not expired. They are durable when the promise resolves. */
+  async write(
+    segmentNumber: number,
+    requests: readonly CompletedRequest[],
+    nowMicros: number,
+  ): Promise<void> {
+    const activeRequests = requests.filter(request => !hasExpired(request, nowMicros));
+    if (activeRequests.length === 0) return;
+    const path = join(this.#directory, `${String(segmentNumber).padStart(12, '0')}.requests`);
     const file = await open(path, 'w', 0o600);
     try {
-      await file.writeFile(young.map(request => `${JSON.stringify(request)}\n`).join(''));
+      await file.writeFile(activeRequests.map(request => `${JSON.stringify(request)}\n`).join(''));
       await file.sync();
     } finally {
       await file.close();
     }
-    await syncDirectory(this.#folder);
-    this.#note(path, young);
+    await syncDirectory(this.#directory);
+    this.#trackFile(path, activeRequests);
   }
 
   async deleteExpired(nowMicros: number): Promise<void> {
-    for (const [path, atMicros] of this.#youngest) {
+    for (const [path, atMicros] of this.#latestMicros) {
       if (!hasExpired({ atMicros }, nowMicros)) continue;
-      this.#youngest.delete(path);
+      this.#latestMicros.delete(path);
       await unlink(path);
     }
   }
 
-  #note(path: string, requests: readonly CompletedRequest[]): void {
-    this.#youngest.set(
+  #trackFile(path: string, requests: readonly CompletedRequest[]): void {
+    this.#latestMicros.set(
       path,
       requests.reduce((latest, { atMicros }) => Math.max(latest, atMicros), 0),
     );

@@ -1,13 +1,9 @@
-// The way of a batch of records: a place for its bytes, read and checked, not stored already, durable in the spool,
-// acknowledged. From there folding.ts carries it to the store.
-
+// The path of a batch: reserve memory, parse and validate, deduplicate retries, write to the spool, acknowledge. The applier
+// then moves the records from the spool to the store.
 import { DendroError } from '../domain/errors.ts';
 import type { LogKind } from '../domain/log-columns.ts';
-import { readLogLine } from '../domain/log-line.ts';
-import { type Parsed, parseLine } from '../logs/parse.ts';
-import { formatQuarantineLine } from '../logs/quarantine-line.ts';
 import type { Observe } from '../observe/event.ts';
-import type { Store, StoreEvents } from '../store/store.ts';
+import type { Store } from '../store/store.ts';
 import type { Clock } from '../system/clock.ts';
 import type { Timer } from '../system/timer.ts';
 import { Applier } from './applier.ts';
@@ -19,121 +15,121 @@ import {
   type IntakeResult,
 } from './idempotency-index.ts';
 import type { BatchBody, ParsedBody } from './parse-body.ts';
-import { Quarantine } from './quarantine.ts';
+import type { Quarantine } from './quarantine.ts';
 import { Spool, spoolDirectoryIn } from './spool.ts';
 
 export interface IntakeOptions {
   readonly dataDirectory: string;
   readonly retentionDays: number;
-  /** Bytes that may be on their way: in memory, and on disk before the store has them. */
+  /** Maximum of bytes in memory and in the spool that the store has not applied. */
   readonly queueBytes: number;
 }
 
+/** The caller closes these after `Intake.close()`. */
 export interface IntakeDependencies {
+  readonly store: Store;
+  readonly quarantine: Quarantine;
   readonly bodyParser: BodyParser;
   readonly clock: Clock;
   readonly timer: Timer;
   readonly observe: Observe;
 }
 
-/** A batch as its sender gave it. */
+/** A batch from a sender. */
 export interface Batch extends Omit<BatchBody, 'rules' | 'isRepeatable'> {
-  /** Tells senders apart; not the secret. */
+  /** Identifies the sender. Not a secret. */
   readonly sender: string;
-  /** The projects that the sender is pinned to; none: any. */
+  /** The projects that the sender is limited to. Undefined: all projects. */
   readonly projects?: readonly string[] | undefined;
   readonly idempotencyKey?: string | undefined;
 }
 
-/** Bytes in memory at once, whatever may wait on disk. */
+/** Applies to bytes in memory, even if `queueBytes` is larger. */
 const MAX_BYTES_IN_MEMORY = 64 * 1024 * 1024;
 
 export class Intake {
   readonly #options: IntakeOptions;
   readonly #dependencies: IntakeDependencies;
+  readonly #spool: Spool;
+  readonly #applier: Applier;
   readonly #idempotency = new IdempotencyIndex();
-  readonly #quarantine: Quarantine;
-  #spool: Spool | undefined;
-  #applier: Applier | undefined;
   #bytesInMemory = 0;
 
-  constructor(options: IntakeOptions, parts: IntakeDependencies) {
+  private constructor(options: IntakeOptions, dependencies: IntakeDependencies, spool: Spool) {
     this.#options = options;
-    this.#dependencies = parts;
-    this.#quarantine = new Quarantine(options.dataDirectory, parts.observe);
-  }
-
-  /** What the store tells of its own accord ends up where rejected records do. To be handed to `openStore`. */
-  get storeEvents(): StoreEvents {
-    return {
-      recordRejected: ({ kind, line, reason }) => this.#quarantineRejected(kind, line, reason),
-      flushFailed: (kind, error) => this.#dependencies.observe({ type: 'flush_failed', kind, error }),
-    };
-  }
-
-  /** Takes up what an earlier run left in the spool, and resolves when that can be seen. */
-  async open(store: Store): Promise<void> {
-    const { clock, timer, observe } = this.#dependencies;
-    const folder = spoolDirectoryIn(this.#options.dataDirectory);
-    const { spool, requests } = await Spool.open(folder, kind => store.seenUpTo(kind), observe);
-    for (const { key, ...request } of requests) this.#idempotency.set(key, request);
+    this.#dependencies = dependencies;
     this.#spool = spool;
-    this.#applier = new Applier({ spool, store, clock, timer, observe });
-    await this.#applier.start();
+    this.#applier = new Applier({ ...dependencies, spool });
   }
 
-  /** Bytes that are on their way. */
+  /** Resolves when the records that an earlier run left in the spool are visible, or the store could not apply them. */
+  static async open(options: IntakeOptions, dependencies: IntakeDependencies): Promise<Intake> {
+    const { store, observe } = dependencies;
+    const directory = spoolDirectoryIn(options.dataDirectory);
+    const { spool, requests } = await Spool.open(directory, kind => store.seenUpTo(kind), observe);
+    const intake = new Intake(options, dependencies, spool);
+    for (const { key, ...request } of requests) intake.#idempotency.set(key, request);
+    await intake.#applier.start();
+    return intake;
+  }
+
+  /** Bytes in memory and in the spool that the store has not applied. */
   get queuedBytes(): number {
-    return this.#bytesInMemory + (this.#spool?.unappliedBytes ?? 0);
+    return this.#bytesInMemory + this.#spool.unappliedBytes;
   }
 
-  /** On disk; what the store keeps is among it for a while. */
+  /** Bytes of the spool on disk, including records that the store has applied. */
   get spoolBytes(): number {
-    return this.#spool?.bytes ?? 0;
+    return this.#spool.bytes;
   }
 
-  /** Takes a place for bytes that are about to be read; call the answer when they are gone. Throws `rate_limited`. */
+  /** Reserves memory for a body before it is read. Returns a function that releases it. Throws `rate_limited`. */
   reserve(bytes: number): () => void {
-    const inMemory = this.#bytesInMemory + bytes;
-    if (inMemory > MAX_BYTES_IN_MEMORY || this.queuedBytes + bytes > this.#options.queueBytes)
-      throw intakeFull();
-    this.#bytesInMemory = inMemory;
+    const bytesInMemory = this.#bytesInMemory + bytes;
+    if (bytesInMemory > MAX_BYTES_IN_MEMORY || this.queuedBytes + bytes > this.#options.queueBytes)
+      throw queueFull();
+    this.#bytesInMemory = bytesInMemory;
     return () => {
       this.#bytesInMemory -= bytes;
     };
   }
 
-  /** Resolves when the accepted records are durable. Rejects where nothing was stored. */
+  /** Resolves when the accepted records are durable. If it rejects, nothing was stored. */
   async ingest(batch: Batch): Promise<IntakeResult> {
     const { sender, projects, idempotencyKey, ...body } = batch;
-    const atMicros = Number(this.#dependencies.clock());
-    const rules = { nowMicros: atMicros, retentionDays: this.#options.retentionDays, projects };
-    const read = await this.#dependencies.bodyParser.parse({ ...body, rules, isRepeatable: true });
-    const key = createIdempotencyKey(sender, body.kind, idempotencyKey, read);
-    const known = key === undefined ? undefined : this.#idempotency.get(key, read.digest, atMicros);
-    const answer = await (known ?? this.#store(body.kind, read, key, atMicros));
-    const rejected = known === undefined ? read.rejected : {};
-    const [kind, accepted, repeated] = [body.kind, answer.accepted, known !== undefined];
-    this.#dependencies.observe({ type: 'batch_received', kind, accepted, rejected, repeated });
-    return answer;
+    const { bodyParser, clock, observe } = this.#dependencies;
+    const nowMicros = Number(clock());
+    const rules = { nowMicros, retentionDays: this.#options.retentionDays, projects };
+    const parsed = await bodyParser.parse({ ...body, rules, isRepeatable: true });
+    const key = createIdempotencyKey(sender, body.kind, idempotencyKey, parsed);
+    const first = key === undefined ? undefined : this.#idempotency.get(key, parsed.digest, nowMicros);
+    const result = await (first ?? this.#store(body.kind, parsed, key, nowMicros));
+    const repeated = first !== undefined;
+    const rejected = repeated ? {} : parsed.rejected;
+    observe({ type: 'batch_received', kind: body.kind, accepted: result.accepted, rejected, repeated });
+    return result;
   }
 
+  /** Records that the store has not applied stay in the spool for the next start. */
   async close(): Promise<void> {
-    await this.#applier?.close();
-    await this.#spool?.close();
-    await this.#quarantine.done();
-    await this.#dependencies.bodyParser.close();
+    await this.#applier.close();
+    await this.#spool.close();
   }
 
-  /** A twin that comes while this is under way finds the promise, and waits for it. */
-  #store(kind: LogKind, read: ParsedBody, key: string | undefined, atMicros: number): Promise<IntakeResult> {
-    const { accepted, digest, errors, quarantine } = read;
-    const rejected = Object.values(read.rejected).reduce((sum, count) => sum + count, 0);
+  /** A concurrent retry finds the promise in the idempotency index and waits for it. */
+  #store(
+    kind: LogKind,
+    parsed: ParsedBody,
+    key: string | undefined,
+    atMicros: number,
+  ): Promise<IntakeResult> {
+    const { accepted, digest, errors } = parsed;
+    const rejected = Object.values(parsed.rejected).reduce((sum, count) => sum + count, 0);
     const answer = { accepted, rejected, errors };
     const request = key === undefined ? undefined : { key, digest, atMicros, answer };
-    const stored = this.#makeDurable(kind, read, request).then(() => {
+    const stored = this.#writeToSpool(kind, parsed, request).then(() => {
       if (request !== undefined) this.#idempotency.set(request.key, request);
-      this.#quarantine.keep(quarantine);
+      this.#dependencies.quarantine.keep(parsed.quarantine);
       return answer;
     });
     if (key !== undefined && accepted > 0) {
@@ -143,47 +139,37 @@ export class Intake {
     return stored;
   }
 
-  async #makeDurable(
+  async #writeToSpool(
     kind: LogKind,
     { accepted, lines }: ParsedBody,
     request?: CompletedRequest,
   ): Promise<void> {
     if (accepted === 0) return;
-    // Lines are many times what came, where that was compressed; on a slow disk they would pile up.
-    if (this.#bytesInMemory + lines.length > 2 * MAX_BYTES_IN_MEMORY) throw intakeFull();
+    // Lines of a compressed body are many times its size, and a slow disk would let them accumulate.
+    if (this.#bytesInMemory + lines.length > 2 * MAX_BYTES_IN_MEMORY) throw queueFull();
     this.#bytesInMemory += lines.length;
     try {
-      await this.#spool?.append(kind, accepted, lines, request);
+      await this.#spool.append(kind, accepted, lines, request);
     } catch (error) {
       this.#dependencies.observe({ type: 'spool_write_failed', error });
-      const reason =
-        (error as NodeJS.ErrnoException).code === 'ENOSPC' ? 'the disk is full' : 'the disk refuses it';
-      throw new DendroError('unavailable', `${reason}; nothing of this was stored, send it again later`, {
-        retryAfterSeconds: 5,
-      });
+      throw spoolUnavailable(error);
     } finally {
       this.#bytesInMemory -= lines.length;
     }
   }
-
-  #quarantineRejected(kind: LogKind, line: string, reason: string): void {
-    const code = 'refused_by_store';
-    this.#dependencies.observe({ type: 'record_quarantined', kind, reason });
-    const nowMicros = Number(this.#dependencies.clock());
-    this.#quarantine.keep(formatQuarantineLine(kind, nowMicros, recordOf(line), { code, message: reason }));
-  }
 }
 
-function intakeFull(): DendroError {
-  return new DendroError('rate_limited', 'the intake is full for the moment; nothing of this was stored');
+function queueFull(): DendroError {
+  return new DendroError(
+    'rate_limited',
+    'the intake queue is full; no record of this request was stored, retry later',
+  );
 }
 
-/** The record in a line of the spool, in the form that senders use, so that it can be taken again. */
-function recordOf(line: string): Parsed {
-  const columns = readLogLine(line);
-  const metadata = parseLine(String(columns?.['metadata']), 0);
-  if (columns === undefined || 'rejection' in metadata)
-    return { index: 0, line, rejection: { code: 'invalid_json', message: '' } };
-  const { id, timestamp, project, event_message } = columns as Record<string, unknown>;
-  return { index: 0, value: { id, timestamp, project, event_message, metadata: metadata.value } };
+function spoolUnavailable(error: unknown): DendroError {
+  const isFull = (error as NodeJS.ErrnoException).code === 'ENOSPC';
+  const reason = isFull ? 'the disk is full' : 'writing to the disk failed';
+  return new DendroError('unavailable', `${reason}; no record of this request was stored, retry later`, {
+    retryAfterSeconds: 5,
+  });
 }

@@ -1,24 +1,23 @@
-// From the bytes of a body to lines for the spool: unpacked, parsed, each record held against the rules, and those that
-// are not taken set aside with their reason. Works on its arguments alone, so that it can run in a thread (body-threads.ts).
+// Turns the bytes of a body into log lines for the spool: decompresses, parses and validates each record. Rejected records
+// become quarantine lines. A pure function of its arguments, so that it can run in a worker thread (body-parser.ts).
 import { hash } from 'node:crypto';
 import type { LogKind } from '../domain/log-columns.ts';
 import { toLogLine } from '../domain/log-line.ts';
-import { hasIdentity } from '../logs/has-identity.ts';
+import type { LogRecord } from '../domain/log-record.ts';
 import { type Parsed, parseJsonBody, parseNdjsonLines } from '../logs/parse.ts';
 import { formatQuarantineLine } from '../logs/quarantine-line.ts';
-import { isRejection, type RecordRules, toRecord } from '../logs/record.ts';
+import { hasIdentity, isRejection, type RecordRules, toRecord } from '../logs/record.ts';
 import type { RejectCode, Rejection } from '../logs/rejection.ts';
-import { decompress } from './decompress.ts';
-import { holdsTooManyValues, tooManyValues } from './value-count.ts';
+import { type BodyFormat, decodeText, decompress } from './decode-body.ts';
 
 export interface BatchBody {
   readonly bytes: Uint8Array;
-  /** As Content-Encoding names it; empty for none. */
+  /** The value of Content-Encoding. Empty: none. */
   readonly contentCoding: string;
-  readonly format: 'json' | 'ndjson';
+  readonly format: BodyFormat;
   readonly kind: LogKind;
   readonly rules: RecordRules;
-  /** Whether anybody will ask if it was sent before; nobody asks about a file. */
+  /** Whether the sender may retry, so that the digest and the identity of records are needed. False for files. */
   readonly isRepeatable: boolean;
 }
 
@@ -30,93 +29,98 @@ export interface RecordError {
 
 export interface ParsedBody {
   readonly accepted: number;
-  /** The accepted records (log-line.ts). */
+  /** The accepted records as log lines (log-line.ts). */
   readonly lines: Uint8Array;
+  /** Number of rejected records by code. */
   readonly rejected: Readonly<Partial<Record<RejectCode, number>>>;
-  /** Of the first of those that are rejected. */
+  /** Errors of the first rejected records. */
   readonly errors: readonly RecordError[];
-  /** The rejected records as they came, with their reasons, one a line; of very many the first. */
+  /** The rejected records as quarantine lines. If there are very many, only the first. */
   readonly quarantine: string;
-  /** SHA-256 of the bytes, unpacked; empty for what is not repeatable. */
+  /** SHA-256 of the decompressed bytes. Empty if not repeatable. */
   readonly digest: string;
-  /** There are accepted records and each tells itself apart, so the same bytes are the same records sent again. */
+  /** At least one record was accepted and each accepted record has an identity, so equal bytes are a retry. */
   readonly hasIdentity: boolean;
 }
 
-const MAX_ERRORS_LISTED = 20;
-/** A body of 16 MiB can hold millions of values, and each with its reason is a hundred times as long. */
+const MAX_ERRORS = 20;
+/** A body of 16 MiB can contain millions of values, and each is a hundred times as long with its reason. */
 const MAX_QUARANTINE_LENGTH = 16 * 1024 * 1024;
+/** Lines per buffer, about as many as a chunk of a file has. More strings at once would live long and use much memory. */
+const LINES_PER_BUFFER = 2_000;
 
-/**
- * Records whose lines are put together at a time, as many as a piece of a file usually has: the texts of more would live
- * long, and take many times their bytes.
- */
-const LINES_AT_ONCE = 2_000;
-
-/** Throws DendroError where the body is not what it says it is. */
-export function parseBody({
-  bytes,
-  contentCoding,
-  format,
-  kind,
-  rules,
-  isRepeatable,
-}: BatchBody): ParsedBody {
-  const unpacked = decompress(bytes, contentCoding);
-  const parts: Buffer[] = [];
-  let lines: string[] = [];
-  let accepted = 0;
-  const rejected: Partial<Record<RejectCode, number>> = {};
-  const errors: RecordError[] = [];
-  const quarantine: string[] = [];
-  let quarantineLength = 0;
-  let allHaveIdentity = true;
-  const flush = () => {
-    parts.push(Buffer.from(lines.join('')));
-    lines = [];
-  };
-  const reject = (parsed: Parsed, rejection: Rejection) => {
-    rejected[rejection.code] = (rejected[rejection.code] ?? 0) + 1;
-    if (errors.length < MAX_ERRORS_LISTED) errors.push({ index: parsed.index, ...rejection });
-    if (quarantineLength >= MAX_QUARANTINE_LENGTH) return;
-    const line = formatQuarantineLine(kind, rules.nowMicros, parsed, rejection);
-    quarantineLength += line.length;
-    quarantine.push(line);
-  };
-
-  for (const parsed of parse(unpacked, format)) {
+/** Throws DendroError if the body does not have the declared encoding or format. */
+export function parseBody(body: BatchBody): ParsedBody {
+  const { kind, rules, isRepeatable } = body;
+  const bytes = decompress(body.bytes, body.contentCoding);
+  const builder = new ParsedBodyBuilder(body);
+  for (const parsed of parseText(decodeText(bytes, body.format), body.format)) {
     const record =
       'rejection' in parsed ? parsed.rejection : toRecord(parsed.value, kind, rules, parsed.metadataText);
-    if (isRejection(record)) reject(parsed, record);
-    else {
-      lines.push(toLogLine(record));
-      accepted++;
-      allHaveIdentity &&= isRepeatable && 'value' in parsed && hasIdentity(parsed.value);
-      if (lines.length === LINES_AT_ONCE) flush();
-    }
+    if (isRejection(record)) builder.reject(parsed, record);
+    else builder.accept(parsed, record);
   }
-  flush();
-  return {
-    accepted,
-    lines: parts.length === 1 ? (parts[0] ?? Buffer.alloc(0)) : Buffer.concat(parts),
-    rejected,
-    errors,
-    quarantine: quarantine.join(''),
-    digest: isRepeatable ? hash('sha256', unpacked) : '',
-    hasIdentity: allHaveIdentity && accepted > 0,
-  };
+  return builder.build(isRepeatable ? hash('sha256', bytes) : '');
 }
 
-function parse(unpacked: Uint8Array, form: BatchBody['format']): Iterable<Parsed> {
-  const text = Buffer.from(unpacked.buffer, unpacked.byteOffset, unpacked.byteLength)
-    .toString('utf8')
-    .replace(/^\ufeff/, '');
-  if (holdsTooManyValues(text, form)) throw tooManyValues();
-  return form === 'json' ? parseJsonBody(text) : parseNdjsonLines(linesOf(text));
+class ParsedBodyBuilder {
+  readonly #body: BatchBody;
+  readonly #buffers: Buffer[] = [];
+  #lines: string[] = [];
+  #accepted = 0;
+  readonly #rejected: Partial<Record<RejectCode, number>> = {};
+  readonly #errors: RecordError[] = [];
+  readonly #quarantine: string[] = [];
+  #quarantineLength = 0;
+  #allHaveIdentity = true;
+
+  constructor(body: BatchBody) {
+    this.#body = body;
+  }
+
+  accept(parsed: Parsed, record: LogRecord): void {
+    this.#lines.push(toLogLine(record));
+    this.#accepted++;
+    this.#allHaveIdentity &&= this.#body.isRepeatable && 'value' in parsed && hasIdentity(parsed.value);
+    if (this.#lines.length === LINES_PER_BUFFER) this.#encodeLines();
+  }
+
+  reject(parsed: Parsed, rejection: Rejection): void {
+    this.#rejected[rejection.code] = (this.#rejected[rejection.code] ?? 0) + 1;
+    if (this.#errors.length < MAX_ERRORS) this.#errors.push({ index: parsed.index, ...rejection });
+    if (this.#quarantineLength >= MAX_QUARANTINE_LENGTH) return;
+    const { kind, rules } = this.#body;
+    const line = formatQuarantineLine(kind, rules.nowMicros, parsed, rejection);
+    this.#quarantineLength += line.length;
+    this.#quarantine.push(line);
+  }
+
+  build(digest: string): ParsedBody {
+    this.#encodeLines();
+    const [first = Buffer.alloc(0)] = this.#buffers;
+    return {
+      accepted: this.#accepted,
+      lines: this.#buffers.length === 1 ? first : Buffer.concat(this.#buffers),
+      rejected: this.#rejected,
+      errors: this.#errors,
+      quarantine: this.#quarantine.join(''),
+      digest,
+      hasIdentity: this.#allHaveIdentity && this.#accepted > 0,
+    };
+  }
+
+  #encodeLines(): void {
+    this.#buffers.push(Buffer.from(this.#lines.join('')));
+    this.#lines = [];
+  }
 }
 
-/** One after another: all at once, millions of empty lines would fill the memory. */
-function* linesOf(text: string): Generator<string> {
+function parseText(text: string, format: BodyFormat): Iterable<Parsed> {
+  return format === 'json' ? parseJsonBody(text) : parseNdjsonLines(splitLines(text));
+}
+
+/** Yields one line at a time: an array of millions of empty lines would fill the memory. */
+function* splitLines(text: string): Generator<string> {
   let start = 0;
   for (let end = text.indexOf('\n'); end !== -1; end = text.indexOf('\n', start)) {
     yield text.slice(start, end);

@@ -1,6 +1,6 @@
-// Where records are durable before they are acknowledged: segments on disk, flushed for many requests at once. A segment
-// goes when the store keeps all of it; the requests in it are remembered a while longer (request-notes.ts), its numbers for ever
-// (next-numbers.ts).
+// The write-ahead log of the intake: records are durable here before they are acknowledged. Group commit: one sync for many
+// requests. A segment is deleted when the store has flushed all of it. Its requests then move to the idempotency log until
+// they expire, and its sequence numbers are kept for good (sequences.ts).
 import { copyFile, readdir, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { LOG_KINDS, type LogKind } from '../domain/log-columns.ts';
@@ -9,9 +9,8 @@ import type { Observe } from '../observe/event.ts';
 import { createDirectory, syncDirectory } from '../system/files.ts';
 import type { CompletedRequest } from './idempotency-index.ts';
 import { IdempotencyLog } from './idempotency-log.ts';
-import { readSequences, writeSequences } from './sequences.ts';
-import { encodeBlock, type SpoolBlock, type SpoolBlockHeader } from './spool-block.ts';
-import { SpoolSegment } from './spool-segment.ts';
+import { readSequences, type Sequences, writeSequences } from './sequences.ts';
+import { encodeBlock, type SpoolBlock, type SpoolBlockHeader, SpoolSegment } from './spool-segment.ts';
 
 export function spoolDirectoryIn(dataDirectory: string): string {
   return join(dataDirectory, 'spool');
@@ -19,89 +18,80 @@ export function spoolDirectoryIn(dataDirectory: string): string {
 
 const SEGMENT_BYTES = 32 * 1024 * 1024;
 
-interface Waiting {
-  readonly head: SpoolBlockHeader;
+interface PendingAppend {
+  readonly header: SpoolBlockHeader;
   readonly bytes: readonly Uint8Array[];
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
 }
 
 export class Spool {
-  readonly #folder: string;
+  readonly #directory: string;
   readonly #idempotencyLog: IdempotencyLog;
-  /** The oldest first; the last one is written. */
+  /** The oldest first. Appends go to the last one. */
   readonly #segments: SpoolSegment[];
-  readonly #nextSequences = new Map<LogKind, number>();
-  readonly #pending: Waiting[] = [];
+  readonly #nextSequences: Map<LogKind, number>;
+  readonly #cursor: SpoolCursor;
+  readonly #pending: PendingAppend[] = [];
   #flushing: Promise<void> | undefined;
-  /** Where reading goes on. */
-  #reading: { segment: SpoolSegment; offset: number };
-  #unreadBytes = 0;
-  #onAppend = () => {};
+  #notifyAppend = () => {};
   #closed = false;
 
-  private constructor(folder: string, notes: IdempotencyLog, segments: SpoolSegment[], first: SpoolSegment) {
-    this.#folder = folder;
-    this.#idempotencyLog = notes;
+  /** `segments` has at least one element. */
+  private constructor(
+    directory: string,
+    idempotencyLog: IdempotencyLog,
+    segments: SpoolSegment[],
+    nextSequences: Map<LogKind, number>,
+  ) {
+    this.#directory = directory;
+    this.#idempotencyLog = idempotencyLog;
     this.#segments = segments;
-    this.#reading = { segment: first, offset: 0 };
+    this.#nextSequences = nextSequences;
+    this.#cursor = new SpoolCursor(segments);
   }
 
-  /** To be called by whoever holds the data directory. `reached` is the number after the last that the store met of a kind. */
+  /** The caller must hold the lock of the data directory. `seenUpTo` comes from the store that will apply the records. */
   static async open(
-    folder: string,
-    reached: (kind: LogKind) => number,
+    directory: string,
+    seenUpTo: (kind: LogKind) => number,
     observe: Observe,
   ): Promise<{ spool: Spool; requests: readonly CompletedRequest[] }> {
-    createDirectory(folder);
+    createDirectory(directory);
     const segments: SpoolSegment[] = [];
-    const names = (await readdir(folder)).filter(name => /^\d+\.spool$/.test(name)).sort();
-    for (const [index, name] of names.entries()) {
-      const path = join(folder, name);
-      const { segment, lostBytes, isDamaged } = await SpoolSegment.open(Number.parseInt(name, 10), path);
-      segments.push(segment);
-      if (lostBytes === 0) continue;
-      // The end of the last one is what was being written when the process ended, and nobody was told that it was stored.
-      const isTorn = index === names.length - 1 && !isDamaged;
-      if (!isTorn) await copyFile(path, `${path}.damaged`);
-      await segment.truncateTail();
-      observe({ type: 'spool_truncated', path, lostBytes, isTorn });
+    try {
+      for await (const segment of openSegments(directory, observe)) segments.push(segment);
+      if (segments.length === 0) segments.push(await createSegment(directory, 1));
+      const savedSequences = await readSequences(directory);
+      const { nextSequences, isAheadOfSpool } = findNextSequences(savedSequences, segments, seenUpTo);
+      // The next start may use another store, which does not know these numbers.
+      if (isAheadOfSpool) await writeSequences(directory, nextSequences);
+      const idempotencyLog = new IdempotencyLog(directory);
+      const requests = [...(await idempotencyLog.read()), ...segments.flatMap(segment => segment.requests)];
+      return { spool: new Spool(directory, idempotencyLog, segments, nextSequences), requests };
+    } catch (error) {
+      for (const segment of segments) await segment.close();
+      throw error;
     }
-    const last = segments.at(-1) ?? (await createSegment(folder, 1));
-    if (segments.length === 0) segments.push(last);
-    const notes = new IdempotencyLog(folder);
-    const spool = new Spool(folder, notes, segments, segments[0] ?? last);
-    const noted = await readSequences(folder);
-    let isNoted = true;
-    for (const kind of LOG_KINDS) {
-      const ends = segments.map(segment => segment.ends.get(kind) ?? 0);
-      const known = Math.max(noted.get(kind) ?? 0, ...ends);
-      spool.#nextSequences.set(kind, Math.max(known, reached(kind)));
-      isNoted &&= known >= reached(kind);
-    }
-    if (!isNoted) await writeSequences(folder, spool.#nextSequences); // the next run may have another store
-    spool.#unreadBytes = segments.reduce((sum, segment) => sum + segment.bytes, 0);
-    const requests = [...(await notes.read()), ...segments.flatMap(segment => segment.requests)];
-    return { spool, requests };
   }
 
-  /** Bytes that wait to be read. */
+  /** Bytes that were not read yet. */
   get unappliedBytes(): number {
-    return this.#unreadBytes;
+    return this.#cursor.unreadBytes;
   }
 
-  /** All that lies on disk. */
+  /** Bytes on disk. */
   get bytes(): number {
     return this.#segments.reduce((sum, segment) => sum + segment.bytes, 0);
   }
 
-  /** Resolves when the records are durable; where it rejects, nothing of them is kept. */
+  /** Resolves when the records are durable. If it rejects, none of them is stored. */
   append(kind: LogKind, count: number, lines: Uint8Array, request?: CompletedRequest): Promise<void> {
-    // A segment that began after the end would bear the number of an older one, and be read before it.
+    // After close() the list of segments is empty, so a new segment would get the number of an older one.
     if (this.#closed) return Promise.reject(new Error('the spool is closed'));
     const first = this.#nextSequences.get(kind) ?? 0;
-    this.#nextSequences.set(kind, first + count); // numbers of what could not be written stay unused
-    const head = {
+    this.#nextSequences.set(kind, first + count); // a failed write leaves a gap, which is harmless
+    const header = {
       form: LINE_FORMAT_VERSION,
       kind,
       first,
@@ -110,49 +100,37 @@ export class Spool {
       ...(request === undefined ? {} : { request }),
     };
     return new Promise((resolve, reject) => {
-      this.#pending.push({ head, bytes: encodeBlock(head, lines), resolve, reject });
+      this.#pending.push({ header, bytes: encodeBlock(header, lines), resolve, reject });
       this.#flushing ??= this.#flush();
     });
   }
 
-  /** Resolves when there is something to read. */
+  /** Resolves when there are unread records, or when the spool is closed. */
   async waitForRecords(): Promise<void> {
-    while (this.#unreadBytes === 0)
+    while (this.#cursor.unreadBytes === 0 && !this.#closed)
       await new Promise<void>(resolve => {
-        this.#onAppend = resolve;
+        this.#notifyAppend = resolve;
       });
   }
 
-  /** The next blocks, about `most` bytes; given again until `done` is called. */
-  async read(most: number): Promise<{ blocks: readonly SpoolBlock[]; done: () => void }> {
-    let { segment, offset } = this.#reading;
-    while (offset === segment.bytes) {
-      const following = this.#segments[this.#segments.indexOf(segment) + 1];
-      if (following === undefined) break;
-      [segment, offset] = [following, 0];
-    }
-    this.#reading = { segment, offset };
-    const { blocks, end } = await segment.read(offset, most);
-    const done = () => {
-      this.#reading = { segment, offset: end };
-      this.#unreadBytes -= end - offset;
-    };
-    return { blocks, done };
+  /** Reads the next blocks, about `maxBytes`. Returns the same blocks again until `done` is called. */
+  read(maxBytes: number): Promise<{ blocks: readonly SpoolBlock[]; done: () => void }> {
+    return this.#cursor.read(maxBytes);
   }
 
-  /** Kinds with records in the oldest segment that the store does not keep yet. */
-  kindsInOldest(settled: (kind: LogKind) => number): LogKind[] {
-    const ends = [...(this.#segments[0]?.ends ?? [])];
-    return ends.filter(([kind, end]) => end > settled(kind)).map(([kind]) => kind);
+  /** Returns the kinds with records in the oldest segment that the store has not flushed. */
+  unflushedKindsInOldest(flushedUpTo: (kind: LogKind) => number): LogKind[] {
+    const endSequences = [...(this.#segments[0]?.endSequences ?? [])];
+    return endSequences.filter(([kind, end]) => end > flushedUpTo(kind)).map(([kind]) => kind);
   }
 
-  /** Removes the segments of which the store keeps everything. */
-  async deleteFlushed(settled: (kind: LogKind) => number, nowMicros: number): Promise<void> {
+  /** Deletes the oldest segments as long as the store has flushed all of their records. */
+  async deleteFlushed(flushedUpTo: (kind: LogKind) => number, nowMicros: number): Promise<void> {
     for (let oldest = this.#segments[0]; oldest !== undefined; oldest = this.#segments[0]) {
-      const isOpen = oldest === this.#segments.at(-1) || oldest === this.#reading.segment;
-      if (isOpen || this.kindsInOldest(settled).length > 0) break;
+      const isInUse = oldest === this.#segments.at(-1) || oldest === this.#cursor.segment;
+      if (isInUse || this.unflushedKindsInOldest(flushedUpTo).length > 0) break;
       await this.#idempotencyLog.write(oldest.number, oldest.requests, nowMicros);
-      await writeSequences(this.#folder, this.#nextSequences);
+      await writeSequences(this.#directory, this.#nextSequences);
       this.#segments.shift();
       await oldest.close();
       await unlink(oldest.path);
@@ -163,49 +141,125 @@ export class Spool {
   async close(): Promise<void> {
     this.#closed = true;
     await this.#flushing;
-    this.#unreadBytes = Number.POSITIVE_INFINITY; // wakes who waits for more
-    this.#onAppend();
+    this.#notifyAppend();
     for (const segment of this.#segments.splice(0)) await segment.close();
   }
 
-  /** Everything that waits goes to disk with one flush; what comes meanwhile goes with the next. */
+  /** Writes all pending appends with one sync. Appends that arrive meanwhile wait for the next sync. */
   async #flush(): Promise<void> {
     while (this.#pending.length > 0) {
       const group = this.#pending.splice(0);
       const bytes = Buffer.concat(group.flatMap(({ bytes }) => bytes));
       try {
-        const segment = await this.#writable();
+        const segment = await this.#writableSegment();
         await segment.append(
-          group.map(({ head }) => head),
+          group.map(({ header }) => header),
           bytes,
         );
-        this.#unreadBytes += bytes.length;
-        this.#onAppend();
+        this.#cursor.unreadBytes += bytes.length;
+        this.#notifyAppend();
         for (const { resolve } of group) resolve();
       } catch (error) {
         for (const { reject } of group) reject(error);
       }
     }
-    // In the same step that found nothing waiting: whoever comes after it begins a flush of his own.
+    // No await since the check of #pending, so an append after it finds `undefined` and starts its own flush.
     this.#flushing = undefined;
   }
 
-  async #writable(): Promise<SpoolSegment> {
+  async #writableSegment(): Promise<SpoolSegment> {
     const last = this.#segments.at(-1);
     if (last !== undefined && last.bytes < SEGMENT_BYTES) return last;
-    const segment = await createSegment(this.#folder, (last?.number ?? 0) + 1);
+    const segment = await createSegment(this.#directory, (last?.number ?? 0) + 1);
     this.#segments.push(segment);
     return segment;
   }
 }
 
-async function createSegment(folder: string, number: number): Promise<SpoolSegment> {
-  const segment = await SpoolSegment.create(
-    number,
-    join(folder, `${String(number).padStart(12, '0')}.spool`),
-  );
+/** A read position in the segments of a spool, and the number of bytes after it. */
+class SpoolCursor {
+  /** The list of the spool, which adds and deletes segments. */
+  readonly #segments: readonly SpoolSegment[];
+  #segment: SpoolSegment | undefined;
+  #offset = 0;
+  unreadBytes: number;
+
+  /** Starts at the oldest segment. */
+  constructor(segments: readonly SpoolSegment[]) {
+    this.#segments = segments;
+    this.#segment = segments[0];
+    this.unreadBytes = segments.reduce((sum, segment) => sum + segment.bytes, 0);
+  }
+
+  /** The segment that is being read. */
+  get segment(): SpoolSegment | undefined {
+    return this.#segment;
+  }
+
+  async read(maxBytes: number): Promise<{ blocks: readonly SpoolBlock[]; done: () => void }> {
+    this.#skipToUnread();
+    const segment = this.#segment;
+    const offset = this.#offset;
+    if (segment === undefined) return { blocks: [], done: () => {} };
+    const { blocks, end } = await segment.read(offset, maxBytes);
+    const done = () => {
+      this.#segment = segment;
+      this.#offset = end;
+      this.unreadBytes -= end - offset;
+    };
+    return { blocks, done };
+  }
+
+  /** Moves to the next segment if the current one was read to its end. */
+  #skipToUnread(): void {
+    while (this.#segment !== undefined && this.#offset === this.#segment.bytes) {
+      const next = this.#segments[this.#segments.indexOf(this.#segment) + 1];
+      if (next === undefined) return;
+      this.#segment = next;
+      this.#offset = 0;
+    }
+  }
+}
+
+/** Opens the existing segments, the oldest first, and truncates each after its last valid block. */
+async function* openSegments(directory: string, observe: Observe): AsyncGenerator<SpoolSegment> {
+  const names = (await readdir(directory)).filter(name => /^\d+\.spool$/.test(name)).sort();
+  for (const [index, name] of names.entries()) {
+    const path = join(directory, name);
+    const { segment, lostBytes, isDamaged } = await SpoolSegment.open(Number.parseInt(name, 10), path);
+    yield segment; // before the truncation, so that the caller closes the segment if that fails
+    if (lostBytes === 0) continue;
+    // An incomplete block at the end of the last segment was being written at the crash, so it was not acknowledged.
+    const isTorn = index === names.length - 1 && !isDamaged;
+    if (!isTorn) await copyFile(path, `${path}.damaged`);
+    await segment.truncateTail();
+    observe({ type: 'spool_truncated', path, lostBytes, isTorn });
+  }
+}
+
+/** `isAheadOfSpool` says that the store has seen sequence numbers that neither the file nor the segments contain. */
+function findNextSequences(
+  savedSequences: Sequences,
+  segments: readonly SpoolSegment[],
+  seenUpTo: (kind: LogKind) => number,
+): { nextSequences: Map<LogKind, number>; isAheadOfSpool: boolean } {
+  const nextSequences = new Map<LogKind, number>();
+  let isAheadOfSpool = false;
+  for (const kind of LOG_KINDS) {
+    const ends = segments.map(segment => segment.endSequences.get(kind) ?? 0);
+    const inSpool = Math.max(savedSequences.get(kind) ?? 0, ...ends);
+    const inStore = seenUpTo(kind);
+    nextSequences.set(kind, Math.max(inSpool, inStore));
+    isAheadOfSpool ||= inStore > inSpool;
+  }
+  return { nextSequences, isAheadOfSpool };
+}
+
+async function createSegment(directory: string, number: number): Promise<SpoolSegment> {
+  const path = join(directory, `${String(number).padStart(12, '0')}.spool`);
+  const segment = await SpoolSegment.create(number, path);
   try {
-    await syncDirectory(folder);
+    await syncDirectory(directory);
     return segment;
   } catch (error) {
     await segment.close();

@@ -1,57 +1,57 @@
-// JSON that keeps every number as it was written. A double cannot hold a 19-digit nanosecond timestamp, a 25-digit id
-// or 1e400; such a number is parsed into a string that carries a mark, and stringified back into the bare number.
+// JSON parsing that keeps every number as it was written. A double cannot represent a 19-digit nanosecond timestamp, a
+// 25-digit id or 1e400. Such a number is parsed into a string with a marker prefix, and stringified back into the number.
 import { randomBytes } from 'node:crypto';
-import { isExactInDouble } from './exact-number.ts';
 
-// Drawn anew in every process, so no sender can write text that would pass for a mark. It begins with a character that
-// is rare in logs, which makes looking for it quick.
+// Random per process, so that no sender can write a string that passes for a marked number. The first character is rare in
+// logs, which makes the search for the marker fast.
 const MARK = `\`exact:${randomBytes(12).toString('base64url')}:`;
 
 const MARKED_STRING = new RegExp(`"${MARK}(-?\\d[\\d.eE+-]*)"`, 'g');
 
-// What might be a number that a double cannot hold: 16 digits or more, or an exponent, after a character that a number
-// can follow; \s, which is more than JSON's blanks, took a third longer. It also finds such text inside strings, which
-// costs time and nothing else. No two of its repetitions compete for a character, so it is linear.
+// Finds candidates for a number that a double cannot represent: 16 digits or more, or an exponent, after a character that
+// can precede a number. The class lists JSON's white space because \s took a third longer. The expression also matches
+// inside strings, which costs time but is harmless. Its repetitions do not overlap, so matching is linear.
 const CANDIDATE = /[ \t\n\r:,[](-?\d(?:[\d.]{15,}|[\d.]*[eE])[\d.eE+-]*)/g;
 
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 const NUMBER_LIKE = /-?\d[\d.eE+-]*/g;
 const SHORTEST_INEXACT = '1e400'.length;
 const COLON = /[ \t\n\r]*:/y;
+const LARGEST_EXACT_INTEGER = String(Number.MAX_SAFE_INTEGER);
 
-/** Parses JSON as JSON.parse does, and throws what it throws. */
+/** Parses JSON as JSON.parse does, and throws the same errors. */
 export function parseExactJson(text: string): unknown {
   if (!mayHoldInexactNumber(text)) return JSON.parse(text);
   try {
     return JSON.parse(markInexactNumbers(text));
   } catch {
-    // Where marking leaves the text broken it was broken before: this throws, in terms of the text that was sent.
+    // Marking never breaks valid JSON. This call throws an error whose positions refer to the original text.
     return JSON.parse(text);
   }
 }
 
-/** Writes what `parseExactJson` gave as JSON text, marked numbers as the numbers that were sent. */
+/** Stringifies a value from `parseExactJson`. Marked numbers become the numbers that were sent. */
 export function stringifyExactJson(value: unknown): string {
   return unmark(JSON.stringify(value));
 }
 
-/** Turns the marked numbers in the output of JSON.stringify back into bare numbers. */
+/** Replaces the marked numbers in the output of JSON.stringify by the original numbers. */
 export function unmark(json: string): string {
   return json.includes(MARK) ? json.replace(MARKED_STRING, '$1') : json;
 }
 
-/** The number as it was written, if `value` is a marked number. */
+/** Returns the number as it was written, or undefined if `value` is not a marked number. */
 export function exactDigits(value: unknown): string | undefined {
   return typeof value === 'string' && value.startsWith(MARK) ? value.slice(MARK.length) : undefined;
 }
 
-/** Whether `value` is text that a sender wrote. A marked number is a string to TypeScript, but it is no text. */
+/** Whether `value` is a string in the JSON. A marked number has the type string but is not one. */
 export function isText(value: unknown): value is string {
   return typeof value === 'string' && !value.startsWith(MARK);
 }
 
 function mayHoldInexactNumber(text: string): boolean {
-  // No character stands before a number that is the whole text.
+  // CANDIDATE needs a character before the number, and a text that is one number has none.
   if (/^[\d-]/.test(text)) return true;
   CANDIDATE.lastIndex = 0;
   for (let match = CANDIDATE.exec(text); match !== null; match = CANDIDATE.exec(text)) {
@@ -60,7 +60,7 @@ function mayHoldInexactNumber(text: string): boolean {
   return false;
 }
 
-/** Goes from string to string and marks the numbers in between. */
+/** Skips string literals and marks the numbers between them. */
 function markInexactNumbers(text: string): string {
   let marked = '';
   let copied = 0;
@@ -81,13 +81,13 @@ function markInexactNumbers(text: string): string {
 }
 
 function markIfInexact(token: string, offset: number, between: string): string {
-  // What is no number, or a number in the place of a key, is not JSON; as a marked string it would become JSON.
+  // An invalid number, or a number in place of a key, must stay as it is: a marked string would make the text valid JSON.
   if (isExactInDouble(token) || !NUMBER.test(token)) return token;
   COLON.lastIndex = offset + token.length;
   return COLON.test(between) ? token : `"${MARK}${token}"`;
 }
 
-/** The index after the quote that closes the string which opens at `open`. No regular expression: its stack is finite. */
+/** Returns the index after the string literal that starts at `open`. A regular expression could overflow its stack here. */
 function endOfString(text: string, open: number): number {
   let close = text.indexOf('"', open + 1);
   while (close !== -1 && isEscaped(text, close)) close = text.indexOf('"', close + 1);
@@ -98,4 +98,37 @@ function isEscaped(text: string, index: number): boolean {
   let backslashes = 0;
   while (text[index - 1 - backslashes] === '\\') backslashes++;
   return backslashes % 2 === 1;
+}
+
+/** Whether the double nearest to the JSON number `token` has the same value (`1.50` and `15e-1` are equal). */
+function isExactInDouble(token: string): boolean {
+  // Fast path for microsecond timestamps. Decimal strings of equal length compare in numeric order.
+  if (/^[1-9]\d{15}$/.test(token) && token <= LARGEST_EXACT_INTEGER) return true;
+  const double = Number(token);
+  if (!Number.isFinite(double)) return false;
+  const written = String(double);
+  if (written === token) return true;
+  // Fast path for nanosecond timestamps: String() writes integers up to 21 digits in full, so these two differ.
+  if (/^[1-9]\d{0,20}$/.test(token)) return false;
+  return normalForm(written) === normalForm(token);
+}
+
+/**
+ * Digits without leading and trailing zeros, and a power of ten. Uses loops because /0+$/ takes quadratic time on a long
+ * run of zeros in the middle.
+ */
+function normalForm(number: string): string {
+  const exponentIndex = number.search(/[eE]/);
+  const mantissa = exponentIndex === -1 ? number : number.slice(0, exponentIndex);
+  const exponent = exponentIndex === -1 ? 0 : Number(number.slice(exponentIndex + 1));
+  const sign = mantissa.startsWith('-') ? '-' : '';
+  const point = mantissa.indexOf('.');
+  const fractionLength = point === -1 ? 0 : mantissa.length - point - 1;
+  const digits = mantissa.slice(sign.length).replace('.', '');
+  let first = 0;
+  while (digits[first] === '0') first++;
+  if (first === digits.length) return '0';
+  let end = digits.length;
+  while (digits[end - 1] === '0') end--;
+  return `${sign}${digits.slice(first, end)}e${exponent - fractionLength + digits.length - end}`;
 }

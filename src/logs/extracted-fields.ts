@@ -1,15 +1,15 @@
-// Lifts out of the metadata what the saved queries filter and count. The metadata itself stays as it was sent.
+// Extracts the metadata fields that the saved queries filter and count into columns. Does not change the metadata.
 import type { LogKind } from '../domain/log-columns.ts';
 import type { EdgeFields, FunctionEdgeFields, LogRecord } from '../domain/log-record.ts';
 import { exactDigits, isText } from './exact-json.ts';
 import { type JsonObject, nonEmptyText, unwrapObject } from './json-object.ts';
 
-const NOTHING: Record<never, never> = Object.freeze({});
+const NO_FIELDS: Record<never, never> = Object.freeze({});
 
 export function extractFields(kind: LogKind, metadata: JsonObject, project: string): LogRecord['extracted'] {
   if (kind === 'edge') return extractEdge(metadata, project);
   if (kind === 'function_edge') return extractFunctionEdge(metadata);
-  return NOTHING;
+  return NO_FIELDS;
 }
 
 function extractEdge(metadata: JsonObject, project: string): EdgeFields {
@@ -21,8 +21,8 @@ function extractEdge(metadata: JsonObject, project: string): EdgeFields {
   return { url: `https://${nonEmptyText(request?.['host']) ?? project}${path}`, path };
 }
 
-// The expression of RFC 3986, appendix B, down to the path. `new URL` is slow, refuses what senders write and changes
-// the rest.
+// The regular expression of RFC 3986, appendix B, up to the path. `new URL` is slow, rejects URLs that senders write, and
+// normalizes the others.
 const UP_TO_PATH = /^(?:[^:/?#]+:)?(?:\/\/[^/?#]*)?([^?#]*)/;
 
 function pathOf(url: string): string {
@@ -43,23 +43,23 @@ function toId(value: unknown): string | null {
   return typeof value === 'number' ? String(value) : (exactDigits(value) ?? null);
 }
 
-// Number() alone would read '', ' ' and '0x1f' as numbers.
+// Number() alone would accept '', ' ' and '0x1f'.
 const DECIMAL = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?$/;
 
-/** Over 30,000 years. What is longer is no execution time, and would make an average overflow. */
-const LONGEST_MS = 1e15;
+/** Over 30,000 years. A larger value is not an execution time, and could overflow an average. */
+const MAX_MILLISECONDS = 1e15;
 
 function toMilliseconds(value: unknown): number | null {
   const number = typeof value === 'number' ? value : toNumber(exactDigits(value) ?? value, DECIMAL);
-  return Math.abs(number) <= LONGEST_MS ? number : null;
+  return Math.abs(number) <= MAX_MILLISECONDS ? number : null;
 }
 
 function toInt32(value: unknown): number | null {
   const number = typeof value === 'number' ? value : toNumber(value, /^-?\d+$/);
-  // The bitwise "or" gives back what fits 32 bits, and only that, unchanged.
+  // `| 0` converts to a 32-bit integer, so it leaves the number unchanged only if it fits.
   return (number | 0) === number ? number | 0 : null;
 }
 
-function toNumber(value: unknown, form: RegExp): number {
-  return isText(value) && form.test(value) ? Number(value) : Number.NaN;
+function toNumber(value: unknown, format: RegExp): number {
+  return isText(value) && format.test(value) ? Number(value) : Number.NaN;
 }

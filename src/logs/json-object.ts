@@ -1,4 +1,4 @@
-// Looking at values that parseExactJson gave.
+// Type checks on values from parseExactJson.
 import { isText } from './exact-json.ts';
 
 export type JsonObject = Readonly<Record<string, unknown>>;
@@ -7,20 +7,20 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The object itself, or the one object of an array: some senders wrap every object in an array of one. */
+/** Returns the object, or the only object of an array: some senders wrap every object in an array of one. */
 export function unwrapObject(value: unknown): JsonObject | undefined {
-  const only = Array.isArray(value) && value.length === 1 ? value[0] : value;
-  return isJsonObject(only) ? only : undefined;
+  const unwrapped = Array.isArray(value) && value.length === 1 ? value[0] : value;
+  return isJsonObject(unwrapped) ? unwrapped : undefined;
 }
 
-/** The text as valid Unicode, if `value` is text and not empty. */
+/** Returns a non-empty string as valid Unicode, or undefined for any other value. */
 export function nonEmptyText(value: unknown): string | undefined {
   return isText(value) && value !== '' ? value.toWellFormed() : undefined;
 }
 
 /**
- * Whether objects and arrays nest more than `levels` deep, the value itself being the first level. It goes no deeper
- * than that, so no sender can exhaust the stack with it (JSON.parse nests without limit, JSON.stringify does not).
+ * Whether objects and arrays are nested more than `levels` deep. The value itself is the first level. Recursion stops at
+ * `levels`, so no input can exhaust the stack (JSON.parse has no depth limit, but JSON.stringify recurses).
  */
 export function nestsDeeperThan(value: object, levels: number): boolean {
   if (levels === 0) return true;

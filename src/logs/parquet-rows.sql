@@ -1,4 +1,4 @@
--- What does each row of this Parquet file look like as JSON? An alias that no column is likely to bear: a column of the
--- same name would be taken for the row. Folders such as day=1/ on the file's way are no columns of it.
+-- Returns each row of the Parquet file as JSON. A column with the name of the table alias would replace the whole row, so
+-- the alias is a name that no column is likely to have. Directories such as day=1/ in the path do not become columns.
 SELECT to_json("the whole row of the file")::VARCHAR AS row_json
 FROM read_parquet($path, hive_partitioning = false) AS "the whole row of the file"

@@ -1,27 +1,28 @@
-// From the text of a body or a line to the values in it, each with its index. What a record must be is for record.ts.
+// Parses the text of a body or a line into values with indexes. record.ts checks what a record must contain.
 import { DendroError } from '../domain/errors.ts';
 import { parseExactJson } from './exact-json.ts';
-import { isJsonObject } from './json-object.ts';
+import { isJsonObject, type JsonObject } from './json-object.ts';
 import type { Rejection } from './rejection.ts';
-import { splitLine } from './split-line.ts';
 
-/** One value of a body or file, or why there is none. `index` counts from 0, in the order of the input. */
+/** One value of a body or file, or the reason why it does not parse. `index` starts at 0, in the order of the input. */
 export type Parsed =
-  /** `metadataText` is the text of its metadata as it was sent, where that is known. */
+  /** `metadataText` is the original text of the metadata, if known. */
   | { readonly index: number; readonly value: unknown; readonly metadataText?: string }
-  /** `line` is what came, where that is text that could be kept. */
+  /** `line` is the original text, if it can be kept. */
   | { readonly index: number; readonly rejection: Rejection; readonly line?: string };
 
-/** Reads one JSON object, an array of them or `{"batch":[…]}`. Throws `invalid_body` if the text is not JSON. */
+/** Parses one JSON object, an array of them or `{"batch":[…]}`. Throws `invalid_body` if the text is not valid JSON. */
 export function parseJsonBody(text: string): readonly Parsed[] {
   try {
-    return valuesOf(parseExactJson(text)).map((value, index) => ({ index, value }));
+    return unwrapBatch(parseExactJson(text)).map((value, index) => ({ index, value }));
   } catch (error) {
-    throw new DendroError('invalid_body', `This is not JSON: ${faultOf(error, text)}`, { cause: error });
+    throw new DendroError('invalid_body', `invalid JSON: ${describeSyntaxError(error, text)}`, {
+      cause: error,
+    });
   }
 }
 
-/** Reads one JSON value a line. A line that does not parse is one rejected record; a blank line is nothing. */
+/** Parses one JSON value per line. A line that does not parse is one rejected record. Blank lines are skipped. */
 export function* parseNdjsonLines(lines: Iterable<string>): Generator<Parsed> {
   let index = 0;
   for (const line of lines) {
@@ -38,8 +39,39 @@ export function parseLine(line: string, index: number): Parsed {
     return {
       index,
       line,
-      rejection: { code: 'invalid_json', message: `The line is not JSON: ${faultOf(error, line)}` },
+      rejection: {
+        code: 'invalid_json',
+        message: `The line is not valid JSON: ${describeSyntaxError(error, line)}`,
+      },
     };
+  }
+}
+
+export interface SplitLine {
+  readonly value: JsonObject;
+  readonly metadataText: string;
+}
+
+const METADATA = ',"metadata":';
+
+/**
+ * Splits a line before its metadata, so that the original text of the metadata can be stored: stringifying it took a
+ * quarter of the time per record. Returns undefined unless metadata is an object and the last field of the line, as senders
+ * usually write it. The rest must parse with `null` in place of the metadata, and the metadata must parse by itself, so the
+ * result equals that of parsing the whole line.
+ */
+export function splitLine(line: string): SplitLine | undefined {
+  const start = line.indexOf(METADATA) + METADATA.length;
+  if (start < METADATA.length || line[start] !== '{' || !line.endsWith('}}')) return undefined;
+  const metadataText = line.slice(start, -1);
+  if (metadataText.includes('\r')) return undefined; // white space in JSON, but the end of a line to the store
+  try {
+    const value = parseExactJson(`${line.slice(0, start)}null}`) as Record<string, unknown>;
+    if (value['metadata'] !== null) return undefined;
+    value['metadata'] = parseExactJson(metadataText);
+    return { value, metadataText };
+  } catch {
+    return undefined;
   }
 }
 
@@ -47,14 +79,14 @@ export function isBlank(line: string): boolean {
   return !/\S/.test(line);
 }
 
-/** Whether a value holds records rather than being one. */
+/** Whether a value is a batch of records: an array or `{"batch":[…]}`. */
 export function isBatch(value: unknown): boolean {
-  return valuesOf(value)[0] !== value;
+  return unwrapBatch(value)[0] !== value;
 }
 
-function valuesOf(value: unknown): readonly unknown[] {
+function unwrapBatch(value: unknown): readonly unknown[] {
   if (Array.isArray(value)) return value;
-  // Shippers add fields of their own beside the batch; beside a message or metadata, `batch` is a record's own field.
+  // Shippers add their own fields next to `batch`. Next to a message or metadata, `batch` is a field of one record.
   const isWrapped =
     isJsonObject(value) &&
     Array.isArray(value['batch']) &&
@@ -62,14 +94,13 @@ function valuesOf(value: unknown): readonly unknown[] {
   return isWrapped ? (value['batch'] as readonly unknown[]) : [value];
 }
 
-/** The parser's own words, in one line. It quotes a few characters around the fault and no more. */
-function faultOf(error: unknown, text: string): string {
-  if (isBlank(text)) return 'it is empty.';
-  if (error instanceof RangeError) return 'it holds a number that is too long to be read.';
-  const words =
-    error instanceof Error ? error.message.replace(/\s+/g, ' ').toWellFormed() : 'it does not parse';
-  const position = /at position (\d+)(?! \(line)/.exec(words)?.[1];
-  return position === undefined ? `${words}.` : `${words} (${lineAndColumn(text, Number(position))}).`;
+/** The message of JSON.parse on one line. It quotes only a few characters around the error. */
+function describeSyntaxError(error: unknown, text: string): string {
+  if (isBlank(text)) return 'the text is empty.';
+  if (error instanceof RangeError) return 'the text contains a number that is too long.';
+  const message = error instanceof Error ? error.message.replace(/\s+/g, ' ').toWellFormed() : 'syntax error';
+  const position = /at position (\d+)(?! \(line)/.exec(message)?.[1];
+  return position === undefined ? `${message}.` : `${message} (${lineAndColumn(text, Number(position))}).`;
 }
 
 function lineAndColumn(text: string, position: number): string {

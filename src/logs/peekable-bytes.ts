@@ -1,35 +1,34 @@
-// A stream of bytes whose beginning can be looked at before it is read: a pipe cannot be opened a second time.
-// Whoever opened the source closes it.
+// A byte stream with a peek operation, because a pipe cannot be opened twice to detect its format. Does not close its
+// source.
 
 export class PeekableBytes {
   readonly #source: AsyncIterator<Buffer>;
-  #held: Buffer[] = [];
+  #buffered: Buffer[] = [];
   #ended = false;
 
   constructor(source: AsyncIterable<Buffer>) {
     this.#source = source[Symbol.asyncIterator]();
   }
 
-  /** Reads on until `isEnough` says so of the beginning, or all is read; gives the beginning. */
+  /** Buffers bytes until `isEnough(head)` or the end of the stream, and returns them. The stream still yields them. */
   async peek(isEnough: (head: Buffer) => boolean): Promise<Buffer> {
-    let head = Buffer.concat(this.#held);
+    let head = Buffer.concat(this.#buffered);
     while (!this.#ended && !isEnough(head)) {
-      // Twice as much each time, so that a long first line is not copied once for every chunk of it.
-      await this.#hold(head.length * 2);
-      head = Buffer.concat(this.#held);
+      // Doubling avoids one copy per chunk for a long first line.
+      await this.#fill(head.length * 2);
+      head = Buffer.concat(this.#buffered);
     }
-    this.#held = [head];
+    this.#buffered = [head];
     return head;
   }
 
-  /** Leaves out the first bytes of what was peeked at. */
+  /** Drops the first bytes, which must have been peeked. */
   skip(byteCount: number): void {
-    this.#held = [Buffer.concat(this.#held).subarray(byteCount)];
+    this.#buffered = [Buffer.concat(this.#buffered).subarray(byteCount)];
   }
 
-  /** All bytes, those that were peeked at first. */
   async *[Symbol.asyncIterator](): AsyncGenerator<Buffer> {
-    yield* this.#held.splice(0);
+    yield* this.#buffered.splice(0);
     while (!this.#ended) {
       const next = await this.#source.next();
       if (next.done === true) return;
@@ -37,14 +36,14 @@ export class PeekableBytes {
     }
   }
 
-  async #hold(byteCount: number): Promise<void> {
-    let heldBytes = this.#held.reduce((sum, chunk) => sum + chunk.length, 0);
+  async #fill(byteCount: number): Promise<void> {
+    let bufferedBytes = this.#buffered.reduce((sum, chunk) => sum + chunk.length, 0);
     do {
       const next = await this.#source.next();
       this.#ended = next.done === true;
       if (next.done === true) return;
-      this.#held.push(next.value);
-      heldBytes += next.value.length;
-    } while (heldBytes < byteCount);
+      this.#buffered.push(next.value);
+      bufferedBytes += next.value.length;
+    } while (bufferedBytes < byteCount);
   }
 }

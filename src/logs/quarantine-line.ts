@@ -1,5 +1,5 @@
-// A record that was not taken, as it is kept for the operator, one a line: what came, under which source, when, and why
-// not. `dendro ingest` reads such lines again.
+// The format of the quarantine file: one rejected record per line, with its source, the time of arrival and the reason.
+// `dendro ingest` reads these lines back. The field names are part of the on-disk format.
 import type { LogKind } from '../domain/log-columns.ts';
 import { formatTimestamp } from '../domain/timestamp.ts';
 import { stringifyExactJson } from './exact-json.ts';
@@ -24,11 +24,11 @@ function contentOf(parsed: Parsed): string {
   try {
     return `"record":${stringifyExactJson(parsed.value)}`;
   } catch {
-    return '"record":null'; // nested so deeply that it cannot be written; the sender has the reason
+    return '"record":null'; // nested too deeply for JSON.stringify; the reason is kept
   }
 }
 
-/** The kind and the record in a value that was read from such a line, or undefined if it is something else. */
+/** Returns the kind and the record of a parsed quarantine line, or undefined if the value is not one. */
 export function parseQuarantined(
   value: unknown,
   index: number,

@@ -1,19 +1,19 @@
-// Reads a file of logs for `dendro ingest`: NDJSON, JSON or Parquet, told apart by what is in it, never by its name.
+// Reads a log file for `dendro ingest`: NDJSON, JSON or Parquet, optionally gzip. Detects the format by content, never by
+// file name.
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { pipeline, Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { OperatorError } from '../domain/errors.ts';
-import { type LogChunk, toChunks } from './log-piece.ts';
+import { type LogChunk, readTextChunks, toChunks } from './log-chunks.ts';
 import { PeekableBytes } from './peekable-bytes.ts';
 import { readParquet } from './read-parquet.ts';
-import { readText } from './read-text.ts';
 
-/** About a thousand records: large enough that handing it to a thread costs nothing beside reading it. */
+/** About a thousand records: passing a chunk to a worker thread then costs little compared to parsing it. */
 const CHUNK_BYTES = 1024 * 1024;
 
 export interface ReadProgress {
-  /** Of the file as it lies on disk, compressed or not. */
+  /** Bytes of the file on disk, compressed or not. */
   readonly readBytes: number;
   /** Undefined for standard input and pipes. */
   readonly totalBytes: number | undefined;
@@ -21,35 +21,35 @@ export interface ReadProgress {
 
 export interface ReadOptions {
   readonly onProgress?: (progress: ReadProgress) => void;
-  /** What `-` stands for; process.stdin unless given. */
+  /** The stream for the path `-`. Default: process.stdin. */
   readonly standardInput?: Readable;
 }
 
 /**
- * A file, or standard input for `-`, in pieces that fit in memory, each of them NDJSON. Throws OperatorError, one line that
- * names the file, where it cannot be read or has none of the forms.
+ * Reads a file, or standard input for `-`, as chunks of NDJSON. Throws OperatorError with one line that names the file if
+ * it cannot be read or has an unknown format.
  */
 export async function* readLogFile(path: string, options: ReadOptions = {}): AsyncGenerator<LogChunk> {
   let input: Readable | undefined;
   try {
-    const totalBytes = path === '-' ? undefined : await sizeOf(path);
+    const totalBytes = path === '-' ? undefined : await readSize(path);
     input = path === '-' ? (options.standardInput ?? process.stdin) : openFile(path);
     const report = (readBytes: number) => options.onProgress?.({ readBytes, totalBytes });
     const bytes = new PeekableBytes(countBytes(input, report));
-    const head = await bytes.peek(beginning => beginning.length >= 4);
+    const head = await bytes.peek(first => first.length >= 4);
     if (isParquet(head)) {
-      if (totalBytes === undefined) throw new OperatorError(PARQUET_NEEDS_A_FILE);
+      if (totalBytes === undefined) throw new OperatorError(PARQUET_NEEDS_FILE);
       const onShare = (share: number) => report(Math.round(share * totalBytes));
       for await (const values of readParquet(path, onShare)) yield* toChunks(values);
     } else {
       const text = isGzip(head) ? new PeekableBytes(gunzip(bytes)) : bytes;
-      if (isParquet(await text.peek(beginning => beginning.length >= 4))) {
-        throw new OperatorError(PARQUET_NEEDS_A_FILE);
+      if (isParquet(await text.peek(first => first.length >= 4))) {
+        throw new OperatorError(PARQUET_NEEDS_FILE);
       }
-      yield* readText(text);
+      yield* readTextChunks(text);
     }
   } catch (error) {
-    throw new OperatorError(`${path === '-' ? 'standard input' : path}: ${reasonOf(error)}`, {
+    throw new OperatorError(`${path === '-' ? 'standard input' : path}: ${describeReadError(error)}`, {
       cause: error,
     });
   } finally {
@@ -57,8 +57,8 @@ export async function* readLogFile(path: string, options: ReadOptions = {}): Asy
   }
 }
 
-const PARQUET_NEEDS_A_FILE =
-  'it is Parquet, which is read from its end: it has to be a file on disk, not compressed with gzip';
+const PARQUET_NEEDS_FILE =
+  'Parquet is only supported as a regular file without gzip compression; save it to disk first';
 
 function isGzip(head: Buffer): boolean {
   return head[0] === 0x1f && head[1] === 0x8b;
@@ -68,8 +68,8 @@ function isParquet(head: Buffer): boolean {
   return head.toString('latin1', 0, 4) === 'PAR1';
 }
 
-/** Undefined for what is no ordinary file, such as a named pipe. */
-async function sizeOf(path: string): Promise<number | undefined> {
+/** Returns undefined unless the path is a regular file; a named pipe has no size. */
+async function readSize(path: string): Promise<number | undefined> {
   const file = await stat(path);
   return file.isFile() ? file.size : undefined;
 }
@@ -88,21 +88,21 @@ async function* countBytes(input: Readable, report: (readBytes: number) => void)
 }
 
 function gunzip(bytes: AsyncIterable<Buffer>): AsyncIterable<Buffer> {
-  const unpacked = createGunzip({ chunkSize: CHUNK_BYTES });
-  // An error of either side destroys `unpacked` with it, and so reaches whoever reads from there.
-  pipeline(Readable.from(bytes), unpacked, () => {});
-  return unpacked;
+  const decompressed = createGunzip({ chunkSize: CHUNK_BYTES });
+  // An error on either side destroys `decompressed` with that error, so its reader receives it.
+  pipeline(Readable.from(bytes), decompressed, () => {});
+  return decompressed;
 }
 
 const REASONS: Readonly<Record<string, string>> = {
   ENOENT: 'there is no such file',
-  EACCES: 'the permission to read it is missing',
+  EACCES: 'permission denied',
   EISDIR: 'it is a directory',
-  Z_BUF_ERROR: 'the gzip file ends too early',
-  Z_DATA_ERROR: 'the gzip file is damaged',
+  Z_BUF_ERROR: 'the gzip data is truncated',
+  Z_DATA_ERROR: 'the gzip data is corrupt',
 };
 
-function reasonOf(error: unknown): string {
+function describeReadError(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const code = 'code' in error ? String(error.code) : '';
   return REASONS[code] ?? error.message.split('\n', 1)[0] ?? '';

@@ -1,18 +1,18 @@
-// Reads the rows of a Parquet file as JSON values, in an in-memory DuckDB of its own that may open this file and no other.
+// Reads the rows of a Parquet file as JSON values, with a separate in-memory DuckDB that can open this file only.
 import { readFile } from 'node:fs/promises';
 import { parseExactJson } from './exact-json.ts';
 import { isJsonObject, unwrapObject } from './json-object.ts';
 import { type Parsed, parseLine } from './parse.ts';
 
-/** `onShare` is told which share of the rows has been read, from 0 to 1. Streams: memory does not grow with the file. */
+/** Streams the rows, so memory use does not depend on the file size. `onShare` receives the share of rows read, 0 to 1. */
 export async function* readParquet(
   path: string,
   onShare: (share: number) => void,
 ): AsyncGenerator<readonly Parsed[]> {
-  // Loaded here, since a native library has no place in a command that reads JSON.
+  // Imported here so that reading JSON does not load a native library.
   const { DuckDBInstance } = await import('@duckdb/node-api');
   const rowsSql = await readFile(new URL('./parquet-rows.sql', import.meta.url), 'utf8');
-  const pattern = literalPattern(path);
+  const pattern = escapeGlob(path);
   const instance = await DuckDBInstance.create(':memory:', { memory_limit: '1GB' });
   try {
     const connection = await instance.connect();
@@ -21,10 +21,10 @@ export async function* readParquet(
     await connection.run('SET enable_external_access = false');
     await connection.run('SET lock_configuration = true');
 
-    const counted = await connection.runAndReadAll('SELECT num_rows FROM parquet_file_metadata($path)', {
+    const metadata = await connection.runAndReadAll('SELECT num_rows FROM parquet_file_metadata($path)', {
       path: pattern,
     });
-    const rowCount = Number(counted.value(0, 0));
+    const rowCount = Number(metadata.value(0, 0));
     const rows = await connection.stream(rowsSql, { path: pattern });
     let index = 0;
     for (
@@ -41,30 +41,30 @@ export async function* readParquet(
   }
 }
 
-/** DuckDB takes a path for a pattern; in brackets *, ? and [ stand for themselves. */
-function literalPattern(path: string): string {
+/** Escapes a path: DuckDB treats it as a glob pattern, in which brackets make *, ? and [ literal. */
+function escapeGlob(path: string): string {
   return path.replace(/[*?[]/g, '[$&]');
 }
 
 function parseRow(json: string, index: number): Parsed {
-  const parsed = parseLine(withoutNonFinite(json), index);
+  const parsed = parseLine(replaceNonFinite(json), index);
   if (!('value' in parsed) || !isJsonObject(parsed.value)) return parsed;
-  // A row has all columns of its file; a NULL is a field that this record does not have.
+  // A row has every column of the file, so NULL means that the record does not have the field.
   const fields = Object.entries(parsed.value).filter(([, field]) => field !== null);
   return {
     index,
-    value: Object.fromEntries(fields.map(([name, field]) => [name, fieldOf(name, field)])),
+    value: Object.fromEntries(fields.map(([name, field]) => [name, toField(name, field)])),
   };
 }
 
-function fieldOf(name: string, field: unknown): unknown {
+function toField(name: string, field: unknown): unknown {
   if (typeof field !== 'string') return field;
-  // DuckDB writes the offset of a time in UTC as +00, which is not RFC 3339.
+  // DuckDB writes the UTC offset as +00, which RFC 3339 does not allow.
   if (name === 'timestamp') return field.replace(/\+00$/, 'Z');
   return name === 'metadata' ? parseMetadata(field) : field;
 }
 
-/** Parquet has no JSON of its own: metadata is often a column of text that holds an object. */
+/** Metadata is often a text column that contains a JSON object, because not every Parquet writer has a JSON type. */
 function parseMetadata(text: string): unknown {
   try {
     const value = parseExactJson(text);
@@ -74,11 +74,11 @@ function parseMetadata(text: string): unknown {
   }
 }
 
-// In a row of DuckDB's JSON: a string with its escapes, one escape or one quote at a time, or what JSON has no number for.
+// Tokens in a row of DuckDB's JSON: an escape, a quote, or a number that JSON cannot represent.
 const QUOTE_ESCAPE_OR_NON_FINITE = /\\.|"|-?Infinity|NaN/g;
 
-/** DuckDB writes NaN and Infinity bare. NaN, a data frame's missing number, becomes null; Infinity becomes text. */
-function withoutNonFinite(json: string): string {
+/** DuckDB writes bare NaN and Infinity. NaN, a missing number in data frames, becomes null. Infinity becomes a string. */
+function replaceNonFinite(json: string): string {
   if (!/[:,[](?:NaN|-?Infinity)/.test(json)) return json;
   let inString = false;
   return json.replace(QUOTE_ESCAPE_OR_NON_FINITE, token => {

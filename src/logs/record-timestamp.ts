@@ -1,15 +1,15 @@
-// Reads a record's timestamp and holds it against the clock.
+// Parses a record's timestamp and checks that it is neither in the future nor past retention.
 import { formatTimestamp, parseTimestamp, TIMESTAMP_FORMS } from '../domain/timestamp.ts';
 import { exactDigits } from './exact-json.ts';
 import { quote, type Rejection } from './rejection.ts';
 
-// Clocks of senders run ahead; more than this is a mistake that would sit above the newest record of every query.
+// Tolerance for sender clocks that run ahead. A later record would be the newest one in every query for too long.
 const MAX_AHEAD_MICROS = 3_600_000_000;
 const MICROS_PER_DAY = 86_400_000_000;
 
-const ALLOWED = `Allowed: ${TIMESTAMP_FORMS}, or an integer of 10, 13, 16 or 19 digits: seconds, milliseconds, microseconds or nanoseconds since 1970.`;
+const ALLOWED = `Allowed: ${TIMESTAMP_FORMS}, or an integer with 10, 13, 16 or 19 digits (seconds, milliseconds, microseconds or nanoseconds since 1970).`;
 
-/** The record's time in Unix microseconds. A record without one has the time of its arrival. */
+/** Returns Unix microseconds. A record without a timestamp gets the time of arrival. */
 export function readRecordTimestamp(
   value: unknown,
   nowMicros: number,
@@ -20,19 +20,19 @@ export function readRecordTimestamp(
   if (micros === undefined) {
     return {
       code: 'invalid_timestamp',
-      message: `The timestamp ${describe(value)} cannot be read. ${ALLOWED}`,
+      message: `The timestamp ${describe(value)} is not valid. ${ALLOWED}`,
     };
   }
   if (micros > nowMicros + MAX_AHEAD_MICROS) {
     return {
       code: 'in_the_future',
-      message: `The timestamp ${format(micros)} is more than 1 hour in the future; it is ${format(nowMicros)} here.`,
+      message: `The timestamp ${format(micros)} is more than 1 hour in the future. The time of the server is ${format(nowMicros)}.`,
     };
   }
   if (micros < nowMicros - retentionDays * MICROS_PER_DAY) {
     return {
       code: 'past_retention',
-      message: `The timestamp ${format(micros)} is older than the ${retentionDays} days that records are kept.`,
+      message: `The timestamp ${format(micros)} is older than the retention of ${retentionDays} days.`,
     };
   }
   return micros;
@@ -47,13 +47,13 @@ function toMicros(value: unknown): number | undefined {
   return parsed === undefined ? digitsToMicros(value) : Number(parsed);
 }
 
-// The unit is told by the number of digits: until the year 2286 the four ranges do not overlap.
+// The number of digits determines the unit. The four ranges do not overlap until the year 2286.
 function integerToMicros(integer: number): number | undefined {
   if (!Number.isInteger(integer)) return undefined;
   if (integer >= 1e15 && integer < 1e16) return integer;
   if (integer >= 1e12 && integer < 1e13) return integer * 1000;
   if (integer >= 1e9 && integer < 1e10) return integer * 1_000_000;
-  // A nanosecond count that a double holds is a round one; dividing it would not be exact, cutting digits is.
+  // Cuts the last digits, because dividing a nanosecond count in a double is not exact.
   return integer >= 1e18 && integer < 1e19 ? digitsToMicros(String(integer)) : undefined;
 }
 

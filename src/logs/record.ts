@@ -1,38 +1,36 @@
-// The rules that make a log record out of what a sender shipped, or say why it is none. All of them; nothing else
-// looks into a record before it is stored.
+// Validates what a sender shipped and turns it into a log record or a rejection. All rules for records are here and in the
+// two modules for timestamps and extracted fields.
+import { randomUUID } from 'node:crypto';
 import type { LogKind } from '../domain/log-columns.ts';
 import type { LogRecord } from '../domain/log-record.ts';
 import { exactDigits, isText, unmark } from './exact-json.ts';
 import { extractFields } from './extracted-fields.ts';
-import { isJsonObject, type JsonObject, nestsDeeperThan, nonEmptyText } from './json-object.ts';
-import { mergeMetadata } from './merge-metadata.ts';
+import { isJsonObject, type JsonObject, nestsDeeperThan, nonEmptyText, unwrapObject } from './json-object.ts';
 import { readRecordTimestamp } from './record-timestamp.ts';
 import { quote, type Rejection } from './rejection.ts';
-import { makeUuidV7 } from './uuid-v7.ts';
-import { toValidJson } from './valid-unicode.ts';
 
-/** What a record is held against as it comes in. */
+/** The context in which a record is validated. */
 export interface RecordRules {
-  /** The time of arrival, Unix microseconds. */
+  /** Time of arrival, Unix microseconds. */
   readonly nowMicros: number;
   readonly retentionDays: number;
-  /** The projects that the sender's token is pinned to; none: any project. */
+  /** The projects that the sender's token is limited to. Undefined: all projects. */
   readonly projects?: readonly string[] | undefined;
 }
 
-/** In UTF-8 bytes of id, project, message and metadata. */
+/** UTF-8 bytes of id, project, message and metadata together. */
 export const MAX_RECORD_BYTES = 1024 * 1024;
-/** Of objects and arrays, the record itself being the first level. */
+/** Nesting of objects and arrays. The record itself is the first level. */
 export const MAX_RECORD_LEVELS = 64;
 
 /**
- * Makes a record of a value that `parseExactJson` gave. The value is not changed. Never throws. `sentMetadata` is the text
- * that the value's metadata was read from, where it is known.
+ * Turns a value from `parseExactJson` into a record. Never throws and does not change the value. `sentMetadata` is the
+ * original text of the value's metadata, if known.
  */
 export function toRecord(
   value: unknown,
   kind: LogKind,
-  door: RecordRules,
+  rules: RecordRules,
   sentMetadata?: string,
 ): LogRecord | Rejection {
   if (!isJsonObject(value)) return NOT_AN_OBJECT;
@@ -44,22 +42,22 @@ export function toRecord(
 
   const project = findProject(value, metadata);
   if (project === undefined) return NO_PROJECT;
-  if (door.projects !== undefined && !door.projects.includes(project)) {
+  if (rules.projects !== undefined && !rules.projects.includes(project)) {
     return {
       code: 'project_not_allowed',
-      message: `The token may not send records of the project ${quote(project)}.`,
+      message: `The token is not allowed to send records for the project ${quote(project)}.`,
     };
   }
   if (eventMessage === '' && isEmpty(metadata)) return EMPTY_RECORD;
 
-  const timestampMicros = readRecordTimestamp(value['timestamp'], door.nowMicros, door.retentionDays);
+  const timestampMicros = readRecordTimestamp(value['timestamp'], rules.nowMicros, rules.retentionDays);
   if (typeof timestampMicros !== 'number') return timestampMicros;
 
-  const id = readId(value['id']) ?? makeUuidV7(door.nowMicros);
-  // As it was sent, unless fields came to it or half a surrogate pair may stand in it.
-  const isAsSent =
-    sentMetadata !== undefined && metadata === value['metadata'] && !SURROGATE.test(sentMetadata);
-  const metadataText = isAsSent ? sentMetadata : unmark(toValidJson(JSON.stringify(metadata)));
+  const id = readId(value['id']) ?? createUuidV7(rules.nowMicros);
+  // Keep the original text, unless fields were added or it may contain a lone surrogate.
+  const canKeepText =
+    sentMetadata !== undefined && metadata === value['metadata'] && !SURROGATE_ESCAPE.test(sentMetadata);
+  const metadataText = canKeepText ? sentMetadata : unmark(replaceLoneSurrogates(JSON.stringify(metadata)));
   if (isTooLarge(id, project, eventMessage, metadataText)) return TOO_LARGE;
   return {
     id,
@@ -71,32 +69,55 @@ export function toRecord(
   };
 }
 
-const SURROGATE = /\\u[dD]/;
+const SURROGATE_ESCAPE = /\\u[dD]/;
 
 export function isRejection(result: LogRecord | Rejection): result is Rejection {
   return 'code' in result;
 }
 
+/**
+ * Whether a record has an id or a timestamp finer than a second. Two equal records without either are two events, so the
+ * same bytes are not a retry.
+ */
+export function hasIdentity(value: unknown): boolean {
+  if (!isJsonObject(value)) return false;
+  const { id, timestamp } = value;
+  return isId(id) || isFinerThanASecond(timestamp);
+}
+
+function isId(id: unknown): boolean {
+  return typeof id === 'number' || typeof id === 'boolean' || (typeof id === 'string' && id !== '');
+}
+
+function isFinerThanASecond(timestamp: unknown): boolean {
+  if (typeof timestamp === 'number') return timestamp >= 1e12;
+  const digits = exactDigits(timestamp);
+  if (digits !== undefined) return digits.length >= 13;
+  return isText(timestamp) && /^\d{13,}$|:\d\d[.,]\d/.test(timestamp);
+}
+
 const NOT_AN_OBJECT: Rejection = {
   code: 'not_an_object',
-  message: 'A record is a JSON object with event_message, metadata, timestamp, id and project.',
+  message:
+    'The record is not a JSON object. Send an object with event_message, metadata, timestamp, id and project.',
 };
 const TOO_DEEP: Rejection = {
   code: 'too_deep',
-  message: `The record nests deeper than the ${MAX_RECORD_LEVELS} levels allowed.`,
+  message: `The record is nested more than ${MAX_RECORD_LEVELS} levels deep.`,
 };
 const NO_PROJECT: Rejection = {
   code: 'no_project',
   message:
-    'The record names no project. It is a non-empty text in project, metadata.project, metadata.project_ref, metadata.tenantId or metadata.external_id.',
+    'The record has no project. Set one of these to a non-empty string: project, metadata.project, metadata.project_ref, metadata.tenantId, metadata.external_id.',
 };
 const EMPTY_RECORD: Rejection = {
   code: 'empty_record',
-  message: 'The record has neither a message (event_message or message) nor metadata; it needs one of them.',
+  message:
+    'The record has neither a message (event_message or message) nor metadata. At least one is required.',
 };
 const TOO_LARGE: Rejection = {
   code: 'too_large',
-  message: 'The record is larger than the 1 MiB allowed.',
+  message: 'The record is larger than 1 MiB: id, project, message and metadata together.',
 };
 
 function findMessageKey(value: JsonObject): 'event_message' | 'message' | undefined {
@@ -114,9 +135,62 @@ function findProject(value: JsonObject, metadata: JsonObject): string | undefine
   );
 }
 
+/**
+ * Combines the metadata that was sent with every top-level field that has no column of its own. `messageKey` is the field
+ * that became the message. Does not change its arguments.
+ */
+function mergeMetadata(record: JsonObject, messageKey: string | undefined): JsonObject {
+  const sent = record['metadata'];
+  const sentObject = unwrapObject(sent);
+  let merged: Record<string, unknown> | undefined;
+  // Metadata of another type is kept as a field.
+  if (sentObject === undefined && sent !== undefined && sent !== null) merged = { metadata: sent };
+  for (const key in record) {
+    if (!isExtraField(key, record[key], messageKey)) continue;
+    merged ??= { ...sentObject };
+    if (!Object.hasOwn(merged, key)) setField(merged, key, record[key]);
+  }
+  return merged ?? sentObject ?? {};
+}
+
+function isExtraField(key: string, field: unknown, messageKey: string | undefined): boolean {
+  switch (key) {
+    case 'metadata':
+    case 'timestamp':
+      return false;
+    case 'event_message':
+    case 'message':
+      return key !== messageKey && field !== null;
+    case 'id':
+      return typeof field === 'object' && field !== null;
+    case 'project':
+      return !isText(field) || field === '';
+    default:
+      return true;
+  }
+}
+
+function setField(object: Record<string, unknown>, key: string, value: unknown): void {
+  // Assigning to __proto__ would set the prototype and drop the field.
+  if (key === '__proto__') {
+    Object.defineProperty(object, key, { value, enumerable: true, writable: true, configurable: true });
+  } else {
+    object[key] = value;
+  }
+}
+
 function readId(value: unknown): string | undefined {
   if (typeof value === 'number' || typeof value === 'boolean') return String(value);
   return exactDigits(value) ?? nonEmptyText(value);
+}
+
+/** A UUIDv7 (RFC 9562): 48 bits of Unix milliseconds, then 74 random bits, so that ids of one time sort next to each other. */
+export function createUuidV7(nowMicros: number): string {
+  const millis = Math.floor(nowMicros / 1000)
+    .toString(16)
+    .padStart(12, '0');
+  // A UUIDv4 has its variant and random bits in the same places, and randomUUID draws random bytes in bulk.
+  return `${millis.slice(0, 8)}-${millis.slice(8)}-7${randomUUID().slice(15)}`;
 }
 
 function isEmpty(object: JsonObject): boolean {
@@ -125,13 +199,28 @@ function isEmpty(object: JsonObject): boolean {
 }
 
 function isTooLarge(id: string, project: string, eventMessage: string, metadata: string): boolean {
-  // No character takes more than 3 bytes of UTF-8 for each of its UTF-16 units: most records need no counting.
-  const units = id.length + project.length + eventMessage.length + metadata.length;
-  if (units * 3 <= MAX_RECORD_BYTES) return false;
+  // A UTF-16 code unit takes at most 3 bytes in UTF-8, so most records need no exact count.
+  const codeUnits = id.length + project.length + eventMessage.length + metadata.length;
+  if (codeUnits * 3 <= MAX_RECORD_BYTES) return false;
   const bytes =
     Buffer.byteLength(id) +
     Buffer.byteLength(project) +
     Buffer.byteLength(eventMessage) +
     Buffer.byteLength(metadata);
   return bytes > MAX_RECORD_BYTES;
+}
+
+// JSON.stringify writes a lone surrogate as \udXXX. The second alternative consumes every other escape, so that the text
+// `\\ud800`, an escaped backslash and letters, does not match.
+const ESCAPE = /\\(?:ud[89a-f][0-9a-f]{2}|.)/g;
+
+/**
+ * Replaces lone surrogates, in keys and values, by U+FFFD: they have no UTF-8 form, and a store would reject the whole
+ * batch. `json` must be the output of JSON.stringify.
+ */
+function replaceLoneSurrogates(json: string): string {
+  if (!json.includes('\\ud')) return json;
+  const valid = json.replace(ESCAPE, match => (match.startsWith('\\ud') ? '\ufffd' : match));
+  // Two keys may have become equal. Parsing keeps the last, as for any duplicate key.
+  return JSON.stringify(JSON.parse(valid));
 }

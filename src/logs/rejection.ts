@@ -1,4 +1,4 @@
-// Why a record is not taken: a closed list of codes for machines, a sentence for a person.
+// Why a record is rejected: a code for programs (a closed list) and a message for people.
 
 export type RejectCode =
   | 'invalid_json'
@@ -11,19 +11,19 @@ export type RejectCode =
   | 'invalid_timestamp'
   | 'in_the_future'
   | 'past_retention'
-  /** By the store, for something that the rules let pass. */
+  /** The store rejected a record that passed the rules. Only quarantine lines have this code. */
   | 'refused_by_store';
 
 export interface Rejection {
   readonly code: RejectCode;
-  /** What was wrong and what is allowed. */
+  /** One or more sentences: what is wrong and what is allowed. */
   readonly message: string;
 }
 
-/** Quotes what a sender wrote, cut short: a message shows where to look, it does not carry the record. */
+/** Quotes text from a sender, cut to 40 characters: a message shows where to look and does not contain the record. */
 export function quote(text: string): string {
-  const longest = 40;
-  const shown = text.length > longest ? `${text.slice(0, longest)}…` : text;
-  // Cutting can split a surrogate pair; stringify escapes control characters, so the message stays one line.
-  return JSON.stringify(shown.toWellFormed());
+  const maxLength = 40;
+  const shortened = text.length > maxLength ? `${text.slice(0, maxLength)}…` : text;
+  // Cutting can split a surrogate pair. JSON.stringify escapes control characters, so the message stays on one line.
+  return JSON.stringify(shortened.toWellFormed());
 }

@@ -1,7 +1,7 @@
-// The names under which senders may ship each log kind.
+// The names by which senders identify each log kind.
 import { LOG_KINDS, type LogKind } from '../domain/log-columns.ts';
 
-// Shippers of the platform already send under these names; they match exactly, letter case included.
+// Existing shippers of the platform send these names. Matching is case-sensitive.
 const SOURCE_NAMES: Record<LogKind, readonly string[]> = {
   edge: ['edge_logs', 'cloudflare.logs.prod'],
   postgres: ['postgres_logs', 'postgres.logs'],
@@ -18,10 +18,10 @@ const KIND_OF_NAME: ReadonlyMap<string, LogKind> = new Map(
   LOG_KINDS.flatMap(kind => [kind, ...SOURCE_NAMES[kind]].map(name => [name, kind] as const)),
 );
 
-/** Every name that `kindOf` knows, each kind's own name before its source names. */
+/** Every name that `kindOf` accepts: each kind's own name, then its source names. */
 export const ACCEPTED_NAMES: readonly string[] = [...KIND_OF_NAME.keys()];
 
-/** The kind that a name stands for: the kind's own name or one of its source names. */
+/** Finds the kind by its own name or by one of its source names. */
 export function kindOf(name: string): LogKind | undefined {
   return KIND_OF_NAME.get(name);
 }

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { micros, startTestApp, type TestApp } from '../support/app.ts';
-import { percentileBounds } from '../support/plain-reading.ts';
 import { edgeRecord, functionEdgeRecord, record } from '../support/record.ts';
+import { percentileBounds } from '../support/reference-endpoints.ts';
 
 const NAME = 'functions.invocation-stats';
 

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { formatTimestamp } from '../../src/domain/timestamp.ts';
 import { micros, NOW, startTestApp, type TestApp } from '../support/app.ts';
 import { isOnClickHouse } from '../support/clickhouse.ts';
+import { edgeRecord, functionEdgeRecord } from '../support/record.ts';
 import {
   type PlainStats,
   percentileBounds,
@@ -10,8 +11,7 @@ import {
   readInvocationStats,
   readLogsAll,
   truncate,
-} from '../support/plain-reading.ts';
-import { edgeRecord, functionEdgeRecord } from '../support/record.ts';
+} from '../support/reference-endpoints.ts';
 
 const SECOND = 1_000_000n;
 const MINUTE = 60n * SECOND;

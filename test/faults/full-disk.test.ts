@@ -9,7 +9,7 @@ import { fetchAnswer, NOW, testStoreOptions } from '../support/app.ts';
 import { PROCESS_API_KEY, startServer } from '../support/process.ts';
 import { edgeRecord } from '../support/record.ts';
 import { savedQuery } from '../support/store.ts';
-import { takeAccount } from './account.ts';
+import { auditDataDirectory } from './audit.ts';
 import { Ledger, send } from './load.ts';
 import { mountSmallDisk, type SmallDisk } from './small-disk.ts';
 
@@ -38,7 +38,10 @@ test('a full disk: senders get 503, queries are answered, and with space again i
   let server = await startServer(['--data', path], { env: { DENDRO_API_KEY: PROCESS_API_KEY } });
   try {
     const post = (records: number, padding = 0) =>
-      send(server.internalUrl, ledger.make({ kinds: LOG_KINDS, records: [records, records], padding }));
+      send(
+        server.internalUrl,
+        ledger.createBatch({ kinds: LOG_KINDS, records: [records, records], padding }),
+      );
     const ask = async () => {
       const answer = await fetchAnswer(`${server.url}/api/endpoints/query/logs.all?project=p0`, { headers });
       return [answer.status, answer.rows.length > 0];
@@ -66,7 +69,7 @@ test('a full disk: senders get 503, queries are answered, and with space again i
         },
       );
       expect([status, error.code, headers.get('retry-after')]).toEqual([503, 'unavailable', '5']);
-      expect(error.message).toMatch(/the disk is full; nothing of this was stored/);
+      expect(error.message).toMatch(/the disk is full; no record of this request was stored/);
       expect(await ask()).toEqual([200, true]);
       await sleep(200);
     }
@@ -94,8 +97,8 @@ test('a full disk: senders get 503, queries are answered, and with space again i
     expect(await ask()).toEqual([200, true]);
     expect(await post(20)).toBe(200);
     await server.stop();
-    const { wrong, partly, records } = await takeAccount(path, ledger);
-    expect([wrong, partly]).toEqual([[], []]);
+    const { wrong, partial, records } = await auditDataDirectory(path, ledger);
+    expect([wrong, partial]).toEqual([[], []]);
     expect(records).toBeGreaterThanOrEqual(ledger.acknowledgedRecords);
   } finally {
     server.signal('SIGKILL');

@@ -1,4 +1,4 @@
-// Senders that keep a running server busy, and the account of what it was told to keep.
+// Senders that keep a running server busy, and a ledger of the batches that they sent.
 import { randomBytes } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import type { LogKind } from '../../src/domain/log-columns.ts';
@@ -9,25 +9,25 @@ export interface SentBatch {
   readonly kind: LogKind;
   readonly count: number;
   readonly body: Uint8Array<ArrayBuffer>;
-  /** Answered with 200: it must be there once. Any other is there once or not at all. */
+  /** The response was 200, so it must be stored once. Any other batch must be stored once or not at all. */
   acknowledged: boolean;
 }
 
-export interface Shape {
+export interface BatchShape {
   readonly kinds: readonly LogKind[];
-  /** How many records a batch has, at least and at most. */
+  /** Minimum and maximum number of records in a batch. */
   readonly records: readonly [number, number];
-  /** Random bytes in each record, so that it cannot be compressed. */
+  /** Random bytes in each record, so that it does not compress. */
   readonly padding?: number;
 }
 
 export class Ledger {
   readonly batches: SentBatch[] = [];
 
-  make({ kinds, records: [least, most], padding = 0 }: Shape): SentBatch {
+  createBatch({ kinds, records: [min, max], padding = 0 }: BatchShape): SentBatch {
     const number = this.batches.length;
     const kind = kinds[number % kinds.length] ?? 'edge';
-    const count = least + Math.floor(Math.random() * (most - least + 1));
+    const count = min + Math.floor(Math.random() * (max - min + 1));
     const lines = Array.from({ length: count }, (_, i) =>
       JSON.stringify({
         project: `p${(number + i) % 7}`,
@@ -46,9 +46,9 @@ export class Ledger {
     return batch;
   }
 
-  /** Sends until the signal aborts or the server is gone. */
-  async sendOn(url: string, shape: Shape, signal: AbortSignal): Promise<void> {
-    while (!signal.aborted && (await send(url, this.make(shape))) !== undefined);
+  /** Sends batches until the signal aborts or the server does not respond. */
+  async keepSending(url: string, shape: BatchShape, signal: AbortSignal): Promise<void> {
+    while (!signal.aborted && (await send(url, this.createBatch(shape))) !== undefined);
   }
 
   get acknowledgedRecords(): number {
@@ -56,7 +56,7 @@ export class Ledger {
   }
 }
 
-/** The status, or undefined where there was no answer. */
+/** Returns the status, or undefined if there was no response. */
 export async function send(url: string, batch: SentBatch): Promise<number | undefined> {
   try {
     const response = await fetch(`${url}/api/logs?source_name=${batch.kind}`, {

@@ -5,7 +5,7 @@ import { idsOf } from '../support/logs.ts';
 import { openConnection, type RawConnection, rawRequest } from '../support/raw-http.ts';
 
 const MIB = 1024 * 1024;
-const LINE = 'POST /api/logs?source_name=edge';
+const REQUEST_LINE = 'POST /api/logs?source_name=edge';
 const HEADERS = { 'X-API-KEY': API_KEY, 'Content-Type': 'application/json' };
 
 let app: TestApp;
@@ -18,114 +18,114 @@ afterEach(() => connection.close());
 
 const record = (project: string, id: string) => JSON.stringify({ project, message: 'm', id });
 const post = (body: string, headers: Record<string, string> = {}) =>
-  rawRequest(LINE, { ...HEADERS, 'Content-Length': String(Buffer.byteLength(body)), ...headers }, body);
-const chunk = (text: string) => `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`;
+  rawRequest(
+    REQUEST_LINE,
+    { ...HEADERS, 'Content-Length': String(Buffer.byteLength(body)), ...headers },
+    body,
+  );
+const toChunk = (text: string) => `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`;
 const queuedBytes = async () => {
   const { text } = await fetchAnswer(`${app.internalUrl}/metrics`, { headers: HEADERS });
   return Number(/^dendro_intake_queue_bytes (.*)$/m.exec(text)?.[1]);
 };
 
-/** Several connections' worth of requests on one. */
-const staysOpen = async (project: string) => {
+/** Sends another request on the same connection. */
+const expectStillOpen = async (project: string) => {
   const { status } = await connection.ask(post(record(project, 'after')));
   expect(status).toBe(200);
   await expect.poll(() => idsOf(app, project)).toEqual(['after']);
 };
 
-describe('a connection stays good after a refusal with its body unread', () => {
+describe('error responses before the body was read', () => {
   const body = 'x'.repeat(2 * MIB);
 
-  test('401', async () => {
+  test('the connection can be reused after 401', async () => {
     connection = await openConnection(app.internalUrl);
     expect((await connection.ask(post(body, { 'X-API-KEY': '' }))).status).toBe(401);
-    await staysOpen('after-401');
+    await expectStillOpen('after-401');
   });
 
-  test('403 and 415, which come before the body', async () => {
+  test('the connection can be reused after 415', async () => {
     connection = await openConnection(app.internalUrl);
     expect((await connection.ask(post(body, { 'Content-Type': 'text/xml' }))).status).toBe(415);
-    await staysOpen('after-415');
+    await expectStillOpen('after-415');
   });
 
-  test('413, declared', async () => {
+  test('the connection can be reused after 413 for a Content-Length beyond the limit', async () => {
     connection = await openConnection(app.internalUrl);
     const answer = connection.ask(post('', { 'Content-Length': String(17 * MIB) }));
     for (let sent = 0; sent < 17; sent++) connection.write(Buffer.alloc(MIB, 0x20));
     expect((await answer).status).toBe(413);
-    await staysOpen('after-413-declared');
+    await expectStillOpen('after-413-declared');
   });
 
-  test('429, declared', async () => {
+  test('the connection can be reused after 429 for a Content-Length beyond the queue', async () => {
     connection = await openConnection(app.internalUrl);
     const { status, headers } = await connection.ask(post('x'.repeat(5 * MIB)));
     expect(status).toBe(429);
     expect(headers['retry-after']).toMatch(/^[1-9]\d*$/);
-    await staysOpen('after-429-declared');
+    await expectStillOpen('after-429-declared');
   });
 
-  test('429 in the middle of a body in chunks, which goes on to its end', async () => {
+  test('the connection can be reused after 429 in the middle of a chunked body', async () => {
     connection = await openConnection(app.internalUrl);
-    connection.write(rawRequest(LINE, { ...HEADERS, 'Transfer-Encoding': 'chunked' }));
-    for (let sent = 0; sent < 12; sent++) connection.write(chunk(' '.repeat(MIB)));
+    connection.write(rawRequest(REQUEST_LINE, { ...HEADERS, 'Transfer-Encoding': 'chunked' }));
+    for (let sent = 0; sent < 12; sent++) connection.write(toChunk(' '.repeat(MIB)));
     connection.write('0\r\n\r\n');
     expect((await connection.next()).status).toBe(429);
-    await staysOpen('after-429-chunked');
+    await expectStillOpen('after-429-chunked');
     expect(await queuedBytes()).toBeLessThan(MIB);
   });
 });
 
-test('a body over 16 MiB in chunks is 413 before its end, and the connection stays good', async () => {
-  const wide = await startTestApp();
+test('a chunked body over 16 MiB gets 413 before its end, and the connection can be reused', async () => {
+  const largeQueueApp = await startTestApp();
   try {
-    connection = await openConnection(wide.internalUrl);
-    connection.write(rawRequest(LINE, { ...HEADERS, 'Transfer-Encoding': 'chunked' }));
-    for (let sent = 0; sent < 17; sent++) connection.write(chunk(' '.repeat(MIB)));
+    connection = await openConnection(largeQueueApp.internalUrl);
+    connection.write(rawRequest(REQUEST_LINE, { ...HEADERS, 'Transfer-Encoding': 'chunked' }));
+    for (let sent = 0; sent < 17; sent++) connection.write(toChunk(' '.repeat(MIB)));
     expect((await connection.next()).status).toBe(413);
-    for (let sent = 0; sent < 8; sent++) connection.write(chunk(' '.repeat(MIB)));
+    for (let sent = 0; sent < 8; sent++) connection.write(toChunk(' '.repeat(MIB)));
     connection.write('0\r\n\r\n');
     expect((await connection.ask(post(record('p', 'after')))).status).toBe(200);
   } finally {
-    await wide.close();
+    await largeQueueApp.close();
   }
 });
 
-test('Expect: 100-continue is answered before the body is sent', async () => {
+test('Expect: 100-continue gets 100 before the body is sent', async () => {
   connection = await openConnection(app.internalUrl);
   const body = record('expect', 'a');
-  const head = rawRequest(LINE, {
+  const header = rawRequest(REQUEST_LINE, {
     ...HEADERS,
     Expect: '100-continue',
     'Content-Length': String(Buffer.byteLength(body)),
   });
-  expect((await connection.ask(head)).status).toBe(100);
+  expect((await connection.ask(header)).status).toBe(100);
   connection.write(body);
   expect((await connection.next()).status).toBe(200);
 });
 
-test('bodies in chunks, one after another and several at once on one connection, are each answered', async () => {
+test('pipelined requests with chunked bodies each get a response', async () => {
   connection = await openConnection(app.internalUrl);
   const chunked = (id: string) =>
-    rawRequest(LINE, { ...HEADERS, 'Transfer-Encoding': 'chunked' }) +
-    [...record('chunks', id)].map(chunk).join('') +
+    rawRequest(REQUEST_LINE, { ...HEADERS, 'Transfer-Encoding': 'chunked' }) +
+    [...record('chunks', id)].map(toChunk).join('') +
     '0\r\n\r\n';
   connection.write(chunked('a') + chunked('b') + post(record('chunks', 'c')));
   for (let answers = 0; answers < 3; answers++) expect((await connection.next()).status).toBe(200);
   await expect.poll(() => idsOf(app, 'chunks')).toEqual(['a', 'b', 'c']);
 });
 
-describe('a sender that breaks off in the middle leaves nothing', () => {
+describe('a sender that closes the connection in the middle of the body', () => {
   test.each([
-    ['of a declared body', { 'Content-Length': '1000000' }, '[{"project":"broken","message":"m"}'],
-    [
-      'of a body in chunks',
-      { 'Transfer-Encoding': 'chunked' },
-      chunk('[{"project":"broken","message":"m"}]'),
-    ],
-    ['of a chunk', { 'Transfer-Encoding': 'chunked' }, 'ffff\r\n[{"project":"broken","message":"m"}]'],
-  ])('%s', async (_, framing, part) => {
+    ['a body with Content-Length', { 'Content-Length': '1000000' }, '[{"project":"broken","message":"m"}'],
+    ['a chunked body', { 'Transfer-Encoding': 'chunked' }, toChunk('[{"project":"broken","message":"m"}]')],
+    ['a chunk', { 'Transfer-Encoding': 'chunked' }, 'ffff\r\n[{"project":"broken","message":"m"}]'],
+  ])('no record is stored and no memory stays reserved: %s', async (_, framing, part) => {
     const before = app.events.length;
     connection = await openConnection(app.internalUrl);
-    connection.write(rawRequest(LINE, { ...HEADERS, ...framing } as Record<string, string>, part));
+    connection.write(rawRequest(REQUEST_LINE, { ...HEADERS, ...framing } as Record<string, string>, part));
     await expect.poll(queuedBytes).toBeGreaterThan(0);
     connection.close();
     await expect.poll(queuedBytes).toBe(0);
@@ -136,13 +136,13 @@ describe('a sender that breaks off in the middle leaves nothing', () => {
   });
 });
 
-test('a body whose framing is broken is 400 and stores nothing', async () => {
+test('a body with invalid chunk framing gets 400 and is not stored', async () => {
   connection = await openConnection(app.internalUrl);
   connection.write(
     rawRequest(
-      LINE,
+      REQUEST_LINE,
       { ...HEADERS, 'Transfer-Encoding': 'chunked' },
-      `${chunk(record('framing', 'a'))}zz\r\n`,
+      `${toChunk(record('framing', 'a'))}zz\r\n`,
     ),
   );
   expect((await connection.next()).status).toBe(400);

@@ -31,16 +31,16 @@ const line = (project: string, id?: string) =>
   JSON.stringify({ project, message: 'hello', ...(id && { id }) });
 const NDJSON = { 'Content-Type': 'application/x-ndjson' };
 
-describe('bodies', () => {
+describe('POST /api/logs: formats of the body', () => {
   test.each([
     ['one object', (p: string) => line(p, 'a'), ['a']],
     ['an array', (p: string) => `[${line(p, 'a')},${line(p, 'b')}]`, ['a', 'b']],
     ['a batch', (p: string) => `{"batch":[${line(p, 'a')},${line(p, 'b')}]}`, ['a', 'b']],
-    ['a batch beside other fields', (p: string) => `{"sent_by":"x","batch":[${line(p, 'a')}]}`, ['a']],
-    ['JSON behind a byte order mark', (p: string) => `\ufeff${line(p, 'a')}`, ['a']],
-  ])('%s is taken, and queries see it', async (name, bodyOf, ids) => {
+    ['a batch next to other fields', (p: string) => `{"sent_by":"x","batch":[${line(p, 'a')}]}`, ['a']],
+    ['JSON after a byte order mark', (p: string) => `\ufeff${line(p, 'a')}`, ['a']],
+  ])('%s is accepted, and queries return its records', async (name, createBody, ids) => {
     const project = name.replaceAll(' ', '-');
-    const { status, text, headers } = await send(bodyOf(project));
+    const { status, text, headers } = await send(createBody(project));
     expect(status).toBe(200);
     expect(headers.get('content-type')).toBe('application/json; charset=utf-8');
     expect(JSON.parse(text)).toEqual({ message: 'Logged!', accepted: ids.length, rejected: 0, errors: [] });
@@ -51,19 +51,19 @@ describe('bodies', () => {
     ['with a last newline', (p: string) => `${line(p, 'a')}\n${line(p, 'b')}\n`],
     ['without a last newline', (p: string) => `${line(p, 'a')}\n${line(p, 'b')}`],
     ['with CRLF and blank lines', (p: string) => `\r\n${line(p, 'a')}\r\n \r\n${line(p, 'b')}\r\n\r\n`],
-    ['behind a byte order mark', (p: string) => `\ufeff${line(p, 'a')}\n${line(p, 'b')}`],
-  ])('NDJSON %s is taken', async (name, bodyOf) => {
+    ['after a byte order mark', (p: string) => `\ufeff${line(p, 'a')}\n${line(p, 'b')}`],
+  ])('NDJSON %s is accepted', async (name, createBody) => {
     const project = `ndjson-${name.replaceAll(' ', '-')}`;
-    const { status, accepted, rejected } = await send(bodyOf(project), { headers: NDJSON });
+    const { status, accepted, rejected } = await send(createBody(project), { headers: NDJSON });
     expect([status, accepted, rejected]).toEqual([200, 2, 0]);
     await expect.poll(() => idsOf(app, project)).toEqual(['a', 'b']);
   });
 
-  test('an NDJSON line that does not parse is one rejected record; blank lines are not counted', async () => {
+  test('an NDJSON line that is not JSON is one rejected record, and blank lines are not counted', async () => {
     const body = `${line('lines', 'a')}\n{broken\n\n${line('lines', 'b')}\n[1]\n`;
-    const answer = await send(body, { headers: NDJSON });
-    expect(answer).toMatchObject({ status: 200, accepted: 2, rejected: 2 });
-    expect(answer.errors.map(({ index, code }) => [index, code])).toEqual([
+    const response = await send(body, { headers: NDJSON });
+    expect(response).toMatchObject({ status: 200, accepted: 2, rejected: 2 });
+    expect(response.errors.map(({ index, code }) => [index, code])).toEqual([
       [1, 'invalid_json'],
       [3, 'not_an_object'],
     ]);
@@ -73,9 +73,9 @@ describe('bodies', () => {
   test.each([
     ['an empty array', '[]', {}],
     ['an empty batch', '{"batch":[]}', {}],
-    ['NDJSON of nothing', '', NDJSON],
+    ['empty NDJSON', '', NDJSON],
     ['NDJSON of blank lines', '\n\r\n  \n', NDJSON],
-  ])('%s is an empty batch: 200', async (_, body, headers) => {
+  ])('%s is an empty batch and gets 200', async (_, body, headers) => {
     for (let time = 0; time < 2; time++) {
       const { status, text } = await send(body, { headers });
       expect(status).toBe(200);
@@ -84,24 +84,28 @@ describe('bodies', () => {
   });
 
   test.each([
-    ['nothing', ''],
+    ['empty', ''],
     ['half an object', '{"project":"p"'],
     ['NDJSON', `${line('p')}\n${line('p')}`],
-    ['words', 'hello'],
+    ['a bare word', 'hello'],
     ['two values', '{} {}'],
     ['a trailing comma', '[{"project":"p","message":"m"},]'],
-  ])('a JSON body that is %s is 400', async (_, body) => {
+  ])('a JSON body that is %s gets 400', async (_, body) => {
     const { status, error } = await send(body);
     expect([status, error.code]).toEqual([400, 'invalid_body']);
-    expect(error.message).toMatch(/not JSON/);
+    expect(error.message).toMatch(/^invalid JSON: /);
   });
 
-  test.each(['null', '7', '"text"', 'true'])('the JSON value %s is one record that is none', async body => {
-    const answer = await send(body);
-    expect(answer).toMatchObject({ status: 422, rejected: 1, errors: [{ index: 0, code: 'not_an_object' }] });
+  test.each(['null', '7', '"text"', 'true'])('the JSON value %s is one rejected record', async body => {
+    const response = await send(body);
+    expect(response).toMatchObject({
+      status: 422,
+      rejected: 1,
+      errors: [{ index: 0, code: 'not_an_object' }],
+    });
   });
 
-  test('bytes that are not UTF-8 are made valid', async () => {
+  test('bytes that are not UTF-8 become U+FFFD', async () => {
     const [before, after] = line('bad-utf8', 'a').split('hello');
     const body = Buffer.concat([
       Buffer.from(`${before}a`),
@@ -120,13 +124,13 @@ describe('bodies', () => {
     ['text/plain'],
     ['application/octet-stream'],
   ])('the Content-Type %s is read as JSON', async contentType => {
-    const bytes = new TextEncoder().encode(`[${line('types')}]`); // fetch adds no type of its own to bytes
-    const answer = await fetchAnswer(`${app.internalUrl}/api/logs?source=edge`, {
+    const bytes = new TextEncoder().encode(`[${line('types')}]`); // fetch adds no Content-Type to bytes
+    const response = await fetchAnswer(`${app.internalUrl}/api/logs?source=edge`, {
       method: 'POST',
       body: bytes,
       headers: { 'X-API-KEY': API_KEY, ...(contentType && { 'Content-Type': contentType }) },
     });
-    expect(answer.status).toBe(200);
+    expect(response.status).toBe(200);
   });
 
   test.each(['application/x-ndjson', 'application/x-ndjson; charset=utf-8', 'application/ndjson'])(
@@ -144,15 +148,15 @@ describe('bodies', () => {
     'json',
     '__proto__',
     ' ',
-  ])('the Content-Type %s is 415', async contentType => {
+  ])('the Content-Type %s gets 415', async contentType => {
     const { status, error } = await send(line('p'), { headers: { 'Content-Type': contentType } });
     expect([status, error.code]).toEqual([415, 'unsupported_media_type']);
     expect(error.message).toMatch(/application\/x-ndjson/);
   });
 });
 
-describe('encodings', () => {
-  const PACKERS: [string, string, (body: string) => Buffer][] = [
+describe('POST /api/logs: Content-Encoding', () => {
+  const COMPRESSORS: [string, string, (body: string) => Buffer][] = [
     ['gzip', 'gzip', zlib.gzipSync],
     [
       'gzip in two members',
@@ -161,66 +165,69 @@ describe('encodings', () => {
     ],
     ['GZIP in capitals', 'GZIP', zlib.gzipSync],
     ['x-gzip', 'x-gzip', zlib.gzipSync],
-    ['deflate, the zlib form', 'deflate', zlib.deflateSync],
-    ['deflate, the bare form', 'deflate', zlib.deflateRawSync],
-    ['deflate, bare and stored', 'deflate', body => zlib.deflateRawSync(body, { level: 0 })],
+    ['deflate in zlib format', 'deflate', zlib.deflateSync],
+    ['raw deflate', 'deflate', zlib.deflateRawSync],
+    ['raw deflate without compression', 'deflate', body => zlib.deflateRawSync(body, { level: 0 })],
     ['br', 'br', zlib.brotliCompressSync],
     ['identity', 'identity', Buffer.from],
   ];
 
-  test.each(PACKERS)('%s is unpacked', async (name, coding, pack) => {
+  test.each(COMPRESSORS)('%s is decompressed', async (name, contentCoding, compress) => {
     const project = `compressed-${name.replaceAll(/\W+/g, '-')}`;
-    const headers = { 'Content-Encoding': coding };
-    expect(await send(pack(`[${line(project, 'a')}]`), { headers })).toMatchObject({
+    const headers = { 'Content-Encoding': contentCoding };
+    expect(await send(compress(`[${line(project, 'a')}]`), { headers })).toMatchObject({
       status: 200,
       accepted: 1,
     });
     await expect.poll(() => idsOf(app, project)).toEqual(['a']);
   });
 
-  test('zstd is unpacked where Node has it, and 415 elsewhere', async () => {
-    const pack = (zlib as { zstdCompressSync?: (body: string) => Buffer }).zstdCompressSync;
-    const body = pack?.(line('zstd', 'a')) ?? Buffer.from('28b52ffd0401', 'hex');
+  test('zstd is decompressed if Node supports it, and gets 415 otherwise', async () => {
+    const compress = (zlib as { zstdCompressSync?: (body: string) => Buffer }).zstdCompressSync;
+    const body = compress?.(line('zstd', 'a')) ?? Buffer.from('28b52ffd0401', 'hex');
     const { status, error } = await send(body, { headers: { 'Content-Encoding': 'zstd' } });
-    if (pack !== undefined) expect(status).toBe(200);
+    if (compress !== undefined) expect(status).toBe(200);
     else {
       expect([status, error.code]).toEqual([415, 'unsupported_media_type']);
-      expect(error.message).toMatch(/known are gzip, deflate, br$/);
+      expect(error.message).toMatch(/supported are gzip, deflate, br$/);
     }
   });
 
-  test.each(['compress', 'gzip, gzip', 'gzip;q=1', 'snappy', 'constructor'])('%s is 415', async coding => {
-    const { status, error } = await send(zlib.gzipSync(line('p')), {
-      headers: { 'Content-Encoding': coding },
-    });
-    expect([status, error.code]).toEqual([415, 'unsupported_media_type']);
-  });
+  test.each(['compress', 'gzip, gzip', 'gzip;q=1', 'snappy', 'constructor'])(
+    'the Content-Encoding %s gets 415',
+    async contentCoding => {
+      const { status, error } = await send(zlib.gzipSync(line('p')), {
+        headers: { 'Content-Encoding': contentCoding },
+      });
+      expect([status, error.code]).toEqual([415, 'unsupported_media_type']);
+    },
+  );
 
-  const compressed = zlib.gzipSync(line('broken').repeat(50));
+  const compressed = zlib.gzipSync(line('truncated').repeat(50));
   test.each([
     ['plain text as gzip', 'gzip', Buffer.from(line('p'))],
-    ['nothing as gzip', 'gzip', Buffer.alloc(0)],
-    ['gzip that is cut short', 'gzip', compressed.subarray(0, -9)],
+    ['an empty body as gzip', 'gzip', Buffer.alloc(0)],
+    ['truncated gzip', 'gzip', compressed.subarray(0, -9)],
     ['gzip with a wrong checksum', 'gzip', Buffer.concat([compressed.subarray(0, -8), Buffer.alloc(8)])],
     ['gzip as deflate', 'deflate', compressed],
     ['plain text as br', 'br', Buffer.from(line('p'))],
-    ['br that is cut short', 'br', zlib.brotliCompressSync(line('p').repeat(50)).subarray(0, -5)],
-    ['deflate that is cut short', 'deflate', zlib.deflateSync(line('p').repeat(50)).subarray(0, -9)],
-  ])('%s is 400', async (_, coding, body) => {
-    const { status, error } = await send(body, { headers: { 'Content-Encoding': coding } });
+    ['truncated br', 'br', zlib.brotliCompressSync(line('p').repeat(50)).subarray(0, -5)],
+    ['truncated deflate', 'deflate', zlib.deflateSync(line('p').repeat(50)).subarray(0, -9)],
+  ])('%s gets 400', async (_, contentCoding, body) => {
+    const { status, error } = await send(body, { headers: { 'Content-Encoding': contentCoding } });
     expect([status, error.code]).toEqual([400, 'invalid_body']);
   });
 
-  test('compressed or not, the same bytes are the same batch', async () => {
-    const body = line('repacked', 'a');
+  test('the same body with different compression is stored once', async () => {
+    const body = line('recompressed', 'a');
     await send(body);
     await send(zlib.gzipSync(body), { headers: { 'Content-Encoding': 'gzip' } });
     await send(zlib.brotliCompressSync(body), { headers: { 'Content-Encoding': 'br' } });
-    await expect.poll(() => idsOf(app, 'repacked')).toEqual(['a']);
+    await expect.poll(() => idsOf(app, 'recompressed')).toEqual(['a']);
   });
 });
 
-// Contract section 6: kind, and the two other names of each.
+// Each kind with its two source names.
 const NAMES: [string, string, string][] = [
   ['edge', 'edge_logs', 'cloudflare.logs.prod'],
   ['postgres', 'postgres_logs', 'postgres.logs'],
@@ -233,12 +240,12 @@ const NAMES: [string, string, string][] = [
   ['pooler', 'pgbouncer_logs', 'pgbouncer.logs.prod'],
 ];
 
-describe('sources', () => {
-  test('all kinds have their names here', () => {
+describe('POST /api/logs: source name', () => {
+  test('the table above contains all kinds', () => {
     expect(NAMES.map(([kind]) => kind)).toEqual([...LOG_KINDS]);
   });
 
-  test.each(NAMES)('%s is known under that name, as %s and as %s', async (kind, ...others) => {
+  test.each(NAMES)('records are accepted under the names %s, %s and %s', async (kind, ...others) => {
     const project = `source-${kind}`;
     for (const name of [kind, ...others]) {
       await send(line(project, `by source_name ${name}`), { query: `?source_name=${name}` });
@@ -252,45 +259,45 @@ describe('sources', () => {
     ['?source_name=edge&source=edge_logs', {}],
     ['?source_name=edge&source_name=edge', {}],
     ['?source_name=&source=edge', { 'X-Source': 'cloudflare.logs.prod' }],
-  ])('several names of one kind agree: %s', async (query, headers) => {
+  ])('several names of the same kind are accepted: %s', async (query, headers) => {
     expect((await send(line('agree'), { query, headers })).status).toBe(200);
   });
 
   test.each([
-    ['nothing', '', {}, 'missing_parameter'],
+    ['no name', '', {}, 'missing_parameter'],
     ['an empty name', '?source_name=', {}, 'missing_parameter'],
     ['an unknown name', '?source_name=nginx', {}, 'invalid_parameter'],
-    ['another letter case', '?source_name=Edge', {}, 'invalid_parameter'],
-    ['a name of an object', '?source_name=constructor', {}, 'invalid_parameter'],
+    ['a name in other letter case', '?source_name=Edge', {}, 'invalid_parameter'],
+    ['a name of an object member', '?source_name=constructor', {}, 'invalid_parameter'],
     ['two kinds', '?source_name=edge&source=auth', {}, 'invalid_parameter'],
     ['two kinds, one in the header', '?source_name=edge', { 'X-Source': 'auth' }, 'invalid_parameter'],
     ['a known and an unknown name', '?source_name=edge&source=nginx', {}, 'invalid_parameter'],
-  ])('%s is 400', async (_, query, headers, code) => {
+  ])('%s gets 400', async (_, query, headers, code) => {
     const { status, error } = await send(line('p'), { query, headers });
     expect([status, error.code, error.param]).toEqual([400, code, 'source_name']);
   });
 
-  test('who names no source is told which there are', async () => {
+  test('the error for a missing source name lists all names', async () => {
     const { error } = await send(line('p'), { query: '' });
     for (const name of NAMES.flat()) expect(error.message).toContain(name);
   });
 });
 
-describe('tokens', () => {
+describe('POST /api/logs: tokens', () => {
   const status = async (token: string, query?: string) =>
     (await send(line('tokens'), { token, ...(query && { query }) })).status;
 
-  test('the scope ingest opens every kind', async () => {
+  test('a token with the scope ingest can send every kind', async () => {
     for (const kind of LOG_KINDS) expect(await status(tokens.secrets.all, `?source_name=${kind}`)).toBe(200);
   });
 
-  test('the scope of one kind opens that kind under all of its names, and no other, known or not', async () => {
+  test('a token with the scope of one kind can send that kind under all of its names, and gets 403 for any other name', async () => {
     for (const name of NAMES[0] ?? []) expect(await status(tokens.secrets.edge, `?source=${name}`)).toBe(200);
     for (const query of ['?source_name=auth', '?source_name=nginx', '?x=1', '?source=edge&source_name=auth'])
       expect(await status(tokens.secrets.edge, query)).toBe(403);
   });
 
-  test('without the scope it is 403, without a good token 401', async () => {
+  test('a token without the scope gets 403, and an invalid token gets 401', async () => {
     expect(await status(tokens.secrets.reader)).toBe(403);
     expect(await status('')).toBe(401);
     expect(await status('dnd_wrong')).toBe(401);
@@ -303,7 +310,7 @@ describe('tokens', () => {
     expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
   });
 
-  test('a pinned token stores records of its projects, and those of others are rejected', async () => {
+  test('a token that is limited to projects stores their records, and records of other projects are rejected', async () => {
     const records = ['mine', 'other', 'ours', 'MINE', 'mine '].map(project => ({
       project,
       message: 'm',
@@ -311,24 +318,24 @@ describe('tokens', () => {
     }));
     const hidden = { project: 'other', message: 'm', id: 'hidden', metadata: { project: 'mine' } };
     const extracted = { message: 'm', id: 'extracted', metadata: { project_ref: 'ours' } };
-    const answer = await send([...records, hidden, extracted], { token: tokens.secrets.pinned });
-    expect(answer).toMatchObject({ status: 200, accepted: 3, rejected: 4 });
-    expect(answer.errors.map(({ index, code }) => [index, code])).toEqual(
+    const response = await send([...records, hidden, extracted], { token: tokens.secrets.pinned });
+    expect(response).toMatchObject({ status: 200, accepted: 3, rejected: 4 });
+    expect(response.errors.map(({ index, code }) => [index, code])).toEqual(
       [1, 3, 4, 5].map(index => [index, 'project_not_allowed']),
     );
     await expect.poll(() => idsOf(app, 'ours')).toEqual(['extracted', 'pin-ours']);
     expect(await idsOf(app, 'other')).toEqual([]);
   });
 
-  test('a pinned token of which no record is left gets 422', async () => {
-    const answer = await send(line('other'), { token: tokens.secrets.pinned });
-    expect([answer.status, answer.error.code]).toEqual([422, 'nothing_accepted']);
+  test('a token that is limited to projects gets 422 if no record is accepted', async () => {
+    const response = await send(line('other'), { token: tokens.secrets.pinned });
+    expect([response.status, response.error.code]).toEqual([422, 'nothing_accepted']);
   });
 });
 
-describe('methods and paths', () => {
+describe('POST /api/logs: methods and paths', () => {
   test.each(['GET', 'HEAD', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'])(
-    '%s is 405 and told to POST',
+    '%s gets 405 with Allow: POST',
     async method => {
       const { status, headers } = await fetchAnswer(`${app.internalUrl}/api/logs?source_name=edge`, {
         method,
@@ -350,29 +357,29 @@ describe('methods and paths', () => {
   });
 });
 
-// A request with several faults is answered for the first of: path, method, starting, token, rate, scope, source, body.
-describe('order of checks', () => {
+// A request with several errors gets the response for the first of: path, method, starting, token, rate, scope, source, body.
+describe('POST /api/logs: order of checks', () => {
   const ask = async (token: string, query: string, headers: Record<string, string> = {}, body = '{broken') =>
     (await send(body, { token, query, headers })).status;
   const XML = { 'Content-Type': 'text/xml' };
 
-  test('token before source and body', async () => {
+  test('the token is checked before source and body', async () => {
     expect(await ask('dnd_wrong', '?source_name=nginx', XML)).toBe(401);
   });
-  test('scope before source and body', async () => {
+  test('the scope is checked before source and body', async () => {
     expect(await ask(tokens.secrets.reader, '?source_name=nginx', XML)).toBe(403);
   });
-  test('source before Content-Type and body', async () => {
+  test('the source is checked before Content-Type and body', async () => {
     expect(await ask(tokens.secrets.all, '?source_name=nginx', XML)).toBe(400);
   });
-  test('Content-Type before body', async () => {
+  test('Content-Type is checked before the body', async () => {
     expect(await ask(tokens.secrets.all, '?source_name=edge', XML)).toBe(415);
   });
-  test('encoding before what is in the body', async () => {
+  test('Content-Encoding is checked before the content of the body', async () => {
     expect(await ask(tokens.secrets.all, '?source_name=edge', { 'Content-Encoding': 'lz4' })).toBe(415);
   });
 
-  test('while it is starting every good path and method is 503 with Retry-After, never 401', async () => {
+  test('while the server is starting, a known path and method gets 503 with Retry-After, never 401', async () => {
     const listener = await listen({
       name: 'internal',
       address: { host: '127.0.0.1', port: 0 },
@@ -402,20 +409,20 @@ describe('order of checks', () => {
   });
 });
 
-test('every record that was acknowledged can be seen within 2 seconds', async () => {
-  const real = await startTestApp({}, systemTimer); // which gathers records for as long as the program does
+test('acknowledged records are visible to queries within 2 seconds', async () => {
+  const realTimeApp = await startTestApp({}, systemTimer); // with the batch delay of the real applier
   try {
     const records = Array.from({ length: 20 }, (_, i) => line('soon', `id-${i}`));
-    await Promise.all(records.map(record => sendLogs(real.internalUrl, record)));
+    await Promise.all(records.map(record => sendLogs(realTimeApp.internalUrl, record)));
     const start = performance.now();
-    await expect.poll(() => idsOf(real, 'soon')).toHaveLength(20);
+    await expect.poll(() => idsOf(realTimeApp, 'soon')).toHaveLength(20);
     expect(performance.now() - start).toBeLessThan(2_000);
   } finally {
-    await real.close();
+    await realTimeApp.close();
   }
 });
 
-test('what came without a time has the time of its arrival, and without an id a UUIDv7', async () => {
+test('a record without timestamp and id gets the time of arrival and a UUIDv7', async () => {
   app.setNow('2026-11-14T12:34:57.000001Z');
   await send({ project: 'arrival', message: 'm' });
   const ask = async () => {

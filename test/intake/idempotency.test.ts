@@ -9,34 +9,34 @@ import { makeDataFolder, removeDataFolder } from '../support/store.ts';
 
 const MIB = 1024 * 1024;
 
-let folder: string;
+let directory: string;
 let tokens: MadeTokens<'other'>;
 let app: TestApp;
 
 const start = async () => {
-  app = await startTestApp({ store: testStoreOptions(folder), tokensFile: tokens.file });
+  app = await startTestApp({ store: testStoreOptions(directory), tokensFile: tokens.file });
 };
 const restart = async () => {
   await app.close();
   await start();
 };
 beforeEach(async () => {
-  folder = makeDataFolder();
+  directory = makeDataFolder();
   tokens = await makeTokens({ other: { scopes: ['ingest'] } });
   await start();
 });
 afterEach(async () => {
   await app.close();
   tokens.remove();
-  removeDataFolder(folder);
+  removeDataFolder(directory);
 });
 
 const send = (body: unknown, options?: SendOptions) => sendLogs(app.internalUrl, body, options);
 const withKey = (key: string): SendOptions => ({ headers: { 'Idempotency-Key': key } });
-const hasIdentity = { project: 'p', message: 'm', id: 'a' };
-const plain = { project: 'p', message: 'm' };
-/** How many are there once everything that was acknowledged can be seen. */
-const stored = async (kind = 'edge') => {
+const withId = { project: 'p', message: 'm', id: 'a' };
+const withoutId = { project: 'p', message: 'm' };
+/** Counts the stored records after the queue is empty. */
+const countStored = async (kind = 'edge') => {
   await expect.poll(() => queuedBytes()).toBe(0);
   return (await idsOf(app, 'p', kind)).length;
 };
@@ -45,39 +45,36 @@ const queuedBytes = async () => {
   return Number(/^dendro_intake_queue_bytes (.*)$/m.exec(await response.text())?.[1]);
 };
 
-describe('the same bytes sent again', () => {
+describe('a body that is sent twice', () => {
   test.each([
-    ['an id', hasIdentity],
-    ['an id that is a number', { ...plain, id: 7 }],
-    ['a timestamp with a fraction', { ...plain, timestamp: '2026-11-14T12:34:56.1Z' }],
-    ['a timestamp in milliseconds', { ...plain, timestamp: 1_794_659_696_123 }],
+    ['an id', withId],
+    ['an id that is a number', { ...withoutId, id: 7 }],
+    ['a timestamp with a fraction', { ...withoutId, timestamp: '2026-11-14T12:34:56.1Z' }],
+    ['a timestamp in milliseconds', { ...withoutId, timestamp: 1_794_659_696_123 }],
     ['a timestamp in nanoseconds', '{"project":"p","message":"m","timestamp":1794659696123456789}'],
-    ['an id or a fine timestamp each', [hasIdentity, { ...plain, timestamp: '1794659696123456' }]],
-  ])(
-    'are stored once where every record carries %s, and the first answer is given again',
-    async (_, body) => {
-      const first = await send(body);
-      const second = await send(body);
-      expect(first.status).toBe(200);
-      expect([second.status, second.text]).toEqual([first.status, first.text]);
-      expect(await stored()).toBe(Array.isArray(body) ? body.length : 1);
-    },
-  );
-
-  test.each([
-    ['carries neither', plain],
-    ['carries a timestamp in whole seconds', { ...plain, timestamp: '2026-11-14T12:34:56Z' }],
-    ['carries a timestamp of 10 digits', { ...plain, timestamp: 1_794_659_696 }],
-    ['carries an empty id', { ...plain, id: '' }],
-    ['is one of several that carries neither', [hasIdentity, plain]],
-  ])('are stored again where a record %s', async (_, body) => {
-    await send(body);
-    await send(body);
-    expect(await stored()).toBe(Array.isArray(body) ? 2 * body.length : 2);
+    ['an id or a fine timestamp', [withId, { ...withoutId, timestamp: '1794659696123456' }]],
+  ])('the body is stored once and gets the first response again if every record has %s', async (_, body) => {
+    const first = await send(body);
+    const second = await send(body);
+    expect(first.status).toBe(200);
+    expect([second.status, second.text]).toEqual([first.status, first.text]);
+    expect(await countStored()).toBe(Array.isArray(body) ? body.length : 1);
   });
 
-  test('with rejected records among them are answered with these again, and these are counted once', async () => {
-    const body = [hasIdentity, { message: 'of no project' }];
+  test.each([
+    ['without id and timestamp', withoutId],
+    ['with a timestamp in whole seconds', { ...withoutId, timestamp: '2026-11-14T12:34:56Z' }],
+    ['with a timestamp of 10 digits', { ...withoutId, timestamp: 1_794_659_696 }],
+    ['with an empty id', { ...withoutId, id: '' }],
+    ['without id and timestamp among others', [withId, withoutId]],
+  ])('the body is stored twice if there is a record %s', async (_, body) => {
+    await send(body);
+    await send(body);
+    expect(await countStored()).toBe(Array.isArray(body) ? 2 * body.length : 2);
+  });
+
+  test('a repeated body gets the errors of its rejected records again, and they are counted once', async () => {
+    const body = [withId, { message: 'of no project' }];
     const first = await send(body);
     expect(first).toMatchObject({ accepted: 1, rejected: 1, errors: [{ index: 1, code: 'no_project' }] });
     expect((await send(body)).text).toBe(first.text);
@@ -86,111 +83,111 @@ describe('the same bytes sent again', () => {
     expect(await metric('dendro_records_accepted_total{kind="edge"}')).toBe(1);
   });
 
-  test('none of which was accepted are rejected, counted and kept each time', async () => {
+  test('a repeated body without accepted records is rejected and counted each time', async () => {
     for (let time = 0; time < 3; time++)
       expect((await send([{ message: 'of no project' }])).status).toBe(422);
     expect(await metric('dendro_records_rejected_total{kind="edge",code="no_project"}')).toBe(3);
   });
 
-  test('with another blank are other bytes', async () => {
-    await send(JSON.stringify(hasIdentity));
-    await send(`${JSON.stringify(hasIdentity)} `);
-    expect(await stored()).toBe(2);
+  test('a body with an additional space is a different body', async () => {
+    await send(JSON.stringify(withId));
+    await send(`${JSON.stringify(withId)} `);
+    expect(await countStored()).toBe(2);
   });
 
-  test('are the same for ten minutes, to the microsecond', async () => {
+  test('a body is deduplicated for exactly ten minutes', async () => {
     app.setNow('2026-11-14T12:00:00.000001Z');
-    await send(hasIdentity);
+    await send(withId);
     app.setNow('2026-11-14T12:10:00.000000Z');
-    await send(hasIdentity);
-    expect(await stored()).toBe(1);
+    await send(withId);
+    expect(await countStored()).toBe(1);
     app.setNow('2026-11-14T12:10:00.000001Z');
-    await send(hasIdentity);
-    expect(await stored()).toBe(2);
+    await send(withId);
+    expect(await countStored()).toBe(2);
     app.setNow('2026-11-14T12:20:00.000000Z');
-    await send(hasIdentity);
-    expect(await stored()).toBe(2);
+    await send(withId);
+    expect(await countStored()).toBe(2);
   });
 
-  test('by another token or for another kind are another request', async () => {
-    await send(hasIdentity);
-    await send(hasIdentity, { token: tokens.secrets.other });
-    expect(await stored()).toBe(2);
-    await send(hasIdentity, { query: '?source_name=auth' });
-    await send(hasIdentity, { query: '?source_name=gotrue.logs.prod' });
-    expect(await stored('auth')).toBe(1);
+  test('the same body from another token or for another kind is another request', async () => {
+    await send(withId);
+    await send(withId, { token: tokens.secrets.other });
+    expect(await countStored()).toBe(2);
+    await send(withId, { query: '?source_name=auth' });
+    await send(withId, { query: '?source_name=gotrue.logs.prod' });
+    expect(await countStored('auth')).toBe(1);
   });
 
-  test('while the first is still on its way wait for its answer', async () => {
-    const body = Array.from({ length: 2_000 }, (_, i) => ({ ...hasIdentity, id: `twin-${i}` }));
+  test('concurrent requests with the same body are stored once and get the same response', async () => {
+    const body = Array.from({ length: 2_000 }, (_, i) => ({ ...withId, id: `concurrent-${i}` }));
     const answers = await Promise.all(Array.from({ length: 12 }, () => send(body)));
     expect(new Set(answers.map(({ status, text }) => `${status} ${text}`)).size).toBe(1);
     expect(answers[0]).toMatchObject({ status: 200, accepted: 2_000 });
-    expect(await stored()).toBe(2_000);
+    expect(await countStored()).toBe(2_000);
   });
 });
 
-describe('an Idempotency-Key', () => {
-  test('makes requests the same that carry neither ids nor times', async () => {
-    const first = await send([plain, 7], withKey('k'));
-    const second = await send([plain, 7], withKey('k'));
+describe('Idempotency-Key', () => {
+  test('two requests with the same key are stored once, also without ids and timestamps', async () => {
+    const first = await send([withoutId, 7], withKey('k'));
+    const second = await send([withoutId, 7], withKey('k'));
     expect([second.status, second.text]).toEqual([first.status, first.text]);
-    expect(await stored()).toBe(1);
+    expect(await countStored()).toBe(1);
   });
 
-  test('makes requests with the same ids different', async () => {
-    await send(hasIdentity, withKey('k1'));
-    await send(hasIdentity, withKey('k2'));
-    await send(hasIdentity);
-    expect(await stored()).toBe(3);
+  test('two requests with different keys are stored twice, also with the same ids', async () => {
+    await send(withId, withKey('k1'));
+    await send(withId, withKey('k2'));
+    await send(withId);
+    expect(await countStored()).toBe(3);
   });
 
-  test('with other bytes is 422, and stores nothing', async () => {
-    await send(plain, withKey('k'));
-    const { status, error } = await send({ ...plain, message: 'other' }, withKey('k'));
+  test('the same key with a different body gets 422, and the body is not stored', async () => {
+    await send(withoutId, withKey('k'));
+    const { status, error } = await send({ ...withoutId, message: 'other' }, withKey('k'));
     expect([status, error.code]).toEqual([422, 'idempotency_conflict']);
-    expect(await stored()).toBe(1);
+    expect(await countStored()).toBe(1);
   });
 
-  test('with other bytes is a new request after ten minutes', async () => {
-    await send(plain, withKey('k'));
+  test('the same key with a different body is a new request after ten minutes', async () => {
+    await send(withoutId, withKey('k'));
     app.setNow('2026-11-14T12:44:56.789012Z');
-    expect((await send({ ...plain, message: 'other' }, withKey('k'))).status).toBe(200);
-    expect(await stored()).toBe(2);
+    expect((await send({ ...withoutId, message: 'other' }, withKey('k'))).status).toBe(200);
+    expect(await countStored()).toBe(2);
   });
 
-  test('belongs to a token and a kind', async () => {
-    await send(plain, withKey('k'));
-    const other = { ...plain, message: 'other' };
+  test('the same key of another token or kind is another request', async () => {
+    await send(withoutId, withKey('k'));
+    const other = { ...withoutId, message: 'other' };
     expect((await send(other, { ...withKey('k'), token: tokens.secrets.other })).status).toBe(200);
     expect((await send(other, { ...withKey('k'), query: '?source_name=auth' })).status).toBe(200);
-    expect([await stored(), await stored('auth')]).toEqual([2, 1]);
+    expect([await countStored(), await countStored('auth')]).toEqual([2, 1]);
   });
 
-  test('of a request of which nothing was accepted gives that answer again', async () => {
+  test('a request without accepted records gets the same response again for the same key', async () => {
     const first = await send([7], withKey('k'));
     const second = await send([7], withKey('k'));
     expect([second.status, second.text]).toEqual([422, first.text]);
     expect((await send([8], withKey('k'))).error.code).toBe('idempotency_conflict');
   });
 
-  test('may have 255 characters; one that is empty is none', async () => {
-    expect((await send(plain, withKey('k'.repeat(255)))).status).toBe(200);
-    const { status, error } = await send(plain, withKey('k'.repeat(256)));
+  test('a key of 255 characters is accepted, a longer one gets 400, and an empty one is ignored', async () => {
+    expect((await send(withoutId, withKey('k'.repeat(255)))).status).toBe(200);
+    const { status, error } = await send(withoutId, withKey('k'.repeat(256)));
     expect([status, error.code, error.param]).toEqual([400, 'invalid_parameter', 'Idempotency-Key']);
-    await send(plain, withKey(''));
-    await send(plain, withKey(''));
-    expect(await stored()).toBe(3);
+    await send(withoutId, withKey(''));
+    await send(withoutId, withKey(''));
+    expect(await countStored()).toBe(3);
   });
 
-  test('whose twins come all at once is stored once', async () => {
-    const answers = await Promise.all(Array.from({ length: 12 }, () => send(plain, withKey('k'))));
+  test('12 concurrent requests with the same key are stored once', async () => {
+    const answers = await Promise.all(Array.from({ length: 12 }, () => send(withoutId, withKey('k'))));
     expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 12 }, () => 200));
-    expect(await stored()).toBe(1);
+    expect(await countStored()).toBe(1);
   });
 });
 
-/** Fills the first segment of the spool, so that the next request begins another. */
+/** Fills the first segment of the spool, so that the next request starts another one. */
 const fillSegment = async () => {
   for (let part = 0; part < 3; part++) {
     const records = Array.from({ length: 12 }, (_, i) => ({
@@ -201,64 +198,64 @@ const fillSegment = async () => {
     expect((await send(records)).status).toBe(200);
   }
 };
-const spoolFiles = () => readdirSync(join(folder, 'spool')).sort();
+const spoolFiles = () => readdirSync(join(directory, 'spool')).sort();
 
-describe('across a restart', () => {
-  test('the same bytes and the same key are known, with the answer they had', async () => {
-    const first = await send([hasIdentity, 7]);
-    const keyed = await send(plain, withKey('k'));
+describe('deduplication after a restart', () => {
+  test('the same body and the same key get the first response again after a restart', async () => {
+    const first = await send([withId, 7]);
+    const responseToKey = await send(withoutId, withKey('k'));
     await restart();
-    expect((await send([hasIdentity, 7])).text).toBe(first.text);
-    expect((await send(plain, withKey('k'))).text).toBe(keyed.text);
-    expect((await send(hasIdentity, withKey('k'))).error.code).toBe('idempotency_conflict');
+    expect((await send([withId, 7])).text).toBe(first.text);
+    expect((await send(withoutId, withKey('k'))).text).toBe(responseToKey.text);
+    expect((await send(withId, withKey('k'))).error.code).toBe('idempotency_conflict');
     await restart();
-    expect((await send([hasIdentity, 7])).text).toBe(first.text);
-    expect(await stored()).toBe(2);
+    expect((await send([withId, 7])).text).toBe(first.text);
+    expect(await countStored()).toBe(2);
   });
 
-  test('they are forgotten after ten minutes', async () => {
-    await send(hasIdentity);
+  test('a body is stored again ten minutes later, also after a restart', async () => {
+    await send(withId);
     await restart();
     app.setNow('2026-11-14T12:44:56.789012Z');
-    await send(hasIdentity);
-    expect(await stored()).toBe(2);
+    await send(withId);
+    expect(await countStored()).toBe(2);
   });
 
-  test('they are known though their segment has been removed meanwhile', async () => {
-    const first = await send(hasIdentity);
+  test('a body gets the first response again although its segment was deleted', async () => {
+    const first = await send(withId);
     await fillSegment();
-    await send({ ...hasIdentity, id: 'in the next segment' });
-    await stored();
+    await send({ ...withId, id: 'in the next segment' });
+    await countStored();
     await app.store.flush(LOG_KINDS);
-    await send({ ...hasIdentity, id: 'wakes the fold' });
+    await send({ ...withId, id: 'wakes the applier' });
     await expect
       .poll(spoolFiles)
       .toEqual(['000000000001.requests', '000000000002.spool', 'next-numbers.json']);
     await restart();
-    expect((await send(hasIdentity)).text).toBe(first.text);
-    expect(await stored()).toBe(3);
+    expect((await send(withId)).text).toBe(first.text);
+    expect(await countStored()).toBe(3);
     expect((await idsOf(app, 'filler')).length).toBe(36);
   });
 });
 
-test('a first attempt that failed is not remembered: the next is stored', async () => {
+test('a request that failed is not deduplicated: the retry is stored', async () => {
   await fillSegment();
-  const next = join(folder, 'spool', '000000000002.spool');
-  mkdirSync(next); // a segment cannot begin under that name
-  const twins = await Promise.all([send(hasIdentity), send(hasIdentity), send(plain, withKey('k'))]);
-  for (const { status, error, headers } of twins) {
+  const next = join(directory, 'spool', '000000000002.spool');
+  mkdirSync(next); // so that the segment cannot be created
+  const responses = await Promise.all([send(withId), send(withId), send(withoutId, withKey('k'))]);
+  for (const { status, error, headers } of responses) {
     expect([status, error.code]).toEqual([503, 'unavailable']);
     expect(headers.get('retry-after')).toBe('5');
-    expect(error.message).toMatch(/nothing of this was stored/);
+    expect(error.message).toMatch(/no record of this request was stored/);
   }
-  expect(await stored()).toBe(0);
+  expect(await countStored()).toBe(0);
   rmSync(next, { recursive: true });
-  expect((await send(hasIdentity)).status).toBe(200);
-  expect((await send(plain, withKey('k'))).status).toBe(200);
-  expect((await send(hasIdentity)).status).toBe(200);
-  expect(await stored()).toBe(2);
+  expect((await send(withId)).status).toBe(200);
+  expect((await send(withoutId, withKey('k'))).status).toBe(200);
+  expect((await send(withId)).status).toBe(200);
+  expect(await countStored()).toBe(2);
   await restart();
-  expect(await stored()).toBe(2);
+  expect(await countStored()).toBe(2);
 });
 
 async function metric(name: string): Promise<number> {

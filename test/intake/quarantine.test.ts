@@ -9,34 +9,34 @@ import { startTestApp, type TestApp, testStoreOptions } from '../support/app.ts'
 import { idsOf, sendLogs } from '../support/logs.ts';
 import { makeDataFolder, removeDataFolder } from '../support/store.ts';
 
-let folder: string;
+let directory: string;
 beforeEach(() => {
-  folder = makeDataFolder();
+  directory = makeDataFolder();
 });
-afterEach(() => removeDataFolder(folder));
+afterEach(() => removeDataFolder(directory));
 
-const file = () => join(folder, 'quarantine.ndjson');
-const older = () => join(folder, 'quarantine.older.ndjson');
-/** Whole lines: one that is being written is not counted. */
-const linesOf = (path: string) =>
+const file = () => join(directory, 'quarantine.ndjson');
+const olderFile = () => join(directory, 'quarantine.older.ndjson');
+/** Complete lines only, because the last one may still be written. */
+const readLines = (path: string) =>
   existsSync(path) ? readFileSync(path, 'utf8').split('\n').slice(0, -1) : [];
 
-describe('a rejected record', () => {
+describe('quarantine of rejected records', () => {
   let app: TestApp;
   beforeEach(async () => {
-    app = await startTestApp({ store: testStoreOptions(folder) });
+    app = await startTestApp({ store: testStoreOptions(directory) });
   });
   afterEach(() => app.close());
 
-  const kept = async (count: number) => {
-    await expect.poll(() => linesOf(file())).toHaveLength(count);
-    return linesOf(file());
+  const waitForLines = async (count: number) => {
+    await expect.poll(() => readLines(file())).toHaveLength(count);
+    return readLines(file());
   };
 
-  test('is kept with its source, reason and time, for its user alone', async () => {
+  test('a rejected record is kept with source, reason and time, in a file with mode 0600', async () => {
     const record = { message: 'of no project', metadata: { a: [1, null, 'ä'] } };
     const { errors } = await sendLogs(app.internalUrl, [record], { query: '?source=gotrue.logs.prod' });
-    expect(JSON.parse((await kept(1))[0] ?? '')).toEqual({
+    expect(JSON.parse((await waitForLines(1))[0] ?? '')).toEqual({
       quarantine: {
         source: 'auth',
         code: 'no_project',
@@ -50,108 +50,109 @@ describe('a rejected record', () => {
 
   test.each([
     ['an object', '{"message":"m","n":1234567890123456789012345,"e":1e400,"z":-0.10}'],
-    ['a value that is no object', '12345678901234567890123'],
-    ['text', '"half a pair: \\ud800"'],
+    ['a value that is not an object', '12345678901234567890123'],
+    ['a string', '"lone surrogate: \\ud800"'],
     ['an array', '[[1,[2]]]'],
-  ])('that is %s can be read back to the digit', async (_, json) => {
+  ])('a rejected record that is %s can be read back exactly', async (_, json) => {
     await sendLogs(app.internalUrl, json.startsWith('[') ? json : `[${json}]`);
-    const read = parseQuarantined(parseExactJson((await kept(1))[0] ?? ''), 3);
-    const value = read !== undefined && 'value' in read.parsed ? read.parsed.value : undefined;
+    const quarantined = parseQuarantined(parseExactJson((await waitForLines(1))[0] ?? ''), 3);
+    const value =
+      quarantined !== undefined && 'value' in quarantined.parsed ? quarantined.parsed.value : undefined;
     const sent = parseExactJson(json.startsWith('[') ? json.slice(1, -1) : json);
     expect(stringifyExactJson(value)).toBe(stringifyExactJson(sent));
-    expect(read).toMatchObject({ kind: 'edge', parsed: { index: 3 } });
+    expect(quarantined).toMatchObject({ kind: 'edge', parsed: { index: 3 } });
   });
 
-  test('that is a broken line can be read back as that line', async () => {
+  test('an invalid NDJSON line can be read back unchanged', async () => {
     const line = '{"project":"p","message":"\u2028 \\" broken';
     const headers = { 'Content-Type': 'application/x-ndjson' };
     await sendLogs(app.internalUrl, `${line}\n{"also": broken`, { headers });
-    const [first = ''] = await kept(2);
+    const [first = ''] = await waitForLines(2);
     expect(parseQuarantined(parseExactJson(first), 0)).toMatchObject({
       kind: 'edge',
       parsed: { line, rejection: { code: 'invalid_json' } },
     });
   });
 
-  test('that nests too deeply to be written is kept as its reason alone', async () => {
+  test('of a record that is nested too deeply to be written, only the reason is kept', async () => {
     await sendLogs(app.internalUrl, `{"a":${'['.repeat(100_000)}${']'.repeat(100_000)}}`);
-    expect(JSON.parse((await kept(1))[0] ?? '')).toMatchObject({
+    expect(JSON.parse((await waitForLines(1))[0] ?? '')).toMatchObject({
       quarantine: { code: 'too_deep' },
       record: null,
     });
   });
 
-  test('of a batch that is sent again is kept once', async () => {
+  test('a rejected record of a batch that is sent twice is kept once', async () => {
     const body = [{ project: 'p', message: 'm', id: 'a' }, 7];
     await sendLogs(app.internalUrl, body);
     await sendLogs(app.internalUrl, body);
     await expect.poll(() => idsOf(app, 'p')).toEqual(['a']);
-    expect(await kept(1)).toHaveLength(1);
+    expect(await waitForLines(1)).toHaveLength(1);
   });
 
-  test('by the million takes no more room than the file may have', async () => {
+  test('400,000 rejected records do not exceed the size limit of the file', async () => {
     const { status, rejected } = await sendLogs(app.internalUrl, `[${'7,'.repeat(399_999)}7]`);
     expect([status, rejected]).toEqual([422, 400_000]);
-    await expect.poll(() => linesOf(file()).length).toBeGreaterThan(10_000);
+    await expect.poll(() => readLines(file()).length).toBeGreaterThan(10_000);
     await app.close();
     expect(statSync(file()).size).toBeLessThan(33 * 1024 * 1024);
   });
 
-  test('is answered all the same where it cannot be kept, and that is told', async () => {
+  test('if the quarantine cannot be written, the sender still gets its response and the failure is reported', async () => {
     mkdirSync(file());
     const answer = await sendLogs(app.internalUrl, [{ project: 'p', message: 'm', id: 'a' }, 7]);
     expect(answer).toMatchObject({ status: 200, accepted: 1, rejected: 1 });
     await expect.poll(() => app.events.some(({ type }) => type === 'quarantine_failed')).toBe(true);
     rmSync(file(), { recursive: true });
     await sendLogs(app.internalUrl, [8]);
-    expect(await kept(1)).toHaveLength(1);
+    expect(await waitForLines(1)).toHaveLength(1);
   });
 });
 
-describe('the file', () => {
+describe('the quarantine file', () => {
   const keepAll = async (lines: readonly string[], maxBytes: number, events: Event[] = []) => {
-    const quarantine = new Quarantine(folder, event => events.push(event), maxBytes);
+    const quarantine = new Quarantine(directory, event => events.push(event), maxBytes);
     for (const line of lines) {
       quarantine.keep(line);
-      await quarantine.done();
+      await quarantine.idle();
     }
   };
   const numbered = (from: number, to: number) =>
     Array.from({ length: to - from }, (_, i) => `line ${from + i}`.padEnd(99, '.'));
 
-  test('takes the place of the older one when it is full, and another is begun', async () => {
+  test('a full file replaces the older one, and a new file starts', async () => {
     await keepAll(
       numbered(0, 25).map(line => `${line}\n`),
       1000,
     );
-    expect(linesOf(older())).toEqual(numbered(10, 20));
-    expect(linesOf(file())).toEqual(numbered(20, 25));
+    expect(readLines(olderFile())).toEqual(numbered(10, 20));
+    expect(readLines(file())).toEqual(numbered(20, 25));
   });
 
-  test('goes on after a restart where it was', async () => {
+  test('a file is continued after a restart', async () => {
     const lines = numbered(0, 12).map(line => `${line}\n`);
     for (const line of lines) await keepAll([line], 1000);
-    expect(linesOf(older())).toEqual(numbered(0, 10));
-    expect(linesOf(file())).toEqual(numbered(10, 12));
+    expect(readLines(olderFile())).toEqual(numbered(0, 10));
+    expect(readLines(file())).toEqual(numbered(10, 12));
   });
 
-  test('is written in order, however much comes at once', async () => {
-    const quarantine = new Quarantine(folder, () => {});
+  test('200 concurrent lines are written in order', async () => {
+    const quarantine = new Quarantine(directory, () => {});
     for (const line of numbered(0, 200)) quarantine.keep(`${line}\n`);
-    await quarantine.done();
-    expect(linesOf(file())).toEqual(numbered(0, 200));
+    await quarantine.idle();
+    expect(readLines(file())).toEqual(numbered(0, 200));
   });
 
-  test('keeps no more waiting in memory than it may hold, and tells what is left out', async () => {
+  test('lines beyond the size of the queue are dropped and reported', async () => {
     const events: Event[] = [];
-    const quarantine = new Quarantine(folder, event => events.push(event), 1000);
+    const quarantine = new Quarantine(directory, event => events.push(event), 1000);
     for (const line of numbered(0, 100)) quarantine.keep(`${line}\n`);
-    await quarantine.done();
-    const told = events.filter(({ type }) => type === 'quarantine_failed').length;
-    expect(told).toBeGreaterThan(50);
-    expect(linesOf(older()).length + linesOf(file()).length).toBe(100 - told);
+    await quarantine.idle();
+    const dropped = events.filter(({ type }) => type === 'quarantine_failed').length;
+    expect(dropped).toBeGreaterThan(50);
+    expect(readLines(olderFile()).length + readLines(file()).length).toBe(100 - dropped);
     quarantine.keep('later\n');
-    await quarantine.done();
-    expect(linesOf(file()).at(-1)).toBe('later');
+    await quarantine.idle();
+    expect(readLines(file()).at(-1)).toBe('later');
   });
 });

@@ -15,75 +15,75 @@ beforeEach(async () => {
 afterEach(() => app.close());
 
 const minutes = (count: number) => BigInt(count) * MICROS_PER_MINUTE;
-/** A minute at a time, as clock and timer really go. */
+/** Advances clock and timer one minute at a time. */
 const passMinutes = async (count: number) => {
   for (let minute = 0; minute < count; minute++) await app.pass(60_000);
-  await new Promise(resolve => setTimeout(resolve, 100)); // what was begun meanwhile comes to its end
+  await new Promise(resolve => setTimeout(resolve, 100)); // time for background work to finish
 };
-const jump = (by: bigint) => app.setNow(new Date(Number((micros(NOW) + by) / 1000n)).toISOString());
-const keep = (...ages: number[]) =>
+const jumpClock = (by: bigint) => app.setNow(new Date(Number((micros(NOW) + by) / 1000n)).toISOString());
+const storeRecords = (...ages: number[]) =>
   app.append(
     'edge',
     ages.map(age => edgeRecord({ id: `age-${age}`, project: 'p', at: micros(NOW) - minutes(age) })),
   );
-const told = (type: string) => app.events.filter(event => event.type === type);
+const eventsOfType = (type: string) => app.events.filter(event => event.type === type);
 
-test('records go by themselves once they are older than the retention, of every kind', async () => {
-  await keep(0, 90 * DAY - 10 * HOUR, 90 * DAY - 90);
+test('records of every kind are removed when they are older than the retention', async () => {
+  await storeRecords(0, 90 * DAY - 10 * HOUR, 90 * DAY - 90);
   await app.append('auth', [record({ project: 'p', at: micros(NOW) - minutes(90 * DAY - 90) })]);
   await passMinutes(80);
   expect(await idsOf(app, 'p')).toHaveLength(3);
   await passMinutes(60);
   await expect.poll(() => idsOf(app, 'p')).toEqual(['age-0', `age-${90 * DAY - 10 * HOUR}`]);
-  // A kind at a time, and told when all are done.
+  // Kinds are removed one after another, and one event follows at the end.
   await expect.poll(() => idsOf(app, 'p', 'auth')).toEqual([]);
-  await expect.poll(() => told('records_expired')).toEqual([{ type: 'records_expired', count: 2 }]);
+  await expect.poll(() => eventsOfType('records_expired')).toEqual([{ type: 'records_expired', count: 2 }]);
   await passMinutes(10 * HOUR);
   await expect.poll(() => idsOf(app, 'p')).toEqual(['age-0']);
 });
 
-test('nothing goes in the first hour: a clock that was wrong at the start has time to be set right', async () => {
-  await keep(91 * DAY);
+test('no record is removed in the first hour, so that a wrong clock can be corrected after the start', async () => {
+  await storeRecords(91 * DAY);
   await passMinutes(59);
   expect(await idsOf(app, 'p')).toHaveLength(1);
   await passMinutes(2);
   await expect.poll(() => idsOf(app, 'p')).toHaveLength(0);
 });
 
-test('a clock that jumps far ahead removes nothing until it has held for an hour', async () => {
-  await keep(1);
+test('a clock that jumps far ahead removes no record until an hour has passed', async () => {
+  await storeRecords(1);
   await passMinutes(5 * HOUR);
-  jump(minutes(400 * DAY));
+  jumpClock(minutes(400 * DAY));
   await passMinutes(59);
   expect(await idsOf(app, 'p')).toHaveLength(1);
-  expect(told('clock_jumped')).toEqual([{ type: 'clock_jumped', seconds: expect.any(Number) }]);
+  expect(eventsOfType('clock_jumped')).toEqual([{ type: 'clock_jumped', seconds: expect.any(Number) }]);
   await passMinutes(3);
   await expect.poll(() => idsOf(app, 'p')).toHaveLength(0);
 });
 
-test('a clock that jumps far ahead and comes back within the hour removes nothing', async () => {
-  await keep(1);
+test('a clock that jumps far ahead and returns within an hour removes no record', async () => {
+  await storeRecords(1);
   for (let time = 0; time < 4; time++) {
     await passMinutes(2 * HOUR);
-    jump(minutes(400 * DAY));
+    jumpClock(minutes(400 * DAY));
     await passMinutes(50);
-    jump(minutes(3 * HOUR * (time + 1)));
+    jumpClock(minutes(3 * HOUR * (time + 1)));
     await passMinutes(50);
   }
   expect(await idsOf(app, 'p')).toHaveLength(1);
-  expect(told('clock_jumped')).toHaveLength(8);
+  expect(eventsOfType('clock_jumped')).toHaveLength(8);
 });
 
-test('a clock that is set right by a few minutes goes on', async () => {
-  await keep(90 * DAY - 30);
+test('a clock that is corrected by a few minutes does not delay the removal', async () => {
+  await storeRecords(90 * DAY - 30);
   await passMinutes(50);
-  jump(minutes(55));
+  jumpClock(minutes(55));
   await passMinutes(15);
   await expect.poll(() => idsOf(app, 'p')).toHaveLength(0);
-  expect(told('clock_jumped')).toEqual([]);
+  expect(eventsOfType('clock_jumped')).toEqual([]);
 });
 
-test('what came in lately goes too, once it is settled', async () => {
+test('records from the intake are removed after they are flushed', async () => {
   const timestamp = new Date(Number((micros(NOW) - minutes(90 * DAY - 30)) / 1000n)).toISOString();
   expect((await sendLogs(app.internalUrl, { project: 'p', message: 'm', timestamp })).status).toBe(200);
   await expect.poll(() => idsOf(app, 'p')).toHaveLength(1);

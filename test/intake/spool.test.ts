@@ -22,14 +22,14 @@ import { makeDataFolder, removeDataFolder } from '../support/store.ts';
 const MIB = 1024 * 1024;
 
 let root: string;
-let folder: string;
+let directory: string;
 let events: Event[];
 let spool: Spool | undefined;
-let known: readonly CompletedRequest[];
+let restoredRequests: readonly CompletedRequest[];
 
 beforeEach(() => {
   root = makeDataFolder();
-  folder = join(root, 'spool');
+  directory = join(root, 'spool');
   events = [];
 });
 afterEach(async () => {
@@ -38,17 +38,17 @@ afterEach(async () => {
   removeDataFolder(root);
 });
 
-const nothingSettled = () => 0;
-const openSpool = async (settled: (kind: LogKind) => number = nothingSettled): Promise<Spool> => {
+const nothingSeen = () => 0;
+const openSpool = async (seenUpTo: (kind: LogKind) => number = nothingSeen): Promise<Spool> => {
   await spool?.close();
-  const opened = await Spool.open(folder, settled, event => events.push(event));
+  const opened = await Spool.open(directory, seenUpTo, event => events.push(event));
   spool = opened.spool;
-  known = opened.requests;
+  restoredRequests = opened.requests;
   return opened.spool;
 };
 const lines = (text: string, count = 1) => Buffer.from(`${text}\n`.repeat(count));
-const file = (number: number) => join(folder, `${String(number).padStart(12, '0')}.spool`);
-const files = () => readdirSync(folder).sort();
+const file = (number: number) => join(directory, `${String(number).padStart(12, '0')}.spool`);
+const files = () => readdirSync(directory).sort();
 const request = (key: string, atMicros = 1): CompletedRequest => ({
   key,
   digest: 'd',
@@ -56,12 +56,12 @@ const request = (key: string, atMicros = 1): CompletedRequest => ({
   answer: { accepted: 1, rejected: 0, errors: [] },
 });
 
-/** All that can be read, as `kind first+count text`. */
+/** Reads all blocks as `kind first+count text`. */
 const readAll = async (from: Spool): Promise<string[]> => {
   const all: string[] = [];
   while (from.unappliedBytes > 0) {
     const { blocks, done } = await from.read(MIB);
-    if (blocks.length === 0) throw new Error('nothing to read, though there is said to be more');
+    if (blocks.length === 0) throw new Error('read() returned no block although unappliedBytes > 0');
     for (const { header, lines } of blocks)
       all.push(
         `${header.kind} ${header.first}+${header.count} ${Buffer.from(lines).toString().split('\n', 1)[0]}`,
@@ -71,27 +71,27 @@ const readAll = async (from: Spool): Promise<string[]> => {
   return all;
 };
 
-/** How often files were flushed while `work` ran. It counts the real calls. */
-async function countFlushes(work: () => Promise<unknown>): Promise<number> {
+/** Counts the calls of datasync while `work` runs. */
+async function countSyncs(work: () => Promise<unknown>): Promise<number> {
   const handle = await open(join(root, 'any'), 'w');
   const prototype = Object.getPrototypeOf(handle) as { datasync(): Promise<void> };
   await handle.close();
   const { datasync } = prototype;
-  let flushes = 0;
+  let syncs = 0;
   prototype.datasync = function (this: unknown) {
-    flushes++;
+    syncs++;
     return datasync.call(this);
   };
   try {
     await work();
-    return flushes;
+    return syncs;
   } finally {
     prototype.datasync = datasync;
   }
 }
 
-describe('appending', () => {
-  test('gives back what was appended, in order, numbered by kind', async () => {
+describe('Spool.append', () => {
+  test('blocks are read in the order of append, with sequence numbers per kind', async () => {
     const first = await openSpool();
     await first.append('edge', 2, lines('a', 2));
     await first.append('auth', 1, lines('b'));
@@ -104,30 +104,30 @@ describe('appending', () => {
     expect(await readAll(await openSpool())).toEqual([...all, 'edge 5+1 d', 'auth 1+1 e']);
   });
 
-  test('many at once are few flushes', async () => {
+  test('500 concurrent appends need at most 3 syncs', async () => {
     const many = await openSpool();
-    const flushes = await countFlushes(() =>
+    const syncs = await countSyncs(() =>
       Promise.all(Array.from({ length: 500 }, (_, i) => many.append('edge', 1, lines(String(i))))),
     );
-    expect(flushes).toBeLessThanOrEqual(3);
+    expect(syncs).toBeLessThanOrEqual(3);
     expect(await readAll(many)).toHaveLength(500);
   });
 
-  test('one after another are a flush each: nothing is acknowledged before it is durable', async () => {
+  test('20 sequential appends need 20 syncs, because each is durable before it resolves', async () => {
     const one = await openSpool();
-    const flushes = await countFlushes(async () => {
+    const syncs = await countSyncs(async () => {
       for (let i = 0; i < 20; i++) await one.append('edge', 1, lines(String(i)));
     });
-    expect(flushes).toBe(20);
+    expect(syncs).toBe(20);
   });
 
-  test('what is resolved is in the file', async () => {
+  test('a resolved append is in the file', async () => {
     const one = await openSpool();
     await one.append('edge', 1, lines('durable'));
     expect(readFileSync(file(1), 'utf8')).toContain('durable');
   });
 
-  test('a block larger than one reading comes whole', async () => {
+  test('a block larger than the requested size is read as a whole', async () => {
     const large = await openSpool();
     await large.append('edge', 1, lines('x'.repeat(20 * MIB)));
     await large.append('edge', 1, lines('small'));
@@ -137,7 +137,7 @@ describe('appending', () => {
     expect(await readAll(again)).toHaveLength(2);
   });
 
-  test('after it is closed nothing is taken and no file is made', async () => {
+  test('append after close is rejected and creates no file', async () => {
     const closed = await openSpool();
     await closed.append('edge', 1, lines('before'));
     await closed.close();
@@ -147,42 +147,42 @@ describe('appending', () => {
   });
 });
 
-describe('segments', () => {
+describe('segments of the spool', () => {
   const large = (text: string) => lines(text.padEnd(12 * MIB, '.'));
   const fill = async (to: Spool, kind: LogKind = 'edge') => {
     for (const part of ['1', '2', '3'])
       await to.append(kind, 1, large(part), request(`fill-${kind}-${part}`));
   };
 
-  test('go when the store keeps all of them and they were read, the oldest first', async () => {
+  test('a segment is deleted after it was read and the store flushed all of its records', async () => {
     const one = await openSpool();
     await fill(one);
     await one.append('auth', 1, lines('next'));
     expect(files()).toHaveLength(2);
-    const settled = { edge: 0, auth: 0 } as Record<LogKind, number>;
-    const forget = () => one.deleteFlushed(kind => settled[kind] ?? 0, 2);
-    settled.edge = 3;
-    await forget(); // not read yet
+    const flushed = { edge: 0, auth: 0 } as Record<LogKind, number>;
+    const deleteFlushed = () => one.deleteFlushed(kind => flushed[kind] ?? 0, 2);
+    flushed.edge = 3;
+    await deleteFlushed(); // not read yet
     expect(existsSync(file(1))).toBe(true);
     await readAll(one);
-    settled.edge = 2;
-    await forget(); // one record is not settled
+    flushed.edge = 2;
+    await deleteFlushed(); // one record is not flushed
     expect(existsSync(file(1))).toBe(true);
-    expect(one.kindsInOldest(kind => settled[kind] ?? 0)).toEqual(['edge']);
-    settled.edge = 3;
-    await forget();
+    expect(one.unflushedKindsInOldest(kind => flushed[kind] ?? 0)).toEqual(['edge']);
+    flushed.edge = 3;
+    await deleteFlushed();
     expect(existsSync(file(1))).toBe(false);
-    expect(existsSync(file(2))).toBe(true); // the one that is written stays
+    expect(existsSync(file(2))).toBe(true); // the segment for new appends is kept
   });
 
-  test('that went leave their requests, for ten minutes from each', async () => {
+  test('requests of a deleted segment are kept for ten minutes', async () => {
     const one = await openSpool();
     await fill(one);
     await one.append('auth', 1, lines('next'), request('last', 600_000_000));
     await readAll(one);
     const all = () => 3;
     await one.deleteFlushed(all, 600_000_000);
-    const keys = () => known.map(({ key }) => key).sort();
+    const keys = () => restoredRequests.map(({ key }) => key).sort();
     await openSpool(all);
     expect(keys()).toEqual(['fill-edge-1', 'fill-edge-2', 'fill-edge-3', 'last']);
     await spool?.deleteFlushed(all, 600_000_001);
@@ -191,14 +191,14 @@ describe('segments', () => {
     expect(keys()).toEqual(['last']);
   });
 
-  test('numbers go on behind what the store keeps, though the segments are gone', async () => {
+  test('sequence numbers continue after those of the store if the segments are deleted', async () => {
     const one = await openSpool(kind => (kind === 'edge' ? 1_000 : 0));
     await one.append('edge', 1, lines('a'));
     await one.append('auth', 1, lines('b'));
     expect(await readAll(one)).toEqual(['edge 1000+1 a', 'auth 0+1 b']);
   });
 
-  test('numbers go on though the segments are gone and the store is another', async () => {
+  test('sequence numbers continue if the segments are deleted and the store is a new one', async () => {
     const one = await openSpool();
     await fill(one);
     await one.append('auth', 1, lines('next'));
@@ -209,39 +209,39 @@ describe('segments', () => {
     expect((await readAll(await openSpool())).at(-1)).toBe('edge 3+1 after');
   });
 
-  test('numbers that only the store knew are known without it from then on', async () => {
+  test('sequence numbers that only the store knew are saved', async () => {
     await openSpool(kind => (kind === 'edge' ? 1_000 : 0));
     await (await openSpool()).append('edge', 1, lines('a'));
     expect(await readAll(await openSpool())).toEqual(['edge 1000+1 a']);
   });
 
-  test('next numbers that cannot be read stop the start, with a line that names the file', async () => {
+  test('an unreadable file of sequence numbers is an error that names the file', async () => {
     await openSpool(() => 1);
-    const path = join(folder, 'next-numbers.json');
+    const path = join(directory, 'next-numbers.json');
     writeFileSync(path, '{"edge":');
-    await expect(openSpool()).rejects.toThrow(`${path} cannot be read`);
+    await expect(openSpool()).rejects.toThrow(`cannot read ${path}`);
     rmSync(path);
   });
 
-  test('one that cannot be begun refuses what comes, and takes it once it can', async () => {
+  test('an append fails while a new segment cannot be created, and succeeds later', async () => {
     const one = await openSpool();
     await fill(one);
-    mkdirSync(file(2)); // nothing can be written under that name
-    await expect(one.append('edge', 1, lines('refused'))).rejects.toThrow();
+    mkdirSync(file(2)); // so that the segment cannot be created
+    await expect(one.append('edge', 1, lines('rejected'))).rejects.toThrow();
     rmSync(file(2), { recursive: true });
-    await one.append('edge', 1, lines('taken'));
-    expect((await readAll(await openSpool())).at(-1)).toBe('edge 4+1 taken');
+    await one.append('edge', 1, lines('accepted'));
+    expect((await readAll(await openSpool())).at(-1)).toBe('edge 4+1 accepted');
   });
 
-  test('one that was begun and never came into use does not stand in the way', async () => {
+  test('an empty file with the name of the next segment is overwritten', async () => {
     const one = await openSpool();
     await fill(one);
     writeFileSync(file(2), '');
-    await one.append('edge', 1, lines('taken'));
-    expect((await readAll(await openSpool())).at(-1)).toBe('edge 3+1 taken');
+    await one.append('edge', 1, lines('accepted'));
+    expect((await readAll(await openSpool())).at(-1)).toBe('edge 3+1 accepted');
   });
 
-  test('damage in one that is not the last is told, a copy kept, and the segments behind it are read', async () => {
+  test('damage in a segment before the last is reported, a copy is kept, and later segments are read', async () => {
     const one = await openSpool();
     await fill(one);
     await one.append('edge', 1, lines('behind'));
@@ -262,7 +262,7 @@ describe('segments', () => {
   });
 });
 
-test('damage before the end of the last segment is told, and a copy kept: a torn end holds no sound block', async () => {
+test('damage before the end of the last segment is reported, and a copy is kept', async () => {
   const one = await openSpool();
   for (const text of ['first', 'second', 'third']) await one.append('edge', 1, lines(text));
   await one.close();
@@ -275,14 +275,19 @@ test('damage before the end of the last segment is told, and a copy kept: a torn
   expect(readFileSync(`${file(1)}.damaged`).equals(bytes)).toBe(true);
 });
 
-describe('a torn end', () => {
-  /** A spool of a few blocks, and where each of them ends. */
-  const make = async () => {
+describe('an incomplete block at the end of the spool', () => {
+  /** Creates a spool of four blocks. `ends` are the offsets after each of them. */
+  const createSpool = async () => {
     const one = await openSpool();
     const ends = [0];
     const texts = ['first', 'second', '{"third":"\u{1f600}"}', 'x'.repeat(300)];
     for (const [i, text] of texts.entries()) {
-      await one.append(i % 2 === 0 ? 'edge' : 'auth', 1, lines(text), i === 1 ? request('known') : undefined);
+      await one.append(
+        i % 2 === 0 ? 'edge' : 'auth',
+        1,
+        lines(text),
+        i === 1 ? request('restored') : undefined,
+      );
       ends.push(statSync(file(1)).size);
     }
     const all = await readAll(one);
@@ -291,35 +296,35 @@ describe('a torn end', () => {
     copyFileSync(file(1), join(root, 'whole'));
     return { ends, all, bytes: readFileSync(file(1)) };
   };
-  const soundBefore = (ends: readonly number[], at: number) =>
+  const countBlocksBefore = (ends: readonly number[], at: number) =>
     ends.filter(end => end > 0 && end <= at).length;
 
-  test('is cut at recovery, whatever its length; exactly the whole blocks before it stay', async () => {
-    const { ends, all, bytes } = await make();
+  test('a truncation at any offset keeps exactly the complete blocks before it', async () => {
+    const { ends, all, bytes } = await createSpool();
     for (let length = 0; length <= bytes.length; length++) {
       writeFileSync(file(1), bytes.subarray(0, length));
-      const cut = await openSpool();
-      const sound = soundBefore(ends, length);
-      expect(await readAll(cut)).toEqual(all.slice(0, sound));
-      expect(known).toHaveLength(sound >= 2 ? 1 : 0);
-      expect(statSync(file(1)).size).toBe(ends[sound]);
-      await cut.close();
+      const truncated = await openSpool();
+      const validBlocks = countBlocksBefore(ends, length);
+      expect(await readAll(truncated)).toEqual(all.slice(0, validBlocks));
+      expect(restoredRequests).toHaveLength(validBlocks >= 2 ? 1 : 0);
+      expect(statSync(file(1)).size).toBe(ends[validBlocks]);
+      await truncated.close();
       spool = undefined;
     }
-    const cuts = events.filter(({ type }) => type === 'spool_truncated');
-    expect(cuts).toHaveLength(bytes.length + 1 - ends.length);
-    expect(cuts.every(event => event.type === 'spool_truncated' && event.isTorn)).toBe(true);
+    const truncations = events.filter(({ type }) => type === 'spool_truncated');
+    expect(truncations).toHaveLength(bytes.length + 1 - ends.length);
+    expect(truncations.every(event => event.type === 'spool_truncated' && event.isTorn)).toBe(true);
   });
 
-  test('is written over by what comes next', async () => {
-    const { ends, all, bytes } = await make();
+  test('the next append overwrites an incomplete block', async () => {
+    const { ends, all, bytes } = await createSpool();
     writeFileSync(file(1), bytes.subarray(0, (ends[3] ?? 0) + 20));
     await (await openSpool()).append('auth', 1, lines('new'));
     expect(await readAll(await openSpool())).toEqual([...all.slice(0, 3), 'auth 1+1 new']);
   });
 
-  test('of any bytes is cut, and any byte that changed ends what is sound', async () => {
-    const { ends, all, bytes } = await make();
+  test('any changed byte and any appended garbage end the valid blocks', async () => {
+    const { ends, all, bytes } = await createSpool();
     const recover = async (content: Buffer) => {
       writeFileSync(file(1), content);
       const recovered = await readAll(await openSpool());
@@ -335,13 +340,13 @@ describe('a torn end', () => {
         async (at, change, garbage) => {
           const changed = Buffer.from(bytes);
           changed[at] = (changed[at] ?? 0) ^ change;
-          const sound = soundBefore(ends, at);
+          const validBlocks = countBlocksBefore(ends, at);
           const recovered = await recover(changed);
-          // The blank behind a checksum says nothing, so nothing is lost with it.
-          const isBlank = bytes[at] === 0x20 && ends.includes(at - 8);
-          expect(recovered).toEqual(isBlank ? all : all.slice(0, sound));
-          expect(await recover(Buffer.concat([bytes.subarray(0, ends[sound]), garbage]))).toEqual(
-            all.slice(0, sound),
+          // The space after a checksum is not checked, so changing it loses nothing.
+          const isSeparator = bytes[at] === 0x20 && ends.includes(at - 8);
+          expect(recovered).toEqual(isSeparator ? all : all.slice(0, validBlocks));
+          expect(await recover(Buffer.concat([bytes.subarray(0, ends[validBlocks]), garbage]))).toEqual(
+            all.slice(0, validBlocks),
           );
         },
       ),
@@ -349,21 +354,21 @@ describe('a torn end', () => {
     );
   });
 
-  test('of a length that a head lies about is cut', async () => {
-    const { ends, all, bytes } = await make();
-    for (const lie of [
+  test('a block with an invalid header is removed', async () => {
+    const { ends, all, bytes } = await createSpool();
+    for (const invalidHeader of [
       '{"kind":"edge","first":9,"count":1,"bytes":1e300}',
       '{"kind":"edge","bytes":-1}',
       'null',
     ]) {
-      writeFileSync(file(1), Buffer.concat([bytes, Buffer.from(`00000000 ${lie}\nx\n`)]));
+      writeFileSync(file(1), Buffer.concat([bytes, Buffer.from(`00000000 ${invalidHeader}\nx\n`)]));
       expect(await readAll(await openSpool())).toEqual(all);
       expect(statSync(file(1)).size).toBe(ends.at(-1));
     }
   });
 });
 
-test('records of a version that wrote another form of line stop the start, and stay', async () => {
+test('a spool with another line format is an error, and its file is unchanged', async () => {
   await (await openSpool()).append('edge', 1, lines('a'));
   await spool?.close();
   const json = '{"kind":"edge","first":0,"count":1,"bytes":2}';

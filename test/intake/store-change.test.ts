@@ -8,23 +8,23 @@ import { idsOf, sendLogs } from '../support/logs.ts';
 import { makeDataFolder, removeDataFolder } from '../support/store.ts';
 
 const MIB = 1024 * 1024;
-/** Nobody answers there: records are acknowledged all the same. */
-const AWAY = parseClickHouseUrl('clickhouse://u:p@127.0.0.1:1/d');
+/** No server listens there. Records are acknowledged nevertheless. */
+const UNREACHABLE = parseClickHouseUrl('clickhouse://u:p@127.0.0.1:1/d');
 
-let folder: string;
+let directory: string;
 let app: TestApp | undefined;
 beforeEach(() => {
-  folder = makeDataFolder();
+  directory = makeDataFolder();
 });
 afterEach(async () => {
   await app?.close();
-  removeDataFolder(folder);
+  removeDataFolder(directory);
 });
 
 const start = async (storeName: 'duckdb' | 'clickhouse') => {
   await app?.close();
-  const clickhouse = storeName === 'clickhouse' ? AWAY : undefined;
-  app = await startTestApp({ store: { ...testStoreOptions(folder), clickhouse }, storeName });
+  const clickhouse = storeName === 'clickhouse' ? UNREACHABLE : undefined;
+  app = await startTestApp({ store: { ...testStoreOptions(directory), clickhouse }, storeName });
   return app;
 };
 const send = async (to: TestApp, ids: readonly string[], message = 'm', kind = 'edge') => {
@@ -33,7 +33,7 @@ const send = async (to: TestApp, ids: readonly string[], message = 'm', kind = '
   expect((await sendLogs(to.internalUrl, records, { query })).status).toBe(200);
 };
 
-test('what another store acknowledged is there after going back, though older segments are gone', async () => {
+test('records acknowledged with another store are found after switching back, although older segments are deleted', async () => {
   const embedded = await start('duckdb');
   for (const part of ['a', 'b', 'c'])
     await send(
@@ -43,12 +43,12 @@ test('what another store acknowledged is there after going back, though older se
     );
   await expect.poll(() => idsOf(embedded, 'p')).toHaveLength(36);
   await embedded.store.flush(LOG_KINDS);
-  const oldest = join(folder, 'spool', '000000000001.spool');
+  const oldestSegment = join(directory, 'spool', '000000000001.spool');
   await send(embedded, ['in the next segment'], 'm', 'auth');
-  await expect.poll(() => existsSync(oldest)).toBe(false);
+  await expect.poll(() => existsSync(oldestSegment)).toBe(false);
   await embedded.close();
-  await send(await start('clickhouse'), ['taken meanwhile']);
+  await send(await start('clickhouse'), ['acknowledged meanwhile']);
   const back = await start('duckdb');
   expect(await idsOf(back, 'p')).toHaveLength(37);
-  expect(await idsOf(back, 'p')).toContain('taken meanwhile');
+  expect(await idsOf(back, 'p')).toContain('acknowledged meanwhile');
 });

@@ -4,7 +4,7 @@ import { exactDigits, isText, parseExactJson, stringifyExactJson } from '../../s
 
 const roundTrip = (json: string): string => stringifyExactJson(parseExactJson(json));
 
-describe('numbers that a double cannot hold', () => {
+describe('parseExactJson and stringifyExactJson: numbers', () => {
   test.each([
     '1794648600123456789',
     '-1794648600123456789',
@@ -16,7 +16,7 @@ describe('numbers that a double cannot hold', () => {
     '0.1000000000000000055511151231257827',
     '1234567890123.45678901',
     '12345678901234567890e-3',
-  ])('%s is written back as it was sent, wherever it stands', number => {
+  ])('%s, which a double cannot represent, is written back unchanged in any position', number => {
     for (const json of [
       number,
       `[${number}]`,
@@ -47,12 +47,12 @@ describe('numbers that a double cannot hold', () => {
     '0e5',
     '-0.0',
     '0.00000000000000000000',
-  ])('%s is an ordinary number', number => {
+  ])('%s, which a double can represent, is parsed as a number', number => {
     expect(parseExactJson(`{"a":${number}}`)).toStrictEqual({ a: Number(number) });
     expect(parseExactJson(`{"a":${number},"b":1e400}`)).toMatchObject({ a: Number(number) });
   });
 
-  test('a number of a million digits and one of a million zeros take linear time', () => {
+  test('numbers with a million digits or zeros are parsed in linear time', () => {
     const million = 1_000_000;
     for (const number of [
       `1${'7'.repeat(million)}`,
@@ -60,15 +60,15 @@ describe('numbers that a double cannot hold', () => {
       `0.${'0'.repeat(million)}1`,
     ]) {
       const json = `{"a":${number}}`;
-      const begin = performance.now();
+      const start = performance.now();
       expect(roundTrip(json) === json).toBe(true);
-      expect(performance.now() - begin).toBeLessThan(10_000);
+      expect(performance.now() - start).toBeLessThan(10_000);
     }
   });
 });
 
-describe('text', () => {
-  test('text that looks like a number, a mark or JSON stays text', () => {
+describe('parseExactJson and stringifyExactJson: strings', () => {
+  test('a string that looks like a number, a marker or JSON stays a string', () => {
     const texts = [
       '1794648600123456789',
       ' 1794648600123456789,',
@@ -87,7 +87,7 @@ describe('text', () => {
     expect((parseExactJson(json) as typeof value).texts.every(isText)).toBe(true);
   });
 
-  test('no text is mistaken for a number', () => {
+  test('exactDigits returns undefined for values that are not marked numbers', () => {
     expect(exactDigits('12')).toBeUndefined();
     expect(exactDigits('')).toBeUndefined();
     expect(exactDigits(12)).toBeUndefined();
@@ -99,14 +99,14 @@ describe('text', () => {
     ['full of escaped quotes', '\\"'.repeat(8_000_000)],
     ['full of backslashes', '\\\\'.repeat(8_000_000)],
     ['full of numbers', ' 1e400,'.repeat(2_000_000)],
-  ])('a string of 16 MB, %s, overflows nothing and takes linear time', (_, text) => {
+  ])('a string of 16 MB, %s, does not overflow the stack and takes linear time', (_, text) => {
     const json = `{"n":1e400,"text":"${text}"}`;
-    const begin = performance.now();
+    const start = performance.now();
     expect(roundTrip(json) === json).toBe(true);
-    expect(performance.now() - begin).toBeLessThan(10_000);
+    expect(performance.now() - start).toBeLessThan(10_000);
   });
 
-  test('a million marked numbers are read and written', () => {
+  test('a million marked numbers are parsed and stringified', () => {
     const json = `[${'1e400,'.repeat(1_000_000)}0]`;
     expect(roundTrip(json) === json).toBe(true);
   });
@@ -116,7 +116,7 @@ describe('text', () => {
   });
 });
 
-describe('what is not JSON', () => {
+describe('parseExactJson: invalid JSON', () => {
   test.each([
     '{12345678901234567890:1}',
     '{ 12345678901234567890:1}',
@@ -140,7 +140,7 @@ describe('what is not JSON', () => {
     '[1e400,\\"]',
     '-',
     '',
-  ])('%j is refused in the words of JSON.parse', json => {
+  ])('%j throws the same error as JSON.parse', json => {
     let expected: unknown;
     try {
       JSON.parse(json);
@@ -151,8 +151,8 @@ describe('what is not JSON', () => {
     expect(() => parseExactJson(json)).toThrow(expected as SyntaxError);
   });
 
-  test('whatever is made of JSON by changing it is accepted or refused as JSON.parse would', () => {
-    const piece = fc.constantFrom(
+  test('random sequences of tokens are accepted or rejected exactly as by JSON.parse', () => {
+    const token = fc.constantFrom(
       '1e400',
       '12345678901234567890',
       '"',
@@ -173,8 +173,8 @@ describe('what is not JSON', () => {
       'null',
     );
     fc.assert(
-      fc.property(fc.array(piece, { maxLength: 12 }), pieces => {
-        const json = pieces.join('');
+      fc.property(fc.array(token, { maxLength: 12 }), tokens => {
+        const json = tokens.join('');
         let isJson = true;
         try {
           JSON.parse(json);
@@ -189,14 +189,14 @@ describe('what is not JSON', () => {
   });
 });
 
-describe('any JSON', () => {
-  test('__proto__, constructor and toString are keys like any other', () => {
+describe('parseExactJson and stringifyExactJson: any JSON', () => {
+  test('__proto__, constructor and toString are ordinary keys', () => {
     const json = '{"__proto__":{"a":1e400},"constructor":1,"toString":"x","b":{"__proto__":null}}';
     expect(roundTrip(json)).toBe(json);
     expect(Object.getPrototypeOf(parseExactJson(json))).toBe(Object.prototype);
   });
 
-  test('any JSON text comes back, and means the same as before', () => {
+  test('random JSON has the same value after a round trip', () => {
     fc.assert(
       fc.property(fc.json({ stringUnit: 'binary' }), json => {
         expect(roundTrip(json)).toBe(JSON.stringify(JSON.parse(json)));
@@ -205,7 +205,7 @@ describe('any JSON', () => {
     );
   });
 
-  test('any JSON text with numbers that no double holds comes back to the letter', () => {
+  test('random JSON with numbers that a double cannot represent is unchanged after a round trip', () => {
     const number = fc
       .tuple(fc.bigInt(10n ** 18n, 10n ** 30n), fc.constantFrom('', '-'))
       .map(([n, sign]) => `${sign}${n * 10n + 1n}`);

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { LOG_KINDS } from '../../src/domain/log-columns.ts';
-import { accept } from './door.ts';
+import { accept } from './rules.ts';
 
 const edge = (request: unknown) =>
   accept({ project: 'proj', message: 'm', metadata: { request } }, 'edge').extracted;
 
-describe('what is extracted out of an edge record', () => {
-  test('the URL and the path that were sent', () => {
+describe('extracted fields of an edge record', () => {
+  test('url and path are those of metadata.request', () => {
     expect(edge({ url: 'https://h/a?b', path: '/sent', host: 'x' })).toStrictEqual({
       url: 'https://h/a?b',
       path: '/sent',
@@ -27,64 +27,66 @@ describe('what is extracted out of an edge record', () => {
     ['?x', ''],
     ['https://h/a\nb', '/a\nb'],
     ['not a url', 'not a url'],
-  ])('without a path, the path of the URL %j is %j', (url, path) => {
+  ])('without metadata.request.path, the path of the URL %j is %j', (url, path) => {
     expect(edge({ url })).toStrictEqual({ url, path });
     expect(edge({ url, path: '' })).toStrictEqual({ url, path });
     expect(edge({ url, path: 7 })).toStrictEqual({ url, path });
   });
 
-  test('without a URL it is made of host and path', () => {
+  test('without a URL, the URL is built from host and path', () => {
     expect(edge({ host: 'h', path: '/a' })).toStrictEqual({ url: 'https://h/a', path: '/a' });
     expect(edge({ url: '', host: 'h' })).toStrictEqual({ url: 'https://h', path: '' });
   });
 
-  test('without URL and host it is made of project and path', () => {
+  test('without URL and host, the URL is built from project and path', () => {
     expect(edge({ path: '/a' })).toStrictEqual({ url: 'https://proj/a', path: '/a' });
     expect(edge({ url: null, host: '', path: '/a' })).toStrictEqual({ url: 'https://proj/a', path: '/a' });
     expect(edge(undefined)).toStrictEqual({ url: 'https://proj', path: '' });
     expect(edge('text')).toStrictEqual({ url: 'https://proj', path: '' });
   });
 
-  test('a number is no URL, however long', () => {
+  test('a number of any length is not used as URL', () => {
     expect(
       accept('{"project":"proj","metadata":{"request":{"url":12345678901234567890,"path":1}}}', 'edge')
         .extracted,
     ).toStrictEqual({ url: 'https://proj', path: '' });
   });
 
-  test('a request in an array of one is read and stored as it was sent', () => {
+  test('a request in an array of one is read, and the metadata keeps the array', () => {
     const record = accept({ project: 'p', metadata: [{ request: [{ url: 'https://h/a' }] }] }, 'edge');
     expect(record.extracted).toStrictEqual({ url: 'https://h/a', path: '/a' });
     expect(record.metadata).toBe('{"request":[{"url":"https://h/a"}]}');
   });
 
-  test('a URL of a megabyte takes linear time', () => {
-    const begin = performance.now();
+  test('a URL of 1 MB takes linear time', () => {
+    const start = performance.now();
     edge({ url: 'h'.repeat(1_000_000) });
-    expect(performance.now() - begin).toBeLessThan(10_000);
+    expect(performance.now() - start).toBeLessThan(10_000);
   });
 });
 
-describe('what is extracted out of a function_edge record', () => {
-  const lift = (metadata: string) =>
+describe('extracted fields of a function_edge record', () => {
+  const extract = (metadata: string) =>
     accept(`{"project":"p","metadata":${metadata}}`, 'function_edge').extracted;
 
-  test('function id, execution time and status code', () => {
-    expect(lift('{"function_id":"f","execution_time_ms":9.5,"response":{"status_code":200}}')).toStrictEqual({
+  test('function_id, execution_time_ms and status_code are those of the metadata', () => {
+    expect(
+      extract('{"function_id":"f","execution_time_ms":9.5,"response":{"status_code":200}}'),
+    ).toStrictEqual({
       function_id: 'f',
       execution_time_ms: 9.5,
       status_code: 200,
     });
   });
 
-  test('what is missing is null', () => {
-    const nothing = { function_id: null, execution_time_ms: null, status_code: null };
-    expect(lift('{"a":1}')).toStrictEqual(nothing);
-    expect(lift('{"function_id":null,"execution_time_ms":null,"response":null}')).toStrictEqual(nothing);
-    expect(lift('{"function_id":{},"execution_time_ms":[1],"response":"200"}')).toStrictEqual(nothing);
+  test('a missing field or a field of a wrong type is null', () => {
+    const noFields = { function_id: null, execution_time_ms: null, status_code: null };
+    expect(extract('{"a":1}')).toStrictEqual(noFields);
+    expect(extract('{"function_id":null,"execution_time_ms":null,"response":null}')).toStrictEqual(noFields);
+    expect(extract('{"function_id":{},"execution_time_ms":[1],"response":"200"}')).toStrictEqual(noFields);
     expect(
-      lift('{"function_id":true,"execution_time_ms":true,"response":{"status_code":true}}'),
-    ).toStrictEqual(nothing);
+      extract('{"function_id":true,"execution_time_ms":true,"response":{"status_code":true}}'),
+    ).toStrictEqual(noFields);
   });
 
   test.each([
@@ -92,8 +94,8 @@ describe('what is extracted out of a function_edge record', () => {
     ['""', ''],
     ['7', '7'],
     ['12345678901234567890', '12345678901234567890'],
-  ])('the function id %s is the text %j', (json, id) => {
-    expect(lift(`{"function_id":${json}}`)).toMatchObject({ function_id: id });
+  ])('the function id %s is stored as the string %j', (json, id) => {
+    expect(extract(`{"function_id":${json}}`)).toMatchObject({ function_id: id });
   });
 
   test.each([
@@ -115,8 +117,8 @@ describe('what is extracted out of a function_edge record', () => {
     ['"0x1f"', null],
     ['"NaN"', null],
     ['"Infinity"', null],
-  ])('the execution time %s is %j', (json, milliseconds) => {
-    expect(lift(`{"execution_time_ms":${json}}`)).toMatchObject({ execution_time_ms: milliseconds });
+  ])('the execution time %s is stored as %j', (json, milliseconds) => {
+    expect(extract(`{"execution_time_ms":${json}}`)).toMatchObject({ execution_time_ms: milliseconds });
   });
 
   test.each([
@@ -135,21 +137,21 @@ describe('what is extracted out of a function_edge record', () => {
     ['""', null],
     ['12345678901234567890', null],
     ['1e400', null],
-  ])('the status code %s is %j', (json, code) => {
-    expect(lift(`{"response":{"status_code":${json}}}`)).toMatchObject({ status_code: code });
-    expect(lift(`{"response":[{"status_code":${json}}]}`)).toMatchObject({ status_code: code });
+  ])('the status code %s is stored as %j', (json, code) => {
+    expect(extract(`{"response":{"status_code":${json}}}`)).toMatchObject({ status_code: code });
+    expect(extract(`{"response":[{"status_code":${json}}]}`)).toMatchObject({ status_code: code });
   });
 
-  test('an execution time of a megabyte of digits takes linear time', () => {
-    const begin = performance.now();
-    expect(lift(`{"execution_time_ms":"${'1'.repeat(1_000_000)}x"}`)).toMatchObject({
+  test('an execution time of a million digits takes linear time', () => {
+    const start = performance.now();
+    expect(extract(`{"execution_time_ms":"${'1'.repeat(1_000_000)}x"}`)).toMatchObject({
       execution_time_ms: null,
     });
-    expect(performance.now() - begin).toBeLessThan(10_000);
+    expect(performance.now() - start).toBeLessThan(10_000);
   });
 });
 
-test('nothing is extracted out of the other kinds', () => {
+test('records of the other kinds have no extracted fields', () => {
   for (const kind of LOG_KINDS) {
     if (kind === 'edge' || kind === 'function_edge') continue;
     const metadata = { request: { url: 'https://h/a' }, function_id: 'f', response: { status_code: 1 } };

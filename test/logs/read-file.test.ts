@@ -6,22 +6,22 @@ import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { OperatorError } from '../../src/domain/errors.ts';
 import { type ReadOptions, type ReadProgress, readLogFile } from '../../src/logs/read-file.ts';
-import { readAll, valuesOf } from './read-pieces.ts';
+import { parseChunk, readAll } from './read-chunks.ts';
 
-let folder = '';
+let directory = '';
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'dendro-read-file-'));
+  directory = await mkdtemp(join(tmpdir(), 'dendro-read-file-'));
 });
-afterAll(() => rm(folder, { recursive: true }));
+afterAll(() => rm(directory, { recursive: true }));
 
 let files = 0;
 async function save(content: string | Buffer, name = 'logs'): Promise<string> {
-  const path = join(folder, `${files++}-${name}`);
+  const path = join(directory, `${files++}-${name}`);
   await writeFile(path, content);
   return path;
 }
 
-async function faultOf(path: string, options?: ReadOptions): Promise<string> {
+async function readError(path: string, options?: ReadOptions): Promise<string> {
   const error = await readAll(path, options).catch((thrown: unknown) => thrown);
   expect(error).toBeInstanceOf(OperatorError);
   const { message } = error as OperatorError;
@@ -32,8 +32,8 @@ async function faultOf(path: string, options?: ReadOptions): Promise<string> {
 const A = { event_message: 'ä', n: 1 };
 const B = { event_message: '😀', metadata: { k: [1, 2] } };
 
-describe('the form of a file is told by what is in it', () => {
-  const forms: [string, string][] = [
+describe('readLogFile detects the format by content', () => {
+  const formats: [string, string][] = [
     ['NDJSON', `${JSON.stringify(A)}\n${JSON.stringify(B)}\n`],
     ['NDJSON without a last newline', `${JSON.stringify(A)}\n${JSON.stringify(B)}`],
     [
@@ -49,20 +49,20 @@ describe('the form of a file is told by what is in it', () => {
     ['JSON with a byte order mark', `\ufeff\n${JSON.stringify([A, B], null, 2)}`],
   ];
 
-  test.each(forms)('%s', async (_, text) => {
+  test.each(formats)('%s is read', async (_, text) => {
     expect(await readAll(await save(text))).toStrictEqual([A, B]);
   });
 
-  test.each(forms)('%s, compressed, whatever its name', async (_, text) => {
+  test.each(formats)('%s, compressed with gzip, is read whatever its file name is', async (_, text) => {
     expect(await readAll(await save(gzipSync(text), 'logs.json'))).toStrictEqual([A, B]);
   });
 
-  test.each(forms)('%s, from standard input a byte at a time', async (_, text) => {
+  test.each(formats)('%s is read from standard input one byte at a time', async (_, text) => {
     const bytes = [...Buffer.from(text)].map(byte => Buffer.from([byte]));
     expect(await readAll('-', { standardInput: Readable.from(bytes) })).toStrictEqual([A, B]);
   });
 
-  test('a name that ends in .gz makes no gzip file', async () => {
+  test('an uncompressed file with a name that ends in .gz is read', async () => {
     expect(await readAll(await save(JSON.stringify(A), 'logs.gz'))).toStrictEqual([A]);
   });
 
@@ -71,26 +71,26 @@ describe('the form of a file is told by what is in it', () => {
     expect(await readAll(await save(JSON.stringify(B, null, 2)))).toStrictEqual([B]);
   });
 
-  test('lines with a batch field of their own are records', async () => {
+  test('lines with a batch field next to a message are records', async () => {
     const record = { event_message: 'm', batch: [1, 2] };
     const line = `${JSON.stringify(record)}\n`;
     expect(await readAll(await save(line + line))).toStrictEqual([record, record]);
   });
 
-  test('an empty file, a blank one and an empty array hold nothing', async () => {
+  test('an empty file, a blank file and an empty array have no records', async () => {
     for (const text of ['', ' \n\n', '[]', '{"batch":[]}'])
       expect(await readAll(await save(text))).toStrictEqual([]);
     expect(await readAll(await save(gzipSync('')))).toStrictEqual([]);
   });
 
-  test('gzip files that were joined are read as one', async () => {
+  test('concatenated gzip files are read as one', async () => {
     const path = await save(Buffer.concat([gzipSync(`${JSON.stringify(A)}\n`), gzipSync(JSON.stringify(B))]));
     expect(await readAll(path)).toStrictEqual([A, B]);
   });
 });
 
-describe('NDJSON', () => {
-  test('a line that does not parse is one rejected record', async () => {
+describe('readLogFile with NDJSON', () => {
+  test('an invalid line is one rejected record', async () => {
     expect(await readAll(await save('{"a":1}\n{"a":\n[1]\n{"b":2}'))).toStrictEqual([
       { a: 1 },
       'invalid_json',
@@ -99,23 +99,23 @@ describe('NDJSON', () => {
     ]);
   });
 
-  test('broken UTF-8 becomes U+FFFD and spoils no other line', async () => {
-    const broken = Buffer.concat([
+  test('invalid UTF-8 becomes U+FFFD and does not affect other lines', async () => {
+    const invalid = Buffer.concat([
       Buffer.from('{"a":"x'),
       Buffer.from([0xff, 0xc3]),
       Buffer.from('"}\n{"b":"ä"}\n'),
     ]);
-    expect(await readAll(await save(broken))).toStrictEqual([{ a: 'x\ufffd\ufffd' }, { b: 'ä' }]);
+    expect(await readAll(await save(invalid))).toStrictEqual([{ a: 'x\ufffd\ufffd' }, { b: 'ä' }]);
   });
 
-  test('a line of exactly 16 MiB is read; a longer one is rejected and reading goes on', async () => {
+  test('a line of exactly 16 MiB is read, a longer one is rejected, and the lines after it are read', async () => {
     const line = (bytes: number) => `{"a":"${'x'.repeat(bytes - '{"a":""}'.length)}"}\n`;
     const limit = 16 * 1024 * 1024;
     const path = await save(`{"a":1}\n${line(limit)}${line(limit + 1)}{"b":2}\n${line(3 * limit)}{"c":3}`);
-    const found = await readAll(path);
-    expect(found).toHaveLength(6);
-    expect(found[1]).toBeTypeOf('object');
-    expect([found[0], ...found.slice(2)]).toStrictEqual([
+    const values = await readAll(path);
+    expect(values).toHaveLength(6);
+    expect(values[1]).toBeTypeOf('object');
+    expect([values[0], ...values.slice(2)]).toStrictEqual([
       { a: 1 },
       'too_large',
       { b: 2 },
@@ -124,27 +124,27 @@ describe('NDJSON', () => {
     ]);
   });
 
-  test('records after more blank lines than fit in memory at once are read', async () => {
+  test('records after 17 MiB of blank lines are read', async () => {
     expect(await readAll(await save(`${'\n'.repeat(17 * 1024 * 1024)}{"a":1}`))).toStrictEqual([{ a: 1 }]);
   });
 
-  test('a first or a last line that is too long is rejected too', async () => {
+  test('a first or last line that is too long is rejected', async () => {
     const long = `{"a":"${'x'.repeat(40 * 1024 * 1024)}"}`;
     expect(await readAll(await save(`${long}\n{"b":2}\n`))).toStrictEqual(['too_large', { b: 2 }]);
     expect(await readAll(await save(`{"b":2}\n${long}`))).toStrictEqual([{ b: 2 }, 'too_large']);
   });
 
-  test('a gigabyte is read in batches, in bounded memory', async () => {
-    const chunk = Buffer.from(`{"event_message":"${'m'.repeat(1000)}"}\n`.repeat(256));
-    let chunks = 0;
+  test('1 GB of NDJSON is read with less than 400 MiB of memory', async () => {
+    const block = Buffer.from(`{"event_message":"${'m'.repeat(1000)}"}\n`.repeat(256));
+    let blocks = 0;
     const source = (function* () {
-      while (chunks++ < 4096) yield chunk;
+      while (blocks++ < 4096) yield block;
     })();
     const before = process.memoryUsage();
     let records = 0;
     let peak = 0;
-    for await (const batch of readLogFile('-', { standardInput: Readable.from(source) })) {
-      records += valuesOf(batch).length;
+    for await (const chunk of readLogFile('-', { standardInput: Readable.from(source) })) {
+      records += parseChunk(chunk).length;
       if (records % 16_384 === 0) peak = Math.max(peak, process.memoryUsage().rss - before.rss);
     }
     expect(records).toBe(4096 * 256);
@@ -152,7 +152,7 @@ describe('NDJSON', () => {
   });
 });
 
-describe('JSON as a whole', () => {
+describe('readLogFile with JSON', () => {
   test('a single line may be longer than 16 MiB if it is an array or a batch', async () => {
     const record = { a: 'x'.repeat(1_000_000) };
     const array = JSON.stringify(Array(20).fill(record));
@@ -160,59 +160,59 @@ describe('JSON as a whole', () => {
     expect(await readAll(await save(`{ "batch" : ${array} }`))).toHaveLength(20);
   });
 
-  test('many records come in batches', async () => {
+  test('2,500 records are read as chunks of 1,000', async () => {
     const path = await save(JSON.stringify(Array(2500).fill(A)));
     const sizes: number[] = [];
-    for await (const batch of readLogFile(path)) sizes.push(valuesOf(batch).length);
+    for await (const chunk of readLogFile(path)) sizes.push(parseChunk(chunk).length);
     expect(sizes).toStrictEqual([1000, 1000, 500]);
   });
 
-  test('more than 256 MiB is refused with a word about NDJSON', async () => {
+  test('JSON of more than 256 MiB is an error that recommends NDJSON', async () => {
     const chunk = Buffer.alloc(1024 * 1024, ' ');
     const source = (function* () {
       yield Buffer.from('[\n');
       for (let i = 0; i < 257; i++) yield chunk;
     })();
-    expect(await faultOf('-', { standardInput: Readable.from(source) })).toMatch(
+    expect(await readError('-', { standardInput: Readable.from(source) })).toMatch(
       /^standard input: .*256 MiB.*NDJSON/,
     );
   });
 });
 
-describe('a file that cannot be read is one line for the operator, with its name', () => {
-  test('there is none', async () => {
-    const path = join(folder, 'none');
-    expect(await faultOf(path)).toBe(`${path}: there is no such file`);
+describe('readLogFile with a file that cannot be read', () => {
+  test('the error for a missing file is one line with its name', async () => {
+    const path = join(directory, 'none');
+    expect(await readError(path)).toBe(`${path}: there is no such file`);
   });
 
-  test('it is a directory', async () => {
-    expect(await faultOf(folder)).toBe(`${folder}: it is a directory`);
+  test('the error for a directory is one line with its name', async () => {
+    expect(await readError(directory)).toBe(`${directory}: it is a directory`);
   });
 
-  test('it is text of another kind', async () => {
+  test('the error for text that is not JSON lists the supported formats', async () => {
     const path = await save('2026-11-14 09:30:00 GET /\n'.repeat(1000));
-    expect(await faultOf(path)).toMatch(
-      /: its first line is not JSON; it has to be NDJSON, JSON or Parquet$/,
+    expect(await readError(path)).toMatch(
+      /: the first line is not JSON; the file must be NDJSON, JSON or Parquet$/,
     );
   });
 
-  test('it is JSON that does not parse', async () => {
+  test('the error for invalid JSON contains line and column', async () => {
     const path = await save('[\n  {"a": 1},\n  {"a" 2}\n]');
-    expect(await faultOf(path)).toMatch(/: This is not JSON: .*line 3,? column 8/);
+    expect(await readError(path)).toMatch(/: invalid JSON: .*line 3,? column 8/);
   });
 
-  test('it is gzip that ends early or is damaged', async () => {
+  test('the errors for truncated and for corrupt gzip data say so', async () => {
     const compressed = gzipSync(`${JSON.stringify(A)}\n`.repeat(1000));
-    expect(await faultOf(await save(compressed.subarray(0, compressed.length - 10)))).toMatch(
-      /: the gzip file ends too early$/,
+    expect(await readError(await save(compressed.subarray(0, compressed.length - 10)))).toMatch(
+      /: the gzip data is truncated$/,
     );
-    const damaged = Buffer.from(compressed);
-    damaged.fill(0xff, 20, 40);
-    expect(await faultOf(await save(damaged))).toMatch(/: the gzip file is damaged$/);
+    const corrupt = Buffer.from(compressed);
+    corrupt.fill(0xff, 20, 40);
+    expect(await readError(await save(corrupt))).toMatch(/: the gzip data is corrupt$/);
   });
 });
 
-describe('progress', () => {
+describe('progress of readLogFile', () => {
   async function progressOf(path: string, options: ReadOptions = {}): Promise<ReadProgress[]> {
     const reports: ReadProgress[] = [];
     await readAll(path, { ...options, onProgress: report => reports.push(report) });
@@ -221,7 +221,7 @@ describe('progress', () => {
     return reports;
   }
 
-  test('counts the bytes of the file up to its size', async () => {
+  test('progress counts the bytes of the file up to its size', async () => {
     const text = `${JSON.stringify(A)}\n`.repeat(50_000);
     const reports = await progressOf(await save(text));
     const totalBytes = Buffer.byteLength(text);
@@ -229,26 +229,26 @@ describe('progress', () => {
     expect(reports.at(-1)).toStrictEqual({ readBytes: totalBytes, totalBytes });
   });
 
-  test('counts compressed bytes of a compressed file', async () => {
+  test('progress counts the compressed bytes of a gzip file', async () => {
     const compressed = gzipSync(`${JSON.stringify(A)}\n`.repeat(50_000));
     const reports = await progressOf(await save(compressed));
     expect(reports.at(-1)).toStrictEqual({ readBytes: compressed.length, totalBytes: compressed.length });
   });
 
-  test('knows no total of standard input', async () => {
+  test('progress of standard input has no total', async () => {
     const reports = await progressOf('-', { standardInput: Readable.from([Buffer.from('{"a":1}')]) });
     expect(reports).toStrictEqual([{ readBytes: 7, totalBytes: undefined }]);
   });
 });
 
-test('a reader that stops early leaves nothing open', async () => {
+test('readLogFile closes its input when the caller stops early', async () => {
   for (const content of [
     `${JSON.stringify(A)}\n`.repeat(100_000),
     gzipSync(`${JSON.stringify(A)}\n`.repeat(100_000)),
   ]) {
     const standardInput = Readable.from([content].map(text => Buffer.from(text)));
-    for await (const batch of readLogFile('-', { standardInput })) {
-      expect(valuesOf(batch).length).toBeGreaterThan(0);
+    for await (const chunk of readLogFile('-', { standardInput })) {
+      expect(parseChunk(chunk).length).toBeGreaterThan(0);
       break;
     }
     expect(standardInput.destroyed).toBe(true);

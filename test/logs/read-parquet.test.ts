@@ -9,27 +9,27 @@ import { OperatorError } from '../../src/domain/errors.ts';
 import { stringifyExactJson } from '../../src/logs/exact-json.ts';
 import { type ReadOptions, type ReadProgress, readLogFile } from '../../src/logs/read-file.ts';
 import { isRejection, toRecord } from '../../src/logs/record.ts';
-import { DOOR, NOW } from './door.ts';
-import { readAll, valuesOf } from './read-pieces.ts';
+import { parseChunk, readAll } from './read-chunks.ts';
+import { NOW, RULES } from './rules.ts';
 
-let folder = '';
+let directory = '';
 let instance: DuckDBInstance;
 let connection: DuckDBConnection;
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'dendro-read-parquet-'));
-  // The reader's own DuckDB would take the time zone of the machine; here it has one that shows.
+  directory = await mkdtemp(join(tmpdir(), 'dendro-read-parquet-'));
+  // Shows whether the reader depends on the time zone of the machine.
   process.env['TZ'] = 'Asia/Tokyo';
   instance = await DuckDBInstance.create(':memory:');
   connection = await instance.connect();
 });
 afterAll(async () => {
   instance.closeSync();
-  await rm(folder, { recursive: true });
+  await rm(directory, { recursive: true });
 });
 
 let files = 0;
 async function save(select: string): Promise<string> {
-  const path = join(folder, `${files++}.parquet`);
+  const path = join(directory, `${files++}.parquet`);
   await connection.run(`COPY (${select}) TO '${path}' (FORMAT parquet)`);
   return path;
 }
@@ -37,15 +37,15 @@ async function save(select: string): Promise<string> {
 const readJson = async (select: string): Promise<string[]> =>
   (await readAll(await save(select))).map(value => stringifyExactJson(value));
 
-async function faultOf(path: string, options?: ReadOptions): Promise<string> {
+async function readError(path: string, options?: ReadOptions): Promise<string> {
   const error = await readAll(path, options).catch((thrown: unknown) => thrown);
   expect(error).toBeInstanceOf(OperatorError);
   expect((error as Error).message).not.toContain('\n');
   return (error as Error).message;
 }
 
-describe('the rows of a Parquet file', () => {
-  test('are values in the order of the file, with the fields of its columns', async () => {
+describe('rows of a Parquet file', () => {
+  test('each row is one value with a field per column, in the order of the file', async () => {
     const values = await readAll(
       await save("SELECT 'm' || i AS event_message, i AS n FROM range(10000) r(i)"),
     );
@@ -55,7 +55,7 @@ describe('the rows of a Parquet file', () => {
     );
   });
 
-  test('have no field for a NULL column', async () => {
+  test('a NULL column is not a field of the row', async () => {
     expect(
       await readJson("SELECT 'm' AS message, NULL::VARCHAR AS id, {'a': NULL, 'b': 1} AS metadata"),
     ).toStrictEqual(['{"message":"m","metadata":{"a":null,"b":1}}']);
@@ -75,7 +75,7 @@ describe('the rows of a Parquet file', () => {
     const [value] = await readAll(
       await save(`SELECT ${timestamp} AS timestamp, 'p' AS project, 'm' AS message`),
     );
-    expect(toRecord(value, 'edge', DOOR)).toMatchObject({ timestampMicros: NOW });
+    expect(toRecord(value, 'edge', RULES)).toMatchObject({ timestampMicros: NOW });
   });
 
   test.each([
@@ -86,10 +86,10 @@ describe('the rows of a Parquet file', () => {
     const [value] = await readAll(
       await save(`SELECT ${timestamp} AS timestamp, 'p' AS project, 'm' AS message`),
     );
-    expect(toRecord(value, 'edge', DOOR)).toMatchObject({ timestampMicros });
+    expect(toRecord(value, 'edge', RULES)).toMatchObject({ timestampMicros });
   });
 
-  test('a timestamp before 1970 is past retention and an infinite one is no timestamp', async () => {
+  test('a timestamp before 1970 is past retention, and an infinite timestamp is invalid', async () => {
     for (const [timestamp, code] of [
       ["TIMESTAMPTZ '1969-12-31 23:59:59.5+00'", 'past_retention'],
       ["TIMESTAMP 'infinity'", 'invalid_timestamp'],
@@ -98,12 +98,12 @@ describe('the rows of a Parquet file', () => {
       const [value] = await readAll(
         await save(`SELECT ${timestamp} AS timestamp, 'p' AS project, 'm' AS message`),
       );
-      const record = toRecord(value, 'edge', DOOR);
+      const record = toRecord(value, 'edge', RULES);
       expect(isRejection(record) && record.code).toBe(code);
     }
   });
 
-  test('metadata that is text with a JSON object in it is that object', async () => {
+  test('metadata as text that contains a JSON object is parsed', async () => {
     expect(await readJson(`SELECT '{"a":{"n":1794648600123456789}}' AS metadata`)).toStrictEqual([
       '{"metadata":{"a":{"n":1794648600123456789}}}',
     ]);
@@ -111,7 +111,7 @@ describe('the rows of a Parquet file', () => {
   });
 
   test.each(['', '7', '{"a":', 'plain', '[1,2]', 'null'])(
-    'metadata that is the text %j stays text',
+    'metadata as the text %j stays text',
     async text => {
       expect(await readJson(`SELECT '${text}' AS metadata`)).toStrictEqual([
         stringifyExactJson({ metadata: text }),
@@ -119,14 +119,14 @@ describe('the rows of a Parquet file', () => {
     },
   );
 
-  test('metadata that is a struct, a map or a JSON column is an object', async () => {
+  test('metadata as a struct, a map or a JSON column is an object', async () => {
     const object = '{"metadata":{"a":{"b":1}}}';
     expect(await readJson("SELECT {'a': {'b': 1}} AS metadata")).toStrictEqual([object]);
     expect(await readJson("SELECT MAP {'a': MAP {'b': 1}} AS metadata")).toStrictEqual([object]);
     expect(await readJson(`SELECT '{"a":{"b":1}}'::JSON AS metadata`)).toStrictEqual([object]);
   });
 
-  test('other text is not looked into', async () => {
+  test('JSON text in a column other than metadata stays text', async () => {
     expect(await readJson(`SELECT '{"a":1}' AS event_message`)).toStrictEqual([
       '{"event_message":"{\\"a\\":1}"}',
     ]);
@@ -140,7 +140,7 @@ describe('the rows of a Parquet file', () => {
     ).toStrictEqual(['{"a":9007199254740993,"b":18446744073709551615,"c":12345678901234567890.1234567891}']);
   });
 
-  test('NaN, a missing number, is null inside and no field at the top; infinities are text', async () => {
+  test('NaN is null in nested values and absent at the top level, and infinities are strings', async () => {
     expect(
       await readJson(
         `SELECT 'NaN'::DOUBLE AS a, {'x': 'NaN'::FLOAT, 'y': ['inf'::DOUBLE, '-inf'::DOUBLE]} AS metadata, 'say "\\":NaN' AS message`,
@@ -148,30 +148,30 @@ describe('the rows of a Parquet file', () => {
     ).toStrictEqual(['{"metadata":{"x":null,"y":["Infinity","-Infinity"]},"message":"say \\"\\\\\\":NaN"}']);
   });
 
-  test('columns named __proto__, row_json or with quotes are columns like any other', async () => {
+  test('columns named __proto__, row_json or with quotes are ordinary columns', async () => {
     expect(await readJson(`SELECT 1 AS "__proto__", 2 AS row_json, 3 AS "a""b", 4 AS "path"`)).toStrictEqual([
       '{"__proto__":1,"row_json":2,"a\\"b":3,"path":4}',
     ]);
   });
 
-  test('a file without rows holds nothing', async () => {
+  test('a file without rows has no records', async () => {
     expect(await readAll(await save("SELECT 'm' AS message LIMIT 0"))).toStrictEqual([]);
   });
 });
 
-describe('a Parquet file', () => {
-  test('is known by its content, and its name and folders are taken literally', async () => {
+describe('readLogFile with a Parquet file', () => {
+  test('a Parquet file is detected by content, and glob characters in its path are literal', async () => {
     const path = await save("SELECT 'm' AS message");
-    await mkdir(join(folder, 'day=1'));
-    await writeFile(join(folder, 'day=1', 'ab.txt'), 'a sibling that the name would match as a pattern');
+    await mkdir(join(directory, 'day=1'));
+    await writeFile(join(directory, 'day=1', 'ab.txt'), 'a sibling that the name would match as a pattern');
     for (const name of ['a?.txt', "it's [1]*.json", 'a]b']) {
-      const odd = join(folder, 'day=1', name);
+      const odd = join(directory, 'day=1', name);
       await copyFile(path, odd);
       expect(await readAll(odd)).toStrictEqual([{ message: 'm' }]);
     }
   });
 
-  test('reports progress up to the size of the file', async () => {
+  test('progress of a Parquet file ends at the size of the file', async () => {
     const path = await save("SELECT 'm' || i AS message FROM range(10000) r(i)");
     const reports: ReadProgress[] = [];
     await readAll(path, { onProgress: report => reports.push(report) });
@@ -180,27 +180,27 @@ describe('a Parquet file', () => {
     expect(reports.at(-1)).toStrictEqual({ readBytes: totalBytes, totalBytes });
   });
 
-  test('may be left after the first rows', async () => {
+  test('reading a Parquet file can stop after the first rows', async () => {
     const path = await save("SELECT 'm' || i AS message FROM range(1000000) r(i)");
-    for await (const batch of readLogFile(path)) {
-      expect(valuesOf(batch).length).toBeGreaterThan(0);
+    for await (const chunk of readLogFile(path)) {
+      expect(parseChunk(chunk).length).toBeGreaterThan(0);
       break;
     }
   });
 
-  test('is refused on standard input and inside gzip, in one line', async () => {
+  test('Parquet on standard input or in gzip is an error of one line', async () => {
     const bytes = await readFile(await save("SELECT 'm' AS message"));
-    expect(await faultOf('-', { standardInput: Readable.from([bytes]) })).toMatch(
-      /^standard input: it is Parquet/,
+    expect(await readError('-', { standardInput: Readable.from([bytes]) })).toMatch(
+      /^standard input: Parquet is only supported/,
     );
-    const compressed = join(folder, 'compressed.parquet.gz');
+    const compressed = join(directory, 'compressed.parquet.gz');
     await writeFile(compressed, gzipSync(bytes));
-    expect(await faultOf(compressed)).toMatch(/compressed.parquet.gz: it is Parquet/);
+    expect(await readError(compressed)).toMatch(/compressed.parquet.gz: Parquet is only supported/);
   });
 
-  test('that is damaged is one line for the operator', async () => {
-    const path = join(folder, 'damaged.parquet');
+  test('a corrupt Parquet file is an error of one line', async () => {
+    const path = join(directory, 'damaged.parquet');
     await writeFile(path, 'PAR1 and nothing that follows from it PAR1');
-    expect(await faultOf(path)).toContain(`${path}: `);
+    expect(await readError(path)).toContain(`${path}: `);
   });
 });

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import { accept, DOOR, NOW, reject } from './door.ts';
+import { accept, NOW, RULES, reject } from './rules.ts';
 
 const HOUR = 3_600_000_000;
 const RETENTION = 90 * 24 * HOUR;
 
 /** `json` is the JSON text of the timestamp. */
 const record = (json: string): string => `{"project":"p","message":"m","timestamp":${json}}`;
-const read = (json: string): number => accept(record(json)).timestampMicros;
-const fault = (json: string): string => reject(record(json)).code;
+const readMicros = (json: string): number => accept(record(json)).timestampMicros;
+const rejectCode = (json: string): string => reject(record(json)).code;
 
 describe('the timestamp of a record', () => {
   test.each([
@@ -27,21 +27,21 @@ describe('the timestamp of a record', () => {
     ['"1794646800123"', 1_794_646_800_123_000],
     ['"1794646800123456"', 1_794_646_800_123_456],
     ['"1794646800123456999"', 1_794_646_800_123_456],
-  ])('%s is read to the microsecond', (json, micros) => {
-    expect(read(json)).toBe(micros);
+  ])('%s is parsed to the microsecond', (json, micros) => {
+    expect(readMicros(json)).toBe(micros);
   });
 
-  test('nanoseconds are exact to the microsecond, in every digit', () => {
+  test('a timestamp in nanoseconds is truncated to the exact microsecond', () => {
     for (let micros = NOW; micros < NOW + 2000; micros++) {
-      expect(read(`${micros}999`)).toBe(micros);
-      expect(read(`${micros}000`)).toBe(micros);
+      expect(readMicros(`${micros}999`)).toBe(micros);
+      expect(readMicros(`${micros}000`)).toBe(micros);
     }
   });
 
-  test('without one, null or empty, it is the time of arrival', () => {
+  test('an absent, null or empty timestamp is the time of arrival', () => {
     expect(accept('{"project":"p","message":"m"}').timestampMicros).toBe(NOW);
-    expect(read('null')).toBe(NOW);
-    expect(read('""')).toBe(NOW);
+    expect(readMicros('null')).toBe(NOW);
+    expect(readMicros('""')).toBe(NOW);
   });
 
   test.each([
@@ -70,11 +70,11 @@ describe('the timestamp of a record', () => {
     '" 1794646800"',
     '"1794646800123456\\n"',
     '"\\ud800"',
-  ])('%s is rejected: not a timestamp', json => {
-    expect(fault(json)).toBe('invalid_timestamp');
+  ])('%s is rejected because it is not a timestamp', json => {
+    expect(rejectCode(json)).toBe('invalid_timestamp');
   });
 
-  test('the rejection shows a little of what was sent and says what is allowed', () => {
+  test('the rejection quotes up to 40 characters of the timestamp and says what is allowed', () => {
     const { message } = reject(record(`"${'x'.repeat(5000)}"`));
     expect(message).toContain('xxxx…');
     expect(message).toContain('RFC 3339');
@@ -85,20 +85,20 @@ describe('the timestamp of a record', () => {
     );
   });
 
-  test('1 hour in the future is accepted and a microsecond more is rejected', () => {
-    expect(read(`${NOW + HOUR}`)).toBe(NOW + HOUR);
-    expect(fault(`${NOW + HOUR + 1}`)).toBe('in_the_future');
-    expect(read('"2026-11-14T10:30:00.123456Z"')).toBe(NOW + HOUR);
-    expect(fault('"2026-11-14T10:30:00.123457Z"')).toBe('in_the_future');
-    expect(fault('"9999-12-31T23:59:59Z"')).toBe('in_the_future');
-    expect(fault('9999999999999999999')).toBe('in_the_future');
+  test('a timestamp 1 hour in the future is accepted, and a microsecond more is rejected', () => {
+    expect(readMicros(`${NOW + HOUR}`)).toBe(NOW + HOUR);
+    expect(rejectCode(`${NOW + HOUR + 1}`)).toBe('in_the_future');
+    expect(readMicros('"2026-11-14T10:30:00.123456Z"')).toBe(NOW + HOUR);
+    expect(rejectCode('"2026-11-14T10:30:00.123457Z"')).toBe('in_the_future');
+    expect(rejectCode('"9999-12-31T23:59:59Z"')).toBe('in_the_future');
+    expect(rejectCode('9999999999999999999')).toBe('in_the_future');
   });
 
-  test('a record exactly as old as the retention is accepted and a microsecond more is rejected', () => {
-    expect(read(`${NOW - RETENTION}`)).toBe(NOW - RETENTION);
-    expect(fault(`${NOW - RETENTION - 1}`)).toBe('past_retention');
-    expect(fault('"0001-01-01"')).toBe('past_retention');
-    const day = { ...DOOR, retentionDays: 1 };
+  test('a record exactly as old as the retention is accepted, and a microsecond more is rejected', () => {
+    expect(readMicros(`${NOW - RETENTION}`)).toBe(NOW - RETENTION);
+    expect(rejectCode(`${NOW - RETENTION - 1}`)).toBe('past_retention');
+    expect(rejectCode('"0001-01-01"')).toBe('past_retention');
+    const day = { ...RULES, retentionDays: 1 };
     expect(accept(record(`${NOW - 24 * HOUR}`), 'postgres', day).timestampMicros).toBe(NOW - 24 * HOUR);
     expect(reject(record(`${NOW - 24 * HOUR - 1}`), day).code).toBe('past_retention');
   });

@@ -2,11 +2,11 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { LOG_KINDS } from '../../src/domain/log-columns.ts';
 import { parseExactJson } from '../../src/logs/exact-json.ts';
-import { isRejection, toRecord } from '../../src/logs/record.ts';
-import { accept, DOOR, metadataOf, NOW, reject } from './door.ts';
+import { createUuidV7, isRejection, toRecord } from '../../src/logs/record.ts';
+import { accept, metadataOf, NOW, RULES, reject } from './rules.ts';
 
-describe('a record', () => {
-  test('keeps id, timestamp, project, message and metadata as they were sent', () => {
+describe('toRecord', () => {
+  test('id, timestamp, project, message and metadata are stored as they were sent', () => {
     const record = accept({
       id: 'a1',
       timestamp: NOW - 5,
@@ -25,22 +25,22 @@ describe('a record', () => {
   });
 
   test.each(['null', '1', '"text"', 'true', '[]', '[{"project":"p","message":"m"}]', '12345678901234567890'])(
-    '%s is rejected: not an object',
+    '%s is rejected because it is not an object',
     json => {
       expect(reject(json).code).toBe('not_an_object');
     },
   );
 
-  test('the value that was sent is not changed', () => {
+  test('toRecord does not change its argument', () => {
     const value = parseExactJson('{"project":"p","message":"m","other":1,"metadata":[{"a":"\\ud800"}]}');
     const before = JSON.stringify(value);
-    toRecord(value, 'edge', DOOR);
+    toRecord(value, 'edge', RULES);
     expect(JSON.stringify(value)).toBe(before);
   });
 });
 
-describe('the message', () => {
-  test('is event_message, or message without one', () => {
+describe('the message of a record', () => {
+  test('the message is event_message, or message if event_message is absent', () => {
     expect(accept({ project: 'p', event_message: 'a' }).eventMessage).toBe('a');
     expect(accept({ project: 'p', message: 'b' }).eventMessage).toBe('b');
     expect(accept({ project: 'p', event_message: null, message: 'b' })).toMatchObject({
@@ -49,7 +49,7 @@ describe('the message', () => {
     });
   });
 
-  test('a message beside event_message is kept under metadata', () => {
+  test('a message next to event_message is kept under metadata', () => {
     expect(accept({ project: 'p', event_message: 'a', message: 'b' })).toMatchObject({
       eventMessage: 'a',
       metadata: '{"message":"b"}',
@@ -60,7 +60,7 @@ describe('the message', () => {
     });
   });
 
-  test('what is no text is kept under metadata, and null is nothing', () => {
+  test('a message that is not a string is kept under metadata, and null is dropped', () => {
     expect(accept({ project: 'p', event_message: { a: 1 }, message: 'b' })).toMatchObject({
       eventMessage: 'b',
       metadata: '{"event_message":{"a":1}}',
@@ -84,26 +84,26 @@ describe('the message', () => {
     }
   });
 
-  test('either of the two is enough', () => {
+  test('a record needs only a message or only metadata', () => {
     expect(accept({ project: 'p', message: 'm' }).metadata).toBe('{}');
     expect(accept({ project: 'p', metadata: { a: null } }).eventMessage).toBe('');
     expect(accept({ project: 'p', level: 'info' }).metadata).toBe('{"level":"info"}');
   });
 });
 
-describe('metadata', () => {
-  test('an array of one object is that object', () => {
+describe('the metadata of a record', () => {
+  test('metadata in an array of one object is stored as that object', () => {
     expect(accept({ project: 'p', metadata: [{ a: 1 }] }).metadata).toBe('{"a":1}');
   });
 
   test.each(['"text"', '""', '0', 'false', '[]', '[1]', '[{},{}]', '[[{}]]', '12345678901234567890'])(
-    '%s is no object and is kept under metadata.metadata',
+    'metadata %s is not an object and is kept under metadata.metadata',
     json => {
       expect(accept(`{"project":"p","metadata":${json}}`).metadata).toBe(`{"metadata":${json}}`);
     },
   );
 
-  test('other top-level fields are kept after those of the metadata', () => {
+  test('other top-level fields are stored after the fields of the metadata', () => {
     const record = accept({
       level: 'info',
       project: 'p',
@@ -115,12 +115,12 @@ describe('metadata', () => {
     expect(record.metadata).toBe('{"a":1,"level":"info","n":null,"o":{"x":[1]}}');
   });
 
-  test('another top-level field never overwrites what is in the metadata', () => {
+  test('a top-level field never overwrites a field of the metadata', () => {
     const record = accept({ level: 'top', b: 2, project: 'p', metadata: { level: null, a: 1 } });
     expect(metadataOf(record)).toStrictEqual({ level: null, a: 1, b: 2 });
   });
 
-  test('__proto__, constructor and hasOwnProperty are data like any other', () => {
+  test('__proto__, constructor and hasOwnProperty are ordinary fields', () => {
     const record = accept(
       '{"project":"p","__proto__":{"project":"q"},"constructor":1,"hasOwnProperty":2,"metadata":{"a":{"__proto__":3}}}',
     );
@@ -134,15 +134,15 @@ describe('metadata', () => {
     expect(({} as { project?: string }).project).toBeUndefined();
   });
 
-  test('numbers stay as they were written where a double could not hold them', () => {
+  test('numbers that a double cannot represent are stored as they were written', () => {
     const metadata = '{"ns":1794648600123456789,"id":1234567890123456789012345,"big":1e400}';
     expect(accept(`{"project":"p","metadata":${metadata}}`).metadata).toBe(metadata);
     expect(accept(`{"project":"p","metadata":{},"n":1e400}`).metadata).toBe('{"n":1e400}');
   });
 });
 
-describe('the project', () => {
-  test('is the first non-empty text of project, metadata.project, .project_ref, .tenantId, .external_id', () => {
+describe('the project of a record', () => {
+  test('the project is the first non-empty string of project, metadata.project, .project_ref, .tenantId, .external_id', () => {
     const metadata: Record<string, string> = {
       external_id: 'e',
       tenantId: 't',
@@ -159,7 +159,7 @@ describe('the project', () => {
   });
 
   test.each(['null', '""', '7', '["p"]', '12345678901234567890'])(
-    '%s is no project; it is kept as data',
+    '%s is not a project and is kept under metadata',
     json => {
       const record = accept(`{"project":${json},"metadata":{"tenantId":"t"}}`);
       expect(record.project).toBe('t');
@@ -172,24 +172,24 @@ describe('the project', () => {
     },
   );
 
-  test('it is found in metadata that came in an array, and in top-level fields that became metadata', () => {
+  test('the project is found in metadata inside an array and in top-level fields that became metadata', () => {
     expect(accept({ metadata: [{ project_ref: 'r' }] }).project).toBe('r');
     expect(accept({ tenantId: 't', message: 'm' }).project).toBe('t');
   });
 
-  test('a project outside the pin of the token is rejected', () => {
-    const door = { ...DOOR, projects: ['p', 'q'] };
-    expect(accept({ project: 'q', message: 'm' }, 'postgres', door).project).toBe('q');
-    expect(accept({ metadata: { project: 'p' } }, 'postgres', door).project).toBe('p');
-    expect(reject({ project: 'P', message: 'm' }, door).code).toBe('project_not_allowed');
-    expect(reject({ project: 'p', message: 'm' }, { ...DOOR, projects: [] }).code).toBe(
+  test('a project that the token is not allowed to use is rejected', () => {
+    const rules = { ...RULES, projects: ['p', 'q'] };
+    expect(accept({ project: 'q', message: 'm' }, 'postgres', rules).project).toBe('q');
+    expect(accept({ metadata: { project: 'p' } }, 'postgres', rules).project).toBe('p');
+    expect(reject({ project: 'P', message: 'm' }, rules).code).toBe('project_not_allowed');
+    expect(reject({ project: 'p', message: 'm' }, { ...RULES, projects: [] }).code).toBe(
       'project_not_allowed',
     );
-    expect(reject({ message: 'm' }, door).code).toBe('no_project');
+    expect(reject({ message: 'm' }, rules).code).toBe('no_project');
   });
 });
 
-describe('the id', () => {
+describe('the id of a record', () => {
   test.each([
     ['"a b"', 'a b'],
     ['" "', ' '],
@@ -198,12 +198,12 @@ describe('the id', () => {
     ['false', 'false'],
     ['1.5', '1.5'],
     ['1234567890123456789012345', '1234567890123456789012345'],
-  ])('%s is kept as the text %j', (json, id) => {
+  ])('the id %s is stored as the string %j', (json, id) => {
     expect(accept(`{"project":"p","message":"m","id":${json}}`)).toMatchObject({ id, metadata: '{}' });
   });
 
   test.each(['', ',"id":null', ',"id":""'])(
-    'without one a UUIDv7 of the time of arrival is made (%j)',
+    'without an id, a UUIDv7 of the time of arrival is created (%j)',
     field => {
       const { id, metadata } = accept(`{"project":"p","message":"m","timestamp":${NOW - 9_000_000}${field}}`);
       expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
@@ -212,14 +212,14 @@ describe('the id', () => {
     },
   );
 
-  test.each(['{"a":1}', '[]'])('%s is no id: it is kept under metadata and an id is made', json => {
+  test.each(['{"a":1}', '[]'])('%s is not an id: it is kept under metadata, and an id is created', json => {
     const record = accept(`{"project":"p","message":"m","id":${json}}`);
     expect(record.id).toMatch(/-7/);
     expect(record.metadata).toBe(`{"id":${json}}`);
   });
 });
 
-describe('text that is not valid Unicode', () => {
+describe('invalid Unicode in a record', () => {
   test('lone surrogates become U+FFFD in message, id, project, and in keys and values of the metadata', () => {
     const record = accept(
       '{"project":"p\\ud800","id":"\\udc00i","event_message":"a\\ud83dz","metadata":{"k\\udfff":["v\\ud800"],"n":1e400},"o\\ud800":1}',
@@ -232,7 +232,7 @@ describe('text that is not valid Unicode', () => {
     });
   });
 
-  test('they become U+FFFD in extracted fields', () => {
+  test('lone surrogates become U+FFFD in extracted fields', () => {
     expect(
       accept('{"project":"p","metadata":{"request":{"url":"https://h\\ud800/a"}}}', 'edge').extracted,
     ).toStrictEqual({
@@ -246,7 +246,7 @@ describe('text that is not valid Unicode', () => {
     });
   });
 
-  test('pairs, U+0000 and text that only looks like an escape stay', () => {
+  test('surrogate pairs, U+0000 and text that looks like an escape are unchanged', () => {
     const metadata = {
       pair: '😀',
       nul: 'a\u0000b',
@@ -262,12 +262,12 @@ describe('text that is not valid Unicode', () => {
     });
   });
 
-  test('of two keys that become one the last counts, as of a key that is sent twice', () => {
+  test('if two keys become equal, the last one wins, as for a duplicate key', () => {
     expect(accept('{"project":"p","metadata":{"\\ud800":1,"\\ud801":2}}').metadata).toBe('{"\ufffd":2}');
   });
 });
 
-describe('limits', () => {
+describe('limits of a record', () => {
   const sized = (metadataBytes: number) => ({
     id: 'id',
     project: 'p',
@@ -277,12 +277,12 @@ describe('limits', () => {
   const MIB = 1024 * 1024;
 
   test('a record of exactly 1 MiB is accepted and one byte more is rejected', () => {
-    const rest = 'id'.length + 'p'.length + 'message'.length;
-    expect(accept(sized(MIB - rest)).metadata).toHaveLength(MIB - rest);
-    expect(reject(sized(MIB - rest + 1)).code).toBe('too_large');
+    const otherBytes = 'id'.length + 'p'.length + 'message'.length;
+    expect(accept(sized(MIB - otherBytes)).metadata).toHaveLength(MIB - otherBytes);
+    expect(reject(sized(MIB - otherBytes + 1)).code).toBe('too_large');
   });
 
-  test('the limit counts bytes of UTF-8, in every field', () => {
+  test('the limit of 1 MiB counts UTF-8 bytes of every field', () => {
     const half = 'é'.repeat(MIB / 2);
     expect(reject({ project: 'p', message: half }).code).toBe('too_large');
     expect(reject({ project: half, message: 'm' }).code).toBe('too_large');
@@ -302,21 +302,21 @@ describe('limits', () => {
     }
   });
 
-  test('a million levels overflow nothing, in any field', () => {
+  test('a million levels of nesting do not overflow the stack, in any field', () => {
     const deep = `${'['.repeat(1_000_000)}${']'.repeat(1_000_000)}`;
     for (const field of ['metadata', 'id', 'project', 'timestamp', 'message', 'other']) {
       expect(reject(`{"project":"p","message":"m","${field}":${deep}}`).code).toBe('too_deep');
     }
   });
 
-  test('a wide record is not a deep one', () => {
+  test('a record with 10,000 items is not too deep', () => {
     expect(accept({ project: 'p', list: Array.from({ length: 10_000 }, () => ({ a: [] })) }).project).toBe(
       'p',
     );
   });
 });
 
-describe('whatever is sent', () => {
+describe('toRecord with random JSON', () => {
   const field = fc.constantFrom(
     'event_message',
     'message',
@@ -361,14 +361,14 @@ describe('whatever is sent', () => {
     ),
   }));
 
-  test('becomes a record of valid JSON and valid Unicode or a rejection, and nothing throws', () => {
+  test('the result is a record of valid JSON and valid Unicode, or a rejection, and it never throws', () => {
     fc.assert(
       fc.property(json, fc.constantFrom(...LOG_KINDS), fc.boolean(), (text, kind, named) => {
         const sent =
           named && text.startsWith('{')
             ? `{"tenantId":"t","level":1${text === '{}' ? '' : ','}${text.slice(1)}`
             : text;
-        const result = toRecord(parseExactJson(sent), kind, DOOR);
+        const result = toRecord(parseExactJson(sent), kind, RULES);
         if (isRejection(result)) {
           expect(result.message).toMatch(/^[A-Z].*\.$/);
           expect(result.message.isWellFormed()).toBe(true);
@@ -387,5 +387,18 @@ describe('whatever is sent', () => {
       }),
       { numRuns: 5000 },
     );
+  });
+});
+
+describe('createUuidV7', () => {
+  test('an id is a UUID of version 7 that starts with the Unix milliseconds', () => {
+    const id = createUuidV7(1_794_648_600_123_456);
+    expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+    expect(Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16)).toBe(1_794_648_600_123);
+  });
+
+  test('10,000 ids of the same microsecond are different', () => {
+    const ids = Array.from({ length: 10_000 }, () => createUuidV7(1_794_648_600_123_456));
+    expect(new Set(ids).size).toBe(ids.length);
   });
 });

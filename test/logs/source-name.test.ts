@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { LOG_KINDS } from '../../src/domain/log-columns.ts';
 import { ACCEPTED_NAMES, kindOf } from '../../src/logs/source-name.ts';
 
-describe('the names of log kinds', () => {
+describe('source names of log kinds', () => {
   test.each([
     ['edge', 'edge_logs', 'cloudflare.logs.prod'],
     ['postgres', 'postgres_logs', 'postgres.logs'],
@@ -17,7 +17,7 @@ describe('the names of log kinds', () => {
     for (const name of [kind, ...names]) expect(kindOf(name)).toBe(kind);
   });
 
-  test('names match exactly: letter case, spaces and the names of object members are unknown', () => {
+  test('names with other letter case or spaces and names of object members are unknown', () => {
     for (const name of [
       'Edge',
       'postgrest.logs.prod',
@@ -32,7 +32,7 @@ describe('the names of log kinds', () => {
     }
   });
 
-  test('the list of accepted names holds every kind and every name once, and each is known', () => {
+  test('ACCEPTED_NAMES contains every kind and every source name once', () => {
     expect(ACCEPTED_NAMES).toHaveLength(3 * LOG_KINDS.length);
     expect(new Set(ACCEPTED_NAMES).size).toBe(ACCEPTED_NAMES.length);
     for (const kind of LOG_KINDS) expect(ACCEPTED_NAMES).toContain(kind);

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { ensurePrograms } from '../../scripts/debian.mjs';
-import { replaySpool } from '../../src/intake/replay.ts';
+import { replaySpool } from '../../src/intake/applier.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { testStoreOptions } from '../support/app.ts';
 import {
@@ -22,13 +22,13 @@ const EXAMPLE = join(import.meta.dirname, '../../docs/shippers/syslog-ng.conf');
 const COUNT = 3_000;
 const env = { DENDRO_API_KEY: PROCESS_API_KEY };
 
-let folder: ReturnType<typeof makeFolder>;
+let directory: ReturnType<typeof makeFolder>;
 let shipper: ChildProcess | undefined;
 let server: ServerProcess | undefined;
 beforeEach(() => {
   const missing = ensurePrograms({ 'syslog-ng': ['syslog-ng-core', 'syslog-ng-mod-http'] });
-  expect(missing, 'programs that this test needs').toEqual([]);
-  folder = makeFolder();
+  expect(missing, 'missing programs that this test needs').toEqual([]);
+  directory = makeFolder();
 });
 afterEach(async () => {
   if (shipper?.exitCode === null) {
@@ -36,28 +36,28 @@ afterEach(async () => {
     await once(shipper, 'exit');
   }
   await server?.stop();
-  folder.remove();
+  directory.remove();
 });
 
-/** The example of the docs, with a token and places of this test. */
+/** Writes the example configuration of the docs with the token, ports and paths of this test. */
 function writeConfiguration(intakePort: number, sourcePort: number): string {
   const text = readFileSync(EXAMPLE, 'utf8')
     .replace('127.0.0.1:4001', `127.0.0.1:${intakePort}`)
     .replace('port(6514)', `port(${sourcePort})`)
     .replace('X-API-KEY: TOKEN', `X-API-KEY: ${PROCESS_API_KEY}`)
-    .replace('/var/lib/syslog-ng', folder.path);
-  const file = join(folder.path, 'syslog-ng.conf');
+    .replace('/var/lib/syslog-ng', directory.path);
+  const file = join(directory.path, 'syslog-ng.conf');
   writeFileSync(file, text, { mode: 0o600 });
   return file;
 }
 
 function startShipper(configuration: string): ChildProcess {
-  const own = (name: string) => join(folder.path, name);
+  const pathOf = (name: string) => join(directory.path, name);
   return spawn(
     'syslog-ng',
     [
-      ...['--foreground', '--no-caps', '--cfgfile', configuration, '--persist-file', own('persist')],
-      ...['--pidfile', own('pid'), '--control', own('control')],
+      ...['--foreground', '--no-caps', '--cfgfile', configuration, '--persist-file', pathOf('persist')],
+      ...['--pidfile', pathOf('pid'), '--control', pathOf('control')],
     ],
     { stdio: ['ignore', 'ignore', 'inherit'] },
   );
@@ -76,10 +76,10 @@ async function connectTo(port: number) {
   }
 }
 
-test('syslog-ng ships through a server that is killed and started again, and every line is there once', async () => {
+test('syslog-ng ships 3,000 lines while the server is killed and restarted, and each line is stored once', async () => {
   const [port, internalPort, sourcePort] = [await findFreePort(), await findFreePort(), await findFreePort()];
   const args = ['--data', 'data', '--port', String(port), '--internal-port', String(internalPort)];
-  const start = () => startServer(args, { cwd: folder.path, env });
+  const start = () => startServer(args, { cwd: directory.path, env });
   server = await start();
   shipper = startShipper(writeConfiguration(internalPort, sourcePort));
   const socket = await connectTo(sourcePort);
@@ -96,13 +96,13 @@ test('syslog-ng ships through a server that is killed and started again, and eve
   socket.end();
 
   const headers = { 'X-API-KEY': PROCESS_API_KEY };
-  const acceptedSince = async () => {
+  const countAccepted = async () => {
     const text = await (await fetch(`${server?.internalUrl}/metrics`, { headers })).text();
     return Number(/^dendro_records_accepted_total\{kind="postgres"\} (\d+)$/m.exec(text)?.[1] ?? 0);
   };
-  const messages = async () => {
+  const readMessages = async () => {
     await server?.stop();
-    const dataDirectory = join(folder.path, 'data');
+    const dataDirectory = join(directory.path, 'data');
     const store = await openStore(testStoreOptions(dataDirectory));
     await replaySpool(dataDirectory, store);
     const query = savedQuery('select event_message from postgres_logs', ['text'], 2 * COUNT);
@@ -115,12 +115,12 @@ test('syslog-ng ships through a server that is killed and started again, and eve
     .poll(
       async () => {
         const before = accepted;
-        accepted = await acceptedSince();
+        accepted = await countAccepted();
         return accepted > 0 && accepted === before;
       },
       { timeout: 60_000, interval: 3_000 },
     )
     .toBe(true);
   const expected = Array.from({ length: COUNT }, (_, i) => `line ${i} "quoted" \\ ä 😀`);
-  expect((await messages()).sort()).toEqual(expected.sort());
+  expect((await readMessages()).sort()).toEqual(expected.sort());
 }, 180_000);

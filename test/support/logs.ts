@@ -1,4 +1,4 @@
-// Sends logs to a service as shippers do.
+// Sends logs over HTTP as shippers do, and reads the ids of stored records.
 
 import { type Answer, API_KEY, fetchAnswer, type TestApp } from './app.ts';
 import { savedQuery } from './store.ts';
@@ -10,28 +10,28 @@ export interface Sent extends Answer {
 }
 
 export interface SendOptions {
-  /** What stands behind the path. */
+  /** The query string, with its question mark. */
   readonly query?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly token?: string;
 }
 
-/** Text and bytes go as they are, anything else as its JSON. */
+/** Sends strings and bytes unchanged, and any other value as JSON. */
 export async function sendLogs(
   internalUrl: string,
   body: unknown,
   { query = '?source_name=edge', headers = {}, token = API_KEY }: SendOptions = {},
 ): Promise<Sent> {
   const isRaw = typeof body === 'string' || body instanceof Uint8Array;
-  const answer = await fetchAnswer(`${internalUrl}/api/logs${query}`, {
+  const response = await fetchAnswer(`${internalUrl}/api/logs${query}`, {
     method: 'POST',
     body: isRaw ? (body as string | Uint8Array<ArrayBuffer>) : JSON.stringify(body),
     headers: { 'X-API-KEY': token, 'Content-Type': 'application/json', ...headers },
   });
-  return { ...answer, ...(answer.text.startsWith('{') ? JSON.parse(answer.text) : {}) };
+  return { ...response, ...(response.text.startsWith('{') ? JSON.parse(response.text) : {}) };
 }
 
-/** The ids of all records of a project, whatever their time, sorted. */
+/** Returns the sorted ids of all records of a project. */
 export async function idsOf(app: Pick<TestApp, 'store'>, project: string, kind = 'edge'): Promise<string[]> {
   const sql = `select id from ${kind}_logs where project = $project order by id`;
   const { rows } = await app.store.query(savedQuery(sql, ['text'], 1_000_000), {

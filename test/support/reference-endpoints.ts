@@ -1,5 +1,5 @@
-// The three built-in endpoints read plainly: the same questions as their SQL, asked of an array, one record at a time.
-// Written to be obviously right, not fast, and without a look at the SQL. The tests compare the two.
+// Reference implementation of the three built-in endpoints on an array of records. Written independently of the SQL, to be
+// obviously correct and not fast. The tests compare it with the results of the store.
 import type { EdgeFields, FunctionEdgeFields, LogRecord } from '../../src/domain/log-record.ts';
 
 const SECOND = 1_000_000n;
@@ -7,7 +7,7 @@ const MINUTE = 60n * SECOND;
 const HOUR = 60n * MINUTE;
 const DAY = 24n * HOUR;
 
-/** Unix microseconds, truncated to a bucket in UTC. All times of the tests are after 1970. */
+/** Truncates Unix microseconds to a bucket in UTC. All times of the tests are after 1970. */
 export function truncate(micros: bigint, bucket: bigint): bigint {
   return micros - (micros % bucket);
 }
@@ -18,8 +18,8 @@ export interface Percentiles {
 }
 
 /**
- * Where an approximate percentile may lie: no further than one percentile rank from the exact place, and anywhere
- * between two neighbouring records. `percent` is 95 or 99.
+ * The allowed range of an approximate percentile: one percentile rank around the exact one, extended to the nearest
+ * records. `percent` is 95 or 99.
  */
 export function percentileBounds(values: readonly number[], percent: number): Percentiles {
   const sorted = [...values].sort((a, b) => a - b);
@@ -44,28 +44,28 @@ const STATS_INTERVALS: ReadonlyMap<string, { window: bigint; bucket: bigint }> =
   ['7day', { window: 7n * DAY, bucket: DAY }],
 ]);
 
-/** functions.invocation-stats; the figures of a row are left as the times they are figures of. */
+/** functions.invocation-stats, with all execution times of a row instead of the statistics on them. */
 export function readInvocationStats(
   records: readonly LogRecord[],
   parameters: { project: string; function_id?: string; interval?: string },
   now: bigint,
 ): PlainStats[] {
-  const asked = STATS_INTERVALS.get(parameters.interval ?? '') ?? STATS_INTERVALS.get('1day');
-  if (asked === undefined) throw new Error('1day is an interval');
-  const first = truncate(now - asked.window, asked.bucket);
-  const afterLast = truncate(now, asked.bucket) + asked.bucket;
-  const counted = records.filter(record => {
+  const interval = STATS_INTERVALS.get(parameters.interval ?? '') ?? STATS_INTERVALS.get('1day');
+  if (interval === undefined) throw new Error('the default interval 1day is missing');
+  const first = truncate(now - interval.window, interval.bucket);
+  const afterLast = truncate(now, interval.bucket) + interval.bucket;
+  const selected = records.filter(record => {
     const at = BigInt(record.timestampMicros);
     const { function_id } = record.extracted as FunctionEdgeFields;
-    const wanted = parameters.function_id ?? '';
+    const functionId = parameters.function_id ?? '';
     return (
       record.project === parameters.project &&
-      (wanted === '' || function_id === wanted) &&
+      (functionId === '' || function_id === functionId) &&
       at >= first &&
       at < afterLast
     );
   });
-  return groupByBucket(counted, asked.bucket).map(([start, members]) => {
+  return groupByBucket(selected, interval.bucket).map(([start, members]) => {
     const fields = members.map(({ extracted }) => extracted as FunctionEdgeFields);
     return {
       timestamp: Number(start),
@@ -82,7 +82,7 @@ const COUNT_INTERVALS = {
   daily: { window: 7n * DAY, bucket: DAY },
 } as const;
 
-/** usage.api-counts. The pattern must mean the same in RE2 and in JavaScript. */
+/** usage.api-counts. The pattern must have the same meaning in RE2 and in JavaScript. */
 export function readApiCounts(
   records: readonly LogRecord[],
   parameters: { project: string; interval: keyof typeof COUNT_INTERVALS },
@@ -90,19 +90,19 @@ export function readApiCounts(
 ): Record<string, unknown>[] {
   const { window, bucket } = COUNT_INTERVALS[parameters.interval];
   const pattern = new RegExp(parameters.project, 'u');
-  const counted = records.filter(record => {
+  const selected = records.filter(record => {
     const at = BigInt(record.timestampMicros);
     return at >= now - window && at <= now && pattern.test((record.extracted as EdgeFields).url);
   });
-  return groupByBucket(counted, bucket).map(([start, members]) => {
-    const countOf = (text: string) =>
+  return groupByBucket(selected, bucket).map(([start, members]) => {
+    const countPaths = (text: string) =>
       members.filter(({ extracted }) => (extracted as EdgeFields).path.includes(text)).length;
     return {
       timestamp: new Date(Number(start / 1000n)).toISOString().replace('.000Z', 'Z'),
-      total_rest_requests: countOf('/rest'),
-      total_storage_requests: countOf('/storage'),
-      total_auth_requests: countOf('/auth'),
-      total_realtime_requests: countOf('/realtime'),
+      total_rest_requests: countPaths('/rest'),
+      total_storage_requests: countPaths('/storage'),
+      total_auth_requests: countPaths('/auth'),
+      total_realtime_requests: countPaths('/realtime'),
     };
   });
 }
@@ -114,7 +114,7 @@ const RETENTION_DAYS: ReadonlyMap<string, bigint> = new Map([
   ['ENTERPRISE', 90n],
 ]);
 
-/** logs.all; start and end are Unix microseconds here. */
+/** logs.all, with start and end in Unix microseconds. */
 export function readLogsAll(
   records: readonly LogRecord[],
   parameters: { project: string; project_tier?: string; start?: bigint; end?: bigint },
@@ -141,7 +141,7 @@ export function readLogsAll(
     }));
 }
 
-/** By code point, as UTF-8 bytes compare. JavaScript's own order of strings is by UTF-16 unit. */
+/** Compares by code point, as UTF-8 bytes do. JavaScript compares strings by UTF-16 code unit. */
 function compareText(a: string, b: string): number {
   return Buffer.compare(Buffer.from(a), Buffer.from(b));
 }

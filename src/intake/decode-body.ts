@@ -1,0 +1,101 @@
+// Decodes the bytes of a request body: decompression with a size limit, and text with a limit on the number of values.
+import * as zlib from 'node:zlib';
+import { DendroError } from '../domain/errors.ts';
+import { quote } from '../logs/rejection.ts';
+
+/** After decompression. */
+export const MAX_BODY_BYTES = 16 * 1024 * 1024;
+
+export type BodyFormat = 'json' | 'ndjson';
+
+type Decompress = (body: Uint8Array, options: { maxOutputLength: number }) => Buffer;
+
+const DECOMPRESSORS: Readonly<Record<string, Decompress | undefined>> = {
+  gzip: zlib.gunzipSync,
+  'x-gzip': zlib.gunzipSync,
+  deflate: (body, options) => (hasZlibHeader(body) ? zlib.inflateSync : zlib.inflateRawSync)(body, options),
+  br: zlib.brotliDecompressSync,
+  zstd: (zlib as { zstdDecompressSync?: Decompress }).zstdDecompressSync, // since Node 22.15
+};
+
+const SUPPORTED_CODINGS: readonly string[] = ['gzip', 'deflate', 'br', 'zstd'].filter(
+  contentCoding => DECOMPRESSORS[contentCoding] !== undefined,
+);
+
+/** Throws `unsupported_media_type`, `payload_too_large` or `invalid_body`. */
+export function decompress(body: Uint8Array, contentCoding: string): Uint8Array {
+  if (contentCoding === '' || contentCoding === 'identity') return body;
+  const decompressor = Object.hasOwn(DECOMPRESSORS, contentCoding) ? DECOMPRESSORS[contentCoding] : undefined;
+  if (decompressor === undefined)
+    throw new DendroError(
+      'unsupported_media_type',
+      `Content-Encoding ${quote(contentCoding)} is not supported; supported are ${SUPPORTED_CODINGS.join(', ')}`,
+    );
+  try {
+    return decompressor(body, { maxOutputLength: MAX_BODY_BYTES });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') throw bodyTooLarge();
+    throw new DendroError(
+      'invalid_body',
+      `the body is not valid ${contentCoding} data, or it is truncated: ${(error as Error).message}`,
+      { cause: error },
+    );
+  }
+}
+
+export function bodyTooLarge(): DendroError {
+  return new DendroError(
+    'payload_too_large',
+    'the body is larger than 16 MiB after decompression; send smaller batches',
+  );
+}
+
+/** HTTP's deflate means zlib data, but some senders write raw deflate data. */
+function hasZlibHeader(body: Uint8Array): boolean {
+  const [first = 0, second = 0] = body;
+  return (first & 0x0f) === 8 && ((first << 8) | second) % 31 === 0;
+}
+
+/** Shorter text is parsed without a count. */
+const UNCOUNTED_LENGTH = 4 * 1024 * 1024;
+
+/**
+ * The characters that start a value, and the maximum number of them: 4 bytes per value, 16 bytes per line. Real records
+ * are much longer. A text of empty arrays takes 20 times its length in memory, and a thread that runs out of memory can end
+ * the whole process. Millions of invalid lines take minutes.
+ */
+const VALUE_LIMITS: Readonly<
+  Record<BodyFormat, { readonly starts: ReadonlySet<number>; readonly max: number }>
+> = {
+  json: { starts: toCharCodes('[{,'), max: 4 * 1024 * 1024 },
+  ndjson: { starts: toCharCodes('\n'), max: 1024 * 1024 },
+};
+
+/** Decodes UTF-8 and removes a byte order mark. Throws `payload_too_large` if the text may contain too many values. */
+export function decodeText(bytes: Uint8Array, format: BodyFormat): string {
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+    .toString('utf8')
+    .replace(/^\ufeff/, '');
+  if (mayHaveTooManyValues(text, format)) throw tooManyValues();
+  return text;
+}
+
+/** An upper bound that needs no parsing: characters inside strings count too. */
+function mayHaveTooManyValues(text: string, format: BodyFormat): boolean {
+  if (text.length <= UNCOUNTED_LENGTH) return false;
+  const { starts, max } = VALUE_LIMITS[format];
+  let count = 0;
+  for (let index = 0; index < text.length; index++) if (starts.has(text.charCodeAt(index))) count++;
+  return count > max;
+}
+
+export function tooManyValues(): DendroError {
+  return new DendroError(
+    'payload_too_large',
+    'the body contains too many values to parse at once; send smaller batches',
+  );
+}
+
+function toCharCodes(characters: string): ReadonlySet<number> {
+  return new Set([...characters].map(character => character.charCodeAt(0)));
+}

@@ -1,0 +1,49 @@
+// Compares the records in a data directory with the batches that its server acknowledged.
+import { startApp } from '../../src/app.ts';
+import { LOG_KINDS } from '../../src/domain/log-columns.ts';
+import { parseBody } from '../../src/intake/parse-body.ts';
+import { testConfig } from '../support/app.ts';
+import { savedQuery } from '../support/store.ts';
+import type { Ledger } from './load.ts';
+
+export interface AuditResult {
+  /** Acknowledged batches of which a record is missing or duplicated. */
+  readonly wrong: string[];
+  /** Unacknowledged batches that are stored in part or with duplicates. */
+  readonly partial: string[];
+  /** Number of flushed records of the kind edge. The others are in the spool only. */
+  readonly flushed: number;
+  readonly records: number;
+}
+
+/** Opens the directory as a server start does, including the replay of the spool. */
+export async function auditDataDirectory(dataDirectory: string, ledger: Ledger): Promise<AuditResult> {
+  const app = await startApp(testConfig(dataDirectory), () => {}, undefined, undefined, {
+    parse: async body => parseBody(body),
+    close: async () => {},
+  });
+  try {
+    const stored = new Map<number, { count: number; distinct: number }>();
+    let records = 0;
+    for (const kind of LOG_KINDS) {
+      const sql = `select split_part(id, '-', 1)::integer, count(*), count(distinct id) from ${kind}_logs group by 1`;
+      const query = savedQuery(sql, ['integer', 'integer', 'integer'], 1_000_000);
+      for (const [number, count, distinct] of (await app.store.query(query, {})).rows) {
+        stored.set(Number(number), { count: Number(count), distinct: Number(distinct) });
+        records += Number(count);
+      }
+    }
+    const wrong: string[] = [];
+    const partial: string[] = [];
+    for (const { number, kind, count: sent, acknowledged } of ledger.batches) {
+      const { count, distinct } = stored.get(number) ?? { count: 0, distinct: 0 };
+      const isComplete = count === sent && distinct === sent;
+      const description = `${kind} ${number}: ${sent} sent, ${count} stored, ${distinct} distinct`;
+      if (acknowledged && !isComplete) wrong.push(description);
+      if (!acknowledged && count !== 0 && !isComplete) partial.push(description);
+    }
+    return { wrong, partial, records, flushed: app.store.flushedUpTo('edge') };
+  } finally {
+    await app.close();
+  }
+}
