@@ -193,9 +193,7 @@ describe('a checkout without the console', () => {
   const answer = (folder: string, path: string) => {
     const { route, pathParameter } = new Router(consoleRoutes(folder)).find(path);
     return () =>
-      route.handle({ pathParameter, request: { headers: {} } } as unknown as Parameters<
-        typeof route.handle
-      >[0]);
+      route.handle({ pathParameter, raw: { headers: {} } } as unknown as Parameters<typeof route.handle>[0]);
   };
 
   test('says how it is built', () => {

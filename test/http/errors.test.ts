@@ -120,7 +120,7 @@ describe('errors', () => {
       const { status, text, headers } = await app.query('test.fault', { number: 'no-number-at-all' });
       expect(status).toBe(500);
       expect(text).toBe(
-        '{"error":{"code":"internal","message":"something went wrong on our side; the server log has the details"}}',
+        '{"error":{"code":"internal","message":"internal error; the server log has the details"}}',
       );
       const failure = app.events.find(event => event.type === 'request_failed');
       expect(failure).toMatchObject({ route: `${QUERY}/*`, id: headers.get('dendro-request-id') });

@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { refuse } from '../../src/http/request-limits.ts';
+import { respondToParserError } from '../../src/http/request-limits.ts';
 import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
 import { askRaw, openConnection, type RawAnswer, rawRequest } from '../support/raw-http.ts';
 
@@ -130,7 +130,7 @@ describe('limits of a request', () => {
   // Our listener waits 20 s for headers, which no test should; the same refusal with a shorter wait.
   test('a request that does not arrive in time is 408, and the end', async () => {
     const server = createServer({ headersTimeout: 50, requestTimeout: 50, connectionsCheckingInterval: 10 });
-    server.on('clientError', refuse);
+    server.on('clientError', respondToParserError);
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
     const connection = await openConnection(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);

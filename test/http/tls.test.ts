@@ -176,18 +176,18 @@ describe('TLS by flags', () => {
       'a certificate that is none',
       () => [file('a.pem', 'hello'), files.key],
       1,
-      'a.pem: is not a PEM certificate',
+      'a.pem is not a PEM certificate',
     ],
-    ['an empty certificate', () => [file('b.pem', ''), files.key], 1, 'b.pem: is not a PEM certificate'],
-    ['a key that is none', () => [files.cert, file('c.pem', 'hello')], 1, 'c.pem: is not a PEM key'],
-    ['an empty key', () => [files.cert, file('d.pem', '')], 1, 'd.pem: is not a PEM key'],
+    ['an empty certificate', () => [file('b.pem', ''), files.key], 1, 'b.pem is not a PEM certificate'],
+    ['a key that is none', () => [files.cert, file('c.pem', 'hello')], 1, 'c.pem is not a PEM key'],
+    ['an empty key', () => [files.cert, file('d.pem', '')], 1, 'd.pem is not a PEM key'],
     [
       'the key of another',
       () => [files.cert, file('e.pem', other.key)],
       1,
-      'e.pem: is not the key of the certificate',
+      'e.pem is not the key of the certificate',
     ],
-    ['the two exchanged', () => [files.key, files.cert], 1, 'key.pem: is not a PEM certificate'],
+    ['the two exchanged', () => [files.key, files.cert], 1, 'key.pem is not a PEM certificate'],
   ])('%s: one clear line', async (_, arrange, code, words) => {
     const outcome = await serve(...arrange());
     expect(outcome.code).toBe(code);

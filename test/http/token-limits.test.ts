@@ -94,7 +94,7 @@ describe('the rate of a token', () => {
     const { status, headers, error } = await ask('two', CALL);
     expect({ status, code: error.code }).toEqual({ status: 429, code: 'rate_limited' });
     expect(headers.get('retry-after')).toBe('1');
-    expect(error.message).toContain('2 requests a second');
+    expect(error.message).toContain('2 requests per second');
   });
 
   test('waiting as long as Retry-After says is enough', async () => {

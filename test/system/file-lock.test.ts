@@ -86,7 +86,7 @@ describe('one process at a time changes the tokens file', () => {
     const changing = withFileLock(file, () => {
       hasChanged = true;
     });
-    await expect(changing).rejects.toThrow(`${lock}: another command holds it; if none runs, delete it`);
+    await expect(changing).rejects.toThrow(`${lock}: another process holds this lock`);
     expect(hasChanged).toBe(false);
     expect(existsSync(lock)).toBe(true);
   });
@@ -101,6 +101,8 @@ describe('one process at a time changes the tokens file', () => {
 
   test('a folder that is not there is named at once', async () => {
     const missing = join(folder, 'missing', 'tokens.json');
-    await expect(withFileLock(missing, () => {})).rejects.toThrow(`cannot lock ${missing}.lock`);
+    await expect(withFileLock(missing, () => {})).rejects.toThrow(
+      `cannot create the lock file ${missing}.lock`,
+    );
   });
 });

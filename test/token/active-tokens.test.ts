@@ -12,7 +12,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Event } from '../../src/observe/event.ts';
-import { type WatchedTokens, watchTokens } from '../../src/token/active-tokens.ts';
+import { type ActiveTokens, watchTokens } from '../../src/token/active-tokens.ts';
 import { changeTokenFile } from '../../src/token/token-file.ts';
 import { storedToken } from '../support/made-tokens.ts';
 import { ManualTimer } from '../support/manual-timer.ts';
@@ -22,7 +22,7 @@ describe('the tokens of a running server', () => {
   let file: string;
   let timer: ManualTimer;
   let events: Event[];
-  let watched: WatchedTokens | undefined;
+  let watched: ActiveTokens | undefined;
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'dendro-tokens-'));
     file = join(folder, 'tokens.json');
@@ -100,7 +100,7 @@ describe('the tokens of a running server', () => {
 
   test('a file that is broken at the start is an error', () => {
     writeFileSync(file, '{');
-    expect(() => watch()).toThrow(`${file}: is not a tokens file that this version can read`);
+    expect(() => watch()).toThrow(`${file} is not a tokens file that this version can read`);
   });
 
   // Each of these happens to files in real life: an editor that writes in place, a full disk, a wrong mount.

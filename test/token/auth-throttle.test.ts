@@ -5,16 +5,16 @@ import { ManualTimer, settle } from '../support/manual-timer.ts';
 
 describe('guesses are slowed', () => {
   let timer: ManualTimer;
-  let brake: AuthThrottle;
+  let throttle: AuthThrottle;
   beforeEach(() => {
     timer = new ManualTimer();
-    brake = new AuthThrottle(timer);
+    throttle = new AuthThrottle(timer);
   });
 
   /** How many milliseconds pass until this address is refused. */
   const waitOf = async (address: string) => {
     let isRefused = false;
-    void brake.delayRefusal(address).then(() => {
+    void throttle.delayFailure(address).then(() => {
       isRefused = true;
     });
     await settle();
@@ -24,7 +24,7 @@ describe('guesses are slowed', () => {
   };
   /** Fails without waiting for the refusals. */
   const fail = (address: string, times: number) => {
-    for (let i = 0; i < times; i++) void brake.delayRefusal(address);
+    for (let i = 0; i < times; i++) void throttle.delayFailure(address);
   };
 
   test('ten wrong tokens are refused at once', async () => {
@@ -35,7 +35,7 @@ describe('guesses are slowed', () => {
     fail('10.0.0.1', 10);
     const settled: number[] = [];
     for (const nth of [11, 12, 13])
-      void brake.delayRefusal('10.0.0.1').then(() => settled.push(nth, timer.now()));
+      void throttle.delayFailure('10.0.0.1').then(() => settled.push(nth, timer.now()));
     await timer.advance(10_000);
     expect(settled).toEqual([11, 200, 12, 400, 13, 600]);
   });

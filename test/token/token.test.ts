@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
+import { createTokenSet } from '../../src/token/active-tokens.ts';
 import { allows, createSecret, hasExpired, hashSecret, isScope } from '../../src/token/token.ts';
-import { createTokenSet } from '../../src/token/token-set.ts';
 import { micros } from '../support/app.ts';
 import { storedToken } from '../support/made-tokens.ts';
 
