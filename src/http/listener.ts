@@ -72,7 +72,7 @@ function toListenError(
   { name, address: { host, port } }: ListenerOptions,
 ): Error {
   const reasons: Record<string, string> = {
-    EADDRINUSE: 'another program uses this port',
+    EADDRINUSE: 'the port is in use by another program',
     EACCES: 'this user is not allowed to use this port',
     EADDRNOTAVAIL: 'this machine does not have this address',
     ENOTFOUND: 'unknown host',

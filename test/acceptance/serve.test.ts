@@ -84,7 +84,7 @@ describe('dendro serve', () => {
     blocker.close();
     expect(outcome.code).toBe(1);
     expect(onlyLine(outcome)).toMatch(
-      new RegExp(`the ${name} listener cannot use 127\\.0\\.0\\.1:${port}: .*taken`),
+      new RegExp(`the ${name} listener cannot listen on 127\\.0\\.0\\.1:${port}: .*in use`),
     );
   });
 

@@ -30,7 +30,7 @@ describe('a thousand callers who ask the same thing at once, for the first time'
     const asking = Array.from({ length: CALLERS }, () =>
       getUndecoded(`${app.url}${PATH}`, { 'X-API-KEY': API_KEY, Connection: 'close' }),
     );
-    await vi.waitFor(() => expect(query).toHaveBeenCalled());
+    await vi.waitFor(() => expect(query).toHaveBeenCalled(), { timeout: 20_000 });
     await app.get('/health'); // came last, and is answered: so the others have been taken up, too
     letRun();
     const answers = await Promise.all(asking);
