@@ -1,4 +1,4 @@
-// The entry point: finds the command, runs it, and turns an error into an exit code: 2 for wrong usage, 1 for everything else.
+// The entry point: finds the command, runs it, and maps an error to an exit code: 2 for wrong usage, 1 for everything else.
 // Expected errors print one line; only an internal error prints its stack.
 import { commands } from './cli/commands.ts';
 import { describeCommand, describeProgram } from './cli/help.ts';

@@ -1,4 +1,4 @@
-// Turns errors into responses: the status of each error code, and the one shape of the body.
+// Converts errors to responses: the status of each error code, and the one shape of the body.
 import { DendroError, type ErrorCode } from '../domain/errors.ts';
 import { type HttpResponse, jsonResponse } from './response.ts';
 

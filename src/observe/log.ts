@@ -39,7 +39,7 @@ const METRIC_ONLY = [
   'vacuumed',
 ] as const satisfies Event['type'][];
 
-/** Routine events, which metrics.ts counts and nobody needs in the log. */
+/** Routine events, counted by metrics.ts and not logged. */
 type MetricOnlyEvent = Extract<Event, { type: (typeof METRIC_ONLY)[number] }>;
 
 function isMetricOnly(event: Event): event is MetricOnlyEvent {
@@ -55,11 +55,11 @@ function describe(event: Exclude<Event, MetricOnlyEvent | { type: 'listening' }>
     case 'tokens_read':
       return `tokens reloaded: ${event.count}`;
     case 'tokens_unreadable':
-      return `TOKENS FILE UNREADABLE; the last valid tokens stay active: ${messageOf(event.error)}`;
+      return `TOKENS FILE CANNOT BE READ; the last valid tokens stay active: ${messageOf(event.error)}`;
     case 'request_failed':
-      return `request ${event.id} failed at ${event.route}: ${event.error instanceof Error ? (event.error.stack ?? event.error.message) : event.error}`;
+      return `request ${event.id}: ${event.route} failed: ${event.error instanceof Error ? (event.error.stack ?? event.error.message) : event.error}`;
     case 'store_query_failed':
-      return `request ${event.id} failed in the store: ${messageOf(event.error)}`;
+      return `request ${event.id}: the store query failed: ${messageOf(event.error)}`;
     case 'record_quarantined':
       return `the store rejected a record of kind ${event.kind}; it is in the quarantine file: ${event.reason}`;
     case 'apply_failed':

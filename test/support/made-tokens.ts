@@ -1,11 +1,11 @@
-// A tokens file for tests, in a folder of its own: written by the code that the command line uses, secrets known here.
+// Writes a tokens file in a directory of its own with the code of the command line. The test gets the secrets.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createSecret, hashSecret, type Token } from '../../src/token/token.ts';
 import { changeTokenFile, type StoredToken } from '../../src/token/token-file.ts';
 
-/** What a test cares about of a token; the scope is query unless it says otherwise. */
+/** The fields of a token that a test sets; the default scope is query. */
 export type TokenSpec = Partial<Omit<Token, 'name' | 'sha256'>>;
 
 export interface MadeTokens<Name extends string> {

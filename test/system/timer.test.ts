@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { every } from '../../src/system/timer.ts';
-import { ManualTimer, settle } from '../support/manual-timer.ts';
+import { flushPromises, ManualTimer } from '../support/manual-timer.ts';
 
 describe('every', () => {
   let timer: ManualTimer;
@@ -62,7 +62,7 @@ describe('every', () => {
     const stopping = job.stop().then(() => {
       isStopped = true;
     });
-    await settle();
+    await flushPromises();
     expect(isStopped).toBe(false);
     finish();
     await stopping;
