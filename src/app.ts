@@ -10,7 +10,7 @@ import { Preflight } from './endpoint/preflight.ts';
 import { ValidatedRequests } from './endpoint/validated-requests.ts';
 import type { AuthDependencies } from './http/authenticate.ts';
 import { type InternalDependencies, internalRoutes } from './http/internal-routes.ts';
-import { type Listener, listen } from './http/listener.ts';
+import { listen } from './http/listener.ts';
 import { type PublicDependencies, publicRoutes, type Service } from './http/public-routes.ts';
 import type { Route } from './http/router.ts';
 import { type BodyParser, BodyParserPool } from './intake/body-parser.ts';
@@ -215,44 +215,32 @@ async function openListeners(
   context: Context,
   dependencies: InternalDependencies,
 ): Promise<Pick<App, 'publicUrl' | 'internalUrl'>> {
-  const { publicAddress, internalAddress, corsOrigins, tls } = context.config;
+  const { publicAddress, internalAddress } = context.config;
   const routes = { public: publicRoutes(dependencies), internal: internalRoutes(dependencies) };
-  const open = (address: Address, options: ListenerSettings) => openListener(context, address, options);
   if (internalAddress.port !== 0 && internalAddress.port === publicAddress.port) {
     checkSharedHost(publicAddress, internalAddress);
-    const all = [...routes.public, ...routes.internal];
-    const { url } = await open(publicAddress, { name: 'public', routes: all, corsOrigins, tls });
+    const url = await openListener(context, 'public', publicAddress, [...routes.public, ...routes.internal]);
     return { publicUrl: url, internalUrl: url };
   }
-  const publicListener = await open(publicAddress, {
-    name: 'public',
-    routes: routes.public,
-    corsOrigins,
-    tls,
-  });
-  // For machines in the platform's own network: no browser calls it.
-  const internalListener = await open(internalAddress, {
-    name: 'internal',
-    routes: routes.internal,
-    corsOrigins: [],
-    tls: undefined,
-  });
-  return { publicUrl: publicListener.url, internalUrl: internalListener.url };
+  return {
+    publicUrl: await openListener(context, 'public', publicAddress, routes.public),
+    internalUrl: await openListener(context, 'internal', internalAddress, routes.internal),
+  };
 }
 
-interface ListenerSettings extends Pick<ServeConfig, 'corsOrigins' | 'tls'> {
-  readonly name: 'public' | 'internal';
-  readonly routes: readonly Route[];
-}
+/** The internal listener is for machines in the platform's own network: no browser calls it. */
+const INTERNAL_LISTENER = { corsOrigins: [], tls: undefined };
 
 async function openListener(
-  { observe, closers }: Context,
+  { config, observe, closers }: Context,
+  name: 'public' | 'internal',
   address: Address,
-  settings: ListenerSettings,
-): Promise<Listener> {
-  const listener = await listen({ ...settings, address, observe });
+  routes: readonly Route[],
+): Promise<string> {
+  const { corsOrigins, tls } = name === 'public' ? config : INTERNAL_LISTENER;
+  const listener = await listen({ name, address, routes, corsOrigins, tls, observe });
   closers.add('listeners', () => listener.close());
-  return listener;
+  return listener.url;
 }
 
 function checkSharedHost({ host: publicHost }: Address, { host }: Address): void {

@@ -63,9 +63,9 @@ describe('an HTTP connection', () => {
 
   test.each([
     ['JSON', '{"project":"other"}'],
-    ['no JSON', '{{{{'],
+    ['not JSON', '{{{{'],
     ['a form', 'project=other&interval=daily'],
-    ['what looks like a request', 'GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n'],
+    ['text that looks like a request', 'GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n'],
     ['a mebibyte', 'x'.repeat(1024 * 1024)],
   ])('the body of a GET is ignored, and the connection stays usable: %s', async (_, content) => {
     const headers = {

@@ -193,21 +193,21 @@ describe('a checkout without a built console', () => {
   const empty = makeFolder();
   afterAll(() => empty.remove());
 
-  const response = (folder: string, path: string) => {
-    const { route, pathParameter } = new Router(consoleRoutes(folder)).find(path);
+  const handle = (directory: string, path: string) => {
+    const { route, pathParameter } = new Router(consoleRoutes(directory)).find(path);
     return () =>
       route.handle({ pathParameter, raw: { headers: {} } } as unknown as Parameters<typeof route.handle>[0]);
   };
 
   test('the error says how to build the console', () => {
-    expect(response(empty.path, '/')).toThrow('npm run build');
-    expect(response(empty.path, '/assets/index.js')).toThrow('no such file');
+    expect(handle(empty.path, '/')).toThrow('npm run build');
+    expect(handle(empty.path, '/assets/index.js')).toThrow('no such file');
   });
 
   test('only files of known types are served', () => {
     mkdirSync(join(empty.path, 'assets'));
     for (const ending of ['', '.gz', '.br'])
       writeFileSync(join(empty.path, 'assets', `notes.txt${ending}`), 'text');
-    expect(response(empty.path, '/assets/notes.txt')).toThrow('no such file');
+    expect(handle(empty.path, '/assets/notes.txt')).toThrow('no such file');
   });
 });

@@ -201,7 +201,7 @@ describe('error responses', () => {
   test.each([
     ['an error of the engine', new Error('Binder Error: select 1 from /var/lib/secret')],
     ['a thrown string', 'select'],
-    ['nothing at all', undefined],
+    ['a thrown undefined', undefined],
   ])('%s reaches the caller only as code internal', (_, thrown) => {
     const { status, body } = errorResponse(toCallerError(thrown));
     expect(status).toBe(500);

@@ -134,20 +134,29 @@ describe('ambiguous requests (request smuggling)', () => {
   const HIDDEN = `GET /openapi.json HTTP/1.1\r\nHost: a\r\nX-API-KEY: ${API_KEY}\r\n\r\n`;
 
   test.each([
-    ['length and chunks', `${HEAD}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`],
-    ['chunks and length', `${HEAD}Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n`],
+    [
+      'Content-Length before chunked',
+      `${HEAD}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
+    ],
+    [
+      'chunked before Content-Length',
+      `${HEAD}Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n`,
+    ],
     ['two lengths that differ', `${HEAD}Content-Length: 5\r\nContent-Length: 0\r\n\r\nhello`],
     ['two lengths that agree', `${HEAD}Content-Length: 5\r\nContent-Length: 5\r\n\r\nhello`],
     ['a list of lengths', `${HEAD}Content-Length: 5, 5\r\n\r\nhello`],
     ['a length with a sign', `${HEAD}Content-Length: +5\r\n\r\nhello`],
     ['a length in hexadecimal', `${HEAD}Content-Length: 0x5\r\n\r\nhello`],
-    ['an encoding that is none', `${HEAD}Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n`],
+    ['an unknown transfer encoding', `${HEAD}Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n`],
     ['chunked, but not last', `${HEAD}Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n`],
     ['chunked twice', `${HEAD}Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`],
     ['a space before the colon', `${HEAD}Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n`],
-    ['an odd space in the value', `${HEAD}Transfer-Encoding: \x0bchunked\r\n\r\n0\r\n\r\n`],
-    ['a header folded over two lines', `${HEAD}X-A: b\r\n c\r\n\r\n`],
-    ['the encoding folded over two lines', `${HEAD}Transfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n`],
+    ['a vertical tab in the value', `${HEAD}Transfer-Encoding: \x0bchunked\r\n\r\n0\r\n\r\n`],
+    ['a header continued on a second line', `${HEAD}X-A: b\r\n c\r\n\r\n`],
+    [
+      'Transfer-Encoding continued on a second line',
+      `${HEAD}Transfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n`,
+    ],
     ['a first header that starts with a space', 'GET /health HTTP/1.1\r\n Host: a\r\n\r\n'],
     ['bare line feeds', 'GET /health HTTP/1.1\nHost: a\n\n'],
     ['a bare line feed between headers', 'GET /health HTTP/1.1\r\nHost: a\nX-A: b\r\n\r\n'],
@@ -165,10 +174,10 @@ describe('ambiguous requests (request smuggling)', () => {
   });
 
   test.each([
-    ['a chunk size that is none', '-1\r\nhello\r\n0\r\n\r\n'],
-    ['a chunk size beyond all numbers', 'fffffffffffffffff\r\nhello\r\n0\r\n\r\n'],
-    ['a chunk size behind a bare line feed', '5\nhello\r\n0\r\n\r\n'],
-    ['a chunk that is longer than it says', '5\r\nhelloX\r\n0\r\n\r\n'],
+    ['an invalid chunk size', '-1\r\nhello\r\n0\r\n\r\n'],
+    ['a chunk size that is too large', 'fffffffffffffffff\r\nhello\r\n0\r\n\r\n'],
+    ['a chunk size followed by a bare line feed', '5\nhello\r\n0\r\n\r\n'],
+    ['a chunk that is longer than its size', '5\r\nhelloX\r\n0\r\n\r\n'],
   ])('%s: nothing after it is treated as a request', async (_, chunks) => {
     const connection = await openConnection(app.url);
     connection.write(`${HEAD}Transfer-Encoding: chunked\r\n\r\n${chunks}${HIDDEN}`);
@@ -186,14 +195,14 @@ describe('response headers', () => {
   afterAll(() => app.close());
 
   test.each([
-    ['a good call', rawRequest(`GET ${CALL}`, { 'X-API-KEY': API_KEY })],
+    ['a successful request', rawRequest(`GET ${CALL}`, { 'X-API-KEY': API_KEY })],
     ['health', rawRequest('GET /health')],
     ['OpenAPI', rawRequest('GET /openapi.json')],
     ['401', rawRequest(`GET ${CALL}`)],
     ['404', rawRequest('GET /nowhere')],
     ['405', rawRequest('DELETE /health')],
     ['414', rawRequest(`GET /${'x'.repeat(9000)}`)],
-    ['no HTTP', 'hello\r\n\r\n'],
+    ['not HTTP', 'hello\r\n\r\n'],
   ])('%s: no header names the software', async (_, request) => {
     const { headers } = await askRaw(app.url, request);
     expect(headers).not.toHaveProperty('server');

@@ -31,11 +31,11 @@ const numberOf = async (name: string) =>
 
 describe('access to /metrics', () => {
   test.each([
-    ['a token with the scope', () => tokens.secrets.metrics, 200],
-    ['a token without it', () => tokens.secrets.other, 403],
-    ['a token with it that is pinned to a project', () => tokens.secrets.pinned, 403],
-    ['no token', () => '', 401],
-    ['a wrong token', () => 'dnd_wrong', 401],
+    ['a token with the scope metrics gets 200', () => tokens.secrets.metrics, 200],
+    ['a token without the scope metrics gets 403', () => tokens.secrets.other, 403],
+    ['a token that is pinned to a project gets 403', () => tokens.secrets.pinned, 403],
+    ['a request without a token gets 401', () => '', 401],
+    ['a wrong token gets 401', () => 'dnd_wrong', 401],
   ])('%s', async (_, token, status) => {
     expect((await send(token())).status).toBe(status);
   });

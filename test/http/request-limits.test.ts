@@ -88,19 +88,22 @@ describe('limits of a request', () => {
   });
 
   test.each([
-    ['no HTTP at all', 'hello\r\n\r\n'],
+    ['not HTTP', 'hello\r\n\r\n'],
     ['another protocol', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n'],
-    ['no method that exists', 'FETCH /health HTTP/1.1\r\nHost: a\r\n\r\n'],
+    ['an unknown method', 'FETCH /health HTTP/1.1\r\nHost: a\r\n\r\n'],
     ['a space in the target', 'GET /hea lth HTTP/1.1\r\nHost: a\r\n\r\n'],
     ['a broken header', 'GET /health HTTP/1.1\r\nHost: a\r\nbroken header\r\n\r\n'],
     ['a NUL in a header', 'GET /health HTTP/1.1\r\nHost: a\r\nX-A: a\0b\r\n\r\n'],
-    ['two lengths', 'GET /health HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab'],
-    ['a length that is none', 'GET /health HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n'],
     [
-      'length and chunks',
+      'two Content-Length headers',
+      'GET /health HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab',
+    ],
+    ['an invalid Content-Length', 'GET /health HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n'],
+    [
+      'Content-Length with chunked',
       'GET /health HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n',
     ],
-    ['a version that is none', 'GET /health HTTP/9.9\r\nHost: a\r\n\r\n'],
+    ['an unknown HTTP version', 'GET /health HTTP/9.9\r\nHost: a\r\n\r\n'],
   ])(
     'malformed HTTP is 400 with the usual error body, and the connection is closed: %s',
     async (_, bytes) => {

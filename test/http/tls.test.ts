@@ -30,20 +30,20 @@ function connectionProtocol(socket: object): string | null {
   return getProtocol.call(socket);
 }
 
-let folder: string;
+let directory: string;
 let pair: SelfSigned;
 let other: SelfSigned;
 let files: { cert: string; key: string };
 beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'dendro-tls-'));
+  directory = mkdtempSync(join(tmpdir(), 'dendro-tls-'));
   pair = makeSelfSigned();
   other = makeSelfSigned();
   files = { cert: file('cert.pem', pair.cert), key: file('key.pem', pair.key) };
 });
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
 function file(name: string, content: string): string {
-  const path = join(folder, name);
+  const path = join(directory, name);
   writeFileSync(path, content);
   return path;
 }
@@ -146,7 +146,7 @@ describe('--tls-cert and --tls-key', () => {
     runDendro(
       [
         'serve',
-        ...['--data', join(folder, 'data'), '--port', '0', '--internal-port', '0'],
+        ...['--data', join(directory, 'data'), '--port', '0', '--internal-port', '0'],
         ...(cert === undefined ? [] : ['--tls-cert', cert]),
         ...(key === undefined ? [] : ['--tls-key', key]),
       ],
@@ -155,7 +155,7 @@ describe('--tls-cert and --tls-key', () => {
 
   test('dendro serve uses the files of the flags', async () => {
     const server = await startServer(
-      ['--data', join(folder, 'data'), '--tls-cert', files.cert, '--tls-key', files.key],
+      ['--data', join(directory, 'data'), '--tls-cert', files.cert, '--tls-key', files.key],
       { env: { DENDRO_API_KEY: PROCESS_API_KEY } },
     );
     try {
@@ -169,9 +169,14 @@ describe('--tls-cert and --tls-key', () => {
   test.each<[string, () => [string | undefined, string | undefined], number, string]>([
     ['a certificate without a key', () => [files.cert, undefined], 2, '--tls-cert and --tls-key go together'],
     ['a key without a certificate', () => [undefined, files.key], 2, '--tls-cert and --tls-key go together'],
-    ['a missing certificate file', () => [join(folder, 'none.pem'), files.key], 1, 'none.pem cannot be read'],
-    ['a missing key file', () => [files.cert, join(folder, 'none.pem')], 1, 'none.pem cannot be read'],
-    ['a directory as certificate', () => [folder, files.key], 1, 'cannot be read'],
+    [
+      'a missing certificate file',
+      () => [join(directory, 'none.pem'), files.key],
+      1,
+      'none.pem cannot be read',
+    ],
+    ['a missing key file', () => [files.cert, join(directory, 'none.pem')], 1, 'none.pem cannot be read'],
+    ['a directory as certificate', () => [directory, files.key], 1, 'cannot be read'],
     [
       'a certificate file without PEM',
       () => [file('a.pem', 'hello'), files.key],

@@ -9,7 +9,6 @@ import { changeTokenFile, type StoredToken } from '../../src/token/token-file.ts
 export type TokenSpec = Partial<Omit<Token, 'name' | 'sha256'>>;
 
 export interface MadeTokens<Name extends string> {
-  readonly folder: string;
   readonly file: string;
   readonly secrets: Readonly<Record<Name, string>>;
   revoke(name: Name): Promise<void>;
@@ -19,17 +18,16 @@ export interface MadeTokens<Name extends string> {
 export async function makeTokens<Name extends string>(
   specs: Readonly<Record<Name, TokenSpec>>,
 ): Promise<MadeTokens<Name>> {
-  const folder = mkdtempSync(join(tmpdir(), 'dendro-tokens-'));
-  const file = join(folder, 'tokens.json');
+  const directory = mkdtempSync(join(tmpdir(), 'dendro-tokens-'));
+  const file = join(directory, 'tokens.json');
   const names = Object.keys(specs) as Name[];
   const secrets = Object.fromEntries(names.map(name => [name, createSecret()])) as Record<Name, string>;
   await changeTokenFile(file, () => names.map(name => storedToken(name, secrets[name], specs[name])));
   return {
-    folder,
     file,
     secrets,
     revoke: name => changeTokenFile(file, tokens => tokens.filter(token => token.name !== name)),
-    remove: () => rmSync(folder, { recursive: true, force: true }),
+    remove: () => rmSync(directory, { recursive: true, force: true }),
   };
 }
 

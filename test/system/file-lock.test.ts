@@ -8,15 +8,15 @@ import { readTokenFile } from '../../src/token/token-file.ts';
 import { runDendro } from '../support/process.ts';
 
 describe('the file lock of the tokens file', () => {
-  let folder: string;
+  let directory: string;
   let file: string;
   let lock: string;
   beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), 'dendro-tokens-'));
-    file = join(folder, 'tokens.json');
+    directory = mkdtempSync(join(tmpdir(), 'dendro-tokens-'));
+    file = join(directory, 'tokens.json');
     lock = `${file}.lock`;
   });
-  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+  afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
   const NAMES = Array.from({ length: 8 }, (_, i) => `token-${i}`);
   const ALL_MADE = NAMES.map(() => ({ code: 0, stderr: '', stdout: expect.stringMatching(/^dnd_/) }));
@@ -102,7 +102,7 @@ describe('the file lock of the tokens file', () => {
   });
 
   test('a missing directory is an error immediately', async () => {
-    const missing = join(folder, 'missing', 'tokens.json');
+    const missing = join(directory, 'missing', 'tokens.json');
     await expect(withFileLock(missing, () => {})).rejects.toThrow(
       `cannot create the lock file ${missing}.lock`,
     );

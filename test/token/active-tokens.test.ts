@@ -12,26 +12,52 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Event } from '../../src/observe/event.ts';
-import { type ActiveTokens, watchTokens } from '../../src/token/active-tokens.ts';
+import { type ActiveTokens, createTokenSet, watchTokens } from '../../src/token/active-tokens.ts';
+import { hashSecret } from '../../src/token/token.ts';
 import { changeTokenFile } from '../../src/token/token-file.ts';
 import { storedToken } from '../support/made-tokens.ts';
 import { ManualTimer } from '../support/manual-timer.ts';
 
+describe('a token set', () => {
+  const set = createTokenSet([storedToken('one', 'secret-one'), storedToken('two', 'secret-two')]);
+
+  test('finds a token by its secret', () => {
+    expect(set.size).toBe(2);
+    expect(set.find('secret-two')?.name).toBe('two');
+  });
+
+  test.each([
+    '',
+    'secret-',
+    'secret-ones',
+    'SECRET-ONE',
+    hashSecret('secret-one'),
+    '__proto__',
+    'constructor',
+  ])('finds no token by %j', secret => {
+    expect(set.find(secret)).toBeUndefined();
+  });
+
+  test('finds nothing if it is empty', () => {
+    expect(createTokenSet([]).find('')).toBeUndefined();
+  });
+});
+
 describe('the active tokens of a running server', () => {
-  let folder: string;
+  let directory: string;
   let file: string;
   let timer: ManualTimer;
   let events: Event[];
   let watched: ActiveTokens | undefined;
   beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), 'dendro-tokens-'));
-    file = join(folder, 'tokens.json');
+    directory = mkdtempSync(join(tmpdir(), 'dendro-tokens-'));
+    file = join(directory, 'tokens.json');
     timer = new ManualTimer();
     events = [];
   });
   afterEach(() => {
     watched?.close();
-    rmSync(folder, { recursive: true, force: true });
+    rmSync(directory, { recursive: true, force: true });
   });
 
   const watch = (apiKey?: string) => {
@@ -109,7 +135,7 @@ describe('the active tokens of a running server', () => {
     ['emptied', () => writeFileSync(file, '')],
     ['replaced by a directory', () => mkdirSync(file)],
     ['removed', () => {}],
-    ['replaced by a link to nowhere', () => symlinkSync(join(folder, 'nowhere'), file)],
+    ['replaced by a dangling link', () => symlinkSync(join(directory, 'nowhere'), file)],
     ['replaced by a link to itself', () => symlinkSync(file, file)],
   ];
 

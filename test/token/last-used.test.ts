@@ -8,19 +8,19 @@ import { makeTokens, storedToken } from '../support/made-tokens.ts';
 import { ManualTimer } from '../support/manual-timer.ts';
 
 describe('the last-used times', () => {
-  let folder: string;
+  let directory: string;
   let tokensFile: string;
   let file: string;
   let timer: ManualTimer;
   let now: bigint;
   beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), 'dendro-tokens-'));
-    tokensFile = join(folder, 'tokens.json');
-    file = join(folder, 'tokens-last-used.json');
+    directory = mkdtempSync(join(tmpdir(), 'dendro-tokens-'));
+    tokensFile = join(directory, 'tokens.json');
+    file = join(directory, 'tokens-last-used.json');
     timer = new ManualTimer();
     now = micros(NOW);
   });
-  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+  afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
   const one = storedToken('one', 'dnd_secret-one');
   const two = storedToken('two', 'dnd_secret-two');
@@ -96,13 +96,13 @@ describe('the last-used times', () => {
 
   test('are best effort: a failed write throws nothing and is retried', async () => {
     const times = open();
-    rmSync(folder, { recursive: true });
+    rmSync(directory, { recursive: true });
     times.record(one);
     await timer.advance(180_000);
-    mkdirSync(folder);
+    mkdirSync(directory);
     await timer.advance(60_000);
     expect(readLastUsed(tokensFile)).toEqual({ [one.sha256]: NOW });
-    rmSync(folder, { recursive: true });
+    rmSync(directory, { recursive: true });
     times.record(one);
     times.close();
   });

@@ -18,13 +18,13 @@ import { changeTokenFile, readTokenFile, type StoredToken } from '../../src/toke
 import { storedToken } from '../support/made-tokens.ts';
 
 describe('the tokens file', () => {
-  let folder: string;
+  let directory: string;
   let file: string;
   beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), 'dendro-tokens-'));
-    file = join(folder, 'tokens.json');
+    directory = mkdtempSync(join(tmpdir(), 'dendro-tokens-'));
+    file = join(directory, 'tokens.json');
   });
-  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+  afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
   const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8);
   const add = (token: StoredToken) => changeTokenFile(file, tokens => [...tokens, token]);
@@ -80,7 +80,7 @@ describe('the tokens file', () => {
 
   test('leaves no temporary file', async () => {
     await add(full);
-    expect(readdirSync(folder)).toEqual(['tokens.json']);
+    expect(readdirSync(directory)).toEqual(['tokens.json']);
   });
 
   test('is unchanged after a change that throws, and can be changed again', async () => {
@@ -91,23 +91,23 @@ describe('the tokens file', () => {
     });
     await expect(failing).rejects.toThrow('no');
     expect(readFileSync(file, 'utf8')).toBe(before);
-    expect(readdirSync(folder)).toEqual(['tokens.json']);
+    expect(readdirSync(directory)).toEqual(['tokens.json']);
     await add(storedToken('another', 'other'));
     expect(readTokenFile(file)).toHaveLength(2);
   });
 
   test('leaves no temporary file, which may contain a secret, if it cannot be replaced', () => {
-    mkdirSync(file); // nothing can be renamed over a folder
+    mkdirSync(file); // nothing can be renamed over a directory
     expect(() => writePrivateFile(file, 'secret')).toThrow();
-    expect(readdirSync(folder)).toEqual(['tokens.json']);
+    expect(readdirSync(directory)).toEqual(['tokens.json']);
   });
 
   test.each([
     ['an empty project', { projects: [''] }],
     ['no project at all', { projects: [] }],
     ['no scope', { scopes: [] }],
-    ['an endless rate', { rate: Number.POSITIVE_INFINITY }],
-    ['no expiry that is a time', { expires_at: 'tomorrow' }],
+    ['an infinite rate', { rate: Number.POSITIVE_INFINITY }],
+    ['an expiry that is not a timestamp', { expires_at: 'tomorrow' }],
   ])('rejects a token that could not be read back: %s', async (_, spec) => {
     await add(full);
     await expect(add(storedToken('unreadable', 'other', spec))).rejects.toThrow();
@@ -121,19 +121,19 @@ describe('the tokens file', () => {
 
     test.each<[string, unknown]>([
       ['empty', ''],
-      ['cut in the middle', '{"version":1,"tokens":[{"name":"fu'],
-      ['no JSON', 'tokens: []'],
+      ['truncated', '{"version":1,"tokens":[{"name":"fu'],
+      ['not JSON', 'tokens: []'],
       ['null', 'null'],
       ['a list', '[]'],
       ['of a later version', { version: 2, tokens: [] }],
       ['without a version', { tokens: [] }],
       ['with a field that this version does not know', { version: 1, tokens: [], more: true }],
       ['with a restriction that this version does not know', withToken({ only_on_sundays: true })],
-      ['with a scope that is none', withToken({ scopes: ['everything'] })],
+      ['with an unknown scope', withToken({ scopes: ['everything'] })],
       ['without scopes', withToken({ scopes: [] })],
-      ['pinned to nothing', withToken({ projects: [] })],
+      ['pinned to no project', withToken({ projects: [] })],
       ['pinned to an empty project', withToken({ projects: [''] })],
-      ['with an expiry that is no time', withToken({ expires_at: 'tomorrow' })],
+      ['with an expiry that is not a timestamp', withToken({ expires_at: 'tomorrow' })],
       ['with an expiry that is a number', withToken({ expires_at: 1_800_000_000 })],
       ['with a rate of 0', withToken({ rate: 0 })],
       ['with a secret where the hash should be', withToken({ sha256: createSecret() })],

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { createTokenSet } from '../../src/token/active-tokens.ts';
 import { allows, createSecret, hasExpired, hashSecret, isScope } from '../../src/token/token.ts';
 import { micros } from '../support/app.ts';
 import { storedToken } from '../support/made-tokens.ts';
@@ -27,31 +26,6 @@ describe('the secret of a token', () => {
   test('is stored as its SHA-256 in hexadecimal', () => {
     const secret = createSecret();
     expect(hashSecret(secret)).toBe(createHash('sha256').update(secret).digest('hex'));
-  });
-});
-
-describe('a token set', () => {
-  const set = createTokenSet([storedToken('one', 'secret-one'), storedToken('two', 'secret-two')]);
-
-  test('finds a token by its secret', () => {
-    expect(set.size).toBe(2);
-    expect(set.find('secret-two')?.name).toBe('two');
-  });
-
-  test.each([
-    '',
-    'secret-',
-    'secret-ones',
-    'SECRET-ONE',
-    hashSecret('secret-one'),
-    '__proto__',
-    'constructor',
-  ])('finds no token by %j', secret => {
-    expect(set.find(secret)).toBeUndefined();
-  });
-
-  test('finds nothing if it is empty', () => {
-    expect(createTokenSet([]).find('')).toBeUndefined();
   });
 });
 
