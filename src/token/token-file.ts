@@ -40,7 +40,7 @@ export function readTokenFile(file: string): readonly StoredToken[] {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
     // The parser's own message could quote the content of the file.
-    throw new OperatorError(`${file} is not a tokens file that this version can read`);
+    throw new OperatorError(`${file}: not a tokens file that this version can read`);
   }
 }
 
@@ -53,7 +53,7 @@ export async function changeTokenFile(
   await withFileLock(file, () => {
     const content = { version: 1, tokens: change(readTokenFile(file)) };
     if (!v.is(tokenFile, content))
-      throw new OperatorError(`${file} was not changed: the new content would not be a valid tokens file`);
+      throw new OperatorError(`${file}: not changed, because the new content would not be a valid tokens file`);
     writePrivateFile(file, `${JSON.stringify(content, undefined, 2)}\n`);
   });
 }

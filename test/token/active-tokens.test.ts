@@ -126,7 +126,7 @@ describe('the active tokens of a running server', () => {
 
   test('a broken tokens file at the start is an error', () => {
     writeFileSync(file, '{');
-    expect(() => watch()).toThrow(`${file} is not a tokens file that this version can read`);
+    expect(() => watch()).toThrow(`${file}: not a tokens file that this version can read`);
   });
 
   // All of these happen in practice: an editor that writes in place, a full disk, a wrong mount.
