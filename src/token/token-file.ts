@@ -53,7 +53,9 @@ export async function changeTokenFile(
   await withFileLock(file, () => {
     const content = { version: 1, tokens: change(readTokenFile(file)) };
     if (!v.is(tokenFile, content))
-      throw new OperatorError(`${file}: not changed, because the new content would not be a valid tokens file`);
+      throw new OperatorError(
+        `${file}: not changed, because the new content would not be a valid tokens file`,
+      );
     writePrivateFile(file, `${JSON.stringify(content, undefined, 2)}\n`);
   });
 }
