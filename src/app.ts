@@ -1,19 +1,20 @@
-// The composition root: makes everything from a configuration and hands out what can be closed.
+// The composition root: starts everything that a configuration describes, step by step, and closes it in order.
 
 import { ResultCache } from './cache/result-cache.ts';
 import { Warmer } from './cache/warmer.ts';
 import { type Address, FLAGS, type ServeConfig } from './config.ts';
 import { OperatorError } from './domain/errors.ts';
-import { loadCatalog } from './endpoint/catalog.ts';
+import { type Catalog, loadCatalog } from './endpoint/catalog.ts';
 import type { EndpointResult } from './endpoint/endpoint-result.ts';
 import { Preflight } from './endpoint/preflight.ts';
 import { ValidatedRequests } from './endpoint/validated-requests.ts';
+import type { AuthDependencies } from './http/authenticate.ts';
 import { type InternalDependencies, internalRoutes } from './http/internal-routes.ts';
-import { type Listener, listen } from './http/listener.ts';
+import { listen } from './http/listener.ts';
 import { type PublicDependencies, publicRoutes, type Service } from './http/public-routes.ts';
 import type { Route } from './http/router.ts';
 import { type BodyParser, BodyParserPool } from './intake/body-parser.ts';
-import { Intake } from './intake/intake.ts';
+import { Intake, type IntakeDependencies } from './intake/intake.ts';
 import { createStoreEvents, Quarantine } from './intake/quarantine.ts';
 import type { Observe } from './observe/event.ts';
 import { type Gauges, Metrics } from './observe/metrics.ts';
@@ -34,176 +35,266 @@ export interface App {
   readonly publicUrl: string;
   readonly internalUrl: string;
   readonly store: Store;
-  /** The token made at the very first start. */
+  /** The token that the first start of a data directory creates. */
   readonly firstToken: FirstToken | undefined;
-  /** Fails when the store can do nothing more until it is opened anew: the program has to end then. */
+  /** Rejects when the store cannot continue until it is reopened. The process has to exit then. */
   readonly storeLost: Promise<never>;
-  /** Lets running calls finish, then closes the store. Closing twice is fine. */
+  /** Waits for running requests, then closes everything. Closing twice is safe. */
   close(): Promise<void>;
 }
 
-/** Listens at once, and answers 503 until the store is open. */
+/** What every step of the start uses. */
+interface Context {
+  readonly config: ServeConfig;
+  readonly clock: Clock;
+  readonly timer: Timer;
+  readonly observe: Observe;
+  readonly closers: Closers;
+}
+
+/** The listeners respond immediately: with 503 until every step is done. */
 export async function startApp(
   config: ServeConfig,
-  tell: Observe,
+  log: Observe,
   clock: Clock = systemClock,
   timer: Timer = systemTimer,
   bodyParser: BodyParser = new BodyParserPool(1),
 ): Promise<App> {
-  const version = readVersion();
   const metrics = new Metrics();
   const observe: Observe = event => {
     metrics.record(event);
-    tell(event);
+    log(event);
   };
-  const catalog = loadCatalog(config.endpointFolders, config.storeName);
-  const startedAt = clock();
-  let service: Service | undefined;
-  let state: ReturnType<PublicDependencies['state']> = 'starting';
-  /** Where the store is out of reach, records are taken in all the same, and what is cached is answered. */
-  let canServe = () => true;
-  const { dataDirectory } = config.store;
-  const quarantine = new Quarantine(dataDirectory, observe);
-  let intake: Intake | undefined;
-  const parts: InternalDependencies = {
-    version,
-    storeName: config.storeName,
-    catalog,
-    service: () => service,
-    state: () => (state === 'ok' && !canServe() ? 'unavailable' : state),
-    metricsOpen: config.metricsOpen,
-    renderMetrics: () => metrics.render(readGauges(version, startedAt, intake, service)),
-  };
-
-  let loseStore = (_: unknown) => {};
-  const storeLost = new Promise<never>((_, reject) => {
-    loseStore = error => reject(asLostStore(error));
-  });
-  storeLost.catch(() => {}); // for whoever does not wait for it
-
-  const closers: (() => Promise<void>)[] = [];
-  let closing: Promise<void> | undefined;
+  const closers = new Closers();
+  const context: Context = { config, clock, timer, observe, closers };
+  const state = new ServerState();
+  const storeLoss = createStoreLoss();
   const close = () => {
-    state = 'unavailable';
-    service = undefined;
-    closing ??= closers.reduce((before, closer) => before.then(closer), Promise.resolve());
-    return closing;
+    state.stop();
+    return closers.close();
   };
-  const listeners: Listener[] = [];
-  closers.push(async () => {
-    await Promise.all(listeners.map(listener => listener.close()));
-  });
-  const open: OpenListener = async (name, address, routes) => {
-    const { corsOrigins, tls } = name === 'public' ? config : INTERNAL_LISTENER;
-    const listener = await listen({ name, address, routes, corsOrigins, tls, observe });
-    listeners.push(listener);
-    return listener;
-  };
-
   try {
-    const [publicListener, internalListener] = await openListeners(config, parts, open);
-    const store = await openStore(config.store, {
-      ...createStoreEvents(quarantine, clock, observe),
-      storeLost: loseStore,
-    });
-    closers.push(async () => {
-      await intake?.close();
-      await quarantine.idle();
-      await bodyParser.close();
-    }, store.close);
-    const storeCheck = new Preflight(catalog, store, timer, observe);
-    await storeCheck.start();
-    intake = await Intake.open(
-      { dataDirectory, retentionDays: config.retentionDays, queueBytes: config.intakeQueueBytes },
-      { store, quarantine, bodyParser, clock, timer, observe },
+    const catalog = loadCatalog(config.endpointFolders, config.storeName);
+    const quarantine = new Quarantine(config.store.dataDirectory, observe);
+    closers.add(
+      'quarantine',
+      () => quarantine.idle(),
+      () => bodyParser.close(),
     );
+    const urls = await openListeners(context, routeDependencies(context, catalog, state, metrics));
+    const storeEvents = createStoreEvents(quarantine, clock, observe);
+    const store = await openStore(config.store, { ...storeEvents, storeLost: storeLoss.report });
+    closers.add('store', store.close);
+    const preflight = await startPreflight(context, catalog, store);
+    const intake = await openIntake(context, { store, quarantine, bodyParser, clock, timer, observe });
     const firstToken =
       config.apiKey === undefined ? await createFirstToken(config.tokensFile, clock) : undefined;
-    const tokens = watchTokens(config.tokensFile, config.apiKey, timer, observe);
-    const lastUsed = new LastUsedTimes(config.tokensFile, clock, timer);
-    const cache = openCache(config, timer);
-    const retention = new Retention(store, config.retentionDays, clock, timer, observe);
-    retention.start();
-    const tidying = new Maintenance(store, clock, timer, observe);
-    tidying.start();
-    closers.unshift(async () => {
-      await storeCheck.close();
-      await retention.close();
-      tidying.close();
-      cache.close();
-      tokens.close();
-      lastUsed.close();
-    });
-    const rateLimit = new RateLimit(timer);
-    const authThrottle = new AuthThrottle(timer);
-    const validatedRequests = new ValidatedRequests();
-    const door = { tokens, rateLimit, authThrottle, lastUsed };
-    service = { store, clock, cache: cache.results, validatedRequests, ...door, intake };
-    state = 'ok';
-    canServe = () => storeCheck.passed && store.isReachable?.() !== false;
-    const [publicUrl, internalUrl] = [publicListener.url, internalListener.url];
-    return { publicUrl, internalUrl, store, firstToken, storeLost, close };
+    const auth = openTokens(context);
+    const cache = startCache(context);
+    startBackgroundJobs(context, store);
+    state.start(
+      { store, cache, validatedRequests: new ValidatedRequests(), intake, ...auth },
+      () => preflight.passed && store.isReachable?.() !== false,
+    );
+    return { ...urls, store, firstToken, storeLost: storeLoss.promise, close };
   } catch (error) {
     await close();
     throw error;
   }
 }
 
-function asLostStore(error: unknown): OperatorError {
-  const [reason] = (error as Error).message.split('\n', 1);
-  return new OperatorError(
-    `the program ends, since its file has to be opened anew; nothing that was acknowledged is lost, start it again: ${reason}`,
-  );
-}
+/** Nothing closes before the things that use it. */
+const CLOSE_ORDER = ['jobs', 'listeners', 'intake', 'quarantine', 'store'] as const;
 
-type OpenListener = (
-  name: 'public' | 'internal',
-  address: Address,
-  routes: readonly Route[],
-) => Promise<Listener>;
+/** The one list of things to close. A start that fails closes what was opened until then. */
+class Closers {
+  readonly #closers: Record<(typeof CLOSE_ORDER)[number], (() => void | Promise<void>)[]> = {
+    jobs: [],
+    listeners: [],
+    intake: [],
+    quarantine: [],
+    store: [],
+  };
+  #closing: Promise<void> | undefined;
 
-/** It is for machines of the platform, in its own network: no browser calls it. */
-const INTERNAL_LISTENER = { corsOrigins: [], tls: undefined };
-
-/** Given the same port, both share one listener, on the public host. */
-async function openListeners(
-  { publicAddress, internalAddress }: ServeConfig,
-  parts: InternalDependencies,
-  open: OpenListener,
-): Promise<[Listener, Listener]> {
-  if (internalAddress.port !== 0 && internalAddress.port === publicAddress.port) {
-    const { host } = internalAddress;
-    if (host !== publicAddress.host && host !== FLAGS['internal-host'].default)
-      throw new OperatorError(
-        `--internal-host ${host} is not --host ${publicAddress.host}, but both share one port: give one host or two ports`,
-      );
-    const shared = await open('public', publicAddress, [...publicRoutes(parts), ...internalRoutes(parts)]);
-    return [shared, shared];
+  add(stage: (typeof CLOSE_ORDER)[number], ...closers: (() => void | Promise<void>)[]): void {
+    this.#closers[stage].push(...closers);
   }
-  return [
-    await open('public', publicAddress, publicRoutes(parts)),
-    await open('internal', internalAddress, internalRoutes(parts)),
-  ];
+
+  close(): Promise<void> {
+    this.#closing ??= this.#closeInOrder();
+    return this.#closing;
+  }
+
+  async #closeInOrder(): Promise<void> {
+    for (const stage of CLOSE_ORDER) await Promise.all(this.#closers[stage].map(async close => close()));
+  }
 }
 
-function readGauges(version: string, startedAt: bigint, intake?: Intake, service?: Service): Gauges {
+/** What routes see of the server while it starts, runs and stops. */
+class ServerState {
+  #status: ReturnType<PublicDependencies['state']> = 'starting';
+  #service: Service | undefined;
+  #isStoreAvailable = () => true;
+
+  /** While the store is unavailable, intake still accepts records and the cache still serves its entries. */
+  get status(): ReturnType<PublicDependencies['state']> {
+    return this.#status === 'ok' && !this.#isStoreAvailable() ? 'unavailable' : this.#status;
+  }
+
+  get service(): Service | undefined {
+    return this.#service;
+  }
+
+  start(service: Service, isStoreAvailable: () => boolean): void {
+    this.#service = service;
+    this.#isStoreAvailable = isStoreAvailable;
+    this.#status = 'ok';
+  }
+
+  stop(): void {
+    this.#service = undefined;
+    this.#status = 'unavailable';
+  }
+}
+
+function createStoreLoss(): { readonly promise: Promise<never>; readonly report: (error: unknown) => void } {
+  let report = (_: unknown) => {};
+  const promise = new Promise<never>((_, reject) => {
+    report = error => {
+      const [reason] = (error as Error).message.split('\n', 1);
+      reject(
+        new OperatorError(
+          `DuckDB invalidated its file; exiting. No acknowledged data is lost; restart: ${reason}`,
+        ),
+      );
+    };
+  });
+  promise.catch(() => {}); // not every caller waits for it
+  return { promise, report };
+}
+
+/** Applies what an earlier run left in the spool. */
+async function openIntake({ config, closers }: Context, dependencies: IntakeDependencies): Promise<Intake> {
+  const { store, retentionDays, intakeQueueBytes } = config;
+  const options = { dataDirectory: store.dataDirectory, retentionDays, queueBytes: intakeQueueBytes };
+  const intake = await Intake.open(options, dependencies);
+  closers.add('intake', () => intake.close());
+  return intake;
+}
+
+function routeDependencies(
+  { config, clock }: Context,
+  catalog: Catalog,
+  state: ServerState,
+  metrics: Metrics,
+): InternalDependencies {
+  const version = readVersion();
+  const startedAt = clock();
+  return {
+    version,
+    storeName: config.storeName,
+    catalog,
+    service: () => state.service,
+    state: () => state.status,
+    metricsOpen: config.metricsOpen,
+    renderMetrics: () => metrics.render(readGauges(version, startedAt, state.service)),
+  };
+}
+
+function readGauges(version: string, startedAt: bigint, service?: Service): Gauges {
   const { user, system } = process.cpuUsage();
   return [
     ['dendro_info', 1, { version }],
     ['dendro_start_time_seconds', Number(startedAt / MICROS_PER_SECOND)],
     ['dendro_resident_memory_bytes', process.memoryUsage.rss()],
     ['dendro_cpu_seconds_total', (user + system) / 1e6],
-    ['dendro_intake_queue_bytes', intake?.queuedBytes ?? 0],
-    ['dendro_spool_bytes', intake?.spoolBytes ?? 0],
+    ['dendro_intake_queue_bytes', service?.intake.queuedBytes ?? 0],
+    ['dendro_spool_bytes', service?.intake.spoolBytes ?? 0],
     ['dendro_cache_bytes', service?.cache?.bytes ?? 0],
   ];
 }
 
-/** A cache and what keeps it warm. Warming ends first when the program stops; what is cached serves until the end. */
-function openCache({ cacheBytes, warmConcurrency }: ServeConfig, timer: Timer) {
-  if (cacheBytes === 0) return { results: undefined, close: () => {} };
-  const results = new ResultCache<EndpointResult>(cacheBytes, answer => answer.bytes, timer);
-  const warmer = new Warmer(results, timer, warmConcurrency);
+/** If both have the same port, they share one listener on the public host. */
+async function openListeners(
+  context: Context,
+  dependencies: InternalDependencies,
+): Promise<Pick<App, 'publicUrl' | 'internalUrl'>> {
+  const { publicAddress, internalAddress } = context.config;
+  const routes = { public: publicRoutes(dependencies), internal: internalRoutes(dependencies) };
+  if (internalAddress.port !== 0 && internalAddress.port === publicAddress.port) {
+    checkSharedHost(publicAddress, internalAddress);
+    const url = await openListener(context, 'public', publicAddress, [...routes.public, ...routes.internal]);
+    return { publicUrl: url, internalUrl: url };
+  }
+  return {
+    publicUrl: await openListener(context, 'public', publicAddress, routes.public),
+    internalUrl: await openListener(context, 'internal', internalAddress, routes.internal),
+  };
+}
+
+/** The internal listener is for machines in the platform's own network: no browser calls it. */
+const INTERNAL_LISTENER = { corsOrigins: [], tls: undefined };
+
+async function openListener(
+  { config, observe, closers }: Context,
+  name: 'public' | 'internal',
+  address: Address,
+  routes: readonly Route[],
+): Promise<string> {
+  const { corsOrigins, tls } = name === 'public' ? config : INTERNAL_LISTENER;
+  const listener = await listen({ name, address, routes, corsOrigins, tls, observe });
+  closers.add('listeners', () => listener.close());
+  return listener.url;
+}
+
+function checkSharedHost({ host: publicHost }: Address, { host }: Address): void {
+  if (host !== publicHost && host !== FLAGS['internal-host'].default)
+    throw new OperatorError(
+      `--internal-host ${host} differs from --host ${publicHost}, but both use the same port; use one host or two ports`,
+    );
+}
+
+async function startPreflight(
+  { timer, observe, closers }: Context,
+  catalog: Catalog,
+  store: Store,
+): Promise<Preflight> {
+  const preflight = new Preflight(catalog, store, timer, observe);
+  closers.add('jobs', () => preflight.close());
+  await preflight.start();
+  return preflight;
+}
+
+function openTokens({ config, clock, timer, observe, closers }: Context): AuthDependencies {
+  const tokens = watchTokens(config.tokensFile, config.apiKey, timer, observe);
+  const lastUsed = new LastUsedTimes(config.tokensFile, clock, timer);
+  closers.add(
+    'jobs',
+    () => tokens.close(),
+    () => lastUsed.close(),
+  );
+  return { tokens, clock, rateLimit: new RateLimit(timer), authThrottle: new AuthThrottle(timer), lastUsed };
+}
+
+/** Undefined if the cache is disabled. Only the warmer stops with the other jobs: the cache serves until the listeners close. */
+function startCache({ config, timer, closers }: Context): ResultCache<EndpointResult> | undefined {
+  if (config.cacheBytes === 0) return undefined;
+  const cache = new ResultCache<EndpointResult>(config.cacheBytes, result => result.bytes, timer);
+  const warmer = new Warmer(cache, timer, config.warmConcurrency);
   warmer.start();
-  return { results, close: () => warmer.stop() };
+  closers.add('jobs', () => warmer.stop());
+  return cache;
+}
+
+function startBackgroundJobs({ config, clock, timer, observe, closers }: Context, store: Store): void {
+  const retention = new Retention(store, config.retentionDays, clock, timer, observe);
+  const maintenance = new Maintenance(store, clock, timer, observe);
+  retention.start();
+  maintenance.start();
+  closers.add(
+    'jobs',
+    () => retention.close(),
+    () => maintenance.close(),
+  );
 }

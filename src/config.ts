@@ -1,4 +1,4 @@
-// The only reader of the command line and the environment. Every flag has a variable DENDRO_<NAME>; a flag wins.
+// Parses the command line and the environment; nothing else reads them. Every flag has a variable DENDRO_<NAME>; the flag wins.
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { UsageError } from './domain/errors.ts';
@@ -9,86 +9,103 @@ import type { StoreName } from './store/store.ts';
 import { MICROS_PER_SECOND } from './system/clock.ts';
 
 interface Flag {
-  /** What stands behind the flag in help texts; a switch has none. */
+  /** The placeholder in help texts; a switch has none. */
   readonly value?: string;
   readonly default?: string;
-  /** May be given several times. */
+  /** Can be given several times. */
   readonly many?: true;
   readonly help: string;
 }
 
 export const FLAGS = {
-  data: { value: 'DIR', default: './data', help: 'data directory, made where it is missing' },
-  host: { value: 'HOST', default: '127.0.0.1', help: 'address of the public listener' },
-  port: { value: 'PORT', default: '4000', help: 'port of the public listener; 0 picks a free one' },
-  'internal-host': { value: 'HOST', default: '127.0.0.1', help: 'address of the internal listener' },
+  data: { value: 'DIR', default: './data', help: 'data directory; created if it does not exist' },
+  host: { value: 'HOST', default: '127.0.0.1', help: 'host of the public listener' },
+  port: { value: 'PORT', default: '4000', help: 'port of the public listener; 0 selects a free port' },
+  'internal-host': { value: 'HOST', default: '127.0.0.1', help: 'host of the internal listener' },
   'internal-port': {
     value: 'PORT',
     default: '4001',
-    help: 'port of the internal listener; 0 picks a free one',
+    help: 'port of the internal listener; 0 selects a free port',
   },
   store: {
     value: 'STORE',
     default: 'duckdb',
-    help: 'where records live: duckdb, embedded in the data directory, or clickhouse://user:password@host:8123/database',
+    help: 'store of the records: duckdb (embedded, in the data directory) or clickhouse://user:password@host:8123/database',
   },
-  endpoints: { value: 'DIR', help: 'endpoint folders of your own, besides the built-in ones' },
+  endpoints: {
+    value: 'DIR',
+    help: 'directory with custom endpoint folders, in addition to the built-in endpoints',
+  },
   tokens: { value: 'FILE', help: 'tokens file (default: tokens.json in the data directory)' },
   'retention-days': {
     value: 'DAYS',
     default: '90',
-    help: 'records older than this are removed, and not taken in',
+    help: 'records older than this are removed; intake rejects them',
   },
-  'query-timeout': { value: 'SECONDS', default: '30', help: 'a query that takes longer is cancelled' },
-  'query-concurrency': { value: 'N', default: '8', help: 'queries that run at once' },
-  'query-queue': { value: 'N', default: '256', help: 'queries that may wait for their turn' },
+  'query-timeout': {
+    value: 'SECONDS',
+    default: '30',
+    help: 'time limit of a query; a slower one is cancelled',
+  },
+  'query-concurrency': { value: 'N', default: '8', help: 'queries that run in parallel' },
+  'query-queue': { value: 'N', default: '256', help: 'queries that may wait; further ones get 503' },
   'memory-limit': {
     value: 'SIZE',
     default: '500MB',
-    help: 'memory of the embedded store, such as 500MB or 2GB',
+    help: 'memory limit of the embedded store, such as 500MB or 2GB',
   },
-  'cache-bytes': { value: 'BYTES', default: '67108864', help: 'memory of the result cache; 0 turns it off' },
-  'warm-concurrency': { value: 'N', default: '1', help: 'cached answers that are asked again at once' },
+  'cache-bytes': {
+    value: 'BYTES',
+    default: '67108864',
+    help: 'memory limit of the result cache; 0 disables the cache',
+  },
+  'warm-concurrency': { value: 'N', default: '1', help: 'cache entries refreshed in parallel' },
   'intake-queue-bytes': {
     value: 'BYTES',
     default: '268435456',
-    help: 'logs that may be on their way into the store; past it senders get 429',
+    help: 'limit of received log data that is not in the store yet; above it senders get 429',
   },
-  'metrics-open': { help: 'tell metrics without a token' },
+  'metrics-open': { help: 'serve /metrics without a token' },
   source: {
     value: 'KIND',
-    help: 'log kind or source name of the records; those of a quarantine file tell their own',
+    help: 'log kind or source name of the records; not needed for a quarantine file',
   },
   project: {
     value: 'REF',
     many: true,
-    help: 'query: the parameter project; token: pin to this project, several allowed; check --parity: ask for it',
+    help: 'query: value of the parameter project; token: pin the token to this project (repeatable); check --parity: project to compare',
   },
-  param: { value: 'NAME=VALUE', many: true, help: 'any other parameter; may be given several times' },
-  url: { value: 'URL', help: 'use this running server instead of the data directory' },
+  param: { value: 'NAME=VALUE', many: true, help: 'any other parameter (repeatable)' },
+  url: { value: 'URL', help: 'send requests to this running server instead of opening the data directory' },
   token: { value: 'TOKEN', help: 'token for --url (default: DENDRO_API_KEY)' },
   name: { value: 'NAME', help: 'name of the token' },
   scope: {
     value: 'SCOPE',
     many: true,
-    help: 'what the token opens: query, query:ENDPOINT, ingest, ingest:KIND, metrics',
+    help: 'scope of the token: query, query:ENDPOINT, ingest, ingest:KIND or metrics (repeatable)',
   },
-  expires: { value: 'TIME', help: 'how long the token is good: 30s, 15m, 12h, 90d (default: for ever)' },
-  rate: { value: 'N', help: 'requests a second that the token may make' },
-  tier: { value: 'TIER', help: 'highest project_tier that the token may ask for' },
-  'redact-pii': { help: 'replace IP addresses in the answers that the token gets' },
+  expires: {
+    value: 'TIME',
+    help: 'lifetime of the token, such as 30s, 15m, 12h or 90d (default: no expiry)',
+  },
+  rate: { value: 'N', help: 'rate limit of the token in requests per second' },
+  tier: {
+    value: 'TIER',
+    help: 'highest project_tier of the token; a higher one in a request is lowered to it',
+  },
+  'redact-pii': { help: 'replace IP addresses in the results that the token gets' },
   'cors-origin': {
     value: 'ORIGIN',
     many: true,
-    help: 'web origin whose pages may call; may be given several times',
+    help: 'web origin whose pages may call the public listener (repeatable)',
   },
-  'tls-cert': { value: 'FILE', help: 'PEM certificate of the public listener, with --tls-key' },
-  'tls-key': { value: 'FILE', help: 'PEM key of that certificate' },
-  cluster: { value: 'NAME', help: 'cluster of shards and replicas that the tables are for' },
-  apply: { help: 'make the tables rather than print the statements' },
-  from: { value: 'STORE', help: 'where the records are: duckdb:DIR' },
-  to: { value: 'STORE', help: 'where they go: clickhouse://user:password@host:8123/database' },
-  parity: { help: 'check that the store of --data and --store clickhouse://… answer alike' },
+  'tls-cert': { value: 'FILE', help: 'PEM certificate of the public listener; requires --tls-key' },
+  'tls-key': { value: 'FILE', help: 'PEM key of the certificate, without a passphrase' },
+  cluster: { value: 'NAME', help: 'ClickHouse cluster on which the tables are created' },
+  apply: { help: 'create the tables instead of printing the statements' },
+  from: { value: 'STORE', help: 'source store: duckdb:DIR' },
+  to: { value: 'STORE', help: 'target store: clickhouse://user:password@host:8123/database' },
+  parity: { help: 'check that the store of --data and --store clickhouse://… return the same results' },
   json: { help: 'print JSON instead of a table' },
   csv: { help: 'print CSV instead of a table' },
   help: { help: 'print this help' },
@@ -99,13 +116,13 @@ export type FlagName = keyof typeof FLAGS;
 export interface Invocation {
   readonly positionals: readonly string[];
   readonly apiKey: string | undefined;
-  /** A flag's value, else its variable's, else its default. */
+  /** The flag's value, or its variable, or its default. */
   text(name: FlagName): string | undefined;
   many(name: FlagName): readonly string[];
   isOn(name: FlagName): boolean;
 }
 
-/** Reads what follows the command's name. A flag that the command does not have is an error that lists its flags. */
+/** Parses the arguments after the command's name. Throws a UsageError for a flag that the command does not have. */
 export function readInvocation(
   args: readonly string[],
   environment: NodeJS.ProcessEnv,
@@ -117,22 +134,22 @@ export function readInvocation(
   try {
     parsed = parseArgs({ args: [...args], options, allowPositionals: true });
   } catch (error) {
-    const [fault] = (error as Error).message.split(/\. |\n/);
-    throw new UsageError(`${fault}; flags are ${flags.map(name => `--${name}`).join(' ')}`);
+    const [reason] = (error as Error).message.split(/\. |\n/);
+    throw new UsageError(`${reason}; allowed flags: ${flags.map(name => `--${name}`).join(' ')}`);
   }
   const many = (name: FlagName) => {
-    const given = parsed.values[name] as string[] | undefined;
-    return given ?? (environment[variableOf(name)]?.split(/[\s,]+/).filter(Boolean) || []);
+    const values = parsed.values[name] as string[] | undefined;
+    return values ?? (environment[variableOf(name)]?.split(/[\s,]+/).filter(Boolean) || []);
   };
   return {
     positionals: parsed.positionals,
     apiKey: checkApiKey(environment['DENDRO_API_KEY']),
     many,
     text(name) {
-      const given = (parsed.values[name] as string[] | undefined) ?? [];
-      if (given.length > 1) throw new UsageError(`--${name} is given ${given.length} times; give it once`);
-      const fallback: Flag = FLAGS[name];
-      return given[0] ?? (environment[variableOf(name)] || fallback.default);
+      const values = (parsed.values[name] as string[] | undefined) ?? [];
+      if (values.length > 1) throw new UsageError(`--${name} is given ${values.length} times; give it once`);
+      const flag: Flag = FLAGS[name];
+      return values[0] ?? (environment[variableOf(name)] || flag.default);
     },
     isOn: name =>
       parsed.values[name] !== undefined || /^(1|true|yes|on)$/i.test(environment[variableOf(name)] ?? ''),
@@ -152,11 +169,12 @@ const MIN_API_KEY_LENGTH = 16;
 
 function checkApiKey(key: string | undefined): string | undefined {
   if (key !== undefined && key.length < MIN_API_KEY_LENGTH)
-    throw new UsageError(`DENDRO_API_KEY is set but shorter than ${MIN_API_KEY_LENGTH} characters`);
-  // A header cannot carry anything else, so such a key would never open the door.
+    throw new UsageError(
+      `DENDRO_API_KEY is too short; it must have at least ${MIN_API_KEY_LENGTH} characters`,
+    );
   if (key !== undefined && !/^[\x21-\x7e]+$/.test(key))
     throw new UsageError(
-      'DENDRO_API_KEY holds a space, a line end or another character that no header can carry',
+      'DENDRO_API_KEY contains a character that an HTTP header cannot carry, such as a space; use printable ASCII characters',
     );
   return key;
 }
@@ -171,7 +189,7 @@ export interface ServeConfig {
   readonly internalAddress: Address;
   readonly storeName: StoreName;
   readonly store: StoreOptions;
-  /** 0: no cache. */
+  /** 0 disables the cache. */
   readonly cacheBytes: number;
   readonly retentionDays: number;
   readonly warmConcurrency: number;
@@ -179,9 +197,9 @@ export interface ServeConfig {
   readonly metricsOpen: boolean;
   readonly endpointFolders: EndpointFolders;
   readonly tokensFile: string;
-  /** Web origins whose pages may call; none: CORS is off. */
+  /** Web origins whose pages may call; empty: CORS is off. */
   readonly corsOrigins: readonly string[];
-  /** Files of a PEM certificate and its key; none: plain HTTP. */
+  /** Names of the PEM files; undefined: plain HTTP. */
   readonly tls: { readonly cert: string; readonly key: string } | undefined;
   readonly apiKey: string | undefined;
 }
@@ -196,7 +214,7 @@ export function readServeConfig(invocation: Invocation): ServeConfig {
     retentionDays: readRetentionDays(invocation),
     cacheBytes: readInteger(invocation, 'cache-bytes', 0, 2 ** 40),
     warmConcurrency: readInteger(invocation, 'warm-concurrency', 1, 64),
-    // Twice the largest body: a smaller bound would refuse some for ever.
+    // At least twice the largest body: with a smaller limit, some bodies would never be accepted.
     intakeQueueBytes: readInteger(invocation, 'intake-queue-bytes', 32 * 1024 * 1024, 2 ** 40),
     metricsOpen: invocation.isOn('metrics-open'),
     endpointFolders: readEndpointFolders(invocation),
@@ -212,7 +230,7 @@ export function readStoreOptions(invocation: Invocation): StoreOptions {
   const isClickHouse = isClickHouseUrl(store);
   if (store !== 'duckdb' && !isClickHouse)
     throw new UsageError(
-      `--store ${store.replace(/:\/\/.*$/s, '://…')} is not known; allowed are duckdb and clickhouse://…`,
+      `--store ${store.replace(/:\/\/.*$/s, '://…')} is unknown; allowed: duckdb, clickhouse://…`,
     );
   return Object.freeze({
     ...(isClickHouse ? { clickhouse: parseClickHouseUrl(store) } : {}),
@@ -237,11 +255,13 @@ export function readTokensFile(invocation: Invocation): string {
 function readOrigins(invocation: Invocation): readonly string[] {
   const origins = invocation.many('cors-origin');
   return origins.map(text => {
-    // As browsers write it: in lower case, without a port that goes without saying.
+    // Normalized as browsers send it: lower case, without the default port.
     const origin =
       /^https?:\/\/[^/\s?#@]+$/i.test(text) && URL.canParse(text) ? new URL(text).origin : undefined;
     if (origin === undefined)
-      throw new UsageError(`--cors-origin ${text} is not an origin such as https://dashboard.example.com`);
+      throw new UsageError(
+        `--cors-origin ${text} is not a web origin; an example is https://dashboard.example.com`,
+      );
     return origin;
   });
 }
@@ -256,14 +276,14 @@ function readTls(invocation: Invocation): ServeConfig['tls'] {
 
 const DURATION_UNITS: Readonly<Record<string, bigint>> = { s: 1n, m: 60n, h: 3600n, d: 86_400n };
 
-/** In microseconds. */
+/** Returns microseconds. */
 export function readDuration(invocation: Invocation, name: FlagName): bigint | undefined {
   const text = invocation.text(name);
   if (text === undefined) return undefined;
   const [, count = '', unit = ''] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
   const seconds = DURATION_UNITS[unit];
   if (seconds === undefined || Number(count) === 0)
-    throw new UsageError(`--${name} ${text} is not a time such as 30s, 15m, 12h or 90d`);
+    throw new UsageError(`--${name} ${text} is not a duration such as 30s, 15m, 12h or 90d`);
   return BigInt(count) * seconds * MICROS_PER_SECOND;
 }
 
@@ -273,7 +293,7 @@ export function readRetentionDays(invocation: Invocation): number {
 
 export function requireText(invocation: Invocation, name: FlagName): string {
   const text = invocation.text(name);
-  if (text === undefined || text === '') throw new UsageError(`--${name} is needed: ${FLAGS[name].help}`);
+  if (text === undefined || text === '') throw new UsageError(`--${name} is required: ${FLAGS[name].help}`);
   return text;
 }
 
@@ -281,11 +301,11 @@ function readAddress(invocation: Invocation, host: FlagName, port: FlagName): Ad
   return { host: requireText(invocation, host), port: readInteger(invocation, port, 0, 65_535) };
 }
 
-function readInteger(invocation: Invocation, name: FlagName, least: number, most: number): number {
+function readInteger(invocation: Invocation, name: FlagName, min: number, max: number): number {
   const text = requireText(invocation, name);
   const number = Number(text);
-  if (!/^\d+$/.test(text) || number < least || number > most)
-    throw new UsageError(`--${name} ${text} is not a whole number from ${least} to ${most}`);
+  if (!/^\d+$/.test(text) || number < min || number > max)
+    throw new UsageError(`--${name} ${text} is not a whole number from ${min} to ${max}`);
   return number;
 }
 

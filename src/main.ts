@@ -1,5 +1,5 @@
-// From the command line to a command, and from what it throws to an exit code: 2 for a wrong call, 1 for what else
-// went wrong. What the operator can mend is one line; only a defect of ours shows its stack.
+// The entry point: finds the command, runs it, and maps an error to an exit code: 2 for wrong usage, 1 for everything else.
+// Expected errors print one line; only an internal error prints its stack.
 import { commands } from './cli/commands.ts';
 import { describeCommand, describeProgram } from './cli/help.ts';
 import { readInvocation } from './config.ts';
@@ -12,7 +12,7 @@ async function main(args: readonly string[]): Promise<void> {
   if (name === '' || name === '--help' || name === 'help') return print(describeProgram());
   const command = commands.find(candidate => candidate.name === name);
   if (command === undefined)
-    throw new UsageError(`there is no command ${name}; commands are ${commands.map(c => c.name).join(', ')}`);
+    throw new UsageError(`unknown command ${name}; commands: ${commands.map(c => c.name).join(', ')}`);
   if (rest.includes('--help')) return print(describeCommand(command));
   const run = await command.load();
   await run(readInvocation(rest, process.env, command.flags));
@@ -22,19 +22,19 @@ function print(text: string): void {
   process.stdout.write(`${text}\n`);
 }
 
-function report(error: unknown): void {
-  const isPlain =
+function reportError(error: unknown): void {
+  const isExpected =
     error instanceof UsageError || error instanceof OperatorError || error instanceof DendroError;
-  const text = isPlain ? `${error.message}${reasonOf(error)}` : ((error as Error)?.stack ?? error);
+  const text = isExpected ? `${error.message}${formatCause(error)}` : ((error as Error)?.stack ?? error);
   process.stderr.write(`dendro: ${text}\n`);
   process.exitCode = error instanceof UsageError ? 2 : 1;
 }
 
-/** A caller of the service is told that the store is out of reach, the operator why. */
-function reasonOf(error: Error): string {
+/** The cause of an error for callers, which its message leaves out. The operator may see it. */
+function formatCause(error: Error): string {
   if (!(error instanceof DendroError && error.cause instanceof Error)) return '';
   const { message, code } = error.cause as NodeJS.ErrnoException;
   return ` (${(message || code || '').split('\n', 1)[0]})`;
 }
 
-await main(process.argv.slice(2)).catch(report);
+await main(process.argv.slice(2)).catch(reportError);

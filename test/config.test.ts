@@ -14,12 +14,12 @@ describe('--cors-origin', () => {
     ['https://Dash.Example.com', 'https://dash.example.com'],
     ['https://dash.example.com:443', 'https://dash.example.com'],
     ['HTTP://localhost:3000', 'http://localhost:3000'],
-  ])('%s is compared as browsers write it: %s', (given, origin) => {
+  ])('%s is normalized as browsers send it: %s', (given, origin) => {
     expect(read('--cors-origin', given).corsOrigins).toEqual([origin]);
   });
 
   test.each(['*', 'null', 'dash.example.com', 'https://dash.example.com/', 'https://a@b.com', 'https://a:b'])(
-    '%s is no origin',
+    '%s is not an origin and is rejected',
     given => {
       expect(() => read('--cors-origin', given)).toThrow(UsageError);
     },
@@ -40,11 +40,11 @@ describe('one port for both listeners', () => {
     }
   };
 
-  test('is one listener, on the public host', async () => {
+  test('opens one listener on the public host', async () => {
     expect(await start('0.0.0.0', '127.0.0.1')).toEqual(['0.0.0.0', '0.0.0.0']);
   });
 
-  test('and an internal host that would be passed over are refused', async () => {
+  test('is an error if the internal host differs, because it would be ignored', async () => {
     await expect(start('127.0.0.1', '127.0.0.2')).rejects.toThrow(OperatorError);
   });
 });

@@ -1,4 +1,4 @@
-// What can go wrong, as a closed list of codes. Knows no HTTP: http/error-response.ts gives each code its status.
+// The closed list of error codes and the error classes. Independent of HTTP: http/error-response.ts maps codes to statuses.
 
 export type ErrorCode =
   | 'invalid_parameter'
@@ -21,13 +21,13 @@ export type ErrorCode =
   | 'query_timeout'
   | 'internal';
 
-/** An error meant for the caller: the message says what was wrong and what is allowed, and holds no SQL, path or token. */
+/** An error for the caller. The message says what is wrong and what is allowed, and contains no SQL, path or token. */
 export class DendroError extends Error {
   override readonly name = 'DendroError';
   readonly code: ErrorCode;
-  /** The parameter at fault, where one is. */
+  /** The parameter that caused the error, if one did. */
   readonly param: string | undefined;
-  /** When it may be worth trying again, where that is known. */
+  /** When a retry may succeed, if known. */
   readonly retryAfterSeconds: number | undefined;
 
   constructor(
@@ -42,12 +42,12 @@ export class DendroError extends Error {
   }
 }
 
-/** The command line or the environment asks for something that cannot be: exit code 2. */
+/** Wrong use of the command line or the environment: exit code 2. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
-/** The operator has to mend something (a broken endpoint folder, a data directory in use): exit code 1, one clear line. */
+/** Something that the operator has to fix, such as a broken endpoint folder or a data directory in use: exit code 1 and one line. */
 export class OperatorError extends Error {
   override readonly name = 'OperatorError';
 }

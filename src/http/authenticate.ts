@@ -1,15 +1,14 @@
-// Who is calling: X-API-KEY, or Authorization: Bearer. A token in the query string is never read.
+// Authentication: finds the token of a request in X-API-KEY or Authorization: Bearer. A token in the query string is never read.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { DendroError } from '../domain/errors.ts';
 import type { Clock } from '../system/clock.ts';
+import type { TokenSet } from '../token/active-tokens.ts';
 import type { AuthThrottle } from '../token/auth-throttle.ts';
 import type { LastUsedTimes } from '../token/last-used.ts';
 import type { RateLimit } from '../token/rate-limit.ts';
 import { hasExpired, type Token } from '../token/token.ts';
-import type { TokenSet } from '../token/token-set.ts';
 
-/** What decides who comes in. */
 export interface AuthDependencies {
   readonly tokens: TokenSet;
   readonly clock: Clock;
@@ -19,45 +18,45 @@ export interface AuthDependencies {
 }
 
 /**
- * The caller's token; without a good one, a promise that fails with `unauthorized` when it is time to. Throws
- * `rate_limited` where the token asks too often.
+ * Returns the request's token. Without a valid one, returns a promise that rejects with `unauthorized` after the delay of the
+ * auth throttle. Throws `rate_limited` if the token exceeds its rate. No promise on success, to keep a cache hit synchronous.
  */
-export function authenticate(door: AuthDependencies, request: IncomingMessage): Token | Promise<never> {
-  const token = identify(door, request);
-  if (token === undefined)
-    return refuse(door, request).then(refusal => {
-      throw refusal;
-    });
-  const waitSeconds = door.rateLimit.take(token);
+export function authenticate(
+  dependencies: AuthDependencies,
+  rawRequest: IncomingMessage,
+): Token | Promise<never> {
+  const token = findToken(dependencies, rawRequest);
+  if (token === undefined) return rejectUnauthorized(dependencies, rawRequest);
+  const waitSeconds = dependencies.rateLimit.take(token);
   if (waitSeconds > 0)
-    throw new DendroError('rate_limited', `the token may make ${token.rate} requests a second`, {
+    throw new DendroError('rate_limited', `the token is limited to ${token.rate} requests per second`, {
       retryAfterSeconds: Math.ceil(waitSeconds),
     });
-  door.lastUsed.record(token);
+  dependencies.lastUsed.record(token);
   return token;
 }
 
-/** The caller's token, if it has a good one. For routes that answer without: a wrong token is slowed all the same. */
-export async function identifyOptional(
-  door: AuthDependencies,
-  request: IncomingMessage,
+/** Returns the request's token, if it has a valid one. For routes that need none: a wrong token is throttled all the same. */
+export async function authenticateOptional(
+  dependencies: AuthDependencies,
+  rawRequest: IncomingMessage,
 ): Promise<Token | undefined> {
-  const token = identify(door, request);
-  if (token === undefined) await refuse(door, request);
+  const token = findToken(dependencies, rawRequest);
+  if (token === undefined) await throttleWrongToken(dependencies, rawRequest);
   return token;
 }
 
 /**
- * The good secret that came last on a connection, and its hash: nearly always the next is the same, and to hash it again
- * takes a tenth of the time of a cached hit. Whether its token is still good is looked up each time.
+ * The last valid secret of each connection and its hash. The next request nearly always has the same secret, and hashing it
+ * again would take a tenth of the time of a cache hit. Every request still checks that the token exists and has not expired.
  */
 const lastSecrets = new WeakMap<Socket, { readonly secret: string; readonly sha256: string }>();
 
-function identify(
+function findToken(
   { tokens, clock }: AuthDependencies,
   { headers, socket }: IncomingMessage,
 ): Token | undefined {
-  const secret = secretOf(headers);
+  const secret = readSecret(headers);
   if (secret === '') return undefined;
   const last = lastSecrets.get(socket);
   const isLast = last !== undefined && isSameSecret(last.secret, secret);
@@ -67,7 +66,7 @@ function identify(
   return token;
 }
 
-/** Takes as long wherever they differ: behind a proxy, callers share connections. */
+/** Constant time, because callers behind a proxy share connections. */
 function isSameSecret(one: string, other: string): boolean {
   let difference = one.length ^ other.length;
   for (let index = 0; index < one.length; index++)
@@ -75,32 +74,39 @@ function isSameSecret(one: string, other: string): boolean {
   return difference === 0;
 }
 
-/** How many refusals wait on a connection; past the limit it is closed, since thousands would fill the memory. */
-const waitingRefusals = new WeakMap<Socket, number>();
-const MOST_WAITING_REFUSALS = 300;
-
-/** A wrong token is a guess, and guesses are slowed; no token at all is none. */
-async function refuse(
-  { authThrottle }: AuthDependencies,
-  { headers, socket }: IncomingMessage,
-): Promise<DendroError> {
-  if (secretOf(headers) === '')
-    return new DendroError(
+async function rejectUnauthorized(
+  dependencies: AuthDependencies,
+  rawRequest: IncomingMessage,
+): Promise<never> {
+  if (readSecret(rawRequest.headers) === '')
+    throw new DendroError(
       'unauthorized',
-      'a token is needed, in the header X-API-KEY or as Authorization: Bearer',
+      'a token is required, in the header X-API-KEY or as Authorization: Bearer <token>',
     );
-  const waiting = waitingRefusals.get(socket) ?? 0;
-  if (waiting >= MOST_WAITING_REFUSALS) socket.destroy();
-  if (!socket.destroyed) {
-    waitingRefusals.set(socket, waiting + 1);
-    await authThrottle.delayRefusal(socket.remoteAddress ?? '');
-    waitingRefusals.set(socket, (waitingRefusals.get(socket) ?? 1) - 1);
-  }
-  return new DendroError('unauthorized', 'the token is not known, has expired or was revoked');
+  await throttleWrongToken(dependencies, rawRequest);
+  throw new DendroError('unauthorized', 'the token is unknown, expired or revoked');
 }
 
-/** An empty header counts as absent; where both are given, X-API-KEY counts. */
-function secretOf(headers: IncomingHttpHeaders): string {
+/** Responses that the auth throttle delays, per connection. Above the limit the connection is closed: thousands would fill the memory. */
+const delayedResponses = new WeakMap<Socket, number>();
+const MAX_DELAYED_RESPONSES = 300;
+
+/** A wrong token may be a guess, so the response is delayed. A request without a token is not. */
+async function throttleWrongToken(
+  { authThrottle }: AuthDependencies,
+  { headers, socket }: IncomingMessage,
+): Promise<void> {
+  if (readSecret(headers) === '') return;
+  const delayed = delayedResponses.get(socket) ?? 0;
+  if (delayed >= MAX_DELAYED_RESPONSES) socket.destroy();
+  if (socket.destroyed) return;
+  delayedResponses.set(socket, delayed + 1);
+  await authThrottle.delayFailure(socket.remoteAddress ?? '');
+  delayedResponses.set(socket, (delayedResponses.get(socket) ?? 1) - 1);
+}
+
+/** An empty header counts as absent. If both headers are present, X-API-KEY is used. */
+function readSecret(headers: IncomingHttpHeaders): string {
   const key = headers['x-api-key'];
   if (typeof key === 'string' && key !== '') return key;
   return /^Bearer +(\S+) *$/i.exec(headers.authorization ?? '')?.[1] ?? '';

@@ -1,16 +1,16 @@
-// The console's files: read once, compressed when they were built. Assets carry their hash in their name and never
-// change; the page is asked for again every time and mostly answered 304.
+// Serves the console's files: read once, compressed at build time. Asset names contain a hash, so browsers cache assets forever;
+// the page is revalidated every time, usually with a 304.
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
 import { DendroError } from '../domain/errors.ts';
 import type { ContentCoding } from '../endpoint/endpoint-result.ts';
-import { chooseCoding } from './accept-encoding.ts';
-import { type HttpResponse, listHeaders } from './response.ts';
+import { chooseCoding } from './content-negotiation.ts';
+import { type HttpResponse, listHeaders, matchesEtag } from './response.ts';
 import type { HttpRequest, Route } from './router.ts';
 
-/** The same place seen from src/ and from dist/. */
-const CONSOLE_FOLDER = join(import.meta.dirname, '..', '..', 'dist', 'console');
+/** The same path from src/ and from dist/. */
+const CONSOLE_DIRECTORY = join(import.meta.dirname, '..', '..', 'dist', 'console');
 
 const CONTENT_TYPES: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',
@@ -19,7 +19,7 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml',
 };
 
-/** The page loads its own scripts, styles and pictures, calls its own origin, and can be framed by nobody. */
+/** The page may load only its own scripts, styles and images, call only its own origin, and not be framed. */
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -39,7 +39,7 @@ const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   'Cross-Origin-Resource-Policy': 'same-origin',
   'Permissions-Policy': 'camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()',
   'Referrer-Policy': 'no-referrer',
-  'X-Frame-Options': 'DENY', // for browsers that do not know frame-ancestors
+  'X-Frame-Options': 'DENY', // for browsers that do not support frame-ancestors
 };
 
 const IMMUTABLE = 'public, max-age=31536000, immutable';
@@ -50,8 +50,8 @@ interface StaticFile {
   readonly etags: Readonly<Record<ContentCoding, string>>;
 }
 
-/** `/` and the assets below it. They need no store, so they are there while it opens. */
-export function consoleRoutes(folder: string = CONSOLE_FOLDER): Route[] {
+/** `/` and `/assets/*`. They need no store, so they also work while the server starts. */
+export function consoleRoutes(directory: string = CONSOLE_DIRECTORY): Route[] {
   let page: StaticFile | undefined;
   let assets: ReadonlyMap<string, StaticFile> | undefined;
   const methods = ['GET', 'HEAD'];
@@ -59,58 +59,57 @@ export function consoleRoutes(folder: string = CONSOLE_FOLDER): Route[] {
     {
       path: '/',
       methods,
-      handle(call) {
-        page ??= readPage(folder);
-        return reply(page, call, 'no-cache');
+      handle(request) {
+        page ??= readPage(directory);
+        return fileResponse(page, request, 'no-cache');
       },
     },
     {
       path: '/assets/*',
       methods,
-      handle(call) {
-        assets ??= readAssets(join(folder, 'assets'));
-        // A name is looked up among those that were built, so no name leads to any other file.
-        const asset = assets.get(call.pathParameter);
+      handle(request) {
+        assets ??= readAssets(join(directory, 'assets'));
+        // The name is looked up in the list of built files, so it cannot lead to any other file.
+        const asset = assets.get(request.pathParameter);
         if (asset === undefined)
-          throw new DendroError('not_found', 'the console has no such file; reload its page');
-        return reply(asset, call, IMMUTABLE);
+          throw new DendroError('not_found', 'the console has no such file; reload the page');
+        return fileResponse(asset, request, IMMUTABLE);
       },
     },
   ];
 }
 
-function reply(
+function fileResponse(
   { type, bytes, etags }: StaticFile,
-  { request }: HttpRequest,
+  { raw }: HttpRequest,
   cacheControl: string,
 ): HttpResponse {
-  const coding = chooseCoding(request.headers['accept-encoding']);
+  const coding = chooseCoding(raw.headers['accept-encoding']);
   const headers: Record<string, string> = {
     ...SECURITY_HEADERS,
     'Cache-Control': cacheControl,
     ETag: etags[coding],
     Vary: 'Accept-Encoding',
   };
-  if (hasTag(request.headers['if-none-match'], etags[coding]))
+  if (matchesEtag(raw.headers['if-none-match'], etags[coding]))
     return { status: 304, headers: listHeaders(headers), body: '' };
   headers['Content-Type'] = type;
   if (coding !== 'identity') headers['Content-Encoding'] = coding;
   return { status: 200, headers: listHeaders(headers), body: bytes[coding] };
 }
 
-function readPage(folder: string): StaticFile {
-  const file = join(folder, 'index.html');
-  if (!existsSync(file))
-    throw new DendroError('not_found', 'the console is not built here; npm run build makes it');
+function readPage(directory: string): StaticFile {
+  const file = join(directory, 'index.html');
+  if (!existsSync(file)) throw new DendroError('not_found', 'the console is not built; run npm run build');
   return readStaticFile(file);
 }
 
-function readAssets(folder: string): ReadonlyMap<string, StaticFile> {
-  const names = existsSync(folder) ? readdirSync(folder) : [];
+function readAssets(directory: string): ReadonlyMap<string, StaticFile> {
+  const names = existsSync(directory) ? readdirSync(directory) : [];
   return new Map(
     names
       .filter(name => extname(name) in CONTENT_TYPES)
-      .map(name => [name, readStaticFile(join(folder, name))]),
+      .map(name => [name, readStaticFile(join(directory, name))]),
   );
 }
 
@@ -123,15 +122,10 @@ function readStaticFile(file: string): StaticFile {
   return {
     type: CONTENT_TYPES[extname(file)] ?? 'application/octet-stream',
     bytes,
-    etags: { identity: tagOf(bytes.identity), gzip: tagOf(bytes.gzip), br: tagOf(bytes.br) },
+    etags: { identity: createEtag(bytes.identity), gzip: createEtag(bytes.gzip), br: createEtag(bytes.br) },
   };
 }
 
-/** Weak comparison, as RFC 9110 asks for If-None-Match. */
-function hasTag(ifNoneMatch: string | undefined, etag: string): boolean {
-  return (ifNoneMatch ?? '').split(',').some(tag => ['*', etag].includes(tag.trim().replace(/^W\//, '')));
-}
-
-function tagOf(bytes: Buffer): string {
+function createEtag(bytes: Buffer): string {
   return `"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"`;
 }

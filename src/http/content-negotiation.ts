@@ -1,9 +1,9 @@
-// Which format an answer takes: the parameter `format`, else the header Accept, else JSON.
-
+// Content negotiation (RFC 9110, section 12): the format of a result (parameter `format`, then the header Accept, then JSON) and
+// its compression (the header Accept-Encoding).
 import { DendroError } from '../domain/errors.ts';
 import { RESULT_FORMATS, type ResultFormat } from '../endpoint/encode-rows.ts';
+import { COMPRESSIONS, type ContentCoding } from '../endpoint/endpoint-result.ts';
 import type { HttpRequest } from './router.ts';
-import { parseWeighted } from './weighted-list.ts';
 
 export const CONTENT_TYPES: Readonly<Record<ResultFormat, string>> = {
   json: 'application/json; charset=utf-8',
@@ -17,44 +17,70 @@ const MEDIA_TYPES: Readonly<Record<ResultFormat, string>> = {
   csv: 'text/csv',
 };
 
-/** Where neither stands in a query, none of its parameters is named `format`, not even as %66ormat. */
+/** A query without a match has no parameter named `format`, not even one written as %66ormat, and need not be parsed. */
 const MAY_NAME_FORMAT = /format|%[67]/;
 
 export function chooseFormat(
-  call: Pick<HttpRequest, 'query' | 'parameters'>,
+  request: Pick<HttpRequest, 'query' | 'parameters'>,
   accept: string | undefined,
 ): ResultFormat {
-  if (!MAY_NAME_FORMAT.test(call.query)) return acceptable(accept);
-  const asked = call.parameters.getAll('format');
-  if (asked.length === 0 || (asked.length === 1 && asked[0] === '')) return acceptable(accept);
-  const format = RESULT_FORMATS.find(name => name === asked[0]);
-  if (format === undefined || asked.length > 1)
+  if (!MAY_NAME_FORMAT.test(request.query)) return chooseAcceptable(accept);
+  const values = request.parameters.getAll('format');
+  if (values.length === 0 || (values.length === 1 && values[0] === '')) return chooseAcceptable(accept);
+  const format = RESULT_FORMATS.find(name => name === values[0]);
+  if (format === undefined || values.length > 1)
     throw new DendroError(
       'invalid_parameter',
       `format must be one of ${RESULT_FORMATS.join(', ')}, given once`,
-      {
-        param: 'format',
-      },
+      { param: 'format' },
     );
   return format;
 }
 
-/** The format that the caller likes best; among equals the first offered, JSON. */
-function acceptable(accept: string | undefined): ResultFormat {
+/** The format with the highest weight; among equal weights the first offered, which is JSON. */
+function chooseAcceptable(accept: string | undefined): ResultFormat {
   if (accept === undefined || accept.trim() === '' || accept === '*/*') return 'json';
-  const weights = parseWeighted(accept);
+  const weights = parseWeights(accept);
   let best: { format: ResultFormat; weight: number } | undefined;
   for (const format of RESULT_FORMATS) {
-    const weight = weightOf(MEDIA_TYPES[format], weights);
+    const weight = mediaTypeWeight(MEDIA_TYPES[format], weights);
     if (weight > (best?.weight ?? 0)) best = { format, weight };
   }
   if (best !== undefined) return best.format;
   const offered = Object.values(MEDIA_TYPES).join(', ');
-  throw new DendroError('not_acceptable', `no format fits Accept; offered are ${offered}`);
+  throw new DendroError('not_acceptable', `Accept matches no available format; available: ${offered}`);
 }
 
 /** The most specific range that covers a type decides (RFC 9110, section 12.5.1). */
-function weightOf(type: string, weights: ReadonlyMap<string, number>): number {
+function mediaTypeWeight(type: string, weights: ReadonlyMap<string, number>): number {
   const family = `${type.slice(0, type.indexOf('/'))}/*`;
   return weights.get(type) ?? weights.get(family) ?? weights.get('*/*') ?? 0;
+}
+
+/** RFC 9110, section 12.5.3. */
+export function chooseCoding(acceptEncoding: string | undefined): ContentCoding {
+  if (acceptEncoding === undefined || acceptEncoding === '') return 'identity';
+  const weights = parseWeights(acceptEncoding);
+  const weightOf = (coding: string) => weights.get(coding) ?? weights.get('*') ?? 0;
+  const identity = weights.get('identity') ?? 0;
+  let best: { coding: ContentCoding; weight: number } = { coding: 'identity', weight: identity };
+  for (const coding of COMPRESSIONS)
+    if (weightOf(coding) > 0 && weightOf(coding) > best.weight) best = { coding, weight: weightOf(coding) };
+  return best.coding;
+}
+
+/** Parses `text/csv, application/json;q=0.5`: names in lower case with weights from 0 to 1. Other parameters are ignored. */
+function parseWeights(header: string): ReadonlyMap<string, number> {
+  const weights = new Map<string, number>();
+  for (const item of header.toLowerCase().split(',')) {
+    const [name = '', ...parameters] = item.split(';').map(part => part.trim());
+    if (name !== '' && !weights.has(name)) weights.set(name, parseWeight(parameters));
+  }
+  return weights;
+}
+
+function parseWeight(parameters: readonly string[]): number {
+  const text = parameters.find(parameter => parameter.startsWith('q='))?.slice(2);
+  const weight = text === undefined ? 1 : Number(text);
+  return weight >= 0 && weight <= 1 ? weight : 0;
 }

@@ -1,24 +1,24 @@
-// Lets pages of the configured web origins call, and nobody else's. Off unless configured.
+// CORS: lets pages of the configured web origins call the public listener. Off unless configured.
 import type { IncomingMessage } from 'node:http';
 import { type HttpResponse, listHeaders } from './response.ts';
 
-/** What a page may read of an answer besides its body. */
+/** The response headers that a page's scripts may read. */
 const EXPOSED_HEADERS =
   'Age, Cache-Status, Dendro-Clipped, Dendro-Data-Through, Dendro-Request-Id, ETag, Retry-After, Server-Timing';
 
 export function addCors(
   { headers }: HttpResponse,
-  origins: readonly string[],
+  allowedOrigins: readonly string[],
   { headers: { origin } }: IncomingMessage,
 ): void {
   const vary = headers.indexOf('Vary');
   if (vary === -1) headers.push('Vary', 'Origin');
   else headers[vary + 1] += ', Origin';
-  if (origin !== undefined && origins.includes(origin))
+  if (origin !== undefined && allowedOrigins.includes(origin))
     headers.push('Access-Control-Allow-Origin', origin, 'Access-Control-Expose-Headers', EXPOSED_HEADERS);
 }
 
-/** What a browser asks before it sends a token. */
+/** The response to OPTIONS, which a browser sends before a request with a token. */
 export function corsPreflightResponse(methods: readonly string[]): HttpResponse {
   return {
     status: 204,

@@ -1,4 +1,4 @@
-// Errors on the wire: each code's status, and the one shape of the body.
+// Converts errors to responses: the status of each error code, and the one shape of the body.
 import { DendroError, type ErrorCode } from '../domain/errors.ts';
 import { type HttpResponse, jsonResponse } from './response.ts';
 
@@ -32,17 +32,17 @@ export function errorResponse(error: DendroError, headers: Record<string, string
 
 function headersOf({ code, retryAfterSeconds = 1 }: DendroError): Record<string, string> {
   if (code === 'unauthorized') return { 'WWW-Authenticate': 'Bearer' };
-  const mayTryAgain = code === 'rate_limited' || code === 'unavailable';
-  return mayTryAgain ? { 'Retry-After': String(retryAfterSeconds) } : {};
+  const isRetryable = code === 'rate_limited' || code === 'unavailable';
+  return isRetryable ? { 'Retry-After': String(retryAfterSeconds) } : {};
 }
 
-/** What the caller is told of an error: a defect of ours says no more than that it is one. */
+/** The error that the caller gets. It hides the details of an internal error, which are in the server log. */
 export function toCallerError(error: unknown): DendroError {
   return error instanceof DendroError
     ? error
-    : new DendroError('internal', 'something went wrong on our side; the server log has the details');
+    : new DendroError('internal', 'internal error; the server log has the details');
 }
 
 export function missingScopeError(): DendroError {
-  return new DendroError('forbidden', 'the token does not have the scope for this');
+  return new DendroError('forbidden', 'the token does not have the required scope');
 }

@@ -1,4 +1,4 @@
-// From a request to the reply that goes out: limits, path, method, then the route; whatever is thrown becomes an error.
+// Handles one request: limits, path, method, then the route. Everything that is thrown becomes an error response.
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { DendroError } from '../domain/errors.ts';
@@ -9,115 +9,118 @@ import { checkRequest } from './request-limits.ts';
 import { type HttpResponse, send } from './response.ts';
 import type { HttpRequest, Route, RouteMatch, Router } from './router.ts';
 
-export interface RequestHandling {
+export interface RequestDependencies {
   readonly router: Router;
-  /** Web origins whose pages may call; none: CORS is off. */
+  /** Web origins whose pages may call; empty: CORS is off. */
   readonly corsOrigins: readonly string[];
   readonly observe: Observe;
 }
 
 export function handleRequest(
-  answering: RequestHandling,
-  request: IncomingMessage,
-  response: ServerResponse,
+  dependencies: RequestDependencies,
+  rawRequest: IncomingMessage,
+  rawResponse: ServerResponse,
 ): void {
-  // The parser looks at a transfer encoding only after this; where it refuses the request, its refusal is the answer.
-  if (request.headers['transfer-encoding'] === undefined) handleNow(answering, request, response);
-  else queueMicrotask(() => handleNow(answering, request, response));
+  const handle = () => {
+    const response = findResponse(dependencies, rawRequest, rawResponse);
+    // No promise for a response that is ready: awaiting it would measurably slow down a cache hit.
+    if (response instanceof Promise)
+      void response.then(resolved => sendResponse(dependencies, rawRequest, rawResponse, resolved));
+    else sendResponse(dependencies, rawRequest, rawResponse, response);
+  };
+  // Node's parser checks the transfer encoding after this call. If it rejects the request, it sends the only response.
+  if (rawRequest.headers['transfer-encoding'] === undefined) handle();
+  else queueMicrotask(handle);
 }
 
-function handleNow(answering: RequestHandling, request: IncomingMessage, response: ServerResponse): void {
-  const reply = findReply(answering, request, response);
-  if (reply instanceof Promise) void reply.then(late => finish(answering, request, response, late));
-  else finish(answering, request, response, reply);
-}
-
-function finish(
-  { corsOrigins }: RequestHandling,
-  request: IncomingMessage,
-  response: ServerResponse,
-  reply: HttpResponse,
+function sendResponse(
+  { corsOrigins }: RequestDependencies,
+  rawRequest: IncomingMessage,
+  rawResponse: ServerResponse,
+  response: HttpResponse,
 ): void {
-  if (response.destroyed) return;
-  if (corsOrigins.length > 0) addCors(reply, corsOrigins, request);
-  send(response, reply);
+  if (rawResponse.destroyed) return;
+  if (corsOrigins.length > 0) addCors(response, corsOrigins, rawRequest);
+  send(rawResponse, response);
 }
 
-function findReply(
-  answering: RequestHandling,
-  request: IncomingMessage,
-  response: ServerResponse,
+function findResponse(
+  dependencies: RequestDependencies,
+  rawRequest: IncomingMessage,
+  rawResponse: ServerResponse,
 ): HttpResponse | Promise<HttpResponse> {
+  const { router, corsOrigins } = dependencies;
   let path = '';
-  let call: RequestCall | undefined;
+  let request: RoutedRequest | undefined;
+  const toErrorResponse = (error: unknown) => {
+    if (!rawResponse.destroyed) reportError(dependencies, path, error, request);
+    return errorResponse(toCallerError(error));
+  };
+  const complete = (response: HttpResponse) => completeResponse(dependencies, path, response, request);
   try {
-    checkRequest(request);
-    const target = answering.router.find(request.url ?? '');
-    const { route } = target;
+    checkRequest(rawRequest);
+    const match = router.find(rawRequest.url ?? '');
+    const { route } = match;
     path = route.path;
-    if (request.method === 'OPTIONS' && answering.corsOrigins.length > 0)
+    if (rawRequest.method === 'OPTIONS' && corsOrigins.length > 0)
       return corsPreflightResponse(route.methods);
-    if (!route.methods.includes(request.method ?? ''))
-      return count(answering, path, wrongMethod(request, route));
-    call = new RequestCall(request, response, target);
-    const reply = route.handle(call);
-    if (!(reply instanceof Promise)) return count(answering, path, reply, call);
-    return reply
-      .catch(error => fail(answering, path, response, error, call))
-      .then(late => count(answering, path, late, call));
+    if (!route.methods.includes(rawRequest.method ?? ''))
+      return complete(methodNotAllowedResponse(rawRequest, route));
+    request = new RoutedRequest(rawRequest, rawResponse, match);
+    const response = route.handle(request);
+    if (!(response instanceof Promise)) return complete(response);
+    return response.catch(toErrorResponse).then(complete);
   } catch (error) {
-    return count(answering, path, fail(answering, path, response, error, call), call);
+    return complete(toErrorResponse(error));
   }
 }
 
-function count(
-  { observe }: RequestHandling,
+/** Counts the request, and adds the request id if something was logged under it. */
+function completeResponse(
+  { observe }: RequestDependencies,
   route: string,
-  reply: HttpResponse,
-  call?: RequestCall,
+  response: HttpResponse,
+  request: RoutedRequest | undefined,
 ): HttpResponse {
-  observe({ type: 'request_completed', route, status: reply.status });
-  if (call?.idInLogs !== undefined) reply.headers.push('Dendro-Request-Id', call.idInLogs);
-  return reply;
+  observe({ type: 'request_completed', route, status: response.status });
+  if (request?.usedId !== undefined) response.headers.push('Dendro-Request-Id', request.usedId);
+  return response;
 }
 
-function fail(
-  { observe }: RequestHandling,
+/** Reports what the operator needs to see and the caller does not get. */
+function reportError(
+  { observe }: RequestDependencies,
   route: string,
-  response: ServerResponse,
   error: unknown,
-  call?: RequestCall,
-): HttpResponse {
-  const callerError = toCallerError(error);
-  const leftFirst = response.destroyed;
-  if (callerError.code === 'internal' && !leftFirst)
-    observe({ type: 'request_failed', route, id: call?.id ?? '', error });
-  else if (callerError.code === 'unavailable' && callerError.cause !== undefined && !leftFirst)
-    observe({ type: 'store_query_failed', id: call?.id ?? '', error: callerError.cause });
-  return errorResponse(callerError);
+  request: RoutedRequest | undefined,
+): void {
+  const { code, cause } = toCallerError(error);
+  if (code === 'internal') observe({ type: 'request_failed', route, id: request?.id ?? '', error });
+  else if (code === 'unavailable' && cause !== undefined)
+    observe({ type: 'store_query_failed', id: request?.id ?? '', error: cause });
 }
 
 /**
- * Parameters, signal and id are made only when somebody wants them: an answer that is at hand may need none. A class,
- * since a getter in an object literal is defined anew for every request, which took a third of the time of a cached hit.
+ * Creates parameters, signal and id on first use, because a cache hit needs none of them. It is a class because getters in an
+ * object literal, defined for every request, took a third of the time of a cache hit.
  */
-class RequestCall implements HttpRequest {
-  readonly request: IncomingMessage;
+class RoutedRequest implements HttpRequest {
+  readonly raw: IncomingMessage;
   readonly pathParameter: string;
   readonly query: string;
   readonly target: string;
-  readonly #response: ServerResponse;
+  readonly #rawResponse: ServerResponse;
   #parameters: URLSearchParams | undefined;
   #signal: AbortSignal | undefined;
   #id: string | undefined;
 
   constructor(
-    request: IncomingMessage,
-    response: ServerResponse,
+    rawRequest: IncomingMessage,
+    rawResponse: ServerResponse,
     { pathParameter, query, target }: RouteMatch,
   ) {
-    this.request = request;
-    this.#response = response;
+    this.raw = rawRequest;
+    this.#rawResponse = rawResponse;
     this.pathParameter = pathParameter;
     this.query = query;
     this.target = target;
@@ -128,39 +131,40 @@ class RequestCall implements HttpRequest {
     return this.#parameters;
   }
 
-  /** Never one that the caller sends: whatever that holds, a token even, would stand in logs. */
+  /** Never taken from the request: a caller could put anything into the logs, even a token. */
   get id(): string {
     this.#id ??= randomUUID();
     return this.#id;
   }
 
-  /** Undefined as long as nobody wrote it anywhere. */
-  get idInLogs(): string | undefined {
+  /** Undefined if `id` was never read. */
+  get usedId(): string | undefined {
     return this.#id;
   }
 
   get signal(): AbortSignal {
-    this.#signal ??= signalWhenLeft(this.request, this.#response);
+    this.#signal ??= createDisconnectSignal(this.raw, this.#rawResponse);
     return this.#signal;
   }
 }
 
-function signalWhenLeft(request: IncomingMessage, response: ServerResponse): AbortSignal {
+function createDisconnectSignal(rawRequest: IncomingMessage, rawResponse: ServerResponse): AbortSignal {
   const controller = new AbortController();
-  const leave = () => {
-    if (!response.writableFinished) controller.abort(new DendroError('unavailable', 'the caller has left'));
+  const abort = () => {
+    if (!rawResponse.writableFinished)
+      controller.abort(new DendroError('unavailable', 'the client disconnected'));
   };
-  // A response that waits behind another on its connection is never closed; its request is, when the connection ends.
-  request.once('close', () => {
-    if (request.socket.destroyed) leave();
+  // A response that waits behind another one on its connection emits no `close`. Its request does when the connection closes.
+  rawRequest.once('close', () => {
+    if (rawRequest.socket.destroyed) abort();
   });
-  if (response.destroyed) leave();
-  else response.once('close', leave);
+  if (rawResponse.destroyed) abort();
+  else rawResponse.once('close', abort);
   return controller.signal;
 }
 
-function wrongMethod({ method }: IncomingMessage, { methods }: Route): HttpResponse {
+function methodNotAllowedResponse({ method }: IncomingMessage, { methods }: Route): HttpResponse {
   const allow = methods.join(', ');
-  const error = new DendroError('method_not_allowed', `${method} is not allowed here; allowed are ${allow}`);
+  const error = new DendroError('method_not_allowed', `method ${method} is not allowed; allowed: ${allow}`);
   return errorResponse(error, { Allow: allow });
 }

@@ -1,4 +1,4 @@
-// The internal listener's routes, for machines of the platform: logs in, metrics, health.
+// The routes of the internal listener, for machines of the platform: log intake, metrics, health.
 import { allows } from '../token/token.ts';
 import { authenticate } from './authenticate.ts';
 import { missingScopeError } from './error-response.ts';
@@ -8,26 +8,37 @@ import { type HttpResponse, listHeaders } from './response.ts';
 import type { HttpRequest, Route } from './router.ts';
 
 export interface InternalDependencies extends PublicDependencies {
-  /** Whether metrics are told without a token. */
+  /** Serve /metrics without a token. */
   readonly metricsOpen: boolean;
-  /** In the text format of Prometheus. */
+  /** Returns the Prometheus text format. */
   readonly renderMetrics: () => string;
 }
 
-export function internalRoutes(parts: InternalDependencies): Route[] {
+export function internalRoutes(dependencies: InternalDependencies): Route[] {
   return [
-    { path: '/api/logs', methods: ['POST'], handle: call => postLogs(requireService(parts), call) },
-    { path: '/metrics', methods: ['GET', 'HEAD'], handle: call => handleMetrics(parts, call) },
-    healthRoute(parts),
+    {
+      path: '/api/logs',
+      methods: ['POST'],
+      handle: request => postLogs(requireService(dependencies), request),
+    },
+    {
+      path: '/metrics',
+      methods: ['GET', 'HEAD'],
+      handle: request => handleMetrics(dependencies, request),
+    },
+    healthRoute(dependencies),
   ];
 }
 
-/** They tell of all projects, so a token that is pinned to some does not open them. */
-async function handleMetrics(parts: InternalDependencies, { request }: HttpRequest): Promise<HttpResponse> {
-  if (!parts.metricsOpen) {
-    const token = await authenticate(requireService(parts), request);
+/** Metrics cover all projects, so a token that is pinned to projects gets 403. */
+async function handleMetrics(
+  dependencies: InternalDependencies,
+  { raw }: HttpRequest,
+): Promise<HttpResponse> {
+  if (!dependencies.metricsOpen) {
+    const token = await authenticate(requireService(dependencies), raw);
     if (!allows(token, 'metrics') || token.projects !== undefined) throw missingScopeError();
   }
   const headers = { 'Content-Type': 'text/plain; version=0.0.4; charset=utf-8', 'Cache-Control': 'no-store' };
-  return { status: 200, headers: listHeaders(headers), body: parts.renderMetrics() };
+  return { status: 200, headers: listHeaders(headers), body: dependencies.renderMetrics() };
 }

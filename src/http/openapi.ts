@@ -1,4 +1,4 @@
-// OpenAPI 3.1 of the public listener, made from the endpoint definitions.
+// Generates the OpenAPI 3.1 document of the public listener from the endpoint definitions.
 
 import type { ErrorCode } from '../domain/errors.ts';
 import type { Endpoint } from '../endpoint/catalog.ts';
@@ -56,7 +56,7 @@ function describeQuery({ definition }: Endpoint): Json {
       {
         name: 'format',
         in: 'query',
-        description: 'Format of the answer; else the header Accept decides.',
+        description: 'Format of the result. Without it, the header Accept decides.',
         schema: { enum: RESULT_FORMATS },
       },
     ],
@@ -96,11 +96,11 @@ function parameterSchema(rule: Parameter): Json {
     case 'timestamp':
       return {
         type: 'string',
-        description: 'RFC 3339 date-time, or a date alone; UTC unless it has an offset.',
+        description: 'RFC 3339 date-time or date; UTC unless it has an offset.',
       };
     case 'choice': {
       const choices = Object.keys(rule.choices);
-      // Any other value behaves as the default where there is one, so nothing but a hint can be said of it.
+      // With a fallback every value is valid, so the schema can only give examples.
       return rule.fallback === undefined
         ? { enum: choices }
         : { type: 'string', examples: choices, default: rule.fallback };
@@ -127,7 +127,10 @@ const ERROR_SCHEMA: Json = {
       properties: {
         code: { enum: Object.keys(STATUS_BY_CODE) },
         message: { type: 'string' },
-        param: { type: 'string', description: 'The parameter at fault, where one is.' },
+        param: {
+          type: 'string',
+          description: 'The name of the parameter that caused the error, if one did.',
+        },
       },
     },
   },
@@ -149,7 +152,7 @@ const FIXED_PATHS: Json = {
   },
   '/health': {
     get: {
-      summary: 'Whether the service can answer.',
+      summary: 'Whether the service is ready.',
       security: [],
       responses: { 200: ANY_JSON, 503: { ...ANY_JSON, description: 'starting or unavailable' } },
     },

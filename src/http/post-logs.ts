@@ -1,4 +1,4 @@
-// POST /api/logs: what the request says of its body, and the answer when its records are durable.
+// POST /api/logs: reads the request's source, format and idempotency key, and responds when the accepted records are durable.
 import type { IncomingHttpHeaders } from 'node:http';
 import { DendroError } from '../domain/errors.ts';
 import type { LogKind } from '../domain/log-columns.ts';
@@ -15,45 +15,45 @@ import type { HttpRequest } from './router.ts';
 
 export async function postLogs(
   service: AuthDependencies & { readonly intake: Intake },
-  call: HttpRequest,
+  request: HttpRequest,
 ): Promise<HttpResponse> {
-  const { request } = call;
-  const token = await authenticate(service, request);
-  const kind = readKind(token, call);
-  const format = readForm(request.headers['content-type']);
+  const { raw } = request;
+  const token = await authenticate(service, raw);
+  const kind = readKind(token, request);
+  const format = readFormat(raw.headers['content-type']);
   const { intake } = service;
-  const places: (() => void)[] = [];
+  const releases: (() => void)[] = [];
   try {
-    const bytes = await readRequestBody(request, {
+    const bytes = await readRequestBody(raw, {
       maxBytes: MAX_BODY_BYTES,
       tooLarge: bodyTooLarge,
-      reserve: length => places.push(intake.reserve(length)),
+      reserve: length => releases.push(intake.reserve(length)),
     });
-    const answer = await intake.ingest({
+    const result = await intake.ingest({
       bytes,
-      contentCoding: (request.headers['content-encoding'] ?? '').trim().toLowerCase(),
+      contentCoding: (raw.headers['content-encoding'] ?? '').trim().toLowerCase(),
       format,
       kind,
       sender: token.sha256,
       projects: token.projects,
-      idempotencyKey: readIdempotencyKey(request.headers),
+      idempotencyKey: readIdempotencyKey(raw.headers),
     });
-    return answerReply(answer);
+    return intakeResponse(result);
   } finally {
-    for (const leave of places) leave();
+    for (const release of releases) release();
   }
 }
 
-/** A token for some kinds gets `forbidden` for every other source, known or not. */
-function readKind(token: Token, { request, parameters }: HttpRequest): LogKind {
+/** A token that is limited to some log kinds gets `forbidden` for every other source name, known or not. */
+function readKind(token: Token, { raw, parameters }: HttpRequest): LogKind {
   const names = [
     ...parameters.getAll('source_name'),
     ...parameters.getAll('source'),
-    request.headers['x-source'],
+    raw.headers['x-source'],
   ];
-  const given = [...new Set(names.flatMap(name => name || []))];
-  const [name, ...others] = given;
-  const kinds = new Set(given.map(kindOf));
+  const sources = [...new Set(names.flatMap(name => name || []))];
+  const [name, ...others] = sources;
+  const kinds = new Set(sources.map(kindOf));
   const [kind] = kinds;
   const isKnown = name !== undefined && kind !== undefined && kinds.size === 1;
   if (!allows(token, 'ingest', isKnown ? kind : undefined)) throw missingScopeError();
@@ -62,44 +62,48 @@ function readKind(token: Token, { request, parameters }: HttpRequest): LogKind {
   if (name === undefined)
     throw new DendroError(
       'missing_parameter',
-      `source_name is missing; known are ${ACCEPTED_NAMES.join(', ')}`,
+      `source_name is missing; allowed: ${ACCEPTED_NAMES.join(', ')}`,
       {
         param,
       },
     );
   if (others.length > 0 && !kinds.has(undefined))
-    throw new DendroError('invalid_parameter', 'source_name, source and X-Source name different kinds', {
-      param,
-    });
+    throw new DendroError(
+      'invalid_parameter',
+      'source_name, source and X-Source name different log kinds; give one',
+      {
+        param,
+      },
+    );
   throw new DendroError(
     'invalid_parameter',
-    `source_name is not known; known are ${ACCEPTED_NAMES.join(', ')}`,
+    `source_name is unknown; allowed: ${ACCEPTED_NAMES.join(', ')}`,
     {
       param,
     },
   );
 }
 
-const FORMS: Readonly<Record<string, 'json' | 'ndjson'>> = {
+const FORMATS: Readonly<Record<string, 'json' | 'ndjson'>> = {
   'application/json': 'json',
   'application/x-ndjson': 'ndjson',
   'application/ndjson': 'ndjson',
   'application/jsonl': 'ndjson',
   'application/x-jsonlines': 'ndjson',
-  // What shippers send that do not say what they send.
+  // Some shippers send JSON under these generic types.
   'text/plain': 'json',
   'application/octet-stream': 'json',
 };
 
-function readForm(contentType: string | undefined): 'json' | 'ndjson' {
+function readFormat(contentType: string | undefined): 'json' | 'ndjson' {
   const type = (contentType ?? 'application/json').split(';', 1)[0]?.trim().toLowerCase() ?? '';
-  const form = Object.hasOwn(FORMS, type) ? FORMS[type] : undefined;
-  if (form === undefined)
+  const format = Object.hasOwn(FORMATS, type) ? FORMATS[type] : undefined;
+  if (format === undefined)
     throw new DendroError(
       'unsupported_media_type',
-      'the Content-Type is not known here; known are application/json and application/x-ndjson',
+      'the Content-Type is not supported; supported: application/json, application/x-ndjson',
     );
-  return form;
+  return format;
 }
 
 const MAX_KEY_LENGTH = 255;
@@ -110,7 +114,7 @@ function readIdempotencyKey(headers: IncomingHttpHeaders): string | undefined {
   if (key.length > MAX_KEY_LENGTH)
     throw new DendroError(
       'invalid_parameter',
-      `Idempotency-Key is longer than ${MAX_KEY_LENGTH} characters`,
+      `Idempotency-Key is too long; the limit is ${MAX_KEY_LENGTH} characters`,
       {
         param: 'Idempotency-Key',
       },
@@ -118,11 +122,11 @@ function readIdempotencyKey(headers: IncomingHttpHeaders): string | undefined {
   return key;
 }
 
-function answerReply({ accepted, rejected, errors }: IntakeResult): HttpResponse {
+function intakeResponse({ accepted, rejected, errors }: IntakeResult): HttpResponse {
   const headers = { 'Cache-Control': 'no-store' };
   if (accepted > 0 || rejected === 0)
     return jsonResponse(200, { message: 'Logged!', accepted, rejected, errors }, headers);
-  const message = 'none of the records was accepted; errors says why';
+  const message = 'no record was accepted; errors gives the reasons';
   const error = { code: 'nothing_accepted', message };
   return jsonResponse(422, { message: 'Nothing was logged.', accepted, rejected, errors, error }, headers);
 }

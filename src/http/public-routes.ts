@@ -1,8 +1,9 @@
-// The public listener's routes, all of them reading. Each is checked in this order: path, method, token, rate,
-// endpoint, scope, parameters, project pin.
+// The routes of the public listener. None changes state. The check order is: path, method, token, rate, endpoint, scope,
+// parameters, project pin.
 import type { IncomingHttpHeaders } from 'node:http';
 import { DendroError } from '../domain/errors.ts';
 import type { Catalog, Endpoint } from '../endpoint/catalog.ts';
+import type { Parameter } from '../endpoint/definition.ts';
 import type { EncodedResult } from '../endpoint/endpoint-result.ts';
 import {
   type EndpointDependencies,
@@ -13,17 +14,16 @@ import {
 import type { Intake } from '../intake/intake.ts';
 import type { StoreName } from '../store/store.ts';
 import { allows, type Token } from '../token/token.ts';
-import { chooseCoding } from './accept-encoding.ts';
-import { type AuthDependencies, authenticate, identifyOptional } from './authenticate.ts';
-import { describeEndpoint } from './catalog-response.ts';
+import { type AuthDependencies, authenticate, authenticateOptional } from './authenticate.ts';
 import { consoleRoutes } from './console-files.ts';
-import { chooseFormat } from './content-negotiation.ts';
+import { chooseCoding, chooseFormat } from './content-negotiation.ts';
 import { missingScopeError } from './error-response.ts';
 import { buildOpenApi } from './openapi.ts';
 import { type HttpResponse, jsonResponse } from './response.ts';
 import { resultResponse } from './result-response.ts';
 import type { HttpRequest, Route } from './router.ts';
 
+/** Everything that a request needs once the server is ready. */
 export interface Service extends EndpointDependencies, AuthDependencies {
   readonly intake: Intake;
 }
@@ -32,19 +32,27 @@ export interface PublicDependencies {
   readonly version: string;
   readonly storeName: StoreName;
   readonly catalog: Catalog;
-  /** Undefined until the store is open, and again when the program stops. */
+  /** Undefined while the server starts or stops. */
   readonly service: () => Service | undefined;
   readonly state: () => 'starting' | 'ok' | 'unavailable';
 }
 
-const READING = ['GET', 'HEAD'];
+const READ_METHODS = ['GET', 'HEAD'];
 
-export function publicRoutes(parts: PublicDependencies): Route[] {
+export function publicRoutes(dependencies: PublicDependencies): Route[] {
   return [
-    { path: '/api/endpoints/query/*', methods: READING, handle: call => handleQuery(parts, call) },
-    { path: '/api/endpoints', methods: READING, handle: call => handleCatalog(parts, call) },
-    { path: '/openapi.json', methods: READING, handle: call => handleOpenApi(parts, call) },
-    healthRoute(parts),
+    {
+      path: '/api/endpoints/query/*',
+      methods: READ_METHODS,
+      handle: request => handleQuery(dependencies, request),
+    },
+    {
+      path: '/api/endpoints',
+      methods: READ_METHODS,
+      handle: request => handleCatalog(dependencies, request),
+    },
+    { path: '/openapi.json', methods: READ_METHODS, handle: request => handleOpenApi(dependencies, request) },
+    healthRoute(dependencies),
     ...consoleRoutes(),
   ];
 }
@@ -52,7 +60,7 @@ export function publicRoutes(parts: PublicDependencies): Route[] {
 export function healthRoute({ state, version, storeName }: PublicDependencies): Route {
   return {
     path: '/health',
-    methods: READING,
+    methods: READ_METHODS,
     handle: () => {
       const status = state();
       const health = { status, version, store: storeName };
@@ -64,8 +72,8 @@ export function healthRoute({ state, version, storeName }: PublicDependencies): 
 /** Without a promise where the answer is at hand: to wait for what is there already shows in the time of a hit. */
 function handleQuery(parts: PublicDependencies, call: HttpRequest): HttpResponse | Promise<HttpResponse> {
   const service = requireService(parts);
-  const { headers } = call.request;
-  const token = authenticate(service, call.request);
+  const { headers } = call.raw;
+  const token = authenticate(service, call.raw);
   if (token instanceof Promise) return token;
   const endpoint = findEndpoint(parts.catalog, token, call.pathParameter);
   const asked = {
@@ -96,7 +104,7 @@ class TokenCall implements EndpointRequest {
     this.target = call.target;
     this.projects = token.projects;
     this.maxTier = token.tier;
-    this.forceRefresh = wantsFreshResult(call.request.headers);
+    this.forceRefresh = wantsFreshResult(call.raw.headers);
     this.#call = call;
   }
 
@@ -114,11 +122,11 @@ class TokenCall implements EndpointRequest {
   }
 }
 
-/** A token for some endpoints gets `forbidden` for every other name, known or not. */
+/** A token that is limited to some endpoints gets `forbidden` for every other name, whether that endpoint exists or not. */
 function findEndpoint(catalog: Catalog, token: Token, idOrName: string): Endpoint {
   const endpoint = catalog.find(idOrName);
   if (endpoint === undefined && allows(token, 'query', idOrName))
-    throw new DendroError('not_found', 'there is no such endpoint; /api/endpoints lists those there are');
+    throw new DendroError('not_found', 'unknown endpoint; /api/endpoints lists the available ones');
   if (endpoint === undefined || !mayCall(token, endpoint)) throw missingScopeError();
   return endpoint;
 }
@@ -127,20 +135,48 @@ function mayCall(token: Token, { definition }: Endpoint): boolean {
   return allows(token, 'query', definition.name) && (token.projects === undefined || definition.applies_pin);
 }
 
-async function handleCatalog(parts: PublicDependencies, { request }: HttpRequest): Promise<HttpResponse> {
-  const token = await authenticate(requireService(parts), request);
-  const callable = parts.catalog.endpoints.filter(endpoint => mayCall(token, endpoint));
+async function handleCatalog(dependencies: PublicDependencies, { raw }: HttpRequest): Promise<HttpResponse> {
+  const token = await authenticate(requireService(dependencies), raw);
+  const callable = dependencies.catalog.endpoints.filter(endpoint => mayCall(token, endpoint));
   if (callable.length === 0) throw missingScopeError();
   return jsonResponse(200, { result: callable.map(describeEndpoint) }, { 'Cache-Control': 'no-store' });
 }
 
-/** Open to everyone: the built-in endpoints, and with a good token all that it may call. */
+function describeEndpoint({ definition }: Endpoint): Record<string, unknown> {
+  const { id, name, description, max_rows, cache, parameters, columns } = definition;
+  return {
+    id,
+    name,
+    description,
+    max_rows,
+    cache: cache === 'none' ? { lifetime_seconds: 0, warming_seconds: null } : cache,
+    sandboxing: false,
+    parameters: Object.entries(parameters).map(([key, rule]) => describeParameter(key, rule)),
+    columns: Object.entries(columns).map(([key, column]) => ({ name: key, ...column })),
+  };
+}
+
+function describeParameter(name: string, rule: Parameter): Record<string, unknown> {
+  const { type, required, description } = rule;
+  if (rule.type !== 'choice') return { name, type, required, description };
+  return {
+    name,
+    type,
+    required,
+    description,
+    choices: Object.keys(rule.choices),
+    choice_values: rule.choices,
+    fallback: rule.fallback ?? null,
+  };
+}
+
+/** Without a token: the built-in endpoints. With a valid token: every endpoint that it may call. */
 async function handleOpenApi(
   { version, catalog, service }: PublicDependencies,
-  { request }: HttpRequest,
+  { raw }: HttpRequest,
 ): Promise<HttpResponse> {
-  const door = service();
-  const token = door === undefined ? undefined : await identifyOptional(door, request);
+  const ready = service();
+  const token = ready === undefined ? undefined : await authenticateOptional(ready, raw);
   const shown = catalog.endpoints.filter(endpoint =>
     token === undefined ? endpoint.builtIn : mayCall(token, endpoint),
   );
@@ -150,15 +186,18 @@ async function handleOpenApi(
   });
 }
 
-/** Checked before the token, so that a shipper or a dashboard is told to come back, never that its token is bad. */
+/** Called before authentication: while starting, a client gets 503 and retries. A 401 would make shippers drop their records. */
 export function requireService({ service, state }: PublicDependencies): Service {
   const ready = service();
   if (ready === undefined)
-    throw new DendroError('unavailable', state() === 'starting' ? 'still starting' : 'stopping');
+    throw new DendroError(
+      'unavailable',
+      state() === 'starting' ? 'the server is starting' : 'the server is stopping',
+    );
   return ready;
 }
 
-/** Common clients add no-cache by themselves when they revalidate, so with If-None-Match it is an ordinary call. */
+/** Common HTTP clients add no-cache themselves when they revalidate, so with If-None-Match it does not force a refresh. */
 function wantsFreshResult(headers: IncomingHttpHeaders): boolean {
   const cacheControl = headers['cache-control'];
   if (cacheControl === undefined || headers['if-none-match'] !== undefined) return false;

@@ -1,12 +1,12 @@
-// An answer as data, and the one place that writes it to a socket.
+// A response as data, and the only function that writes one to a socket.
 import type { ServerResponse } from 'node:http';
 
-/** Names and values in turn, which Node writes faster than an object. */
+/** Alternating names and values: Node writes such a list faster than an object. */
 export type HeaderList = string[];
 
 export interface HttpResponse {
   readonly status: number;
-  /** Its own, for whoever sends it to add to. */
+  /** Not shared with another response: the sender appends to it. */
   readonly headers: HeaderList;
   readonly body: string | Buffer;
 }
@@ -26,15 +26,26 @@ export function listHeaders(headers: Readonly<Record<string, string>>): HeaderLi
   return Object.entries(headers).flat();
 }
 
-/** So long, and twice that at most, a caller may take nothing of an answer that does not fit into the system's buffers. */
+/** Compares weakly, as RFC 9110 requires for If-None-Match. */
+export function matchesEtag(ifNoneMatch: string | undefined, etag: string): boolean {
+  if (ifNoneMatch === undefined) return false;
+  if (ifNoneMatch.trim() === '*') return true;
+  return ifNoneMatch.split(',').some(candidate => candidate.trim().replace(/^W\//, '') === etag);
+}
+
+/**
+ * A client that reads nothing of a response for this long is disconnected, if the response does not fit into the system's
+ * buffers. Node may notice after up to twice this time.
+ */
 const STALL_LIMIT_MS = 15_000;
 
-/** Content-Length is always set, so HEAD tells it too; Node leaves the body out of an answer to HEAD. */
-export function send(response: ServerResponse, { status, headers, body }: HttpResponse): void {
+/** Always sets Content-Length, so that HEAD returns it too. Node omits the body of a response to HEAD. */
+export function send(rawResponse: ServerResponse, { status, headers, body }: HttpResponse): void {
   headers.push('X-Content-Type-Options', 'nosniff');
   const bytes = typeof body === 'string' ? Buffer.byteLength(body) : body.length;
   if (status !== 204 && status !== 304) headers.push('Content-Length', String(bytes));
-  response.writeHead(status, headers);
-  response.end(body);
-  if (response.socket !== null && response.socket.writableLength > 0) response.setTimeout(STALL_LIMIT_MS);
+  rawResponse.writeHead(status, headers);
+  rawResponse.end(body);
+  if (rawResponse.socket !== null && rawResponse.socket.writableLength > 0)
+    rawResponse.setTimeout(STALL_LIMIT_MS);
 }

@@ -1,50 +1,48 @@
-// The answer to a query on the wire: its bytes, how old and how complete they are, and how they came.
-
+// The response to a query: the encoded result, and headers for its age, its completeness and how it was obtained.
 import type { EndpointDefinition } from '../endpoint/definition.ts';
 import type { ResultFormat } from '../endpoint/encode-rows.ts';
 import type { EncodedResult } from '../endpoint/endpoint-result.ts';
 import type { EndpointRun } from '../endpoint/run-endpoint.ts';
 import { CONTENT_TYPES } from './content-negotiation.ts';
-import { type HeaderList, type HttpResponse, listHeaders } from './response.ts';
+import { type HeaderList, type HttpResponse, listHeaders, matchesEtag } from './response.ts';
 
-/** Whatever a copy of an answer depends on besides its URL. */
+/** The request headers that a result depends on besides the URL. */
 const VARY = 'X-API-KEY, Authorization, Accept, Accept-Encoding';
 
-/** The headers of a hit that its whole second shares. */
+/** Headers that all hits on a result share within the same second. */
 interface HitHeaders {
   readonly age: number;
   readonly maxAge: number;
   readonly list: Readonly<HeaderList>;
 }
 
-/** Texts that are put together and checked anew for every call show in the time of a hit. */
+/** Memoizes the headers of a hit: building the texts for every request is a measurable share of a cache hit. */
 const lastHitHeaders = new WeakMap<EncodedResult, HitHeaders>();
 
 export function resultResponse(
   { cache }: EndpointDefinition,
-  ran: EndpointRun,
+  run: EndpointRun,
   format: ResultFormat,
   encoding: EncodedResult,
   ifNoneMatch: string | undefined,
   tookMs: number,
 ): HttpResponse {
-  const age = Math.floor(ran.ageMs / 1000);
-  const maxAge = age + Math.ceil(ran.freshForMs / 1000);
-  let known = ran.outcome === 'hit' ? lastHitHeaders.get(encoding) : undefined;
-  if (known?.age !== age || known.maxAge !== maxAge) {
+  const age = Math.floor(run.ageMs / 1000);
+  const maxAge = age + Math.ceil(run.freshForMs / 1000);
+  let shared = run.outcome === 'hit' ? lastHitHeaders.get(encoding) : undefined;
+  if (shared?.age !== age || shared.maxAge !== maxAge) {
     const ttl = cache === 'none' ? 0 : cache.lifetime_seconds - age;
-    known = { age, maxAge, list: describeAnswer(ran, encoding, age, maxAge, ttl) };
-    if (ran.outcome === 'hit') lastHitHeaders.set(encoding, known);
+    shared = { age, maxAge, list: listResultHeaders(run, encoding, age, maxAge, ttl) };
+    if (run.outcome === 'hit') lastHitHeaders.set(encoding, shared);
   }
-  const headers = [...known.list, 'Server-Timing', describeTiming(ran, tookMs)];
-  if (ifNoneMatch !== undefined && matches(ifNoneMatch, encoding.etag))
-    return { status: 304, headers, body: '' };
+  const headers = [...shared.list, 'Server-Timing', formatServerTiming(run, tookMs)];
+  if (matchesEtag(ifNoneMatch, encoding.etag)) return { status: 304, headers, body: '' };
   headers.push('Content-Type', CONTENT_TYPES[format]);
   if (encoding.coding !== 'identity') headers.push('Content-Encoding', encoding.coding);
   return { status: 200, headers, body: encoding.body };
 }
 
-function describeAnswer(
+function listResultHeaders(
   { outcome, value }: EndpointRun,
   { etag }: EncodedResult,
   age: number,
@@ -57,14 +55,14 @@ function describeAnswer(
     Age: String(age),
     'Cache-Control': outcome === 'bypass' ? 'no-store' : `private, max-age=${maxAge}`,
     Vary: VARY,
-    'Cache-Status': describeOutcome(outcome, ttl),
+    'Cache-Status': formatCacheStatus(outcome, ttl),
     ...(dataThrough !== undefined && { 'Dendro-Data-Through': dataThrough }),
     ...(clipped.length > 0 && { 'Dendro-Clipped': clipped.join(', ') }),
   });
 }
 
 /** RFC 9211. */
-function describeOutcome(outcome: EndpointRun['outcome'], ttl: number): string {
+function formatCacheStatus(outcome: EndpointRun['outcome'], ttl: number): string {
   switch (outcome) {
     case 'hit':
       return `dendro; hit; ttl=${ttl}`;
@@ -75,21 +73,15 @@ function describeOutcome(outcome: EndpointRun['outcome'], ttl: number): string {
   }
 }
 
-/** Where the time went: in the store's queue, in the store, and, for the rest, on the way through the cache. */
-function describeTiming({ outcome, value: { result } }: EndpointRun, tookMs: number): string {
+/** Time in the store's queue, in the store, and in the cache, which includes everything else. */
+function formatServerTiming({ outcome, value: { result } }: EndpointRun, tookMs: number): string {
   if (outcome === 'hit' || outcome === 'collapsed') return `cache;dur=${toHundredths(tookMs)}`;
   const { queuedMs, executedMs } = result;
-  const restMs = Math.max(0, tookMs - queuedMs - executedMs);
-  return `cache;dur=${toHundredths(restMs)}, queue;dur=${toHundredths(queuedMs)}, store;dur=${toHundredths(executedMs)}`;
+  const cacheMs = Math.max(0, tookMs - queuedMs - executedMs);
+  return `cache;dur=${toHundredths(cacheMs)}, queue;dur=${toHundredths(queuedMs)}, store;dur=${toHundredths(executedMs)}`;
 }
 
-/** Not toFixed(2), which shows in the time of a hit: it makes its text anew each time. */
+/** Rounds instead of calling toFixed(2), which is a measurable share of a cache hit. */
 function toHundredths(ms: number): number {
   return Math.round(ms * 100) / 100;
-}
-
-/** Weak comparison, as RFC 9110 asks for If-None-Match. */
-function matches(ifNoneMatch: string, etag: string): boolean {
-  if (ifNoneMatch.trim() === '*') return true;
-  return ifNoneMatch.split(',').some(candidate => candidate.trim().replace(/^W\//, '') === etag);
 }

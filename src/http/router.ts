@@ -1,58 +1,58 @@
-// Routes: which path and methods lead where, and the router that finds them.
+// The request and route types, and the router that finds the route of a request's target.
 import type { IncomingMessage } from 'node:http';
 import { DendroError } from '../domain/errors.ts';
 import type { HttpResponse } from './response.ts';
 
-/** A call, as a route sees it. */
+/** A request as its route gets it. */
 export interface HttpRequest {
-  readonly request: IncomingMessage;
-  /** What follows a route's prefix, decoded; empty for a route without one. */
+  /** Node's own request: headers, socket, body. */
+  readonly raw: IncomingMessage;
+  /** The segment after a route's prefix, decoded; empty for a route without a prefix. */
   readonly pathParameter: string;
-  /** What follows the question mark, as it came. */
+  /** The part after the question mark, not decoded. */
   readonly query: string;
-  /** The whole of what was asked for, as it came. */
+  /** The whole request target: path and query, not decoded. */
   readonly target: string;
   readonly parameters: URLSearchParams;
-  /** By which the call is found in logs; where it is read, the caller is told it, too. */
+  /** Identifies the request in logs. The response carries it only if something was logged or sent to the store under it. */
   readonly id: string;
-  /** Aborts when the caller leaves before the answer. */
+  /** Aborts when the client disconnects before the response is complete. */
   readonly signal: AbortSignal;
 }
 
 export interface Route {
-  /** The whole path, or, ending in `/*`, a prefix followed by one more segment. */
+  /** A whole path, or a prefix that ends in `/*` and matches one more segment. */
   readonly path: string;
   readonly methods: readonly string[];
-  handle(call: HttpRequest): HttpResponse | Promise<HttpResponse>;
+  handle(request: HttpRequest): HttpResponse | Promise<HttpResponse>;
 }
 
-/** Where a request's target leads. */
 export interface RouteMatch extends Pick<HttpRequest, 'pathParameter' | 'query' | 'target'> {
   readonly route: Route;
 }
 
-/** Longer targets are taken apart each time. */
-const MAX_KEPT_LENGTH = 1_000;
-const MAX_KEPT = 2_000;
+/** Longer targets are not memoized. */
+const MAX_MEMOIZED_LENGTH = 1_000;
+const MAX_MEMOIZED = 2_000;
 
-/** Keeps what it made of targets: dashboards ask the same again and again, and a cached hit is felt to take it apart. */
+/** Memoizes matches by target: dashboards repeat the same targets, and parsing one is a measurable share of a cache hit. */
 export class Router {
   readonly #routes: readonly Route[];
-  readonly #kept = new Map<string, RouteMatch>();
+  readonly #matches = new Map<string, RouteMatch>();
 
   constructor(routes: readonly Route[]) {
     this.#routes = routes;
   }
 
-  /** Throws `not_found` for a path that no route has. */
+  /** Throws `not_found` if no route has the target's path. */
   find(target: string): RouteMatch {
-    const kept = this.#kept.get(target);
-    if (kept !== undefined) return kept;
+    const memoized = this.#matches.get(target);
+    if (memoized !== undefined) return memoized;
     const { path, query } = splitTarget(target);
     const match = { ...findRoute(this.#routes, path), query, target };
-    if (target.length > MAX_KEPT_LENGTH) return match;
-    if (this.#kept.size >= MAX_KEPT) this.#kept.clear();
-    this.#kept.set(target, match);
+    if (target.length > MAX_MEMOIZED_LENGTH) return match;
+    if (this.#matches.size >= MAX_MEMOIZED) this.#matches.clear();
+    this.#matches.set(target, match);
     return match;
   }
 }
@@ -62,23 +62,23 @@ function findRoute(routes: readonly Route[], path: string): { route: Route; path
     if (route.path === path) return { route, pathParameter: '' };
     if (!route.path.endsWith('/*')) continue;
     const prefix = route.path.slice(0, -1);
-    const rest = path.slice(prefix.length);
-    if (path.startsWith(prefix) && rest !== '' && !rest.includes('/'))
-      return { route, pathParameter: decode(rest) };
+    const segment = path.slice(prefix.length);
+    if (path.startsWith(prefix) && segment !== '' && !segment.includes('/'))
+      return { route, pathParameter: decode(segment) };
   }
-  throw new DendroError('not_found', 'there is nothing at this path; /openapi.json lists what there is');
+  throw new DendroError('not_found', 'unknown path; /openapi.json lists the available paths');
 }
 
-/** What does not decode is no name of anything. */
-function decode(rest: string): string {
+/** A segment that cannot be decoded stays as it is: it matches no name. */
+function decode(segment: string): string {
   try {
-    return decodeURIComponent(rest);
+    return decodeURIComponent(segment);
   } catch {
-    return rest;
+    return segment;
   }
 }
 
-/** Splits `/path?query`; a proxy may send the absolute form, `http://host/path?query`. */
+/** Splits `/path?query`. A proxy may send the absolute form, `http://host/path?query`. */
 function splitTarget(target: string): { path: string; query: string } {
   const local = target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/?#]*/i, '');
   const mark = local.indexOf('?');

@@ -1,4 +1,4 @@
-// The certificate of a listener that speaks TLS.
+// Reads the certificate and key of a TLS listener.
 import { readFileSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
 import { OperatorError } from '../domain/errors.ts';
@@ -8,20 +8,20 @@ export interface TlsFiles {
   readonly key: string;
 }
 
-/** Reads and tries the pair, so that a bad one stops the start with a line that says which file to look at. */
+/** Reads and checks the pair, so that a bad file stops the start with a message that names it. */
 export function readTlsPair({ cert, key }: TlsFiles): { cert: Buffer; key: Buffer } {
   const pair = { cert: readPem(cert, '--tls-cert'), key: readPem(key, '--tls-key') };
-  tryPair({ cert: pair.cert }, `${cert}: is not a PEM certificate`);
-  tryPair({ key: pair.key }, `${key}: is not a PEM key without a passphrase`);
-  tryPair(pair, `${key}: is not the key of the certificate in ${cert}`);
+  checkPair({ cert: pair.cert }, `--tls-cert ${cert} is not a PEM certificate`);
+  checkPair({ key: pair.key }, `--tls-key ${key} is not a PEM key without a passphrase`);
+  checkPair(pair, `--tls-key ${key} is not the key of the certificate in --tls-cert ${cert}`);
   return pair;
 }
 
-function tryPair(options: { cert?: Buffer; key?: Buffer }, fault: string): void {
+function checkPair(options: { cert?: Buffer; key?: Buffer }, message: string): void {
   try {
     createSecureContext(options);
   } catch {
-    throw new OperatorError(fault);
+    throw new OperatorError(message);
   }
 }
 

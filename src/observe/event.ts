@@ -1,5 +1,5 @@
-// Everything that can be observed of a running program, as one union. log.ts and metrics.ts each read it.
-// No event carries a token or a parameter's value.
+// Everything observable in a running server, as one union type. log.ts and metrics.ts both consume it.
+// No event contains a token or the value of a parameter.
 import type { LogKind } from '../domain/log-columns.ts';
 
 export type Event =
@@ -8,13 +8,13 @@ export type Event =
   | { readonly type: 'stopped' }
   | { readonly type: 'tokens_read'; readonly count: number }
   | { readonly type: 'tokens_unreadable'; readonly error: unknown }
-  /** `route` is empty for a path that there is not. */
+  /** `route` is the route's path, empty if no route matched. */
   | { readonly type: 'request_completed'; readonly route: string; readonly status: number }
-  /** `id` is the one that the caller was told. */
+  /** An internal error. `id` is the request id that the caller gets. */
   | { readonly type: 'request_failed'; readonly route: string; readonly id: string; readonly error: unknown }
-  /** A call could not be answered, since the store did not answer, or refused; what it said is more than callers are told. */
+  /** A request failed because of the store. `error` has details that the caller does not get. */
   | { readonly type: 'store_query_failed'; readonly id: string; readonly error: unknown }
-  /** A batch of records was answered; `repeated`: it had been stored before. */
+  /** The sender of a batch got its response. `repeated`: the batch was stored before and was deduplicated. */
   | {
       readonly type: 'batch_received';
       readonly kind: LogKind;
@@ -22,28 +22,32 @@ export type Event =
       readonly rejected: Readonly<Record<string, number>>;
       readonly repeated: boolean;
     }
-  /** Records can be seen. */
+  /** Queries see these records from now on. */
   | { readonly type: 'records_applied'; readonly kind: LogKind; readonly count: number }
   | { readonly type: 'record_quarantined'; readonly kind: LogKind; readonly reason: string }
   | { readonly type: 'apply_failed'; readonly error: unknown }
   | { readonly type: 'apply_recovered'; readonly failures: number }
   | { readonly type: 'flush_failed'; readonly kind: LogKind; readonly error: unknown }
   | { readonly type: 'spool_write_failed'; readonly error: unknown }
-  /** The store is out of reach, or lacks something, so that queries cannot be answered; it is looked at again. */
+  /** The store is unreachable or incomplete, so queries fail. The preflight is retried. */
   | { readonly type: 'store_unavailable'; readonly error: unknown }
   | { readonly type: 'store_available' }
   | {
       readonly type: 'spool_truncated';
       readonly path: string;
       readonly lostBytes: number;
+      /** Whether the bytes are an unfinished write at the end, which was never acknowledged. */
       readonly isTorn: boolean;
     }
   | { readonly type: 'quarantine_failed'; readonly error: unknown }
   | { readonly type: 'records_expired'; readonly count: number }
   | { readonly type: 'retention_failed'; readonly error: unknown }
-  /** The store laid some of its records anew. */
+  /** The store merged parts. */
   | { readonly type: 'compacted' }
   | { readonly type: 'compaction_failed'; readonly error: unknown }
+  /** The store rewrote its file to shrink it. */
+  | { readonly type: 'vacuumed' }
+  | { readonly type: 'vacuum_failed'; readonly error: unknown }
   | { readonly type: 'clock_jumped'; readonly seconds: number };
 
 export type Observe = (event: Event) => void;

@@ -1,13 +1,14 @@
-// What happens again and again is told at growing distances: at once, after a second, after two, up to once a minute.
+// Throttles repeated log lines: the first is logged immediately, the next after 1 s, then after 2 s, 4 s and so on, up to one a
+// minute.
 
-const FIRST_MS = 1_000;
-const MOST_MS = 60_000;
+const FIRST_PAUSE_MS = 1_000;
+const MAX_PAUSE_MS = 60_000;
 
 interface Series {
-  toldAt: number;
-  /** How long nothing is told after that. */
+  loggedAt: number;
+  /** Nothing is logged for this long after `loggedAt`. */
   pauseMs: number;
-  untold: number;
+  suppressed: number;
 }
 
 export class LogThrottle {
@@ -18,24 +19,25 @@ export class LogThrottle {
     this.#now = now;
   }
 
-  /** How many were not told since the last one that was; undefined: this one is not to be told, either. */
+  /** Returns the number of lines suppressed since the last logged one, or undefined if this line must be suppressed too. */
   next(name: string): number | undefined {
     const now = this.#now();
     const series = this.#series.get(name);
-    const elapsed = now - (series?.toldAt ?? 0);
-    if (series === undefined || elapsed > 2 * MOST_MS) {
-      this.#series.set(name, { toldAt: now, pauseMs: FIRST_MS, untold: 0 });
-      return series?.untold ?? 0;
+    const elapsed = now - (series?.loggedAt ?? 0);
+    if (series === undefined || elapsed > 2 * MAX_PAUSE_MS) {
+      this.#series.set(name, { loggedAt: now, pauseMs: FIRST_PAUSE_MS, suppressed: 0 });
+      return series?.suppressed ?? 0;
     }
     if (elapsed < series.pauseMs) {
-      series.untold++;
+      series.suppressed++;
       return undefined;
     }
-    this.#series.set(name, { toldAt: now, pauseMs: Math.min(2 * series.pauseMs, MOST_MS), untold: 0 });
-    return series.untold;
+    const pauseMs = Math.min(2 * series.pauseMs, MAX_PAUSE_MS);
+    this.#series.set(name, { loggedAt: now, pauseMs, suppressed: 0 });
+    return series.suppressed;
   }
 
-  /** It is over: the next one is told at once. */
+  /** Ends a series: the next line of this name is logged immediately. */
   reset(name: string): void {
     this.#series.delete(name);
   }

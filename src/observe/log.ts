@@ -1,10 +1,11 @@
-// Events as lines for a person: readiness on standard output, everything else on standard error.
+// Writes events as log lines: readiness to standard output, everything else to standard error. A line says what happened, then
+// why.
 import { systemTimer, type Timer } from '../system/timer.ts';
 import type { Event, Observe } from './event.ts';
 import { LogThrottle } from './log-throttle.ts';
 
-/** What fails again and again while its cause lasts. */
-const REPEATED: readonly Event['type'][] = [
+/** Events that repeat for as long as their cause lasts. */
+const THROTTLED: readonly Event['type'][] = [
   'store_query_failed',
   'apply_failed',
   'flush_failed',
@@ -18,75 +19,81 @@ export function logTo(
   errors: NodeJS.WritableStream,
   timer: Pick<Timer, 'now'> = systemTimer,
 ): Observe {
-  const failures = new LogThrottle(() => timer.now());
+  const throttle = new LogThrottle(() => timer.now());
   return event => {
     if (event.type === 'listening') output.write(`${event.listener}: listening on ${event.url}\n`);
-    if (event.type === 'listening' || isCounted(event)) return;
-    if (event.type === 'apply_recovered') failures.reset('apply_failed');
-    const untold = REPEATED.includes(event.type) ? failures.next(event.type) : 0;
-    if (untold === undefined) return;
-    errors.write(`${describe(event)}${untold === 0 ? '' : ` (${untold} more since this was last told)`}\n`);
+    if (event.type === 'listening' || isMetricOnly(event)) return;
+    if (event.type === 'apply_recovered') throttle.reset('apply_failed');
+    const suppressed = THROTTLED.includes(event.type) ? throttle.next(event.type) : 0;
+    if (suppressed === undefined) return;
+    const note = suppressed === 0 ? '' : ` (${suppressed} similar messages suppressed)`;
+    errors.write(`${describe(event)}${note}\n`);
   };
 }
 
-/** What happens all the time is counted (metrics.ts) and not told. */
-type Counted = Extract<
-  Event,
-  { type: 'request_completed' | 'batch_received' | 'records_applied' | 'compacted' }
->;
+const METRIC_ONLY = [
+  'request_completed',
+  'batch_received',
+  'records_applied',
+  'compacted',
+  'vacuumed',
+] as const satisfies Event['type'][];
 
-const COUNTED: readonly string[] = ['request_completed', 'batch_received', 'records_applied', 'compacted'];
+/** Routine events, counted by metrics.ts and not logged. */
+type MetricOnlyEvent = Extract<Event, { type: (typeof METRIC_ONLY)[number] }>;
 
-function isCounted(event: Event): event is Counted {
-  return COUNTED.includes(event.type);
+function isMetricOnly(event: Event): event is MetricOnlyEvent {
+  return METRIC_ONLY.some(type => type === event.type);
 }
 
-function describe(event: Exclude<Event, Counted | { type: 'listening' }>): string {
+function describe(event: Exclude<Event, MetricOnlyEvent | { type: 'listening' }>): string {
   switch (event.type) {
     case 'stopping':
-      return `${event.signal}: finishing what runs, then stopping`;
+      return `received ${event.signal}; finishing running requests, then stopping`;
     case 'stopped':
       return 'stopped';
     case 'tokens_read':
-      return `tokens read again: ${event.count}`;
+      return `tokens reloaded: ${event.count}`;
     case 'tokens_unreadable':
-      return `THE TOKENS FILE CANNOT BE READ; the last good tokens stay: ${(event.error as Error).message}`;
+      return `TOKENS FILE CANNOT BE READ; the last valid tokens stay active: ${messageOf(event.error)}`;
     case 'request_failed':
       return `request ${event.id}: ${event.route} failed: ${event.error instanceof Error ? (event.error.stack ?? event.error.message) : event.error}`;
     case 'store_query_failed':
-      return `request ${event.id}: the store could not answer: ${messageOf(event.error)}`;
+      return `request ${event.id}: the store query failed: ${messageOf(event.error)}`;
     case 'record_quarantined':
-      return `the store refused a record of ${event.kind}; it is in the quarantine file: ${event.reason}`;
+      return `the store rejected a record of kind ${event.kind}; it is in the quarantine file: ${event.reason}`;
     case 'apply_failed':
-      return `records wait in the spool, since the store cannot take them now: ${messageOf(event.error)}`;
+      return `applying records to the store failed; they stay in the spool and are retried: ${messageOf(event.error)}`;
     case 'apply_recovered':
-      return `the store takes records again, after ${event.failures} attempts that failed`;
+      return `applying records works again after ${event.failures} failed attempts`;
     case 'flush_failed':
-      return `records of ${event.kind} stay in memory and spool, since they cannot be sealed now: ${messageOf(event.error)}`;
+      return `flushing records of kind ${event.kind} failed; they stay in memory and in the spool: ${messageOf(event.error)}`;
     case 'store_unavailable':
-      return `queries cannot be answered now, and records wait in the spool: ${messageOf(causeOf(event.error))}`;
+      return `store unavailable; queries fail and records wait in the spool: ${messageOf(causeOf(event.error))}`;
     case 'store_available':
-      return 'the store answers: queries are served';
+      return 'store available; queries are served';
     case 'spool_write_failed':
-      return `records were refused, since the spool cannot be written: ${messageOf(event.error)}`;
+      return `writing to the spool failed; the records were not accepted: ${messageOf(event.error)}`;
     case 'spool_truncated':
       return event.isTorn
-        ? `the spool ends in ${event.lostBytes} bytes that were being written when the program ended; nobody was told that they were stored`
-        : `THE SPOOL IS DAMAGED: ${event.lostBytes} bytes of ${event.path} cannot be read; a copy stands beside it`;
+        ? `removed an unfinished write of ${event.lostBytes} bytes from the end of the spool; no acknowledged record is lost`
+        : `SPOOL DAMAGED: ${event.lostBytes} bytes of ${event.path} cannot be read; a copy of the file is beside it`;
     case 'quarantine_failed':
-      return `rejected records could not be kept in the quarantine file: ${messageOf(event.error)}`;
+      return `writing to the quarantine file failed; the rejected records are not kept: ${messageOf(event.error)}`;
     case 'records_expired':
-      return `removed ${event.count} records that are past the retention`;
+      return `removed ${event.count} records older than the retention period`;
     case 'retention_failed':
-      return `records past the retention could not be removed: ${messageOf(event.error)}`;
+      return `removing records older than the retention period failed: ${messageOf(event.error)}`;
     case 'compaction_failed':
-      return `records could not be laid anew, so queries stay dearer than they need be: ${messageOf(event.error)}`;
+      return `compaction failed; queries will be slower: ${messageOf(event.error)}`;
+    case 'vacuum_failed':
+      return `vacuum failed; the store's file stays larger than necessary: ${messageOf(event.error)}`;
     case 'clock_jumped':
-      return `the clock jumped by ${event.seconds} s; nothing is removed until it has held for an hour`;
+      return `the clock jumped by ${event.seconds} s; no records are removed until it has been steady for an hour`;
   }
 }
 
-/** What a caller is told says less than what there was. */
+/** An error for callers hides its cause; the log shows the cause. */
 function causeOf(error: unknown): unknown {
   return error instanceof Error && error.cause instanceof Error ? error.cause : error;
 }

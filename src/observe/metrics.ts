@@ -1,4 +1,4 @@
-// Events as numbers, in the text format of Prometheus. No label holds a project, a token or a parameter.
+// Counts events and renders the Prometheus text format. No label contains a project, a token or a parameter.
 import type { Event } from './event.ts';
 
 type Labels = Readonly<Record<string, string>>;
@@ -6,48 +6,46 @@ type Labels = Readonly<Record<string, string>>;
 interface Metric {
   readonly type: 'counter' | 'gauge';
   readonly help: string;
-  /** By its labels, as they are printed. */
+  /** Keyed by the labels in their printed form. */
   readonly values: Map<string, number>;
 }
 
-/** Every metric there is: its name, type and meaning. */
+/** All metrics: name, type and help text. */
 export const METRICS = {
-  dendro_requests_total: ['counter', 'Answers, by route and status.'],
-  dendro_records_accepted_total: ['counter', 'Records that were acknowledged.'],
-  dendro_records_rejected_total: ['counter', 'Records that were not taken, by reason.'],
-  dendro_batches_deduplicated_total: ['counter', 'Batches that were sent again and not stored again.'],
-  dendro_records_applied_total: ['counter', 'Records that became visible to queries.'],
+  dendro_requests_total: ['counter', 'HTTP responses by route and status.'],
+  dendro_records_accepted_total: ['counter', 'Log records accepted and acknowledged.'],
+  dendro_records_rejected_total: ['counter', 'Log records rejected by intake, by error code.'],
+  dendro_batches_deduplicated_total: ['counter', 'Batches that were sent again and not stored twice.'],
+  dendro_records_applied_total: ['counter', 'Records applied to the store and visible to queries.'],
   dendro_records_quarantined_total: [
     'counter',
-    'Records that the store refused and the quarantine file holds.',
+    'Records that the store rejected, kept in the quarantine file.',
   ],
-  dendro_records_expired_total: ['counter', 'Records that were removed past their retention.'],
-  dendro_compactions_total: [
-    'counter',
-    'Times that the store laid records anew, so that queries stay cheap.',
-  ],
+  dendro_records_expired_total: ['counter', 'Records removed because they exceeded the retention period.'],
+  dendro_compactions_total: ['counter', 'Compactions: the store merged parts.'],
+  dendro_vacuums_total: ['counter', 'Vacuums: the store rewrote its file to shrink it.'],
   dendro_failures_total: [
     'counter',
-    'What could not be done and is tried again: spool, fold, seal, quarantine, retention, tidying.',
+    'Failed background operations, by operation: spool_write, apply, flush, quarantine, retention, compaction, vacuum.',
   ],
-  dendro_intake_queue_bytes: ['gauge', 'Bytes that were taken in and cannot be seen by queries yet.'],
-  dendro_spool_bytes: ['gauge', 'Bytes of the spool on disk.'],
-  dendro_cache_bytes: ['gauge', 'Bytes of cached answers.'],
-  dendro_start_time_seconds: ['gauge', 'When the program started, Unix seconds.'],
-  dendro_resident_memory_bytes: ['gauge', 'Resident memory of the process.'],
-  dendro_cpu_seconds_total: ['counter', 'Time on a core that the process used.'],
-  dendro_info: ['gauge', 'Always 1; the version is a label.'],
+  dendro_intake_queue_bytes: ['gauge', 'Bytes received by intake and not yet visible to queries.'],
+  dendro_spool_bytes: ['gauge', 'Size of the spool on disk in bytes.'],
+  dendro_cache_bytes: ['gauge', 'Size of the cached results in bytes.'],
+  dendro_start_time_seconds: ['gauge', 'Start time of the process in Unix seconds.'],
+  dendro_resident_memory_bytes: ['gauge', 'Resident memory of the process in bytes.'],
+  dendro_cpu_seconds_total: ['counter', 'CPU time used by the process in seconds.'],
+  dendro_info: ['gauge', 'Always 1. The label version has the version.'],
 } as const satisfies Record<string, readonly [Metric['type'], string]>;
 
 export type MetricName = keyof typeof METRICS;
 
-/** What is read when somebody asks, rather than counted. */
+/** Values that are read when metrics are rendered, instead of being counted. */
 export type Gauges = readonly (readonly [MetricName, number, Labels?])[];
 
 export class Metrics {
   readonly #metrics = new Map<MetricName, Metric>();
-  /** By route and status; `render` prints them among the others. */
-  readonly #answered = new Map<string, Map<number, number>>();
+  /** Requests by route and status. Separate, because building labels for every request would slow down a cache hit. */
+  readonly #requests = new Map<string, Map<number, number>>();
 
   constructor() {
     for (const [name, [type, help]] of Object.entries(METRICS))
@@ -57,10 +55,10 @@ export class Metrics {
   record(event: Event): void {
     switch (event.type) {
       case 'request_completed':
-        this.#noteAnswered(event.route, event.status);
+        this.#countRequest(event.route, event.status);
         break;
       case 'batch_received':
-        this.#noteTaken(event);
+        this.#countBatch(event);
         break;
       case 'records_applied':
         this.#add('dendro_records_applied_total', event.count, { kind: event.kind });
@@ -74,33 +72,35 @@ export class Metrics {
       case 'compacted':
         this.#add('dendro_compactions_total', 1, {});
         break;
+      case 'vacuumed':
+        this.#add('dendro_vacuums_total', 1, {});
+        break;
       case 'spool_write_failed':
       case 'apply_failed':
       case 'flush_failed':
       case 'quarantine_failed':
       case 'retention_failed':
       case 'compaction_failed':
+      case 'vacuum_failed':
         this.#add('dendro_failures_total', 1, { operation: event.type.replace('_failed', '') });
     }
   }
 
-  /** Labels are put together when somebody wants to read them: this happens for every request. */
-  #noteAnswered(route: string, status: number): void {
-    const byStatus = this.#answered.get(route);
-    if (byStatus === undefined) this.#answered.set(route, new Map([[status, 1]]));
+  #countRequest(route: string, status: number): void {
+    const byStatus = this.#requests.get(route);
+    if (byStatus === undefined) this.#requests.set(route, new Map([[status, 1]]));
     else byStatus.set(status, (byStatus.get(status) ?? 0) + 1);
   }
 
-  #noteTaken({ kind, accepted, rejected, repeated }: Extract<Event, { type: 'batch_received' }>): void {
+  #countBatch({ kind, accepted, rejected, repeated }: Extract<Event, { type: 'batch_received' }>): void {
     if (repeated) this.#add('dendro_batches_deduplicated_total', 1, { kind });
     else this.#add('dendro_records_accepted_total', accepted, { kind });
     for (const [code, count] of Object.entries(rejected))
       this.#add('dendro_records_rejected_total', count, { kind, code });
   }
 
-  /** The text that Prometheus reads. */
   render(gauges: Gauges): string {
-    for (const [route, byStatus] of this.#answered)
+    for (const [route, byStatus] of this.#requests)
       for (const [status, count] of byStatus)
         this.#set('dendro_requests_total', count, { route, status: String(status) });
     for (const [name, value, labels = {}] of gauges) this.#set(name, value, labels);
@@ -113,17 +113,17 @@ export class Metrics {
   }
 
   #set(name: MetricName, value: number, labels: Labels): void {
-    this.#metrics.get(name)?.values.set(print(labels), value);
+    this.#metrics.get(name)?.values.set(formatLabels(labels), value);
   }
 
   #add(name: MetricName, count: number, labels: Labels): void {
     const values = this.#metrics.get(name)?.values;
-    const key = print(labels);
+    const key = formatLabels(labels);
     values?.set(key, (values.get(key) ?? 0) + count);
   }
 }
 
-function print(labels: Labels): string {
+function formatLabels(labels: Labels): string {
   const pairs = Object.entries(labels).map(([name, value]) => `${name}="${value}"`);
   return pairs.length === 0 ? '' : `{${pairs.join(',')}}`;
 }

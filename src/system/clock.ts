@@ -1,4 +1,4 @@
-// The one source of time. Everything that asks what time it is is given a Clock, so tests can set it.
+// The time of day. Everything that needs it gets a Clock, so that tests can set it. Waiting is in timer.ts.
 
 /** The current time in Unix microseconds, UTC. */
 export type Clock = () => bigint;

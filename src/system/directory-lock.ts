@@ -1,5 +1,5 @@
-// Holds a data directory for one process, whichever store it opens: a file that names the process, and that one which ended
-// does not hold for ever.
+// Locks a data directory for one process, whichever store it uses: a PID file that also records when the process started, so
+// that a stale lock does not block the next start.
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { OperatorError } from '../domain/errors.ts';
@@ -8,38 +8,39 @@ import { createDirectory } from './files.ts';
 
 interface Owner {
   readonly pid: number;
-  /** Tells it from others that have its number before or after it; empty where that cannot be known. */
+  /** Boot id and start time: they tell this process from an earlier or later one with the same PID. Empty if unknown. */
   readonly start: string;
 }
 
-/** Held by this process. In a container the process before often had the same number. */
-const held = new Set<string>();
+/** PID files of this process. Needed because in a container every run often has the same PID. */
+const heldFiles = new Set<string>();
 
+/** Creates the directory if it is missing. Throws an OperatorError if another process holds it. */
 export async function lockDirectory(dataDirectory: string): Promise<{ release(): void }> {
-  const folder = resolve(dataDirectory);
-  const file = join(folder, 'dendro.pid');
+  const directory = resolve(dataDirectory);
+  const pidFile = join(directory, 'dendro.pid');
   try {
-    createDirectory(folder);
+    createDirectory(directory);
   } catch (error) {
     throw unusable(dataDirectory, error);
   }
-  await withFileLock(file, () => {
-    const owner = readOwner(file);
-    if (held.has(file) || isRunning(owner))
+  await withFileLock(pidFile, () => {
+    const owner = readOwner(pidFile);
+    if (heldFiles.has(pidFile) || isRunning(owner))
       throw new OperatorError(
         `the data directory ${dataDirectory} is in use by another process (PID ${owner.pid}); stop it, or talk to the running server with --url`,
       );
     try {
-      writeFileSync(file, `${process.pid} ${startOf(process.pid)}\n`, { mode: 0o600 });
+      writeFileSync(pidFile, `${process.pid} ${readStart(process.pid)}\n`, { mode: 0o600 });
     } catch (error) {
-      // On a full disk queries can be answered, which is worth more than the lock of so rare a moment.
+      // On a full disk the server can still serve queries, which is worth more than the lock in this rare case.
       if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw unusable(dataDirectory, error);
     }
-    held.add(file);
+    heldFiles.add(pidFile);
   });
   return {
     release() {
-      if (held.delete(file)) rmSync(file, { force: true });
+      if (heldFiles.delete(pidFile)) rmSync(pidFile, { force: true });
     },
   };
 }
@@ -48,28 +49,28 @@ function unusable(dataDirectory: string, error: unknown): OperatorError {
   return new OperatorError(`cannot use the data directory ${dataDirectory}: ${(error as Error).message}`);
 }
 
-function readOwner(file: string): Owner {
-  const [, pid = '', start = ''] = /^(\d+) ?(.*)/.exec(readText(file)) ?? [];
+function readOwner(pidFile: string): Owner {
+  const [, pid = '', start = ''] = /^(\d+) ?(.*)/.exec(readText(pidFile)) ?? [];
   return { pid: Number.parseInt(pid, 10), start };
 }
 
 function isRunning({ pid, start }: Owner): boolean {
-  const found = startOf(pid);
-  if (start !== '' && found !== '') return start === found;
+  const currentStart = readStart(pid);
+  if (start !== '' && currentStart !== '') return start === currentStart;
   return pid !== process.pid && isAlive(pid);
 }
 
-/** The boot, and the moment within it at which the process with this number began, where the system tells them. */
-function startOf(pid: number): string {
-  const boot = readText('/proc/sys/kernel/random/boot_id').trim();
+/** The boot id and the process's start time within that boot; empty if the system has no /proc or no such process. */
+function readStart(pid: number): string {
+  const bootId = readText('/proc/sys/kernel/random/boot_id').trim();
   const stat = readText(`/proc/${pid}/stat`);
-  if (boot === '' || stat === '') return '';
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' '); // the name in front may hold anything
-  const hasEnded = fields[0] === 'Z'; // and nobody has asked for its exit code
-  return hasEnded ? `${boot} ended` : `${boot} ${fields[19]}`;
+  if (bootId === '' || stat === '') return '';
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' '); // the process name before it may contain any character
+  const isZombie = fields[0] === 'Z'; // ended, but its parent has not read the exit code
+  return isZombie ? `${bootId} ended` : `${bootId} ${fields[19]}`;
 }
 
-/** Empty where there is none. */
+/** Empty if the file cannot be read. */
 function readText(file: string): string {
   try {
     return readFileSync(file, 'utf8');
@@ -84,6 +85,6 @@ function isAlive(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
+    return (error as NodeJS.ErrnoException).code === 'EPERM'; // it exists, but belongs to another user
   }
 }

@@ -1,4 +1,4 @@
-// Lets one process at a time change a file: a lock file beside it, which a process that died cannot hold for ever.
+// Lets one process at a time change a file: a lock file beside it. A stale lock, left by a process that died, is removed.
 import { closeSync, openSync, rmSync, statSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { OperatorError } from '../domain/errors.ts';
@@ -6,60 +6,58 @@ import { systemClock } from './clock.ts';
 
 const RETRY_MS = 20;
 const GIVE_UP_AFTER_MS = 5_000;
-/** A change takes milliseconds: a lock this old was left behind. */
+/** A change takes milliseconds, so the process that created a lock this old has died. */
 const STALE_AFTER_MS = 10_000;
 
+/** Runs `change` while this process holds the lock. Throws an OperatorError if the lock is not free within 5 s. */
 export async function withFileLock<T>(file: string, change: () => T): Promise<T> {
-  const lock = `${file}.lock`;
+  const lockFile = `${file}.lock`;
   const startedAt = performance.now();
-  while (!tryLock(lock)) {
+  while (!tryLock(lockFile)) {
     if (performance.now() - startedAt > GIVE_UP_AFTER_MS)
-      throw new OperatorError(`${lock}: another command holds it; if none runs, delete it`);
+      throw new OperatorError(
+        `${lockFile}: another process holds this lock; if no other dendro command is running, delete the file`,
+      );
     await sleep(RETRY_MS);
   }
   try {
     return change();
   } finally {
-    rmSync(lock, { force: true });
+    rmSync(lockFile, { force: true });
   }
 }
 
-function tryLock(lock: string): boolean {
+function tryLock(lockFile: string): boolean {
   try {
-    closeSync(openSync(lock, 'wx', 0o600));
+    closeSync(openSync(lockFile, 'wx', 0o600));
     return true;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST')
-      throw new OperatorError(`cannot lock ${lock}: ${(error as Error).message}`);
+      throw new OperatorError(`cannot create the lock file ${lockFile}: ${(error as Error).message}`);
   }
-  if (isStale(lock)) takeOver(lock);
+  if (isStale(lockFile)) removeStaleLock(lockFile);
   return false;
 }
 
 /**
- * Removes a lock that was left behind, one process at a time and looking again: otherwise who found it stale a moment
- * ago could remove the fresh lock of another who was quicker.
+ * A second lock file lets one process at a time check the age again and remove the lock. Without it, two processes could both find
+ * the lock stale, and the slower one could remove the lock that the faster one has just created.
  */
-function takeOver(lock: string): void {
-  const turn = `${lock}.takeover`;
+function removeStaleLock(lockFile: string): void {
+  const takeoverFile = `${lockFile}.takeover`;
   try {
-    closeSync(openSync(turn, 'wx', 0o600));
+    closeSync(openSync(takeoverFile, 'wx', 0o600));
   } catch {
-    return; // another is at it
+    return; // another process is removing it
   }
   try {
-    if (isStale(lock)) rmSync(lock, { force: true });
+    if (isStale(lockFile)) rmSync(lockFile, { force: true });
   } finally {
-    rmSync(turn, { force: true });
+    rmSync(takeoverFile, { force: true });
   }
 }
 
-function isStale(lock: string): boolean {
-  const age = ageOf(lock);
-  return age !== undefined && age > STALE_AFTER_MS;
-}
-
-function ageOf(file: string): number | undefined {
-  const stats = statSync(file, { throwIfNoEntry: false });
-  return stats === undefined ? undefined : Number(systemClock() / 1000n) - stats.mtimeMs;
+function isStale(lockFile: string): boolean {
+  const stats = statSync(lockFile, { throwIfNoEntry: false });
+  return stats !== undefined && Number(systemClock() / 1000n) - stats.mtimeMs > STALE_AFTER_MS;
 }

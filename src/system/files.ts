@@ -44,7 +44,7 @@ export function writePrivateFile(file: string, content: string): void {
   }
 }
 
-/** Makes the entries of a directory durable: a new file survives a crash only after its directory was synced. */
+/** Syncs the entries of a directory: a new file survives a crash only after its directory was synced. */
 export async function syncDirectory(directory: string): Promise<void> {
   const handle = await open(directory, 'r');
   try {

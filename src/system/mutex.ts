@@ -1,15 +1,16 @@
-// Work that must not overlap, one after another in the order it came.
+// A mutex for asynchronous work: one piece of work at a time, first come, first served.
 
 export class Mutex {
   #last: Promise<unknown> = Promise.resolve();
 
+  /** Runs `work` when all earlier work has finished. A failure does not stop the work behind it. */
   run<T>(work: () => Promise<T>): Promise<T> {
-    const turn = this.#last.then(work);
-    this.#last = turn.catch(() => {});
-    return turn;
+    const result = this.#last.then(work);
+    this.#last = result.catch(() => {});
+    return result;
   }
 
-  /** Resolves when everything that has a turn is done. */
+  /** Resolves when all work queued so far has finished. */
   async idle(): Promise<void> {
     await this.#last;
   }

@@ -1,38 +1,39 @@
-// Lets readers through together, and a swap of the relations they read only while none of them is inside.
+// A read-write lock for asynchronous work: readers run together, a writer runs alone. A waiting writer has priority: it holds
+// back new readers and waits for those that already run.
 
 export class ReadWriteLock {
-  #inside = 0;
-  #swapping: Promise<void> | undefined;
-  #onEmpty = () => {};
+  #readers = 0;
+  #writing: Promise<void> | undefined;
+  #onLastReaderLeft = () => {};
 
-  /** For as long as `work` runs, nothing is swapped. */
+  /** No writer runs while `work` does. */
   async read<T>(work: () => Promise<T>): Promise<T> {
-    while (this.#swapping !== undefined) await this.#swapping;
-    this.#inside++;
+    while (this.#writing !== undefined) await this.#writing;
+    this.#readers++;
     try {
       return await work();
     } finally {
-      this.#inside--;
-      if (this.#inside === 0) this.#onEmpty();
+      this.#readers--;
+      if (this.#readers === 0) this.#onLastReaderLeft();
     }
   }
 
-  /** Runs `work` alone. Swaps must follow one another. */
+  /** Runs `work` alone. Callers must not start a second write before the first has finished. */
   async write<T>(work: () => Promise<T>): Promise<T> {
-    let open = () => {};
-    this.#swapping = new Promise(resolve => {
-      open = resolve;
+    let admitReaders = () => {};
+    this.#writing = new Promise(resolve => {
+      admitReaders = resolve;
     });
     try {
-      if (this.#inside > 0)
+      if (this.#readers > 0)
         await new Promise<void>(resolve => {
-          this.#onEmpty = resolve;
+          this.#onLastReaderLeft = resolve;
         });
       return await work();
     } finally {
-      this.#onEmpty = () => {};
-      this.#swapping = undefined;
-      open();
+      this.#onLastReaderLeft = () => {};
+      this.#writing = undefined;
+      admitReaders();
     }
   }
 }

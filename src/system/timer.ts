@@ -1,9 +1,10 @@
-// Time that passes: what cache and warmer wait by. Tests make hours pass in milliseconds.
+// Monotonic time and timeouts. Everything that waits gets a Timer, so that tests can make hours pass in milliseconds.
+// The time of day is in clock.ts.
 
 export interface Timer {
   /** Milliseconds on a clock that never goes back. */
   now(): number;
-  /** Calls back once, unless the returned function is called before. */
+  /** Calls back once after `ms`. The returned function cancels the call. */
   after(ms: number, callback: () => void): () => void;
 }
 
@@ -16,3 +17,41 @@ export const systemTimer: Timer = {
     return () => clearTimeout(timeout);
   },
 };
+
+export interface RepeatingJob {
+  /**
+   * Cancels the next round and resolves when the current round has finished. Stopping twice is safe. `work` may stop its own job,
+   * but must not await it: the promise would wait for itself.
+   */
+  stop(): Promise<void>;
+}
+
+/**
+ * Runs `work` every `ms` until it is stopped, for the first time after `ms`. Rounds never overlap: the wait begins when a round
+ * has finished. `work` handles its own errors; an error that escapes it ends the process, like any unhandled rejection.
+ */
+export function every(timer: Timer, ms: number, work: () => void | Promise<void>): RepeatingJob {
+  let isStopped = false;
+  let cancel = () => {};
+  let round: Promise<void> = Promise.resolve();
+
+  const runRound = async () => {
+    await work();
+    scheduleRound();
+  };
+  const scheduleRound = () => {
+    if (isStopped) return;
+    cancel = timer.after(ms, () => {
+      round = runRound();
+    });
+  };
+  scheduleRound();
+
+  return {
+    async stop() {
+      isStopped = true;
+      cancel();
+      await round;
+    },
+  };
+}

@@ -1,49 +1,77 @@
-// The tokens of a running server: read from their file and looked at again twice a second, so that making or revoking
-// one takes effect within a second. A file that cannot be read never opens the door, nor shuts it: the last good set
-// stays, and that is said loudly.
+// The tokens that a running server accepts: those of the tokens file and the API key of the environment. The file is checked
+// twice a second, so that creating or revoking a token takes effect within 1 s. If the file cannot be read, the last good set
+// stays active and the error is logged.
+import { timingSafeEqual } from 'node:crypto';
 import { statSync } from 'node:fs';
 import type { Observe } from '../observe/event.ts';
-import type { Timer } from '../system/timer.ts';
+import { every, type Timer } from '../system/timer.ts';
 import { ALL_SCOPES, hashSecret, type Token } from './token.ts';
 import { readTokenFile } from './token-file.ts';
-import { createTokenSet, type TokenSet } from './token-set.ts';
 
-const LOOK_EVERY_MS = 500;
+export interface TokenSet {
+  readonly size: number;
+  /** The token with this secret, expired or not; undefined if there is none. */
+  find(secret: string): Token | undefined;
+  /** The token whose secret has this SHA-256. */
+  findByHash(sha256: string): Token | undefined;
+}
 
-export interface WatchedTokens extends TokenSet {
+/**
+ * Looks a secret up by its hash. An attacker cannot choose the bits of a hash, so the time of the lookup reveals nothing
+ * useful; the final comparison takes constant time.
+ */
+export function createTokenSet(tokens: readonly Token[]): TokenSet {
+  const byHash = new Map(tokens.map(token => [token.sha256, { token, hash: Buffer.from(token.sha256) }]));
+  const candidate = Buffer.alloc(64); // reused: allocating one per lookup measurably slows down a cache hit
+  return {
+    size: tokens.length,
+    find(secret) {
+      const hash = hashSecret(secret);
+      const entry = byHash.get(hash);
+      if (entry === undefined) return undefined;
+      candidate.write(hash, 'latin1');
+      return timingSafeEqual(entry.hash, candidate) ? entry.token : undefined;
+    },
+    findByHash: sha256 => byHash.get(sha256)?.token,
+  };
+}
+
+export interface ActiveTokens extends TokenSet {
+  /** Stops checking the file. */
   close(): void;
 }
 
-/** Throws where the file cannot be read at first; from then on it is only observed. */
+const CHECK_EVERY_MS = 500;
+
+/** Throws if the file cannot be read at the start. Later errors are reported as events. */
 export function watchTokens(
   file: string,
   apiKey: string | undefined,
   timer: Timer,
   observe: Observe,
-): WatchedTokens {
-  const own = apiKey === undefined ? [] : [apiKeyToken(apiKey)];
-  let seen = stateOf(file);
-  let lastFault = '';
-  let tokens = createTokenSet([...readTokenFile(file), ...own]);
-  let cancelLook = timer.after(LOOK_EVERY_MS, look);
+): ActiveTokens {
+  const readTokens = () =>
+    createTokenSet([...readTokenFile(file), ...(apiKey === undefined ? [] : [apiKeyToken(apiKey)])]);
+  let loadedVersion = readFileVersion(file);
+  let failedVersion = '';
+  let tokens = readTokens();
 
-  function look(): void {
-    const state = stateOf(file);
-    if (state !== seen) {
-      try {
-        if (state === MISSING) throw new Error(`${file}: is gone`);
-        tokens = createTokenSet([...readTokenFile(file), ...own]);
-        seen = state;
-        lastFault = '';
-        observe({ type: 'tokens_read', count: tokens.size });
-      } catch (error) {
-        // Tried again at the next look, and told once: the file may be fine, and the process short of descriptors.
-        if (state !== lastFault) observe({ type: 'tokens_unreadable', error });
-        lastFault = state;
-      }
+  const check = () => {
+    const version = readFileVersion(file);
+    if (version === loadedVersion) return;
+    try {
+      if (version === MISSING) throw new Error(`${file}: the file no longer exists`);
+      tokens = readTokens();
+      loadedVersion = version;
+      failedVersion = '';
+      observe({ type: 'tokens_read', count: tokens.size });
+    } catch (error) {
+      // Every check retries, because the cause may be elsewhere, such as too many open files. The error is reported once.
+      if (version !== failedVersion) observe({ type: 'tokens_unreadable', error });
+      failedVersion = version;
     }
-    cancelLook = timer.after(LOOK_EVERY_MS, look);
-  }
+  };
+  const job = every(timer, CHECK_EVERY_MS, check);
 
   return {
     find: secret => tokens.find(secret),
@@ -51,14 +79,14 @@ export function watchTokens(
     get size() {
       return tokens.size;
     },
-    close: () => cancelLook(),
+    close: () => void job.stop(),
   };
 }
 
 const MISSING = 'missing';
 
-/** Changes whenever the file does: it is always replaced, never written over. */
-function stateOf(file: string): string {
+/** Changes whenever the file does: a change always replaces the file, so its inode changes too. */
+function readFileVersion(file: string): string {
   try {
     const { ino, size, mtimeMs, mode } = statSync(file);
     return `${ino} ${size} ${mtimeMs} ${mode}`;

@@ -1,42 +1,44 @@
-// Makes guessing slow: an address that presents wrong tokens gets its refusals later and later. Only refusals wait, so a
-// good token is never kept waiting for the failures of others behind the same proxy.
+// Throttles guessing of tokens, per address: the more wrong tokens an address sends, the later its 401 responses. Only failures
+// are delayed, so a valid token never waits because of the failures of others behind the same proxy.
 import type { Timer } from '../system/timer.ts';
 
-/** Wrong tokens that are refused at once, before the brake is felt: typing errors and stale dashboards. */
+/** Failures without a delay: typing errors and dashboards with an old token. */
 const FREE_FAILURES = 10;
-const PAUSE_MS = 200;
-const LONGEST_WAIT_MS = 10_000;
-/** Beyond this many addresses, those that have been quiet are forgotten. */
+/** Each failure adds this much delay, and this much time removes it again. */
+const DELAY_PER_FAILURE_MS = 200;
+const MAX_DELAY_MS = 10_000;
+/** Above this many addresses, those without a remaining delay are dropped. */
 const MAX_ADDRESSES = 10_000;
 
 export class AuthThrottle {
   readonly #timer: Timer;
-  /** When the failures of an address will be forgotten: each adds a pause. */
-  readonly #forgottenAt = new Map<string, number>();
+  /** When the failures of an address have all expired. */
+  readonly #expiresAt = new Map<string, number>();
 
   constructor(timer: Timer) {
     this.#timer = timer;
   }
 
-  /** Waits as long as the next refusal to this address shall take. */
-  async delayRefusal(address: string): Promise<void> {
-    const waitMs = this.#noteFailure(address);
-    if (waitMs > 0) await new Promise<void>(resolve => this.#timer.after(waitMs, resolve));
+  /** Counts a failure of this address and waits for the resulting delay. */
+  async delayFailure(address: string): Promise<void> {
+    const delayMs = this.#countFailure(address);
+    if (delayMs > 0) await new Promise<void>(resolve => this.#timer.after(delayMs, resolve));
   }
 
-  #noteFailure(address: string): number {
+  #countFailure(address: string): number {
     const now = this.#timer.now();
-    if (this.#forgottenAt.size >= MAX_ADDRESSES) this.#forgetQuiet(now);
-    const limit = now + LONGEST_WAIT_MS + FREE_FAILURES * PAUSE_MS;
-    const forgottenAt = Math.min(Math.max(now, this.#forgottenAt.get(address) ?? now) + PAUSE_MS, limit);
-    this.#forgottenAt.set(address, forgottenAt);
-    return Math.max(0, forgottenAt - now - FREE_FAILURES * PAUSE_MS);
+    if (this.#expiresAt.size >= MAX_ADDRESSES) this.#dropExpired(now);
+    const freeMs = FREE_FAILURES * DELAY_PER_FAILURE_MS;
+    const limit = now + MAX_DELAY_MS + freeMs;
+    const before = Math.max(now, this.#expiresAt.get(address) ?? now);
+    const expiresAt = Math.min(before + DELAY_PER_FAILURE_MS, limit);
+    this.#expiresAt.set(address, expiresAt);
+    return Math.max(0, expiresAt - now - freeMs);
   }
 
-  #forgetQuiet(now: number): void {
-    for (const [address, forgottenAt] of this.#forgottenAt)
-      if (forgottenAt <= now) this.#forgottenAt.delete(address);
-    // All of them busy: forgetting some costs less than growing without end.
-    if (this.#forgottenAt.size >= MAX_ADDRESSES) this.#forgottenAt.clear();
+  #dropExpired(now: number): void {
+    for (const [address, expiresAt] of this.#expiresAt) if (expiresAt <= now) this.#expiresAt.delete(address);
+    // If all are active, dropping every address is better than growing without bound.
+    if (this.#expiresAt.size >= MAX_ADDRESSES) this.#expiresAt.clear();
   }
 }

@@ -1,4 +1,4 @@
-// The very first start: nobody has a token yet, so one is made.
+// Creates a token on the first start, when a data directory has no tokens file yet.
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { formatTimestamp } from '../domain/timestamp.ts';
@@ -9,11 +9,11 @@ import { changeTokenFile } from './token-file.ts';
 
 export interface FirstToken {
   readonly secret: string;
-  /** Leaves the secret in a file of its own, mode 0600, for when there is no terminal to show it on. */
+  /** Writes the secret to a file of mode 0600 and returns its name. For a start without a terminal. */
   writeToFile(): string;
 }
 
-/** Makes a token with all scopes unless the tokens file exists. */
+/** Creates a token with all scopes, unless the tokens file exists. */
 export async function createFirstToken(tokensFile: string, clock: Clock): Promise<FirstToken | undefined> {
   if (existsSync(tokensFile)) return undefined;
   const secret = createSecret();

@@ -1,17 +1,17 @@
-// When each token was last used: remembered in memory, written about once a minute, best effort. Authentication itself
-// never writes.
+// When each token was last used: kept in memory and written to a file once a minute, best effort. Authentication never waits
+// for a write.
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import * as v from 'valibot';
 import { formatTimestamp } from '../domain/timestamp.ts';
 import type { Clock } from '../system/clock.ts';
 import { writePrivateFile } from '../system/files.ts';
-import type { Timer } from '../system/timer.ts';
+import { every, type RepeatingJob, type Timer } from '../system/timer.ts';
 import type { Token } from './token.ts';
 
 const WRITE_EVERY_MS = 60_000;
 
-/** By the hash of a token: a name may be given again to another one. */
+/** Keyed by the hash of a token, because a new token may reuse a name. */
 const lastUsed = v.record(v.string(), v.string());
 export type LastUsed = Readonly<v.InferOutput<typeof lastUsed>>;
 
@@ -19,7 +19,7 @@ function fileFor(tokensFile: string): string {
   return join(dirname(tokensFile), 'tokens-last-used.json');
 }
 
-/** What is known; nothing where the file is missing or broken. */
+/** Empty if the file is missing or broken. */
 export function readLastUsed(tokensFile: string): LastUsed {
   try {
     return v.parse(lastUsed, JSON.parse(readFileSync(fileFor(tokensFile), 'utf8')));
@@ -31,39 +31,31 @@ export function readLastUsed(tokensFile: string): LastUsed {
 export class LastUsedTimes {
   readonly #file: string;
   readonly #clock: Clock;
-  readonly #timer: Timer;
+  /** Times from the file as text, new ones in Unix microseconds. */
   readonly #times: Map<string, bigint | string>;
-  #changed = false;
-  #cancelWrite = () => {};
+  readonly #writeJob: RepeatingJob;
+  #hasChanged = false;
 
   constructor(tokensFile: string, clock: Clock, timer: Timer) {
     this.#file = fileFor(tokensFile);
     this.#clock = clock;
-    this.#timer = timer;
     this.#times = new Map(Object.entries(readLastUsed(tokensFile)));
-    this.#writeLater();
+    this.#writeJob = every(timer, WRITE_EVERY_MS, () => this.#write());
   }
 
   record({ sha256 }: Token): void {
     this.#times.set(sha256, this.#clock());
-    this.#changed = true;
+    this.#hasChanged = true;
   }
 
   close(): void {
-    this.#cancelWrite();
+    void this.#writeJob.stop(); // a write is synchronous, so none is running
     this.#write();
   }
 
-  #writeLater(): void {
-    this.#cancelWrite = this.#timer.after(WRITE_EVERY_MS, () => {
-      this.#write();
-      this.#writeLater();
-    });
-  }
-
   #write(): void {
-    if (!this.#changed) return;
-    this.#changed = false;
+    if (!this.#hasChanged) return;
+    this.#hasChanged = false;
     const times = [...this.#times].map(([sha256, at]) => [
       sha256,
       typeof at === 'bigint' ? formatTimestamp(at) : at,
@@ -71,7 +63,7 @@ export class LastUsedTimes {
     try {
       writePrivateFile(this.#file, `${JSON.stringify(Object.fromEntries(times), undefined, 2)}\n`);
     } catch {
-      this.#changed = true; // a full disk, say: the next minute may have more luck
+      this.#hasChanged = true; // such as a full disk: the next round retries
     }
   }
 }

@@ -1,4 +1,4 @@
-// How often a token may ask: a bucket that holds one second's worth of requests, at least one, and refills steadily.
+// A token bucket for each token's rate: it holds one second's worth of requests, at least 1, and refills continuously.
 import type { Timer } from '../system/timer.ts';
 import type { Token } from './token.ts';
 
@@ -9,14 +9,14 @@ interface Bucket {
 
 export class RateLimit {
   readonly #timer: Timer;
-  /** By hash, so that a bucket outlives a tokens file that is read again. */
+  /** Keyed by hash, so that a bucket survives a reload of the tokens file. */
   readonly #buckets = new Map<string, Bucket>();
 
   constructor(timer: Timer) {
     this.#timer = timer;
   }
 
-  /** Takes one request out of a token's bucket. Answers how many seconds to wait where it is empty, else 0. */
+  /** Takes one request from the token's bucket. Returns 0, or the seconds until the next request if the bucket is empty. */
   take({ sha256, rate }: Token): number {
     if (rate === undefined) return 0;
     const now = this.#timer.now();

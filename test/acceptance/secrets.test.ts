@@ -107,7 +107,7 @@ describe('no secret that the process was given appears in what it wrote', () => 
       writeFileSync(join(folder.path, 'tokens.json'), `{"secret":"careless-${GUESS}"`);
       await server.untilError('TOKENS FILE CANNOT BE READ');
       writeFileSync(join(folder.path, 'tokens.json'), '{"version":1,"tokens":[]}');
-      await server.untilError('tokens read again');
+      await server.untilError('tokens reloaded');
       written += Object.values(await server.stop()).join();
 
       // It did write: the failed calls are in its log.

@@ -84,7 +84,7 @@ describe('dendro serve', () => {
     blocker.close();
     expect(outcome.code).toBe(1);
     expect(onlyLine(outcome)).toMatch(
-      new RegExp(`the ${name} listener cannot use 127\\.0\\.0\\.1:${port}: .*taken`),
+      new RegExp(`the ${name} listener cannot listen on 127\\.0\\.0\\.1:${port}: .*in use`),
     );
   });
 
@@ -143,7 +143,7 @@ describe('dendro serve', () => {
       connection.write(rawRequest('GET /api/endpoints/query/test.sleep?milliseconds=4000', headers));
       await fetchAnswer(`${server.url}/health`, {}); // answered after the slow call was taken up
       server.signal(signal);
-      await server.untilError('finishing what runs');
+      await server.untilError('finishing running requests');
       await untilRefused(server.url);
       expect(connection.rest()).toBe(''); // the slow call runs still
       expect(await connection.next()).toMatchObject({ status: 200, body: '{"result":[{"answer":1}]}' });

@@ -154,8 +154,8 @@ describe('dendro token by itself', () => {
   // What is wrong with the flags: one line, exit code 2, and no tokens file.
   const good = ['--name', 'n', '--scope', 'query'];
   test.each<[string, string[], string]>([
-    ['no name', ['--scope', 'query'], '--name is needed'],
-    ['an empty name', ['--name', '', '--scope', 'query'], '--name is needed'],
+    ['no name', ['--scope', 'query'], '--name is required'],
+    ['an empty name', ['--name', '', '--scope', 'query'], '--name is required'],
     ['no scope', ['--name', 'n'], '--scope is needed; allowed are query, query:<endpoint name>'],
     ['a bad scope', ['--name', 'n', '--scope', 'admin'], '--scope admin; allowed are'],
     ['a bad scope among good ones', [...good, '--scope', 'ingest:nothing'], '--scope ingest:nothing'],
@@ -169,7 +169,7 @@ describe('dendro token by itself', () => {
     ['a rate beyond all numbers', [...good, '--rate', '9'.repeat(400)], '--rate 999'],
     ['a tier that is none', [...good, '--tier', 'GOLD'], '--tier GOLD is not known; allowed are FREE, PRO'],
     ['a tier in small letters', [...good, '--tier', 'pro'], '--tier pro is not known'],
-    ['an expiry without a unit', [...good, '--expires', '90'], '--expires 90 is not a time such as 30s'],
+    ['an expiry without a unit', [...good, '--expires', '90'], '--expires 90 is not a duration such as 30s'],
     ['an expiry of 0', [...good, '--expires', '0d'], '--expires 0d'],
     ['an expiry in weeks', [...good, '--expires', '2w'], '--expires 2w'],
     ['an expiry below 0', [...good, '--expires=-1d'], '--expires -1d'],

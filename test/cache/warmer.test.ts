@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { ResultCache } from '../../src/cache/result-cache.ts';
 import { Warmer } from '../../src/cache/warmer.ts';
 import { CountedLoad } from '../support/counted-load.ts';
-import { ManualTimer, settle } from '../support/manual-timer.ts';
+import { flushPromises, ManualTimer } from '../support/manual-timer.ts';
 
 const lifetime = { lifetimeMs: 900_000, refreshAfterMs: 300_000 };
 const MINUTE = 60_000;
@@ -101,7 +101,7 @@ describe('the warmer', () => {
     expect(store.lastUrgency?.background).toBe(true);
     await timer.advance(600_000);
     const call = ask();
-    await settle();
+    await flushPromises();
     expect(store.lastUrgency?.background).toBe(false);
     await timer.advance(100_000);
     expect(await call).toMatchObject({ value: 2, outcome: 'collapsed', ageMs: 700_000 });

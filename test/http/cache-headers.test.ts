@@ -5,8 +5,8 @@ import { ManualTimer } from '../support/manual-timer.ts';
 import { edgeRecord, functionEdgeRecord } from '../support/record.ts';
 import { getUndecoded } from '../support/undecoded.ts';
 
-// The suite's clock stands at 2026-11-14T12:34:56.789012Z; time passes only when a test says so.
-describe('an answer tells how old and how complete it is', () => {
+// The suite's clock is fixed at 2026-11-14T12:34:56.789012Z; time passes only when a test advances it.
+describe('cache headers of a result', () => {
   let app: TestApp;
   let nextProject = 0;
   beforeAll(async () => {
@@ -19,12 +19,12 @@ describe('an answer tells how old and how complete it is', () => {
   });
   afterAll(() => app.close());
 
-  /** A question that nobody has asked before. */
+  /** A path that no test has requested before. */
   const freshPath = () => `/api/endpoints/query/functions.invocation-stats?project=p${nextProject++}`;
   const get = (path: string, headers: Record<string, string> = {}) =>
     app.get(path, { headers: { 'X-API-KEY': API_KEY, ...headers } });
 
-  test('a first call: fwd=miss, Age 0, good until the next warming', async () => {
+  test('a first request is a miss with Age 0 and a max-age until the next refresh', async () => {
     const { headers } = await get(freshPath());
     expect(headers.get('cache-status')).toBe('dendro; fwd=miss');
     expect(headers.get('age')).toBe('0');
@@ -33,7 +33,7 @@ describe('an answer tells how old and how complete it is', () => {
     expect(headers.get('server-timing')).toMatch(/^cache;dur=[\d.]+, queue;dur=[\d.]+, store;dur=[\d.]+$/);
   });
 
-  test('a later call: a hit with its age, and how long it has left', async () => {
+  test('a later request is a hit with its Age and the remaining lifetime', async () => {
     const path = freshPath();
     await get(path);
     await app.pass(100_500);
@@ -44,10 +44,10 @@ describe('an answer tells how old and how complete it is', () => {
     expect(headers.get('server-timing')).toMatch(/^cache;dur=[\d.]+$/);
   });
 
-  test('where the store was asked: an id of the call, never one that the caller sends; a hit has none', async () => {
+  test('a response from the store has a request id, never the one that the caller sent; a hit has none', async () => {
     const path = freshPath();
-    const idOf = async (asked: string) =>
-      (await get(asked, { 'X-Request-Id': API_KEY, 'Dendro-Request-Id': API_KEY })).headers.get(
+    const idOf = async (target: string) =>
+      (await get(target, { 'X-Request-Id': API_KEY, 'Dendro-Request-Id': API_KEY })).headers.get(
         'dendro-request-id',
       );
     const [first, hit, other] = [await idOf(path), await idOf(path), await idOf(freshPath())];
@@ -55,34 +55,34 @@ describe('an answer tells how old and how complete it is', () => {
     expect([hit, first === other]).toEqual([null, false]);
   });
 
-  test('parameters that do not matter, and values that behave alike, are one entry', async () => {
+  test('requests that differ in undeclared parameters or equivalent values share a cache entry', async () => {
     const path = freshPath();
     await get(`${path}&interval=bogus&sql=1&format=json`);
     const { headers } = await get(`${path}&interval=1day&_=123`);
     expect(headers.get('cache-status')).toMatch(/^dendro; hit/);
   });
 
-  test('by name and by UUID is one entry', async () => {
+  test('requests by name and by UUID share a cache entry', async () => {
     const path = freshPath();
     await get(path);
     const byId = path.replace('functions.invocation-stats', '32B1A47E-6418-4D0A-9647-B9694B8A7E35');
     expect((await get(byId)).headers.get('cache-status')).toMatch(/^dendro; hit/);
   });
 
-  test('an entry that was asked for is loaded again after 300 s, and nobody waits for it', async () => {
+  test('a requested entry is refreshed after 300 s, and no request waits for the refresh', async () => {
     const quiet = await startTestApp({ cacheBytes: 64 * 1024 * 1024 }, new ManualTimer());
-    const ask = async () => {
+    const send = async () => {
       const { headers } = await quiet.query('functions.invocation-stats', { project: 'abc' });
       return { status: headers.get('cache-status'), age: Number(headers.get('age')) };
     };
     try {
-      await ask();
+      await send();
       await quiet.pass(299_000);
-      expect((await ask()).age).toBe(299);
+      expect((await send()).age).toBe(299);
       await quiet.pass(2_000);
       await expect
         .poll(async () => {
-          const { status, age } = await ask();
+          const { status, age } = await send();
           expect(status).toMatch(/^dendro; hit/);
           return age;
         })
@@ -92,19 +92,19 @@ describe('an answer tells how old and how complete it is', () => {
     }
   });
 
-  test('no-cache runs the query again, once in 10 s', async () => {
+  test('Cache-Control: no-cache runs the query again, at most once in 10 s', async () => {
     const path = freshPath();
     await get(path);
     await app.pass(20_000);
-    const insist = { 'Cache-Control': 'max-age=0, no-cache' };
-    expect((await get(path, insist)).headers.get('cache-status')).toBe('dendro; fwd=request');
-    const again = await get(path, insist);
+    const noCache = { 'Cache-Control': 'max-age=0, no-cache' };
+    expect((await get(path, noCache)).headers.get('cache-status')).toBe('dendro; fwd=request');
+    const again = await get(path, noCache);
     expect(again.headers.get('cache-status')).toBe('dendro; hit; ttl=900');
     await app.pass(10_000);
-    expect((await get(path, insist)).headers.get('cache-status')).toBe('dendro; fwd=request');
+    expect((await get(path, noCache)).headers.get('cache-status')).toBe('dendro; fwd=request');
   });
 
-  test('no-cache with If-None-Match is an ordinary call, and Pragma is ignored', async () => {
+  test('no-cache with If-None-Match does not force a refresh, and Pragma is ignored', async () => {
     const path = freshPath();
     const { headers } = await get(path);
     const etag = headers.get('etag') ?? '';
@@ -114,16 +114,16 @@ describe('an answer tells how old and how complete it is', () => {
     expect((await get(path, { Pragma: 'no-cache' })).headers.get('cache-status')).toMatch(/^dendro; hit/);
   });
 
-  test('many first calls at once run one query: one miss, the others joined it', async () => {
+  test('concurrent first requests run one query: one miss, the others collapsed', async () => {
     const path = freshPath();
-    const answers = await Promise.all(Array.from({ length: 20 }, () => get(path)));
-    const statuses = answers.map(answer => answer.headers.get('cache-status'));
+    const responses = await Promise.all(Array.from({ length: 20 }, () => get(path)));
+    const statuses = responses.map(response => response.headers.get('cache-status'));
     expect(statuses.filter(status => status === 'dendro; fwd=miss')).toHaveLength(1);
     const rest = statuses.filter(status => status !== 'dendro; fwd=miss');
     for (const status of rest) expect(status).toMatch(/^dendro; (fwd=miss; collapsed|hit; ttl=900)$/);
   });
 
-  test('logs.all runs its query on every call, and may not be stored', async () => {
+  test('logs.all runs its query on every request and is marked no-store', async () => {
     const path = '/api/endpoints/query/logs.all?project=abc';
     for (let call = 0; call < 2; call++) {
       const { headers } = await get(path);
@@ -137,20 +137,20 @@ describe('an answer tells how old and how complete it is', () => {
   describe('ETag', () => {
     const path = '/api/endpoints/query/functions.invocation-stats?project=abc&interval=1hr';
 
-    test('If-None-Match with it, in a list, weak or as *, is answered 304 without a body', async () => {
+    test('If-None-Match with the ETag, in a list, weak or as *, returns 304 without a body', async () => {
       const etag = (await get(path)).headers.get('etag') ?? '';
       for (const value of [etag, `"x", ${etag}`, `W/${etag}`, '*']) {
-        const answer = await get(path, { 'If-None-Match': value });
-        expect(answer.status).toBe(304);
-        expect(answer.text).toBe('');
-        expect(answer.headers.get('etag')).toBe(etag);
-        expect(answer.headers.get('cache-control')).toBe('private, max-age=300');
-        expect(answer.headers.get('dendro-data-through')).toBe('2026-11-14T12:31:00.250000Z');
+        const response = await get(path, { 'If-None-Match': value });
+        expect(response.status).toBe(304);
+        expect(response.text).toBe('');
+        expect(response.headers.get('etag')).toBe(etag);
+        expect(response.headers.get('cache-control')).toBe('private, max-age=300');
+        expect(response.headers.get('dendro-data-through')).toBe('2026-11-14T12:31:00.250000Z');
       }
       expect((await get(path, { 'If-None-Match': '"other"' })).status).toBe(200);
     });
 
-    test('is of the very bytes: another one for every format and compression', async () => {
+    test('the ETag differs for every format and compression', async () => {
       const etags = new Set<string>();
       for (const format of ['json', 'ndjson', 'csv'])
         etags.add((await get(`${path}&format=${format}`)).headers.get('etag') ?? '');
@@ -159,7 +159,7 @@ describe('an answer tells how old and how complete it is', () => {
   });
 
   describe('Dendro-Data-Through', () => {
-    test('is the newest record of the log kind, whatever its project', async () => {
+    test('Dendro-Data-Through is the newest record of the log kind, of any project', async () => {
       const { headers } = await get('/api/endpoints/query/functions.invocation-stats?project=through');
       expect(headers.get('dendro-data-through')).toBe('2026-11-14T12:31:00.250000Z');
       expect((await get('/api/endpoints/query/logs.all?project=x')).headers.get('dendro-data-through')).toBe(
@@ -167,25 +167,25 @@ describe('an answer tells how old and how complete it is', () => {
       );
     });
 
-    test('is absent when there is no record, and not later than the query when some lie in the future', async () => {
+    test('Dendro-Data-Through is absent without records, and not later than the query if records are in the future', async () => {
       const empty = await startTestApp();
       try {
-        const ask = async () =>
+        const send = async () =>
           (await empty.query('logs.all', { project: 'x' })).headers.get('dendro-data-through');
-        expect(await ask()).toBeNull();
+        expect(await send()).toBeNull();
         await empty.append('edge', [edgeRecord({ at: '2026-11-14T13:00:00Z' })]);
-        expect(await ask()).toBeNull();
+        expect(await send()).toBeNull();
         await empty.append('edge', [edgeRecord({ at: '2026-11-14T12:34:56.789012Z' })]);
-        expect(await ask()).toBe('2026-11-14T12:34:56.789012Z');
+        expect(await send()).toBe('2026-11-14T12:34:56.789012Z');
         empty.setNow('2026-11-14T13:00:00Z');
-        expect(await ask()).toBe('2026-11-14T13:00:00Z');
+        expect(await send()).toBe('2026-11-14T13:00:00Z');
       } finally {
         await empty.close();
       }
     });
   });
 
-  test('Dendro-Clipped says retention where the asked start lies before the bound of the tier', async () => {
+  test('Dendro-Clipped is retention if the requested start is before the limit of the tier', async () => {
     const clippedFor = async (start: string, tier: string) => {
       const parameters = { project: 'abc', project_tier: tier, iso_timestamp_start: start };
       return (await app.query('logs.all', parameters)).headers.get('dendro-clipped');
@@ -217,7 +217,7 @@ describe('an answer tells how old and how complete it is', () => {
       ['br;q=0.5, gzip', 'gzip'],
       ['*', 'br'],
       ['GZIP', 'gzip'],
-    ])('Accept-Encoding: %s gets %s', async (accept, coding) => {
+    ])('Accept-Encoding: %s returns Content-Encoding %s', async (accept, coding) => {
       const { headers, body } = await fetchRaw(accept);
       expect(headers['content-encoding']).toBe(coding);
       const plain = coding === 'br' ? brotliDecompressSync(body) : gunzipSync(body);
@@ -226,19 +226,19 @@ describe('an answer tells how old and how complete it is', () => {
     });
 
     test.each(['identity', 'deflate', 'br;q=0, gzip;q=0', '*;q=0'])(
-      'Accept-Encoding: %s gets it plain',
+      'Accept-Encoding: %s returns an uncompressed body',
       async accept => {
         expect((await fetchRaw(accept)).headers['content-encoding']).toBeUndefined();
       },
     );
 
-    test('an answer of 1 kB or less is never compressed', async () => {
+    test('a body of 1 kB or less is never compressed', async () => {
       const { headers } = await fetchRaw('br', '/api/endpoints/query/logs.all?project=nobody');
       expect(headers['content-encoding']).toBeUndefined();
     });
   });
 
-  test('HEAD tells the same headers as GET', async () => {
+  test('HEAD returns the same headers as GET', async () => {
     const path = '/api/endpoints/query/functions.invocation-stats?project=abc&interval=7day';
     const got = await get(path);
     const headed = await app.get(path, { method: 'HEAD' });

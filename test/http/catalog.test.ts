@@ -26,7 +26,7 @@ describe('GET /api/endpoints', () => {
     return rows.find(row => row['name'] === name);
   };
 
-  test('lists every endpoint that the token may call, the operator’s own too', async () => {
+  test('lists every endpoint that the token may call, including custom ones', async () => {
     const { status, headers, text, rows } = await app.get('/api/endpoints');
     expect(status).toBe(200);
     expect(headers.get('content-type')).toBe('application/json; charset=utf-8');
@@ -40,7 +40,7 @@ describe('GET /api/endpoints', () => {
     for (const row of rows) expect(Object.keys(row)).toEqual(KEYS);
   });
 
-  test('logs.all, to the letter', async () => {
+  test('returns the exact description of logs.all', async () => {
     expect(await entry('logs.all')).toEqual({
       id: '36d4086c-7022-4186-9a0f-e33ec7d730da',
       name: 'logs.all',
@@ -94,7 +94,7 @@ describe('GET /api/endpoints', () => {
     });
   });
 
-  test('a choice without a fallback says so', async () => {
+  test('a choice without a fallback has fallback: null', async () => {
     const found = await entry('usage.api-counts');
     expect(found?.['parameters']).toContainEqual({
       name: 'interval',
@@ -112,7 +112,7 @@ describe('GET /api/endpoints', () => {
   });
 
   test.each(['functions.invocation-stats', 'usage.api-counts', 'logs.all'])(
-    '%s: columns and descriptions are those of its definition',
+    '%s has the columns and descriptions of its definition',
     async name => {
       const yaml = parse(readFileSync(join(BUILT_IN, name, 'endpoint.yaml'), 'utf8')) as EndpointFile;
       const found = await entry(name);
@@ -123,14 +123,14 @@ describe('GET /api/endpoints', () => {
     },
   );
 
-  test('the columns of the catalog are the keys of a row, in that order', async () => {
+  test('the columns are the keys of a row, in the same order', async () => {
     const found = await entry('test.sleep');
     const { rows } = await app.query('test.sleep', { milliseconds: '0' });
     const columns = found?.['columns'] as { name: string }[];
     expect(Object.keys(rows[0] ?? {})).toEqual(columns.map(column => column.name));
   });
 
-  test('no SQL and no file name is in it', async () => {
+  test('contains no SQL and no file name', async () => {
     const { text } = await app.get('/api/endpoints', { headers: { 'X-API-KEY': API_KEY } });
     expect(text).not.toMatch(/select\b.*\bfrom\b|\.sql|sleep_ms/i);
     expect(text).not.toContain(own.folder);

@@ -14,7 +14,7 @@ const ROUTES = [
   '/nowhere',
 ];
 
-describe('a connection', () => {
+describe('an HTTP connection', () => {
   let app: TestApp;
   let connection: RawConnection;
   beforeAll(async () => {
@@ -27,26 +27,26 @@ describe('a connection', () => {
     await app.close();
   });
 
-  test.each(ROUTES)('HEAD %s has the status and the headers of GET, and no body', async path => {
+  test.each(ROUTES)('HEAD %s returns the status and the headers of GET, and no body', async path => {
     const got = await connection.ask(rawRequest(`GET ${path}`, TOKEN));
     const head = await connection.ask(rawRequest(`HEAD ${path}`, TOKEN));
     expect(head.status).toBe(got.status);
     const passing = { date: '', 'server-timing': '', 'dendro-request-id': '' };
     expect({ ...head.headers, ...passing }).toEqual({ ...got.headers, ...passing });
     expect(Number(head.headers['content-length'])).toBe(Buffer.byteLength(got.body));
-    // A body would stand before the next answer.
+    // A body would precede the next response.
     expect((await connection.ask(rawRequest('GET /health'))).status).toBe(200);
     expect(connection.rest()).toBe('');
   });
 
-  test('HEAD of a refused call has no body either', async () => {
+  test('an error response to HEAD has no body', async () => {
     expect((await connection.ask(rawRequest('HEAD /api/endpoints'))).status).toBe(401);
     expect((await connection.ask(rawRequest('HEAD /api/endpoints/query/logs.all', TOKEN))).status).toBe(400);
     expect((await connection.ask(rawRequest('GET /health'))).status).toBe(200);
     expect(connection.rest()).toBe('');
   });
 
-  test('every answer says its type and forbids guessing another', async () => {
+  test('every response has a Content-Type and nosniff', async () => {
     for (const path of ROUTES) {
       const { headers } = await connection.ask(rawRequest(`GET ${path}`, TOKEN));
       expect(headers['content-type']).toBe('application/json; charset=utf-8');
@@ -54,7 +54,7 @@ describe('a connection', () => {
     }
   });
 
-  test('a GET may say that it is JSON, without a body', async () => {
+  test('a GET without a body may have the Content-Type of JSON', async () => {
     const headers = { ...TOKEN, 'Content-Type': 'application/json; charset=utf-8' };
     const { status, body } = await connection.ask(rawRequest(`GET ${CALL}`, headers));
     expect(status).toBe(200);
@@ -63,11 +63,11 @@ describe('a connection', () => {
 
   test.each([
     ['JSON', '{"project":"other"}'],
-    ['no JSON', '{{{{'],
+    ['not JSON', '{{{{'],
     ['a form', 'project=other&interval=daily'],
-    ['what looks like a request', 'GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n'],
+    ['text that looks like a request', 'GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n'],
     ['a mebibyte', 'x'.repeat(1024 * 1024)],
-  ])('a body of a GET is ignored, and the connection serves on: %s', async (_, content) => {
+  ])('the body of a GET is ignored, and the connection stays usable: %s', async (_, content) => {
     const headers = {
       ...TOKEN,
       'Content-Type': 'application/json; charset=utf-8',
@@ -80,22 +80,22 @@ describe('a connection', () => {
     expect(connection.rest()).toBe('');
   });
 
-  test('a body in chunks is ignored too', async () => {
+  test('a chunked body of a GET is ignored', async () => {
     const headers = { ...TOKEN, 'Transfer-Encoding': 'chunked' };
     const chunks = '5\r\nhello\r\n0\r\n\r\n';
     expect((await connection.ask(rawRequest(`GET ${CALL}`, headers, chunks))).status).toBe(200);
     expect((await connection.ask(rawRequest('GET /health'))).status).toBe(200);
   });
 
-  test('a refused POST with a body leaves the connection usable', async () => {
-    const refused = await connection.ask(
+  test('a POST with a body that gets an error leaves the connection usable', async () => {
+    const rejected = await connection.ask(
       rawRequest(`POST ${CALL}`, { ...TOKEN, 'Content-Length': '4' }, 'body'),
     );
-    expect(refused.status).toBe(405);
+    expect(rejected.status).toBe(405);
     expect((await connection.ask(rawRequest('GET /health'))).status).toBe(200);
   });
 
-  test('serves many calls one after the other, errors among them', async () => {
+  test('serves many requests in sequence, including errors', async () => {
     for (let i = 0; i < 20; i++) {
       expect((await connection.ask(rawRequest(`GET ${CALL}`, TOKEN))).status).toBe(200);
       expect((await connection.ask(rawRequest(`GET ${CALL}`))).status).toBe(401);
@@ -103,7 +103,7 @@ describe('a connection', () => {
     }
   });
 
-  test('calls sent at once are answered in their order', async () => {
+  test('pipelined requests are answered in order', async () => {
     connection.write(
       [
         rawRequest(`GET ${CALL}`, TOKEN),
@@ -118,7 +118,7 @@ describe('a connection', () => {
   });
 
   test.each(['http://localhost', 'HTTP://dendro.example:4000', 'https://user@dendro.example'])(
-    'the absolute form of a target works: %s',
+    'a request target in absolute form is accepted: %s',
     async origin => {
       const { status, body } = await connection.ask(rawRequest(`GET ${origin}${CALL}`, TOKEN));
       expect(status).toBe(200);
@@ -127,7 +127,7 @@ describe('a connection', () => {
     },
   );
 
-  test('is closed where the caller asks for it', async () => {
+  test('is closed after Connection: close', async () => {
     const once = await openConnection(app.url);
     const { status, headers } = await once.ask(rawRequest('GET /health', { Connection: 'close' }));
     expect(status).toBe(200);
@@ -135,7 +135,7 @@ describe('a connection', () => {
     await once.ended;
   });
 
-  test('may be of HTTP/1.0', async () => {
+  test('may use HTTP/1.0', async () => {
     const { status, body } = await askRaw(app.url, `GET ${CALL} HTTP/1.0\r\nX-API-KEY: ${API_KEY}\r\n\r\n`);
     expect(status).toBe(200);
     expect(JSON.parse(body).result).toHaveLength(1);

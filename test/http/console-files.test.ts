@@ -21,26 +21,26 @@ describe('the console', () => {
   });
   afterAll(() => app.close());
 
-  /** As it goes over the wire: fetch would decompress it. */
+  /** The bytes on the wire: fetch would decompress them. */
   const raw = async (path: string, headers: Record<string, string> = {}, method = 'GET') => {
     const connection = await openConnection(app.url);
-    const answer = await connection.ask(rawRequest(`${method} ${path}`, headers));
+    const response = await connection.ask(rawRequest(`${method} ${path}`, headers));
     connection.close();
-    return answer;
+    return response;
   };
 
-  test('is a page at /, for everyone', async () => {
+  test('the page is served at / without a token', async () => {
     const response = await fetch(`${app.url}/`);
     expect(response.status).toBe(200);
     expect(response.headers.get('content-type')).toBe('text/html; charset=utf-8');
     expect(await response.text()).toBe(readFileSync(join(BUILT, 'index.html'), 'utf8'));
   });
 
-  test('its address may carry project, view and range, which the page reads', async () => {
+  test('the URL of the page may have query parameters, which the page reads', async () => {
     expect((await fetch(`${app.url}/?view=logs&project=alpha&range=1hr`)).status).toBe(200);
   });
 
-  test('has a script, a style and an icon of its own, and nothing of any other host', async () => {
+  test('the page loads a script, a style and an icon from its own host only', async () => {
     expect(assets.map(asset => asset.split('.').at(-1)).sort()).toEqual(['css', 'js', 'svg']);
     const page = readFileSync(join(BUILT, 'index.html'), 'utf8');
     expect(page).not.toMatch(/(src|href)="(https?:)?\/\//);
@@ -51,12 +51,12 @@ describe('the console', () => {
     ['js', 'text/javascript; charset=utf-8'],
     ['css', 'text/css; charset=utf-8'],
     ['svg', 'image/svg+xml'],
-  ])('serves its %s as %s', async (ending, type) => {
+  ])('%s files are served as %s', async (ending, type) => {
     const asset = assets.find(each => each.endsWith(ending));
     expect((await fetch(`${app.url}${asset}`)).headers.get('content-type')).toBe(type);
   });
 
-  test('a first load stays under 150 kB', async () => {
+  test('a first load transfers less than 150 kB', async () => {
     let bytes = 0;
     for (const path of ['/', ...assets]) {
       const { headers } = await raw(path, { 'Accept-Encoding': 'gzip' }, 'HEAD');
@@ -66,7 +66,7 @@ describe('the console', () => {
     expect(bytes).toBeLessThan(FIRST_LOAD_LIMIT_BYTES);
   });
 
-  test('assets are kept for ever, since their names hold their hash; the page is asked for again', async () => {
+  test('assets are immutable, because their names contain a hash; the page is revalidated', async () => {
     for (const asset of assets) {
       expect(asset).toMatch(/-[\w-]{8}\.\w+$/);
       const { headers } = await fetch(`${app.url}${asset}`);
@@ -75,30 +75,33 @@ describe('the console', () => {
     expect((await fetch(app.url)).headers.get('cache-control')).toBe('no-cache');
   });
 
-  test.each(['identity', 'gzip', 'br'])('the tag of its %s form is answered 304', async coding => {
-    for (const path of ['/', ...assets]) {
-      const first = await raw(path, { 'Accept-Encoding': coding });
-      const etag = String(first.headers['etag']);
-      expect(etag).toMatch(/^"[\w-]{22}"$/);
-      const again = await raw(path, { 'Accept-Encoding': coding, 'If-None-Match': `"other", W/${etag}` });
-      expect(again.status).toBe(304);
-      expect(again.body).toBe('');
-      expect(again.headers['content-security-policy']).toBeDefined();
-      const other = await raw(path, { 'Accept-Encoding': coding, 'If-None-Match': '"other"' });
-      expect(other.status).toBe(200);
-    }
-  });
+  test.each(['identity', 'gzip', 'br'])(
+    'If-None-Match with the ETag of the %s form returns 304',
+    async coding => {
+      for (const path of ['/', ...assets]) {
+        const first = await raw(path, { 'Accept-Encoding': coding });
+        const etag = String(first.headers['etag']);
+        expect(etag).toMatch(/^"[\w-]{22}"$/);
+        const again = await raw(path, { 'Accept-Encoding': coding, 'If-None-Match': `"other", W/${etag}` });
+        expect(again.status).toBe(304);
+        expect(again.body).toBe('');
+        expect(again.headers['content-security-policy']).toBeDefined();
+        const other = await raw(path, { 'Accept-Encoding': coding, 'If-None-Match': '"other"' });
+        expect(other.status).toBe(200);
+      }
+    },
+  );
 
-  test('each form has a tag of its own, and tells what it depends on', async () => {
-    const answers = await Promise.all(
+  test('each encoding has its own ETag and Vary: Accept-Encoding', async () => {
+    const responses = await Promise.all(
       ['identity', 'gzip', 'br'].map(coding => raw('/', { 'Accept-Encoding': coding }, 'HEAD')),
     );
-    expect(new Set(answers.map(({ headers }) => headers['etag'])).size).toBe(3);
-    for (const { headers } of answers) expect(headers['vary']).toBe('Accept-Encoding');
-    expect(answers.map(({ headers }) => headers['content-encoding'])).toEqual([undefined, 'gzip', 'br']);
+    expect(new Set(responses.map(({ headers }) => headers['etag'])).size).toBe(3);
+    for (const { headers } of responses) expect(headers['vary']).toBe('Accept-Encoding');
+    expect(responses.map(({ headers }) => headers['content-encoding'])).toEqual([undefined, 'gzip', 'br']);
   });
 
-  test('what was compressed when it was built is what was built', () => {
+  test('the compressed files decompress to the built files', () => {
     const files = readdirSync(BUILT, { recursive: true, encoding: 'utf8' }).filter(file =>
       /\.\w+\.br$/.test(file),
     );
@@ -110,7 +113,7 @@ describe('the console', () => {
     }
   });
 
-  test('may load nothing but its own files, run no inline script, call nobody else and be framed by nobody', async () => {
+  test('the content security policy allows only own files and own origin, no inline script and no framing', async () => {
     for (const path of ['/', ...assets]) {
       const { headers } = await fetch(`${app.url}${path}`);
       const policy = new Map(
@@ -128,7 +131,7 @@ describe('the console', () => {
     }
   });
 
-  test('sets the headers that a careful browser application sets', async () => {
+  test('the page sets the usual security headers', async () => {
     const { headers } = await fetch(app.url);
     expect(Object.fromEntries(headers)).toMatchObject({
       'referrer-policy': 'no-referrer',
@@ -140,7 +143,7 @@ describe('the console', () => {
     });
   });
 
-  test('HEAD tells what GET would, without the body', async () => {
+  test('HEAD returns the headers of GET without the body', async () => {
     for (const path of ['/', ...assets]) {
       const [get, head] = [await raw(path), await raw(path, {}, 'HEAD')];
       expect(head.status).toBe(200);
@@ -171,42 +174,40 @@ describe('the console', () => {
     '/index.html',
     '/index.html.br',
     '//',
-  ])('%s is not there', async path => {
+  ])('%s is 404', async path => {
     const { status, body } = await raw(path, { 'X-API-KEY': API_KEY });
     expect(status).toBe(404);
     expect(JSON.parse(body).error.code).toBe('not_found');
   });
 
-  test('the compressed copies have no address of their own', async () => {
+  test('the compressed files have no URL of their own', async () => {
     for (const asset of assets) expect((await raw(`${asset}.br`)).status).toBe(404);
   });
 
-  test('the internal listener does not have it', async () => {
+  test('the internal listener does not serve the console', async () => {
     expect((await fetch(`${app.internalUrl}/`)).status).toBe(404);
   });
 });
 
-describe('a checkout without the console', () => {
+describe('a checkout without a built console', () => {
   const empty = makeFolder();
   afterAll(() => empty.remove());
 
-  const answer = (folder: string, path: string) => {
-    const { route, pathParameter } = new Router(consoleRoutes(folder)).find(path);
+  const handle = (directory: string, path: string) => {
+    const { route, pathParameter } = new Router(consoleRoutes(directory)).find(path);
     return () =>
-      route.handle({ pathParameter, request: { headers: {} } } as unknown as Parameters<
-        typeof route.handle
-      >[0]);
+      route.handle({ pathParameter, raw: { headers: {} } } as unknown as Parameters<typeof route.handle>[0]);
   };
 
-  test('says how it is built', () => {
-    expect(answer(empty.path, '/')).toThrow('npm run build');
-    expect(answer(empty.path, '/assets/index.js')).toThrow('no such file');
+  test('the error says how to build the console', () => {
+    expect(handle(empty.path, '/')).toThrow('npm run build');
+    expect(handle(empty.path, '/assets/index.js')).toThrow('no such file');
   });
 
-  test('serves files of known types only', () => {
+  test('only files of known types are served', () => {
     mkdirSync(join(empty.path, 'assets'));
     for (const ending of ['', '.gz', '.br'])
       writeFileSync(join(empty.path, 'assets', `notes.txt${ending}`), 'text');
-    expect(answer(empty.path, '/assets/notes.txt')).toThrow('no such file');
+    expect(handle(empty.path, '/assets/notes.txt')).toThrow('no such file');
   });
 });

@@ -7,7 +7,7 @@ const JSON_TYPE = 'application/json; charset=utf-8';
 const NDJSON_TYPE = 'application/x-ndjson; charset=utf-8';
 const CSV_TYPE = 'text/csv; charset=utf-8; header=present';
 
-describe('the format of an answer', () => {
+describe('the format of a result', () => {
   let app: TestApp;
   beforeAll(async () => {
     app = await startTestApp();
@@ -32,11 +32,11 @@ describe('the format of an answer', () => {
   afterAll(() => app.close());
 
   const at = (second: number) => micros(`2026-11-14T12:00:0${second}Z`);
-  const ask = (path: string, accept?: string) =>
+  const send = (path: string, accept?: string) =>
     app.get(path, { headers: { 'X-API-KEY': API_KEY, ...(accept === undefined ? {} : { Accept: accept }) } });
 
-  test('CSV: a header line, CRLF, quotes where RFC 4180 wants them', async () => {
-    const { headers, text } = await ask(`${CALL}&format=csv`);
+  test('CSV has a header line, CRLF and quotes as RFC 4180 requires', async () => {
+    const { headers, text } = await send(`${CALL}&format=csv`);
     expect(headers.get('content-type')).toBe(CSV_TYPE);
     expect(text).toBe(
       'id,timestamp,event_message,metadata\r\n' +
@@ -46,8 +46,8 @@ describe('the format of an answer', () => {
     );
   });
 
-  test('NDJSON: one object a line, each line ended', async () => {
-    const { headers, text } = await ask(`${CALL}&format=ndjson`);
+  test('NDJSON has one object per line, each with a line end', async () => {
+    const { headers, text } = await send(`${CALL}&format=ndjson`);
     expect(headers.get('content-type')).toBe(NDJSON_TYPE);
     expect(text).toBe(
       `{"id":"plain","timestamp":${at(3)},"event_message":"nothing special","metadata":{}}\n` +
@@ -56,8 +56,8 @@ describe('the format of an answer', () => {
     );
   });
 
-  test('JSON: the rows under result', async () => {
-    const { headers, rows } = await ask(`${CALL}&format=json`);
+  test('JSON has the rows under result', async () => {
+    const { headers, rows } = await send(`${CALL}&format=json`);
     expect(headers.get('content-type')).toBe(JSON_TYPE);
     expect(rows.map(row => row['id'])).toEqual(['plain', 'a,b', ' spaced ']);
   });
@@ -66,8 +66,8 @@ describe('the format of an answer', () => {
     ['json', '{"result":[]}'],
     ['ndjson', ''],
     ['csv', 'id,timestamp,event_message,metadata\r\n'],
-  ])('no rows as %s', async (format, expected) => {
-    const { status, text, headers } = await ask(
+  ])('an empty result as %s', async (format, expected) => {
+    const { status, text, headers } = await send(
       `/api/endpoints/query/logs.all?project=nobody&format=${format}`,
     );
     expect(status).toBe(200);
@@ -75,22 +75,22 @@ describe('the format of an answer', () => {
     expect(headers.get('content-length')).toBe(String(expected.length));
   });
 
-  test('a null is empty in CSV and null in NDJSON', async () => {
+  test('a null value is empty in CSV and null in NDJSON', async () => {
     const call = '/api/endpoints/query/functions.invocation-stats?project=timeless';
-    expect((await ask(`${call}&format=csv`)).text.split('\r\n')[1]).toBe(`${at(0)},,,,,,1,0`);
-    expect((await ask(`${call}&format=ndjson`)).text).toBe(
+    expect((await send(`${call}&format=csv`)).text.split('\r\n')[1]).toBe(`${at(0)},,,,,,1,0`);
+    expect((await send(`${call}&format=ndjson`)).text).toBe(
       `{"timestamp":${at(0)},"min_execution_time":null,"max_execution_time":null,"avg_execution_time":null,` +
         '"p95_execution_time":null,"p99_execution_time":null,"count":1,"error_count":0}\n',
     );
   });
 
-  test('usage.api-counts writes its timestamps alike in every format', async () => {
+  test('usage.api-counts has the same timestamps in every format', async () => {
     const call = '/api/endpoints/query/usage.api-counts?project=alpha&interval=daily';
-    expect((await ask(`${call}&format=csv`)).text).toBe(
+    expect((await send(`${call}&format=csv`)).text).toBe(
       'timestamp,total_rest_requests,total_storage_requests,total_auth_requests,total_realtime_requests\r\n' +
         '2026-11-14T00:00:00Z,3,0,0,0\r\n',
     );
-    expect((await ask(call)).rows[0]?.['timestamp']).toBe('2026-11-14T00:00:00Z');
+    expect((await send(call)).rows[0]?.['timestamp']).toBe('2026-11-14T00:00:00Z');
   });
 
   test.each([
@@ -111,16 +111,16 @@ describe('the format of an answer', () => {
     ['application/json;q=0, */*', NDJSON_TYPE],
     ['application/*;q=0, text/csv;q=0.001', CSV_TYPE],
     ['text/html,application/xhtml+xml,application/xml;q=0.9,image/webp,*/*;q=0.8', JSON_TYPE],
-  ])('Accept: %s gives %s', async (accept, type) => {
-    const { status, headers } = await ask(CALL, accept);
+  ])('Accept: %s returns %s', async (accept, type) => {
+    const { status, headers } = await send(CALL, accept);
     expect(status).toBe(200);
     expect(headers.get('content-type')).toBe(type);
   });
 
   test.each(['text/html', 'application/xml', 'image/*', '*/*;q=0', 'application/json;q=0', 'json', ';,;'])(
-    'Accept: %s is 406 that lists what is offered',
+    'Accept: %s is 406 and the message lists the available formats',
     async accept => {
-      const { status, headers, error } = await ask(CALL, accept);
+      const { status, headers, error } = await send(CALL, accept);
       expect(status).toBe(406);
       expect(headers.get('content-type')).toBe(JSON_TYPE);
       expect(error.code).toBe('not_acceptable');
@@ -128,33 +128,33 @@ describe('the format of an answer', () => {
     },
   );
 
-  test('the parameter format wins over Accept', async () => {
-    expect((await ask(`${CALL}&format=csv`, 'application/json')).headers.get('content-type')).toBe(CSV_TYPE);
-    expect((await ask(`${CALL}&format=json`, 'text/html')).headers.get('content-type')).toBe(JSON_TYPE);
+  test('the parameter format takes precedence over Accept', async () => {
+    expect((await send(`${CALL}&format=csv`, 'application/json')).headers.get('content-type')).toBe(CSV_TYPE);
+    expect((await send(`${CALL}&format=json`, 'text/html')).headers.get('content-type')).toBe(JSON_TYPE);
   });
 
-  test('an empty format leaves it to Accept', async () => {
-    expect((await ask(`${CALL}&format=`, 'text/csv')).headers.get('content-type')).toBe(CSV_TYPE);
+  test('with an empty parameter format, Accept decides', async () => {
+    expect((await send(`${CALL}&format=`, 'text/csv')).headers.get('content-type')).toBe(CSV_TYPE);
   });
 
   test.each(['format=xml', 'format=CSV', 'format=csv&format=csv', 'format=json%20'])(
-    '%s is 400 that lists the formats',
+    '%s is 400 and the message lists the formats',
     async query => {
-      const { status, error } = await ask(`${CALL}&${query}`);
+      const { status, error } = await send(`${CALL}&${query}`);
       expect(status).toBe(400);
       expect(error).toMatchObject({ code: 'invalid_parameter', param: 'format' });
       expect(error.message).toContain('json, ndjson, csv');
     },
   );
 
-  test('an error is JSON whatever was asked for', async () => {
-    const { status, headers } = await ask('/api/endpoints/query/logs.all?format=csv', 'text/csv');
+  test('an error is JSON whatever format was requested', async () => {
+    const { status, headers } = await send('/api/endpoints/query/logs.all?format=csv', 'text/csv');
     expect(status).toBe(400);
     expect(headers.get('content-type')).toBe(JSON_TYPE);
   });
 
-  test('caches between the caller and us are told what an answer depends on', async () => {
-    const { headers } = await ask(CALL);
+  test('Vary lists the request headers that a result depends on', async () => {
+    const { headers } = await send(CALL);
     const vary = (headers.get('vary') ?? '').split(/, */);
     expect(vary).toEqual(expect.arrayContaining(['X-API-KEY', 'Authorization', 'Accept']));
     expect(headers.get('cache-control')).toBe('no-store');

@@ -9,7 +9,7 @@ const THEIRS = 'https://evil.example.com';
 const corsHeadersOf = (headers: Headers) =>
   [...headers.keys()].filter(name => name.startsWith('access-control-')).sort();
 
-describe('CORS is off unless configured', () => {
+describe('CORS without configured origins', () => {
   let app: TestApp;
   beforeAll(async () => {
     app = await startTestApp();
@@ -17,7 +17,7 @@ describe('CORS is off unless configured', () => {
   afterAll(() => app.close());
 
   test.each(['/health', '/openapi.json', '/api/endpoints', CALL, '/nowhere'])(
-    'no header of it at %s, and no Vary: Origin',
+    '%s has no CORS header and no Vary: Origin',
     async path => {
       const { headers } = await app.get(path, { headers: { 'X-API-KEY': API_KEY, Origin: OURS } });
       expect(corsHeadersOf(headers)).toEqual([]);
@@ -41,32 +41,29 @@ describe('CORS for configured origins', () => {
   });
   afterAll(() => app.close());
 
-  const ask = (path: string, origin: string | undefined, init: RequestInit = {}) =>
+  const send = (path: string, origin: string | undefined, init: RequestInit = {}) =>
     app.get(path, {
       ...init,
       headers: { 'X-API-KEY': API_KEY, ...(origin === undefined ? {} : { Origin: origin }), ...init.headers },
     });
 
-  test.each([OURS, ALSO_OURS])(
-    'a page of %s may read the answer, and what its headers tell',
-    async origin => {
-      const { status, headers } = await ask(CALL, origin);
-      expect(status).toBe(200);
-      expect(headers.get('access-control-allow-origin')).toBe(origin);
-      const exposed = headers.get('access-control-expose-headers')?.toLowerCase().split(/, */) ?? [];
-      for (const name of [
-        'age',
-        'cache-status',
-        'dendro-clipped',
-        'dendro-data-through',
-        'etag',
-        'retry-after',
-      ])
-        expect(exposed).toContain(name);
-    },
-  );
+  test.each([OURS, ALSO_OURS])('a page of %s may read the response and its headers', async origin => {
+    const { status, headers } = await send(CALL, origin);
+    expect(status).toBe(200);
+    expect(headers.get('access-control-allow-origin')).toBe(origin);
+    const exposed = headers.get('access-control-expose-headers')?.toLowerCase().split(/, */) ?? [];
+    for (const name of [
+      'age',
+      'cache-status',
+      'dendro-clipped',
+      'dendro-data-through',
+      'etag',
+      'retry-after',
+    ])
+      expect(exposed).toContain(name);
+  });
 
-  // Exactly an origin, and nothing that only looks like it.
+  // Only an exact match counts, not a similar origin.
   test.each([
     THEIRS,
     'null',
@@ -80,21 +77,18 @@ describe('CORS for configured origins', () => {
     `${OURS}, ${THEIRS}`,
     'http://localhost:30000',
     undefined,
-  ])('a page of %j may not', async origin => {
-    const { status, headers } = await ask(CALL, origin);
+  ])('a page of %j may not read the response', async origin => {
+    const { status, headers } = await send(CALL, origin);
     expect(status).toBe(200); // other programs than browsers are not concerned
     expect(corsHeadersOf(headers)).toEqual([]);
   });
 
-  test.each([OURS, THEIRS, undefined])(
-    'copies are kept apart by origin: Vary, asked from %s',
-    async origin => {
-      expect((await ask(CALL, origin)).headers.get('vary')).toBe(
-        'X-API-KEY, Authorization, Accept, Accept-Encoding, Origin',
-      );
-      expect((await ask('/health', origin)).headers.get('vary')).toMatch(/\bOrigin\b/);
-    },
-  );
+  test.each([OURS, THEIRS, undefined])('Vary contains Origin for a request from %s', async origin => {
+    expect((await send(CALL, origin)).headers.get('vary')).toBe(
+      'X-API-KEY, Authorization, Accept, Accept-Encoding, Origin',
+    );
+    expect((await send('/health', origin)).headers.get('vary')).toMatch(/\bOrigin\b/);
+  });
 
   test.each([
     ['401', CALL, { 'X-API-KEY': '' }, 401],
@@ -102,26 +96,26 @@ describe('CORS for configured origins', () => {
     ['400', '/api/endpoints/query/logs.all', {}, 400],
     ['406', CALL, { Accept: 'image/png' }, 406],
     ['414', `${CALL}&x=${'x'.repeat(8200)}`, {}, 414],
-  ])('an error can be read too, and by the same pages alone: %s', async (_, path, headers, expected) => {
-    const ours = await ask(path, OURS, { headers });
+  ])('an error can be read by the same pages only: %s', async (_, path, headers, expected) => {
+    const ours = await send(path, OURS, { headers });
     expect(ours.status).toBe(expected);
     expect(ours.headers.get('access-control-allow-origin')).toBe(OURS);
     expect(ours.headers.get('vary')).toMatch(/\bOrigin\b/);
-    expect(corsHeadersOf((await ask(path, THEIRS, { headers })).headers)).toEqual([]);
+    expect(corsHeadersOf((await send(path, THEIRS, { headers })).headers)).toEqual([]);
   });
 
-  test('a copy that is still good (304) can be read too', async () => {
-    const etag = (await ask(CALL, OURS)).headers.get('etag') ?? '';
-    const { status, headers } = await ask(CALL, OURS, { headers: { 'If-None-Match': etag } });
+  test('a 304 has the CORS headers', async () => {
+    const etag = (await send(CALL, OURS)).headers.get('etag') ?? '';
+    const { status, headers } = await send(CALL, OURS, { headers: { 'If-None-Match': etag } });
     expect(status).toBe(304);
     expect(headers.get('access-control-allow-origin')).toBe(OURS);
   });
 
-  test('cookies are never asked for', async () => {
-    expect((await ask(CALL, OURS)).headers.get('access-control-allow-credentials')).toBeNull();
+  test('credentials are never allowed', async () => {
+    expect((await send(CALL, OURS)).headers.get('access-control-allow-credentials')).toBeNull();
   });
 
-  describe('what a browser asks before it sends a token', () => {
+  describe('a CORS preflight request', () => {
     const preflight = (path: string, origin: string) =>
       app.get(path, {
         method: 'OPTIONS',
@@ -132,7 +126,7 @@ describe('CORS for configured origins', () => {
         },
       });
 
-    test('is answered without a token, for reading alone', async () => {
+    test('is answered without a token and allows only reading methods', async () => {
       const { status, headers, text } = await preflight(CALL, OURS);
       expect({ status, text }).toEqual({ status: 204, text: '' });
       expect(headers.get('access-control-allow-origin')).toBe(OURS);
@@ -145,7 +139,7 @@ describe('CORS for configured origins', () => {
     });
 
     // RFC 9110, section 8.6: a server must not send Content-Length with 204.
-    test('has no body and no length of one', async () => {
+    test('is answered without a body and without Content-Length', async () => {
       expect((await preflight(CALL, OURS)).headers.get('content-length')).toBeNull();
     });
 
@@ -153,12 +147,12 @@ describe('CORS for configured origins', () => {
       expect((await preflight(CALL, THEIRS)).headers.get('access-control-allow-origin')).toBeNull();
     });
 
-    test('of a path that is none is 404', async () => {
+    test('to an unknown path is 404', async () => {
       expect((await preflight('/nowhere', OURS)).status).toBe(404);
     });
   });
 
-  test('the internal listener is for no browser', async () => {
+  test('the internal listener has no CORS headers', async () => {
     const response = await fetch(`${app.internalUrl}/health`, { headers: { Origin: OURS } });
     await response.text();
     expect(corsHeadersOf(response.headers)).toEqual([]);

@@ -10,7 +10,7 @@ const UUIDS = {
   'logs.all': '36d4086c-7022-4186-9a0f-e33ec7d730da',
 };
 
-describe('the address of an endpoint', () => {
+describe('the path of an endpoint', () => {
   let app: TestApp;
   beforeAll(async () => {
     app = await startTestApp();
@@ -18,7 +18,7 @@ describe('the address of an endpoint', () => {
   });
   afterAll(() => app.close());
 
-  /** Over a raw connection, since fetch would rewrite some of these paths. */
+  /** Uses a raw connection because fetch would rewrite some of these paths. */
   const statusOf = async (path: string) => {
     const { status, body } = await askRaw(app.url, rawRequest(`GET ${path}`, { 'X-API-KEY': API_KEY }));
     if (status !== 200) expect(JSON.parse(body).error.code).toBe('not_found');
@@ -28,7 +28,7 @@ describe('the address of an endpoint', () => {
   describe.each(Object.entries(UUIDS))('%s', (name, id) => {
     const call = 'project=alpha&interval=daily';
 
-    test('answers the same by name and by UUID, in any letter case', async () => {
+    test('returns the same by name and by UUID, in any letter case of the UUID', async () => {
       const byName = await app.get(`${QUERY}/${name}?${call}`);
       expect(byName.status).toBe(200);
       const mixed = id.replace(/[a-f]/g, (letter, at: number) =>
@@ -41,7 +41,7 @@ describe('the address of an endpoint', () => {
       }
     });
 
-    test('a percent-encoded name or UUID is the same name or UUID', async () => {
+    test('a percent-encoded name or UUID is decoded', async () => {
       const encoded = (text: string) => text.replace(/./g, letter => `%${letter.charCodeAt(0).toString(16)}`);
       expect(await statusOf(`${QUERY}/${encoded(name)}?${call}`)).toBe(200);
       expect(await statusOf(`${QUERY}/${encoded(id.toUpperCase()).toUpperCase()}?${call}`)).toBe(200);
@@ -51,22 +51,22 @@ describe('the address of an endpoint', () => {
 
   test.each([
     ['another letter case', 'Logs.All'],
-    ['a space behind it', 'logs.all%20'],
-    ['a NUL behind it', 'logs.all%00'],
+    ['a trailing space', 'logs.all%20'],
+    ['a trailing NUL', 'logs.all%00'],
     ['encoded twice', 'logs%252Eall'],
-    ['a part of it', 'logs'],
-    ['more than it', 'logs.all.csv'],
+    ['a prefix', 'logs'],
+    ['a suffix', 'logs.all.csv'],
     ['a UUID without hyphens', UUIDS['logs.all'].replaceAll('-', '')],
     ['a UUID in braces', `%7B${UUIDS['logs.all']}%7D`],
     ['an encoded slash', 'logs%2Fall'],
     ['a lone percent sign', '%'],
     ['a percent sign at the end', 'logs.all%'],
-    ['half an escape', 'logs.all%2'],
-    ['an escape that is none', 'logs.all%zz'],
-    ['bytes that are no UTF-8', '%c3%28'],
+    ['an incomplete escape', 'logs.all%2'],
+    ['an invalid escape', 'logs.all%zz'],
+    ['invalid UTF-8', '%c3%28'],
     ['half a surrogate pair', '%ed%a0%80'],
-    ['a name of an object’s own parts', '__proto__'],
-    ['another such name', 'constructor'],
+    ['a property name of objects', '__proto__'],
+    ['another property name of objects', 'constructor'],
     ['a star', '*'],
     ['a plus', 'logs+all'],
   ])('names match exactly: %s is 404', async (_, name) => {
@@ -94,7 +94,7 @@ describe('the address of an endpoint', () => {
     expect(await statusOf(path)).toBe(404);
   });
 
-  test('parameters that the endpoint does not declare change nothing, sql among them', async () => {
+  test('undeclared parameters, such as sql, change nothing', async () => {
     const plain = await app.get(`${QUERY}/logs.all?project=alpha`);
     const extra =
       'sql=select+1&sql=drop&now=2000-01-01&limit=0&retention_days=0&__proto__=x&%00=%00&=&&a&%zz=%';
@@ -102,7 +102,7 @@ describe('the address of an endpoint', () => {
     expect(plain.rows).toHaveLength(1);
   });
 
-  test('names of parameters match exactly', async () => {
+  test('parameter names match exactly', async () => {
     expect((await app.get(`${QUERY}/logs.all?Project=alpha`)).error.code).toBe('missing_parameter');
   });
 

@@ -6,7 +6,7 @@ import { BUILT_IN, FAULT, type OwnEndpoints, writeOwnEndpoints } from '../suppor
 
 const QUERY = '/api/endpoints/query';
 
-describe('errors', () => {
+describe('error responses', () => {
   let own: OwnEndpoints;
   let app: TestApp;
   beforeAll(async () => {
@@ -58,10 +58,10 @@ describe('errors', () => {
     ['an unknown UUID', 404, 'not_found', undefined, `${QUERY}/00000000-0000-4000-8000-000000000000`],
     ['an unknown path', 404, 'not_found', undefined, '/api/endpoint'],
   ])('%s: %i %s', async (_, status, code, param, path) => {
-    const answer = await app.get(path);
-    expect(answer.status).toBe(status);
-    expect(answer.headers.get('content-type')).toBe('application/json; charset=utf-8');
-    const body = JSON.parse(answer.text);
+    const response = await app.get(path);
+    expect(response.status).toBe(status);
+    expect(response.headers.get('content-type')).toBe('application/json; charset=utf-8');
+    const body = JSON.parse(response.text);
     expect(Object.keys(body)).toEqual(['error']);
     expect(Object.keys(body.error)).toEqual(
       param === undefined ? ['code', 'message'] : ['code', 'message', 'param'],
@@ -70,17 +70,17 @@ describe('errors', () => {
     expect(body.error.message).toMatch(/\w+ \w+/);
   });
 
-  test('an interval outside the list is told the list', async () => {
+  test('the error for an unknown interval lists the allowed intervals', async () => {
     const { error } = await app.query('usage.api-counts', { project: 'a', interval: 'weekly' });
     expect(error.message).toMatch(/minutely, hourly, daily/);
   });
 
-  test('an invalid expression is told what is wrong with it', async () => {
+  test('the error for an invalid regular expression gives the reason', async () => {
     const { error } = await app.query('usage.api-counts', { project: 'a(b', interval: 'daily' });
     expect(error.message).toMatch(/missing \)/);
   });
 
-  test('a call without a token is told how to send one', async () => {
+  test('the error for a missing token says how to send one', async () => {
     const { status, headers, error } = await app.get(`${QUERY}/logs.all?project=a`, { headers: {} });
     expect(status).toBe(401);
     expect(headers.get('www-authenticate')).toBe('Bearer');
@@ -96,7 +96,7 @@ describe('errors', () => {
     [`${QUERY}/no-such-endpoint`],
   ])('%s', path => {
     test.each(['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])(
-      'refuses %s, and says what is allowed',
+      '%s is 405 and the message lists the allowed methods',
       async method => {
         const { status, headers, error } = await app.get(path, { method });
         expect(status).toBe(405);
@@ -107,7 +107,7 @@ describe('errors', () => {
     );
   });
 
-  test('the internal listener keeps the same shape', async () => {
+  test('errors of the internal listener have the same shape', async () => {
     const unknown = await fetchAnswer(`${app.internalUrl}/api/endpoints`, {
       headers: { 'X-API-KEY': API_KEY },
     });
@@ -115,25 +115,25 @@ describe('errors', () => {
     expect(unknown.error.code).toBe('not_found');
   });
 
-  describe('a defect of ours', () => {
-    test('is 500 without a word of the details, and the details reach the log', async () => {
+  describe('an internal error', () => {
+    test('is 500 without details, and the details are logged', async () => {
       const { status, text, headers } = await app.query('test.fault', { number: 'no-number-at-all' });
       expect(status).toBe(500);
       expect(text).toBe(
-        '{"error":{"code":"internal","message":"something went wrong on our side; the server log has the details"}}',
+        '{"error":{"code":"internal","message":"internal error; the server log has the details"}}',
       );
       const failure = app.events.find(event => event.type === 'request_failed');
       expect(failure).toMatchObject({ route: `${QUERY}/*`, id: headers.get('dendro-request-id') });
       expect(String(failure?.type === 'request_failed' && failure.error)).toContain('Conversion Error');
     });
 
-    test('spoils nothing: the next call is answered', async () => {
+    test('does not affect the next request', async () => {
       await app.query('test.fault', { number: 'seven' });
       expect((await app.query('test.fault', { number: '7' })).text).toBe('{"result":[{"answer":7}]}');
     });
   });
 
-  test('no answer carries SQL, a path, a stack or a token', async () => {
+  test('no error contains SQL, a path, a stack trace or a token', async () => {
     const wrong = 'dnd_wrong-token-of-the-suite';
     const calls: [string, RequestInit?][] = [
       [`${QUERY}/logs.all`],
@@ -168,7 +168,7 @@ describe('errors', () => {
     }
   });
 
-  test('the closed list of codes has the statuses of the contract', () => {
+  test('every error code has its documented status', () => {
     const byStatus: Record<number, ErrorCode[]> = {
       400: ['invalid_parameter', 'missing_parameter', 'invalid_body'],
       401: ['unauthorized'],
@@ -193,7 +193,7 @@ describe('errors', () => {
     expect(STATUS_BY_CODE).toEqual(Object.fromEntries(flat));
   });
 
-  test.each(['unavailable', 'rate_limited'] as const)('%s says when to come back', code => {
+  test.each(['unavailable', 'rate_limited'] as const)('%s has Retry-After', code => {
     const { headers } = errorResponse(new DendroError(code, 'later'));
     expect(headers[headers.indexOf('Retry-After') + 1]).toMatch(/^[1-9]\d*$/);
   });
@@ -201,8 +201,8 @@ describe('errors', () => {
   test.each([
     ['an error of the engine', new Error('Binder Error: select 1 from /var/lib/secret')],
     ['a thrown string', 'select'],
-    ['nothing at all', undefined],
-  ])('%s is told to the caller as nothing but internal', (_, thrown) => {
+    ['a thrown undefined', undefined],
+  ])('%s reaches the caller only as code internal', (_, thrown) => {
     const { status, body } = errorResponse(toCallerError(thrown));
     expect(status).toBe(500);
     expect(body).not.toMatch(/select|secret|Binder/);

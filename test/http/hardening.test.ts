@@ -7,8 +7,8 @@ import { edgeRecord } from '../support/record.ts';
 
 const CALL = '/api/endpoints/query/logs.all?project=alpha';
 
-// The listener cuts slow requests off after 15 s and looks every 2 s: these take 20 s each, so they run side by side.
-describe.concurrent('slow callers', { timeout: 60_000 }, () => {
+// The listener closes slow requests after 15 s and checks every 2 s: each test takes 20 s, so they run concurrently.
+describe.concurrent('slow clients', { timeout: 60_000 }, () => {
   let app: TestApp;
   beforeAll(async () => {
     app = await startTestApp();
@@ -16,19 +16,19 @@ describe.concurrent('slow callers', { timeout: 60_000 }, () => {
   });
   afterAll(() => app.close());
 
-  test('headers that do not end are cut off with 408', async () => {
+  test('headers that never end get 408', async () => {
     const connection = await openConnection(app.url);
-    const answer = await connection.ask(
+    const response = await connection.ask(
       `GET ${CALL} HTTP/1.1\r\nHost: a\r\nX-API-KEY: ${API_KEY}\r\n`,
       'GET',
     );
-    expect(answer.status).toBe(408);
-    expect(JSON.parse(answer.body).error.code).toBe('request_timeout');
-    expect(answer.headers['connection']).toBe('close');
+    expect(response.status).toBe(408);
+    expect(JSON.parse(response.body).error.code).toBe('request_timeout');
+    expect(response.headers['connection']).toBe('close');
     await connection.ended;
   });
 
-  test('headers that drip in, a byte at a time, are cut off too', async () => {
+  test('headers that arrive one byte at a time get 408', async () => {
     const connection = await openConnection(app.url);
     connection.write(`GET ${CALL} HTTP/1.1\r\nHost: a\r\nX-Drip: `);
     const dripping = setInterval(() => connection.write('d'), 500);
@@ -40,15 +40,15 @@ describe.concurrent('slow callers', { timeout: 60_000 }, () => {
     }
   });
 
-  test('a second request on a connection that was good has no longer', async () => {
+  test('the time limit also applies to a second request on a connection', async () => {
     const connection = await openConnection(app.url);
     expect((await connection.ask(rawRequest('GET /health'))).status).toBe(200);
-    const answer = await connection.ask('GET /health HTTP/1.1\r\nHost', 'GET');
-    expect(answer.status).toBe(408);
+    const response = await connection.ask('GET /health HTTP/1.1\r\nHost', 'GET');
+    expect(response.status).toBe(408);
     await connection.ended;
   });
 
-  test('an answer that nobody takes is let go', async () => {
+  test('a connection whose response is never read is closed', async () => {
     const records = Array.from({ length: 100 }, (_, index) =>
       edgeRecord({
         id: `large${index}`,
@@ -76,7 +76,7 @@ describe.concurrent('slow callers', { timeout: 60_000 }, () => {
     expect(bytes).toBeLessThan(20_000_000);
   });
 
-  test('500 connections that never finish do not keep a good caller waiting, and are all let go', async () => {
+  test('500 connections that never finish their headers do not delay other clients, and are all closed', async () => {
     const { hostname, port } = new URL(app.url);
     const starts = [
       '',
@@ -96,7 +96,7 @@ describe.concurrent('slow callers', { timeout: 60_000 }, () => {
         socket.resume().write(starts[i % starts.length] ?? '');
       }
       for (let i = 0; i < 50; i++) expect((await app.get(CALL)).rows).toHaveLength(1);
-      // Said by order, not by the clock: the good caller was done while all the others still hung on.
+      // Checked by order, not by time: the normal client was served while all the others were still connected.
       expect(open.size).toBe(500);
       await Promise.all(closed);
       expect((await app.get(CALL)).rows).toHaveLength(1);
@@ -106,48 +106,57 @@ describe.concurrent('slow callers', { timeout: 60_000 }, () => {
   });
 });
 
-describe('requests that two servers could read differently', () => {
+describe('ambiguous requests (request smuggling)', () => {
   let app: TestApp;
   beforeAll(async () => {
     app = await startTestApp();
   });
   afterAll(() => app.close());
 
-  test('wrong tokens by the thousand on one connection end it', async () => {
+  test('a thousand wrong tokens on one connection close it', async () => {
     const connection = await openConnection(app.url);
     connection.write(rawRequest('GET /openapi.json', { 'X-API-KEY': 'dnd_wrong' }).repeat(5_000));
     await connection.ended;
     expect((await app.get('/openapi.json')).status).toBe(200);
   });
 
-  test('two headers Host', async () => {
-    const answer = await askRaw(app.url, 'GET /health HTTP/1.1\r\nHost: a\r\nhost: b\r\n\r\n');
-    expect([answer.status, JSON.parse(answer.body).error.code]).toEqual([400, 'invalid_body']);
+  test('two Host headers are 400', async () => {
+    const response = await askRaw(app.url, 'GET /health HTTP/1.1\r\nHost: a\r\nhost: b\r\n\r\n');
+    expect([response.status, JSON.parse(response.body).error.code]).toEqual([400, 'invalid_body']);
   });
 
-  test('an expectation that nobody knows is passed over', async () => {
+  test('an unknown Expect header is ignored', async () => {
     expect((await askRaw(app.url, rawRequest('GET /health', { Expect: 'miracles' }))).status).toBe(200);
   });
 
   const HEAD = 'GET /health HTTP/1.1\r\nHost: a\r\n';
-  /** Hidden behind the ambiguous part; answering it would mean that it was read as a request of its own. */
+  /** Follows the ambiguous part; a response to it would mean that it was parsed as a separate request. */
   const HIDDEN = `GET /openapi.json HTTP/1.1\r\nHost: a\r\nX-API-KEY: ${API_KEY}\r\n\r\n`;
 
   test.each([
-    ['length and chunks', `${HEAD}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`],
-    ['chunks and length', `${HEAD}Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n`],
+    [
+      'Content-Length before chunked',
+      `${HEAD}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
+    ],
+    [
+      'chunked before Content-Length',
+      `${HEAD}Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n`,
+    ],
     ['two lengths that differ', `${HEAD}Content-Length: 5\r\nContent-Length: 0\r\n\r\nhello`],
     ['two lengths that agree', `${HEAD}Content-Length: 5\r\nContent-Length: 5\r\n\r\nhello`],
     ['a list of lengths', `${HEAD}Content-Length: 5, 5\r\n\r\nhello`],
     ['a length with a sign', `${HEAD}Content-Length: +5\r\n\r\nhello`],
     ['a length in hexadecimal', `${HEAD}Content-Length: 0x5\r\n\r\nhello`],
-    ['an encoding that is none', `${HEAD}Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n`],
+    ['an unknown transfer encoding', `${HEAD}Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n`],
     ['chunked, but not last', `${HEAD}Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n`],
     ['chunked twice', `${HEAD}Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`],
     ['a space before the colon', `${HEAD}Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n`],
-    ['an odd space in the value', `${HEAD}Transfer-Encoding: \x0bchunked\r\n\r\n0\r\n\r\n`],
-    ['a header folded over two lines', `${HEAD}X-A: b\r\n c\r\n\r\n`],
-    ['the encoding folded over two lines', `${HEAD}Transfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n`],
+    ['a vertical tab in the value', `${HEAD}Transfer-Encoding: \x0bchunked\r\n\r\n0\r\n\r\n`],
+    ['a header continued on a second line', `${HEAD}X-A: b\r\n c\r\n\r\n`],
+    [
+      'Transfer-Encoding continued on a second line',
+      `${HEAD}Transfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n`,
+    ],
     ['a first header that starts with a space', 'GET /health HTTP/1.1\r\n Host: a\r\n\r\n'],
     ['bare line feeds', 'GET /health HTTP/1.1\nHost: a\n\n'],
     ['a bare line feed between headers', 'GET /health HTTP/1.1\r\nHost: a\nX-A: b\r\n\r\n'],
@@ -157,19 +166,19 @@ describe('requests that two servers could read differently', () => {
   ])('%s: 400, and the connection is closed', async (_, ambiguous) => {
     const connection = await openConnection(app.url);
     connection.write(ambiguous + HIDDEN);
-    const answer = await connection.next();
-    expect(answer.status).toBe(400);
-    expect(JSON.parse(answer.body).error.code).toBe('invalid_body');
+    const response = await connection.next();
+    expect(response.status).toBe(400);
+    expect(JSON.parse(response.body).error.code).toBe('invalid_body');
     await connection.ended;
     expect(connection.rest()).toBe('');
   });
 
   test.each([
-    ['a chunk size that is none', '-1\r\nhello\r\n0\r\n\r\n'],
-    ['a chunk size beyond all numbers', 'fffffffffffffffff\r\nhello\r\n0\r\n\r\n'],
-    ['a chunk size behind a bare line feed', '5\nhello\r\n0\r\n\r\n'],
-    ['a chunk that is longer than it says', '5\r\nhelloX\r\n0\r\n\r\n'],
-  ])('%s: nothing behind it is answered', async (_, chunks) => {
+    ['an invalid chunk size', '-1\r\nhello\r\n0\r\n\r\n'],
+    ['a chunk size that is too large', 'fffffffffffffffff\r\nhello\r\n0\r\n\r\n'],
+    ['a chunk size followed by a bare line feed', '5\nhello\r\n0\r\n\r\n'],
+    ['a chunk that is longer than its size', '5\r\nhelloX\r\n0\r\n\r\n'],
+  ])('%s: nothing after it is treated as a request', async (_, chunks) => {
     const connection = await openConnection(app.url);
     connection.write(`${HEAD}Transfer-Encoding: chunked\r\n\r\n${chunks}${HIDDEN}`);
     await connection.ended;
@@ -178,7 +187,7 @@ describe('requests that two servers could read differently', () => {
   });
 });
 
-describe('what an answer does not tell', () => {
+describe('response headers', () => {
   let app: TestApp;
   beforeAll(async () => {
     app = await startTestApp();
@@ -186,22 +195,22 @@ describe('what an answer does not tell', () => {
   afterAll(() => app.close());
 
   test.each([
-    ['a good call', rawRequest(`GET ${CALL}`, { 'X-API-KEY': API_KEY })],
+    ['a successful request', rawRequest(`GET ${CALL}`, { 'X-API-KEY': API_KEY })],
     ['health', rawRequest('GET /health')],
     ['OpenAPI', rawRequest('GET /openapi.json')],
     ['401', rawRequest(`GET ${CALL}`)],
     ['404', rawRequest('GET /nowhere')],
     ['405', rawRequest('DELETE /health')],
     ['414', rawRequest(`GET /${'x'.repeat(9000)}`)],
-    ['no HTTP', 'hello\r\n\r\n'],
-  ])('%s: nothing of the program it was made with', async (_, request) => {
+    ['not HTTP', 'hello\r\n\r\n'],
+  ])('%s: no header names the software', async (_, request) => {
     const { headers } = await askRaw(app.url, request);
     expect(headers).not.toHaveProperty('server');
     expect(headers).not.toHaveProperty('x-powered-by');
     expect(JSON.stringify(headers)).not.toMatch(/node|express|duckdb/i);
   });
 
-  test('browsers are told not to guess what it is', async () => {
+  test('every response has X-Content-Type-Options: nosniff', async () => {
     for (const path of [CALL, '/health', '/openapi.json', '/nowhere'])
       expect((await app.get(path)).headers.get('x-content-type-options'), path).toBe('nosniff');
   });

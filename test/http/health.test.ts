@@ -11,22 +11,22 @@ import { openConnection, rawRequest } from '../support/raw-http.ts';
 const version = readVersion();
 const headers = { 'X-API-KEY': API_KEY };
 
-describe('health', () => {
-  test('is ok on both listeners once the store is open, without a token', async () => {
+describe('GET /health', () => {
+  test('is ok on both listeners when the store is open, without a token', async () => {
     const app = await startTestApp();
     try {
       for (const url of [app.url, app.internalUrl]) {
-        const answer = await fetchAnswer(`${url}/health`, {});
-        expect(answer.status).toBe(200);
-        expect(answer.text).toBe(`{"status":"ok","version":"${version}","store":"duckdb"}`);
-        expect(answer.headers.get('cache-control')).toBe('no-store');
+        const response = await fetchAnswer(`${url}/health`, {});
+        expect(response.status).toBe(200);
+        expect(response.text).toBe(`{"status":"ok","version":"${version}","store":"duckdb"}`);
+        expect(response.headers.get('cache-control')).toBe('no-store');
       }
     } finally {
       await app.close();
     }
   });
 
-  // The routes and a listener as the program has them between listening and the open store, held there.
+  // The routes and a listener in the state between listening and an open store.
   describe.each(['starting', 'unavailable'] as const)('while %s', state => {
     const listeners: Listener[] = [];
     beforeAll(async () => {
@@ -48,38 +48,38 @@ describe('health', () => {
       for (const listener of listeners) await listener.close();
     });
 
-    const ask = (path: string, init: RequestInit = { headers }, listener = 0) =>
+    const send = (path: string, init: RequestInit = { headers }, listener = 0) =>
       fetchAnswer(`${listeners[listener]?.url}${path}`, init);
 
-    test.each([0, 1])('is 503 and says so (listener %i)', async listener => {
-      const { status, text } = await ask('/health', {}, listener);
+    test.each([0, 1])('is 503 with that status (listener %i)', async listener => {
+      const { status, text } = await send('/health', {}, listener);
       expect(status).toBe(503);
       expect(text).toBe(`{"status":"${state}","version":"${version}","store":"duckdb"}`);
     });
 
     test.each(['/api/endpoints', '/api/endpoints/query/logs.all?project=a', '/api/endpoints/query/no.such'])(
-      '%s is 503 with Retry-After, never 401, whatever the token',
+      '%s is 503 with Retry-After, never 401, with any token',
       async path => {
         for (const given of [headers, {}, { 'X-API-KEY': 'wrong' }]) {
-          const answer = await ask(path, { headers: given });
-          expect(answer.status).toBe(503);
-          expect(answer.error.code).toBe('unavailable');
-          expect(answer.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
+          const response = await send(path, { headers: given });
+          expect(response.status).toBe(503);
+          expect(response.error.code).toBe('unavailable');
+          expect(response.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
         }
       },
     );
 
-    test('path and method are judged already', async () => {
-      expect((await ask('/nowhere')).status).toBe(404);
-      expect((await ask('/api/endpoints', { method: 'POST', headers })).status).toBe(405);
+    test('an unknown path is 404 and a wrong method 405', async () => {
+      expect((await send('/nowhere')).status).toBe(404);
+      expect((await send('/api/endpoints', { method: 'POST', headers })).status).toBe(405);
     });
 
-    test('OpenAPI is there: it needs no store', async () => {
-      expect((await ask('/openapi.json')).status).toBe(200);
+    test('/openapi.json is served: it needs no store', async () => {
+      expect((await send('/openapi.json')).status).toBe(200);
     });
   });
 
-  test('when stopping, what runs is finished, what comes then is 503, and closing twice is fine', async () => {
+  test('on stop, running requests finish, new ones get 503, and closing twice is safe', async () => {
     const own = writeOwnEndpoints({ sleep: SLEEP });
     const app = await startTestApp({ endpointFolders: { builtIn: BUILT_IN, custom: own.folder } });
     const connection = await openConnection(app.url);
@@ -89,16 +89,16 @@ describe('health', () => {
       connection.write(slow);
       await app.get('/health'); // answered after the slow call was taken up
       const closed = [app.close(), app.close()];
-      // Behind a call that runs, the connection still takes requests.
+      // The connection accepts further requests behind a running one.
       connection.write(rawRequest('GET /health'));
       connection.write(rawRequest('GET /api/endpoints/query/logs.all?project=a', headers));
       expect(await connection.next()).toMatchObject({ status: 200, body: '{"result":[{"answer":1}]}' });
       const health = await connection.next();
       expect(health.status).toBe(503);
       expect(JSON.parse(health.body).status).toBe('unavailable');
-      const refused = await connection.next();
-      expect(refused.status).toBe(503);
-      expect(refused.headers['retry-after']).toMatch(/^[1-9]\d*$/);
+      const rejected = await connection.next();
+      expect(rejected.status).toBe(503);
+      expect(rejected.headers['retry-after']).toMatch(/^[1-9]\d*$/);
       await Promise.all(closed);
       await connection.ended;
       await expect(fetch(`${app.url}/health`)).rejects.toThrow();

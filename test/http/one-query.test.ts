@@ -7,7 +7,7 @@ import { getUndecoded } from '../support/undecoded.ts';
 const CALLERS = 1000;
 const PATH = '/api/endpoints/query/functions.invocation-stats?project=abc&interval=1hr';
 
-describe('a thousand callers who ask the same thing at once, for the first time', () => {
+describe('single flight of a cold cache entry', () => {
   let app: TestApp;
   beforeAll(async () => {
     app = await startTestApp({ cacheBytes: 64 * 1024 * 1024 }, new ManualTimer()); // no time passes: nothing is warmed
@@ -15,34 +15,36 @@ describe('a thousand callers who ask the same thing at once, for the first time'
   });
   afterAll(() => app.close());
 
-  test('run one query in the store, and all get its answer', async () => {
+  test('a thousand concurrent first requests run one query and all get its result', async () => {
     const runQuery = app.store.query;
-    let letRun = () => {};
-    const allHaveAsked = new Promise<void>(resolve => {
-      letRun = resolve;
+    let releaseQuery = () => {};
+    const allReceived = new Promise<void>(resolve => {
+      releaseQuery = resolve;
     });
     const query = vi.spyOn(app.store, 'query').mockImplementation(async (...args) => {
-      await allHaveAsked;
+      await allReceived;
       return runQuery(...args);
     });
 
-    // Each on a connection of its own, all of them open at the same time.
-    const asking = Array.from({ length: CALLERS }, () =>
+    // Each has its own connection, and all are open at the same time.
+    const pending = Array.from({ length: CALLERS }, () =>
       getUndecoded(`${app.url}${PATH}`, { 'X-API-KEY': API_KEY, Connection: 'close' }),
     );
-    await vi.waitFor(() => expect(query).toHaveBeenCalled());
-    await app.get('/health'); // came last, and is answered: so the others have been taken up, too
-    letRun();
-    const answers = await Promise.all(asking);
+    await vi.waitFor(() => expect(query).toHaveBeenCalled(), { timeout: 20_000 });
+    await app.get('/health'); // sent last; its response shows that the server has received the others
+    releaseQuery();
+    const responses = await Promise.all(pending);
 
     expect(query).toHaveBeenCalledTimes(1);
-    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
-    const [body, ...otherBodies] = new Set(answers.map(answer => answer.body.toString()));
+    expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200]));
+    const [body, ...otherBodies] = new Set(responses.map(response => response.body.toString()));
     expect(JSON.parse(body ?? '').result).toHaveLength(1);
     expect(otherBodies).toEqual([]);
-    expect(new Set(answers.map(({ headers }) => headers.etag)).size).toBe(1);
-    const misses = answers.filter(({ headers }) => headers['cache-status'] === 'dendro; fwd=miss');
-    const joined = answers.filter(({ headers }) => headers['cache-status'] === 'dendro; fwd=miss; collapsed');
+    expect(new Set(responses.map(({ headers }) => headers.etag)).size).toBe(1);
+    const misses = responses.filter(({ headers }) => headers['cache-status'] === 'dendro; fwd=miss');
+    const joined = responses.filter(
+      ({ headers }) => headers['cache-status'] === 'dendro; fwd=miss; collapsed',
+    );
     expect(misses).toHaveLength(1);
     expect(joined.length).toBeGreaterThan(CALLERS / 2);
   });

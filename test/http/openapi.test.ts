@@ -67,7 +67,7 @@ describe('GET /openapi.json', () => {
       .filter(path => path.startsWith('/api/endpoints/query/'))
       .map(path => path.slice('/api/endpoints/query/'.length));
 
-  test('is OpenAPI 3.1 of this version', () => {
+  test('is an OpenAPI 3.1 document with the version of the program', () => {
     expect(document.openapi).toMatch(/^3\.1\.\d+$/);
     expect(document.info).toMatchObject({ title: 'Dendro', version: readVersion() });
   });
@@ -87,7 +87,7 @@ describe('GET /openapi.json', () => {
     }
   });
 
-  test('every security requirement names a scheme that is described', () => {
+  test('every security requirement names a defined scheme', () => {
     const requirements = [
       document.security,
       ...operations().map(operation => operation.security ?? []),
@@ -99,7 +99,7 @@ describe('GET /openapi.json', () => {
 
   const operations = () => Object.values(document.paths).flatMap(path => Object.values(path));
 
-  test('operation ids are unique, and every operation says what it answers', () => {
+  test('operation ids are unique, and every operation has responses', () => {
     const ids = operations().flatMap(({ operationId }) => (operationId === undefined ? [] : [operationId]));
     expect(new Set(ids).size).toBe(ids.length);
     for (const { responses } of operations())
@@ -113,12 +113,12 @@ describe('GET /openapi.json', () => {
     expect(operationOf(path).responses).toHaveProperty('200');
   });
 
-  test.each(['/health', '/openapi.json'])('%s needs no token', path => {
+  test.each(['/health', '/openapi.json'])('%s requires no token', path => {
     expect(operationOf(path).security).toEqual([]);
   });
 
   test.each([...BUILT_IN_NAMES, 'test.sleep'])(
-    'describes %s with its parameters as the catalog has them',
+    'describes %s with the parameters of the catalog',
     async name => {
       const { rows } = await app.get('/api/endpoints');
       const entry = rows.find(row => row['name'] === name) as {
@@ -141,7 +141,7 @@ describe('GET /openapi.json', () => {
     },
   );
 
-  test('says which values a choice allows, and which are only usual', () => {
+  test('lists the allowed values of a choice as enum, or as examples if it has a fallback', () => {
     const schemaOf = (name: string, parameter: string) =>
       operationOf(`/api/endpoints/query/${name}`).parameters?.find(({ name: found }) => found === parameter)
         ?.schema;
@@ -150,7 +150,7 @@ describe('GET /openapi.json', () => {
     expect(schemaOf('logs.all', 'format')).toMatchObject({ enum: ['json', 'ndjson', 'csv'] });
   });
 
-  test('real rows have the types that it promises', async () => {
+  test('real rows match the documented types', async () => {
     const at = '2026-11-14T12:00:00Z';
     await app.append('edge', [edgeRecord({ at, metadata: { a: 1 } })]);
     await app.append('function_edge', [functionEdgeRecord({ at })]);
@@ -165,25 +165,25 @@ describe('GET /openapi.json', () => {
     }
   });
 
-  test('the error schema holds every code, and nothing else', () => {
+  test('the error schema has every error code and no other', () => {
     const error = document.components.schemas['Error']?.properties?.['error'];
     expect(error?.properties?.['code']?.enum?.toSorted()).toEqual(Object.keys(STATUS_BY_CODE).toSorted());
     expect(error?.required).toEqual(['code', 'message']);
   });
 
-  test('without a good token it shows the built-in endpoints alone', async () => {
+  test('without a valid token it has only the built-in endpoints', async () => {
     for (const headers of [{}, { 'X-API-KEY': 'wrong' }, { 'X-API-KEY': '' }])
       expect(endpointsIn(await read(headers))).toEqual(BUILT_IN_NAMES);
   });
 
-  test('with a token it shows what that token may call', async () => {
+  test('with a token it has the endpoints that the token may call', async () => {
     expect(endpointsIn(document)).toEqual([...BUILT_IN_NAMES, 'test.sleep']);
     expect(endpointsIn(await read({ 'X-API-KEY': tokens.secrets.logs }))).toEqual(['logs.all']);
     expect(endpointsIn(await read({ Authorization: `Bearer ${tokens.secrets.machine}` }))).toEqual([]);
   });
 });
 
-/** The name that JSON Schema has for a value's type; a whole number is an integer where the schema speaks of integers. */
+/** The JSON Schema type of a value; a whole number is an integer if the schema says so. */
 function typeOf(value: unknown, promised: string | string[] | undefined): string {
   if (value === null) return 'null';
   return typeof value === 'number' && Number.isInteger(value) && [promised].flat().includes('integer')

@@ -8,7 +8,7 @@ import { openConnection, rawRequest } from '../support/raw-http.ts';
 
 const SLOW = '/api/endpoints/query/test.sleep?milliseconds=60000';
 
-describe('a store that answers one query at a time', () => {
+describe('a server with one query at a time', () => {
   let own: OwnEndpoints;
   let dataDirectory: string;
   let app: TestApp | undefined;
@@ -34,7 +34,7 @@ describe('a store that answers one query at a time', () => {
     return app;
   };
 
-  test('cancels a query past its limit (504), and serves again', async () => {
+  test('a query over its time limit is cancelled with 504, and the next one is served', async () => {
     const { get, query } = await start(1, 1);
     const { status, error } = await get(SLOW);
     expect(status).toBe(504);
@@ -43,7 +43,7 @@ describe('a store that answers one query at a time', () => {
     expect((await query('logs.all', { project: 'a' })).status).toBe(200);
   });
 
-  test('refuses who finds no place to wait (503, Retry-After), while all that needs no store goes on', async () => {
+  test('a request above the queue limit is 503 with Retry-After, and routes without the store still work', async () => {
     const { get, query } = await start(1, 3);
     const running = get(SLOW);
     await get('/health'); // answered after the call before it was taken up
@@ -61,7 +61,7 @@ describe('a store that answers one query at a time', () => {
     expect((await query('logs.all', { project: 'a' })).status).toBe(200);
   });
 
-  test('cancels the query of a caller that leaves, which is no error', async () => {
+  test('the query of a client that disconnects is cancelled, and no error is logged', async () => {
     const { get, query, events } = await start(1, 28);
     const left = new AbortController();
     const running = get(SLOW, { signal: left.signal, headers: { 'X-API-KEY': API_KEY } });
@@ -70,12 +70,12 @@ describe('a store that answers one query at a time', () => {
     left.abort();
     await expect(running).rejects.toThrow();
     expect((await query('logs.all', { project: 'a' })).status).toBe(200);
-    // The query's own limit would have let it go on for 28 s.
+    // Its own time limit would end the query only 28 s later.
     expect(performance.now() - started).toBeLessThan(20_000);
     expect(events.filter(event => event.type === 'request_failed')).toEqual([]);
   });
 
-  test('cancels all queries of a caller that leaves, those too that wait behind another on its connection', async () => {
+  test('all queries of a client that disconnects are cancelled, including pipelined requests', async () => {
     const { url, get, query } = await start(5, 28);
     const connection = await openConnection(url);
     connection.write(rawRequest(`GET ${SLOW}`, { 'X-API-KEY': API_KEY }).repeat(3));
@@ -86,7 +86,7 @@ describe('a store that answers one query at a time', () => {
     expect(performance.now() - started).toBeLessThan(20_000);
   });
 
-  test('without any queue still serves calls that come one after the other', async () => {
+  test('requests in sequence are served with a queue of length 0', async () => {
     const { query } = await start(0, 30);
     for (let i = 0; i < 10; i++) {
       expect((await query('logs.all', { project: 'a' })).status).toBe(200);

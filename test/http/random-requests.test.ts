@@ -9,7 +9,7 @@ const LANES = 8;
 const REQUESTS_A_BATCH = 40;
 const BATCHES = 250;
 
-describe('10,000 random requests, several at once', () => {
+describe('10,000 random requests on several connections', () => {
   let app: TestApp;
   const lanes: (RawConnection | undefined)[] = Array.from({ length: LANES });
   beforeAll(async () => {
@@ -26,20 +26,20 @@ describe('10,000 random requests, several at once', () => {
     await app.close();
   });
 
-  /** On the lane's connection, or a new one where the server has closed it. */
-  const ask = async (lane: number, request: RandomRequest): Promise<RawAnswer> => {
+  /** Uses the lane's connection, or a new one if the server has closed it. */
+  const send = async (lane: number, request: RandomRequest): Promise<RawAnswer> => {
     lanes[lane] ??= await openConnection(app.url);
     const connection = lanes[lane];
     connection.write(toBytes(request));
-    const answer = await connection.next(request.method);
-    if (answer.headers['connection'] === 'close') {
+    const response = await connection.next(request.method);
+    if (response.headers['connection'] === 'close') {
       connection.close();
       lanes[lane] = undefined;
     }
-    return answer;
+    return response;
   };
 
-  test('cause no 5xx and give no row to a wrong token', { timeout: 60_000 }, async () => {
+  test('random requests cause no 5xx and return no row for a wrong token', { timeout: 60_000 }, async () => {
     const seen = new Map<number, number>();
     let answersWithRows = 0;
     const check = (request: RandomRequest, { status, body, headers }: RawAnswer) => {
@@ -60,7 +60,7 @@ describe('10,000 random requests, several at once', () => {
       const work = async (lane: number) => {
         for (let request = waiting.pop(); request !== undefined; request = waiting.pop()) {
           try {
-            check(request, await ask(lane, request));
+            check(request, await send(lane, request));
           } catch (error) {
             lanes[lane]?.close();
             lanes[lane] = undefined;
@@ -74,7 +74,7 @@ describe('10,000 random requests, several at once', () => {
     await fc.assert(property, { numRuns: BATCHES });
 
     expect([...seen.values()].reduce((sum, count) => sum + count, 0)).toBeGreaterThanOrEqual(10_000);
-    // The requests were of the kinds that matter: some brought rows, others were refused in every way.
+    // The requests covered the relevant cases: some returned rows, others every kind of error.
     expect(answersWithRows).toBeGreaterThan(100);
     for (const status of [200, 400, 401, 404, 405, 406])
       expect(seen.get(status) ?? 0, `${status}`).toBeGreaterThan(10);

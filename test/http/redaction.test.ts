@@ -7,7 +7,7 @@ import { BUILT_IN, type OwnEndpoints, writeOwnEndpoints } from '../support/own-e
 import { edgeRecord } from '../support/record.ts';
 import { getUndecoded } from '../support/undecoded.ts';
 
-/** Of the built-in endpoints none is cached and holds text; this one is both. */
+/** Cached and with text columns; no built-in endpoint is both. */
 const CACHED_MESSAGES = {
   yaml: `
 id: 0f3b6d43-9a6a-4e3a-8a55-6a1f4f0f7a02
@@ -30,7 +30,7 @@ const ADDRESS = /203\.0\.113\.\d|2001:db8::\d/i;
 const CODINGS = ['identity', 'gzip', 'br'];
 const FORMATS = ['json', 'ndjson', 'csv'];
 
-describe('a token that must not see addresses', () => {
+describe('a token with PII redaction', () => {
   let own: OwnEndpoints;
   let tokens: MadeTokens<'redacted' | 'plain' | 'pinnedRedacted' | 'pinnedPlain'>;
   let app: TestApp;
@@ -55,7 +55,7 @@ describe('a token that must not see addresses', () => {
       'plain-first',
       ...FORMATS.flatMap(f => CODINGS.map(c => `${f} ${c}`)),
     ];
-    // Enough records that answers are compressed where that is asked for.
+    // Enough records for a body that is large enough to be compressed.
     await app.append(
       'edge',
       projects.flatMap(project =>
@@ -77,13 +77,13 @@ describe('a token that must not see addresses', () => {
   });
 
   type Who = keyof typeof tokens.secrets;
-  const ask = (who: Who, name: string, project: string, headers: Record<string, string> = {}) =>
+  const send = (who: Who, name: string, project: string, headers: Record<string, string> = {}) =>
     app.get(`/api/endpoints/query/${name}?${new URLSearchParams({ project })}`, {
       headers: { 'X-API-KEY': tokens.secrets[who], ...headers },
     });
 
-  test('gets REDACTED in their place, and all the rest as it is', async () => {
-    const { rows } = await ask('redacted', 'logs.all', 'plain-first');
+  test('gets REDACTED in place of IP addresses and everything else unchanged', async () => {
+    const { rows } = await send('redacted', 'logs.all', 'plain-first');
     expect(rows).toHaveLength(9);
     expect(rows[0]).toMatchObject({
       event_message: 'REDACTED - GET /rest from [REDACTED]:443',
@@ -96,10 +96,10 @@ describe('a token that must not see addresses', () => {
     ['plain-first', ['plain', 'redacted', 'plain', 'redacted'] as const],
     ['redacted-first', ['pinnedRedacted', 'pinnedPlain', 'pinnedRedacted', 'pinnedPlain'] as const],
     ['plain-first', ['pinnedPlain', 'pinnedRedacted', 'pinnedPlain', 'pinnedRedacted'] as const],
-  ])('shares cached rows with others, and no answer reaches the other: %s, %j', async (project, callers) => {
+  ])('shares cached rows with other tokens, but never a response: %s, %j', async (project, callers) => {
     const etags: string[] = [];
     for (const [nth, who] of callers.entries()) {
-      const { text, rows, headers } = await ask(who, 'own.messages', project);
+      const { text, rows, headers } = await send(who, 'own.messages', project);
       expect(rows).toHaveLength(9);
       if (who.toLowerCase().includes('redacted')) expect(text).not.toMatch(ADDRESS);
       else expect(text).not.toContain('REDACTED');
@@ -111,7 +111,7 @@ describe('a token that must not see addresses', () => {
   });
 
   test.each(FORMATS.flatMap(format => CODINGS.map(coding => [format, coding] as const)))(
-    'as %s, compressed with %s: the same',
+    'redacted and plain bodies never mix as %s, compressed with %s',
     async (format, coding) => {
       const parameters = new URLSearchParams({ project: `${format} ${coding}`, format });
       const textFor = async (who: Who) => {
@@ -134,11 +134,11 @@ describe('a token that must not see addresses', () => {
     },
   );
 
-  test("is not told that another's copy is still good, nor the other that its is", async () => {
+  test('redacted and plain responses have different ETags, and neither matches the other', async () => {
     const etagOf = async (who: Who) =>
-      (await ask(who, 'own.messages', 'plain-first')).headers.get('etag') ?? '';
+      (await send(who, 'own.messages', 'plain-first')).headers.get('etag') ?? '';
     const statusWith = async (who: Who, etag: string) =>
-      (await ask(who, 'own.messages', 'plain-first', { 'If-None-Match': etag })).status;
+      (await send(who, 'own.messages', 'plain-first', { 'If-None-Match': etag })).status;
     const [redacted, plain] = [await etagOf('redacted'), await etagOf('plain')];
     expect(await statusWith('redacted', plain)).toBe(200);
     expect(await statusWith('plain', redacted)).toBe(200);
@@ -146,12 +146,12 @@ describe('a token that must not see addresses', () => {
     expect(await statusWith('plain', plain)).toBe(304);
   });
 
-  test('stays so while the entry is warmed and when it is insisted on', async () => {
+  test('stays redacted when the entry is refreshed by the warmer or by no-cache', async () => {
     for (let i = 0; i < 3; i++) {
       await app.pass(301_000);
       for (const headers of [{}, { 'Cache-Control': 'no-cache' }]) {
-        expect((await ask('redacted', 'own.messages', 'plain-first', headers)).text).not.toMatch(ADDRESS);
-        expect((await ask('plain', 'own.messages', 'plain-first', headers)).text).toMatch(ADDRESS);
+        expect((await send('redacted', 'own.messages', 'plain-first', headers)).text).not.toMatch(ADDRESS);
+        expect((await send('plain', 'own.messages', 'plain-first', headers)).text).toMatch(ADDRESS);
       }
     }
   });

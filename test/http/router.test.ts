@@ -29,20 +29,23 @@ const TARGETS: [target: string, route: string, pathParameter: string, query: str
   ],
 ];
 
-describe('a router', () => {
-  test.each(TARGETS)('leads %s to %s, the first time and the next', (target, path, pathParameter, query) => {
-    for (let time = 1; time <= 3; time++)
-      expect(router.find(target)).toMatchObject({ route: { path }, pathParameter, query, target });
-  });
+describe('the router', () => {
+  test.each(TARGETS)(
+    'finds for %s the route %s, the first time and from the memo',
+    (target, path, pathParameter, query) => {
+      for (let time = 1; time <= 3; time++)
+        expect(router.find(target)).toMatchObject({ route: { path }, pathParameter, query, target });
+    },
+  );
 
   test.each(['', '/api', '/api/endpoints/', '/api/endpoints/query/', '/api/endpoints/query/a/b', '*'])(
-    'finds nothing at %j, however often it is asked',
+    'throws not_found for %j, every time',
     target => {
       for (let time = 1; time <= 3; time++) expect(() => router.find(target)).toThrow(DendroError);
     },
   );
 
-  test('finds each of more targets than it keeps', () => {
+  test('finds every one of more targets than it memoizes', () => {
     for (let round = 1; round <= 2; round++)
       for (let n = 0; n < 5_000; n++)
         expect(router.find(`/api/endpoints/query/name${n}?n=${n}`)).toMatchObject({

@@ -24,9 +24,9 @@ cache: { lifetime_seconds: 900, warming_seconds: 300 }
   sql: 'select cast($days as integer) as days',
 };
 
-// What was worked out for one caller must never be given to another that may get less, or gets it otherwise.
-describe('one query string, sent with several tokens in turn', () => {
-  type Name = 'open' | 'free' | 'pro' | 'pinned' | 'elsewhere' | 'narrow';
+// A result that was validated for one token must never be returned for a token with other limits.
+describe('the same query string with several tokens', () => {
+  type Name = 'open' | 'free' | 'pro' | 'pinned' | 'elsewhere' | 'limited';
   let own: OwnEndpoints;
   let tokens: MadeTokens<Name>;
   let app: TestApp;
@@ -38,7 +38,7 @@ describe('one query string, sent with several tokens in turn', () => {
       pro: { tier: 'PRO' },
       pinned: { projects: ['abc'] },
       elsewhere: { projects: ['other'] },
-      narrow: { scopes: ['query:logs.all'] },
+      limited: { scopes: ['query:logs.all'] },
     });
     app = await startTestApp({
       cacheBytes: 64 * 1024 * 1024,
@@ -56,52 +56,52 @@ describe('one query string, sent with several tokens in turn', () => {
     own.remove();
   });
 
-  const ask = (path: string, token: Name) =>
+  const send = (path: string, token: Name) =>
     app.get(`/api/endpoints/query/${path}`, { headers: { 'X-API-KEY': tokens.secrets[token] } });
 
-  test('each gets its own tier, in any order, again and again', async () => {
+  test('each token gets its own tier, in any order', async () => {
     const days = { open: 90, pro: 7, free: 1 };
     for (const name of ['open', 'free', 'pro', 'free', 'open', 'pro', 'open'] as const)
-      expect((await ask('test.tiered?tier=ENTERPRISE', name)).rows).toEqual([{ days: days[name] }]);
+      expect((await send('test.tiered?tier=ENTERPRISE', name)).rows).toEqual([{ days: days[name] }]);
   });
 
-  test('each is held to its own pin and scope, whoever asked before', async () => {
+  test('each token is limited to its own pin and scope, whatever the order of requests', async () => {
     const path = 'functions.invocation-stats?project=abc';
     for (let turn = 0; turn < 3; turn++) {
-      const open = await ask(path, 'open');
-      const pinned = await ask(path, 'pinned');
+      const open = await send(path, 'open');
+      const pinned = await send(path, 'pinned');
       expect([open.status, pinned.status]).toEqual([200, 200]);
       expect(pinned.rows).toEqual(open.rows);
-      // The pin is of abc, and so is all that such a token is told.
+      // The token is pinned to abc, so its results are those of abc.
       expect(open.headers.get('dendro-data-through')).toBe('2026-11-14T12:31:00Z');
       expect(pinned.headers.get('dendro-data-through')).toBe('2026-11-14T12:30:00Z');
-      expect((await ask(path, 'elsewhere')).status).toBe(403);
-      expect((await ask(path, 'narrow')).status).toBe(403);
+      expect((await send(path, 'elsewhere')).status).toBe(403);
+      expect((await send(path, 'limited')).status).toBe(403);
     }
   });
 
-  test('one string means what each endpoint makes of it', async () => {
+  test('each endpoint interprets the query string by its own parameters', async () => {
     const query = 'project=abc&interval=hourly';
     for (let turn = 0; turn < 2; turn++) {
-      expect(Object.keys((await ask(`usage.api-counts?${query}`, 'open')).rows[0] ?? {})).not.toContain(
+      expect(Object.keys((await send(`usage.api-counts?${query}`, 'open')).rows[0] ?? {})).not.toContain(
         'count',
       );
-      expect((await ask(`functions.invocation-stats?${query}`, 'open')).rows[0]).toHaveProperty('count');
+      expect((await send(`functions.invocation-stats?${query}`, 'open')).rows[0]).toHaveProperty('count');
     }
   });
 
-  test('a string that breaks a rule is refused every time', async () => {
+  test('an invalid query string is 400 every time', async () => {
     for (let turn = 0; turn < 2; turn++) {
-      const { status, error } = await ask('usage.api-counts?project=abc&interval=yearly', 'open');
+      const { status, error } = await send('usage.api-counts?project=abc&interval=yearly', 'open');
       expect([status, error.param]).toEqual([400, 'interval']);
     }
   });
 
   test.each(['format=csv', '%66ormat=csv', 'forma%74=csv', '%66%6f%72%6D%61%74=csv', 'f%6Frmat=%63sv'])(
-    'the format is found however its name is written: %s',
+    'the parameter format is recognized when percent-encoded: %s',
     async parameter => {
       for (let turn = 0; turn < 2; turn++) {
-        const { headers } = await ask(`functions.invocation-stats?project=abc&${parameter}`, 'open');
+        const { headers } = await send(`functions.invocation-stats?project=abc&${parameter}`, 'open');
         expect(headers.get('content-type')).toMatch(/^text\/csv/);
       }
     },

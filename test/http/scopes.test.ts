@@ -4,7 +4,7 @@ import { type MadeTokens, makeTokens } from '../support/made-tokens.ts';
 import { ManualTimer } from '../support/manual-timer.ts';
 import { edgeRecord, functionEdgeRecord } from '../support/record.ts';
 
-// Who may do what. A column is a kind of token, a cell the one right status. The queries ask for the project that the
+// The access matrix. A column is a kind of token, a cell the expected status. The queries use the project that the
 // pinned token is pinned to.
 const TABLE = `
                                      none  wrong  expired  revoked  full  query  logs  usage  stats  pinned  ingest  metrics
@@ -60,7 +60,7 @@ const SPECS = {
 
 type TokenName = keyof typeof SPECS;
 
-describe('what each kind of token may do', () => {
+describe('access by kind of token', () => {
   let tokens: MadeTokens<TokenName>;
   let app: TestApp;
   beforeAll(async () => {
@@ -69,7 +69,7 @@ describe('what each kind of token may do', () => {
     const at = '2026-11-14T12:34:00Z';
     await app.append('edge', [edgeRecord({ at, message: 'a row' })]);
     await app.append('function_edge', [functionEdgeRecord({ at })]);
-    expect((await ask('GET', '/api/endpoints', 'revoked')).status).toBe(200);
+    expect((await send('GET', '/api/endpoints', 'revoked')).status).toBe(200);
     await tokens.revoke('revoked');
     await app.pass(1000);
   });
@@ -78,8 +78,8 @@ describe('what each kind of token may do', () => {
     tokens.remove();
   });
 
-  /** Lets time pass besides: the app's own clock stands still, and guesses would be kept waiting. */
-  const ask = async (method: string, path: string, kind: string) => {
+  /** Advances time meanwhile: the app's timer is manual, and the auth throttle would delay wrong tokens forever. */
+  const send = async (method: string, path: string, kind: string) => {
     const secrets: Readonly<Record<string, string>> = { none: '', wrong: 'dnd_wrong', ...tokens.secrets };
     const answering = app.get(path, { method, headers: { 'X-API-KEY': secrets[kind] ?? '' } });
     await app.pass(200);
@@ -103,7 +103,7 @@ describe('what each kind of token may do', () => {
   test.each(rows)('$method $place', async ({ method, path, expected }) => {
     const found: Record<string, number> = {};
     for (const kind of kinds) {
-      const { status, text } = await ask(method, path, kind);
+      const { status, text } = await send(method, path, kind);
       found[kind] = status;
       if (status !== 200) expect(text, kind).not.toMatch(/a row|"result"/);
       if (method === 'HEAD') expect(text).toBe('');
@@ -111,19 +111,19 @@ describe('what each kind of token may do', () => {
     expect(found).toEqual(expected);
   });
 
-  test('wrong, expired and revoked tokens are told the same', async () => {
+  test('wrong, expired and revoked tokens get the same response', async () => {
     const path = '/api/endpoints/query/logs.all?project=alpha';
-    const wrong = await ask('GET', path, 'wrong');
+    const wrong = await send('GET', path, 'wrong');
     for (const kind of ['expired', 'revoked']) {
-      const answer = await ask('GET', path, kind);
-      expect(answer.text).toBe(wrong.text);
-      expect(answer.headers.get('www-authenticate')).toBe('Bearer');
+      const response = await send('GET', path, kind);
+      expect(response.text).toBe(wrong.text);
+      expect(response.headers.get('www-authenticate')).toBe('Bearer');
     }
   });
 
-  test('a token for one endpoint cannot tell which others there are', async () => {
-    const other = await ask('GET', '/api/endpoints/query/usage.api-counts', 'logs');
-    const unknown = await ask('GET', '/api/endpoints/query/no.such', 'logs');
+  test('a token limited to one endpoint cannot find out which others exist', async () => {
+    const other = await send('GET', '/api/endpoints/query/usage.api-counts', 'logs');
+    const unknown = await send('GET', '/api/endpoints/query/no.such', 'logs');
     expect(other.text).toBe(unknown.text);
   });
 
@@ -133,18 +133,18 @@ describe('what each kind of token may do', () => {
     ['logs', ['logs.all']],
     ['usage', ['usage.api-counts']],
     ['stats', ['functions.invocation-stats']],
-  ])('the catalog and OpenAPI of the token %s show what it may call', async (kind, expected) => {
-    const { rows: listed } = await ask('GET', '/api/endpoints', kind);
+  ])('the catalog and OpenAPI list what the token %s may call', async (kind, expected) => {
+    const { rows: listed } = await send('GET', '/api/endpoints', kind);
     expect(listed.map(({ name }) => name).sort()).toEqual(expected);
-    const { paths } = JSON.parse((await ask('GET', '/openapi.json', kind)).text) as { paths: object };
+    const { paths } = JSON.parse((await send('GET', '/openapi.json', kind)).text) as { paths: object };
     for (const name of ['functions.invocation-stats', 'logs.all', 'usage.api-counts'])
       expect(Object.keys(paths).some(path => path.endsWith(`/${name}`))).toBe(expected.includes(name));
   });
 
   test.each(['/api/endpoints', '/openapi.json'])(
-    '%s differs by token, so no shared cache may keep it for others',
+    '%s differs by token and forbids shared caching',
     async path => {
-      const { headers } = await ask('GET', path, 'logs');
+      const { headers } = await send('GET', path, 'logs');
       const isKeptApart =
         /no-store|private/.test(headers.get('cache-control') ?? '') ||
         /X-API-KEY.*Authorization/i.test(headers.get('vary') ?? '');
@@ -152,7 +152,7 @@ describe('what each kind of token may do', () => {
     },
   );
 
-  test('a token is good to the last microsecond before its expiry', async () => {
+  test('a token is valid until the last microsecond before its expiry', async () => {
     const brief = await makeTokens({ brief: { expires_at: '2026-11-14T12:34:56.789013Z' } });
     const other = await startTestApp({ tokensFile: brief.file });
     const statusNow = async () =>

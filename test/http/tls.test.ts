@@ -10,7 +10,7 @@ import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
 import { onlyLine, PROCESS_API_KEY, runDendro, startServer } from '../support/process.ts';
 import { makeSelfSigned, type SelfSigned } from '../support/self-signed.ts';
 
-/** Over TLS, trusting this certificate and no other. */
+/** Requests over TLS and trusts only this certificate. */
 function getTrusting(
   ca: string,
   url: string,
@@ -30,20 +30,20 @@ function connectionProtocol(socket: object): string | null {
   return getProtocol.call(socket);
 }
 
-let folder: string;
+let directory: string;
 let pair: SelfSigned;
 let other: SelfSigned;
 let files: { cert: string; key: string };
 beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'dendro-tls-'));
+  directory = mkdtempSync(join(tmpdir(), 'dendro-tls-'));
   pair = makeSelfSigned();
   other = makeSelfSigned();
   files = { cert: file('cert.pem', pair.cert), key: file('key.pem', pair.key) };
 });
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
 function file(name: string, content: string): string {
-  const path = join(folder, name);
+  const path = join(directory, name);
   writeFileSync(path, content);
   return path;
 }
@@ -57,18 +57,18 @@ describe('a public listener with a certificate', { timeout: 60_000 }, () => {
 
   const port = () => Number(new URL(app.url).port);
 
-  test('answers over TLS to who trusts the certificate', async () => {
+  test('serves a client that trusts the certificate', async () => {
     expect(app.url).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/);
     const call = `${app.url}/api/endpoints/query/logs.all?project=alpha`;
     expect(await getTrusting(pair.cert, call, API_KEY)).toEqual({ status: 200, protocol: 'TLSv1.3' });
     expect((await getTrusting(pair.cert, call, '')).status).toBe(401);
   });
 
-  test('shows that certificate and no other', async () => {
+  test('presents the configured certificate', async () => {
     await expect(getTrusting(other.cert, `${app.url}/health`, '')).rejects.toThrow();
   });
 
-  test.each(['TLSv1', 'TLSv1.1'] as const)('speaks no %s', async version => {
+  test.each(['TLSv1', 'TLSv1.1'] as const)('rejects %s', async version => {
     const socket = connectTls({
       host: '127.0.0.1',
       port: port(),
@@ -79,25 +79,25 @@ describe('a public listener with a certificate', { timeout: 60_000 }, () => {
     });
     const outcome = await Promise.race([
       once(socket, 'secureConnect').then(() => 'connected'),
-      once(socket, 'error').then(() => 'refused'),
-    ]).catch(() => 'refused');
+      once(socket, 'error').then(() => 'rejected'),
+    ]).catch(() => 'rejected');
     socket.destroy();
-    expect(outcome).toBe('refused');
+    expect(outcome).toBe('rejected');
   });
 
-  test('does not answer plain HTTP', async () => {
+  test('does not serve plain HTTP', async () => {
     const socket = connect(port(), '127.0.0.1');
-    let answer = '';
+    let response = '';
     socket.on('data', chunk => {
-      answer += chunk;
+      response += chunk;
     });
     socket.on('error', () => {});
     socket.write(`GET /health HTTP/1.1\r\nHost: a\r\nX-API-KEY: ${API_KEY}\r\n\r\n`);
     await once(socket, 'close');
-    expect(answer).not.toContain('HTTP/1.1 200');
+    expect(response).not.toContain('HTTP/1.1 200');
   });
 
-  /** Opens a connection and says nothing. */
+  /** Opens a connection and sends nothing. */
   const openSilently = async (portNumber: number) => {
     const socket = connect(portNumber, '127.0.0.1');
     socket.on('error', () => {});
@@ -114,7 +114,7 @@ describe('a public listener with a certificate', { timeout: 60_000 }, () => {
     return closed.finally(() => clearTimeout(limit));
   };
 
-  test.concurrent('lets go of a caller that never shakes hands, as of one that never ends its headers', async () => {
+  test.concurrent('closes a connection that never completes the TLS handshake', async () => {
     const socket = await openSilently(port());
     try {
       expect(await isClosedWithin(socket, 25_000)).toBe(true);
@@ -123,7 +123,7 @@ describe('a public listener with a certificate', { timeout: 60_000 }, () => {
     }
   });
 
-  test.concurrent('can be stopped in spite of such a caller, as of any other, after 10 s at most', async () => {
+  test.concurrent('stops within 10 s although such a connection is open', async () => {
     const stopped = await startTestApp({ tls: files });
     const socket = await openSilently(Number(new URL(stopped.url).port));
     const isClosing = isClosedWithin(socket, 20_000);
@@ -136,26 +136,26 @@ describe('a public listener with a certificate', { timeout: 60_000 }, () => {
     }
   });
 
-  test('leaves the internal listener as it was', async () => {
+  test('leaves the internal listener on plain HTTP', async () => {
     expect((await fetch(`${app.internalUrl}/health`)).status).toBe(200);
   });
 });
 
-describe('TLS by flags', () => {
+describe('--tls-cert and --tls-key', () => {
   const serve = (cert: string | undefined, key: string | undefined) =>
     runDendro(
       [
         'serve',
-        ...['--data', join(folder, 'data'), '--port', '0', '--internal-port', '0'],
+        ...['--data', join(directory, 'data'), '--port', '0', '--internal-port', '0'],
         ...(cert === undefined ? [] : ['--tls-cert', cert]),
         ...(key === undefined ? [] : ['--tls-key', key]),
       ],
       { env: { DENDRO_API_KEY: PROCESS_API_KEY } },
     );
 
-  test('the real program serves with them', async () => {
+  test('dendro serve uses the files of the flags', async () => {
     const server = await startServer(
-      ['--data', join(folder, 'data'), '--tls-cert', files.cert, '--tls-key', files.key],
+      ['--data', join(directory, 'data'), '--tls-cert', files.cert, '--tls-key', files.key],
       { env: { DENDRO_API_KEY: PROCESS_API_KEY } },
     );
     try {
@@ -169,26 +169,31 @@ describe('TLS by flags', () => {
   test.each<[string, () => [string | undefined, string | undefined], number, string]>([
     ['a certificate without a key', () => [files.cert, undefined], 2, '--tls-cert and --tls-key go together'],
     ['a key without a certificate', () => [undefined, files.key], 2, '--tls-cert and --tls-key go together'],
-    ['no such certificate', () => [join(folder, 'none.pem'), files.key], 1, 'none.pem cannot be read'],
-    ['no such key', () => [files.cert, join(folder, 'none.pem')], 1, 'none.pem cannot be read'],
-    ['a folder as certificate', () => [folder, files.key], 1, 'cannot be read'],
     [
-      'a certificate that is none',
+      'a missing certificate file',
+      () => [join(directory, 'none.pem'), files.key],
+      1,
+      'none.pem cannot be read',
+    ],
+    ['a missing key file', () => [files.cert, join(directory, 'none.pem')], 1, 'none.pem cannot be read'],
+    ['a directory as certificate', () => [directory, files.key], 1, 'cannot be read'],
+    [
+      'a certificate file without PEM',
       () => [file('a.pem', 'hello'), files.key],
       1,
-      'a.pem: is not a PEM certificate',
+      'a.pem is not a PEM certificate',
     ],
-    ['an empty certificate', () => [file('b.pem', ''), files.key], 1, 'b.pem: is not a PEM certificate'],
-    ['a key that is none', () => [files.cert, file('c.pem', 'hello')], 1, 'c.pem: is not a PEM key'],
-    ['an empty key', () => [files.cert, file('d.pem', '')], 1, 'd.pem: is not a PEM key'],
+    ['an empty certificate', () => [file('b.pem', ''), files.key], 1, 'b.pem is not a PEM certificate'],
+    ['a key file without PEM', () => [files.cert, file('c.pem', 'hello')], 1, 'c.pem is not a PEM key'],
+    ['an empty key', () => [files.cert, file('d.pem', '')], 1, 'd.pem is not a PEM key'],
     [
-      'the key of another',
+      'the key of another certificate',
       () => [files.cert, file('e.pem', other.key)],
       1,
-      'e.pem: is not the key of the certificate',
+      'e.pem is not the key of the certificate',
     ],
-    ['the two exchanged', () => [files.key, files.cert], 1, 'key.pem: is not a PEM certificate'],
-  ])('%s: one clear line', async (_, arrange, code, words) => {
+    ['certificate and key swapped', () => [files.key, files.cert], 1, 'key.pem is not a PEM certificate'],
+  ])('%s prints one line that names the problem', async (_, arrange, code, words) => {
     const outcome = await serve(...arrange());
     expect(outcome.code).toBe(code);
     const lines = outcome.stderr.split('\n').filter(line => line.startsWith('dendro: '));

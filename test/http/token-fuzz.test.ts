@@ -15,14 +15,13 @@ type TokenName = 'logs' | 'pinned' | 'expired' | 'machine';
 interface Sent {
   readonly bytes: Buffer;
   readonly isHead: boolean;
-  /** Whether the headers carry a token that may see rows. */
+  /** Whether the headers have a token that may see rows. */
   readonly isTrusted: boolean;
   readonly isPinned: boolean;
 }
 
-// Wrong tokens are slowed after ten failures from one address, by the app's timer. Here it is the suite's own, which
-// moves only when told: each batch lets a minute pass until its last answer is there, so every kind of wrong token can
-// be sent as often as any other.
+// The auth throttle delays wrong tokens after ten failures of an address. The timer is manual here: each batch advances it by
+// minutes until its last response has arrived, so that every kind of wrong token is sent equally often.
 describe(`${REQUESTS} random requests with all kinds of tokens`, () => {
   let tokens: MadeTokens<TokenName>;
   let app: TestApp;
@@ -49,34 +48,34 @@ describe(`${REQUESTS} random requests with all kinds of tokens`, () => {
     tokens.remove();
   });
 
-  /** Sends all of them on one connection without waiting, and reads the answers in order. */
+  /** Pipelines all requests on one connection and reads the responses in order. */
   const pipeline = (requests: readonly Sent[]): Promise<{ status: number; text: string }[]> =>
     new Promise((resolve, reject) => {
       const { hostname, port } = new URL(app.url);
       const socket = connect({ host: hostname, port: Number(port) });
-      const answers: { status: number; text: string }[] = [];
+      const responses: { status: number; text: string }[] = [];
       let arrived = Buffer.alloc(0);
       socket.on('data', (chunk: Buffer) => {
         arrived = Buffer.concat([arrived, chunk]);
         for (;;) {
-          const answer = takeAnswer(arrived, requests[answers.length]?.isHead ?? false);
-          if (answer === undefined) break;
-          arrived = arrived.subarray(answer.length);
-          answers.push(answer);
+          const response = takeAnswer(arrived, requests[responses.length]?.isHead ?? false);
+          if (response === undefined) break;
+          arrived = arrived.subarray(response.length);
+          responses.push(response);
         }
-        if (answers.length < requests.length) return;
+        if (responses.length < requests.length) return;
         socket.destroy();
-        resolve(answers);
+        resolve(responses);
       });
       socket.on('error', reject);
       socket.on('close', () => {
-        const sent = requests[answers.length]?.bytes.toString('latin1');
-        reject(new Error(`closed after ${answers.length} of ${requests.length} answers, at: ${sent}`));
+        const sent = requests[responses.length]?.bytes.toString('latin1');
+        reject(new Error(`closed after ${responses.length} of ${requests.length} responses, at: ${sent}`));
       });
       socket.write(Buffer.concat(requests.map(({ bytes }) => bytes)));
     });
 
-  test('no 5xx, no crash, no row for a wrong token, none of another project for a pinned one', {
+  test('random requests cause no 5xx and no crash, return no row for a wrong token and no foreign row for a pinned one', {
     timeout: 180_000,
   }, async () => {
     const seen = new Map<number, number>();
@@ -92,7 +91,7 @@ describe(`${REQUESTS} random requests with all kinds of tokens`, () => {
         (status >= 500 && `${status}`) ||
         (hasRows && !isTrusted && 'rows for a wrong token') ||
         (isPinned && text.includes('THEIRS') && "another project's rows") ||
-        (text.includes(API_KEY) && 'the answer holds a token');
+        (text.includes(API_KEY) && 'the response contains a token');
       if (fault) throw new Error(`${fault}: ${text}\nfor: ${bytes.toString('latin1')}`);
     };
     const request = arbitraryRequest(tokens.secrets);
@@ -105,27 +104,27 @@ describe(`${REQUESTS} random requests with all kinds of tokens`, () => {
       const share = REQUESTS_A_BATCH / CONNECTIONS;
       const lanes = Array.from({ length: CONNECTIONS }, (_, i) => requests.slice(i * share, (i + 1) * share));
       let isOver = false;
-      const answering = Promise.allSettled(lanes.map(pipeline)).finally(() => {
+      const pending = Promise.allSettled(lanes.map(pipeline)).finally(() => {
         isOver = true;
       });
       for (let minutes = 0; !isOver; minutes++) {
-        if (minutes > 100_000) throw new Error('some answers never came'); // rather than wait for ever
+        if (minutes > 100_000) throw new Error('some responses never arrived'); // instead of waiting forever
         await app.pass(60_000);
         app.setNow(NOW);
       }
-      for (const [i, lane] of (await answering).entries()) {
+      for (const [i, lane] of (await pending).entries()) {
         if (lane.status === 'rejected') throw lane.reason;
-        for (const [j, answer] of lane.value.entries()) {
+        for (const [j, response] of lane.value.entries()) {
           const sent = lanes[i]?.[j];
-          if (sent !== undefined) check(sent, answer);
+          if (sent !== undefined) check(sent, response);
         }
       }
     });
-    // Shrinking would send whole batches again and again; the message names the one request at fault.
+    // No shrinking, which would send whole batches repeatedly; the message names the failing request.
     await fc.assert(property, { numRuns: REQUESTS / REQUESTS_A_BATCH, endOnFailure: true });
 
     expect([...seen.values()].reduce((sum, count) => sum + count, 0)).toBe(REQUESTS);
-    // The requests were of the kinds that matter: some brought rows, others were refused in every way.
+    // The requests covered the relevant cases: some returned rows, others every kind of error.
     expect(withRows).toBeGreaterThan(500);
     for (const status of [200, 400, 401, 403, 404, 405])
       expect(seen.get(status) ?? 0, `${status}`).toBeGreaterThan(100);
@@ -148,7 +147,7 @@ function takeAnswer(
   return { status, text: bytes.toString('utf8', headEnd + 4, length), length };
 }
 
-/** Text that a header line can carry: no line ends, and one character a byte. */
+/** Text that is valid in a header: no line ends, one byte per character. */
 const headerText = fc
   .string({
     unit: fc.integer({ min: 0x21, max: 0xff }).map(code => String.fromCharCode(code)),
@@ -243,7 +242,7 @@ function arbitraryRequest(secrets: Readonly<Record<TokenName, string>>): fc.Arbi
   );
   const header = fc
     .tuple(
-      // No Accept-Encoding: rows could not be looked for in compressed answers.
+      // No Accept-Encoding, because the test searches the bodies for rows.
       fc.constantFrom('Accept', 'If-None-Match', 'Cache-Control', 'Origin', 'X-Forwarded-For', 'Range'),
       fc.oneof(fc.constantFrom('*/*', 'text/csv', 'no-cache', '*'), headerText),
     )

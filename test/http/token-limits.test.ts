@@ -30,41 +30,41 @@ describe('the highest tier of a token', () => {
     tokens.remove();
   });
 
-  const ask = (token: keyof typeof tokens.secrets, parameters: Record<string, string>) =>
+  const send = (token: keyof typeof tokens.secrets, parameters: Record<string, string>) =>
     app.get(`${QUERY}/logs.all?${new URLSearchParams({ project: 'alpha', ...parameters })}`, {
       headers: { 'X-API-KEY': tokens.secrets[token] },
     });
 
-  // How many days of records: a row is what the token may at most, a column what the call asks for.
+  // Days of records: a row is the token's highest tier, a column the requested tier.
   test.each([
     ['FREE', { FREE: 1, PRO: 1, PAYG: 1, ENTERPRISE: 1, '': 1, pro: 1 }],
     ['PRO', { FREE: 1, PRO: 7, PAYG: 7, ENTERPRISE: 7, '': 1, pro: 1 }],
     ['PAYG', { FREE: 1, PRO: 7, PAYG: 90, ENTERPRISE: 90, '': 1, pro: 1 }],
     ['ENTERPRISE', { FREE: 1, PRO: 7, PAYG: 90, ENTERPRISE: 90, '': 1, pro: 1 }],
     ['any', { FREE: 1, PRO: 7, PAYG: 90, ENTERPRISE: 90, '': 1, pro: 1 }],
-  ] as const)('%s: a higher tier behaves as that one, a lower one stays', async (token, daysByAsked) => {
+  ] as const)('%s: a higher tier behaves as that one, a lower one stays', async (token, daysByTier) => {
     const rowsByDays: Readonly<Record<number, number>> = { 1: 1, 7: 2, 90: 3 };
-    for (const [asked, days] of Object.entries(daysByAsked)) {
-      const { rows } = await ask(token, { project_tier: asked });
-      expect(rows, asked).toHaveLength(rowsByDays[days] ?? 0);
+    for (const [tier, days] of Object.entries(daysByTier)) {
+      const { rows } = await send(token, { project_tier: tier });
+      expect(rows, tier).toHaveLength(rowsByDays[days] ?? 0);
     }
   });
 
-  test('a start before what the highest tier allows is told as clipped', async () => {
+  test('a start before the limit of the highest tier sets Dendro-Clipped', async () => {
     const clippedOf = async (token: 'PRO' | 'any') => {
       const parameters = { project_tier: 'ENTERPRISE', iso_timestamp_start: '2026-10-01' };
-      return (await ask(token, parameters)).headers.get('dendro-clipped');
+      return (await send(token, parameters)).headers.get('dendro-clipped');
     };
     expect(await clippedOf('PRO')).toBe('retention');
     expect(await clippedOf('any')).toBeNull();
   });
 
-  test('a highest tier that this endpoint does not know opens no more than the lowest', async () => {
-    expect((await ask('GOLD', { project_tier: 'ENTERPRISE' })).rows).toHaveLength(1);
+  test('a highest tier that the endpoint does not know counts as the lowest', async () => {
+    expect((await send('GOLD', { project_tier: 'ENTERPRISE' })).rows).toHaveLength(1);
   });
 });
 
-// Time stands still unless a test lets it pass.
+// Time passes only when a test advances it.
 describe('the rate of a token', () => {
   let tokens: MadeTokens<'two' | 'slow' | 'other' | 'pinned'>;
   let app: TestApp;
@@ -82,48 +82,48 @@ describe('the rate of a token', () => {
     tokens.remove();
   });
 
-  const ask = (token: keyof typeof tokens.secrets, path: string, method = 'GET') =>
+  const send = (token: keyof typeof tokens.secrets, path: string, method = 'GET') =>
     app.get(path, { method, headers: { 'X-API-KEY': tokens.secrets[token] } });
   const CALL = `${QUERY}/logs.all?project=alpha`;
   const rested = () => app.pass(60_000);
 
-  test('one more than it allows is 429, with Retry-After', async () => {
+  test('a request above the rate is 429 with Retry-After', async () => {
     await rested();
-    expect((await ask('two', CALL)).status).toBe(200);
-    expect((await ask('two', CALL)).status).toBe(200);
-    const { status, headers, error } = await ask('two', CALL);
+    expect((await send('two', CALL)).status).toBe(200);
+    expect((await send('two', CALL)).status).toBe(200);
+    const { status, headers, error } = await send('two', CALL);
     expect({ status, code: error.code }).toEqual({ status: 429, code: 'rate_limited' });
     expect(headers.get('retry-after')).toBe('1');
-    expect(error.message).toContain('2 requests a second');
+    expect(error.message).toContain('2 requests per second');
   });
 
-  test('waiting as long as Retry-After says is enough', async () => {
+  test('a request after Retry-After seconds succeeds', async () => {
     await rested();
-    expect((await ask('slow', CALL)).status).toBe(200);
-    const { status, headers } = await ask('slow', CALL);
+    expect((await send('slow', CALL)).status).toBe(200);
+    const { status, headers } = await send('slow', CALL);
     expect(status).toBe(429);
     expect(headers.get('retry-after')).toBe('10');
     await app.pass(9_999);
-    expect((await ask('slow', CALL)).headers.get('retry-after')).toBe('1');
+    expect((await send('slow', CALL)).headers.get('retry-after')).toBe('1');
     await app.pass(1);
-    expect((await ask('slow', CALL)).status).toBe(200);
+    expect((await send('slow', CALL)).status).toBe(200);
   });
 
-  test('is its own: another token is not slowed', async () => {
+  test('does not limit another token', async () => {
     await rested();
-    for (let i = 0; i < 10; i++) await ask('two', CALL);
-    expect((await ask('other', CALL)).status).toBe(200);
+    for (let i = 0; i < 10; i++) await send('two', CALL);
+    expect((await send('other', CALL)).status).toBe(200);
   });
 
-  test('counts every call that came with a good token: other routes, HEAD, faults', async () => {
+  test('counts every request with a valid token: other routes, HEAD, errors', async () => {
     await rested();
-    expect((await ask('two', '/api/endpoints')).status).toBe(200);
-    expect((await ask('two', `${QUERY}/logs.all`, 'HEAD')).status).toBe(400);
-    expect((await ask('two', CALL, 'HEAD')).status).toBe(429);
-    expect((await ask('two', '/api/endpoints')).status).toBe(429);
+    expect((await send('two', '/api/endpoints')).status).toBe(200);
+    expect((await send('two', `${QUERY}/logs.all`, 'HEAD')).status).toBe(400);
+    expect((await send('two', CALL, 'HEAD')).status).toBe(429);
+    expect((await send('two', '/api/endpoints')).status).toBe(429);
   });
 
-  // In the order of the checks: path and method come before the rate, endpoint, scope, parameters and pin behind it.
+  // In the order of the checks: path and method come before the rate; endpoint, scope, parameters and pin after it.
   test.each([
     ['GET', '/nowhere', 404],
     ['GET', QUERY, 404],
@@ -139,8 +139,8 @@ describe('the rate of a token', () => {
     ['HEAD', CALL, 429],
   ])('with an empty bucket %s %s is %i', async (method, path, expected) => {
     await rested();
-    expect((await ask('pinned', CALL)).status).toBe(200);
-    expect((await ask('pinned', path, method)).status).toBe(expected);
+    expect((await send('pinned', CALL)).status).toBe(200);
+    expect((await send('pinned', path, method)).status).toBe(expected);
   });
 
   test('a wrong token is 401, never 429', async () => {

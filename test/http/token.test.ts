@@ -8,7 +8,7 @@ import { type TestTokens, writeTestTokens } from '../support/tokens.ts';
 
 const CALL = '/api/endpoints/query/logs.all?project=alpha';
 
-describe('the token of a call', () => {
+describe('the token of a request', () => {
   let tokens: TestTokens<'dashboard'>;
   let app: TestApp;
   beforeAll(async () => {
@@ -36,7 +36,7 @@ describe('the token of a call', () => {
     expect(await statusWith({ Authorization: `${scheme} ${tokens.secrets.dashboard}` })).toBe(200);
   });
 
-  test('may stand several spaces behind Bearer', async () => {
+  test('may follow several spaces after Bearer', async () => {
     expect(await statusWith({ Authorization: `Bearer   ${API_KEY}` })).toBe(200);
   });
 
@@ -56,7 +56,7 @@ describe('the token of a call', () => {
     expect(await statusWith({ Authorization: 'Bearer ' })).toBe(401);
   });
 
-  test('where both are given X-API-KEY counts', async () => {
+  test('X-API-KEY is used if both headers are present', async () => {
     expect(await statusWith({ 'X-API-KEY': API_KEY, Authorization: 'Bearer wrong' })).toBe(200);
     expect(await statusWith({ 'X-API-KEY': 'wrong', Authorization: `Bearer ${API_KEY}` })).toBe(401);
   });
@@ -69,37 +69,37 @@ describe('the token of a call', () => {
     },
   );
 
-  test('is not read from a cookie, nor from user and password', async () => {
+  test('is not read from a cookie or from basic authentication', async () => {
     expect(await statusWith({ Cookie: `X-API-KEY=${API_KEY}` })).toBe(401);
     const basic = Buffer.from(`${API_KEY}:${API_KEY}`).toString('base64');
     expect(await statusWith({ Authorization: `Basic ${basic}` })).toBe(401);
   });
 
   test.each([
-    ['one letter more', `${API_KEY}x`],
-    ['one letter less', API_KEY.slice(0, -1)],
+    ['one more character', `${API_KEY}x`],
+    ['one character less', API_KEY.slice(0, -1)],
     ['another letter case', API_KEY.toUpperCase()],
-    ['two of them', `${API_KEY}, ${API_KEY}`],
-    ['a space within', API_KEY.replace('-', ' ')],
-    ['a very long one', 'x'.repeat(8000)],
-    ['letters that are no ASCII', 'd\u00e9j\u00e0-vu-token-with-accents'],
-    ['a name of an object’s own parts', '__proto__'],
+    ['the token twice', `${API_KEY}, ${API_KEY}`],
+    ['a space inside', API_KEY.replace('-', ' ')],
+    ['a very long token', 'x'.repeat(8000)],
+    ['characters outside ASCII', 'd\u00e9j\u00e0-vu-token-with-accents'],
+    ['a property name of objects', '__proto__'],
   ])('a wrong token is 401: %s', async (_, secret) => {
     expect(await statusWith({ 'X-API-KEY': secret })).toBe(401);
   });
 
-  test('given twice in one request it is no token', async () => {
+  test('a token sent twice in one request is 401', async () => {
     const twice = `GET ${CALL} HTTP/1.1\r\nHost: a\r\nX-API-KEY: ${API_KEY}\r\nX-API-KEY: ${API_KEY}\r\n\r\n`;
     expect((await askRaw(app.url, twice)).status).toBe(401);
   });
 
-  test('its hash is no token', async () => {
+  test('the hash of a token is not accepted as a token', async () => {
     const { createHash } = await import('node:crypto');
     const hash = createHash('sha256').update(API_KEY).digest('hex');
     expect(await statusWith({ 'X-API-KEY': hash })).toBe(401);
   });
 
-  test('no token and a wrong token are told apart, and both invite with WWW-Authenticate', async () => {
+  test('no token and a wrong token have different messages, and both have WWW-Authenticate', async () => {
     const none = await app.get(CALL, { headers: {} });
     const wrong = await app.get(CALL, { headers: { 'X-API-KEY': 'wrong' } });
     expect(none.error.message).not.toBe(wrong.error.message);
@@ -109,14 +109,14 @@ describe('the token of a call', () => {
     }
   });
 
-  test.each(['/health', '/openapi.json'])('is not needed at %s, and a wrong one does no harm', async path => {
+  test.each(['/health', '/openapi.json'])('is not required at %s, and a wrong one is ignored', async path => {
     expect(await statusWith({}, path)).toBe(200);
     expect(await statusWith({ 'X-API-KEY': 'wrong' }, path)).toBe(200);
   });
 });
 
-// Its hash is remembered for as long as a connection brings the same token.
-describe('one connection, used by many', () => {
+// The server keeps the hash of the last valid token of each connection.
+describe('several tokens on one connection', () => {
   let tokens: TestTokens<'dashboard' | 'shipper'>;
   let app: TestApp;
   let connection: RawConnection;
@@ -134,15 +134,15 @@ describe('one connection, used by many', () => {
   const statusWith = async (secret: string) =>
     (await connection.ask(rawRequest(`GET ${CALL}`, { 'X-API-KEY': secret }))).status;
 
-  test('each call is answered for its own token', async () => {
+  test('each request is served with its own token', async () => {
     const { dashboard, shipper } = tokens.secrets;
-    const asked = [dashboard, dashboard, shipper, dashboard, API_KEY, shipper, shipper, dashboard];
+    const secrets = [dashboard, dashboard, shipper, dashboard, API_KEY, shipper, shipper, dashboard];
     const statuses = [];
-    for (const secret of asked) statuses.push(await statusWith(secret));
+    for (const secret of secrets) statuses.push(await statusWith(secret));
     expect(statuses).toEqual([200, 200, 403, 200, 200, 403, 403, 200]);
   });
 
-  test('a wrong token is refused after a good one that it resembles', async () => {
+  test('a wrong token that resembles the previous valid one is 401', async () => {
     const { dashboard } = tokens.secrets;
     const last = dashboard.at(-1) === 'A' ? 'B' : 'A';
     for (const wrong of [`${dashboard}A`, dashboard.slice(0, -1), `${dashboard.slice(0, -1)}${last}`, 'A']) {
@@ -151,7 +151,7 @@ describe('one connection, used by many', () => {
     }
   });
 
-  test('a token that is revoked is refused on the connection that has used it', async () => {
+  test('a revoked token is 401 on the connection that has used it', async () => {
     expect(await statusWith(tokens.secrets.dashboard)).toBe(200);
     rmSync(tokens.file);
     writePrivateFile(tokens.file, JSON.stringify({ version: 1, tokens: [] }));

@@ -1,4 +1,4 @@
-// A whole service in this process: real store, real HTTP, a clock that tests set.
+// The whole application in this process: real store, real HTTP, a clock that tests set.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -34,10 +34,10 @@ export interface TestApp {
   readonly store: Store;
   readonly events: Event[];
   setNow(timestamp: string): void;
-  /** Lets time pass: for the clock and, by a manual timer, for whatever waits. */
+  /** Advances the clock and, if the timer is manual, the timer. */
   pass(ms: number): Promise<void>;
   append(kind: LogKind, records: readonly LogRecord[]): Promise<void>;
-  /** A GET with the suite's token, unless `init` says otherwise. */
+  /** Sends a GET with the suite's token, unless `init` has other headers. */
   get(path: string, init?: RequestInit): Promise<Answer>;
   query(name: string, parameters: Record<string, string>): Promise<Answer>;
   close(): Promise<void>;
@@ -45,7 +45,7 @@ export interface TestApp {
 
 export async function startTestApp(
   overrides: Partial<ServeConfig> = {},
-  timer: Timer = hurriedTimer,
+  timer: Timer = fastTimer,
 ): Promise<TestApp> {
   const dataDirectory = mkdtempSync(join(tmpdir(), 'dendro-test-'));
   const defaults = testConfig(dataDirectory);
@@ -58,7 +58,7 @@ export async function startTestApp(
     event => events.push(event),
     () => now,
     timer,
-    readHere,
+    inlineBodyParser,
   ).catch(error => {
     rmSync(dataDirectory, { recursive: true, force: true });
     throw error;
@@ -87,11 +87,11 @@ export async function startTestApp(
   };
 }
 
-/** Bodies are read without a thread: threads run the built program, which the acceptance tests start. */
-const readHere: BodyParser = { parse: async body => parseBody(body), close: async () => {} };
+/** Parses bodies without a worker thread: threads run the built program, which only the acceptance tests use. */
+const inlineBodyParser: BodyParser = { parse: async body => parseBody(body), close: async () => {} };
 
-/** A second passes in a millisecond, so that no test waits for the brake on wrong tokens. */
-const hurriedTimer: Timer = {
+/** A second takes a millisecond, so that no test waits for the auth throttle. */
+const fastTimer: Timer = {
   now: () => performance.now() * 1000,
   after: (ms, callback) => systemTimer.after(ms / 1000, callback),
 };
@@ -103,7 +103,7 @@ export function testConfig(dataDirectory: string): ServeConfig {
     storeName: 'duckdb',
     store: testStoreOptions(dataDirectory),
     retentionDays: 90,
-    cacheBytes: 0, // tests of what is answered see every record at once; tests of the cache turn it on
+    cacheBytes: 0, // most tests need every record immediately; tests of the cache enable it
     warmConcurrency: 1,
     intakeQueueBytes: 256 * 1024 * 1024,
     metricsOpen: false,
@@ -135,7 +135,7 @@ export async function fetchAnswer(url: string, init: RequestInit): Promise<Answe
 
 export function micros(timestamp: string): bigint {
   const value = parseTimestamp(timestamp);
-  if (value === undefined) throw new Error(`${timestamp} is no timestamp`);
+  if (value === undefined) throw new Error(`${timestamp} is not a timestamp`);
   return value;
 }
 

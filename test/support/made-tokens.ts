@@ -1,15 +1,14 @@
-// A tokens file for tests, in a folder of its own: written by the code that the command line uses, secrets known here.
+// Writes a tokens file in a directory of its own with the code of the command line. The test gets the secrets.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createSecret, hashSecret, type Token } from '../../src/token/token.ts';
 import { changeTokenFile, type StoredToken } from '../../src/token/token-file.ts';
 
-/** What a test cares about of a token; the scope is query unless it says otherwise. */
+/** The fields of a token that a test sets; the default scope is query. */
 export type TokenSpec = Partial<Omit<Token, 'name' | 'sha256'>>;
 
 export interface MadeTokens<Name extends string> {
-  readonly folder: string;
   readonly file: string;
   readonly secrets: Readonly<Record<Name, string>>;
   revoke(name: Name): Promise<void>;
@@ -19,17 +18,16 @@ export interface MadeTokens<Name extends string> {
 export async function makeTokens<Name extends string>(
   specs: Readonly<Record<Name, TokenSpec>>,
 ): Promise<MadeTokens<Name>> {
-  const folder = mkdtempSync(join(tmpdir(), 'dendro-tokens-'));
-  const file = join(folder, 'tokens.json');
+  const directory = mkdtempSync(join(tmpdir(), 'dendro-tokens-'));
+  const file = join(directory, 'tokens.json');
   const names = Object.keys(specs) as Name[];
   const secrets = Object.fromEntries(names.map(name => [name, createSecret()])) as Record<Name, string>;
   await changeTokenFile(file, () => names.map(name => storedToken(name, secrets[name], specs[name])));
   return {
-    folder,
     file,
     secrets,
     revoke: name => changeTokenFile(file, tokens => tokens.filter(token => token.name !== name)),
-    remove: () => rmSync(folder, { recursive: true, force: true }),
+    remove: () => rmSync(directory, { recursive: true, force: true }),
   };
 }
 

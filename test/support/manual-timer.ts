@@ -1,4 +1,4 @@
-// Time that passes only when a test says so. Whatever falls due runs in order, and promises settle in between.
+// A timer that advances only when a test says so. Due callbacks run in order, with pending promises resolved in between.
 import type { Timer } from '../../src/system/timer.ts';
 
 export class ManualTimer implements Timer {
@@ -19,20 +19,20 @@ export class ManualTimer implements Timer {
 
   async advance(ms: number): Promise<void> {
     const end = this.#now + ms;
-    await settle();
+    await flushPromises();
     for (;;) {
       const next = this.#due.filter(item => item.at <= end).sort((a, b) => a.at - b.at)[0];
       if (next === undefined) break;
       this.#due.splice(this.#due.indexOf(next), 1);
       this.#now = Math.max(this.#now, next.at);
       next.callback();
-      await settle();
+      await flushPromises();
     }
     this.#now = end;
   }
 }
 
-/** Lets every promise that can settle without time passing do so. */
-export async function settle(): Promise<void> {
+/** Runs everything that does not wait for time. */
+export async function flushPromises(): Promise<void> {
   await new Promise(resolve => setImmediate(resolve));
 }

@@ -1,4 +1,4 @@
-// Random requests, with every part of a call varied: for tests that ask what no caller may cause.
+// Random requests that vary every part of a request: for tests of what no client may cause.
 import fc from 'fast-check';
 import { API_KEY } from './app.ts';
 import { expression, headerText, targetText, timestamp, value } from './random-value.ts';
@@ -10,11 +10,11 @@ export interface RandomRequest {
   readonly target: string;
   readonly headers: readonly Header[];
   readonly body: string;
-  /** Whether the token is a good one. */
+  /** Whether the token is valid. */
   readonly isTrusted: boolean;
 }
 
-/** The bytes of a request, one character a byte. */
+/** Serializes a request, one byte per character. */
 export function toBytes({ method, target, headers, body }: RandomRequest): Buffer {
   const framing: Header[] = [['Host', 'localhost']];
   if (body !== '') framing.push(['Content-Length', String(body.length)]);
@@ -41,7 +41,7 @@ const path = fc.oneof(
   },
 );
 
-/** What a caller who knows the endpoints would send, so that rows are asked for too. */
+/** Plausible parameters, so that some requests return rows. */
 const likelyQuery = fc
   .record({
     project: fc.oneof(fc.constantFrom('alpha', 'alpha|beta', '.*'), expression),

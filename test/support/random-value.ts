@@ -1,9 +1,9 @@
-// Random values of parameters, and text for targets and headers: what a careless or malicious caller might send.
+// Random parameter values and text for targets and headers, as a careless or malicious client might send.
 import fc from 'fast-check';
 
 const words = (text: string) => text.split(' ');
 
-/** Characters by their code, without DEL, which no part of a request may hold. */
+/** Text of characters from a first code on, without DEL, which is not allowed in a request. */
 const textOf = (firstCode: number, maxLength: number) =>
   fc.string({
     unit: fc
@@ -13,10 +13,10 @@ const textOf = (firstCode: number, maxLength: number) =>
     maxLength,
   });
 
-/** Anything that may stand in a header: no control character. */
+/** Anything allowed in a header value: no control character. */
 export const headerText = textOf(0x20, 40);
 
-/** Anything that may stand in a target, percent signs and their misuse above all: no space, no control character. */
+/** Anything allowed in a target, with many valid and invalid percent encodings: no space, no control character. */
 export const targetText = fc
   .array(fc.oneof(fc.constantFrom(...words('% %% %0 %00 %2f %ff %c3%a9 %ed%a0%80 +')), textOf(0x21, 30)), {
     maxLength: 5,

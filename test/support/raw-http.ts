@@ -1,4 +1,4 @@
-// A connection on which a test writes exactly the bytes it wants, for what fetch would mend, add or refuse to send.
+// A raw connection for requests that fetch would correct, extend or refuse to send.
 import { connect } from 'node:net';
 
 export interface RawAnswer {
@@ -10,13 +10,13 @@ export interface RawAnswer {
 
 export interface RawConnection {
   write(bytes: string | Buffer): void;
-  /** The next answer that arrives. Answers to HEAD have no body, whatever their Content-Length says. */
+  /** Reads the next response. A response to HEAD has no body, whatever its Content-Length. */
   next(method?: string): Promise<RawAnswer>;
-  /** Writes a request and reads its answer. */
+  /** Sends a request and reads its response. */
   ask(request: string, method?: string): Promise<RawAnswer>;
   /** Resolves when the server has closed the connection. */
   readonly ended: Promise<void>;
-  /** What has arrived and is part of no answer that was read. */
+  /** Received bytes that no `next` has returned. */
   rest(): string;
   close(): void;
 }
@@ -28,30 +28,31 @@ export async function openConnection(url: string): Promise<RawConnection> {
     socket.once('connect', resolve);
     socket.once('error', reject);
   });
-  let arrived = Buffer.alloc(0);
-  let isOver = false;
+  let received = Buffer.alloc(0);
+  let isClosed = false;
   let wake: (() => void) | undefined;
   socket.on('data', (chunk: Buffer) => {
-    arrived = Buffer.concat([arrived, chunk]);
+    received = Buffer.concat([received, chunk]);
     wake?.();
   });
   const ended = new Promise<void>(resolve => {
     socket.once('close', () => {
-      isOver = true;
+      isClosed = true;
       wake?.();
       resolve();
     });
   });
-  socket.on('error', () => {}); // a reset is an end, and `close` follows it
+  socket.on('error', () => {}); // `close` follows a connection reset
 
   const next = async (method = 'GET'): Promise<RawAnswer> => {
     for (;;) {
-      const parsed = parseAnswer(arrived, method === 'HEAD');
+      const parsed = parseResponse(received, method === 'HEAD');
       if (parsed !== undefined) {
-        arrived = arrived.subarray(parsed.length);
-        return parsed.answer;
+        received = received.subarray(parsed.length);
+        return parsed.response;
       }
-      if (isOver) throw new Error(`the connection ended within an answer: ${arrived.toString('latin1')}`);
+      if (isClosed)
+        throw new Error(`the connection closed within a response: ${received.toString('latin1')}`);
       await new Promise<void>(resolve => {
         wake = resolve;
       });
@@ -65,12 +66,12 @@ export async function openConnection(url: string): Promise<RawConnection> {
       return next(method);
     },
     ended,
-    rest: () => arrived.toString('latin1'),
+    rest: () => received.toString('latin1'),
     close: () => void socket.destroy(),
   };
 }
 
-/** Opens a connection, asks once, closes it. */
+/** Opens a connection, sends one request, closes the connection. */
 export async function askRaw(url: string, request: string): Promise<RawAnswer> {
   const connection = await openConnection(url);
   try {
@@ -80,7 +81,7 @@ export async function askRaw(url: string, request: string): Promise<RawAnswer> {
   }
 }
 
-/** The bytes of a request: `line` is what stands before HTTP/1.1. */
+/** Formats a request: `line` is the part before HTTP/1.1. */
 export function rawRequest(line: string, headers: Record<string, string> = {}, body = ''): string {
   const lines = Object.entries({ Host: 'localhost', ...headers }).map(
     ([name, value]) => `${name}: ${value}\r\n`,
@@ -88,10 +89,10 @@ export function rawRequest(line: string, headers: Record<string, string> = {}, b
   return `${line} HTTP/1.1\r\n${lines.join('')}\r\n${body}`;
 }
 
-function parseAnswer(
+function parseResponse(
   bytes: Buffer,
   isHead: boolean,
-): { readonly answer: RawAnswer; readonly length: number } | undefined {
+): { readonly response: RawAnswer; readonly length: number } | undefined {
   const headEnd = bytes.indexOf('\r\n\r\n');
   if (headEnd === -1) return undefined;
   const [statusLine = '', ...lines] = bytes.toString('latin1', 0, headEnd).split('\r\n');
@@ -105,5 +106,5 @@ function parseAnswer(
   const bodyStart = headEnd + 4;
   const length = bodyStart + (isHead ? 0 : Number(headers['content-length'] ?? 0));
   if (bytes.length < length) return undefined;
-  return { answer: { status, headers, body: bytes.toString('utf8', bodyStart, length) }, length };
+  return { response: { status, headers, body: bytes.toString('utf8', bodyStart, length) }, length };
 }

@@ -1,5 +1,5 @@
-// A self-signed certificate for 127.0.0.1, made anew: Node can read certificates but not write them, and no test should
-// depend on a program outside npm or on a file that expires.
+// Creates a self-signed certificate for 127.0.0.1. Node can read certificates but not create them, and no test should depend
+// on a program outside npm or on a file that expires.
 import { generateKeyPairSync, sign } from 'node:crypto';
 
 export interface SelfSigned {
@@ -7,7 +7,7 @@ export interface SelfSigned {
   readonly key: string;
 }
 
-/** X.509 version 3, ECDSA with P-256 and SHA-256 (RFC 5280, RFC 5758), good from 2020 to 2049. */
+/** X.509 version 3, ECDSA with P-256 and SHA-256 (RFC 5280, RFC 5758), valid from 2020 to 2049. */
 export function makeSelfSigned(): SelfSigned {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const name = sequence(der(SET, sequence(COMMON_NAME, der(UTF8_STRING, Buffer.from('dendro test')))));
@@ -40,7 +40,7 @@ const SET = 0x31;
 const VERSION = 0xa0;
 const EXTENSIONS = 0xa3;
 
-/** One value of ASN.1's distinguished encoding: tag, length, content. */
+/** Encodes one ASN.1 value in DER: tag, length, content. */
 function der(tag: number, ...parts: Buffer[]): Buffer {
   const content = Buffer.concat(parts);
   const { length } = content;

@@ -1,4 +1,4 @@
-// A tokens file for tests: tokens of given scopes, whose secrets are known here.
+// Writes a tokens file for tests: tokens with given scopes, whose secrets the test gets.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,12 +11,12 @@ export interface TestTokens<Name extends string> {
   remove(): void;
 }
 
-/** Writes one token for each entry: its name and its scopes. */
+/** Writes one token for each entry of name and scopes. */
 export function writeTestTokens<Name extends string>(
   scopes: Readonly<Record<Name, readonly string[]>>,
 ): TestTokens<Name> {
-  const folder = mkdtempSync(join(tmpdir(), 'dendro-tokens-'));
-  const file = join(folder, 'tokens.json');
+  const directory = mkdtempSync(join(tmpdir(), 'dendro-tokens-'));
+  const file = join(directory, 'tokens.json');
   const names = Object.keys(scopes) as Name[];
   const secrets = Object.fromEntries(names.map(name => [name, createSecret()])) as Record<Name, string>;
   const tokens = names.map(name => ({
@@ -26,5 +26,5 @@ export function writeTestTokens<Name extends string>(
     created_at: '2026-11-01T00:00:00Z',
   }));
   writePrivateFile(file, JSON.stringify({ version: 1, tokens }));
-  return { file, secrets, remove: () => rmSync(folder, { recursive: true, force: true }) };
+  return { file, secrets, remove: () => rmSync(directory, { recursive: true, force: true }) };
 }

@@ -1,4 +1,4 @@
-// A GET whose body arrives as it was sent: fetch would decompress it.
+// A GET that returns the body as it was sent: fetch would decompress it.
 import { get, type IncomingHttpHeaders } from 'node:http';
 
 export function getUndecoded(

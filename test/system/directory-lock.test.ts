@@ -8,19 +8,19 @@ import { lockDirectory } from '../../src/system/directory-lock.ts';
 import { PROCESS_API_KEY, startServer } from '../support/process.ts';
 import { makeDataFolder, removeDataFolder } from '../support/store.ts';
 
-let folder: string;
-let file: string;
+let directory: string;
+let pidFile: string;
 beforeEach(() => {
-  folder = makeDataFolder();
-  file = join(folder, 'dendro.pid');
+  directory = makeDataFolder();
+  pidFile = join(directory, 'dendro.pid');
 });
-afterEach(() => removeDataFolder(folder));
+afterEach(() => removeDataFolder(directory));
 
-/** A process that is long gone had it. */
-const NOBODY = '4194305 gone 1\n';
+/** The PID file of a process that ended long ago. */
+const ENDED_OWNER = '4194305 gone 1\n';
 
-describe('a data directory is held by one server', () => {
-  // Nobody answers there: a server starts all the same, and takes records in.
+describe('the lock of a data directory, across servers', () => {
+  // Nothing listens there. The server starts anyway and accepts records.
   const clickhouse = 'clickhouse://u:p@127.0.0.1:1/d';
   const env = { DENDRO_API_KEY: PROCESS_API_KEY };
 
@@ -28,13 +28,13 @@ describe('a data directory is held by one server', () => {
     ['duckdb', clickhouse],
     [clickhouse, 'duckdb'],
     [clickhouse, clickhouse],
-  ])('%s keeps out %s, with one line that says what to do', async (one, other) => {
+  ])('a server on %s blocks one on %s, with one line that says what to do', async (one, other) => {
     const start = (store: string) =>
-      startServer(['--data', folder], { env: { ...env, DENDRO_STORE: store } });
+      startServer(['--data', directory], { env: { ...env, DENDRO_STORE: store } });
     const server = await start(one);
     const second = start(other);
     try {
-      const holder = `${folder} is in use by another process \\(PID ${server.pid}\\)`;
+      const holder = `${directory} is in use by another process \\(PID ${server.pid}\\)`;
       await expect(second).rejects.toThrow(
         new RegExp(`^ended with 1: dendro: the data directory ${holder}; .*--url\n$`),
       );
@@ -45,28 +45,31 @@ describe('a data directory is held by one server', () => {
       );
       await server.stop();
     }
-    expect(existsSync(file)).toBe(false);
+    expect(existsSync(pidFile)).toBe(false);
   });
 
-  test.each(['duckdb', clickhouse])('%s that was killed does not hold it', async store => {
-    const killed = await startServer(['--data', folder], { env: { ...env, DENDRO_STORE: store } });
-    killed.signal('SIGKILL');
-    await killed.ended;
-    expect(existsSync(file)).toBe(true);
-    const next = await startServer(['--data', folder], { env: { ...env, DENDRO_STORE: store } });
-    expect((await next.stop()).code).toBe(0);
-  });
+  test.each(['duckdb', clickhouse])(
+    'a server on %s that was killed does not block the next start',
+    async store => {
+      const killed = await startServer(['--data', directory], { env: { ...env, DENDRO_STORE: store } });
+      killed.signal('SIGKILL');
+      await killed.ended;
+      expect(existsSync(pidFile)).toBe(true);
+      const next = await startServer(['--data', directory], { env: { ...env, DENDRO_STORE: store } });
+      expect((await next.stop()).code).toBe(0);
+    },
+  );
 });
 
-test('of processes that take over a dead lock at once, one gets it', async () => {
-  const folders = Array.from({ length: 40 }, (_, i) => join(folder, String(i)));
-  for (const each of folders) {
+test('of two processes that find a stale lock at the same time, one gets it', async () => {
+  const directories = Array.from({ length: 40 }, (_, i) => join(directory, String(i)));
+  for (const each of directories) {
     mkdirSync(each);
-    writeFileSync(join(each, 'dendro.pid'), NOBODY);
+    writeFileSync(join(each, 'dendro.pid'), ENDED_OWNER);
   }
   const script = join(import.meta.dirname, '../support/lock-process.mjs');
   const racers = Array.from({ length: 2 }, () => {
-    const child = spawn(process.execPath, [script, ...folders], { stdio: ['pipe', 'pipe', 'inherit'] });
+    const child = spawn(process.execPath, [script, ...directories], { stdio: ['pipe', 'pipe', 'inherit'] });
     const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
     return { child, next: async () => JSON.parse((await lines.next()).value ?? 'null') as unknown };
   });
@@ -80,63 +83,60 @@ test('of processes that take over a dead lock at once, one gets it', async () =>
       if (child.exitCode === null) await once(child, 'exit');
     }),
   );
-  expect(got.flat().sort((a, b) => a - b)).toEqual(folders.map((_, i) => i));
+  expect(got.flat().sort((a, b) => a - b)).toEqual(directories.map((_, i) => i));
 });
 
-describe('who holds it', () => {
-  const isRefused = () =>
-    lockDirectory(folder).then(
+describe('the owner of a data directory', () => {
+  const tryLock = () =>
+    lockDirectory(directory).then(
       lock => lock.release(),
       (error: Error) => error.message,
     );
 
-  test('is this process, until it lets go', async () => {
-    const lock = await lockDirectory(folder);
-    expect(await isRefused()).toContain(`(PID ${process.pid})`);
+  test('is this process until it releases the lock', async () => {
+    const lock = await lockDirectory(directory);
+    expect(await tryLock()).toContain(`(PID ${process.pid})`);
     lock.release();
-    expect(await isRefused()).toBeUndefined();
+    expect(await tryLock()).toBeUndefined();
   });
 
-  test('is a process that runs, where nothing but its number is known', async () => {
-    writeFileSync(file, `${process.ppid}\n`);
-    expect(await isRefused()).toContain(`(PID ${process.ppid})`);
+  test('is a running process if only its PID is known', async () => {
+    writeFileSync(pidFile, `${process.ppid}\n`);
+    expect(await tryLock()).toContain(`(PID ${process.ppid})`);
   });
 
-  test.each(['', 'no number\n', NOBODY])('is nobody where the file says %j', async text => {
-    writeFileSync(file, text);
-    expect(await isRefused()).toBeUndefined();
+  test.each(['', 'no number\n', ENDED_OWNER])('is nobody if the PID file contains %j', async text => {
+    writeFileSync(pidFile, text);
+    expect(await tryLock()).toBeUndefined();
   });
 
-  test.runIf(process.platform === 'linux')('is not another process that has its number now', async () => {
-    const lock = await lockDirectory(folder);
-    const [, boot = '', start = ''] = readFileSync(file, 'utf8').trim().split(' ');
+  test.runIf(process.platform === 'linux')('is not another process with the same PID', async () => {
+    const lock = await lockDirectory(directory);
+    const [, boot = '', start = ''] = readFileSync(pidFile, 'utf8').trim().split(' ');
     lock.release();
     for (const owner of [
-      `${process.ppid} ${boot} ${start}`, // began at another moment
+      `${process.ppid} ${boot} ${start}`, // another start time
       `${process.pid} ${boot} 1`,
       `${process.pid} another-boot ${start}`,
     ]) {
-      writeFileSync(file, `${owner}\n`);
-      expect([owner, await isRefused()]).toEqual([owner, undefined]);
+      writeFileSync(pidFile, `${owner}\n`);
+      expect([owner, await tryLock()]).toEqual([owner, undefined]);
     }
-    writeFileSync(file, `${process.pid} ${boot} ${start}\n`);
-    expect(await isRefused()).toContain(`(PID ${process.pid})`);
+    writeFileSync(pidFile, `${process.pid} ${boot} ${start}\n`);
+    expect(await tryLock()).toContain(`(PID ${process.pid})`);
   });
 
-  test.runIf(process.platform === 'linux')(
-    'is not a process that ended, though its parent has not noticed',
-    async () => {
-      const parent = spawn('sh', ['-c', 'sleep 0.01 & echo $!; exec sleep 20']);
-      const [pid] = await once(parent.stdout, 'data');
-      const stat = () => readFileSync(`/proc/${Number(pid)}/stat`, 'utf8');
-      try {
-        await expect.poll(stat).toMatch(/\) Z /);
-        const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
-        writeFileSync(file, `${Number(pid)} ${boot} ${stat().split(' ')[21]}\n`);
-        expect(await isRefused()).toBeUndefined();
-      } finally {
-        parent.kill();
-      }
-    },
-  );
+  test.runIf(process.platform === 'linux')('is not a zombie process', async () => {
+    const parent = spawn('sh', ['-c', 'sleep 0.01 & echo $!; exec sleep 20']);
+    const [pid] = await once(parent.stdout, 'data');
+    const stat = () => readFileSync(`/proc/${Number(pid)}/stat`, 'utf8');
+    try {
+      await expect.poll(stat).toMatch(/\) Z /);
+      const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+      writeFileSync(pidFile, `${Number(pid)} ${boot} ${stat().split(' ')[21]}\n`);
+      expect(await tryLock()).toBeUndefined();
+    } finally {
+      parent.kill();
+    }
+  });
 });

@@ -7,16 +7,16 @@ import { withFileLock } from '../../src/system/file-lock.ts';
 import { readTokenFile } from '../../src/token/token-file.ts';
 import { runDendro } from '../support/process.ts';
 
-describe('one process at a time changes the tokens file', () => {
-  let folder: string;
+describe('the file lock of the tokens file', () => {
+  let directory: string;
   let file: string;
   let lock: string;
   beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), 'dendro-tokens-'));
-    file = join(folder, 'tokens.json');
+    directory = mkdtempSync(join(tmpdir(), 'dendro-tokens-'));
+    file = join(directory, 'tokens.json');
     lock = `${file}.lock`;
   });
-  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+  afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
   const NAMES = Array.from({ length: 8 }, (_, i) => `token-${i}`);
   const ALL_MADE = NAMES.map(() => ({ code: 0, stderr: '', stdout: expect.stringMatching(/^dnd_/) }));
@@ -30,14 +30,14 @@ describe('one process at a time changes the tokens file', () => {
     utimesSync(lock, at, at);
   };
 
-  test('eight commands at once: all eight tokens are there, and no reader ever sees half a file', async () => {
+  test('eight concurrent commands create eight tokens, and a reader never sees an incomplete file', async () => {
     let isRunning = true;
     const reading = (async () => {
-      let known = 0;
+      let previous = 0;
       while (isRunning) {
         const count = readTokenFile(file).length;
-        expect(count).toBeGreaterThanOrEqual(known);
-        known = count;
+        expect(count).toBeGreaterThanOrEqual(previous);
+        previous = count;
         await sleep(1);
       }
     })();
@@ -54,13 +54,13 @@ describe('one process at a time changes the tokens file', () => {
     expect(existsSync(lock)).toBe(false);
   });
 
-  test('a lock that a dead process left is taken over', async () => {
+  test('a stale lock is removed', async () => {
     leaveLock(11_000);
     expect(await withFileLock(file, () => 'changed')).toBe('changed');
     expect(existsSync(lock)).toBe(false);
   });
 
-  test('eight commands at once take over a dead lock, and still all eight tokens are there', async () => {
+  test('eight concurrent commands that find a stale lock create eight tokens', async () => {
     leaveLock(60_000);
     expect(await createAtOnce()).toEqual(ALL_MADE);
     expect(
@@ -70,7 +70,7 @@ describe('one process at a time changes the tokens file', () => {
     ).toEqual(NAMES);
   });
 
-  test('a lock that is let go within 5 s is waited for', async () => {
+  test('a lock that is released within 5 s is waited for', async () => {
     leaveLock(0);
     let isFree = false;
     const changing = withFileLock(file, () => isFree);
@@ -80,18 +80,20 @@ describe('one process at a time changes the tokens file', () => {
     expect(await changing).toBe(true);
   });
 
-  test('a lock that is not let go is named after 5 s, and left alone', { timeout: 20_000 }, async () => {
+  test('a lock that is not released is named in an error after 5 s, and stays', {
+    timeout: 20_000,
+  }, async () => {
     leaveLock(0);
     let hasChanged = false;
     const changing = withFileLock(file, () => {
       hasChanged = true;
     });
-    await expect(changing).rejects.toThrow(`${lock}: another command holds it; if none runs, delete it`);
+    await expect(changing).rejects.toThrow(`${lock}: another process holds this lock`);
     expect(hasChanged).toBe(false);
     expect(existsSync(lock)).toBe(true);
   });
 
-  test('a change that throws lets go', async () => {
+  test('a change that throws releases the lock', async () => {
     const changing = withFileLock(file, () => {
       throw new Error('no');
     });
@@ -99,8 +101,10 @@ describe('one process at a time changes the tokens file', () => {
     expect(existsSync(lock)).toBe(false);
   });
 
-  test('a folder that is not there is named at once', async () => {
-    const missing = join(folder, 'missing', 'tokens.json');
-    await expect(withFileLock(missing, () => {})).rejects.toThrow(`cannot lock ${missing}.lock`);
+  test('a missing directory is an error immediately', async () => {
+    const missing = join(directory, 'missing', 'tokens.json');
+    await expect(withFileLock(missing, () => {})).rejects.toThrow(
+      `cannot create the lock file ${missing}.lock`,
+    );
   });
 });

@@ -12,26 +12,52 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Event } from '../../src/observe/event.ts';
-import { type WatchedTokens, watchTokens } from '../../src/token/active-tokens.ts';
+import { type ActiveTokens, createTokenSet, watchTokens } from '../../src/token/active-tokens.ts';
+import { hashSecret } from '../../src/token/token.ts';
 import { changeTokenFile } from '../../src/token/token-file.ts';
 import { storedToken } from '../support/made-tokens.ts';
 import { ManualTimer } from '../support/manual-timer.ts';
 
-describe('the tokens of a running server', () => {
-  let folder: string;
+describe('a token set', () => {
+  const set = createTokenSet([storedToken('one', 'secret-one'), storedToken('two', 'secret-two')]);
+
+  test('finds a token by its secret', () => {
+    expect(set.size).toBe(2);
+    expect(set.find('secret-two')?.name).toBe('two');
+  });
+
+  test.each([
+    '',
+    'secret-',
+    'secret-ones',
+    'SECRET-ONE',
+    hashSecret('secret-one'),
+    '__proto__',
+    'constructor',
+  ])('finds no token by %j', secret => {
+    expect(set.find(secret)).toBeUndefined();
+  });
+
+  test('finds nothing if it is empty', () => {
+    expect(createTokenSet([]).find('')).toBeUndefined();
+  });
+});
+
+describe('the active tokens of a running server', () => {
+  let directory: string;
   let file: string;
   let timer: ManualTimer;
   let events: Event[];
-  let watched: WatchedTokens | undefined;
+  let watched: ActiveTokens | undefined;
   beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), 'dendro-tokens-'));
-    file = join(folder, 'tokens.json');
+    directory = mkdtempSync(join(tmpdir(), 'dendro-tokens-'));
+    file = join(directory, 'tokens.json');
     timer = new ManualTimer();
     events = [];
   });
   afterEach(() => {
     watched?.close();
-    rmSync(folder, { recursive: true, force: true });
+    rmSync(directory, { recursive: true, force: true });
   });
 
   const watch = (apiKey?: string) => {
@@ -42,7 +68,7 @@ describe('the tokens of a running server', () => {
     changeTokenFile(file, () => secrets.map(secret => storedToken(`of ${secret}`, secret)));
   const eventTypes = () => events.map(event => event.type);
 
-  test('a token that is made is good within half a second', async () => {
+  test('a created token is valid within 500 ms', async () => {
     await write('one');
     const tokens = watch();
     await write('one', 'two');
@@ -54,7 +80,7 @@ describe('the tokens of a running server', () => {
     expect(events).toEqual([{ type: 'tokens_read', count: 2 }]);
   });
 
-  test('a token that is revoked is good no longer than half a second', async () => {
+  test('a revoked token is invalid within 500 ms', async () => {
     await write('one', 'two');
     const tokens = watch();
     await write('one');
@@ -63,14 +89,14 @@ describe('the tokens of a running server', () => {
     expect(tokens.find('one')).toBeDefined();
   });
 
-  test('a file that stays as it is is not read again', async () => {
+  test('an unchanged tokens file is not read again', async () => {
     await write('one');
     watch();
     await timer.advance(60_000);
     expect(events).toEqual([]);
   });
 
-  test('changes are noticed again and again', async () => {
+  test('every one of several changes is detected', async () => {
     await write('one');
     const tokens = watch();
     for (const secret of ['two', 'three', 'four']) {
@@ -81,7 +107,7 @@ describe('the tokens of a running server', () => {
     }
   });
 
-  test('a file that is made after the start is read', async () => {
+  test('a tokens file that is created after the start is read', async () => {
     const tokens = watch('a-key-of-sixteen-or-more');
     await write('one');
     await timer.advance(500);
@@ -89,7 +115,7 @@ describe('the tokens of a running server', () => {
     expect(tokens.find('a-key-of-sixteen-or-more')?.scopes).toEqual(['query', 'ingest', 'metrics']);
   });
 
-  test('the key of the environment stays whatever the file says', async () => {
+  test('DENDRO_API_KEY stays valid whatever the tokens file contains', async () => {
     await write('one');
     const tokens = watch('a-key-of-sixteen-or-more');
     await write();
@@ -98,28 +124,28 @@ describe('the tokens of a running server', () => {
     expect(tokens.find('one')).toBeUndefined();
   });
 
-  test('a file that is broken at the start is an error', () => {
+  test('a broken tokens file at the start is an error', () => {
     writeFileSync(file, '{');
-    expect(() => watch()).toThrow(`${file}: is not a tokens file that this version can read`);
+    expect(() => watch()).toThrow(`${file}: not a tokens file that this version can read`);
   });
 
-  // Each of these happens to files in real life: an editor that writes in place, a full disk, a wrong mount.
+  // All of these happen in practice: an editor that writes in place, a full disk, a wrong mount.
   const breakings: [string, () => void][] = [
-    ['cut off in the middle', () => writeFileSync(file, '{"version":1,"tokens":[{"na')],
+    ['truncated', () => writeFileSync(file, '{"version":1,"tokens":[{"na')],
     ['emptied', () => writeFileSync(file, '')],
-    ['replaced by a folder', () => mkdirSync(file)],
+    ['replaced by a directory', () => mkdirSync(file)],
     ['removed', () => {}],
-    ['replaced by a link to nowhere', () => symlinkSync(join(folder, 'nowhere'), file)],
+    ['replaced by a dangling link', () => symlinkSync(join(directory, 'nowhere'), file)],
     ['replaced by a link to itself', () => symlinkSync(file, file)],
   ];
 
   test.each(breakings)(
-    'a file that is %s keeps the last good set, and is said once, loudly',
-    async (_, spoil) => {
+    'a tokens file that is %s keeps the last valid set, and one event reports it',
+    async (_, breakFile) => {
       await write('one', 'two');
       const tokens = watch();
       rmSync(file);
-      spoil();
+      breakFile();
       await timer.advance(5_000);
       expect(tokens.find('one')).toBeDefined();
       expect(tokens.size).toBe(2);
@@ -127,11 +153,11 @@ describe('the tokens of a running server', () => {
     },
   );
 
-  test.each(breakings)('a file that was %s and is mended is read again', async (_, spoil) => {
+  test.each(breakings)('a tokens file that was %s is read again after it is fixed', async (_, breakFile) => {
     await write('one');
     const tokens = watch();
     rmSync(file);
-    spoil();
+    breakFile();
     await timer.advance(500);
     rmSync(file, { recursive: true, force: true });
     await write('two');
@@ -141,7 +167,7 @@ describe('the tokens of a running server', () => {
     expect(eventTypes()).toEqual(['tokens_unreadable', 'tokens_read']);
   });
 
-  test('a file that could not be read is tried again though it does not change, and that is said once', async () => {
+  test('reading an unreadable file is retried even if it does not change, and one event reports it', async () => {
     await write('one');
     const tokens = watch();
     await write('two');
@@ -150,7 +176,7 @@ describe('the tokens of a running server', () => {
     writeFileSync(file, Buffer.alloc(good.length, '{'));
     utimesSync(file, at, at);
     await timer.advance(2_000);
-    writeFileSync(file, good); // the same size, and by its time the same file
+    writeFileSync(file, good); // same size and same modification time
     utimesSync(file, at, at);
     await timer.advance(500);
     expect(tokens.find('one')).toBeUndefined();
@@ -158,7 +184,7 @@ describe('the tokens of a running server', () => {
     expect(eventTypes()).toEqual(['tokens_unreadable', 'tokens_read']);
   });
 
-  test('what is said of a broken file quotes nothing of it', async () => {
+  test('the error for a broken tokens file does not quote its content', async () => {
     await write('one');
     watch();
     writeFileSync(file, '{"dnd_do-not-quote-me":');
@@ -170,7 +196,7 @@ describe('the tokens of a running server', () => {
     );
   });
 
-  test('a file whose mode alone changes is looked at again', async () => {
+  test('a tokens file is read again if only its mode changes', async () => {
     await write('one');
     watch();
     chmodSync(file, 0o400);
@@ -178,7 +204,7 @@ describe('the tokens of a running server', () => {
     expect(eventTypes()).toEqual(['tokens_read']);
   });
 
-  test('after closing nobody looks any more', async () => {
+  test('after close the tokens file is not checked', async () => {
     await write('one');
     const tokens = watch();
     tokens.close();

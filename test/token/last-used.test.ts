@@ -7,41 +7,41 @@ import { API_KEY, micros, NOW, startTestApp } from '../support/app.ts';
 import { makeTokens, storedToken } from '../support/made-tokens.ts';
 import { ManualTimer } from '../support/manual-timer.ts';
 
-describe('when a token was last used', () => {
-  let folder: string;
+describe('the last-used times', () => {
+  let directory: string;
   let tokensFile: string;
   let file: string;
   let timer: ManualTimer;
   let now: bigint;
   beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), 'dendro-tokens-'));
-    tokensFile = join(folder, 'tokens.json');
-    file = join(folder, 'tokens-last-used.json');
+    directory = mkdtempSync(join(tmpdir(), 'dendro-tokens-'));
+    tokensFile = join(directory, 'tokens.json');
+    file = join(directory, 'tokens-last-used.json');
     timer = new ManualTimer();
     now = micros(NOW);
   });
-  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+  afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
   const one = storedToken('one', 'dnd_secret-one');
   const two = storedToken('two', 'dnd_secret-two');
   const open = () => new LastUsedTimes(tokensFile, () => now, timer);
 
-  test('is written about once a minute, never when it is noted', async () => {
-    const notes = open();
-    notes.record(one);
+  test('are written once a minute, not when a token is used', async () => {
+    const times = open();
+    times.record(one);
     await timer.advance(59_999);
     expect(existsSync(file)).toBe(false);
     await timer.advance(1);
     expect(readLastUsed(tokensFile)).toEqual({ [one.sha256]: NOW });
   });
 
-  test('is the last of many uses, and one write', async () => {
-    const notes = open();
+  test('have the last of many uses', async () => {
+    const times = open();
     for (let i = 0; i < 1000; i++) {
       now += 1n;
-      notes.record(one);
+      times.record(one);
     }
-    notes.record(two);
+    times.record(two);
     await timer.advance(60_000);
     expect(readLastUsed(tokensFile)).toEqual({
       [one.sha256]: '2026-11-14T12:34:56.790012Z',
@@ -49,29 +49,29 @@ describe('when a token was last used', () => {
     });
   });
 
-  test('is not written again while nothing is used', async () => {
-    const notes = open();
-    notes.record(one);
+  test('are not written again while no token is used', async () => {
+    const times = open();
+    times.record(one);
     await timer.advance(60_000);
     const { ino, mtimeMs } = statSync(file);
     await timer.advance(600_000);
     expect(statSync(file)).toMatchObject({ ino, mtimeMs });
-    notes.record(one);
+    times.record(one);
     await timer.advance(60_000);
     expect(statSync(file).ino).not.toBe(ino);
   });
 
-  test('is written when the program stops, and not after', async () => {
-    const notes = open();
-    notes.record(one);
-    notes.close();
+  test('are written on close, and not after it', async () => {
+    const times = open();
+    times.record(one);
+    times.close();
     expect(readLastUsed(tokensFile)).toEqual({ [one.sha256]: NOW });
     rmSync(file);
     await timer.advance(600_000);
     expect(existsSync(file)).toBe(false);
   });
 
-  test('survives a restart, also of tokens that are not used after it', () => {
+  test('survive a restart, also for tokens that are not used after it', () => {
     const before = open();
     before.record(one);
     before.record(two);
@@ -86,42 +86,42 @@ describe('when a token was last used', () => {
     });
   });
 
-  test('is kept by hash, in a file for its owner alone', () => {
-    const notes = open();
-    notes.record(one);
-    notes.close();
+  test('are keyed by hash, in a file of mode 0600', () => {
+    const times = open();
+    times.record(one);
+    times.close();
     expect((statSync(file).mode & 0o777).toString(8)).toBe('600');
     expect(readFileSync(file, 'utf8')).not.toContain('secret');
   });
 
-  test('is best effort: where it cannot be written nothing fails, and it is tried again', async () => {
-    const notes = open();
-    rmSync(folder, { recursive: true });
-    notes.record(one);
+  test('are best effort: a failed write throws nothing and is retried', async () => {
+    const times = open();
+    rmSync(directory, { recursive: true });
+    times.record(one);
     await timer.advance(180_000);
-    mkdirSync(folder);
+    mkdirSync(directory);
     await timer.advance(60_000);
     expect(readLastUsed(tokensFile)).toEqual({ [one.sha256]: NOW });
-    rmSync(folder, { recursive: true });
-    notes.record(one);
-    notes.close();
+    rmSync(directory, { recursive: true });
+    times.record(one);
+    times.close();
   });
 
   test.each(['', '{', 'null', '[]', '7', '"text"', '{"a":1}', '{"a":null}'])(
-    'a file that holds %j tells nothing, stops nothing, and is mended',
+    'a file that contains %j counts as empty and is replaced',
     content => {
       writeFileSync(file, content);
       expect(readLastUsed(tokensFile)[one.sha256]).toBeUndefined();
-      const notes = open();
-      notes.record(one);
-      notes.close();
+      const times = open();
+      times.record(one);
+      times.close();
       expect(readLastUsed(tokensFile)).toMatchObject({ [one.sha256]: NOW });
     },
   );
 });
 
-describe('a use over HTTP', () => {
-  test('is noted of good calls alone, and written within a minute', async () => {
+describe('the last-used times over HTTP', () => {
+  test('only valid tokens are recorded, and written within a minute', async () => {
     const tokens = await makeTokens({
       used: {},
       forbidden: { scopes: ['ingest'] },
@@ -141,10 +141,10 @@ describe('a use over HTTP', () => {
         idle: storedToken('', tokens.secrets.idle).sha256,
         expired: storedToken('', tokens.secrets.expired).sha256,
       };
-      const known = readLastUsed(tokens.file);
-      expect(known).toMatchObject({ [used]: NOW, [forbidden]: NOW });
-      expect(known).not.toHaveProperty(idle);
-      expect(known).not.toHaveProperty(expired);
+      const times = readLastUsed(tokens.file);
+      expect(times).toMatchObject({ [used]: NOW, [forbidden]: NOW });
+      expect(times).not.toHaveProperty(idle);
+      expect(times).not.toHaveProperty(expired);
     } finally {
       await app.close();
       tokens.remove();

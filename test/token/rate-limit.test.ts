@@ -3,15 +3,15 @@ import { RateLimit } from '../../src/token/rate-limit.ts';
 import { storedToken } from '../support/made-tokens.ts';
 import { ManualTimer } from '../support/manual-timer.ts';
 
-describe('the rate of a token', () => {
+describe('the rate limit of a token', () => {
   const start = () => {
     const timer = new ManualTimer();
     return { timer, limit: new RateLimit(timer) };
   };
   const withRate = (rate: number | undefined, secret = 'secret') => storedToken('t', secret, { rate });
-  /** How many are let through, asked at once. */
-  const takeAll = (limit: RateLimit, token = withRate(2), asked = 100) =>
-    Array.from({ length: asked }, () => limit.take(token)).filter(wait => wait === 0).length;
+  /** The number of requests allowed at the same moment. */
+  const takeAll = (limit: RateLimit, token = withRate(2), count = 100) =>
+    Array.from({ length: count }, () => limit.take(token)).filter(wait => wait === 0).length;
 
   test.each([
     [1, 1],
@@ -20,11 +20,11 @@ describe('the rate of a token', () => {
     [2.5, 2],
     [0.5, 1],
     [0.001, 1],
-  ])('at %d a second, %d may come at once', (rate, count) => {
+  ])('with a rate of %d per second, %d requests are allowed at once', (rate, count) => {
     expect(takeAll(start().limit, withRate(rate))).toBe(count);
   });
 
-  test('one more is told how long to wait', () => {
+  test('one more request gets the time to wait', () => {
     const { limit } = start();
     takeAll(limit);
     expect(limit.take(withRate(2))).toBeCloseTo(0.5);
@@ -32,7 +32,7 @@ describe('the rate of a token', () => {
     expect(limit.take(withRate(0.1, 'slow'))).toBeCloseTo(10);
   });
 
-  test('the bucket refills steadily, not by the full second', async () => {
+  test('the bucket refills continuously, not once per second', async () => {
     const { timer, limit } = start();
     takeAll(limit);
     await timer.advance(499);
@@ -42,7 +42,7 @@ describe('the rate of a token', () => {
     expect(limit.take(withRate(2))).toBeGreaterThan(0);
   });
 
-  test('waiting as long as told is enough', async () => {
+  test('a request after the returned time is allowed', async () => {
     for (const rate of [0.3, 0.7, 1, 3, 7, 60, 1000]) {
       const { timer, limit } = start();
       takeAll(limit, withRate(rate), 2000);
@@ -51,14 +51,14 @@ describe('the rate of a token', () => {
     }
   });
 
-  test('a long rest saves up one second’s worth and no more', async () => {
+  test('the bucket never holds more than one second’s worth', async () => {
     const { timer, limit } = start();
     takeAll(limit);
     await timer.advance(3_600_000);
     expect(takeAll(limit)).toBe(2);
   });
 
-  test('over a minute it comes to rate times 60, and the first bucket', async () => {
+  test('a minute allows 60 times the rate plus the first bucket', async () => {
     const { timer, limit } = start();
     let taken = 0;
     for (let ms = 0; ms < 60_000; ms += 50) {
@@ -69,26 +69,26 @@ describe('the rate of a token', () => {
     expect(taken).toBeLessThanOrEqual(122);
   });
 
-  test('asking in vain costs nothing', async () => {
+  test('a rejected request takes nothing from the bucket', async () => {
     const { timer, limit } = start();
     takeAll(limit, withRate(2), 10_000);
     await timer.advance(500);
     expect(limit.take(withRate(2))).toBe(0);
   });
 
-  test('tokens have buckets of their own', () => {
+  test('each token has its own bucket', () => {
     const { limit } = start();
     takeAll(limit, withRate(2, 'one'));
     expect(takeAll(limit, withRate(2, 'two'))).toBe(2);
   });
 
-  test('a token that is read from its file again keeps its bucket', () => {
+  test('a reload of the tokens file keeps the bucket', () => {
     const { limit } = start();
     takeAll(limit, withRate(2));
     expect(limit.take({ ...withRate(2), name: 'read again' })).toBeGreaterThan(0);
   });
 
-  test('a token without a rate is never asked to wait', () => {
+  test('a token without a rate is never limited', () => {
     expect(takeAll(start().limit, withRate(undefined), 10_000)).toBe(10_000);
   });
 });

@@ -18,13 +18,13 @@ import { changeTokenFile, readTokenFile, type StoredToken } from '../../src/toke
 import { storedToken } from '../support/made-tokens.ts';
 
 describe('the tokens file', () => {
-  let folder: string;
+  let directory: string;
   let file: string;
   beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), 'dendro-tokens-'));
-    file = join(folder, 'tokens.json');
+    directory = mkdtempSync(join(tmpdir(), 'dendro-tokens-'));
+    file = join(directory, 'tokens.json');
   });
-  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+  afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
   const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8);
   const add = (token: StoredToken) => changeTokenFile(file, tokens => [...tokens, token]);
@@ -37,18 +37,18 @@ describe('the tokens file', () => {
     redact_pii: true,
   });
 
-  test('gives back every field as it was given', async () => {
+  test('returns every field as it was written', async () => {
     const plain = storedToken('plain', 'other');
     await add(full);
     await add(plain);
     expect(readTokenFile(file)).toEqual([full, plain]);
   });
 
-  test('that is missing has no tokens', () => {
+  test('returns no tokens if it does not exist', () => {
     expect(readTokenFile(file)).toEqual([]);
   });
 
-  test('holds the hash of a secret, never the secret', async () => {
+  test('contains the hash of a secret, never the secret', async () => {
     const secret = createSecret();
     const token = storedToken('hashed', secret);
     await add(token);
@@ -58,7 +58,7 @@ describe('the tokens file', () => {
     expect(text).not.toContain(secret.slice(4, 20));
   });
 
-  test('has mode 0600, even where the old one was open to all and nothing is masked', async () => {
+  test('has mode 0600, whatever the old mode and the umask', async () => {
     const mask = process.umask(0);
     try {
       await add(full);
@@ -71,19 +71,19 @@ describe('the tokens file', () => {
     }
   });
 
-  test('is replaced, never written over: who has it open keeps the whole old one', async () => {
+  test('is replaced atomically: a reader with the old file open reads all of it', async () => {
     await add(full);
     const before = statSync(file).ino;
     await add(storedToken('another', 'other'));
     expect(statSync(file).ino).not.toBe(before);
   });
 
-  test('leaves nothing beside it', async () => {
+  test('leaves no temporary file', async () => {
     await add(full);
-    expect(readdirSync(folder)).toEqual(['tokens.json']);
+    expect(readdirSync(directory)).toEqual(['tokens.json']);
   });
 
-  test('stays as it was where the change fails, and can be changed again', async () => {
+  test('is unchanged after a change that throws, and can be changed again', async () => {
     await add(full);
     const before = readFileSync(file, 'utf8');
     const failing = changeTokenFile(file, () => {
@@ -91,58 +91,58 @@ describe('the tokens file', () => {
     });
     await expect(failing).rejects.toThrow('no');
     expect(readFileSync(file, 'utf8')).toBe(before);
-    expect(readdirSync(folder)).toEqual(['tokens.json']);
+    expect(readdirSync(directory)).toEqual(['tokens.json']);
     await add(storedToken('another', 'other'));
     expect(readTokenFile(file)).toHaveLength(2);
   });
 
-  test('that cannot be replaced leaves no draft behind, since a draft can hold a secret', () => {
-    mkdirSync(file); // nothing can be renamed over a folder
+  test('leaves no temporary file, which may contain a secret, if it cannot be replaced', () => {
+    mkdirSync(file); // nothing can be renamed over a directory
     expect(() => writePrivateFile(file, 'secret')).toThrow();
-    expect(readdirSync(folder)).toEqual(['tokens.json']);
+    expect(readdirSync(directory)).toEqual(['tokens.json']);
   });
 
   test.each([
     ['an empty project', { projects: [''] }],
     ['no project at all', { projects: [] }],
     ['no scope', { scopes: [] }],
-    ['an endless rate', { rate: Number.POSITIVE_INFINITY }],
-    ['no expiry that is a time', { expires_at: 'tomorrow' }],
-  ])('is never given a token that could not be read again: %s', async (_, spec) => {
+    ['an infinite rate', { rate: Number.POSITIVE_INFINITY }],
+    ['an expiry that is not a timestamp', { expires_at: 'tomorrow' }],
+  ])('rejects a token that could not be read back: %s', async (_, spec) => {
     await add(full);
     await expect(add(storedToken('unreadable', 'other', spec))).rejects.toThrow();
     expect(readTokenFile(file)).toEqual([full]);
   });
 
-  describe('that is broken', () => {
+  describe('a broken tokens file', () => {
     const write = (content: unknown) =>
       writeFileSync(file, typeof content === 'string' ? content : JSON.stringify(content));
     const withToken = (change: Record<string, unknown>) => ({ version: 1, tokens: [{ ...full, ...change }] });
 
     test.each<[string, unknown]>([
       ['empty', ''],
-      ['cut in the middle', '{"version":1,"tokens":[{"name":"fu'],
-      ['no JSON', 'tokens: []'],
+      ['truncated', '{"version":1,"tokens":[{"name":"fu'],
+      ['not JSON', 'tokens: []'],
       ['null', 'null'],
       ['a list', '[]'],
       ['of a later version', { version: 2, tokens: [] }],
       ['without a version', { tokens: [] }],
       ['with a field that this version does not know', { version: 1, tokens: [], more: true }],
       ['with a restriction that this version does not know', withToken({ only_on_sundays: true })],
-      ['with a scope that is none', withToken({ scopes: ['everything'] })],
+      ['with an unknown scope', withToken({ scopes: ['everything'] })],
       ['without scopes', withToken({ scopes: [] })],
-      ['pinned to nothing', withToken({ projects: [] })],
+      ['pinned to no project', withToken({ projects: [] })],
       ['pinned to an empty project', withToken({ projects: [''] })],
-      ['with an expiry that is no time', withToken({ expires_at: 'tomorrow' })],
+      ['with an expiry that is not a timestamp', withToken({ expires_at: 'tomorrow' })],
       ['with an expiry that is a number', withToken({ expires_at: 1_800_000_000 })],
       ['with a rate of 0', withToken({ rate: 0 })],
       ['with a secret where the hash should be', withToken({ sha256: createSecret() })],
-    ])('is refused as a whole, never read in part: %s', (_, content) => {
+    ])('is rejected as a whole: %s', (_, content) => {
       write(content);
       expect(() => readTokenFile(file)).toThrow(OperatorError);
     });
 
-    test('is named, in one line that quotes nothing of it', () => {
+    test('is named in one line that does not quote its content', () => {
       write('{"version":1,"tokens":[],"secret":"dnd_do-not-quote-me"} x');
       let message = '';
       try {
@@ -154,13 +154,13 @@ describe('the tokens file', () => {
       expect(message).not.toMatch(/do-not-quote-me|\n/);
     });
 
-    test('is not replaced by a command that adds to it', async () => {
+    test('is not replaced by a command that adds a token', async () => {
       write('{"version":1,"tok');
       await expect(add(full)).rejects.toThrow(OperatorError);
       expect(readFileSync(file, 'utf8')).toBe('{"version":1,"tok');
     });
 
-    test('is a folder: refused too', () => {
+    test('may be a directory, which is rejected too', () => {
       mkdirSync(file);
       expect(() => readTokenFile(file)).toThrow(OperatorError);
     });

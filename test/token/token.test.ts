@@ -1,20 +1,19 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { allows, createSecret, hasExpired, hashSecret, isScope } from '../../src/token/token.ts';
-import { createTokenSet } from '../../src/token/token-set.ts';
 import { micros } from '../support/app.ts';
 import { storedToken } from '../support/made-tokens.ts';
 
-describe('a secret', () => {
+describe('the secret of a token', () => {
   test('is dnd_ and 43 URL-safe characters', () => {
     for (let i = 0; i < 200; i++) expect(createSecret()).toMatch(/^dnd_[A-Za-z0-9_-]{43}$/);
   });
 
-  test('carries 256 bits, another 256 each time', () => {
+  test('has 256 random bits', () => {
     const secrets = Array.from({ length: 1000 }, createSecret);
     expect(new Set(secrets).size).toBe(1000);
     expect(Buffer.from(createSecret().slice(4), 'base64url')).toHaveLength(32);
-    // Every one of its bits is seen both set and not set.
+    // Every bit occurs both set and not set.
     const seen = { set: Buffer.alloc(32), clear: Buffer.alloc(32) };
     for (const secret of secrets)
       for (const [i, byte] of Buffer.from(secret.slice(4), 'base64url').entries()) {
@@ -24,34 +23,9 @@ describe('a secret', () => {
     expect([...seen.set, ...seen.clear].every(byte => byte === 0xff)).toBe(true);
   });
 
-  test('is kept as its SHA-256 in hexadecimal', () => {
+  test('is stored as its SHA-256 in hexadecimal', () => {
     const secret = createSecret();
     expect(hashSecret(secret)).toBe(createHash('sha256').update(secret).digest('hex'));
-  });
-});
-
-describe('a set of tokens', () => {
-  const set = createTokenSet([storedToken('one', 'secret-one'), storedToken('two', 'secret-two')]);
-
-  test('finds a token by its secret', () => {
-    expect(set.size).toBe(2);
-    expect(set.find('secret-two')?.name).toBe('two');
-  });
-
-  test.each([
-    '',
-    'secret-',
-    'secret-ones',
-    'SECRET-ONE',
-    hashSecret('secret-one'),
-    '__proto__',
-    'constructor',
-  ])('finds none by %j', secret => {
-    expect(set.find(secret)).toBeUndefined();
-  });
-
-  test('opens to nobody where it is empty', () => {
-    expect(createTokenSet([]).find('')).toBeUndefined();
   });
 });
 
@@ -64,7 +38,7 @@ describe('scopes', () => {
     'ingest:edge',
     'ingest:function_edge',
     'metrics',
-  ])('%s is one', scope => {
+  ])('%s is a valid scope', scope => {
     expect(isScope(scope)).toBe(true);
   });
 
@@ -86,12 +60,12 @@ describe('scopes', () => {
     'query,ingest',
     'query ingest',
     '__proto__',
-  ])('%j is none', scope => {
+  ])('%j is not a valid scope', scope => {
     expect(isScope(scope)).toBe(false);
   });
 
-  // Held scopes on the left, what they open on the right; everything else stays shut.
-  const asked = [
+  // The token's scopes on the left, what they allow on the right; everything else is not allowed.
+  const candidates = [
     'query',
     'query:logs.all',
     'query:logs',
@@ -117,21 +91,21 @@ describe('scopes', () => {
       ['ingest:edge', 'metrics'],
     ],
     [[], []],
-  ])('%j open %j alone', (scopes, opened) => {
+  ])('the scopes %j allow only %j', (scopes, opened) => {
     const token = storedToken('t', 's', { scopes });
     const split = (scope: string) => scope.split(':') as [area: string, below?: string];
-    expect(asked.filter(scope => allows(token, ...split(scope)))).toEqual(opened);
+    expect(candidates.filter(scope => allows(token, ...split(scope)))).toEqual(opened);
   });
 });
 
-describe('expiry', () => {
+describe('the expiry of a token', () => {
   const until = (expires_at?: string) => storedToken('t', 's', { expires_at });
 
   test.each([
     ['2026-11-14T12:34:56.789011Z', false],
     ['2026-11-14T12:34:56.789012Z', true],
     ['2026-11-14T12:34:56.789013Z', true],
-  ])('to the microsecond: at %s a token good until .789012 has expired: %s', (now, expired) => {
+  ])('is exact to the microsecond: at %s a token that expires at .789012 has expired: %s', (now, expired) => {
     expect(hasExpired(until('2026-11-14T12:34:56.789012Z'), () => micros(now))).toBe(expired);
   });
 
@@ -139,11 +113,11 @@ describe('expiry', () => {
     ['2026-11-14T11:59:59.999999Z', false],
     ['2026-11-14T12:00:00Z', true],
     ['2027-01-01T00:00:00Z', true],
-  ])('at %s a token good until the full hour has expired: %s', (now, expired) => {
+  ])('at %s a token that expires at the full hour has expired: %s', (now, expired) => {
     expect(hasExpired(until('2026-11-14T12:00:00Z'), () => micros(now))).toBe(expired);
   });
 
-  test('a token without one never expires', () => {
+  test('a token without an expiry never expires', () => {
     expect(hasExpired(until(undefined), () => micros('9999-12-31T23:59:59Z'))).toBe(false);
   });
 });
