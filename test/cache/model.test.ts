@@ -73,7 +73,7 @@ class Get implements fc.AsyncCommand<Model, Real> {
     model.loads++;
     if (granted && known !== undefined) known.insistedAt = model.now;
     if (model.failing) {
-      await expect(call).rejects.toThrow('the store is away');
+      await expect(call).rejects.toThrow('the store is unavailable');
     } else {
       const outcome = this.forceRefresh ? 'request' : 'miss';
       expect(await call).toMatchObject({ value: model.loads, outcome, ageMs: 0 });

@@ -109,7 +109,7 @@ describe('the result cache', () => {
     test('sees the error of a run that fails; the others keep the good value, and the pause holds', async () => {
       await ask();
       store.failing = true;
-      await expect(ask('k', { forceRefresh: true })).rejects.toThrow('the store is away');
+      await expect(ask('k', { forceRefresh: true })).rejects.toThrow('the store is unavailable');
       expect(await ask()).toMatchObject({ value: 1, outcome: 'hit' });
       expect(await ask('k', { forceRefresh: true })).toMatchObject({ value: 1, outcome: 'hit' });
       expect(store.runs).toBe(2);

@@ -65,7 +65,7 @@ describe('the warmer', () => {
       expect(await ask()).toMatchObject({ value: 1, outcome: 'hit' });
     }
     await timer.advance(MINUTE);
-    await expect(ask()).rejects.toThrow('the store is away');
+    await expect(ask()).rejects.toThrow('the store is unavailable');
   });
 
   test('a failed warming is tried again with growing pauses', async () => {
@@ -98,11 +98,11 @@ describe('the warmer', () => {
     await ask();
     store.tookMs = 700_000;
     await timer.advance(300_000);
-    expect(store.lastUrgency?.background).toBe(true);
+    expect(store.lastPriority?.background).toBe(true);
     await timer.advance(600_000);
     const call = ask();
     await settle();
-    expect(store.lastUrgency?.background).toBe(false);
+    expect(store.lastPriority?.background).toBe(false);
     await timer.advance(100_000);
     expect(await call).toMatchObject({ value: 2, outcome: 'collapsed', ageMs: 700_000 });
     expect(store.runs).toBe(2);

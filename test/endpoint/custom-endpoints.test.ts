@@ -121,7 +121,7 @@ describe("an endpoint of the operator's own", () => {
     expect(rows.at(-1)).toMatchObject({
       id: ID,
       name: NAME,
-      description: 'The requests of one project, oldest first, with how each was answered.',
+      description: 'The requests of one project, oldest first.',
       max_rows: 3,
       sandboxing: false,
       parameters: [

@@ -1,8 +1,8 @@
-// Records as a log shipper of the platform would send them, before the intake has looked at them.
+// Creates single records in the form in which a log shipper of the platform would send them to the intake.
 import type { Area, DemoFunction, DemoProject, Moment } from './platform.ts';
 import type { Random } from './random.ts';
 
-export interface Shipped {
+export interface SentRecord {
   readonly kind: 'edge' | 'function_edge';
   readonly record: Readonly<Record<string, unknown>>;
 }
@@ -16,11 +16,13 @@ const PATHS: Readonly<Record<Area, readonly [string, ...string[]]>> = {
 const AGENTS = ['Mozilla/5.0 (X11; Linux x86_64)', 'Mozilla/5.0 (iPhone)', 'okhttp/4.12.0', 'node'] as const;
 const COUNTRIES = ['DE', 'US', 'BR', 'JP', 'IN', 'FR', 'KE'] as const;
 
-export function shipRequest(project: DemoProject, moment: Moment, random: Random): Shipped {
+export function createRequest(project: DemoProject, moment: Moment, random: Random): SentRecord {
   const area = random.pick(project.areas);
   const path = random.pick(PATHS[area]);
   const method = area === 'auth' || random.chance(0.2) ? 'POST' : 'GET';
-  const status = random.chance(project.errorShare(moment)) ? failure(random) : success(area, method, random);
+  const status = random.chance(project.errorRate(moment))
+    ? errorStatus(random)
+    : successStatus(area, method, random);
   const host = `${project.ref}.example.com`;
   return {
     kind: 'edge',
@@ -34,7 +36,7 @@ export function shipRequest(project: DemoProject, moment: Moment, random: Random
           host,
           path,
           url: `https://${host}${path}`,
-          headers: { user_agent: random.pick(AGENTS), x_forwarded_for: visitor(random) },
+          headers: { user_agent: random.pick(AGENTS), x_forwarded_for: createAddress(random) },
           cf: { country: random.pick(COUNTRIES), tls_version: 'TLSv1.3' },
         },
         response: { status_code: status, origin_time: random.duration(24, 0.7) },
@@ -43,10 +45,10 @@ export function shipRequest(project: DemoProject, moment: Moment, random: Random
   };
 }
 
-export function shipInvocation(project: DemoProject, moment: Moment, random: Random): Shipped {
-  const called = chooseFunction(project, random);
-  const status = random.chance(project.errorShare(moment)) ? failure(random) : 200;
-  const path = `/functions/v1/${called.id}`;
+export function createInvocation(project: DemoProject, moment: Moment, random: Random): SentRecord {
+  const demoFunction = chooseFunction(project, random);
+  const status = random.chance(project.errorRate(moment)) ? errorStatus(random) : 200;
+  const path = `/functions/v1/${demoFunction.id}`;
   return {
     kind: 'function_edge',
     record: {
@@ -54,8 +56,8 @@ export function shipInvocation(project: DemoProject, moment: Moment, random: Ran
       event_message: `POST ${status} ${path}`,
       metadata: {
         project_ref: project.ref,
-        function_id: called.id,
-        execution_time_ms: random.duration(called.medianMs(moment), called.spread),
+        function_id: demoFunction.id,
+        execution_time_ms: random.duration(demoFunction.medianMs(moment), demoFunction.spread),
         request: { method: 'POST', pathname: path },
         response: { status_code: status },
       },
@@ -65,24 +67,24 @@ export function shipInvocation(project: DemoProject, moment: Moment, random: Ran
 
 function chooseFunction({ functions }: DemoProject, random: Random): DemoFunction {
   let left = random.next();
-  for (const each of functions) {
-    left -= each.share;
-    if (left < 0) return each;
+  for (const candidate of functions) {
+    left -= candidate.share;
+    if (left < 0) return candidate;
   }
   return functions[0];
 }
 
-function success(area: Area, method: string, random: Random): number {
+function successStatus(area: Area, method: string, random: Random): number {
   if (area === 'realtime') return 101;
   if (area === 'storage' && random.chance(0.3)) return 304;
   return area === 'rest' && method === 'POST' ? 201 : 200;
 }
 
-function failure(random: Random): number {
+function errorStatus(random: Random): number {
   return random.pick([500, 503, 504, 503, 401, 404, 429]);
 }
 
-/** From the ranges that are set aside for documentation. */
-function visitor(random: Random): string {
+/** An address of the ranges reserved for documentation (RFC 5737). */
+function createAddress(random: Random): string {
   return `${random.pick(['192.0.2', '198.51.100', '203.0.113'])}.${Math.floor(random.next() * 254) + 1}`;
 }

@@ -1,4 +1,4 @@
--- Broken: project would be bound twice.
+-- This file is valid; endpoint.yaml of this folder is broken.
 select id, timestamp
 from edge_logs
 where project = $project
