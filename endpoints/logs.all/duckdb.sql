@@ -1,5 +1,5 @@
 -- The newest 100 edge log records of one project within the requested time range and the retention of its tier.
--- The first step finds the oldest timestamp among them from two narrow columns; the second step then reads messages and
+-- The first step finds the oldest timestamp among them from two small columns; the second step then reads messages and
 -- metadata of these records only.
 with newest as (
   select timestamp

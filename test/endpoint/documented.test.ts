@@ -8,20 +8,20 @@ import {
 } from '../support/own-endpoints.ts';
 import { edgeRecord } from '../support/record.ts';
 
-// The example of docs/endpoints.md, as it stands there: `npm test` runs it on DuckDB, `npm run test:clickhouse` on ClickHouse.
+// Runs the example of docs/endpoints.md: `npm test` on DuckDB, `npm run test:clickhouse` on ClickHouse.
 
-let own: OwnEndpoints;
+let custom: OwnEndpoints;
 let app: TestApp;
 beforeAll(async () => {
-  own = writeOwnEndpoints({ documented: documentedEndpoint() });
-  app = await startTestApp({ endpointFolders: { builtIn: BUILT_IN, custom: own.folder } });
+  custom = writeOwnEndpoints({ documented: documentedEndpoint() });
+  app = await startTestApp({ endpointFolders: { builtIn: BUILT_IN, custom: custom.folder } });
 });
 afterAll(async () => {
   await app.close();
-  own.remove();
+  custom.remove();
 });
 
-test('the example of the documentation answers what it says it does', async () => {
+test('the example of docs/endpoints.md returns failed requests by path, over the last hour or day', async () => {
   const failed = { project: 'shop', metadata: { response: { status_code: 500 } } };
   await app.append('edge', [
     edgeRecord({ ...failed, at: '2026-11-14T12:30:00Z', path: '/b' }),

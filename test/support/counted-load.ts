@@ -1,4 +1,4 @@
-// A load for tests: counts its runs and cancellations, and can be told to fail or to take time.
+// A load for tests: counts its runs and cancellations, and can fail or take time.
 import type { LoadPriority } from '../../src/cache/single-flight.ts';
 import type { Timer } from '../../src/system/timer.ts';
 
