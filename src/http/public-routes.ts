@@ -58,10 +58,7 @@ export function healthRoute({ state, version, storeName }: PublicDependencies): 
   };
 }
 
-/**
- * Path, method, token and rate are checked before this; then endpoint, scope, format, parameters and project pin. Returns
- * a promise only if something has to be awaited: for a cached hit, awaiting takes a noticeable part of its time.
- */
+/** Returns a promise only if the result is not cached: awaiting takes a noticeable part of the time of a cached hit. */
 function handleQuery(
   dependencies: PublicDependencies,
   request: HttpRequest,
