@@ -1,25 +1,28 @@
-// npm run bench: measures, prints tables and what was reached, and leaves a file with the raw numbers, the plots and the
-// figures in BENCHMARKS.md, which says what they mean. --quick shows in about a minute that everything runs, and leaves
-// nothing. Names of parts run those alone, and leave nothing either.
+// `npm run bench`: runs the suites, prints their tables and the regression guard, writes the results file, and updates
+// BENCHMARKS.md and its plots. With --quick or with names of suites it writes no files.
 import { loadavg } from 'node:os';
-import { PARTS } from './parts/index.mjs';
+import { createContext } from './context.mjs';
+import { checkThresholds, guardTable } from './guard.mjs';
 import { writeDocument } from './report/document.mjs';
-import { judgeGoals } from './report/goals.mjs';
 import { BUSY_LOAD, describeCommit, describeMachine, writeResults } from './report/results.mjs';
-import { formatTable, goalsTable, makeProgress } from './report/table.mjs';
+import { formatTable } from './report/tables.mjs';
 import { SIZES } from './sizes.mjs';
-import { openStage } from './stage.mjs';
-import { openWorkplace } from './tools/workplace.mjs';
+import { SUITES } from './suites/index.mjs';
+import { openWorkspace } from './tools/workspace.mjs';
 
-const names = PARTS.map(({ name }) => name);
-const wanted = process.argv.slice(2).filter(argument => argument !== '--quick');
-const unknown = wanted.find(name => !names.includes(name));
+/** @import { Context, Fault } from './types.ts' */
+
+/** Figures of the suites that ran, or the reason why there are none. @type {Record<string, any>} */
+const suites = {};
+const names = process.argv.slice(2).filter(argument => argument !== '--quick');
+const isQuick = process.argv.includes('--quick');
+const unknown = names.find(name => SUITES.every(suite => suite.name !== name));
 if (unknown !== undefined) {
-  process.stderr.write(`${unknown} is not known; there are --quick and the parts ${names.join(', ')}\n`);
+  const known = SUITES.map(({ name }) => name).join(', ');
+  process.stderr.write(`unknown suite: ${unknown}; use --quick or names of suites: ${known}\n`);
   process.exit(2);
 }
-const isQuick = process.argv.includes('--quick');
-const chosen = PARTS.filter(({ name }) => wanted.length === 0 || wanted.includes(name));
+const chosen = SUITES.filter(({ name }) => names.length === 0 || names.includes(name));
 const sizes = isQuick ? SIZES.quick : SIZES.full;
 const machine = describeMachine();
 const loadBefore = loadavg()[0];
@@ -28,72 +31,101 @@ const start = performance.now();
 
 print(`${machine.cores} cores (${machine.cpu}), ${machine.arch}, Node ${machine.node}, commit ${commit}`);
 if (loadBefore > BUSY_LOAD)
-  print(`the machine is busy already (load ${loadBefore.toFixed(2)}): expect noise`);
+  print(`warning: the machine is busy (load average ${loadBefore.toFixed(2)}), so the figures will be noisy`);
 
-const workplace = openWorkplace();
-const progress = makeProgress(process.stderr);
-const parts = {};
+const workspace = openWorkspace();
+const progress = createProgress();
 try {
-  const stage = openStage(workplace, sizes);
-  for (const [index, part] of chosen.entries()) parts[part.name] = await runPart(stage, part, index);
+  const context = createContext(workspace, sizes);
+  for (const [index, suite] of chosen.entries()) suites[suite.name] = await runSuite(context, suite, index);
 } finally {
-  workplace.clear();
+  workspace.clear();
 }
 
-print(formatTable(goalsTable(judgeGoals(parts))));
-for (const line of [...listMissing(), ...listFaults()]) print(line);
+const problems = listProblems();
+for (const line of [...listSkipped(), ...problems]) print(line);
+const isPassed = checkGuard();
 const seconds = Math.round((performance.now() - start) / 1000);
-if (isQuick || wanted.length > 0)
-  print('Not the whole of it: nothing is kept. npm run bench keeps its figures.');
+if (isQuick || names.length > 0) print('no files were written: that needs a full run (npm run bench)');
 else {
-  const results = {
-    date: new Date().toISOString(),
-    commit,
-    command: 'npm run bench',
-    seconds,
-    machine,
-    loadBefore,
-    parts,
-  };
-  print(`raw numbers: ${writeResults(results)}`);
-  print(`figures: ${writeDocument(results).join(', ')}`);
+  const date = new Date().toISOString();
+  const results = { date, commit, command: 'npm run bench', seconds, machine, loadBefore, suites };
+  print(`wrote ${[writeResults(results), ...writeDocument(results)].join(', ')}`);
 }
 print(`took ${seconds} s`);
-if (listFaults().length > 0) process.exitCode = 1;
+if (problems.length > 0 || !isPassed) process.exitCode = 1;
 
-/** A part that fails costs no other its figures. */
-async function runPart(stage, { name, measure, tables }, index) {
-  const place = `part ${index + 1} of ${chosen.length}, ${name}`;
+/**
+ * A suite that fails does not stop the others.
+ * @param {Context} context @param {import('./suites/index.mjs').Suite} suite @param {number} index
+ */
+async function runSuite(context, { name, needs, measure, tables }, index) {
+  const position = `suite ${index + 1} of ${chosen.length}, ${name}`;
+  if (needs !== undefined && context.isMissing[needs]) return { skipped: `${needs} is not installed` };
   try {
-    const result = await measure(stage, sizes[name], text =>
-      progress.report(`${place}, ${Math.round((performance.now() - start) / 1000)} s: ${text}`),
+    const result = await measure(context, sizes[name], text =>
+      progress.report(`${position}, ${Math.round((performance.now() - start) / 1000)} s: ${text}`),
     );
     progress.end();
-    if (result.leftOut === undefined) for (const table of tables(result)) print(formatTable(table));
+    for (const table of tables(result)) print(formatTable(table));
     return result;
   } catch (error) {
     progress.end();
-    print(`${place} failed: ${error.stack}`);
-    return { failed: error.message };
+    print(`${position} failed: ${error instanceof Error ? error.stack : error}`);
+    return { failed: error instanceof Error ? error.message : String(error) };
   }
 }
 
-/** Nothing that is missing goes without saying; what was not to be had here is no fault. */
-function listMissing() {
-  return Object.entries(parts)
-    .filter(([, { leftOut }]) => leftOut !== undefined)
-    .map(([name, { leftOut }]) => `${name} was left out: ${leftOut}`);
+/** Prints the guard. The sizes of --quick are too small for the thresholds, so it has none. */
+function checkGuard() {
+  if (isQuick) {
+    print('the regression guard does not apply to --quick');
+    return true;
+  }
+  const results = checkThresholds(suites);
+  print(formatTable(guardTable(results)));
+  const exceeded = results.filter(({ verdict }) => verdict === 'exceeded');
+  print(exceeded.length === 0 ? 'no threshold is exceeded' : `${exceeded.length} thresholds are exceeded`);
+  return exceeded.length === 0;
 }
 
-function listFaults() {
-  return Object.entries(parts).flatMap(([name, { failed, faults = [] }]) => [
+/** A program that is not installed is not an error. */
+function listSkipped() {
+  return Object.entries(suites)
+    .filter(([, { skipped }]) => skipped !== undefined)
+    .map(([name, { skipped }]) => `${name} was skipped: ${skipped}`);
+}
+
+function listProblems() {
+  return Object.entries(suites).flatMap(([name, { failed, faults = [] }]) => [
     ...(failed === undefined ? [] : [`${name} failed: ${failed}`]),
     ...faults.map(
-      ({ system, call = 'all', reason }) => `${name}: ${system} was left out of ${call}: ${reason}`,
+      (/** @type {Fault} */ { system, request = 'all requests', reason }) =>
+        `${name}: ${system} was excluded from ${request}: ${reason}`,
     ),
   ]);
 }
 
+/** One line that is overwritten on a terminal; in a log, one line every 5 s. */
+function createProgress() {
+  const { stderr } = process;
+  let lastMs = 0;
+  return {
+    /** @param {string} text */
+    report(text) {
+      if (stderr.isTTY) stderr.write(`\r\x1b[2K${text}`);
+      else if (performance.now() - lastMs > 5000) {
+        lastMs = performance.now();
+        stderr.write(`${text}\n`);
+      }
+    },
+    end() {
+      if (stderr.isTTY) stderr.write('\r\x1b[2K');
+    },
+  };
+}
+
+/** @param {string} text */
 function print(text) {
   process.stdout.write(`${text}\n`);
 }

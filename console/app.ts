@@ -1,121 +1,135 @@
-// The console as a whole: signed out or in, and which view the address names.
-import { type Place, readPlace, toSearch } from './address.ts';
+// The console app: signs in, loads the catalog and shows the view that the URL names.
 import type { Endpoint } from './api/catalog.ts';
-import { fetchCatalog } from './api/client.ts';
-import { Fault } from './api/fault.ts';
-import { forgetToken, keepToken, readToken, takeTokenFromAddress } from './token.ts';
-import { endpointView } from './views/endpoint.ts';
-import { functionsView } from './views/functions.ts';
-import { logsView } from './views/logs.ts';
-import { makeShell, type Shell } from './views/shell.ts';
-import { makeSignIn } from './views/sign-in.ts';
-import { usageView } from './views/usage.ts';
-import type { View, ViewKind } from './views/view.ts';
-import { makeWaiting } from './views/waiting.ts';
+import { ApiError, fetchCatalog } from './api/client.ts';
+import { readToken, removeToken, saveToken, takeTokenFromUrl } from './token.ts';
+import { parseUrlState, toSearch, type UrlState } from './url-state.ts';
+import { defineEndpointView } from './views/endpoint.ts';
+import { defineFunctionsView } from './views/functions.ts';
+import { defineLogsView } from './views/logs.ts';
+import { createShell, type Shell } from './views/shell.ts';
+import { createSignInPage, createWaitingPage } from './views/sign-in.ts';
+import { defineUsageView } from './views/usage.ts';
+import type { View, ViewDefinition } from './views/view.ts';
 
-const BUILT_IN = [functionsView, usageView, logsView];
+/** Endpoints with a view of their own, in the order of the navigation. */
+const BUILT_IN_VIEWS = new Map([
+  ['functions.invocation-stats', defineFunctionsView],
+  ['usage.api-counts', defineUsageView],
+  ['logs.all', defineLogsView],
+]);
 
 export class ConsoleApp {
   readonly #host: HTMLElement;
-  #kinds: readonly ViewKind[] = [];
+  #views: readonly ViewDefinition[] = [];
   #shell: Shell | undefined;
-  #open: { kind: ViewKind; view: View } | undefined;
-  /** The settings that each view was left with. */
-  readonly #left = new Map<string, Place['settings']>();
-  #place: Place = readPlace('');
+  #open: { definition: ViewDefinition; view: View } | undefined;
+  /** The last settings of each view, by its name. */
+  readonly #lastSettings = new Map<string, UrlState['settings']>();
+  #state: UrlState = parseUrlState('');
 
   constructor(host: HTMLElement) {
     this.#host = host;
     addEventListener('popstate', () => this.#render());
     addEventListener('hashchange', () => {
-      if (takeTokenFromAddress()) void this.enter();
+      if (takeTokenFromUrl()) void this.start();
     });
   }
 
-  /** With the token at hand, or by asking for one. */
-  async enter(): Promise<void> {
-    if (readToken() === undefined) return this.#askForToken(undefined);
+  /** Opens the console with the saved token, or shows the sign-in page. Retries while the server is unavailable. */
+  async start(): Promise<void> {
+    if (readToken() === undefined) return this.#signIn(undefined);
     try {
       this.#openShell(await fetchCatalog());
     } catch (error) {
-      if (!(error instanceof Fault)) throw error;
-      if (error.code === 'unauthorized' || error.code === 'forbidden')
-        return this.#askForToken(error.message);
-      this.#leave(makeWaiting(error));
-      setTimeout(() => void this.enter(), (error.retryAfterSeconds ?? 5) * 1000);
+      if (!(error instanceof ApiError)) throw error;
+      if (error.code === 'unauthorized' || error.code === 'forbidden') return this.#signIn(error.message);
+      this.#showPage(createWaitingPage(error));
+      setTimeout(() => void this.start(), (error.retryAfterSeconds ?? 5) * 1000);
     }
   }
 
-  #askForToken(refusal: string | undefined): void {
-    forgetToken();
-    const form = makeSignIn(refusal, token => {
-      keepToken(token);
-      void this.enter();
+  #signIn(error: string | undefined): void {
+    removeToken();
+    const page = createSignInPage(error, token => {
+      saveToken(token);
+      void this.start();
     });
-    this.#leave(form);
-    form.querySelector('input')?.focus();
+    this.#showPage(page);
+    page.querySelector('input')?.focus();
   }
 
   #openShell(catalog: readonly Endpoint[]): void {
-    const names = new Set(catalog.map(({ name }) => name));
-    const builtIn = BUILT_IN.filter(({ endpoint }) => names.has(endpoint));
-    const others = catalog.filter(({ name }) => !BUILT_IN.some(({ endpoint }) => endpoint === name));
-    this.#kinds = [...builtIn, ...others.map(endpointView)];
+    this.#views = defineViews(catalog);
     this.#closeView();
-    this.#shell = makeShell({
-      kinds: this.#kinds,
-      placeOf: kind => ({
-        view: kind.name,
-        project: this.#place.project,
-        settings: this.#left.get(kind.name) ?? kind.defaults,
+    this.#shell = createShell({
+      views: this.#views,
+      stateOf: view => ({
+        view: view.name,
+        project: this.#state.project,
+        settings: this.#lastSettings.get(view.name) ?? view.defaults,
       }),
-      goTo: place => this.#goTo(place),
-      onProject: project => this.#goTo({ ...this.#place, project }),
-      onSignOut: () => this.#askForToken(undefined),
+      navigate: state => this.#navigate(state),
+      onProjectChange: project => this.#navigate({ ...this.#state, project }),
+      onSignOut: () => this.#signIn(undefined),
     });
     this.#host.replaceChildren(this.#shell.element);
     this.#render();
   }
 
-  #goTo(place: Place): void {
-    history.pushState(null, '', toSearch(place));
+  #navigate(state: UrlState): void {
+    history.pushState(null, '', toSearch(state));
     this.#render();
   }
 
-  /** Shows what the address says; what it leaves out is filled in there, so that every link is whole. */
+  /** Shows the state of the URL. Adds defaults to the URL, so that a copied link is complete. */
   #render(): void {
-    const place = readPlace(location.search);
-    const kind = this.#kinds.find(({ name }) => name === place.view) ?? this.#kinds[0];
-    if (kind === undefined || this.#shell === undefined) return;
-    const settings = kind.name === place.view ? place.settings : {};
-    this.#place = { view: kind.name, project: place.project, settings: { ...kind.defaults, ...settings } };
-    history.replaceState(null, '', toSearch(this.#place));
-    this.#left.set(kind.name, this.#place.settings);
-    if (this.#open?.kind !== kind) {
+    const state = parseUrlState(location.search);
+    const definition = this.#views.find(({ name }) => name === state.view) ?? this.#views[0];
+    if (definition === undefined || this.#shell === undefined) return;
+    const settings = definition.name === state.view ? state.settings : {};
+    this.#state = {
+      view: definition.name,
+      project: state.project,
+      settings: { ...definition.defaults, ...settings },
+    };
+    history.replaceState(null, '', toSearch(this.#state));
+    this.#lastSettings.set(definition.name, this.#state.settings);
+    if (this.#open?.definition !== definition) {
       this.#closeView();
-      this.#open = { kind, view: this.#openView(kind) };
+      this.#open = { definition, view: this.#openView(definition) };
     }
-    this.#shell.show(this.#place, kind, this.#open.view.element);
-    this.#open.view.show(this.#place);
+    this.#shell.show(this.#state, definition, this.#open.view.element);
+    this.#open.view.show(this.#state);
   }
 
-  #openView(kind: ViewKind): View {
-    return kind.open({
-      change: settings => this.#goTo({ ...this.#place, settings: { ...this.#place.settings, ...settings } }),
-      onUnauthorized: fault => this.#askForToken(fault.message),
-      markProject: isAtFault => this.#shell?.markProject(isAtFault),
+  #openView(definition: ViewDefinition): View {
+    return definition.open({
+      updateSettings: settings =>
+        this.#navigate({ ...this.#state, settings: { ...this.#state.settings, ...settings } }),
+      onUnauthorized: error => this.#signIn(error.message),
+      setProjectInvalid: isInvalid => this.#shell?.setProjectInvalid(isInvalid),
     });
   }
 
-  #leave(screen: HTMLElement): void {
+  /** Replaces the shell with a page of its own. */
+  #showPage(page: HTMLElement): void {
     this.#closeView();
     this.#shell = undefined;
     document.title = 'Dendro';
-    this.#host.replaceChildren(screen);
+    this.#host.replaceChildren(page);
   }
 
   #closeView(): void {
     this.#open?.view.close();
     this.#open = undefined;
   }
+}
+
+/** A token can lack access to some endpoints; the catalog then lacks them too. */
+function defineViews(catalog: readonly Endpoint[]): ViewDefinition[] {
+  const builtIn = [...BUILT_IN_VIEWS].flatMap(([name, define]) =>
+    catalog.filter(endpoint => endpoint.name === name).map(define),
+  );
+  const others = catalog.filter(({ name }) => !BUILT_IN_VIEWS.has(name));
+  return [...builtIn, ...others.map(defineEndpointView)];
 }

@@ -1,4 +1,4 @@
-// Elements without a framework: one function that makes them. Text goes in as text, so nothing is ever parsed as HTML.
+// Creates DOM elements without a framework. Strings become text nodes, so nothing is parsed as HTML.
 
 export type Child = Node | string | undefined;
 
@@ -13,7 +13,7 @@ type Listeners = {
   readonly [Name in keyof HTMLElementEventMap]?: (event: HTMLElementEventMap[Name]) => void;
 };
 
-/** `true` is an attribute without a value; `false` and undefined leave it out. */
+/** An attribute that is `true` has no value; one that is `false` or undefined is left out. */
 export function h<Tag extends keyof HTMLElementTagNameMap>(
   tag: Tag,
   properties: Properties = {},
@@ -21,10 +21,10 @@ export function h<Tag extends keyof HTMLElementTagNameMap>(
 ): HTMLElementTagNameMap[Tag] {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
-    if (name === 'on') listen(element, value as Listeners);
+    if (name === 'on') addListeners(element, value as Listeners);
     else setAttribute(element, name, value as Attribute);
   }
-  element.append(...present(children));
+  element.append(...withoutUndefined(children));
   return element;
 }
 
@@ -33,23 +33,27 @@ export function setAttribute(element: Element, name: string, value: Attribute): 
   else element.setAttribute(name, value === true ? '' : String(value));
 }
 
+export function setInvalid(input: Element, isInvalid: boolean): void {
+  setAttribute(input, 'aria-invalid', isInvalid ? 'true' : undefined);
+}
+
 export function replaceChildren(element: Element, ...children: Child[]): void {
-  element.replaceChildren(...present(children));
+  element.replaceChildren(...withoutUndefined(children));
 }
 
-let ids = 0;
+let lastId = 0;
 
-/** An id that no other element has. */
-export function newId(prefix: string): string {
-  ids += 1;
-  return `${prefix}-${ids}`;
+/** An id that is unique within the page. */
+export function createId(prefix: string): string {
+  lastId += 1;
+  return `${prefix}-${lastId}`;
 }
 
-function listen(element: HTMLElement, listeners: Listeners): void {
+function addListeners(element: HTMLElement, listeners: Listeners): void {
   for (const [name, listener] of Object.entries(listeners))
     element.addEventListener(name, listener as EventListener);
 }
 
-function present(children: readonly Child[]): (Node | string)[] {
+function withoutUndefined(children: readonly Child[]): (Node | string)[] {
   return children.filter(child => child !== undefined);
 }

@@ -1,4 +1,5 @@
-// The visitor's token. It lives in this tab's session storage and nowhere else; a reload keeps it, a new tab asks again.
+// The user's API token. It is kept in the session storage of this tab and nowhere else: a reload keeps it, a new tab
+// asks for it.
 
 const KEY = 'dendro.token';
 
@@ -6,22 +7,25 @@ export function readToken(): string | undefined {
   return sessionStorage.getItem(KEY) ?? undefined;
 }
 
-export function keepToken(token: string): void {
+export function saveToken(token: string): void {
   sessionStorage.setItem(KEY, token);
 }
 
-export function forgetToken(): void {
+export function removeToken(): void {
   sessionStorage.removeItem(KEY);
 }
 
-/** A link may carry a token behind `#token=`, which no server sees. It is read once and taken out of the address. */
-export function takeTokenFromAddress(): boolean {
+/**
+ * Saves the token of a link that ends in `#token=…` and removes it from the URL. Browsers do not send the fragment to
+ * the server. Returns whether there was a token.
+ */
+export function takeTokenFromUrl(): boolean {
   const fragment = new URLSearchParams(location.hash.slice(1));
   const token = fragment.get('token');
   if (token === null) return false;
   fragment.delete('token');
   const rest = fragment.toString();
   history.replaceState(null, '', location.pathname + location.search + (rest === '' ? '' : `#${rest}`));
-  if (token !== '') keepToken(token);
+  if (token !== '') saveToken(token);
   return token !== '';
 }

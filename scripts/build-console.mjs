@@ -1,35 +1,33 @@
-// Builds the console into dist/console: one page, assets named by their hash, and each of them compressed beforehand as
-// well as it can be.
+// Builds the console into dist/console: one page, assets with a content hash in their names, and a gzip and a Brotli copy
+// of each file at the highest compression level.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 import { build } from 'vite';
 
 export async function buildConsole(root) {
-  const folder = join(root, 'dist', 'console');
+  const directory = join(root, 'dist', 'console');
   await build({
     root: join(root, 'console'),
     configFile: false,
     logLevel: 'warn',
-    base: './', // works below a proxy's path, too
+    base: './', // relative URLs also work behind a proxy that adds a path prefix
     build: {
-      outDir: folder,
+      outDir: directory,
       emptyOutDir: true,
       target: 'es2022',
-      assetsInlineLimit: 0, // the Content-Security-Policy allows no data: in scripts and styles
+      assetsInlineLimit: 0, // the Content-Security-Policy forbids data: URLs in scripts and styles
       modulePreload: false,
       reportCompressedSize: false,
     },
   });
-  for (const file of readdirSync(folder, { recursive: true, withFileTypes: true }).filter(each =>
-    each.isFile(),
-  ))
-    compress(join(file.parentPath, file.name));
+  const entries = readdirSync(directory, { recursive: true, withFileTypes: true });
+  for (const entry of entries) if (entry.isFile()) compress(join(entry.parentPath, entry.name));
 }
 
 function compress(file) {
   const bytes = readFileSync(file);
   writeFileSync(`${file}.gz`, gzipSync(bytes, { level: constants.Z_BEST_COMPRESSION }));
-  const params = { [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length };
+  const params = { [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length }; // the default quality is the highest
   writeFileSync(`${file}.br`, brotliCompressSync(bytes, { params }));
 }

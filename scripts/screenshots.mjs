@@ -1,4 +1,5 @@
-// Makes the pictures that the README shows: the console on the demo, in Debian's Chromium. The program must be built.
+// Takes the screenshots of the README and the docs: the console with demo data, in Debian's Chromium. Requires a build.
+// Usage: node scripts/screenshots.mjs [directory]; the default is docs/images.
 import { spawn } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -6,15 +7,15 @@ import { chromium } from 'playwright-core';
 import { ensurePrograms, findProgram } from './debian.mjs';
 
 const root = join(import.meta.dirname, '..');
-const folder = join(root, 'docs', 'images');
+const directory = process.argv[2] ?? join(root, 'docs', 'images');
 
-const PICTURES = [
+const SCREENSHOTS = [
   { name: 'functions', search: '?view=functions&project=stormy-harbor&interval=1hr' },
-  { name: 'logs', search: `?view=logs&project=stormy-harbor&${duringTheIncident()}`, open: true },
+  { name: 'logs', search: `?view=logs&project=stormy-harbor&${incidentRange()}`, openRecord: true },
 ];
 
 if (ensurePrograms({ chromium: 'chromium' }).length > 0) process.exit(1);
-mkdirSync(folder, { recursive: true });
+mkdirSync(directory, { recursive: true });
 const demo = spawn(join(root, 'bin', 'dendro'), ['demo', '--port', '0', '--internal-port', '0'], {
   stdio: ['ignore', 'pipe', 'inherit'],
 });
@@ -32,11 +33,11 @@ try {
     });
     const page = await context.newPage();
     await page.goto(link.href);
-    for (const { name, search, open = false } of PICTURES) {
+    for (const { name, search, openRecord = false } of SCREENSHOTS) {
       await page.goto(`${link.origin}/${search}`);
-      await page.locator('.panel:not([aria-busy]) :is(.chart, .log-line):visible').first().waitFor();
-      if (open) await page.locator('.log-line:has(.status-5) .log-opener').first().click();
-      await page.screenshot({ path: join(folder, `${name}-${colorScheme}.png`) });
+      await page.locator('.query-panel:not([aria-busy]) :is(.chart, .log-row):visible').first().waitFor();
+      if (openRecord) await page.locator('.log-row:has(.status-5) .log-toggle').first().click();
+      await page.screenshot({ path: join(directory, `${name}-${colorScheme}.png`) });
     }
     await context.close();
   }
@@ -45,12 +46,13 @@ try {
   demo.kill('SIGTERM');
 }
 
-function duringTheIncident() {
+/** The time range of the incident that the demo data contain. */
+function incidentRange() {
   const minutesAgo = minutes => new Date(Date.now() - minutes * 60_000).toISOString();
   return new URLSearchParams({ range: 'custom', start: minutesAgo(60), end: minutesAgo(24) });
 }
 
-/** The console's address, once the demo has printed all that it prints. */
+/** Waits until the demo prints the link to the console. */
 function findLink(child) {
   return new Promise((resolve, reject) => {
     let output = '';
@@ -59,6 +61,6 @@ function findLink(child) {
       const found = /(http\S+#token=\S+)/.exec(output)?.[1];
       if (found !== undefined) resolve(found);
     });
-    child.once('exit', code => reject(new Error(`the demo ended with ${code}`)));
+    child.once('exit', code => reject(new Error(`the demo exited with code ${code}`)));
   });
 }

@@ -1,4 +1,4 @@
-// Runs the tests of the console in Debian's Chromium. The program must be built.
+// Runs the browser tests in Debian's Chromium. Requires a build. Arguments are passed on to vitest.
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { ensurePrograms, findProgram } from './debian.mjs';

@@ -1,5 +1,5 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { commands } from '../src/cli/commands.ts';
 import { FLAGS, type FlagName, isSwitch, variableOf } from '../src/config.ts';
@@ -10,8 +10,7 @@ import { publicRoutes } from '../src/http/public-routes.ts';
 import { METRICS } from '../src/observe/metrics.ts';
 import { BUILT_IN } from './support/own-endpoints.ts';
 
-// What users can see of the code has its line in the documentation: the code's own tables are read, so that nothing
-// new can be forgotten there.
+// Compares the documentation with the program. The lists come from the code, so nothing new can stay undocumented.
 
 interface Flag {
   readonly value?: string;
@@ -19,16 +18,30 @@ interface Flag {
   readonly help: string;
 }
 
+const ROOT = join(import.meta.dirname, '..');
 const read = (file: string) => {
-  const path = join(import.meta.dirname, '..', file);
+  const path = join(ROOT, file);
   return existsSync(path) ? readFileSync(path, 'utf8') : '';
 };
 
-const configuration = read('docs/configuration.md');
-const api = read('docs/api.md');
-const operations = read('docs/operations.md');
+const CONFIGURATION = 'docs/reference/configuration.md';
+const HTTP_API = 'docs/reference/http-api.md';
+const CALL_ENDPOINTS = 'docs/call-endpoints.md';
+const METRICS_AND_LOGS = 'docs/reference/metrics-and-logs.md';
+const configuration = read(CONFIGURATION);
+const httpApi = read(HTTP_API);
+const callEndpoints = read(CALL_ENDPOINTS);
+const metricsAndLogs = read(METRICS_AND_LOGS);
 
-/** As a word of its own: `--port` is not documented by `--internal-port`, nor by `--port-range`. */
+/** Every page of the documentation. */
+const pages = [
+  ...readdirSync(ROOT).filter(name => name.endsWith('.md')),
+  ...readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' })
+    .filter(name => name.endsWith('.md'))
+    .map(name => `docs/${name}`),
+].sort();
+
+/** Matches whole words: neither `--internal-port` nor `--port-range` mentions `--port`. */
 const mentions = (text: string, word: string) =>
   new RegExp(`(?<![\\w-])${word.replace(/[.*+?^${}()|[\]\\/]/g, '\\$&')}(?![\\w-])`).test(text);
 
@@ -49,89 +62,155 @@ const parts: InternalDependencies = {
 const routes = [...publicRoutes(parts), ...internalRoutes(parts)].map(({ path }) => path.replace(/\*$/, ''));
 const flags = Object.keys(FLAGS) as FlagName[];
 
-describe('docs/configuration.md', () => {
-  test.each(flags)('has the flag --%s', flag => {
-    expectMention('docs/configuration.md', configuration, 'flag', `--${flag}`);
+describe(CONFIGURATION, () => {
+  test.each(flags)('documents the flag --%s', flag => {
+    expectMention(CONFIGURATION, configuration, 'flag', `--${flag}`);
   });
 
-  test.each(flags.filter(flag => flag !== 'help').map(variableOf))('has the variable %s', variable => {
-    expectMention('docs/configuration.md', configuration, 'variable', variable);
+  test.each(flags.filter(flag => flag !== 'help').map(variableOf))('documents the variable %s', variable => {
+    expectMention(CONFIGURATION, configuration, 'variable', variable);
   });
 
-  test('has the variable DENDRO_API_KEY', () => {
-    expectMention('docs/configuration.md', configuration, 'variable', 'DENDRO_API_KEY');
+  test('documents the variable DENDRO_API_KEY', () => {
+    expectMention(CONFIGURATION, configuration, 'variable', 'DENDRO_API_KEY');
   });
 
-  test.each(commands.map(({ name }) => name))('has the command %s', name => {
+  test.each(commands.map(({ name }) => name))('documents the command %s', name => {
     const isThere = new RegExp(`(\`|dendro )${name}(?![\\w-])`).test(configuration);
-    expect(isThere, `docs/configuration.md does not mention the command ${name}`).toBe(true);
+    expect(isThere, `${CONFIGURATION} does not mention the command ${name}`).toBe(true);
   });
 
-  test.each(flags.filter(flag => 'default' in FLAGS[flag]))('has the default of --%s on its line', flag => {
-    const { default: fallback = '' }: Flag = FLAGS[flag];
-    const lines = configuration.split('\n').filter(line => mentions(line, `--${flag}`));
-    const isSaid = lines.some(line => line.includes(fallback));
-    expect(isSaid, `no line of docs/configuration.md on --${flag} has its default, ${fallback}`).toBe(true);
-  });
+  test.each(flags.filter(flag => 'default' in FLAGS[flag]))(
+    'documents the default of --%s on its line',
+    flag => {
+      const { default: fallback = '' }: Flag = FLAGS[flag];
+      const lines = configuration.split('\n').filter(line => mentions(line, `--${flag}`));
+      const isSaid = lines.some(line => line.includes(fallback));
+      expect(isSaid, `no line of ${CONFIGURATION} about --${flag} has its default, ${fallback}`).toBe(true);
+    },
+  );
 
-  test('has no flag and no variable that the code does not know', () => {
+  test('documents no flag and no variable that does not exist', () => {
     const known = new Set([...flags.map(flag => `--${flag}`), '--version']);
-    const strange = [...configuration.matchAll(/(?<![\w-])--[a-z][a-z-]*[a-z]/g)].map(([flag]) => flag);
+    const documented = [...configuration.matchAll(/(?<![\w-])--[a-z][a-z-]*[a-z]/g)].map(([flag]) => flag);
     expect(
-      strange.filter(flag => !known.has(flag)),
-      'docs/configuration.md speaks of flags that do not exist',
+      documented.filter(flag => !known.has(flag)),
+      `${CONFIGURATION} has flags that do not exist`,
     ).toEqual([]);
     const variables = new Set([...flags.map(variableOf), 'DENDRO_API_KEY']);
     const written = [...configuration.matchAll(/\bDENDRO_[A-Z][A-Z_]*[A-Z]\b/g)].map(([name]) => name);
     expect(
       written.filter(name => !variables.has(name)),
-      'docs/configuration.md speaks of variables that do not exist',
+      `${CONFIGURATION} has variables that do not exist`,
     ).toEqual([]);
   });
 
-  test('every switch is told from a flag with a value', () => {
+  test('shows the value of every flag that takes one', () => {
     for (const flag of flags.filter(name => !isSwitch(name))) {
       const { value = '' }: Flag = FLAGS[flag];
       const shape = new RegExp(`--${flag}[\`=| ]+${value.split('=')[0]}`);
-      expect(shape.test(configuration), `docs/configuration.md does not show --${flag} ${value}`).toBe(true);
+      expect(shape.test(configuration), `${CONFIGURATION} does not show --${flag} ${value}`).toBe(true);
     }
   });
 });
 
-describe('docs/api.md', () => {
-  test.each(Object.entries(STATUS_BY_CODE))('has the error code %s with its status %i', (code, status) => {
-    expectMention('docs/api.md', api, 'error code', code);
-    const isBeside = api.split('\n').some(line => mentions(line, code) && mentions(line, String(status)));
-    expect(isBeside, `no line of docs/api.md has both ${code} and ${status}`).toBe(true);
-  });
+describe(HTTP_API, () => {
+  test.each(Object.entries(STATUS_BY_CODE))(
+    'documents the error code %s with its status %i',
+    (code, status) => {
+      expectMention(HTTP_API, httpApi, 'error code', code);
+      const isBeside = httpApi
+        .split('\n')
+        .some(line => mentions(line, code) && mentions(line, String(status)));
+      expect(isBeside, `no line of ${HTTP_API} has both ${code} and ${status}`).toBe(true);
+    },
+  );
 
-  test.each([...new Set(routes)])('has the route %s', route => {
-    expect(api.includes(route), `docs/api.md does not mention the route ${route}`).toBe(true);
+  test.each([...new Set(routes)])('documents the route %s', route => {
+    expect(httpApi.includes(route), `${HTTP_API} does not mention the route ${route}`).toBe(true);
   });
+});
 
+describe(CALL_ENDPOINTS, () => {
   test.each(catalog.endpoints.map(({ definition }) => [definition.name, definition] as const))(
-    'has the endpoint %s with its UUID, parameters, choices and columns',
+    'documents the endpoint %s with its UUID, parameters, choices and columns',
     (name, { id, parameters, columns }) => {
-      expectMention('docs/api.md', api, 'endpoint', name);
-      expectMention('docs/api.md', api, `UUID of ${name},`, id);
+      expectMention(CALL_ENDPOINTS, callEndpoints, 'endpoint', name);
+      expectMention(CALL_ENDPOINTS, callEndpoints, `UUID of ${name},`, id);
       for (const [parameter, rule] of Object.entries(parameters)) {
-        expectMention('docs/api.md', api, `parameter of ${name},`, parameter);
+        expectMention(CALL_ENDPOINTS, callEndpoints, `parameter of ${name},`, parameter);
         for (const choice of rule.type === 'choice' ? Object.keys(rule.choices) : [])
-          expectMention('docs/api.md', api, `choice of ${name}'s ${parameter},`, choice);
+          expectMention(CALL_ENDPOINTS, callEndpoints, `choice of ${name}'s ${parameter},`, choice);
       }
       for (const column of Object.keys(columns))
-        expectMention('docs/api.md', api, `column of ${name},`, column);
+        expectMention(CALL_ENDPOINTS, callEndpoints, `column of ${name},`, column);
     },
   );
 });
 
-describe('docs/operations.md', () => {
-  test.each(Object.keys(METRICS))('has the metric %s in its table', name => {
-    expect(operations.split('\n').some(line => line.startsWith(`| \`${name}\` |`))).toBe(true);
+describe(METRICS_AND_LOGS, () => {
+  test.each(Object.keys(METRICS))('documents the metric %s in its table', name => {
+    expect(metricsAndLogs.split('\n').some(line => line.startsWith(`| \`${name}\` |`))).toBe(true);
   });
 
-  test('has no metric that the code does not know', () => {
-    const written = [...operations.matchAll(/\bdendro_[a-z_]+\b/g)].map(([name]) => name);
+  test('documents no metric that does not exist', () => {
+    const written = [...metricsAndLogs.matchAll(/\bdendro_[a-z_]+\b/g)].map(([name]) => name);
     expect(written.filter(name => !(name in METRICS))).toEqual([]);
   });
 });
+
+describe('pages of the documentation', () => {
+  test.each(pages.filter(page => page.startsWith('docs/') && page !== METRICS_AND_LOGS))(
+    '%s names only metrics that exist',
+    page => {
+      const written = [...read(page).matchAll(/\bdendro_[a-z_]+_(?:total|bytes|seconds|info)\b/g)].map(
+        ([name]) => name,
+      );
+      expect(written.filter(name => !(name in METRICS))).toEqual([]);
+    },
+  );
+
+  test.each(pages)('every link in %s leads to a file and a heading that exist', page => {
+    const broken = linksOf(read(page)).filter(link => !resolves(page, link));
+    expect(broken).toEqual([]);
+  });
+
+  test.each(pages)('every test file that %s names exists', page => {
+    const named = [...read(page).matchAll(/\btest\/[\w/-]+\.test\.ts\b/g)].map(([file]) => file);
+    expect(named.filter(file => !existsSync(join(ROOT, file)))).toEqual([]);
+  });
+
+  test('docs/README.md links to every page below docs/', () => {
+    const linked = linksOf(read('docs/README.md')).map(link => `docs/${link}`);
+    const expected = pages.filter(page => page.startsWith('docs/') && page !== 'docs/README.md');
+    expect(expected.filter(page => !page.startsWith('docs/decisions/') && !linked.includes(page))).toEqual(
+      [],
+    );
+  });
+});
+
+/** Targets of links and pictures within the repository. */
+function linksOf(text: string): string[] {
+  const prose = text.replace(/^```[\s\S]*?^```/gm, '');
+  const targets = [...prose.matchAll(/\]\(([^)\s]+)\)|(?:src|srcset)="([^"]+)"/g)].map(
+    ([, link, picture]) => link ?? picture ?? '',
+  );
+  return targets.filter(target => !/^[a-z]+:/.test(target));
+}
+
+function resolves(page: string, link: string): boolean {
+  const [file = '', anchor] = link.split('#');
+  const path = file === '' ? page : join(dirname(page), file);
+  if (!existsSync(join(ROOT, path))) return false;
+  return anchor === undefined || anchorsOf(read(path)).includes(anchor);
+}
+
+/** The anchors of a page's headings, as GitHub makes them. */
+function anchorsOf(text: string): string[] {
+  return [...text.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N}\s_-]/gu, '')
+      .replaceAll(' ', '-'),
+  );
+}

@@ -1,10 +1,11 @@
--- The records of a made-up platform, by number: the same on every machine but for the time they end at. Nothing is random;
--- every value is a hash of the record's number, so that any stretch of the records can be made by itself, and fast: what
--- varies little is chosen among 4,096 prepared shapes, what varies much is written into them. The shapes are lists in
--- variables: joining tables of them would neither keep the order of time nor be faster. concat() copies each text once,
--- a chain of || once for every link.
--- open-records.mjs sets the variables `projects` (their names in alphabetical order; a project is its place among them),
--- `by_size` (places, the largest project first), `steady` (place and records of each), `start_micros` and `span_micros`.
+-- Generates the records of a data set from their numbers. They are the same on every machine, except for the time at which
+-- they end. Every value is a hash of the record's number, so any slice of the records can be generated alone.
+-- For speed, values that vary little come from 4,096 prepared shapes, and values that vary much are written into them. The
+-- shapes are lists in variables: joining tables of them would not keep the order of time and would not be faster. concat()
+-- copies each text once; a chain of || copies it once for each operator.
+-- generate-records.mjs sets the variables `projects` (names in alphabetical order; the index of a project is its position in
+-- that list), `by_size` (project indexes, the largest project first), `fixed_projects` (project index and number of records),
+-- `start_micros` and `span_micros`.
 
 create macro chance(number, purpose, below) as (hash(number, purpose) % below)::int;
 create macro choose(number, purpose, choices) as choices[1 + chance(number, purpose, len(choices))];
@@ -46,28 +47,28 @@ set variable function_edge_tails = listed('"},"response":{"status_code":' || sta
 create macro shape_of(key, variable) as getvariable(variable)[1 + (key % 4096)::bigint];
 create macro hex(key, purpose) as lower(to_hex(hash(key, purpose)));
 
--- When record `n` of `count` happened: they follow each other evenly, but for a little.
+-- Timestamp of record `n` of `count`: evenly spaced with a small pseudo-random offset.
 create macro micros_of(n, count, salt) as
   (getvariable('start_micros') + (n + (hash(n, salt) % 1000) / 1000.0) / count * getvariable('span_micros'))::bigint;
 
--- Part `part` of `parts` of a kind's records, cut by time: a key that all else is made of, time and project's place.
--- `total` records in all, those of the steady projects among them; of the other projects the n-th has a share of about 1/n.
-create macro numbered(kind, total, part, parts) as table
-  with others as (select total - list_sum([s.records for s in getvariable('steady')])::bigint as count),
+-- One of `chunks` time slices of a kind's records: timestamp, project index, and a key from which all other values derive.
+-- `total` includes the records of the fixed projects. The n-th of the other projects has a share of about 1/n (Zipf).
+create macro keys_of_chunk(kind, total, chunk, chunks) as table
+  with others as (select total - list_sum([s.records for s in getvariable('fixed_projects')])::bigint as count),
   ordinary as (
     select hash(n, kind) as key, micros_of(n, count, kind) as micros,
-      getvariable('by_size')[floor(pow(1 + len(getvariable('by_size')), (hash(n, kind, 'project') % 1000000000) / 1e9))::bigint] as place
-    from others, range((count * part // parts)::bigint, (count * (part + 1) // parts)::bigint) as numbers(n)
+      getvariable('by_size')[floor(pow(1 + len(getvariable('by_size')), (hash(n, kind, 'project') % 1000000000) / 1e9))::bigint] as project_index
+    from others, range((count * chunk // chunks)::bigint, (count * (chunk + 1) // chunks)::bigint) as numbers(n)
   ),
-  of_steady as (
-    select hash(n, kind, s.place) as key, micros_of(n, s.records, kind || s.place::varchar) as micros, s.place as place
-    from (select unnest(getvariable('steady')) as s),
-      range((s.records * part // parts)::bigint, (s.records * (part + 1) // parts)::bigint) as numbers(n)
+  fixed as (
+    select hash(n, kind, s.project_index) as key, micros_of(n, s.records, kind || s.project_index::varchar) as micros, s.project_index as project_index
+    from (select unnest(getvariable('fixed_projects')) as s),
+      range((s.records * chunk // chunks)::bigint, (s.records * (chunk + 1) // chunks)::bigint) as numbers(n)
   )
-  from ordinary union all from of_steady;
+  from ordinary union all from fixed;
 
--- What was numbered last; the views make records of it, in the same order.
-create table numbers (key ubigint, micros bigint, place smallint);
+-- The selected chunk. The views below generate its records in the same order.
+create table record_keys (key ubigint, micros bigint, project_index smallint);
 
 create view edge_records as
 select hex(key, 'id') || hex(key, 'id2') as id, micros, project,
@@ -76,9 +77,9 @@ select hex(key, 'id') || hex(key, 'id2') as id, micros, project,
     shape_of(key, 'edge_tails'), hex(key, 'r1'), hex(key, 'r2'), '"}}}') as metadata,
   url, path
 from (
-  select key, micros, getvariable('projects')[place] as project, concat(project, '.platform.example') as host,
+  select key, micros, getvariable('projects')[project_index] as project, concat(project, '.platform.example') as host,
     shape_of(key, 'paths') as path, concat('https://', host, path, '?id=eq.', (hash(key, 'target') % 1000000)::varchar) as url
-  from numbers
+  from record_keys
 );
 
 create view function_edge_records as
@@ -90,10 +91,10 @@ select hex(key, 'id') || hex(key, 'id2') as id, micros, project,
     hex(key, 'e1'), hex(key, 'e2'), '","execution_time_ms":', execution_time_ms::varchar, '}') as metadata,
   function_id, execution_time_ms, status_code
 from (
-  select key, micros, getvariable('projects')[place] as project, concat(project, '.platform.example') as host,
+  select key, micros, getvariable('projects')[project_index] as project, concat(project, '.platform.example') as host,
     shape_of(key, 'functions') as function_id,
     shape_of(key, 'statuses') as status_code,
-    -- most around 30 ms, a few up to 2 s
+    -- most about 30 ms, a few up to 2 s
     round(20 / (1 - (hash(key, 'duration') % 1000000) / 1e6 * 0.99))::int as execution_time_ms
-  from numbers
+  from record_keys
 );

@@ -1,13 +1,17 @@
-// Edge records as a shipper sends them, each line 856 bytes with its newline, always the same but for the time.
-import { listProjects, makeRandom } from './projects.mjs';
+// Edge records as a log shipper sends them: NDJSON lines of 856 bytes, newline included. Their number and content are the
+// same in every run, except ids and timestamps.
+import { createRandom, listProjects } from './dataset.mjs';
 
 export const LINE_BYTES = 856;
 
 const SEED = 7_021_986;
 
-/** `count` lines, a millisecond apart, the last one now. */
-export function makeLines(count) {
-  const random = makeRandom(SEED);
+/**
+ * `count` lines whose timestamps are 1 ms apart and end at the current time.
+ * @param {number} count
+ */
+export function createLines(count) {
+  const random = createRandom(SEED);
   const projects = listProjects();
   const endMicros = Date.now() * 1000;
   return Array.from({ length: count }, (_, index) => {

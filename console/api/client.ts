@@ -1,66 +1,151 @@
-// The only place that calls the API. The token goes out as a header, to this page's own origin.
+// The API client, and the only file that sends requests. The token is sent as a header, to the page's own origin only.
 import { readToken } from '../token.ts';
-import { type Answer, readAnswer } from './answer.ts';
 import type { Endpoint } from './catalog.ts';
-import { readFault, unreachable, unreadable, unusableToken } from './fault.ts';
+import { parseExactJson } from './exact-json.ts';
 
-export interface Asking {
-  /** Has the query run again instead of taking what is cached. */
-  readonly fresh?: boolean;
-  readonly signal?: AbortSignal;
+export type Row = Readonly<Record<string, unknown>>;
+
+export interface QueryResult {
+  readonly rows: readonly Row[];
+  /** When the query ran, by the server's clock, in Unix milliseconds. */
+  readonly ranAt: number;
+  /** When the query ran, by the browser's clock. The difference to now is the age of the result. */
+  readonly ranAtLocal: number;
+  /** The time of the newest record of the log kind, in Unix milliseconds; undefined if there is no record. */
+  readonly dataThrough: number | undefined;
+  /** `row-limit`, `retention` or both. */
+  readonly clipped: readonly string[];
 }
 
-export async function ask(
-  endpoint: string,
-  parameters: Readonly<Record<string, string>>,
-  asking: Asking = {},
-): Promise<Answer> {
-  const given = Object.entries(parameters).filter(([, value]) => value !== '');
-  const path = `api/endpoints/query/${encodeURIComponent(endpoint)}?${new URLSearchParams(given)}`;
-  return read(await call(path, asking), readAnswer, asking);
-}
+/** An error that the API returned, or one of the client itself if there was no usable response. */
+export class ApiError extends Error {
+  readonly code: string;
+  /** The invalid parameter, if the error is about one. */
+  readonly param: string | undefined;
+  /** Undefined if a retry is not expected to help. */
+  readonly retryAfterSeconds: number | undefined;
 
-export async function fetchCatalog(): Promise<readonly Endpoint[]> {
-  return read(await call('api/endpoints', {}), async response => {
-    const { result } = (await response.json()) as { result: Endpoint[] };
-    if (!Array.isArray(result)) throw new Error('there is no result');
-    return result;
-  });
-}
-
-/** An answer may be cut off on its way, and something in between may answer in its own way. */
-async function read<T>(
-  response: Response,
-  reader: (response: Response) => Promise<T>,
-  { signal }: Asking = {},
-): Promise<T> {
-  try {
-    return await reader(response);
-  } catch (error) {
-    throw signal?.aborted === true ? error : unreadable();
+  constructor(code: string, message: string, param?: string, retryAfterSeconds?: number) {
+    super(message);
+    this.code = code;
+    this.param = param;
+    this.retryAfterSeconds = retryAfterSeconds;
   }
 }
 
+export interface RequestOptions {
+  /** Runs the query even if the server has a cached result. */
+  readonly forceRefresh?: boolean;
+  readonly signal?: AbortSignal;
+}
+
+/** Retry delay if the server is unreachable or its response is unreadable. */
+const RETRY_SECONDS = 5;
+
+export async function runQuery(
+  endpoint: string,
+  parameters: Readonly<Record<string, string>>,
+  options: RequestOptions = {},
+): Promise<QueryResult> {
+  const present = Object.entries(parameters).filter(([, value]) => value !== '');
+  const path = `api/endpoints/query/${encodeURIComponent(endpoint)}?${new URLSearchParams(present)}`;
+  return readBody(await send(path, options), readResult, options);
+}
+
+export async function fetchCatalog(): Promise<readonly Endpoint[]> {
+  return readBody(await send('api/endpoints', {}), async response =>
+    requireResult<Endpoint>(await response.json()),
+  );
+}
+
+export function ageSeconds({ ranAtLocal }: QueryResult): number {
+  return Math.max(0, (Date.now() - ranAtLocal) / 1000);
+}
+
 /**
- * The mode `no-cache` asks the server each time and lets the browser keep the bytes that have not changed. The header of
- * the same name has the server run its query again, and goes without the tag of what the browser keeps: mode `reload`.
+ * The fetch mode `no-cache` revalidates with the server and reuses the browser's copy if it has not changed. The request
+ * header `Cache-Control: no-cache` makes the server run the query. It needs the mode `reload`, which sends no ETag.
  */
-async function call(path: string, { fresh = false, signal }: Asking): Promise<Response> {
+async function send(path: string, { forceRefresh = false, signal }: RequestOptions): Promise<Response> {
   const token = readToken() ?? '';
-  if (!/^[\x21-\x7e]*$/.test(token)) throw unusableToken(); // no header can carry it
+  // `fetch` would reject other characters in a header with an error that does not name the token.
+  if (!/^[\x21-\x7e]*$/.test(token))
+    throw new ApiError(
+      'unauthorized',
+      'invalid token: only printable ASCII characters without spaces are allowed',
+    );
   const response = await fetch(path, {
     headers: {
       'X-API-KEY': token,
       Accept: 'application/json',
-      ...(fresh ? { 'Cache-Control': 'no-cache' } : {}),
+      ...(forceRefresh ? { 'Cache-Control': 'no-cache' } : {}),
     },
-    cache: fresh ? 'reload' : 'no-cache',
+    cache: forceRefresh ? 'reload' : 'no-cache',
     credentials: 'omit',
     redirect: 'error',
     ...(signal === undefined ? {} : { signal }),
   }).catch(error => {
-    throw signal?.aborted === true ? error : unreachable();
+    throw signal?.aborted === true
+      ? error
+      : new ApiError('unreachable', 'cannot reach the server', undefined, RETRY_SECONDS);
   });
-  if (!response.ok) throw await readFault(response);
+  if (!response.ok) throw await readError(response);
   return response;
+}
+
+/** A body can be truncated on its way, or come from a proxy. */
+async function readBody<T>(
+  response: Response,
+  read: (response: Response) => Promise<T>,
+  { signal }: RequestOptions = {},
+): Promise<T> {
+  try {
+    return await read(response);
+  } catch (error) {
+    throw signal?.aborted === true
+      ? error
+      : new ApiError(
+          'unreadable',
+          'cannot read the response: it is incomplete, or another server sent it',
+          undefined,
+          RETRY_SECONDS,
+        );
+  }
+}
+
+async function readResult(response: Response): Promise<QueryResult> {
+  const arrivedAt = Date.now();
+  const age = Number(response.headers.get('Age') ?? 0) * 1000;
+  const serverTime = Date.parse(response.headers.get('Date') ?? '');
+  const through = Date.parse(response.headers.get('Dendro-Data-Through') ?? '');
+  return {
+    rows: requireResult<Row>(parseExactJson(await response.text())),
+    ranAt: (Number.isNaN(serverTime) ? arrivedAt : serverTime) - age,
+    ranAtLocal: arrivedAt - age,
+    dataThrough: Number.isNaN(through) ? undefined : through,
+    clipped: (response.headers.get('Dendro-Clipped') ?? '').split(/,\s*/).filter(reason => reason !== ''),
+  };
+}
+
+function requireResult<T>(body: unknown): T[] {
+  const { result } = body as { result: T[] };
+  if (!Array.isArray(result)) throw new Error('the body has no result');
+  return result;
+}
+
+async function readError(response: Response): Promise<ApiError> {
+  const retryAfter = Number(response.headers.get('Retry-After') ?? Number.NaN);
+  const retryAfterSeconds = Number.isNaN(retryAfter) ? undefined : retryAfter;
+  try {
+    const { error } = (await response.json()) as {
+      error: { code: string; message: string; param?: string };
+    };
+    return new ApiError(error.code, error.message, error.param, retryAfterSeconds);
+  } catch {
+    // The body is not the API's: a proxy sent its own error page.
+    return new ApiError(
+      'unexpected',
+      `unexpected response: ${response.status} ${response.statusText}`.trim(),
+    );
+  }
 }

@@ -1,5 +1,5 @@
-// JSON with numbers that a double cannot hold kept as they were written, so that what is shown and copied is what was
-// sent. Browsers that do not hand out a number's source text show such numbers rounded, as they always do.
+// JSON that keeps the digits of numbers which a double cannot represent, so that the page shows and copies what was
+// sent. Browsers without access to a number's source text show such numbers rounded.
 
 /** A number that is kept as its digits. */
 export class ExactNumber {
@@ -10,15 +10,15 @@ export class ExactNumber {
   }
 }
 
-interface ModernJson {
+interface JsonWithRawText {
   rawJSON?(text: string): unknown;
 }
 
-/** So many digits every double keeps. */
+/** A double represents every decimal number of up to 15 significant digits. */
 const SAFE_DIGITS = 15;
 
 export function parseExactJson(text: string): unknown {
-  // Most answers hold no such number, and a reviver makes parsing several times slower.
+  // Most responses contain no such number, and a reviver makes parsing several times slower.
   if (!/\d{16}|\d[eE][+-]?\d|\.\d{14}/.test(text)) return JSON.parse(text);
   return JSON.parse(text, function revive(this: unknown, _key: string, value: unknown, ...rest: unknown[]) {
     const source = (rest[0] as { source?: string } | undefined)?.source;
@@ -35,10 +35,10 @@ function isSafe(value: number, source: string): boolean {
 }
 
 export function formatJson(value: unknown): string {
-  const { rawJSON } = JSON as ModernJson;
+  const { rawJSON } = JSON as JsonWithRawText;
   return JSON.stringify(
     value,
-    (_key, part) => (part instanceof ExactNumber ? (rawJSON?.(part.digits) ?? Number(part.digits)) : part),
+    (_key, item) => (item instanceof ExactNumber ? (rawJSON?.(item.digits) ?? Number(item.digits)) : item),
     2,
   );
 }

@@ -1,5 +1,4 @@
-// A legend that explains itself: colour, name, the figure over the whole window, what it means. Each entry is a switch
-// for its series.
+// The legend of a chart. Each entry shows the figure of its series for the whole window and toggles the series.
 import { h, replaceChildren } from '../dom.ts';
 
 export interface LegendEntry {
@@ -7,47 +6,52 @@ export interface LegendEntry {
   readonly label: string;
   readonly color: string;
   readonly value: string;
-  readonly meaning: string;
+  readonly description: string;
 }
 
 export interface Legend {
   readonly element: HTMLElement;
-  draw(entries: readonly LegendEntry[]): void;
+  render(entries: readonly LegendEntry[]): void;
 }
 
-export function makeLegend(hidden: Set<string>, onChange: () => void): Legend {
-  const element = h('ul', { class: 'legend', 'aria-label': 'Legend: press an entry to hide or show it' });
+/** Adds the key of a series that the user hides to `hidden`, and removes it again. */
+export function createLegend(hidden: Set<string>, onToggle: () => void): Legend {
+  const element = h('ul', {
+    class: 'legend',
+    'aria-label': 'Legend: press an entry to hide or show its series',
+  });
   const toggle = (button: HTMLElement, key: string) => {
     if (!hidden.delete(key)) hidden.add(key);
     button.setAttribute('aria-pressed', String(!hidden.has(key)));
-    onChange();
+    onToggle();
   };
-  let drawn = '';
+  let rendered = '';
   return {
     element,
-    draw(entries) {
-      const wanted = JSON.stringify(entries);
-      if (wanted === drawn) return; // whoever has the focus on an entry keeps it
-      drawn = wanted;
+    render(entries) {
+      const next = JSON.stringify(entries);
+      if (next === rendered) return;
+      rendered = next;
       const focused = (document.activeElement as HTMLElement | null)?.dataset['series'];
-      replaceChildren(element, ...entries.map(entry => h('li', {}, entryButton(entry, hidden, toggle))));
+      replaceChildren(element, ...entries.map(entry => h('li', {}, createEntry(entry, hidden, toggle))));
+      // New buttons replaced the focused one.
       if (focused !== undefined)
         element.querySelector<HTMLElement>(`[data-series="${CSS.escape(focused)}"]`)?.focus();
     },
   };
 }
 
-function entryButton(
-  { key, label, color, value, meaning }: LegendEntry,
+function createEntry(
+  { key, label, color, value, description }: LegendEntry,
   hidden: ReadonlySet<string>,
   toggle: (button: HTMLElement, key: string) => void,
 ): HTMLElement {
   const button = h(
     'button',
-    { type: 'button', class: 'legend-entry', 'aria-pressed': !hidden.has(key) ? 'true' : 'false' },
+    { type: 'button', class: 'legend-entry', 'aria-pressed': String(!hidden.has(key)) },
     h('span', { class: 'legend-name' }, h('i', { class: `swatch ${color}` }), label),
     h('span', { class: 'legend-value' }, value),
-    h('span', { class: 'legend-meaning' }, meaning),
+    h('span', { class: 'legend-description' }, description),
   );
   button.dataset['series'] = key;
   button.addEventListener('click', () => toggle(button, key));

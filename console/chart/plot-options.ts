@@ -1,49 +1,103 @@
-// How uPlot is to draw a chart of ours.
+// The uPlot configuration of a chart: colours, axes, series styles, and the columns of values that uPlot draws.
 import uPlot from 'uplot';
-import { makeAxes, valueRange } from './axes.ts';
-import type { ChartData, ChartKind, ChartSeries } from './model.ts';
-import { inDrawingOrder } from './stack.ts';
-import { type ChartTheme, readTheme } from './theme.ts';
+import { formatDay, formatTime, formatTimeSeconds } from '../format.ts';
+import type { ChartData, ChartOptions, ChartSeries } from './chart-data.ts';
 
-/** With so few moments each gets a dot; with more, only those without neighbours, which no line would show. */
-const DOTS_UP_TO = 31;
-
+/** Up to this number of points each one gets a dot. Beyond it, only points without neighbours, which no line shows. */
+const MAX_DOTS = 31;
 const BARS = uPlot.paths.bars?.({ size: [0.82, 110, 1] });
+const FONT = '12px system-ui, sans-serif';
+const DAY_SECONDS = 86_400;
+const BUCKET_LABEL_PIXELS = 52;
+/** Up to this number of buckets each one gets a label with its start and end. */
+const MAX_LABELED_BUCKETS = 4;
+/** 1, 2, 5, 10, 20, 50 and so on. */
+const INTEGER_STEPS = Array.from({ length: 13 }, (_, i) => [1, 2, 5].map(step => step * 10 ** i)).flat();
 
-export function plotOptions(
-  kind: ChartKind,
-  data: () => ChartData,
+/** The colours of the page. A canvas cannot use CSS variables. */
+interface Theme {
+  readonly text: string;
+  readonly grid: string;
+  color(name: string): string;
+}
+
+export function createPlotOptions(
+  options: ChartOptions,
+  getData: () => ChartData,
   hidden: ReadonlySet<string>,
   size: { width: number; height: number },
 ): Omit<uPlot.Options, 'hooks'> {
   const theme = readTheme();
-  const stacked = kind.shape === 'stacked-bars';
-  const series = inDrawingOrder(data().series, stacked);
+  const isStacked = options.type === 'stacked-bars';
+  const series = toDrawingOrder(getData().series, isStacked);
   return {
     ...size,
-    padding: [10, 28, 0, 0], // half of a time's words may stand right of the last tick
+    padding: [10, 28, 0, 0], // room for the right half of the last time label
     legend: { show: false },
-    cursor: { y: false, drag: { x: false, y: false, setScale: false }, points: { show: !stacked, size: 8 } },
-    scales: { x: { time: true, range: () => timeRange(data()) }, y: { range: valueRange } },
-    axes: makeAxes(kind, theme, data),
+    cursor: {
+      y: false,
+      drag: { x: false, y: false, setScale: false },
+      points: { show: !isStacked, size: 8 },
+    },
+    scales: { x: { time: true, range: () => timeRange(getData()) }, y: { range: valueRange } },
+    axes: createAxes(options, theme, getData),
     series: [
       {},
       ...series.map(one => ({
         label: one.label,
         show: !hidden.has(one.key),
-        ...(stacked ? barStyle(one, theme) : lineStyle(one, theme)),
+        ...(isStacked ? barStyle(one, theme) : lineStyle(one, theme)),
       })),
     ],
   };
 }
 
-function timeRange({ starts, bucketSeconds }: ChartData): [number, number] {
-  const first = starts[0] ?? 0;
-  const last = (starts.at(-1) ?? first) + bucketSeconds;
-  return last > first ? [first, last] : [first - 1, first + 1];
+/** The columns of values in drawing order. Stacked bars are sums from the bottom up. */
+export function toColumns(
+  series: readonly ChartSeries[],
+  isStacked: boolean,
+  hidden: ReadonlySet<string>,
+): (number | null)[][] {
+  if (!isStacked) return toDrawingOrder(series, false).map(({ values }) => [...values]);
+  const columns: (number | null)[][] = [];
+  let previous: readonly number[] = [];
+  for (const { key, values } of series) {
+    const below = previous;
+    const sums = values.map((value, i) => (below[i] ?? 0) + (hidden.has(key) ? 0 : (value ?? 0)));
+    columns.unshift(sums);
+    previous = sums;
+  }
+  return columns;
 }
 
-function barStyle({ color }: ChartSeries, theme: ChartTheme): Partial<uPlot.Series> {
+/**
+ * Later series cover earlier ones. A stack is drawn from the top sum down, so that the lower bars stay visible. Lines
+ * are drawn from the last to the first, the dashed ones before all others.
+ */
+export function toDrawingOrder(series: readonly ChartSeries[], isStacked: boolean): readonly ChartSeries[] {
+  const reversed = [...series].reverse();
+  if (isStacked) return reversed;
+  return [
+    ...reversed.filter(({ dashed }) => dashed === true),
+    ...reversed.filter(({ dashed }) => dashed !== true),
+  ];
+}
+
+const darkMode = matchMedia('(prefers-color-scheme: dark)');
+
+/** Returns a function that removes the listener. */
+export function onThemeChange(listener: () => void): () => void {
+  darkMode.addEventListener('change', listener);
+  return () => darkMode.removeEventListener('change', listener);
+}
+
+function readTheme(): Theme {
+  const styles = getComputedStyle(document.documentElement);
+  const color = (name: string) => styles.getPropertyValue(`--${name}`).trim();
+  return { text: color('text-muted'), grid: color('grid'), color };
+}
+
+function barStyle({ color }: ChartSeries, theme: Theme): Partial<uPlot.Series> {
   return {
     fill: theme.color(color),
     width: 0,
@@ -52,20 +106,101 @@ function barStyle({ color }: ChartSeries, theme: ChartTheme): Partial<uPlot.Seri
   };
 }
 
-function lineStyle({ color, faint }: ChartSeries, theme: ChartTheme): Partial<uPlot.Series> {
+function lineStyle({ color, dashed }: ChartSeries, theme: Theme): Partial<uPlot.Series> {
   const stroke = theme.color(color);
   return {
     stroke,
-    width: faint ? 1 : 2,
-    ...(faint ? { dash: [4, 4] } : {}),
+    width: dashed ? 1 : 2,
+    ...(dashed ? { dash: [4, 4] } : {}),
     spanGaps: false,
-    points: { show: true, size: faint ? 4 : 5, width: 0, fill: stroke, filter: chooseDots },
+    points: { show: true, size: dashed ? 4 : 5, width: 0, fill: stroke, filter: chooseDots },
   };
 }
 
 function chooseDots(plot: uPlot, seriesIndex: number): number[] | null {
   const column = plot.data[seriesIndex] ?? [];
-  if (column.length <= DOTS_UP_TO) return null;
-  const isValue = (i: number) => column[i] !== null && column[i] !== undefined;
-  return [...column.keys()].filter(i => isValue(i) && !isValue(i - 1) && !isValue(i + 1));
+  if (column.length <= MAX_DOTS) return null;
+  const hasValue = (i: number) => column[i] !== null && column[i] !== undefined;
+  return [...column.keys()].filter(i => hasValue(i) && !hasValue(i - 1) && !hasValue(i + 1));
+}
+
+function timeRange({ starts, bucketSeconds }: ChartData): [number, number] {
+  const first = starts[0] ?? 0;
+  const last = (starts.at(-1) ?? first) + bucketSeconds;
+  return last > first ? [first, last] : [first - 1, first + 1];
+}
+
+function valueRange(_plot: uPlot, _min: number, max: number | null): [number, number] {
+  return [0, max === null || max <= 0 ? 1 : max * 1.08];
+}
+
+function createAxes(options: ChartOptions, theme: Theme, getData: () => ChartData): uPlot.Axis[] {
+  const common = { font: FONT, stroke: theme.text };
+  return [
+    {
+      ...common,
+      space: 64,
+      size: 44,
+      gap: 6,
+      grid: { show: false },
+      ticks: { stroke: theme.grid, width: 1, size: 5 },
+      ...(hasBucketTicks(getData()) ? bucketTicks(getData) : { values: formatTimeTicks }),
+    },
+    {
+      ...common,
+      space: 44,
+      size: 60,
+      gap: 8,
+      grid: { stroke: theme.grid, width: 1 },
+      ticks: { show: false },
+      values: (_plot, splits) => splits.map(options.formatTick),
+      ...(options.type === 'stacked-bars' ? { incrs: INTEGER_STEPS } : {}),
+    },
+  ];
+}
+
+function formatTimeTicks(
+  _plot: uPlot,
+  splits: number[],
+  _axis: number,
+  _space: number,
+  step: number,
+): string[] {
+  let lastDay = '';
+  return splits.map(seconds => {
+    const ms = seconds * 1000;
+    const day = formatDay(ms);
+    if (step >= DAY_SECONDS) return day;
+    const time = step < 60 ? formatTimeSeconds(ms) : formatTime(ms);
+    const isNewDay = day !== lastDay;
+    lastDay = day;
+    return isNewDay ? `${time}\n${day}` : time;
+  });
+}
+
+function hasBucketTicks({ starts, bucketSeconds }: ChartData): boolean {
+  return bucketSeconds >= DAY_SECONDS || (bucketSeconds > 0 && starts.length <= MAX_LABELED_BUCKETS);
+}
+
+/** A tick for each bucket. The label of a UTC day has the local time of its start, that of a shorter bucket its range. */
+function bucketTicks(getData: () => ChartData): Pick<uPlot.Axis, 'splits' | 'values'> {
+  return {
+    splits: plot => {
+      const { starts, bucketSeconds } = getData();
+      const pixels = plot.bbox.width / devicePixelRatio;
+      const stride = Math.max(1, Math.ceil((starts.length * BUCKET_LABEL_PIXELS) / pixels));
+      return starts
+        .filter((_, i) => (starts.length - 1 - i) % stride === 0)
+        .map(start => start + bucketSeconds / 2);
+    },
+    values: (_plot, splits) =>
+      splits.map(middle => {
+        const half = getData().bucketSeconds / 2;
+        const start = (middle - half) * 1000;
+        const time = formatTime(start);
+        if (half < DAY_SECONDS / 2)
+          return `${time} – ${formatTime((middle + half) * 1000)}\n${formatDay(start)}`;
+        return time === '00:00' ? formatDay(start) : `${formatDay(start)}\n${time}`;
+      }),
+  };
 }

@@ -1,7 +1,7 @@
-// What stands under the cursor: the bucket's time here and in UTC, and every value with its unit.
+// The tooltip of a chart: the time of a point, locally and in UTC, and the value of every visible series.
 import { h, replaceChildren } from '../dom.ts';
-import { formatBucket, formatClock, formatClockSeconds, formatFull, formatUtc } from '../times.ts';
-import type { ChartData, ChartKind } from './model.ts';
+import { formatBucketStart, formatDateTime, formatTime, formatTimeSeconds, formatUtc } from '../format.ts';
+import type { ChartData, ChartOptions } from './chart-data.ts';
 
 export interface Tooltip {
   readonly element: HTMLElement;
@@ -9,7 +9,7 @@ export interface Tooltip {
   hide(): void;
 }
 
-export function makeTooltip(kind: ChartKind): Tooltip {
+export function createTooltip(options: ChartOptions): Tooltip {
   const element = h('div', { class: 'tooltip', hidden: true, 'aria-hidden': 'true' });
   return {
     element,
@@ -22,19 +22,19 @@ export function makeTooltip(kind: ChartKind): Tooltip {
             { class: 'tooltip-row' },
             h('i', { class: `swatch ${color}` }),
             h('span', {}, label),
-            h('b', {}, wordValue(kind, values[index])),
+            h('b', {}, formatOptional(options, values[index])),
           ),
         );
       replaceChildren(
         element,
         h('strong', {}, describeTime(data, index)),
-        h('small', {}, `${formatUtc((data.starts[index] ?? 0) * 1000)}${isPartial(data, index)}`),
-        ...(kind.shape === 'stacked-bars' ? rows.reverse() : rows),
+        h('small', {}, `${formatUtc((data.starts[index] ?? 0) * 1000)}${describePartial(data, index)}`),
+        ...(options.type === 'stacked-bars' ? rows.reverse() : rows),
       );
       element.hidden = false;
-      const isRight = left > width / 2;
-      element.style.left = isRight ? '' : `${left + 14}px`;
-      element.style.right = isRight ? `${width - left + 14}px` : '';
+      const isRightHalf = left > width / 2;
+      element.style.left = isRightHalf ? '' : `${left + 14}px`;
+      element.style.right = isRightHalf ? `${width - left + 14}px` : '';
     },
     hide() {
       element.hidden = true;
@@ -42,35 +42,35 @@ export function makeTooltip(kind: ChartKind): Tooltip {
   };
 }
 
-/** One moment as a sentence, for whoever moves along the chart by keyboard and listens. */
-export function describeMoment(
-  kind: ChartKind,
+/** One point as a sentence, for screen readers. */
+export function describePoint(
+  options: ChartOptions,
   data: ChartData,
   hidden: ReadonlySet<string>,
   index: number,
 ): string {
   const values = data.series
     .filter(({ key }) => !hidden.has(key))
-    .map(({ label, values: column }) => `${label} ${wordValue(kind, column[index])}`);
+    .map(({ label, values: column }) => `${label} ${formatOptional(options, column[index])}`);
   return `${describeTime(data, index)}: ${values.join(', ')}`;
 }
 
 function describeTime({ starts, bucketSeconds }: ChartData, index: number): string {
   const start = (starts[index] ?? 0) * 1000;
-  if (bucketSeconds === 0) return formatFull(start);
+  if (bucketSeconds === 0) return formatDateTime(start);
   const end = start + bucketSeconds * 1000;
-  if (bucketSeconds === 1) return formatClockSeconds(start);
-  const to = bucketSeconds >= 86_400 ? formatBucket(end, bucketSeconds) : formatClock(end);
-  return `${formatBucket(start, bucketSeconds)} – ${to}`;
+  if (bucketSeconds === 1) return formatTimeSeconds(start);
+  const to = bucketSeconds >= 86_400 ? formatBucketStart(end, bucketSeconds) : formatTime(end);
+  return `${formatBucketStart(start, bucketSeconds)} – ${to}`;
 }
 
-function isPartial({ starts, bucketSeconds, countedFrom, countedTo }: ChartData, index: number): string {
+function describePartial({ starts, bucketSeconds, rangeStart, rangeEnd }: ChartData, index: number): string {
   const start = (starts[index] ?? 0) * 1000;
   if (bucketSeconds <= 1) return '';
-  if (start + bucketSeconds * 1000 > countedTo) return ' · so far';
-  return start < countedFrom ? ' · in part' : '';
+  if (start + bucketSeconds * 1000 > rangeEnd) return ' · in progress';
+  return start < rangeStart ? ' · partial' : '';
 }
 
-function wordValue(kind: ChartKind, value: number | null | undefined): string {
-  return value === null || value === undefined ? '–' : kind.format(value);
+function formatOptional({ formatValue }: ChartOptions, value: number | null | undefined): string {
+  return value === null || value === undefined ? '–' : formatValue(value);
 }

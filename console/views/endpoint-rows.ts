@@ -1,82 +1,88 @@
-// Rows of which only the catalog knows what they mean: as a table always, as lines where they run along time.
-import type { Answer, Row } from '../api/answer.ts';
+// The table and charts of an endpoint without a view of its own. The types of its columns determine how they look.
 import type { Column, Endpoint } from '../api/catalog.ts';
+import type { QueryResult, Row } from '../api/client.ts';
+import type { ChartData } from '../chart/chart-data.ts';
 import type { LegendEntry } from '../chart/legend.ts';
-import type { ChartData } from '../chart/model.ts';
-import { formatExact } from '../numbers.ts';
-import { type Cell, cellText, makeTable, numberCell, timeCell } from '../parts/data-table.ts';
+import {
+  type Cell,
+  createNumberCell,
+  createTable,
+  createTimeCell,
+  formatCell,
+} from '../components/data-table.ts';
+import { formatDecimal } from '../format.ts';
 
 const COLORS = ['chart-blue', 'chart-amber', 'chart-violet', 'chart-teal', 'chart-red', 'chart-gray'];
 
 const isTime = ({ type }: Column) => type === 'unix_microseconds' || type === 'utc_datetime';
 const isNumber = ({ type }: Column) => type === 'integer' || type === 'number';
 
-export function tableOf({ name, columns }: Endpoint, rows: readonly Row[]): HTMLElement {
-  return makeTable(
+export function createRowTable({ name, columns }: Endpoint, rows: readonly Row[]): HTMLElement {
+  return createTable(
     `Rows of ${name}`,
     columns.map(column => ({ heading: column.name, title: column.description, numeric: isNumber(column) })),
-    rows.map(row => columns.map(column => toCell(column, row[column.name]))),
+    rows.map(row => columns.map(column => createCell(column, row[column.name]))),
   );
 }
 
-export interface Drawing {
+export interface ChartContent {
   readonly data: ChartData;
   readonly entries: LegendEntry[];
 }
 
-/** None where the rows do not run along time: no time column, no numbers, or several rows at one moment. */
-export function chartsOf({ columns }: Endpoint, { rows, askedAt }: Answer): Drawing[] {
-  const time = columns.find(isTime);
-  if (time === undefined) return [];
-  const moments = rows
-    .map(row => ({ row, at: toMicros(time, row[time.name]) }))
-    .filter(({ at }) => at !== undefined)
-    .sort((a, b) => Number(a.at) - Number(b.at));
-  const starts = moments.map(({ at }) => Number(at) / 1e6);
+/** Empty if there is no time column, there are no number columns, or several rows have the same time. */
+export function createChartContents({ columns }: Endpoint, { rows, ranAt }: QueryResult): ChartContent[] {
+  const timeColumn = columns.find(isTime);
+  if (timeColumn === undefined) return [];
+  const points = rows
+    .map(row => ({ row, micros: parseMicros(timeColumn, row[timeColumn.name]) }))
+    .filter(({ micros }) => micros !== undefined)
+    .sort((a, b) => Number(a.micros) - Number(b.micros));
+  const starts = points.map(({ micros }) => Number(micros) / 1e6);
   if (starts.length < 2 || new Set(starts).size < starts.length) return [];
   const lines = columns.filter(isNumber).map((column, i) => ({
     column,
     key: column.name,
     label: column.name,
     color: COLORS[i % COLORS.length] ?? '',
-    values: moments.map(({ row }) => toNumber(row[column.name])),
+    values: points.map(({ row }) => toNumber(row[column.name])),
   }));
-  return bySize(lines).map(series => ({
-    data: { starts, bucketSeconds: 0, countedFrom: 0, countedTo: askedAt, series },
+  return groupByMagnitude(lines).map(series => ({
+    data: { starts, bucketSeconds: 0, rangeStart: 0, rangeEnd: ranAt, series },
     entries: series.map(({ key, label, color, values, column }) => ({
       key,
       label,
       color,
-      value: formatExact(values.findLast(value => value !== null) ?? 0),
-      meaning: `latest · ${column.description}`,
+      value: formatDecimal(values.findLast(value => value !== null) ?? 0),
+      description: `latest · ${column.description}`,
     })),
   }));
 }
 
-/** Lines that would lie flat beside much larger ones get a chart of their own. */
-function bySize<Line extends { readonly values: readonly (number | null)[] }>(
+/** Lines whose maxima differ by a factor of 20 or more get separate charts. In one chart the lower line looks flat. */
+function groupByMagnitude<Line extends { readonly values: readonly (number | null)[] }>(
   lines: readonly Line[],
 ): Line[][] {
-  const groups: { highest: number; lines: Line[] }[] = [];
+  const groups: { max: number; lines: Line[] }[] = [];
   for (const line of lines) {
-    const highest = line.values.reduce<number>((most, value) => Math.max(most, Math.abs(value ?? 0)), 0);
+    const max = line.values.reduce<number>((most, value) => Math.max(most, Math.abs(value ?? 0)), 0);
     const group = groups.find(
-      each => highest === 0 || each.highest === 0 || Math.abs(Math.log10(each.highest / highest)) < 1.3,
+      each => max === 0 || each.max === 0 || Math.abs(Math.log10(each.max / max)) < 1.3,
     );
-    if (group === undefined) groups.push({ highest, lines: [line] });
+    if (group === undefined) groups.push({ max, lines: [line] });
     else group.lines.push(line);
   }
   return groups.map(group => group.lines);
 }
 
-function toCell(column: Column, value: unknown): Cell {
+function createCell(column: Column, value: unknown): Cell {
   if (value === null || value === undefined) return '–';
-  if (isNumber(column)) return numberCell(value);
-  const micros = isTime(column) ? toMicros(column, value) : undefined;
-  return micros === undefined ? cellText(value) : timeCell(micros);
+  if (isNumber(column)) return createNumberCell(value);
+  const micros = isTime(column) ? parseMicros(column, value) : undefined;
+  return micros === undefined ? formatCell(value) : createTimeCell(micros);
 }
 
-function toMicros({ type }: Column, value: unknown): number | undefined {
+function parseMicros({ type }: Column, value: unknown): number | undefined {
   const micros =
     type === 'unix_microseconds' ? Number(value ?? Number.NaN) : Date.parse(String(value)) * 1000;
   return Number.isNaN(micros) ? undefined : micros;

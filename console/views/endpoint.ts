@@ -1,46 +1,50 @@
-// Any other endpoint of the catalog: a form made from its parameters, its rows as a table, and a chart where it has a
-// time column.
-import type { Place } from '../address.ts';
-import type { Endpoint } from '../api/catalog.ts';
+// The view of an endpoint without a view of its own: a form for its parameters, its rows as a table, and charts if it
+// has a time column.
+import type { Endpoint, Parameter } from '../api/catalog.ts';
 import { TimeChart } from '../chart/time-chart.ts';
+import { createSelect, createTextField, type Field } from '../components/controls.ts';
+import { type Query, QueryPanel } from '../components/query-panel.ts';
 import { h } from '../dom.ts';
-import { formatCompact, formatCount, formatExact } from '../numbers.ts';
-import { Panel, type Question } from '../panel/panel.ts';
-import { makeEndpointForm, settingOf } from './endpoint-form.ts';
-import { chartsOf, type Drawing, tableOf } from './endpoint-rows.ts';
-import type { View, ViewContext, ViewKind } from './view.ts';
+import { formatCompact, formatCount, formatDecimal } from '../format.ts';
+import type { UrlState } from '../url-state.ts';
+import { type ChartContent, createChartContents, createRowTable } from './endpoint-rows.ts';
+import type { View, ViewContext, ViewDefinition } from './view.ts';
 
 const REFRESH_SECONDS = 60;
 
-export function endpointView(endpoint: Endpoint): ViewKind {
+export function defineEndpointView(endpoint: Endpoint): ViewDefinition {
   return {
     name: `endpoint.${endpoint.name}`,
     title: endpoint.name,
-    endpoint: endpoint.name,
     defaults: {},
     open: context => openEndpoint(endpoint, context),
   };
 }
 
 function openEndpoint(endpoint: Endpoint, context: ViewContext): View {
-  const form = makeEndpointForm(endpoint, context.change);
-  const charts = new ChartRow(endpoint.name);
+  const form = createForm(endpoint, context.updateSettings);
+  const charts = new ChartGroup(endpoint.name);
   const tableHost = h('div', {});
-  const rowCount = h('p', { class: 'quiet', role: 'status' });
-  const panel = new Panel({
+  const rowCount = h('p', { class: 'muted', role: 'status' });
+  const panel = new QueryPanel({
     content: h(
       'div',
       { class: 'stack' },
       charts.element,
-      h('div', { class: 'card' }, h('div', { class: 'card-head' }, h('h2', {}, 'Rows'), rowCount), tableHost),
+      h(
+        'div',
+        { class: 'card' },
+        h('div', { class: 'card-header' }, h('h2', {}, 'Rows'), rowCount),
+        tableHost,
+      ),
     ),
-    draw(answer) {
-      charts.draw(chartsOf(endpoint, answer));
-      tableHost.replaceChildren(tableOf(endpoint, answer.rows));
-      const cut = answer.clipped.includes('row-limit') ? ', cut at the endpoint’s limit' : '';
-      rowCount.textContent = `${formatCount(answer.rows.length)} rows${cut}`;
+    render(result) {
+      charts.render(createChartContents(endpoint, result));
+      tableHost.replaceChildren(createRowTable(endpoint, result.rows));
+      const limit = result.clipped.includes('row-limit') ? ', limited by the endpoint’s max_rows' : '';
+      rowCount.textContent = `${formatCount(result.rows.length)} rows${limit}`;
     },
-    markFault: form.markFault,
+    markInvalid: form.markInvalid,
     context,
   });
   return {
@@ -51,11 +55,11 @@ function openEndpoint(endpoint: Endpoint, context: ViewContext): View {
       h('div', { class: 'controls' }, ...form.elements),
       panel.element,
     ),
-    show(place) {
-      form.set(place.settings);
+    show(state) {
+      form.setValues(state.settings);
       const needsProject = endpoint.parameters.some(({ name, required }) => name === 'project' && required);
-      if (needsProject && place.project === '') panel.askForProject();
-      else panel.ask(toQuestion(endpoint, place));
+      if (needsProject && state.project === '') panel.promptForProject();
+      else panel.run(createQuery(endpoint, state));
     },
     close() {
       panel.close();
@@ -64,39 +68,91 @@ function openEndpoint(endpoint: Endpoint, context: ViewContext): View {
   };
 }
 
-function toQuestion({ name, parameters }: Endpoint, { project, settings }: Place): Question {
-  const given = parameters.map(parameter => [
+function createQuery({ name, parameters }: Endpoint, { project, settings }: UrlState): Query {
+  const values = parameters.map(parameter => [
     parameter.name,
-    parameter.name === 'project' ? project : (settings[settingOf(parameter.name)] ?? ''),
+    parameter.name === 'project' ? project : (settings[toSetting(parameter.name)] ?? ''),
   ]);
   return {
     endpoint: name,
-    parameters: () => Object.fromEntries(given),
+    parameters: () => Object.fromEntries(values),
     windowSeconds: undefined,
     refreshSeconds: REFRESH_SECONDS,
-    empty: { title: 'No rows', hints: [], log: 'log that it reads', windowSeconds: undefined },
+    emptyState: {
+      title: 'No rows',
+      hints: [],
+      log: 'log that this endpoint reads',
+      windowSeconds: undefined,
+    },
   };
 }
 
-/** As many charts as the rows need. */
-class ChartRow {
+interface Form {
+  readonly elements: readonly HTMLElement[];
+  setValues(settings: UrlState['settings']): void;
+  markInvalid(param: string | undefined): void;
+}
+
+/** The prefix keeps parameters apart from `view` and `project` in the URL. */
+const toSetting = (parameter: string): string => `p.${parameter}`;
+
+/** Has no field for the project, which is part of the shell. */
+function createForm({ parameters }: Endpoint, updateSettings: ViewContext['updateSettings']): Form {
+  const fields = new Map<string, Field>();
+  for (const parameter of parameters.filter(({ name }) => name !== 'project'))
+    fields.set(
+      parameter.name,
+      createField(parameter, value => updateSettings({ [toSetting(parameter.name)]: value })),
+    );
+  return {
+    elements: [...fields.values()].map(({ element }) => element),
+    setValues(settings) {
+      for (const { name, fallback } of parameters)
+        fields.get(name)?.setValue(settings[toSetting(name)] ?? fallback ?? '');
+    },
+    markInvalid(param) {
+      for (const [name, field] of fields) field.setInvalid(name === param);
+    },
+  };
+}
+
+function createField(parameter: Parameter, onCommit: (value: string) => void): Field {
+  const { name, type, required, description: hint, choices = [], fallback = null } = parameter;
+  const options = { required, hint, mono: true };
+  switch (type) {
+    case 'choice': {
+      const none = fallback === null ? [{ value: '', label: '–' }] : [];
+      const all = [...none, ...choices.map(value => ({ value, label: value }))];
+      return createSelect(name, all, options, onCommit);
+    }
+    case 'timestamp':
+      return createTextField(name, { ...options, placeholder: '2026-11-14T09:30:00Z' }, onCommit);
+    default: {
+      const placeholder = type === 'pattern' ? 'regular expression' : '';
+      return createTextField(name, { ...options, placeholder }, onCommit);
+    }
+  }
+}
+
+/** Creates charts as needed and hides those that the current rows do not need. */
+class ChartGroup {
   readonly element = h('div', { class: 'stack' });
-  readonly #name: string;
+  readonly #endpoint: string;
   readonly #charts: TimeChart[] = [];
 
-  constructor(name: string) {
-    this.#name = name;
+  constructor(endpoint: string) {
+    this.#endpoint = endpoint;
   }
 
-  draw(drawings: readonly Drawing[]): void {
-    this.element.hidden = drawings.length === 0;
-    while (this.#charts.length < drawings.length) this.#charts.push(this.#makeChart());
+  render(contents: readonly ChartContent[]): void {
+    this.element.hidden = contents.length === 0;
+    while (this.#charts.length < contents.length) this.#charts.push(this.#createChart());
     for (const [i, chart] of this.#charts.entries()) {
-      const drawing = drawings[i];
-      chart.element.hidden = drawing === undefined;
-      if (drawing === undefined) continue;
-      chart.setTitle(drawing.data.series.map(({ label }) => label).join(', '));
-      chart.draw(drawing.data, drawing.entries);
+      const content = contents[i];
+      chart.element.hidden = content === undefined;
+      if (content === undefined) continue;
+      chart.setTitle(content.data.series.map(({ label }) => label).join(', '));
+      chart.render(content.data, content.entries);
     }
   }
 
@@ -104,13 +160,12 @@ class ChartRow {
     for (const chart of this.#charts) chart.close();
   }
 
-  #makeChart(): TimeChart {
+  #createChart(): TimeChart {
     const chart = new TimeChart('Over time', {
-      label: `${this.#name} over time, lines`,
-      shape: 'lines',
-      format: formatExact,
-      formatAxis: formatCompact,
-      whole: false,
+      label: `${this.#endpoint} over time, lines`,
+      type: 'lines',
+      formatValue: formatDecimal,
+      formatTick: formatCompact,
     });
     this.element.append(chart.element);
     return chart;

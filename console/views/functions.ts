@@ -1,94 +1,106 @@
-// Functions: how often they ran and failed, and how long they took.
-import type { Place } from '../address.ts';
-import type { Answer, Row } from '../api/answer.ts';
-import { bucketStarts, type Window } from '../buckets.ts';
+// The functions view: invocations, errors and execution times of serverless functions.
+import type { Endpoint } from '../api/catalog.ts';
+import type { QueryResult, Row } from '../api/client.ts';
+import { listBucketStarts } from '../chart/chart-data.ts';
+import type { LegendEntry } from '../chart/legend.ts';
 import { TimeChart } from '../chart/time-chart.ts';
+import { createSegmentedControl, createTextField } from '../components/controls.ts';
+import { CollapsibleTable, createNumberCell, createTable, createTimeCell } from '../components/data-table.ts';
+import { type Query, QueryPanel } from '../components/query-panel.ts';
 import { h } from '../dom.ts';
-import { formatCompact, formatCount, formatMilliseconds } from '../numbers.ts';
-import { Panel, type Question } from '../panel/panel.ts';
-import { makeTable, numberCell, TableBehind, timeCell } from '../parts/data-table.ts';
-import { makeTextField } from '../parts/field.ts';
-import { makeSegmented } from '../parts/segmented.ts';
-import { COUNT_SERIES, countEntries, TIME_SERIES, timeEntries } from './functions-series.ts';
-import type { View, ViewContext, ViewKind } from './view.ts';
+import {
+  formatCompact,
+  formatCount,
+  formatMilliseconds,
+  formatPercent,
+  formatPeriod,
+  formatShortDuration,
+} from '../format.ts';
+import { type Interval, type Intervals, readIntervals } from './interval.ts';
+import type { View, ViewContext, ViewDefinition } from './view.ts';
 
-interface Interval extends Window {
-  readonly words: string;
-  readonly refreshSeconds: number;
+const COUNT_SERIES = [
+  { key: 'error_count', label: 'Errors', color: 'chart-red' },
+  { key: 'success_count', label: 'Succeeded', color: 'chart-blue' },
+] as const;
+
+const P95 = 'peak bucket · 95 % took at most this';
+const P99 = 'peak bucket · 99 % took at most this';
+
+const TIME_SERIES = [
+  { key: 'min_execution_time', label: 'Min', color: 'chart-gray', dashed: true, description: 'shortest' },
+  {
+    key: 'avg_execution_time',
+    label: 'Avg',
+    color: 'chart-blue',
+    description: 'mean, weighted by invocations',
+  },
+  { key: 'p95_execution_time', label: 'p95', color: 'chart-violet', description: P95 },
+  { key: 'p99_execution_time', label: 'p99', color: 'chart-amber', description: P99 },
+  { key: 'max_execution_time', label: 'Max', color: 'chart-red', dashed: true, description: 'longest' },
+] as const;
+
+export function defineFunctionsView(endpoint: Endpoint): ViewDefinition {
+  const intervals = readIntervals(endpoint);
+  return {
+    name: 'functions',
+    title: 'Functions',
+    defaults: { interval: intervals.default.name },
+    open: context => openFunctions(endpoint, intervals, context),
+  };
 }
 
-const INTERVALS: Readonly<Record<string, Interval>> = {
-  '5min': { words: '5 minutes', windowSeconds: 300, bucketSeconds: 1, refreshSeconds: 10 },
-  '15min': { words: '15 minutes', windowSeconds: 900, bucketSeconds: 60, refreshSeconds: 30 },
-  '1hr': { words: 'hour', windowSeconds: 3600, bucketSeconds: 60, refreshSeconds: 60 },
-  '1day': { words: 'day', windowSeconds: 86_400, bucketSeconds: 3600, refreshSeconds: 300 },
-  '7day': { words: '7 days', windowSeconds: 604_800, bucketSeconds: 86_400, refreshSeconds: 300 },
-};
-const LABELS = ['5 min', '15 min', '1 hour', '1 day', '7 days'];
-const DEFAULT = '1day';
-
-export const functionsView: ViewKind = {
-  name: 'functions',
-  title: 'Functions',
-  endpoint: 'functions.invocation-stats',
-  defaults: { interval: DEFAULT },
-  open: openFunctions,
-};
-
-function openFunctions(context: ViewContext): View {
-  const { change } = context;
-  const interval = makeSegmented(
+function openFunctions(endpoint: Endpoint, intervals: Intervals, context: ViewContext): View {
+  const { updateSettings } = context;
+  const intervalControl = createSegmentedControl(
     'Interval',
-    Object.entries(INTERVALS).map(([value, { words }], i) => ({
-      value,
-      label: LABELS[i] ?? value,
-      title: `The last ${words}`,
+    intervals.all.map(({ name, windowSeconds }) => ({
+      value: name,
+      label: formatShortDuration(windowSeconds),
+      title: `The last ${formatPeriod(windowSeconds)}`,
     })),
-    value => change({ interval: value }),
+    interval => updateSettings({ interval }),
   );
-  const functionId = makeTextField('Function id', { placeholder: 'all functions', mono: true }, value =>
-    change({ function: value.trim() }),
+  const functionField = createTextField('Function id', { placeholder: 'all functions', mono: true }, value =>
+    updateSettings({ function: value.trim() }),
   );
   const counts = new TimeChart('Invocations', {
     label: 'Invocations and errors over time, stacked bars',
-    shape: 'stacked-bars',
-    format: formatCount,
-    formatAxis: formatCompact,
-    whole: true,
+    type: 'stacked-bars',
+    formatValue: formatCount,
+    formatTick: formatCompact,
   });
   const times = new TimeChart('Execution time', {
     label: 'Execution times over time, lines in milliseconds',
-    shape: 'lines',
-    format: formatMilliseconds,
-    formatAxis: formatMilliseconds,
-    whole: false,
+    type: 'lines',
+    formatValue: formatMilliseconds,
+    formatTick: formatMilliseconds,
   });
-  const table = new TableBehind('All values as a table');
-  let shown: Interval = INTERVALS[DEFAULT] as Interval;
-  const panel = new Panel({
+  const table = new CollapsibleTable('All values as a table');
+  let interval = intervals.default;
+  const panel = new QueryPanel({
     content: h('div', { class: 'stack' }, counts.element, times.element, table.element),
-    draw: answer => {
-      drawCharts(answer, shown, counts, times);
-      table.draw(() => drawTable(answer.rows));
+    render: result => {
+      renderCharts(result, interval, counts, times);
+      table.render(() => createValueTable(result.rows));
     },
-    markFault: param => functionId.setFault(param === 'function_id'),
+    markInvalid: param => functionField.setInvalid(param === 'function_id'),
     context,
   });
   return {
     element: h(
       'div',
       { class: 'view' },
-      h('div', { class: 'controls' }, interval.element, functionId.element),
+      h('div', { class: 'controls' }, intervalControl.element, functionField.element),
       panel.element,
     ),
-    show(place) {
-      const asked = place.settings['interval'] ?? DEFAULT;
-      const chosen = Object.hasOwn(INTERVALS, asked) ? asked : DEFAULT; // as the API has it
-      shown = INTERVALS[chosen] as Interval;
-      interval.set(chosen);
-      functionId.set(place.settings['function'] ?? '');
-      if (place.project === '') panel.askForProject();
-      else panel.ask(toQuestion(place, chosen, shown));
+    show({ project, settings }) {
+      interval = intervals.find(settings['interval']);
+      const functionId = settings['function'] ?? '';
+      intervalControl.setValue(interval.name);
+      functionField.setValue(functionId);
+      if (project === '') panel.promptForProject();
+      else panel.run(createQuery(endpoint.name, project, functionId, interval));
     },
     close() {
       panel.close();
@@ -98,48 +110,104 @@ function openFunctions(context: ViewContext): View {
   };
 }
 
-function toQuestion(
-  { project, settings }: Place,
-  interval: string,
-  { words, ...window }: Interval,
-): Question {
-  const functionId = settings['function'] ?? '';
-  const of = functionId === '' ? project : `${functionId} of ${project}`;
+function createQuery(endpoint: string, project: string, functionId: string, interval: Interval): Query {
+  const { name, windowSeconds, refreshSeconds } = interval;
+  const subject = functionId === '' ? '' : ` of function ${functionId}`;
   return {
-    endpoint: functionsView.endpoint,
-    parameters: () => ({ project, function_id: functionId, interval }),
-    windowSeconds: window.windowSeconds,
-    refreshSeconds: window.refreshSeconds,
-    empty: {
-      title: `No invocations of ${of} in the last ${words}`,
-      hints: functionId === '' ? [] : ['the function id may be misspelt: it must match exactly.'],
+    endpoint,
+    parameters: () => ({ project, function_id: functionId, interval: name }),
+    windowSeconds,
+    refreshSeconds,
+    emptyState: {
+      title: `No invocations${subject} in project ${project} in the last ${formatPeriod(windowSeconds)}`,
+      hints: functionId === '' ? [] : ['The function id must match exactly. Check its spelling.'],
       log: 'function log',
-      windowSeconds: window.windowSeconds,
+      windowSeconds,
     },
   };
 }
 
-function drawCharts({ rows, askedAt }: Answer, window: Window, counts: TimeChart, times: TimeChart): void {
-  const byStart = new Map(rows.map(row => [Number(row['timestamp']) / 1e6, row]));
-  const starts = bucketStarts(window, askedAt, [...byStart.keys()]);
-  const found = starts.map(start => byStart.get(start));
-  // The first bucket is whole: the window is widened to its start.
-  const common = { starts, bucketSeconds: window.bucketSeconds, countedFrom: 0, countedTo: askedAt };
-  const series = COUNT_SERIES.map(one => ({ ...one, values: found.map(row => (row ? one.read(row) : 0)) }));
-  counts.draw({ ...common, series }, countEntries(rows));
-  const timeSeries = TIME_SERIES.map(one => ({
-    ...one,
-    values: found.map(row => (row?.[one.key] ?? null) as number | null),
+function renderCharts(result: QueryResult, interval: Interval, counts: TimeChart, times: TimeChart): void {
+  const { ranAt } = result;
+  const rows = result.rows.map(addSuccessCount);
+  const rowsByStart = new Map(rows.map(row => [Number(row['timestamp']) / 1e6, row]));
+  const starts = listBucketStarts(interval, ranAt, [...rowsByStart.keys()]);
+  const bucketRows = starts.map(start => rowsByStart.get(start));
+  // The endpoint extends the window to the start of the first bucket, so that bucket is complete.
+  const common = { starts, bucketSeconds: interval.bucketSeconds, rangeStart: 0, rangeEnd: ranAt };
+  const countSeries = COUNT_SERIES.map(series => ({
+    ...series,
+    values: bucketRows.map(row => readNumber(row, series.key)),
   }));
-  times.draw({ ...common, series: timeSeries }, timeEntries(rows));
+  counts.render({ ...common, series: countSeries }, createCountEntries(rows));
+  const timeSeries = TIME_SERIES.map(series => ({
+    ...series,
+    values: bucketRows.map(row => (row?.[series.key] ?? null) as number | null),
+  }));
+  times.render({ ...common, series: timeSeries }, createTimeEntries(rows));
 }
 
-function drawTable(rows: readonly Row[]): HTMLElement {
+function createValueTable(rows: readonly Row[]): HTMLElement {
   const numbers = ['count', 'error_count', ...TIME_SERIES.map(({ key }) => key)];
   const headings = ['Invocations', 'Errors', ...TIME_SERIES.map(({ label }) => `${label} (ms)`)];
-  return makeTable(
-    'Invocations, errors and execution times by bucket; buckets without invocations are left out',
+  return createTable(
+    'Invocations, errors and execution times by bucket, without empty buckets',
     [{ heading: 'Bucket start' }, ...headings.map(heading => ({ heading, numeric: true }))],
-    rows.map(row => [timeCell(Number(row['timestamp'])), ...numbers.map(key => numberCell(row[key]))]),
+    rows.map(row => [
+      createTimeCell(Number(row['timestamp'])),
+      ...numbers.map(key => createNumberCell(row[key])),
+    ]),
   );
+}
+
+function createCountEntries(rows: readonly Row[]): LegendEntry[] {
+  const count = sum(rows, 'count');
+  const errorRatio = count === 0 ? 0 : sum(rows, 'error_count') / count;
+  const descriptions = {
+    error_count: `${formatPercent(errorRatio)} of all · status 400 or higher`,
+    success_count: `of ${formatCount(count)} invocations`,
+  };
+  return COUNT_SERIES.map(series => ({
+    ...series,
+    value: formatCount(sum(rows, series.key)),
+    description: descriptions[series.key],
+  })).reverse();
+}
+
+function createTimeEntries(rows: readonly Row[]): LegendEntry[] {
+  return TIME_SERIES.map(series => {
+    const value = summarize(rows, series.key);
+    return { ...series, value: value === undefined ? '–' : formatMilliseconds(value) };
+  });
+}
+
+/** The figure of a series for the whole window: the lowest minimum, the mean, or the highest value of any bucket. */
+function summarize(rows: readonly Row[], key: string): number | undefined {
+  const timed = rows.filter(row => typeof row[key] === 'number');
+  if (key === 'avg_execution_time') return weightedMean(timed);
+  const values = timed.map(row => readNumber(row, key));
+  if (values.length === 0) return undefined;
+  return key === 'min_execution_time' ? Math.min(...values) : Math.max(...values);
+}
+
+function weightedMean(rows: readonly Row[]): number | undefined {
+  const weight = sum(rows, 'count');
+  const total = rows.reduce(
+    (subtotal, row) => subtotal + readNumber(row, 'avg_execution_time') * readNumber(row, 'count'),
+    0,
+  );
+  return weight === 0 ? undefined : total / weight;
+}
+
+function addSuccessCount(row: Row): Row {
+  return { ...row, success_count: readNumber(row, 'count') - readNumber(row, 'error_count') };
+}
+
+function sum(rows: readonly Row[], key: string): number {
+  return rows.reduce((total, row) => total + readNumber(row, key), 0);
+}
+
+/** 0 if there is no row or no value. */
+function readNumber(row: Row | undefined, key: string): number {
+  return Number(row?.[key] ?? 0);
 }

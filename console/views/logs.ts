@@ -1,184 +1,257 @@
-// Logs: the newest records of the edge request log, and what each of them holds.
-import type { Place } from '../address.ts';
-import type { Answer, Row } from '../api/answer.ts';
-import { ask } from '../api/client.ts';
-import { Fault } from '../api/fault.ts';
+// The logs view: the newest records of the edge request log, with a time range, a tier and a text filter.
+import { type Choices, type Endpoint, readChoices } from '../api/catalog.ts';
+import { ApiError, type Row, runQuery } from '../api/client.ts';
+import {
+  createSegmentedControl,
+  createSelect,
+  createTextField,
+  type Option,
+} from '../components/controls.ts';
+import { RETENTION_NOTE } from '../components/messages.ts';
+import { type Query, QueryPanel } from '../components/query-panel.ts';
 import { h } from '../dom.ts';
-import { formatCount } from '../numbers.ts';
-import { Panel, type Question } from '../panel/panel.ts';
-import { makeSelect, makeTextField } from '../parts/field.ts';
-import { makeSegmented } from '../parts/segmented.ts';
-import { microsToIso } from '../times.ts';
-import { LogList } from './log-list.ts';
-import { boundsOf, CUSTOM, fromLocalField, RANGES, toLocalField } from './log-range.ts';
-import type { View, ViewContext, ViewKind } from './view.ts';
+import { formatCount, formatDuration, formatPeriod, formatShortDuration, microsToIso } from '../format.ts';
+import type { UrlState } from '../url-state.ts';
+import { LogList, toRowKey } from './log-list.ts';
+import type { View, ViewContext, ViewDefinition } from './view.ts';
 
-const TIERS = [
-  { value: 'FREE', label: 'Free · 1 day' },
-  { value: 'PRO', label: 'Pro · 7 days' },
-  { value: 'PAYG', label: 'Pay as you go · 90 days' },
-  { value: 'ENTERPRISE', label: 'Enterprise · 90 days' },
-];
 const REFRESH_SECONDS = 10;
-/** The endpoint gives so many at once; when they all came there may be more. */
+/** The most rows that the endpoint returns. A full page means that there can be more. */
 const PAGE_ROWS = 100;
 
-export const logsView: ViewKind = {
-  name: 'logs',
-  title: 'Logs',
-  endpoint: 'logs.all',
-  defaults: { range: 'all', tier: 'FREE' },
-  open: openLogs,
-};
+interface Range extends Option {
+  /** The length of a range that ends now; undefined for other ranges. */
+  readonly seconds?: number;
+}
 
-function openLogs(context: ViewContext): View {
-  const { change } = context;
-  let place: Place = { view: logsView.name, project: '', settings: {} };
-  let newest: readonly Row[] = [];
-  let older: readonly Row[] = [];
-  const range = makeSegmented('Range', RANGES, value => change({ range: value }));
-  const tier = makeSelect('Tier', TIERS, {}, value => change({ tier: value }));
-  const moment = (label: string, key: 'start' | 'end') =>
-    makeTextField(label, { type: 'datetime-local' }, value =>
-      change({ range: CUSTOM, [key]: fromLocalField(value) }),
-    );
-  const [start, end] = [moment('After', 'start'), moment('Up to', 'end')];
-  const custom = h('div', { class: 'controls-group' }, start.element, end.element);
-  const list = new LogList();
-  const filter = h('input', {
-    type: 'search',
-    placeholder: 'Filter these records',
-    'aria-label': 'Filter these records',
-  });
-  const count = h('p', { class: 'quiet', role: 'status' });
-  const note = h('p', { class: 'note', hidden: true });
-  const moreButton = h('button', { type: 'button', class: 'button' }, 'Load older records');
+const ALL = 'all';
+const CUSTOM = 'custom';
 
-  const applyFilter = () => {
-    const shown = list.filter(filter.value);
-    const all = newest.length + older.length;
-    count.textContent =
-      filter.value === ''
-        ? `${formatCount(all)} records`
-        : `${formatCount(shown)} of ${formatCount(all)} records`;
+const RANGES: readonly Range[] = [
+  createRelativeRange('15min', 900),
+  createRelativeRange('1hr', 3600),
+  createRelativeRange('1day', 86_400),
+  { value: ALL, label: 'All', title: 'All records within the retention of the tier' },
+  { value: CUSTOM, label: 'Custom', title: 'A custom time range' },
+];
+
+function createRelativeRange(value: string, seconds: number): Range {
+  return {
+    value,
+    label: formatShortDuration(seconds),
+    title: `The last ${formatPeriod(seconds)}`,
+    seconds,
   };
-  const draw = () => {
-    list.draw([...newest, ...older]);
-    applyFilter();
-  };
-  filter.addEventListener('input', applyFilter);
+}
 
-  const panel = new Panel({
-    content: h(
-      'div',
-      { class: 'card logs' },
-      h('div', { class: 'logs-head' }, filter, count),
-      note,
-      list.element,
-      h('div', { class: 'logs-foot' }, moreButton),
-    ),
-    draw(answer) {
-      older = olderThan(answer.rows, [...newest, ...older]);
-      newest = answer.rows;
-      note.hidden = !answer.clipped.includes('retention');
-      note.textContent = 'The range begins before the retention of the tier; older records are not shown.';
-      moreButton.hidden = newest.length + older.length < PAGE_ROWS;
-      draw();
+export function defineLogsView(endpoint: Endpoint): ViewDefinition {
+  const tiers = readChoices(endpoint, 'project_tier');
+  return {
+    name: 'logs',
+    title: 'Logs',
+    defaults: { range: ALL, tier: tiers.default.name },
+    open: context => openLogs(endpoint, tiers, context),
+  };
+}
+
+function openLogs(endpoint: Endpoint, tiers: Choices, context: ViewContext): View {
+  const controls = createControls(tiers, context.updateSettings);
+  const records = createRecordCard();
+  let state: UrlState = { view: '', project: '', settings: {} };
+  const panel = new QueryPanel({
+    content: records.element,
+    render(result) {
+      records.showNewest(result.rows, result.clipped.includes('retention'));
     },
-    markFault(param) {
-      start.setFault(param === 'iso_timestamp_start');
-      end.setFault(param === 'iso_timestamp_end');
-    },
+    markInvalid: controls.markInvalid,
     context,
   });
 
-  moreButton.addEventListener('click', async () => {
-    const last = older.at(-1) ?? newest.at(-1);
-    if (last === undefined) return;
-    moreButton.disabled = true;
-    const asked = place;
+  records.loadOlderButton.addEventListener('click', async () => {
+    const oldest = records.oldest();
+    if (oldest === undefined) return;
+    records.loadOlderButton.disabled = true;
+    const requestState = state;
+    // The end is inclusive: records of the same microsecond as the oldest one are returned again and skipped by id.
+    const parameters = {
+      ...createParameters(requestState),
+      iso_timestamp_end: microsToIso(Number(oldest['timestamp'])),
+    };
     try {
-      const page = await askOlder(asked, Number(last['timestamp']));
-      if (asked !== place) return; // another project, or another range, is shown by now
-      const known = new Set([...newest, ...older].map(keyOf));
-      const added = page.rows.filter(row => !known.has(keyOf(row)));
-      older = [...older, ...added];
-      moreButton.hidden = added.length === 0;
-      draw();
+      const { rows } = await runQuery(endpoint.name, parameters);
+      // The user may have chosen another project or range in the meantime.
+      if (requestState === state) records.appendOlder(rows);
     } catch (error) {
-      if (!(error instanceof Fault)) throw error;
-      if (asked !== place) return;
+      if (!(error instanceof ApiError)) throw error;
+      if (requestState !== state) return;
       if (error.code === 'unauthorized') context.onUnauthorized(error);
-      else count.textContent = error.message;
+      else records.showError(error.message);
     } finally {
-      moreButton.disabled = false;
+      records.loadOlderButton.disabled = false;
     }
   });
 
   return {
-    element: h(
-      'div',
-      { class: 'view' },
-      h('div', { class: 'controls' }, range.element, tier.element, custom),
-      panel.element,
-    ),
+    element: h('div', { class: 'view' }, controls.element, panel.element),
     show(next) {
-      place = next;
-      newest = [];
-      older = [];
-      const chosen = RANGES.some(({ value }) => value === place.settings['range'])
-        ? place.settings['range']
-        : 'all';
-      range.set(chosen ?? 'all');
-      custom.hidden = chosen !== CUSTOM;
-      tier.set(place.settings['tier'] ?? 'FREE');
-      start.set(toLocalField(place.settings['start'] ?? ''));
-      end.set(toLocalField(place.settings['end'] ?? ''));
-      if (place.project === '') panel.askForProject();
-      else panel.ask(toQuestion(place));
+      state = next;
+      records.clear();
+      controls.setValues(state.settings);
+      if (state.project === '') panel.promptForProject();
+      else panel.run(createQuery(endpoint.name, state));
     },
     close: () => panel.close(),
   };
 }
 
-function parametersOf({ project, settings }: Place): Record<string, string> {
-  return { project, project_tier: settings['tier'] ?? 'FREE', ...boundsOf(settings) };
-}
-
-function toQuestion(place: Place): Question {
-  const seconds = RANGES.find(({ value }) => value === place.settings['range'])?.seconds;
+function createControls(tiers: Choices, updateSettings: ViewContext['updateSettings']) {
+  const range = createSegmentedControl('Range', RANGES, value => updateSettings({ range: value }));
+  const tier = createSelect(
+    'Tier',
+    tiers.all.map(({ name, values }) => ({
+      value: name,
+      label: `${name} · ${formatDuration(Number(values['retention_days']) * 86_400)}`,
+    })),
+    {},
+    value => updateSettings({ tier: value }),
+  );
+  const createTimeField = (label: string, key: 'start' | 'end') =>
+    createTextField(label, { type: 'datetime-local' }, value =>
+      updateSettings({ range: CUSTOM, [key]: fromLocalInput(value) }),
+    );
+  const start = createTimeField('After', 'start');
+  const end = createTimeField('Up to', 'end');
+  const customRange = h('div', { class: 'controls-group' }, start.element, end.element);
   return {
-    endpoint: logsView.endpoint,
-    parameters: () => parametersOf(place),
-    windowSeconds: undefined,
-    refreshSeconds: REFRESH_SECONDS,
-    empty: {
-      title: `No log records of ${place.project} in this range`,
-      hints: [
-        'records older than the tier’s retention are not shown: a higher tier, or a wider range, may show more.',
-      ],
-      log: 'edge request log',
-      windowSeconds: seconds,
+    element: h('div', { class: 'controls' }, range.element, tier.element, customRange),
+    setValues(settings: UrlState['settings']) {
+      const selected = findRange(settings)?.value ?? ALL;
+      range.setValue(selected);
+      customRange.hidden = selected !== CUSTOM;
+      tier.setValue(settings['tier'] ?? '');
+      start.setValue(toLocalInput(settings['start'] ?? ''));
+      end.setValue(toLocalInput(settings['end'] ?? ''));
+    },
+    markInvalid(param: string | undefined) {
+      start.setInvalid(param === 'iso_timestamp_start');
+      end.setInvalid(param === 'iso_timestamp_end');
     },
   };
 }
 
-/** Records at the same microsecond as the last one come again, and are told apart by their ids. */
-function askOlder(place: Place, lastTimestamp: number): Promise<Answer> {
-  return ask(logsView.endpoint, { ...parametersOf(place), iso_timestamp_end: microsToIso(lastTimestamp) });
+/** The card with the filter, the list of records, and the button that loads older ones. */
+function createRecordCard() {
+  let newest: readonly Row[] = [];
+  let older: readonly Row[] = [];
+  const list = new LogList();
+  const filter = h('input', {
+    type: 'search',
+    placeholder: 'Filter loaded records',
+    'aria-label': 'Filter loaded records',
+  });
+  const count = h('p', { class: 'muted', role: 'status' });
+  const note = h('p', { class: 'note', hidden: true });
+  const loadOlderButton = h('button', { type: 'button', class: 'button' }, 'Load older records');
+  const applyFilter = () => {
+    const matching = formatCount(list.filter(filter.value));
+    const all = formatCount(newest.length + older.length);
+    count.textContent = filter.value === '' ? `${all} records` : `${matching} of ${all} records`;
+  };
+  const render = () => {
+    list.render([...newest, ...older]);
+    applyFilter();
+  };
+  filter.addEventListener('input', applyFilter);
+  return {
+    element: h(
+      'div',
+      { class: 'card logs' },
+      h('div', { class: 'logs-header' }, filter, count),
+      note,
+      list.element,
+      h('div', { class: 'logs-footer' }, loadOlderButton),
+    ),
+    loadOlderButton,
+    oldest: () => older.at(-1) ?? newest.at(-1),
+    showNewest(rows: readonly Row[], isClipped: boolean) {
+      older = keepOlder(rows, [...newest, ...older]);
+      newest = rows;
+      note.hidden = !isClipped;
+      note.textContent = isClipped ? RETENTION_NOTE : '';
+      loadOlderButton.hidden = newest.length + older.length < PAGE_ROWS;
+      render();
+    },
+    appendOlder(rows: readonly Row[]) {
+      const loaded = new Set([...newest, ...older].map(toRowKey));
+      const added = rows.filter(row => !loaded.has(toRowKey(row)));
+      older = [...older, ...added];
+      loadOlderButton.hidden = added.length === 0;
+      render();
+    },
+    showError(message: string) {
+      count.textContent = message;
+    },
+    clear() {
+      newest = [];
+      older = [];
+    },
+  };
 }
 
 /**
- * What was loaded before and lies behind the newest page, so that a refresh takes nothing away. Where more came since
- * than fits a page, there would be a hole between them: then only the page stays.
+ * The loaded records that are older than the newest page, so that a refresh does not remove them. If the page is full
+ * and newer than all loaded records, there is a gap between them; then none are kept.
  */
-function olderThan(page: readonly Row[], loaded: readonly Row[]): readonly Row[] {
-  const known = new Set(page.map(keyOf));
+function keepOlder(page: readonly Row[], loaded: readonly Row[]): readonly Row[] {
+  const inPage = new Set(page.map(toRowKey));
   const last = Number(page.at(-1)?.['timestamp'] ?? 0);
   if (page.length >= PAGE_ROWS && last > Number(loaded[0]?.['timestamp'] ?? 0)) return [];
-  return loaded.filter(row => Number(row['timestamp']) <= last && !known.has(keyOf(row)));
+  return loaded.filter(row => Number(row['timestamp']) <= last && !inPage.has(toRowKey(row)));
 }
 
-function keyOf(row: Row): string {
-  return `${row['timestamp']} ${row['id']}`;
+function createQuery(endpoint: string, state: UrlState): Query {
+  return {
+    endpoint,
+    parameters: () => createParameters(state),
+    windowSeconds: undefined,
+    refreshSeconds: REFRESH_SECONDS,
+    emptyState: {
+      title: `No log records of project ${state.project} in this time range`,
+      hints: [
+        'Records older than the retention of the tier are not shown. A higher tier or a longer range may show more.',
+      ],
+      log: 'edge request log',
+      windowSeconds: findRange(state.settings)?.seconds,
+    },
+  };
+}
+
+function createParameters({ project, settings }: UrlState): Record<string, string> {
+  const common = { project, project_tier: settings['tier'] ?? '' };
+  if (settings['range'] === CUSTOM)
+    return {
+      ...common,
+      iso_timestamp_start: settings['start'] ?? '',
+      iso_timestamp_end: settings['end'] ?? '',
+    };
+  const seconds = findRange(settings)?.seconds;
+  const start = seconds === undefined ? '' : new Date(Date.now() - seconds * 1000).toISOString();
+  return { ...common, iso_timestamp_start: start };
+}
+
+function findRange(settings: UrlState['settings']): Range | undefined {
+  return RANGES.find(({ value }) => value === settings['range']);
+}
+
+/** The value of a datetime-local input; empty if the time is invalid. */
+function toLocalInput(iso: string): string {
+  const ms = Date.parse(iso);
+  if (Number.isNaN(ms)) return '';
+  const local = new Date(ms - new Date(ms).getTimezoneOffset() * 60_000);
+  return local.toISOString().slice(0, 19);
+}
+
+function fromLocalInput(value: string): string {
+  const ms = Date.parse(value); // no offset, therefore in the user's time zone
+  return Number.isNaN(ms) ? '' : new Date(ms).toISOString().replace('.000Z', 'Z');
 }

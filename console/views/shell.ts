@@ -1,83 +1,88 @@
-// The frame around every view: name, project, the list of views, and the way out.
-import { type Place, toSearch } from '../address.ts';
-import { h, replaceChildren, setAttribute } from '../dom.ts';
-import { recentProjects, rememberProject } from '../recent-projects.ts';
-import { timeZone } from '../times.ts';
-import { makeLogo } from './logo.ts';
-import type { ViewKind } from './view.ts';
+// The frame around every view: logo, project field, navigation, sign-out button and footer.
+import { h, replaceChildren, setAttribute, setInvalid } from '../dom.ts';
+import { timeZone } from '../format.ts';
+import iconUrl from '../icon.svg';
+import { toSearch, type UrlState } from '../url-state.ts';
+import type { ViewDefinition } from './view.ts';
 
 export interface Shell {
   readonly element: HTMLElement;
-  /** Shows where the visitor is, and a view's element if it is another one than before. */
-  show(place: Place, kind: ViewKind, content: HTMLElement): void;
-  markProject(isAtFault: boolean): void;
+  /** Updates the navigation and the title, and replaces the content if it is a different element. */
+  show(state: UrlState, view: ViewDefinition, content: HTMLElement): void;
+  setProjectInvalid(isInvalid: boolean): void;
 }
 
-export interface ShellParts {
-  readonly kinds: readonly ViewKind[];
-  /** The address of a view, as far as it is known from here. */
-  placeOf(kind: ViewKind): Place;
-  goTo(place: Place): void;
-  onProject(project: string): void;
+export interface ShellOptions {
+  readonly views: readonly ViewDefinition[];
+  /** The state that a link to the view leads to. */
+  stateOf(view: ViewDefinition): UrlState;
+  navigate(state: UrlState): void;
+  onProjectChange(project: string): void;
   onSignOut(): void;
 }
 
-export function makeShell({ kinds, placeOf, goTo, onProject, onSignOut }: ShellParts): Shell {
-  const project = makeProjectField(onProject);
-  const links = kinds.map(kind => {
-    const link = h('a', { class: 'nav-link' }, kind.title);
+export function createShell(options: ShellOptions): Shell {
+  const { views, stateOf, navigate, onProjectChange, onSignOut } = options;
+  const project = createProjectField(onProjectChange);
+  const links = views.map(view => {
+    const link = h('a', { class: 'nav-link' }, view.title);
     link.addEventListener('click', event => {
       if (event.metaKey || event.ctrlKey || event.shiftKey || event.button !== 0) return;
       event.preventDefault();
-      goTo(placeOf(kind));
+      navigate(stateOf(view));
     });
-    return { kind, link };
+    return { view, link };
   });
   const signOut = h(
     'button',
-    { type: 'button', class: 'button quiet-button', title: 'Forget the token' },
+    { type: 'button', class: 'button ghost', title: 'Remove the token from this tab' },
     'Sign out',
   );
   signOut.addEventListener('click', onSignOut);
-  const title = h('h1', { class: 'for-screen-readers' });
+  const title = h('h1', { class: 'visually-hidden' });
   const main = h('main', { id: 'content', tabindex: -1 });
   const element = h(
     'div',
     { class: 'shell' },
-    h('a', { class: 'skip-link', href: '#content' }, 'Skip to the content'),
+    h('a', { class: 'skip-link', href: '#content' }, 'Skip to content'),
     h(
       'header',
       {},
-      h('div', { class: 'bar' }, makeLogo(), project.element, signOut),
+      h('div', { class: 'bar' }, createLogo(), project.element, signOut),
       h('nav', { 'aria-label': 'Views' }, ...links.map(({ link }) => link)),
     ),
     main,
     h(
       'footer',
       {},
-      timeZone === 'UTC' ? 'Times are in UTC. ' : `Times are in ${timeZone}; hover over one for UTC. `,
+      timeZone === 'UTC' ? 'Times are in UTC. ' : `Times are in ${timeZone}. Hover over a time for UTC. `,
       h('a', { href: 'openapi.json' }, 'API description'),
     ),
   );
   return {
     element,
-    markProject: project.setFault,
-    show(place, kind, content) {
-      project.set(place.project);
-      for (const { kind: each, link } of links) {
-        link.href = toSearch(each === kind ? place : placeOf(each));
-        setAttribute(link, 'aria-current', each === kind ? 'page' : undefined);
-        if (each === kind) link.scrollIntoView({ block: 'nearest', inline: 'nearest' });
+    setProjectInvalid: project.setInvalid,
+    show(state, current, content) {
+      project.setValue(state.project);
+      for (const { view, link } of links) {
+        const isCurrent = view === current;
+        link.href = toSearch(isCurrent ? state : stateOf(view));
+        setAttribute(link, 'aria-current', isCurrent ? 'page' : undefined);
+        if (isCurrent) link.scrollIntoView({ block: 'nearest', inline: 'nearest' });
       }
-      title.textContent = kind.title;
-      document.title = [kind.title, place.project, 'Dendro'].filter(part => part !== '').join(' · ');
+      title.textContent = current.title;
+      document.title = [current.title, state.project, 'Dendro'].filter(text => text !== '').join(' · ');
       if (main.lastElementChild !== content) replaceChildren(main, title, content);
     },
   };
 }
 
-function makeProjectField(onProject: (project: string) => void) {
-  const known = h('datalist', { id: 'recent-projects' });
+export function createLogo(): HTMLElement {
+  return h('span', { class: 'logo' }, h('img', { src: iconUrl, alt: '', width: 24, height: 24 }), 'Dendro');
+}
+
+function createProjectField(onChange: (project: string) => void) {
+  const suggestions = h('datalist', { id: 'recent-projects' });
   const input = h('input', {
     id: 'project',
     type: 'text',
@@ -94,12 +99,12 @@ function makeProjectField(onProject: (project: string) => void) {
     { class: 'project', role: 'search' },
     h('label', { for: 'project' }, 'Project'),
     input,
-    known,
+    suggestions,
   );
   let current = '';
   const commit = () => {
-    const wanted = input.value.trim();
-    if (wanted !== current) onProject(wanted);
+    const value = input.value.trim();
+    if (value !== current) onChange(value);
   };
   form.addEventListener('submit', event => {
     event.preventDefault();
@@ -108,13 +113,33 @@ function makeProjectField(onProject: (project: string) => void) {
   input.addEventListener('change', commit);
   return {
     element: form,
-    setFault: (isAtFault: boolean) => setAttribute(input, 'aria-invalid', isAtFault ? 'true' : undefined),
-    set(project: string) {
+    setInvalid: (isInvalid: boolean) => setInvalid(input, isInvalid),
+    setValue(project: string) {
       current = project;
       if (input.value.trim() !== project) input.value = project;
-      rememberProject(project);
-      replaceChildren(known, ...recentProjects().map(value => h('option', { value })));
+      saveRecentProject(project);
+      replaceChildren(suggestions, ...readRecentProjects().map(value => h('option', { value })));
       if (project === '') input.focus();
     },
   };
+}
+
+/** Session storage key of the projects that this tab has shown, newest first. */
+const RECENT_PROJECTS_KEY = 'dendro.projects';
+const MAX_RECENT_PROJECTS = 12;
+
+function readRecentProjects(): readonly string[] {
+  try {
+    const saved: unknown = JSON.parse(sessionStorage.getItem(RECENT_PROJECTS_KEY) ?? '[]');
+    return Array.isArray(saved) ? saved.filter(project => typeof project === 'string') : [];
+  } catch {
+    return [];
+  }
+}
+
+function saveRecentProject(project: string): void {
+  if (project === '') return;
+  const others = readRecentProjects().filter(other => other !== project);
+  const projects = [project, ...others].slice(0, MAX_RECENT_PROJECTS);
+  sessionStorage.setItem(RECENT_PROJECTS_KEY, JSON.stringify(projects));
 }

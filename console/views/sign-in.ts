@@ -1,10 +1,12 @@
-// Asks for a token, and says where it goes.
-import { h, newId } from '../dom.ts';
-import { makeLogo } from './logo.ts';
+// The pages without a shell: the sign-in form, and the page that waits for a server which is starting or unreachable.
+import type { ApiError } from '../api/client.ts';
+import { createErrorMessage } from '../components/messages.ts';
+import { createId, h } from '../dom.ts';
+import { createLogo } from './shell.ts';
 
-/** `refusal` is what the API said of the last token, if there was one. */
-export function makeSignIn(refusal: string | undefined, onToken: (token: string) => void): HTMLElement {
-  const id = newId('token');
+/** `error` is the API's message about the previous token, if it was rejected. */
+export function createSignInPage(error: string | undefined, onToken: (token: string) => void): HTMLElement {
+  const id = createId('token');
   const input = h('input', {
     id,
     type: 'password',
@@ -13,22 +15,22 @@ export function makeSignIn(refusal: string | undefined, onToken: (token: string)
     autocomplete: 'off',
     spellcheck: 'false',
     autofocus: true,
-    'aria-invalid': refusal === undefined ? undefined : 'true',
+    'aria-invalid': error === undefined ? undefined : 'true',
     'aria-describedby': `${id}-hint`,
   });
   const form = h(
     'form',
     { class: 'card sign-in-card' },
-    makeLogo(),
-    h('h1', {}, 'Open the console'),
-    refusal === undefined ? undefined : h('p', { class: 'note fault', role: 'alert' }, refusal),
+    createLogo(),
+    h('h1', {}, 'Sign in'),
+    error === undefined ? undefined : h('p', { class: 'note error', role: 'alert' }, error),
     h('label', { class: 'field-label', for: id }, 'API token'),
     input,
-    h('button', { type: 'submit', class: 'button primary' }, 'Continue'),
+    h('button', { type: 'submit', class: 'button primary' }, 'Sign in'),
     h(
       'p',
       { class: 'field-hint', id: `${id}-hint` },
-      'Needs the scope query. It stays in this browser tab and is sent to this server only, as a header.',
+      'The token needs the scope query. It stays in this browser tab and is sent as a header, to this server only.',
     ),
   );
   form.addEventListener('submit', event => {
@@ -37,4 +39,12 @@ export function makeSignIn(refusal: string | undefined, onToken: (token: string)
     if (token !== '') onToken(token);
   });
   return h('main', { class: 'sign-in' }, form);
+}
+
+export function createWaitingPage(error: ApiError): HTMLElement {
+  return h(
+    'main',
+    { class: 'sign-in' },
+    h('div', { class: 'card sign-in-card' }, createLogo(), createErrorMessage(error)),
+  );
 }

@@ -1,31 +1,15 @@
-// API usage: how many requests each service area got.
-import type { Place } from '../address.ts';
-import type { Answer, Row } from '../api/answer.ts';
-import { bucketStarts, type Window } from '../buckets.ts';
+// The API usage view: requests by service area.
+import type { Endpoint } from '../api/catalog.ts';
+import type { QueryResult, Row } from '../api/client.ts';
+import { listBucketStarts } from '../chart/chart-data.ts';
 import { TimeChart } from '../chart/time-chart.ts';
+import { createSegmentedControl, type Option } from '../components/controls.ts';
+import { CollapsibleTable, createNumberCell, createTable, createTimeCell } from '../components/data-table.ts';
+import { type Query, QueryPanel } from '../components/query-panel.ts';
 import { h } from '../dom.ts';
-import { formatCompact, formatCount, formatShare } from '../numbers.ts';
-import { Panel, type Question } from '../panel/panel.ts';
-import { makeTable, numberCell, TableBehind, timeCell } from '../parts/data-table.ts';
-import { makeSegmented } from '../parts/segmented.ts';
-import type { View, ViewContext, ViewKind } from './view.ts';
-
-interface Interval extends Window {
-  readonly words: string;
-  readonly refreshSeconds: number;
-}
-
-const INTERVALS: Readonly<Record<string, Interval>> = {
-  minutely: { words: '60 minutes', windowSeconds: 3600, bucketSeconds: 60, refreshSeconds: 60 },
-  hourly: { words: 'hour', windowSeconds: 3600, bucketSeconds: 3600, refreshSeconds: 60 },
-  daily: { words: '7 days', windowSeconds: 604_800, bucketSeconds: 86_400, refreshSeconds: 300 },
-};
-const CHOICES = [
-  { value: 'minutely', label: 'Minutely', title: 'The last 60 minutes, minute by minute' },
-  { value: 'hourly', label: 'Hourly', title: 'The last hour, by the hour' },
-  { value: 'daily', label: 'Daily', title: 'The last 7 days, by the UTC day' },
-];
-const DEFAULT = 'minutely';
+import { formatCompact, formatCount, formatPercent, formatPeriod } from '../format.ts';
+import { type Interval, type Intervals, readIntervals } from './interval.ts';
+import type { View, ViewContext, ViewDefinition } from './view.ts';
 
 const AREAS = [
   { key: 'total_rest_requests', label: 'REST', color: 'chart-blue', path: '/rest' },
@@ -34,33 +18,35 @@ const AREAS = [
   { key: 'total_realtime_requests', label: 'Realtime', color: 'chart-teal', path: '/realtime' },
 ] as const;
 
-export const usageView: ViewKind = {
-  name: 'usage',
-  title: 'API usage',
-  endpoint: 'usage.api-counts',
-  defaults: { interval: DEFAULT },
-  open: openUsage,
-};
+export function defineUsageView(endpoint: Endpoint): ViewDefinition {
+  const intervals = readIntervals(endpoint);
+  return {
+    name: 'usage',
+    title: 'API usage',
+    defaults: { interval: intervals.default.name },
+    open: context => openUsage(endpoint, intervals, context),
+  };
+}
 
-function openUsage(context: ViewContext): View {
-  const { change } = context;
-  const interval = makeSegmented('Interval', CHOICES, value => change({ interval: value }));
+function openUsage(endpoint: Endpoint, intervals: Intervals, context: ViewContext): View {
+  const intervalControl = createSegmentedControl('Interval', intervals.all.map(toOption), interval =>
+    context.updateSettings({ interval }),
+  );
   const chart = new TimeChart('Requests by service area', {
     label: 'Requests by service area over time, stacked bars',
-    shape: 'stacked-bars',
-    format: formatCount,
-    formatAxis: formatCompact,
-    whole: true,
+    type: 'stacked-bars',
+    formatValue: formatCount,
+    formatTick: formatCompact,
   });
-  const table = new TableBehind('All values as a table');
-  let shown = INTERVALS[DEFAULT] as Interval;
-  const panel = new Panel({
+  const table = new CollapsibleTable('All values as a table');
+  let interval = intervals.default;
+  const panel = new QueryPanel({
     content: h('div', { class: 'stack' }, chart.element, table.element),
-    draw: answer => {
-      drawChart(answer, shown, chart);
-      table.draw(() => drawTable(answer.rows));
+    render: result => {
+      renderChart(result, interval, chart);
+      table.render(() => createValueTable(result.rows));
     },
-    markFault: () => {},
+    markInvalid: () => {},
     context,
   });
   return {
@@ -70,21 +56,22 @@ function openUsage(context: ViewContext): View {
       h(
         'div',
         { class: 'controls' },
-        interval.element,
+        intervalControl.element,
         h(
           'p',
           { class: 'controls-note' },
-          'Counts requests whose URL matches the project as a regular expression. One path may count in several areas.',
+          'Counts requests whose URL matches the project as a regular expression. A request can count in several areas.',
         ),
       ),
       panel.element,
     ),
-    show(place) {
-      const chosen = place.settings['interval'] ?? DEFAULT;
-      interval.set(chosen);
-      shown = INTERVALS[Object.hasOwn(INTERVALS, chosen) ? chosen : DEFAULT] as Interval;
-      if (place.project === '') panel.askForProject();
-      else panel.ask(toQuestion(place, chosen, shown));
+    show({ project, settings }) {
+      const requested = settings['interval'] ?? intervals.default.name;
+      interval = intervals.find(requested);
+      intervalControl.setValue(requested);
+      if (project === '') panel.promptForProject();
+      // An unlisted interval is sent as it is: the API returns an error that lists the intervals.
+      else panel.run(createQuery(endpoint.name, project, requested, interval));
     },
     close() {
       panel.close();
@@ -93,56 +80,71 @@ function openUsage(context: ViewContext): View {
   };
 }
 
-function toQuestion({ project }: Place, interval: string, window: Interval): Question {
+function toOption({ name, windowSeconds, bucketSeconds }: Interval): Option {
+  const bucket = `${bucketSeconds < 86_400 ? '' : 'UTC '}${formatPeriod(bucketSeconds)}`;
   return {
-    endpoint: usageView.endpoint,
-    parameters: () => ({ project, interval }),
-    windowSeconds: window.windowSeconds,
-    refreshSeconds: window.refreshSeconds,
-    empty: {
-      title: `No requests that match ${project} in the last ${window.words}`,
-      hints: ['the project is matched against the whole URL, in upper and lower case as written.'],
+    value: name,
+    label: name.charAt(0).toUpperCase() + name.slice(1),
+    title: `The last ${formatPeriod(windowSeconds)}, one bucket per ${bucket}`,
+  };
+}
+
+function createQuery(
+  endpoint: string,
+  project: string,
+  requested: string,
+  { windowSeconds, refreshSeconds }: Interval,
+): Query {
+  return {
+    endpoint,
+    parameters: () => ({ project, interval: requested }),
+    windowSeconds,
+    refreshSeconds,
+    emptyState: {
+      title: `No requests that match ${project} in the last ${formatPeriod(windowSeconds)}`,
+      hints: ['The project is matched against the whole URL, and upper and lower case must match.'],
       log: 'edge request log',
-      windowSeconds: window.windowSeconds,
+      windowSeconds,
     },
   };
 }
 
-function drawChart({ rows, askedAt }: Answer, window: Interval, chart: TimeChart): void {
-  const byStart = new Map(rows.map(row => [startOf(row), row]));
-  const starts = bucketStarts(window, askedAt, [...byStart.keys()]);
+function renderChart({ rows, ranAt }: QueryResult, interval: Interval, chart: TimeChart): void {
+  const rowsByStart = new Map(rows.map(row => [readStart(row), row]));
+  const starts = listBucketStarts(interval, ranAt, [...rowsByStart.keys()]);
   const totals = AREAS.map(({ key }) => rows.reduce((total, row) => total + Number(row[key]), 0));
-  const all = totals.reduce((sum, total) => sum + total, 0);
-  chart.draw(
+  const sum = totals.reduce((subtotal, total) => subtotal + total, 0);
+  chart.render(
     {
       starts,
-      bucketSeconds: window.bucketSeconds,
-      countedFrom: askedAt - window.windowSeconds * 1000,
-      countedTo: askedAt,
+      bucketSeconds: interval.bucketSeconds,
+      rangeStart: ranAt - interval.windowSeconds * 1000,
+      rangeEnd: ranAt,
       series: AREAS.map(area => ({
         ...area,
-        values: starts.map(start => Number(byStart.get(start)?.[area.key] ?? 0)),
+        values: starts.map(start => Number(rowsByStart.get(start)?.[area.key] ?? 0)),
       })),
     },
-    AREAS.map(({ key, label, color, path }, i) => ({
-      key,
-      label,
-      color,
+    AREAS.map((area, i) => ({
+      ...area,
       value: formatCount(totals[i] ?? 0),
-      meaning: `${formatShare(all === 0 ? 0 : (totals[i] ?? 0) / all)} · paths with ${path}`,
+      description: `${formatPercent(sum === 0 ? 0 : (totals[i] ?? 0) / sum)} · paths with ${area.path}`,
     })),
   );
 }
 
-function drawTable(rows: readonly Row[]): HTMLElement {
-  return makeTable(
-    'Requests by service area and bucket; buckets without requests are left out',
+function createValueTable(rows: readonly Row[]): HTMLElement {
+  return createTable(
+    'Requests by service area and bucket, without empty buckets',
     [{ heading: 'Bucket start' }, ...AREAS.map(({ label }) => ({ heading: label, numeric: true }))],
-    rows.map(row => [timeCell(startOf(row) * 1e6), ...AREAS.map(({ key }) => numberCell(row[key]))]),
+    rows.map(row => [
+      createTimeCell(readStart(row) * 1e6),
+      ...AREAS.map(({ key }) => createNumberCell(row[key])),
+    ]),
   );
 }
 
-/** Unix seconds. */
-function startOf(row: Row): number {
+/** The start of a row's bucket in Unix seconds. */
+function readStart(row: Row): number {
   return Date.parse(String(row['timestamp'])) / 1000;
 }

@@ -1,28 +1,27 @@
-// What a view is: a page of the console that shows one endpoint.
-import type { Place } from '../address.ts';
-import type { Fault } from '../api/fault.ts';
+// The interface between the app and its views. A view is a page of the console that shows one endpoint.
+import type { ApiError } from '../api/client.ts';
+import type { UrlState } from '../url-state.ts';
 
 export interface ViewContext {
-  /** Goes to other settings of this view; they become part of the address. */
-  change(settings: Readonly<Record<string, string>>): void;
-  onUnauthorized(fault: Fault): void;
-  /** The project has its field in the frame, which shows whether it is at fault. */
-  markProject(isAtFault: boolean): void;
+  /** Changes settings of this view in the URL. The app then calls `show`. */
+  updateSettings(settings: Readonly<Record<string, string>>): void;
+  onUnauthorized(error: ApiError): void;
+  /** The project field is part of the shell, not of the view. */
+  setProjectInvalid(isInvalid: boolean): void;
 }
 
 export interface View {
   readonly element: HTMLElement;
-  /** Called first, and whenever the address has changed within the view. */
-  show(place: Place): void;
+  /** Called when the view opens, and whenever the URL changes within the view. */
+  show(state: UrlState): void;
   close(): void;
 }
 
-export interface ViewKind {
-  /** How the address calls it. */
+export interface ViewDefinition {
+  /** The value of `view` in the URL. */
   readonly name: string;
   readonly title: string;
-  readonly endpoint: string;
-  /** Settings that the address does not give. */
+  /** Settings that apply if the URL does not have them. */
   readonly defaults: Readonly<Record<string, string>>;
   open(context: ViewContext): View;
 }

@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os';
 import { basename } from 'node:path';
 import { type Invocation, readRetentionDays, readStoreOptions } from '../config.ts';
 import { UsageError } from '../domain/errors.ts';
-import type { LogKind } from '../domain/log-record.ts';
+import type { LogKind } from '../domain/log-columns.ts';
 import { BodyParserPool } from '../intake/body-parser.ts';
 import { type LogChunk, toChunks } from '../logs/log-piece.ts';
 import { type Parsed, parseNdjsonLines } from '../logs/parse.ts';

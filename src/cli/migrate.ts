@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Invocation, readStoreOptions, requireText } from '../config.ts';
 import { OperatorError, UsageError } from '../domain/errors.ts';
-import { LOG_KINDS } from '../domain/log-record.ts';
+import { LOG_KINDS } from '../domain/log-columns.ts';
 import { replaySpool } from '../intake/replay.ts';
 import { type ClickHouseUrl, parseClickHouseUrl } from '../store/clickhouse-url.ts';
 import { compareDays, moveRecords } from '../store/migration.ts';

@@ -1,6 +1,7 @@
 // The history of the synthetic platform: seven days of records, checked by the intake rules and appended to a store.
+import type { LogKind } from '../domain/log-columns.ts';
 import { type LogLines, toLogLines } from '../domain/log-line.ts';
-import type { LogKind, LogRecord } from '../domain/log-record.ts';
+import type { LogRecord } from '../domain/log-record.ts';
 import { isRejection, toRecord } from '../logs/record.ts';
 import type { Store } from '../store/store.ts';
 import type { Random } from './random.ts';

@@ -1,18 +1,4 @@
-// What a log record is once it has passed the door: the form that the stores keep. logs/record.ts makes them.
-
-export const LOG_KINDS = [
-  'edge',
-  'postgres',
-  'function_edge',
-  'function',
-  'auth',
-  'realtime',
-  'storage',
-  'rest',
-  'pooler',
-] as const;
-
-export type LogKind = (typeof LOG_KINDS)[number];
+// A log record that passed all intake rules: the form in which the stores keep it. logs/record.ts creates records.
 
 export interface LogRecord {
   readonly id: string;
@@ -22,7 +8,7 @@ export interface LogRecord {
   readonly eventMessage: string;
   /** JSON text of an object, kept as text so that no store rewrites a number in it. */
   readonly metadata: string;
-  /** What the saved queries filter and count, extracted out of the metadata. */
+  /** Values that saved queries filter and count, in the order of the kind's extracted columns. */
   readonly extracted: EdgeFields | FunctionEdgeFields | Record<never, never>;
 }
 

@@ -1,6 +1,6 @@
 // The schema of endpoint.yaml: an endpoint, its parameters with their rules, and its columns.
 import * as v from 'valibot';
-import { LOG_KINDS } from '../domain/log-record.ts';
+import { LOG_KINDS } from '../domain/log-columns.ts';
 
 const description = v.pipe(v.string(), v.nonEmpty('must not be empty'));
 const flag = v.optional(v.boolean(), false);

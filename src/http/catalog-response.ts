@@ -19,6 +19,13 @@ export function describeEndpoint({ definition }: Endpoint): Record<string, unkno
 function describeParameter(name: string, rule: Parameter): Record<string, unknown> {
   const { type, required, description } = rule;
   if (rule.type !== 'choice') return { name, type, required, description };
-  const choices = Object.keys(rule.choices);
-  return { name, type, required, description, choices, fallback: rule.fallback ?? null };
+  return {
+    name,
+    type,
+    required,
+    description,
+    choices: Object.keys(rule.choices),
+    choice_values: rule.choices,
+    fallback: rule.fallback ?? null,
+  };
 }

@@ -1,7 +1,7 @@
 // POST /api/logs: what the request says of its body, and the answer when its records are durable.
 import type { IncomingHttpHeaders } from 'node:http';
 import { DendroError } from '../domain/errors.ts';
-import type { LogKind } from '../domain/log-record.ts';
+import type { LogKind } from '../domain/log-columns.ts';
 import { bodyTooLarge, MAX_BODY_BYTES } from '../intake/decompress.ts';
 import type { IntakeResult } from '../intake/idempotency-index.ts';
 import type { Intake } from '../intake/intake.ts';

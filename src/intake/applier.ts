@@ -1,7 +1,7 @@
 // Carries records from the spool to the store, in order, again and again until they are there. What fails is tried again;
 // nothing is left out.
 
-import { LOG_KINDS, type LogKind } from '../domain/log-record.ts';
+import { LOG_KINDS, type LogKind } from '../domain/log-columns.ts';
 import type { Observe } from '../observe/event.ts';
 import type { SpooledLines, Store } from '../store/store.ts';
 import type { Clock } from '../system/clock.ts';

@@ -2,7 +2,7 @@
 // again. The spool carries them across a restart.
 import { hash } from 'node:crypto';
 import { DendroError } from '../domain/errors.ts';
-import type { LogKind } from '../domain/log-record.ts';
+import type { LogKind } from '../domain/log-columns.ts';
 import type { RecordError } from './parse-body.ts';
 
 export interface IntakeResult {

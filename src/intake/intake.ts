@@ -2,8 +2,8 @@
 // acknowledged. From there folding.ts carries it to the store.
 
 import { DendroError } from '../domain/errors.ts';
+import type { LogKind } from '../domain/log-columns.ts';
 import { readLogLine } from '../domain/log-line.ts';
-import type { LogKind } from '../domain/log-record.ts';
 import { type Parsed, parseLine } from '../logs/parse.ts';
 import { formatQuarantineLine } from '../logs/quarantine-line.ts';
 import type { Observe } from '../observe/event.ts';

@@ -1,8 +1,8 @@
 // From the bytes of a body to lines for the spool: unpacked, parsed, each record held against the rules, and those that
 // are not taken set aside with their reason. Works on its arguments alone, so that it can run in a thread (body-threads.ts).
 import { hash } from 'node:crypto';
+import type { LogKind } from '../domain/log-columns.ts';
 import { toLogLine } from '../domain/log-line.ts';
-import type { LogKind } from '../domain/log-record.ts';
 import { hasIdentity } from '../logs/has-identity.ts';
 import { type Parsed, parseJsonBody, parseNdjsonLines } from '../logs/parse.ts';
 import { formatQuarantineLine } from '../logs/quarantine-line.ts';

@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { OperatorError } from '../domain/errors.ts';
-import type { LogKind } from '../domain/log-record.ts';
+import type { LogKind } from '../domain/log-columns.ts';
 import { writeFileDurably } from '../system/files.ts';
 
 type Sequences = ReadonlyMap<LogKind, number>;

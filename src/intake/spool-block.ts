@@ -1,7 +1,7 @@
 // One acknowledged request as it lies in the spool: a line with a checksum and a JSON head, then the records' lines. The
 // checksum covers both, so that what a crash left half-written is known for what it is.
 import { crc32 } from 'node:zlib';
-import { LOG_KINDS, type LogKind } from '../domain/log-record.ts';
+import { LOG_KINDS, type LogKind } from '../domain/log-columns.ts';
 import type { CompletedRequest } from './idempotency-index.ts';
 
 export interface SpoolBlockHeader {

@@ -1,8 +1,8 @@
 // One file of the spool: blocks one after another, written at its end, read from its beginning.
 import { type FileHandle, open } from 'node:fs/promises';
 import { OperatorError } from '../domain/errors.ts';
+import type { LogKind } from '../domain/log-columns.ts';
 import { LINE_FORMAT_VERSION } from '../domain/log-line.ts';
-import type { LogKind } from '../domain/log-record.ts';
 import type { CompletedRequest } from './idempotency-index.ts';
 import { decodeBlock, type SpoolBlock, type SpoolBlockHeader } from './spool-block.ts';
 

@@ -3,8 +3,8 @@
 // (next-numbers.ts).
 import { copyFile, readdir, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
+import { LOG_KINDS, type LogKind } from '../domain/log-columns.ts';
 import { LINE_FORMAT_VERSION } from '../domain/log-line.ts';
-import { LOG_KINDS, type LogKind } from '../domain/log-record.ts';
 import type { Observe } from '../observe/event.ts';
 import { createDirectory, syncDirectory } from '../system/files.ts';
 import type { CompletedRequest } from './idempotency-index.ts';

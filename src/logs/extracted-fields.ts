@@ -1,5 +1,6 @@
 // Lifts out of the metadata what the saved queries filter and count. The metadata itself stays as it was sent.
-import type { EdgeFields, FunctionEdgeFields, LogKind, LogRecord } from '../domain/log-record.ts';
+import type { LogKind } from '../domain/log-columns.ts';
+import type { EdgeFields, FunctionEdgeFields, LogRecord } from '../domain/log-record.ts';
 import { exactDigits, isText } from './exact-json.ts';
 import { type JsonObject, nonEmptyText, unwrapObject } from './json-object.ts';
 

@@ -1,6 +1,6 @@
 // A record that was not taken, as it is kept for the operator, one a line: what came, under which source, when, and why
 // not. `dendro ingest` reads such lines again.
-import type { LogKind } from '../domain/log-record.ts';
+import type { LogKind } from '../domain/log-columns.ts';
 import { formatTimestamp } from '../domain/timestamp.ts';
 import { stringifyExactJson } from './exact-json.ts';
 import { isJsonObject } from './json-object.ts';

@@ -1,6 +1,7 @@
 // The rules that make a log record out of what a sender shipped, or say why it is none. All of them; nothing else
 // looks into a record before it is stored.
-import type { LogKind, LogRecord } from '../domain/log-record.ts';
+import type { LogKind } from '../domain/log-columns.ts';
+import type { LogRecord } from '../domain/log-record.ts';
 import { exactDigits, isText, unmark } from './exact-json.ts';
 import { extractFields } from './extracted-fields.ts';
 import { isJsonObject, type JsonObject, nestsDeeperThan, nonEmptyText } from './json-object.ts';

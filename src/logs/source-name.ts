@@ -1,5 +1,5 @@
 // The names under which senders may ship each log kind.
-import { LOG_KINDS, type LogKind } from '../domain/log-record.ts';
+import { LOG_KINDS, type LogKind } from '../domain/log-columns.ts';
 
 // Shippers of the platform already send under these names; they match exactly, letter case included.
 const SOURCE_NAMES: Record<LogKind, readonly string[]> = {

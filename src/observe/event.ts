@@ -1,6 +1,6 @@
 // Everything that can be observed of a running program, as one union. log.ts and metrics.ts each read it.
 // No event carries a token or a parameter's value.
-import type { LogKind } from '../domain/log-record.ts';
+import type { LogKind } from '../domain/log-columns.ts';
 
 export type Event =
   | { readonly type: 'listening'; readonly listener: 'public' | 'internal'; readonly url: string }

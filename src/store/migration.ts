@@ -2,8 +2,8 @@
 // the same frozen blocks as records of a spool, so that what was broken off goes on where it was. Both stores are then asked
 // for counts and checksums of every kind and day.
 import { readFileSync } from 'node:fs';
-import { LOG_KINDS, type LogKind } from '../domain/log-record.ts';
-import type { BoundValues, Cell, ColumnType, Store } from './store.ts';
+import { columnsOf, LOG_KINDS, type LogColumn, type LogKind } from '../domain/log-columns.ts';
+import type { BoundValues, Cell, ColumnType, Store, StoreName } from './store.ts';
 
 const MINUTE = 60_000_000n;
 /** A slice has about as many records and no more bytes than a fold, unless one minute has; that is cut by the hash of the id. */
@@ -13,23 +13,6 @@ const ALL_ROWS = 2 ** 31;
 
 /** ClickHouse may keep another last digit of a fraction: numbers are compared to a microsecond, cut where none is written. */
 const OFF_GRID = 0.287391;
-
-/** What is extracted out of the metadata of a kind, in the words of lines.duckdb.sql and of days.*.sql. */
-const LIFTED: Partial<Record<LogKind, { lines: string; duckdb: string; clickhouse: string }>> = {
-  edge: {
-    lines: ', to_json(url), to_json(path)',
-    duckdb: ', chr(31), url, chr(31), path',
-    clickhouse: ', char(31), url, char(31), path',
-  },
-  function_edge: {
-    lines: `, coalesce(to_json(function_id)::varchar, chr(30)), coalesce(to_json(execution_time_ms)::varchar, chr(30)),
-      coalesce(status_code::varchar, chr(30))`,
-    duckdb: `, chr(31), coalesce(function_id, 'null'), chr(31), coalesce(status_code::varchar, 'null'),
-      chr(31), coalesce(floor(execution_time_ms * 1000 + ${OFF_GRID})::bigint::varchar, 'null')`,
-    clickhouse: `, char(31), ifNull(function_id, 'null'), char(31), ifNull(toString(status_code), 'null'),
-      char(31), ifNull(toString(toInt64(floor(execution_time_ms * 1000 + ${OFF_GRID}))), 'null')`,
-  },
-};
 
 interface Slice {
   readonly start: bigint;
@@ -152,8 +135,38 @@ async function ask(
   values: BoundValues = {},
 ): Promise<readonly (readonly Cell[])[]> {
   const text = readFileSync(new URL(`migrate/${name}.${store.name}.sql`, import.meta.url), 'utf8');
-  const extracted = LIFTED[kind]?.[name === 'lines' ? 'lines' : store.name] ?? '';
-  const sql = text.replace('{{table}}', `${kind}_logs`).replace('{{extracted}}', () => extracted);
+  const sql = text
+    .replace('{{table}}', `${kind}_logs`)
+    .replace('{{fields}}', () => fieldsOf(kind, store.name, name));
   const columns = types.map((type, index) => ({ name: `column_${index}`, type }));
   return (await store.query({ sql, columns, maxRows: ALL_ROWS }, values, { label: 'migrate' })).rows;
+}
+
+/** The columns of a kind as SQL: the fields of a log line, or texts whose checksum is the same in both stores. */
+function fieldsOf(kind: LogKind, store: StoreName, query: 'days' | 'minutes' | 'lines'): string {
+  const columns = columnsOf(kind);
+  if (query === 'lines')
+    return columns
+      .filter(({ type }) => type !== 'json')
+      .map(lineField)
+      .join(', ');
+  return store === 'duckdb'
+    ? columns.map(duckdbText).join(', chr(31), ')
+    : columns.map(clickhouseText).join(', char(31), ');
+}
+
+function lineField({ name, type, nullable }: LogColumn): string {
+  if (type === 'timestamp') return `epoch_us(${name})`;
+  return nullable ? `coalesce(to_json(${name})::varchar, chr(30))` : `to_json(${name})`;
+}
+
+function duckdbText({ name, type, nullable }: LogColumn): string {
+  const values = { timestamp: `epoch_us(${name})`, number: `floor(${name} * 1000 + ${OFF_GRID})::bigint` };
+  const text = `(${type === 'timestamp' || type === 'number' ? values[type] : name})::varchar`;
+  return nullable ? `coalesce(${text}, 'null')` : text;
+}
+
+function clickhouseText({ name, type, nullable }: LogColumn): string {
+  const value = type === 'number' ? `toInt64(floor(${name} * 1000 + ${OFF_GRID}))` : name;
+  return nullable ? `ifNull(toString(${value}), 'null')` : `toString(${value})`;
 }

@@ -1,65 +1,168 @@
-// As many queries at once as are allowed, and a bounded queue behind them. Callers go before what nobody waits for.
+// Schedules queries for both stores: a fixed number runs at once, a bounded queue waits, and one deadline covers waiting
+// and running. Callers' queries go before background ones. A query is cancelled through the signal that it is given.
 import { DendroError } from '../domain/errors.ts';
 import type { QueryOptions } from './store.ts';
 
+export interface QueryLimits {
+  /** Queries that run at once. */
+  readonly queryConcurrency: number;
+  /** Callers' queries that may wait; one more is rejected. */
+  readonly queryQueueLength: number;
+  /** Waiting and running together. */
+  readonly queryTimeoutSeconds: number;
+}
+
+export interface TimedResult<T> {
+  readonly result: T;
+  readonly queuedMs: number;
+  readonly executedMs: number;
+}
+
+export interface RunningQuery {
+  /** Aborts at the deadline, when the caller leaves and when the queue closes. Its reason is the error to report. */
+  readonly signal: AbortSignal;
+  /** Whole seconds until the deadline, at least 1. */
+  readonly secondsLeft: number;
+}
+
 interface Waiter {
-  readonly call: QueryOptions;
-  readonly go: () => void;
+  readonly options: QueryOptions;
+  readonly start: () => void;
 }
 
 export class QueryQueue {
-  readonly #places: number;
-  readonly #length: number;
+  readonly #limits: QueryLimits;
   readonly #waiters: Waiter[] = [];
-  #running = 0;
+  /** One for each query that waits or runs. */
+  readonly #controllers = new Set<AbortController>();
+  /** Slots in use, those that clean up included. */
+  #busy = 0;
+  #cleaningUp = 0;
+  #isClosed = false;
+  #onIdle = () => {};
 
-  constructor(places: number, length: number) {
-    this.#places = places;
-    this.#length = length;
+  constructor(limits: QueryLimits) {
+    this.#limits = limits;
   }
 
-  /** Resolves when it is the call's turn; `leave` is to be called when it is done. `cancel` ends the waiting. */
-  async enter(call: QueryOptions, cancel: AbortSignal): Promise<() => void> {
-    const free = Math.max(0, this.#places - this.#running);
-    const callers = this.#waiters.filter(waiter => !isBackground(waiter.call)).length;
-    if (!isBackground(call) && callers >= free + this.#length)
-      throw new DendroError('unavailable', 'too many queries are waiting; try again in a moment');
-    await new Promise<void>((resolve, reject) => {
-      const giveUp = () => {
+  /**
+   * Runs `work` in a slot. `cleanUp` runs after it, also if it failed; the slot is free afterwards, but the result does not
+   * wait for it. Throws as Store.query does.
+   */
+  async run<T>(
+    work: (query: RunningQuery) => Promise<T>,
+    options: QueryOptions = {},
+    cleanUp: () => Promise<void> = async () => {},
+  ): Promise<TimedResult<T>> {
+    options.signal?.throwIfAborted();
+    if (this.#isClosed) throw storeClosed();
+    const requestedAt = performance.now();
+    const timeoutMs = this.#limits.queryTimeoutSeconds * 1000;
+    let startedAt: number | undefined;
+    const controller = new AbortController();
+    const { signal } = controller;
+    const abortWithCaller = () => controller.abort(options.signal?.reason);
+    const abortAtDeadline = () =>
+      controller.abort(
+        startedAt === undefined ? queuedTooLong() : timedOut(this.#limits.queryTimeoutSeconds),
+      );
+    this.#controllers.add(controller);
+    options.signal?.addEventListener('abort', abortWithCaller);
+    const deadline = setTimeout(abortAtDeadline, timeoutMs).unref();
+    try {
+      await this.#acquireSlot(options, signal);
+      startedAt = performance.now();
+      const queuedMs = startedAt - requestedAt;
+      const secondsLeft = Math.max(1, Math.ceil((timeoutMs - queuedMs) / 1000));
+      const result = await work({ signal, secondsLeft });
+      return { result, queuedMs, executedMs: performance.now() - startedAt };
+    } catch (error) {
+      signal.throwIfAborted(); // whatever the store reports for a cancelled query
+      throw error;
+    } finally {
+      clearTimeout(deadline);
+      options.signal?.removeEventListener('abort', abortWithCaller);
+      this.#controllers.delete(controller);
+      if (startedAt !== undefined) void this.#releaseSlot(cleanUp);
+    }
+  }
+
+  /** Cancels every query. Resolves when no slot is in use. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    for (const controller of this.#controllers) controller.abort(storeClosed());
+    if (this.#busy > 0)
+      await new Promise<void>(resolve => {
+        this.#onIdle = resolve;
+      });
+  }
+
+  #acquireSlot(options: QueryOptions, signal: AbortSignal): Promise<void> {
+    const { queryConcurrency, queryQueueLength } = this.#limits;
+    const places = queryConcurrency - this.#busy + this.#cleaningUp + queryQueueLength;
+    const waitingCallers = this.#waiters.filter(waiter => !isBackground(waiter.options)).length;
+    if (!isBackground(options) && waitingCallers >= places)
+      throw new DendroError('unavailable', 'too many queries are waiting; retry in a moment');
+    return new Promise((resolve, reject) => {
+      const leave = () => {
         this.#waiters.splice(this.#waiters.indexOf(waiter), 1);
-        reject(cancel.reason);
+        reject(signal.reason);
       };
-      const waiter = {
-        call,
-        go: () => {
-          cancel.removeEventListener('abort', giveUp);
+      const waiter: Waiter = {
+        options,
+        start() {
+          signal.removeEventListener('abort', leave);
           resolve();
         },
       };
-      cancel.addEventListener('abort', giveUp, { once: true });
+      signal.addEventListener('abort', leave);
       this.#waiters.push(waiter);
       this.#dispatch();
     });
-    return () => {
-      this.#running--;
-      this.#dispatch();
-    };
   }
 
-  /** What runs in the background never takes the last place from callers. */
+  async #releaseSlot(cleanUp: () => Promise<void>): Promise<void> {
+    this.#cleaningUp++;
+    try {
+      await cleanUp();
+    } finally {
+      this.#cleaningUp--;
+      this.#busy--;
+      if (this.#isClosed && this.#busy === 0) this.#onIdle();
+      this.#dispatch();
+    }
+  }
+
+  /** Callers first, in the order of arrival. A background query never takes the last free slot. */
   #dispatch(): void {
-    while (this.#running < this.#places) {
-      const caller = this.#waiters.findIndex(waiter => !isBackground(waiter.call));
-      const mayRunBackground = this.#places - this.#running > 1 || this.#places === 1;
+    const { queryConcurrency } = this.#limits;
+    while (this.#busy < queryConcurrency) {
+      const caller = this.#waiters.findIndex(waiter => !isBackground(waiter.options));
+      const mayRunBackground = queryConcurrency - this.#busy > 1 || queryConcurrency === 1;
       const index = caller !== -1 ? caller : mayRunBackground ? 0 : -1;
       const [next] = index === -1 ? [] : this.#waiters.splice(index, 1);
       if (next === undefined) return;
-      this.#running++;
-      next.go();
+      this.#busy++;
+      next.start();
     }
   }
 }
 
-function isBackground(call: QueryOptions): boolean {
-  return call.priority?.background === true;
+function isBackground({ priority }: QueryOptions): boolean {
+  return priority?.background === true;
+}
+
+export function storeClosed(): DendroError {
+  return new DendroError('unavailable', 'the store is closed');
+}
+
+function queuedTooLong(): DendroError {
+  return new DendroError('unavailable', 'the query waited too long in the queue; retry in a moment');
+}
+
+export function timedOut(seconds: number): DendroError {
+  return new DendroError(
+    'query_timeout',
+    `the query exceeded its limit of ${seconds} s and was cancelled; ask for a shorter time range`,
+  );
 }

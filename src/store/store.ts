@@ -1,6 +1,7 @@
 // The contract that every store keeps. A store knows records and SQL; it knows no endpoint, no cache and no HTTP.
+
+import type { LogKind } from '../domain/log-columns.ts';
 import type { LogLines } from '../domain/log-line.ts';
-import type { LogKind } from '../domain/log-record.ts';
 
 export type StoreName = 'duckdb' | 'clickhouse';
 

@@ -1,6 +1,6 @@
 // What a token is: a secret of which only the SHA-256 is kept, what it opens, and how far.
 import { hash, randomBytes } from 'node:crypto';
-import { LOG_KINDS } from '../domain/log-record.ts';
+import { LOG_KINDS } from '../domain/log-columns.ts';
 import { parseTimestamp } from '../domain/timestamp.ts';
 import type { Clock } from '../system/clock.ts';
 

@@ -1,67 +1,71 @@
+// The age of a result, and when the console refreshes it.
 import { afterEach, describe, expect, inject, test } from 'vitest';
-import { askApi, type Visitor, type VisitorOptions, visit } from './support/visitor.ts';
+import { openTab, queryApi, type Tab, type TabOptions } from './support/tab.ts';
 
-let visitor: Visitor;
-afterEach(() => visitor.leave());
+let tab: Tab;
+afterEach(() => tab.close());
 
-const open = async (address: string, options: VisitorOptions = {}) => {
-  visitor = await visit({ token: inject('token'), ...options });
-  await visitor.page.clock.install();
-  await visitor.goTo(address);
-  return visitor.page;
+const open = async (search: string, options: TabOptions = {}) => {
+  tab = await openTab({ token: inject('token'), ...options });
+  await tab.page.clock.install();
+  await tab.goTo(search);
+  return tab.page;
 };
 
-const queries = () => visitor.calls.filter(({ url }) => url.pathname.includes('/query/'));
-const isShown = () =>
-  visitor.page
+const queries = () => tab.apiRequests.filter(({ url }) => url.pathname.includes('/query/'));
+const waitForChart = () =>
+  tab.page
     .getByRole('img', { name: /Invocations|Requests/ })
     .first()
     .waitFor();
 const FIVE_MINUTES = '?view=functions&project=busy-market&interval=5min';
 const ONE_HOUR = '?view=functions&project=busy-market&interval=1hr';
 
-describe('how old an answer is', () => {
-  test('stands above it, with how far the data reach, and grows', async () => {
+describe('freshness bar', () => {
+  test('the bar shows the increasing age of the result and the time of the newest record', async () => {
     const page = await open(ONE_HOUR);
-    await isShown();
-    const words = page.locator('.freshness-words');
-    expect(await words.textContent()).toMatch(/^Answer .+ old.*data through \d+ \w+ 20\d\d/);
-    const through = await words.locator('time').getAttribute('datetime');
+    await waitForChart();
+    const text = page.locator('.freshness-text');
+    expect(await text.textContent()).toMatch(/^Updated .+ ago.*data up to \d+ \w+ 20\d\d/);
+    const through = await text.locator('time').getAttribute('datetime');
     expect(Date.now() - Date.parse(through ?? '')).toBeLessThan(3_600_000);
     await page.clock.runFor(42_000);
-    expect(await words.textContent()).toMatch(/^Answer [4-9]\d s old/);
+    expect(await text.textContent()).toMatch(/^Updated [4-9]\d s ago/);
   });
 
-  test('a 5-minute view whose answer lies minutes back asks for a fresh one', async () => {
-    visitor = await visit({ token: inject('token') });
-    const { page } = visitor;
-    const { text } = await askApi('functions.invocation-stats', { project: 'busy-market', interval: '5min' });
+  test('a cached result of the 5-minute interval that is 200 s old is refreshed at once', async () => {
+    tab = await openTab({ token: inject('token') });
+    const { page } = tab;
+    const { text: body } = await queryApi('functions.invocation-stats', {
+      project: 'busy-market',
+      interval: '5min',
+    });
     await page.route(
       '**/api/endpoints/query/**',
-      route => route.fulfill({ body: text, contentType: 'application/json', headers: { Age: '200' } }),
+      route => route.fulfill({ body, contentType: 'application/json', headers: { Age: '200' } }),
       { times: 1 },
     );
-    await visitor.goTo(FIVE_MINUTES);
-    await isShown();
+    await tab.goTo(FIVE_MINUTES);
+    await waitForChart();
     await expect.poll(() => queries().length).toBe(2);
     expect(queries().map(({ headers }) => headers['cache-control'])).toEqual([undefined, 'no-cache']);
-    await page.locator('.panel:not([aria-busy])').waitFor();
-    expect(await page.locator('.freshness-words').textContent()).toMatch(/^Answer (under 1|\d) s old/);
+    await page.locator('.query-panel:not([aria-busy])').waitFor();
+    expect(await page.locator('.freshness-text').textContent()).toMatch(/^Updated (less than 1|\d) s ago/);
   });
 });
 
-describe('refreshing', () => {
-  test('by hand has the query run again', async () => {
+describe('refresh', () => {
+  test('the refresh button runs the query without the cache', async () => {
     const page = await open(ONE_HOUR);
-    await isShown();
+    await waitForChart();
     await page.getByRole('button', { name: 'Refresh' }).click();
     await expect.poll(() => queries().length).toBe(2);
     expect(queries().at(-1)?.headers['cache-control']).toBe('no-cache');
   });
 
-  test('by itself goes on as long as the tab is seen', async () => {
+  test('auto-refresh uses the cache and pauses while the tab is hidden', async () => {
     const page = await open(ONE_HOUR);
-    await isShown();
+    await waitForChart();
     await page.clock.runFor(61_000);
     await expect.poll(() => queries().length).toBe(2);
     expect(queries().at(-1)?.headers['cache-control']).toBeUndefined();
@@ -74,17 +78,17 @@ describe('refreshing', () => {
     await expect.poll(() => queries().length).toBe(3);
   });
 
-  test('by itself can be turned off', async () => {
+  test('the switch turns auto-refresh off', async () => {
     const page = await open(ONE_HOUR);
-    await isShown();
+    await waitForChart();
     await page.getByRole('switch', { name: 'Auto-refresh' }).uncheck();
     await page.clock.runFor(600_000);
     expect(queries().length).toBe(1);
   });
 
-  test('that fails leaves what is there, says so, and is tried again', async () => {
+  test('a failed refresh keeps the previous result, shows the error and is retried', async () => {
     const page = await open(ONE_HOUR, { expectedStatuses: [503] });
-    await isShown();
+    await waitForChart();
     const body = JSON.stringify({ error: { code: 'unavailable', message: 'the queue is full' } });
     await page.route(
       '**/api/endpoints/query/**',
@@ -92,27 +96,27 @@ describe('refreshing', () => {
       { times: 1 },
     );
     await page.getByRole('button', { name: 'Refresh' }).click();
-    await page.getByRole('status').getByText('Not refreshed: the queue is full').waitFor();
-    expect(await page.locator('.freshness-words').textContent()).toMatch(/^Answer .+ old.*data through/);
-    await isShown();
+    await page.getByRole('status').getByText('Refresh failed: the queue is full').waitFor();
+    expect(await page.locator('.freshness-text').textContent()).toMatch(/^Updated .+ ago.*data up to/);
+    await waitForChart();
     await page.clock.runFor(4000);
-    await page.getByText('Not refreshed').waitFor({ state: 'detached' });
+    await page.getByText('Refresh failed').waitFor({ state: 'detached' });
   });
 
-  test('keeps a log record open that was open', async () => {
+  test('an expanded log record stays expanded after a refresh', async () => {
     const page = await open('?view=logs&project=quiet-garden&tier=PRO');
-    await page.locator('.log-opener').nth(2).click();
+    await page.locator('.log-toggle').nth(2).click();
     await page.getByRole('button', { name: 'Copy as JSON' }).waitFor();
     await page.clock.runFor(11_000);
     await expect.poll(() => queries().length).toBe(2);
-    await page.locator('.panel:not([aria-busy])').waitFor();
-    expect(await page.locator('.log-opener').nth(2).getAttribute('aria-expanded')).toBe('true');
+    await page.locator('.query-panel:not([aria-busy])').waitFor();
+    expect(await page.locator('.log-toggle').nth(2).getAttribute('aria-expanded')).toBe('true');
   });
 });
 
-/** As a browser does when another tab comes to the front. */
+/** Simulates that the user switches to another tab, or back. */
 async function setHidden(hidden: boolean): Promise<void> {
-  await visitor.page.evaluate(`
+  await tab.page.evaluate(`
     Object.defineProperty(document, 'hidden', { configurable: true, value: ${hidden} });
     document.dispatchEvent(new Event('visibilitychange'));`);
 }

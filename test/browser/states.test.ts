@@ -1,22 +1,25 @@
+// What the console shows instead of rows: empty results and errors. Also its behaviour while requests are in flight.
 import { afterEach, describe, expect, inject, test } from 'vitest';
-import { askApi, type Visitor, visit } from './support/visitor.ts';
+import { openTab, PHONE, queryApi, type Tab } from './support/tab.ts';
 
-let visitor: Visitor;
-afterEach(() => visitor.leave());
+let tab: Tab;
+afterEach(() => tab.close());
 
-describe('an empty answer says why it may be empty', () => {
-  test('no records of this project', async () => {
-    visitor = await visit({ token: inject('token') });
-    await visitor.goTo('?view=functions&project=nobody&interval=1hr&function=hello');
-    const { page } = visitor;
-    await page.getByRole('heading', { name: 'No invocations of hello of nobody in the last hour' }).waitFor();
-    await page.getByText('its reference may be misspelt').waitFor();
-    await page.getByText('the function id may be misspelt').waitFor();
+describe('empty result', () => {
+  test('an empty result says that the spelling may be wrong if the project has no records', async () => {
+    tab = await openTab({ token: inject('token') });
+    await tab.goTo('?view=functions&project=nobody&interval=1hr&function=hello');
+    const { page } = tab;
+    await page
+      .getByRole('heading', { name: 'No invocations of function hello in project nobody in the last hour' })
+      .waitFor();
+    await page.getByText('Check the spelling of its reference').waitFor();
+    await page.getByText('The function id must match exactly').waitFor();
   });
 
-  test('data only through a moment before the window', async () => {
-    visitor = await visit({ token: inject('token') });
-    const { page } = visitor;
+  test('an empty result says how old the newest record is if it is older than the window', async () => {
+    tab = await openTab({ token: inject('token') });
+    const { page } = tab;
     await page.route('**/api/endpoints/query/**', route =>
       route.fulfill({
         body: '{"result":[]}',
@@ -24,35 +27,35 @@ describe('an empty answer says why it may be empty', () => {
         headers: { 'Dendro-Data-Through': new Date(Date.now() - 86_400_000).toISOString() },
       }),
     );
-    await visitor.goTo('?view=usage&project=busy-market');
-    await page.getByText(/the data reach only through .* 24 h before the answer/).waitFor();
+    await tab.goTo('?view=usage&project=busy-market');
+    await page.getByText(/The newest record .* is from .* 24 h before the query ran/).waitFor();
   });
 
-  test('nothing at all', async () => {
-    visitor = await visit({ token: inject('token') });
-    const { page } = visitor;
+  test('an empty result says that the log is empty if the token can read no records', async () => {
+    tab = await openTab({ token: inject('token') });
+    const { page } = tab;
     await page.route('**/api/endpoints/query/**', route =>
       route.fulfill({ body: '{"result":[]}', contentType: 'application/json' }),
     );
-    await visitor.goTo('?view=logs&project=busy-market');
-    await page.getByText('this server holds no records of the edge request log').waitFor();
+    await tab.goTo('?view=logs&project=busy-market');
+    await page.getByText('The edge request log has no records that your token can read').waitFor();
   });
 
-  test('a range that begins before the retention', async () => {
-    visitor = await visit({ token: inject('token') });
+  test('an empty result says that the range starts before the retention of the tier', async () => {
+    tab = await openTab({ token: inject('token') });
     const days = (count: number) => new Date(Date.now() - count * 86_400_000).toISOString();
     const range = new URLSearchParams({ range: 'custom', start: days(5), end: days(4) });
-    await visitor.goTo(`?view=logs&project=busy-market&tier=FREE&${range}`);
-    await visitor.page.getByText('begins before the retention of the tier').waitFor();
+    await tab.goTo(`?view=logs&project=busy-market&tier=FREE&${range}`);
+    await tab.page.getByText('starts before the retention of the tier').waitFor();
   });
 });
 
-describe('an error stands in the API’s own words', () => {
-  test('for a parameter, whose field is marked', async () => {
-    visitor = await visit({ token: inject('token'), expectedStatuses: [400] });
-    const { page } = visitor;
-    await visitor.goTo('?view=usage&project=(&interval=minutely');
-    const { error } = await askApi('usage.api-counts', { project: '(', interval: 'minutely' });
+describe('error', () => {
+  test('an invalid project shows the message of the API and marks the project field', async () => {
+    tab = await openTab({ token: inject('token'), expectedStatuses: [400] });
+    const { page } = tab;
+    await tab.goTo('?view=usage&project=(&interval=minutely');
+    const { error } = await queryApi('usage.api-counts', { project: '(', interval: 'minutely' });
     expect(await page.getByRole('alert').locator('p').first().textContent()).toBe(error.message);
     expect(await page.getByLabel('Project').getAttribute('aria-invalid')).toBe('true');
     await page.getByLabel('Project').fill('busy-market');
@@ -61,89 +64,89 @@ describe('an error stands in the API’s own words', () => {
     expect(await page.getByLabel('Project').getAttribute('aria-invalid')).toBeNull();
   });
 
-  test('for a parameter of an endpoint of one’s own', async () => {
-    visitor = await visit({ token: inject('token'), expectedStatuses: [400] });
-    const { page } = visitor;
-    await visitor.goTo('?view=endpoint.errors.hourly&project=busy-market&p.after=yesterday');
-    const { error } = await askApi('errors.hourly', { project: 'busy-market', after: 'yesterday' });
+  test('an invalid parameter of a custom endpoint shows the message of the API and marks its field', async () => {
+    tab = await openTab({ token: inject('token'), expectedStatuses: [400] });
+    const { page } = tab;
+    await tab.goTo('?view=endpoint.errors.hourly&project=busy-market&p.after=yesterday');
+    const { error } = await queryApi('errors.hourly', { project: 'busy-market', after: 'yesterday' });
     await page.getByRole('alert').getByText(error.message).waitFor();
     expect(await page.getByLabel('after').getAttribute('aria-invalid')).toBe('true');
   });
 
-  test('while the server starts, and it goes on by itself', async () => {
-    visitor = await visit({ token: inject('token'), expectedStatuses: [503] });
-    const { page } = visitor;
+  test('an error while the server starts is shown and retried', async () => {
+    tab = await openTab({ token: inject('token'), expectedStatuses: [503] });
+    const { page } = tab;
     const body = JSON.stringify({ error: { code: 'unavailable', message: 'still starting' } });
     await page.route(
       '**/api/endpoints',
       route => route.fulfill({ status: 503, body, headers: { 'Retry-After': '1' } }),
       { times: 2 },
     );
-    await visitor.goTo('?view=usage&project=busy-market');
+    await tab.goTo('?view=usage&project=busy-market');
     await page.getByRole('alert').getByText('still starting').waitFor();
     await page.getByRole('img', { name: /Requests/ }).waitFor();
   });
 
   test.each([
-    ['is no JSON', '<html>a proxy</html>'],
-    ['is cut off', '{"result":[{"timestamp":"2026-11-14T'],
-    ['holds no result', '{}'],
-  ])('when an answer %s, and it goes on by itself', async (_, body) => {
-    visitor = await visit({ token: inject('token') });
-    const { page } = visitor;
+    ['is not JSON', '<html>a proxy</html>'],
+    ['is truncated', '{"result":[{"timestamp":"2026-11-14T'],
+    ['has no result', '{}'],
+  ])('an error because the response %s is shown and retried', async (_, body) => {
+    tab = await openTab({ token: inject('token') });
+    const { page } = tab;
     for (const path of ['**/api/endpoints', '**/api/endpoints/query/**'])
       await page.route(path, route => route.fulfill({ body }), { times: 1 });
-    await visitor.goTo('?view=usage&project=busy-market');
-    await page.getByRole('alert').getByText('the answer cannot be read').waitFor();
+    await tab.goTo('?view=usage&project=busy-market');
+    await page.getByRole('alert').getByText('cannot read the response').waitFor();
     await page.getByRole('img', { name: /Requests/ }).waitFor();
   });
 
-  test('when no answer comes', async () => {
-    visitor = await visit({ token: inject('token') });
-    const { page, troubles } = visitor;
-    await visitor.goTo('?view=usage&project=busy-market');
+  test('an error because the server is unreachable is shown and retried', async () => {
+    tab = await openTab({ token: inject('token') });
+    const { page, unexpectedErrors } = tab;
+    await tab.goTo('?view=usage&project=busy-market');
     await page.getByRole('img', { name: /Requests/ }).waitFor();
     await page.context().setOffline(true);
-    await page.getByRole('radio', { name: 'The last hour' }).check();
-    await page.getByRole('alert').getByText('the server cannot be reached').waitFor();
+    await page.getByRole('radio', { name: 'The last hour, one bucket per hour' }).check();
+    await page.getByRole('alert').getByText('cannot reach the server').waitFor();
     await page.context().setOffline(false);
     await page.getByRole('img', { name: /Requests/ }).waitFor();
-    for (const trouble of troubles.splice(0)) expect(trouble).toContain('ERR_INTERNET_DISCONNECTED');
+    for (const error of unexpectedErrors.splice(0)) expect(error).toContain('ERR_INTERNET_DISCONNECTED');
   });
 });
 
-test('older records of a project that was left meanwhile are not shown among those of the next', async () => {
-  visitor = await visit({ token: inject('token') });
-  const { page } = visitor;
-  await visitor.goTo('?view=logs&project=busy-market');
-  await page.locator('.log-line').first().waitFor();
-  let goOn = () => {};
-  const held = new Promise<void>(resolve => {
-    goOn = resolve;
+test('older records of the previous project are not added to those of the current one', async () => {
+  tab = await openTab({ token: inject('token') });
+  const { page } = tab;
+  await tab.goTo('?view=logs&project=busy-market');
+  await page.locator('.log-row').first().waitFor();
+  let release = () => {};
+  const released = new Promise<void>(resolve => {
+    release = resolve;
   });
   await page.route(/iso_timestamp_end/, async route => {
-    await held;
+    await released;
     await route.continue();
   });
   await page.getByRole('button', { name: 'Load older records' }).click();
   await page.getByLabel('Project').fill('stormy-harbor');
   await page.getByLabel('Project').press('Enter');
-  await expect.poll(() => page.locator('.log-line').count()).toBeGreaterThan(0);
-  await page.locator('.panel:not([aria-busy])').waitFor();
-  const before = await page.locator('.log-line').count();
+  await expect.poll(() => page.locator('.log-row').count()).toBeGreaterThan(0);
+  await page.locator('.query-panel:not([aria-busy])').waitFor();
+  const before = await page.locator('.log-row').count();
   const late = page.waitForResponse(/iso_timestamp_end/);
-  goOn();
+  release();
   await (await late).finished();
   await page.evaluate('new Promise(resolve => setTimeout(resolve, 200))');
-  expect(await page.locator('.log-line').count()).toBe(before);
+  expect(await page.locator('.log-row').count()).toBe(before);
 });
 
-test('nothing jumps while a view loads', async () => {
-  visitor = await visit({ token: inject('token') });
-  const { page } = visitor;
+test('the layout does not shift while a view loads', async () => {
+  tab = await openTab({ token: inject('token') });
+  const { page } = tab;
   for (const view of ['functions', 'usage', 'logs']) {
-    await visitor.goTo(`?view=${view}&project=busy-market`);
-    await page.locator(':is(.chart, .log-line):visible').first().waitFor();
+    await tab.goTo(`?view=${view}&project=busy-market`);
+    await page.locator(':is(.chart, .log-row):visible').first().waitFor();
     const shift = await page.evaluate<number>(`new Promise(resolve => {
       new PerformanceObserver(list => resolve(list.getEntries().reduce((sum, { value }) => sum + value, 0)))
         .observe({ type: 'layout-shift', buffered: true });
@@ -151,4 +154,13 @@ test('nothing jumps while a view loads', async () => {
     })`);
     expect(shift).toBeLessThan(0.02);
   }
+});
+
+test('the filter hides log records on a phone too', async () => {
+  tab = await openTab({ token: inject('token'), viewport: PHONE });
+  const { page } = tab;
+  await tab.goTo('?view=logs&project=stormy-harbor');
+  await page.getByLabel('Filter loaded records').fill('no record contains this');
+  await page.getByText('0 of 100 records').waitFor();
+  expect(await page.locator('.log-row:visible').count()).toBe(0);
 });

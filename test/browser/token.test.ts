@@ -1,110 +1,111 @@
+// How the console receives, keeps and sends the token.
 import { afterEach, describe, expect, inject, test } from 'vitest';
-import { type Visitor, visit } from './support/visitor.ts';
+import { openTab, type Tab } from './support/tab.ts';
 
-let visitor: Visitor;
-afterEach(() => visitor.leave());
+let tab: Tab;
+afterEach(() => tab.close());
 
 const LOGS = '?view=logs&project=quiet-garden';
 
-/** Everything that a browser keeps, besides the tab's own session storage. */
-const keptElsewhere = () =>
-  visitor.page.evaluate<string>('JSON.stringify({ ...localStorage }) + document.cookie + location.href');
+/** Local storage, cookies and URL: everything the browser keeps except the session storage of the tab. */
+const readOtherStorage = () =>
+  tab.page.evaluate<string>('JSON.stringify({ ...localStorage }) + document.cookie + location.href');
 
-const enter = async (token: string) => {
-  await visitor.page.getByLabel('API token').fill(token);
-  await visitor.page.getByRole('button', { name: 'Continue' }).click();
+const signIn = async (token: string) => {
+  await tab.page.getByLabel('API token').fill(token);
+  await tab.page.getByRole('button', { name: 'Sign in' }).click();
 };
 
-describe('the token', () => {
-  test('is asked for once, kept in this tab alone, and sent as a header alone', async () => {
-    visitor = await visit();
-    const { page, calls } = visitor;
-    await visitor.goTo(LOGS);
-    expect(calls).toEqual([]);
-    await enter(inject('token'));
-    await page.locator('.log-line').first().waitFor();
-    expect(calls.length).toBeGreaterThan(1);
-    for (const { url, headers } of calls) {
+describe('token', () => {
+  test('the token is kept in the session storage of the tab only, and sent in a header only', async () => {
+    tab = await openTab();
+    const { page, apiRequests } = tab;
+    await tab.goTo(LOGS);
+    expect(apiRequests).toEqual([]);
+    await signIn(inject('token'));
+    await page.locator('.log-row').first().waitFor();
+    expect(apiRequests.length).toBeGreaterThan(1);
+    for (const { url, headers } of apiRequests) {
       expect(headers['x-api-key']).toBe(inject('token'));
       expect(url.href).not.toContain(inject('token'));
     }
-    expect(await keptElsewhere()).not.toContain(inject('token'));
+    expect(await readOtherStorage()).not.toContain(inject('token'));
     expect(await page.evaluate('Object.values(sessionStorage)')).toContain(inject('token'));
     await page.reload();
-    await page.locator('.log-line').first().waitFor();
+    await page.locator('.log-row').first().waitFor();
   });
 
-  test('that is wrong is refused in the API’s words, and asked for again', async () => {
-    visitor = await visit({ expectedStatuses: [401] });
-    const { page } = visitor;
-    await visitor.goTo(LOGS);
-    await enter('dnd_wrong');
-    const refusal = await fetch(`${inject('url')}/api/endpoints`, { headers: { 'X-API-KEY': 'dnd_wrong' } });
-    const { error } = (await refusal.json()) as { error: { message: string } };
+  test('the token is rejected with the message of the API if it is unknown, and can be entered again', async () => {
+    tab = await openTab({ expectedStatuses: [401] });
+    const { page } = tab;
+    await tab.goTo(LOGS);
+    await signIn('dnd_wrong');
+    const response = await fetch(`${inject('url')}/api/endpoints`, { headers: { 'X-API-KEY': 'dnd_wrong' } });
+    const { error } = (await response.json()) as { error: { message: string } };
     expect(await page.getByRole('alert').textContent()).toBe(error.message);
     expect(await page.evaluate('sessionStorage.length')).toBe(0);
-    await enter(inject('token'));
-    await page.locator('.log-line').first().waitFor();
+    await signIn(inject('token'));
+    await page.locator('.log-row').first().waitFor();
   });
 
-  test('that no header can carry is refused, and asked for again', async () => {
-    visitor = await visit();
-    const { page } = visitor;
-    await visitor.goTo(LOGS);
-    await enter('dnd_“quoted”');
-    await page.getByRole('alert').getByText('this cannot be a token').waitFor();
+  test('the token is rejected if a header cannot contain it, and can be entered again', async () => {
+    tab = await openTab();
+    const { page } = tab;
+    await tab.goTo(LOGS);
+    await signIn('dnd_“quoted”');
+    await page.getByRole('alert').getByText('invalid token: only printable ASCII characters').waitFor();
     expect(await page.evaluate('sessionStorage.length')).toBe(0);
-    await enter(inject('token'));
-    await page.locator('.log-line').first().waitFor();
+    await signIn(inject('token'));
+    await page.locator('.log-row').first().waitFor();
   });
 
-  test('that no longer opens the door is asked for again, and the place stays', async () => {
-    visitor = await visit({ token: inject('token'), expectedStatuses: [401] });
-    const { page } = visitor;
-    await visitor.goTo(LOGS);
-    await page.locator('.log-line').first().waitFor();
+  test('the token is requested again after it was revoked, and the URL stays the same', async () => {
+    tab = await openTab({ token: inject('token'), expectedStatuses: [401] });
+    const { page } = tab;
+    await tab.goTo(LOGS);
+    await page.locator('.log-row').first().waitFor();
     await page.evaluate("sessionStorage.setItem('dendro.token', 'dnd_revoked')");
     await page.getByRole('button', { name: 'Refresh' }).click();
-    await enter(inject('token'));
-    await page.locator('.log-line').first().waitFor();
+    await signIn(inject('token'));
+    await page.locator('.log-row').first().waitFor();
     expect(page.url()).toContain('view=logs&project=quiet-garden');
   });
 
-  test('behind #token= is read once and taken out of the address', async () => {
-    visitor = await visit();
-    const { page } = visitor;
-    await visitor.goTo(`${LOGS}#token=${inject('token')}`);
-    await page.locator('.log-line').first().waitFor();
-    expect(await keptElsewhere()).not.toContain(inject('token'));
+  test('a token in the URL fragment #token= is saved and removed from the URL', async () => {
+    tab = await openTab();
+    const { page } = tab;
+    await tab.goTo(`${LOGS}#token=${inject('token')}`);
+    await page.locator('.log-row').first().waitFor();
+    expect(await readOtherStorage()).not.toContain(inject('token'));
     expect(page.url()).toContain('project=quiet-garden');
     await page.goBack();
     expect(page.url()).not.toContain('token');
   });
 
-  test('behind #token= serves a console that is open already, too', async () => {
-    visitor = await visit();
-    const { page } = visitor;
-    await visitor.goTo(LOGS);
+  test('a token in the URL fragment #token= also signs in to an open sign-in page', async () => {
+    tab = await openTab();
+    const { page } = tab;
+    await tab.goTo(LOGS);
     await page.getByLabel('API token').waitFor();
     await page.evaluate(`location.hash = 'token=${inject('token')}'`);
-    await page.locator('.log-line').first().waitFor();
+    await page.locator('.log-row').first().waitFor();
     expect(page.url()).not.toContain('token');
   });
 
-  test('is forgotten at Sign out', async () => {
-    visitor = await visit();
-    const { page } = visitor;
-    await visitor.goTo(`${LOGS}#token=${inject('token')}`);
+  test('the token is removed when the user signs out', async () => {
+    tab = await openTab();
+    const { page } = tab;
+    await tab.goTo(`${LOGS}#token=${inject('token')}`);
     await page.getByRole('button', { name: 'Sign out' }).click();
     await page.getByLabel('API token').waitFor();
     expect(await page.evaluate("sessionStorage.getItem('dendro.token')")).toBeNull();
   });
 
-  test('of one endpoint opens one view', async () => {
-    visitor = await visit({ token: inject('logsToken') });
-    const { page } = visitor;
-    await visitor.goTo('?view=functions&project=quiet-garden');
-    await page.locator('.log-line').first().waitFor();
+  test('a token with access to one endpoint shows one view', async () => {
+    tab = await openTab({ token: inject('logsToken') });
+    const { page } = tab;
+    await tab.goTo('?view=functions&project=quiet-garden');
+    await page.locator('.log-row').first().waitFor();
     expect(await page.getByRole('navigation').getByRole('link').allTextContents()).toEqual(['Logs']);
   });
 });

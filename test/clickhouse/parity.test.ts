@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { LogKind, LogRecord } from '../../src/domain/log-record.ts';
+import type { LogKind } from '../../src/domain/log-columns.ts';
+import type { LogRecord } from '../../src/domain/log-record.ts';
 import { loadCatalog } from '../../src/endpoint/catalog.ts';
 import { compareStores } from '../../src/endpoint/parity.ts';
 import { openStore } from '../../src/store/open-store.ts';

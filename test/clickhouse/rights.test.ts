@@ -8,7 +8,7 @@ import { makeDataFolder, removeDataFolder } from '../support/store.ts';
 import { ask } from './ask.ts';
 import { madeUsers, RIGHTS_DATABASE, RIGHTS_PASSWORD, rightsStatements } from './fixture/users.ts';
 
-// The users of docs/scaling.md are made by the statements that stand there.
+// The users of docs/scale.md are made by the statements that stand there.
 
 let admin: ClickHouseUrl;
 let whyNot: string | undefined;

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { columnsOf, readLogLine, toLogLine, writeLogLine } from '../../src/domain/log-line.ts';
-import { LOG_KINDS, type LogRecord } from '../../src/domain/log-record.ts';
+import { readLogLine, toLogLine, writeLogLine } from '../../src/domain/log-line.ts';
+import type { LogRecord } from '../../src/domain/log-record.ts';
 
 const text = fc.oneof(
   fc.string({ unit: 'grapheme', maxLength: 20 }),
@@ -27,8 +27,8 @@ const record: fc.Arbitrary<LogRecord> = fc.record({
   extracted,
 });
 
-describe('a record as a line', () => {
-  test('is one line, whatever its texts hold, and is read back as it was', () => {
+describe('a log line', () => {
+  test('is a single line whatever its texts contain, and is read back unchanged', () => {
     fc.assert(
       fc.property(record, ({ id, timestampMicros, project, eventMessage, extracted, metadata }) => {
         const line = toLogLine({ id, timestampMicros, project, eventMessage, extracted, metadata });
@@ -45,23 +45,14 @@ describe('a record as a line', () => {
     );
   });
 
-  test('of each kind has a number of columns that tells which they are', () => {
-    const known = new Map<number, string>();
-    for (const kind of LOG_KINDS) {
-      const names = Object.keys(columnsOf(kind));
-      expect(known.get(names.length) ?? names.join()).toBe(names.join());
-      known.set(names.length, names.join());
-    }
-  });
-
   test.each([
     ['JSON', '{"id":"x","timestamp":1}\x1f{}\n'],
-    ['nothing', ''],
-    ['too few columns', '\x1fx\x1f1\x1fp\x1f{}\n'],
-    ['texts that are no JSON', 'j\x1f"x\x1f1\x1f"p"\x1f""\x1f{}\n'],
-    ['a timestamp that is none', '\x1fx\x1fnow\x1fp\x1fm\x1f{}\n'],
-    ['an unknown form', 'k\x1fx\x1f1\x1fp\x1fm\x1f{}\n'],
-  ])('is not read from %s', (_, line) => {
+    ['an empty text', ''],
+    ['too few fields', '\x1fx\x1f1\x1fp\x1f{}\n'],
+    ['text fields that are not JSON strings', 'j\x1f"x\x1f1\x1f"p"\x1f""\x1f{}\n'],
+    ['a timestamp that is not a number', '\x1fx\x1fnow\x1fp\x1fm\x1f{}\n'],
+    ['an unknown flag', 'k\x1fx\x1f1\x1fp\x1fm\x1f{}\n'],
+  ])('cannot be read from %s', (_, line) => {
     expect(readLogLine(line)).toBeUndefined();
   });
 });

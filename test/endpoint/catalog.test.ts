@@ -83,16 +83,20 @@ const BROKEN: readonly [reason: string, file: string, message: RegExp][] = [
   [
     'wrong-column-names',
     'edge.ids/duckdb.sql',
-    /answers the columns record, timestamp, but id, timestamp are declared/,
+    /returns the columns record, timestamp, but id, timestamp are declared/,
   ],
   [
     'wrong-column-order',
     'edge.ids/duckdb.sql',
-    /answers the columns timestamp, id, but id, timestamp are declared/,
+    /returns the columns timestamp, id, but id, timestamp are declared/,
   ],
-  ['missing-column', 'edge.ids/duckdb.sql', /answers the columns id, but id, timestamp are declared/],
-  ['surplus-column', 'edge.ids/duckdb.sql', /answers the columns id, timestamp, project, but/],
-  ['wrong-column-type', 'edge.ids/duckdb.sql', /answers timestamp as VARCHAR, which is no unix_microseconds/],
+  ['missing-column', 'edge.ids/duckdb.sql', /returns the columns id, but id, timestamp are declared/],
+  ['surplus-column', 'edge.ids/duckdb.sql', /returns the columns id, timestamp, project, but/],
+  [
+    'wrong-column-type',
+    'edge.ids/duckdb.sql',
+    /returns timestamp as VARCHAR, which is not a valid type for unix_microseconds/,
+  ],
 ];
 
 describe('a broken endpoint folder', () => {

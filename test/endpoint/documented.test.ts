@@ -8,7 +8,7 @@ import {
 } from '../support/own-endpoints.ts';
 import { edgeRecord } from '../support/record.ts';
 
-// Runs the example of docs/endpoints.md: `npm test` on DuckDB, `npm run test:clickhouse` on ClickHouse.
+// Runs the example of docs/write-endpoints.md: `npm test` on DuckDB, `npm run test:clickhouse` on ClickHouse.
 
 let custom: OwnEndpoints;
 let app: TestApp;
@@ -21,7 +21,7 @@ afterAll(async () => {
   custom.remove();
 });
 
-test('the example of docs/endpoints.md returns failed requests by path, over the last hour or day', async () => {
+test('the example endpoint of the documentation returns the failed requests by path, within its window', async () => {
   const failed = { project: 'shop', metadata: { response: { status_code: 500 } } };
   await app.append('edge', [
     edgeRecord({ ...failed, at: '2026-11-14T12:30:00Z', path: '/b' }),

@@ -1,6 +1,6 @@
 // Holds what a data directory keeps against what its server acknowledged.
 import { startApp } from '../../src/app.ts';
-import { LOG_KINDS } from '../../src/domain/log-record.ts';
+import { LOG_KINDS } from '../../src/domain/log-columns.ts';
 import { parseBody } from '../../src/intake/parse-body.ts';
 import { testConfig } from '../support/app.ts';
 import { savedQuery } from '../support/store.ts';

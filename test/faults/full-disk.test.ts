@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, type TestContext, test } from 'vitest';
+import { LOG_KINDS } from '../../src/domain/log-columns.ts';
 import { toLogLines } from '../../src/domain/log-line.ts';
-import { LOG_KINDS } from '../../src/domain/log-record.ts';
 import { Spool } from '../../src/intake/spool.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { fetchAnswer, NOW, testStoreOptions } from '../support/app.ts';

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { LOG_KINDS } from '../../src/domain/log-record.ts';
+import { LOG_KINDS } from '../../src/domain/log-columns.ts';
 import { ROW_GROUP_ROWS } from '../../src/store/duckdb/parts.ts';
 import { makeFolder, PROCESS_API_KEY, startServer } from '../support/process.ts';
 import { takeAccount } from './account.ts';

@@ -1,7 +1,7 @@
 // Senders that keep a running server busy, and the account of what it was told to keep.
 import { randomBytes } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
-import type { LogKind } from '../../src/domain/log-record.ts';
+import type { LogKind } from '../../src/domain/log-columns.ts';
 import { PROCESS_API_KEY } from '../support/process.ts';
 
 export interface SentBatch {

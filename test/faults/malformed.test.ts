@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import * as zlib from 'node:zlib';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { LOG_KINDS } from '../../src/domain/log-record.ts';
+import { LOG_KINDS } from '../../src/domain/log-columns.ts';
 import { fetchAnswer } from '../support/app.ts';
 import { type SendOptions, sendLogs } from '../support/logs.ts';
 import { makeFolder, PROCESS_API_KEY, type ServerProcess, startServer } from '../support/process.ts';

@@ -56,6 +56,12 @@ describe('GET /api/endpoints', () => {
           required: false,
           description: expect.any(String),
           choices: ['FREE', 'PRO', 'PAYG', 'ENTERPRISE'],
+          choice_values: {
+            FREE: { retention_days: 1 },
+            PRO: { retention_days: 7 },
+            PAYG: { retention_days: 90 },
+            ENTERPRISE: { retention_days: 90 },
+          },
           fallback: 'FREE',
         },
         { name: 'iso_timestamp_start', type: 'timestamp', required: false, description: expect.any(String) },
@@ -96,6 +102,11 @@ describe('GET /api/endpoints', () => {
       required: true,
       description: expect.any(String),
       choices: ['minutely', 'hourly', 'daily'],
+      choice_values: {
+        minutely: { window_seconds: 3600, bucket_seconds: 60 },
+        hourly: { window_seconds: 3600, bucket_seconds: 3600 },
+        daily: { window_seconds: 604800, bucket_seconds: 86400 },
+      },
       fallback: null,
     });
   });

@@ -1,6 +1,6 @@
 import * as zlib from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { LOG_KINDS } from '../../src/domain/log-record.ts';
+import { LOG_KINDS } from '../../src/domain/log-columns.ts';
 import { internalRoutes } from '../../src/http/internal-routes.ts';
 import { listen } from '../../src/http/listener.ts';
 import { systemTimer } from '../../src/system/timer.ts';

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { LOG_KINDS, type LogKind, type LogRecord } from '../../src/domain/log-record.ts';
+import { LOG_KINDS, type LogKind } from '../../src/domain/log-columns.ts';
+import type { LogRecord } from '../../src/domain/log-record.ts';
 import { parseExactJson } from '../../src/logs/exact-json.ts';
 import { isRejection, toRecord } from '../../src/logs/record.ts';
 import { micros, NOW, startTestApp, type TestApp } from '../support/app.ts';

@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { LOG_KINDS } from '../../src/domain/log-record.ts';
+import { LOG_KINDS } from '../../src/domain/log-columns.ts';
 import { API_KEY, startTestApp, type TestApp, testStoreOptions } from '../support/app.ts';
 import { idsOf, type SendOptions, sendLogs } from '../support/logs.ts';
 import { type MadeTokens, makeTokens } from '../support/made-tokens.ts';

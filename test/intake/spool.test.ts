@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { LogKind } from '../../src/domain/log-record.ts';
+import type { LogKind } from '../../src/domain/log-columns.ts';
 import type { CompletedRequest } from '../../src/intake/idempotency-index.ts';
 import { Spool } from '../../src/intake/spool.ts';
 import type { Event } from '../../src/observe/event.ts';

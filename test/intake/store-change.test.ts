@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { LOG_KINDS } from '../../src/domain/log-record.ts';
+import { LOG_KINDS } from '../../src/domain/log-columns.ts';
 import { parseClickHouseUrl } from '../../src/store/clickhouse-url.ts';
 import { startTestApp, type TestApp, testStoreOptions } from '../support/app.ts';
 import { idsOf, sendLogs } from '../support/logs.ts';

@@ -1,5 +1,6 @@
 // The door that the tests send records through: a fixed time, 90 days of retention, no pin.
-import type { LogKind, LogRecord } from '../../src/domain/log-record.ts';
+import type { LogKind } from '../../src/domain/log-columns.ts';
+import type { LogRecord } from '../../src/domain/log-record.ts';
 import { parseExactJson } from '../../src/logs/exact-json.ts';
 import { isRejection, type RecordRules, toRecord } from '../../src/logs/record.ts';
 import type { Rejection } from '../../src/logs/rejection.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { LOG_KINDS } from '../../src/domain/log-record.ts';
+import { LOG_KINDS } from '../../src/domain/log-columns.ts';
 import { accept } from './door.ts';
 
 const edge = (request: unknown) =>

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { LOG_KINDS } from '../../src/domain/log-record.ts';
+import { LOG_KINDS } from '../../src/domain/log-columns.ts';
 import { parseExactJson } from '../../src/logs/exact-json.ts';
 import { isRejection, toRecord } from '../../src/logs/record.ts';
 import { accept, DOOR, metadataOf, NOW, reject } from './door.ts';

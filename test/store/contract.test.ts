@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { LOG_KINDS, type LogKind } from '../../src/domain/log-columns.ts';
 import { toLogLines } from '../../src/domain/log-line.ts';
-import { LOG_KINDS, type LogKind, type LogRecord } from '../../src/domain/log-record.ts';
+import type { LogRecord } from '../../src/domain/log-record.ts';
 import { openStore, type StoreOptions } from '../../src/store/open-store.ts';
 import type { ColumnType, SpooledLines, Store } from '../../src/store/store.ts';
 import { micros, testStoreOptions } from '../support/app.ts';
@@ -252,8 +253,8 @@ describe('saved queries are checked', () => {
     ['create table evil (a integer)', /is not a SELECT/],
     ["insert into auth_logs values ('a')", /is not a SELECT/],
     ['drop table auth_logs', /is not a SELECT/],
-    ['select 1 as other', /answers the columns other, but column_0 are declared/],
-    ["select 'a' as column_0", /which is no integer/],
+    ['select 1 as other', /returns the columns other, but column_0 are declared/],
+    ["select 'a' as column_0", /which is not a valid type for integer/],
     ['select a as column_0 from nowhere', /refused by/],
   ])('%s', async (sql, fault) => {
     expect(await faultOf(sql)).toMatch(fault);

@@ -19,12 +19,12 @@ describe('a query and a swap', () => {
       await writer.run(`create table ${database}.moment (nothing boolean)`);
     }
     gate = new ReadWriteLock();
-    readers = await ConnectionPool.open(
-      [await instance.connect()],
-      { queueLength: 1, timeoutSeconds: 10 },
-      gate,
-      'select 1 from hot.moment, file.moment where $nothing is null',
-    );
+    readers = await ConnectionPool.open([await instance.connect()], {
+      queryQueueLength: 1,
+      queryTimeoutSeconds: 10,
+      viewLock: gate,
+      snapshotSql: 'select 1 from hot.moment, file.moment where $nothing is null',
+    });
   });
   afterEach(async () => {
     await readers.close();

@@ -1,8 +1,9 @@
 import { mkdirSync, rmdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { LogKind } from '../../src/domain/log-columns.ts';
 import { toLogLines } from '../../src/domain/log-line.ts';
-import type { LogKind, LogRecord } from '../../src/domain/log-record.ts';
+import type { LogRecord } from '../../src/domain/log-record.ts';
 import { ROW_GROUP_ROWS as UNIT } from '../../src/store/duckdb/parts.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import type { SpooledLines, Store, StoreEvents } from '../../src/store/store.ts';

@@ -146,7 +146,7 @@ describe('every other door is closed', () => {
   test.each(ATTEMPTS)('%s is a fault of a saved query', async (_, sql) => {
     const fault = await opened.store.validateQuery(savedQuery(place(sql)), SAMPLE);
     expect(fault).toBeDefined();
-    expect(fault).not.toContain('answers the columns'); // refused for what it does, not for what it answers
+    expect(fault).not.toContain('returns the columns'); // refused for what it does, not for what it answers
   });
 
   test.each(ATTEMPTS)('%s fails where it is run all the same', async (_, sql) => {

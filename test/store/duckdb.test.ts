@@ -1,8 +1,9 @@
 import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { LOG_KINDS, type LogKind } from '../../src/domain/log-columns.ts';
 import { toLogLines } from '../../src/domain/log-line.ts';
-import { LOG_KINDS, type LogKind, type LogRecord } from '../../src/domain/log-record.ts';
+import type { LogRecord } from '../../src/domain/log-record.ts';
 import { ROW_GROUP_ROWS } from '../../src/store/duckdb/parts.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { micros, testStoreOptions } from '../support/app.ts';

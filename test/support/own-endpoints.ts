@@ -30,12 +30,13 @@ export function writeOwnEndpoints(endpoints: Readonly<Record<string, EndpointFil
   return { folder, remove: () => rmSync(folder, { recursive: true, force: true }) };
 }
 
-/** The example of docs/endpoints.md. */
+/** The example of docs/write-endpoints.md. */
 export function documentedEndpoint(): EndpointFiles {
-  const text = readFileSync(join(import.meta.dirname, '../../docs/endpoints.md'), 'utf8');
+  const text = readFileSync(join(import.meta.dirname, '../../docs/write-endpoints.md'), 'utf8');
   const findBlock = (start: string) => {
     const found = text.split(/^```\w*\n/m).find(part => part.startsWith(start));
-    if (found === undefined) throw new Error(`docs/endpoints.md has no code block that starts with ${start}`);
+    if (found === undefined)
+      throw new Error(`docs/write-endpoints.md has no code block that starts with ${start}`);
     return found.slice(0, found.indexOf('```'));
   };
   return {

@@ -2,8 +2,9 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { LogKind } from '../../src/domain/log-columns.ts';
 import { type LogLines, toLogLines } from '../../src/domain/log-line.ts';
-import type { LogKind, LogRecord } from '../../src/domain/log-record.ts';
+import type { LogRecord } from '../../src/domain/log-record.ts';
 import { openStore, type StoreOptions } from '../../src/store/open-store.ts';
 import type { BoundValues, Cell, ColumnType, SavedQuery, Store } from '../../src/store/store.ts';
 import { testStoreOptions } from './app.ts';

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { OperatorError } from '../../domain/errors.ts';
 import type { LogLines } from '../../domain/log-line.ts';
-import type { LogKind } from '../../domain/log-record.ts';
+import { batchLines } from '../batch-lines.ts';
 import { compress, type OutboxBlock } from './outbox.ts';
 import { toRows } from './rows.ts';
 import type { Writer } from './writer.ts';
@@ -19,12 +19,6 @@ const FIRST_PAUSE_MS = 250;
 
 /** How the folders begin in which blocks wait. */
 const STAGING = 'append-';
-
-interface Batch {
-  rows: number;
-  bytes: number;
-  parts: Uint8Array[];
-}
 
 interface StagedBlock extends Omit<OutboxBlock, 'compressed'> {
   readonly file: string;
@@ -59,25 +53,13 @@ export async function removeLeftovers(folder: string): Promise<void> {
 
 async function stage(staging: string, batches: AsyncIterable<LogLines>): Promise<StagedBlock[]> {
   const staged: StagedBlock[] = [];
-  const units = new Map<LogKind, Batch>();
-  // The same file given twice on purpose is stored twice, as in every store: a token is of this run alone.
+  // Loading the same file twice on purpose stores it twice, as in every store: a token is unique to this run.
   const run = randomUUID();
-  const write = async (kind: LogKind, { rows, parts }: Batch) => {
-    units.delete(kind);
+  for await (const { kind, count, chunks } of batchLines(batches, BLOCK_ROWS, BLOCK_BYTES)) {
     const file = join(staging, String(staged.length));
-    await writeFile(file, await compress(await toRows(Buffer.concat(parts))), { mode: 0o600 });
-    staged.push({ kind, first: 0, count: rows, token: `${run} ${staged.length}`, file });
-  };
-  for await (const { kind, count, lines } of batches) {
-    if (count === 0) continue;
-    const unit = units.get(kind) ?? { rows: 0, bytes: 0, parts: [] };
-    units.set(kind, unit);
-    unit.rows += count;
-    unit.bytes += lines.length;
-    unit.parts.push(lines);
-    if (unit.rows >= BLOCK_ROWS || unit.bytes >= BLOCK_BYTES) await write(kind, unit);
+    await writeFile(file, await compress(await toRows(Buffer.concat(chunks))), { mode: 0o600 });
+    staged.push({ kind, first: 0, count, token: `${run} ${staged.length}`, file });
   }
-  for (const [kind, unit] of units) await write(kind, unit);
   return staged;
 }
 

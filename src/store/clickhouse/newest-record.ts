@@ -1,21 +1,17 @@
-// When the newest record was written. Asked anew each time: other processes bring records in, too.
-
-import type { LogKind } from '../../domain/log-record.ts';
-import { MICROS_PER_SECOND } from '../../system/clock.ts';
+// Finds the time of the newest record. Queried every time, since other processes insert records too.
+import type { LogKind } from '../../domain/log-columns.ts';
+import { findNewest } from '../newest-record.ts';
 import type { QueryOptions } from '../store.ts';
 import type { Reader } from './reader.ts';
 
-const MICROS_PER_HOUR = 3600n * MICROS_PER_SECOND;
-
-export async function findNewest(
+export function findNewestRecord(
   reader: Reader,
   kind: LogKind,
   notAfter: bigint,
   project: string | undefined,
-  call?: QueryOptions,
+  options?: QueryOptions,
 ): Promise<bigint | undefined> {
-  // The last hour nearly always has the answer; all of time is asked only if it has not.
-  for (const start of [notAfter - MICROS_PER_HOUR, 0n]) {
+  return findNewest(notAfter, async start => {
     const { rows } = await reader.query(
       {
         sql: `select max(timestamp), count() from ${kind}_logs
@@ -24,10 +20,9 @@ export async function findNewest(
         parameters: { start: `${start}`, end: `${notAfter}`, project: project ?? null },
         purpose: 'newest',
       },
-      call,
+      options,
     );
     const [newest, count] = rows[0] ?? [];
-    if (Number(count) > 0) return BigInt(newest ?? 0);
-  }
-  return undefined;
+    return Number(count) > 0 ? BigInt(newest ?? 0) : undefined;
+  });
 }

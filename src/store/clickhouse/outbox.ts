@@ -7,7 +7,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { constants, gzip } from 'node:zlib';
-import { LOG_KINDS, type LogKind } from '../../domain/log-record.ts';
+import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import { createDirectory, writeFileDurably } from '../../system/files.ts';
 import type { SpooledLines } from '../store.ts';
 import { toRows } from './rows.ts';

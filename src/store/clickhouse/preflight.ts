@@ -1,6 +1,5 @@
 // What a store has to have before it can serve: its tables and their columns, the right to read them and the right to insert.
-import { columnsOf } from '../../domain/log-line.ts';
-import { LOG_KINDS } from '../../domain/log-record.ts';
+import { columnsOf, LOG_KINDS } from '../../domain/log-columns.ts';
 import { codeOf, describeError, isTransient } from './errors.ts';
 import type { Reader } from './reader.ts';
 import type { Writer } from './writer.ts';
@@ -9,7 +8,7 @@ import type { Writer } from './writer.ts';
 export async function runPreflight(reader: Reader, writer: Writer): Promise<string | undefined> {
   for (const kind of LOG_KINDS) {
     const table = `${kind}_logs`;
-    const columns = [...Object.keys(columnsOf(kind)), 'metadata'];
+    const columns = columnsOf(kind).map(({ name }) => name);
     try {
       await reader.query({ sql: `select ${columns.join(', ')} from ${table} limit 0`, purpose: 'check' });
     } catch (error) {

@@ -2,19 +2,10 @@
 // too: its connection is closed, and the server is told to end it.
 import { randomUUID } from 'node:crypto';
 import type { ClickHouseClient, ClickHouseSettings, ResultSet } from '@clickhouse/client';
-import { storeClosed, timedOut, waitedTooLong } from '../query-errors.ts';
-import { QueryQueue } from '../query-queue.ts';
+import { type QueryLimits, QueryQueue, timedOut } from '../query-queue.ts';
 import type { QueryOptions } from '../store.ts';
 import { isTimeout, toCallerError } from './errors.ts';
 import type { Attempt, Hosts } from './hosts.ts';
-import { InFlight } from './in-flight.ts';
-
-export interface ReaderLimits {
-  readonly queryConcurrency: number;
-  readonly queryQueueLength: number;
-  /** Waiting and running together. */
-  readonly queryTimeoutSeconds: number;
-}
 
 export interface ReaderQuery {
   readonly sql: string;
@@ -49,55 +40,34 @@ const KILL_TIMEOUT_MS = 2_000;
 
 export class Reader {
   readonly #hosts: Hosts;
-  readonly #limits: ReaderLimits;
+  readonly #limits: QueryLimits;
   readonly #queue: QueryQueue;
-  readonly #inFlight = new InFlight();
   readonly #kills = new Set<Promise<void>>();
 
-  constructor(hosts: Hosts, limits: ReaderLimits) {
+  constructor(hosts: Hosts, limits: QueryLimits) {
     this.#hosts = hosts;
     this.#limits = limits;
-    this.#queue = new QueryQueue(limits.queryConcurrency, limits.queryQueueLength);
+    this.#queue = new QueryQueue(limits);
   }
 
-  /** Throws as Store.query says; errors about the question itself as ClickHouse gives them. */
-  query(question: ReaderQuery, call: QueryOptions = {}): Promise<ReaderResult> {
-    return this.#inFlight.run(closed => this.#query(question, call, closed));
+  /** Throws as Store.query does; errors about the SQL itself are thrown as ClickHouse reports them. */
+  async query(query: ReaderQuery, options: QueryOptions = {}): Promise<ReaderResult> {
+    const comment = `dendro ${query.purpose}${options.label === undefined ? '' : ` ${options.label}`}`;
+    const { result, queuedMs, executedMs } = await this.#queue.run(async ({ signal, secondsLeft }) => {
+      const settings = { max_execution_time: secondsLeft, log_comment: comment, ...query.settings };
+      try {
+        return await this.#hosts.run(attempt => this.#send(attempt, query, settings), signal);
+      } catch (error) {
+        throw isTimeout(error) ? timedOut(this.#limits.queryTimeoutSeconds) : toCallerError(error);
+      }
+    }, options);
+    return { columns: result.meta ?? [], rows: result.data, queuedMs, executedMs };
   }
 
-  /** Resolves when what ran has been ended. */
+  /** Resolves when every running query was cancelled. */
   async close(): Promise<void> {
-    await this.#inFlight.close(storeClosed());
+    await this.#queue.close();
     await Promise.all(this.#kills);
-  }
-
-  async #query(question: ReaderQuery, call: QueryOptions, closed: AbortSignal): Promise<ReaderResult> {
-    call.signal?.throwIfAborted();
-    const askedAt = performance.now();
-    const limitMs = this.#limits.queryTimeoutSeconds * 1000;
-    const deadline = AbortSignal.timeout(limitMs);
-    const signals = [closed, deadline, ...(call.signal === undefined ? [] : [call.signal])];
-    const cancel = AbortSignal.any(signals);
-    let leave: (() => void) | undefined;
-    try {
-      cancel.throwIfAborted();
-      leave = await this.#queue.enter(call, cancel);
-      const startedAt = performance.now();
-      const leftSeconds = Math.max(1, Math.ceil((limitMs - (startedAt - askedAt)) / 1000));
-      const comment = `dendro ${question.purpose}${call.label === undefined ? '' : ` ${call.label}`}`;
-      const settings = { max_execution_time: leftSeconds, log_comment: comment, ...question.settings };
-      const reply = await this.#hosts.run(attempt => this.#send(attempt, question, settings), cancel);
-      const [queuedMs, executedMs] = [startedAt - askedAt, performance.now() - startedAt];
-      return { columns: reply.meta ?? [], rows: reply.data, queuedMs, executedMs };
-    } catch (error) {
-      call.signal?.throwIfAborted();
-      closed.throwIfAborted();
-      if (deadline.aborted && leave === undefined) throw waitedTooLong();
-      if (deadline.aborted || isTimeout(error)) throw timedOut(this.#limits.queryTimeoutSeconds);
-      throw toCallerError(error);
-    } finally {
-      leave?.();
-    }
   }
 
   async #send({ client, signal }: Attempt, { sql, parameters }: ReaderQuery, settings: ClickHouseSettings) {

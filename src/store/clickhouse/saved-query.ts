@@ -1,6 +1,7 @@
 // A saved query on ClickHouse: checked, bound and read. Its parameters stand in the SQL as {name:Type} and are bound by the
 // server, never spliced.
-import type { BoundValue, BoundValues, Cell, Column, ColumnType, QueryResult, SavedQuery } from '../store.ts';
+import { findColumnProblem } from '../column-types.ts';
+import type { BoundValue, BoundValues, Cell, ColumnType, QueryResult, SavedQuery } from '../store.ts';
 import { codeOf, describeError, isTransient } from './errors.ts';
 import type { Reader, ReaderQuery, ReaderResult } from './reader.ts';
 
@@ -40,9 +41,10 @@ export async function validateSavedQuery(
   };
   try {
     const { rows } = await reader.query(described);
-    return findColumnFault(
+    return findColumnProblem(
       query.columns,
-      rows.map(([name, type]) => ({ name: String(name), type: String(type) })),
+      rows.map(([name, type]) => ({ name: String(name), type: bareType(String(type)) })),
+      { patterns: ACCEPTED_TYPES, hint: hintFor },
     );
   } catch (error) {
     const said = codeOf(error) === undefined ? (error as Error).cause : error;
@@ -68,24 +70,9 @@ export async function runSavedQuery(
   return { rows: kept, truncated: rows.length > query.maxRows, queuedMs, executedMs };
 }
 
-function findColumnFault(
-  declared: readonly Column[],
-  found: readonly { name: string; type: string }[],
-): string | undefined {
-  const names = (columns: readonly { name: string }[]) => columns.map(column => column.name).join(', ');
-  if (names(declared) !== names(found))
-    return `answers the columns ${names(found)}, but ${names(declared)} are declared`;
-  for (const [index, column] of declared.entries()) {
-    const type = bareType(found[index]?.type ?? '');
-    if (!ACCEPTED_TYPES[column.type].test(type))
-      return `answers ${column.name} as ${type}, which is no ${column.type}${hintFor(column.type)}`;
-  }
-  return undefined;
-}
-
 function hintFor(type: ColumnType): string {
   const isTime = type === 'unix_microseconds' || type === 'utc_datetime';
-  return isTime ? '; times are answered in Unix microseconds, as Int64' : '';
+  return isTime ? '; return times as Int64, in Unix microseconds' : '';
 }
 
 function bareType(type: string): string {

@@ -1,7 +1,7 @@
 // The tables, from the .sql files beside this: for one node, or for a cluster. Migrations are numbered; the one that a
 // database has is noted in it, and applying twice changes nothing.
 import { readFileSync } from 'node:fs';
-import { LOG_KINDS, type LogKind } from '../../domain/log-record.ts';
+import { columnsOf, LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import type { ClickHouseUrl } from '../clickhouse-url.ts';
 
 export interface SchemaOptions {
@@ -16,16 +16,6 @@ export interface Migration {
   /** That do nothing where they were done before. */
   readonly statements: readonly string[];
 }
-
-/** What the saved queries filter and count, extracted out of the metadata. */
-const LIFTED_COLUMNS: Partial<Record<LogKind, readonly string[]>> = {
-  edge: ['url String codec(ZSTD(1))', 'path String codec(ZSTD(1))'],
-  function_edge: [
-    'function_id Nullable(String) codec(ZSTD(1))',
-    'execution_time_ms Nullable(Float64) codec(ZSTD(1))',
-    'status_code Nullable(Int32) codec(ZSTD(1))',
-  ],
-};
 
 /** ClickHouse counts the seconds of a TTL in 32 bits, up to 2106: what goes further would be dropped at once. */
 const MAX_TTL_DAYS = 18_250;
@@ -82,9 +72,7 @@ function fill(template: string, options: SchemaOptions, kind?: LogKind): string 
     path: `${database}/${table}`,
     cluster: cluster ?? '',
     on_cluster: onCluster(options),
-    columns: (kind === undefined ? [] : (LIFTED_COLUMNS[kind] ?? []))
-      .map(column => `,\n  ${column}`)
-      .join(''),
+    columns: kind === undefined ? '' : tableColumns(kind),
     ttl: hasTtl(options) ? ttl : '',
     change_ttl: hasTtl(options) ? `modify ${ttl}` : 'remove ttl',
     version_engine: cluster === undefined ? 'MergeTree' : `ReplicatedMergeTree(${versionPath})`,
@@ -94,6 +82,12 @@ function fill(template: string, options: SchemaOptions, kind?: LogKind): string 
     .replace(/^--.*\n/gm, '')
     .replace(/\{\{(\w+)\}\}/g, (_, name: string) => values[name] ?? '')
     .trim();
+}
+
+function tableColumns(kind: LogKind): string {
+  return columnsOf(kind)
+    .map(({ name, clickhouse }) => `${name} ${clickhouse}`)
+    .join(',\n  ');
 }
 
 function hasTtl({ retentionDays }: SchemaOptions): boolean {

@@ -4,22 +4,22 @@ import { join, resolve } from 'node:path';
 import { offsetAfterLines } from '../../domain/log-line.ts';
 import { Mutex } from '../../system/mutex.ts';
 import type { ClickHouseUrl } from '../clickhouse-url.ts';
-import { storeClosed } from '../query-errors.ts';
+import { type QueryLimits, storeClosed } from '../query-queue.ts';
 import type { SpooledLines, Store, StoreEvents } from '../store.ts';
 import { appendBlocks, removeLeftovers } from './append.ts';
 import { findPatternError } from './errors.ts';
 import { Hosts } from './hosts.ts';
-import { findNewest } from './newest-record.ts';
+import { findNewestRecord } from './newest-record.ts';
 import { Outbox } from './outbox.ts';
 import { runPreflight } from './preflight.ts';
-import { Reader, type ReaderLimits } from './reader.ts';
+import { Reader } from './reader.ts';
 import { runSavedQuery, validateSavedQuery } from './saved-query.ts';
 import { Writer } from './writer.ts';
 
 /** A part on the server for each fold: few large ones cost it less. */
 const FOLD_BYTES = 16 * 1024 * 1024;
 
-export interface ClickHouseStoreOptions extends ReaderLimits {
+export interface ClickHouseStoreOptions extends QueryLimits {
   /** Of the spool, tokens and frozen blocks. */
   readonly dataDirectory: string;
   readonly clickhouse: ClickHouseUrl;
@@ -87,7 +87,7 @@ export async function openClickHouseStore(
     },
 
     query: (query, values, call) => runSavedQuery(reader, query, values, call),
-    newest: (kind, notAfter, project, call) => findNewest(reader, kind, notAfter, project, call),
+    newest: (kind, notAfter, project, call) => findNewestRecord(reader, kind, notAfter, project, call),
     append: batches => unlessClosing(() => appends.run(() => appendBlocks(writer, folder, batches))),
     apply: records => unlessClosing(() => folds.run(() => foldNext(records))),
     flushedUpTo: kind => blocks.acknowledgedUpTo(kind),

@@ -5,7 +5,7 @@ import { addAbortSignal, Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 import type { ClickHouseSettings } from '@clickhouse/client';
-import type { LogKind } from '../../domain/log-record.ts';
+import type { LogKind } from '../../domain/log-columns.ts';
 import type { Credentials } from '../clickhouse-url.ts';
 import { insertWithBisect } from '../insert-with-bisect.ts';
 import type { StoreEvents } from '../store.ts';

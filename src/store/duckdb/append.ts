@@ -1,7 +1,9 @@
 // Takes whole files into the sealed tables: everything of one call in one transaction, in units of one row group sorted
 // by project and time, as a seal lays them.
-import { type LogLines, offsetAfterLines } from '../../domain/log-line.ts';
-import type { LogKind } from '../../domain/log-record.ts';
+
+import type { LogKind } from '../../domain/log-columns.ts';
+import type { LogLines } from '../../domain/log-line.ts';
+import { batchLines, type LineBatch } from '../batch-lines.ts';
 import type { DuckDBConnection } from './driver.ts';
 import { nameOf, PART_ORDER, type Parts, ROW_GROUP_ROWS } from './parts.ts';
 import type { Staging } from './staging.ts';
@@ -10,52 +12,28 @@ import type { Staging } from './staging.ts';
 export const MAX_MEMTABLE_BYTES = 128 * 1024 * 1024;
 
 /** So that many small files do not become as many tables. Within one call, nothing is written twice however many it has. */
-const SMALL_TABLE_ROWS = 15_360;
-
-interface Batch {
-  rows: number;
-  bytes: number;
-  parts: Uint8Array[];
-}
+const SMALL_PART_ROWS = 15_360;
 
 export function appendLines(
   connection: DuckDBConnection,
-  sealed: Parts,
+  parts: Parts,
   staging: Staging,
   batches: AsyncIterable<LogLines>,
 ): Promise<ReadonlySet<LogKind>> {
-  const units = new Map<LogKind, Batch>();
   const kinds = new Set<LogKind>();
-  // While DuckDB works on one unit the next is gathered.
+  // While DuckDB inserts one batch, the next one is gathered.
   let inserting: Promise<void> = Promise.resolve();
-  const insert = async (kind: LogKind, { rows, parts }: Batch) => {
-    units.delete(kind);
+  const insert = async ({ kind, count, chunks }: LineBatch) => {
     await inserting;
-    const table = await sealed.writablePart(
-      kind,
-      kinds.has(kind) ? Number.POSITIVE_INFINITY : SMALL_TABLE_ROWS,
-    );
+    const part = await parts.writablePart(kind, kinds.has(kind) ? Number.POSITIVE_INFINITY : SMALL_PART_ROWS);
     kinds.add(kind);
-    await sealed.changeRows(table, rows);
-    inserting = staging.insert(connection, kind, nameOf(table), parts, PART_ORDER);
-    inserting.catch(() => {}); // it is awaited before the next, or before the commit
+    await parts.changeRows(part, count);
+    inserting = staging.insert(connection, kind, nameOf(part), chunks, PART_ORDER);
+    inserting.catch(() => {}); // awaited before the next insert, or before the commit
   };
-  return sealed.transaction(async () => {
+  return parts.transaction(async () => {
     try {
-      for await (const { kind, count, lines } of batches) {
-        for (let [rest, left] = [lines, count]; left > 0; ) {
-          const unit = units.get(kind) ?? { rows: 0, bytes: 0, parts: [] };
-          units.set(kind, unit);
-          const taken = Math.min(left, ROW_GROUP_ROWS - unit.rows);
-          const part = taken === left ? rest : rest.subarray(0, offsetAfterLines(rest, taken));
-          unit.rows += taken;
-          unit.bytes += part.length;
-          unit.parts.push(part);
-          if (unit.rows === ROW_GROUP_ROWS || unit.bytes >= MAX_MEMTABLE_BYTES) await insert(kind, unit);
-          [rest, left] = [rest.subarray(part.length), left - taken];
-        }
-      }
-      for (const [kind, unit] of units) await insert(kind, unit);
+      for await (const batch of batchLines(batches, ROW_GROUP_ROWS, MAX_MEMTABLE_BYTES)) await insert(batch);
     } finally {
       await inserting;
     }

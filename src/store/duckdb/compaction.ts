@@ -13,7 +13,7 @@
 // and shows it, in one transaction. Seals go to another table meanwhile. What was filled when the process ended is dropped
 // at the next start.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { LOG_KINDS, type LogKind } from '../../domain/log-record.ts';
+import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import { MICROS_PER_DAY } from '../../system/clock.ts';
 import type { Mutex } from '../../system/mutex.ts';
 import type { Checkpointer } from './checkpoint.ts';

@@ -1,6 +1,6 @@
 // Removes records that are older than the store keeps them. A table of which nothing is left is dropped; of the others
 // DuckDB uses the space of whole row groups again, and a merge that of single rows.
-import { LOG_KINDS } from '../../domain/log-record.ts';
+import { LOG_KINDS } from '../../domain/log-columns.ts';
 import type { Checkpointer } from './checkpoint.ts';
 import { type DuckDBConnection, DuckDBTimestampValue } from './driver.ts';
 import { nameOf, type Parts } from './parts.ts';

@@ -5,8 +5,9 @@
 // A seal copies a unit, sorted, into the file and notes how far the spool is sealed, in one transaction. Its commit and the
 // change of that view are one step to readers, who look at both before it or after it (swap-gate.ts), so no record is missed
 // and none is seen twice.
+
+import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import { offsetAfterLines } from '../../domain/log-line.ts';
-import { LOG_KINDS, type LogKind } from '../../domain/log-record.ts';
 import { Mutex } from '../../system/mutex.ts';
 import type { ReadWriteLock } from '../../system/read-write-lock.ts';
 import { insertWithBisect } from '../insert-with-bisect.ts';
@@ -15,7 +16,7 @@ import { MAX_MEMTABLE_BYTES } from './append.ts';
 import type { Checkpointer } from './checkpoint.ts';
 import { copySorted } from './copy-sorted.ts';
 import type { DuckDBConnection } from './driver.ts';
-import { nameOf, type Parts, ROW_GROUP_ROWS } from './parts.ts';
+import { nameOf, type Parts, ROW_GROUP_ROWS, tableColumns } from './parts.ts';
 import type { Staging } from './staging.ts';
 
 /** Past this the largest unit is sealed before it is full: nine kinds, each nearly full, would not fit in memory. */
@@ -175,8 +176,8 @@ export class Memtables {
       isVisible: false,
       nextSequence: next,
     };
-    const columns = this.#dependencies.parts.columnsOf(kind).replaceAll(' using compression zstd', '');
-    await this.#dependencies.memoryWriter.run(`create table ${unit.table} ${columns}`);
+    const columns = tableColumns(kind).replaceAll(' using compression zstd', '');
+    await this.#dependencies.memoryWriter.run(`create table ${unit.table} (${columns})`);
     return unit;
   }
 

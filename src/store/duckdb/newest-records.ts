@@ -1,12 +1,12 @@
 // When the newest record of each kind was written: kept in memory, since every answer tells it.
 
-import type { LogKind } from '../../domain/log-record.ts';
+import type { LogKind } from '../../domain/log-columns.ts';
 import { MICROS_PER_SECOND } from '../../system/clock.ts';
+import { findNewest } from '../newest-record.ts';
 import type { QueryOptions } from '../store.ts';
 import type { ConnectionPool } from './connection-pool.ts';
 import { type DuckDBConnection, DuckDBTimestampValue, type DuckDBValue } from './driver.ts';
 
-const MICROS_PER_HOUR = 3600n * MICROS_PER_SECOND;
 const BEGINNING = 0n;
 
 export class NewestRecords {
@@ -70,14 +70,11 @@ export class NewestRecords {
         `select max(timestamp) from ${kind}_logs
         where timestamp between $start and $now and ($project is null or project = $project)`,
       );
-      // The last hour lies in few row groups, and nearly always has the answer; all of time is read only if it has not.
-      for (const start of [notAfter - MICROS_PER_HOUR, BEGINNING]) {
+      return findNewest(notAfter, async start => {
         const [from, now] = [new DuckDBTimestampValue(start), new DuckDBTimestampValue(notAfter)];
         statement.bind({ start: from, now, project: project ?? null });
-        const found = toMicros((await statement.runAndReadAll()).value(0, 0));
-        if (found !== undefined) return found;
-      }
-      return undefined;
+        return toMicros((await statement.runAndReadAll()).value(0, 0));
+      });
     }, call);
     return result;
   }

@@ -10,7 +10,7 @@ import { type DuckDBConnection, DuckDBInstance } from './driver.ts';
 const SCHEMA_VERSION = 3;
 export const FILE_NAME = 'dendro.duckdb';
 /** To prepare it is to look at the records in memory and at the file: a transaction sees either as it was at its first look. */
-export const LOOK_AT_ALL = 'select 1 from hot.moment, logs.schema_version where $nothing is null';
+export const SNAPSHOT_SQL = 'select 1 from hot.moment, logs.schema_version where $nothing is null';
 
 export interface Database {
   readonly instance: DuckDBInstance;

@@ -1,8 +1,7 @@
 // The tables of the file. A kind has several: a seal adds a row group to the newest, in the order of arrival, and merging
 // makes one table, sorted as a whole, out of many. The file's view edge_logs, and so on, holds those of a kind together;
 // it changes in the transaction that brings a table or takes it away.
-import { readFileSync } from 'node:fs';
-import { LOG_KINDS, type LogKind } from '../../domain/log-record.ts';
+import { columnsOf, LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import type { DuckDBConnection } from './driver.ts';
 
 /** As many rows as a row group of DuckDB holds: what is added in whole row groups is never written anew for the next. */
@@ -12,7 +11,6 @@ export const PART_ORDER = 'order by project, timestamp desc';
 /** Seals add no more than this to a table, so that what lies apart in time can be merged apart. */
 const MAX_FLUSHED_ROWS = 4 * ROW_GROUP_ROWS;
 
-const CREATE_TABLE = /^create table (\w+)_logs (\([\s\S]*?^\));$/gm;
 const TABLE_NAME = /^(\w+)_(sealed|merged|merging)_(\d+)$/;
 
 export interface Part {
@@ -29,7 +27,6 @@ export function nameOf({ kind, isCompacted, number }: Part): string {
 
 export class Parts {
   readonly #connection: DuckDBConnection;
-  readonly #columns = readColumns();
   readonly #parts = new Map<LogKind, readonly Part[]>();
   /** Being merged: nothing is added to them, and none is removed. */
   #reserved: readonly Part[] = [];
@@ -54,10 +51,6 @@ export class Parts {
   /** The oldest first. There is always one. */
   list(kind: LogKind): readonly Part[] {
     return this.#parts.get(kind) ?? [];
-  }
-
-  columnsOf(kind: LogKind): string {
-    return this.#columns.get(kind) ?? '';
   }
 
   /**
@@ -102,7 +95,7 @@ export class Parts {
   }
 
   async create(kind: LogKind, name: string): Promise<void> {
-    await this.#connection.run(`create table ${name} ${this.columnsOf(kind)}`);
+    await this.#connection.run(`create table ${name} (${tableColumns(kind)})`);
   }
 
   /** So many rows came into a table, or left it. One that is empty goes, if there is another. */
@@ -180,8 +173,9 @@ function namesOf(tables: readonly Part[] | undefined): string {
   return (tables ?? []).map(nameOf).join(' ');
 }
 
-/** What stands between the parentheses of each kind's CREATE TABLE, with them. */
-function readColumns(): ReadonlyMap<string, string> {
-  const sql = readFileSync(new URL('log-tables.sql', import.meta.url), 'utf8');
-  return new Map(Array.from(sql.matchAll(CREATE_TABLE), ([, kind = '', columns = '']) => [kind, columns]));
+/** The column definitions of a kind's tables. */
+export function tableColumns(kind: LogKind): string {
+  return columnsOf(kind)
+    .map(({ name, duckdb }) => `${name} ${duckdb}`)
+    .join(', ');
 }

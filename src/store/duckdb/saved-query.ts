@@ -1,5 +1,6 @@
 // A saved query on one connection: checked, bound and read. Values are bound by name, never spliced into the SQL.
-import type { BoundValue, BoundValues, Cell, Column, ColumnType, QueryResult, SavedQuery } from '../store.ts';
+import { findColumnProblem } from '../column-types.ts';
+import type { BoundValue, BoundValues, Cell, ColumnType, QueryResult, SavedQuery } from '../store.ts';
 import {
   BIGINT,
   type DuckDBConnection,
@@ -48,9 +49,10 @@ export async function validateSavedQuery(
     const describe = await connection.prepare(`describe ${query.sql}`);
     bind(describe, sample);
     const rows = (await describe.runAndReadAll()).getRows();
-    return findColumnFault(
+    return findColumnProblem(
       query.columns,
       rows.map(([name, type]) => ({ name: String(name), type: String(type) })),
+      { patterns: ACCEPTED_TYPES },
     );
   } catch (error) {
     const [fault = ''] = (error as Error).message.split('\n');
@@ -58,21 +60,6 @@ export async function validateSavedQuery(
     if (WRITES_A_VIEW.test(fault)) return 'is not a SELECT; one SELECT is allowed';
     return `is refused by DuckDB: ${fault}`;
   }
-}
-
-function findColumnFault(
-  declared: readonly Column[],
-  found: readonly { name: string; type: string }[],
-): string | undefined {
-  const names = (columns: readonly { name: string }[]) => columns.map(column => column.name).join(', ');
-  if (names(declared) !== names(found))
-    return `answers the columns ${names(found)}, but ${names(declared)} are declared`;
-  for (const [index, column] of declared.entries()) {
-    const type = found[index]?.type ?? '';
-    if (!ACCEPTED_TYPES[column.type].test(type))
-      return `answers ${column.name} as ${type}, which is no ${column.type}`;
-  }
-  return undefined;
 }
 
 /** Runs a prepared query and reads one row more than is kept, to know whether rows were cut. */

@@ -2,11 +2,17 @@
 // JavaScript. Whoever uses a staging file does so alone.
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { columnsOf, JSON_STRINGS_FLAG, NULL_MARKER, UNIT_SEPARATOR } from '../../domain/log-line.ts';
-import type { LogKind } from '../../domain/log-record.ts';
+import type { LogKind } from '../../domain/log-columns.ts';
+import { JSON_STRINGS_FLAG, lineFieldsOf, NULL_MARKER, UNIT_SEPARATOR } from '../../domain/log-line.ts';
 import type { DuckDBConnection } from './driver.ts';
 
-const TYPES = { text: 'VARCHAR', integer: 'BIGINT', number: 'DOUBLE' };
+const CSV_TYPES = {
+  text: 'VARCHAR',
+  json: 'VARCHAR',
+  integer: 'BIGINT',
+  timestamp: 'BIGINT',
+  number: 'DOUBLE',
+};
 
 /**
  * A record may have 1 MiB. A project of nothing but control characters takes six times its length in JSON, and stands in the
@@ -41,12 +47,12 @@ export class Staging {
 }
 
 function selectFromLines(kind: LogKind): string {
-  const columns = Object.entries(columnsOf(kind));
-  const types = columns.map(([name, type]) => `${name}: '${TYPES[type]}'`);
-  const texts = columns.filter(([, type]) => type === 'text').map(([name]) => readText(name));
-  return `select * exclude (form) replace (make_timestamp(timestamp) as timestamp, ${texts.join(', ')})
+  const fields = lineFieldsOf(kind);
+  const types = fields.map(({ name, type }) => `${name}: '${CSV_TYPES[type]}'`);
+  const texts = fields.filter(({ type }) => type === 'text').map(({ name }) => readText(name));
+  return `select * exclude (flag) replace (make_timestamp(timestamp) as timestamp, ${texts.join(', ')})
     from read_csv($file, auto_detect = false, header = false,
-      columns = {form: 'VARCHAR', ${types.join(', ')}, metadata: 'VARCHAR'},
+      columns = {flag: 'VARCHAR', ${types.join(', ')}, metadata: 'VARCHAR'},
       delim = ${chr(UNIT_SEPARATOR)}, nullstr = ${chr(NULL_MARKER)}, quote = '', escape = '', new_line = '\\n', strict_mode = false,
       max_line_size = ${MAX_LINE_BYTES}, buffer_size = ${MAX_LINE_BYTES})`;
 }
@@ -56,5 +62,5 @@ function chr(character: string): string {
 }
 
 function readText(name: string): string {
-  return `case when form = '${JSON_STRINGS_FLAG}' then from_json(${name}, '"VARCHAR"') else ${name} end as ${name}`;
+  return `case when flag = '${JSON_STRINGS_FLAG}' then from_json(${name}, '"VARCHAR"') else ${name} end as ${name}`;
 }

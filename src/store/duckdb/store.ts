@@ -1,10 +1,10 @@
 // The embedded store: one DuckDB file and tables in memory before it, a pool of readers, and writers that take turns.
 import { stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
-import { LOG_KINDS } from '../../domain/log-record.ts';
+import { LOG_KINDS } from '../../domain/log-columns.ts';
 import { Mutex } from '../../system/mutex.ts';
 import { ReadWriteLock } from '../../system/read-write-lock.ts';
-import { storeClosed } from '../query-errors.ts';
+import { type QueryLimits, storeClosed } from '../query-queue.ts';
 import type { BoundValues, QueryOptions, QueryResult, SavedQuery, Store, StoreEvents } from '../store.ts';
 import { appendLines } from './append.ts';
 import { Checkpointer } from './checkpoint.ts';
@@ -13,7 +13,7 @@ import { ConnectionPool } from './connection-pool.ts';
 import { deleteBefore } from './delete-expired.ts';
 import { Memtables } from './memtable.ts';
 import { NewestRecords } from './newest-records.ts';
-import { FILE_NAME, LOOK_AT_ALL, openDatabase } from './open-database.ts';
+import { FILE_NAME, openDatabase, SNAPSHOT_SQL } from './open-database.ts';
 import { nameOf, Parts } from './parts.ts';
 import { PatternCheck } from './pattern-check.ts';
 import { runSavedQuery, validateSavedQuery } from './saved-query.ts';
@@ -22,13 +22,10 @@ import { Staging } from './staging.ts';
 /** Records are in memory several times on their way: as they are read, as they are handed over, as they are inserted. */
 const FOLD_BYTES = 4 * 1024 * 1024;
 
-export interface DuckDBStoreOptions {
+export interface DuckDBStoreOptions extends QueryLimits {
   readonly dataDirectory: string;
   /** As DuckDB writes sizes: 500MB, 2GB. */
   readonly memoryLimit: string;
-  readonly queryConcurrency: number;
-  readonly queryQueueLength: number;
-  readonly queryTimeoutSeconds: number;
   /** Threads of the engine; as many as there are cores unless given. */
   readonly threads?: number | undefined;
 }
@@ -38,9 +35,7 @@ export async function openDuckDBStore(options: DuckDBStoreOptions, events: Store
   const viewLock = new ReadWriteLock();
   const readers = await ConnectionPool.open(
     await Promise.all(Array.from({ length: options.queryConcurrency }, () => database.connect())),
-    { queueLength: options.queryQueueLength, timeoutSeconds: options.queryTimeoutSeconds },
-    viewLock,
-    LOOK_AT_ALL,
+    { ...options, viewLock, snapshotSql: SNAPSHOT_SQL },
   );
   const [fileWriter, memoryWriter, filler] = [
     await database.connect(),

@@ -7,9 +7,7 @@ select
 from (
   select
     toString(toDate(toDateTime(intDiv(timestamp, 1000000), 'UTC'))) as day,
-    reinterpretAsUInt64(substring(MD5(concat(
-      id, char(31), toString(timestamp), char(31), toString(project), char(31), event_message, char(31), metadata{{lifted}}
-    )), 9, 8)) as hash
+    reinterpretAsUInt64(substring(MD5(concat({{fields}})), 9, 8)) as hash
   from {{table}}
 )
 group by day

@@ -7,9 +7,7 @@ select
 from (
   select
     strftime(timestamp, '%Y-%m-%d') as day,
-    md5_number_lower(concat(
-      id, chr(31), epoch_us(timestamp), chr(31), project, chr(31), event_message, chr(31), metadata{{lifted}}
-    )) as hash
+    md5_number_lower(concat({{fields}})) as hash
   from {{table}}
 )
 group by day

@@ -1,9 +1,7 @@
 -- The records from one moment up to another, as lines whose texts are written as JSON (log-line.ts); of a minute that has too
 -- many, one part of several.
 select
-  concat_ws(
-    chr(31), 'j', to_json(id), epoch_us(timestamp), to_json(project), to_json(event_message){{lifted}}, metadata
-  ) as line
+  concat_ws(chr(31), 'j', {{fields}}, metadata) as line
 from {{table}}
 where timestamp >= $start
   and timestamp < $end

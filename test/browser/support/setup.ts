@@ -1,5 +1,6 @@
-// What all browser tests share: the real program on seven days of the synthetic platform, and one browser.
+// Global setup of the browser tests: one server with seven days of demo data, and one browser.
 import { rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { chromium } from 'playwright-core';
 import type { TestProject } from 'vitest/node';
 import { fillHistory } from '../../../src/demo/history.ts';
@@ -9,47 +10,52 @@ import { systemClock } from '../../../src/system/clock.ts';
 import { testStoreOptions } from '../../support/app.ts';
 import { makeFolder, startServer } from '../../support/process.ts';
 import { writeTestTokens } from '../../support/tokens.ts';
-import { OUTPUT } from './output.ts';
-import { writeOwnEndpointFolders } from './own-folders.ts';
+import { writeCustomEndpoints } from './custom-endpoints.ts';
 
 declare module 'vitest' {
   export interface ProvidedContext {
     url: string;
     browser: string;
+    /** A token with access to all endpoints. */
     token: string;
+    /** A token with access to logs.all only. */
     logsToken: string;
+    screenshotDirectory: string;
   }
 }
 
-/** Enough for pictures, little enough to be made in a second or two. */
+const SCREENSHOT_DIRECTORY = join(import.meta.dirname, '..', 'output');
+
+/** Enough records for every chart, few enough to create them in 1 s to 2 s. */
 const SCALE = 0.7;
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  rmSync(OUTPUT, { recursive: true, force: true });
+  rmSync(SCREENSHOT_DIRECTORY, { recursive: true, force: true });
   const data = makeFolder();
   const store = await openStore(testStoreOptions(data.path));
   await fillHistory(store, { nowMs: Number(systemClock()) / 1000, scale: SCALE, random: new Random(11) });
   await store.close();
 
-  const tokens = writeTestTokens({ visitor: ['query'], logs: ['query:logs.all'] });
-  const own = writeOwnEndpointFolders();
+  const tokens = writeTestTokens({ all: ['query'], logs: ['query:logs.all'] });
+  const custom = writeCustomEndpoints();
   const server = await startServer([
-    ...['--data', data.path, '--tokens', tokens.file, '--endpoints', own.folder],
+    ...['--data', data.path, '--tokens', tokens.file, '--endpoints', custom.folder],
   ]);
   const browser = await chromium.launchServer({
     executablePath: process.env['CHROMIUM'] ?? 'chromium',
-    // Chromium refuses its sandbox to root, as which CI runs; the pages are our own.
+    // Chromium does not start its sandbox as root, the user of CI. The pages are our own.
     args: ['--no-sandbox', '--disable-dev-shm-usage', '--force-color-profile=srgb'],
     timeout: 60_000,
   });
   project.provide('url', server.url);
   project.provide('browser', browser.wsEndpoint());
-  project.provide('token', tokens.secrets.visitor);
+  project.provide('token', tokens.secrets.all);
   project.provide('logsToken', tokens.secrets.logs);
+  project.provide('screenshotDirectory', SCREENSHOT_DIRECTORY);
   return async () => {
     await browser.close();
     await server.stop();
-    own.remove();
+    custom.remove();
     tokens.remove();
     data.remove();
   };

@@ -10,7 +10,7 @@ import { CLUSTER, Cluster } from './cluster.ts';
 import { openOldDialect } from './old-dialect.ts';
 
 // Two shards of two replicas: our schema, our endpoints' SQL, written to and asked through the service while servers are
-// killed. The servers are of 2018; what that proves and what it does not stands in docs/scaling.md.
+// killed. The servers are of 2018; what that proves and what it does not stands in docs/reference/clickhouse.md.
 
 const AT = '2026-11-14T12:34:00Z';
 /** sipHash64 puts some of these on either shard. */
@@ -137,7 +137,7 @@ describe('a cluster of two shards and two replicas', () => {
 
     test('at its time limit', async () => {
       const five = await askFive(3);
-      for (const message of await five.asked) expect(message).toMatch(/^the query ran past its limit of 3 s/);
+      for (const message of await five.asked) expect(message).toMatch(/^the query exceeded its limit of 3 s/);
       await expect.poll(running, { timeout: 5_000 }).toBe(0);
       await five.close();
     });

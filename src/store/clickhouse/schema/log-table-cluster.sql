@@ -2,11 +2,7 @@
 -- project, so that a project's question goes to one shard. {shard} and {replica} are macros of each server's configuration.
 create table if not exists {{database}}.{{table}}_local on cluster '{{cluster}}'
 (
-  id String codec(ZSTD(1)),
-  timestamp Int64 codec(Delta, ZSTD(1)),
-  project LowCardinality(String) codec(ZSTD(1)),
-  event_message String codec(ZSTD(3)),
-  metadata String codec(ZSTD(3)){{columns}}
+  {{columns}}
 )
 engine = ReplicatedMergeTree('/clickhouse/tables/{shard}/{{path}}_local', '{replica}')
 partition by toDate(toDateTime(intDiv(timestamp, 1000000), 'UTC'))

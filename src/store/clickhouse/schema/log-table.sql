@@ -4,11 +4,7 @@
 -- spool forgets a record once it is inserted. The window counts blocks in which a repeated one is known again.
 create table if not exists {{database}}.{{table}}
 (
-  id String codec(ZSTD(1)),
-  timestamp Int64 codec(Delta, ZSTD(1)),
-  project LowCardinality(String) codec(ZSTD(1)),
-  event_message String codec(ZSTD(3)),
-  metadata String codec(ZSTD(3)){{columns}}
+  {{columns}}
 )
 engine = MergeTree
 partition by toDate(toDateTime(intDiv(timestamp, 1000000), 'UTC'))

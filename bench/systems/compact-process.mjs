@@ -1,0 +1,14 @@
+// One process that runs the background maintenance of Dendro's store until nothing is left to do. Some of it starts only
+// after no record has arrived for a while. Usage: node compact-process.mjs DATA-DIRECTORY QUIET-SECONDS
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createServeConfig, openStore } from '../tools/dendro-modules.mjs';
+
+const [dataDirectory, quietSeconds] = process.argv.slice(2);
+const config = createServeConfig(['--data', dataDirectory], 'compaction-uses-no-api-key');
+const store = await openStore(config.store);
+let quietSince = performance.now();
+while (performance.now() - quietSince < Number(quietSeconds) * 1000) {
+  if (await store.compact?.(BigInt(Date.now()) * 1000n)) quietSince = performance.now();
+  else await sleep(1000);
+}
+await store.close();

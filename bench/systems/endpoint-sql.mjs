@@ -1,0 +1,41 @@
+// The SQL of an endpoint and the parameter values of a request, for the systems that are queried in SQL.
+import { join } from 'node:path';
+import { addContextValues, bindParameters, loadCatalog } from '../tools/dendro-modules.mjs';
+
+/** @import { BenchRequest } from '../types.ts' */
+
+const builtIn = join(import.meta.dirname, '..', '..', 'endpoints');
+const catalogs = {
+  duckdb: loadCatalog({ builtIn, custom: undefined }, 'duckdb'),
+  clickhouse: loadCatalog({ builtIn, custom: undefined }, 'clickhouse'),
+};
+
+/** @param {'duckdb' | 'clickhouse'} storeName @param {string} endpoint */
+export function readSql(storeName, endpoint) {
+  return findEndpoint(storeName, endpoint).query.sql;
+}
+
+/**
+ * Type and value of every parameter. Integers are text, so that they can be sent to another process. `now` is the current
+ * time.
+ * @param {BenchRequest} request
+ * @returns {Record<string, { type: string, value: unknown }>}
+ */
+export function readValues({ endpoint, parameters, pinnedProject }) {
+  const { definition } = findEndpoint('duckdb', endpoint);
+  const bound = bindParameters(definition, new URLSearchParams(parameters));
+  const values = addContextValues(bound, BigInt(Date.now()) * 1000n, pinnedProject);
+  return Object.fromEntries(
+    Object.entries(values).map(([name, { type, value }]) => [
+      name,
+      { type, value: typeof value === 'bigint' ? String(value) : value },
+    ]),
+  );
+}
+
+/** @param {'duckdb' | 'clickhouse'} storeName @param {string} name */
+function findEndpoint(storeName, name) {
+  const endpoint = catalogs[storeName].find(name);
+  if (endpoint === undefined) throw new Error(`the endpoint ${name} does not exist`);
+  return endpoint;
+}

@@ -1,0 +1,198 @@
+// Runs a query and shows its result, a message or an error. Refreshes the result while the tab is visible.
+import { ApiError, ageSeconds, type QueryResult, runQuery } from '../api/client.ts';
+import { h, replaceChildren } from '../dom.ts';
+import type { ViewContext } from '../views/view.ts';
+import { createFreshnessBar } from './freshness-bar.ts';
+import {
+  createEmptyMessage,
+  createErrorMessage,
+  createLoadingMessage,
+  createProjectPrompt,
+  type EmptyState,
+} from './messages.ts';
+
+export interface Query {
+  readonly endpoint: string;
+  /** Called for each request, because a time range can be relative to now. */
+  readonly parameters: () => Readonly<Record<string, string>>;
+  /** A result older than a tenth of the window is refreshed at once; undefined: a result of any age is shown. */
+  readonly windowSeconds: number | undefined;
+  readonly refreshSeconds: number;
+  readonly emptyState: EmptyState;
+}
+
+export interface QueryPanelOptions {
+  readonly content: HTMLElement;
+  render(result: QueryResult): void;
+  /** Marks the field of the parameter that the API rejected; undefined: no parameter is invalid. */
+  markInvalid(param: string | undefined): void;
+  readonly context: Pick<ViewContext, 'onUnauthorized' | 'setProjectInvalid'>;
+}
+
+const MAX_AGE_RATIO = 0.1;
+const ERROR_RETRY_SECONDS = 10;
+
+export class QueryPanel {
+  readonly element: HTMLElement;
+  readonly #options: QueryPanelOptions;
+  readonly #freshnessBar = createFreshnessBar(
+    () => void this.#load({ forceRefresh: true }),
+    () => this.#scheduleRefresh(),
+  );
+  readonly #message = h('div', { class: 'query-panel-message' });
+  readonly #timer = new RefreshTimer(() => void this.#load({}));
+  #query: Query | undefined;
+  #request: AbortController | undefined;
+  #hasContent = false;
+
+  constructor(options: QueryPanelOptions) {
+    this.#options = options;
+    options.content.hidden = true;
+    this.element = h(
+      'section',
+      { class: 'query-panel' },
+      this.#freshnessBar.element,
+      this.#message,
+      options.content,
+    );
+  }
+
+  /** The previous content stays visible, dimmed, until the new result arrives. */
+  run(query: Query): void {
+    this.#query = query;
+    if (!this.#hasContent) this.#showMessage(createLoadingMessage());
+    void this.#load({ isNewQuery: true });
+  }
+
+  promptForProject(): void {
+    this.#query = undefined;
+    this.#stop();
+    this.#freshnessBar.clear();
+    this.#showMessage(createProjectPrompt());
+  }
+
+  close(): void {
+    this.#stop();
+    this.#timer.close();
+    this.#freshnessBar.close();
+  }
+
+  async #load({ forceRefresh = false, isNewQuery = false }): Promise<void> {
+    const query = this.#query;
+    if (query === undefined) return;
+    this.#stop();
+    const request = new AbortController();
+    let isFirstResult = isNewQuery;
+    this.#request = request;
+    this.element.setAttribute('aria-busy', 'true');
+    try {
+      const { signal } = request;
+      const result = await runQuery(query.endpoint, query.parameters(), { forceRefresh, signal });
+      this.#showResult(query, result);
+      isFirstResult = false;
+      if (isStale(query, result)) {
+        const options = { forceRefresh: true, signal };
+        this.#showResult(query, await runQuery(query.endpoint, query.parameters(), options));
+      }
+      this.#scheduleRefresh();
+    } catch (error) {
+      if (request.signal.aborted) return;
+      if (!(error instanceof ApiError)) throw error;
+      this.#showError(error, isFirstResult);
+    } finally {
+      if (this.#request === request) this.element.removeAttribute('aria-busy');
+    }
+  }
+
+  #showResult(query: Query, result: QueryResult): void {
+    this.#markInvalid(undefined);
+    this.#freshnessBar.showResult(result);
+    if (result.rows.length === 0) {
+      this.#showMessage(createEmptyMessage(query.emptyState, result));
+      return;
+    }
+    this.#message.hidden = true;
+    this.#options.content.hidden = false;
+    this.#hasContent = true;
+    this.#options.render(result);
+  }
+
+  /** A failed refresh keeps the previous result on the page. */
+  #showError(error: ApiError, isFirstResult: boolean): void {
+    if (error.code === 'unauthorized') {
+      this.#options.context.onUnauthorized(error);
+      return;
+    }
+    this.#markInvalid(error.param);
+    if (this.#hasContent && !isFirstResult) this.#freshnessBar.showError(error.message);
+    else {
+      this.#freshnessBar.clear();
+      this.#showMessage(createErrorMessage(error));
+    }
+    const shouldRetry = error.retryAfterSeconds !== undefined || !isFirstResult;
+    this.#timer.schedule(
+      shouldRetry ? Math.max(error.retryAfterSeconds ?? ERROR_RETRY_SECONDS, 1) : undefined,
+    );
+  }
+
+  #markInvalid(param: string | undefined): void {
+    this.#options.markInvalid(param);
+    this.#options.context.setProjectInvalid(param === 'project');
+  }
+
+  #showMessage(message: HTMLElement): void {
+    replaceChildren(this.#message, message);
+    this.#message.hidden = false;
+    this.#options.content.hidden = true;
+    this.#hasContent = false;
+  }
+
+  #scheduleRefresh(): void {
+    this.#timer.schedule(this.#freshnessBar.isAutoRefreshOn ? this.#query?.refreshSeconds : undefined);
+  }
+
+  #stop(): void {
+    this.#request?.abort();
+    this.#timer.schedule(undefined);
+    this.element.removeAttribute('aria-busy');
+  }
+}
+
+function isStale({ windowSeconds }: Query, result: QueryResult): boolean {
+  return windowSeconds !== undefined && ageSeconds(result) > windowSeconds * MAX_AGE_RATIO;
+}
+
+/** A one-shot timer that does not fire while the tab is hidden. A timer that is overdue fires when the tab is shown. */
+class RefreshTimer {
+  readonly #run: () => void;
+  #dueAt: number | undefined;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(run: () => void) {
+    this.#run = run;
+    document.addEventListener('visibilitychange', this.#update);
+  }
+
+  /** Replaces the scheduled run; undefined cancels it. */
+  schedule(seconds: number | undefined): void {
+    this.#dueAt = seconds === undefined ? undefined : Date.now() + seconds * 1000;
+    this.#update();
+  }
+
+  close(): void {
+    this.schedule(undefined);
+    document.removeEventListener('visibilitychange', this.#update);
+  }
+
+  readonly #update = (): void => {
+    clearTimeout(this.#timer);
+    if (this.#dueAt === undefined || document.hidden) return;
+    this.#timer = setTimeout(
+      () => {
+        this.#dueAt = undefined;
+        this.#run();
+      },
+      Math.max(0, this.#dueAt - Date.now()),
+    );
+  };
+}

@@ -1,0 +1,62 @@
+// The one table of log kinds and their columns. The tables of both stores, the fields of a log line and the SQL of a
+// migration are generated from it.
+
+export const LOG_KINDS = [
+  'edge',
+  'postgres',
+  'function_edge',
+  'function',
+  'auth',
+  'realtime',
+  'storage',
+  'rest',
+  'pooler',
+] as const;
+
+export type LogKind = (typeof LOG_KINDS)[number];
+
+export interface LogColumn {
+  readonly name: string;
+  /** `timestamp` is Unix microseconds, UTC; `json` is the text of a JSON object. */
+  readonly type: 'text' | 'integer' | 'number' | 'timestamp' | 'json';
+  readonly nullable: boolean;
+  /** The column's definition in a DuckDB table. zstd needs storage version 'latest'; without it the file grows fivefold. */
+  readonly duckdb: string;
+  /** The column's definition in a ClickHouse table. Every version of ClickHouse compares whole numbers alike. */
+  readonly clickhouse: string;
+}
+
+//     name, type, definition in DuckDB, definition in ClickHouse
+const COMMON_COLUMNS: readonly LogColumn[] = [
+  column('id', 'text', 'varchar not null', 'String codec(ZSTD(1))'),
+  column('timestamp', 'timestamp', 'timestamp not null', 'Int64 codec(Delta, ZSTD(1))'),
+  column('project', 'text', 'varchar not null', 'LowCardinality(String) codec(ZSTD(1))'),
+  column('event_message', 'text', 'varchar not null using compression zstd', 'String codec(ZSTD(3))'),
+  column('metadata', 'json', 'json not null using compression zstd', 'String codec(ZSTD(3))'),
+];
+
+/** Columns that saved queries filter or count. logs/extracted-fields.ts reads their values from the metadata. */
+const EXTRACTED_COLUMNS: Partial<Record<LogKind, readonly LogColumn[]>> = {
+  edge: [
+    column('url', 'text', 'varchar not null using compression zstd', 'String codec(ZSTD(1))'),
+    column('path', 'text', 'varchar not null', 'String codec(ZSTD(1))'),
+  ],
+  function_edge: [
+    column('function_id', 'text', 'varchar', 'Nullable(String) codec(ZSTD(1))'),
+    column('execution_time_ms', 'number', 'double', 'Nullable(Float64) codec(ZSTD(1))'),
+    column('status_code', 'integer', 'integer', 'Nullable(Int32) codec(ZSTD(1))'),
+  ],
+};
+
+function column(name: string, type: LogColumn['type'], duckdb: string, clickhouse: string): LogColumn {
+  return { name, type, nullable: !duckdb.includes('not null'), duckdb, clickhouse };
+}
+
+/** The columns of a kind's table, in the order of the table. */
+export function columnsOf(kind: LogKind): readonly LogColumn[] {
+  return [...COMMON_COLUMNS, ...extractedColumnsOf(kind)];
+}
+
+export function extractedColumnsOf(kind: LogKind): readonly LogColumn[] {
+  return EXTRACTED_COLUMNS[kind] ?? [];
+}

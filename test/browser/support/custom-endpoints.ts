@@ -1,0 +1,63 @@
+// Custom endpoints, to test the form, table and charts that the console creates for any endpoint.
+import { type OwnEndpoints, writeOwnEndpoints } from '../../support/own-endpoints.ts';
+
+const PROJECT = 'project: { type: text, required: true, description: Project reference. }';
+
+export function writeCustomEndpoints(): OwnEndpoints {
+  return writeOwnEndpoints({
+    'errors.hourly': {
+      yaml: `
+id: 7a9f0f6e-1f7c-4b7e-9c65-6f3a9a1c2d31
+name: errors.hourly
+description: Requests per hour, and their REST share.
+reads: edge
+parameters:
+  ${PROJECT}
+  period:
+    type: choice
+    choices: { day: { window_seconds: 86400 }, week: { window_seconds: 604800 } }
+    fallback: day
+    description: How far back from now.
+  after: { type: timestamp, description: Only requests after this time. }
+columns:
+  hour: { type: utc_datetime, description: Start of the hour. }
+  requests: { type: integer, description: Requests in this hour. }
+  rest_share: { type: number, description: Share of requests to the REST API. }
+cache: { lifetime_seconds: 60, warming_seconds: 30 }
+`,
+      sql: `
+select
+  time_bucket(interval '1 hour', timestamp) as hour,
+  count(*) as requests,
+  avg(case when contains(path, '/rest') then 1.0 else 0.0 end) as rest_share
+from edge_logs
+where project = $project
+  and timestamp > $now - to_seconds($window_seconds)
+  and ($after is null or timestamp > $after)
+group by 1
+order by 1`,
+    },
+    'paths.top': {
+      yaml: `
+id: 2c0a3df4-6a51-4b0e-8f43-0d2a7b9e5c42
+name: paths.top
+description: The most requested paths of one project.
+reads: edge
+parameters:
+  ${PROJECT}
+  matching: { type: pattern, description: Only paths that match. }
+columns:
+  path: { type: text, description: The path. }
+  requests: { type: integer, description: Number of requests. }
+max_rows: 5
+cache: none
+`,
+      sql: `
+select path, count(*) as requests
+from edge_logs
+where project = $project and ($matching is null or regexp_matches(path, $matching))
+group by 1
+order by 2 desc, 1`,
+    },
+  });
+}

@@ -1,0 +1,72 @@
+// The URL holds the state of the page: project, view and settings of the view.
+import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest';
+import { openTab, type Tab } from './support/tab.ts';
+
+let tab: Tab;
+beforeEach(async () => {
+  tab = await openTab({ token: inject('token') });
+});
+afterEach(() => tab.close());
+
+const settings = () => Object.fromEntries(new URL(tab.page.url()).searchParams);
+
+describe('URL state', () => {
+  test('the URL contains project, view and interval, and reproduces the page in another tab', async () => {
+    const { page } = tab;
+    await tab.goTo('');
+    await page.getByLabel('Project').fill('slow-river');
+    await page.getByLabel('Project').press('Enter');
+    await page.getByRole('img', { name: /Invocations/ }).waitFor();
+    expect(settings()).toEqual({ view: 'functions', project: 'slow-river', interval: '1day' });
+    await page.getByRole('radio', { name: 'The last 7 days' }).check();
+    await page.getByLabel('Function id').fill('level');
+    await page.getByLabel('Function id').press('Enter');
+    await page.waitForURL(/function=level/);
+    const link = page.url();
+
+    const other = await openTab({ token: inject('token') });
+    await other.goTo(new URL(link).search);
+    await other.page.getByRole('img', { name: /Invocations/ }).waitFor();
+    expect(await other.page.getByLabel('Project').inputValue()).toBe('slow-river');
+    expect(await other.page.getByLabel('Function id').inputValue()).toBe('level');
+    expect(await other.page.getByRole('radio', { name: 'The last 7 days' }).isChecked()).toBe(true);
+    expect(await other.page.title()).toBe('Functions · slow-river · Dendro');
+    await other.close();
+  });
+
+  test('the URL keeps the project across views, and the settings of each view', async () => {
+    const { page } = tab;
+    await tab.goTo('?view=usage&project=busy-market&interval=daily');
+    await page.getByRole('link', { name: 'Logs' }).click();
+    await page.locator('.log-row').first().waitFor();
+    expect(settings()).toEqual({ view: 'logs', project: 'busy-market', range: 'all', tier: 'FREE' });
+    await page.getByLabel('Tier', { exact: true }).selectOption('PRO');
+    await page.getByRole('radio', { name: 'The last 15 minutes' }).check();
+    await page.waitForURL(/range=15min/);
+    expect(settings()).toEqual({ view: 'logs', project: 'busy-market', range: '15min', tier: 'PRO' });
+    await page.getByRole('link', { name: 'API usage' }).click();
+    await page.waitForURL(/view=usage/);
+    expect(settings()).toEqual({ view: 'usage', project: 'busy-market', interval: 'daily' });
+    await page.goBack();
+    await page.waitForURL(/view=logs/);
+    expect(await page.getByLabel('Tier', { exact: true }).inputValue()).toBe('PRO');
+    await page.goBack();
+    await page.waitForURL(/range=all/);
+    expect(
+      await page.getByRole('radio', { name: 'All records within the retention of the tier' }).isChecked(),
+    ).toBe(true);
+  });
+
+  test('a URL with an unknown view opens the first view and keeps the project', async () => {
+    await tab.goTo('?view=nonsense&project=busy-market&nonsense=1');
+    await tab.page.getByRole('img', { name: /Invocations/ }).waitFor();
+    expect(settings()).toEqual({ view: 'functions', project: 'busy-market', interval: '1day' });
+  });
+
+  test('a URL with an unlisted interval uses the fallback of the endpoint', async () => {
+    const { page } = tab;
+    await tab.goTo('?view=functions&project=busy-market&interval=bogus');
+    await page.getByRole('img', { name: /Invocations/ }).waitFor();
+    expect(await page.getByRole('radio', { name: 'The last day' }).isChecked()).toBe(true);
+  });
+});

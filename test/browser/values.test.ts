@@ -1,0 +1,268 @@
+// Compares the values on the page with those of the API. Each chart has a table of its values, which the tests read.
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { openTab, queryApi, readTable, type Tab } from './support/tab.ts';
+
+let tab: Tab;
+beforeAll(async () => {
+  tab = await openTab({ token: inject('token') });
+});
+afterAll(() => tab.close());
+
+const iso = (micros: unknown) => new Date(Number(micros) / 1000).toISOString().replace('.000Z', '.000000Z');
+
+describe('functions view', () => {
+  const NUMBERS = [
+    'count',
+    'error_count',
+    'min_execution_time',
+    'avg_execution_time',
+    'p95_execution_time',
+    'p99_execution_time',
+    'max_execution_time',
+  ];
+
+  test.each([
+    ['5min', 'busy-market'],
+    ['15min', 'busy-market'],
+    ['1hr', 'stormy-harbor'],
+    ['1day', 'slow-river'],
+    ['7day', 'quiet-garden'],
+  ])('interval %s of project %s: the table has the values of the API', async (interval, project) => {
+    await tab.goTo(`?view=functions&project=${project}&interval=${interval}`);
+    await tab.page.getByText('All values as a table').click();
+    const table = await readTable(tab.page, 'Invocations, errors and execution times');
+    const { rows } = await queryApi('functions.invocation-stats', { project, interval });
+    expect(rows.length).toBeGreaterThan(3);
+    expect(table).toEqual(
+      rows.map(row => [iso(row['timestamp']), ...NUMBERS.map(name => String(row[name]))]),
+    );
+  });
+
+  test('the function id filters the table and the legend', async () => {
+    const parameters = { project: 'slow-river', interval: '7day', function_id: 'level' };
+    const { page } = tab;
+    await tab.goTo('?view=functions&project=slow-river&interval=7day');
+    await page.getByLabel('Function id').fill('level');
+    await page.getByLabel('Function id').press('Enter');
+    const { rows } = await queryApi('functions.invocation-stats', parameters);
+    const total = rows.reduce((sum, row) => sum + Number(row['count']), 0);
+    await page.getByText(`of ${total.toLocaleString('en-GB')} invocations`).waitFor();
+    await page.getByText('All values as a table').click();
+    const table = await readTable(page, 'Invocations, errors and execution times');
+    expect(table.map(cells => cells[1])).toEqual(rows.map(row => String(row['count'])));
+  });
+});
+
+describe('API usage view', () => {
+  const AREAS = ['rest', 'auth', 'storage', 'realtime'].map(area => `total_${area}_requests`);
+
+  test.each(['minutely', 'hourly', 'daily'])(
+    'interval %s: table and legend have the values of the API',
+    async interval => {
+      await tab.goTo(`?view=usage&project=busy-market&interval=${interval}`);
+      await tab.page.getByText('All values as a table').click();
+      const table = await readTable(tab.page, 'Requests by service area');
+      const { rows } = await queryApi('usage.api-counts', { project: 'busy-market', interval });
+      expect(rows.length).toBeGreaterThan(0);
+      expect(table).toEqual(
+        rows.map(row => [
+          iso(Date.parse(String(row['timestamp'])) * 1000),
+          ...AREAS.map(name => String(row[name])),
+        ]),
+      );
+      for (const name of AREAS) {
+        const total = rows.reduce((sum, row) => sum + Number(row[name]), 0);
+        const entry = tab.page.locator(`[data-series="${name}"] .legend-value`);
+        expect(await entry.textContent()).toBe(total.toLocaleString('en-GB'));
+      }
+    },
+  );
+});
+
+describe('logs view', () => {
+  const readRows = () =>
+    tab.page.locator('.log-row').evaluateAll(elements =>
+      elements.map(element => ({
+        at: element.querySelector('time')?.getAttribute('datetime'),
+        status: element.querySelector('.status')?.textContent,
+        message: element.querySelector('.log-message')?.textContent,
+      })),
+    );
+
+  const toExpected = (row: Record<string, unknown>) => ({
+    at: new Date(Number(row['timestamp']) / 1000).toISOString().replace('Z', '000Z'),
+    status: String((row['metadata'] as { response: { status_code: number } }).response.status_code),
+    message: row['event_message'],
+  });
+
+  test.each(['FREE', 'PRO'])('tier %s: the table has the newest records of the API', async tier => {
+    const project = 'quiet-garden';
+    await tab.goTo(`?view=logs&project=${project}&tier=${tier}`);
+    await tab.page.locator('.log-row').first().waitFor();
+    const { rows } = await queryApi('logs.all', { project, project_tier: tier });
+    expect(await readRows()).toEqual(rows.map(toExpected));
+  });
+
+  test('older records are appended without duplicates or gaps', async () => {
+    const project = 'stormy-harbor';
+    const { page } = tab;
+    await tab.goTo(`?view=logs&project=${project}`);
+    await page.getByRole('button', { name: 'Load older records' }).click();
+    await page.locator('.log-row').nth(150).waitFor();
+    const first = await queryApi('logs.all', { project, project_tier: 'FREE' });
+    const last = Number(first.rows.at(-1)?.['timestamp']);
+    const end = new Date(last / 1000).toISOString();
+    const second = await queryApi('logs.all', { project, project_tier: 'FREE', iso_timestamp_end: end });
+    const ids = new Set(first.rows.map(({ id }) => id));
+    const expected = [...first.rows, ...second.rows.filter(({ id }) => !ids.has(id))];
+    expect(await readRows()).toEqual(expected.map(toExpected));
+  });
+
+  test('numbers beyond the precision of a double are shown and copied with all their digits', async () => {
+    const metadata =
+      '{"order":12345678901234567890,"part":0.1,"tiny":1e-400,"nested":{"nanos":1763190896789012345}}';
+    const { page } = tab;
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+    await page.route('**/api/endpoints/query/**', route =>
+      route.fulfill({
+        body: `{"result":[{"id":"1","timestamp":1763190896789012,"event_message":"big","metadata":${metadata}}]}`,
+        contentType: 'application/json',
+      }),
+    );
+    await tab.goTo('?view=logs&project=busy-market');
+    await page.locator('.log-toggle').click();
+    expect(await page.locator('.tree-number').allTextContents()).toEqual([
+      '12345678901234567890',
+      '0.1',
+      '1e-400',
+      '1763190896789012345',
+    ]);
+    expect(await page.locator('.details dd').nth(1).textContent()).toBe('2025-11-15T07:14:56.789012Z');
+    await page.getByRole('button', { name: 'Copy as JSON' }).click();
+    await page.getByText('Copied').waitFor();
+    const copied = await page.evaluate<string>('navigator.clipboard.readText()');
+    expect(copied.replace(/\s/g, '')).toContain(metadata);
+    await page.unrouteAll();
+  });
+
+  test('a custom range is entered in the time zone of the user', async () => {
+    const { page } = tab;
+    await tab.goTo('?view=logs&project=busy-market&tier=PRO&range=custom');
+    const end = new Date(Date.now() - 3_600_000);
+    end.setUTCMilliseconds(0);
+    const start = new Date(end.getTime() - 120_000);
+    const inBerlin = (date: Date) =>
+      date.toLocaleString('sv-SE', { timeZone: 'Europe/Berlin' }).replace(' ', 'T');
+    await page.getByLabel('After').fill(inBerlin(start));
+    await page.getByLabel('Up to').fill(inBerlin(end));
+    await page.getByLabel('Up to').press('Enter');
+    const bounds = {
+      iso_timestamp_start: start.toISOString().replace('.000Z', 'Z'),
+      iso_timestamp_end: end.toISOString().replace('.000Z', 'Z'),
+    };
+    const url = new RegExp(`end=${encodeURIComponent(bounds.iso_timestamp_end)}`);
+    await page.waitForURL(url);
+    const { rows } = await queryApi('logs.all', { project: 'busy-market', project_tier: 'PRO', ...bounds });
+    expect(rows.length).toBeGreaterThan(3);
+    await expect.poll(readRows).toEqual(rows.map(toExpected));
+  });
+});
+
+describe('view of a custom endpoint', () => {
+  test('a custom endpoint has a form for its parameters, a table, and charts grouped by magnitude', async () => {
+    const { page } = tab;
+    await tab.goTo('?view=endpoint.errors.hourly&project=busy-market');
+    await page.getByText('Requests per hour, and their REST share.').waitFor();
+    await page.getByLabel('period').selectOption('week');
+    await page.waitForURL(/p\.period=week/);
+    const parameters = { project: 'busy-market', period: 'week' };
+    const { rows } = await queryApi('errors.hourly', parameters);
+    expect(rows.length).toBeGreaterThan(100);
+    const expected = rows.map(row => [
+      iso(Date.parse(String(row['hour'])) * 1000),
+      String(row['requests']),
+      String(row['rest_share']),
+    ]);
+    await expect.poll(() => readTable(page, 'Rows of errors.hourly')).toEqual(expected);
+    expect(await page.locator('.chart:visible').count()).toBe(2); // shares would look flat next to counts
+  });
+
+  test('a custom endpoint without a time column has no chart, and the page reports a reached row limit', async () => {
+    const { page } = tab;
+    await tab.goTo('?view=endpoint.paths.top&project=busy-market');
+    await page.getByText('5 rows, limited by the endpoint’s max_rows').waitFor();
+    const { rows } = await queryApi('paths.top', { project: 'busy-market' });
+    expect(await readTable(page, 'Rows of paths.top')).toEqual(
+      rows.map(row => [String(row['path']), String(row['requests'])]),
+    );
+    expect(await page.locator('.chart:visible').count()).toBe(0);
+  });
+});
+
+describe('intervals and tiers', () => {
+  type Parameter = {
+    name: string;
+    choices: string[];
+    choice_values: Record<string, object>;
+    fallback: string;
+  };
+
+  /** Opens a page whose catalog has one more choice, which is also the fallback. */
+  const openWithChoice = async (search: string, parameterName: string, name: string, values: object) => {
+    const { page } = tab;
+    await page.route('**/api/endpoints', async route => {
+      const response = await route.fetch();
+      const catalog = (await response.json()) as { result: { parameters: Parameter[] }[] };
+      for (const parameter of catalog.result.flatMap(({ parameters }) => parameters))
+        if (parameter.name === parameterName) {
+          parameter.choices.push(name);
+          parameter.choice_values[name] = values;
+          parameter.fallback = name;
+        }
+      await route.fulfill({ response, json: catalog });
+    });
+    await tab.goTo(search);
+    await page.getByRole('navigation').waitFor();
+    await page.unrouteAll();
+  };
+
+  test('the intervals of the functions view are those of the catalog', async () => {
+    const values = { window_seconds: 7200, bucket_seconds: 60 };
+    await openWithChoice('?view=functions', 'interval', '2hr', values);
+    expect(await tab.page.locator('.segment').allTextContents()).toEqual([
+      '5 min',
+      '15 min',
+      '1 hour',
+      '1 day',
+      '7 days',
+      '2 hours',
+    ]);
+    expect(await tab.page.getByRole('radio', { name: 'The last 2 hours' }).isChecked()).toBe(true);
+  });
+
+  test('the intervals of the API usage view are those of the catalog', async () => {
+    const values = { window_seconds: 86_400, bucket_seconds: 900 };
+    await openWithChoice('?view=usage', 'interval', 'quarterly', values);
+    expect(await tab.page.locator('.segment').allTextContents()).toEqual([
+      'Minutely',
+      'Hourly',
+      'Daily',
+      'Quarterly',
+    ]);
+    const radio = tab.page.getByRole('radio', { name: 'The last day, one bucket per 15 minutes' });
+    expect(await radio.isChecked()).toBe(true);
+  });
+
+  test('the tiers of the logs view are those of the catalog, with their retention', async () => {
+    await openWithChoice('?view=logs', 'project_tier', 'TEAM', { retention_days: 28 });
+    const tier = tab.page.getByLabel('Tier', { exact: true });
+    expect(await tier.locator('option').allTextContents()).toEqual([
+      'FREE · 1 day',
+      'PRO · 7 days',
+      'PAYG · 90 days',
+      'ENTERPRISE · 90 days',
+      'TEAM · 28 days',
+    ]);
+    expect(await tier.inputValue()).toBe('TEAM');
+  });
+});
