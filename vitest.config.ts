@@ -1,14 +1,85 @@
-import { defineConfig } from 'vitest/config';
+// The test projects. `npm test` runs `unit`; `npm run test:full` runs the others, one after another. To run a single one:
+// `npx vitest run --project NAME`. One run can select only projects with the same number of workers.
+import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
 
-export default defineConfig({
+const unit: TestProjectInlineConfiguration = {
   test: {
+    name: 'unit',
     include: ['test/**/*.test.ts'],
-    // Debian packages, minutes or more than npm ci brings: npm run test:full has them.
+    // These need Debian packages, minutes of time or more than `npm ci` installs.
     exclude: ['test/shippers/**', 'test/browser/**', 'test/faults/**', 'test/clickhouse/**'],
-    pool: 'forks', // a store's native library wants a process of its own
+    pool: 'forks', // the native library of a store needs its own process
     maxWorkers: 3, // most tests wait for processes, sockets or the disk
-    expect: { poll: { timeout: 20_000 } }, // what happens in a moment takes longer on a busy machine
+    expect: { poll: { timeout: 20_000 } }, // for a busy machine
     testTimeout: 30_000,
     hookTimeout: 30_000,
   },
+};
+
+/** Kills the program, fills its disk and sends it thousands of malformed requests. */
+const faults: TestProjectInlineConfiguration = {
+  test: {
+    name: 'faults',
+    include: ['test/faults/**/*.test.ts'],
+    pool: 'forks',
+    maxWorkers: 1, // each test needs the whole machine
+    expect: { poll: { timeout: 10_000 } },
+    testTimeout: 120_000,
+    hookTimeout: 30_000,
+  },
+};
+
+/** Real log shippers from Debian packages send their logs to the intake. */
+const shippers: TestProjectInlineConfiguration = {
+  test: {
+    name: 'shippers',
+    include: ['test/shippers/**/*.test.ts'],
+    pool: 'forks',
+    testTimeout: 180_000,
+    hookTimeout: 180_000,
+  },
+};
+
+/** The console in Chromium: `npm run test:browser`. */
+const browser: TestProjectInlineConfiguration = {
+  test: {
+    name: 'browser',
+    include: ['test/browser/**/*.test.ts'],
+    globalSetup: ['test/browser/support/setup.ts'],
+    pool: 'forks',
+    fileParallelism: false, // all tests share one browser and one server
+    expect: { poll: { timeout: 20_000 } },
+    testTimeout: 60_000,
+    hookTimeout: 120_000,
+  },
+};
+
+/**
+ * `npm run test:clickhouse`. The contract tests of the store and the tests of the endpoints are the same files that the
+ * project `unit` runs on the embedded store.
+ */
+const clickhouse: TestProjectInlineConfiguration = {
+  test: {
+    name: 'clickhouse',
+    include: [
+      'test/clickhouse/**/*.test.ts',
+      'test/store/contract.test.ts',
+      'test/endpoint/{logs-all,invocation-stats,api-counts,property,time-zone,documented}.test.ts',
+    ],
+    // DENDRO_TEST_CLICKHOUSE names a server to test; the cluster tests start their own servers.
+    exclude: process.env['DENDRO_TEST_CLICKHOUSE'] ? ['test/clickhouse/cluster/**'] : [],
+    globalSetup: ['test/clickhouse/setup.ts'],
+    pool: 'forks',
+    maxWorkers: 2, // all tests share one server
+    expect: { poll: { timeout: 30_000 } },
+    testTimeout: 180_000,
+    hookTimeout: 180_000,
+  },
+};
+
+// Without --project, only `unit`: `clickhouse` shares files with it, and the others need programs that may be missing.
+const isProjectSelected = process.argv.some(argument => argument.startsWith('--project'));
+
+export default defineConfig({
+  test: { projects: isProjectSelected ? [unit, faults, shippers, browser, clickhouse] : [unit] },
 });

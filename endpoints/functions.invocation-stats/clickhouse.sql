@@ -1,7 +1,8 @@
--- How did the functions of one project run, bucket by bucket, from the bucket that holds the window's start to the one
--- that holds now? A bucket without invocations is no row. quantileExact takes the record at floor(level * count); a level
--- just below the percentile makes that the record which the exact discrete percentile names, up to 10^8 records a bucket.
--- The buckets stand in a subquery because an alias named like a column would take its place in the conditions.
+-- Execution statistics of one project's functions per time bucket, from the bucket of the window's start to the bucket of now.
+-- A bucket without invocations returns no row.
+-- quantileExact returns the record at index floor(level * count). With a level just below the percentile this is the exact
+-- discrete percentile, for up to 10^8 records per bucket.
+-- The aggregation is a subquery because in ClickHouse an alias with the name of a column replaces the column in WHERE.
 select
   bucket as timestamp,
   min_execution_time,

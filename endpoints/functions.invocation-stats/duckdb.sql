@@ -1,5 +1,5 @@
--- How did the functions of one project run, bucket by bucket, from the bucket that holds the window's start to the one
--- that holds now? A bucket without invocations is no row. quantile_disc is exact, and faster than approximations.
+-- Execution statistics of one project's functions per time bucket, from the bucket of the window's start to the bucket of now.
+-- A bucket without invocations returns no row. quantile_disc is exact, and faster than the approximate functions.
 select
   time_bucket(to_seconds($bucket_seconds), timestamp) as timestamp,
   min(execution_time_ms) as min_execution_time,

@@ -1,4 +1,4 @@
--- Which are the newest edge log records of one project, within the asked range and the retention of its tier?
+-- The newest 100 edge log records of one project within the requested time range and the retention of its tier.
 select
   id,
   timestamp,

@@ -1,5 +1,6 @@
--- Which are the newest edge log records of one project, within the asked range and the retention of its tier?
--- First how far back the newest hundred reach, which takes two narrow columns; then messages and metadata of those alone.
+-- The newest 100 edge log records of one project within the requested time range and the retention of its tier.
+-- The first step finds the oldest timestamp among them from two small columns; the second step then reads messages and
+-- metadata of these records only.
 with newest as (
   select timestamp
   from edge_logs

@@ -1,7 +1,8 @@
--- How many requests did each service area get, bucket by bucket, among those whose URL matches the pattern?
--- A path counts in every area whose text it contains. A bucket without matching requests is no row.
--- ClickHouse alone lets a dot match a line end: -s takes that back. It also looks for a text that every match has to hold before it
--- asks RE2, and finds a wrong one in patterns such as \x61bc: where letter case is mentioned (-i), it does not look.
+-- Requests per service area and time bucket, of the requests whose URL matches the pattern.
+-- A path counts in every area whose text it contains. A bucket without matching requests returns no row.
+-- The pattern gets the flags (?-is). -s: in ClickHouse, unlike in RE2, a dot matches a line end by default. -i: before ClickHouse
+-- runs RE2, it searches for a substring that every match must contain, and derives a wrong one from patterns such as \x61bc; it
+-- skips that search if the pattern mentions letter case.
 select
   bucket as timestamp,
   total_rest_requests,

@@ -1,5 +1,5 @@
--- How many requests did each service area get, bucket by bucket, among those whose URL matches the pattern?
--- A path counts in every area whose text it contains. A bucket without matching requests is no row.
+-- Requests per service area and time bucket, of the requests whose URL matches the pattern.
+-- A path counts in every area whose text it contains. A bucket without matching requests returns no row.
 select
   time_bucket(to_seconds($bucket_seconds), timestamp) as timestamp,
   count(*) filter (contains(path, '/rest')) as total_rest_requests,

@@ -1,12 +1,12 @@
-// What makes two calls the same: the endpoint, its declared parameters after their rules were applied, and the project
-// that the token is pinned to. The form is versioned, since a changed form must never meet entries of the old one.
+// The key of a result: the endpoint, its declared parameters after validation, and the project of a pinned token. Requests
+// with the same key have the same result. The format has a version, so that keys of different formats never match.
 
 const KEY_VERSION = 1;
 
 export interface CacheKeyFields {
   readonly endpointId: string;
   readonly pinnedProject: string | undefined;
-  /** Declared parameters, in the order of the definition; null where one was not given. */
+  /** Declared parameters in the order of the definition; null if absent. */
   readonly parameters: readonly (readonly [name: string, value: string | null])[];
 }
 

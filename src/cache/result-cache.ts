@@ -1,23 +1,23 @@
-// Results that stay as long as they may and no longer: one load at a time for each key, bounded in bytes, least recently
-// asked first to go. It is handed load(); it knows no SQL, no endpoint and no HTTP. warmer.ts keeps its entries warm.
+// An LRU cache of results, bounded in bytes and in age, with single flight for each key. It receives load() and knows no
+// SQL, no endpoint and no HTTP. warmer.ts refreshes its entries in the background.
 import type { Timer } from '../system/timer.ts';
 import { Flight, type Load } from './single-flight.ts';
 
 export interface CacheLifetime {
-  /** No result older than this is ever given. Nobody asking for as long ends an entry. */
+  /** A result of this age is never returned. An entry that is not requested for this long expires. */
   readonly lifetimeMs: number;
-  /** How old a result gets before it is loaded again in the background. */
+  /** The age at which a result is refreshed in the background. */
   readonly refreshAfterMs: number;
 }
 
-/** How a result came: from the cache, by a load of its own, by another's load, by a load that was insisted on. */
+/** From the cache; by a load for this request; by joining the load of another request; by a forced refresh. */
 export type CacheOutcome = 'hit' | 'miss' | 'collapsed' | 'request';
 
 export interface CacheResult<V> {
   readonly value: V;
   readonly outcome: CacheOutcome;
   readonly ageMs: number;
-  /** Until the next warming is due, or the entry ends: so long a copy is as good as asking again. */
+  /** Time until the next refresh is due or the entry expires. Until then, requesting again returns the same result. */
   readonly freshForMs: number;
 }
 
@@ -28,7 +28,7 @@ export interface CacheRequest<V> {
 }
 
 export interface GetOptions {
-  /** Insists on a load even where a result is at hand; granted once in FORCED_LOAD_PAUSE_MS for each key. */
+  /** Loads even if a result is cached; at most once in FORCED_REFRESH_INTERVAL_MS for each key. */
   readonly forceRefresh?: boolean;
   readonly signal?: AbortSignal | undefined;
 }
@@ -40,24 +40,24 @@ export interface CacheEntry<V> extends CacheRequest<V> {
   requestedAt: number;
   forcedAt: number;
   refreshAt: number;
-  /** Warmings that failed since the last load. */
+  /** Refreshes that failed since the last successful load. */
   failures: number;
 }
 
 export const FORCED_REFRESH_INTERVAL_MS = 10_000;
 export const FIRST_RETRY_MS = 5_000;
 
-/** What an entry takes besides its value and its key: the objects around them, roughly. */
+/** Estimated size of an entry without its value and its key. */
 const ENTRY_OVERHEAD_BYTES = 512;
 
 export class ResultCache<V> {
   readonly #maxBytes: number;
   readonly #sizeOf: (value: V) => number;
   readonly #timer: Timer;
-  /** In the order in which they were last asked for, the longest ago first. */
+  /** In LRU order: the least recently requested entry first. */
   readonly #entries = new Map<string, CacheEntry<V>>();
   readonly #flights = new Map<string, Flight<V>>();
-  /** The last of `entries`. */
+  /** The last of `#entries`, which need not be moved when it is requested again. */
   #lastRequested: CacheEntry<V> | undefined;
   #bytes = 0;
   #closed = false;
@@ -76,7 +76,7 @@ export class ResultCache<V> {
     return this.#entries.size;
   }
 
-  /** The result that is at hand, if it is good. Without a promise or a question, since most calls end here. */
+  /** Returns the cached result. Synchronous and without a CacheRequest, because most requests are served here. */
   peek(key: string): CacheResult<V> | undefined {
     const now = this.#timer.now();
     const entry = this.#liveEntry(key, now);
@@ -85,33 +85,34 @@ export class ResultCache<V> {
     return toResult(entry, 'hit', now);
   }
 
-  async get(question: CacheRequest<V>, caller: GetOptions = {}): Promise<CacheResult<V>> {
+  async get(request: CacheRequest<V>, options: GetOptions = {}): Promise<CacheResult<V>> {
     const now = this.#timer.now();
-    const entry = this.#liveEntry(question.key, now);
+    const entry = this.#liveEntry(request.key, now);
     if (entry !== undefined) {
       this.#touch(entry, now);
-      if (!caller.forceRefresh || now - entry.forcedAt < FORCED_REFRESH_INTERVAL_MS)
+      if (!options.forceRefresh || now - entry.forcedAt < FORCED_REFRESH_INTERVAL_MS)
         return toResult(entry, 'hit', now);
     }
-    const running = this.#flights.get(question.key);
+    const running = this.#flights.get(request.key);
     const joined = running !== undefined && !running.cancelled;
-    if (!joined && caller.forceRefresh && entry !== undefined) entry.forcedAt = now;
-    const flight = joined ? running : this.#start(question, false, caller.forceRefresh ? now : -Infinity);
-    const value = await flight.join(caller.signal);
-    const outcome = joined ? 'collapsed' : caller.forceRefresh ? 'request' : 'miss';
-    const loaded = this.#entries.get(question.key);
+    if (!joined && options.forceRefresh && entry !== undefined) entry.forcedAt = now;
+    const flight = joined ? running : this.#start(request, false, options.forceRefresh ? now : -Infinity);
+    const value = await flight.join(options.signal);
+    const outcome = joined ? 'collapsed' : options.forceRefresh ? 'request' : 'miss';
+    const loaded = this.#entries.get(request.key);
     const after = this.#timer.now();
     if (loaded?.value === value) return toResult(loaded, outcome, after);
-    return { value, outcome, ageMs: after - flight.startedAt, freshForMs: 0 }; // too large to keep, or gone already
+    // The value is too large for the cache, or was evicted or replaced already.
+    return { value, outcome, ageMs: after - flight.startedAt, freshForMs: 0 };
   }
 
-  /** Counts a value anew that has grown, as values do that are encoded when somebody first asks for an encoding. */
+  /** Updates the size of an entry whose value has grown, such as a result with a new encoding. */
   updateSize(key: string): void {
     const entry = this.#entries.get(key);
     if (entry !== undefined) this.#resize(entry);
   }
 
-  /** Drops entries that nobody may or will get any more, and lists those to load again, most recently asked first. */
+  /** Removes expired entries and lists those whose refresh is due, most recently requested first. */
   listDue(): CacheEntry<V>[] {
     const now = this.#timer.now();
     const due: CacheEntry<V>[] = [];
@@ -124,20 +125,20 @@ export class ResultCache<V> {
   }
 
   /**
-   * Loads an entry again in the background. A failure keeps the value at hand, and the next try waits longer. Answers
-   * false where there was nothing to do any more.
+   * Refreshes an entry in the background. If that fails, the entry keeps its value, and the next refresh waits with
+   * exponential back-off. Returns false if the refresh is no longer due.
    */
   async refresh(entry: CacheEntry<V>): Promise<boolean> {
-    const stillDue = this.#entries.get(entry.key) === entry && this.#timer.now() >= entry.refreshAt;
-    if (!stillDue || this.#flights.has(entry.key)) return false;
+    const isDue = this.#entries.get(entry.key) === entry && this.#timer.now() >= entry.refreshAt;
+    if (!isDue || this.#flights.has(entry.key)) return false;
     await this.#start(entry, true).result.catch(() => {
-      const pause = Math.min(FIRST_RETRY_MS * 2 ** entry.failures++, entry.lifetime.refreshAfterMs);
-      entry.refreshAt = this.#timer.now() + pause;
+      const backoffMs = Math.min(FIRST_RETRY_MS * 2 ** entry.failures++, entry.lifetime.refreshAfterMs);
+      entry.refreshAt = this.#timer.now() + backoffMs;
     });
     return true;
   }
 
-  /** Cancels what is being loaded, and lets go of everything. Closing twice is fine. */
+  /** Cancels all loads and removes all entries. Closing twice is safe. */
   close(): void {
     this.#closed = true;
     for (const flight of this.#flights.values()) flight.cancel(new Error('the cache is closed'));
@@ -159,25 +160,26 @@ export class ResultCache<V> {
     this.#entries.set(entry.key, entry);
   }
 
-  #start(question: CacheRequest<V>, background: boolean, insistedAt = -Infinity): Flight<V> {
-    const flight = new Flight(question.load, background, this.#timer.now());
-    this.#flights.set(question.key, flight);
-    const land = () => {
-      if (this.#flights.get(question.key) === flight) this.#flights.delete(question.key);
+  #start(request: CacheRequest<V>, background: boolean, forcedAt = -Infinity): Flight<V> {
+    const flight = new Flight(request.load, background, this.#timer.now());
+    this.#flights.set(request.key, flight);
+    const removeFlight = () => {
+      if (this.#flights.get(request.key) === flight) this.#flights.delete(request.key);
     };
     flight.result.then(value => {
-      land();
-      this.#store(question, value, flight, insistedAt);
-    }, land);
+      removeFlight();
+      this.#store(request, value, flight, forcedAt);
+    }, removeFlight);
     return flight;
   }
 
-  /** A result is as old as the question that it answers: its age counts from the start of its load. */
-  #store({ key, lifetime, load }: CacheRequest<V>, value: V, flight: Flight<V>, insistedAt: number): void {
-    const known = this.#entries.get(key);
-    if (this.#closed || (flight.background && known === undefined)) return; // went while it was being warmed
+  /** The age of a result counts from the start of its load: the result cannot contain later records. */
+  #store({ key, lifetime, load }: CacheRequest<V>, value: V, flight: Flight<V>, forcedAt: number): void {
+    const existing = this.#entries.get(key);
+    // An entry that expired or was evicted during its background refresh is not added again.
+    if (this.#closed || (flight.background && existing === undefined)) return;
     const { startedAt } = flight;
-    const entry = known ?? {
+    const entry = existing ?? {
       key,
       lifetime,
       load,
@@ -191,7 +193,7 @@ export class ResultCache<V> {
     };
     entry.value = value;
     entry.loadedAt = startedAt;
-    entry.forcedAt = Math.max(entry.forcedAt, insistedAt);
+    entry.forcedAt = Math.max(entry.forcedAt, forcedAt);
     entry.refreshAt = startedAt + lifetime.refreshAfterMs;
     entry.failures = 0;
     if (!flight.background) this.#touch(entry, this.#timer.now());
@@ -202,9 +204,9 @@ export class ResultCache<V> {
     const bytes = this.#sizeOf(entry.value) + entry.key.length * 2 + ENTRY_OVERHEAD_BYTES;
     this.#bytes += bytes - entry.bytes;
     entry.bytes = bytes;
-    for (const oldest of this.#entries.values()) {
+    for (const leastRecent of this.#entries.values()) {
       if (this.#bytes <= this.#maxBytes) return;
-      this.#remove(oldest);
+      this.#remove(leastRecent);
     }
   }
 
@@ -216,11 +218,11 @@ export class ResultCache<V> {
 }
 
 function toResult<V>(entry: CacheEntry<V>, outcome: CacheOutcome, now: number): CacheResult<V> {
-  const end = entry.loadedAt + entry.lifetime.lifetimeMs;
+  const expiresAt = entry.loadedAt + entry.lifetime.lifetimeMs;
   return {
     value: entry.value,
     outcome,
     ageMs: now - entry.loadedAt,
-    freshForMs: Math.max(0, Math.min(entry.refreshAt, end) - now),
+    freshForMs: Math.max(0, Math.min(entry.refreshAt, expiresAt) - now),
   };
 }

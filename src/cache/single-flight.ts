@@ -1,36 +1,36 @@
-// One load that any number of callers wait for. When the last of them leaves, the load is cancelled; a load that was
-// started in the background has no one to leave, and goes on.
+// Single flight: one load that any number of callers wait for. When the last caller leaves, the load is cancelled. A load
+// that was started in the background is never cancelled by callers.
 
 export interface LoadPriority {
-  /** Nobody waits for it: callers' loads go first. */
+  /** No caller is waiting: loads of callers run first. */
   readonly background: boolean;
 }
 
-/** `urgency` changes when a caller begins to wait for what was started in the background. */
-export type Load<V> = (signal: AbortSignal, urgency: LoadPriority) => Promise<V>;
+/** `priority` is live: it changes when a caller starts to wait for a background load. */
+export type Load<V> = (signal: AbortSignal, priority: LoadPriority) => Promise<V>;
 
 export class Flight<V> {
   readonly startedAt: number;
   readonly result: Promise<V>;
   readonly #controller = new AbortController();
   readonly #priority: { background: boolean };
-  readonly #endsWithCallers: boolean;
+  readonly #cancelsWithLastCaller: boolean;
   #waiters = 0;
 
   constructor(load: Load<V>, background: boolean, startedAt: number) {
     this.startedAt = startedAt;
-    this.#endsWithCallers = !background;
+    this.#cancelsWithLastCaller = !background;
     this.#priority = { background };
     this.result = load(this.#controller.signal, this.#priority);
-    this.result.catch(() => {}); // those who wait see the failure; where nobody waits, nobody has to
+    this.result.catch(() => {}); // callers see the failure through join(); without callers it is not unhandled
   }
 
-  /** No caller has ever waited for it. */
+  /** No caller has ever joined. */
   get background(): boolean {
     return this.#priority.background;
   }
 
-  /** Every caller has gone: what is left of it is no good to the next one. */
+  /** A new caller cannot join a cancelled load and has to start its own. */
   get cancelled(): boolean {
     return this.#controller.signal.aborted;
   }
@@ -40,10 +40,10 @@ export class Flight<V> {
     this.#priority.background = false;
     this.#waiters++;
     try {
-      return await (signal === undefined ? this.result : untilAborted(this.result, signal));
+      return await (signal === undefined ? this.result : rejectOnAbort(this.result, signal));
     } finally {
       this.#waiters--;
-      if (signal?.aborted && this.#waiters === 0 && this.#endsWithCallers) this.cancel(signal.reason);
+      if (signal?.aborted && this.#waiters === 0 && this.#cancelsWithLastCaller) this.cancel(signal.reason);
     }
   }
 
@@ -52,10 +52,10 @@ export class Flight<V> {
   }
 }
 
-function untilAborted<V>(result: Promise<V>, signal: AbortSignal): Promise<V> {
+function rejectOnAbort<V>(result: Promise<V>, signal: AbortSignal): Promise<V> {
   return new Promise((resolve, reject) => {
-    const leave = () => reject(signal.reason);
-    signal.addEventListener('abort', leave, { once: true });
-    result.then(resolve, reject).finally(() => signal.removeEventListener('abort', leave));
+    const onAbort = () => reject(signal.reason);
+    signal.addEventListener('abort', onAbort, { once: true });
+    result.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
   });
 }

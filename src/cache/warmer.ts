@@ -1,20 +1,20 @@
-// Keeps a cache warm and is a good neighbour: a few loads at once, behind callers' queries, and after each a pause, so
-// that all warming together takes at most a fifth of the time. What does not fit ages towards its end.
+// Refreshes cache entries in the background: a few at a time, with low priority, and with a pause after each one, so that
+// all refreshes together use at most a fifth of the time. Entries that do not fit into that are not refreshed and expire.
 import type { Timer } from '../system/timer.ts';
 import type { CacheEntry, ResultCache } from './result-cache.ts';
 
-const LOOK_EVERY_MS = 1_000;
-/** One part warming, four parts not. */
-const SHARE = 5;
+const CHECK_INTERVAL_MS = 1_000;
+/** Refreshes use one fifth of the time: after each one, a pause of four times its duration. */
+const TIME_FRACTION = 5;
 
 export class Warmer<V> {
   readonly #cache: ResultCache<V>;
   readonly #timer: Timer;
   readonly #concurrency: number;
   #due: CacheEntry<V>[] = [];
-  #busy = 0;
+  #running = 0;
   #stopped = false;
-  #cancelLook = () => {};
+  #cancelCheck = () => {};
 
   constructor(cache: ResultCache<V>, timer: Timer, concurrency: number) {
     this.#cache = cache;
@@ -23,36 +23,36 @@ export class Warmer<V> {
   }
 
   start(): void {
-    this.#cancelLook = this.#timer.after(LOOK_EVERY_MS, () => {
+    this.#cancelCheck = this.#timer.after(CHECK_INTERVAL_MS, () => {
       this.#due = this.#cache.listDue();
-      this.#fill();
+      this.#startRefreshes();
       if (!this.#stopped) this.start();
     });
   }
 
-  /** No warming starts after this. */
+  /** No refresh starts after this. */
   stop(): void {
     this.#stopped = true;
-    this.#cancelLook();
+    this.#cancelCheck();
   }
 
-  #fill(): void {
-    while (!this.#stopped && this.#busy < this.#concurrency) {
+  #startRefreshes(): void {
+    while (!this.#stopped && this.#running < this.#concurrency) {
       const entry = this.#due.shift();
       if (entry === undefined) return;
-      void this.#warm(entry);
+      void this.#refresh(entry);
     }
   }
 
-  async #warm(entry: CacheEntry<V>): Promise<void> {
-    this.#busy++;
+  async #refresh(entry: CacheEntry<V>): Promise<void> {
+    this.#running++;
     const startedAt = this.#timer.now();
-    const didWork = await this.#cache.refresh(entry);
+    const hasRefreshed = await this.#cache.refresh(entry);
     const tookMs = this.#timer.now() - startedAt;
-    const pauseMs = didWork ? tookMs * (SHARE * this.#concurrency - 1) : 0;
+    const pauseMs = hasRefreshed ? tookMs * (TIME_FRACTION * this.#concurrency - 1) : 0;
     this.#timer.after(pauseMs, () => {
-      this.#busy--;
-      this.#fill();
+      this.#running--;
+      this.#startRefreshes();
     });
   }
 }

@@ -1,30 +1,91 @@
-// dendro check: everything that could keep `serve` from starting, found without serving. The SQL is checked against an
-// empty store of its own, so that it can be run beside a server.
-import { mkdtempSync, rmSync } from 'node:fs';
+// dendro check: finds everything that could stop `serve` from starting, without serving. With --parity it also compares
+// the results of the embedded store and ClickHouse.
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Invocation, readServeConfig } from '../config.ts';
-import { loadCatalog } from '../endpoint/catalog.ts';
+import { type Invocation, readServeConfig, type ServeConfig } from '../config.ts';
+import { OperatorError, UsageError } from '../domain/errors.ts';
+import { type Catalog, loadCatalog } from '../endpoint/catalog.ts';
+import { type ComparedStore, compareStores } from '../endpoint/parity.ts';
 import { runPreflight } from '../endpoint/preflight.ts';
-import { openStore } from '../store/open-store.ts';
+import { replaySpool } from '../intake/applier.ts';
+import { openStore, type StoreOptions, storeNameOf } from '../store/open-store.ts';
+import { systemClock } from '../system/clock.ts';
 import { readTokenFile } from '../token/token-file.ts';
-import { checkParity } from './check-parity.ts';
-import { refusePositionals } from './positionals.ts';
+
+/** Longer lists of differences do not help to find the cause. */
+const SHOWN_DIFFERENCES = 10;
 
 export async function check(invocation: Invocation): Promise<void> {
-  refusePositionals(invocation);
   const config = readServeConfig(invocation);
   readTokenFile(config.tokensFile);
   const catalog = loadCatalog(config.endpointFolders, config.storeName);
-  const dataDirectory = mkdtempSync(join(tmpdir(), 'dendro-check-'));
-  try {
-    const store = await openStore({ ...config.store, dataDirectory });
-    await runPreflight(catalog, store).finally(() => store.close());
-  } finally {
-    rmSync(dataDirectory, { recursive: true, force: true });
-  }
+  await withTemporaryDirectory('dendro-check-', directory => checkStore(config, catalog, directory));
   if (invocation.isOn('parity')) return checkParity(invocation, config);
   for (const { definition } of catalog.endpoints)
     process.stdout.write(`${definition.name}  ${definition.id}\n`);
-  process.stdout.write(`${catalog.endpoints.length} endpoints, all good\n`);
+  process.stdout.write(`${catalog.endpoints.length} endpoints, no problems found\n`);
+}
+
+/** Uses an empty data directory, so that the command can run next to a server that locks its own. */
+async function checkStore(config: ServeConfig, catalog: Catalog, dataDirectory: string): Promise<void> {
+  const store = await openStore({ ...config.store, dataDirectory });
+  await runPreflight(catalog, store).finally(() => store.close());
+}
+
+async function checkParity(invocation: Invocation, config: ServeConfig): Promise<void> {
+  const projects = invocation.many('project');
+  const { clickhouse, ...embedded } = config.store;
+  if (clickhouse === undefined || projects.length === 0)
+    throw new UsageError(
+      '--parity compares the store of --data with --store clickhouse://… and needs at least one --project',
+    );
+  if (!existsSync(join(embedded.dataDirectory, 'dendro.duckdb')))
+    throw new OperatorError(`there is no embedded store in ${embedded.dataDirectory}`);
+  await withTemporaryDirectory('dendro-parity-', async directory => {
+    const stores: ComparedStore[] = [];
+    try {
+      // The embedded store uses the directory of --data, so the ClickHouse store gets an empty one.
+      for (const options of [embedded, { ...config.store, dataDirectory: directory }])
+        stores.push(await openComparedStore(config, options));
+      const [duckdb, other] = stores;
+      if (duckdb === undefined || other === undefined) return;
+      await replaySpool(embedded.dataDirectory, duckdb.store);
+      await printParity(duckdb, other, projects);
+    } finally {
+      for (const { store } of stores) await store.close();
+    }
+  });
+}
+
+async function openComparedStore(config: ServeConfig, options: StoreOptions): Promise<ComparedStore> {
+  const catalog = loadCatalog(config.endpointFolders, storeNameOf(options));
+  return { store: await openStore(options), catalog };
+}
+
+async function printParity(
+  duckdb: ComparedStore,
+  clickhouse: ComparedStore,
+  projects: readonly string[],
+): Promise<void> {
+  const { queries, rows, differences } = await compareStores(duckdb, clickhouse, projects, systemClock());
+  for (const { endpoint, parameters, description } of differences.slice(0, SHOWN_DIFFERENCES))
+    process.stdout.write(`${endpoint}?${parameters}: ${description}\n`);
+  if (differences.length > 0)
+    throw new OperatorError(
+      `${differences.length} of ${queries} results differ between duckdb and clickhouse`,
+    );
+  process.stdout.write(`${queries} results, ${rows} rows: duckdb and clickhouse agree\n`);
+}
+
+async function withTemporaryDirectory(
+  prefix: string,
+  work: (directory: string) => Promise<void>,
+): Promise<void> {
+  const directory = mkdtempSync(join(tmpdir(), prefix));
+  try {
+    await work(directory);
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
 }

@@ -1,14 +1,17 @@
-// The commands and their flags. A command's code is loaded only when it runs.
+// The commands and their flags. The code of a command is loaded only when it runs.
 import type { FlagName, Invocation } from '../config.ts';
+import { UsageError } from '../domain/errors.ts';
+
+type RunCommand = (invocation: Invocation) => Promise<void>;
 
 export interface Command {
   readonly name: string;
-  /** What follows the name, as help prints it. */
+  /** The arguments after the name, as help prints them; empty: only flags. */
   readonly usage: string;
   readonly summary: string;
   readonly flags: readonly FlagName[];
   readonly examples: readonly string[];
-  load(): Promise<(invocation: Invocation) => Promise<void>>;
+  load(): Promise<RunCommand>;
 }
 
 const STORE_FLAGS: readonly FlagName[] = ['data', 'store', 'memory-limit', 'query-timeout'];
@@ -43,13 +46,13 @@ export const commands: readonly Command[] = [
     summary: 'Serve the endpoints over HTTP.',
     flags: SERVE_FLAGS,
     examples: ['dendro serve', 'dendro serve --data /var/lib/dendro --host 0.0.0.0 --port 8080'],
-    load: async () => (await import('./serve.ts')).serve,
+    load: async () => withoutArguments((await import('./serve.ts')).serve),
   },
   {
     name: 'ingest',
     usage: 'FILE…',
     summary:
-      'Load NDJSON, JSON or Parquet files (- is standard input, .gz too) into the store, or with --url into a running server.',
+      'Load NDJSON, JSON or Parquet files (also .gz; - is standard input) into the store, or with --url into a running server.',
     flags: ['source', 'url', 'token', 'retention-days', ...STORE_FLAGS],
     examples: [
       'dendro ingest --source edge requests.ndjson.gz',
@@ -74,8 +77,19 @@ export const commands: readonly Command[] = [
     name: 'token',
     usage: 'create | list | revoke NAME',
     summary:
-      'Make a token and print it once, list the tokens, or revoke one. A running server follows within 1 s.',
-    flags: ['name', 'scope', 'project', 'expires', 'rate', 'tier', 'redact-pii', 'data', 'tokens'],
+      'Create a token and print it once, list the tokens, or revoke one. Takes effect in a running server within 1 s.',
+    flags: [
+      'name',
+      'scope',
+      'project',
+      'expires',
+      'rate',
+      'tier',
+      'redact-pii',
+      'data',
+      'tokens',
+      'endpoints',
+    ],
     examples: [
       'dendro token create --name grafana --scope query',
       'dendro token create --name acme --scope query:logs.all --project acme --tier PRO --expires 90d --rate 10',
@@ -87,35 +101,35 @@ export const commands: readonly Command[] = [
     name: 'demo',
     usage: '',
     summary:
-      'Serve a throw-away store with a synthetic platform whose traffic goes on; prints the link to its console.',
+      'Serve a temporary store with a synthetic platform and live traffic, and print the address of its console.',
     flags: ['host', 'port', 'internal-host', 'internal-port', 'endpoints', 'memory-limit'],
     examples: ['dendro demo', 'dendro demo --port 8080'],
-    load: async () => (await import('./demo.ts')).demo,
+    load: async () => withoutArguments((await import('./demo.ts')).demo),
   },
   {
     name: 'check',
     usage: '',
     summary:
-      'Check the configuration and the endpoint folders, without serving and without touching the data.',
+      'Check the configuration and the endpoint folders without serving and without changing the data.',
     flags: [...SERVE_FLAGS, 'parity', 'project'],
     examples: [
       'dendro check --endpoints ./my-endpoints',
       "DENDRO_STORE='clickhouse://…' dendro check --parity --project acme",
     ],
-    load: async () => (await import('./check.ts')).check,
+    load: async () => withoutArguments((await import('./check.ts')).check),
   },
   {
     name: 'migrate',
     usage: '',
-    summary: 'Move the records of an embedded store to a ClickHouse. Broken off, it goes on where it was.',
+    summary: 'Move the records of an embedded store to ClickHouse. Resumes if interrupted.',
     flags: ['from', 'to', 'memory-limit'],
     examples: ["DENDRO_TO='clickhouse://…' dendro migrate --from duckdb:./data"],
-    load: async () => (await import('./migrate.ts')).migrate,
+    load: async () => withoutArguments((await import('./migrate.ts')).migrate),
   },
   {
     name: 'schema',
     usage: 'clickhouse',
-    summary: 'Print the tables of a ClickHouse store, or make them with --apply.',
+    summary: 'Print the tables of a ClickHouse store, or create them with --apply.',
     flags: ['store', 'data', 'cluster', 'apply', 'retention-days', 'memory-limit', 'query-timeout'],
     examples: [
       'dendro schema clickhouse --cluster logs',
@@ -124,3 +138,12 @@ export const commands: readonly Command[] = [
     load: async () => (await import('./schema.ts')).schema,
   },
 ];
+
+/** For a command that accepts flags only. */
+function withoutArguments(run: RunCommand): RunCommand {
+  return invocation => {
+    const [unexpected] = invocation.positionals;
+    if (unexpected !== undefined) throw new UsageError(`unexpected argument: ${unexpected}`);
+    return run(invocation);
+  };
+}

@@ -1,5 +1,5 @@
-// dendro demo: the service on a throw-away store with a synthetic platform, whose past is made at once and whose present
-// comes in through the real intake.
+// dendro demo: serves a temporary store with a synthetic platform. Its history is written to the store before the start;
+// its live traffic is sent to the internal listener, like the logs of a real platform.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,25 +13,23 @@ import { logTo } from '../observe/log.ts';
 import { openStore } from '../store/open-store.ts';
 import { systemClock } from '../system/clock.ts';
 import { systemTimer } from '../system/timer.ts';
-import { refusePositionals } from './positionals.ts';
-import { waitForSignal } from './stop-signal.ts';
+import { waitForStopSignal } from './serve.ts';
 
 export async function demo(invocation: Invocation): Promise<void> {
-  refusePositionals(invocation);
-  const stopped = waitForSignal();
+  const stopSignal = waitForStopSignal();
   const dataDirectory = mkdtempSync(join(tmpdir(), 'dendro-demo-'));
   try {
-    const config = readServeConfig(throwAway(invocation, dataDirectory));
+    const config = readServeConfig(withTemporaryStore(invocation, dataDirectory));
     const random = new Random(Number(systemClock() % 2n ** 32n));
-    const startMs = await makeHistory(config, random);
-    await serveDemo(config, startMs, random, stopped);
+    const historyEndMs = await createHistory(config, random);
+    await serveDemo(config, historyEndMs, random, stopSignal);
   } finally {
     rmSync(dataDirectory, { recursive: true, force: true });
   }
 }
 
-/** The operator's own store, data, tokens and key have no part in it. */
-function throwAway(invocation: Invocation, dataDirectory: string): Invocation {
+/** Replaces the operator's store, data directory, tokens file and API key. */
+function withTemporaryStore(invocation: Invocation, dataDirectory: string): Invocation {
   return {
     ...invocation,
     apiKey: undefined,
@@ -43,14 +41,14 @@ function throwAway(invocation: Invocation, dataDirectory: string): Invocation {
   };
 }
 
-/** Answers when it ends. */
-async function makeHistory(config: ServeConfig, random: Random): Promise<number> {
-  process.stderr.write('making seven days of history\n');
+/** Returns the time of the end of the history, in Unix milliseconds. */
+async function createHistory(config: ServeConfig, random: Random): Promise<number> {
+  process.stderr.write('creating seven days of history\n');
   const store = await openStore(config.store);
   try {
     const nowMs = Number(systemClock() / 1000n);
     const count = await fillHistory(store, { nowMs, scale: 1, random });
-    process.stderr.write(`made ${count} records\n`);
+    process.stderr.write(`created ${count} records\n`);
     return nowMs;
   } finally {
     await store.close();
@@ -59,16 +57,16 @@ async function makeHistory(config: ServeConfig, random: Random): Promise<number>
 
 async function serveDemo(
   config: ServeConfig,
-  startMs: number,
+  historyEndMs: number,
   random: Random,
-  stopped: Promise<string>,
+  stopSignal: Promise<string>,
 ): Promise<void> {
   const observe = logTo(process.stdout, process.stderr);
   const app = await startApp(config, observe);
   const token = app.firstToken?.secret ?? '';
   const traffic = new LiveTraffic({
     send: (kind, records) => post(app, token, kind, records),
-    startMs,
+    startMs: historyEndMs,
     clock: systemClock,
     timer: systemTimer,
     random,
@@ -77,7 +75,7 @@ async function serveDemo(
   observe({ type: 'listening', listener: 'public', url: app.publicUrl });
   observe({ type: 'listening', listener: 'internal', url: app.internalUrl });
   process.stdout.write(describeDemo(app.publicUrl, token));
-  observe({ type: 'stopping', signal: await stopped });
+  observe({ type: 'stopping', signal: await stopSignal });
   await traffic.stop();
   await app.close();
   observe({ type: 'stopped' });
@@ -97,15 +95,15 @@ function describeDemo(url: string, token: string): string {
   const width = Math.max(...DEMO_PROJECTS.map(({ ref }) => ref.length));
   return [
     '',
-    'The console, with a token that ends with this demo:',
+    'The console, with a token that is valid until the demo stops:',
     '',
     `  ${url}/?view=functions&project=stormy-harbor&interval=1hr#token=${token}`,
     '',
     'Projects:',
     '',
-    ...DEMO_PROJECTS.map(({ ref, character }) => `  ${ref.padEnd(width)}  ${character}`),
+    ...DEMO_PROJECTS.map(({ ref, description }) => `  ${ref.padEnd(width)}  ${description}`),
     '',
-    'Or ask the API:',
+    'The API:',
     '',
     `  ${curl('functions.invocation-stats?project=slow-river&interval=7day')}`,
     `  ${curl('usage.api-counts?project=busy-market&interval=minutely')}`,

@@ -1,4 +1,4 @@
-// Help for a person at a terminal.
+// The help texts of the program and of each command.
 import { FLAGS, type FlagName, variableOf } from '../config.ts';
 import { type Command, commands } from './commands.ts';
 
@@ -11,7 +11,7 @@ export function describeProgram(): string {
     '',
     ...lines,
     '',
-    'dendro COMMAND --help tells the flags of a command. Every flag also has an environment variable, DENDRO_<NAME>.',
+    'dendro COMMAND --help lists the flags of a command. Every flag also has an environment variable, DENDRO_<NAME>.',
     'dendro --version prints the version.',
   ].join('\n');
 }

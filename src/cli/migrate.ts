@@ -8,15 +8,13 @@ import { replaySpool } from '../intake/applier.ts';
 import { type ClickHouseUrl, parseClickHouseUrl } from '../store/clickhouse-url.ts';
 import { compareDays, moveRecords } from '../store/migration.ts';
 import { openClickHouseProgress, openStore } from '../store/open-store.ts';
-import { refusePositionals } from './positionals.ts';
-import { makeProgressBar } from './progress-bar.ts';
+import { createProgressBar } from './progress-bar.ts';
 
 const SHOWN = 20;
 /** A checksum of all records takes its time. */
 const QUERY_TIMEOUT_SECONDS = 3600;
 
 export async function migrate(invocation: Invocation): Promise<void> {
-  refusePositionals(invocation);
   const dataDirectory = /^duckdb:(.+)$/s.exec(requireText(invocation, 'from'))?.[1];
   if (dataDirectory === undefined) throw new UsageError('--from is written duckdb:DIR');
   if (!existsSync(join(dataDirectory, 'dendro.duckdb')))
@@ -43,7 +41,7 @@ export async function migrate(invocation: Invocation): Promise<void> {
       );
     await replaySpool(dataDirectory, source);
     await source.flush(LOG_KINDS);
-    const bar = makeProgressBar('migrate', process.stderr);
+    const bar = createProgressBar('migrate', process.stderr);
     const count = await moveRecords(source, target, (moved, all) =>
       bar.update(all === 0 ? 1 : moved / all, `${moved} of ${all} records`),
     ).finally(() => bar.clear());

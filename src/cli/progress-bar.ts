@@ -1,25 +1,25 @@
-// A progress bar on a terminal; nothing anywhere else.
+// A progress bar on a terminal. Prints nothing if the stream is not a terminal.
 
 const WIDTH = 30;
-const REDRAW_MS = 100;
+const REDRAW_INTERVAL_MS = 100;
 
 export interface ProgressBar {
-  /** `share` is from 0 to 1, or undefined where the whole is not known. */
-  update(share: number | undefined, note: string): void;
-  /** Takes the bar off the screen. */
+  /** `share` is from 0 to 1, or undefined if the total is not known. */
+  update(share: number | undefined, description: string): void;
+  /** Removes the bar from the screen. */
   clear(): void;
 }
 
-export function makeProgressBar(label: string, terminal: NodeJS.WriteStream): ProgressBar {
-  let lastDrawn = 0;
+export function createProgressBar(label: string, terminal: NodeJS.WriteStream): ProgressBar {
+  let drawnAt = 0;
   return {
-    update(share, note) {
-      if (!terminal.isTTY || performance.now() - lastDrawn < REDRAW_MS) return;
-      lastDrawn = performance.now();
-      terminal.write(`\r\x1b[K${label} ${share === undefined ? '' : `${drawBar(share)} `}${note}`);
+    update(share, description) {
+      if (!terminal.isTTY || performance.now() - drawnAt < REDRAW_INTERVAL_MS) return;
+      drawnAt = performance.now();
+      terminal.write(`\r\x1b[K${label} ${share === undefined ? '' : `${drawBar(share)} `}${description}`);
     },
     clear() {
-      if (terminal.isTTY && lastDrawn > 0) terminal.write('\r\x1b[K');
+      if (terminal.isTTY && drawnAt > 0) terminal.write('\r\x1b[K');
     },
   };
 }

@@ -1,33 +1,33 @@
 // dendro query: runs an endpoint on the store of --data, or on a running server with --url, and prints its rows.
 
 import { type Invocation, readEndpointFolders, readStoreOptions } from '../config.ts';
-import { type DendroError, OperatorError, UsageError } from '../domain/errors.ts';
+import { OperatorError, UsageError } from '../domain/errors.ts';
 import { checkCatalog, loadCatalog } from '../endpoint/catalog.ts';
 import { encodeRows, formatCells, type ResultFormat } from '../endpoint/encode-rows.ts';
 import { runEndpoint } from '../endpoint/run-endpoint.ts';
+import { validateParameters } from '../endpoint/validated-requests.ts';
 import { replaySpool } from '../intake/applier.ts';
 import { openStore, storeNameOf } from '../store/open-store.ts';
 import { systemClock } from '../system/clock.ts';
-import { readServerUrl } from './server-url.ts';
+import {
+  describeUnreachable,
+  type RunningServer,
+  readErrorMessage,
+  readRunningServer,
+} from './running-server.ts';
 import { formatTable } from './table.ts';
 
 export async function query(invocation: Invocation): Promise<void> {
   const [name, ...others] = invocation.positionals;
   if (name === undefined || others.length > 0)
-    throw new UsageError('name one endpoint, such as dendro query logs.all --project abc');
+    throw new UsageError('name exactly one endpoint, such as: dendro query logs.all --project abc');
   const parameters = readParameters(invocation);
-  const url = invocation.text('url');
-  const output =
-    url === undefined
-      ? await askStore(invocation, name, parameters)
-      : await askServer(
-          url,
-          invocation.text('token') ?? invocation.apiKey,
-          name,
-          parameters,
-          formatOf(invocation),
-        );
-  process.stdout.write(output);
+  const server = readRunningServer(invocation);
+  process.stdout.write(
+    server === undefined
+      ? await queryStore(invocation, name, parameters)
+      : await queryServer(server, name, parameters, readFormat(invocation)),
+  );
 }
 
 function readParameters(invocation: Invocation): URLSearchParams {
@@ -35,20 +35,24 @@ function readParameters(invocation: Invocation): URLSearchParams {
   const project = invocation.text('project');
   if (project !== undefined) parameters.append('project', project);
   for (const pair of invocation.many('param')) {
-    const mark = pair.indexOf('=');
-    if (mark < 1) throw new UsageError(`--param ${pair} is not NAME=VALUE`);
-    parameters.append(pair.slice(0, mark), pair.slice(mark + 1));
+    const separator = pair.indexOf('=');
+    if (separator < 1) throw new UsageError(`--param ${pair} is not NAME=VALUE`);
+    parameters.append(pair.slice(0, separator), pair.slice(separator + 1));
   }
   return parameters;
 }
 
-/** Undefined stands for a table. */
-function formatOf(invocation: Invocation): ResultFormat | undefined {
+/** Undefined means a table. */
+function readFormat(invocation: Invocation): ResultFormat | undefined {
   if (invocation.isOn('json')) return 'json';
   return invocation.isOn('csv') ? 'csv' : undefined;
 }
 
-async function askStore(invocation: Invocation, name: string, parameters: URLSearchParams): Promise<string> {
+async function queryStore(
+  invocation: Invocation,
+  name: string,
+  parameters: URLSearchParams,
+): Promise<string> {
   const options = readStoreOptions(invocation);
   const catalog = loadCatalog(readEndpointFolders(invocation), storeNameOf(options));
   const endpoint = catalog.find(name);
@@ -60,10 +64,11 @@ async function askStore(invocation: Invocation, name: string, parameters: URLSea
   try {
     await checkCatalog(catalog, store);
     await replaySpool(options.dataDirectory, store);
-    const { value } = await runEndpoint({ store, clock: systemClock }, endpoint, { parameters: parameters });
+    const validated = validateParameters(endpoint.definition, parameters);
+    const { value } = await runEndpoint({ store, clock: systemClock }, endpoint, validated);
     const { rows } = value.result;
     const { columns } = endpoint.query;
-    const format = formatOf(invocation);
+    const format = readFormat(invocation);
     if (format !== undefined) return withLineEnd(encodeRows(columns, rows, format));
     return formatTable(
       columns.map(column => column.name),
@@ -74,26 +79,26 @@ async function askStore(invocation: Invocation, name: string, parameters: URLSea
   }
 }
 
-async function askServer(
-  url: string,
-  token: string | undefined,
+async function queryServer(
+  server: RunningServer,
   name: string,
   parameters: URLSearchParams,
   format: ResultFormat | undefined,
 ): Promise<string> {
-  if (token === undefined) throw new UsageError('--url needs a token: --token, or DENDRO_API_KEY');
-  const target = `${readServerUrl(url)}/api/endpoints/query/${encodeURIComponent(name)}?${parameters}`;
-  const headers = { 'X-API-KEY': token, Accept: format === 'csv' ? 'text/csv' : 'application/json' };
-  const response = await fetch(target, { headers }).catch(error => {
-    throw new OperatorError(
-      `${url} cannot be reached: ${(error.cause as Error | undefined)?.message ?? error.message}`,
-    );
+  const { url, token } = server;
+  const contentType = format === 'csv' ? 'text/csv' : 'application/json';
+  const response = await fetch(`${url}/api/endpoints/query/${encodeURIComponent(name)}?${parameters}`, {
+    headers: { 'X-API-KEY': token, Accept: contentType },
+  }).catch(error => {
+    throw new OperatorError(describeUnreachable(server, error));
   });
   const body = await response.text();
-  if (!response.ok) throw new OperatorError(`${response.status}: ${readMessage(body)}`);
-  const type = format === 'csv' ? 'text/csv' : 'application/json';
-  if (!response.headers.get('content-type')?.startsWith(type))
-    throw new OperatorError(`${url} does not answer as a Dendro server does`);
+  if (!response.ok)
+    throw new OperatorError(
+      `${url} returned ${response.status}: ${readErrorMessage(body) ?? 'no reason given'}`,
+    );
+  if (!response.headers.get('content-type')?.startsWith(contentType))
+    throw new OperatorError(`${url} did not return ${contentType}; is it the public listener of Dendro?`);
   if (format !== undefined) return withLineEnd(body);
   const { result } = JSON.parse(body) as { result: Record<string, unknown>[] };
   const columns = Object.keys(result[0] ?? {});
@@ -110,12 +115,4 @@ function withLineEnd(text: string): string {
 function formatValue(value: unknown): string {
   if (value === null) return '';
   return typeof value === 'object' ? JSON.stringify(value) : String(value);
-}
-
-function readMessage(body: string): string {
-  try {
-    return (JSON.parse(body) as { error: DendroError }).error.message;
-  } catch {
-    return 'the server did not say why';
-  }
 }

@@ -1,4 +1,4 @@
-// Rows as a table for a terminal.
+// Formats rows as a table for a terminal.
 
 const MAX_CELL_WIDTH = 80;
 
@@ -7,8 +7,8 @@ export function formatTable(names: readonly string[], rows: readonly (readonly s
   const lines = [names, ...rows].map(row => row.map(shorten));
   const widths = names.map((_, column) => Math.max(...lines.map(line => line[column]?.length ?? 0)));
   const [header = [], ...body] = lines.map(line => joinCells(line, widths));
-  const rule = widths.map(width => '-'.repeat(width)).join('  ');
-  return [header, rule, ...body, `${rows.length} ${rows.length === 1 ? 'row' : 'rows'}`, ''].join('\n');
+  const separator = widths.map(width => '-'.repeat(width)).join('  ');
+  return [header, separator, ...body, `${rows.length} ${rows.length === 1 ? 'row' : 'rows'}`, ''].join('\n');
 }
 
 function joinCells(cells: readonly string[], widths: readonly number[]): string {
@@ -18,7 +18,7 @@ function joinCells(cells: readonly string[], widths: readonly number[]): string 
     .trimEnd();
 }
 
-/** One line a cell: control characters would break the table, or the terminal. */
+/** Control characters would break the table or the terminal. */
 function shorten(cell: string): string {
   const line = cell.replace(/\p{Cc}+/gu, ' ');
   return line.length > MAX_CELL_WIDTH ? `${line.slice(0, MAX_CELL_WIDTH - 1)}…` : line;

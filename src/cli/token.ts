@@ -1,8 +1,15 @@
-// dendro token create | list | revoke: changes the tokens file; a running server notices within a second.
+// dendro token create | list | revoke: reads and changes the tokens file. A running server applies a change within 1 s.
 
-import { type Invocation, readDuration, readTokensFile, requireText } from '../config.ts';
+import {
+  type Invocation,
+  readDuration,
+  readEndpointFolders,
+  readTokensFile,
+  requireText,
+} from '../config.ts';
 import { OperatorError, UsageError } from '../domain/errors.ts';
 import { formatTimestamp } from '../domain/timestamp.ts';
+import { listTiers, loadDefinitions } from '../endpoint/catalog.ts';
 import { systemClock } from '../system/clock.ts';
 import { type LastUsed, readLastUsed } from '../token/last-used.ts';
 import { createSecret, hasExpired, hashSecret, isScope, SCOPE_FORMS } from '../token/token.ts';
@@ -19,31 +26,32 @@ export async function token(invocation: Invocation): Promise<void> {
     case 'revoke':
       return revoke(invocation, names);
     default:
-      throw new UsageError('say what to do: dendro token create, list or revoke');
+      throw new UsageError('name an action: dendro token create, list or revoke');
   }
 }
 
 async function create(invocation: Invocation, names: readonly string[]): Promise<void> {
-  refuseNames(names);
+  rejectArguments(names);
   const secret = createSecret();
-  const made = describeToken(invocation, secret);
+  const created = readToken(invocation, secret);
   await changeTokenFile(readTokensFile(invocation), tokens => {
-    if (tokens.some(({ name }) => name === made.name))
-      throw new OperatorError(`there is a token ${made.name} already; revoke it, or choose another name`);
-    return [...tokens, made];
+    if (tokens.some(({ name }) => name === created.name))
+      throw new OperatorError(`there is already a token ${created.name}; revoke it or choose another name`);
+    return [...tokens, created];
   });
   process.stdout.write(`${secret}\n`);
 }
 
-function describeToken(invocation: Invocation, secret: string): StoredToken {
+function readToken(invocation: Invocation, secret: string): StoredToken {
   const now = systemClock();
   const scopes = invocation.many('scope');
-  const wrong = scopes.find(scope => !isScope(scope));
-  if (scopes.length === 0 || wrong !== undefined)
-    throw new UsageError(`--scope ${wrong ?? 'is needed'}; allowed are ${SCOPE_FORMS}`);
+  if (scopes.length === 0) throw new UsageError(`--scope is needed; allowed are ${SCOPE_FORMS}`);
+  const invalid = scopes.find(scope => !isScope(scope));
+  if (invalid !== undefined)
+    throw new UsageError(`--scope ${invalid} is not known; allowed are ${SCOPE_FORMS}`);
   const projects = invocation.many('project');
   if (projects.includes(''))
-    throw new UsageError('--project is empty; leave it out for a token of any project');
+    throw new UsageError('--project is empty; omit it for a token that is valid for any project');
   const lifetime = readDuration(invocation, 'expires');
   return {
     name: requireText(invocation, 'name'),
@@ -63,21 +71,22 @@ function readRate(invocation: Invocation): number | undefined {
   if (text === undefined) return undefined;
   const rate = Number(text);
   if (!/^\d{1,9}(\.\d+)?$/.test(text) || rate <= 0)
-    throw new UsageError(`--rate ${text} is not a number of requests a second, such as 10 or 0.5`);
+    throw new UsageError(`--rate ${text} is not a number of requests per second, such as 10 or 0.5`);
   return rate;
 }
 
-const TIERS = ['FREE', 'PRO', 'PAYG', 'ENTERPRISE'];
-
+/** Tiers are defined by the endpoints, built-in and of --endpoints, and nowhere else. */
 function readTier(invocation: Invocation): string | undefined {
   const tier = invocation.text('tier');
-  if (tier !== undefined && !TIERS.includes(tier))
-    throw new UsageError(`--tier ${tier} is not known; allowed are ${TIERS.join(', ')}`);
+  if (tier === undefined) return undefined;
+  const tiers = listTiers(loadDefinitions(readEndpointFolders(invocation)));
+  if (!tiers.includes(tier))
+    throw new UsageError(`--tier ${tier} is not known; allowed are ${tiers.join(', ')}`);
   return tier;
 }
 
 async function list(invocation: Invocation, names: readonly string[]): Promise<void> {
-  refuseNames(names);
+  rejectArguments(names);
   const file = readTokensFile(invocation);
   const lastUsed = readLastUsed(file);
   const rows = readTokenFile(file).map(stored => describeRow(stored, lastUsed));
@@ -105,7 +114,7 @@ function describeRow(stored: StoredToken, lastUsed: LastUsed): string[] {
 async function revoke(invocation: Invocation, names: readonly string[]): Promise<void> {
   const [name, ...others] = names;
   if (name === undefined || others.length > 0)
-    throw new UsageError('name one token: dendro token revoke NAME');
+    throw new UsageError('name exactly one token: dendro token revoke NAME');
   const file = readTokensFile(invocation);
   await changeTokenFile(file, tokens => {
     if (!tokens.some(stored => stored.name === name))
@@ -117,6 +126,6 @@ async function revoke(invocation: Invocation, names: readonly string[]): Promise
   process.stdout.write(`revoked ${name}\n`);
 }
 
-function refuseNames(names: readonly string[]): void {
-  if (names.length > 0) throw new UsageError(`${names[0]} is not understood; only flags are`);
+function rejectArguments(names: readonly string[]): void {
+  if (names.length > 0) throw new UsageError(`unexpected argument: ${names[0]}`);
 }

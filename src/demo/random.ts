@@ -1,4 +1,4 @@
-// Chance that can be repeated: the same seed gives the same platform.
+// A seeded random generator: the same seed creates the same traffic.
 
 export class Random {
   #state: number;
@@ -7,7 +7,7 @@ export class Random {
     this.#state = seed >>> 0;
   }
 
-  /** From 0 to below 1 (mulberry32). */
+  /** A number from 0 (inclusive) to 1 (exclusive), by mulberry32. */
   next(): number {
     this.#state = (this.#state + 0x6d2b79f5) >>> 0;
     let mixed = this.#state;
@@ -24,7 +24,7 @@ export class Random {
     return items[Math.floor(this.next() * items.length)] ?? items[0];
   }
 
-  /** How many of many rare events happen where so many are expected (Knuth; a large mean is split). */
+  /** A Poisson-distributed count (Knuth's algorithm; a large mean is split to avoid underflow). */
   poisson(mean: number): number {
     if (mean > 30) return this.poisson(mean / 2) + this.poisson(mean / 2);
     const limit = Math.exp(-mean);
@@ -33,7 +33,7 @@ export class Random {
     return count;
   }
 
-  /** Most near the median, a few far above it, as durations are. */
+  /** A log-normally distributed duration in milliseconds. */
   duration(medianMs: number, spread: number): number {
     const normal = Math.sqrt(-2 * Math.log(1 - this.next())) * Math.cos(2 * Math.PI * this.next());
     return Math.round(medianMs * Math.exp(spread * normal) * 100) / 100;

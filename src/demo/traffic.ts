@@ -1,35 +1,35 @@
-// What all projects of the synthetic platform send in a stretch of time, for the past and for the present alike.
+// Creates the records that all projects of the synthetic platform send in a period, for the history and the live traffic.
 import { DEMO_PROJECTS, type DemoProject, type Moment } from './platform.ts';
 import type { Random } from './random.ts';
-import { type Shipped, shipInvocation, shipRequest } from './shipped-record.ts';
+import { createInvocation, createRequest, type SentRecord } from './sent-record.ts';
 
-export interface Stretch {
+export interface Period {
   readonly fromMs: number;
   readonly toMs: number;
-  /** When the demo started; the projects' characters count from there. */
+  /** The start of the demo; the projects' incidents and trends are relative to it. */
   readonly startMs: number;
-  /** 1 is the platform as it is; a smaller one sends less of everything. */
+  /** 1 is the normal amount of traffic. */
   readonly scale: number;
 }
 
-/** Records of one stretch, which should be short against an hour: rates are taken from its middle. */
-export function shipStretch(stretch: Stretch, random: Random): Shipped[] {
-  return DEMO_PROJECTS.flatMap(project => shipProject(project, stretch, random));
+/** The period should be much shorter than an hour: rates are taken from its middle. */
+export function createTraffic(period: Period, random: Random): SentRecord[] {
+  return DEMO_PROJECTS.flatMap(project => createProjectTraffic(project, period, random));
 }
 
-function shipProject(project: DemoProject, stretch: Stretch, random: Random): Shipped[] {
-  const { fromMs, toMs, startMs, scale } = stretch;
+function createProjectTraffic(project: DemoProject, period: Period, random: Random): SentRecord[] {
+  const { fromMs, toMs, startMs, scale } = period;
   const momentAt = (ms: number): Moment => ({ ms, ago: (startMs - ms) / 1000 });
   const middle = momentAt((fromMs + toMs) / 2);
   const seconds = ((toMs - fromMs) / 1000) * scale;
-  const shipped: Shipped[] = [];
-  const ship = (perSecond: number, make: typeof shipRequest) => {
+  const records: SentRecord[] = [];
+  const add = (perSecond: number, create: typeof createRequest) => {
     for (let left = random.poisson(perSecond * seconds); left > 0; left--) {
       const ms = Math.floor(fromMs + random.next() * (toMs - fromMs));
-      shipped.push(make(project, momentAt(ms), random));
+      records.push(create(project, momentAt(ms), random));
     }
   };
-  ship(project.requestsPerSecond(middle), shipRequest);
-  ship(project.invocationsPerSecond(middle), shipInvocation);
-  return shipped;
+  add(project.requestsPerSecond(middle), createRequest);
+  add(project.invocationsPerSecond(middle), createInvocation);
+  return records;
 }

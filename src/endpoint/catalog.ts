@@ -1,4 +1,4 @@
-// Loads endpoint folders and refuses to start with a broken one: the line names the file and the fault.
+// Loads endpoint folders. A broken folder stops the start with one line that names the file and the problem.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { load as parseYaml, YAMLException } from 'js-yaml';
@@ -12,7 +12,7 @@ export interface Endpoint {
   readonly query: SavedQuery;
   readonly definitionFile: string;
   readonly sqlFile: string;
-  /** Comes with the program; the others are the operator's own. */
+  /** Part of the program; false for a custom endpoint of the operator. */
   readonly builtIn: boolean;
 }
 
@@ -23,11 +23,11 @@ export interface EndpointFolders {
 
 export interface Catalog {
   readonly endpoints: readonly Endpoint[];
-  /** By UUID in any letter case, or by exact name. */
+  /** Finds an endpoint by UUID (case-insensitive) or by exact name. */
   find(idOrName: string): Endpoint | undefined;
 }
 
-/** Reads every folder below the given ones. The SQL is not checked yet: that takes an open store. */
+/** Loads every endpoint folder. Does not check the SQL: that needs an open store, see checkCatalog(). */
 export function loadCatalog({ builtIn, custom }: EndpointFolders, store: StoreName): Catalog {
   const endpoints = [
     ...listEndpointFolders(builtIn).map(folder => loadEndpoint(folder, store, true)),
@@ -38,23 +38,42 @@ export function loadCatalog({ builtIn, custom }: EndpointFolders, store: StoreNa
   const byKey = new Map<string, Endpoint>();
   for (const endpoint of endpoints) {
     for (const key of [endpoint.definition.id, endpoint.definition.name]) {
-      const twin = byKey.get(key);
-      if (twin !== undefined)
-        throw new OperatorError(`${endpoint.definitionFile}: ${key} is taken by ${twin.definitionFile}`);
+      const other = byKey.get(key);
+      if (other !== undefined)
+        throw new OperatorError(
+          `${endpoint.definitionFile}: ${key} is already used by ${other.definitionFile}`,
+        );
       byKey.set(key, endpoint);
     }
   }
   return { endpoints, find: idOrName => byKey.get(idOrName) ?? findByUuid(byKey, idOrName) };
 }
 
-/** Asks the store about the SQL of every endpoint; throws for the first that it refuses. */
+/** Loads every definition without its SQL, for callers that do not depend on a store. */
+export function loadDefinitions({ builtIn, custom }: EndpointFolders): EndpointDefinition[] {
+  return [builtIn, ...(custom === undefined ? [] : [custom])]
+    .flatMap(listEndpointFolders)
+    .map(folder => loadDefinition(join(folder, DEFINITION_FILE)));
+}
+
+/** The tiers of all endpoints, each once, in the order of the definitions. */
+export function listTiers(definitions: readonly EndpointDefinition[]): string[] {
+  const tiers = new Set<string>();
+  for (const { parameters } of definitions)
+    for (const rule of Object.values(parameters))
+      if (rule.type === 'choice' && rule.tiers) for (const tier of Object.keys(rule.choices)) tiers.add(tier);
+  return [...tiers];
+}
+
+/** Lets the store validate the SQL of every endpoint; throws for the first that it rejects. */
 export async function checkCatalog(catalog: Catalog, store: Store): Promise<void> {
   for (const { definition, query, sqlFile } of catalog.endpoints) {
-    const fault = await store.validateQuery(query, sampleValues(definition));
-    if (fault !== undefined) throw new OperatorError(`${sqlFile}: ${fault}`);
+    const problem = await store.validateQuery(query, sampleValues(definition));
+    if (problem !== undefined) throw new OperatorError(`${sqlFile}: ${problem}`);
   }
 }
 
+const DEFINITION_FILE = 'endpoint.yaml';
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
 function findByUuid(byKey: ReadonlyMap<string, Endpoint>, text: string): Endpoint | undefined {
@@ -68,12 +87,12 @@ function listEndpointFolders(parent: string): string[] {
       .map(entry => join(parent, entry.name))
       .sort();
   } catch (error) {
-    throw new OperatorError(`cannot read the endpoints in ${parent}: ${(error as Error).message}`);
+    throw new OperatorError(`cannot read the endpoint folders in ${parent}: ${(error as Error).message}`);
   }
 }
 
 function loadEndpoint(folder: string, store: StoreName, builtIn: boolean): Endpoint {
-  const definitionFile = join(folder, 'endpoint.yaml');
+  const definitionFile = join(folder, DEFINITION_FILE);
   const definition = loadDefinition(definitionFile);
   const sqlFile = join(folder, `${store}.sql`);
   const columns = Object.entries(definition.columns).map(([name, { type }]) => ({ name, type }));
@@ -87,20 +106,20 @@ function loadEndpoint(folder: string, store: StoreName, builtIn: boolean): Endpo
 }
 
 function loadDefinition(file: string): EndpointDefinition {
-  const definition = readDefinition(parse(file));
-  if (!('fault' in definition)) return definition;
-  const { path, message } = definition.fault;
+  const definition = readDefinition(parseFile(file));
+  if (!('problem' in definition)) return definition;
+  const { path, message } = definition.problem;
   throw new OperatorError(`${file}: ${path.length === 0 ? '' : `${path.join('.')}: `}${message}`);
 }
 
-function parse(file: string): unknown {
+function parseFile(file: string): unknown {
   try {
     return parseYaml(readText(file));
   } catch (error) {
     if (!(error instanceof YAMLException)) throw error;
     const { reason, mark } = error;
-    const place = mark === undefined ? '' : ` at line ${mark.line + 1}, column ${mark.column + 1}`;
-    throw new OperatorError(`${file}: ${reason}${place}`);
+    const position = mark === undefined ? '' : ` at line ${mark.line + 1}, column ${mark.column + 1}`;
+    throw new OperatorError(`${file}: ${reason}${position}`);
   }
 }
 

@@ -1,4 +1,4 @@
-// The vocabulary of endpoint.yaml: what an endpoint is, which parameters it takes and by which rules.
+// The schema of endpoint.yaml: an endpoint, its parameters with their rules, and its columns.
 import * as v from 'valibot';
 import { LOG_KINDS } from '../domain/log-columns.ts';
 
@@ -6,31 +6,34 @@ const description = v.pipe(v.string(), v.nonEmpty('must not be empty'));
 const flag = v.optional(v.boolean(), false);
 const positive = v.pipe(v.number(), v.integer('must be a whole number'), v.minValue(1));
 
-/** A name as SQL parameters and columns may have it. */
+/** The name of an SQL parameter or a column. */
 const name = v.pipe(
   v.string(),
   v.regex(/^[a-z][a-z0-9_]*$/, 'must be lower-case letters, digits and underscores'),
 );
 
-const carried = v.union([v.string(), v.pipe(v.number(), v.integer())], 'must be a text or a whole number');
+const choiceValue = v.union(
+  [v.string(), v.pipe(v.number(), v.integer())],
+  'must be a text or a whole number',
+);
 
 const parameter = v.variant('type', [
   /** Any text of up to 1,024 characters without NUL. Bound as text. */
   v.strictObject({ type: v.literal('text'), required: flag, description }),
-  /** As text, and a regular expression in RE2 syntax. Bound as text. */
+  /** Text that is a regular expression in RE2 syntax. Bound as text. */
   v.strictObject({ type: v.literal('pattern'), required: flag, description }),
   /** An RFC 3339 date-time or a date. Bound as a timestamp. */
   v.strictObject({ type: v.literal('timestamp'), required: flag, description }),
   /**
-   * One of a list. Bound as text, and so is each value that the choice carries, under its own name. With `fallback`
-   * any other value, and none, behaves as that one; without, any other value is an error that lists the choices.
+   * One of a list. Bound as text; each value of the choice is bound under its own name. With `fallback`, any other value
+   * and an absent one behave like the fallback; without it, any other value is an error that lists the choices.
    */
   v.strictObject({
     type: v.literal('choice'),
     required: flag,
-    choices: v.record(v.string(), v.record(name, carried)),
+    choices: v.record(v.string(), v.record(name, choiceValue)),
     fallback: v.optional(v.string()),
-    /** The choices are tiers, from the lowest to the highest; one above a token's highest behaves as that one. */
+    /** The choices are tiers, from lowest to highest; a tier above the token's highest behaves like the token's. */
     tiers: flag,
     description,
   }),
@@ -48,22 +51,22 @@ const endpointDefinition = v.strictObject({
     ),
   ),
   description,
-  /** The log kind that the query reads: how new an answer is depends on it. */
+  /** The log kind that the query reads; Dendro-Data-Through reports its newest record. */
   reads: v.picklist(LOG_KINDS),
   /**
-   * The SQL returns records of one project alone where `$pinned_project` is not null. Only then may a token that is
-   * pinned to projects call the endpoint.
+   * The SQL returns records of one project only if `$pinned_project` is not null. A token that is pinned to projects may
+   * call only endpoints that declare this.
    */
   applies_pin: flag,
   parameters: v.record(name, parameter),
   columns: v.record(name, v.strictObject({ type: columnType, description })),
   /**
-   * The query returns no records older than a retention: which parameter asks for a start, and under which name the
-   * days of retention are bound. Where the asked start lies before it, the answer says that it was clipped.
+   * The query returns no records older than a retention. `start`: the timestamp parameter with the requested start;
+   * `days`: the bound name of the retention in days. If the start is before the retention, Dendro-Clipped reports it.
    */
   retention: v.optional(v.strictObject({ start: name, days: name })),
   max_rows: v.optional(v.pipe(positive, v.maxValue(1000)), 1000),
-  /** `none`: every call runs the query. */
+  /** `none`: every request runs the query. */
   cache: v.union(
     [v.literal('none'), v.strictObject({ lifetime_seconds: positive, warming_seconds: positive })],
     'must be none, or lifetime_seconds and warming_seconds, whole numbers from 1',
@@ -74,32 +77,35 @@ export type EndpointDefinition = v.InferOutput<typeof endpointDefinition>;
 export type Parameter = v.InferOutput<typeof parameter>;
 export type ChoiceParameter = Extract<Parameter, { type: 'choice' }>;
 
-export interface DefinitionFault {
+/** What is wrong with a definition, and where in the file. */
+export interface DefinitionProblem {
   readonly path: readonly string[];
   readonly message: string;
 }
 
-/** The definition that a file holds, or the first thing that is wrong with it. */
-export function readDefinition(content: unknown): EndpointDefinition | { readonly fault: DefinitionFault } {
-  const unusable = findUnusableKey(content);
-  if (unusable !== undefined) return { fault: unusable };
+/** Returns the definition in a parsed file, or the first problem of the file. */
+export function readDefinition(
+  content: unknown,
+): EndpointDefinition | { readonly problem: DefinitionProblem } {
+  const forbiddenKey = findForbiddenKey(content);
+  if (forbiddenKey !== undefined) return { problem: forbiddenKey };
   const { success, output, issues } = v.safeParse(endpointDefinition, content, { message: describeIssue });
-  if (!success) return { fault: asFault(issues[0]) };
-  const fault = findFault(output);
-  return fault === undefined ? output : { fault };
+  if (!success) return { problem: toProblem(issues[0]) };
+  const problem = findProblem(output);
+  return problem === undefined ? output : { problem };
 }
 
-/** Every object has these, so that libraries pass over them in silence. */
-const UNUSABLE_KEYS = ['__proto__', 'prototype', 'constructor'];
+/** Every object inherits these names, so libraries skip such keys without an error. */
+const FORBIDDEN_KEYS = ['__proto__', 'prototype', 'constructor'];
 
-function findUnusableKey(content: unknown, path: readonly string[] = []): DefinitionFault | undefined {
+function findForbiddenKey(content: unknown, path: readonly string[] = []): DefinitionProblem | undefined {
   if (typeof content !== 'object' || content === null) return undefined;
   for (const [key, value] of Object.entries(content)) {
-    const here = [...path, key];
-    const fault = UNUSABLE_KEYS.includes(key)
-      ? { path: here, message: 'nothing can have this name' }
-      : findUnusableKey(value, here);
-    if (fault !== undefined) return fault;
+    const keyPath = [...path, key];
+    const problem = FORBIDDEN_KEYS.includes(key)
+      ? { path: keyPath, message: 'this name is not allowed' }
+      : findForbiddenKey(value, keyPath);
+    if (problem !== undefined) return problem;
   }
   return undefined;
 }
@@ -107,80 +113,84 @@ function findUnusableKey(content: unknown, path: readonly string[] = []): Defini
 /** Keys of earlier versions, so that the error for one names its replacement. */
 const RENAMED_KEYS = new Map([['otherwise', 'fallback']]);
 
-function asFault({ path, message, expected }: v.BaseIssue<unknown>): DefinitionFault {
+function toProblem({ path, message, expected }: v.BaseIssue<unknown>): DefinitionProblem {
   const keys = path?.map(({ key }) => String(key)) ?? [];
   const newKey = expected === 'never' ? RENAMED_KEYS.get(keys.at(-1) ?? '') : undefined;
   return { path: keys, message: newKey === undefined ? message : `this key is now called ${newKey}` };
 }
 
-/** For what has no words of its own. */
+/** The message of an issue whose rule has no message. */
 function describeIssue({ expected, received }: v.BaseIssue<unknown>): string {
-  if (expected === 'never') return 'there is no such key';
+  if (expected === 'never') return 'unknown key';
   return received === 'undefined' ? 'is missing' : `must be ${expected}, not ${received}`;
 }
 
-function findFault({ parameters, retention, columns }: EndpointDefinition): DefinitionFault | undefined {
-  const [nameFault] = findNameFaults(parameters);
-  if (nameFault !== undefined) return nameFault;
-  const retentionFault = findRetentionFault(parameters, retention);
-  if (retentionFault !== undefined) return { path: ['retention'], message: retentionFault };
+/** Checks the rules that involve more than one key. */
+function findProblem({ parameters, retention, columns }: EndpointDefinition): DefinitionProblem | undefined {
+  const [parameterProblem] = findParameterProblems(parameters);
+  if (parameterProblem !== undefined) return parameterProblem;
+  const retentionProblem = findRetentionProblem(parameters, retention);
+  if (retentionProblem !== undefined) return { path: ['retention'], message: retentionProblem };
   return Object.keys(columns).length === 0
     ? { path: ['columns'], message: 'needs at least one column' }
     : undefined;
 }
 
-/** Names that an answer's own settings use, or that every query is given. */
+/** `now` and `pinned_project` are bound in every query; `format` selects the format of the response. */
 const RESERVED_NAMES = ['now', 'pinned_project', 'format'];
 
-function findNameFaults(parameters: Record<string, Parameter>): DefinitionFault[] {
-  const faults: DefinitionFault[] = [];
-  const taken = new Set([...RESERVED_NAMES]);
+function findParameterProblems(parameters: Record<string, Parameter>): DefinitionProblem[] {
+  const problems: DefinitionProblem[] = [];
+  const usedNames = new Set([...RESERVED_NAMES]);
   for (const [parameterName, rule] of Object.entries(parameters)) {
     const path = ['parameters', parameterName];
-    for (const boundName of [parameterName, ...(rule.type === 'choice' ? carriedNames(rule) : [])]) {
-      if (taken.has(boundName)) faults.push({ path, message: `the name ${boundName} is taken` });
-      taken.add(boundName);
+    for (const boundName of [parameterName, ...(rule.type === 'choice' ? choiceValueNames(rule) : [])]) {
+      if (usedNames.has(boundName))
+        problems.push({ path, message: `the name ${boundName} is reserved or already used` });
+      usedNames.add(boundName);
     }
-    if (rule.type === 'choice') faults.push(...findChoiceFaults(rule, path));
+    if (rule.type === 'choice') problems.push(...findChoiceProblems(rule, path));
   }
-  return faults;
+  return problems;
 }
 
-function findRetentionFault(
+function findRetentionProblem(
   parameters: Record<string, Parameter>,
   retention: { start: string; days: string } | undefined,
 ): string | undefined {
   if (retention === undefined) return undefined;
   if (parameters[retention.start]?.type !== 'timestamp')
-    return `${retention.start} is no parameter of type timestamp`;
-  const carriesDays = Object.values(parameters).some(
+    return `${retention.start} is not a parameter of type timestamp`;
+  const hasDays = Object.values(parameters).some(
     rule =>
       rule.type === 'choice' &&
-      Object.values(rule.choices).some(carried => typeof carried[retention.days] === 'number'),
+      Object.values(rule.choices).some(values => typeof values[retention.days] === 'number'),
   );
-  return carriesDays ? undefined : `no choice carries ${retention.days} as a number`;
+  return hasDays ? undefined : `no choice has a number called ${retention.days}`;
 }
 
-function findChoiceFaults(rule: ChoiceParameter, path: string[]): DefinitionFault[] {
+function findChoiceProblems(rule: ChoiceParameter, path: string[]): DefinitionProblem[] {
   const choices = Object.values(rule.choices);
   if (choices.length === 0) return [{ path, message: 'needs at least one choice' }];
+  // JavaScript moves keys that are whole numbers to the front of an object.
   if (rule.tiers && Object.keys(rule.choices).some(name => /^\d+$/.test(name)))
     return [{ path, message: 'a tier cannot be named by a number: the order of the tiers would be lost' }];
   if (rule.fallback !== undefined && !Object.hasOwn(rule.choices, rule.fallback))
     return [{ path: [...path, 'fallback'], message: 'must be one of the choices' }];
-  const shapes = choices.map(carried => describeShape(carried));
-  if (new Set(shapes).size > 1) return [{ path, message: 'every choice must carry the same values' }];
+  const signatures = choices.map(values => describeTypes(values));
+  if (new Set(signatures).size > 1)
+    return [{ path, message: 'every choice must have values of the same names and types' }];
   return [];
 }
 
-function describeShape(carried: Record<string, string | number>): string {
-  return Object.entries(carried)
+function describeTypes(values: Record<string, string | number>): string {
+  return Object.entries(values)
     .map(([key, value]) => `${key}:${typeof value}`)
     .sort()
     .join();
 }
 
-/** The names under which a choice's values are bound. */
-export function carriedNames(rule: ChoiceParameter): string[] {
+/** The names under which the values of a choice are bound. */
+function choiceValueNames(rule: ChoiceParameter): string[] {
   return Object.keys(Object.values(rule.choices)[0] ?? {});
 }

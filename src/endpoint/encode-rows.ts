@@ -1,4 +1,4 @@
-// Rows as text: JSON, NDJSON and CSV. Columns stand in the order of the endpoint's definition.
+// Encodes rows as JSON, NDJSON or CSV, with the columns in the order of the endpoint's definition.
 
 import { formatTimestamp } from '../domain/timestamp.ts';
 import type { Cell, Column, ColumnType } from '../store/store.ts';
@@ -21,18 +21,18 @@ export function encodeRows(columns: readonly Column[], rows: Rows, format: Resul
   }
 }
 
-/** Concatenates, since that is faster than building objects, and passes stored JSON on to the letter. */
+/** Concatenates strings, because that is faster than building objects, and copies stored JSON unchanged. */
 function encodeObjects(columns: readonly Column[], rows: Rows): string[] {
   const fields = columns.map(({ name, type }, index) => ({
-    opening: `${index === 0 ? '{' : ','}${JSON.stringify(name)}:`,
+    prefix: `${index === 0 ? '{' : ','}${JSON.stringify(name)}:`,
     encode: JSON_ENCODERS[type],
   }));
   return rows.map(row => {
     let object = '';
     let index = 0;
-    for (const { opening, encode } of fields) {
+    for (const { prefix, encode } of fields) {
       const cell = row[index++] ?? null;
-      object += opening + (cell === null ? 'null' : encode(cell));
+      object += prefix + (cell === null ? 'null' : encode(cell));
     }
     return `${object}}`;
   });
@@ -47,7 +47,7 @@ const JSON_ENCODERS: Record<ColumnType, (cell: NonNullable<Cell>) => string> = {
   utc_datetime: cell => `"${formatTimestamp(BigInt(cell))}"`,
 };
 
-/** RFC 4180: a header line, CRLF, quotes where a value needs them. A null is empty. */
+/** RFC 4180: a header line, CRLF line ends, quotes only if a value needs them. Null is an empty field. */
 function encodeCsv(columns: readonly Column[], rows: Rows): string {
   const lines = [columns.map(column => column.name), ...rows.map(row => formatCells(columns, row))];
   return lines.map(line => `${line.map(quoteCsv).join(',')}\r\n`).join('');
@@ -57,7 +57,7 @@ function quoteCsv(text: string): string {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** The cells of a row as plain text, for CSV and for tables in a terminal. */
+/** Formats the cells of a row as plain text, for CSV and for tables in a terminal. */
 export function formatCells(columns: readonly Column[], row: readonly Cell[]): string[] {
   return columns.map(({ type }, index) => {
     const cell = row[index] ?? null;

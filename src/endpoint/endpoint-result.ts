@@ -1,5 +1,5 @@
-// The answer to a call: its rows, what is to be said about them, and the encodings of them that somebody asked for, each
-// made once. A cached answer that is asked for again encodes nothing.
+// The result of an endpoint: rows, notes about them, and their encodings. Each encoding is created when it is first
+// requested and then kept, so that a cached hit encodes and compresses nothing.
 import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
@@ -13,7 +13,7 @@ export type ContentCoding = (typeof CODINGS)[number];
 
 export interface EncodedResult {
   readonly body: Buffer;
-  /** Strong: another one for every other body, compressed bodies included. */
+  /** A strong validator: different bytes have different tags, compressed bytes included. */
   readonly etag: string;
   readonly coding: ContentCoding;
 }
@@ -21,31 +21,31 @@ export interface EncodedResult {
 export interface EncodingRequest {
   readonly format: ResultFormat;
   readonly coding: ContentCoding;
-  /** Without the addresses that stand in the rows. */
+  /** Replaces the IP addresses in the rows. */
   readonly redacted: boolean;
 }
 
 export interface ResultNotes {
-  /** When the newest record that the answer may hold was written; ISO 8601. */
+  /** Time of the newest record that the query could see; ISO 8601. */
   readonly dataThrough: string | undefined;
-  /** What the answer lacks, and why. */
+  /** Why the result lacks rows; empty if it is complete. */
   readonly clipped: readonly ('row-limit' | 'retention')[];
 }
 
-/** Below this, compressing costs more than it saves. */
+/** Compressing a smaller body costs more time than it saves. */
 const MIN_COMPRESSED_BYTES = 1000;
 
 export class EndpointResult {
   readonly notes: ResultNotes;
   readonly result: QueryResult;
   readonly #columns: readonly Column[];
-  /** By what placeOf() says. */
+  /** By toEncodingKey(). A promise while the encoding is being created. */
   readonly #encodings = new Map<number, EncodedResult | Promise<EncodedResult>>();
   readonly #rowBytes: number;
   readonly #onGrowth: () => void;
   #encodedBytes = 0;
 
-  /** `onGrowth` is called when an encoding was made, and the answer has grown by it. */
+  /** Calls `onGrowth` after each new encoding, because it increases `bytes`. */
   constructor(
     columns: readonly Column[],
     result: QueryResult,
@@ -59,28 +59,28 @@ export class EndpointResult {
     this.#onGrowth = onGrowth;
   }
 
-  /** Roughly what it takes in memory. */
+  /** Estimated size in memory. */
   get bytes(): number {
     return this.#rowBytes + this.#encodedBytes;
   }
 
-  /** A promise only while the encoding is being made. */
-  encode(asked: EncodingRequest): EncodedResult | Promise<EncodedResult> {
-    const place = placeOf(asked);
-    const known = this.#encodings.get(place);
-    if (known !== undefined) return known;
-    const making = this.#make(asked).then(made => {
-      this.#encodings.set(place, made);
-      this.#encodedBytes += made.body.length;
+  /** Returns a promise only until the encoding exists: awaiting takes a noticeable part of the time of a cached hit. */
+  encode(request: EncodingRequest): EncodedResult | Promise<EncodedResult> {
+    const key = toEncodingKey(request);
+    const existing = this.#encodings.get(key);
+    if (existing !== undefined) return existing;
+    const creating = this.#create(request).then(encoded => {
+      this.#encodings.set(key, encoded);
+      this.#encodedBytes += encoded.body.length;
       this.#onGrowth();
-      return made;
+      return encoded;
     });
-    this.#encodings.set(place, making);
-    making.catch(() => this.#encodings.delete(place)); // the next caller may have more luck
-    return making;
+    this.#encodings.set(key, creating);
+    creating.catch(() => this.#encodings.delete(key)); // the next request tries again
+    return creating;
   }
 
-  async #make({ format, coding, redacted }: EncodingRequest): Promise<EncodedResult> {
+  async #create({ format, coding, redacted }: EncodingRequest): Promise<EncodedResult> {
     if (coding !== 'identity') {
       const plain = await this.encode({ format, coding: 'identity', redacted });
       if (plain.body.length <= MIN_COMPRESSED_BYTES) return plain;
@@ -91,8 +91,8 @@ export class EndpointResult {
   }
 }
 
-/** A number rather than a text: putting one together and looking it up shows in the time of a hit. */
-function placeOf({ format, coding, redacted }: EncodingRequest): number {
+/** A number, because building and looking up a string takes a noticeable part of the time of a cached hit. */
+function toEncodingKey({ format, coding, redacted }: EncodingRequest): number {
   return RESULT_FORMATS.indexOf(format) + 10 * CODINGS.indexOf(coding) + (redacted ? 100 : 0);
 }
 
@@ -104,7 +104,7 @@ function withEtag(body: Buffer, coding: ContentCoding): EncodedResult {
 const brotli = promisify(brotliCompress);
 const COMPRESSORS = {
   gzip: promisify(gzip) as (body: Buffer) => Promise<Buffer>,
-  // Quality 5 of 11: beyond it, time grows much faster than answers shrink.
+  // Quality 5 of 11: above it, the time grows much faster than the size shrinks.
   br: (body: Buffer) => brotli(body, { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } }),
 };
 

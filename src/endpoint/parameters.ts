@@ -1,4 +1,4 @@
-// From the strings of a call to the values bound in its SQL, by the rules of the endpoint's definition.
+// Converts the string parameters of a request to the values bound in its SQL, by the rules of the endpoint's definition.
 import { DendroError } from '../domain/errors.ts';
 import { parseTimestamp, TIMESTAMP_FORMS } from '../domain/timestamp.ts';
 import type { BoundValue, BoundValues } from '../store/store.ts';
@@ -8,31 +8,31 @@ export const MAX_VALUE_LENGTH = 1024;
 
 type MutableValues = Record<string, BoundValue>;
 
-/** Applies the rules to a call's parameters; those that are not declared are ignored. */
+/** Ignores parameters that the definition does not declare. Throws `missing_parameter` or `invalid_parameter`. */
 export function bindParameters(
   definition: EndpointDefinition,
-  given: URLSearchParams,
+  parameters: URLSearchParams,
   maxTier?: string,
 ): BoundValues {
   const bound: MutableValues = {};
   for (const [name, rule] of Object.entries(definition.parameters))
-    bindParameter(name, rule, readOnce(given, name), maxTier, bound);
+    bindParameter(name, rule, readOnce(parameters, name), maxTier, bound);
   return bound;
 }
 
-/** A value for everything that the endpoint's SQL may use, to check it with before anyone calls. */
+/** A value for every name that the endpoint's SQL may use, to validate the SQL before the first request. */
 export function sampleValues(definition: EndpointDefinition): BoundValues {
-  const given = new URLSearchParams();
-  for (const [name, rule] of Object.entries(definition.parameters)) given.set(name, sampleOf(rule));
-  return addContextValues(bindParameters(definition, given), 0n, undefined);
+  const parameters = new URLSearchParams();
+  for (const [name, rule] of Object.entries(definition.parameters)) parameters.set(name, sampleValue(rule));
+  return addContextValues(bindParameters(definition, parameters), 0n, undefined);
 }
 
-function sampleOf(rule: Parameter): string {
+function sampleValue(rule: Parameter): string {
   if (rule.type === 'choice') return Object.keys(rule.choices)[0] ?? '';
   return rule.type === 'timestamp' ? '2000-01-01' : 'sample';
 }
 
-/** Adds what every query may use: $now, the time of the call, and $pinned_project, null unless a token is pinned. */
+/** Adds the values that every query may use: $now and $pinned_project (null unless the token is pinned). */
 export function addContextValues(
   bound: BoundValues,
   nowMicros: bigint,
@@ -45,8 +45,8 @@ export function addContextValues(
   };
 }
 
-function readOnce(given: URLSearchParams, name: string): string {
-  const values = given.getAll(name);
+function readOnce(parameters: URLSearchParams, name: string): string {
+  const values = parameters.getAll(name);
   if (values.length > 1) throw invalid(name, `${name} is given ${values.length} times; give it once`);
   return values[0] ?? '';
 }
@@ -78,15 +78,15 @@ function bindParameter(
 }
 
 function checkText(name: string, value: string): string {
-  if (value.includes('\0')) throw invalid(name, `${name} holds a NUL character`);
-  // A character outside the Basic Multilingual Plane counts as one, so a long value is counted by code points.
+  if (value.includes('\0')) throw invalid(name, `${name} contains a NUL character`);
+  // The limit counts code points: a character outside the Basic Multilingual Plane counts as one.
   if (value.length > MAX_VALUE_LENGTH && [...value].length > MAX_VALUE_LENGTH)
     throw invalid(name, `${name} is too long: at most ${MAX_VALUE_LENGTH} characters are allowed`);
   return value;
 }
 
 function readTimestamp(name: string, value: string): bigint {
-  // In a query string an unescaped + arrives as a space.
+  // An unescaped + in a query string is decoded as a space.
   const micros = parseTimestamp(checkText(name, value).replace(/ (?=\d\d:\d\d$)/, '+'));
   if (micros === undefined) throw invalid(name, `${name} is not a timestamp; allowed is ${TIMESTAMP_FORMS}`);
   return micros;
@@ -103,24 +103,25 @@ function bindChoice(
   if (choice === undefined && value !== '')
     throw invalid(name, `${name} must be one of ${Object.keys(rule.choices).join(', ')}`);
   const [anyChoice = {}] = Object.values(rule.choices);
-  const carried = choice === undefined ? undefined : rule.choices[choice];
+  const choiceValues = choice === undefined ? undefined : rule.choices[choice];
   bound[name] = { type: 'text', value: choice ?? null };
-  for (const [key, example] of Object.entries(anyChoice)) bound[key] = bindCarried(carried?.[key], example);
+  for (const [key, example] of Object.entries(anyChoice))
+    bound[key] = bindChoiceValue(choiceValues?.[key], example);
 }
 
 function capTier(
   rule: ChoiceParameter,
   choice: string | undefined,
-  highest: string | undefined,
+  maxTier: string | undefined,
 ): string | undefined {
-  if (!rule.tiers || choice === undefined || highest === undefined) return choice;
+  if (!rule.tiers || choice === undefined || maxTier === undefined) return choice;
   const tiers = Object.keys(rule.choices);
-  const limit = Math.max(0, tiers.indexOf(highest)); // a tier that is not known here opens no more than the lowest
+  const limit = Math.max(0, tiers.indexOf(maxTier)); // a token whose tier this endpoint lacks gets the lowest
   return tiers[Math.min(tiers.indexOf(choice), limit)];
 }
 
-/** An optional choice that was not made carries nulls, of the type that its choices have. */
-function bindCarried(value: string | number | undefined, example: string | number): BoundValue {
+/** The values of an absent optional choice are null, with the type of the other choices. */
+function bindChoiceValue(value: string | number | undefined, example: string | number): BoundValue {
   return typeof example === 'number'
     ? { type: 'integer', value: typeof value === 'number' ? value : null }
     : { type: 'text', value: typeof value === 'string' ? value : null };

@@ -1,4 +1,4 @@
-// Whether two stores answer alike: every endpoint over a grid of its parameters, asked of both as of the same moment.
+// Compares the results of two stores: runs every endpoint with a grid of parameters on both, as of the same time.
 
 import { formatTimestamp } from '../domain/timestamp.ts';
 import type { Cell, Column, Store } from '../store/store.ts';
@@ -6,70 +6,81 @@ import { MICROS_PER_SECOND } from '../system/clock.ts';
 import type { Catalog } from './catalog.ts';
 import type { EndpointDefinition, Parameter } from './definition.ts';
 import { runEndpoint } from './run-endpoint.ts';
+import { validateParameters } from './validated-requests.ts';
 
-export interface Side {
+export interface ComparedStore {
   readonly store: Store;
-  /** With the SQL of that store. */
+  /** Loaded with the SQL files of this store. */
   readonly catalog: Catalog;
 }
 
 export interface Difference {
   readonly endpoint: string;
   readonly parameters: string;
-  readonly what: string;
+  readonly description: string;
 }
 
 export interface Parity {
-  readonly asked: number;
-  /** Rows of all answers of the first store. */
+  /** How many queries ran on each store. */
+  readonly queries: number;
+  /** Rows of all results of the first store. */
   readonly rows: number;
   readonly differences: readonly Difference[];
 }
 
-/** Sums of doubles depend on their order in the last digits. */
+type Rows = readonly (readonly Cell[])[];
+
+/** The last digits of a sum of doubles depend on the order of the sum. */
 const RELATIVE_TOLERANCE = 1e-9;
 
 export async function compareStores(
-  one: Side,
-  other: Side,
+  first: ComparedStore,
+  second: ComparedStore,
   projects: readonly string[],
   now: bigint,
 ): Promise<Parity> {
+  const clock = () => now;
   const differences: Difference[] = [];
-  let [asked, rows] = [0, 0];
-  for (const endpoint of one.catalog.endpoints) {
-    const { name } = endpoint.definition;
-    const twin = other.catalog.find(name);
-    if (twin === undefined) continue;
-    for (const parameters of gridOf(endpoint.definition, projects, now)) {
-      const [mine, theirs] = await Promise.all([
-        runEndpoint({ store: one.store, clock: () => now }, endpoint, { parameters }),
-        runEndpoint({ store: other.store, clock: () => now }, twin, { parameters }),
+  let [queries, rows] = [0, 0];
+  for (const endpoint of first.catalog.endpoints) {
+    const { definition } = endpoint;
+    const counterpart = second.catalog.find(definition.name);
+    if (counterpart === undefined) continue;
+    for (const parameters of createGrid(definition, projects, now)) {
+      const validated = validateParameters(definition, parameters);
+      const [one, other] = await Promise.all([
+        runEndpoint({ store: first.store, clock }, endpoint, validated),
+        runEndpoint({ store: second.store, clock }, counterpart, validated),
       ]);
-      asked++;
-      rows += mine.value.result.rows.length;
-      const what = findDifference(endpoint.query.columns, mine.value.result.rows, theirs.value.result.rows);
-      if (what !== undefined) differences.push({ endpoint: name, parameters: parameters.toString(), what });
+      queries++;
+      rows += one.value.result.rows.length;
+      const description = findDifference(
+        endpoint.query.columns,
+        one.value.result.rows,
+        other.value.result.rows,
+      );
+      if (description !== undefined)
+        differences.push({ endpoint: definition.name, parameters: parameters.toString(), description });
     }
   }
-  return { asked, rows, differences };
+  return { queries, rows, differences };
 }
 
-/** Every combination of what each parameter may be. */
-function gridOf(
+/** Every combination of the sample values of each parameter. An empty value means that the parameter is absent. */
+function createGrid(
   { parameters }: EndpointDefinition,
   projects: readonly string[],
   now: bigint,
 ): URLSearchParams[] {
-  let grid: [string, string][][] = [[]];
+  let grid: [name: string, value: string][][] = [[]];
   for (const [name, rule] of Object.entries(parameters)) {
-    const values = valuesOf(rule, projects, now);
+    const values = sampleValues(rule, projects, now);
     grid = grid.flatMap(point => values.map(value => [...point, [name, value] as [string, string]]));
   }
   return grid.map(point => new URLSearchParams(point.filter(([, value]) => value !== '')));
 }
 
-function valuesOf(rule: Parameter, projects: readonly string[], now: bigint): readonly string[] {
+function sampleValues(rule: Parameter, projects: readonly string[], now: bigint): readonly string[] {
   if (rule.type === 'choice') return Object.keys(rule.choices);
   if (rule.type === 'timestamp')
     return ['', ...[86_400n, 3_600n].map(age => formatTimestamp(now - age * MICROS_PER_SECOND))];
@@ -77,17 +88,13 @@ function valuesOf(rule: Parameter, projects: readonly string[], now: bigint): re
   return rule.required ? projects : [''];
 }
 
-function findDifference(
-  columns: readonly Column[],
-  mine: readonly (readonly Cell[])[],
-  theirs: readonly (readonly Cell[])[],
-): string | undefined {
-  if (mine.length !== theirs.length) return `${mine.length} rows here, ${theirs.length} there`;
-  for (const [index, row] of mine.entries()) {
-    for (const [place, { name, type }] of columns.entries()) {
-      const [a, b] = [row[place] ?? null, theirs[index]?.[place] ?? null];
+function findDifference(columns: readonly Column[], first: Rows, second: Rows): string | undefined {
+  if (first.length !== second.length) return `${first.length} rows here, ${second.length} there`;
+  for (const [rowIndex, row] of first.entries()) {
+    for (const [columnIndex, { name, type }] of columns.entries()) {
+      const [a, b] = [row[columnIndex] ?? null, second[rowIndex]?.[columnIndex] ?? null];
       const isEqual = type === 'number' ? isClose(a, b) : a === b;
-      if (!isEqual) return `row ${index + 1}, ${name}: ${a} here, ${b} there`;
+      if (!isEqual) return `row ${rowIndex + 1}, ${name}: ${a} here, ${b} there`;
     }
   }
   return undefined;

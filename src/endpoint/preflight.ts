@@ -1,14 +1,14 @@
-// Whether a store can serve: that it has what it needs, and takes the SQL of every endpoint. A store that lies elsewhere may
-// be away when the program starts; then it is asked again until it has answered.
+// Preflight: checks that a store has what it needs (tables, rights) and accepts the SQL of every endpoint. A remote store
+// may be unreachable when the program starts; then the check is retried in the background until it passes.
 import { DendroError, OperatorError } from '../domain/errors.ts';
 import type { Observe } from '../observe/event.ts';
 import type { Store } from '../store/store.ts';
 import type { Timer } from '../system/timer.ts';
 import { type Catalog, checkCatalog } from './catalog.ts';
 
-const AGAIN_MS = 2_000;
+const RETRY_INTERVAL_MS = 2_000;
 
-/** Throws an OperatorError for what has to be mended, `unavailable` where the store is out of reach. */
+/** Throws an OperatorError for a problem that the operator has to fix, `unavailable` if the store cannot be reached. */
 export async function runPreflight(catalog: Catalog, store: Store): Promise<void> {
   const missing = await store.preflight?.();
   if (missing !== undefined) throw new OperatorError(missing);
@@ -20,9 +20,9 @@ export class Preflight {
   readonly #timer: Timer;
   readonly #observe: Observe;
   #passed = false;
-  #lastFault = '';
+  #lastProblem = '';
   #cancel = () => {};
-  #running: Promise<void> = Promise.resolve();
+  #retrying: Promise<void> = Promise.resolve();
 
   constructor(catalog: Catalog, store: Store, timer: Timer, observe: Observe) {
     this.#check = () => runPreflight(catalog, store);
@@ -34,7 +34,7 @@ export class Preflight {
     return this.#passed;
   }
 
-  /** Throws what has to be mended before a start. A store that is out of reach is asked again in the background. */
+  /** Throws for a problem that the operator has to fix. If the store cannot be reached, retries in the background. */
   async start(): Promise<void> {
     try {
       await this.#check();
@@ -42,37 +42,37 @@ export class Preflight {
     } catch (error) {
       if (!isUnavailable(error)) throw error;
       this.#report(error);
-      this.#later();
+      this.#scheduleRetry();
     }
   }
 
   async close(): Promise<void> {
     this.#cancel();
-    await this.#running;
+    await this.#retrying;
   }
 
-  #later(): void {
-    this.#cancel = this.#timer.after(AGAIN_MS, () => {
-      this.#running = this.#again();
+  #scheduleRetry(): void {
+    this.#cancel = this.#timer.after(RETRY_INTERVAL_MS, () => {
+      this.#retrying = this.#retry();
     });
   }
 
-  async #again(): Promise<void> {
+  async #retry(): Promise<void> {
     try {
       await this.#check();
       this.#passed = true;
       this.#observe({ type: 'store_available' });
     } catch (error) {
       this.#report(error);
-      this.#later();
+      this.#scheduleRetry();
     }
   }
 
-  /** Once for each fault, not every time it is met. */
+  /** Reports a problem once, not at every retry. */
   #report(error: unknown): void {
     const { message } = error as Error;
-    if (message !== this.#lastFault) this.#observe({ type: 'store_unavailable', error });
-    this.#lastFault = message;
+    if (message !== this.#lastProblem) this.#observe({ type: 'store_unavailable', error });
+    this.#lastProblem = message;
   }
 }
 

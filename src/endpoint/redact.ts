@@ -1,4 +1,4 @@
-// Replaces IPv4 and IPv6 addresses in the string values of rows, for tokens that must not see them.
+// Replaces IPv4 and IPv6 addresses in the string values of rows, for tokens with PII redaction.
 import type { Cell, Column } from '../store/store.ts';
 
 const REPLACEMENT = 'REDACTED';
@@ -9,13 +9,13 @@ export function redactRows(
 ): readonly (readonly Cell[])[] {
   return rows.map(row =>
     row.map((cell, index) => {
-      if (typeof cell !== 'string') return cell; // numbers and timestamps hold no address
+      if (typeof cell !== 'string') return cell; // numbers and timestamps contain no address
       return columns[index]?.type === 'json' ? redactJson(cell) : redactText(cell);
     }),
   );
 }
 
-/** The strings of a JSON text one by one, keys too: beside an escape such as \n an address could not be told. */
+/** Redacts each decoded string, keys included: next to an escape such as \n, an address would not be recognized. */
 function redactJson(json: string): string {
   return json.replace(JSON_STRING, quoted => {
     const text = JSON.parse(quoted) as string;
@@ -26,22 +26,22 @@ function redactJson(json: string): string {
 
 const JSON_STRING = /"[^"\\]*(?:\\.[^"\\]*)*"/g;
 
-/** Groups that stand before what was replaced go with it: those of ::ffff:10.0.0.1, and of text that looks alike. */
+/** Also removes the groups before a replaced address, such as the ::ffff: of ::ffff:10.0.0.1. */
 export function redactText(text: string): string {
   const withoutIPv4 = text.replace(IPV4, REPLACEMENT).replace(GROUPS_BEFORE, REPLACEMENT);
   return withoutIPv4.replace(IPV6, REPLACEMENT).replace(GROUPS_BEFORE, REPLACEMENT);
 }
 
-// Every repetition is bounded, so all of them take linear time on any text.
+// Every repetition is bounded, so all of these expressions take linear time on any text.
 
-/** An address may stand right behind an escape of the text that it is quoted in: %20, \\n, \\u0020. */
-const BEHIND_ESCAPE = '(?<=%[0-9a-f]{2}|\\\\[nrtbf]|\\\\u[0-9a-f]{4})';
+/** An address may directly follow an escape of the text that quotes it: %20, \\n, \\u0020. */
+const AFTER_ESCAPE = '(?<=%[0-9a-f]{2}|\\\\[nrtbf]|\\\\u[0-9a-f]{4})';
 
 const OCTET = '(?:25[0-5]|2[0-4]\\d|[01]?\\d?\\d)';
-const IPV4 = new RegExp(`(?:${BEHIND_ESCAPE}|(?<!\\d|\\d\\.))${OCTET}(?:\\.${OCTET}){3}(?!\\d|\\.\\d)`, 'gi');
+const IPV4 = new RegExp(`(?:${AFTER_ESCAPE}|(?<!\\d|\\d\\.))${OCTET}(?:\\.${OCTET}){3}(?!\\d|\\.\\d)`, 'gi');
 
 const GROUP = '[0-9a-f]{1,4}';
-const WORD_START = `(?:${BEHIND_ESCAPE}|(?<![0-9a-z]))`;
+const WORD_START = `(?:${AFTER_ESCAPE}|(?<![0-9a-z]))`;
 
 const GROUPS_BEFORE = new RegExp(`${WORD_START}(?:${GROUP}:|:){2,7}${REPLACEMENT}`, 'gi');
 
@@ -55,5 +55,5 @@ const IPV6_FORMS = [
   `:(?::${GROUP}){1,7}`,
   `(?:${GROUP}:){1,7}:`,
 ];
-// A gap alone, as in C++'s std::string, is no address worth hiding; letters around a match make it a word.
+// A gap alone, as in C++'s std::string, is not an address. Letters or digits next to a match make it part of a word.
 const IPV6 = new RegExp(`${WORD_START}(?:${IPV6_FORMS.join('|')})(?![0-9a-z])`, 'gi');

@@ -1,7 +1,6 @@
-// The one way from a call to its answer: rules, then cache, then store. Knows no HTTP.
+// Runs an endpoint for a validated request: cache first, then the store. Knows no HTTP.
 
-import { createCacheKey } from '../cache/cache-key.ts';
-import type { CacheOutcome, CacheResult, GetOptions, ResultCache } from '../cache/result-cache.ts';
+import type { CacheOutcome, CacheResult, ResultCache } from '../cache/result-cache.ts';
 import type { Load } from '../cache/single-flight.ts';
 import { DendroError } from '../domain/errors.ts';
 import { formatTimestamp } from '../domain/timestamp.ts';
@@ -10,26 +9,30 @@ import { type Clock, MICROS_PER_DAY } from '../system/clock.ts';
 import type { Endpoint } from './catalog.ts';
 import type { EndpointDefinition } from './definition.ts';
 import { EndpointResult } from './endpoint-result.ts';
-import { addContextValues, bindParameters } from './parameters.ts';
-import type { ValidatedRequest, ValidatedRequests } from './validated-requests.ts';
+import { addContextValues } from './parameters.ts';
+import type { ValidatedRequest } from './validated-requests.ts';
 
 export interface EndpointDependencies {
   readonly store: Store;
   readonly clock: Clock;
-  /** Without one, every call runs its query. */
+  /** Without a cache, every request runs its query. */
   readonly cache?: ResultCache<EndpointResult> | undefined;
-  readonly validatedRequests?: ValidatedRequests | undefined;
 }
 
-export interface EndpointRequest extends GetOptions {
-  /** By which this call is found in logs. */
-  readonly id?: string | undefined;
-  readonly parameters: URLSearchParams;
-  /** What `given` and the endpoint were read from, to know the same call by. */
-  readonly target?: string | undefined;
-  /** The only projects that the caller may see. */
+export interface RunOptions {
+  /** The projects that the token is pinned to; undefined: any project. */
   readonly projects?: readonly string[] | undefined;
-  readonly maxTier?: string | undefined;
+  /** Runs the query even if its result is cached. */
+  readonly forceRefresh?: boolean;
+  readonly request?: RequestContext | undefined;
+}
+
+/** Both values may be created when they are first read: a cached hit reads neither. */
+export interface RequestContext {
+  /** Identifies the request in logs. */
+  readonly id: string;
+  /** Aborts when the sender disconnects before the response. */
+  readonly signal: AbortSignal;
 }
 
 export interface EndpointRun extends Omit<CacheResult<EndpointResult>, 'outcome'> {
@@ -37,127 +40,121 @@ export interface EndpointRun extends Omit<CacheResult<EndpointResult>, 'outcome'
   readonly outcome: CacheOutcome | 'bypass';
 }
 
-/** A call after its rules: what will be asked of the store. */
+/** The query of a request and everything that its result depends on. */
 interface PreparedQuery {
   readonly endpoint: Endpoint;
   readonly values: BoundValues;
   readonly pinnedProject: string | undefined;
 }
 
-/** A promise only where there is no answer at hand. */
+/**
+ * Returns a promise only if the result is not cached: awaiting a promise takes a noticeable part of the time of a cached
+ * hit.
+ */
 export function runEndpoint(
-  runner: EndpointDependencies,
+  dependencies: EndpointDependencies,
   endpoint: Endpoint,
-  call: EndpointRequest,
+  validated: ValidatedRequest,
+  options: RunOptions = {},
 ): EndpointRun | Promise<EndpointRun> {
   const { definition } = endpoint;
-  const { values, key: openKey, pinnedKey } = checkCall(runner, definition, call);
-  const pinnedProject = call.projects?.find(project => project === values['project']?.value);
-  if (call.projects !== undefined && pinnedProject === undefined)
-    return refuseProject(runner, definition, values, call);
-  const asked: PreparedQuery = { endpoint, values, pinnedProject };
-  const { cache } = runner;
-  if (definition.cache === 'none' || cache === undefined) return runPastCache(runner, asked, call);
-  const key = pinnedProject === undefined ? openKey : pinnedKey;
+  const { values } = validated;
+  const { projects, forceRefresh = false, request } = options;
+  const pinnedProject = projects?.find(project => project === values['project']?.value);
+  if (projects !== undefined && pinnedProject === undefined)
+    return rejectProject(dependencies, definition, values, request);
+  const prepared: PreparedQuery = { endpoint, values, pinnedProject };
+  const { cache } = dependencies;
+  if (definition.cache === 'none' || cache === undefined) return runUncached(dependencies, prepared, request);
+  const key = pinnedProject === undefined ? validated.key : validated.pinnedKey;
+  const cached = forceRefresh ? undefined : cache.peek(key);
+  if (cached !== undefined) return cached;
   const { lifetime_seconds, warming_seconds } = definition.cache;
-  const atHand = call.forceRefresh ? undefined : cache.peek(key);
-  if (atHand !== undefined) return atHand;
-  // Its id is made only where the store is asked. An entry keeps its load for warming, but not the call that made it.
-  let caller: EndpointRequest | undefined = call;
-  const load: Load<EndpointResult> = (signal, priority) => {
-    const label = labelOf(definition, priority.background ? 'warming' : caller?.id);
-    caller = undefined;
-    return loadAnswer(runner, asked, { signal, priority, label }, () => cache.updateSize(key));
-  };
   const lifetime = { lifetimeMs: lifetime_seconds * 1000, refreshAfterMs: warming_seconds * 1000 };
-  return cache.get({ key, lifetime, load }, call);
+  const load = createLoad(dependencies, prepared, request, () => cache.updateSize(key));
+  return cache.get(
+    { key, lifetime, load },
+    {
+      forceRefresh,
+      // A getter, because a refresh that is throttled returns the cached result and needs no signal.
+      get signal() {
+        return request?.signal;
+      },
+    },
+  );
 }
 
-function labelOf({ name }: EndpointDefinition, what: string | undefined): string {
-  return what === undefined ? name : `${name} ${what}`;
+/** The cache entry keeps this function for its refreshes, so the function releases the request after its first run. */
+function createLoad(
+  dependencies: EndpointDependencies,
+  prepared: PreparedQuery,
+  request: RequestContext | undefined,
+  onGrowth: () => void,
+): Load<EndpointResult> {
+  const { definition } = prepared.endpoint;
+  let firstRequest = request;
+  return (signal, priority) => {
+    const label = createLabel(definition, priority.background ? 'warming' : firstRequest?.id);
+    firstRequest = undefined;
+    return loadResult(dependencies, prepared, { signal, priority, label }, onGrowth);
+  };
 }
 
-async function runPastCache(
-  runner: EndpointDependencies,
-  asked: PreparedQuery,
-  { signal, id }: EndpointRequest,
+/** What the store's own log shows for a query. */
+function createLabel({ name }: EndpointDefinition, origin: string | undefined): string {
+  return origin === undefined ? name : `${name} ${origin}`;
+}
+
+function toQueryOptions(definition: EndpointDefinition, request: RequestContext | undefined): QueryOptions {
+  return { signal: request?.signal, label: createLabel(definition, request?.id) };
+}
+
+async function runUncached(
+  dependencies: EndpointDependencies,
+  prepared: PreparedQuery,
+  request: RequestContext | undefined,
 ): Promise<EndpointRun> {
-  const value = await loadAnswer(runner, asked, { signal, label: labelOf(asked.endpoint.definition, id) });
+  const options = toQueryOptions(prepared.endpoint.definition, request);
+  const value = await loadResult(dependencies, prepared, options);
   return { value, outcome: 'bypass', ageMs: 0, freshForMs: 0 };
 }
 
-/** A pinned caller asks for one of its projects, literally, and gets records of that one alone. */
-async function refuseProject(
+/** A pinned token must name one of its projects literally. */
+async function rejectProject(
   { store }: EndpointDependencies,
   definition: EndpointDefinition,
   values: BoundValues,
-  call: EndpointRequest,
+  request: RequestContext | undefined,
 ): Promise<never> {
-  // What is wrong with a value is told before whose it is.
-  const { signal, id } = call;
-  await checkPatterns(store, definition, values, { signal, label: labelOf(definition, id) });
-  throw new DendroError('forbidden', 'the token may ask for its own projects alone, by their exact name', {
-    param: 'project',
-  });
+  // Parameters are checked before the project pin: an invalid pattern is reported as such.
+  await checkPatterns(store, definition, values, toQueryOptions(definition, request));
+  throw new DendroError(
+    'forbidden',
+    'the token is pinned to projects: project must be the exact name of one of them',
+    { param: 'project' },
+  );
 }
 
-/** By the rules, or by what they made of the very same text before. */
-function checkCall(
-  { validatedRequests }: EndpointDependencies,
-  definition: EndpointDefinition,
-  call: EndpointRequest,
-): ValidatedRequest {
-  const { target, maxTier } = call;
-  const known = target === undefined ? undefined : validatedRequests?.get({ target, maxTier });
-  if (known !== undefined) return known;
-  const values = bindParameters(definition, call.parameters, maxTier);
-  const checked = {
-    values,
-    key: keyOf(definition, values, undefined),
-    pinnedKey: keyOf(definition, values, String(values['project']?.value)),
-  };
-  if (target !== undefined && definition.cache !== 'none')
-    validatedRequests?.set({ target, maxTier }, checked);
-  return checked;
-}
-
-/** A token that is pinned gets records of the project that it asks for, or none at all. */
-function keyOf(
-  definition: EndpointDefinition,
-  values: BoundValues,
-  pinnedProject: string | undefined,
-): string {
-  return createCacheKey({
-    endpointId: definition.id,
-    pinnedProject,
-    parameters: Object.keys(definition.parameters).map(name => [
-      name,
-      values[name]?.value?.toString() ?? null,
-    ]),
-  });
-}
-
-async function loadAnswer(
+async function loadResult(
   { store, clock }: EndpointDependencies,
-  asked: PreparedQuery,
-  call: QueryOptions,
+  { endpoint, values, pinnedProject }: PreparedQuery,
+  options: QueryOptions,
   onGrowth?: () => void,
 ): Promise<EndpointResult> {
-  const { endpoint, values, pinnedProject } = asked;
   const { definition, query } = endpoint;
   const now = clock();
-  await checkPatterns(store, definition, values, call);
-  // Asked before the query runs: whatever it names, the query sees.
-  const newest = await store.newest(definition.reads, now, pinnedProject, call);
-  const result = await store.query(query, addContextValues(values, now, pinnedProject), call);
+  await checkPatterns(store, definition, values, options);
+  // Before the query, so that the query sees every record up to the time that is reported.
+  const newest = await store.newest(definition.reads, now, pinnedProject, options);
+  const result = await store.query(query, addContextValues(values, now, pinnedProject), options);
   const clipped: ('row-limit' | 'retention')[] = [];
   if (result.truncated) clipped.push('row-limit');
-  if (asksBeforeRetention(definition, values, now)) clipped.push('retention');
+  if (startsBeforeRetention(definition, values, now)) clipped.push('retention');
   const dataThrough = newest === undefined ? undefined : formatTimestamp(newest);
   return new EndpointResult(query.columns, result, { dataThrough, clipped }, onGrowth);
 }
 
-function asksBeforeRetention({ retention }: EndpointDefinition, values: BoundValues, now: bigint): boolean {
+function startsBeforeRetention({ retention }: EndpointDefinition, values: BoundValues, now: bigint): boolean {
   if (retention === undefined) return false;
   const start = values[retention.start];
   const days = values[retention.days];
@@ -167,19 +164,19 @@ function asksBeforeRetention({ retention }: EndpointDefinition, values: BoundVal
   );
 }
 
-/** The engine that will run an expression judges it, so that what passes here cannot fail there. */
+/** The engine that runs the expression validates it, so a pattern that passes here cannot fail in the query. */
 async function checkPatterns(
   store: Store,
   definition: EndpointDefinition,
   values: BoundValues,
-  call: QueryOptions,
+  options: QueryOptions,
 ): Promise<void> {
   for (const [name, rule] of Object.entries(definition.parameters)) {
     const pattern = values[name]?.value;
     if (rule.type !== 'pattern' || typeof pattern !== 'string') continue;
-    const fault = await store.validatePattern(pattern, call);
-    if (fault === undefined) continue;
-    const message = `${name} is not a valid regular expression (RE2 syntax): ${fault}`;
+    const problem = await store.validatePattern(pattern, options);
+    if (problem === undefined) continue;
+    const message = `${name} is not a valid regular expression (RE2 syntax): ${problem}`;
     throw new DendroError('invalid_parameter', message, { param: name });
   }
 }

@@ -1,35 +1,44 @@
-// What the rules made of a call, kept for the next call with the very same text, so that a cached hit need not take the
-// text apart again. The rules look at the definition, the text and the highest tier, and never at the time: the same goes
-// in, the same comes out. Bounded in bytes, the oldest first to go.
-import type { BoundValues } from '../store/store.ts';
+// Validates the parameters of a request and remembers the result by the request's URL, so that a cached hit does not
+// parse its URL again. Validation depends on the definition, the URL and the token's highest tier, never on the time, so
+// a remembered result stays valid. Bounded in bytes; the oldest entries are removed first.
 
-/** A call that keeps the rules. */
+import { createCacheKey } from '../cache/cache-key.ts';
+import type { BoundValues } from '../store/store.ts';
+import type { EndpointDefinition } from './definition.ts';
+import { bindParameters } from './parameters.ts';
+
+/** The parameters of a valid request, and the keys of its result in the cache. */
 export interface ValidatedRequest {
   readonly values: BoundValues;
-  /** What the cache knows it by. */
   readonly key: string;
-  /** The same for a caller that is pinned to projects. */
+  /** The key for a token that is pinned to projects: its result contains records of the requested project only. */
   readonly pinnedKey: string;
 }
 
-/** Whatever the rules and the keys depend on. */
+/** Everything that a validated request depends on, besides the definition that the target selects. */
 export interface RequestTarget {
-  /** As it came, endpoint and query string: another text for every other endpoint. */
+  /** Path and query string exactly as received. Different endpoints have different targets. */
   readonly target: string;
   readonly maxTier?: string | undefined;
 }
 
-interface Kept extends ValidatedRequest {
+/** A request as its sender wrote it. `parameters` is read only if the target is not remembered. */
+export interface UnvalidatedRequest {
+  readonly target: string;
+  readonly parameters: URLSearchParams;
+}
+
+interface RememberedRequest extends ValidatedRequest {
   readonly maxTier: string | undefined;
   readonly bytes: number;
 }
 
-/** Room for about 5,000 calls of the usual length. */
+/** Room for about 5,000 requests of the usual length. */
 const MAX_BYTES = 8 * 1024 * 1024;
 
 export class ValidatedRequests {
   readonly #maxBytes: number;
-  readonly #kept = new Map<string, Kept>();
+  readonly #remembered = new Map<string, RememberedRequest>();
   #bytes = 0;
 
   constructor(maxBytes = MAX_BYTES) {
@@ -40,29 +49,73 @@ export class ValidatedRequests {
     return this.#bytes;
   }
 
-  get({ target, maxTier }: RequestTarget): ValidatedRequest | undefined {
-    const kept = this.#kept.get(target);
-    return kept?.maxTier === maxTier ? kept : undefined;
+  /** Throws `missing_parameter` or `invalid_parameter`. Errors are not remembered. */
+  validate(
+    definition: EndpointDefinition,
+    request: UnvalidatedRequest,
+    maxTier: string | undefined,
+  ): ValidatedRequest {
+    const { target } = request;
+    const remembered = this.get({ target, maxTier });
+    if (remembered !== undefined) return remembered;
+    const validated = validateParameters(definition, request.parameters, maxTier);
+    // A request that is not cached runs its query anyway: parsing its URL costs nothing in comparison.
+    if (definition.cache !== 'none') this.set({ target, maxTier }, validated);
+    return validated;
   }
 
-  set({ target, maxTier }: RequestTarget, checked: ValidatedRequest): void {
+  get({ target, maxTier }: RequestTarget): ValidatedRequest | undefined {
+    const remembered = this.#remembered.get(target);
+    return remembered?.maxTier === maxTier ? remembered : undefined;
+  }
+
+  set({ target, maxTier }: RequestTarget, validated: ValidatedRequest): void {
     const bytes = estimateBytes(target);
-    this.#remove(target); // kept for another tier
-    this.#kept.set(target, { ...checked, maxTier, bytes });
+    this.#remove(target); // it may be remembered for another tier
+    this.#remembered.set(target, { ...validated, maxTier, bytes });
     this.#bytes += bytes;
-    for (const oldest of this.#kept.keys()) {
+    for (const oldest of this.#remembered.keys()) {
       if (this.#bytes <= this.#maxBytes) return;
       this.#remove(oldest);
     }
   }
 
-  #remove(text: string): void {
-    this.#bytes -= this.#kept.get(text)?.bytes ?? 0;
-    this.#kept.delete(text);
+  #remove(target: string): void {
+    this.#bytes -= this.#remembered.get(target)?.bytes ?? 0;
+    this.#remembered.delete(target);
   }
 }
 
-/** At most: the text, the values in it and the keys made of them, with room for escapes, and the objects around them. */
-function estimateBytes(text: string): number {
-  return 1000 + 12 * text.length;
+/** Validates parameters without remembering the result. Throws `missing_parameter` or `invalid_parameter`. */
+export function validateParameters(
+  definition: EndpointDefinition,
+  parameters: URLSearchParams,
+  maxTier?: string,
+): ValidatedRequest {
+  const values = bindParameters(definition, parameters, maxTier);
+  return {
+    values,
+    key: createKey(definition, values, undefined),
+    pinnedKey: createKey(definition, values, String(values['project']?.value)),
+  };
+}
+
+function createKey(
+  definition: EndpointDefinition,
+  values: BoundValues,
+  pinnedProject: string | undefined,
+): string {
+  return createCacheKey({
+    endpointId: definition.id,
+    pinnedProject,
+    parameters: Object.keys(definition.parameters).map(name => [
+      name,
+      values[name]?.value?.toString() ?? null,
+    ]),
+  });
+}
+
+/** An upper bound: the target, its values and the two keys, with room for escapes, and the objects around them. */
+function estimateBytes(target: string): number {
+  return 1000 + 12 * target.length;
 }

@@ -5,12 +5,8 @@ import { DendroError } from '../domain/errors.ts';
 import type { Catalog, Endpoint } from '../endpoint/catalog.ts';
 import type { Parameter } from '../endpoint/definition.ts';
 import type { EncodedResult } from '../endpoint/endpoint-result.ts';
-import {
-  type EndpointDependencies,
-  type EndpointRequest,
-  type EndpointRun,
-  runEndpoint,
-} from '../endpoint/run-endpoint.ts';
+import { type EndpointDependencies, type EndpointRun, runEndpoint } from '../endpoint/run-endpoint.ts';
+import type { ValidatedRequests } from '../endpoint/validated-requests.ts';
 import type { Intake } from '../intake/intake.ts';
 import type { StoreName } from '../store/store.ts';
 import { allows, type Token } from '../token/token.ts';
@@ -25,6 +21,7 @@ import type { HttpRequest, Route } from './router.ts';
 
 /** Everything that a request needs once the server is ready. */
 export interface Service extends EndpointDependencies, AuthDependencies {
+  readonly validatedRequests: ValidatedRequests;
   readonly intake: Intake;
 }
 
@@ -69,57 +66,39 @@ export function healthRoute({ state, version, storeName }: PublicDependencies): 
   };
 }
 
-/** Without a promise where the answer is at hand: to wait for what is there already shows in the time of a hit. */
-function handleQuery(parts: PublicDependencies, call: HttpRequest): HttpResponse | Promise<HttpResponse> {
-  const service = requireService(parts);
-  const { headers } = call.raw;
-  const token = authenticate(service, call.raw);
+/** Returns a promise only if the result is not cached: awaiting takes a noticeable part of the time of a cached hit. */
+function handleQuery(
+  dependencies: PublicDependencies,
+  request: HttpRequest,
+): HttpResponse | Promise<HttpResponse> {
+  const service = requireService(dependencies);
+  const { headers } = request.raw;
+  const token = authenticate(service, request.raw);
   if (token instanceof Promise) return token;
-  const endpoint = findEndpoint(parts.catalog, token, call.pathParameter);
-  const asked = {
-    format: chooseFormat(call, headers.accept),
+  const endpoint = findEndpoint(dependencies.catalog, token, request.pathParameter);
+  const encoding = {
+    format: chooseFormat(request, headers.accept),
     coding: chooseCoding(headers['accept-encoding']),
     redacted: token.redact_pii === true,
   };
   const startedAt = performance.now();
-  const reply = (ran: EndpointRun, encoding: EncodedResult) => {
+  const validated = service.validatedRequests.validate(endpoint.definition, request, token.tier);
+  const run = runEndpoint(service, endpoint, validated, {
+    projects: token.projects,
+    forceRefresh: wantsFreshResult(headers),
+    request,
+  });
+  const toResponse = (completed: EndpointRun, encoded: EncodedResult) => {
     const tookMs = performance.now() - startedAt;
-    return resultResponse(endpoint.definition, ran, asked.format, encoding, headers['if-none-match'], tookMs);
+    const ifNoneMatch = headers['if-none-match'];
+    return resultResponse(endpoint.definition, completed, encoding.format, encoded, ifNoneMatch, tookMs);
   };
-  const ran = runEndpoint(service, endpoint, new TokenCall(call, token));
-  if (ran instanceof Promise) return ran.then(async late => reply(late, await late.value.encode(asked)));
-  const encoding = ran.value.encode(asked);
-  return encoding instanceof Promise ? encoding.then(late => reply(ran, late)) : reply(ran, encoding);
-}
-
-/** A call as an endpoint sees it, within the limits of its token. */
-class TokenCall implements EndpointRequest {
-  readonly target: string | undefined;
-  readonly projects: readonly string[] | undefined;
-  readonly maxTier: string | undefined;
-  readonly forceRefresh: boolean;
-  readonly #call: HttpRequest;
-
-  constructor(call: HttpRequest, token: Token) {
-    this.target = call.target;
-    this.projects = token.projects;
-    this.maxTier = token.tier;
-    this.forceRefresh = wantsFreshResult(call.raw.headers);
-    this.#call = call;
-  }
-
-  get parameters(): URLSearchParams {
-    return this.#call.parameters;
-  }
-
-  get id(): string {
-    return this.#call.id;
-  }
-
-  /** Made when first asked for; a hit never asks. */
-  get signal(): AbortSignal {
-    return this.#call.signal;
-  }
+  if (run instanceof Promise)
+    return run.then(async completed => toResponse(completed, await completed.value.encode(encoding)));
+  const encoded = run.value.encode(encoding);
+  return encoded instanceof Promise
+    ? encoded.then(created => toResponse(run, created))
+    : toResponse(run, encoded);
 }
 
 /** A token that is limited to some endpoints gets `forbidden` for every other name, whether that endpoint exists or not. */

@@ -12,15 +12,20 @@ import { makeFolder, onlyLine, PROCESS_API_KEY, runDendro, startServer } from '.
 
 const { yaml, sql } = FAULT;
 
-/** What is wrong with a folder, the file at fault, and a word that the line has to hold. */
+/** The problem of a folder, the broken file, and a word that the message must contain. */
 const BROKEN: [string, EndpointFiles, 'endpoint.yaml' | 'duckdb.sql', string][] = [
-  ['the definition is no YAML', { yaml: 'id: [', sql }, 'endpoint.yaml', ''],
+  ['the definition is not YAML', { yaml: 'id: [', sql }, 'endpoint.yaml', ''],
   ['the definition is empty', { yaml: '', sql }, 'endpoint.yaml', ''],
   ['the id is missing', { yaml: yaml.replace(/^id: .*$/m, ''), sql }, 'endpoint.yaml', 'id'],
-  ['the id is no UUID', { yaml: yaml.replace(/^id: .*$/m, 'id: seven'), sql }, 'endpoint.yaml', 'id'],
-  ['the name has a space', { yaml: yaml.replace('test.fault', 'test fault'), sql }, 'endpoint.yaml', 'name'],
-  ['a key is not known', { yaml: `${yaml}owner: me\n`, sql }, 'endpoint.yaml', 'owner'],
-  ['max rows are too many', { yaml: `${yaml}max_rows: 1001\n`, sql }, 'endpoint.yaml', 'max_rows'],
+  ['the id is not a UUID', { yaml: yaml.replace(/^id: .*$/m, 'id: seven'), sql }, 'endpoint.yaml', 'id'],
+  [
+    'the name contains a space',
+    { yaml: yaml.replace('test.fault', 'test fault'), sql },
+    'endpoint.yaml',
+    'name',
+  ],
+  ['a key is unknown', { yaml: `${yaml}owner: me\n`, sql }, 'endpoint.yaml', 'owner'],
+  ['max_rows is above 1000', { yaml: `${yaml}max_rows: 1001\n`, sql }, 'endpoint.yaml', 'max_rows'],
   [
     'a parameter is called format',
     { yaml: yaml.replace('number:', 'format:'), sql },
@@ -28,30 +33,35 @@ const BROKEN: [string, EndpointFiles, 'endpoint.yaml' | 'duckdb.sql', string][] 
     'format',
   ],
   [
-    'a column has no type of ours',
+    'the type of a column is unknown',
     { yaml: yaml.replace('integer', 'integr'), sql },
     'endpoint.yaml',
     'answer',
   ],
-  ['the name is taken', { yaml: yaml.replace('test.fault', 'logs.all'), sql }, 'endpoint.yaml', 'logs.all'],
-  ['the SQL does not parse', { yaml, sql: 'selec 1 as answer' }, 'duckdb.sql', 'selec'],
+  [
+    'the name is already used',
+    { yaml: yaml.replace('test.fault', 'logs.all'), sql },
+    'endpoint.yaml',
+    'logs.all',
+  ],
+  ['the SQL has a syntax error', { yaml, sql: 'selec 1 as answer' }, 'duckdb.sql', 'selec'],
   ['the SQL is empty', { yaml, sql: '-- nothing' }, 'duckdb.sql', 'statement'],
   [
-    'the SQL is two statements',
+    'the SQL has two statements',
     { yaml, sql: 'select 1 as answer; select 2 as answer' },
     'duckdb.sql',
     '2 statements',
   ],
-  ['the SQL is no SELECT', { yaml, sql: 'delete from edge_logs' }, 'duckdb.sql', 'SELECT'],
-  ['the SQL uses what is not declared', { yaml, sql: 'select $other as answer' }, 'duckdb.sql', '$other'],
+  ['the SQL is not a SELECT', { yaml, sql: 'delete from edge_logs' }, 'duckdb.sql', 'SELECT'],
+  ['the SQL uses an undeclared parameter', { yaml, sql: 'select $other as answer' }, 'duckdb.sql', '$other'],
   [
-    'the SQL names no table that exists',
+    'the SQL reads a table that does not exist',
     { yaml, sql: 'select answer from nowhere' },
     'duckdb.sql',
     'nowhere',
   ],
-  ['the SQL answers other columns', { yaml, sql: 'select 1 as question' }, 'duckdb.sql', 'question'],
-  ['the SQL answers another type', { yaml, sql: "select 'a' as answer" }, 'duckdb.sql', 'VARCHAR'],
+  ['the SQL returns other columns', { yaml, sql: 'select 1 as question' }, 'duckdb.sql', 'question'],
+  ['the SQL returns another type', { yaml, sql: "select 'a' as answer" }, 'duckdb.sql', 'VARCHAR'],
   [
     'the SQL reads a file',
     { yaml, sql: "select 1 as answer from read_text('/etc/hostname')" },
@@ -61,15 +71,15 @@ const BROKEN: [string, EndpointFiles, 'endpoint.yaml' | 'duckdb.sql', string][] 
 ];
 
 describe('dendro check', () => {
-  let own: OwnEndpoints | undefined;
+  let custom: OwnEndpoints | undefined;
   afterEach(() => {
-    own?.remove();
-    own = undefined;
+    custom?.remove();
+    custom = undefined;
   });
 
-  test('lists the endpoints, and is content', async () => {
-    own = writeOwnEndpoints({ sleep: SLEEP, fault: FAULT });
-    const { code, stdout, stderr } = await runDendro(['check', '--endpoints', own.folder]);
+  test('lists the endpoints and exits with 0 if there is no problem', async () => {
+    custom = writeOwnEndpoints({ sleep: SLEEP, fault: FAULT });
+    const { code, stdout, stderr } = await runDendro(['check', '--endpoints', custom.folder]);
     expect(code).toBe(0);
     expect(stderr).toBe('');
     expect(stdout.split('\n')).toEqual([
@@ -84,37 +94,40 @@ describe('dendro check', () => {
   });
 
   test.each(BROKEN)(
-    '%s: one line that names the file and the fault, exit 1',
+    '%s: one line that names the file and the problem, exit 1',
     async (_, files, fileName, word) => {
-      own = writeOwnEndpoints({ broken: files });
-      const outcome = await runDendro(['check', '--endpoints', own.folder]);
+      custom = writeOwnEndpoints({ broken: files });
+      const outcome = await runDendro(['check', '--endpoints', custom.folder]);
       expect(outcome.code).toBe(1);
       expect(outcome.stdout).toBe('');
       const line = onlyLine(outcome);
-      expect(line).toContain(`${join(own.folder, 'broken', fileName)}: `);
+      expect(line).toContain(`${join(custom.folder, 'broken', fileName)}: `);
       expect(line).toContain(word);
     },
   );
 
-  test.each(['endpoint.yaml', 'duckdb.sql'])('a missing %s is named', async fileName => {
-    own = writeOwnEndpoints({ broken: FAULT });
-    const file = join(own.folder, 'broken', fileName);
-    rmSync(file);
-    const outcome = await runDendro(['check', '--endpoints', own.folder]);
-    expect(outcome.code).toBe(1);
-    expect(onlyLine(outcome)).toContain(file);
-  });
+  test.each(['endpoint.yaml', 'duckdb.sql'])(
+    'a missing %s: one line that names it, exit 1',
+    async fileName => {
+      custom = writeOwnEndpoints({ broken: FAULT });
+      const file = join(custom.folder, 'broken', fileName);
+      rmSync(file);
+      const outcome = await runDendro(['check', '--endpoints', custom.folder]);
+      expect(outcome.code).toBe(1);
+      expect(onlyLine(outcome)).toContain(file);
+    },
+  );
 
-  test('a folder of endpoints that is not there is named', async () => {
+  test('a missing directory of endpoints: one line that names it, exit 1', async () => {
     const outcome = await runDendro(['check', '--endpoints', '/no/such/folder']);
     expect(outcome.code).toBe(1);
     expect(onlyLine(outcome)).toContain('/no/such/folder');
   });
 
-  test('dendro serve refuses a broken folder with the same words', async () => {
-    own = writeOwnEndpoints({ broken: { yaml, sql: 'select 1 as question' } });
+  test('dendro serve reports a broken folder with the same message', async () => {
+    custom = writeOwnEndpoints({ broken: { yaml, sql: 'select 1 as question' } });
     const folder = makeFolder();
-    const args = ['--endpoints', own.folder, '--data', folder.path];
+    const args = ['--endpoints', custom.folder, '--data', folder.path];
     const checked = await runDendro(['check', ...args]);
     const served = await runDendro(['serve', ...args, '--port', '0', '--internal-port', '0']);
     folder.remove();
@@ -122,7 +135,7 @@ describe('dendro check', () => {
     expect(onlyLine(served)).toBe(onlyLine(checked));
   });
 
-  test('runs beside a server on the same data, and leaves it alone', async () => {
+  test('runs next to a server on the same data directory without affecting it', async () => {
     const folder = makeFolder();
     const env = { DENDRO_API_KEY: PROCESS_API_KEY };
     const server = await startServer(['--data', folder.path], { env });
@@ -135,10 +148,10 @@ describe('dendro check', () => {
     }
   });
 
-  test('makes no data directory', async () => {
+  test('does not create the data directory', async () => {
     const folder = makeFolder();
-    expect((await runDendro(['check', '--data', 'not-made'], { cwd: folder.path })).code).toBe(0);
-    expect(existsSync(join(folder.path, 'not-made'))).toBe(false);
+    expect((await runDendro(['check', '--data', 'not-created'], { cwd: folder.path })).code).toBe(0);
+    expect(existsSync(join(folder.path, 'not-created'))).toBe(false);
     folder.remove();
   });
 });

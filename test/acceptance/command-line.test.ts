@@ -19,7 +19,7 @@ describe('the command line', () => {
     expect(await run('--version')).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' });
   });
 
-  test('dendro --help, and dendro alone, list the commands', async () => {
+  test('dendro --help and dendro without arguments list the commands', async () => {
     const { code, stdout, stderr } = await run('--help');
     expect(code).toBe(0);
     expect(stderr).toBe('');
@@ -29,7 +29,7 @@ describe('the command line', () => {
   });
 
   test.each(commands.map(command => [command.name, command] as const))(
-    'dendro %s --help tells every flag, its variable and its default',
+    'dendro %s --help lists every flag with its variable and its default',
     async (name, { flags, summary, examples }) => {
       const { code, stdout, stderr } = await run(name, '--help');
       expect(code).toBe(0);
@@ -46,7 +46,7 @@ describe('the command line', () => {
     },
   );
 
-  test('help wins over what else is wrong with the line', async () => {
+  test('--help takes precedence over invalid values', async () => {
     expect((await run('serve', '--port', 'x', '--help')).code).toBe(0);
   });
 
@@ -55,13 +55,13 @@ describe('the command line', () => {
     ['an unknown flag', ['serve', '--dance'], '--dance'],
     ['a flag of another command', ['serve', '--json'], '--json'],
     ['a flag without its value', ['serve', '--port'], '--port'],
-    ['a value that starts like a flag', ['serve', '--data', '--port'], '--data'],
+    ['a value that starts with dashes', ['serve', '--data', '--port'], '--data'],
     ['a flag given twice', ['serve', '--port', '1', '--port', '2'], '--port'],
-    ['a word that is no flag', ['serve', 'fast'], 'fast'],
-    ['a word that is no flag', ['check', 'fast'], 'fast'],
+    ['an unexpected argument', ['serve', 'fast'], 'fast'],
+    ['an unexpected argument', ['check', 'fast'], 'fast'],
     ['no endpoint', ['query'], 'endpoint'],
     ['two endpoints', ['query', 'logs.all', 'usage.api-counts'], 'endpoint'],
-    ['a parameter that is no pair', ['query', 'logs.all', '--param', 'project'], '--param'],
+    ['a parameter that is not NAME=VALUE', ['query', 'logs.all', '--param', 'project'], '--param'],
     ['no file', ['ingest', '--source', 'edge'], 'file'],
     ['an unknown source', ['ingest', 'file.ndjson', '--source', 'dance'], 'dance'],
   ])('%s (dendro %j): one line that names it, exit 2', async (_, args, named) => {
@@ -89,15 +89,15 @@ describe('the command line', () => {
     ['memory-limit', '500'],
     ['memory-limit', "1GB'; drop"],
   ])('--%s %j: one line that names the flag, exit 2', async (flag, value) => {
-    // `check` reads the configuration of `serve`, and ends by itself where a value passes by mistake.
+    // `check` reads the configuration of `serve`, and exits by itself if a value is accepted by mistake.
     const outcome = await run('check', `--${flag}=${value}`);
     expect(outcome.code).toBe(2);
     expect(onlyLine(outcome)).toContain(`--${flag}`);
     expect(outcome.stdout).toBe('');
   });
 
-  test('a data directory is not made by a refused command', async () => {
-    await run('serve', '--data', 'refused', '--port', 'x');
-    expect(existsSync(join(folder.path, 'refused'))).toBe(false);
+  test('a command with an invalid flag does not create the data directory', async () => {
+    await run('serve', '--data', 'rejected', '--port', 'x');
+    expect(existsSync(join(folder.path, 'rejected'))).toBe(false);
   });
 });

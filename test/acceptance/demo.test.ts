@@ -10,14 +10,14 @@ const BIN = join(import.meta.dirname, '../../bin/dendro');
 
 describe('dendro demo', () => {
   const temporary = makeFolder();
-  const own = makeFolder();
+  const workingDirectory = makeFolder();
   let child: ReturnType<typeof spawn>;
   let output = '';
   let ended: Promise<number | null>;
   beforeAll(async () => {
     child = spawn(process.execPath, [BIN, 'demo', '--port', '0', '--internal-port', '0'], {
-      cwd: own.path,
-      // Neither the operator's key nor the operator's store has any part in it.
+      cwd: workingDirectory.path,
+      // The demo must use neither the operator's key nor the operator's store.
       env: {
         PATH: process.env['PATH'],
         TMPDIR: temporary.path,
@@ -38,53 +38,53 @@ describe('dendro demo', () => {
   afterAll(() => {
     child.kill('SIGKILL');
     temporary.remove();
-    own.remove();
+    workingDirectory.remove();
   });
 
   const link = () => new URL(/^ +(http\S+#token=\S+)$/m.exec(output)?.[1] ?? '');
   const token = () => link().hash.slice('#token='.length);
-  const ask = async (query: string) =>
+  const query = async (path: string) =>
     (
-      await fetchAnswer(`${link().origin}/api/endpoints/query/${query}`, {
+      await fetchAnswer(`${link().origin}/api/endpoints/query/${path}`, {
         headers: { 'X-API-KEY': token() },
       })
     ).rows;
 
-  test('prints the link to its console, which is there', async () => {
+  test('prints the address of its console', async () => {
     const response = await fetch(link());
     expect(response.headers.get('content-type')).toContain('text/html');
     expect(token()).toMatch(/^dnd_[\w-]{43}$/);
   });
 
-  test('prints three curl lines, each of which answers rows', async () => {
+  test('prints three curl commands, each of which returns rows', async () => {
     const lines = [...output.matchAll(/^ +curl -H 'X-API-KEY: (\S+)' '(\S+)'$/gm)];
     expect(lines).toHaveLength(3);
     for (const [, key = '', url = ''] of lines)
       expect((await fetchAnswer(url, { headers: { 'X-API-KEY': key } })).rows.length).toBeGreaterThan(5);
   });
 
-  test('has seven days of history', async () => {
-    expect(await ask('functions.invocation-stats?project=slow-river&interval=7day')).toHaveLength(8);
-    expect(await ask('usage.api-counts?project=quiet-garden&interval=daily')).toHaveLength(8);
+  test('serves seven days of history', async () => {
+    expect(await query('functions.invocation-stats?project=slow-river&interval=7day')).toHaveLength(8);
+    expect(await query('usage.api-counts?project=quiet-garden&interval=daily')).toHaveLength(8);
   });
 
-  test('its traffic goes on', async () => {
+  test('adds new records while it runs', async () => {
     const newest = async () =>
-      Number((await ask('logs.all?project=busy-market&project_tier=FREE'))[0]?.['timestamp']);
+      Number((await query('logs.all?project=busy-market&project_tier=FREE'))[0]?.['timestamp']);
     const before = await newest();
     await expect.poll(newest, { timeout: 60_000, interval: 500 }).toBeGreaterThan(before);
   }, 60_000);
 
-  test('keeps its hands off what stands where it was started, and does not know the key of the environment', async () => {
-    expect(readdirSync(own.path)).toEqual([]);
+  test('writes nothing to its working directory and does not accept DENDRO_API_KEY', async () => {
+    expect(readdirSync(workingDirectory.path)).toEqual([]);
     expect(output).not.toContain(PROCESS_API_KEY);
-    const refused = await fetchAnswer(`${link().origin}/api/endpoints`, {
+    const response = await fetchAnswer(`${link().origin}/api/endpoints`, {
       headers: { 'X-API-KEY': PROCESS_API_KEY },
     });
-    expect(refused.status).toBe(401);
+    expect(response.status).toBe(401);
   });
 
-  test('is gone with all its data when it ends', async () => {
+  test('removes its data when it stops', async () => {
     expect(readdirSync(temporary.path)).toHaveLength(1);
     child.kill('SIGINT');
     expect(await ended).toBe(0);

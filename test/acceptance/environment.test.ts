@@ -7,16 +7,16 @@ import { SLEEP, writeOwnEndpoints } from '../support/own-endpoints.ts';
 import { findFreePort, makeFolder, PROCESS_API_KEY, runDendro, startServer } from '../support/process.ts';
 
 /**
- * Each flag of `check` with a value that it refuses: read from the variable it stops the command, and a good flag
- * beside it lets the command pass. `refused` and `good` are made below where they have to exist.
+ * Each flag of `check` with an invalid and a valid value: the invalid value in the variable stops the command, unless the
+ * flag has the valid value. The directories `invalid` and `valid` are created below.
  */
 const CHECKED: [FlagName, string, string][] = [
-  ['data', 'refused', 'good'],
+  ['data', 'invalid', 'valid'],
   ['port', 'x', '0'],
   ['internal-port', 'x', '0'],
   ['store', 'clickhouse://', 'duckdb'],
-  ['endpoints', 'no-such-folder', 'good'],
-  ['tokens', 'refused/tokens.json', 'good/tokens.json'],
+  ['endpoints', 'no-such-folder', 'valid'],
+  ['tokens', 'invalid/tokens.json', 'valid/tokens.json'],
   ['retention-days', 'x', '30'],
   ['query-timeout', 'x', '30'],
   ['query-concurrency', 'x', '2'],
@@ -32,28 +32,31 @@ describe('environment variables', () => {
   let folder: ReturnType<typeof makeFolder>;
   beforeAll(() => {
     folder = makeFolder();
-    for (const name of ['refused', 'good']) mkdirSync(join(folder.path, name));
-    writeFileSync(join(folder.path, 'refused/tokens.json'), 'no tokens file');
+    for (const name of ['invalid', 'valid']) mkdirSync(join(folder.path, name));
+    writeFileSync(join(folder.path, 'invalid/tokens.json'), 'not a tokens file');
   });
   afterAll(() => folder.remove());
 
   const run = (args: readonly string[], env: Record<string, string>) =>
     runDendro(args, { cwd: folder.path, env });
 
-  test.each(CHECKED)('--%s is read from its variable, and a flag wins', async (flag, refused, good) => {
-    const env = { [variableOf(flag)]: refused };
-    const [byVariable, byFlag] = await Promise.all([
-      run(['check'], env),
-      run(['check', `--${flag}`, good], env),
-    ]);
-    expect(byVariable.code).not.toBe(0);
-    expect(byFlag).toMatchObject({ code: 0, stderr: '' });
-  });
+  test.each(CHECKED)(
+    '--%s is read from its variable, and the flag takes precedence',
+    async (flag, invalid, valid) => {
+      const env = { [variableOf(flag)]: invalid };
+      const [byVariable, byFlag] = await Promise.all([
+        run(['check'], env),
+        run(['check', `--${flag}`, valid], env),
+      ]);
+      expect(byVariable.code).not.toBe(0);
+      expect(byFlag).toMatchObject({ code: 0, stderr: '' });
+    },
+  );
 
   test.each([
     ['DENDRO_HOST', '--host'],
     ['DENDRO_INTERNAL_HOST', '--internal-host'],
-  ])('%s is where serve listens, and a flag wins', async (variable, flag) => {
+  ])('%s sets the address of a listener, and the flag takes precedence', async (variable, flag) => {
     const elsewhere = { [variable]: '192.0.2.1', DENDRO_API_KEY: PROCESS_API_KEY };
     const args = ['--data', 'hosts', '--port', '0', '--internal-port', '0'];
     const { code, stderr } = await run(['serve', ...args], elsewhere);
@@ -63,8 +66,8 @@ describe('environment variables', () => {
     expect((await server.stop()).code).toBe(0);
   });
 
-  test('a whole server is configured by variables alone', async () => {
-    const own = writeOwnEndpoints({ sleep: SLEEP });
+  test('a server can be configured by variables only', async () => {
+    const custom = writeOwnEndpoints({ sleep: SLEEP });
     const [port, internalPort] = [await findFreePort(), await findFreePort()];
     const server = await startServer(['--port', String(port)], {
       cwd: folder.path,
@@ -73,7 +76,7 @@ describe('environment variables', () => {
         DENDRO_DATA: 'by-variable',
         DENDRO_PORT: '1',
         DENDRO_INTERNAL_PORT: String(internalPort),
-        DENDRO_ENDPOINTS: own.folder,
+        DENDRO_ENDPOINTS: custom.folder,
         DENDRO_QUERY_TIMEOUT: '1',
       },
     });
@@ -84,11 +87,11 @@ describe('environment variables', () => {
       expect((await fetch(url, { headers: { 'X-API-KEY': PROCESS_API_KEY } })).status).toBe(504);
     } finally {
       await server.stop();
-      own.remove();
+      custom.remove();
     }
   });
 
-  test('an empty variable counts as none', async () => {
+  test('an empty variable counts as not set', async () => {
     expect((await run(['check'], { DENDRO_PORT: '', DENDRO_STORE: '' })).code).toBe(0);
   });
 
@@ -97,7 +100,7 @@ describe('environment variables', () => {
       run(['query', 'usage.api-counts', '--data', 'queried', ...args], env);
     const INTERVAL = ['--param', 'interval=daily'];
 
-    test('DENDRO_PROJECT is the parameter project, and a flag wins', async () => {
+    test('DENDRO_PROJECT sets the parameter project, and the flag takes precedence', async () => {
       expect((await query(INTERVAL, {})).stderr).toContain('project is required');
       expect((await query(INTERVAL, { DENDRO_PROJECT: 'a' })).stdout).toBe('no rows\n');
       expect((await query([...INTERVAL, '--project', 'a'], { DENDRO_PROJECT: '(' })).stdout).toBe(
@@ -105,31 +108,31 @@ describe('environment variables', () => {
       );
     });
 
-    test('DENDRO_PARAM is a parameter, and a flag wins', async () => {
+    test('DENDRO_PARAM sets a parameter, and the flag takes precedence', async () => {
       expect((await query(['--project', 'a'], { DENDRO_PARAM: 'interval=daily' })).stdout).toBe('no rows\n');
       expect((await query(['--project', 'a', ...INTERVAL], { DENDRO_PARAM: 'interval=x' })).stdout).toBe(
         'no rows\n',
       );
     });
 
-    test('DENDRO_JSON and DENDRO_CSV choose how rows are printed', async () => {
+    test('DENDRO_JSON and DENDRO_CSV select the output format', async () => {
       const args = ['--project', 'a', ...INTERVAL];
       expect((await query(args, { DENDRO_JSON: '1' })).stdout).toBe('{"result":[]}\n');
       expect((await query(args, { DENDRO_CSV: 'true' })).stdout).toMatch(/^timestamp,total_rest_requests,/);
     });
 
-    test('DENDRO_URL and DENDRO_TOKEN name a server and a token, and flags win', async () => {
+    test('DENDRO_URL and DENDRO_TOKEN select a server and a token, and the flags take precedence', async () => {
       const env = { DENDRO_API_KEY: PROCESS_API_KEY };
-      const server = await startServer(['--data', 'asked'], { cwd: folder.path, env });
+      const server = await startServer(['--data', 'served'], { cwd: folder.path, env });
       try {
         const args = ['--project', 'a', ...INTERVAL];
-        const good = { DENDRO_URL: server.url, DENDRO_TOKEN: PROCESS_API_KEY };
-        expect((await query(args, good)).stdout).toBe('no rows\n');
-        expect((await query(args, { ...good, DENDRO_TOKEN: 'wrong' })).stderr).toContain('401');
+        const valid = { DENDRO_URL: server.url, DENDRO_TOKEN: PROCESS_API_KEY };
+        expect((await query(args, valid)).stdout).toBe('no rows\n');
+        expect((await query(args, { ...valid, DENDRO_TOKEN: 'wrong' })).stderr).toContain('401');
         expect(
-          (await query([...args, '--token', PROCESS_API_KEY], { ...good, DENDRO_TOKEN: 'wrong' })).code,
+          (await query([...args, '--token', PROCESS_API_KEY], { ...valid, DENDRO_TOKEN: 'wrong' })).code,
         ).toBe(0);
-        const nowhere = { ...good, DENDRO_URL: `http://127.0.0.1:${await findFreePort()}` };
+        const nowhere = { ...valid, DENDRO_URL: `http://127.0.0.1:${await findFreePort()}` };
         expect((await query(args, nowhere)).code).toBe(1);
         expect((await query([...args, '--url', server.url], nowhere)).code).toBe(0);
       } finally {
@@ -138,7 +141,7 @@ describe('environment variables', () => {
     });
   });
 
-  test('DENDRO_SOURCE names the source of dendro ingest, and a flag wins', async () => {
+  test('DENDRO_SOURCE sets the source of dendro ingest, and the flag takes precedence', async () => {
     writeFileSync(join(folder.path, 'empty.ndjson'), '');
     const ingest = (args: string[], source: string) =>
       run(['ingest', 'empty.ndjson', '--data', 'ingested', ...args], { DENDRO_SOURCE: source });
@@ -147,9 +150,9 @@ describe('environment variables', () => {
     expect((await ingest(['--source', 'edge'], 'dance')).code).toBe(0);
   });
 
-  test('a whole token is described by variables alone, and flags win', async () => {
+  test('a token can be created from variables only, and the flags take precedence', async () => {
     const env = {
-      DENDRO_DATA: 'good',
+      DENDRO_DATA: 'valid',
       DENDRO_NAME: 'acme',
       DENDRO_SCOPE: 'query:logs.all, metrics',
       DENDRO_PROJECT: 'one two',
@@ -160,7 +163,7 @@ describe('environment variables', () => {
     };
     expect((await run(['token', 'create'], env)).code).toBe(0);
     const { stdout } = await run(['token', 'create', '--name', 'other', '--rate', '7'], env).then(() =>
-      run(['token', 'list'], { DENDRO_DATA: 'good' }),
+      run(['token', 'list'], { DENDRO_DATA: 'valid' }),
     );
     expect(stdout).toMatch(
       /^acme +query:logs.all metrics +one two +2.5\/s, up to PRO, redacted +20\S+Z +never$/m,
@@ -168,7 +171,7 @@ describe('environment variables', () => {
     expect(stdout).toMatch(/^other .* 7\/s, /m);
   });
 
-  test('DENDRO_TLS_CERT and DENDRO_TLS_KEY name a pair, and go together', async () => {
+  test('DENDRO_TLS_CERT and DENDRO_TLS_KEY must be set together', async () => {
     const alone = await run(['check'], { DENDRO_TLS_CERT: 'cert.pem' });
     expect(alone).toMatchObject({ code: 2, stderr: 'dendro: --tls-cert and --tls-key go together\n' });
     const pair = { DENDRO_TLS_CERT: 'cert.pem', DENDRO_TLS_KEY: 'key.pem' };
@@ -180,7 +183,7 @@ describe('environment variables', () => {
     expect(stderr).toContain('cert.pem');
   });
 
-  test('DENDRO_METRICS_OPEN opens the metrics, which want a token otherwise', async () => {
+  test('/metrics needs a token unless DENDRO_METRICS_OPEN is set', async () => {
     const statusOf = async (env: Record<string, string>) => {
       const server = await startServer(['--data', 'metrics'], {
         cwd: folder.path,
@@ -194,7 +197,7 @@ describe('environment variables', () => {
     expect(await statusOf({ DENDRO_METRICS_OPEN: 'yes' })).toBe(200);
   });
 
-  test('DENDRO_CLUSTER and DENDRO_APPLY are for the schema, and a flag wins', async () => {
+  test('DENDRO_CLUSTER and DENDRO_APPLY configure dendro schema, and the flag takes precedence', async () => {
     const schema = (args: string[], env: Record<string, string>) =>
       run(['schema', 'clickhouse', ...args], env);
     expect((await schema([], { DENDRO_CLUSTER: 'logs' })).stdout).toContain("on cluster 'logs'");
@@ -205,13 +208,13 @@ describe('environment variables', () => {
     });
   });
 
-  test('DENDRO_PARITY compares two stores, and needs both', async () => {
-    const { code, stderr } = await run(['check'], { DENDRO_PARITY: '1', DENDRO_DATA: 'good' });
+  test('DENDRO_PARITY without a ClickHouse store is rejected', async () => {
+    const { code, stderr } = await run(['check'], { DENDRO_PARITY: '1', DENDRO_DATA: 'valid' });
     expect(code).toBe(2);
     expect(stderr).toContain('--parity compares the store of --data with --store clickhouse://…');
   });
 
-  test('DENDRO_FROM and DENDRO_TO are the ends of a migration, and a flag wins', async () => {
+  test('DENDRO_FROM and DENDRO_TO set the stores of a migration, and the flags take precedence', async () => {
     const migrate = async (args: string[], env: Record<string, string>) =>
       (await run(['migrate', ...args], env)).stderr;
     expect(await migrate([], { DENDRO_FROM: 'elsewhere' })).toContain('--from is written duckdb:DIR');
@@ -223,8 +226,8 @@ describe('environment variables', () => {
     expect(await migrate([...from, '--to', 'clickhouse://'], { DENDRO_TO: 'x' })).toContain('not an address');
   });
 
-  test('no flag was forgotten here', () => {
-    const tried = new Set<string>(CHECKED.map(([flag]) => flag));
+  test('every flag is covered by these tests', () => {
+    const covered = new Set<string>(CHECKED.map(([flag]) => flag));
     for (const flag of [
       'host',
       'internal-host',
@@ -251,8 +254,8 @@ describe('environment variables', () => {
       'to',
       'help',
     ])
-      tried.add(flag);
-    expect(Object.keys(FLAGS).filter(flag => !tried.has(flag))).toEqual([]);
-    expect(commands.flatMap(command => command.flags).filter(flag => !tried.has(flag))).toEqual([]);
+      covered.add(flag);
+    expect(Object.keys(FLAGS).filter(flag => !covered.has(flag))).toEqual([]);
+    expect(commands.flatMap(command => command.flags).filter(flag => !covered.has(flag))).toEqual([]);
   });
 });

@@ -29,14 +29,14 @@ describe('tokens of a new data directory', () => {
     return (await fetchAnswer(url, { headers: { 'X-API-KEY': token } })).status;
   };
   const modeOf = (file: string) => (statSync(file).mode & 0o777).toString(8);
-  /** The line may come a moment after those of the listeners. */
+  /** The line may be printed shortly after those of the listeners. */
   const firstTokenFile = async () => {
     const line = /^first token: in the file (.+)$/m;
     while (!line.test(server?.stdout() ?? '')) await sleep(10);
     return line.exec(server?.stdout() ?? '')?.[1] ?? '';
   };
 
-  test('the first start leaves a token in a file of mode 0600, names it, and the token works', async () => {
+  test('the first start writes a valid token to a file of mode 0600 and prints its name', async () => {
     server = await startServer(['--data', folder.path]);
     const file = await firstTokenFile();
     expect(modeOf(file)).toBe('600');
@@ -47,7 +47,7 @@ describe('tokens of a new data directory', () => {
     expect(await statusWith(`${secret}x`)).toBe(401);
   });
 
-  test('tokens.json has mode 0600 and holds the hash of the token, never the token', async () => {
+  test('tokens.json has mode 0600 and contains the hash of the token, not the token', async () => {
     server = await startServer(['--data', folder.path]);
     const secret = readFileSync(await firstTokenFile(), 'utf8').trimEnd();
     const file = join(folder.path, 'tokens.json');
@@ -65,7 +65,7 @@ describe('tokens of a new data directory', () => {
     expect(holders).toEqual(['first-token']);
   });
 
-  test('the second start makes none, and the first token still works', async () => {
+  test('the second start creates no token, and the first token stays valid', async () => {
     server = await startServer(['--data', folder.path]);
     const secret = readFileSync(await firstTokenFile(), 'utf8').trimEnd();
     const before = readFileSync(join(folder.path, 'tokens.json'), 'utf8');
@@ -76,7 +76,7 @@ describe('tokens of a new data directory', () => {
     expect(readFileSync(join(folder.path, 'tokens.json'), 'utf8')).toBe(before);
   });
 
-  test('with DENDRO_API_KEY none is made, and the key works', async () => {
+  test('with DENDRO_API_KEY no token is created, and the key is valid', async () => {
     server = await startServer(['--data', folder.path], { env: { DENDRO_API_KEY: PROCESS_API_KEY } });
     expect(await statusWith(PROCESS_API_KEY)).toBe(200);
     expect(await statusWith('another-key-of-the-same-kind')).toBe(401);
@@ -84,7 +84,7 @@ describe('tokens of a new data directory', () => {
     expect(readdirSync(folder.path)).not.toContain('tokens.json');
   });
 
-  test('DENDRO_API_KEY is one more token, besides those of the file', async () => {
+  test('DENDRO_API_KEY is valid in addition to the tokens of the file', async () => {
     server = await startServer(['--data', folder.path]);
     const secret = readFileSync(await firstTokenFile(), 'utf8').trimEnd();
     await server.stop();
@@ -95,8 +95,8 @@ describe('tokens of a new data directory', () => {
 
   test.each([
     ['empty', ''],
-    ['15 characters', 'x'.repeat(15)],
-  ])('DENDRO_API_KEY that is %s is refused: one line, exit 2', async (_, key) => {
+    ['15 characters long', 'x'.repeat(15)],
+  ])('DENDRO_API_KEY that is %s is rejected: one line, exit 2', async (_, key) => {
     const { code, stdout, stderr } = await runDendro(['serve', '--data', folder.path], {
       env: { DENDRO_API_KEY: key },
     });
@@ -107,7 +107,7 @@ describe('tokens of a new data directory', () => {
   });
 
   test.each(['sixteen or more \n', 'spaces in between it', 'schl\u00fcssel-ohne-gleichen'])(
-    'DENDRO_API_KEY of %j, which no header can carry, is refused: exit 2',
+    'DENDRO_API_KEY %j, which is not allowed in a header, is rejected: exit 2',
     async key => {
       const { code, stderr } = await runDendro(['serve', '--data', folder.path], {
         env: { DENDRO_API_KEY: key },
@@ -117,12 +117,12 @@ describe('tokens of a new data directory', () => {
     },
   );
 
-  test('DENDRO_API_KEY of 16 characters is good', async () => {
+  test('DENDRO_API_KEY of 16 characters is accepted', async () => {
     server = await startServer(['--data', folder.path], { env: { DENDRO_API_KEY: 'x'.repeat(16) } });
     expect(await statusWith('x'.repeat(16))).toBe(200);
   });
 
-  test('--tokens names another file', async () => {
+  test('--tokens selects another file', async () => {
     const file = join(folder.path, 'elsewhere.json');
     server = await startServer(['--data', join(folder.path, 'data'), '--tokens', file]);
     const secret = readFileSync(await firstTokenFile(), 'utf8').trimEnd();
@@ -131,7 +131,7 @@ describe('tokens of a new data directory', () => {
   });
 
   test.each(['{', '{"version":1}', '{"version":2,"tokens":[]}', ''])(
-    'a tokens file that cannot be read stops the start: %j',
+    'an invalid tokens file stops the start: %j',
     async content => {
       writeFileSync(join(folder.path, 'tokens.json'), content);
       const args = ['serve', '--data', folder.path, '--port', '0', '--internal-port', '0'];

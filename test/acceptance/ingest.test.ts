@@ -16,7 +16,7 @@ import {
 const env = { DENDRO_API_KEY: PROCESS_API_KEY };
 const NOW = Date.now();
 
-/** The records of this file's tests: `count` of one project, a second apart, the first the newest. */
+/** `count` records of one project, one second apart, newest first. */
 const edgeLines = (count: number) =>
   Array.from({ length: count }, (_, i) => ({
     id: `edge-${i}`,
@@ -56,7 +56,7 @@ describe('dendro ingest', () => {
   };
   const idsOf = (count: number) => Array.from({ length: count }, (_, i) => `edge-${i}`);
 
-  test('what was loaded is served over HTTP', async () => {
+  test('loaded records are served over HTTP', async () => {
     const edge = write('edge.ndjson', toNdjson(edgeLines(5)));
     expect(await ingest([edge])).toEqual({
       code: 0,
@@ -103,7 +103,7 @@ describe('dendro ingest', () => {
     expect(counts.reduce((sum, row) => sum + Number(row['total_rest_requests']), 0)).toBe(5);
   });
 
-  test('a file whose records do not tell their source needs --source: one line, exit 2', async () => {
+  test('a file that is not a quarantine file needs --source: one line, exit 2', async () => {
     const file = write('edge.ndjson', toNdjson(edgeLines(1)));
     const outcome = await runDendro(['ingest', '--data', 'data', file], { cwd: folder.path });
     expect(outcome.code).toBe(2);
@@ -114,7 +114,7 @@ describe('dendro ingest', () => {
     const send = (args: readonly string[]) =>
       runDendro(['ingest', '--url', server?.internalUrl ?? '', ...args], { cwd: folder.path, env });
 
-    test('its records are stored and its summary is the same', async () => {
+    test('stores the records and prints the same summary', async () => {
       server = await startServer(['--data', 'data'], { cwd: folder.path, env });
       const lines = [...edgeLines(3), { event_message: 'of no project' }, ...edgeLines(5).slice(3)];
       const file = write('edge.ndjson.gz', gzipSync(toNdjson(lines)));
@@ -125,14 +125,14 @@ describe('dendro ingest', () => {
       expect(await queryIds()).toEqual(idsOf(5));
     });
 
-    test('more than one batch is sent whole, of JSON too', async () => {
+    test('sends a JSON file of several batches completely', async () => {
       server = await startServer(['--data', 'data'], { cwd: folder.path, env });
       const file = write('edge.json', JSON.stringify(edgeLines(2500)));
       expect((await send(['--source', 'edge', file])).stdout).toBe('edge.json: 2,500 accepted, 0 rejected\n');
     });
 
     test.each([
-      ['a server that refuses the token', ['--token', 'not-the-token-of-this-server'], '401'],
+      ['a server that rejects the token', ['--token', 'not-the-token-of-this-server'], '401'],
       ['a data directory in use', [], 'with --url'],
     ])('%s is one line, exit 1', async (name, args, word) => {
       server = await startServer(['--data', 'data'], { cwd: folder.path, env });
@@ -145,7 +145,7 @@ describe('dendro ingest', () => {
       expect(onlyLine(outcome)).toContain(word);
     });
 
-    test('what was rejected can be taken again from the quarantine file, each under its own source', async () => {
+    test('rejected records can be loaded from the quarantine file, each with its own source', async () => {
       server = await startServer(['--data', 'data', '--retention-days', '1'], { cwd: folder.path, env });
       const old = new Date(NOW - 3 * 86_400_000).toISOString();
       const body = toNdjson([
@@ -192,7 +192,7 @@ describe('dendro ingest', () => {
 
   test.each<[string, () => Buffer]>([
     ['NDJSON', () => Buffer.from(toNdjson(edgeLines(3)))],
-    ['NDJSON without a last line end', () => Buffer.from(toNdjson(edgeLines(3)).trimEnd())],
+    ['NDJSON without a final line end', () => Buffer.from(toNdjson(edgeLines(3)).trimEnd())],
     [
       'NDJSON with CRLF and empty lines',
       () => Buffer.from(toNdjson(edgeLines(3)).replaceAll('\n', '\r\n\r\n')),
@@ -216,8 +216,8 @@ describe('dendro ingest', () => {
       stdout: 'records: 3 accepted, 0 rejected\n',
       stderr: '',
     });
-    const again = await ingest(['-'], content());
-    expect(again).toEqual({ code: 0, stdout: 'standard input: 3 accepted, 0 rejected\n', stderr: '' });
+    const second = await ingest(['-'], content());
+    expect(second).toEqual({ code: 0, stdout: 'standard input: 3 accepted, 0 rejected\n', stderr: '' });
     expect(await queryIds()).toEqual(idsOf(3).flatMap(id => [id, id]));
   });
 
@@ -264,7 +264,7 @@ describe('dendro ingest', () => {
     expect(await queryIds()).toEqual(idsOf(4));
   });
 
-  test('tells what was rejected and why, and keeps the rest', async () => {
+  test('reports rejected records with their reasons and keeps the others', async () => {
     const [good] = edgeLines(1);
     const lines = [
       JSON.stringify(good),
@@ -294,7 +294,7 @@ describe('dendro ingest', () => {
     expect(await queryIds()).toEqual(['edge-0']);
   });
 
-  test('--retention-days says what is too old', async () => {
+  test('--retention-days sets the age at which records are rejected', async () => {
     const old = edgeLines(1).map(line => ({
       ...line,
       timestamp: new Date(NOW - 40 * 86_400_000).toISOString(),
@@ -304,29 +304,26 @@ describe('dendro ingest', () => {
     expect((await ingest([file, '--retention-days', '50'])).stdout).toContain('1 accepted, 0 rejected');
   });
 
-  test('a file of which nothing was accepted is no success', async () => {
+  test('a file without any accepted record: exit 1', async () => {
     const { code, stdout } = await ingest([write('bad.ndjson', '{}\n[]\n')]);
     expect(code).toBe(1);
     expect(stdout).toContain('0 accepted, 2 rejected');
   });
 
   test.each<[string, () => Buffer | undefined, string]>([
-    ['is not there', () => undefined, 'there is no such file'],
-    ['is JSON cut short', () => Buffer.from(JSON.stringify(edgeLines(3)).slice(0, -20)), 'JSON'],
-    ['is gzip cut short', () => gzipSync(toNdjson(edgeLines(300))).subarray(0, 400), 'gzip'],
-    ['is Parquet cut short', () => Buffer.from('PAR1 and no more'), ''],
-  ])(
-    'a file that %s: one line that names it, exit 1, and nothing of it is kept',
-    async (_, content, word) => {
-      const bytes = content();
-      if (bytes !== undefined) write('broken.file', bytes);
-      const outcome = await ingest(['broken.file']);
-      expect(outcome.code).toBe(1);
-      expect(onlyLine(outcome)).toContain('broken.file');
-      expect(onlyLine(outcome)).toContain(word);
-      expect(await queryIds()).toEqual([]);
-    },
-  );
+    ['does not exist', () => undefined, 'there is no such file'],
+    ['is truncated JSON', () => Buffer.from(JSON.stringify(edgeLines(3)).slice(0, -20)), 'JSON'],
+    ['is truncated gzip', () => gzipSync(toNdjson(edgeLines(300))).subarray(0, 400), 'gzip'],
+    ['is truncated Parquet', () => Buffer.from('PAR1 and no more'), ''],
+  ])('a file that %s: one line that names it, exit 1, and no record is kept', async (_, content, word) => {
+    const bytes = content();
+    if (bytes !== undefined) write('broken.file', bytes);
+    const outcome = await ingest(['broken.file']);
+    expect(outcome.code).toBe(1);
+    expect(onlyLine(outcome)).toContain('broken.file');
+    expect(onlyLine(outcome)).toContain(word);
+    expect(await queryIds()).toEqual([]);
+  });
 
   test('a directory, or a store in use: one line, exit 1', async () => {
     const directory = await ingest(['.']);
@@ -338,7 +335,7 @@ describe('dendro ingest', () => {
     expect(onlyLine(inUse)).toMatch(new RegExp(`in use by .*PID ${server.pid}\\b`));
   });
 
-  test('twenty thousand lines arrive whole', async () => {
+  test('a file of 20,000 lines is loaded completely', async () => {
     const lines = edgeLines(20_000).map((line, i) => ({
       ...line,
       timestamp: NOW * 1000 - 60_000_000 - i * 1000,

@@ -29,8 +29,8 @@ test.each([
       url.replace('http://', 'clickhouse://dendro:a-secret-to-be-hidden@'),
     ],
   ],
-])('%s that is given in a flag does not stand in the process list', async (_, argsFor) => {
-  // A server that takes the connection and never answers, so that the command is still there to be looked at.
+])('%s in a flag does not appear in the process list', async (_, argsFor) => {
+  // A server that accepts the connection and never responds, so that the command keeps running.
   const silent = createServer().listen(0, '127.0.0.1');
   await once(silent, 'listening');
   const url = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;
@@ -47,7 +47,7 @@ test.each([
   }
 });
 
-/** As everyone on the machine can read it. A small Linux system may lack `ps`, which reads it from there, too. */
+/** As every user of the machine can read it. A small Linux system may lack `ps`, which reads the same file. */
 function readCommandLine(pid: number | undefined): string {
   return process.platform === 'linux'
     ? readFileSync(`/proc/${pid}/cmdline`, 'utf8')

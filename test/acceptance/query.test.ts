@@ -32,32 +32,32 @@ const LINES = [
   },
 ];
 
-// The same questions to the store of a data directory, and to a running server: the answers are the same.
-describe.each(['--data', '--url'] as const)('dendro query %s', where => {
+// The same queries on the store of a data directory and on a running server return the same rows.
+describe.each(['--data', '--url'] as const)('dendro query %s', source => {
   let folder: ReturnType<typeof makeFolder>;
-  let own: OwnEndpoints;
+  let custom: OwnEndpoints;
   let server: ServerProcess | undefined;
   let target: string[];
   beforeAll(async () => {
     folder = makeFolder();
-    own = writeOwnEndpoints({ fault: FAULT });
+    custom = writeOwnEndpoints({ fault: FAULT });
     const input = LINES.map(line => `${JSON.stringify(line)}\n`).join('');
     const loaded = await runDendro(['ingest', '-', '--source', 'edge', '--data', folder.path], { input });
     expect(loaded).toMatchObject({ code: 0, stdout: expect.stringContaining('2 accepted') });
-    const endpoints = ['--endpoints', own.folder];
-    if (where === '--url') server = await startServer(['--data', folder.path, ...endpoints], { env });
+    const endpoints = ['--endpoints', custom.folder];
+    if (source === '--url') server = await startServer(['--data', folder.path, ...endpoints], { env });
     target = server === undefined ? ['--data', folder.path, ...endpoints] : ['--url', server.url];
   });
   afterAll(async () => {
     await server?.stop();
     folder.remove();
-    own.remove();
+    custom.remove();
   });
 
   const query = (...args: string[]) => runDendro(['query', ...args, ...target], { env });
   const micros = (time: string) => `${Date.parse(time)}000`;
 
-  test('prints a table, one line a row, and how many rows there are', async () => {
+  test('prints a table with one line per row and the number of rows', async () => {
     const { code, stdout, stderr } = await query('logs.all', '--project', 'alpha');
     expect(stderr).toBe('');
     expect(code).toBe(0);
@@ -70,13 +70,13 @@ describe.each(['--data', '--url'] as const)('dendro query %s', where => {
     expect(lines[4]).toBe('2 rows');
   });
 
-  test('finds an endpoint by UUID, in any letter case', async () => {
+  test('finds an endpoint by UUID, case-insensitively', async () => {
     const byName = await query('logs.all', '--project', 'alpha');
     const byId = await query('36D4086C-7022-4186-9a0f-e33ec7d730da', '--project', 'alpha');
     expect(byId).toEqual(byName);
   });
 
-  test('says so where there are no rows', async () => {
+  test('prints "no rows" for an empty result', async () => {
     expect(await query('logs.all', '--project', 'nobody')).toEqual({
       code: 0,
       stdout: 'no rows\n',
@@ -84,7 +84,7 @@ describe.each(['--data', '--url'] as const)('dendro query %s', where => {
     });
   });
 
-  test('--json prints the answer as the API gives it', async () => {
+  test('--json prints the response of the API', async () => {
     const { code, stdout } = await query('logs.all', '--project', 'alpha', '--json');
     expect(code).toBe(0);
     const { result } = JSON.parse(stdout);
@@ -97,7 +97,7 @@ describe.each(['--data', '--url'] as const)('dendro query %s', where => {
     });
   });
 
-  test('--csv prints what format=csv answers', async () => {
+  test('--csv prints the response of format=csv', async () => {
     const { code, stdout } = await query('logs.all', '--project', 'alpha', '--csv');
     expect(code).toBe(0);
     expect(stdout).toBe(
@@ -107,12 +107,12 @@ describe.each(['--data', '--url'] as const)('dendro query %s', where => {
     );
   });
 
-  test('--csv prints the header line where there are no rows', async () => {
+  test('--csv prints the header line for an empty result', async () => {
     const { stdout } = await query('logs.all', '--project', 'nobody', '--csv');
     expect(stdout).toBe('id,timestamp,event_message,metadata\r\n');
   });
 
-  test('--param gives any parameter, several times', async () => {
+  test('--param sets any parameter and can be repeated', async () => {
     const { stdout } = await query(
       ...['logs.all', '--project', 'alpha', '--json'],
       ...['--param', `iso_timestamp_end=${at(1.5)}`, '--param', 'project_tier=PRO'],
@@ -138,12 +138,12 @@ describe.each(['--data', '--url'] as const)('dendro query %s', where => {
   test.each([
     ['a missing parameter', ['logs.all'], 'project is required'],
     [
-      'a bad timestamp',
+      'an invalid timestamp',
       ['logs.all', '--project', 'a', '--param', 'iso_timestamp_end=x'],
       'iso_timestamp_end is not a timestamp',
     ],
     [
-      'a bad interval',
+      'an invalid interval',
       ['usage.api-counts', '--project', 'a', '--param', 'interval=x'],
       'minutely, hourly, daily',
     ],
@@ -157,26 +157,26 @@ describe.each(['--data', '--url'] as const)('dendro query %s', where => {
       ['logs.all', '--project', 'a', '--param', 'project=b'],
       'project is given 2 times',
     ],
-  ])('%s is told in the words of the API: one line, exit 1', async (_, args, words) => {
+  ])('%s prints the message of the API: one line, exit 1', async (_, args, words) => {
     const outcome = await query(...args);
     expect(outcome.code).toBe(1);
     expect(outcome.stdout).toBe('');
     expect(onlyLine(outcome)).toContain(words);
   });
 
-  test('an unknown endpoint: one line, and no success', async () => {
+  test('an unknown endpoint: one line, exit 2 with --data and 1 with --url', async () => {
     const outcome = await query('logs.none', '--project', 'a');
-    expect(outcome.code).toBe(where === '--data' ? 2 : 1);
+    expect(outcome.code).toBe(source === '--data' ? 2 : 1);
     expect(onlyLine(outcome)).toContain('endpoint');
   });
 
-  test('an endpoint of the operator’s own is asked like any other', async () => {
+  test('a custom endpoint can be queried', async () => {
     expect((await query('test.fault', '--param', 'number=7', '--json')).stdout).toBe(
       '{"result":[{"answer":7}]}\n',
     );
   });
 
-  test('a query that fails is no success, and prints no rows', async () => {
+  test('a query that fails prints no rows, exit 1', async () => {
     const { code, stdout } = await query('test.fault', '--param', 'number=seven');
     expect(code).toBe(1);
     expect(stdout).toBe('');
@@ -197,7 +197,7 @@ describe('dendro query', () => {
 
   const query = (...args: string[]) => runDendro(['query', 'logs.all', '--project', 'a', ...args]);
 
-  test('--data beside a running server: one line that says who uses it and what to do, exit 1', async () => {
+  test('--data of a running server: one line that names its PID and --url, exit 1', async () => {
     const outcome = await query('--data', folder.path);
     expect(outcome.code).toBe(1);
     expect(onlyLine(outcome)).toMatch(new RegExp(`in use by .*PID ${server.pid}\\b.*--url`));
@@ -209,11 +209,11 @@ describe('dendro query', () => {
     expect(onlyLine(outcome)).toContain('token');
   });
 
-  test('--token carries it, and a slash behind the address does no harm', async () => {
+  test('--token sets the token, and a slash at the end of --url is ignored', async () => {
     expect((await query('--url', `${server.url}/`, '--token', PROCESS_API_KEY)).stdout).toBe('no rows\n');
   });
 
-  test('a wrong token: the words of the API, and not the token, exit 1', async () => {
+  test('a wrong token: the message of the API without the token, exit 1', async () => {
     const { error } = await fetchAnswer(`${server.url}/api/endpoints`, { headers: { 'X-API-KEY': 'wrong' } });
     const outcome = await query('--url', server.url, '--token', 'wrong-token');
     expect(outcome.code).toBe(1);
@@ -222,9 +222,9 @@ describe('dendro query', () => {
   });
 
   test.each([
-    ['nobody listens there', async () => `http://127.0.0.1:${await findFreePort()}`],
-    ['it is no address', async () => 'nonsense'],
-  ])('--url where %s: one line that names it, exit 1 or 2', async (_, makeUrl) => {
+    ['nothing listens', async () => `http://127.0.0.1:${await findFreePort()}`],
+    ['the value is not an address', async () => 'nonsense'],
+  ])('--url if %s: one line that contains the value, exit 1 or 2', async (_, makeUrl) => {
     const url = await makeUrl();
     const outcome = await query('--url', url, '--token', PROCESS_API_KEY);
     expect([1, 2]).toContain(outcome.code);

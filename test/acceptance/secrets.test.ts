@@ -11,11 +11,11 @@ const API_KEY = 'operators-own-key-of-this-run';
 const GUESS = 'dnd_a-wrong-guess-that-nobody-may-find-again';
 const CALL = '/api/endpoints/query/logs.all?project=alpha';
 
-/** Passes every check at the start, and fails in the store unless its parameter is a number. */
+/** Passes every check at the start, and fails in the store if its parameter is not a number. */
 const FAILING = {
   yaml: `
 id: 3d5c1c0e-7e54-4a57-9f0c-2f1f6d0f5b03
-name: own.fault
+name: custom.failing
 description: Made for a test.
 reads: edge
 parameters:
@@ -27,8 +27,8 @@ cache: none
   sql: 'select cast($number as integer) as answer',
 };
 
-// Everything that the process writes is read back: both its streams and every file below its data directory.
-describe('no secret that the process was given appears in what it wrote', () => {
+// Reads everything that the process wrote: both streams and every file in its data directory.
+describe('secrets in the output and the files of the process', () => {
   let folder: ReturnType<typeof makeFolder>;
   let server: ServerProcess | undefined;
   beforeEach(() => {
@@ -42,9 +42,9 @@ describe('no secret that the process was given appears in what it wrote', () => 
 
   const ask = (path: string, headers: Record<string, string>) =>
     fetchAnswer(`${server?.url}${path}`, { headers });
-  /** In every way that a token can be sent, rightly or wrongly. Answers the status of the right way. */
+  /** Sends a token in every correct and incorrect way. Returns the status of the correct way. */
   const sendEverywhere = async (secret: string) => {
-    const right = await ask(CALL, { 'X-API-KEY': secret });
+    const correct = await ask(CALL, { 'X-API-KEY': secret });
     const others = await Promise.all([
       ask(CALL, { Authorization: `Bearer ${secret}` }),
       ask(CALL, { Authorization: `Basic ${secret}` }),
@@ -54,21 +54,21 @@ describe('no secret that the process was given appears in what it wrote', () => 
       ask(`/api/endpoints/query/${secret}`, { 'X-API-KEY': secret }),
       ask('/api/endpoints', { 'X-API-KEY': secret }),
       ask('/openapi.json', { 'X-API-KEY': secret }),
-      // Fails in the store, a defect of its author, which goes to the log.
-      ask('/api/endpoints/query/own.fault?number=oops', { 'X-API-KEY': secret }),
+      // Fails in the store, which is logged.
+      ask('/api/endpoints/query/custom.failing?number=oops', { 'X-API-KEY': secret }),
     ]);
-    const refused = await Promise.all(
+    const malformed = await Promise.all(
       [
         `GET ${CALL} HTTP/1.1\r\nHost: a\r\nX-API-KEY: ${secret}\r\nbroken header\r\n\r\n`,
         `${secret}\r\n\r\n`,
         `GET /${'x'.repeat(9000)} HTTP/1.1\r\nHost: a\r\nX-API-KEY: ${secret}\r\n\r\n`,
       ].map(request => askRaw(server?.url ?? '', request)),
     );
-    const texts = [right.text, ...others.map(({ text }) => text), ...refused.map(({ body }) => body)];
+    const texts = [correct.text, ...others.map(({ text }) => text), ...malformed.map(({ body }) => body)];
     for (const text of texts) expect(text).not.toContain(secret);
-    return right.status;
+    return correct.status;
   };
-  const filesHolding = (secrets: readonly string[]) =>
+  const filesContaining = (secrets: readonly string[]) =>
     readdirSync(folder.path, { recursive: true, withFileTypes: true })
       .filter(entry => entry.isFile() && basename(entry.name) !== 'first-token')
       .map(entry => join(entry.parentPath, entry.name))
@@ -77,46 +77,48 @@ describe('no secret that the process was given appears in what it wrote', () => 
         return secrets.some(secret => content.includes(secret));
       });
 
-  test('tokens, the API key, wrong guesses, the first token', { timeout: 60_000 }, async () => {
-    const own = writeOwnEndpoints({ 'own.fault': FAILING });
-    const args = ['--data', folder.path, '--endpoints', own.folder];
+  test('tokens, the API key, wrong guesses and the first token never appear', {
+    timeout: 60_000,
+  }, async () => {
+    const custom = writeOwnEndpoints({ 'custom.failing': FAILING });
+    const args = ['--data', folder.path, '--endpoints', custom.folder];
     try {
-      // A first start without a key leaves a first token in its file.
+      // The first start without a key writes a first token to a file.
       server = await startServer(args);
       while (!server.stdout().includes('first token')) await sleep(10);
       const first = readFileSync(join(folder.path, 'first-token'), 'utf8').trimEnd();
       await sendEverywhere(first);
       let written = Object.values(await server.stop()).join();
 
-      const make = (name: string, ...more: string[]) =>
+      const create = (name: string, ...more: string[]) =>
         runDendro(['token', 'create', '--name', name, '--scope', 'query', '--data', folder.path, ...more]);
-      const made = (await make('made')).stdout.trimEnd();
-      const expired = (await make('expired', '--expires', '1s')).stdout.trimEnd();
+      const valid = (await create('valid')).stdout.trimEnd();
+      const expired = (await create('expired', '--expires', '1s')).stdout.trimEnd();
       await sleep(1100);
       server = await startServer(args, { env: { DENDRO_API_KEY: API_KEY } });
-      const revoked = (await make('revoked')).stdout.trimEnd();
+      const revoked = (await create('revoked')).stdout.trimEnd();
       await runDendro(['token', 'revoke', 'revoked', '--data', folder.path]);
 
-      const secrets = [first, API_KEY, made, expired, revoked, GUESS];
+      const secrets = [first, API_KEY, valid, expired, revoked, GUESS];
       for (const secret of secrets) {
-        const expected = [first, API_KEY, made].includes(secret) ? 200 : 401;
+        const expected = [first, API_KEY, valid].includes(secret) ? 200 : 401;
         while ((await ask(CALL, { 'X-API-KEY': secret })).status !== expected) await sleep(100);
         expect(await sendEverywhere(secret)).toBe(expected);
       }
-      // A tokens file that breaks while it holds a secret, as a careless edit leaves it.
+      // A tokens file that becomes invalid while it contains a secret, as after a careless edit.
       writeFileSync(join(folder.path, 'tokens.json'), `{"secret":"careless-${GUESS}"`);
       await server.untilError('TOKENS FILE CANNOT BE READ');
       writeFileSync(join(folder.path, 'tokens.json'), '{"version":1,"tokens":[]}');
       await server.untilError('tokens reloaded');
       written += Object.values(await server.stop()).join();
 
-      // It did write: the failed calls are in its log.
+      // The log is not empty: it contains the failed requests.
       expect(written).toMatch(/\/api\/endpoints\/query\/\* failed/);
       for (const secret of secrets) expect(written).not.toContain(secret);
       for (const secret of secrets) expect(written).not.toContain(secret.slice(4, 24));
-      expect(filesHolding(secrets)).toEqual([]);
+      expect(filesContaining(secrets)).toEqual([]);
     } finally {
-      own.remove();
+      custom.remove();
     }
   });
 });

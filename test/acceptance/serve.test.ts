@@ -32,7 +32,7 @@ describe('dendro serve', () => {
     folder.remove();
   });
 
-  test('prints where both listeners are, and nothing else on standard output', async () => {
+  test('prints the addresses of both listeners and nothing else on standard output', async () => {
     server = await startServer(['--data', folder.path], { env });
     expect(server.stdout()).toMatch(
       /^public: listening on http:\/\/127\.0\.0\.1:\d+\ninternal: listening on http:\/\/127\.0\.0\.1:\d+\n$/,
@@ -42,17 +42,17 @@ describe('dendro serve', () => {
       expect((await fetchAnswer(`${url}/health`, {})).text).toMatch(
         /^\{"status":"ok","version":"[^"]+","store":"duckdb"\}$/,
       );
-    const answer = await fetchAnswer(`${server.url}/api/endpoints/query/logs.all?project=a`, { headers });
-    expect(answer.text).toBe('{"result":[]}');
+    const response = await fetchAnswer(`${server.url}/api/endpoints/query/logs.all?project=a`, { headers });
+    expect(response.text).toBe('{"result":[]}');
   });
 
-  test('makes the data directory where it is missing, for its user alone', async () => {
+  test('creates a missing data directory with mode 0700', async () => {
     const data = `${folder.path}/deep/er`;
     server = await startServer(['--data', data], { env });
     expect(statSync(data).mode & 0o777).toBe(0o700);
   });
 
-  test('serves both listeners on one port where they are given the same', async () => {
+  test('serves both listeners on one port if both flags name the same port', async () => {
     const port = String(await findFreePort());
     server = await startServer(['--data', folder.path, '--port', port, '--internal-port', port], { env });
     expect(server.url).toBe(`http://127.0.0.1:${port}`);
@@ -75,12 +75,14 @@ describe('dendro serve', () => {
   test.each([
     ['public', '--port', '--internal-port'],
     ['internal', '--internal-port', '--port'],
-  ])('a port taken (%s): one line that names it, exit 1', async (name, taken, other) => {
+  ])('a port in use (%s): one line that names it, exit 1', async (name, usedFlag, otherFlag) => {
     const blocker = createServer().listen(0, '127.0.0.1');
     await once(blocker, 'listening');
     const address = blocker.address();
     const port = address !== null && typeof address !== 'string' ? String(address.port) : '';
-    const outcome = await runDendro(['serve', '--data', folder.path, taken, port, other, '0'], { env });
+    const outcome = await runDendro(['serve', '--data', folder.path, usedFlag, port, otherFlag, '0'], {
+      env,
+    });
     blocker.close();
     expect(outcome.code).toBe(1);
     expect(onlyLine(outcome)).toMatch(
@@ -88,7 +90,7 @@ describe('dendro serve', () => {
     );
   });
 
-  test('an address that this machine does not have: one line, exit 1', async () => {
+  test('an address that the machine does not have: one line, exit 1', async () => {
     const args = [
       'serve',
       '--data',
@@ -115,8 +117,8 @@ describe('dendro serve', () => {
     expect(onlyLine(outcome)).toContain(file);
   });
 
-  test('a store that is damaged: one line, exit 1', async () => {
-    writeFileSync(join(folder.path, 'dendro.duckdb'), 'no database at all'.repeat(1000));
+  test('a damaged store: one line, exit 1', async () => {
+    writeFileSync(join(folder.path, 'dendro.duckdb'), 'not a database '.repeat(1000));
     const args = ['serve', '--data', folder.path, '--port', '0', '--internal-port', '0'];
     const outcome = await runDendro(args, { env });
     expect(outcome.code).toBe(1);
@@ -124,7 +126,7 @@ describe('dendro serve', () => {
   });
 
   describe.each(['SIGTERM', 'SIGINT'] as const)('%s', signal => {
-    test('ends an idle server at once with exit code 0', async () => {
+    test('stops an idle server immediately with exit code 0', async () => {
       server = await startServer(['--data', folder.path], { env });
       const idle = await openConnection(server.url);
       await idle.ask(rawRequest('GET /health'));
@@ -135,24 +137,24 @@ describe('dendro serve', () => {
       await idle.ended;
     });
 
-    test('lets a running query finish, refuses new connections meanwhile, and exits with 0', async () => {
-      const own = writeOwnEndpoints({ sleep: SLEEP });
-      server = await startServer(['--data', folder.path, '--endpoints', own.folder], { env });
+    test('finishes a running query, rejects new connections meanwhile, and exits with 0', async () => {
+      const custom = writeOwnEndpoints({ sleep: SLEEP });
+      server = await startServer(['--data', folder.path, '--endpoints', custom.folder], { env });
       const connection = await openConnection(server.url);
       await connection.ask(rawRequest('GET /health'));
       connection.write(rawRequest('GET /api/endpoints/query/test.sleep?milliseconds=4000', headers));
-      await fetchAnswer(`${server.url}/health`, {}); // answered after the slow call was taken up
+      await fetchAnswer(`${server.url}/health`, {}); // the response shows that the slow request has started
       server.signal(signal);
       await server.untilError('finishing running requests');
       await untilRefused(server.url);
-      expect(connection.rest()).toBe(''); // the slow call runs still
+      expect(connection.rest()).toBe(''); // the slow request is still running
       expect(await connection.next()).toMatchObject({ status: 200, body: '{"result":[{"answer":1}]}' });
       expect((await server.ended).code).toBe(0);
-      own.remove();
+      custom.remove();
     });
   });
 
-  test('callers that hang on to both listeners hold the end up for 10 s together', {
+  test('incomplete requests on both listeners delay the stop by 10 s in total', {
     timeout: 17_000,
   }, async () => {
     server = await startServer(['--data', folder.path], { env });
@@ -163,14 +165,14 @@ describe('dendro serve', () => {
     expect((await server.ended).code).toBe(0);
   });
 
-  test('what ended by a signal starts again on the same data', async () => {
+  test('a server that was stopped by a signal starts again on the same data directory', async () => {
     for (let i = 0; i < 3; i++) {
       server = await startServer(['--data', folder.path], { env });
       expect((await server.stop()).code).toBe(0);
     }
   });
 
-  test('a server that was killed leaves nothing that keeps the next from starting', async () => {
+  test('a server starts on the data directory of a killed one', async () => {
     server = await startServer(['--data', folder.path], { env });
     server.signal('SIGKILL');
     await server.ended;
@@ -179,7 +181,7 @@ describe('dendro serve', () => {
   });
 });
 
-/** The line on standard error may come a moment before the listener is closed. */
+/** The line on standard error may appear shortly before the listener is closed. */
 async function untilRefused(url: string): Promise<void> {
   for (;;) {
     try {

@@ -22,15 +22,15 @@ describe.each(COMMANDS)('dendro %s %s %s %s %s --url', (...command) => {
   });
   afterAll(() => server.close());
 
-  test.each(['127.0.0.1:4001', 'localhost', 'ftp://a', 'http://'])('%s is no address', async url => {
+  test.each(['127.0.0.1:4001', 'localhost', 'ftp://a', 'http://'])('%s is not an address', async url => {
     const outcome = await run(command, url);
     expect(outcome.code).toBe(2);
     expect(onlyLine(outcome)).toMatch(/--url .* is not an address such as http:/);
   });
 
-  test('a server that is no Dendro is told in one line', async () => {
+  test('a server that is not Dendro is reported in one line', async () => {
     const outcome = await run(command, `http://127.0.0.1:${(server.address() as AddressInfo).port}`);
     expect(outcome).toMatchObject({ code: 1, stdout: '' });
-    expect(onlyLine(outcome)).toMatch(/does not answer as a Dendro|is it the internal listener/);
+    expect(onlyLine(outcome)).toMatch(/is it the (public listener of Dendro|internal listener)\?/);
   });
 });

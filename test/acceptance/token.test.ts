@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { fetchAnswer } from '../support/app.ts';
+import { FAULT, writeOwnEndpoints } from '../support/own-endpoints.ts';
 import {
   makeFolder,
   onlyLine,
@@ -14,7 +15,7 @@ import {
 
 const SECRET = /^dnd_[A-Za-z0-9_-]{43}\n$/;
 
-describe('dendro token beside a running server', () => {
+describe('dendro token next to a running server', () => {
   let folder: ReturnType<typeof makeFolder>;
   let server: ServerProcess;
   beforeAll(async () => {
@@ -33,29 +34,29 @@ describe('dendro token beside a running server', () => {
     expect(stdout).toMatch(SECRET);
     return stdout.trimEnd();
   };
-  const ask = (secret: string, path = '/api/endpoints/query/logs.all?project=alpha') =>
+  const request = (secret: string, path = '/api/endpoints/query/logs.all?project=alpha') =>
     fetchAnswer(`${server.url}${path}`, { headers: { 'X-API-KEY': secret } });
-  /** Asks until the status is there. The promise is 1 s; on a busy machine only the order of things is certain. */
+  /** Repeats a request until it has the status. The contract says 1 s; a busy machine may need longer. */
   const untilStatus = async (secret: string, expected: number, path?: string) => {
-    for (let tries = 0; tries < 100; tries++) {
-      if ((await ask(secret, path)).status === expected) return;
+    for (let attempt = 0; attempt < 100; attempt++) {
+      if ((await request(secret, path)).status === expected) return;
       await sleep(100);
     }
-    throw new Error(`no ${expected} within 10 s`);
+    throw new Error(`status ${expected} was not returned within 10 s`);
   };
 
-  test('a token that is made works, one that is revoked does not, without a restart', async () => {
+  test('a new token becomes valid and a revoked one invalid without a restart', async () => {
     const secret = await create('dashboard', '--scope', 'query');
     await untilStatus(secret, 200);
     const revoked = await token('revoke', 'dashboard');
     expect(revoked).toEqual({ code: 0, stdout: 'revoked dashboard\n', stderr: '' });
     await untilStatus(secret, 401);
-    expect((await ask(PROCESS_API_KEY)).status).toBe(200);
+    expect((await request(PROCESS_API_KEY)).status).toBe(200);
   });
 
-  test('its scopes, projects, expiry and rate are those of the flags', async () => {
-    const narrow = await create(
-      'narrow',
+  test('scopes, projects, expiry and rate are applied as given by the flags', async () => {
+    const limited = await create(
+      'limited',
       '--scope',
       'query:logs.all',
       '--scope',
@@ -63,11 +64,11 @@ describe('dendro token beside a running server', () => {
       '--project',
       'alpha',
     );
-    await untilStatus(narrow, 200);
+    await untilStatus(limited, 200);
     expect(
-      (await ask(narrow, '/api/endpoints/query/usage.api-counts?project=alpha&interval=daily')).status,
+      (await request(limited, '/api/endpoints/query/usage.api-counts?project=alpha&interval=daily')).status,
     ).toBe(403);
-    expect((await ask(narrow, '/api/endpoints/query/logs.all?project=beta')).status).toBe(403);
+    expect((await request(limited, '/api/endpoints/query/logs.all?project=beta')).status).toBe(403);
     const slow = await create('slow', '--scope', 'query', '--rate', '0.01');
     await untilStatus(slow, 429);
     const brief = await create('brief', '--scope', 'query', '--expires', '2s');
@@ -75,24 +76,24 @@ describe('dendro token beside a running server', () => {
     await untilStatus(brief, 401);
   });
 
-  test('a name that is taken is refused, and the first token stays', async () => {
+  test('a name that is already used is rejected, and the existing token stays valid', async () => {
     const secret = await create('taken', '--scope', 'query');
     const again = await token('create', '--name', 'taken', '--scope', 'query');
     expect(again.code).toBe(1);
     expect(again.stdout).toBe('');
-    expect(onlyLine(again)).toContain('there is a token taken already');
+    expect(onlyLine(again)).toContain('there is already a token taken');
     await untilStatus(secret, 200);
   });
 
-  test('a name can be given again once it is revoked, and the old secret stays dead', async () => {
+  test('the name of a revoked token can be used again, and the old secret stays invalid', async () => {
     const old = await create('again', '--scope', 'query');
     await token('revoke', 'again');
     const next = await create('again', '--scope', 'query');
     await untilStatus(next, 200);
-    expect((await ask(old)).status).toBe(401);
+    expect((await request(old)).status).toBe(401);
   });
 
-  test('list shows what a token may, and never the secret nor its hash', async () => {
+  test('list shows scopes and limits of a token, but neither the secret nor its hash', async () => {
     const secret = await create(
       ...(['listed', '--scope', 'query:logs.all', '--scope', 'metrics'] as const),
       ...[
@@ -119,22 +120,22 @@ describe('dendro token beside a running server', () => {
     expect(stdout).not.toMatch(/[0-9a-f]{64}/);
   });
 
-  test('list tells when a token was last used, once the server has written it', async () => {
+  test('list shows when a token was last used', async () => {
     const secret = await create('used', '--scope', 'query');
     await untilStatus(secret, 200);
-    await server.stop(); // it writes on its way out
+    await server.stop(); // the server writes last uses when it stops
     server = await startServer(['--data', folder.path], { env: { DENDRO_API_KEY: PROCESS_API_KEY } });
     const line = (await token('list')).stdout.split('\n').find(text => text.startsWith('used')) ?? '';
-    expect(line).toMatch(/ never +20\d\d-\d\d-\d\dT[\d:.]+Z/); // never expires; used then
+    expect(line).toMatch(/ never +20\d\d-\d\d-\d\dT[\d:.]+Z/); // expires never, last used at
   });
 
-  test('a token that has expired is listed as such', async () => {
+  test('list marks an expired token', async () => {
     await create('short', '--scope', 'query', '--expires', '1s');
     await sleep(1100);
     expect((await token('list')).stdout).toMatch(/short .*\(expired\)/);
   });
 
-  test('revoking what is not there is refused, and says what there is', async () => {
+  test('revoking an unknown token fails and lists the existing tokens', async () => {
     await create('there', '--scope', 'query');
     const outcome = await token('revoke', 'nobody');
     expect(outcome.code).toBe(1);
@@ -142,7 +143,7 @@ describe('dendro token beside a running server', () => {
   });
 });
 
-describe('dendro token by itself', () => {
+describe('dendro token without a server', () => {
   let folder: ReturnType<typeof makeFolder>;
   beforeEach(() => {
     folder = makeFolder();
@@ -151,33 +152,37 @@ describe('dendro token by itself', () => {
 
   const tokensFile = () => join(folder.path, 'tokens.json');
 
-  // What is wrong with the flags: one line, exit code 2, and no tokens file.
-  const good = ['--name', 'n', '--scope', 'query'];
+  // The problem of the flags, the flags, and the expected text.
+  const valid = ['--name', 'n', '--scope', 'query'];
   test.each<[string, string[], string]>([
     ['no name', ['--scope', 'query'], '--name is required'],
     ['an empty name', ['--name', '', '--scope', 'query'], '--name is required'],
     ['no scope', ['--name', 'n'], '--scope is needed; allowed are query, query:<endpoint name>'],
-    ['a bad scope', ['--name', 'n', '--scope', 'admin'], '--scope admin; allowed are'],
-    ['a bad scope among good ones', [...good, '--scope', 'ingest:nothing'], '--scope ingest:nothing'],
+    ['an unknown scope', ['--name', 'n', '--scope', 'admin'], '--scope admin is not known; allowed are'],
     [
-      'a rate that is no number',
-      [...good, '--rate', 'fast'],
-      '--rate fast is not a number of requests a second',
+      'an unknown scope next to a valid one',
+      [...valid, '--scope', 'ingest:nothing'],
+      '--scope ingest:nothing',
     ],
-    ['a rate of 0', [...good, '--rate', '0'], '--rate 0 '],
-    ['a rate below 0', [...good, '--rate=-1'], '--rate -1 '],
-    ['a rate beyond all numbers', [...good, '--rate', '9'.repeat(400)], '--rate 999'],
-    ['a tier that is none', [...good, '--tier', 'GOLD'], '--tier GOLD is not known; allowed are FREE, PRO'],
-    ['a tier in small letters', [...good, '--tier', 'pro'], '--tier pro is not known'],
-    ['an expiry without a unit', [...good, '--expires', '90'], '--expires 90 is not a duration such as 30s'],
-    ['an expiry of 0', [...good, '--expires', '0d'], '--expires 0d'],
-    ['an expiry in weeks', [...good, '--expires', '2w'], '--expires 2w'],
-    ['an expiry below 0', [...good, '--expires=-1d'], '--expires -1d'],
-    ['an empty project, as an unset variable gives', [...good, '--project', ''], '--project'],
-    ['a flag that it does not have', [...good, '--admin'], "Unknown option '--admin'"],
-    ['two names', [...good, '--name', 'm'], '--name is given 2 times'],
-    ['a word too many', ['extra', ...good], 'extra'],
-  ])('create with %s', async (_, args, words) => {
+    [
+      'a rate that is not a number',
+      [...valid, '--rate', 'fast'],
+      '--rate fast is not a number of requests per second',
+    ],
+    ['a rate of 0', [...valid, '--rate', '0'], '--rate 0 '],
+    ['a rate below 0', [...valid, '--rate=-1'], '--rate -1 '],
+    ['a rate that is too large', [...valid, '--rate', '9'.repeat(400)], '--rate 999'],
+    ['an unknown tier', [...valid, '--tier', 'GOLD'], '--tier GOLD is not known; allowed are FREE, PRO'],
+    ['a tier in lower case', [...valid, '--tier', 'pro'], '--tier pro is not known'],
+    ['an expiry without a unit', [...valid, '--expires', '90'], '--expires 90 is not a duration such as 30s'],
+    ['an expiry of 0', [...valid, '--expires', '0d'], '--expires 0d'],
+    ['an expiry in weeks', [...valid, '--expires', '2w'], '--expires 2w'],
+    ['an expiry below 0', [...valid, '--expires=-1d'], '--expires -1d'],
+    ['an empty project, as from an unset shell variable', [...valid, '--project', ''], '--project'],
+    ['an unknown flag', [...valid, '--admin'], "Unknown option '--admin'"],
+    ['two names', [...valid, '--name', 'm'], '--name is given 2 times'],
+    ['an unexpected argument', ['extra', ...valid], 'extra'],
+  ])('create with %s: one line, exit 2, and no tokens file', async (_, args, words) => {
     const outcome = await runDendro(['token', 'create', ...args, '--data', folder.path]);
     expect({ code: outcome.code, stdout: outcome.stdout }).toEqual({ code: 2, stdout: '' });
     expect(onlyLine(outcome)).toContain(words);
@@ -185,7 +190,7 @@ describe('dendro token by itself', () => {
   });
 
   test.each([[[]], [['rotate']], [['revoke']], [['revoke', 'a', 'b']], [['list', 'a']]])(
-    'token %j is told how to call it',
+    'token %j: one line with the correct usage, exit 2',
     async args => {
       const outcome = await runDendro(['token', ...args, '--data', folder.path]);
       expect(outcome.code).toBe(2);
@@ -193,14 +198,39 @@ describe('dendro token by itself', () => {
     },
   );
 
-  test('no tokens: list says so', async () => {
+  test('list prints "no tokens" if there are none', async () => {
     const outcome = await runDendro(['token', 'list', '--data', folder.path]);
     expect(outcome).toEqual({ code: 0, stdout: 'no tokens\n', stderr: '' });
   });
 
-  test('a token made before the first start makes the data directory, and the first start makes no other', async () => {
+  test('--tier accepts a tier of a custom endpoint only with --endpoints', async () => {
+    const { yaml, sql } = FAULT;
+    const tiered = yaml.replace(
+      'columns:',
+      `  plan:
+    type: choice
+    choices: { SMALL: { days: 1 }, LARGE: { days: 9 } }
+    tiers: true
+    description: Plan of the project.
+columns:`,
+    );
+    const custom = writeOwnEndpoints({ tiered: { yaml: tiered, sql } });
+    try {
+      const args = ['token', 'create', ...valid, '--data', folder.path, '--tier', 'LARGE'];
+      const unknown = await runDendro(args);
+      expect(unknown.code).toBe(2);
+      expect(onlyLine(unknown)).toMatch(
+        /--tier LARGE is not known; allowed are FREE, PRO, PAYG, ENTERPRISE$/,
+      );
+      expect((await runDendro([...args, '--endpoints', custom.folder])).stdout).toMatch(SECRET);
+    } finally {
+      custom.remove();
+    }
+  });
+
+  test('token create creates the data directory, and the first start creates no other token', async () => {
     const data = join(folder.path, 'new', 'data');
-    const { code, stdout } = await runDendro(['token', 'create', ...good, '--data', data]);
+    const { code, stdout } = await runDendro(['token', 'create', ...valid, '--data', data]);
     expect(code).toBe(0);
     const server = await startServer(['--data', data]);
     try {
@@ -212,16 +242,16 @@ describe('dendro token by itself', () => {
     }
   });
 
-  test('--tokens FILE keeps them elsewhere, for the command and for the server', async () => {
+  test('--tokens FILE selects another file for the command and the server', async () => {
     const file = join(folder.path, 'elsewhere.json');
     const data = join(folder.path, 'data');
-    const made = await runDendro(['token', 'create', ...good, '--tokens', file]);
-    expect(made.stdout).toMatch(SECRET);
+    const created = await runDendro(['token', 'create', ...valid, '--tokens', file]);
+    expect(created.stdout).toMatch(SECRET);
     expect((statSync(file).mode & 0o777).toString(8)).toBe('600');
-    expect(readFileSync(file, 'utf8')).not.toContain(made.stdout.trimEnd());
+    expect(readFileSync(file, 'utf8')).not.toContain(created.stdout.trimEnd());
     const server = await startServer(['--data', data, '--tokens', file]);
     try {
-      const headers = { 'X-API-KEY': made.stdout.trimEnd() };
+      const headers = { 'X-API-KEY': created.stdout.trimEnd() };
       expect((await fetchAnswer(`${server.url}/api/endpoints`, { headers })).status).toBe(200);
       expect(existsSync(join(data, 'tokens.json'))).toBe(false);
     } finally {

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { createCacheKey } from '../../src/cache/cache-key.ts';
 
-// Golden: a key that changes its form must change its version, too.
+// Exact keys: a change of the format must also change the version.
 describe('a cache key', () => {
-  test('holds its version, the endpoint, the pin and the parameters in the order of the definition', () => {
+  test('contains its version, the endpoint, the pinned project and the parameters in the order of the definition', () => {
     const key = createCacheKey({
       endpointId: '0fbeca51-caaa-4f7d-83f0-8110aa708839',
       pinnedProject: undefined,
@@ -17,14 +17,14 @@ describe('a cache key', () => {
     );
   });
 
-  test('tells a parameter that was not given from the text null', () => {
+  test('distinguishes an absent parameter from the text null', () => {
     const keyOf = (value: string | null) =>
       createCacheKey({ endpointId: 'e', pinnedProject: undefined, parameters: [['function_id', value]] });
     expect(keyOf(null)).toBe('[1,"e",null,["function_id",null]]');
     expect(keyOf('null')).toBe('[1,"e",null,["function_id","null"]]');
   });
 
-  test('cannot be forged by a value that looks like the rest of another key', () => {
+  test('a value that looks like a part of a key does not create the key of other parameters', () => {
     const keyOf = (a: string, b: string) =>
       createCacheKey({
         endpointId: 'e',
@@ -37,7 +37,7 @@ describe('a cache key', () => {
     expect(keyOf('x"],["b","y', 'z')).not.toBe(keyOf('x', 'y'));
   });
 
-  test('differs by the project that a token is pinned to', () => {
+  test('is different for each pinned project', () => {
     const keyOf = (pinnedProject: string | undefined) =>
       createCacheKey({ endpointId: 'e', pinnedProject, parameters: [['project', 'abc']] });
     expect(keyOf('abc')).toBe('[1,"e","abc",["project","abc"]]');

@@ -1,4 +1,4 @@
-// The cache against a plain model of it, under random calls, failures, departures and time.
+// Compares the cache with a simple model of it, with random requests, failures, disconnects and times.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { FORCED_REFRESH_INTERVAL_MS, ResultCache } from '../../src/cache/result-cache.ts';
@@ -15,27 +15,27 @@ interface ModelEntry {
   readonly key: string;
   readonly value: number;
   readonly loadedAt: number;
-  insistedAt: number;
+  forcedAt: number;
 }
 
-/** What a reader of the contract would write down: a list, longest unasked first, and a clock. */
+/** The contract in its simplest form: a list in LRU order and a clock. */
 class Model {
   now = 0;
   failing = false;
   loads = 0;
   entries: ModelEntry[] = [];
 
-  /** What the list holds, good or too old. */
-  held(key: string): ModelEntry | undefined {
+  /** Also finds entries that are too old to be returned. */
+  findAny(key: string): ModelEntry | undefined {
     return this.entries.find(candidate => candidate.key === key);
   }
 
   find(key: string): ModelEntry | undefined {
-    const entry = this.held(key);
+    const entry = this.findAny(key);
     return entry !== undefined && this.now - entry.loadedAt < lifetime.lifetimeMs ? entry : undefined;
   }
 
-  ask(entry: ModelEntry): void {
+  touch(entry: ModelEntry): void {
     this.entries = [...this.entries.filter(other => other.key !== entry.key), entry].slice(-MAX_ENTRIES);
   }
 }
@@ -59,30 +59,30 @@ class Get implements fc.AsyncCommand<Model, Real> {
   }
   check = () => true;
   async run(model: Model, real: Real): Promise<void> {
-    const known = model.find(this.key);
-    const granted =
+    const existing = model.find(this.key);
+    const isForced =
       this.forceRefresh &&
-      (known === undefined || model.now - known.insistedAt >= FORCED_REFRESH_INTERVAL_MS);
-    if (known !== undefined) model.ask(known);
+      (existing === undefined || model.now - existing.forcedAt >= FORCED_REFRESH_INTERVAL_MS);
+    if (existing !== undefined) model.touch(existing);
     const call = real.get(this.key, { forceRefresh: this.forceRefresh });
-    if (known !== undefined && !granted) {
-      const found = { value: known.value, outcome: 'hit', ageMs: model.now - known.loadedAt };
+    if (existing !== undefined && !isForced) {
+      const found = { value: existing.value, outcome: 'hit', ageMs: model.now - existing.loadedAt };
       expect(await call).toMatchObject(found);
       return;
     }
     model.loads++;
-    if (granted && known !== undefined) known.insistedAt = model.now;
+    if (isForced && existing !== undefined) existing.forcedAt = model.now;
     if (model.failing) {
-      await expect(call).rejects.toThrow('the store is away');
+      await expect(call).rejects.toThrow('the store is unavailable');
     } else {
       const outcome = this.forceRefresh ? 'request' : 'miss';
       expect(await call).toMatchObject({ value: model.loads, outcome, ageMs: 0 });
-      const insistedAt = this.forceRefresh ? model.now : (model.held(this.key)?.insistedAt ?? -Infinity);
-      model.ask({ key: this.key, value: model.loads, loadedAt: model.now, insistedAt });
+      const forcedAt = this.forceRefresh ? model.now : (model.findAny(this.key)?.forcedAt ?? -Infinity);
+      model.touch({ key: this.key, value: model.loads, loadedAt: model.now, forcedAt });
     }
     expect(real.store.runs).toBe(model.loads);
   }
-  toString = () => `get(${this.key}${this.forceRefresh ? ', insisting' : ''})`;
+  toString = () => `get(${this.key}${this.forceRefresh ? ', forceRefresh' : ''})`;
 }
 
 class Advance implements fc.AsyncCommand<Model, Real> {
@@ -129,8 +129,8 @@ class Leave implements fc.AsyncCommand<Model, Real> {
   toString = () => `leave(${this.key})`;
 }
 
-describe('the cache against a plain model', () => {
-  test('agrees on every answer, every load and every eviction', async () => {
+describe('the cache compared with a simple model', () => {
+  test('every result, load and eviction is the same', async () => {
     const commands = fc.commands(
       [
         fc
@@ -151,7 +151,7 @@ describe('the cache against a plain model', () => {
     );
   });
 
-  test('whatever happens, warming included: no answer is 900 s old, no key loads twice at once, all ends by itself', async () => {
+  test('with a warmer, no result is 900 s old, no key has two loads at a time, and all entries expire', async () => {
     const step = fc.record({
       key: fc.constantFrom(...KEYS),
       advanceMs: fc.oneof(fc.nat(5_000), fc.nat(200_000)),
@@ -167,10 +167,10 @@ describe('the cache against a plain model', () => {
         const ages: number[] = [];
         for (const { key, advanceMs, tookMs, failing } of steps) {
           Object.assign(store, { tookMs, failing });
-          const load: typeof store.load = async (signal, urgency) => {
+          const load: typeof store.load = async (signal, priority) => {
             loading.set(key, (loading.get(key) ?? 0) + 1);
             expect(loading.get(key)).toBe(1);
-            return store.load(signal, urgency).finally(() => loading.set(key, 0));
+            return store.load(signal, priority).finally(() => loading.set(key, 0));
           };
           cache.get({ key, lifetime, load }).then(
             found => ages.push(found.ageMs),

@@ -15,46 +15,46 @@ describe('the result cache', () => {
     cache = new ResultCache(64 * MIB, () => 100, timer);
     store = new CountedLoad(timer);
   });
-  const ask = (key = 'k', caller: { forceRefresh?: boolean; signal?: AbortSignal } = {}) =>
-    cache.get({ key, lifetime, load: store.load }, caller);
+  const get = (key = 'k', options: { forceRefresh?: boolean; signal?: AbortSignal } = {}) =>
+    cache.get({ key, lifetime, load: store.load }, options);
 
-  test('a first call runs the query, a second within 900 s runs none', async () => {
-    expect(await ask()).toEqual({ value: 1, outcome: 'miss', ageMs: 0, freshForMs: 300_000 });
+  test('a second request within 900 s does not run the query', async () => {
+    expect(await get()).toEqual({ value: 1, outcome: 'miss', ageMs: 0, freshForMs: 300_000 });
     await timer.advance(899_999);
-    expect(await ask()).toEqual({ value: 1, outcome: 'hit', ageMs: 899_999, freshForMs: 0 });
+    expect(await get()).toEqual({ value: 1, outcome: 'hit', ageMs: 899_999, freshForMs: 0 });
     expect(store.runs).toBe(1);
   });
 
-  test('no answer is ever 900 s old: the call after that runs the query', async () => {
-    await ask();
+  test('a request 900 s after the load runs the query', async () => {
+    await get();
     await timer.advance(900_000);
-    expect(await ask()).toMatchObject({ value: 2, outcome: 'miss', ageMs: 0 });
+    expect(await get()).toMatchObject({ value: 2, outcome: 'miss', ageMs: 0 });
   });
 
-  test('the age of an answer counts from the start of its load', async () => {
+  test('the age of a result counts from the start of its load', async () => {
     store.tookMs = 2_000;
-    const answer = ask();
+    const result = get();
     await timer.advance(2_000);
-    expect((await answer).ageMs).toBe(2_000);
+    expect((await result).ageMs).toBe(2_000);
     await timer.advance(5_000);
-    expect((await ask()).ageMs).toBe(7_000);
+    expect((await get()).ageMs).toBe(7_000);
   });
 
-  test('a copy is as good as asking again until the next warming', async () => {
-    await ask();
+  test('freshForMs is the time until the next refresh', async () => {
+    await get();
     await timer.advance(100_000);
-    expect((await ask()).freshForMs).toBe(200_000);
+    expect((await get()).freshForMs).toBe(200_000);
   });
 
-  test('different keys are different entries', async () => {
-    await ask('a');
-    expect((await ask('b')).outcome).toBe('miss');
+  test('different keys have different entries', async () => {
+    await get('a');
+    expect((await get('b')).outcome).toBe('miss');
     expect(cache.size).toBe(2);
   });
 
-  test('a thousand concurrent first calls run one query', async () => {
+  test('1,000 concurrent first requests run one query', async () => {
     store.tookMs = 50;
-    const calls = Array.from({ length: 1000 }, () => ask());
+    const calls = Array.from({ length: 1000 }, () => get());
     await timer.advance(50);
     const outcomes = (await Promise.all(calls)).map(found => found.outcome);
     expect(store.runs).toBe(1);
@@ -62,74 +62,74 @@ describe('the result cache', () => {
     expect(outcomes.filter(outcome => outcome === 'collapsed')).toHaveLength(999);
   });
 
-  test('errors are told to everyone who waited, and never cached', async () => {
+  test('an error is returned to every waiting request and is not cached', async () => {
     store.tookMs = 10;
     store.failing = true;
-    const calls = Promise.allSettled([ask(), ask()]);
+    const calls = Promise.allSettled([get(), get()]);
     await timer.advance(10);
     expect((await calls).map(call => call.status)).toEqual(['rejected', 'rejected']);
     store.failing = false;
     store.tookMs = 0;
-    expect(await ask()).toMatchObject({ value: 2, outcome: 'miss' });
+    expect(await get()).toMatchObject({ value: 2, outcome: 'miss' });
   });
 
-  describe('a caller who forceRefresh', () => {
-    test('runs the query again, and the fresh answer then serves everyone', async () => {
-      await ask();
+  describe('a request with forceRefresh', () => {
+    test('runs the query again, and later requests get the new result', async () => {
+      await get();
       await timer.advance(60_000);
-      expect(await ask('k', { forceRefresh: true })).toMatchObject({
+      expect(await get('k', { forceRefresh: true })).toMatchObject({
         value: 2,
         outcome: 'request',
         ageMs: 0,
       });
-      expect(await ask()).toMatchObject({ value: 2, outcome: 'hit' });
+      expect(await get()).toMatchObject({ value: 2, outcome: 'hit' });
     });
 
-    test('gets the entry at hand within 10 s of the last such run', async () => {
-      await ask();
-      await ask('k', { forceRefresh: true });
+    test('gets the cached result within 10 s of the last forced refresh', async () => {
+      await get();
+      await get('k', { forceRefresh: true });
       await timer.advance(9_999);
-      expect(await ask('k', { forceRefresh: true })).toMatchObject({ value: 2, outcome: 'hit' });
+      expect(await get('k', { forceRefresh: true })).toMatchObject({ value: 2, outcome: 'hit' });
       await timer.advance(1);
-      expect(await ask('k', { forceRefresh: true })).toMatchObject({ value: 3, outcome: 'request' });
+      expect(await get('k', { forceRefresh: true })).toMatchObject({ value: 3, outcome: 'request' });
     });
 
-    test('counts as such a run though it came first of all', async () => {
-      await ask('k', { forceRefresh: true });
-      expect(await ask('k', { forceRefresh: true })).toMatchObject({ value: 1, outcome: 'hit' });
+    test('counts as a forced refresh if the cache was empty', async () => {
+      await get('k', { forceRefresh: true });
+      expect(await get('k', { forceRefresh: true })).toMatchObject({ value: 1, outcome: 'hit' });
     });
 
-    test('counts as such a run though it found an entry that had just ended', async () => {
-      await ask();
+    test('counts as a forced refresh if the entry had just expired', async () => {
+      await get();
       await timer.advance(lifetime.lifetimeMs);
-      expect(await ask('k', { forceRefresh: true })).toMatchObject({ value: 2, outcome: 'request' });
-      expect(await ask('k', { forceRefresh: true })).toMatchObject({ value: 2, outcome: 'hit' });
+      expect(await get('k', { forceRefresh: true })).toMatchObject({ value: 2, outcome: 'request' });
+      expect(await get('k', { forceRefresh: true })).toMatchObject({ value: 2, outcome: 'hit' });
     });
 
-    test('sees the error of a run that fails; the others keep the good value, and the pause holds', async () => {
-      await ask();
+    test('gets the error of a failed refresh, while others get the cached result and the 10 s limit applies', async () => {
+      await get();
       store.failing = true;
-      await expect(ask('k', { forceRefresh: true })).rejects.toThrow('the store is away');
-      expect(await ask()).toMatchObject({ value: 1, outcome: 'hit' });
-      expect(await ask('k', { forceRefresh: true })).toMatchObject({ value: 1, outcome: 'hit' });
+      await expect(get('k', { forceRefresh: true })).rejects.toThrow('the store is unavailable');
+      expect(await get()).toMatchObject({ value: 1, outcome: 'hit' });
+      expect(await get('k', { forceRefresh: true })).toMatchObject({ value: 1, outcome: 'hit' });
       expect(store.runs).toBe(2);
     });
 
-    test('does not keep ordinary callers waiting', async () => {
-      await ask();
+    test('does not delay other requests', async () => {
+      await get();
       store.tookMs = 5_000;
-      const insisting = ask('k', { forceRefresh: true });
-      expect(await ask()).toMatchObject({ value: 1, outcome: 'hit' });
+      const forced = get('k', { forceRefresh: true });
+      expect(await get()).toMatchObject({ value: 1, outcome: 'hit' });
       await timer.advance(5_000);
-      expect((await insisting).value).toBe(2);
+      expect((await forced).value).toBe(2);
     });
   });
 
-  describe('callers who leave', () => {
-    test('when every caller of a load has gone, it is cancelled', async () => {
+  describe('callers that disconnect', () => {
+    test('a load is cancelled when its last caller disconnects', async () => {
       store.tookMs = 1_000;
       const [first, second] = [new AbortController(), new AbortController()];
-      const calls = Promise.allSettled([ask('k', first), ask('k', second)]);
+      const calls = Promise.allSettled([get('k', first), get('k', second)]);
       first.abort(new Error('left'));
       await timer.advance(1);
       expect(store.cancelled).toBe(0);
@@ -138,11 +138,11 @@ describe('the result cache', () => {
       expect(store.cancelled).toBe(1);
     });
 
-    test('a caller that leaves does not cancel the others', async () => {
+    test('a caller that disconnects does not cancel the load of the others', async () => {
       store.tookMs = 1_000;
       const leaving = new AbortController();
-      const left = ask('k', leaving);
-      const staying = ask();
+      const left = get('k', leaving);
+      const staying = get();
       leaving.abort(new Error('left'));
       await expect(left).rejects.toThrow('left');
       await timer.advance(1_000);
@@ -150,40 +150,40 @@ describe('the result cache', () => {
       expect(store.cancelled).toBe(0);
     });
 
-    test('a call that follows a cancelled load begins one of its own', async () => {
+    test('a request after a cancelled load starts a new load', async () => {
       store.tookMs = 1_000;
       const leaving = new AbortController();
-      const left = ask('k', leaving).catch(() => 'gone');
+      const left = get('k', leaving).catch(() => 'gone');
       leaving.abort(new Error('left'));
       expect(await left).toBe('gone');
-      const next = ask();
+      const next = get();
       await timer.advance(1_000);
       expect(await next).toMatchObject({ value: 2, outcome: 'miss' });
     });
   });
 
-  describe('its bound in bytes', () => {
-    test('the least recently asked goes first', async () => {
+  describe('the limit in bytes', () => {
+    test('the least recently requested entry is evicted first', async () => {
       cache = new ResultCache(2 * MIB, () => MIB * 0.6, timer);
-      for (const key of ['a', 'b', 'c']) await ask(key);
-      expect((await ask('a')).outcome).toBe('hit');
-      await ask('d');
-      expect((await ask('a')).outcome).toBe('hit');
-      expect((await ask('b')).outcome).toBe('miss');
+      for (const key of ['a', 'b', 'c']) await get(key);
+      expect((await get('a')).outcome).toBe('hit');
+      await get('d');
+      expect((await get('a')).outcome).toBe('hit');
+      expect((await get('b')).outcome).toBe('miss');
       expect(cache.bytes).toBeLessThanOrEqual(2 * MIB);
     });
 
-    test('an answer larger than the whole cache is given and not kept', async () => {
+    test('a result larger than the cache is returned but not kept', async () => {
       cache = new ResultCache(MIB, () => 2 * MIB, timer);
-      expect(await ask()).toMatchObject({ value: 1, outcome: 'miss' });
+      expect(await get()).toMatchObject({ value: 1, outcome: 'miss' });
       expect(cache.size).toBe(0);
       expect(cache.bytes).toBe(0);
     });
 
-    test('a value that grows counts anew', async () => {
+    test('a value that has grown is counted with its new size', async () => {
       let size = 100;
       cache = new ResultCache(MIB, () => size, timer);
-      await ask('a');
+      await get('a');
       const before = cache.bytes;
       size = 1_000;
       cache.updateSize('a');
@@ -194,9 +194,9 @@ describe('the result cache', () => {
     });
   });
 
-  test('a closed cache cancels what it is loading and keeps nothing', async () => {
+  test('closing the cache cancels its loads and removes its entries', async () => {
     store.tookMs = 1_000;
-    const call = ask();
+    const call = get();
     cache.close();
     await expect(call).rejects.toThrow('closed');
     expect(cache.size).toBe(0);

@@ -21,14 +21,14 @@ describe('the warmer', () => {
     warmer.start();
     return warmer;
   };
-  const ask = (key = 'k', load = store.load) => cache.get({ key, lifetime, load });
+  const get = (key = 'k', load = store.load) => cache.get({ key, lifetime, load });
 
-  test('an entry asked for every minute runs a query every 300 s and never keeps a caller waiting', async () => {
+  test('an entry that is requested every minute runs a query every 300 s, and every request is a hit', async () => {
     startWarmer();
-    await ask();
+    await get();
     for (let minute = 1; minute <= 60; minute++) {
       await timer.advance(MINUTE);
-      const found = await ask();
+      const found = await get();
       expect(found.outcome).toBe('hit');
       expect(found.ageMs).toBeLessThanOrEqual(302_000);
     }
@@ -36,41 +36,41 @@ describe('the warmer', () => {
     expect(store.runs).toBeLessThanOrEqual(13);
   });
 
-  test('nobody asking for 900 s ends an entry, and its warming', async () => {
+  test('an entry expires after 900 s without requests, and its refreshes stop', async () => {
     startWarmer();
-    await ask();
+    await get();
     await timer.advance(100 * MINUTE);
-    expect(store.runs).toBe(3); // the first call, and warmings at 300 s and 600 s
+    expect(store.runs).toBe(3); // the first request, and refreshes at 300 s and 600 s
     expect(cache.size).toBe(0);
-    expect((await ask()).outcome).toBe('miss');
+    expect((await get()).outcome).toBe('miss');
   });
 
-  test('calls during a warming get the value at hand at once', async () => {
+  test('requests during a refresh get the cached value immediately', async () => {
     startWarmer();
-    await ask();
+    await get();
     store.tookMs = 10_000;
     await timer.advance(305_000);
     expect(store.runs).toBe(2);
-    expect(await ask()).toMatchObject({ value: 1, outcome: 'hit' });
+    expect(await get()).toMatchObject({ value: 1, outcome: 'hit' });
     await timer.advance(10_000);
-    expect(await ask()).toMatchObject({ value: 2, outcome: 'hit' });
+    expect(await get()).toMatchObject({ value: 2, outcome: 'hit' });
   });
 
-  test('a warming that fails keeps the value until it is 900 s old, then the caller sees the error', async () => {
+  test('a failed refresh keeps the value until it is 900 s old; then the request gets the error', async () => {
     startWarmer();
-    await ask();
+    await get();
     store.failing = true;
     for (let minute = 1; minute < 15; minute++) {
       await timer.advance(MINUTE);
-      expect(await ask()).toMatchObject({ value: 1, outcome: 'hit' });
+      expect(await get()).toMatchObject({ value: 1, outcome: 'hit' });
     }
     await timer.advance(MINUTE);
-    await expect(ask()).rejects.toThrow('the store is away');
+    await expect(get()).rejects.toThrow('the store is unavailable');
   });
 
-  test('a failed warming is tried again with growing pauses', async () => {
+  test('a failed refresh is retried with exponential back-off', async () => {
     startWarmer();
-    await ask();
+    await get();
     store.failing = true;
     const runsAt: number[] = [];
     for (let second = 0; second < 500; second++) {
@@ -83,34 +83,34 @@ describe('the warmer', () => {
     expect(pauses).toEqual([5, 10, 20, 40, 80]);
   });
 
-  test('a warming that succeeds after a failure begins the 300 s anew', async () => {
+  test('the next refresh is 300 s after a successful retry', async () => {
     startWarmer();
-    await ask();
+    await get();
     store.failing = true;
     await timer.advance(300_000);
     store.failing = false;
     await timer.advance(5_000);
-    expect(await ask()).toMatchObject({ value: 3, outcome: 'hit', ageMs: 0, freshForMs: 300_000 });
+    expect(await get()).toMatchObject({ value: 3, outcome: 'hit', ageMs: 0, freshForMs: 300_000 });
   });
 
-  test('a caller with nothing good at hand joins the warming that runs, and makes it urgent', async () => {
+  test('a request without a valid value joins the running refresh and raises its priority', async () => {
     startWarmer();
-    await ask();
+    await get();
     store.tookMs = 700_000;
     await timer.advance(300_000);
-    expect(store.lastUrgency?.background).toBe(true);
+    expect(store.lastPriority?.background).toBe(true);
     await timer.advance(600_000);
-    const call = ask();
+    const call = get();
     await flushPromises();
-    expect(store.lastUrgency?.background).toBe(false);
+    expect(store.lastPriority?.background).toBe(false);
     await timer.advance(100_000);
     expect(await call).toMatchObject({ value: 2, outcome: 'collapsed', ageMs: 700_000 });
     expect(store.runs).toBe(2);
   });
 
-  test('a caller who leaves does not cancel a warming', async () => {
+  test('a caller that disconnects does not cancel a refresh', async () => {
     startWarmer();
-    await ask();
+    await get();
     store.tookMs = 700_000;
     await timer.advance(900_000);
     const leaving = new AbortController();
@@ -119,47 +119,50 @@ describe('the warmer', () => {
     await expect(call).rejects.toThrow('left');
     await timer.advance(100_000);
     expect(store.cancelled).toBe(0);
-    expect((await ask()).outcome).toBe('hit');
+    expect((await get()).outcome).toBe('hit');
   });
 
-  test('entries are warmed most recently asked first', async () => {
+  test('the most recently requested entries are refreshed first', async () => {
     const order: string[] = [];
     const load = (key: string) => async () => order.push(key);
-    for (const key of ['a', 'b', 'c']) await ask(key, load(key));
+    for (const key of ['a', 'b', 'c']) await get(key, load(key));
     await timer.advance(10_000);
-    await ask('a', load('a'));
+    await get('a', load('a'));
     order.length = 0;
     startWarmer();
     await timer.advance(295_000);
     expect(order).toEqual(['a', 'c', 'b']);
   });
 
-  test.each([1, 3])('takes at most a fifth of the time, with %i at once', async concurrency => {
-    for (let i = 0; i < 200; i++) await ask(`k${i}`);
-    store.tookMs = 2_000;
-    const before = store.runs;
-    startWarmer(concurrency);
-    await timer.advance(300_000);
-    await timer.advance(400_000);
-    const busyMs = (store.runs - before) * store.tookMs;
-    expect(busyMs).toBeGreaterThan(400_000 * 0.15);
-    expect(busyMs).toBeLessThanOrEqual(400_000 * 0.2 + store.tookMs * concurrency);
-  });
+  test.each([1, 3])(
+    'refreshes use at most a fifth of the time, with a concurrency of %i',
+    async concurrency => {
+      for (let i = 0; i < 200; i++) await get(`k${i}`);
+      store.tookMs = 2_000;
+      const before = store.runs;
+      startWarmer(concurrency);
+      await timer.advance(300_000);
+      await timer.advance(400_000);
+      const busyMs = (store.runs - before) * store.tookMs;
+      expect(busyMs).toBeGreaterThan(400_000 * 0.15);
+      expect(busyMs).toBeLessThanOrEqual(400_000 * 0.2 + store.tookMs * concurrency);
+    },
+  );
 
-  test('no warming starts once it is stopped', async () => {
+  test('no refresh starts after stop()', async () => {
     const warmer = startWarmer();
-    await ask();
+    await get();
     warmer.stop();
     await timer.advance(800_000);
     expect(store.runs).toBe(1);
   });
 
-  test('an entry that is evicted while it is warmed does not come back', async () => {
+  test('an entry that expires during its refresh is not added again', async () => {
     startWarmer();
-    await ask();
+    await get();
     store.tookMs = 1_000_000;
     await timer.advance(301_000);
-    await timer.advance(900_000); // by now nobody has asked for it in 900 s
+    await timer.advance(900_000); // 900 s without requests
     expect(cache.size).toBe(0);
     await timer.advance(1_000_000);
     expect(cache.size).toBe(0);

@@ -1,17 +1,17 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { fillHistory } from '../../src/demo/history.ts';
 import { Random } from '../../src/demo/random.ts';
-import { shipStretch } from '../../src/demo/traffic.ts';
+import { createTraffic } from '../../src/demo/traffic.ts';
 import { micros, startTestApp, type TestApp } from '../support/app.ts';
 
 const NOW = '2026-11-14T12:34:56.789012Z';
 
 describe('the history of the synthetic platform', () => {
   let app: TestApp;
-  let made: number;
+  let recordCount: number;
   beforeAll(async () => {
     app = await startTestApp();
-    made = await fillHistory(app.store, {
+    recordCount = await fillHistory(app.store, {
       nowMs: Number(micros(NOW)) / 1000,
       scale: 0.25,
       random: new Random(7),
@@ -25,21 +25,21 @@ describe('the history of the synthetic platform', () => {
   const total = (rows: Record<string, unknown>[], column: string) =>
     rows.reduce((sum, row) => sum + Number(row[column]), 0);
 
-  test('is of thousands of records', () => {
-    expect(made).toBeGreaterThan(20_000);
+  test('has more than 20,000 records at a quarter of the normal traffic', () => {
+    expect(recordCount).toBeGreaterThan(20_000);
   });
 
-  test('is the same for the same seed, and another for another', () => {
+  test('the same seed creates the same records, another seed creates others', () => {
     const toMs = Number(micros(NOW)) / 1000;
-    const ship = (seed: number) =>
-      shipStretch({ fromMs: toMs - 60_000, toMs, startMs: toMs, scale: 1 }, new Random(seed));
-    expect(ship(1).length).toBeGreaterThan(10);
-    expect(ship(1)).toEqual(ship(1));
-    expect(ship(1)).not.toEqual(ship(2));
+    const create = (seed: number) =>
+      createTraffic({ fromMs: toMs - 60_000, toMs, startMs: toMs, scale: 1 }, new Random(seed));
+    expect(create(1).length).toBeGreaterThan(10);
+    expect(create(1)).toEqual(create(1));
+    expect(create(1)).not.toEqual(create(2));
   });
 
   test.each(['busy-market', 'stormy-harbor', 'slow-river', 'quiet-garden'])(
-    '%s has every day of the last seven, in both logs',
+    '%s has records on every day of the last seven, in both log kinds',
     async project => {
       expect(await stats(project, '7day')).toHaveLength(8);
       const { rows } = await app.query('usage.api-counts', { project, interval: 'daily' });
@@ -48,18 +48,18 @@ describe('the history of the synthetic platform', () => {
     },
   );
 
-  test('the busy one is far busier than the quiet one', async () => {
+  test('busy-market has more than 20 times as many invocations as quiet-garden', async () => {
     const [busy, quiet] = await Promise.all([stats('busy-market', '7day'), stats('quiet-garden', '7day')]);
     expect(total(busy, 'count')).toBeGreaterThan(20 * total(quiet, 'count'));
   });
 
-  test('the incident is over, and was bad', async () => {
+  test('stormy-harbor had an incident with many errors within the last hour, which is over', async () => {
     const rows = await stats('stormy-harbor', '1hr');
     expect(total(rows, 'error_count') / total(rows, 'count')).toBeGreaterThan(0.3);
     expect(total(await stats('stormy-harbor', '15min'), 'error_count')).toBeLessThan(2);
   });
 
-  test('one function got slow, and the other did not', async () => {
+  test('slow-river has one function that became slow and one that did not', async () => {
     const averages = async (id: string) =>
       (await stats('slow-river', '7day', { function_id: id })).map(row => Number(row['avg_execution_time']));
     const [slow, steady] = [await averages('monthly-report'), await averages('level')];

@@ -4,7 +4,7 @@ import { edgeRecord, record } from '../support/record.ts';
 
 const NAME = 'usage.api-counts';
 
-// The suite's clock stands at 2026-11-14T12:34:56.789012Z.
+// The clock of the tests is fixed at 2026-11-14T12:34:56.789012Z.
 describe('usage.api-counts', () => {
   let app: TestApp;
   beforeAll(async () => {
@@ -17,14 +17,14 @@ describe('usage.api-counts', () => {
     expect(status).toBe(200);
     return rows;
   };
-  /** How many records of /rest match. */
+  /** Number of matching records with the path /rest. */
   const countOf = async (project: string) =>
     (await rowsOf({ project, interval: 'hourly' })).reduce(
       (sum, row) => sum + Number(row['total_rest_requests']),
       0,
     );
 
-  test('a row has the five fields of the seed, in that order, a UTC datetime and integers', async () => {
+  test('a row has a UTC datetime and four integers, in the documented order', async () => {
     await app.append('edge', [
       edgeRecord({ at: '2026-11-14T12:34:01.5Z', project: 'shape', path: '/rest/v1/a' }),
       edgeRecord({ at: '2026-11-14T12:34:02Z', project: 'shape', path: '/storage/v1/b' }),
@@ -38,11 +38,11 @@ describe('usage.api-counts', () => {
     );
   });
 
-  test('answers an empty list where nothing matches', async () => {
+  test('returns an empty list if no record matches', async () => {
     expect((await app.query(NAME, { project: 'nobody', interval: 'daily' })).text).toBe('{"result":[]}');
   });
 
-  test('counts the edge log alone', async () => {
+  test('counts only records of the edge log', async () => {
     const at = '2026-11-14T12:34:00Z';
     await app.append('edge', [edgeRecord({ at, project: 'kinds' })]);
     for (const kind of ['postgres', 'function', 'auth', 'realtime', 'storage', 'rest', 'pooler'] as const)
@@ -61,7 +61,7 @@ describe('usage.api-counts', () => {
       return Object.values(row ?? {}).slice(1);
     };
 
-    test('each path counts in the column whose text it contains, anywhere in it', async () => {
+    test('a path counts in the column whose text it contains at any position', async () => {
       const paths = [
         '/rest/v1',
         '/x/restaurant',
@@ -73,17 +73,17 @@ describe('usage.api-counts', () => {
       expect(await countsOf('areas', paths)).toEqual([2, 1, 1, 2]);
     });
 
-    test('a path with several of the texts counts in several columns, and once in each', async () => {
+    test('a path that contains several texts counts once in each of their columns', async () => {
       expect(await countsOf('several', ['/rest/storage/auth/realtime', '/rest/rest/auth'])).toEqual([
         2, 1, 2, 1,
       ]);
     });
 
-    test('the texts are case-sensitive and need their slash', async () => {
+    test('the texts are case-sensitive and include the slash', async () => {
       expect(await countsOf('letters', ['/REST/v1', 'rest', '/v1-auth', '/Storage'])).toEqual([0, 0, 0, 0]);
     });
 
-    test('the path counts, not the URL', async () => {
+    test('the columns are decided by the path, not by the URL', async () => {
       await app.append('edge', [
         edgeRecord({ at, project: 'path', url: 'https://path.example/rest?to=/auth', path: '/storage' }),
       ]);
@@ -92,7 +92,7 @@ describe('usage.api-counts', () => {
       ]);
     });
 
-    test('matching requests in no column are a row of zeros', async () => {
+    test('a bucket whose matching requests count in no column is a row of zeros', async () => {
       await app.append('edge', [edgeRecord({ at, project: 'zeros', path: '/health' })]);
       expect(await rowsOf({ project: 'zeros', interval: 'daily' })).toEqual([
         {
@@ -109,7 +109,7 @@ describe('usage.api-counts', () => {
   describe('intervals', () => {
     const MINUTE = 60_000_000n;
     const DAY = 86_400_000_000n;
-    // Where the window starts, the bucket that this falls into, the bucket that holds now, and how many fit between.
+    // Interval, start of the window, its bucket, the bucket of now, distance of records, maximum number of rows.
     const INTERVALS = [
       ['minutely', '2026-11-14T11:34:56.789012Z', '2026-11-14T11:34:00Z', '2026-11-14T12:34:00Z', MINUTE, 61],
       ['hourly', '2026-11-14T11:34:56.789012Z', '2026-11-14T11:00:00Z', '2026-11-14T12:00:00Z', MINUTE, 2],
@@ -145,8 +145,8 @@ describe('usage.api-counts', () => {
     );
 
     test.each(INTERVALS)(
-      '%s gives its most rows, in ascending order',
-      async (interval, from, first, last, step, most) => {
+      '%s returns its maximum number of rows, in ascending order',
+      async (interval, from, first, last, step, maxRows) => {
         const project = `rows-${interval}`;
         const span = micros('2026-11-14T12:34:56.789012Z') - micros(from);
         const times = Array.from(
@@ -158,13 +158,13 @@ describe('usage.api-counts', () => {
           times.reverse().map(at => edgeRecord({ at, project })),
         );
         const buckets = (await rowsOf({ project, interval })).map(row => row['timestamp']);
-        expect(buckets).toHaveLength(most);
+        expect(buckets).toHaveLength(maxRows);
         expect(buckets).toEqual([...buckets].sort());
         expect([buckets[0], buckets.at(-1)]).toEqual([first, last]);
       },
     );
 
-    test('a bucket without matching requests is no row', async () => {
+    test('a bucket without matching requests returns no row', async () => {
       await app.append('edge', [
         edgeRecord({ at: '2026-11-14T12:00:00Z', project: 'gaps' }),
         edgeRecord({ at: '2026-11-14T12:03:00Z', project: 'gaps' }),
@@ -174,25 +174,28 @@ describe('usage.api-counts', () => {
       expect(rows.map(row => row['timestamp'])).toEqual(['2026-11-14T12:00:00Z', '2026-11-14T12:03:00Z']);
     });
 
-    test.each(['', undefined])('missing or empty (%j), it is a missing parameter', async interval => {
-      const given = interval === undefined ? {} : { interval };
-      const { status, error } = await app.query(NAME, { project: 'x', ...given });
-      expect(status).toBe(400);
-      expect(error).toMatchObject({ code: 'missing_parameter', param: 'interval' });
-      expect(error.message).toContain('one of minutely, hourly, daily');
-    });
+    test.each(['', undefined])(
+      'an absent or empty interval (%j) is rejected with missing_parameter',
+      async interval => {
+        const parameters = interval === undefined ? {} : { interval };
+        const { status, error } = await app.query(NAME, { project: 'x', ...parameters });
+        expect(status).toBe(400);
+        expect(error).toMatchObject({ code: 'missing_parameter', param: 'interval' });
+        expect(error.message).toContain('one of minutely, hourly, daily');
+      },
+    );
 
     test.each([
       ['1day', '1day'],
       ['Minutely', 'Minutely'],
       ['DAILY', 'DAILY'],
-      ['hourly before a space', 'hourly '],
+      ['hourly followed by a space', 'hourly '],
       ['weekly', 'weekly'],
       ['__proto__', '__proto__'],
       ['toString', 'toString'],
       ['a NUL', '\0'],
       ['2,000 characters', 'x'.repeat(2000)],
-    ])('any other value (%s) is refused with the list of those allowed', async (_, interval) => {
+    ])('any other interval (%s) is rejected with the list of allowed values', async (_, interval) => {
       const { status, error } = await app.query(NAME, { project: 'x', interval });
       expect(status).toBe(400);
       expect(error).toMatchObject({ code: 'invalid_parameter', param: 'interval' });
@@ -200,7 +203,7 @@ describe('usage.api-counts', () => {
     });
   });
 
-  describe('pattern', () => {
+  describe('the pattern', () => {
     beforeAll(() =>
       app.append(
         'edge',
@@ -214,29 +217,29 @@ describe('usage.api-counts', () => {
     );
 
     test.each([
-      ['matches anywhere in the URL, not the project', 'pat-', 3],
+      ['matches anywhere in the URL', 'pat-', 3],
       ['matches the whole URL, query string included', 'select=id', 1],
-      ['matches no project', 'unrelated', 0],
+      ['does not match the project', 'unrelated', 0],
       ['is case-sensitive', 'PAT', 1],
-      ['is case-insensitive where it says so', '(?i)pat-t', 2],
+      ['is case-insensitive with the flag i', '(?i)pat-t', 2],
       ['can be anchored at the start', '^https://pat', 2],
       ['can be anchored at the end', 'todos$', 1],
       ['has alternatives', 'pat-one|pat-two', 2],
       ['has classes and repetitions', 'pat-[a-z]{3}\\.', 2],
-      ['reads a literal dot as any character', 'pat.one.example.com', 1],
-      ['reads an escaped dot as a dot', 'pat\\.one', 0],
-      ['takes a percent sign literally', 'pat%', 0],
-      ['takes an underscore literally', 'pat_one', 0],
+      ['treats a dot as any character', 'pat.one.example.com', 1],
+      ['treats an escaped dot as a dot', 'pat\\.one', 0],
+      ['treats a percent sign literally', 'pat%', 0],
+      ['treats an underscore literally', 'pat_one', 0],
       ['counts a character outside ASCII as one', '/.nïc.dé/.$', 1],
       ['may match the empty text', 'pat-one(x*|nothing)', 1],
-      ['knows a letter by its number', '\\x70at-one', 1],
-      ['knows a letter by its octal number', '\\160at-one', 1],
-      ['knows a letter by its number within a group', '(\\x70)at-one', 1],
-      ['knows letters of Unicode', '\\pLat-one', 1],
-      ['knows what is no letter of Unicode', '\\PLpat-one', 1],
-      ['reads a bracket that comes first in a class as one of it', '[]p]at-one', 1],
-      ['reads a bracket that comes first in a negated class as one of it', '[^]]at-one', 1],
-      ['is bound, never spliced', "x' or '1'='1", 0],
+      ['accepts a letter as a hexadecimal escape', '\\x70at-one', 1],
+      ['accepts a letter as an octal escape', '\\160at-one', 1],
+      ['accepts a hexadecimal escape within a group', '(\\x70)at-one', 1],
+      ['accepts the Unicode class of letters', '\\pLat-one', 1],
+      ['accepts the negated Unicode class of letters', '\\PLpat-one', 1],
+      ['treats a bracket at the start of a class as a member', '[]p]at-one', 1],
+      ['treats a bracket at the start of a negated class as a member', '[^]]at-one', 1],
+      ['is bound, never inserted into the SQL text', "x' or '1'='1", 0],
     ])('%s: %s', async (_, pattern, expected) => {
       expect(await countOf(pattern)).toBe(expected);
     });
@@ -254,7 +257,7 @@ describe('usage.api-counts', () => {
       ['(\\pL{500}\\pN{500}){1}(\\pL{500}\\pN{500})', 'too large'],
     ] as const;
 
-    test.each(INVALID)('%s is refused with the reason', async (pattern, reason) => {
+    test.each(INVALID)('the invalid pattern %s is rejected with the reason', async (pattern, reason) => {
       const { status, error, text } = await app.query(NAME, { project: pattern, interval: 'daily' });
       expect(status).toBe(400);
       expect(error).toMatchObject({ code: 'invalid_parameter', param: 'project' });
@@ -262,7 +265,7 @@ describe('usage.api-counts', () => {
       expect(text).not.toMatch(/select|duckdb|regexp_matches|LINE 1/i);
     });
 
-    test('is refused on an empty store too', async () => {
+    test('an invalid pattern is rejected on an empty store too', async () => {
       const empty = await startTestApp();
       try {
         for (const [pattern] of INVALID)
@@ -273,14 +276,14 @@ describe('usage.api-counts', () => {
     });
 
     test.each(['(a+)+$', '(a|aa)+$', '(a|a)*$', '(.*)*x$', '(a?){30}a{30}$'])(
-      'made to blow up backtracking engines (%s), it is answered',
+      'a pattern with exponential backtracking (%s) is evaluated in linear time',
       async pattern => {
         const at = '2026-11-14T12:34:00Z';
         const project = `long ${pattern}`;
-        // An engine that backtracks would need about 2 to the power of 5,000 steps for one of these.
-        const url = `https://blow-up.example/${'a'.repeat(5000)}!`;
+        // A backtracking engine would need about 2 to the power of 5,000 steps.
+        const url = `https://backtracking.example/${'a'.repeat(5000)}!`;
         await app.append('edge', [edgeRecord({ at, project, url, path: '/rest' })]);
-        expect(await countOf(`^https://blow-up\\.example/${pattern}`)).toBe(0);
+        expect(await countOf(`^https://backtracking\\.example/${pattern}`)).toBe(0);
       },
     );
   });

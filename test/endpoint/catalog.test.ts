@@ -9,8 +9,8 @@ import { testConfig } from '../support/app.ts';
 
 const BROKEN_FOLDERS = join(import.meta.dirname, 'broken-folders');
 
-// Each folder below broken-folders, the file that is at fault, and what is to be said of it.
-const BROKEN: readonly [reason: string, file: string, fault: RegExp][] = [
+// Each folder in broken-folders, the broken file, and the expected message.
+const BROKEN: readonly [reason: string, file: string, message: RegExp][] = [
   ['two-documents', 'edge.ids/endpoint.yaml', /a single document/],
   ['unresolved-alias', 'edge.ids/endpoint.yaml', /alias "nothing" at line \d+/],
   ['doubled-key', 'edge.ids/endpoint.yaml', /duplicated .*key at line \d+/],
@@ -18,17 +18,17 @@ const BROKEN: readonly [reason: string, file: string, fault: RegExp][] = [
   ['missing-definition', 'edge.ids/endpoint.yaml', /is missing/],
   ['missing-sql', 'edge.ids/duckdb.sql', /is missing/],
   ['missing-key', 'edge.ids/endpoint.yaml', /cache: is missing/],
-  ['unknown-key', 'edge.ids/endpoint.yaml', /sandboxing: there is no such key/],
-  ['unknown-parameter-key', 'edge.ids/endpoint.yaml', /parameters\.project\.default: there is no such key/],
+  ['unknown-key', 'edge.ids/endpoint.yaml', /sandboxing: unknown key/],
+  ['unknown-parameter-key', 'edge.ids/endpoint.yaml', /parameters\.project\.default: unknown key/],
   ['bad-id', 'edge.ids/endpoint.yaml', /id: must be a UUID/],
   ['bad-name', 'edge.ids/endpoint.yaml', /name: must be dotted lower-case words/],
-  ['taken-name', 'edge.ids/endpoint.yaml', /logs\.all is taken by .*endpoints.logs\.all/],
+  ['used-name', 'edge.ids/endpoint.yaml', /logs\.all is already used by .*endpoints.logs\.all/],
   [
-    'taken-id',
+    'used-id',
     'edge.ids/endpoint.yaml',
-    /36d4086c-7022-4186-9a0f-e33ec7d730da is taken by .*endpoints.logs\.all/,
+    /36d4086c-7022-4186-9a0f-e33ec7d730da is already used by .*endpoints.logs\.all/,
   ],
-  ['taken-name-among-own', 'edge.two/endpoint.yaml', /edge\.same is taken by .*edge\.one/],
+  ['used-name-among-custom', 'edge.two/endpoint.yaml', /edge\.same is already used by .*edge\.one/],
   ['bad-parameter-name', 'edge.ids/endpoint.yaml', /parameters\.Project-Ref/],
   ['bad-parameter-type', 'edge.ids/endpoint.yaml', /parameters\.project\.type/],
   ['bad-column-type', 'edge.ids/endpoint.yaml', /columns\.timestamp\.type: .*unix_microseconds/],
@@ -37,25 +37,29 @@ const BROKEN: readonly [reason: string, file: string, fault: RegExp][] = [
   ['half-a-row', 'edge.ids/endpoint.yaml', /max_rows: must be a whole number/],
   ['no-rows', 'edge.ids/endpoint.yaml', /max_rows: .*1/],
   ['bad-cache', 'edge.ids/endpoint.yaml', /cache\.lifetime_seconds: must be >=1/],
-  ['reserved-name-now', 'edge.ids/endpoint.yaml', /parameters\.now: the name now is taken/],
-  ['reserved-name-format', 'edge.ids/endpoint.yaml', /parameters\.format: the name format is taken/],
+  ['reserved-name-now', 'edge.ids/endpoint.yaml', /parameters\.now: the name now is reserved/],
+  ['reserved-name-format', 'edge.ids/endpoint.yaml', /parameters\.format: the name format is reserved/],
   ['fallback-not-among-choices', 'edge.ids/endpoint.yaml', /area\.fallback: must be one of the choices/],
   ['renamed-key', 'edge.ids/endpoint.yaml', /parameters\.area\.otherwise: this key is now called fallback/],
   ['fallback-inherited-name', 'edge.ids/endpoint.yaml', /area\.fallback: must be one of the choices/],
-  ['unusable-name', 'edge.ids/endpoint.yaml', /area\.choices\.constructor: nothing can have this name/],
+  ['unusable-name', 'edge.ids/endpoint.yaml', /area\.choices\.constructor: this name is not allowed/],
   ['numbered-tiers', 'edge.ids/endpoint.yaml', /area: a tier cannot be named by a number/],
   ['no-choices', 'edge.ids/endpoint.yaml', /area: needs at least one choice/],
   [
-    'choices-carry-different-names',
+    'choices-have-different-names',
     'edge.ids/endpoint.yaml',
-    /area: every choice must carry the same values/,
+    /area: every choice must have values of the same names and types/,
   ],
   [
-    'choices-carry-different-types',
+    'choices-have-different-types',
     'edge.ids/endpoint.yaml',
-    /area: every choice must carry the same values/,
+    /area: every choice must have values of the same names and types/,
   ],
-  ['choice-carries-a-taken-name', 'edge.ids/endpoint.yaml', /area: the name project is taken/],
+  [
+    'choice-value-has-a-used-name',
+    'edge.ids/endpoint.yaml',
+    /area: the name project is reserved or already used/,
+  ],
   ['empty-sql', 'edge.ids/duckdb.sql', /no statement/i],
   ['broken-sql', 'edge.ids/duckdb.sql', /syntax error at or near "selekt"/],
   ['unknown-table', 'edge.ids/duckdb.sql', /Table with name requests does not exist/],
@@ -102,78 +106,78 @@ describe('a broken endpoint folder', () => {
   });
   afterAll(() => rmSync(dataDirectory, { recursive: true, force: true }));
 
-  const start = async (own: string) => {
+  const start = async (custom: string) => {
     const config = testConfig(dataDirectory);
     const events: Event[] = [];
-    const endpointFolders = { ...config.endpointFolders, custom: own };
-    const fault = await startApp({ ...config, endpointFolders }, event => events.push(event)).then(
+    const endpointFolders = { ...config.endpointFolders, custom };
+    const problem = await startApp({ ...config, endpointFolders }, event => events.push(event)).then(
       async app => {
         await app.close();
         return undefined;
       },
       (error: unknown) => error,
     );
-    return { fault, events };
+    return { problem, events };
   };
 
   test.each(BROKEN)(
-    '%s stops the start with one line that names %s and the fault',
-    async (reason, file, fault) => {
-      const own = join(BROKEN_FOLDERS, reason);
-      const { fault: error, events } = await start(own);
+    '%s stops the start with one line that names %s and the problem',
+    async (reason, file, expected) => {
+      const custom = join(BROKEN_FOLDERS, reason);
+      const { problem: error, events } = await start(custom);
       expect(error).toBeInstanceOf(OperatorError);
       const { message } = error as OperatorError;
-      expect(message.startsWith(`${join(own, ...file.split('/'))}: `)).toBe(true);
-      expect(message).toMatch(fault);
+      expect(message.startsWith(`${join(custom, ...file.split('/'))}: `)).toBe(true);
+      expect(message).toMatch(expected);
       expect(message).not.toContain('\n');
       expect(events.filter(({ type }) => type === 'listening')).toEqual([]);
     },
   );
 
-  test('each of them is in this list', () => {
+  test('every folder in broken-folders is tested', () => {
     expect(BROKEN.map(([reason]) => reason).sort()).toEqual(readdirSync(BROKEN_FOLDERS).sort());
   });
 
-  // Written here, since the formatter reads every YAML file of the project and stops at one that does not parse.
+  // Written by the test, because the formatter reads every YAML file of the project and fails on invalid YAML.
   test.each(['name: [never closed', 'name: a: b', '\tname: a', 'name: "\\q"'])(
-    'YAML that does not parse (%j) stops the start with one line that names the file and the place',
+    'invalid YAML (%j) stops the start with one line that names the file and the position',
     async yaml => {
-      const own = mkdtempSync(join(tmpdir(), 'dendro-test-'));
+      const custom = mkdtempSync(join(tmpdir(), 'dendro-test-'));
       try {
-        mkdirSync(join(own, 'edge.ids'));
-        writeFileSync(join(own, 'edge.ids', 'endpoint.yaml'), yaml);
-        const { fault } = await start(own);
-        expect(fault).toBeInstanceOf(OperatorError);
-        const { message } = fault as OperatorError;
-        expect(message.startsWith(`${join(own, 'edge.ids', 'endpoint.yaml')}: `)).toBe(true);
+        mkdirSync(join(custom, 'edge.ids'));
+        writeFileSync(join(custom, 'edge.ids', 'endpoint.yaml'), yaml);
+        const { problem } = await start(custom);
+        expect(problem).toBeInstanceOf(OperatorError);
+        const { message } = problem as OperatorError;
+        expect(message.startsWith(`${join(custom, 'edge.ids', 'endpoint.yaml')}: `)).toBe(true);
         expect(message).toMatch(/line 1, column \d+/);
         expect(message).not.toContain('\n');
       } finally {
-        rmSync(own, { recursive: true, force: true });
+        rmSync(custom, { recursive: true, force: true });
       }
     },
   );
 
-  test('a folder of endpoints that does not exist stops the start', async () => {
-    const own = join(BROKEN_FOLDERS, 'no-such-folder');
-    const { fault } = await start(own);
-    expect(fault).toBeInstanceOf(OperatorError);
-    expect((fault as OperatorError).message).toContain(own);
+  test('a directory of endpoints that does not exist stops the start', async () => {
+    const custom = join(BROKEN_FOLDERS, 'no-such-folder');
+    const { problem } = await start(custom);
+    expect(problem).toBeInstanceOf(OperatorError);
+    expect((problem as OperatorError).message).toContain(custom);
   });
 
-  test('leaves nothing behind: mended, the same data directory starts', async () => {
+  test('after the folder is fixed, the service starts on the same data directory', async () => {
     await start(join(BROKEN_FOLDERS, 'insert'));
-    expect(await start(join(import.meta.dirname, 'custom-endpoints'))).toMatchObject({ fault: undefined });
+    expect(await start(join(import.meta.dirname, 'custom-endpoints'))).toMatchObject({ problem: undefined });
   });
 
-  test('files beside endpoint folders, and hidden folders, are no endpoints', async () => {
-    const own = mkdtempSync(join(tmpdir(), 'dendro-test-'));
+  test('files next to endpoint folders and hidden folders are ignored', async () => {
+    const custom = mkdtempSync(join(tmpdir(), 'dendro-test-'));
     try {
-      writeFileSync(join(own, 'README.md'), 'Our endpoints.');
-      mkdirSync(`${own}${sep}.git`);
-      expect(await start(own)).toMatchObject({ fault: undefined });
+      writeFileSync(join(custom, 'README.md'), 'Our endpoints.');
+      mkdirSync(`${custom}${sep}.git`);
+      expect(await start(custom)).toMatchObject({ problem: undefined });
     } finally {
-      rmSync(own, { recursive: true, force: true });
+      rmSync(custom, { recursive: true, force: true });
     }
   });
 });

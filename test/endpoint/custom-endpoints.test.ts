@@ -7,9 +7,9 @@ const NAME = 'edge.requests';
 const ID = '5d3ac7a8-6c4e-4b0f-8d55-0b5c1b0a7e10';
 const QUERY = '/api/endpoints/query';
 
-// An endpoint of the operator's own, in custom-endpoints/, has the guarantees of the built-in ones. The suite's clock stands
-// at 2026-11-14T12:34:56.789012Z.
-describe("an endpoint of the operator's own", () => {
+// A custom endpoint, in custom-endpoints/, has the guarantees of the built-in ones. The clock of the tests is fixed at
+// 2026-11-14T12:34:56.789012Z.
+describe('a custom endpoint', () => {
   let app: TestApp;
   beforeAll(async () => {
     app = await startTestApp({
@@ -29,7 +29,7 @@ describe("an endpoint of the operator's own", () => {
       ),
     );
 
-  test('answers every type of column, in the declared order', async () => {
+  test('returns columns of every type, in the declared order', async () => {
     await app.append('edge', [
       edgeRecord({
         id: 'one',
@@ -46,20 +46,20 @@ describe("an endpoint of the operator's own", () => {
     );
   });
 
-  test('answers by UUID too, in any letter case', async () => {
+  test('can be called by UUID, case-insensitively', async () => {
     await appendRequests('by-id', 1);
     for (const id of [ID, ID.toUpperCase()])
       expect((await app.get(`${QUERY}/${id}?project=by-id`)).rows).toMatchObject([{ id: 'by-id-0' }]);
   });
 
-  test('cuts its answer at its max rows, and says so', async () => {
+  test('returns at most max_rows rows and reports that rows were cut', async () => {
     await appendRequests('cut', 4);
     const { rows, headers } = await app.query(NAME, { project: 'cut' });
     expect(rows.map(row => row['id'])).toEqual(['cut-0', 'cut-1', 'cut-2']);
     expect(headers.get('dendro-clipped')).toBe('row-limit');
   });
 
-  test('an answer of exactly its max rows is not cut', async () => {
+  test('does not report cut rows for a result of exactly max_rows rows', async () => {
     await appendRequests('whole', 3);
     const { rows, headers } = await app.query(NAME, { project: 'whole' });
     expect(rows).toHaveLength(3);
@@ -76,7 +76,7 @@ describe("an endpoint of the operator's own", () => {
     const idsOf = async (parameters: Record<string, string>) =>
       (await app.query(NAME, { project: 'rules', ...parameters })).rows.map(row => row['id']);
 
-    test('an optional choice that is not made carries nulls', async () => {
+    test('an absent optional choice binds its values as null', async () => {
       const { rows } = await app.query(NAME, { project: 'rules', area: '' });
       expect(rows).toMatchObject([
         { id: 'r', area: null, weight: null },
@@ -84,14 +84,14 @@ describe("an endpoint of the operator's own", () => {
       ]);
     });
 
-    test('a choice, a timestamp and a pattern each narrow the answer', async () => {
+    test('a choice, a timestamp and a pattern each filter the rows', async () => {
       expect(await idsOf({ area: 'rest' })).toEqual(['r']);
       expect(await idsOf({ since: '2026-11-14T10:00:00.000001Z' })).toEqual(['a']);
       expect(await idsOf({ path_pattern: '^/auth' })).toEqual(['a']);
       expect(await idsOf({ path_pattern: '' })).toEqual(['r', 'a']);
     });
 
-    test('values are bound, never spliced', async () => {
+    test('values are bound, never inserted into the SQL text', async () => {
       expect(await idsOf({ project: "rules' or '1'='1" })).toEqual([]);
       expect(await idsOf({ path_pattern: "' or '1'='1" })).toEqual([]);
     });
@@ -103,14 +103,14 @@ describe("an endpoint of the operator's own", () => {
       ['area', 'constructor', 'invalid_parameter'],
       ['since', 'yesterday', 'invalid_parameter'],
       ['path_pattern', '(', 'invalid_parameter'],
-    ])('a bad %s (%j) is refused: %s', async (param, value, code) => {
+    ])('an invalid %s (%j) is rejected with %s', async (param, value, code) => {
       const { status, error } = await app.query(NAME, { project: 'rules', [param]: value });
       expect(status).toBe(400);
       expect(error).toMatchObject({ code, param });
     });
   });
 
-  test('stands in the catalog as its definition says', async () => {
+  test('is in the catalog with the content of its definition', async () => {
     const { rows } = await app.get('/api/endpoints');
     expect(rows.map(row => row['name'])).toEqual([
       'functions.invocation-stats',
@@ -121,7 +121,7 @@ describe("an endpoint of the operator's own", () => {
     expect(rows.at(-1)).toMatchObject({
       id: ID,
       name: NAME,
-      description: 'The requests of one project, oldest first, with how each was answered.',
+      description: 'The requests of one project, oldest first.',
       max_rows: 3,
       sandboxing: false,
       parameters: [
@@ -142,21 +142,21 @@ describe("an endpoint of the operator's own", () => {
     });
   });
 
-  test('is in the OpenAPI document with a good token alone', async () => {
+  test('is in the OpenAPI document only if the request has a valid token', async () => {
     const paths = async (headers: Record<string, string>) => {
       const { text } = await fetchAnswer(`${app.url}/openapi.json`, { headers });
       return {
         text,
-        own: `${QUERY}/${NAME}` in JSON.parse(text).paths,
-        all: `${QUERY}/logs.all` in JSON.parse(text).paths,
+        custom: `${QUERY}/${NAME}` in JSON.parse(text).paths,
+        builtIn: `${QUERY}/logs.all` in JSON.parse(text).paths,
       };
     };
     const open = await paths({});
-    expect(open).toMatchObject({ own: false, all: true });
+    expect(open).toMatchObject({ custom: false, builtIn: true });
     expect(open.text).not.toContain(ID);
     expect(await paths({ 'X-API-KEY': 'not a token that is known' })).toMatchObject({
-      own: false,
-      all: true,
+      custom: false,
+      builtIn: true,
     });
     expect(JSON.parse((await app.get('/openapi.json')).text).paths[`${QUERY}/${NAME}`].get).toMatchObject({
       operationId: NAME,
@@ -170,7 +170,7 @@ describe("an endpoint of the operator's own", () => {
     });
   });
 
-  test('needs a token', async () => {
+  test('cannot be called without a token', async () => {
     const { status, error } = await fetchAnswer(`${app.url}${QUERY}/${NAME}?project=x`, {});
     expect(status).toBe(401);
     expect(error.code).toBe('unauthorized');

@@ -10,15 +10,15 @@ import { edgeRecord } from '../support/record.ts';
 
 // Runs the example of docs/write-endpoints.md: `npm test` on DuckDB, `npm run test:clickhouse` on ClickHouse.
 
-let own: OwnEndpoints;
+let custom: OwnEndpoints;
 let app: TestApp;
 beforeAll(async () => {
-  own = writeOwnEndpoints({ documented: documentedEndpoint() });
-  app = await startTestApp({ endpointFolders: { builtIn: BUILT_IN, custom: own.folder } });
+  custom = writeOwnEndpoints({ documented: documentedEndpoint() });
+  app = await startTestApp({ endpointFolders: { builtIn: BUILT_IN, custom: custom.folder } });
 });
 afterAll(async () => {
   await app.close();
-  own.remove();
+  custom.remove();
 });
 
 test('the example endpoint of the documentation returns the failed requests by path, within its window', async () => {

@@ -5,7 +5,7 @@ import { percentileBounds } from '../support/reference-endpoints.ts';
 
 const NAME = 'functions.invocation-stats';
 
-// The suite's clock stands at 2026-11-14T12:34:56.789012Z.
+// The clock of the tests is fixed at 2026-11-14T12:34:56.789012Z.
 describe('functions.invocation-stats', () => {
   let app: TestApp;
   beforeAll(async () => {
@@ -21,7 +21,7 @@ describe('functions.invocation-stats', () => {
   const bucketsOf = async (parameters: Record<string, string>) =>
     (await rowsOf(parameters)).map(row => new Date(Number(row['timestamp']) / 1000).toISOString());
 
-  test('a row has the eight fields of the seed, in that order, as plain numbers', async () => {
+  test('a row has eight numbers, in the documented order', async () => {
     await app.append('function_edge', [
       functionEdgeRecord({ at: '2026-11-14T12:10:00.5Z', project: 'shape', ms: 10.5, status: 200 }),
       functionEdgeRecord({ at: '2026-11-14T12:20:00.123456Z', project: 'shape', ms: 20, status: 500 }),
@@ -36,11 +36,11 @@ describe('functions.invocation-stats', () => {
     );
   });
 
-  test('answers an empty list where there is nothing', async () => {
+  test('returns an empty list if there are no records', async () => {
     expect((await app.query(NAME, { project: 'nobody' })).text).toBe('{"result":[]}');
   });
 
-  test('counts only records of the project, and only of the function edge log', async () => {
+  test('counts only records of the project in the function edge log', async () => {
     const at = '2026-11-14T12:00:00Z';
     await app.append('function_edge', [
       functionEdgeRecord({ at, project: 'only' }),
@@ -66,20 +66,20 @@ describe('functions.invocation-stats', () => {
       ]),
     );
 
-    test('absent, it includes all functions, and records that name none', async () => {
+    test('if absent, all functions count, and records without a function', async () => {
       expect(await rowsOf({ project: 'functions' })).toMatchObject([{ count: 4 }]);
     });
 
-    test('empty, it includes all functions', async () => {
+    test('if empty, all functions count', async () => {
       expect(await rowsOf({ project: 'functions', function_id: '' })).toMatchObject([{ count: 4 }]);
     });
 
-    test('given, it includes that function alone, letter case counting', async () => {
+    test('if given, only that function counts, case-sensitively', async () => {
       expect(await rowsOf({ project: 'functions', function_id: 'a' })).toMatchObject([{ count: 2 }]);
     });
 
     test.each(['b', '%', 'null', ' ', "a' or 'a' = 'a"])(
-      'matching no function (%j), it gives no rows',
+      'an unknown function (%j) returns no rows',
       async id => {
         expect(await rowsOf({ project: 'functions', function_id: id })).toEqual([]);
       },
@@ -87,7 +87,7 @@ describe('functions.invocation-stats', () => {
   });
 
   describe('intervals', () => {
-    // Window back from now, truncated to the bucket: where the first bucket starts, where the last does, where it ends.
+    // Interval, start of the first bucket, start of the last bucket, end of the last bucket.
     const INTERVALS = [
       ['5min', '2026-11-14T12:29:56Z', '2026-11-14T12:34:56Z', '2026-11-14T12:34:57Z'],
       ['15min', '2026-11-14T12:19:00Z', '2026-11-14T12:34:00Z', '2026-11-14T12:35:00Z'],
@@ -97,7 +97,7 @@ describe('functions.invocation-stats', () => {
     ] as const;
 
     test.each(INTERVALS)(
-      '%s reaches from the start of its first bucket to the last microsecond of the one that holds now',
+      '%s counts from the start of its first bucket to the last microsecond of the bucket of now',
       async (interval, first, last, end) => {
         const project = `edges-${interval}`;
         await app.append('function_edge', [
@@ -114,21 +114,18 @@ describe('functions.invocation-stats', () => {
       },
     );
 
-    test.each(INTERVALS)(
-      '%s puts a record on a bucket edge into the bucket that starts there',
-      async interval => {
-        const project = `between-${interval}`;
-        const [, , last] = INTERVALS.find(([name]) => name === interval) ?? ['', '', ''];
-        await app.append('function_edge', [
-          functionEdgeRecord({ at: micros(last) - 1n, project, ms: 1 }),
-          functionEdgeRecord({ at: micros(last), project, ms: 2 }),
-        ]);
-        expect((await rowsOf({ project, interval })).map(row => row['max_execution_time'])).toEqual([1, 2]);
-      },
-    );
+    test.each(INTERVALS)('%s counts a record at the start of a bucket in that bucket', async interval => {
+      const project = `between-${interval}`;
+      const [, , last] = INTERVALS.find(([name]) => name === interval) ?? ['', '', ''];
+      await app.append('function_edge', [
+        functionEdgeRecord({ at: micros(last) - 1n, project, ms: 1 }),
+        functionEdgeRecord({ at: micros(last), project, ms: 2 }),
+      ]);
+      expect((await rowsOf({ project, interval })).map(row => row['max_execution_time'])).toEqual([1, 2]);
+    });
 
     describe('any other value', () => {
-      // One record for each window: what is answered tells which interval was meant.
+      // One record for each window, so that the result shows which interval was used.
       const asOneDay = ['2026-11-14T10:00:00.000Z', '2026-11-14T12:00:00.000Z'];
       beforeAll(() =>
         app.append(
@@ -142,7 +139,7 @@ describe('functions.invocation-stats', () => {
         ),
       );
 
-      test('1day itself answers these two buckets', async () => {
+      test('1day returns two buckets', async () => {
         expect(await bucketsOf({ project: 'other', interval: '1day' })).toEqual(asOneDay);
       });
 
@@ -151,26 +148,26 @@ describe('functions.invocation-stats', () => {
         ['1DAY', '1DAY'],
         ['5MIN', '5MIN'],
         ['7Day', '7Day'],
-        ['5min after a space', ' 5min'],
-        ['7day before a space', '7day '],
+        ['5min preceded by a space', ' 5min'],
+        ['7day followed by a space', '7day '],
         ['30day', '30day'],
         ['hourly', 'hourly'],
         ['__proto__', '__proto__'],
         ['constructor', 'constructor'],
         ['a NUL', '\0'],
-        ['7day before a NUL', '7day\0'],
+        ['7day followed by a NUL', '7day\0'],
         ['3,000 characters', 'x'.repeat(3000)],
         ['300 emoji', '🦕'.repeat(300)],
-      ])('%s behaves as 1day', async (_, interval) => {
+      ])('%s behaves like 1day', async (_, interval) => {
         expect(await bucketsOf({ project: 'other', interval })).toEqual(asOneDay);
       });
 
-      test('none behaves as 1day', async () => {
+      test('an absent interval behaves like 1day', async () => {
         expect(await bucketsOf({ project: 'other' })).toEqual(asOneDay);
       });
     });
 
-    test('5min gives up to 301 rows, one for each second', async () => {
+    test('5min returns up to 301 rows, one for each second', async () => {
       const start = micros('2026-11-14T12:29:55.5Z');
       const at = Array.from({ length: 303 }, (_, i) => start + BigInt(i) * 1_000_000n);
       await app.append(
@@ -183,7 +180,7 @@ describe('functions.invocation-stats', () => {
     });
   });
 
-  test('a bucket without records is no row; rows are in ascending order however records came in', async () => {
+  test('a bucket without records returns no row, and rows are in ascending order for any order of arrival', async () => {
     for (const hour of ['09', '03', '11', '01'])
       await app.append('function_edge', [
         functionEdgeRecord({ at: `2026-11-14T${hour}:59:59Z`, project: 'gaps' }),
@@ -196,10 +193,10 @@ describe('functions.invocation-stats', () => {
     ]);
   });
 
-  describe('figures', () => {
+  describe('statistics', () => {
     const at = '2026-11-14T12:00:00Z';
 
-    test('a record without an execution time is counted, and in no time figure', async () => {
+    test('a record without an execution time counts in count, but not in the execution times', async () => {
       await app.append('function_edge', [
         functionEdgeRecord({ at, project: 'timeless', ms: null }),
         functionEdgeRecord({ at, project: 'timeless', ms: 30 }),
@@ -219,12 +216,12 @@ describe('functions.invocation-stats', () => {
       ]);
     });
 
-    test('the time figures are null where no record of the bucket has a time, and only in that bucket', async () => {
+    test('the execution times are null only in a bucket without any execution time', async () => {
       await app.append('function_edge', [
         functionEdgeRecord({ at, project: 'nulls', ms: null }),
         functionEdgeRecord({ at: '2026-11-14T11:00:00Z', project: 'nulls', ms: 0 }),
       ]);
-      const figures = (value: number | null) => ({
+      const statistics = (value: number | null) => ({
         min_execution_time: value,
         max_execution_time: value,
         avg_execution_time: value,
@@ -232,10 +229,10 @@ describe('functions.invocation-stats', () => {
         p99_execution_time: value,
         count: 1,
       });
-      expect(await rowsOf({ project: 'nulls' })).toMatchObject([figures(0), figures(null)]);
+      expect(await rowsOf({ project: 'nulls' })).toMatchObject([statistics(0), statistics(null)]);
     });
 
-    test('status 400 and above are errors, 399 and none are not', async () => {
+    test('status 400 and above count as errors, 399 and an absent status do not', async () => {
       const statuses = [100, 200, 302, 399, 400, 404, 499, 500, 599, null];
       await app.append(
         'function_edge',
@@ -244,7 +241,7 @@ describe('functions.invocation-stats', () => {
       expect(await rowsOf({ project: 'statuses' })).toMatchObject([{ count: 10, error_count: 5 }]);
     });
 
-    test('a bucket whose records have no status has no errors', async () => {
+    test('a bucket whose records have no status has an error_count of 0', async () => {
       await app.append('function_edge', [functionEdgeRecord({ at, project: 'no-status', status: null })]);
       expect(await rowsOf({ project: 'no-status' })).toMatchObject([{ count: 1, error_count: 0 }]);
     });
@@ -259,7 +256,7 @@ describe('functions.invocation-stats', () => {
       ['a tenth of outliers', [...repeat(45, 2), ...repeat(5, 30_000)]],
       ['doubling times', Array.from({ length: 30 }, (_, i) => 2 ** i)],
       ['a thousand with a long tail', Array.from({ length: 1000 }, (_, i) => 1e6 / (1000 - i))],
-    ])('p95 and p99 are within one percentile rank of the exact ones: %s', async (name, times) => {
+    ])('p95 and p99 are within one percentile rank of the exact values: %s', async (name, times) => {
       const project = `skewed ${name}`;
       await app.append(
         'function_edge',

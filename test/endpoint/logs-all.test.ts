@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { micros, startTestApp, type TestApp } from '../support/app.ts';
 import { edgeRecord, record } from '../support/record.ts';
 
-// The suite's clock stands at 2026-11-14T12:34:56.789012Z.
+// The clock of the tests is fixed at 2026-11-14T12:34:56.789012Z.
 describe('logs.all', () => {
   let app: TestApp;
   beforeAll(async () => {
@@ -16,7 +16,7 @@ describe('logs.all', () => {
     return rows.map(row => row['id']);
   };
 
-  test('answers id, timestamp, event_message and metadata, in that order, newest first', async () => {
+  test('returns id, timestamp, event_message and metadata, in that order, newest first', async () => {
     await app.append('edge', [
       edgeRecord({ id: 'old', at: '2026-11-14T10:00:00.000001Z', project: 'shape', message: 'first' }),
       edgeRecord({
@@ -35,17 +35,17 @@ describe('logs.all', () => {
     );
   });
 
-  test('answers an empty list where there is nothing', async () => {
+  test('returns an empty list if there are no records', async () => {
     expect((await app.query('logs.all', { project: 'nobody' })).text).toBe('{"result":[]}');
   });
 
-  test('gives metadata back to the letter, numbers that no double holds included', async () => {
+  test('returns metadata unchanged, including numbers that a double cannot represent', async () => {
     const metadata = '{"big":12345678901234567890123,"small":1e-400,"one":1.0,"text":"\\u00e9 \\"quoted\\""}';
     await app.append('edge', [{ ...edgeRecord({ at: '2026-11-14T12:00:00Z', project: 'exact' }), metadata }]);
     expect((await app.query('logs.all', { project: 'exact' })).text).toContain(`"metadata":${metadata}}`);
   });
 
-  test('returns only records of the project, and only from the edge log', async () => {
+  test('returns only records of the project in the edge log', async () => {
     const at = '2026-11-14T12:00:00Z';
     await app.append('edge', [
       edgeRecord({ id: 'mine', at, project: 'only' }),
@@ -66,7 +66,7 @@ describe('logs.all', () => {
     expect(await idsOf({ project: 'ties' })).toEqual(['B', 'a', 'b', 'c']);
   });
 
-  test('returns at most 100 rows, the newest', async () => {
+  test('returns the newest 100 rows', async () => {
     const start = micros('2026-11-14T12:00:00Z');
     await app.append(
       'edge',
@@ -74,8 +74,8 @@ describe('logs.all', () => {
         edgeRecord({ id: `n${i}`, at: start + BigInt(i), project: 'many' }),
       ),
     );
-    const answer = await app.query('logs.all', { project: 'many' });
-    expect(answer.rows.map(row => row['id'])).toEqual(Array.from({ length: 100 }, (_, i) => `n${129 - i}`));
+    const { rows } = await app.query('logs.all', { project: 'many' });
+    expect(rows.map(row => row['id'])).toEqual(Array.from({ length: 100 }, (_, i) => `n${129 - i}`));
   });
 
   describe('retention by tier', () => {
@@ -99,27 +99,27 @@ describe('logs.all', () => {
       ['PRO', within7],
       ['PAYG', within90],
       ['ENTERPRISE', within90],
-    ])('%s keeps records strictly newer than now minus its window', async (tier, expected) => {
+    ])('%s returns records strictly newer than now minus its retention', async (tier, expected) => {
       expect(await idsOf({ project: 'tier', project_tier: tier })).toEqual(expected);
     });
 
     test.each([['pro'], ['Enterprise'], [''], ['PRO '], ['GOLD'], ['x'.repeat(3000)], ['\0']])(
-      'any other value (%j) behaves as FREE',
+      'any other tier (%j) behaves like FREE',
       async tier => {
         expect(await idsOf({ project: 'tier', project_tier: tier })).toEqual(within1);
       },
     );
 
-    test('no tier behaves as FREE', async () => {
+    test('an absent tier behaves like FREE', async () => {
       expect(await idsOf({ project: 'tier' })).toEqual(within1);
     });
 
-    test('a start before the retention bound does not widen it', async () => {
+    test('a start before the retention bound does not extend the retention', async () => {
       expect(await idsOf({ project: 'tier', iso_timestamp_start: '2020-01-01' })).toEqual(within1);
     });
   });
 
-  describe('range', () => {
+  describe('the time range', () => {
     beforeAll(() =>
       app.append(
         'edge',
@@ -129,21 +129,21 @@ describe('logs.all', () => {
       ),
     );
 
-    test('records must be strictly later than the start', async () => {
+    test('the start is exclusive', async () => {
       expect(await idsOf({ project: 'range', iso_timestamp_start: '2026-11-14T09:00:00.000001Z' })).toEqual([
         't3',
         't2',
       ]);
     });
 
-    test('records may be equal to the end', async () => {
+    test('the end is inclusive', async () => {
       expect(await idsOf({ project: 'range', iso_timestamp_end: '2026-11-14T09:00:00.000001Z' })).toEqual([
         't1',
         't0',
       ]);
     });
 
-    test('start and end together bound both sides', async () => {
+    test('start and end can be combined', async () => {
       const range = {
         iso_timestamp_start: '2026-11-14T09:00:00.000000Z',
         iso_timestamp_end: '2026-11-14T09:00:00.000002Z',
@@ -151,13 +151,13 @@ describe('logs.all', () => {
       expect(await idsOf({ project: 'range', ...range })).toEqual(['t2', 't1']);
     });
 
-    test('empty start and end are no bounds', async () => {
+    test('an empty start or end is no bound', async () => {
       expect(await idsOf({ project: 'range', iso_timestamp_start: '', iso_timestamp_end: '' })).toHaveLength(
         4,
       );
     });
 
-    test('an end far in the future is fine', async () => {
+    test('an end far in the future is valid', async () => {
       expect(
         await idsOf({ project: 'range', iso_timestamp_end: '9999-12-31T23:59:59.999999Z' }),
       ).toHaveLength(4);
@@ -166,20 +166,20 @@ describe('logs.all', () => {
     test.each([
       ['an offset', '2026-11-14T11:00:00.000001+02:00'],
       ['a negative offset', '2026-11-14T04:30:00.000001-04:30'],
-      ['no offset, which is UTC', '2026-11-14T09:00:00.000001'],
-      ['nine digits, cut to the microsecond', '2026-11-14T09:00:00.000001999Z'],
+      ['no offset, which means UTC', '2026-11-14T09:00:00.000001'],
+      ['nine digits, truncated to microseconds', '2026-11-14T09:00:00.000001999Z'],
       ['lower-case letters', '2026-11-14t09:00:00.000001z'],
     ])('a start may have %s', async (_, start) => {
       expect(await idsOf({ project: 'range', iso_timestamp_start: start })).toEqual(['t3', 't2']);
     });
 
-    test('a space where an unescaped + stood is read as +', async () => {
+    test('a space in place of an unescaped + is read as +', async () => {
       const query = 'project=range&iso_timestamp_start=2026-11-14T11:00:00.000001+02:00';
       const { rows } = await app.get(`/api/endpoints/query/logs.all?${query}`);
       expect(rows.map(row => row['id'])).toEqual(['t3', 't2']);
     });
 
-    test('a date alone is its midnight, UTC', async () => {
+    test('a date without a time means midnight UTC', async () => {
       expect(await idsOf({ project: 'range', iso_timestamp_start: '2026-11-14' })).toHaveLength(4);
       expect(await idsOf({ project: 'range', iso_timestamp_end: '2026-11-14' })).toEqual([]);
     });
@@ -197,7 +197,7 @@ describe('logs.all', () => {
       ' ',
       '2026-11-14\0',
       `2026-11-14T09:00:00Z${' '.repeat(2000)}`,
-    ])('%j is no timestamp: 400 that names the parameter', async value => {
+    ])('%j is not a timestamp: 400 that names the parameter', async value => {
       const { status, error } = await app.query('logs.all', { project: 'range', iso_timestamp_end: value });
       expect(status).toBe(400);
       expect(error).toMatchObject({ code: 'invalid_parameter', param: 'iso_timestamp_end' });

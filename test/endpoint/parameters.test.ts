@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Answer, startTestApp, type TestApp } from '../support/app.ts';
 import { edgeRecord, functionEdgeRecord } from '../support/record.ts';
 
-// A good call of each endpoint, with every parameter that it declares.
+// A valid request for each endpoint, with every parameter that it declares.
 const CALLS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'functions.invocation-stats': { project: 'alpha', function_id: 'hello', interval: '1hr' },
   'usage.api-counts': { project: 'alpha', interval: 'hourly' },
@@ -17,7 +17,7 @@ const NAMES = Object.keys(CALLS);
 const DECLARED = Object.entries(CALLS).flatMap(([name, call]) =>
   Object.keys(call).map(param => [name, param] as const),
 );
-/** Parameters whose values are bounded: the others behave as one of a list, whatever they are given. */
+/** Parameters with invalid values; the others accept any value, because they have a fallback. */
 const BOUNDED = DECLARED.filter(
   ([name, param]) =>
     param !== 'project_tier' && !(name === 'functions.invocation-stats' && param === 'interval'),
@@ -48,76 +48,76 @@ describe('parameters', () => {
     app.query(name, { ...CALLS[name], ...changes });
   const callRaw = (name: string, query: string) => app.get(`/api/endpoints/query/${name}?${query}`);
   const queryOf = (name: string) => String(new URLSearchParams(CALLS[name]));
-  const expectRefusal = ({ status, error, rows }: Answer, code: string, param: string) => {
+  const expectRejection = ({ status, error, rows }: Answer, code: string, param: string) => {
     expect(status).toBe(400);
     expect(error).toEqual({ code, param, message: expect.stringContaining(param) });
     expect(rows).toBeUndefined();
   };
 
-  test.each(NAMES)('the call of %s that these tests change is a good one', async name => {
+  test.each(NAMES)('the request for %s that these tests modify is valid', async name => {
     const { status, rows } = await call(name);
     expect(status).toBe(200);
     expect(rows).toHaveLength(1);
   });
 
-  describe('required', () => {
-    test.each(REQUIRED)('%s without %s: missing_parameter', async (name, param) => {
+  describe('a required parameter', () => {
+    test.each(REQUIRED)('%s without %s is rejected with missing_parameter', async (name, param) => {
       const { [param]: _, ...others } = CALLS[name] ?? {};
-      expectRefusal(await app.query(name, others), 'missing_parameter', param);
+      expectRejection(await app.query(name, others), 'missing_parameter', param);
     });
 
-    test.each(REQUIRED)('%s with an empty %s: missing_parameter', async (name, param) => {
-      expectRefusal(await call(name, { [param]: '' }), 'missing_parameter', param);
+    test.each(REQUIRED)('%s with an empty %s is rejected with missing_parameter', async (name, param) => {
+      expectRejection(await call(name, { [param]: '' }), 'missing_parameter', param);
     });
 
     const optional = DECLARED.filter(
       ([name, param]) => !REQUIRED.some(([n, p]) => n === name && p === param),
     );
-    test.each(optional)('%s does without %s, and takes it empty', async (name, param) => {
+    test.each(optional)('%s accepts an absent and an empty %s', async (name, param) => {
       const { [param]: _, ...others } = CALLS[name] ?? {};
       expect((await app.query(name, others)).status).toBe(200);
       expect((await call(name, { [param]: '' })).status).toBe(200);
     });
   });
 
-  describe('given twice', () => {
-    test.each(DECLARED)('%s refuses a second %s', async (name, param) => {
-      expectRefusal(await callRaw(name, `${queryOf(name)}&${param}=other`), 'invalid_parameter', param);
+  describe('a parameter that is given twice', () => {
+    test.each(DECLARED)('%s rejects a second %s', async (name, param) => {
+      expectRejection(await callRaw(name, `${queryOf(name)}&${param}=other`), 'invalid_parameter', param);
     });
 
-    test.each(DECLARED)('%s refuses a second %s that is the same', async (name, param) => {
+    test.each(DECLARED)('%s rejects a second %s with the same value', async (name, param) => {
       const value = encodeURIComponent(CALLS[name]?.[param] ?? '');
-      expectRefusal(await callRaw(name, `${queryOf(name)}&${param}=${value}`), 'invalid_parameter', param);
+      expectRejection(await callRaw(name, `${queryOf(name)}&${param}=${value}`), 'invalid_parameter', param);
     });
 
-    test.each(DECLARED)('%s refuses a second %s that is empty', async (name, param) => {
-      expectRefusal(await callRaw(name, `${param}&${queryOf(name)}`), 'invalid_parameter', param);
+    test.each(DECLARED)('%s rejects a second %s that is empty', async (name, param) => {
+      expectRejection(await callRaw(name, `${param}&${queryOf(name)}`), 'invalid_parameter', param);
     });
   });
 
-  describe('NUL', () => {
-    test.each(BOUNDED)('%s refuses one in %s', async (name, param) => {
+  describe('a NUL character', () => {
+    test.each(BOUNDED)('%s rejects a NUL character in %s', async (name, param) => {
       const value = CALLS[name]?.[param] ?? '';
-      expectRefusal(await call(name, { [param]: `${value}\0` }), 'invalid_parameter', param);
-      expectRefusal(await call(name, { [param]: '\0' }), 'invalid_parameter', param);
+      expectRejection(await call(name, { [param]: `${value}\0` }), 'invalid_parameter', param);
+      expectRejection(await call(name, { [param]: '\0' }), 'invalid_parameter', param);
     });
   });
 
-  describe('length', () => {
-    // An emoji is one character, two UTF-16 units and twelve bytes of a URL; 1,024 of them would not fit into one.
+  describe('the length of a value', () => {
+    // An emoji is one character, two UTF-16 units and twelve bytes in a URL; 1,024 of them would exceed the URL limit.
     const mixed = (length: number) => '🦕'.repeat(500) + 'x'.repeat(length - 500);
 
-    test.each(TEXTS)('%s takes 1,024 characters as %s, and no more', async (name, param) => {
+    test.each(TEXTS)('%s accepts up to 1,024 characters in %s', async (name, param) => {
       expect((await call(name, { [param]: 'x'.repeat(1024) })).status).toBe(200);
-      expectRefusal(await call(name, { [param]: 'x'.repeat(1025) }), 'invalid_parameter', param);
+      expectRejection(await call(name, { [param]: 'x'.repeat(1025) }), 'invalid_parameter', param);
     });
 
     test.each(TEXTS)('%s counts an emoji in %s as one character', async (name, param) => {
       expect((await call(name, { [param]: mixed(1024) })).status).toBe(200);
-      expectRefusal(await call(name, { [param]: mixed(1025) }), 'invalid_parameter', param);
+      expectRejection(await call(name, { [param]: mixed(1025) }), 'invalid_parameter', param);
     });
 
-    test('the limit is told', async () => {
+    test('the error message names the limit', async () => {
       expect((await call('logs.all', { project: 'x'.repeat(1025) })).error.message).toContain('1024');
     });
 
@@ -128,9 +128,9 @@ describe('parameters', () => {
     });
   });
 
-  describe('not declared', () => {
+  describe('an undeclared parameter', () => {
     test.each(NAMES)(
-      '%s ignores what it does not declare, sql among it, also given twice or odd',
+      '%s ignores undeclared parameters, including sql, repeated and malformed ones',
       async name => {
         const plain = await call(name);
         for (const more of [
@@ -150,7 +150,7 @@ describe('parameters', () => {
     );
   });
 
-  describe('bound, never spliced', () => {
+  describe('values are bound, never inserted into the SQL text', () => {
     test.each([
       "' or '1'='1",
       "alpha' --",
@@ -161,7 +161,7 @@ describe('parameters', () => {
       'alpha\\',
       '"project"',
       'alpha/**/',
-    ])('%j is a value like any other', async value => {
+    ])('%j is an ordinary value', async value => {
       expect((await app.query('logs.all', { project: value })).text).toBe('{"result":[]}');
       expect((await app.query('functions.invocation-stats', { project: value })).text).toBe('{"result":[]}');
       expect((await call('functions.invocation-stats', { function_id: value })).text).toBe('{"result":[]}');
@@ -169,7 +169,7 @@ describe('parameters', () => {
     });
   });
 
-  test('names are percent-decoded, values too, and + is a space', async () => {
+  test('names and values are percent-decoded, and + is decoded as a space', async () => {
     await app.append('edge', [edgeRecord({ at: '2026-11-14T12:34:00Z', project: 'a b&c=dé🦕' })]);
     const { rows } = await callRaw('logs.all', '%70roject=a+b%26c%3Dd%C3%A9%F0%9F%A6%95');
     expect(rows).toHaveLength(1);

@@ -18,15 +18,15 @@ const MINUTE = 60n * SECOND;
 const HOUR = 60n * MINUTE;
 const DAY = 24n * HOUR;
 
-// One store for all runs. Every run has projects of its own, told apart by a tag, so no run sees another's records.
+// All runs share one store. The projects of each run have its tag in their names, so no run sees the records of another.
 let runs = 0;
-/** The ClickHouse of the tests takes a tenth of a second for each question. */
+/** The ClickHouse of the tests takes about 0.1 s for a query. */
 const RUNS = isOnClickHouse() ? 30 : 150;
 
-/** ClickHouse may keep a fraction with another last digit, which is too much for a comparison to the letter. */
-const asKept = (ms: number) => (isOnClickHouse() ? Math.round(ms) : ms);
+/** ClickHouse may store a fraction with another last digit, which an exact comparison does not accept. */
+const asStored = (ms: number) => (isOnClickHouse() ? Math.round(ms) : ms);
 
-/** Now at any time of a week, and on the edges of seconds, minutes, hours and days. */
+/** Now at any time of a week, and near the starts of seconds, minutes, hours and days. */
 const nowMicros = fc
   .tuple(
     fc.bigInt(0n, 7n * DAY),
@@ -35,7 +35,7 @@ const nowMicros = fc
   )
   .map(([ahead, unit, step]) => truncate(micros(NOW) + ahead, unit) + step);
 
-/** Every window of the endpoints, with the buckets that it is counted in. */
+/** Every window of the endpoints, with its bucket size. */
 const WINDOWS = [
   [5n * MINUTE, SECOND],
   [15n * MINUTE, MINUTE],
@@ -46,7 +46,7 @@ const WINDOWS = [
   [90n * DAY, DAY],
 ] as const;
 
-/** The time of a record, told once now is known: around every edge that decides whether it counts, and anywhere. */
+/** The time of a record, as a function of now: near every boundary that decides whether it counts, and anywhere. */
 const time: fc.Arbitrary<(now: bigint) => bigint> = fc.oneof(
   fc.tuple(fc.constantFrom(...WINDOWS), fc.constantFrom(-1n, 0n)).map(
     ([[window, bucket], step]) =>
@@ -100,7 +100,7 @@ const word = fc.constantFrom(
 );
 const path = fc.array(word, { maxLength: 4 }).map(words => words.join(''));
 const tier = fc.constantFrom('FREE', 'PRO', 'PAYG', 'ENTERPRISE', 'free', '', 'GOLD');
-/** Expressions that RE2 and JavaScript read alike. */
+/** Expressions that have the same meaning in RE2 and JavaScript. */
 const pattern = fc
   .array(
     fc.constantFrom(
@@ -123,7 +123,7 @@ const pattern = fc
   )
   .chain(parts => fc.constantFrom(parts.join(''), `${parts.join('')}$`));
 
-/** Most records are of the project that is asked for. */
+/** Most records are of the requested project. */
 const place = fc.record({ project: fc.constantFrom(0, 0, 0, 1, 2), time });
 const projects = fc.tuple(projectName, projectName, projectName);
 
@@ -134,23 +134,23 @@ describe('random records and parameters', () => {
   });
   afterAll(() => app.close());
 
-  /** Gives a run its tag, its projects and its time. */
-  const begin = (names: readonly string[], now: bigint) => {
+  /** Sets the tag, the projects and the time of a run. */
+  const startRun = (names: readonly string[], now: bigint) => {
     const tag = `run${runs++}`;
     app.setNow(formatTimestamp(now));
     const at = (draft: { time: (now: bigint) => bigint }) => draft.time(now);
     return { tag, at, projectOf: (index: number) => `${tag}:${names[index]}` };
   };
-  const ask = async (name: string, parameters: Record<string, string | undefined>) => {
-    const given = Object.entries(parameters).filter(
+  const query = async (name: string, parameters: Record<string, string | undefined>) => {
+    const defined = Object.entries(parameters).filter(
       (pair): pair is [string, string] => pair[1] !== undefined,
     );
-    const { status, rows } = await app.query(name, Object.fromEntries(given));
+    const { status, rows } = await app.query(name, Object.fromEntries(defined));
     expect(status).toBe(200);
     return rows;
   };
 
-  test('functions.invocation-stats answers what a plain reading answers', async () => {
+  test('functions.invocation-stats returns the same rows as the reference implementation', async () => {
     const functionId = fc.constantFrom('a', 'A', 'b', '', '🦕');
     const sent = fc.record({
       place,
@@ -158,7 +158,7 @@ describe('random records and parameters', () => {
       ms: fc.option(
         fc.oneof(
           fc.constantFrom(0, 1, 60_000),
-          fc.double({ min: 0, max: 1e6, noNaN: true, noDefaultInfinity: true }).map(asKept),
+          fc.double({ min: 0, max: 1e6, noNaN: true, noDefaultInfinity: true }).map(asStored),
         ),
       ),
       status: fc.option(fc.constantFrom(100, 200, 399, 400, 404, 500)),
@@ -171,8 +171,8 @@ describe('random records and parameters', () => {
         fc.array(sent, { maxLength: 40 }),
         interval,
         fc.option(functionId, { nil: undefined }),
-        async (now, names, drafts, asked, wanted) => {
-          const { at, projectOf } = begin(names, now);
+        async (now, names, drafts, requestedInterval, requestedFunction) => {
+          const { at, projectOf } = startRun(names, now);
           const records = drafts.map(draft => ({
             ...functionEdgeRecord({ at: at(draft.place), project: projectOf(draft.place.project) }),
             extracted: {
@@ -183,15 +183,15 @@ describe('random records and parameters', () => {
           }));
           await app.append('function_edge', records);
           const project = projectOf(0);
-          const rows = await ask('functions.invocation-stats', {
+          const rows = await query('functions.invocation-stats', {
             project,
-            function_id: wanted,
-            interval: asked,
+            function_id: requestedFunction,
+            interval: requestedInterval,
           });
           const parameters = {
             project,
-            ...(wanted === undefined ? {} : { function_id: wanted }),
-            ...(asked === undefined ? {} : { interval: asked }),
+            ...(requestedFunction === undefined ? {} : { function_id: requestedFunction }),
+            ...(requestedInterval === undefined ? {} : { interval: requestedInterval }),
           };
           expectStats(rows, readInvocationStats(records, parameters, now));
         },
@@ -200,7 +200,7 @@ describe('random records and parameters', () => {
     );
   });
 
-  test('usage.api-counts answers what a plain reading answers', async () => {
+  test('usage.api-counts returns the same rows as the reference implementation', async () => {
     const interval = fc.constantFrom('minutely' as const, 'hourly' as const, 'daily' as const);
     await fc.assert(
       fc.asyncProperty(
@@ -211,8 +211,8 @@ describe('random records and parameters', () => {
         }),
         pattern,
         interval,
-        async (now, names, drafts, wanted, asked) => {
-          const { tag, at, projectOf } = begin(names, now);
+        async (now, names, drafts, requestedPattern, requestedInterval) => {
+          const { tag, at, projectOf } = startRun(names, now);
           const records = drafts.map(draft =>
             edgeRecord({
               at: at(draft.place),
@@ -222,22 +222,24 @@ describe('random records and parameters', () => {
             }),
           );
           await app.append('edge', records);
-          const parameters = { project: `${tag}~${wanted}`, interval: asked };
-          expect(await ask('usage.api-counts', parameters)).toEqual(readApiCounts(records, parameters, now));
+          const parameters = { project: `${tag}~${requestedPattern}`, interval: requestedInterval };
+          expect(await query('usage.api-counts', parameters)).toEqual(
+            readApiCounts(records, parameters, now),
+          );
         },
       ),
       { numRuns: RUNS },
     );
   });
 
-  test('logs.all answers what a plain reading answers', async () => {
+  test('logs.all returns the same rows as the reference implementation', async () => {
     const sent = fc.record({
       place,
       id: text,
       message: text,
       metadata: fc.dictionary(text, fc.jsonValue({ maxDepth: 2 })),
     });
-    // A bound lies at the time of one of the records, or a microsecond beside it.
+    // A bound is the time of one of the records, or one microsecond before or after it.
     const bound = fc.option(fc.tuple(fc.nat(), fc.constantFrom(-1n, 0n, 1n)), { nil: undefined });
     await fc.assert(
       fc.asyncProperty(
@@ -247,9 +249,9 @@ describe('random records and parameters', () => {
         fc.option(tier, { nil: undefined }),
         bound,
         bound,
-        async (now, names, drafts, askedTier, from, to) => {
-          const { at, projectOf } = begin(names, now);
-          // Ids of one time must differ, or no order is stated; a few records share their time for certain.
+        async (now, names, drafts, requestedTier, from, to) => {
+          const { at, projectOf } = startRun(names, now);
+          // Records with the same time need different ids, or their order is undefined. Every fourth record has the same time.
           const records = drafts.map((draft, index) =>
             edgeRecord({
               id: `${draft.id}~${index}`,
@@ -265,15 +267,15 @@ describe('random records and parameters', () => {
             BigInt(records[index % records.length]?.timestampMicros ?? now) + step;
           const start = from === undefined ? undefined : near(from);
           const end = to === undefined ? undefined : near(to);
-          const rows = await ask('logs.all', {
+          const rows = await query('logs.all', {
             project,
-            project_tier: askedTier,
+            project_tier: requestedTier,
             iso_timestamp_start: start === undefined ? undefined : formatTimestamp(start),
             iso_timestamp_end: end === undefined ? undefined : formatTimestamp(end),
           });
           const parameters = {
             project,
-            ...(askedTier === undefined ? {} : { project_tier: askedTier }),
+            ...(requestedTier === undefined ? {} : { project_tier: requestedTier }),
             ...(start === undefined ? {} : { start }),
             ...(end === undefined ? {} : { end }),
           };
@@ -285,20 +287,20 @@ describe('random records and parameters', () => {
   });
 });
 
-function expectStats(rows: readonly Record<string, unknown>[], plain: readonly PlainStats[]): void {
+function expectStats(rows: readonly Record<string, unknown>[], expected: readonly PlainStats[]): void {
   expect(rows.map(({ timestamp, count, error_count }) => ({ timestamp, count, error_count }))).toEqual(
-    plain.map(({ timestamp, count, error_count }) => ({ timestamp, count, error_count })),
+    expected.map(({ timestamp, count, error_count }) => ({ timestamp, count, error_count })),
   );
-  for (const [index, { times }] of plain.entries()) {
+  for (const [index, { times }] of expected.entries()) {
     const row = rows[index] ?? {};
-    const figures = ['min', 'max', 'avg', 'p95', 'p99'].map(name => row[`${name}_execution_time`]);
+    const statistics = ['min', 'max', 'avg', 'p95', 'p99'].map(name => row[`${name}_execution_time`]);
     if (times.length === 0) {
-      expect(figures).toEqual([null, null, null, null, null]);
+      expect(statistics).toEqual([null, null, null, null, null]);
       continue;
     }
-    const [min, max, avg] = figures;
+    const [min, max, avg] = statistics;
     expect([min, max]).toEqual([Math.min(...times), Math.max(...times)]);
-    // Sums of doubles depend on their order in the last digits, and next to zero there are no more digits.
+    // The last digits of a sum of doubles depend on its order; near zero, a relative tolerance is too small.
     const exact = times.reduce((sum, time) => sum + time, 0) / times.length;
     expect(Math.abs(Number(avg) - exact)).toBeLessThanOrEqual(exact * 1e-9 + 1e-300);
     for (const percent of [95, 99]) {

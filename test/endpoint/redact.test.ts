@@ -5,7 +5,7 @@ import type { Cell, Column } from '../../src/store/store.ts';
 
 const JSON_COLUMN: readonly Column[] = [{ name: 'metadata', type: 'json' }];
 
-/** What becomes of a JSON text in a row. */
+/** Redacts a JSON text as a cell of a row. */
 function redactJson(json: string): string {
   const [[cell] = []] = redactRows(JSON_COLUMN, [[json]]);
   return String(cell);
@@ -41,7 +41,7 @@ const ADDRESSES = [
 ];
 
 describe('redaction of text', () => {
-  test.each(ADDRESSES)('%s', address => {
+  test.each(ADDRESSES)('replaces %s', address => {
     expect(redactText(address)).toBe('REDACTED');
     expect(redactText(`from ${address} to ${address}.`)).toBe('from REDACTED to REDACTED.');
     expect(redactText(`[${address}]:443`)).toBe('[REDACTED]:443');
@@ -70,8 +70,8 @@ describe('redaction of text', () => {
     expect(redactText(text)).toBe(expected);
   });
 
-  // Log lines quote other texts: JSON within JSON, and URLs within URLs. There the character before an address belongs
-  // to an escape, not to a word or a number.
+  // Log lines quote other texts, such as JSON within JSON and URLs within URLs. There the character before an address may
+  // belong to an escape instead of a word or a number.
   test.each([
     ['GET /search?q=from%2010.0.0.1', 'GET /search?q=from%20REDACTED'],
     ['/log?body=%22192.168.0.1%22', '/log?body=%22REDACTED%22'],
@@ -80,7 +80,7 @@ describe('redaction of text', () => {
     [String.raw`{"msg":"line\nfe80::1\tup"}`, String.raw`{"msg":"line\nREDACTED\tup"}`],
     [String.raw`{"msg":"line\n2001:db8::1"}`, String.raw`{"msg":"line\nREDACTED"}`],
     [String.raw`{"msg":"\u002010.0.0.1"}`, String.raw`{"msg":"\u0020REDACTED"}`],
-  ])('right behind an escape of a quoted text: %j becomes %j', (text, expected) => {
+  ])('directly after an escape of a quoted text: %j becomes %j', (text, expected) => {
     expect(redactText(text)).toBe(expected);
   });
 
@@ -90,35 +90,35 @@ describe('redaction of text', () => {
     ['a time with an offset', '2026-11-14 12:34:56+02:00'],
     ['a version of three parts', '1.2.3'],
     ['a number of five parts, such as an object identifier', '1.3.6.1.4.1'],
-    ['parts that are no bytes', '256.1.1.1 and 1.1.1.999'],
+    ['parts above 255', '256.1.1.1 and 1.1.1.999'],
     ['a decimal number', '1234.5678'],
-    ['a name of C++', 'std::string::npos'],
-    ['a name of Ruby', 'ActiveRecord::Base.find'],
+    ['a C++ name', 'std::string::npos'],
+    ['a Ruby name', 'ActiveRecord::Base.find'],
     ['a MAC address, which has six groups', '00:1b:44:11:3a:b7'],
     ['a UUID', '36d4086c-7022-4186-9a0f-e33ec7d730da'],
     ['a hexadecimal id', 'deadbeefcafe0123456789abcdef'],
     ['a ratio', '16:9'],
     ['a URN', 'urn:isbn:0451450523'],
-    ['a port alone', ':8080'],
-    ['a gap alone', '::'],
-    ['groups of five', '20010:db80::10000'],
-    ['nothing', ''],
-  ])('%s stays', (_, text) => {
+    ['a port without an address', ':8080'],
+    ['two colons without groups', '::'],
+    ['groups of five digits', '20010:db80::10000'],
+    ['an empty text', ''],
+  ])('%s is not replaced', (_, text) => {
     expect(redactText(text)).toBe(text);
   });
 
-  // What looks like an address is taken for one: hiding too much is the better fault.
+  // Text that looks like an address is replaced: hiding too much is better than too little.
   test.each([
     ['a version of four parts', '1.2.3.4'],
     ['an EUI-64 of eight groups', '00:1b:44:ff:fe:11:3a:b7'],
     ['hexadecimal words around a gap', 'dead::beef'],
-  ])('%s goes', (_, text) => {
+  ])('%s is replaced', (_, text) => {
     expect(redactText(text)).toBe('REDACTED');
   });
 });
 
 describe('redaction of JSON', () => {
-  test('reaches every string, however deep, and keys too', () => {
+  test('replaces addresses in strings at every depth and in keys', () => {
     const json = '{"ip":"10.0.0.1","list":["::1",{"deep":{"2001:db8::1":"x 10.0.0.2 y"}}]}';
     expect(redactJson(json)).toBe(
       '{"ip":"REDACTED","list":["REDACTED",{"deep":{"REDACTED":"x REDACTED y"}}]}',
@@ -136,7 +136,7 @@ describe('redaction of JSON', () => {
     [String.raw`{"\u0031\u0030.0.0.1":"\\"}`, { REDACTED: '\\' }],
     [String.raw`{"a":"\\","b":"10.0.0.1"}`, { a: '\\', b: 'REDACTED' }],
     [String.raw`{"a":"\\\"10.0.0.1"}`, { a: '\\"REDACTED' }],
-  ])('%s, escapes and all', (json, expected) => {
+  ])('replaces addresses next to or within escapes: %s', (json, expected) => {
     expect(JSON.parse(redactJson(json))).toEqual(expected);
   });
 
@@ -148,11 +148,11 @@ describe('redaction of JSON', () => {
     '[]',
     '"text"',
     '17',
-  ])('%s stays to the letter', json => {
+  ])('%s stays unchanged', json => {
     expect(redactJson(json)).toBe(json);
   });
 
-  test('leaves strings without an address to the letter beside one that has one', () => {
+  test('does not change strings without an address if another string has one', () => {
     expect(redactJson(String.raw`{"a":"\u00e9","b":"10.0.0.1","c":1.0}`)).toBe(
       String.raw`{"a":"\u00e9","b":"REDACTED","c":1.0}`,
     );
@@ -160,7 +160,7 @@ describe('redaction of JSON', () => {
 });
 
 describe('redaction of rows', () => {
-  test('touches text and json, and no number, timestamp or null', () => {
+  test('changes text and json columns only', () => {
     const columns: Column[] = [
       { name: 'a', type: 'text' },
       { name: 'b', type: 'json' },
@@ -172,13 +172,13 @@ describe('redaction of rows', () => {
     ];
     const rows: Cell[][] = [['10.0.0.1', '{"a":"::1"}', 1, 1.5, 2n, 3n, null]];
     expect(redactRows(columns, rows)).toEqual([['REDACTED', '{"a":"REDACTED"}', 1, 1.5, 2n, 3n, null]]);
-    expect(rows[0]?.[0]).toBe('10.0.0.1'); // the rows themselves serve other tokens
+    expect(rows[0]?.[0]).toBe('10.0.0.1'); // the original rows are served to other tokens
   });
 });
 
-describe('no address survives', () => {
+describe('random addresses', () => {
   const ipV4 = fc.ipV4();
-  const ipV6 = fc.ipV6().filter(address => address !== '::'); // which is no host's
+  const ipV6 = fc.ipV6().filter(address => address !== '::'); // not the address of a host
   const address = fc.oneof(
     ipV4,
     ipV6,
@@ -219,7 +219,7 @@ describe('no address survives', () => {
     '"}',
   );
 
-  test('in text, whatever stands around it', () => {
+  test('are replaced in text, with any characters around them', () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(before, address, after), { minLength: 1, maxLength: 4 }), parts => {
         const text = parts.map(([left, ip, right]) => `${left}${ip}${right} `).join('');
@@ -230,7 +230,7 @@ describe('no address survives', () => {
     );
   });
 
-  test('in JSON, as key or value, however it is escaped', () => {
+  test('are replaced in JSON keys and values, escaped or not', () => {
     const escapeAll = (text: string) =>
       [...text].map(c => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`).join('');
     fc.assert(
@@ -244,7 +244,7 @@ describe('no address survives', () => {
     );
   });
 
-  test('in any text at all: what was redacted holds nothing more to redact', () => {
+  test('redacting a redacted text changes nothing', () => {
     const hostile = fc.string({ unit: fc.constantFrom(...'0129afF:.%[]x '), maxLength: 60 });
     fc.assert(
       fc.property(hostile, text => {
@@ -256,9 +256,8 @@ describe('no address survives', () => {
   });
 });
 
-// Ten times the text may take some ten times the work. Quadratic work would take a hundred times as much here, minutes
-// where it is seconds, so that the limit of the test itself is what fails.
-describe('hostile text takes time in proportion to its length', () => {
+// Linear time takes seconds here; quadratic time would take minutes and exceed the time limit of the test.
+describe('hostile text is redacted in linear time', () => {
   const MEGABYTE = 1_000_000;
   test.each([
     '1:',

@@ -2,12 +2,12 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { micros, startTestApp, type TestApp } from '../support/app.ts';
 import { edgeRecord, functionEdgeRecord } from '../support/record.ts';
 
-// The suite's clock stands at 2026-11-14T12:34:56.789012Z.
-describe('on a machine that is not in UTC', () => {
+// The clock of the tests is fixed at 2026-11-14T12:34:56.789012Z.
+describe('on a machine with another time zone than UTC', () => {
   const zone = process.env['TZ'];
   let app: TestApp;
   beforeAll(async () => {
-    process.env['TZ'] = 'Asia/Kathmandu'; // 5:45 ahead: neither its hours nor its days start when those of UTC do
+    process.env['TZ'] = 'Asia/Kathmandu'; // UTC+05:45: neither hours nor days start at the same time as in UTC
     app = await startTestApp();
   });
   afterAll(async () => {
@@ -16,11 +16,11 @@ describe('on a machine that is not in UTC', () => {
     await app.close();
   });
 
-  test('the tests see its time zone', () => {
+  test('the test process uses that time zone', () => {
     expect(new Date(0).getMinutes()).not.toBe(0);
   });
 
-  test('the buckets of functions.invocation-stats are those of UTC', async () => {
+  test('the buckets of functions.invocation-stats start at UTC hours and days', async () => {
     await app.append('function_edge', [functionEdgeRecord({ at: '2026-11-13T20:20:20Z', project: 'zone' })]);
     const startOf = async (interval: string) =>
       (await app.query('functions.invocation-stats', { project: 'zone', interval })).rows.map(
@@ -30,7 +30,7 @@ describe('on a machine that is not in UTC', () => {
     expect(await startOf('7day')).toEqual([Number(micros('2026-11-13T00:00:00Z'))]);
   });
 
-  test('the buckets of usage.api-counts are those of UTC', async () => {
+  test('the buckets of usage.api-counts start at UTC hours and days', async () => {
     await app.append('edge', [edgeRecord({ at: '2026-11-14T12:10:00Z', project: 'zone' })]);
     const startOf = async (interval: string) =>
       (await app.query('usage.api-counts', { project: 'zone', interval })).rows.map(row => row['timestamp']);
@@ -38,7 +38,7 @@ describe('on a machine that is not in UTC', () => {
     expect(await startOf('daily')).toEqual(['2026-11-14T00:00:00Z']);
   });
 
-  test('timestamps of logs.all, and a start without an offset, are UTC', async () => {
+  test('timestamps of logs.all and a start without an offset are in UTC', async () => {
     await app.append('edge', [
       edgeRecord({ id: 'in', at: '2026-11-14T12:00:00.000001Z', project: 'zone-logs' }),
       edgeRecord({ id: 'out', at: '2026-11-14T12:00:00Z', project: 'zone-logs' }),

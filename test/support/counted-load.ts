@@ -1,4 +1,4 @@
-// A load that tests hold in their hands: counts its runs, fails or hangs when told, notices being cancelled.
+// A load for tests: counts its runs and cancellations, and can fail or take time.
 import type { LoadPriority } from '../../src/cache/single-flight.ts';
 import type { Timer } from '../../src/system/timer.ts';
 
@@ -6,25 +6,25 @@ export class CountedLoad {
   runs = 0;
   cancelled = 0;
   failing = false;
-  /** How long a run takes. */
+  /** Duration of a run, by the timer. */
   tookMs = 0;
-  lastUrgency: LoadPriority | undefined;
+  lastPriority: LoadPriority | undefined;
   readonly #timer: Timer;
 
   constructor(timer: Timer) {
     this.#timer = timer;
   }
 
-  /** Answers the number of its run. */
-  readonly load = (signal: AbortSignal, urgency: LoadPriority): Promise<number> => {
+  /** Resolves to the number of the run, from 1. */
+  readonly load = (signal: AbortSignal, priority: LoadPriority): Promise<number> => {
     const run = ++this.runs;
-    this.lastUrgency = urgency;
+    this.lastPriority = priority;
     return new Promise((resolve, reject) => {
       signal.addEventListener('abort', () => {
         this.cancelled++;
         reject(signal.reason);
       });
-      const finish = () => (this.failing ? reject(new Error('the store is away')) : resolve(run));
+      const finish = () => (this.failing ? reject(new Error('the store is unavailable')) : resolve(run));
       if (this.tookMs === 0) finish();
       else this.#timer.after(this.tookMs, finish);
     });

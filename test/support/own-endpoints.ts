@@ -1,15 +1,15 @@
-// Endpoint folders of the operator's own, for tests that need a query which is slow, or which fails.
+// Custom endpoint folders, for tests that need a slow or a failing query.
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** The folder of the endpoints that come with the program. */
+/** The directory of the built-in endpoints. */
 export const BUILT_IN = join(import.meta.dirname, '../../endpoints');
 
 export interface EndpointFiles {
   readonly yaml: string;
   readonly sql: string;
-  /** For ClickHouse; none: that store is not tested with it. */
+  /** The SQL for ClickHouse; undefined: the endpoint is not tested on ClickHouse. */
   readonly clickhouse?: string;
 }
 
@@ -18,7 +18,7 @@ export interface OwnEndpoints {
   remove(): void;
 }
 
-/** Writes one folder for each entry, named by its key. */
+/** Writes one endpoint folder for each entry, named by its key, to a temporary directory. */
 export function writeOwnEndpoints(endpoints: Readonly<Record<string, EndpointFiles>>): OwnEndpoints {
   const folder = mkdtempSync(join(tmpdir(), 'dendro-endpoints-'));
   for (const [name, { yaml, sql, clickhouse }] of Object.entries(endpoints)) {
@@ -30,26 +30,26 @@ export function writeOwnEndpoints(endpoints: Readonly<Record<string, EndpointFil
   return { folder, remove: () => rmSync(folder, { recursive: true, force: true }) };
 }
 
-/** The example of docs/write-endpoints.md, to the letter. */
+/** The example of docs/write-endpoints.md. */
 export function documentedEndpoint(): EndpointFiles {
   const text = readFileSync(join(import.meta.dirname, '../../docs/write-endpoints.md'), 'utf8');
-  const block = (opening: string) => {
-    const found = text.split(/^```\w*\n/m).find(part => part.startsWith(opening));
+  const findBlock = (start: string) => {
+    const found = text.split(/^```\w*\n/m).find(part => part.startsWith(start));
     if (found === undefined)
-      throw new Error(`docs/write-endpoints.md has no block that opens with ${opening}`);
+      throw new Error(`docs/write-endpoints.md has no code block that starts with ${start}`);
     return found.slice(0, found.indexOf('```'));
   };
   return {
-    yaml: block('# endpoint.yaml'),
-    sql: block('-- duckdb.sql'),
-    clickhouse: block('-- clickhouse.sql'),
+    yaml: findBlock('# endpoint.yaml'),
+    sql: findBlock('-- duckdb.sql'),
+    clickhouse: findBlock('-- clickhouse.sql'),
   };
 }
 
 const definition = (id: string, name: string, parameter: string) => `
 id: ${id}
 name: ${name}
-description: Made for a test.
+description: An endpoint for tests.
 reads: edge
 parameters:
   ${parameter}: { type: text, required: true, description: Any text. }
@@ -58,13 +58,13 @@ columns:
 cache: none
 `;
 
-/** Takes as long as its parameter `milliseconds` says, and holds one connection of the store all the while. */
+/** Runs for the time given by its parameter `milliseconds` and occupies one connection of the store. */
 export const SLEEP: EndpointFiles = {
   yaml: definition('5b0c1f5e-52a4-4f6e-8f0b-7d8f3a1c9e11', 'test.sleep', 'milliseconds'),
   sql: 'select coalesce(cast(sleep_ms(cast($milliseconds as bigint)) as integer), 1) as answer',
 };
 
-/** Passes every check at start, and fails in the engine unless its parameter `number` is one: a defect of its author. */
+/** Passes every check at the start, and fails in the store if its parameter `number` is not a number. */
 export const FAULT: EndpointFiles = {
   yaml: definition('a3b8b0c7-6f0e-4b52-9a63-2f6f0d5c7e22', 'test.fault', 'number'),
   sql: 'select cast($number as integer) as answer',

@@ -1,4 +1,4 @@
-// The real program, as its users start it: bin/dendro in a process of its own, in an empty working directory.
+// Runs the real program as users do: bin/dendro in its own process.
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -11,10 +11,10 @@ const BIN = join(import.meta.dirname, '../../bin/dendro');
 export const PROCESS_API_KEY = 'a-key-of-the-acceptance-tests';
 
 export interface RunOptions {
-  /** Variables DENDRO_… of this run; none is passed on from the tests' own environment. */
+  /** Environment variables of this run; those of the test process are not inherited. */
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
-  /** What stands on standard input; it ends after that. */
+  /** The content of standard input. */
   readonly input?: string | Buffer;
 }
 
@@ -30,23 +30,23 @@ export interface ServerProcess {
   readonly internalUrl: string;
   stdout(): string;
   stderr(): string;
-  /** Resolves once this text has been written to standard error. */
+  /** Resolves when standard error contains this text. */
   untilError(text: string): Promise<void>;
   signal(name: NodeJS.Signals): void;
   readonly ended: Promise<Outcome>;
-  /** Ends it by SIGTERM, unless it has ended. */
+  /** Sends SIGTERM if the process is still running, and waits for its end. */
   stop(): Promise<Outcome>;
 }
 
-/** Runs a command to its end. */
+/** Runs a command and waits for its end. */
 export async function runDendro(args: readonly string[], options: RunOptions = {}): Promise<Outcome> {
   const child = start(args, options);
-  child.stdin.on('error', () => {}); // a command that refuses its input ends before it has read it
+  child.stdin.on('error', () => {}); // a command that fails may exit before it has read its input
   child.stdin.end(options.input ?? '');
   return collect(child).ended;
 }
 
-/** Starts `dendro serve` on free ports, unless `args` say otherwise, and waits until it is ready. */
+/** Starts `dendro serve`, on free ports unless `args` contain --port, and waits until it is ready. */
 export async function startServer(args: readonly string[], options: RunOptions = {}): Promise<ServerProcess> {
   const ports = args.includes('--port') ? [] : ['--port', '0', '--internal-port', '0'];
   const child = start(['serve', ...ports, ...args], options);
@@ -90,35 +90,35 @@ function collect(child: ChildProcessWithoutNullStreams) {
       for (const watcher of watchers) watcher();
     });
   const ended = once(child, 'close').then(([code]): Outcome => ({ ...output, code: code as number | null }));
-  const until = (isThere: () => boolean) =>
+  const until = (condition: () => boolean) =>
     new Promise<void>((resolve, reject) => {
       const watcher = () => {
-        if (!isThere()) return;
+        if (!condition()) return;
         watchers.delete(watcher);
         resolve();
       };
       watchers.add(watcher);
       watcher();
-      void ended.then(({ code, stderr }) => reject(new Error(`ended with ${code}: ${stderr}`)));
+      void ended.then(({ code, stderr }) => reject(new Error(`exited with ${code}: ${stderr}`)));
     });
   return { output, ended, until };
 }
 
-/** The one line on standard error that a refused command leaves; throws where there is another line, or a stack. */
+/** Returns the only line on standard error of a failed command; throws if there are more lines, such as a stack trace. */
 export function onlyLine({ stderr }: Outcome): string {
   const lines = stderr.split('\n');
   if (lines.length !== 2 || lines[1] !== '' || !stderr.startsWith('dendro: '))
-    throw new Error(`standard error is not one line that begins with "dendro: ", but:\n${stderr}`);
+    throw new Error(`standard error is not one line that starts with "dendro: ":\n${stderr}`);
   return lines[0] ?? '';
 }
 
-/** A folder that is removed by its own function. */
+/** Creates a temporary directory. */
 export function makeFolder(): { readonly path: string; remove(): void } {
   const path = mkdtempSync(join(tmpdir(), 'dendro-acceptance-'));
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
 }
 
-/** A port that was free a moment ago. */
+/** Returns a port that was free a moment ago. */
 export async function findFreePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');

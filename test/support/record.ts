@@ -1,10 +1,10 @@
-// Records for tests, with everything that a test does not care about filled in.
+// Creates records for tests, with defaults for the fields that a test does not set.
 import type { LogRecord } from '../../src/domain/log-record.ts';
 import { micros } from './app.ts';
 
-let made = 0;
+let nextId = 0;
 
-interface Common {
+interface RecordOptions {
   readonly id?: string;
   readonly at: string | bigint;
   readonly project?: string;
@@ -12,7 +12,9 @@ interface Common {
   readonly metadata?: Record<string, unknown>;
 }
 
-export function edgeRecord(options: Common & { readonly url?: string; readonly path?: string }): LogRecord {
+export function edgeRecord(
+  options: RecordOptions & { readonly url?: string; readonly path?: string },
+): LogRecord {
   const path = options.path ?? '/rest/v1/things';
   return record(options, {
     url: options.url ?? `https://${options.project ?? 'alpha'}.example${path}`,
@@ -21,7 +23,7 @@ export function edgeRecord(options: Common & { readonly url?: string; readonly p
 }
 
 export function functionEdgeRecord(
-  options: Common & {
+  options: RecordOptions & {
     readonly functionId?: string;
     readonly ms?: number | null;
     readonly status?: number | null;
@@ -34,9 +36,9 @@ export function functionEdgeRecord(
   });
 }
 
-export function record(options: Common, extracted: LogRecord['extracted'] = {}): LogRecord {
+export function record(options: RecordOptions, extracted: LogRecord['extracted'] = {}): LogRecord {
   return {
-    id: options.id ?? `record-${made++}`,
+    id: options.id ?? `record-${nextId++}`,
     timestampMicros: Number(typeof options.at === 'string' ? micros(options.at) : options.at),
     project: options.project ?? 'alpha',
     eventMessage: options.message ?? 'something happened',

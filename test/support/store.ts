@@ -1,4 +1,4 @@
-// A store of a test's own, embedded unless the run is on ClickHouse, on a folder that goes when the test is done.
+// Opens a store for one test in a temporary directory: the embedded one, or ClickHouse in the project `clickhouse`.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ import { storeOverrides } from './clickhouse.ts';
 export interface TestStore {
   readonly store: Store;
   readonly dataDirectory: string;
-  /** The rows of a query all of whose columns are text, unless told otherwise. */
+  /** Returns the rows of a query. Columns are text unless `types` says otherwise. */
   rowsOf(
     sql: string,
     types?: readonly ColumnType[],
@@ -50,12 +50,12 @@ export function removeDataFolder(folder: string): void {
   rmSync(folder, { recursive: true, force: true });
 }
 
-/** Column names do not matter to a store that runs a query; they are checked once, at start. */
+/** Column names do not matter when a query runs: a store checks them only at the start. */
 export function savedQuery(sql: string, types: readonly ColumnType[] = [], maxRows = 1000): SavedQuery {
   return { sql, maxRows, columns: types.map((type, index) => ({ name: `column_${index}`, type })) };
 }
 
-/** Takes hours: long enough that whoever sees it end has seen it cancelled. */
+/** Would run for hours: if it ends in a test, it was cancelled. */
 export const ENDLESS = savedQuery(
   'select sum(a.range * b.range % 7) from range(10000000) a, range(10000000) b',
   ['number'],

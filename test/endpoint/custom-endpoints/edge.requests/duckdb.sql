@@ -1,4 +1,4 @@
--- Which requests did one project get, oldest first?
+-- The requests of one project, oldest first.
 select
   id,
   timestamp as at,

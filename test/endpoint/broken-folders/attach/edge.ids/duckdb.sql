@@ -1,2 +1,2 @@
--- Broken: opens another file.
+-- Broken: attaches another database file.
 attach 'other.duckdb' as other

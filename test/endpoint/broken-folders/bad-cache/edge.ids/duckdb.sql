@@ -1,4 +1,4 @@
--- Broken: neither none nor a lifetime with a warming.
+-- This file is valid; endpoint.yaml of this folder is broken.
 select id, timestamp
 from edge_logs
 where project = $project

@@ -1,4 +1,4 @@
--- Broken: a key stands twice.
+-- This file is valid; endpoint.yaml of this folder is broken.
 select id, timestamp
 from edge_logs
 where project = $project

@@ -1,4 +1,4 @@
--- Nothing is wrong here: the definition beside this is empty.
+-- This file is valid; endpoint.yaml of this folder is empty.
 select id, timestamp
 from edge_logs
 where project = $project

@@ -1,4 +1,4 @@
--- Broken: constructor is no choice, though every object of JavaScript has one.
+-- This file is valid; endpoint.yaml of this folder is broken.
 select id, timestamp
 from edge_logs
 where project = $project

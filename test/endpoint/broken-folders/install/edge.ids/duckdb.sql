@@ -1,2 +1,2 @@
--- Broken: loads code.
+-- Broken: installs an extension.
 install httpfs

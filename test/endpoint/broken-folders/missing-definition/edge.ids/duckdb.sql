@@ -1,4 +1,4 @@
--- Broken: there is no endpoint.yaml beside this.
+-- This file is valid; endpoint.yaml of this folder is broken.
 select id, timestamp
 from edge_logs
 where project = $project

@@ -1,4 +1,4 @@
--- Broken: nothing says how the answers are cached.
+-- This file is valid; endpoint.yaml of this folder is broken.
 select id, timestamp
 from edge_logs
 where project = $project

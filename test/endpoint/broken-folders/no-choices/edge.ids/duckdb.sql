@@ -1,4 +1,4 @@
--- Broken: nothing to choose from.
+-- This file is valid; endpoint.yaml of this folder is broken.
 select id, timestamp
 from edge_logs
 where project = $project

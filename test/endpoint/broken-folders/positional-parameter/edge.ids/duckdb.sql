@@ -1,2 +1,2 @@
--- Broken: parameters have names.
+-- Broken: the parameter is positional, not named.
 select id, timestamp from edge_logs where project = ?

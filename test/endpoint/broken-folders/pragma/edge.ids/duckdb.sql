@@ -1,2 +1,2 @@
--- Broken: no SELECT.
+-- Broken: not a SELECT.
 pragma table_info('edge_logs')

@@ -1,4 +1,4 @@
--- Broken: a parameter has no such setting.
+-- This file is valid; endpoint.yaml of this folder is broken.
 select id, timestamp
 from edge_logs
 where project = $project

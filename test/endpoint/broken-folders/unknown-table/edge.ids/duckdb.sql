@@ -1,2 +1,2 @@
--- Broken: no such table.
+-- Broken: the table does not exist.
 select id, timestamp from requests where project = $project

@@ -1,2 +1,2 @@
--- Broken: the first column is called otherwise.
+-- Broken: the first column has another name than declared.
 select id as record, timestamp from edge_logs where project = $project

@@ -1,2 +1,2 @@
--- Broken: the columns stand the other way round.
+-- Broken: the columns are in another order than declared.
 select timestamp, id from edge_logs where project = $project

@@ -1,2 +1,2 @@
--- Broken: the timestamp is a text.
+-- Broken: timestamp is a text.
 select id, timestamp::varchar as timestamp from edge_logs where project = $project

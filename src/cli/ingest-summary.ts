@@ -1,0 +1,80 @@
+// Counts the accepted and rejected records of one file, and describes them for the terminal.
+import type { RejectCode, Rejection } from '../logs/rejection.ts';
+
+export interface RejectedRecord extends Rejection {
+  /** Position within its chunk, from 0. */
+  readonly index: number;
+}
+
+interface RejectedGroup {
+  count: number;
+  /** An example for the summary; its index is the position within the file. */
+  first?: RejectedRecord;
+}
+
+export class IngestSummary {
+  readonly #startedAt = performance.now();
+  readonly #rejected = new Map<string, RejectedGroup>();
+  #accepted = 0;
+  /** Records of all chunks before the current one. */
+  #recordsBefore = 0;
+
+  /** Adds one chunk of the file. `errors` may list only some of the rejected records. */
+  add(
+    accepted: number,
+    rejected: number | Partial<Record<RejectCode, number>>,
+    errors: readonly RejectedRecord[],
+  ) {
+    this.#accepted += accepted;
+    const counts = typeof rejected === 'number' ? countByCode(rejected, errors) : rejected;
+    let records = accepted;
+    for (const [code, count] of Object.entries(counts)) {
+      records += count;
+      const group = this.#rejected.get(code) ?? { count: 0 };
+      this.#rejected.set(code, group);
+      group.count += count;
+      const first = errors.find(error => error.code === code);
+      if (group.first === undefined && first !== undefined)
+        group.first = { ...first, index: this.#recordsBefore + first.index };
+    }
+    this.#recordsBefore += records;
+  }
+
+  reject(rejection: Rejection): void {
+    this.add(0, { [rejection.code]: 1 }, [{ index: 0, ...rejection }]);
+  }
+
+  /** The file had records, and all of them were rejected. */
+  get acceptedNone(): boolean {
+    return this.#accepted === 0 && this.#rejected.size > 0;
+  }
+
+  describeProgress(): string {
+    const seconds = (performance.now() - this.#startedAt) / 1000;
+    return `${format(this.#accepted)} records, ${format(Math.round(this.#accepted / seconds))} per second`;
+  }
+
+  /** `FILE: N accepted, M rejected`, and one line for each reason. */
+  describe(file: string): string {
+    const groups = [...this.#rejected];
+    const rejected = groups.reduce((sum, [, { count }]) => sum + count, 0);
+    const lines = groups.map(([code, { count, first }]) => {
+      const example =
+        first === undefined ? '' : `, first at record ${format(first.index + 1)}: ${first.message}`;
+      return `  ${format(count)} ${code}${example}\n`;
+    });
+    return `${file}: ${format(this.#accepted)} accepted, ${format(rejected)} rejected\n${lines.join('')}`;
+  }
+}
+
+/** A server returns the total of rejected records, but lists only the first errors. */
+function countByCode(rejected: number, errors: readonly RejectedRecord[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const { code } of errors) counts[code] = (counts[code] ?? 0) + 1;
+  if (rejected > errors.length) counts['for other reasons'] = rejected - errors.length;
+  return counts;
+}
+
+function format(count: number): string {
+  return count.toLocaleString('en-US');
+}

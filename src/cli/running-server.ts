@@ -1,0 +1,40 @@
+// The running server that --url and --token name, for commands that work on it instead of a data directory.
+import type { Invocation } from '../config.ts';
+import { UsageError } from '../domain/errors.ts';
+
+export interface RunningServer {
+  /** Without a slash at the end. */
+  readonly url: string;
+  readonly token: string;
+}
+
+/** Returns undefined if --url is not given. */
+export function readRunningServer(invocation: Invocation): RunningServer | undefined {
+  const url = invocation.text('url');
+  if (url === undefined) return undefined;
+  const token = invocation.text('token') ?? invocation.apiKey;
+  if (token === undefined) throw new UsageError('--url needs a token: set --token or DENDRO_API_KEY');
+  if (!/^https?:\/\/[^/]/i.test(url) || !URL.canParse(url))
+    throw new UsageError(`--url ${url} is not an address such as http://127.0.0.1:4001`);
+  return { url: url.replace(/\/+$/, ''), token };
+}
+
+/** Describes an error that fetch() threw. Node reports the reason, such as ECONNREFUSED, as its cause. */
+export function describeUnreachable({ url }: RunningServer, error: Error): string {
+  return `cannot reach ${url}: ${(error.cause as Error | undefined)?.message ?? error.message}`;
+}
+
+/** The message of an error response; undefined if the body is not an error response of Dendro. */
+export function readErrorMessage(body: string): string | undefined {
+  const response = parseJson(body) as { error?: { message?: string } } | undefined;
+  return response?.error?.message;
+}
+
+/** Returns undefined if the text is not JSON. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

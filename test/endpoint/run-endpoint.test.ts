@@ -1,0 +1,68 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { ResultCache } from '../../src/cache/result-cache.ts';
+import { type Endpoint, loadCatalog } from '../../src/endpoint/catalog.ts';
+import type { EndpointResult } from '../../src/endpoint/endpoint-result.ts';
+import { type EndpointDependencies, runEndpoint } from '../../src/endpoint/run-endpoint.ts';
+import { ValidatedRequests } from '../../src/endpoint/validated-requests.ts';
+import { systemClock } from '../../src/system/clock.ts';
+import { systemTimer } from '../../src/system/timer.ts';
+import { BUILT_IN } from '../support/own-endpoints.ts';
+import { openTestStore, type TestStore } from '../support/store.ts';
+
+/** Records which of the values that an HTTP request creates on demand were read. */
+class RecordedRequest {
+  readonly target = '/api/endpoints/query/usage.api-counts?project=abc&interval=daily';
+  readonly read: string[] = [];
+
+  get parameters(): URLSearchParams {
+    this.read.push('parameters');
+    return new URLSearchParams({ project: 'abc', interval: 'daily' });
+  }
+  get id(): string {
+    this.read.push('id');
+    return 'a-request-id';
+  }
+  get signal(): AbortSignal {
+    this.read.push('signal');
+    return new AbortController().signal;
+  }
+}
+
+describe('running a cached endpoint', () => {
+  let testStore: TestStore;
+  let endpoint: Endpoint;
+  let dependencies: EndpointDependencies;
+  const validatedRequests = new ValidatedRequests();
+  beforeAll(async () => {
+    testStore = await openTestStore();
+    const found = loadCatalog({ builtIn: BUILT_IN, custom: undefined }, testStore.store.name).find(
+      'usage.api-counts',
+    );
+    if (found === undefined) throw new Error('usage.api-counts is missing');
+    endpoint = found;
+    const cache = new ResultCache<EndpointResult>(1_000_000, result => result.bytes, systemTimer);
+    dependencies = { store: testStore.store, clock: systemClock, cache };
+  });
+  afterAll(() => testStore.close());
+
+  const run = (request: RecordedRequest, forceRefresh = false) => {
+    const validated = validatedRequests.validate(endpoint.definition, request, undefined);
+    return runEndpoint(dependencies, endpoint, validated, { forceRefresh, request });
+  };
+
+  test('a miss reads the parameters, the id and the signal; a hit reads none of them and is synchronous', async () => {
+    const miss = new RecordedRequest();
+    expect((await run(miss)).outcome).toBe('miss');
+    expect(miss.read.sort()).toEqual(['id', 'parameters', 'signal']);
+    const hit = new RecordedRequest();
+    expect(run(hit)).toMatchObject({ outcome: 'hit' });
+    expect(hit.read).toEqual([]);
+  });
+
+  test('a forced refresh within 10 s of the last one returns the cached result and reads none of them', async () => {
+    expect((await run(new RecordedRequest(), true)).outcome).toBe('request');
+    const throttled = new RecordedRequest();
+    expect((await run(throttled, true)).outcome).toBe('hit');
+    expect(throttled.read).toEqual([]);
+  });
+});
