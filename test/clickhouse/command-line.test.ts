@@ -13,11 +13,11 @@ import { runSql } from './run-sql.ts';
 // The built program in processes of its own, starting with an empty database. Needs `npm run build`.
 
 describe('dendro with --store clickhouse://…', () => {
-  let folder: ReturnType<typeof makeFolder>;
+  let workDirectory: ReturnType<typeof makeFolder>;
   let clickhouse: ClickHouseUrl;
   let env: Record<string, string>;
   beforeAll(() => {
-    folder = makeFolder();
+    workDirectory = makeFolder();
     clickhouse = newDatabaseUrl();
     const [host] = clickhouse.urls.map(url => new URL(url).host);
     const { user, password } = clickhouse.writer;
@@ -25,9 +25,10 @@ describe('dendro with --store clickhouse://…', () => {
   });
   afterAll(async () => {
     await runSql({ ...clickhouse, database: 'default' }, `drop database if exists ${clickhouse.database}`);
-    folder.remove();
+    workDirectory.remove();
   });
-  const run = (args: readonly string[], input = '') => runDendro(args, { cwd: folder.path, env, input });
+  const run = (args: readonly string[], input = '') =>
+    runDendro(args, { cwd: workDirectory.path, env, input });
   const lines = (ids: readonly string[]) =>
     ids.map(id => `${JSON.stringify({ id, project: 'acme', event_message: 'm' })}\n`).join('');
 
@@ -41,7 +42,7 @@ describe('dendro with --store clickhouse://…', () => {
 
   test('check reports why ClickHouse is unreachable', async () => {
     const unreachable = { DENDRO_STORE: 'clickhouse://u:secret@127.0.0.1:1/d' };
-    const line = onlyLine(await runDendro(['check'], { cwd: folder.path, env: unreachable }));
+    const line = onlyLine(await runDendro(['check'], { cwd: workDirectory.path, env: unreachable }));
     expect(line).toMatch(/^dendro: the store is unreachable.*\(connect ECONNREFUSED 127\.0\.0\.1:1\)$/);
   });
 
@@ -60,7 +61,7 @@ describe('dendro with --store clickhouse://…', () => {
 
   test('clickhouses:// connects with TLS to a server with a trusted certificate only', async () => {
     const { cert, key } = makeSelfSigned();
-    const certFile = join(folder.path, 'ca.pem');
+    const certFile = join(workDirectory.path, 'ca.pem');
     writeFileSync(certFile, cert);
     const { hostname, port } = new URL(clickhouse.urls[0] ?? '');
     const tls = createServer({ cert, key }, socket => {
@@ -73,7 +74,7 @@ describe('dendro with --store clickhouse://…', () => {
     const store =
       env['DENDRO_STORE']?.replace('clickhouse:', 'clickhouses:').replace(/:\d+\//, `:${tlsPort}/`) ?? '';
     const check = (more: Record<string, string>) =>
-      runDendro(['check'], { cwd: folder.path, env: { DENDRO_STORE: store, ...more } });
+      runDendro(['check'], { cwd: workDirectory.path, env: { DENDRO_STORE: store, ...more } });
     expect(await check({ NODE_EXTRA_CA_CERTS: certFile })).toMatchObject({ code: 0, stderr: '' });
     expect((await check({})).code).toBe(1);
     tls.close();
@@ -100,7 +101,7 @@ describe('dendro with --store clickhouse://…', () => {
     const key = { DENDRO_API_KEY: PROCESS_API_KEY, ...env };
     const ids = Array.from({ length: 40 }, (_, i) => `k${i}`);
     for (let round = 0; round < 4; round++) {
-      const server = await startServer(args, { cwd: folder.path, env: key });
+      const server = await startServer(args, { cwd: workDirectory.path, env: key });
       for (const id of ids.slice(round * 10, round * 10 + 10)) {
         const { status } = await fetch(`${server.internalUrl}/api/logs?source_name=edge`, {
           method: 'POST',
@@ -113,7 +114,7 @@ describe('dendro with --store clickhouse://…', () => {
       server.signal('SIGKILL');
       await server.ended;
     }
-    const server = await startServer(args, { cwd: folder.path, env: key });
+    const server = await startServer(args, { cwd: workDirectory.path, env: key });
     const countRows = () =>
       runSql(clickhouse, "select count(), uniqExact(id) from edge_logs where id like 'k%'");
     await expect.poll(countRows, { timeout: 30_000 }).toEqual([[40, 40]]);

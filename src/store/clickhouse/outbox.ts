@@ -25,36 +25,41 @@ export interface OutboxBlock extends BlockHeader {
   readonly compressed: Uint8Array;
 }
 
-/** The content of progress.json. These names are an on-disk format. */
+/** The sequence number after the last acknowledged record of each kind. */
+type Acknowledged = Readonly<Partial<Record<LogKind, number>>>;
+
+/** The content of progress.json. `spool` and `settled` are on-disk names. */
 interface Progress {
-  /** A random id, so that blocks of other processes have different tokens. */
+  /** A random id, so that the blocks of other processes have different tokens. */
   readonly spool: string;
-  /** The sequence number after the last acknowledged record of each kind. */
-  readonly settled: Partial<Record<LogKind, number>>;
+  readonly settled: Acknowledged;
 }
 
+const PROGRESS_FILE = 'progress.json';
 const NEWLINE = 0x0a;
 
 export class Outbox {
   readonly #directory: string;
-  #progress: Progress;
+  readonly #spoolId: string;
+  #acknowledged: Acknowledged;
   readonly #pending = new Map<LogKind, OutboxBlock>();
 
-  private constructor(directory: string, progress: Progress) {
+  private constructor(directory: string, { spool, settled }: Progress) {
     this.#directory = directory;
-    this.#progress = progress;
+    this.#spoolId = spool;
+    this.#acknowledged = settled;
   }
 
   /** The caller must hold the lock of the data directory. */
   static async open(directory: string): Promise<Outbox> {
     createDirectory(directory);
-    const file = join(directory, 'progress.json');
+    const file = join(directory, PROGRESS_FILE);
     const exists = existsSync(file);
     const progress: Progress = exists
       ? JSON.parse(readFileSync(file, 'utf8'))
       : { spool: randomUUID(), settled: {} };
     const outbox = new Outbox(directory, progress);
-    if (!exists) await outbox.#writeProgress(progress);
+    if (!exists) await outbox.#writeAcknowledged({});
     for (const kind of LOG_KINDS) {
       const block = readBlock(outbox.#blockFile(kind));
       // After a crash between the two steps of `acknowledge` the file of an acknowledged block still exists.
@@ -66,7 +71,7 @@ export class Outbox {
 
   /** The sequence number after the last record that ClickHouse has acknowledged. */
   acknowledgedUpTo(kind: LogKind): number {
-    return this.#progress.settled[kind] ?? 0;
+    return this.#acknowledged[kind] ?? 0;
   }
 
   /** The sequence number after the last record that is acknowledged or in a pending block. */
@@ -83,7 +88,7 @@ export class Outbox {
   /** Writes a block durably. A kind has one pending block at most: acknowledge the one before first. */
   async add({ kind, firstSequence, count, lines }: SpooledLines): Promise<OutboxBlock> {
     const token = createHash('sha256')
-      .update(`${this.#progress.spool} ${kind} ${firstSequence} ${count}\n`)
+      .update(`${this.#spoolId} ${kind} ${firstSequence} ${count}\n`)
       .update(lines)
       .digest('hex');
     const compressed = await compress(await toRows(lines));
@@ -97,8 +102,7 @@ export class Outbox {
 
   /** Records that ClickHouse has acknowledged the block, then deletes it. */
   async acknowledge(block: OutboxBlock): Promise<void> {
-    const settled = { ...this.#progress.settled, [block.kind]: endOf(block) };
-    await this.#writeProgress({ ...this.#progress, settled });
+    await this.#writeAcknowledged({ ...this.#acknowledged, [block.kind]: endOf(block) });
     this.#pending.delete(block.kind);
     await rm(this.#blockFile(block.kind), { force: true });
   }
@@ -106,12 +110,13 @@ export class Outbox {
   /** Marks records before these sequence numbers as acknowledged: they reached ClickHouse in another way. */
   async skipTo(endOfKind: (kind: LogKind) => number): Promise<void> {
     const ends = LOG_KINDS.map(kind => [kind, Math.max(this.acknowledgedUpTo(kind), endOfKind(kind))]);
-    await this.#writeProgress({ ...this.#progress, settled: Object.fromEntries(ends) });
+    await this.#writeAcknowledged(Object.fromEntries(ends));
   }
 
-  async #writeProgress(progress: Progress): Promise<void> {
-    await writeFileDurably(join(this.#directory, 'progress.json'), JSON.stringify(progress));
-    this.#progress = progress; // after the write: the spool deletes records up to these sequence numbers
+  async #writeAcknowledged(acknowledged: Acknowledged): Promise<void> {
+    const progress: Progress = { spool: this.#spoolId, settled: acknowledged };
+    await writeFileDurably(join(this.#directory, PROGRESS_FILE), JSON.stringify(progress));
+    this.#acknowledged = acknowledged; // after the write: the spool deletes records up to these sequence numbers
   }
 
   #blockFile(kind: LogKind): string {
