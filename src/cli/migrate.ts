@@ -1,27 +1,23 @@
-// dendro migrate: moves the records of an embedded store to a ClickHouse. Broken off, it goes on where it was.
+// dendro migrate: copies the records of an embedded store to ClickHouse and verifies the copy. Resumes if interrupted.
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Invocation, readStoreOptions, requireText } from '../config.ts';
 import { OperatorError, UsageError } from '../domain/errors.ts';
 import { LOG_KINDS } from '../domain/log-columns.ts';
 import { replaySpool } from '../intake/applier.ts';
-import { type ClickHouseUrl, parseClickHouseUrl } from '../store/clickhouse-url.ts';
-import { compareDays, moveRecords } from '../store/migration.ts';
+import { type ClickHouseUrl, isClickHouseUrl, parseClickHouseUrl } from '../store/clickhouse-url.ts';
+import { compareDays, copyRecords } from '../store/migration.ts';
 import { openClickHouseProgress, openStore } from '../store/open-store.ts';
+import type { Store } from '../store/store.ts';
 import { createProgressBar } from './progress-bar.ts';
 
-const SHOWN = 20;
-/** A checksum of all records takes its time. */
+const MAX_DIFFERENCES_SHOWN = 20;
+/** A checksum over all records takes minutes. */
 const QUERY_TIMEOUT_SECONDS = 3600;
 
 export async function migrate(invocation: Invocation): Promise<void> {
-  const dataDirectory = /^duckdb:(.+)$/s.exec(requireText(invocation, 'from'))?.[1];
-  if (dataDirectory === undefined) throw new UsageError('--from is written duckdb:DIR');
-  if (!existsSync(join(dataDirectory, 'dendro.duckdb')))
-    throw new OperatorError(`there is no embedded store in ${dataDirectory}`);
-  const to = requireText(invocation, 'to');
-  if (!/^clickhouses?:\/\//i.test(to)) throw new UsageError('--to is written clickhouse://…');
-  const clickhouse = parseClickHouseUrl(to);
+  const dataDirectory = readSource(invocation);
+  const clickhouse = readTarget(invocation);
   const options = {
     ...readStoreOptions(invocation),
     dataDirectory,
@@ -29,42 +25,70 @@ export async function migrate(invocation: Invocation): Promise<void> {
     queryTimeoutSeconds: QUERY_TIMEOUT_SECONDS,
   };
   const source = await openStore(options);
-  const state = stateFolder(dataDirectory, clickhouse);
-  const target = await openStore({ ...options, dataDirectory: state, clickhouse });
+  const stateDirectory = stateDirectoryOf(dataDirectory, clickhouse);
+  const target = await openStore({ ...options, dataDirectory: stateDirectory, clickhouse });
   try {
-    const missing = await target.preflight?.();
-    if (missing !== undefined) throw new OperatorError(missing);
-    const progress = await openClickHouseProgress(dataDirectory);
-    if (LOG_KINDS.some(kind => progress.queuedUpTo(kind) > source.flushedUpTo(kind)))
+    await requirePreflight(target);
+    const outbox = await openClickHouseProgress(dataDirectory);
+    if (LOG_KINDS.some(kind => outbox.queuedUpTo(kind) > source.flushedUpTo(kind)))
       throw new OperatorError(
-        `nothing was moved: a server with a ClickHouse store took records in with ${dataDirectory}, which would be there twice`,
+        `nothing was migrated: a server with a ClickHouse store already uses ${dataDirectory}, and a migration would store its records twice`,
       );
     await replaySpool(dataDirectory, source);
     await source.flush(LOG_KINDS);
-    const bar = createProgressBar('migrate', process.stderr);
-    const count = await moveRecords(source, target, (moved, all) =>
-      bar.update(all === 0 ? 1 : moved / all, `${moved} of ${all} records`),
-    ).finally(() => bar.clear());
-    const differences = await compareDays(source, target);
-    for (const { kind, day, here, there } of differences.slice(0, SHOWN))
-      process.stdout.write(`${kind} ${day}: ${here} here; ${there} there\n`);
-    if (differences.length > 0)
-      throw new OperatorError(
-        `days of a kind that differ: ${differences.length}; records came in or expired meanwhile, or something else writes ` +
-          `there. To move all of them again, empty the tables there and delete ${state}`,
-      );
-    await progress.skipTo(kind => source.flushedUpTo(kind)); // the spool may still hold what was moved
-    process.stdout.write(`${count} records: the counts and checksums of every kind and day are the same\n`);
+    const count = await copyWithProgressBar(source, target);
+    await verify(source, target, stateDirectory);
+    // The spool may still contain records that were copied: a server with the ClickHouse store skips them.
+    await outbox.skipTo(kind => source.flushedUpTo(kind));
+    process.stdout.write(`${count} records migrated: counts and checksums match for every kind and day\n`);
   } finally {
     await target.close();
     await source.close();
   }
 }
 
+function readSource(invocation: Invocation): string {
+  const dataDirectory = /^duckdb:(.+)$/s.exec(requireText(invocation, 'from'))?.[1];
+  if (dataDirectory === undefined) throw new UsageError('--from must be duckdb:DIR, such as duckdb:./data');
+  if (!existsSync(join(dataDirectory, 'dendro.duckdb')))
+    throw new OperatorError(`there is no embedded store in ${dataDirectory}`);
+  return dataDirectory;
+}
+
+function readTarget(invocation: Invocation): ClickHouseUrl {
+  const url = requireText(invocation, 'to');
+  if (!isClickHouseUrl(url)) throw new UsageError('--to must be a ClickHouse URL: clickhouse://…');
+  return parseClickHouseUrl(url, '--to');
+}
+
 /**
- * How far it has come lies beside the records that are moved. By the database alone: another host may be one of the same
- * ClickHouse, and to begin anew there would store everything twice.
+ * Contains the progress of the migration. Named after the database alone, because another host may belong to the same
+ * ClickHouse, where starting again would store every record twice.
  */
-function stateFolder(dataDirectory: string, { database }: ClickHouseUrl): string {
+function stateDirectoryOf(dataDirectory: string, { database }: ClickHouseUrl): string {
   return join(dataDirectory, `migration-${database}`);
+}
+
+async function requirePreflight(target: Store): Promise<void> {
+  const problem = await target.preflight?.();
+  if (problem !== undefined) throw new OperatorError(problem);
+}
+
+async function copyWithProgressBar(source: Store, target: Store): Promise<number> {
+  const bar = createProgressBar('migrate', process.stderr);
+  const onProgress = (copied: number, total: number) =>
+    bar.update(total === 0 ? 1 : copied / total, `${copied} of ${total} records`);
+  return copyRecords(source, target, onProgress).finally(() => bar.clear());
+}
+
+async function verify(source: Store, target: Store, stateDirectory: string): Promise<void> {
+  const differences = await compareDays(source, target);
+  if (differences.length === 0) return;
+  for (const day of differences.slice(0, MAX_DIFFERENCES_SHOWN))
+    process.stdout.write(`${day.kind} ${day.day}: source ${day.source}; target ${day.target}\n`);
+  throw new OperatorError(
+    `source and target differ (${differences.length} days, counted for each kind): records arrived or expired during the ` +
+      'migration, or another process writes to the target. To migrate everything again, truncate the tables of the target ' +
+      `and delete ${stateDirectory}`,
+  );
 }

@@ -1,4 +1,4 @@
-// dendro schema clickhouse: prints the tables that a ClickHouse store has, or makes them.
+// dendro schema clickhouse: prints the statements that create the tables of a ClickHouse store, or runs them (--apply).
 import { type Invocation, readRetentionDays, readStoreOptions } from '../config.ts';
 import { UsageError } from '../domain/errors.ts';
 import { applyClickHouseSchema, printClickHouseSchema } from '../store/open-store.ts';
@@ -6,7 +6,9 @@ import { applyClickHouseSchema, printClickHouseSchema } from '../store/open-stor
 export async function schema(invocation: Invocation): Promise<void> {
   const [store, ...others] = invocation.positionals;
   if (store !== 'clickhouse' || others.length > 0)
-    throw new UsageError('name the store: dendro schema clickhouse (the embedded one makes its own tables)');
+    throw new UsageError(
+      'expected: dendro schema clickhouse; only ClickHouse has a schema to apply, DuckDB creates its own tables',
+    );
   const { clickhouse } = readStoreOptions(invocation);
   const retentionDays = readRetentionDays(invocation);
   const cluster = readCluster(invocation) ?? clickhouse?.cluster;
@@ -17,13 +19,16 @@ export async function schema(invocation: Invocation): Promise<void> {
   }
   if (clickhouse === undefined) throw new UsageError('--apply needs --store clickhouse://…');
   const applied = await applyClickHouseSchema({ ...clickhouse, cluster }, retentionDays);
-  const what = applied.length === 0 ? 'tables and retention are up to date' : `applied ${applied.join(', ')}`;
-  process.stdout.write(`schema of ${clickhouse.database}: ${what}\n`);
+  const outcome =
+    applied.length === 0 ? 'tables and retention are up to date' : `applied version ${applied.join(', ')}`;
+  process.stdout.write(`schema of ${clickhouse.database}: ${outcome}\n`);
 }
 
 function readCluster(invocation: Invocation): string | undefined {
   const cluster = invocation.text('cluster');
   if (cluster !== undefined && !/^[\w.-]+$/.test(cluster))
-    throw new UsageError(`--cluster ${cluster} is no name of a cluster`);
+    throw new UsageError(
+      `--cluster ${cluster} is not a valid cluster name; allowed are letters, digits, _, - and .`,
+    );
   return cluster;
 }

@@ -1,6 +1,5 @@
-// Where a store that is not in this process is to be found: clickhouse://user:password@host:8123/database?host=…&cluster=…
-// The password is for the store alone: no message here or elsewhere holds it. Nor does one here hold any other part of an
-// address, since a password with a / or ? in it reaches into the parts that follow.
+// Parses the URL of a ClickHouse store: clickhouse://user:password@host:8123/database?host=…&cluster=…
+// Error messages contain no part of the URL: a password with an unescaped / or ? extends into the parts that follow it.
 import { UsageError } from '../domain/errors.ts';
 
 export interface Credentials {
@@ -9,83 +8,104 @@ export interface Credentials {
 }
 
 export interface ClickHouseUrl {
-  /** Such as http://host:8123; asked in this order when the ones before are gone. */
+  /** The HTTP interface of each host, such as http://host:8123. */
   readonly urls: readonly string[];
   readonly database: string;
   readonly reader: Credentials;
-  /** Whoever may insert; the reader, where no other is named. */
+  /** The user that inserts; the same as `reader` unless the URL names another. */
   readonly writer: Credentials;
-  /** Of shards and replicas; none: a single node. */
+  /** Undefined for a single node. */
   readonly cluster: string | undefined;
 }
 
 const EXAMPLE = 'clickhouse://user:password@host:8123/database';
-const ENCODING = 'a / or ? in a password is written %2F or %3F';
-const PORTS = { http: '8123', https: '8443' } as const;
+const ENCODING_HINT = 'in a password write / as %2F and ? as %3F';
+const DEFAULT_PORTS = { http: '8123', https: '8443' } as const;
 const PARAMETERS = ['host', 'cluster', 'insert_user', 'insert_password'];
 
 export function isClickHouseUrl(text: string): boolean {
   return /^clickhouses?:/i.test(text);
 }
 
-/** Throws a UsageError that says what is wrong, without the password. */
-export function parseClickHouseUrl(text: string): ClickHouseUrl {
+/** `option` is the command-line option that error messages name. Throws a UsageError. */
+export function parseClickHouseUrl(text: string, option = '--store'): ClickHouseUrl {
+  try {
+    return parse(text);
+  } catch (error) {
+    if (!(error instanceof InvalidUrl)) throw error;
+    throw new UsageError(`${option} ${error.message}; example: ${EXAMPLE}`);
+  }
+}
+
+/** Its message is the predicate of a sentence, such as "is not a valid URL". */
+class InvalidUrl extends Error {}
+
+function parse(text: string): ClickHouseUrl {
   const scheme = /^clickhouses:/i.test(text) ? 'https' : 'http';
-  // Only the schemes that URL knows have their host and port checked by it.
-  const url = readUrl(text.replace(/^clickhouses?:\/\//i, `${scheme}://`));
+  // As http or https, because URL validates host and port only for schemes that it knows.
+  const url = toUrl(text.replace(/^clickhouses?:\/\//i, `${scheme}://`));
   const parameters = url.searchParams;
   if ([...parameters.keys()].some(name => !PARAMETERS.includes(name)))
-    throw wrong(`has an unknown parameter; parameters are ${PARAMETERS.join(', ')}, and ${ENCODING}`);
+    throw new InvalidUrl(
+      `has an unknown parameter; allowed parameters are ${PARAMETERS.join(', ')}; ${ENCODING_HINT}`,
+    );
   const database = decode(url.pathname.slice(1)) || 'default';
   if (!/^[A-Za-z_]\w*$/.test(database))
-    throw wrong(`names a database that is none; letters, digits and _ are allowed, and ${ENCODING}`);
-  const cluster = readOnce(parameters, 'cluster');
+    throw new InvalidUrl(
+      `has an invalid database name; allowed are letters, digits and _, without a digit at the start; ${ENCODING_HINT}`,
+    );
+  const cluster = readSingle(parameters, 'cluster');
   if (cluster !== undefined && !/^[\w.-]+$/.test(cluster))
-    throw wrong('names a cluster that is none; letters, digits, _, - and . are allowed');
+    throw new InvalidUrl('has an invalid cluster name; allowed are letters, digits, _, - and .');
   const reader = { user: decode(url.username) || 'default', password: decode(url.password) };
-  const insertUser = readOnce(parameters, 'insert_user');
-  const insertPassword = readOnce(parameters, 'insert_password');
-  if (insertUser === undefined && insertPassword !== undefined)
-    throw wrong('has an insert_password without an insert_user');
+  const writer = readWriter(parameters) ?? reader;
   return Object.freeze({
-    urls: [writtenHost(text), ...parameters.getAll('host')].map(host => hostUrl(scheme, host)),
+    urls: [hostOf(text), ...parameters.getAll('host')].map(host => toHostUrl(scheme, host)),
     database,
     reader,
-    writer: insertUser === undefined ? reader : { user: insertUser, password: insertPassword ?? '' },
+    writer,
     cluster,
   });
 }
 
-function readUrl(text: string): URL {
+function toUrl(text: string): URL {
   try {
     const url = new URL(text);
     if (/^https?:$/.test(url.protocol) && url.hash === '') return url;
   } catch {
-    // said below, in words that do not hold the text
+    // The error of URL contains the text, so it is replaced.
   }
-  throw wrong('is not an address');
+  throw new InvalidUrl('is not a valid URL');
 }
 
-/** Host and port as they stand in the address: URL leaves out 80 and 443, which are not ClickHouse's own. */
-function writtenHost(text: string): string {
+/** Host and port as written: URL drops ports 80 and 443, which are not ClickHouse's default ports. */
+function hostOf(text: string): string {
   const [, authority = ''] = /^\w+:\/\/([^/?#]*)/.exec(text) ?? [];
   return authority.slice(authority.lastIndexOf('@') + 1);
 }
 
-function hostUrl(scheme: 'http' | 'https', host: string): string {
+function toHostUrl(scheme: 'http' | 'https', host: string): string {
   try {
     const url = new URL(`${scheme}://${host}`);
     if (url.username === '' && url.pathname === '/' && url.search === '')
-      return `${scheme}://${url.hostname}:${/:(\d+)$/.exec(host)?.[1] ?? PORTS[scheme]}`;
+      return `${scheme}://${url.hostname}:${/:(\d+)$/.exec(host)?.[1] ?? DEFAULT_PORTS[scheme]}`;
   } catch {
-    // said below
+    // The error of URL contains the host, so it is replaced.
   }
-  throw wrong('names a host that is none; a host is written host or host:port');
+  throw new InvalidUrl('has an invalid host; write host or host:port');
 }
 
-function readOnce(parameters: URLSearchParams, name: string): string | undefined {
+function readWriter(parameters: URLSearchParams): Credentials | undefined {
+  const user = readSingle(parameters, 'insert_user');
+  const password = readSingle(parameters, 'insert_password');
+  if (user === undefined && password !== undefined)
+    throw new InvalidUrl('has insert_password without insert_user; add insert_user');
+  return user === undefined ? undefined : { user, password: password ?? '' };
+}
+
+function readSingle(parameters: URLSearchParams, name: string): string | undefined {
   const values = parameters.getAll(name);
-  if (values.length > 1) throw wrong(`has ${values.length} times ${name}; give it once`);
+  if (values.length > 1) throw new InvalidUrl(`has ${values.length} values for ${name}; only one is allowed`);
   return values[0] === '' ? undefined : values[0];
 }
 
@@ -93,10 +113,6 @@ function decode(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    throw wrong('holds a % that is not followed by two hexadecimal digits; a % itself is written %25');
+    throw new InvalidUrl('has a % that is not followed by two hexadecimal digits; write % itself as %25');
   }
-}
-
-function wrong(what: string): UsageError {
-  return new UsageError(`--store ${what}; a ClickHouse store is written ${EXAMPLE}`);
 }

@@ -1,28 +1,33 @@
-// Moves records from the embedded store to a ClickHouse: in slices of time that are always cut in the same places, through
-// the same frozen blocks as records of a spool, so that what was broken off goes on where it was. Both stores are then asked
-// for counts and checksums of every kind and day.
+// Copies the records of an embedded store to ClickHouse and verifies the copy. The records are read in time slices with
+// fixed boundaries and applied through the outbox, like those of a spool, so that an interrupted copy resumes without
+// duplicates. The verification compares counts and checksums of every kind and day.
 import { readFileSync } from 'node:fs';
 import { columnsOf, LOG_KINDS, type LogColumn, type LogKind } from '../domain/log-columns.ts';
 import type { BoundValues, Cell, ColumnType, Store, StoreName } from './store.ts';
 
-const MINUTE = 60_000_000n;
-/** A slice has about as many records and no more bytes than a fold, unless one minute has; that is cut by the hash of the id. */
+const MICROS_PER_MINUTE = 60_000_000n;
+/** Minutes are joined to slices of at most this many records and `applyBatchBytes`; one minute may have more. */
 const SLICE_RECORDS = 20_000;
-/** More days, minutes or records than any answer here has. */
-const ALL_ROWS = 2 ** 31;
+/** Above the number of days, minutes or lines that any query here returns. */
+const NO_ROW_LIMIT = 2 ** 31;
 
-/** ClickHouse may keep another last digit of a fraction: numbers are compared to a microsecond, cut where none is written. */
-const OFF_GRID = 0.287391;
+/**
+ * ClickHouse may change the last digit of a fraction, so numbers are compared in whole thousandths. The offset moves the
+ * boundary between two thousandths away from numbers as they are usually written, such as 1.5 or 2.001.
+ */
+const ROUNDING_OFFSET = 0.287391;
 
-interface Slice {
+/** Records of a time range, or of one hash bucket of it if the range has too many. */
+interface TimeSlice {
   readonly start: bigint;
   readonly end: bigint;
-  readonly part: number;
-  readonly parts: number;
+  readonly bucket: number;
+  readonly buckets: number;
+  /** All records of the range for the last bucket, 0 for the others: their counts are known when they are read. */
   readonly records: number;
 }
 
-interface Span {
+interface TimeRange {
   readonly start: bigint;
   readonly end: bigint;
   readonly records: number;
@@ -32,141 +37,154 @@ interface Span {
 export interface DayDifference {
   readonly kind: LogKind;
   readonly day: string;
-  readonly here: string;
-  readonly there: string;
+  readonly source: string;
+  readonly target: string;
 }
 
-export type OnProgress = (moved: number, all: number) => void;
+export type OnProgress = (copied: number, total: number) => void;
 
-/** `to` numbers what it takes by itself, in a folder that belongs to this migration. Answers how many there are. */
-export async function moveRecords(from: Store, to: Store, onProgress: OnProgress): Promise<number> {
-  const slicesOf = new Map<LogKind, readonly Slice[]>();
-  for (const kind of LOG_KINDS) slicesOf.set(kind, await findSlices(from, kind, to.applyBatchBytes));
-  const all = [...slicesOf.values()].flat().reduce((sum, { records }) => sum + records, 0);
-  let moved = 0;
+/**
+ * Copies all records. `target` must have a data directory that belongs to this migration: its outbox keeps the progress,
+ * in sequence numbers that are counted here. Returns the number of records in `source`.
+ */
+export async function copyRecords(source: Store, target: Store, onProgress: OnProgress): Promise<number> {
+  const slicesOf = new Map<LogKind, readonly TimeSlice[]>();
+  for (const kind of LOG_KINDS) slicesOf.set(kind, await findSlices(source, kind, target.applyBatchBytes));
+  const total = [...slicesOf.values()].flat().reduce((sum, { records }) => sum + records, 0);
+  let copied = 0;
   for (const [kind, slices] of slicesOf) {
     let firstSequence = 0;
     for (const slice of slices) {
-      const lines = await readLines(from, kind, slice, to.flushedUpTo(kind) - firstSequence);
+      const lines = await readLines(source, kind, slice, target.flushedUpTo(kind) - firstSequence);
       const count = lines?.length ?? slice.records;
       if (lines !== undefined && count > 0) {
         const bytes = Buffer.from(lines.map(line => `${line}\n`).join(''));
-        await to.apply({ kind, firstSequence, count, lines: bytes });
+        await target.apply({ kind, firstSequence, count, lines: bytes });
       }
       firstSequence += count;
-      moved += slice.records;
-      onProgress(moved, all);
+      copied += slice.records;
+      onProgress(copied, total);
     }
   }
-  return all;
+  return total;
 }
 
-/** Every kind and day whose counts or checksums are not the same in both. */
-export async function compareDays(here: Store, there: Store): Promise<DayDifference[]> {
+/** Returns every kind and day whose count or checksum differs. */
+export async function compareDays(source: Store, target: Store): Promise<DayDifference[]> {
   const differences: DayDifference[] = [];
   for (const kind of LOG_KINDS) {
-    const [mine, theirs] = [await readDays(here, kind), await readDays(there, kind)];
-    for (const day of [...new Set([...mine.keys(), ...theirs.keys()])].sort()) {
-      const [a, b] = [mine.get(day) ?? 'none', theirs.get(day) ?? 'none'];
-      if (a !== b) differences.push({ kind, day, here: a, there: b });
+    const [sourceDays, targetDays] = [await readDays(source, kind), await readDays(target, kind)];
+    for (const day of [...new Set([...sourceDays.keys(), ...targetDays.keys()])].sort()) {
+      const [inSource, inTarget] = [sourceDays.get(day) ?? 'none', targetDays.get(day) ?? 'none'];
+      if (inSource !== inTarget) differences.push({ kind, day, source: inSource, target: inTarget });
     }
   }
   return differences;
 }
 
-async function findSlices(from: Store, kind: LogKind, maxBytes: number): Promise<Slice[]> {
-  const minutes = await ask(from, 'minutes', kind, ['unix_microseconds', 'integer', 'integer']);
-  const slices: Slice[] = [];
-  let open: Span | undefined;
+async function findSlices(source: Store, kind: LogKind, maxBytes: number): Promise<TimeSlice[]> {
+  const minutes = await runQuery(source, 'minutes', kind, ['unix_microseconds', 'integer', 'integer']);
+  const slices: TimeSlice[] = [];
+  let open: TimeRange | undefined;
   for (const [start, records, bytes] of minutes as [bigint, number, number][]) {
-    const minute = { start, end: start + MINUTE, records, bytes };
-    const joined: Span = open === undefined ? minute : join(open, minute);
+    const minute = { start, end: start + MICROS_PER_MINUTE, records, bytes };
+    const joined: TimeRange = open === undefined ? minute : join(open, minute);
     const isFull = joined.records > SLICE_RECORDS || joined.bytes > maxBytes;
-    if (open !== undefined && isFull) slices.push(...cut(open, maxBytes));
+    if (open !== undefined && isFull) slices.push(...toSlices(open, maxBytes));
     open = isFull ? minute : joined;
   }
-  if (open !== undefined) slices.push(...cut(open, maxBytes));
+  if (open !== undefined) slices.push(...toSlices(open, maxBytes));
   return slices;
 }
 
-function join(one: Span, next: Span): Span {
-  const [records, bytes] = [one.records + next.records, one.bytes + next.bytes];
-  return { start: one.start, end: next.end, records, bytes };
+function join(first: TimeRange, next: TimeRange): TimeRange {
+  return {
+    start: first.start,
+    end: next.end,
+    records: first.records + next.records,
+    bytes: first.bytes + next.bytes,
+  };
 }
 
-function cut({ start, end, records, bytes }: Span, maxBytes: number): Slice[] {
-  const parts = Math.ceil(Math.max(records / SLICE_RECORDS, bytes / maxBytes) / 2);
-  // How many fall into each part is known when it is read; the last one stands for all that are told of.
-  return Array.from({ length: parts }, (_, part) => ({
-    ...{ start, end, part, parts },
-    records: part === parts - 1 ? records : 0,
+/** Splits a range of more than twice the size of a slice into hash buckets. */
+function toSlices({ start, end, records, bytes }: TimeRange, maxBytes: number): TimeSlice[] {
+  const buckets = Math.ceil(Math.max(records / SLICE_RECORDS, bytes / maxBytes) / 2);
+  return Array.from({ length: buckets }, (_, bucket) => ({
+    ...{ start, end, bucket, buckets },
+    records: bucket === buckets - 1 ? records : 0,
   }));
 }
 
-/** Undefined where all of a slice that is whole was taken before. */
+/** Returns undefined if the first `applied` records include the whole slice. A bucket is read to learn its count. */
 async function readLines(
-  from: Store,
+  source: Store,
   kind: LogKind,
-  { start, end, part, parts, records }: Slice,
-  settled: number,
+  { start, end, bucket, buckets, records }: TimeSlice,
+  applied: number,
 ): Promise<readonly string[] | undefined> {
-  if (parts === 1 && settled >= records) return undefined;
-  const rows = await ask(from, 'lines', kind, ['text'], {
+  if (buckets === 1 && applied >= records) return undefined;
+  const rows = await runQuery(source, 'lines', kind, ['text'], {
     start: { type: 'timestamp', value: start },
     end: { type: 'timestamp', value: end },
-    part: { type: 'integer', value: part },
-    parts: { type: 'integer', value: parts },
+    bucket: { type: 'integer', value: bucket },
+    buckets: { type: 'integer', value: buckets },
   });
   return rows.map(([line]) => String(line));
 }
 
+/** Returns a description of the records of each day, which is the same in both stores if the records are. */
 async function readDays(store: Store, kind: LogKind): Promise<Map<string, string>> {
-  const rows = await ask(store, 'days', kind, ['text', 'integer', 'integer', 'integer']);
+  const rows = await runQuery(store, 'days', kind, ['text', 'integer', 'integer', 'integer']);
   return new Map(
     rows.map(([day, count, low, high]) => [String(day), `${count} records, checksum ${low}-${high}`]),
   );
 }
 
-async function ask(
+/** Runs migrate/<name>.<store>.sql for the table of a kind. */
+async function runQuery(
   store: Store,
   name: 'days' | 'minutes' | 'lines',
   kind: LogKind,
   types: readonly ColumnType[],
   values: BoundValues = {},
 ): Promise<readonly (readonly Cell[])[]> {
-  const text = readFileSync(new URL(`migrate/${name}.${store.name}.sql`, import.meta.url), 'utf8');
-  const sql = text
+  const template = readFileSync(new URL(`migrate/${name}.${store.name}.sql`, import.meta.url), 'utf8');
+  const sql = template
     .replace('{{table}}', `${kind}_logs`)
-    .replace('{{fields}}', () => fieldsOf(kind, store.name, name));
+    .replace('{{fields}}', () => (name === 'lines' ? lineFields(kind) : checksumFields(kind, store.name)));
   const columns = types.map((type, index) => ({ name: `column_${index}`, type }));
-  return (await store.query({ sql, columns, maxRows: ALL_ROWS }, values, { label: 'migrate' })).rows;
+  return (await store.query({ sql, columns, maxRows: NO_ROW_LIMIT }, values, { label: 'migrate' })).rows;
 }
 
-/** The columns of a kind as SQL: the fields of a log line, or texts whose checksum is the same in both stores. */
-function fieldsOf(kind: LogKind, store: StoreName, query: 'days' | 'minutes' | 'lines'): string {
+/** SQL for the fields of a log line (log-line.ts) before the metadata. */
+function lineFields(kind: LogKind): string {
+  return columnsOf(kind)
+    .filter(({ type }) => type !== 'json')
+    .map(({ name, type, nullable }) => {
+      if (type === 'timestamp') return `epoch_us(${name})`;
+      return nullable ? `coalesce(to_json(${name})::varchar, chr(30))` : `to_json(${name})`;
+    })
+    .join(', ');
+}
+
+/** SQL for the columns of a kind as texts that are the same in both stores. */
+function checksumFields(kind: LogKind, store: StoreName): string {
   const columns = columnsOf(kind);
-  if (query === 'lines')
-    return columns
-      .filter(({ type }) => type !== 'json')
-      .map(lineField)
-      .join(', ');
   return store === 'duckdb'
-    ? columns.map(duckdbText).join(', chr(31), ')
-    : columns.map(clickhouseText).join(', char(31), ');
+    ? columns.map(toDuckDBText).join(', chr(31), ')
+    : columns.map(toClickHouseText).join(', char(31), ');
 }
 
-function lineField({ name, type, nullable }: LogColumn): string {
-  if (type === 'timestamp') return `epoch_us(${name})`;
-  return nullable ? `coalesce(to_json(${name})::varchar, chr(30))` : `to_json(${name})`;
-}
-
-function duckdbText({ name, type, nullable }: LogColumn): string {
-  const values = { timestamp: `epoch_us(${name})`, number: `floor(${name} * 1000 + ${OFF_GRID})::bigint` };
+function toDuckDBText({ name, type, nullable }: LogColumn): string {
+  const values = {
+    timestamp: `epoch_us(${name})`,
+    number: `floor(${name} * 1000 + ${ROUNDING_OFFSET})::bigint`,
+  };
   const text = `(${type === 'timestamp' || type === 'number' ? values[type] : name})::varchar`;
   return nullable ? `coalesce(${text}, 'null')` : text;
 }
 
-function clickhouseText({ name, type, nullable }: LogColumn): string {
-  const value = type === 'number' ? `toInt64(floor(${name} * 1000 + ${OFF_GRID}))` : name;
+function toClickHouseText({ name, type, nullable }: LogColumn): string {
+  const value = type === 'number' ? `toInt64(floor(${name} * 1000 + ${ROUNDING_OFFSET}))` : name;
   return nullable ? `ifNull(toString(${value}), 'null')` : `toString(${value})`;
 }

@@ -217,13 +217,17 @@ describe('environment variables', () => {
   test('DENDRO_FROM and DENDRO_TO set the stores of a migration, and the flags take precedence', async () => {
     const migrate = async (args: string[], env: Record<string, string>) =>
       (await run(['migrate', ...args], env)).stderr;
-    expect(await migrate([], { DENDRO_FROM: 'elsewhere' })).toContain('--from is written duckdb:DIR');
+    expect(await migrate([], { DENDRO_FROM: 'elsewhere' })).toContain('--from must be duckdb:DIR');
     expect(await migrate([], { DENDRO_FROM: 'duckdb:nowhere' })).toContain('no embedded store in nowhere');
     expect(await migrate(['--from', 'duckdb:other'], { DENDRO_FROM: 'x' })).toContain('store in other');
     expect((await run(['query', 'logs.all', '--project', 'a', '--data', 'moved'], {})).code).toBe(0);
     const from = ['--from', 'duckdb:moved'];
-    expect(await migrate(from, { DENDRO_TO: 'duckdb:x' })).toContain('--to is written clickhouse://…');
-    expect(await migrate([...from, '--to', 'clickhouse://'], { DENDRO_TO: 'x' })).toContain('not an address');
+    expect(await migrate(from, { DENDRO_TO: 'duckdb:x' })).toContain(
+      '--to must be a ClickHouse URL: clickhouse://…',
+    );
+    expect(await migrate([...from, '--to', 'clickhouse://'], { DENDRO_TO: 'x' })).toContain(
+      'not a valid URL',
+    );
   });
 
   test('every flag is covered by these tests', () => {

@@ -5,62 +5,65 @@ import { join } from 'node:path';
 import { createServer } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ClickHouseUrl } from '../../src/store/clickhouse-url.ts';
-import { newDatabase } from '../support/clickhouse.ts';
+import { newDatabaseUrl } from '../support/clickhouse.ts';
 import { makeFolder, onlyLine, PROCESS_API_KEY, runDendro, startServer } from '../support/process.ts';
 import { makeSelfSigned } from '../support/self-signed.ts';
-import { ask } from './ask.ts';
+import { runSql } from './run-sql.ts';
 
-// The program as its users run it, from an empty database on: needs a build.
+// The built program in processes of its own, starting with an empty database. Needs `npm run build`.
 
 describe('dendro with --store clickhouse://…', () => {
-  let folder: ReturnType<typeof makeFolder>;
-  let address: ClickHouseUrl;
+  let workDirectory: ReturnType<typeof makeFolder>;
+  let clickhouse: ClickHouseUrl;
   let env: Record<string, string>;
   beforeAll(() => {
-    folder = makeFolder();
-    address = newDatabase();
-    const [host] = address.urls.map(url => new URL(url).host);
-    const { user, password } = address.writer;
-    env = { DENDRO_STORE: `clickhouse://${user}:${password}@${host}/${address.database}` };
+    workDirectory = makeFolder();
+    clickhouse = newDatabaseUrl();
+    const [host] = clickhouse.urls.map(url => new URL(url).host);
+    const { user, password } = clickhouse.writer;
+    env = { DENDRO_STORE: `clickhouse://${user}:${password}@${host}/${clickhouse.database}` };
   });
   afterAll(async () => {
-    await ask({ ...address, database: 'default' }, `drop database if exists ${address.database}`);
-    folder.remove();
+    await runSql({ ...clickhouse, database: 'default' }, `drop database if exists ${clickhouse.database}`);
+    workDirectory.remove();
   });
-  const run = (args: readonly string[], input = '') => runDendro(args, { cwd: folder.path, env, input });
+  const run = (args: readonly string[], input = '') =>
+    runDendro(args, { cwd: workDirectory.path, env, input });
   const lines = (ids: readonly string[]) =>
     ids.map(id => `${JSON.stringify({ id, project: 'acme', event_message: 'm' })}\n`).join('');
 
-  test('serve says what is missing before there are tables', async () => {
+  test('serve without tables reports the missing table', async () => {
     const line = onlyLine(await run(['serve', '--port', '0', '--internal-port', '0']));
-    expect(line).toMatch(/^dendro: ClickHouse cannot be read from \(edge_logs\): /);
-    if (address.writer.password !== '') expect(line).not.toContain(address.writer.password);
+    expect(line).toMatch(
+      /^dendro: cannot read from edge_logs in ClickHouse: .*`dendro schema clickhouse --apply`/,
+    );
+    if (clickhouse.writer.password !== '') expect(line).not.toContain(clickhouse.writer.password);
   });
 
-  test('a ClickHouse that cannot be reached is told with the reason', async () => {
-    const nobody = { DENDRO_STORE: 'clickhouse://u:secret@127.0.0.1:1/d' };
-    const line = onlyLine(await runDendro(['check'], { cwd: folder.path, env: nobody }));
-    expect(line).toMatch(/^dendro: the store is out of reach.*\(connect ECONNREFUSED 127\.0\.0\.1:1\)$/);
+  test('check reports why ClickHouse is unreachable', async () => {
+    const unreachable = { DENDRO_STORE: 'clickhouse://u:secret@127.0.0.1:1/d' };
+    const line = onlyLine(await runDendro(['check'], { cwd: workDirectory.path, env: unreachable }));
+    expect(line).toMatch(/^dendro: the store is unreachable.*\(connect ECONNREFUSED 127\.0\.0\.1:1\)$/);
   });
 
-  test('schema makes the tables, and says so the second time', async () => {
+  test('schema --apply creates the tables, and a second run reports that they are up to date', async () => {
     const apply = ['schema', 'clickhouse', '--apply', '--retention-days', '36500'];
-    expect((await run(apply)).stdout).toBe(`schema of ${address.database}: applied 1\n`);
+    expect((await run(apply)).stdout).toBe(`schema of ${clickhouse.database}: applied version 1\n`);
     expect((await run(apply)).stdout).toContain('tables and retention are up to date');
   });
 
-  test('check, ingest and query work on it', async () => {
+  test('check, ingest and query work on ClickHouse', async () => {
     expect(await run(['check'])).toMatchObject({ code: 0, stderr: '' });
     expect((await run(['ingest', '-', '--source', 'edge'], lines(['a', 'b']))).code).toBe(0);
     const { stdout } = await run(['query', 'logs.all', '--project', 'acme', '--json']);
     expect(stdout).toMatch(/"id":"a".*"id":"b"/s);
   });
 
-  test('speaks TLS with clickhouses://, to a server whose certificate it trusts', async () => {
+  test('clickhouses:// connects with TLS to a server with a trusted certificate only', async () => {
     const { cert, key } = makeSelfSigned();
-    const certFile = join(folder.path, 'ca.pem');
+    const certFile = join(workDirectory.path, 'ca.pem');
     writeFileSync(certFile, cert);
-    const { hostname, port } = new URL(address.urls[0] ?? '');
+    const { hostname, port } = new URL(clickhouse.urls[0] ?? '');
     const tls = createServer({ cert, key }, socket => {
       const server = connect(Number(port), hostname);
       socket.pipe(server).pipe(socket);
@@ -71,13 +74,13 @@ describe('dendro with --store clickhouse://…', () => {
     const store =
       env['DENDRO_STORE']?.replace('clickhouse:', 'clickhouses:').replace(/:\d+\//, `:${tlsPort}/`) ?? '';
     const check = (more: Record<string, string>) =>
-      runDendro(['check'], { cwd: folder.path, env: { DENDRO_STORE: store, ...more } });
+      runDendro(['check'], { cwd: workDirectory.path, env: { DENDRO_STORE: store, ...more } });
     expect(await check({ NODE_EXTRA_CA_CERTS: certFile })).toMatchObject({ code: 0, stderr: '' });
     expect((await check({})).code).toBe(1);
     tls.close();
   });
 
-  test('check --parity tells where two stores differ, and where they agree', async () => {
+  test('check --parity reports endpoints that differ between two stores, and that all agree', async () => {
     const parity = ['check', '--parity', '--project', 'acme'];
     expect(onlyLine(await run(parity))).toContain('there is no embedded store in');
     const line = `{"id":"c","project":"acme","event_message":"m","timestamp":"${new Date().toISOString()}"}`;
@@ -85,7 +88,7 @@ describe('dendro with --store clickhouse://…', () => {
     const differing = await run(parity);
     expect(differing.code).toBe(1);
     expect(differing.stdout).toMatch(/^logs\.all\?project=acme.*: 1 rows here, 2 there$/m);
-    await ask(address, 'truncate table edge_logs');
+    await runSql(clickhouse, 'truncate table edge_logs');
     expect((await run(['ingest', '-', '--source', 'edge'], line)).code).toBe(0);
     expect(await run(parity)).toMatchObject({
       code: 0,
@@ -93,12 +96,12 @@ describe('dendro with --store clickhouse://…', () => {
     });
   });
 
-  test('a server that is killed right after it acknowledged has every record, once', async () => {
+  test('after servers are killed right after they acknowledge records, every record is stored once', async () => {
     const args = ['--data', 'killed'];
     const key = { DENDRO_API_KEY: PROCESS_API_KEY, ...env };
     const ids = Array.from({ length: 40 }, (_, i) => `k${i}`);
     for (let round = 0; round < 4; round++) {
-      const server = await startServer(args, { cwd: folder.path, env: key });
+      const server = await startServer(args, { cwd: workDirectory.path, env: key });
       for (const id of ids.slice(round * 10, round * 10 + 10)) {
         const { status } = await fetch(`${server.internalUrl}/api/logs?source_name=edge`, {
           method: 'POST',
@@ -111,9 +114,10 @@ describe('dendro with --store clickhouse://…', () => {
       server.signal('SIGKILL');
       await server.ended;
     }
-    const server = await startServer(args, { cwd: folder.path, env: key });
-    const counted = () => ask(address, "select count(), uniqExact(id) from edge_logs where id like 'k%'");
-    await expect.poll(counted, { timeout: 30_000 }).toEqual([[40, 40]]);
+    const server = await startServer(args, { cwd: workDirectory.path, env: key });
+    const countRows = () =>
+      runSql(clickhouse, "select count(), uniqExact(id) from edge_logs where id like 'k%'");
+    await expect.poll(countRows, { timeout: 30_000 }).toEqual([[40, 40]]);
     expect((await server.stop()).code).toBe(0);
   });
 });

@@ -6,11 +6,11 @@ import type { ClickHouseUrl } from '../../src/store/clickhouse-url.ts';
 import { openStore, type StoreOptions } from '../../src/store/open-store.ts';
 import type { SpooledLines, Store } from '../../src/store/store.ts';
 import { testStoreOptions } from '../support/app.ts';
-import { makeDatabase } from '../support/clickhouse.ts';
+import { createDatabase } from '../support/clickhouse.ts';
 import { record } from '../support/record.ts';
 import { makeDataFolder, QUICK, removeDataFolder, savedQuery } from '../support/store.ts';
-import { ask } from './ask.ts';
-import { type Fault, FaultyProxy } from './faulty-proxy.ts';
+import { ERROR_PAGE_TRIGGER, type Fault, FaultyProxy } from './faulty-proxy.ts';
+import { runSql } from './run-sql.ts';
 
 const AT = '2026-11-14T12:34:56.789012Z';
 const FAULTS: Fault[] = [
@@ -18,30 +18,30 @@ const FAULTS: Fault[] = [
   'reset',
   'silent',
   'stalling',
-  'answer lost',
-  'answer truncated',
+  'response lost',
+  'response truncated',
   'disk full',
 ];
-/** Is under way for some tenths of a second. */
-const LENGTHY = savedQuery('select countIf(cityHash64(number) >= 0) from numbers(50000000)', ['integer']);
-/** Nobody says that anything is wrong: the time limit does. */
-const MUTE: Fault[] = ['silent', 'stalling'];
+/** Runs for some tenths of a second. */
+const SLOW = savedQuery('select countIf(cityHash64(number) >= 0) from numbers(50000000)', ['integer']);
+/** These faults are noticed at the time limit only. */
+const SILENT_FAULTS: Fault[] = ['silent', 'stalling'];
 
-let address: ClickHouseUrl;
+let clickhouse: ClickHouseUrl;
 let proxy: FaultyProxy;
 let dataDirectory: string;
 let options: StoreOptions;
 let store: Store;
 
 beforeAll(async () => {
-  address = await makeDatabase();
+  clickhouse = await createDatabase();
 });
 beforeEach(async () => {
-  proxy = await FaultyProxy.open(address);
+  proxy = await FaultyProxy.open(clickhouse);
   dataDirectory = makeDataFolder();
   options = {
     ...testStoreOptions(dataDirectory),
-    clickhouse: { ...address, urls: [proxy.url] },
+    clickhouse: { ...clickhouse, urls: [proxy.url] },
     queryTimeoutSeconds: 2,
   };
   store = await openStore(options);
@@ -51,20 +51,20 @@ afterEach(async () => {
   await proxy.close();
   removeDataFolder(dataDirectory);
 });
-afterAll(() => ask(address, `drop database ${address.database}`));
+afterAll(() => runSql(clickhouse, `drop database ${clickhouse.database}`));
 
-const spooled = (project: string, first: number, count: number): SpooledLines => ({
+const spooledLines = (project: string, first: number, count: number): SpooledLines => ({
   ...toLogLines(
     'auth',
     Array.from({ length: count }, (_, i) => record({ id: `n${first + i}`, at: AT, project })),
   ),
   firstSequence: first,
 });
-/** How many records there are, and how many of them differ: asked past the proxy. */
-const counts = async (project: string) =>
-  (await ask(address, `select count(), uniqExact(id) from auth_logs where project = '${project}'`))[0];
+/** The number of rows, and of different ids, read without the proxy. */
+const countRows = async (project: string) =>
+  (await runSql(clickhouse, `select count(), uniqExact(id) from auth_logs where project = '${project}'`))[0];
 const expectNoPassword = (text: string | undefined) => {
-  for (const secret of ['a-wrong-one', address.writer.password].filter(password => password !== ''))
+  for (const secret of ['a-wrong-one', clickhouse.writer.password].filter(password => password !== ''))
     expect(text).not.toContain(secret);
 };
 const reopen = async () => {
@@ -72,117 +72,126 @@ const reopen = async () => {
   store = await openStore(options);
 };
 
-describe.each(FAULTS)('where the network or the server fails: %s', fault => {
-  test('a query is a clear error within its time limit, and answered when that is over', async () => {
+describe.each(FAULTS)('with the fault %s of the network or the server', fault => {
+  test('a query fails with the right code within its time limit, and succeeds after the fault', async () => {
     await proxy.set(fault);
     const error = await store.query(QUICK, {}).catch(thrown => thrown);
-    expect(error.code).toBe(MUTE.includes(fault) ? 'query_timeout' : 'unavailable');
+    expect(error.code).toBe(SILENT_FAULTS.includes(fault) ? 'query_timeout' : 'unavailable');
     expectNoPassword(`${error.message}${error.cause?.message}`);
     await proxy.set('none');
     await expect.poll(() => store.query(QUICK, {}).then(({ rows }) => rows, String)).toEqual([[42]]);
   });
 
-  test('records are folded once, however often it was tried', async () => {
-    const project = `folded ${fault}`;
-    await store.apply(spooled(project, 0, 5));
+  test('records are stored once after several failed attempts to apply them', async () => {
+    const project = `applied ${fault}`;
+    await store.apply(spooledLines(project, 0, 5));
     await proxy.set(fault);
     for (let attempt = 0; attempt < 2; attempt++)
-      await expect(store.apply(spooled(project, 0, 12))).rejects.toThrow(/^ClickHouse: records could not be/);
+      await expect(store.apply(spooledLines(project, 0, 12))).rejects.toThrow(
+        /^cannot insert records into ClickHouse: /,
+      );
     expect(store.flushedUpTo('auth')).toBe(5);
     await proxy.set('none');
-    await store.apply(spooled(project, 0, 15)); // more has come meanwhile: the block that was tried stays as it was
-    expect(await counts(project)).toEqual([15, 15]);
+    await store.apply(spooledLines(project, 0, 15)); // more records arrived meanwhile; the pending block does not change
+    expect(await countRows(project)).toEqual([15, 15]);
     expect(store.flushedUpTo('auth')).toBe(15);
   });
 
-  test('records are folded once by the next process, too', async () => {
+  test('records are stored once if the next process applies them again', async () => {
     const project = `restarted ${fault}`;
     await proxy.set(fault);
-    await expect(store.apply(spooled(project, 0, 12))).rejects.toThrow();
+    await expect(store.apply(spooledLines(project, 0, 12))).rejects.toThrow();
     await proxy.set('none');
     await reopen();
     expect(store.flushedUpTo('auth')).toBe(0);
-    await store.apply(spooled(project, 0, 7)); // the spool is read in other pieces than before
-    await store.apply(spooled(project, 7, 13));
-    expect(await counts(project)).toEqual([20, 20]);
+    await store.apply(spooledLines(project, 0, 7)); // batches of other sizes than before the restart
+    await store.apply(spooledLines(project, 7, 13));
+    expect(await countRows(project)).toEqual([20, 20]);
   });
 });
 
 test.each<Fault>(['late', 'dripping'])(
-  'an answer that is %s: a query ends at its time limit, records are kept, once',
+  'with a response that is %s, a query fails at its time limit and records are stored once',
   async fault => {
     await proxy.set(fault);
     const wide = savedQuery("select 'wide', randomPrintableASCII(500)", ['text', 'text']);
-    const askedAt = performance.now();
+    const requestedAt = performance.now();
     await expect(store.query(wide, {})).rejects.toMatchObject({ code: 'query_timeout' });
-    expect(performance.now() - askedAt).toBeLessThan(4_000);
-    const fold = (count: number) => store.apply(spooled(fault, 0, count)).then(() => 'kept', String);
-    for (const count of [12, 15]) await expect.poll(() => fold(count), { timeout: 30_000 }).toBe('kept');
-    expect(await counts(fault)).toEqual([15, 15]);
+    expect(performance.now() - requestedAt).toBeLessThan(4_000);
+    const apply = (count: number) => store.apply(spooledLines(fault, 0, count)).then(() => 'stored', String);
+    for (const count of [12, 15]) await expect.poll(() => apply(count), { timeout: 30_000 }).toBe('stored');
+    expect(await countRows(fault)).toEqual([15, 15]);
     expect(store.flushedUpTo('auth')).toBe(15);
   },
 );
 
-test('one odd answer, as of a proxy, is an error of one query: others go on, and the host stays in use', async () => {
+test('an error page of a proxy fails one query only, and the host stays in use', async () => {
   options = { ...options, queryTimeoutSeconds: 60 };
   await reopen();
-  await proxy.set('odd answer');
-  const others = [LENGTHY, LENGTHY].map(query => store.query(query, {}));
-  const odd = store.query(savedQuery("select 'oddly'", ['text']), {});
-  await expect(odd).rejects.toMatchObject({ code: 'unavailable' });
+  await proxy.set('error page');
+  const others = [SLOW, SLOW].map(query => store.query(query, {}));
+  const failing = store.query(savedQuery(`select '${ERROR_PAGE_TRIGGER}'`, ['text']), {});
+  await expect(failing).rejects.toMatchObject({ code: 'unavailable' });
   expect(store.isReachable?.()).toBe(true);
   for (const { rows } of await Promise.all(others)) expect(rows).toEqual([[50_000_000]]);
 });
 
 test.each([
-  [160, 'query_timeout', 'it would take too long'],
-  [201, 'unavailable', 'a quota is used up'],
-  [198, 'unavailable', 'a name is not found'],
+  [160, 'query_timeout', 'the query is too slow'],
+  [201, 'unavailable', 'the quota is exhausted'],
+  [198, 'unavailable', 'a host name cannot be resolved'],
   [394, 'unavailable', 'the query was killed'],
-  [1000, 'unavailable', 'its network fails'],
+  [1000, 'unavailable', 'the network of the server failed'],
   [76, 'unavailable', 'a file cannot be opened'],
-])('what ClickHouse answers by error %i is %s to callers: %s', async (number, code) => {
+])('ClickHouse error %i is reported to callers as %s: %s', async (number, code) => {
   await proxy.set(`error ${number}`);
   await expect(store.query(QUICK, {})).rejects.toMatchObject({ code });
 });
 
-describe('what the operator has to mend is told in a sentence, without the password', () => {
-  const wrong = { user: 'nobody', password: 'a-wrong-one' };
+describe('a configuration error is reported in one sentence, without the password', () => {
+  const wrongUser = { user: 'nobody', password: 'a-wrong-one' };
 
-  // Rights that are missing: rights.test.ts.
+  // Missing privileges are tested in rights.test.ts.
   test.each([
-    ['a wrong password', { reader: wrong, writer: wrong }, /user or the password is wrong/],
-    ['a wrong password of the one who inserts', { writer: wrong }, /into.*user or the password is wrong/],
-    ['a wrong database', { database: 'no_such_database' }, /there is no such database/],
+    ['a wrong password', { reader: wrongUser, writer: wrongUser }, /user or the password is wrong/],
+    [
+      'a wrong password of the user that inserts',
+      { writer: wrongUser },
+      /insert into.*user or the password is wrong/,
+    ],
+    ['a wrong database', { database: 'no_such_database' }, /the database does not exist/],
     ['a database without tables', { database: 'default' }, /`dendro schema clickhouse --apply`/],
-  ])('%s', async (_, change, fault) => {
-    const folder = makeDataFolder();
-    const misled = await openStore({ ...testStoreOptions(folder), clickhouse: { ...address, ...change } });
+  ])('%s', async (_, change, problem) => {
+    const directory = makeDataFolder();
+    const misconfigured = await openStore({
+      ...testStoreOptions(directory),
+      clickhouse: { ...clickhouse, ...change },
+    });
     try {
-      const missing = await misled.preflight?.();
-      expect(missing).toMatch(fault);
-      expectNoPassword(missing);
-      const error = await misled.apply(spooled('misled', 0, 1)).catch(thrown => thrown);
-      expect(error.message).toMatch(/^ClickHouse: records could not be inserted: /);
+      const reported = await misconfigured.preflight?.();
+      expect(reported).toMatch(problem);
+      expectNoPassword(reported);
+      const error = await misconfigured.apply(spooledLines('misconfigured', 0, 1)).catch(thrown => thrown);
+      expect(error.message).toMatch(/^cannot insert records into ClickHouse: /);
       expectNoPassword(error.message);
-      expect(misled.flushedUpTo('auth')).toBe(0);
+      expect(misconfigured.flushedUpTo('auth')).toBe(0);
     } finally {
-      await misled.close();
-      removeDataFolder(folder);
+      await misconfigured.close();
+      removeDataFolder(directory);
     }
   });
 
-  test('a data directory that another store holds', async () => {
+  test('a data directory that another process uses', async () => {
     await expect(openStore(options)).rejects.toThrow(/is in use by another process/);
   });
 });
 
-test('what an append that was killed left behind goes at the next opening, and what waits in frozen blocks stays', async () => {
+test('opening a store removes the staged blocks of a killed append and keeps the blocks of the outbox', async () => {
   await proxy.set('refused');
-  await expect(store.apply(spooled('waiting', 0, 3))).rejects.toThrow();
-  const folder = join(dataDirectory, 'clickhouse');
-  mkdirSync(join(folder, 'append-killed'));
-  writeFileSync(join(folder, 'append-killed', '0'), 'a staged block');
+  await expect(store.apply(spooledLines('waiting', 0, 3))).rejects.toThrow();
+  const outboxDirectory = join(dataDirectory, 'clickhouse');
+  mkdirSync(join(outboxDirectory, 'append-killed'));
+  writeFileSync(join(outboxDirectory, 'append-killed', '0'), 'a staged block');
   await reopen();
-  expect(readdirSync(folder).sort()).toEqual(['auth.block', 'progress.json']);
+  expect(readdirSync(outboxDirectory).sort()).toEqual(['auth.block', 'progress.json']);
 });

@@ -1,5 +1,5 @@
-// A network between Dendro and ClickHouse that fails in the ways networks and servers do. It passes bytes on; it knows of
-// HTTP only how to answer an error in a server's place.
+// A TCP proxy between Dendro and ClickHouse that simulates the faults of networks and servers. It forwards bytes; the
+// only HTTP that it writes itself are error responses.
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -7,33 +7,35 @@ import type { ClickHouseUrl } from '../../src/store/clickhouse-url.ts';
 
 export type Fault =
   | 'none'
-  /** Nobody listens. */
+  /** The port is closed. */
   | 'refused'
-  /** The connection is broken off when a request comes. */
+  /** The connection is reset when a request arrives. */
   | 'reset'
-  /** A request is taken, and never answered. */
+  /** The request is read and not forwarded; no response is sent. */
   | 'silent'
-  /** A request is done, and the answer takes its time to begin. */
+  /** The request is forwarded; the response is delayed by `LATE_MS`. */
   | 'late'
-  /** The headers of the answer come at once, and its body byte by byte. */
+  /** The headers of the response are sent at once, its body one byte every `DRIP_MS`. */
   | 'dripping'
-  /** The headers of the answer come at once, and its body never. */
+  /** The headers of the response are sent at once, its body never. */
   | 'stalling'
-  /** The request arrives and is done; its answer breaks off at the first byte. */
-  | 'answer lost'
-  /** The answer breaks off in its middle. */
-  | 'answer truncated'
-  /** A request that holds the word `oddly` is answered by a page of the proxy's own; others pass. */
-  | 'odd answer'
-  /** ClickHouse says that its disk is full. */
+  /** The request is forwarded; the connection is closed instead of a response. */
+  | 'response lost'
+  /** The connection is closed within the response. */
+  | 'response truncated'
+  /** The response to a request that contains `ERROR_PAGE_TRIGGER` is an HTML page; other requests are forwarded. */
+  | 'error page'
+  /** The response is ClickHouse's error for a full disk. */
   | 'disk full'
-  /** ClickHouse says whatever has this number. */
+  /** The response is the ClickHouse error with this code. */
   | `error ${number}`;
+
+export const ERROR_PAGE_TRIGGER = 'error_page_please';
 
 const BAD_GATEWAY =
   'HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/html\r\nContent-Length: 20\r\nConnection: close\r\n\r\n<h1>Bad Gateway</h1>';
 
-/** A ping is just waited for. */
+/** Below the time limit of a ping, so that the host stays up. */
 const LATE_MS = 2_500;
 const DRIP_MS = 100;
 
@@ -58,10 +60,10 @@ export class FaultyProxy {
     return `http://127.0.0.1:${this.#port}`;
   }
 
-  /** From now on; connections that are open are broken off. */
+  /** Sets the fault of new connections, and closes the open ones. */
   async set(fault: Fault): Promise<void> {
     this.#fault = fault;
-    this.#breakOff();
+    this.#closeConnections();
     if (fault === 'refused') await this.close();
     else if (this.#server === undefined) await this.#listen();
   }
@@ -69,72 +71,72 @@ export class FaultyProxy {
   async close(): Promise<void> {
     const server = this.#server;
     this.#server = undefined;
-    this.#breakOff();
+    this.#closeConnections();
     if (server === undefined) return;
     server.close();
     await once(server, 'close');
   }
 
   async #listen(): Promise<void> {
-    this.#server = createServer(socket => this.#pass(socket)).listen(this.#port, '127.0.0.1');
+    this.#server = createServer(socket => this.#accept(socket)).listen(this.#port, '127.0.0.1');
     await once(this.#server, 'listening');
     this.#port = (this.#server.address() as AddressInfo).port;
   }
 
-  #breakOff(): void {
+  #closeConnections(): void {
     for (const socket of this.#sockets) socket.destroy();
   }
 
-  #pass(caller: Socket): void {
+  #accept(caller: Socket): void {
     const fault = this.#fault;
-    this.#keep(caller);
+    this.#track(caller);
     if (fault === 'silent') return void caller.resume();
     if (fault === 'reset') return void caller.once('data', () => caller.resetAndDestroy());
-    const error = fault === 'disk full' ? 243 : Number(/^error (\d+)$/.exec(fault)?.[1] ?? 0);
-    if (error > 0) return void caller.on('data', () => caller.end(answerOf(error)));
+    const errorCode = fault === 'disk full' ? 243 : Number(/^error (\d+)$/.exec(fault)?.[1] ?? 0);
+    if (errorCode > 0) return void caller.on('data', () => caller.end(errorResponse(errorCode)));
     const server = connect(this.#target);
-    this.#keep(server);
+    this.#track(server);
     caller.on('data', (bytes: Buffer) => {
-      if (fault === 'odd answer' && bytes.includes('oddly')) caller.end(BAD_GATEWAY);
+      if (fault === 'error page' && bytes.includes(ERROR_PAGE_TRIGGER)) caller.end(BAD_GATEWAY);
       else server.write(bytes);
     });
     caller.once('close', () => server.destroy());
     server.once('close', () => caller.destroy());
-    let lastDrop = Promise.resolve();
+    let lastDrip = Promise.resolve();
     const drip = (bytes: Buffer) => {
-      const body = endOfHead(bytes);
-      lastDrop = lastDrop.then(async () => {
-        caller.write(bytes.subarray(0, body));
-        for (let i = body; i < bytes.length && !caller.destroyed; i++) {
+      const bodyStart = headersEnd(bytes);
+      lastDrip = lastDrip.then(async () => {
+        caller.write(bytes.subarray(0, bodyStart));
+        for (let i = bodyStart; i < bytes.length && !caller.destroyed; i++) {
           await sleep(DRIP_MS);
           caller.write(bytes.subarray(i, i + 1));
         }
       });
     };
     server.on('data', (bytes: Buffer) => {
-      if (fault === 'none' || fault === 'odd answer') caller.write(bytes);
+      if (fault === 'none' || fault === 'error page') caller.write(bytes);
       else if (fault === 'late') setTimeout(() => caller.write(bytes), LATE_MS).unref();
       else if (fault === 'dripping') drip(bytes);
-      else if (fault === 'stalling') caller.write(bytes.subarray(0, endOfHead(bytes)));
-      else if (fault === 'answer lost') caller.destroy();
+      else if (fault === 'stalling') caller.write(bytes.subarray(0, headersEnd(bytes)));
+      else if (fault === 'response lost') caller.destroy();
       else caller.end(bytes.subarray(0, Math.max(1, bytes.length - 20)), () => caller.destroy());
     });
   }
 
-  #keep(socket: Socket): void {
+  #track(socket: Socket): void {
     this.#sockets.add(socket);
     socket.on('error', () => {});
     socket.once('close', () => this.#sockets.delete(socket));
   }
 }
 
-/** Where the body begins, in what a server writes at once; 0 where there are no headers in it. */
-function endOfHead(bytes: Buffer): number {
+/** The offset after the headers, or 0 if the bytes contain none. */
+function headersEnd(bytes: Buffer): number {
   return bytes.toString('latin1', 0, 5) === 'HTTP/' ? bytes.indexOf('\r\n\r\n') + 4 : 0;
 }
 
-function answerOf(code: number): string {
-  const body = `Code: ${code}. DB::Exception: It cannot be done. (OF_THE_TESTS) (version 26.5.1.1)\n`;
+function errorResponse(code: number): string {
+  const body = `Code: ${code}. DB::Exception: Simulated by the proxy. (SIMULATED_ERROR) (version 26.5.1.1)\n`;
   return (
     `HTTP/1.1 500 Internal Server Error\r\nX-ClickHouse-Exception-Code: ${code}\r\n` +
     `Content-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`

@@ -7,7 +7,7 @@ import { compareStores } from '../../src/endpoint/parity.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import type { Store } from '../../src/store/store.ts';
 import { micros, NOW, testStoreOptions } from '../support/app.ts';
-import { makeDatabase } from '../support/clickhouse.ts';
+import { createDatabase } from '../support/clickhouse.ts';
 import { BUILT_IN } from '../support/own-endpoints.ts';
 import { edgeRecord, functionEdgeRecord } from '../support/record.ts';
 import { batches, makeDataFolder, removeDataFolder } from '../support/store.ts';
@@ -15,25 +15,28 @@ import { batches, makeDataFolder, removeDataFolder } from '../support/store.ts';
 const PROJECTS = ['alpha', "o'hara", '🦕 é\\'];
 const NOW_MICROS = micros(NOW);
 
-const folders: string[] = [];
+const directories: string[] = [];
 let duckdb: Store;
 let clickhouse: Store;
 beforeAll(async () => {
-  const makeFolder = () => {
-    const folder = makeDataFolder();
-    folders.push(folder);
-    return folder;
+  const createDirectory = () => {
+    const directory = makeDataFolder();
+    directories.push(directory);
+    return directory;
   };
-  duckdb = await openStore(testStoreOptions(makeFolder()));
-  clickhouse = await openStore({ ...testStoreOptions(makeFolder()), clickhouse: await makeDatabase() });
+  duckdb = await openStore(testStoreOptions(createDirectory()));
+  clickhouse = await openStore({
+    ...testStoreOptions(createDirectory()),
+    clickhouse: await createDatabase(),
+  });
 });
 afterAll(async () => {
   await duckdb.close();
   await clickhouse.close();
-  for (const folder of folders) removeDataFolder(folder);
+  for (const directory of directories) removeDataFolder(directory);
 });
 
-/** Most records are young, so that every window and every bucket has some. */
+/** Seconds before now. Most records are recent, so that every time range and every bucket has some. */
 const age = fc.oneof(
   fc.integer({ min: 0, max: 300 }),
   fc.integer({ min: 0, max: 3_600 }),
@@ -41,41 +44,41 @@ const age = fc.oneof(
   fc.integer({ min: 0, max: 8 * 86_400 }),
   fc.integer({ min: 0, max: 91 * 86_400 }),
 );
-const place = fc.record({ project: fc.constantFrom(...PROJECTS), age, micros: fc.nat(999_999) });
+const origin = fc.record({ project: fc.constantFrom(...PROJECTS), age, micros: fc.nat(999_999) });
 const path = fc
   .array(fc.constantFrom('/rest', '/storage', '/auth', '/realtime', '/other', '\n'), { maxLength: 3 })
   .map(parts => parts.join(''));
 
-const atOf = (draft: { age: number; micros: number }) =>
-  NOW_MICROS - BigInt(draft.age) * 1_000_000n - BigInt(draft.micros);
+const timestampOf = ({ age: seconds, micros: fraction }: { age: number; micros: number }) =>
+  NOW_MICROS - BigInt(seconds) * 1_000_000n - BigInt(fraction);
 
 const edge = fc
-  .record({ place, path, message: fc.string({ unit: 'binary' }), metadata: fc.object({ maxDepth: 1 }) })
+  .record({ origin, path, message: fc.string({ unit: 'binary' }), metadata: fc.object({ maxDepth: 1 }) })
   .map(draft =>
     edgeRecord({
-      at: atOf(draft.place),
-      project: draft.place.project,
+      at: timestampOf(draft.origin),
+      project: draft.origin.project,
       path: draft.path,
-      url: `https://${draft.place.project}.example${draft.path}`,
+      url: `https://${draft.origin.project}.example${draft.path}`,
       message: draft.message.toWellFormed(),
       metadata: draft.metadata as Record<string, unknown>,
     }),
   );
 const functionEdge = fc
   .record({
-    place,
+    origin,
     ms: fc.option(fc.oneof(fc.double({ min: 0, max: 1e4, noNaN: true }).map(Math.fround), fc.nat(60_000))),
     status: fc.option(fc.integer({ min: 100, max: 599 })),
     functionId: fc.constantFrom('a', 'b'),
   })
-  .map(({ place: at, ms, status, functionId }) =>
-    functionEdgeRecord({ at: atOf(at), project: at.project, ms, status, functionId }),
+  .map(({ origin: { project, ...time }, ms, status, functionId }) =>
+    functionEdgeRecord({ at: timestampOf(time), project, ms, status, functionId }),
   );
 
 const sample = <T>(arbitrary: fc.Arbitrary<T>, count: number) =>
   fc.sample(arbitrary, { numRuns: count, seed: Math.trunc(performance.timeOrigin) });
 
-test('the same random records in both, every endpoint over a grid of parameters: the same answers', async () => {
+test('both stores return the same results for random records, for every endpoint and a grid of parameters', async () => {
   const records: [LogKind, LogRecord[]][] = [
     ['edge', sample(edge, 3_000)],
     ['function_edge', sample(functionEdge, 3_000)],

@@ -3,17 +3,17 @@ import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
 import { ManualTimer } from '../support/manual-timer.ts';
 import { BUILT_IN, type OwnEndpoints, writeOwnEndpoints } from '../support/own-endpoints.ts';
 
-/** Answers what ClickHouse would write into its query log beside it. */
-const comment = (id: string, name: string, cache: string) => ({
+/** An endpoint that returns the comment of its own query, which ClickHouse writes to its query log. */
+const commentEndpoint = (id: string, name: string, cache: string) => ({
   yaml: `
 id: ${id}
 name: ${name}
-description: Made for a test.
+description: For tests only.
 reads: edge
 parameters:
-  project: { type: pattern, required: true, description: Any expression. }
+  project: { type: pattern, required: true, description: Any pattern. }
 columns:
-  comment: { type: text, description: Of the query itself. }
+  comment: { type: text, description: The log_comment of the query. }
 cache: ${cache}
 `,
   sql: "select '' as comment",
@@ -25,10 +25,10 @@ let app: TestApp;
 const timer = new ManualTimer();
 beforeAll(async () => {
   own = writeOwnEndpoints({
-    asked: comment('0c5b5f6e-52a4-4f6e-8f0b-7d8f3a1c9e33', 'test.asked', 'none'),
-    kept: comment(
+    uncached: commentEndpoint('0c5b5f6e-52a4-4f6e-8f0b-7d8f3a1c9e33', 'test.uncached', 'none'),
+    cached: commentEndpoint(
       '1d6c6a7f-63b5-4a7f-9a1c-8e9a4b2d0f44',
-      'test.kept',
+      'test.cached',
       '{ lifetime_seconds: 900, warming_seconds: 300 }',
     ),
   });
@@ -40,34 +40,34 @@ afterAll(async () => {
   own.remove();
 });
 
-describe('what stands in the query log of ClickHouse', () => {
+describe('the comment of a query in the query log of ClickHouse', () => {
   const commentOf = (rows: Record<string, unknown>[]) => String(rows[0]?.['comment']);
 
-  test('is the endpoint, and the id that the caller was told', async () => {
-    const { rows, headers } = await app.query('test.asked', { project: 'secret-value' });
+  test('contains the endpoint and the Dendro-Request-Id of the response', async () => {
+    const { rows, headers } = await app.query('test.uncached', { project: 'secret-value' });
     expect(headers.get('dendro-request-id')).toMatch(/^[0-9a-f-]{36}$/);
-    expect(commentOf(rows)).toBe(`dendro query test.asked ${headers.get('dendro-request-id')}`);
-    const again = await app.query('test.asked', { project: 'secret-value' });
+    expect(commentOf(rows)).toBe(`dendro query test.uncached ${headers.get('dendro-request-id')}`);
+    const again = await app.query('test.uncached', { project: 'secret-value' });
     expect(commentOf(again.rows)).not.toBe(commentOf(rows));
   });
 
-  test('is neither a token nor what a caller calls its request', async () => {
+  test('contains neither a token nor a request id that the caller sent', async () => {
     const headers = { 'X-API-KEY': API_KEY, 'X-Request-Id': API_KEY, 'Dendro-Request-Id': API_KEY };
-    const { rows } = await app.get('/api/endpoints/query/test.asked?project=p', { headers });
-    expect(commentOf(rows)).toMatch(/^dendro query test\.asked [0-9a-f-]{36}$/);
+    const { rows } = await app.get('/api/endpoints/query/test.uncached?project=p', { headers });
+    expect(commentOf(rows)).toMatch(/^dendro query test\.uncached [0-9a-f-]{36}$/);
   });
 
-  test('is no id of the past where an answer was warmed, and a hit has none to tell', async () => {
-    const ask = () => app.query('test.kept', { project: 'p' });
-    const first = await ask();
-    expect(commentOf(first.rows)).toBe(`dendro query test.kept ${first.headers.get('dendro-request-id')}`);
-    const hit = await ask();
+  test('says "warming" for a query of the warmer, and a cache hit has no Dendro-Request-Id', async () => {
+    const request = () => app.query('test.cached', { project: 'p' });
+    const first = await request();
+    expect(commentOf(first.rows)).toBe(`dendro query test.cached ${first.headers.get('dendro-request-id')}`);
+    const hit = await request();
     expect([hit.text, hit.headers.get('dendro-request-id')]).toEqual([first.text, null]);
-    const warmed = async () => {
+    const commentAfterWarming = async () => {
       await app.pass(1_000);
-      return commentOf((await ask()).rows);
+      return commentOf((await request()).rows);
     };
     await app.pass(300_000);
-    await expect.poll(warmed, { timeout: 20_000 }).toBe('dendro query test.kept warming');
+    await expect.poll(commentAfterWarming, { timeout: 20_000 }).toBe('dendro query test.cached warming');
   });
 });

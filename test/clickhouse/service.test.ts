@@ -4,29 +4,29 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import type { ClickHouseUrl } from '../../src/store/clickhouse-url.ts';
 import { systemTimer } from '../../src/system/timer.ts';
 import { API_KEY, startTestApp, type TestApp, testStoreOptions } from '../support/app.ts';
-import { makeDatabase } from '../support/clickhouse.ts';
+import { createDatabase } from '../support/clickhouse.ts';
 import { sendLogs } from '../support/logs.ts';
 import { edgeRecord } from '../support/record.ts';
 import { makeDataFolder, removeDataFolder } from '../support/store.ts';
-import { ask } from './ask.ts';
 import { FaultyProxy } from './faulty-proxy.ts';
+import { runSql } from './run-sql.ts';
 
-// The whole service in front of a ClickHouse that goes and comes back.
+// The whole service with a ClickHouse that becomes unreachable and comes back.
 
 const AT = '2026-11-14T12:34:00Z';
 
-let address: ClickHouseUrl;
+let clickhouse: ClickHouseUrl;
 let one: FaultyProxy;
 let two: FaultyProxy;
 let dataDirectory: string;
 let app: TestApp;
 
 beforeAll(async () => {
-  address = await makeDatabase();
+  clickhouse = await createDatabase();
 });
-afterAll(() => ask(address, `drop database ${address.database}`));
+afterAll(() => runSql(clickhouse, `drop database ${clickhouse.database}`));
 beforeEach(async () => {
-  [one, two] = [await FaultyProxy.open(address), await FaultyProxy.open(address)];
+  [one, two] = [await FaultyProxy.open(clickhouse), await FaultyProxy.open(clickhouse)];
   dataDirectory = makeDataFolder();
 });
 afterEach(async () => {
@@ -37,8 +37,8 @@ afterEach(async () => {
 });
 
 const start = async (proxies: readonly FaultyProxy[], cacheBytes = 0, intakeQueueBytes = 2 ** 28) => {
-  const clickhouse = { ...address, urls: proxies.map(({ url }) => url) };
-  const store = { ...testStoreOptions(dataDirectory), clickhouse, queryTimeoutSeconds: 60 };
+  const throughProxies = { ...clickhouse, urls: proxies.map(({ url }) => url) };
+  const store = { ...testStoreOptions(dataDirectory), clickhouse: throughProxies, queryTimeoutSeconds: 60 };
   app = await startTestApp(
     {
       store,
@@ -60,44 +60,44 @@ const idsOf = async (project: string, service = app) => {
   const { status, rows } = await service.query('logs.all', { project });
   return status === 200 ? rows.map(row => row['id']).sort() : status;
 };
-const health = async () => (await fetch(`${app.url}/health`)).status;
+const healthStatus = async () => (await fetch(`${app.url}/health`)).status;
 
-describe('ClickHouse is away', () => {
-  test('at the start: records are acknowledged, queries told to come back; then it comes back by itself', async () => {
+describe('while ClickHouse is unreachable', () => {
+  test('from the start, records are acknowledged and queries get 503; the server recovers without a restart', async () => {
     await one.set('refused');
     await start([one]);
-    expect(await health()).toBe(503);
+    expect(await healthStatus()).toBe(503);
     expect((await send('early', ['a', 'b'])).status).toBe(200);
     const { status, headers, error } = await app.query('logs.all', { project: 'early' });
     expect([status, error.code]).toEqual([503, 'unavailable']);
     expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
     expect(app.events.some(({ type }) => type === 'store_unavailable')).toBe(true);
     await one.set('none');
-    await expect.poll(health, { timeout: 20_000 }).toBe(200);
+    await expect.poll(healthStatus, { timeout: 20_000 }).toBe(200);
     await expect.poll(() => idsOf('early'), { timeout: 20_000 }).toEqual(['a', 'b']);
     expect(app.events.some(({ type }) => type === 'store_available')).toBe(true);
   });
 
-  test('while it serves: what is cached goes on, the rest is 503, the spool drains, every record once', async () => {
+  test('cached results are returned, other queries get 503, and the spool is applied once afterwards', async () => {
     await start([one], 2 ** 20);
-    await app.append('edge', [edgeRecord({ at: AT, project: 'kept' })]);
-    const counted = { project: 'kept', interval: 'daily' };
-    expect((await app.query('usage.api-counts', counted)).status).toBe(200);
+    await app.append('edge', [edgeRecord({ at: AT, project: 'cached' })]);
+    const parameters = { project: 'cached', interval: 'daily' };
+    expect((await app.query('usage.api-counts', parameters)).status).toBe(200);
     await one.set('refused');
-    expect((await send('kept', ['c', 'd'])).status).toBe(200);
-    const cached = await app.query('usage.api-counts', counted);
+    expect((await send('cached', ['c', 'd'])).status).toBe(200);
+    const cached = await app.query('usage.api-counts', parameters);
     expect([cached.status, cached.headers.get('cache-status')]).toEqual([
       200,
       expect.stringContaining('hit'),
     ]);
-    expect(await idsOf('kept')).toBe(503);
-    expect(await health()).toBe(503);
+    expect(await idsOf('cached')).toBe(503);
+    expect(await healthStatus()).toBe(503);
     await one.set('none');
-    await expect.poll(() => idsOf('kept'), { timeout: 20_000 }).toHaveLength(3);
-    await expect.poll(health, { timeout: 20_000 }).toBe(200);
+    await expect.poll(() => idsOf('cached'), { timeout: 20_000 }).toHaveLength(3);
+    await expect.poll(healthStatus, { timeout: 20_000 }).toBe(200);
   });
 
-  test('for longer than the intake may hold: 429, and nothing that was acknowledged is lost', async () => {
+  test('a full spool gets 429, and no acknowledged record is lost', async () => {
     await one.set('refused');
     await start([one], 0, 1024 * 1024);
     let acknowledged = 0;
@@ -113,7 +113,7 @@ describe('ClickHouse is away', () => {
   });
 });
 
-test('records that come after the spool was damaged are kept, as is the block that waited meanwhile', async () => {
+test('after the spool was damaged, the pending block of the outbox and new records are stored', async () => {
   await one.set('refused');
   await start([one]);
   expect((await send('damaged', ['a', 'b', 'c'])).status).toBe(200);
@@ -126,32 +126,32 @@ test('records that come after the spool was damaged are kept, as is the block th
   await expect.poll(() => idsOf('damaged'), { timeout: 20_000 }).toEqual(['a', 'b', 'c', 'd', 'e']);
 });
 
-test('health tells of a ClickHouse that goes and comes back while nobody asks', async () => {
+test('/health follows ClickHouse while there are no requests', async () => {
   await start([one]);
   await one.set('refused');
-  await expect.poll(health, { timeout: 10_000 }).toBe(503);
+  await expect.poll(healthStatus, { timeout: 10_000 }).toBe(503);
   await one.set('none');
-  await expect.poll(health, { timeout: 10_000 }).toBe(200);
+  await expect.poll(healthStatus, { timeout: 10_000 }).toBe(200);
 });
 
-test('what ClickHouse refuses while it serves is 503 to callers, and told to the operator', async () => {
+test('an error of ClickHouse is 503 to callers, and its text is reported to the operator', async () => {
   await start([one]);
-  await ask(address, 'rename table edge_logs to edge_logs_away');
+  await runSql(clickhouse, 'rename table edge_logs to edge_logs_renamed');
   try {
     const { status, text, headers } = await app.query('logs.all', { project: 'p' });
-    expect([status, text]).toEqual([503, expect.stringContaining('the store is out of reach')]);
-    const told = app.events.filter(event => event.type === 'store_query_failed');
-    expect(told).toMatchObject([{ id: headers.get('dendro-request-id') }]);
-    expect(String(told[0]?.error)).toContain('edge_logs');
+    expect([status, text]).toEqual([503, expect.stringContaining('the store is unreachable')]);
+    const failures = app.events.filter(event => event.type === 'store_query_failed');
+    expect(failures).toMatchObject([{ id: headers.get('dendro-request-id') }]);
+    expect(String(failures[0]?.error)).toContain('edge_logs');
   } finally {
-    await ask(address, 'rename table edge_logs_away to edge_logs');
+    await runSql(clickhouse, 'rename table edge_logs_renamed to edge_logs');
   }
   expect(await idsOf('p')).toEqual([]);
 });
 
-describe('of two hosts', () => {
-  test.each(['refused', 'reset', 'answer truncated', 'silent', 'disk full'] as const)(
-    'one fails (%s): queries and records go to the other',
+describe('with two hosts', () => {
+  test.each(['refused', 'reset', 'response truncated', 'silent', 'disk full'] as const)(
+    'queries and records go to the other host if one fails (%s)',
     async fault => {
       await start([one, two]);
       await one.set(fault);
@@ -161,8 +161,8 @@ describe('of two hosts', () => {
         expect((await app.query('logs.all', { project })).status).toBe(200);
       }
       await expect.poll(() => idsOf(project), { timeout: 20_000 }).toEqual(['r0', 'r1', 'r2']);
-      expect(await health()).toBe(200);
-      // The one that failed is used again when it is back.
+      expect(await healthStatus()).toBe(200);
+      // The failed host is used again when it is back.
       await one.set('none');
       await new Promise(resolve => setTimeout(resolve, 3_000));
       await two.set('refused');
@@ -170,49 +170,49 @@ describe('of two hosts', () => {
     },
   );
 
-  test('both fail: 503, and both are used again when they are back', async () => {
+  test('queries get 503 if both fail, and succeed when both are back', async () => {
     await start([one, two]);
     await Promise.all([one.set('refused'), two.set('refused')]);
-    expect(await idsOf('nobody')).toBe(503);
+    expect(await idsOf('both down')).toBe(503);
     await Promise.all([one.set('none'), two.set('none')]);
-    await expect.poll(() => idsOf('nobody'), { timeout: 20_000 }).toEqual([]);
+    await expect.poll(() => idsOf('both down'), { timeout: 20_000 }).toEqual([]);
   });
 });
 
-test('two services in front of one ClickHouse: both see what either takes in, once', async () => {
+test('two servers with one ClickHouse both return the records of either, once', async () => {
   await start([one]);
   const first = app;
-  const firstFolder = dataDirectory;
+  const firstDirectory = dataDirectory;
   dataDirectory = makeDataFolder();
   try {
     await start([two]);
-    // The same numbers in both spools, and the same bytes: still two records.
+    // The same sequence numbers and the same bytes in both spools: still two records.
     for (const service of [first, app])
       expect((await send('shared', ['same'], 'm', service)).status).toBe(200);
     for (const service of [first, app])
       await expect.poll(() => idsOf('shared', service), { timeout: 20_000 }).toEqual(['same', 'same']);
   } finally {
     await first.close();
-    removeDataFolder(firstFolder);
+    removeDataFolder(firstDirectory);
   }
 });
 
-test('a table that is gone holds up the records of its kind alone, until it is back', async () => {
+test('a missing table delays only the records of its kind, until it is back', async () => {
   await start([one]);
-  const store = (id: string, kind: string) =>
+  const sendTo = (kind: string, id: string) =>
     sendLogs(
       app.internalUrl,
       { project: 'kinds', id, event_message: 'm' },
       { query: `?source_name=${kind}` },
     );
-  await ask(address, 'rename table auth_logs to auth_logs_away');
-  expect((await store('a', 'auth')).status).toBe(200);
+  await runSql(clickhouse, 'rename table auth_logs to auth_logs_renamed');
+  expect((await sendTo('auth', 'a')).status).toBe(200);
   await expect.poll(() => app.events.some(({ type }) => type === 'apply_failed')).toBe(true);
-  for (const id of ['b', 'c']) expect((await store(id, 'edge')).status).toBe(200);
+  for (const id of ['b', 'c']) expect((await sendTo('edge', id)).status).toBe(200);
   const idsIn = async (kind: string) =>
-    (await ask(address, `select id from ${kind}_logs where project = 'kinds' order by id`)).flat();
+    (await runSql(clickhouse, `select id from ${kind}_logs where project = 'kinds' order by id`)).flat();
   await expect.poll(() => idsIn('edge')).toEqual(['b', 'c']);
-  await ask(address, 'rename table auth_logs_away to auth_logs');
+  await runSql(clickhouse, 'rename table auth_logs_renamed to auth_logs');
   await expect.poll(() => idsIn('auth')).toEqual(['a']);
   expect(await idsIn('edge')).toEqual(['b', 'c']);
 });

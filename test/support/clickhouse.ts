@@ -1,29 +1,30 @@
-// A database of a test's own on the ClickHouse that the run was given, if it was.
+// Databases for tests on the ClickHouse server of this run. Without one, the tests run on the embedded store.
 import { inject } from 'vitest';
 import { type ClickHouseUrl, parseClickHouseUrl } from '../../src/store/clickhouse-url.ts';
 import { applyClickHouseSchema } from '../../src/store/open-store.ts';
 
-/** Tests set their clock, ClickHouse has its own: no record may be too old for it. */
+/** No TTL: tests set their own clock but ClickHouse uses the real one, and must not expire their records. */
 const RETENTION_DAYS = 36_500;
-let made = 0;
+let databases = 0;
 
 export function isOnClickHouse(): boolean {
   return inject('clickhouse') !== undefined;
 }
 
-export async function makeDatabase(): Promise<ClickHouseUrl> {
-  const address = newDatabase();
-  await applyClickHouseSchema(address, RETENTION_DAYS);
-  return address;
+/** Creates a database with all tables. */
+export async function createDatabase(): Promise<ClickHouseUrl> {
+  const url = newDatabaseUrl();
+  await applyClickHouseSchema(url, RETENTION_DAYS);
+  return url;
 }
 
-/** The address of a database that is not there yet. */
-export function newDatabase(): ClickHouseUrl {
-  const address = parseClickHouseUrl(inject('clickhouse'));
-  return { ...address, database: `test_${process.pid}_${Math.trunc(performance.timeOrigin)}_${made++}` };
+/** The URL of a database that does not exist yet. */
+export function newDatabaseUrl(): ClickHouseUrl {
+  const url = parseClickHouseUrl(inject('clickhouse'));
+  return { ...url, database: `test_${process.pid}_${Math.trunc(performance.timeOrigin)}_${databases++}` };
 }
 
-/** What a store's options are, besides the rest, where the run is on ClickHouse. */
+/** Store options that select a new database if this run is on ClickHouse. */
 export async function storeOverrides(): Promise<{ clickhouse?: ClickHouseUrl }> {
-  return isOnClickHouse() ? { clickhouse: await makeDatabase() } : {};
+  return isOnClickHouse() ? { clickhouse: await createDatabase() } : {};
 }

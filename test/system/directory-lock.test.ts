@@ -36,7 +36,7 @@ describe('the lock of a data directory, across servers', () => {
     try {
       const holder = `${directory} is in use by another process \\(PID ${server.pid}\\)`;
       await expect(second).rejects.toThrow(
-        new RegExp(`^ended with 1: dendro: the data directory ${holder}; .*--url\n$`),
+        new RegExp(`^exited with 1: dendro: the data directory ${holder}; .*--url\n$`),
       );
     } finally {
       await second.then(

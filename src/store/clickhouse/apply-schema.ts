@@ -1,55 +1,55 @@
-// Brings a database to the schema that this program knows.
+// Creates or updates the tables of a ClickHouse database (schema.ts). Safe to repeat.
 import { OperatorError } from '../../domain/errors.ts';
 import type { ClickHouseUrl } from '../clickhouse-url.ts';
 import { toOperatorError } from './errors.ts';
 import { Hosts } from './hosts.ts';
 import {
+  insertVersion,
   type Migration,
   migrations,
-  noteVersion,
-  optionsOf,
   retentionStatements,
   type SchemaOptions,
+  toSchemaOptions,
   versionStatements,
 } from './schema.ts';
 
 const STATEMENT_TIMEOUT_MS = 300_000;
 
-/** Answers the migrations that were applied now. */
-export async function applySchema(address: ClickHouseUrl, retentionDays: number): Promise<number[]> {
-  const options = optionsOf(address, retentionDays);
-  // The database may not be there yet, and no statement needs it to be the current one. Asked by whoever may write.
-  const hosts = new Hosts({ ...address, database: 'default', reader: address.writer }, 1);
+/** Returns the versions of the migrations that were new to the database. */
+export async function applySchema(clickhouse: ClickHouseUrl, retentionDays: number): Promise<number[]> {
+  const options = toSchemaOptions(clickhouse, retentionDays);
+  // All statements name the database, which may not exist yet. They are run by the user that may write.
+  const hosts = new Hosts({ ...clickhouse, database: 'default', reader: clickhouse.writer }, 1);
   try {
     return await migrate(hosts, options);
   } catch (error) {
-    throw toOperatorError('the schema could not be applied', error);
+    throw toOperatorError('cannot apply the ClickHouse schema', error);
   } finally {
     await hosts.close();
   }
 }
 
 async function migrate(hosts: Hosts, options: SchemaOptions): Promise<number[]> {
-  for (const statement of versionStatements(options)) await command(hosts, statement);
-  const known = migrations(options);
-  const found = await readVersion(hosts, options);
-  const newest = known.at(-1)?.version ?? 0;
-  if (found > newest)
+  for (const statement of versionStatements(options)) await runStatement(hosts, statement);
+  const supported = migrations(options);
+  const newestVersion = supported.at(-1)?.version ?? 0;
+  const currentVersion = await readVersion(hosts, options);
+  if (currentVersion > newestVersion)
     throw new OperatorError(
-      `the database ${options.database} has schema version ${found}, and this program knows ${newest}: use a newer Dendro`,
+      `database ${options.database} has schema version ${currentVersion}, but this version of Dendro supports versions up to ${newestVersion}; upgrade Dendro`,
     );
-  const isNew = ({ version }: Migration) => version > found;
-  for (const migration of known) {
-    // Those of old, too: they do nothing where all is there, and restore a table that is missing.
-    for (const statement of migration.statements) await command(hosts, statement);
-    if (isNew(migration)) await command(hosts, noteVersion(options, migration.version));
+  const isNew = ({ version }: Migration) => version > currentVersion;
+  for (const migration of supported) {
+    // Old migrations run too: they change nothing that exists, and create tables that are missing.
+    for (const statement of migration.statements) await runStatement(hosts, statement);
+    if (isNew(migration)) await runStatement(hosts, insertVersion(options, migration.version));
   }
-  const expiring = await readExpiring(hosts, options);
-  for (const statement of retentionStatements(options, expiring)) await command(hosts, statement);
-  return known.filter(isNew).map(({ version }) => version);
+  const tablesWithTtl = await readTablesWithTtl(hosts, options);
+  for (const statement of retentionStatements(options, tablesWithTtl)) await runStatement(hosts, statement);
+  return supported.filter(isNew).map(({ version }) => version);
 }
 
-function command(hosts: Hosts, query: string): Promise<unknown> {
+function runStatement(hosts: Hosts, query: string): Promise<unknown> {
   return hosts.run(
     ({ client, signal }) => client.command({ query, abort_signal: signal }),
     AbortSignal.timeout(STATEMENT_TIMEOUT_MS),
@@ -57,18 +57,19 @@ function command(hosts: Hosts, query: string): Promise<unknown> {
 }
 
 async function readVersion(hosts: Hosts, { database }: SchemaOptions): Promise<number> {
-  const [newest] = await read(hosts, `select max(version) from ${database}.dendro_schema`);
+  const [newest] = await readFirstColumn(hosts, `select max(version) from ${database}.dendro_schema`);
   return Number(newest ?? 0);
 }
 
-/** The tables that have a TTL. */
-async function readExpiring(hosts: Hosts, { database }: SchemaOptions): Promise<ReadonlySet<string>> {
-  const where = `database = '${database}' and position(engine_full, ' TTL ') > 0`;
-  return new Set((await read(hosts, `select name from system.tables where ${where}`)).map(String));
+async function readTablesWithTtl(hosts: Hosts, { database }: SchemaOptions): Promise<ReadonlySet<string>> {
+  const names = await readFirstColumn(
+    hosts,
+    `select name from system.tables where database = '${database}' and position(engine_full, ' TTL ') > 0`,
+  );
+  return new Set(names.map(String));
 }
 
-/** The first column of the answer. */
-async function read(hosts: Hosts, query: string): Promise<(number | string | undefined)[]> {
+async function readFirstColumn(hosts: Hosts, query: string): Promise<(number | string | undefined)[]> {
   const { data } = await hosts.run(async ({ client, signal }) => {
     const result = await client.query({ query, format: 'JSONCompact', abort_signal: signal });
     return result.json<[number | string]>();

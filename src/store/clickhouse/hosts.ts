@@ -1,70 +1,70 @@
-// The servers that may be asked. One that does not answer a ping is passed over until it does; what was on its way to it
-// moves to the next, within the time limit that it began with. An odd answer to one question breaks off no other.
+// The ClickHouse hosts, with round robin and failover. A host that does not respond to a ping is skipped until it does.
+// Its requests in flight move to the next host within their original time limit. An unexpected response, such as an error
+// page of a proxy, fails only its own request.
 import { type ClickHouseClient, ClickHouseLogLevel, createClient } from '@clickhouse/client';
 import type { ClickHouseUrl } from '../clickhouse-url.ts';
 import { isKilled, isTransient } from './errors.ts';
 import { InFlight } from './in-flight.ts';
 
-const PING_EVERY_MS = 1_000;
-/** A server that does not say as much as "Ok." within this is gone, whatever was asked of it. */
+const PING_INTERVAL_MS = 1_000;
 const PING_TIMEOUT_MS = 3_000;
-/** ClickHouse closes idle connections after 3 s in its oldest versions. */
-const IDLE_SOCKET_MS = 2_000;
-/** Of one silent connection. The time limit of a query is kept apart from this, and always shorter. */
-const SILENCE_MS = 3_700_000;
+/** Below 3 s, after which the oldest versions of ClickHouse close idle connections. */
+const IDLE_SOCKET_TTL_MS = 2_000;
+/** Longer than any query may run: queries and inserts have time limits of their own. */
+const SOCKET_TIMEOUT_MS = 3_700_000;
 
 class Host {
   readonly client: ClickHouseClient;
   isUp = true;
-  /** Broken off when the host is found gone. */
+  /** Aborted when the host is found to be down. */
   readonly inFlight = new InFlight();
 
-  constructor(url: string, address: ClickHouseUrl, connections: number) {
+  constructor(url: string, { reader, database }: ClickHouseUrl, maxConnections: number) {
     this.client = createClient({
       url,
-      username: address.reader.user,
-      password: address.reader.password,
-      database: address.database,
+      username: reader.user,
+      password: reader.password,
+      database,
       application: 'dendro',
-      max_open_connections: connections,
-      request_timeout: SILENCE_MS,
-      keep_alive: { enabled: true, idle_socket_ttl: IDLE_SOCKET_MS },
+      max_open_connections: maxConnections,
+      request_timeout: SOCKET_TIMEOUT_MS,
+      keep_alive: { enabled: true, idle_socket_ttl: IDLE_SOCKET_TTL_MS },
       compression: { response: true, request: false },
-      log: { level: ClickHouseLogLevel.OFF }, // it would write to the console, and quotes statements
+      log: { level: ClickHouseLogLevel.OFF }, // the client would log SQL to the console
     });
   }
 }
 
-/** What one attempt is given. */
 export interface Attempt {
   readonly client: ClickHouseClient;
+  /** Aborts with the caller's signal, and when the host is found to be down. */
   readonly signal: AbortSignal;
 }
 
 export class Hosts {
   readonly #hosts: readonly Host[];
-  #turn = 0;
-  #pinging: NodeJS.Timeout | undefined;
-  #closed = false;
+  #requests = 0;
+  #nextPing: NodeJS.Timeout | undefined;
+  #isClosed = false;
 
-  constructor(address: ClickHouseUrl, connections: number) {
-    this.#hosts = address.urls.map(url => new Host(url, address, connections));
+  constructor(clickhouse: ClickHouseUrl, maxConnectionsPerHost: number) {
+    this.#hosts = clickhouse.urls.map(url => new Host(url, clickhouse, maxConnectionsPerHost));
   }
 
-  /** As far as is known. */
+  /** Whether any host was up when it was last tried. */
   get isReachable(): boolean {
     return this.#hosts.some(host => host.isUp);
   }
 
   /**
-   * Tries one host after another. `work` must be safe to repeat: it may have been done by a host whose answer was lost.
-   * Throws the last host's error, or the signal's reason.
+   * Tries the hosts one after another. `work` must be safe to repeat: a host may have done it and lost the response.
+   * Throws the error of the last host, or the reason of the signal.
    */
   async run<T>(work: (attempt: Attempt) => Promise<T>, signal: AbortSignal): Promise<T> {
-    this.#watch();
-    let lastError: unknown = new Error('no host answers');
+    this.#startPinging();
+    let lastError: unknown = new Error('no host responds');
     for (const host of this.#inOrder()) {
-      // A connection that was kept open may be closed just as it is used again: that tells nothing about the host.
+      // Twice, because a server may close an idle connection just as it is reused. The host is not at fault then.
       for (let attempts = 0; attempts < 2; attempts++) {
         try {
           return await this.#attempt(host, work, signal);
@@ -73,7 +73,7 @@ export class Hosts {
           if (!isTransient(error) || isKilled(error)) throw error;
           lastError = error;
           if (systemCodeOf(error) === 'ECONNREFUSED') host.isUp = false;
-          if (!isReset(error)) break;
+          if (!isConnectionReset(error)) break;
         }
       }
     }
@@ -81,8 +81,8 @@ export class Hosts {
   }
 
   async close(): Promise<void> {
-    this.#closed = true;
-    clearTimeout(this.#pinging);
+    this.#isClosed = true;
+    clearTimeout(this.#nextPing);
     for (const host of this.#hosts) {
       await host.inFlight.close(new Error('the store is closed'));
       await host.client.close();
@@ -91,32 +91,32 @@ export class Hosts {
 
   #attempt<T>(host: Host, work: (attempt: Attempt) => Promise<T>, signal: AbortSignal): Promise<T> {
     signal.throwIfAborted();
-    return host.inFlight.run(async lost => {
+    return host.inFlight.run(async hostDown => {
       try {
-        return await work({ client: host.client, signal: AbortSignal.any([signal, lost]) });
+        return await work({ client: host.client, signal: AbortSignal.any([signal, hostDown]) });
       } catch (error) {
-        lost.throwIfAborted();
+        hostDown.throwIfAborted();
         throw error;
       }
     });
   }
 
-  /** Those that are up, each in turn the first. None is: all of them, since a ping may be a second old. */
+  /** Round robin over the hosts that are up. If none is, over all of them: the last ping may be a second old. */
   #inOrder(): Host[] {
     const up = this.#hosts.filter(host => host.isUp);
     const hosts = up.length > 0 ? up : [...this.#hosts];
-    const start = this.#turn++ % hosts.length;
+    const start = this.#requests++ % hosts.length;
     return [...hosts.slice(start), ...hosts.slice(0, start)];
   }
 
-  /** From the first question on, whether or not anybody asks another. */
-  #watch(): void {
-    if (this.#closed || this.#pinging !== undefined) return;
-    this.#pinging = setTimeout(async () => {
+  /** Pings all hosts every second from the first request on, so that `isReachable` is right without further requests. */
+  #startPinging(): void {
+    if (this.#isClosed || this.#nextPing !== undefined) return;
+    this.#nextPing = setTimeout(async () => {
       await Promise.all(this.#hosts.map(host => this.#ping(host)));
-      this.#pinging = undefined;
-      this.#watch();
-    }, PING_EVERY_MS).unref();
+      this.#nextPing = undefined;
+      this.#startPinging();
+    }, PING_INTERVAL_MS).unref();
   }
 
   async #ping(host: Host): Promise<void> {
@@ -125,11 +125,11 @@ export class Hosts {
       abort_signal: AbortSignal.timeout(PING_TIMEOUT_MS),
     });
     host.isUp = success;
-    if (!success && !this.#closed) host.inFlight.abortAll(new Error('the host is gone'));
+    if (!success && !this.#isClosed) host.inFlight.abortAll(new Error('the host does not respond'));
   }
 }
 
-function isReset(error: unknown): boolean {
+function isConnectionReset(error: unknown): boolean {
   const code = systemCodeOf(error);
   return code === 'ECONNRESET' || code === 'EPIPE' || (error as Error).message === 'socket hang up';
 }

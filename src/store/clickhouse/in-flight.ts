@@ -1,36 +1,32 @@
-// What is under way, to be ended together. One signal for all would be simpler, but every signal that is combined with one
-// that lives long leaves a little behind in Node 20, and there is one for each query.
+// Operations in flight that are aborted together. Each has an AbortController of its own: in Node 20 every
+// AbortSignal.any() with one long-lived signal leaks a little memory, and there is one for each query.
 
 export class InFlight {
-  readonly #all = new Map<AbortController, Promise<unknown>>();
-  #reason: unknown;
+  readonly #running = new Map<AbortController, Promise<unknown>>();
+  #closeReason: Error | undefined;
 
-  get isClosed(): boolean {
-    return this.#reason !== undefined;
-  }
-
-  /** Runs work that gets a signal of its own. */
+  /** Runs `work` with a signal of its own. After `close` the signal is already aborted. */
   async run<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const controller = new AbortController();
-    if (this.isClosed) controller.abort(this.#reason);
+    if (this.#closeReason !== undefined) controller.abort(this.#closeReason);
     const running = work(controller.signal);
-    this.#all.set(controller, running);
+    this.#running.set(controller, running);
     try {
       return await running;
     } finally {
-      this.#all.delete(controller);
+      this.#running.delete(controller);
     }
   }
 
-  /** Breaks off what is under way now. */
+  /** Aborts the operations that run now; later ones are not affected. */
   abortAll(reason: Error): void {
-    for (const controller of this.#all.keys()) controller.abort(reason);
+    for (const controller of this.#running.keys()) controller.abort(reason);
   }
 
-  /** And nothing begins any more. Resolves when all of it has ended. */
+  /** Aborts running and later operations. Resolves when the running ones have ended. */
   async close(reason: Error): Promise<void> {
-    this.#reason ??= reason;
+    this.#closeReason ??= reason;
     this.abortAll(reason);
-    await Promise.allSettled(this.#all.values());
+    await Promise.allSettled(this.#running.values());
   }
 }

@@ -1,126 +1,138 @@
-// Blocks of records on their way to ClickHouse, frozen on disk before they are sent for the first time. A block that is sent
-// again, after a lost answer or a crash, is the same to the byte and carries the same token, so ClickHouse knows it. Beside
-// the blocks stands how far each kind has come: what is written there, ClickHouse has acknowledged.
+// A transactional outbox: blocks of rows for ClickHouse, durable on disk before they are sent for the first time. A block
+// that is sent again, after a lost response or a crash, has the same bytes and the same insert deduplication token, so
+// ClickHouse skips it. The outbox also keeps how many records of each kind ClickHouse has acknowledged. It does not send.
 import { createHash, randomUUID } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
-import { constants, gzip } from 'node:zlib';
 import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import { createDirectory, writeFileDurably } from '../../system/files.ts';
 import type { SpooledLines } from '../store.ts';
-import { toRows } from './rows.ts';
+import { compress, toRows } from './rows.ts';
 
-export interface OutboxBlock {
+/** The header line of a `<kind>.block` file. These names are an on-disk format. */
+interface BlockHeader {
   readonly kind: LogKind;
+  /** Sequence number of the first record. */
   readonly first: number;
   readonly count: number;
-  /** Of the spool, the numbers and the content: no other block has it. */
+  /** The insert deduplication token: a hash of the spool's id, the sequence numbers and the content. */
   readonly token: string;
-  /** Rows (rows.ts), compressed. */
+}
+
+export interface OutboxBlock extends BlockHeader {
+  /** Compressed rows (rows.ts). */
   readonly compressed: Uint8Array;
 }
 
+/** The sequence number after the last acknowledged record of each kind. */
+type Acknowledged = Readonly<Partial<Record<LogKind, number>>>;
+
+/** The content of progress.json. `spool` and `settled` are on-disk names. */
 interface Progress {
-  /** Tells this spool from those of other processes. */
+  /** A random id, so that the blocks of other processes have different tokens. */
   readonly spool: string;
-  readonly settled: Partial<Record<LogKind, number>>;
+  readonly settled: Acknowledged;
 }
 
+const PROGRESS_FILE = 'progress.json';
 const NEWLINE = 0x0a;
-const FAST = { level: constants.Z_BEST_SPEED };
 
 export class Outbox {
-  readonly #folder: string;
-  #progress: Progress;
+  readonly #directory: string;
+  readonly #spoolId: string;
+  #acknowledged: Acknowledged;
   readonly #pending = new Map<LogKind, OutboxBlock>();
 
-  private constructor(folder: string, progress: Progress) {
-    this.#folder = folder;
-    this.#progress = progress;
+  private constructor(directory: string, { spool, settled }: Progress) {
+    this.#directory = directory;
+    this.#spoolId = spool;
+    this.#acknowledged = settled;
   }
 
-  /** To be called by whoever holds the data directory. */
-  static async open(folder: string): Promise<Outbox> {
-    createDirectory(folder);
-    const file = join(folder, 'progress.json');
-    const isThere = existsSync(file);
-    const progress: Progress = isThere
+  /** The caller must hold the lock of the data directory. */
+  static async open(directory: string): Promise<Outbox> {
+    createDirectory(directory);
+    const file = join(directory, PROGRESS_FILE);
+    const exists = existsSync(file);
+    const progress: Progress = exists
       ? JSON.parse(readFileSync(file, 'utf8'))
       : { spool: randomUUID(), settled: {} };
-    const blocks = new Outbox(folder, progress);
-    if (!isThere) await blocks.#writeProgress(progress);
+    const outbox = new Outbox(directory, progress);
+    if (!exists) await outbox.#writeAcknowledged({});
     for (const kind of LOG_KINDS) {
-      const block = readBlock(blocks.#fileOf(kind));
-      // One that was acknowledged just before the process ended is told by its numbers.
-      if (block !== undefined && block.first + block.count > blocks.acknowledgedUpTo(kind))
-        blocks.#pending.set(kind, block);
+      const block = readBlock(outbox.#blockFile(kind));
+      // After a crash between the two steps of `acknowledge` the file of an acknowledged block still exists.
+      if (block !== undefined && endOf(block) > outbox.acknowledgedUpTo(kind))
+        outbox.#pending.set(kind, block);
     }
-    return blocks;
+    return outbox;
   }
 
+  /** The sequence number after the last record that ClickHouse has acknowledged. */
   acknowledgedUpTo(kind: LogKind): number {
-    return this.#progress.settled[kind] ?? 0;
+    return this.#acknowledged[kind] ?? 0;
   }
 
-  /** The number after the last record that was settled or stands in a frozen block. */
+  /** The sequence number after the last record that is acknowledged or in a pending block. */
   queuedUpTo(kind: LogKind): number {
     const block = this.#pending.get(kind);
-    return Math.max(this.acknowledgedUpTo(kind), block === undefined ? 0 : block.first + block.count);
+    return Math.max(this.acknowledgedUpTo(kind), block === undefined ? 0 : endOf(block));
   }
 
-  /** The block that was frozen and not acknowledged. */
+  /** The block that was added and not yet acknowledged. */
   pending(kind: LogKind): OutboxBlock | undefined {
     return this.#pending.get(kind);
   }
 
-  /** One block of a kind at a time: the one before has to be settled. */
+  /** Writes a block durably. A kind has one pending block at most: acknowledge the one before first. */
   async add({ kind, firstSequence, count, lines }: SpooledLines): Promise<OutboxBlock> {
     const token = createHash('sha256')
-      .update(`${this.#progress.spool} ${kind} ${firstSequence} ${count}\n`)
+      .update(`${this.#spoolId} ${kind} ${firstSequence} ${count}\n`)
       .update(lines)
       .digest('hex');
     const compressed = await compress(await toRows(lines));
-    const head = Buffer.from(`${JSON.stringify({ kind, first: firstSequence, count, token })}\n`);
-    await writeFileDurably(this.#fileOf(kind), Buffer.concat([head, compressed]));
-    const block = { kind, first: firstSequence, count, token, compressed };
+    const header: BlockHeader = { kind, first: firstSequence, count, token };
+    const headerLine = Buffer.from(`${JSON.stringify(header)}\n`);
+    await writeFileDurably(this.#blockFile(kind), Buffer.concat([headerLine, compressed]));
+    const block = { ...header, compressed };
     this.#pending.set(kind, block);
     return block;
   }
 
-  /** ClickHouse has acknowledged it. */
-  async acknowledge({ kind, first, count }: OutboxBlock): Promise<void> {
-    const settled = { ...this.#progress.settled, [kind]: first + count };
-    await this.#writeProgress({ ...this.#progress, settled });
-    this.#pending.delete(kind);
-    await rm(this.#fileOf(kind), { force: true });
+  /** Records that ClickHouse has acknowledged the block, then deletes it. */
+  async acknowledge(block: OutboxBlock): Promise<void> {
+    await this.#writeAcknowledged({ ...this.#acknowledged, [block.kind]: endOf(block) });
+    this.#pending.delete(block.kind);
+    await rm(this.#blockFile(block.kind), { force: true });
   }
 
-  /** Records up to these numbers came to ClickHouse by another way. */
-  async skipTo(end: (kind: LogKind) => number): Promise<void> {
-    const ends = LOG_KINDS.map(kind => [kind, Math.max(this.acknowledgedUpTo(kind), end(kind))]);
-    await this.#writeProgress({ ...this.#progress, settled: Object.fromEntries(ends) });
+  /** Marks records before these sequence numbers as acknowledged: they reached ClickHouse in another way. */
+  async skipTo(endOfKind: (kind: LogKind) => number): Promise<void> {
+    const ends = LOG_KINDS.map(kind => [kind, Math.max(this.acknowledgedUpTo(kind), endOfKind(kind))]);
+    await this.#writeAcknowledged(Object.fromEntries(ends));
   }
 
-  async #writeProgress(progress: Progress): Promise<void> {
-    await writeFileDurably(join(this.#folder, 'progress.json'), JSON.stringify(progress));
-    this.#progress = progress; // only now may the spool forget
+  async #writeAcknowledged(acknowledged: Acknowledged): Promise<void> {
+    const progress: Progress = { spool: this.#spoolId, settled: acknowledged };
+    await writeFileDurably(join(this.#directory, PROGRESS_FILE), JSON.stringify(progress));
+    this.#acknowledged = acknowledged; // after the write: the spool deletes records up to these sequence numbers
   }
 
-  #fileOf(kind: LogKind): string {
-    return join(this.#folder, `${kind}.block`);
+  #blockFile(kind: LogKind): string {
+    return join(this.#directory, `${kind}.block`);
   }
 }
 
-export function compress(rows: Uint8Array): Promise<Buffer> {
-  return promisify(gzip)(rows, FAST);
+/** The sequence number after the last record of a block. */
+function endOf({ first, count }: BlockHeader): number {
+  return first + count;
 }
 
 function readBlock(file: string): OutboxBlock | undefined {
   if (!existsSync(file)) return undefined;
   const bytes = readFileSync(file);
-  const headEnd = bytes.indexOf(NEWLINE);
-  const head = JSON.parse(bytes.toString('utf8', 0, headEnd)) as Omit<OutboxBlock, 'compressed'>;
-  return { ...head, compressed: bytes.subarray(headEnd + 1) };
+  const headerEnd = bytes.indexOf(NEWLINE);
+  const header = JSON.parse(bytes.toString('utf8', 0, headerEnd)) as BlockHeader;
+  return { ...header, compressed: bytes.subarray(headerEnd + 1) };
 }

@@ -1,10 +1,10 @@
-// What a store has to have before it can serve: its tables and their columns, the right to read them and the right to insert.
+// Checks at start that ClickHouse has the tables and columns, and that the users may read from and insert into them.
 import { columnsOf, LOG_KINDS } from '../../domain/log-columns.ts';
 import { codeOf, describeError, isTransient } from './errors.ts';
 import type { Reader } from './reader.ts';
 import type { Writer } from './writer.ts';
 
-/** What is missing, in one sentence, or undefined. Throws where ClickHouse is out of reach. */
+/** Returns what is missing, in one sentence, or undefined. Throws if ClickHouse is unreachable. */
 export async function runPreflight(reader: Reader, writer: Writer): Promise<string | undefined> {
   for (const kind of LOG_KINDS) {
     const table = `${kind}_logs`;
@@ -14,13 +14,13 @@ export async function runPreflight(reader: Reader, writer: Writer): Promise<stri
     } catch (error) {
       const cause = error instanceof Error && codeOf(error) === undefined ? (error.cause ?? error) : error;
       if (isTransient(cause)) throw error;
-      return `ClickHouse cannot be read from (${table}): ${describeError(cause)}`;
+      return `cannot read from ${table} in ClickHouse: ${describeError(cause)}`;
     }
     try {
       await writer.checkInsert(kind);
     } catch (error) {
       if (isTransient(error)) throw error;
-      return `ClickHouse cannot be inserted into (${table}): ${describeError(error)}`;
+      return `cannot insert into ${table} in ClickHouse: ${describeError(error)}`;
     }
   }
   return undefined;

@@ -1,5 +1,5 @@
-// Asks questions: in turn, within the time limit, on whichever host answers. What is cancelled is cancelled in ClickHouse
-// too: its connection is closed, and the server is told to end it.
+// Runs queries on ClickHouse: through the query queue, within the time limit, on any host that responds. A cancelled
+// query is also cancelled in ClickHouse, by closing its connection and by KILL QUERY.
 import { randomUUID } from 'node:crypto';
 import type { ClickHouseClient, ClickHouseSettings, ResultSet } from '@clickhouse/client';
 import { type QueryLimits, QueryQueue, timedOut } from '../query-queue.ts';
@@ -11,11 +11,11 @@ export interface ReaderQuery {
   readonly sql: string;
   readonly parameters?: Readonly<Record<string, string | number | null>>;
   readonly settings?: ClickHouseSettings;
-  /** Which of Dendro's questions it is, in ClickHouse's query log. */
+  /** Part of the comment by which an operator finds the query in ClickHouse's query log. */
   readonly purpose: 'query' | 'newest' | 'pattern' | 'check';
 }
 
-/** Rows as ClickHouse writes them in JSON, whole numbers of 64 bits and more as text. */
+/** Rows as in ClickHouse's JSON format: integers of 64 bits and more are strings. */
 export interface ReaderResult {
   readonly columns: readonly { readonly name: string; readonly type: string }[];
   readonly rows: readonly (readonly (string | number | boolean | null)[])[];
@@ -23,19 +23,18 @@ export interface ReaderResult {
   readonly executedMs: number;
 }
 
-/** Set explicitly, since defaults differ between versions. */
+/** Set explicitly because the defaults differ between versions. */
 const SETTINGS: ClickHouseSettings = {
-  readonly: '2', // reads alone; settings such as these may be given
-  wait_end_of_query: 1, // an error in the middle is an error, never half an answer
+  readonly: '2', // no writes, but settings such as these may be changed
+  wait_end_of_query: 1, // an error in the middle of a query fails it instead of truncating its result
   output_format_json_quote_64bit_integers: 1,
   output_format_json_quote_denormals: 0,
   cancel_http_readonly_queries_on_client_close: 1,
-  skip_unavailable_shards: 0, // a shard that is gone is an error, never a silently smaller answer
+  skip_unavailable_shards: 0, // a shard that is down fails the query instead of leaving out its rows
   optimize_skip_unused_shards: 1,
   session_timezone: 'UTC',
 };
 
-/** For a server to be told that nobody waits for a query any more. */
 const KILL_TIMEOUT_MS = 2_000;
 
 export class Reader {
@@ -64,49 +63,49 @@ export class Reader {
     return { columns: result.meta ?? [], rows: result.data, queuedMs, executedMs };
   }
 
-  /** Resolves when every running query was cancelled. */
+  /** Cancels every query. Resolves when ClickHouse was told to end the running ones. */
   async close(): Promise<void> {
     await this.#queue.close();
     await Promise.all(this.#kills);
   }
 
   async #send({ client, signal }: Attempt, { sql, parameters }: ReaderQuery, settings: ClickHouseSettings) {
-    const id = `dendro-${randomUUID()}`;
+    const queryId = `dendro-${randomUUID()}`;
     try {
       const result = await client.query({
         query: sql,
         query_params: { ...parameters },
         format: 'JSONCompact',
-        query_id: id,
+        query_id: queryId,
         clickhouse_settings: { ...SETTINGS, ...settings },
         abort_signal: signal,
       });
-      return await readWhole(result, signal);
+      return await readToEnd(result, signal);
     } catch (error) {
-      if (signal.aborted) this.#kill(client, id);
+      if (signal.aborted) this.#kill(client, queryId);
       throw error;
     }
   }
 
-  /** Old servers do not look whether a connection is closed, and no server does behind a proxy that keeps it open. */
-  #kill(client: ClickHouseClient, id: string): void {
-    const query = `kill query where query_id = '${id}'`; // one's own, which needs no right
+  /** Closing the connection is not enough for old servers, nor for any server behind a proxy that keeps it open. */
+  #kill(client: ClickHouseClient, queryId: string): void {
+    const query = `kill query where query_id = '${queryId}'`; // a user may kill its own queries without a privilege
     const kill = client
       .command({ query, abort_signal: AbortSignal.timeout(KILL_TIMEOUT_MS) })
-      .catch(() => {}) // the server is gone, or ends it at its time limit
+      .catch(() => {}) // the server is down, or ends the query itself at max_execution_time
       .then(() => void this.#kills.delete(kill));
     this.#kills.add(kill);
   }
 }
 
-/** The client minds a signal until an answer begins; how long the rest of it takes is up to the server. */
-async function readWhole(result: ResultSet<'JSONCompact'>, signal: AbortSignal) {
+/** The client ignores its abort signal once a response has begun, so the result is closed here. */
+async function readToEnd(result: ResultSet<'JSONCompact'>, signal: AbortSignal) {
   signal.throwIfAborted();
-  const breakOff = () => result.close();
-  signal.addEventListener('abort', breakOff);
+  const closeResult = () => result.close();
+  signal.addEventListener('abort', closeResult);
   try {
     return await result.json<ReaderResult['rows'][number]>();
   } finally {
-    signal.removeEventListener('abort', breakOff);
+    signal.removeEventListener('abort', closeResult);
   }
 }

@@ -1,30 +1,43 @@
-// Lines of the spool as rows that every version of ClickHouse reads: JSON, with the metadata as a text in it.
-import { setImmediate as nextTurn } from 'node:timers/promises';
+// Converts log lines to the rows of an insert and back: JSONEachRow, which every version of ClickHouse reads, with the
+// metadata as a JSON string, compressed with gzip.
+import { setImmediate as nextTick } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { constants, gunzip, gzip } from 'node:zlib';
 import { type LineColumns, readLogLine, writeLogLine } from '../../domain/log-line.ts';
 
-/** As many bytes at a time: whoever else waits for this thread gets a turn in between. */
-const SLICE_BYTES = 256 * 1024;
+/** Bytes converted without a pause; other work of this thread runs in between. */
+const CHUNK_BYTES = 256 * 1024;
 const NEWLINE = 0x0a;
 
+/** Converts lines to uncompressed rows. */
 export async function toRows(lines: Uint8Array): Promise<Buffer> {
   const bytes = Buffer.from(lines.buffer, lines.byteOffset, lines.byteLength);
-  const parts: Buffer[] = [];
+  const chunks: Buffer[] = [];
   for (let start = 0; start < bytes.length; ) {
-    const found = bytes.indexOf(NEWLINE, Math.min(start + SLICE_BYTES, bytes.length - 1));
-    const end = found === -1 ? bytes.length : found + 1;
-    parts.push(Buffer.from(bytes.toString('utf8', start, end).split('\n').map(toRow).join('\n')));
+    const newline = bytes.indexOf(NEWLINE, Math.min(start + CHUNK_BYTES, bytes.length - 1));
+    const end = newline === -1 ? bytes.length : newline + 1;
+    chunks.push(Buffer.from(bytes.toString('utf8', start, end).split('\n').map(toRow).join('\n')));
     start = end;
-    await nextTurn();
+    await nextTick();
   }
-  return Buffer.concat(parts);
+  return Buffer.concat(chunks);
 }
 
+/** A line of an unknown format becomes a JSON string, which ClickHouse rejects as a row. */
 function toRow(line: string): string {
-  return line === '' ? '' : JSON.stringify(readLogLine(line) ?? line); // a mere text is refused as a row
+  return line === '' ? '' : JSON.stringify(readLogLine(line) ?? line);
 }
 
-/** The line that a row was made of. */
+/** Returns the line from which `toRows` made a row. */
 export function toLine(row: string): string {
   const columns = JSON.parse(row) as LineColumns | string;
   return typeof columns === 'string' ? `${columns}\n` : writeLogLine(columns);
+}
+
+export function compress(rows: Uint8Array): Promise<Buffer> {
+  return promisify(gzip)(rows, { level: constants.Z_BEST_SPEED });
+}
+
+export function decompress(compressed: Uint8Array): Promise<Buffer> {
+  return promisify(gunzip)(compressed);
 }

@@ -1,13 +1,21 @@
-// A saved query on ClickHouse: checked, bound and read. Its parameters stand in the SQL as {name:Type} and are bound by the
-// server, never spliced.
+// Validates and runs saved queries on ClickHouse. Parameters are written {name:Type} in the SQL; the server binds their
+// values, which are never spliced into the SQL.
 import { findColumnProblem } from '../column-types.ts';
-import type { BoundValue, BoundValues, Cell, ColumnType, QueryResult, SavedQuery } from '../store.ts';
+import type {
+  BoundValue,
+  BoundValues,
+  Cell,
+  ColumnType,
+  QueryOptions,
+  QueryResult,
+  SavedQuery,
+} from '../store.ts';
 import { codeOf, describeError, isTransient } from './errors.ts';
 import type { Reader, ReaderQuery, ReaderResult } from './reader.ts';
 
 const INTEGER = 'U?Int(8|16|32|64|128|256)';
 
-/** The types of ClickHouse that a declared column may have. */
+/** The ClickHouse types that a declared column may have. */
 const ACCEPTED_TYPES: Record<ColumnType, RegExp> = {
   text: /^(String|FixedString.*|UUID|Enum.*)$/,
   json: /^String$/,
@@ -18,8 +26,9 @@ const ACCEPTED_TYPES: Record<ColumnType, RegExp> = {
 };
 
 type RawCell = ReaderResult['rows'][number][number];
+type CellReader = (cell: NonNullable<RawCell>) => Cell;
 
-/** What is wrong with a saved query, in one sentence, or undefined. Nothing of its rows is read. */
+/** Returns what is wrong with a saved query, in one sentence, or undefined. Reads no rows. */
 export async function validateSavedQuery(
   reader: Reader,
   query: SavedQuery,
@@ -33,23 +42,23 @@ export async function validateSavedQuery(
     return `uses {${unknown}}, which is not declared; declared are ${Object.keys(sample)
       .map(name => `{${name}}`)
       .join(', ')}`;
-  // In brackets nothing but a query can stand, so that one statement, and a SELECT, is what this lets through.
-  const described: ReaderQuery = {
+  // ClickHouse accepts exactly one SELECT inside the parentheses, so anything else is rejected here.
+  const describeQuery: ReaderQuery = {
     sql: `describe table (\n${query.sql.trim().replace(/;$/, '')}\n)`,
     parameters: bind(query.sql, sample),
     purpose: 'check',
   };
   try {
-    const { rows } = await reader.query(described);
+    const { rows } = await reader.query(describeQuery);
     return findColumnProblem(
       query.columns,
       rows.map(([name, type]) => ({ name: String(name), type: bareType(String(type)) })),
       { patterns: ACCEPTED_TYPES, hint: hintFor },
     );
   } catch (error) {
-    const said = codeOf(error) === undefined ? (error as Error).cause : error;
-    if (codeOf(said) === undefined || isTransient(said)) throw error;
-    return `is refused by ClickHouse: ${describeError(said)}`;
+    const cause = codeOf(error) === undefined ? (error as Error).cause : error;
+    if (codeOf(cause) === undefined || isTransient(cause)) throw error;
+    return `is refused by ClickHouse: ${describeError(cause)}`;
   }
 }
 
@@ -57,17 +66,19 @@ export async function runSavedQuery(
   reader: Reader,
   query: SavedQuery,
   values: BoundValues,
-  call?: Parameters<Reader['query']>[1],
+  options?: QueryOptions,
 ): Promise<QueryResult> {
-  // One row more than is kept, to know whether rows were cut.
+  // One row more than is returned, to find out whether the result is truncated.
   const settings = { limit: String(query.maxRows + 1) };
   const { rows, queuedMs, executedMs } = await reader.query(
     { sql: query.sql, parameters: bind(query.sql, values), settings, purpose: 'query' },
-    call,
+    options,
   );
-  const read = query.columns.map(column => CELL_READERS[column.type]);
-  const kept = rows.slice(0, query.maxRows).map(row => row.map((cell, i) => readCell(cell, read[i])));
-  return { rows: kept, truncated: rows.length > query.maxRows, queuedMs, executedMs };
+  const cellReaders = query.columns.map(column => CELL_READERS[column.type]);
+  const cells = rows
+    .slice(0, query.maxRows)
+    .map(row => row.map((cell, index) => readCell(cell, cellReaders[index])));
+  return { rows: cells, truncated: rows.length > query.maxRows, queuedMs, executedMs };
 }
 
 function hintFor(type: ColumnType): string {
@@ -75,15 +86,16 @@ function hintFor(type: ColumnType): string {
   return isTime ? '; return times as Int64, in Unix microseconds' : '';
 }
 
+/** The type without Nullable and LowCardinality. */
 function bareType(type: string): string {
   const inner = /^(?:Nullable|LowCardinality)\((.*)\)$/.exec(type)?.[1];
   return inner === undefined ? type : bareType(inner);
 }
 
-/** The names in {name:Type}, wherever they are not in a text or a comment. */
+/** The names in {name:Type}, except in string literals and comments. */
 function parameterNames(sql: string): string[] {
-  const bare = withoutComments(sql).replace(/'(?:[^'\\]|\\[\s\S]|'')*'/g, "''");
-  return [...new Set([...bare.matchAll(/\{\s*(\w+)\s*:/g)].map(([, name = '']) => name))];
+  const bareSql = withoutComments(sql).replace(/'(?:[^'\\]|\\[\s\S]|'')*'/g, "''");
+  return [...new Set([...bareSql.matchAll(/\{\s*(\w+)\s*:/g)].map(([, name = '']) => name))];
 }
 
 function withoutComments(sql: string): string {
@@ -104,20 +116,22 @@ function toParameter({ value }: BoundValue): string | number | null {
   return typeof value === 'bigint' ? value.toString() : value;
 }
 
-function readCell(cell: RawCell, read: ((cell: string | number | boolean) => Cell) | undefined): Cell {
-  return cell === null ? null : (read ?? String)(cell);
+function readCell(cell: RawCell, read: CellReader = String): Cell {
+  return cell === null ? null : read(cell);
 }
 
-/** A whole number too large for a double stays a bigint; what JSON cannot write came as null. */
-function toNumber(cell: string | number | boolean): Cell {
+/** An integer too large for a double becomes a bigint. NaN and infinity arrive as null. */
+function toNumber(cell: NonNullable<RawCell>): Cell {
   if (typeof cell !== 'string') return Number(cell);
   const number = Number(cell);
   return /^-?\d+$/.test(cell) && !Number.isSafeInteger(number) ? BigInt(cell) : number;
 }
 
-const toMicros = (cell: string | number | boolean): Cell => BigInt(cell);
+function toMicros(cell: NonNullable<RawCell>): Cell {
+  return BigInt(cell);
+}
 
-const CELL_READERS: Record<ColumnType, (cell: string | number | boolean) => Cell> = {
+const CELL_READERS: Record<ColumnType, CellReader> = {
   text: String,
   json: String,
   integer: toNumber,

@@ -1,113 +1,133 @@
-// The distributed store: ClickHouse, one node or a cluster. Records lie there; here lie only those that are on their way,
-// in the spool and in frozen blocks.
+// The distributed store: ClickHouse, as a single node or as a cluster. Only records on their way to ClickHouse are on the
+// local disk, in the spool and in the outbox.
 import { join, resolve } from 'node:path';
 import { offsetAfterLines } from '../../domain/log-line.ts';
 import { Mutex } from '../../system/mutex.ts';
 import type { ClickHouseUrl } from '../clickhouse-url.ts';
 import { type QueryLimits, storeClosed } from '../query-queue.ts';
 import type { SpooledLines, Store, StoreEvents } from '../store.ts';
-import { appendBlocks, removeLeftovers } from './append.ts';
-import { findPatternError } from './errors.ts';
+import { appendBlocks, removeStagedBlocks } from './append.ts';
 import { Hosts } from './hosts.ts';
 import { findNewestRecord } from './newest-record.ts';
 import { Outbox } from './outbox.ts';
+import { validatePattern } from './pattern-check.ts';
 import { runPreflight } from './preflight.ts';
 import { Reader } from './reader.ts';
 import { runSavedQuery, validateSavedQuery } from './saved-query.ts';
 import { Writer } from './writer.ts';
 
-/** A part on the server for each fold: few large ones cost it less. */
-const FOLD_BYTES = 16 * 1024 * 1024;
+/** Every batch becomes a part on the server, and a few large parts are cheaper to merge than many small ones. */
+const APPLY_BATCH_BYTES = 16 * 1024 * 1024;
+
+/** Connections of a host besides those of queries: a ping, an insert, an append, a KILL QUERY. */
+const EXTRA_CONNECTIONS = 4;
+
+/** How long closing waits for an insert. Its block stays in the outbox and is sent after the next start. */
+const CLOSE_TIMEOUT_MS = 5_000;
 
 export interface ClickHouseStoreOptions extends QueryLimits {
-  /** Of the spool, tokens and frozen blocks. */
+  /** Contains the spool and the outbox. */
   readonly dataDirectory: string;
   readonly clickhouse: ClickHouseUrl;
 }
 
-/** What the endpoints' SQL puts before a pattern, so that it means what it means to the embedded store. */
-const PATTERN_FLAGS = '(?-is)';
+interface Components {
+  /** Contains the outbox and staged blocks. */
+  readonly directory: string;
+  readonly outbox: Outbox;
+  readonly hosts: Hosts;
+  readonly reader: Reader;
+  readonly writer: Writer;
+  readonly applyMutex: Mutex;
+  readonly appendMutex: Mutex;
+}
 
-/** Connections besides those of queries: a ping, an insert, an append. */
-const FURTHER_CONNECTIONS = 4;
-
-/** Asks nothing of ClickHouse yet: it may be away, and records are taken in all the same. */
+/** Sends nothing to ClickHouse, so that a server starts and accepts records while ClickHouse is unreachable. */
 export async function openClickHouseStore(
   options: ClickHouseStoreOptions,
-  watch: StoreEvents = {},
+  events: StoreEvents = {},
 ): Promise<Store> {
-  const folder = join(resolve(options.dataDirectory), 'clickhouse');
-  const blocks = await Outbox.open(folder);
-  await removeLeftovers(folder);
-  const hosts = new Hosts(options.clickhouse, options.queryConcurrency + FURTHER_CONNECTIONS);
-  const reader = new Reader(hosts, options);
-  const writer = new Writer(hosts, options.clickhouse.writer, watch);
-  const folds = new Mutex();
-  const appends = new Mutex();
-  let closing: Promise<void> | undefined;
-  const unlessClosing = <T>(work: () => Promise<T>): Promise<T> =>
-    closing === undefined ? work() : Promise.reject(storeClosed());
+  const directory = join(resolve(options.dataDirectory), 'clickhouse');
+  const outbox = await Outbox.open(directory);
+  await removeStagedBlocks(directory);
+  const hosts = new Hosts(options.clickhouse, options.queryConcurrency + EXTRA_CONNECTIONS);
+  return createStore({
+    directory,
+    outbox,
+    hosts,
+    reader: new Reader(hosts, options),
+    writer: new Writer(hosts, options.clickhouse.writer, events),
+    applyMutex: new Mutex(),
+    appendMutex: new Mutex(),
+  });
+}
 
-  const foldNext = async ({ kind, firstSequence, count, lines }: SpooledLines) => {
-    const left = blocks.pending(kind);
-    if (left !== undefined) {
-      await writer.insert(left);
-      await blocks.acknowledge(left);
-    }
-    const before = Math.max(0, blocks.acknowledgedUpTo(kind) - firstSequence);
-    if (before >= count) return;
-    const rest = lines.subarray(offsetAfterLines(lines, before));
-    const block = await blocks.add({
-      kind,
-      firstSequence: firstSequence + before,
-      count: count - before,
-      lines: rest,
-    });
-    await writer.insert(block);
-    await blocks.acknowledge(block);
-  };
+function createStore(components: Components): Store {
+  const { directory, outbox, hosts, reader, writer, applyMutex, appendMutex } = components;
+  let closing: Promise<void> | undefined;
+  const runUnlessClosed = (mutex: Mutex, work: () => Promise<void>): Promise<void> =>
+    closing === undefined ? mutex.run(work) : Promise.reject(storeClosed());
 
   return {
     name: 'clickhouse',
-    applyBatchBytes: FOLD_BYTES,
+    applyBatchBytes: APPLY_BATCH_BYTES,
     isReachable: () => hosts.isReachable,
     preflight: () => runPreflight(reader, writer),
     validateQuery: (query, sample) => validateSavedQuery(reader, query, sample),
-
-    async validatePattern(pattern, call) {
-      const sql = `select match('', concat('${PATTERN_FLAGS}', {pattern:String}))`;
-      try {
-        await reader.query({ sql, parameters: { pattern }, purpose: 'pattern' }, call);
-        return undefined;
-      } catch (error) {
-        const fault = findPatternError(error, PATTERN_FLAGS);
-        if (fault === undefined) throw error;
-        return fault;
-      }
-    },
-
-    query: (query, values, call) => runSavedQuery(reader, query, values, call),
-    newest: (kind, notAfter, project, call) => findNewestRecord(reader, kind, notAfter, project, call),
-    append: batches => unlessClosing(() => appends.run(() => appendBlocks(writer, folder, batches))),
-    apply: records => unlessClosing(() => folds.run(() => foldNext(records))),
-    flushedUpTo: kind => blocks.acknowledgedUpTo(kind),
-    seenUpTo: kind => blocks.queuedUpTo(kind),
-    flush: async () => {}, // whatever was folded is
-    deleteBefore: async () => 0, // the tables' TTL does it
+    validatePattern: (pattern, options) => validatePattern(reader, pattern, options),
+    query: (query, values, options) => runSavedQuery(reader, query, values, options),
+    newest: (kind, notAfter, project, options) => findNewestRecord(reader, kind, notAfter, project, options),
+    append: batches => runUnlessClosed(appendMutex, () => appendBlocks(writer, directory, batches)),
+    apply: records => runUnlessClosed(applyMutex, () => applyNext(outbox, writer, records)),
+    flushedUpTo: kind => outbox.acknowledgedUpTo(kind),
+    seenUpTo: kind => outbox.queuedUpTo(kind),
+    flush: async () => {}, // applied records are already in ClickHouse
+    deleteBefore: async () => 0, // the TTL of the tables expires records
 
     close(): Promise<void> {
-      closing ??= (async () => {
-        await reader.close();
-        await appends.idle();
-        // A block under way may hang on a host that is gone; it is frozen, and sent again at the next start.
-        const patience = setTimeout(() => writer.close(), CLOSE_PATIENCE_MS);
-        await folds.idle();
-        clearTimeout(patience);
-        await hosts.close();
-      })();
+      closing ??= closeComponents(components);
       return closing;
     },
   };
 }
 
-const CLOSE_PATIENCE_MS = 5_000;
+/**
+ * The outbox protocol, which stores every record once:
+ * 1. Resend the block of an earlier attempt, with the same bytes and insert deduplication token, and acknowledge it.
+ * 2. Skip the records that ClickHouse has acknowledged.
+ * 3. Write the other records to the outbox as one block.
+ * 4. Insert that block and acknowledge it. If this fails, the next call resends it in step 1.
+ */
+async function applyNext(outbox: Outbox, writer: Writer, records: SpooledLines): Promise<void> {
+  const { kind, firstSequence, count, lines } = records;
+  const pending = outbox.pending(kind);
+  if (pending !== undefined) {
+    await writer.insert(pending);
+    await outbox.acknowledge(pending);
+  }
+  const skipped = Math.max(0, outbox.acknowledgedUpTo(kind) - firstSequence);
+  if (skipped >= count) return;
+  const block = await outbox.add({
+    kind,
+    firstSequence: firstSequence + skipped,
+    count: count - skipped,
+    lines: lines.subarray(offsetAfterLines(lines, skipped)),
+  });
+  await writer.insert(block);
+  await outbox.acknowledge(block);
+}
+
+async function closeComponents({
+  hosts,
+  reader,
+  writer,
+  applyMutex,
+  appendMutex,
+}: Components): Promise<void> {
+  await reader.close();
+  await appendMutex.idle();
+  const abortInserts = setTimeout(() => writer.close(), CLOSE_TIMEOUT_MS);
+  await applyMutex.idle();
+  clearTimeout(abortInserts);
+  await hosts.close();
+}

@@ -1,9 +1,7 @@
-// Brings rows into ClickHouse. Every block carries a token by which ClickHouse knows it again, so that one whose answer was
-// lost, or that reached one shard and not another, is simply sent again, to whichever host answers.
+// Inserts blocks of rows into ClickHouse. Every block has an insert deduplication token, so a block whose response was
+// lost, or that reached only some shards, can be sent again to any host. When to send again is up to the caller.
 import { createHash } from 'node:crypto';
 import { addAbortSignal, Readable } from 'node:stream';
-import { promisify } from 'node:util';
-import { gunzip } from 'node:zlib';
 import type { ClickHouseSettings } from '@clickhouse/client';
 import type { LogKind } from '../../domain/log-columns.ts';
 import type { Credentials } from '../clickhouse-url.ts';
@@ -12,20 +10,20 @@ import type { StoreEvents } from '../store.ts';
 import { isRowError, toOperatorError } from './errors.ts';
 import type { Attempt, Hosts } from './hosts.ts';
 import { InFlight } from './in-flight.ts';
-import { compress, type OutboxBlock } from './outbox.ts';
-import { toLine } from './rows.ts';
+import type { OutboxBlock } from './outbox.ts';
+import { compress, decompress, toLine } from './rows.ts';
 
-/** A block that takes longer is given up and sent again. */
+/** An insert that takes longer is aborted. */
 const INSERT_TIMEOUT_MS = 60_000;
 
-/** Set explicitly, since defaults differ between versions. */
+/** Set explicitly because the defaults differ between versions. */
 const SETTINGS: ClickHouseSettings = {
-  async_insert: 0, // an answer means that the rows are stored
+  async_insert: 0, // a response means that the rows are stored
   wait_for_async_insert: 1,
   insert_deduplicate: 1,
-  insert_distributed_sync: 1, // on a cluster: when the shards have them, rather than when they are on their way
+  insert_distributed_sync: 1, // a Distributed table responds when the shards have stored the rows, not before
   input_format_skip_unknown_fields: 0,
-  max_partitions_per_insert_block: '0', // records of many days in one block are fine
+  max_partitions_per_insert_block: '0', // no limit: a block may contain records of many days
   log_comment: 'dendro insert',
 };
 
@@ -35,41 +33,44 @@ export class Writer {
   readonly #events: StoreEvents;
   readonly #inFlight = new InFlight();
 
-  constructor(hosts: Hosts, credentials: Credentials, watch: StoreEvents) {
+  constructor(hosts: Hosts, credentials: Credentials, events: StoreEvents) {
     this.#hosts = hosts;
     this.#credentials = credentials;
-    this.#events = watch;
+    this.#events = events;
   }
 
-  /** Resolves when all rows can be seen but those that ClickHouse refuses for what they hold, which are told of. */
-  async insert(block: OutboxBlock): Promise<void> {
-    const { kind, count, token, compressed } = block;
+  /**
+   * Resolves when the rows are stored and visible to queries. Rows that ClickHouse rejects because of their content are
+   * reported as `recordRejected` and left out.
+   */
+  async insert({ kind, count, token, compressed }: OutboxBlock): Promise<void> {
     try {
       try {
         await this.#send(kind, compressed, token);
       } catch (error) {
         if (!isRowError(error)) throw error;
-        await this.#insertWithBisect(kind, await promisify(gunzip)(compressed), count, token);
+        await this.#insertWithBisect(kind, await decompress(compressed), count, token);
       }
     } catch (error) {
-      throw toOperatorError('records could not be inserted', error);
+      throw toOperatorError('cannot insert records into ClickHouse', error);
     }
   }
 
-  async close(): Promise<void> {
-    await this.#inFlight.close(new Error('the store is closed'));
-  }
-
-  /** Nothing is inserted: whether it would be. */
+  /** Inserts no rows, to find out whether an insert into this table would succeed. */
   async checkInsert(kind: LogKind): Promise<void> {
     await this.#send(kind, await compress(new Uint8Array()), '');
   }
 
+  /** Aborts running and later inserts. */
+  async close(): Promise<void> {
+    await this.#inFlight.close(new Error('the store is closed'));
+  }
+
   async #insertWithBisect(kind: LogKind, rows: Buffer, count: number, token: string): Promise<void> {
     await insertWithBisect(rows, count, {
-      insert: async part => {
-        const own = createHash('sha256').update(token).update(part).digest('hex');
-        await this.#send(kind, await compress(part), own);
+      insert: async subset => {
+        const subsetToken = createHash('sha256').update(token).update(subset).digest('hex');
+        await this.#send(kind, await compress(subset), subsetToken);
       },
       isDataError: isRowError,
       reject: (row, reason) => this.#events.recordRejected?.({ kind, line: toLine(row), reason }),
@@ -78,8 +79,8 @@ export class Writer {
 
   async #send(kind: LogKind, compressed: Uint8Array, token: string): Promise<void> {
     await this.#inFlight.run(closed => {
-      const cancel = AbortSignal.any([closed, AbortSignal.timeout(INSERT_TIMEOUT_MS)]);
-      return this.#hosts.run(attempt => this.#sendTo(attempt, kind, compressed, token), cancel);
+      const signal = AbortSignal.any([closed, AbortSignal.timeout(INSERT_TIMEOUT_MS)]);
+      return this.#hosts.run(attempt => this.#sendTo(attempt, kind, compressed, token), signal);
     });
   }
 
@@ -97,8 +98,8 @@ export class Writer {
       clickhouse_settings: { ...SETTINGS, insert_deduplication_token: token },
       abort_signal: signal,
     });
-    // The answer has to end, in time and well: one that breaks off may stand for an insert that did, too.
-    for await (const part of addAbortSignal(signal, stream))
-      if (part.length > 0) throw new Error(`an answer to an insert: ${part}`);
+    // Reads to the end of the response: if the connection breaks before, the insert may have failed too.
+    for await (const chunk of addAbortSignal(signal, stream))
+      if (chunk.length > 0) throw new Error(`unexpected response to an insert: ${chunk}`);
   }
 }

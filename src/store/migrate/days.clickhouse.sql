@@ -1,4 +1,5 @@
--- How many records of each day there are, and two sums over their hashes: equal in both stores, whatever the order.
+-- The number of records of each day, and a checksum: two sums over the halves of their hashes. Both stores compute the same
+-- values, in any order of the records.
 select
   day,
   count() as records,

@@ -1,9 +1,9 @@
--- The records from one moment up to another, as lines whose texts are written as JSON (log-line.ts); of a minute that has too
--- many, one part of several.
+-- The records of a time slice as log lines with JSON strings (log-line.ts). A minute with too many records is split into
+-- hash buckets.
 select
   concat_ws(chr(31), 'j', {{fields}}, metadata) as line
 from {{table}}
 where timestamp >= $start
   and timestamp < $end
-  and md5_number_lower(id) % $parts = $part
+  and md5_number_lower(id) % $buckets = $bucket
 order by project, timestamp

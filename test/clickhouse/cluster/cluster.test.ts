@@ -5,20 +5,20 @@ import { applyClickHouseSchema, openStore } from '../../../src/store/open-store.
 import { systemTimer } from '../../../src/system/timer.ts';
 import { API_KEY, NOW, startTestApp, type TestApp, testStoreOptions } from '../../support/app.ts';
 import { makeDataFolder, removeDataFolder, savedQuery } from '../../support/store.ts';
-import { ask } from '../ask.ts';
+import { runSql } from '../run-sql.ts';
 import { CLUSTER, Cluster } from './cluster.ts';
-import { openOldDialect } from './old-dialect.ts';
+import { openOldDialectProxy } from './old-dialect.ts';
 
-// Two shards of two replicas: our schema, our endpoints' SQL, written to and asked through the service while servers are
-// killed. The servers are of 2018; what that proves and what it does not stands in docs/reference/clickhouse.md.
+// The service with a cluster of two shards and two replicas each, while servers are killed. The servers are of 2018;
+// docs/reference/clickhouse.md says what these tests prove.
 
 const AT = '2026-11-14T12:34:00Z';
-/** sipHash64 puts some of these on either shard. */
+/** Both shards get some of these. */
 const PROJECTS = Array.from({ length: 8 }, (_, i) => `project-${i}`);
 
 let cluster: Cluster;
-let proxies: Awaited<ReturnType<typeof openOldDialect>>[];
-let address: ClickHouseUrl;
+let proxies: Awaited<ReturnType<typeof openOldDialectProxy>>[];
+let clickhouse: ClickHouseUrl;
 let dataDirectory: string | undefined;
 let app: TestApp;
 const sent = new Map<string, string[]>();
@@ -30,21 +30,21 @@ beforeAll(async () => {
   });
   if (missing.length > 0)
     throw new Error(
-      `THE CLUSTER IS NOT TESTED: ${missing.join(', ')} cannot be installed here; on Debian, as root: apt-get install clickhouse-server zookeeper`,
+      `THE CLUSTER IS NOT TESTED: ${missing.join(', ')} cannot be installed; on Debian, run as root: apt-get install clickhouse-server zookeeper`,
     );
   cluster = await Cluster.start();
-  proxies = await Promise.all(cluster.ports.map(openOldDialect));
+  proxies = await Promise.all(cluster.ports.map(openOldDialectProxy));
   const user = { user: 'default', password: '' };
-  address = {
+  clickhouse = {
     urls: proxies.map(({ port }) => `http://127.0.0.1:${port}`),
     database: 'dendro',
     reader: user,
     writer: user,
     cluster: CLUSTER,
   };
-  await applyClickHouseSchema(address, 90);
+  await applyClickHouseSchema(clickhouse, 90);
   dataDirectory = makeDataFolder();
-  const store = { ...testStoreOptions(dataDirectory), clickhouse: address, queryTimeoutSeconds: 10 };
+  const store = { ...testStoreOptions(dataDirectory), clickhouse, queryTimeoutSeconds: 10 };
   app = await startTestApp({ store, storeName: 'clickhouse', cacheBytes: 2 ** 20 }, systemTimer);
   app.setNow(NOW);
 });
@@ -55,8 +55,8 @@ afterAll(async () => {
   if (dataDirectory !== undefined) removeDataFolder(dataDirectory);
 });
 
-/** Acknowledged, so it has to be there some day, once. */
-const send = async (round: string) => {
+/** Sends three records of each project. They are acknowledged, so each must be stored once. */
+const sendRecords = async (round: string) => {
   const records = PROJECTS.flatMap(project =>
     [0, 1, 2].map(i => ({ id: `${round}-${project}-${i}`, project, timestamp: AT, event_message: 'm' })),
   );
@@ -72,27 +72,28 @@ const idsOf = async (project: string) => {
   const { status, rows } = await app.query('logs.all', { project });
   return status === 200 ? rows.map(row => String(row['id'])).sort() : status;
 };
-const everything = async () =>
+const readAllIds = async () =>
   Object.fromEntries(await Promise.all(PROJECTS.map(async p => [p, await idsOf(p)])));
-const allSent = () =>
+const allSentIds = () =>
   Object.fromEntries(PROJECTS.map(project => [project, [...(sent.get(project) ?? [])].sort()]));
-const untilAllIsSeen = () => expect.poll(everything, { timeout: 60_000, interval: 500 }).toEqual(allSent());
-const nodeAt = (index: number): ClickHouseUrl => ({ ...address, urls: [address.urls[index] ?? ''] });
+const waitUntilAllAreVisible = () =>
+  expect.poll(readAllIds, { timeout: 60_000, interval: 500 }).toEqual(allSentIds());
+const nodeAt = (index: number): ClickHouseUrl => ({ ...clickhouse, urls: [clickhouse.urls[index] ?? ''] });
 const countAt = async (index: number) =>
-  (await ask(nodeAt(index), 'select count() from edge_logs_local'))[0]?.[0];
+  (await runSql(nodeAt(index), 'select count() from edge_logs_local'))[0]?.[0];
 
-describe('a cluster of two shards and two replicas', () => {
-  test('the schema is there on every server, and applying it again changes nothing', async () => {
-    expect(await applyClickHouseSchema(address, 90).catch(String)).toEqual([]);
+describe('a cluster of two shards with two replicas each', () => {
+  test('every server has the schema, and applying it again changes nothing', async () => {
+    expect(await applyClickHouseSchema(clickhouse, 90).catch(String)).toEqual([]);
     for (const index of [0, 1, 2, 3])
-      expect(await ask(nodeAt(index), "select count() from system.tables where database = 'dendro'")).toEqual(
-        [[19]],
-      );
+      expect(
+        await runSql(nodeAt(index), "select count() from system.tables where database = 'dendro'"),
+      ).toEqual([[19]]);
   });
 
-  test('records spread over the shards by project, and both replicas of a shard have the same', async () => {
-    await send('first');
-    await untilAllIsSeen();
+  test('records are sharded by project, and both replicas of a shard have the same number', async () => {
+    await sendRecords('first');
+    await waitUntilAllAreVisible();
     await expect.poll(async () => (await countAt(0)) === (await countAt(1))).toBe(true);
     await expect.poll(async () => (await countAt(2)) === (await countAt(3))).toBe(true);
     const [one, two] = [Number(await countAt(0)), Number(await countAt(2))];
@@ -100,87 +101,89 @@ describe('a cluster of two shards and two replicas', () => {
     expect(Math.min(one, two)).toBeGreaterThan(0);
   });
 
-  describe('a query that nobody waits for any more is ended in the server', () => {
+  describe('a query is killed in the server', () => {
     const endless = savedQuery('select sum(sipHash64(number)) from numbers(100000000000000)', ['number']);
-    const running = async () => {
+    const countRunning = async () => {
       const counts = [0, 1, 2, 3].map(index =>
-        ask(nodeAt(index), "select count() from system.processes where query_id like 'dendro-%'"),
+        runSql(nodeAt(index), "select count() from system.processes where query_id like 'dendro-%'"),
       );
       return (await Promise.all(counts)).flat(2).reduce((sum: number, count) => sum + Number(count), 0);
     };
-    const askFive = async (queryTimeoutSeconds: number) => {
-      const folder = makeDataFolder();
-      const options = { ...testStoreOptions(folder), clickhouse: address, queryTimeoutSeconds };
+    const startFiveQueries = async (queryTimeoutSeconds: number) => {
+      const directory = makeDataFolder();
+      const options = { ...testStoreOptions(directory), clickhouse, queryTimeoutSeconds };
       const store = await openStore({ ...options, queryConcurrency: 5 });
-      const leaving = new AbortController();
-      const asked = Array.from({ length: 5 }, () =>
-        store.query(endless, {}, { signal: leaving.signal }).catch(error => String(error.message)),
+      const caller = new AbortController();
+      const errors = Array.from({ length: 5 }, () =>
+        store.query(endless, {}, { signal: caller.signal }).catch(error => String(error.message)),
       );
-      await expect.poll(running, { timeout: 10_000 }).toBe(5);
+      await expect.poll(countRunning, { timeout: 10_000 }).toBe(5);
       return {
-        asked: Promise.all(asked),
-        leave: () => leaving.abort(new Error('left')),
+        errors: Promise.all(errors),
+        leave: () => caller.abort(new Error('left')),
         async close() {
           await store.close();
-          removeDataFolder(folder);
+          removeDataFolder(directory);
         },
       };
     };
 
-    test('when its callers leave', async () => {
-      const five = await askFive(120);
-      five.leave();
-      expect(await five.asked).toEqual(Array(5).fill('left'));
-      await expect.poll(running, { timeout: 5_000 }).toBe(0);
-      await five.close();
+    test('when its caller leaves', async () => {
+      const queries = await startFiveQueries(120);
+      queries.leave();
+      expect(await queries.errors).toEqual(Array(5).fill('left'));
+      await expect.poll(countRunning, { timeout: 5_000 }).toBe(0);
+      await queries.close();
     });
 
     test('at its time limit', async () => {
-      const five = await askFive(3);
-      for (const message of await five.asked) expect(message).toMatch(/^the query exceeded its limit of 3 s/);
-      await expect.poll(running, { timeout: 5_000 }).toBe(0);
-      await five.close();
+      const queries = await startFiveQueries(3);
+      for (const message of await queries.errors)
+        expect(message).toMatch(/^the query exceeded its limit of 3 s/);
+      await expect.poll(countRunning, { timeout: 5_000 }).toBe(0);
+      await queries.close();
     });
 
-    test('when the service stops', async () => {
-      const five = await askFive(120);
-      await five.close();
-      expect(await five.asked).toEqual(Array(5).fill('the store is closed'));
-      await expect.poll(running, { timeout: 5_000 }).toBe(0);
+    test('when the store closes', async () => {
+      const queries = await startFiveQueries(120);
+      await queries.close();
+      expect(await queries.errors).toEqual(Array(5).fill('the store is closed'));
+      await expect.poll(countRunning, { timeout: 5_000 }).toBe(0);
     });
   });
 
-  test('one replica is killed: answers and records go on', async () => {
+  test('after one replica is killed, queries and inserts continue', async () => {
     await cluster.kill(1);
-    await send('replica-lost');
-    await untilAllIsSeen();
+    await sendRecords('replica-lost');
+    await waitUntilAllAreVisible();
   });
 
-  test('the other replica of that shard is killed, too: an honest error or a cached answer, never a part', async () => {
-    const counted = { project: 'project-', interval: 'daily' };
-    const before = await app.query('usage.api-counts', counted);
+  test('after both replicas of a shard are killed, queries get 503 or a cached result, never an incomplete one', async () => {
+    const parameters = { project: 'project-', interval: 'daily' };
+    const before = await app.query('usage.api-counts', parameters);
     expect(before.status).toBe(200);
     await cluster.kill(0);
-    await send('shard-lost');
+    await sendRecords('shard-lost');
     for (let round = 0; round < 5; round++)
-      for (const [project, ids] of Object.entries(await everything()))
-        if (ids !== 503) expect(ids).toEqual(expect.arrayContaining(allSent()[project]?.slice(0, 6) ?? []));
-    expect(Object.values(await everything())).toContain(503);
-    expect((await app.query('usage.api-counts', counted)).text).toBe(before.text);
-    expect((await app.query('usage.api-counts', { ...counted, interval: 'hourly' })).status).toBe(503);
-    await send('shard-still-lost');
+      for (const [project, ids] of Object.entries(await readAllIds()))
+        if (ids !== 503)
+          expect(ids).toEqual(expect.arrayContaining(allSentIds()[project]?.slice(0, 6) ?? []));
+    expect(Object.values(await readAllIds())).toContain(503);
+    expect((await app.query('usage.api-counts', parameters)).text).toBe(before.text);
+    expect((await app.query('usage.api-counts', { ...parameters, interval: 'hourly' })).status).toBe(503);
+    await sendRecords('shard-still-lost');
   });
 
-  test('the shard comes back: the spool drains, and every record is there once', async () => {
+  test('after the shard is back, the spool is applied and every record is stored once', async () => {
     await Promise.all([cluster.start(0), cluster.start(1)]);
-    await untilAllIsSeen();
+    await waitUntilAllAreVisible();
     for (const pair of [[0, 1] as const, [2, 3] as const])
       await expect
         .poll(async () => (await countAt(pair[0])) === (await countAt(pair[1])), { timeout: 30_000 })
         .toBe(true);
   });
 
-  test('every endpoint answers, with the SQL that stands in its folder', async () => {
+  test('the SQL of every endpoint runs on the cluster', async () => {
     const [row] = (
       await app.query('usage.api-counts', { project: 'project-[0-9]$|project', interval: 'daily' })
     ).rows;

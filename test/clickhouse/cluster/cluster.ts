@@ -1,5 +1,5 @@
-// A real cluster on this machine: two shards of two replicas each, and the ZooKeeper that replicas agree by, from Debian's
-// packages, each a process of its own that can be killed and started again.
+// A ClickHouse cluster on loopback ports: two shards of two replicas each, and ZooKeeper, from Debian's packages. Each is
+// a process that tests can kill and start again.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -9,19 +9,19 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export const CLUSTER = 'logs';
-/** Shard and replica of each server. */
-const PLACES = [
+/** The shard and replica of each server. */
+const LAYOUT = [
   [1, 'a'],
   [1, 'b'],
   [2, 'a'],
   [2, 'b'],
 ] as const;
-const READY_MS = 30_000;
+const START_TIMEOUT_MS = 30_000;
 
 interface Node {
   readonly shard: number;
   readonly replica: string;
-  readonly folder: string;
+  readonly directory: string;
   readonly http: number;
   readonly tcp: number;
   readonly interserver: number;
@@ -29,7 +29,7 @@ interface Node {
 }
 
 export class Cluster {
-  readonly #folder = mkdtempSync(join(tmpdir(), 'dendro-cluster-'));
+  readonly #directory = mkdtempSync(join(tmpdir(), 'dendro-cluster-'));
   readonly #nodes: Node[] = [];
   #keeperPort = 0;
   #keeper: ChildProcess | undefined;
@@ -39,7 +39,7 @@ export class Cluster {
     try {
       await cluster.#prepare();
       cluster.#startKeeper();
-      await untilListening(cluster.#keeperPort);
+      await waitUntilListening(cluster.#keeperPort);
       await Promise.all(cluster.#nodes.map((_, index) => cluster.start(index)));
       return cluster;
     } catch (error) {
@@ -48,7 +48,7 @@ export class Cluster {
     }
   }
 
-  /** Of the servers' HTTP interfaces: 0 and 1 are the first shard's replicas, 2 and 3 the second's. */
+  /** The HTTP ports: 0 and 1 are the replicas of the first shard, 2 and 3 of the second. */
   get ports(): number[] {
     return this.#nodes.map(({ http }) => http);
   }
@@ -56,34 +56,34 @@ export class Cluster {
   async start(index: number): Promise<void> {
     const node = this.#nodeAt(index);
     if (node.process !== undefined) return;
-    const child = spawn('clickhouse-server', [`--config-file=${join(node.folder, 'config.xml')}`], {
-      cwd: node.folder,
+    const child = spawn('clickhouse-server', [`--config-file=${join(node.directory, 'config.xml')}`], {
+      cwd: node.directory,
       stdio: 'ignore',
     });
     node.process = child;
-    // A server of 2018 may end by itself on a machine under load; like a service manager's, it is started again.
+    // 18.16 sometimes crashes under load, so it is restarted, as a service manager would.
     child.once('exit', (code, signal) => {
       if (node.process !== child) return;
       process.stderr.write(
-        `server ${node.shard}${node.replica} ended by itself: ${signal ?? code}; its last words:\n${lastWords(node)}\n`,
+        `server ${node.shard}${node.replica} exited unexpectedly (${signal ?? code}); its last errors:\n${lastErrors(node)}\n`,
       );
       node.process = undefined;
       this.start(index).catch(() => {});
     });
-    await untilListening(node.http);
+    await waitUntilListening(node.http);
   }
 
-  /** As a power cut would. */
+  /** Kills the server with SIGKILL. */
   async kill(index: number): Promise<void> {
     const node = this.#nodeAt(index);
     const child = node.process;
-    node.process = undefined; // its end is meant
+    node.process = undefined; // an expected exit
     await kill(child);
   }
 
   async stop(): Promise<void> {
     await Promise.all([...this.#nodes.map((_, index) => this.kill(index)), kill(this.#keeper)]);
-    rmSync(this.#folder, { recursive: true, force: true });
+    rmSync(this.#directory, { recursive: true, force: true });
   }
 
   #nodeAt(index: number): Node {
@@ -93,23 +93,23 @@ export class Cluster {
   }
 
   async #prepare(): Promise<void> {
-    const ports = await findFreePorts(PLACES.length * 3 + 1);
+    const ports = await findFreePorts(LAYOUT.length * 3 + 1);
     this.#keeperPort = ports.pop() ?? 0;
-    for (const [index, [shard, replica]] of PLACES.entries()) {
+    for (const [index, [shard, replica]] of LAYOUT.entries()) {
       const [http = 0, tcp = 0, interserver = 0] = ports.slice(index * 3);
-      const folder = join(this.#folder, `${shard}${replica}`);
-      this.#nodes.push({ shard, replica, folder, http, tcp, interserver, process: undefined });
+      const directory = join(this.#directory, `${shard}${replica}`);
+      this.#nodes.push({ shard, replica, directory, http, tcp, interserver, process: undefined });
     }
     for (const node of this.#nodes) {
-      mkdirSync(join(node.folder, 'data', 'tmp'), { recursive: true });
-      writeFileSync(join(node.folder, 'users.xml'), USERS);
-      writeFileSync(join(node.folder, 'config.xml'), this.#configOf(node));
+      mkdirSync(join(node.directory, 'data', 'tmp'), { recursive: true });
+      writeFileSync(join(node.directory, 'users.xml'), USERS);
+      writeFileSync(join(node.directory, 'config.xml'), this.#configOf(node));
     }
   }
 
   #startKeeper(): void {
-    const file = join(this.#folder, 'zoo.cfg');
-    const data = join(this.#folder, 'zookeeper');
+    const file = join(this.#directory, 'zoo.cfg');
+    const data = join(this.#directory, 'zookeeper');
     mkdirSync(data);
     writeFileSync(
       file,
@@ -121,7 +121,7 @@ export class Cluster {
     this.#keeper = spawn('java', [...options, main, file], { stdio: 'ignore' });
   }
 
-  #configOf({ shard, replica, folder, http, tcp, interserver }: Node): string {
+  #configOf({ shard, replica, directory, http, tcp, interserver }: Node): string {
     const replicaOf = (node: Node) => `<replica><host>127.0.0.1</host><port>${node.tcp}</port></replica>`;
     const shards = [1, 2].map(
       number =>
@@ -131,11 +131,11 @@ export class Cluster {
           .join('')}</shard>`,
     );
     return `<yandex>
-  <logger><level>warning</level><log>${folder}/log</log><errorlog>${folder}/errors</errorlog></logger>
+  <logger><level>warning</level><log>${directory}/log</log><errorlog>${directory}/errors</errorlog></logger>
   <listen_host>127.0.0.1</listen_host>
   <http_port>${http}</http_port><tcp_port>${tcp}</tcp_port>
   <interserver_http_port>${interserver}</interserver_http_port><interserver_http_host>127.0.0.1</interserver_http_host>
-  <path>${folder}/data/</path><tmp_path>${folder}/data/tmp/</tmp_path>
+  <path>${directory}/data/</path><tmp_path>${directory}/data/tmp/</tmp_path>
   <users_config>users.xml</users_config>
   <default_profile>default</default_profile><default_database>default</default_database>
   <mark_cache_size>67108864</mark_cache_size>
@@ -158,8 +158,8 @@ const USERS = `<yandex>
   </default></users>
 </yandex>`;
 
-function lastWords({ folder }: Node): string {
-  const file = join(folder, 'errors');
+function lastErrors({ directory }: Node): string {
+  const file = join(directory, 'errors');
   return existsSync(file) ? readFileSync(file, 'utf8').split('\n').slice(-12).join('\n') : 'none';
 }
 
@@ -169,7 +169,7 @@ async function kill(child: ChildProcess | undefined): Promise<void> {
   await once(child, 'exit');
 }
 
-/** Below those that the system gives to whoever connects: a server that is started again needs its own once more. */
+/** Below the range of ephemeral ports, because a restarted server needs the same ports again. */
 async function findFreePorts(count: number): Promise<number[]> {
   const ports: number[] = [];
   for (let port = 20_000 + Math.floor(Math.random() * 10_000); ports.length < count; port++) {
@@ -186,17 +186,17 @@ async function findFreePorts(count: number): Promise<number[]> {
   return ports;
 }
 
-async function untilListening(port: number): Promise<void> {
-  const giveUpAt = performance.now() + READY_MS;
-  while (performance.now() < giveUpAt) {
+async function waitUntilListening(port: number): Promise<void> {
+  const deadline = performance.now() + START_TIMEOUT_MS;
+  while (performance.now() < deadline) {
     const socket = connect(port, '127.0.0.1');
-    const isThere = await once(socket, 'connect').then(
+    const isListening = await once(socket, 'connect').then(
       () => true,
       () => false,
     );
     socket.destroy();
-    if (isThere) return;
+    if (isListening) return;
     await sleep(100);
   }
-  throw new Error(`nobody listens on port ${port} after ${READY_MS} ms`);
+  throw new Error(`nothing listens on port ${port} after ${START_TIMEOUT_MS} ms`);
 }

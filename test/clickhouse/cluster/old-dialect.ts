@@ -1,12 +1,12 @@
-// ClickHouse 18.16, the one that Debian packages, as today's client and our SQL speak to it: parameters become literals,
-// settings that it does not know are left out, and so is what it lacks in a table (codecs, TTL, LowCardinality). Queries
-// and inserts pass as they are.
+// A proxy that lets today's client and our SQL work with ClickHouse 18.16, the version in Debian: it replaces parameters by
+// literals, and removes settings and parts of table definitions (codecs, TTL, LowCardinality) that 18.16 does not support.
+// Otherwise queries and inserts are forwarded unchanged.
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** Known to 18.16, or part of the protocol. */
-const KNOWN = new Set([
+/** Settings that 18.16 supports, and parameters of the HTTP interface. */
+const SUPPORTED = new Set([
   'query',
   'database',
   'query_id',
@@ -22,10 +22,10 @@ const KNOWN = new Set([
   'input_format_skip_unknown_fields',
 ]);
 
-/** Answers the port of a proxy in front of the server. */
-export async function openOldDialect(port: number): Promise<{ port: number; close(): Promise<void> }> {
+/** Starts a proxy in front of the server on this port. Returns the port of the proxy. */
+export async function openOldDialectProxy(port: number): Promise<{ port: number; close(): Promise<void> }> {
   const server: Server = createServer((incoming, response) => {
-    pass(port, incoming, response).catch(() => response.destroy());
+    forward(port, incoming, response).catch(() => response.destroy());
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   return {
@@ -38,15 +38,15 @@ export async function openOldDialect(port: number): Promise<{ port: number; clos
   };
 }
 
-async function pass(port: number, incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+async function forward(port: number, incoming: IncomingMessage, response: ServerResponse): Promise<void> {
   const url = new URL(incoming.url ?? '/', `http://127.0.0.1:${port}`);
   const parameters = new Map<string, string>();
   for (const [name, value] of [...url.searchParams]) {
     if (name.startsWith('param_')) parameters.set(name.slice('param_'.length), value);
-    if (!KNOWN.has(name)) url.searchParams.delete(name);
+    if (!SUPPORTED.has(name)) url.searchParams.delete(name);
   }
   const body = await readAll(incoming);
-  // A query stands in the body, unless rows do.
+  // The body is the query, or the rows if the URL contains the query.
   const translated = url.searchParams.has('query')
     ? body
     : Buffer.from(translate(body.toString('utf8'), parameters));
@@ -58,15 +58,15 @@ async function pass(port: number, incoming: IncomingMessage, response: ServerRes
   });
   response.once('close', () => outgoing.destroy());
   outgoing.end(translated);
-  const [answer] = (await once(outgoing, 'response')) as [IncomingMessage];
-  const bytes = await readAll(answer);
-  const status = answer.statusCode ?? 500;
+  const [serverResponse] = (await once(outgoing, 'response')) as [IncomingMessage];
+  const bytes = await readAll(serverResponse);
+  const status = serverResponse.statusCode ?? 500;
   if (status === 200) return void response.writeHead(200).end(bytes);
   const text = bytes.toString('utf8').trim();
   const code = /Code: (\d+)/.exec(text)?.[1] ?? '1002';
-  const said = text.replace(/^Code: \d+, e\.displayText\(\) = /, '').replace(/, e\.what\(\).*$/s, '');
+  const message = text.replace(/^Code: \d+, e\.displayText\(\) = /, '').replace(/, e\.what\(\).*$/s, '');
   response.writeHead(status, { 'X-ClickHouse-Exception-Code': code });
-  response.end(`Code: ${code}. ${said}. (OF_AN_OLD_SERVER)`);
+  response.end(`Code: ${code}. ${message}. (OLD_SERVER)`);
 }
 
 function translate(sql: string, parameters: ReadonlyMap<string, string>): string {
@@ -81,16 +81,16 @@ function translate(sql: string, parameters: ReadonlyMap<string, string>): string
     .replace(/\nsettings[^;]*$/, '');
 }
 
-/** Parameters come escaped as in a tab-separated file. */
+/** The value of a parameter is escaped as in a tab-separated file. */
 function literal(type: string, value: string): string {
   const inner = /^Nullable\((.*)\)$/.exec(type)?.[1];
   if (inner !== undefined && value === '\\N') return `CAST(NULL AS ${type})`;
   if (/^U?Int/.test(inner ?? type)) return `to${inner ?? type}(${value})`;
-  return `'${value.replaceAll("'", "\\'")}'`; // what is escaped stays so: a text in SQL reads the same escapes
+  return `'${value.replaceAll("'", "\\'")}'`; // SQL strings have the same escapes
 }
 
 async function readAll(message: IncomingMessage): Promise<Buffer> {
-  const parts: Buffer[] = [];
-  for await (const part of message) parts.push(part as Buffer);
-  return Buffer.concat(parts);
+  const chunks: Buffer[] = [];
+  for await (const chunk of message) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks);
 }

@@ -1,2 +1,2 @@
--- Retention that was changed since the table was made.
-alter table {{database}}.{{stored_table}}{{on_cluster}} {{change_ttl}}
+-- Sets the TTL of an existing table to the current retention, or removes it.
+alter table {{database}}.{{storage_table}}{{on_cluster}} {{change_ttl}}

@@ -1,4 +1,4 @@
--- Which migrations have been applied.
+-- The migrations that were applied to this database.
 create table if not exists {{database}}.dendro_schema{{on_cluster}}
 (
   version UInt32,
