@@ -8,7 +8,8 @@ const [dataFolder, quietSeconds] = process.argv.slice(2);
 const store = await openStore(makeServeConfig(['--data', dataFolder], 'settling-needs-no-key-at-all').store);
 let quietSince = performance.now();
 while (performance.now() - quietSince < Number(quietSeconds) * 1000) {
-  if (await store.compact(BigInt(Date.now()) * 1000n)) quietSince = performance.now();
+  if ((await store.compact(BigInt(Date.now()) * 1000n)) || (await store.vacuum()))
+    quietSince = performance.now();
   else await sleep(1000);
 }
 await store.close();

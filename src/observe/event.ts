@@ -41,9 +41,12 @@ export type Event =
   | { readonly type: 'quarantine_failed'; readonly error: unknown }
   | { readonly type: 'records_expired'; readonly count: number }
   | { readonly type: 'retention_failed'; readonly error: unknown }
-  /** The store laid some of its records anew. */
+  /** The store merged parts. */
   | { readonly type: 'compacted' }
   | { readonly type: 'compaction_failed'; readonly error: unknown }
+  /** The store made its file smaller. */
+  | { readonly type: 'vacuumed' }
+  | { readonly type: 'vacuum_failed'; readonly error: unknown }
   | { readonly type: 'clock_jumped'; readonly seconds: number };
 
 export type Observe = (event: Event) => void;

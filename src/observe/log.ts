@@ -32,10 +32,16 @@ export function logTo(
 /** What happens all the time is counted (metrics.ts) and not told. */
 type Counted = Extract<
   Event,
-  { type: 'request_completed' | 'batch_received' | 'records_applied' | 'compacted' }
+  { type: 'request_completed' | 'batch_received' | 'records_applied' | 'compacted' | 'vacuumed' }
 >;
 
-const COUNTED: readonly string[] = ['request_completed', 'batch_received', 'records_applied', 'compacted'];
+const COUNTED: readonly string[] = [
+  'request_completed',
+  'batch_received',
+  'records_applied',
+  'compacted',
+  'vacuumed',
+];
 
 function isCounted(event: Event): event is Counted {
   return COUNTED.includes(event.type);
@@ -80,7 +86,9 @@ function describe(event: Exclude<Event, Counted | { type: 'listening' }>): strin
     case 'retention_failed':
       return `records past the retention could not be removed: ${messageOf(event.error)}`;
     case 'compaction_failed':
-      return `records could not be laid anew, so queries stay dearer than they need be: ${messageOf(event.error)}`;
+      return `compaction failed; queries will be slower: ${messageOf(event.error)}`;
+    case 'vacuum_failed':
+      return `vacuum failed; the file stays larger than necessary: ${messageOf(event.error)}`;
     case 'clock_jumped':
       return `the clock jumped by ${event.seconds} s; nothing is removed until it has held for an hour`;
   }

@@ -22,10 +22,8 @@ export const METRICS = {
     'Records that the store refused and the quarantine file holds.',
   ],
   dendro_records_expired_total: ['counter', 'Records that were removed past their retention.'],
-  dendro_compactions_total: [
-    'counter',
-    'Times that the store laid records anew, so that queries stay cheap.',
-  ],
+  dendro_compactions_total: ['counter', 'Times that the store merged parts, to keep queries fast.'],
+  dendro_vacuums_total: ['counter', 'Times that the store rewrote a part, to make its file smaller.'],
   dendro_failures_total: [
     'counter',
     'What could not be done and is tried again: spool, fold, seal, quarantine, retention, tidying.',
@@ -74,12 +72,16 @@ export class Metrics {
       case 'compacted':
         this.#add('dendro_compactions_total', 1, {});
         break;
+      case 'vacuumed':
+        this.#add('dendro_vacuums_total', 1, {});
+        break;
       case 'spool_write_failed':
       case 'apply_failed':
       case 'flush_failed':
       case 'quarantine_failed':
       case 'retention_failed':
       case 'compaction_failed':
+      case 'vacuum_failed':
         this.#add('dendro_failures_total', 1, { operation: event.type.replace('_failed', '') });
     }
   }

@@ -21,7 +21,7 @@ afterEach(async () => {
   removeDataFolder(folder);
 });
 
-const staged = () => join(folder, 'intake', 'fold.lines');
+const staged = () => join(folder, 'intake', 'apply.lines');
 /** The store can take nothing in as long as a folder stands where it writes what it reads. */
 const breakStore = () => mkdirSync(staged());
 const mendStore = () => rmSync(staged(), { recursive: true, force: true });

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { parseClickHouseUrl } from '../../src/store/clickhouse-url.ts';
 
-describe('the address of a ClickHouse store', () => {
-  test('names hosts, users, database and cluster', () => {
+describe('the URL of a ClickHouse store', () => {
+  test('has hosts, users, database and cluster', () => {
     const text =
       'clickhouse://reader:s%40fe%3Aword@one:9123/logs?host=two&host=three:8124&cluster=main&insert_user=w&insert_password=p%26q';
     expect(parseClickHouseUrl(text)).toEqual({
@@ -14,7 +14,7 @@ describe('the address of a ClickHouse store', () => {
     });
   });
 
-  test('has defaults for all but the host, and speaks TLS when it is told to', () => {
+  test('has defaults for all but the host, and uses TLS with the scheme clickhouses', () => {
     const reader = { user: 'default', password: '' };
     const rest = { database: 'default', cluster: undefined, reader, writer: reader };
     expect(parseClickHouseUrl('clickhouse://db')).toEqual({ urls: ['http://db:8123'], ...rest });

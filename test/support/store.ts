@@ -1,4 +1,4 @@
-// A store of a test's own, embedded unless the run is on ClickHouse, on a folder that goes when the test is done.
+// Opens a store for one test, in a temporary data directory: the embedded store, or ClickHouse if the run tests that.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ import { storeOverrides } from './clickhouse.ts';
 export interface TestStore {
   readonly store: Store;
   readonly dataDirectory: string;
-  /** The rows of a query all of whose columns are text, unless told otherwise. */
+  /** Runs a query and returns its rows. `types` are those of the columns; default: text. */
   rowsOf(
     sql: string,
     types?: readonly ColumnType[],
@@ -50,12 +50,12 @@ export function removeDataFolder(folder: string): void {
   rmSync(folder, { recursive: true, force: true });
 }
 
-/** Column names do not matter to a store that runs a query; they are checked once, at start. */
+/** A store does not compare column names when it runs a query, so they can be anything. */
 export function savedQuery(sql: string, types: readonly ColumnType[] = [], maxRows = 1000): SavedQuery {
   return { sql, maxRows, columns: types.map((type, index) => ({ name: `column_${index}`, type })) };
 }
 
-/** Takes hours: long enough that whoever sees it end has seen it cancelled. */
+/** Takes hours, so that it only ends if it is cancelled. */
 export const ENDLESS = savedQuery(
   'select sum(a.range * b.range % 7) from range(10000000) a, range(10000000) b',
   ['number'],
