@@ -40,8 +40,10 @@ test('on a full disk senders get 503 and queries succeed, and with free space ag
     const post = (records: number, padding = 0) =>
       send(server.internalUrl, ledger.make({ kinds: LOG_KINDS, records: [records, records], padding }));
     const query = async () => {
-      const answer = await fetchAnswer(`${server.url}/api/endpoints/query/logs.all?project=p0`, { headers });
-      return [answer.status, answer.rows.length > 0];
+      const response = await fetchAnswer(`${server.url}/api/endpoints/query/logs.all?project=p0`, {
+        headers,
+      });
+      return [response.status, response.rows.length > 0];
     };
     for (let i = 0; i < 20; i++) expect(await post(20)).toBe(200);
     await expect.poll(query).toEqual([200, true]);

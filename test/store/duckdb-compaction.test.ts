@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
-import { DuckDBInstance } from '@duckdb/node-api';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { toLogLines } from '../../src/domain/log-line.ts';
 import type { LogRecord } from '../../src/domain/log-record.ts';
@@ -38,7 +37,7 @@ afterEach(async () => {
   removeDataFolder(dataDirectory);
 });
 
-/** One record a second, of seven projects in turn. */
+/** One record a second, of seven projects. */
 const createRecords = (count: number, project = (n: number) => `p${n % 7}`, start = START): LogRecord[] =>
   Array.from({ length: count }, (_, i) => {
     const n = applied + i;
@@ -189,6 +188,13 @@ describe('during a compaction', () => {
     expect(await counts()).toEqual([applied, applied]);
   });
 
+  test('a vacuum waits until it is done, and both keep every record', async () => {
+    await flushTimes(MIN_FLUSHES, 500);
+    const [compacted] = await Promise.all([store.compact?.(NOW), store.vacuum?.(), store.compact?.(NOW)]);
+    expect(compacted).toBe(true);
+    expect(await counts()).toEqual([applied, applied]);
+  });
+
   test('the store can be closed, and has every record when it is opened again', async () => {
     await flushTimes(MIN_FLUSHES, 200);
     const compaction = store.compact?.(NOW).then(
@@ -263,96 +269,6 @@ describe('vacuum', () => {
     expect(await maintainWhenIdle()).toBe(false);
     expect(size()).toBe(before);
     expect(await counts()).toEqual([9000, 9000]);
-  });
-});
-
-describe('opening a file', () => {
-  /** Closes the store, changes its file and opens it again. */
-  const change = async (...statements: string[]) => {
-    await store.close();
-    const instance = await DuckDBInstance.create(join(dataDirectory, 'dendro.duckdb'));
-    const connection = await instance.connect();
-    for (const statement of statements) await connection.run(statement);
-    connection.closeSync();
-    instance.closeSync();
-    await open();
-  };
-  const version = () => query('select max(version) from logs.schema_version', ['integer']);
-
-  test('of an interrupted compaction drops its incomplete copy', async () => {
-    await flushTimes(2, 10);
-    await change('create table edge_compacting_2 as from edge_logs');
-    expect(await counts()).toEqual([20, 20]);
-    expect(await parts()).toEqual(['edge_part_N', 'edge_part_N']);
-  });
-
-  /** Statements that give the edge tables, their view and the flush progress the names of version 3. */
-  const toVersion3 = async () => {
-    const tables = await tablesLike('edge%');
-    const old = tables.map(name => name.replace('compacted', 'merged').replace('part', 'sealed'));
-    return [
-      ...tables.map((name, index) => `alter table ${name} rename to ${old[index]}`),
-      `create or replace view edge_logs as ${old.map(name => `from ${name}`).join(' union all ')}`,
-      'alter table flushed_records rename to sealed_records',
-      'update schema_version set version = 3',
-    ];
-  };
-
-  test('of version 3 renames its tables and drops the table of an interrupted compaction', async () => {
-    await flushTimes(2, 80);
-    await maintainWhenIdle();
-    await flushTimes(2, 10);
-    await change(...(await toVersion3()), 'create table edge_merging_9 as from edge_logs');
-    expect(await parts()).toEqual(['edge_compacted_N', 'edge_part_N', 'edge_part_N']);
-    expect(await tablesLike('%_records')).toEqual(['flushed_records']);
-    expect(await version()).toEqual([[4]]);
-    expect(await counts()).toEqual([180, 180]);
-    expect(store.flushedUpTo('edge')).toBe(180);
-    await flushTimes(1, 10);
-    expect(await counts()).toEqual([190, 190]);
-  });
-
-  test('of version 3 leaves it as it was if the upgrade fails, and succeeds when the cause is gone', async () => {
-    await flush(createRecords(10));
-    const obstacle = 'create table edge_part_1 (nothing boolean)'; // so that edge_sealed_1 cannot be renamed
-    await expect(change(...(await toVersion3()), obstacle)).rejects.toThrow(/already exists/);
-    await change('drop table edge_part_1', 'from edge_sealed_1', 'from sealed_records');
-    expect(await counts()).toEqual([10, 10]);
-    expect(await parts()).toEqual(['edge_part_N']);
-    expect(store.flushedUpTo('edge')).toBe(10);
-  });
-
-  test('of version 2 leaves it as it was if the upgrade fails half-way, and succeeds when the cause is gone', async () => {
-    await flush(createRecords(10));
-    const auth = toLogLines('auth', [edgeRecord({ at: START })]);
-    await store.apply({ ...auth, firstSequence: 0 });
-    await store.flush(['auth']);
-    const version2 = ['auth', 'edge'].flatMap(kind => [
-      `drop view ${kind}_logs`,
-      `alter table ${kind}_part_${kind === 'auth' ? 5 : 1} rename to ${kind}_logs`,
-    ]);
-    const inTheWay = ['auth_sealed_2', 'edge_sealed_2']; // the first table is renamed, the second cannot be
-    const obstacles = inTheWay.map(name => `create table ${name} (nothing boolean)`);
-    await expect(change(...version2, ...obstacles, 'update schema_version set version = 2')).rejects.toThrow(
-      /already exists/,
-    );
-    await change(...inTheWay.map(name => `drop table ${name}`));
-    expect(await counts()).toEqual([10, 10]);
-  });
-
-  test('of version 2, which had one table for each kind, converts it to parts', async () => {
-    await flushTimes(1, 10);
-    await change(
-      'drop view edge_logs',
-      'alter table edge_part_1 rename to edge_logs',
-      'alter table flushed_records rename to sealed_records',
-      'update schema_version set version = 2',
-    );
-    expect(await counts()).toEqual([10, 10]);
-    expect(await version()).toEqual([[4]]);
-    await flushTimes(2, 80);
-    expect(await maintainWhenIdle()).toBe(true);
-    expect(await counts()).toEqual([170, 170]);
   });
 });
 

@@ -4,7 +4,7 @@ import { stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { FILE_NAME } from './open-database.ts';
 
-/** For the partial row group that a checkpoint rewrites, and for the unit of blocks in which DuckDB extends its file. */
+/** For the partial row group that a checkpoint rewrites, and for blocks that are not full. */
 const RESERVE_BYTES = 64 * 1024 * 1024;
 
 export class DiskSpace {

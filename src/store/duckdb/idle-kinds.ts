@@ -1,5 +1,5 @@
-// Tells which kinds are idle: their parts have not changed in number of rows for 30 seconds. Compaction is more eager then,
-// and vacuum runs only when all kinds are idle.
+// Finds the kinds that are idle: the number of rows in their parts has not changed for 30 s. Compaction merges fewer parts of an
+// idle kind, and vacuum runs only if all kinds are idle.
 import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import type { Parts } from './parts.ts';
 

@@ -78,7 +78,7 @@ async function createInstance(
       late_materialization_max_rows: '0',
       // No automatic checkpoints: in the middle of a flush one would delay other writers. Every writer runs its own at the end.
       checkpoint_threshold: '1TB',
-      // Returns memory that a flush freed to the system soon. Kept for the next flush, it was a fifth of the process's memory.
+      // Returns memory that a flush freed to the system soon. If DuckDB kept it, it was a fifth of the process's memory.
       allocator_flush_threshold: '8MB',
       allocator_bulk_deallocation_flush_threshold: '16MB',
     });
