@@ -3,14 +3,14 @@
 import { linkSync } from 'node:fs';
 import { join } from 'node:path';
 import { openDatabase } from '../../dist/store/duckdb/open-database.js';
-import { nameOf, SealedTables } from '../../dist/store/duckdb/parts.js';
+import { nameOf, Parts } from '../../dist/store/duckdb/parts.js';
 
 const [dataFolder, file] = process.argv.slice(2);
 const database = await openDatabase(dataFolder, '500MB');
-const readable = join(database.intakeFolder, 'sent.ndjson');
+const readable = join(database.intakeDirectory, 'sent.ndjson');
 linkSync(file, readable);
 const connection = await database.connect();
-const [table] = (await SealedTables.open(connection)).of('edge');
+const [table] = (await Parts.open(connection)).list('edge');
 const start = performance.now();
 await connection.run(
   `insert into ${nameOf(table)} by name

@@ -48,7 +48,7 @@ async function cutTime() {
 async function layTable(kind, isCompacted, which) {
   const open = await parts.transaction(() => parts.writablePart(kind));
   const table = isCompacted ? { ...open, isCompacted } : open;
-  if (isCompacted) await parts.create(kind, nameOf(table));
+  if (isCompacted) await parts.createTable(kind, nameOf(table));
   const { rowsChanged: rows } = await maker.run(
     `insert into ${nameOf(table)} by name
     select make_timestamp(micros) as timestamp, * exclude (micros) from ${kind}_records where ${which}`,

@@ -71,9 +71,7 @@ export interface StoreEvents {
   readonly storeLost?: (error: unknown) => void;
 }
 
-/**
- * Methods can be called concurrently unless they say otherwise. After `close`, they throw `unavailable`.
- */
+/** Methods can be called concurrently unless they say otherwise. After `close`, they throw `unavailable`. */
 export interface Store {
   readonly name: StoreName;
 
@@ -128,14 +126,14 @@ export interface Store {
 
   /**
    * Stores records from the spool. Queries see them when this resolves. Skips records that were applied before, so after an
-   * error the caller repeats the call. Only the applier calls this, one call for each kind at a time.
+   * error the caller repeats the call. Calls for one kind must not overlap.
    */
   apply(records: SpooledLines): Promise<void>;
 
   /** The recommended size of the lines in one call of `apply`. */
   readonly applyBatchBytes: number;
 
-  /** Makes all applied records of these kinds durable in the store now. Throws if that fails; the records are still in the spool. */
+  /** Makes all applied records of these kinds durable in the store. Throws if that fails; they are still in the spool then. */
   flush(kinds: readonly LogKind[]): Promise<void>;
 
   /** The sequence number after the last record of a kind that is durable in the store. The spool can delete the records before. */
@@ -149,17 +147,17 @@ export interface Store {
 
   // Maintenance
 
-  /** Deletes all records from before this time, in Unix microseconds. Returns how many; 0 if the store does it by itself. */
+  /** Deletes flushed records from before this time, in Unix microseconds. Returns how many; 0 if the store expires them itself. */
   deleteBefore(micros: bigint): Promise<number>;
 
   /**
-   * Merges parts once, if queries gain from it. Returns whether there was work; call it again then. Runs beside everything else,
-   * but never together with `vacuum`. Throws if it fails (such as on a full disk); no record is affected.
+   * Merges parts once, if that makes queries faster. Returns whether there was work; call it again then. Runs concurrently with
+   * everything but `vacuum`. Throws if it fails, such as on a full disk; no record is affected.
    */
   compact?(nowMicros: bigint): Promise<boolean>;
 
   /**
-   * Gives disk space back once, if the file has much that is unused. Returns whether there was work; call it again then. Call it
+   * Shrinks the file once, if much of it is unused. Returns whether there was work; call it again then. Call it
    * when `compact` had no work. Throws as `compact` does.
    */
   vacuum?(): Promise<boolean>;

@@ -39,7 +39,7 @@ export function copyNameOf({ kind, number }: Part): string {
   return `logs.${kind}_compacting_${number}`;
 }
 
-/** All methods that change parts must be called within `transaction`, by the holder of the file mutex. */
+/** Methods that change parts must be called within `transaction`, by the holder of the file mutex. */
 export class Parts {
   readonly #connection: DuckDBConnection;
   readonly #parts = new Map<LogKind, readonly Part[]>();
@@ -117,6 +117,7 @@ export class Parts {
     return created;
   }
 
+  /** Creates an empty table. It is not a part, and no view has it, until `replace` registers it. */
   async createTable(kind: LogKind, name: string): Promise<void> {
     await this.#connection.run(`create table ${name} (${tableColumns(kind)})`);
   }

@@ -83,19 +83,37 @@ async function openComponents(options: DuckDBStoreOptions, events: StoreEvents):
   const newestRecords = new NewestRecords(pool);
   await newestRecords.load(fileWriter, parts);
   const memtables = await Memtables.open({
-    ...{ memoryWriter, fileWriter, parts, checkpointer, fileMutex, viewLock, events },
+    memoryWriter,
+    fileWriter,
+    parts,
+    checkpointer,
+    fileMutex,
+    viewLock,
+    events,
     staging: new Staging(database.intakeDirectory, 'apply'),
     onApplied: (kind, table) => newestRecords.update(memoryWriter, kind, table),
     requireDiskSpace: bytes => disk.require(bytes),
   });
   const rewriter = new PartRewriter({
-    ...{ ...writers, fileMutex, parts, checkpointer },
+    ...writers,
+    fileMutex,
+    parts,
+    checkpointer,
     requireDiskSpace: rows => disk.requireForRows(rows, parts.countRows()),
     countOperations: () => operations.total,
   });
   return {
-    ...{ ...writers, database, pool, fileMutex, disk, parts, checkpointer, newestRecords, memtables },
-    ...{ rewriter, operations },
+    ...writers,
+    database,
+    pool,
+    fileMutex,
+    disk,
+    parts,
+    checkpointer,
+    newestRecords,
+    memtables,
+    rewriter,
+    operations,
   };
 }
 
