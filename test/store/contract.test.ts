@@ -49,19 +49,22 @@ const several = (count: number, project: string, from = 0) =>
   Array.from({ length: count }, (_, i) => record({ id: `n${from + i}`, at: AT, project }));
 
 describe('append', () => {
-  test.each(LOG_KINDS)('stores records of the kind %s, with timestamps in microseconds', async kind => {
-    const draft = { id: kind, at: AT, project: 'kinds' };
-    const create = { edge: edgeRecord, function_edge: functionEdgeRecord }[kind as 'edge'] ?? record;
-    await store.append(batches(kind, [create(draft)]));
-    expect(
-      await rowsOf(
-        `select id, timestamp, project, event_message, metadata from ${kind}_logs where project = 'kinds'`,
-        ['text', 'unix_microseconds', 'text', 'text', 'json'],
-      ),
-    ).toEqual([[kind, micros(AT), 'kinds', 'something happened', '{}']]);
-  });
+  test.each(LOG_KINDS)(
+    'append stores records of the kind %s, with timestamps in microseconds',
+    async kind => {
+      const draft = { id: kind, at: AT, project: 'kinds' };
+      const create = { edge: edgeRecord, function_edge: functionEdgeRecord }[kind as 'edge'] ?? record;
+      await store.append(batches(kind, [create(draft)]));
+      expect(
+        await rowsOf(
+          `select id, timestamp, project, event_message, metadata from ${kind}_logs where project = 'kinds'`,
+          ['text', 'unix_microseconds', 'text', 'text', 'json'],
+        ),
+      ).toEqual([[kind, micros(AT), 'kinds', 'something happened', '{}']]);
+    },
+  );
 
-  test('stores the columns extracted from the metadata, and missing values as null', async () => {
+  test('append stores the columns extracted from the metadata, and missing values as null', async () => {
     const extracted = (functionId: string, ms: number | null, status: number | null) =>
       functionEdgeRecord({ at: AT, project: 'extracted', functionId, ms, status });
     await store.append(batches('function_edge', [extracted('f', 1.25, 404), extracted('g', null, null)]));
@@ -75,7 +78,7 @@ describe('append', () => {
     expect(await rowsOf("select url, path from edge_logs where project = 'extracted'")).toEqual([['u', 'p']]);
   });
 
-  test('stores a number with 15 digits', async () => {
+  test('append stores a number with 15 digits', async () => {
     // ClickHouse parses numbers in JSON with a fast algorithm that can be off by one in the last place of a double.
     const sent = [5.12350942163366e-98, 0.1, 0.3, 1234.5678, 123456.789012345, 1e15];
     await store.append(
@@ -90,19 +93,19 @@ describe('append', () => {
     expect(stored).toEqual(sent);
   });
 
-  test('accepts no batches and empty batches', async () => {
+  test('append accepts no batches and empty batches', async () => {
     await store.append(batches('auth'));
     await store.append(batches('auth', [], [record({ at: AT, project: 'empty' })], []));
     expect(await countOf('auth', 'empty')).toBe(1);
   });
 
-  test('stores repeated records every time, also of concurrent appends', async () => {
+  test('append stores repeated records every time, also of concurrent appends', async () => {
     const same = [record({ id: 'same', at: AT, project: 'crowd' })];
     await Promise.all(Array.from({ length: 4 }, () => store.append(batches('storage', same, same))));
     expect(await countOf('storage', 'crowd')).toBe(8);
   });
 
-  test('stores nothing if the batches throw, and throws their error', async () => {
+  test('append stores nothing if the batches throw, and throws their error', async () => {
     const failing = async function* () {
       yield* batches('postgres', several(1, 'torn'), several(1, 'torn'));
       throw new Error('the sender disconnected');
@@ -111,7 +114,7 @@ describe('append', () => {
     expect(await countOf('postgres', 'torn')).toBe(0);
   });
 
-  test('returns text of every Unicode plane, U+0000 and every control character unchanged', async () => {
+  test('text of every Unicode plane, U+0000 and every control character is returned unchanged', async () => {
     const planes = Array.from({ length: 17 }, (_, plane) =>
       [0x00e9, 0x4e00, 0xfffd, 0xffff].map(low => String.fromCodePoint(plane * 0x10000 + low)).join(''),
     ).join('');
@@ -145,7 +148,7 @@ describe('append', () => {
     '#',
     '{}',
     'é\u2028',
-  ])('returns the text %j unchanged', async each => {
+  ])('the text %j is returned unchanged', async each => {
     const sent = edgeRecord({
       ...{ id: `means ${each}`, at: AT, project: `${each}.`, message: each, url: each, path: each },
       metadata: { each },
@@ -156,7 +159,7 @@ describe('append', () => {
     expect(rows).toEqual([[sent.id, sent.project, each, each, each, sent.metadata]]);
   });
 
-  test('stores a record of nearly 1 MiB', async () => {
+  test('append stores a record of nearly 1 MiB', async () => {
     const message = 'x'.repeat(1_000_000);
     await store.append(batches('rest', [record({ at: AT, project: 'large', message })]));
     expect(await rowsOf("select event_message from rest_logs where project = 'large'")).toEqual([[message]]);
@@ -164,7 +167,7 @@ describe('append', () => {
 });
 
 describe('apply', () => {
-  test('makes records visible, and skips those that were applied before', async () => {
+  test('apply makes records visible, and skips those that were applied before', async () => {
     await store.apply(spooled(0, 'realtime', several(3, 'again')));
     expect(await countOf('realtime', 'again')).toBe(3);
     await store.apply(spooled(0, 'realtime', several(3, 'again')));
@@ -172,7 +175,7 @@ describe('apply', () => {
     expect(await countOf('realtime', 'again')).toBe(5);
   });
 
-  test('accepts a gap in the sequence numbers, and counts those of each kind separately', async () => {
+  test('apply accepts a gap in the sequence numbers, and counts those of each kind separately', async () => {
     await store.apply(spooled(100, 'pooler', several(2, 'gap')));
     await store.apply(spooled(102, 'pooler', several(2, 'gap', 2)));
     await store.flush(['pooler']);
@@ -180,7 +183,7 @@ describe('apply', () => {
     expect([store.flushedUpTo('pooler'), store.flushedUpTo('rest')]).toEqual([104, 0]);
   });
 
-  test('skips flushed records after the store is opened again, and stores the others', async () => {
+  test('apply skips flushed records after the store is opened again, and stores the others', async () => {
     await store.apply(spooled(0, 'function', several(10, 'reopened')));
     await store.flush(['function']);
     await store.close();
@@ -196,13 +199,16 @@ describe('query', () => {
     [2, 2, true],
     [3, 3, false],
     [4, 3, false],
-  ])('of three rows with maxRows %i returns %i rows, truncated %s', async (maxRows, returned, truncated) => {
-    const sql = 'select 1 union all select 2 union all select 3';
-    const result = await store.query(savedQuery(sql, ['integer'], maxRows), {});
-    expect([result.rows.length, result.truncated]).toEqual([returned, truncated]);
-  });
+  ])(
+    'a query with three rows and maxRows %i returns %i rows, truncated: %s',
+    async (maxRows, returned, truncated) => {
+      const sql = 'select 1 union all select 2 union all select 3';
+      const result = await store.query(savedQuery(sql, ['integer'], maxRows), {});
+      expect([result.rows.length, result.truncated]).toEqual([returned, truncated]);
+    },
+  );
 
-  test('returns an integer that a double cannot represent, a fraction, a large number and null', async () => {
+  test('query returns an integer that a double cannot represent, a fraction, a large number and null', async () => {
     const sql = 'select 9007199254740993, cast(0.5 as double), 1e25, null';
     const [row] = await rowsOf(sql, ['integer', 'number', 'number', 'integer']);
     expect(row).toEqual([9_007_199_254_740_993n, 0.5, 1e25, null]);
@@ -245,7 +251,7 @@ describe('validateQuery', () => {
   const findProblem = (sql: string, types: readonly ColumnType[] = ['integer']) =>
     store.validateQuery(savedQuery(sql, types), { project: { type: 'text', value: 'sample' } });
 
-  test('accepts one SELECT with the declared columns', async () => {
+  test('validateQuery accepts one SELECT with the declared columns', async () => {
     expect(
       await findProblem(`select 1 as column_0 where '' = ${text('project')} -- the end`),
     ).toBeUndefined();
@@ -261,17 +267,17 @@ describe('validateQuery', () => {
     ['select 1 as other', /returns the columns other, but column_0 are declared/],
     ["select 'a' as column_0", /which is not a valid type for integer/],
     ['select a as column_0 from nowhere', /refused by/],
-  ])('rejects %j', async (sql, problem) => {
+  ])('validateQuery rejects %j', async (sql, problem) => {
     expect(await findProblem(sql)).toMatch(problem);
   });
 
-  test('names a parameter that is not declared', async () => {
+  test('validateQuery names a parameter that is not declared', async () => {
     expect(await findProblem(`select 1 as column_0 where '' = ${text('other')}`)).toMatch(
       /uses .?other.?.*project/,
     );
   });
 
-  test('is not the only protection: a query that writes fails when it is run', async () => {
+  test('a query that writes fails when it is run without validation', async () => {
     await expect(rowsOf('drop table auth_logs')).rejects.toThrow();
     expect(await countOf('auth', 'empty')).toBe(1);
   });
@@ -312,7 +318,7 @@ describe('the limits of queries', () => {
 });
 
 describe('close', () => {
-  test('can be called twice, and makes later queries and records fail as unavailable', async () => {
+  test('close can be called twice, and later queries and records fail as unavailable', async () => {
     await Promise.all([store.close(), store.close()]);
     await expect(rowsOf('select 1')).rejects.toMatchObject({ code: 'unavailable' });
     const appended = store.append(batches('auth', several(1, 'late')));

@@ -72,8 +72,8 @@ const tablesLike = async (pattern: string) => {
 };
 const parts = async () => (await tablesLike('edge%')).map(name => name.replace(/\d+/, 'N'));
 
-describe('compaction of parts with few records', () => {
-  test('merges them into one part that is sorted by project and time and has every record once', async () => {
+describe('compaction', () => {
+  test('compaction merges parts into one that is sorted by project and time and has every record once', async () => {
     await flushTimes(3, 500);
     expect(await maintainWhenIdle()).toBe(true);
     expect(await parts()).toEqual(['edge_compacted_N']);
@@ -91,7 +91,7 @@ describe('compaction of parts with few records', () => {
     expect(await maintain()).toBe(false);
   });
 
-  test('keeps compacted and other parts when the store is opened again', async () => {
+  test('compacted and other parts are there when the store is opened again', async () => {
     await flushTimes(2, 80);
     await maintainWhenIdle();
     await flushTimes(3, 10);
@@ -102,7 +102,7 @@ describe('compaction of parts with few records', () => {
     expect(store.flushedUpTo('edge')).toBe(190);
   });
 
-  test('waits until nothing was flushed for 30 s if there are fewer than 16 parts', async () => {
+  test('compaction of fewer than 16 parts waits until nothing was flushed for 30 s', async () => {
     await flushTimes(4, 10);
     expect(await maintain()).toBe(false);
     vi.advanceTimersByTime(20_000);
@@ -116,7 +116,7 @@ describe('compaction of parts with few records', () => {
     expect(await counts()).toEqual([50, 50]);
   });
 
-  test('does not wait if there are 16 parts', async () => {
+  test('compaction of 16 parts does not wait', async () => {
     await flushTimes(MIN_FLUSHES - 1, 10);
     expect(await maintain()).toBe(false);
     await flushTimes(1, 10);
@@ -124,7 +124,7 @@ describe('compaction of parts with few records', () => {
     expect(await parts()).toEqual(['edge_compacted_N']);
   });
 
-  test('leaves a larger part alone until the newer ones have a quarter of its rows', async () => {
+  test('compaction skips a larger part until the newer ones have a quarter of its rows', async () => {
     await flushTimes(2, 800);
     await maintainWhenIdle();
     await flushTimes(2, 80);
@@ -136,7 +136,7 @@ describe('compaction of parts with few records', () => {
     expect(await counts()).toEqual([2000, 2000]);
   });
 
-  test('keeps projects of any name, and records with the same timestamp', async () => {
+  test('compaction keeps projects of any name, and records with the same timestamp', async () => {
     const names = ['', '\ufeffmark', '\ufeff', 'zero\0', '\u{1f600}', '\uffff', "quote'", 'a'.repeat(3000)];
     for (let i = 0; i < 3; i++)
       await flush(
@@ -153,7 +153,7 @@ describe('compaction of parts with few records', () => {
     expect(before).toEqual([[names.length, 3]]);
   });
 
-  test('sorts a project in slices if it has more than can be sorted at once', async () => {
+  test('compaction sorts a project in slices if it has more than can be sorted at once', async () => {
     const wide = (records: LogRecord[]) =>
       records.map(each => ({ ...each, eventMessage: 'x'.repeat(500_000) }));
     for (let i = 0; i < 4; i++) await flush(wide(createRecords(40, () => 'large')));
@@ -165,7 +165,7 @@ describe('compaction of parts with few records', () => {
 });
 
 describe('during a compaction', () => {
-  test('records are flushed, and no query misses a record or counts one twice', async () => {
+  test('records can be flushed during a compaction, and no query misses a record or counts one twice', async () => {
     await flushTimes(4, 2000);
     let done = false;
     const querying = (async () => {
@@ -188,14 +188,14 @@ describe('during a compaction', () => {
     expect(await counts()).toEqual([applied, applied]);
   });
 
-  test('a vacuum waits until it is done, and both keep every record', async () => {
+  test('a vacuum waits for a running compaction, and both keep every record', async () => {
     await flushTimes(MIN_FLUSHES, 500);
     const [compacted] = await Promise.all([store.compact?.(NOW), store.vacuum?.(), store.compact?.(NOW)]);
     expect(compacted).toBe(true);
     expect(await counts()).toEqual([applied, applied]);
   });
 
-  test('the store can be closed, and has every record when it is opened again', async () => {
+  test('the store can be closed during a compaction, and has every record when it is opened again', async () => {
     await flushTimes(MIN_FLUSHES, 200);
     const compaction = store.compact?.(NOW).then(
       () => 'completed',
@@ -212,7 +212,7 @@ describe('during a compaction', () => {
 });
 
 describe('retention', () => {
-  test('drops a part whose records all expired, and deletes the expired records of the others', async () => {
+  test('retention drops a part whose records all expired, and deletes the expired records of the others', async () => {
     await flushTimes(2, 80);
     await maintainWhenIdle();
     await flushTimes(2, 10);
@@ -236,7 +236,7 @@ describe('vacuum', () => {
     );
   const size = () => statSync(join(dataDirectory, 'dendro.duckdb')).size;
 
-  test('shrinks the file after a compaction to about the size of its records', async () => {
+  test('vacuum shrinks the file after a compaction to about the size of its records', async () => {
     for (let i = 0; i < 4; i++) await flushRandom();
     const needed = size();
     expect(await maintainWhenIdle()).toBe(true);
@@ -246,7 +246,7 @@ describe('vacuum', () => {
     expect(await counts()).toEqual([applied, applied]);
   });
 
-  test('moves a part that is too new for a compaction, and keeps the order of its records', async () => {
+  test('vacuum moves a part that is too new for a compaction, and keeps the order of its records', async () => {
     for (let i = 0; i < 4; i++) await flushRandom(NOW - 60n * DAY);
     await flushRandom(NOW - DAY);
     const sizeBefore = size();
@@ -261,7 +261,7 @@ describe('vacuum', () => {
     expect(await parts()).toEqual(['edge_part_N']);
   });
 
-  test('does nothing if the last part does not fit into the free blocks', async () => {
+  test('vacuum does nothing if the last part does not fit into the free blocks', async () => {
     for (let i = 0; i < 2; i++) await flushRandom(NOW - 60n * DAY, 3000);
     await flushRandom(NOW - DAY, 9000);
     const before = size();
@@ -272,8 +272,8 @@ describe('vacuum', () => {
   });
 });
 
-describe('parts of the last seven days', () => {
-  test('are not merged with older parts', async () => {
+describe('the age of parts', () => {
+  test('parts of the last seven days are not merged with older parts', async () => {
     for (const ago of [50n, 40n, 0n, 0n])
       for (let i = 0; i < 2; i++) await flush(createRecords(40, undefined, NOW - ago * DAY));
     expect(await maintainWhenIdle()).toBe(true);

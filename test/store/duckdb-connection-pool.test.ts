@@ -45,13 +45,13 @@ describe('a query during a flush', () => {
   const RECORDS = '(from mem.records union all from file.records)';
 
   test.each([
-    ['that is planned when it is prepared', `select id from ${RECORDS}`],
-    ['that is planned when it is run', `select id from ${RECORDS} where $nothing is null`],
+    ['planned when it is prepared', `select id from ${RECORDS}`],
+    ['planned when it is run', `select id from ${RECORDS} where $nothing is null`],
     [
-      'whose parameter comes before all tables',
+      'with a parameter before all tables',
       `with given as (select $nothing is null as yes) select id from given, ${RECORDS} where yes`,
     ],
-  ])('a query %s and that started before the flush returns the rows from before it', async (_, sql) => {
+  ])('a query (%s) that started before a flush returns the rows from before it', async (_, sql) => {
     const query = (before = async () => {}) =>
       pool.run(async connection => {
         await before();

@@ -38,31 +38,31 @@ describe('a query that runs again after an append', () => {
 
   const QUERIES: readonly [name: string, sql: string, types: ColumnType[], expected: unknown[][]][] = [
     [
-      'and compares with a number beyond the bounds',
+      'a comparison with a number beyond the bounds',
       'select id from function_edge_logs where status_code >= 400 order by id',
       ['text'],
       [['c, a longer id'], ['d']],
     ],
     [
-      'and compares with a time beyond the bounds',
+      'a comparison with a time beyond the bounds',
       "select id from function_edge_logs where timestamp < timestamp '2021-01-01'",
       ['text'],
       [['c, a longer id']],
     ],
     [
-      'and compares with a text beyond the bounds',
+      'a comparison with a text beyond the bounds',
       "select id from function_edge_logs where function_id = 'another function'",
       ['text'],
       [['d']],
     ],
     [
-      'and selects values that are not null, where all were null',
+      'a filter on values that are not null, where all were null,',
       'select id from function_edge_logs where execution_time_ms is not null order by id',
       ['text'],
       [['c, a longer id'], ['d']],
     ],
     [
-      'and groups by a number',
+      'grouping by a number',
       'select status_code, count(*) from function_edge_logs group by 1 order by 1',
       ['integer', 'integer'],
       [
@@ -73,7 +73,7 @@ describe('a query that runs again after an append', () => {
       ],
     ],
     [
-      'and groups by a text',
+      'grouping by a text',
       'select function_id, max(status_code) from function_edge_logs group by 1 order by 1',
       ['text', 'integer'],
       [
@@ -82,7 +82,7 @@ describe('a query that runs again after an append', () => {
       ],
     ],
     [
-      'and sorts without a limit',
+      'sorting without a limit',
       'select id, timestamp, status_code from function_edge_logs order by timestamp, id',
       ['text', 'unix_microseconds', 'integer'],
       [
@@ -93,7 +93,7 @@ describe('a query that runs again after an append', () => {
       ],
     ],
     [
-      'and selects distinct rows',
+      'a selection of distinct rows',
       'select distinct function_id, status_code from function_edge_logs order by all',
       ['text', 'integer'],
       [
@@ -127,7 +127,7 @@ describe('a query that runs again after an append', () => {
     },
   );
 
-  test('with another value of a parameter returns the rows for that value', async () => {
+  test('a query with another value of its parameter returns the rows for that value', async () => {
     await opened.store.append(batches('function_edge', FIRST));
     const sql = 'select id from function_edge_logs where $id is null or id = $id order by id';
     for (const [value, expected] of [

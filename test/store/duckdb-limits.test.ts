@@ -22,7 +22,7 @@ describe('queries of the embedded store', () => {
     );
 
   describe('with a time limit', () => {
-    test('a query that exceeds it is cancelled in DuckDB, and its connection is reused', async () => {
+    test('a query that exceeds the time limit is cancelled in DuckDB, and its connection is reused', async () => {
       const store = await open({ queryTimeoutSeconds: 1 });
       await expect(store.query(ENDLESS, {})).rejects.toMatchObject({
         code: 'query_timeout',
@@ -31,14 +31,14 @@ describe('queries of the embedded store', () => {
       expect((await store.query(QUICK, {})).rows).toEqual([[42]]);
     });
 
-    test('the same query can exceed it repeatedly', async () => {
+    test('the same query can exceed the time limit repeatedly', async () => {
       const store = await open({ queryTimeoutSeconds: 1 });
       for (let i = 0; i < 3; i++)
         await expect(store.query(ENDLESS, {})).rejects.toMatchObject({ code: 'query_timeout' });
       expect((await store.query(QUICK, {})).rows).toEqual([[42]]);
     });
 
-    test('a query that exceeds it in the queue fails as unavailable', async () => {
+    test('a query that exceeds the time limit in the queue fails as unavailable', async () => {
       const store = await open({ queryTimeoutSeconds: 1 });
       const running = outcomeOf(store.query(ENDLESS, {}));
       const waiting = outcomeOf(store.query(QUICK, {}));
@@ -94,7 +94,7 @@ describe('queries of the embedded store', () => {
   });
 
   describe('with limited concurrency', () => {
-    test('further queries wait, and fail as unavailable if the queue is full', async () => {
+    test('queries beyond the concurrency limit wait, and fail as unavailable if the queue is full', async () => {
       const store = await open({ queryConcurrency: 2, queryQueueLength: 2 });
       const leave = new AbortController();
       const running = [0, 1].map(() => outcomeOf(store.query(ENDLESS, {}, { signal: leave.signal })));

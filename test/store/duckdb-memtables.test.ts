@@ -58,21 +58,21 @@ const counts = () => queryNumbers('select count(*), count(distinct id) from edge
 const countInFile = async () => (await queryNumbers('select count(*), 0 from logs.edge_logs'))?.[0];
 
 describe('applying records to a memtable', () => {
-  test('makes records visible before they are in the file', async () => {
+  test('apply makes records visible before they are in the file', async () => {
     await store.apply(spooled(0, createRecords(3)));
     expect(await counts()).toEqual([3, 3]);
     expect(await countInFile()).toBe(0);
     expect(store.flushedUpTo('edge')).toBe(0);
   });
 
-  test('skips records that were applied before, in a batch that has some or only such records', async () => {
+  test('apply skips records that were applied before, in a batch that has some or only such records', async () => {
     await store.apply(spooled(0, createRecords(3)));
     await store.apply(spooled(0, createRecords(3)));
     await store.apply(spooled(1, createRecords(4, 1)));
     expect(await counts()).toEqual([5, 5]);
   });
 
-  test('accepts a gap in the sequence numbers', async () => {
+  test('apply accepts a gap in the sequence numbers', async () => {
     await store.apply(spooled(100, createRecords(2)));
     await store.apply(spooled(102, createRecords(2, 2)));
     await store.flush(['edge']);
@@ -80,14 +80,14 @@ describe('applying records to a memtable', () => {
     expect(store.flushedUpTo('edge')).toBe(104);
   });
 
-  test('counts the sequence numbers of each kind separately', async () => {
+  test('sequence numbers are counted separately for each kind', async () => {
     await store.apply(spooled(0, createRecords(2)));
     await store.apply(spooled(0, [record({ at: AT }), record({ at: AT })], 'auth'));
     await store.flush(['auth']);
     expect([store.flushedUpTo('edge'), store.flushedUpTo('auth')]).toEqual([0, 2]);
   });
 
-  test('stores every record once if a batch is repeated after a disk error', async () => {
+  test('apply stores every record once if a batch is repeated after a disk error', async () => {
     const obstacle = join(dataDirectory, 'intake', 'apply.lines');
     await store.apply(spooled(0, createRecords(2)));
     mkdirSync(obstacle);
@@ -97,14 +97,14 @@ describe('applying records to a memtable', () => {
     expect(await counts()).toEqual([4, 4]);
   });
 
-  test('updates the newest record as soon as it is visible', async () => {
+  test('apply updates the newest record as soon as it is visible', async () => {
     await store.apply(spooled(0, createRecords(1)));
     expect(await store.newest('edge', micros(AT))).toBe(micros(AT));
   });
 });
 
 describe('flushing a memtable', () => {
-  test('moves records to the file, where they are after the store is opened again', async () => {
+  test('flush moves records to the file, where they are after the store is opened again', async () => {
     await store.apply(spooled(0, createRecords(10)));
     await store.flush(['edge']);
     expect(await counts()).toEqual([10, 10]);
@@ -118,7 +118,7 @@ describe('flushing a memtable', () => {
     expect(await counts()).toEqual([15, 15]);
   });
 
-  test('happens at exactly one row group, and sorts it by project and time', async () => {
+  test('a memtable is flushed at exactly one row group, sorted by project and time', async () => {
     for (let first = 0; first < ROW_GROUP_ROWS + 5_000; first += 5_000)
       await store.apply(spooled(first, createRecords(5_000, first)));
     await expect.poll(() => store.flushedUpTo('edge'), { timeout: 30_000 }).toBe(ROW_GROUP_ROWS);
@@ -131,7 +131,7 @@ describe('flushing a memtable', () => {
     expect(sorted?.[0]).toBe(0);
   });
 
-  test('keeps records of 1 MB, of one, two and 50 projects', async () => {
+  test('flush keeps records of 1 MB, of one, two and 50 projects', async () => {
     for (const projects of [1, 2, 50]) {
       const first = store.flushedUpTo('edge');
       const wide = Array.from({ length: 60 }, (_, i) => ({
@@ -175,7 +175,7 @@ describe('flushing a memtable', () => {
     expect(await counts()).toEqual([20_000, 20_000]);
   });
 
-  test('frees the memory of the memtable, also if queries have read it', async () => {
+  test('flush frees the memory of the memtable, also if queries have read it', async () => {
     const bytes = async () =>
       (await queryNumbers('select sum(memory_usage_bytes)::bigint, 0 from duckdb_memory()'))?.[0];
     const wide = createRecords(2_000).map(each => ({ ...each, eventMessage: 'x'.repeat(10_000) }));
@@ -201,24 +201,27 @@ describe('a line that the store rejects', () => {
     ['missing metadata', broken('', 'x', 1, 'p', '', 'u', 'p')],
   ];
 
-  test.each(BROKEN)('for %s is reported, and the lines before and after it are stored', async (_, line) => {
-    const good = createRecords(9).map(each => Buffer.from(toLogLines('edge', [each]).lines));
-    const lines = Buffer.concat([...good.slice(0, 4), Buffer.from(line), ...good.slice(4)]);
-    await store.apply({ kind: 'edge', firstSequence: 0, count: 10, lines });
-    expect(await counts()).toEqual([9, 9]);
-    expect(rejected).toEqual([{ kind: 'edge', line, reason: expect.stringMatching(/\S/) }]);
-    await store.flush(['edge']);
-    expect(store.flushedUpTo('edge')).toBe(10);
-    await store.apply({ kind: 'edge', firstSequence: 10, count: 1, lines: Buffer.from(line) });
-    await store.flush(['edge']);
-    expect(store.flushedUpTo('edge')).toBe(11);
-    await store.apply(spooled(11, createRecords(1, 20)));
-    expect(await counts()).toEqual([10, 10]);
-  });
+  test.each(BROKEN)(
+    'a line with %s is reported, and the lines before and after it are stored',
+    async (_, line) => {
+      const good = createRecords(9).map(each => Buffer.from(toLogLines('edge', [each]).lines));
+      const lines = Buffer.concat([...good.slice(0, 4), Buffer.from(line), ...good.slice(4)]);
+      await store.apply({ kind: 'edge', firstSequence: 0, count: 10, lines });
+      expect(await counts()).toEqual([9, 9]);
+      expect(rejected).toEqual([{ kind: 'edge', line, reason: expect.stringMatching(/\S/) }]);
+      await store.flush(['edge']);
+      expect(store.flushedUpTo('edge')).toBe(10);
+      await store.apply({ kind: 'edge', firstSequence: 10, count: 1, lines: Buffer.from(line) });
+      await store.flush(['edge']);
+      expect(store.flushedUpTo('edge')).toBe(11);
+      await store.apply(spooled(11, createRecords(1, 20)));
+      expect(await counts()).toEqual([10, 10]);
+    },
+  );
 });
 
 describe('a batch that fails half-way', () => {
-  test('can be applied again: no record is stored twice and no rejection is reported twice', async () => {
+  test('a batch that failed half-way can be applied again: no record is stored twice and no rejection is reported twice', async () => {
     const stagingFile = join(dataDirectory, 'intake', 'apply.lines');
     const good = createRecords(9).map(each => Buffer.from(toLogLines('edge', [each]).lines));
     const broken = Buffer.from('{"id":\x1f{}\n');
@@ -242,7 +245,7 @@ describe('a batch that fails half-way', () => {
 });
 
 describe('retention', () => {
-  test('deletes records from before a time, to the microsecond, and forgets them as the newest record', async () => {
+  test('retention deletes records from before a time, to the microsecond, and forgets them as the newest record', async () => {
     const cut = micros(AT);
     await store.append(
       (async function* () {
@@ -260,7 +263,7 @@ describe('retention', () => {
     expect(await store.newest('edge', cut + 1n)).toBeUndefined();
   });
 
-  test('reuses the disk space of deleted records', async () => {
+  test('the disk space of deleted records is reused', async () => {
     const random = () => Math.random().toString(36).repeat(40);
     const size = () => statSync(join(dataDirectory, 'dendro.duckdb')).size;
     let first = 0;

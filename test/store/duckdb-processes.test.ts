@@ -26,7 +26,7 @@ const openError = () =>
   );
 
 describe('a data directory in use by another process', () => {
-  test('is rejected with one line that names the directory and the process', async () => {
+  test('a data directory in use is rejected with one line that names the directory and the process', async () => {
     const holder = startStoreProcess('hold', dataDirectory);
     try {
       expect(await holder.output).toEqual({ opened: true });
@@ -42,7 +42,7 @@ describe('a data directory in use by another process', () => {
     }
   });
 
-  test('stays usable for that process', async () => {
+  test('a process can use its data directory after another one was rejected', async () => {
     const store = await open();
     try {
       expect(await runStoreProcess('open', dataDirectory)).toMatchObject({
@@ -56,7 +56,7 @@ describe('a data directory in use by another process', () => {
     }
   });
 
-  test('can be opened as soon as that process was killed', async () => {
+  test('a data directory can be opened as soon as its process was killed', async () => {
     const holder = startStoreProcess('hold', dataDirectory);
     expect(await holder.output).toEqual({ opened: true });
     await holder.kill();
@@ -83,17 +83,17 @@ test('a record whose append resolved survives kill -9', async () => {
 
 // In processes of their own, because a close that fails might never return.
 describe('closing the store', () => {
-  test('cancels a running query', async () => {
+  test('close cancels a running query', async () => {
     expect(await runStoreProcess('close-while-running', dataDirectory)).toEqual({ running: 'unavailable' });
   });
 
-  test('right after a query was started cancels it, and does not wait for its time limit', async () => {
+  test('close right after the start of a query cancels it, and does not wait for its time limit', async () => {
     expect(await runStoreProcess('close-right-after-a-call', dataDirectory)).toEqual({
       running: 'unavailable',
     });
   });
 
-  test('rejects queries in the queue, and does not wait for their time limit', async () => {
+  test('close rejects queries in the queue, and does not wait for their time limit', async () => {
     expect(await runStoreProcess('close-while-waiting', dataDirectory)).toEqual({ waiting: 'unavailable' });
   });
 });

@@ -50,7 +50,7 @@ describe('validation of a saved query', () => {
       'a UNION of two kinds',
       'select id, timestamp from edge_logs union all select id, timestamp from auth_logs',
     ],
-  ])('accepts %s', async (_, sql) => {
+  ])('%s is valid', async (_, sql) => {
     expect(await findProblem(sql)).toBeUndefined();
   });
 
@@ -81,7 +81,7 @@ describe('validation of a saved query', () => {
       'select id, nope(timestamp) as timestamp from edge_logs',
       /Catalog Error/,
     ],
-  ])('rejects %s, in one line', async (_, sql, problem) => {
+  ])('%s is rejected in one line', async (_, sql, problem) => {
     const found = await findProblem(sql);
     expect(found).toMatch(problem);
     expect(found).not.toContain('\n');
@@ -99,12 +99,12 @@ describe('validation of a saved query', () => {
     ['unix_microseconds', '$now', true],
     ['utc_datetime', 'current_timestamp', true],
     ['utc_datetime', 'current_date', false],
-  ] as const)('for a column of the type %s, accepts %s: %s', async (type, expression, isValid) => {
+  ] as const)('for a column of the type %s, %s is valid: %s', async (type, expression, isValid) => {
     const problem = await findProblem(`select ${expression} as value`, [{ name: 'value', type }]);
     expect(problem === undefined).toBe(isValid);
   });
 
-  test('nothing is run while looking', async () => {
+  test('validation does not run the query', async () => {
     // Running this would fail: the text is no number.
     expect(
       await findProblem('select cast(project as integer)::varchar as id, timestamp from edge_logs'),
@@ -173,13 +173,16 @@ describe('access to files, settings and other tables', () => {
 });
 
 describe('validation of a regular expression', () => {
-  test.each(['', 'a', '^(a|b)+$', '\\pL', '(?i)x', '.*'])('accepts %j', async pattern => {
+  test.each(['', 'a', '^(a|b)+$', '\\pL', '(?i)x', '.*'])('the pattern %j is valid', async pattern => {
     expect(await opened.store.validatePattern(pattern)).toBeUndefined();
   });
 
-  test.each(['(', '[', 'a{2,1}', '(?<=a)b', '\\'])('rejects %j, in one line', async pattern => {
-    const problem = await opened.store.validatePattern(pattern);
-    expect(problem).toBeTruthy();
-    expect(problem).not.toContain('\n');
-  });
+  test.each(['(', '[', 'a{2,1}', '(?<=a)b', '\\'])(
+    'the pattern %j is rejected in one line',
+    async pattern => {
+      const problem = await opened.store.validatePattern(pattern);
+      expect(problem).toBeTruthy();
+      expect(problem).not.toContain('\n');
+    },
+  );
 });

@@ -76,7 +76,7 @@ const change = async (...statements: string[]) => {
 describe('opening a file', () => {
   const schemaVersion = () => query('select max(version) from logs.schema_version', ['integer']);
 
-  test('of an interrupted compaction drops its incomplete copy', async () => {
+  test('opening a file after an interrupted compaction drops its incomplete copy', async () => {
     await flushTimes(2, 10);
     await change('create table edge_compacting_2 as from edge_logs');
     expect(await counts()).toEqual([20, 20]);
@@ -95,7 +95,7 @@ describe('opening a file', () => {
     ];
   };
 
-  test('of version 3 renames its tables and drops the table of an interrupted compaction', async () => {
+  test('opening a file of version 3 renames its tables and drops the table of an interrupted compaction', async () => {
     await flushTimes(2, 80);
     await compactWhenIdle();
     await flushTimes(2, 10);
@@ -109,7 +109,7 @@ describe('opening a file', () => {
     expect(await counts()).toEqual([190, 190]);
   });
 
-  test('of version 3 leaves it as it was if the upgrade fails, and succeeds when the cause is gone', async () => {
+  test('a file of version 3 is unchanged if its upgrade fails, and is upgraded when the cause is gone', async () => {
     await flush(10);
     const obstacle = 'create table edge_part_1 (nothing boolean)'; // so that edge_sealed_1 cannot be renamed
     await expect(change(...(await toVersion3()), obstacle)).rejects.toThrow(/already exists/);
@@ -119,7 +119,7 @@ describe('opening a file', () => {
     expect(store.flushedUpTo('edge')).toBe(10);
   });
 
-  test('of version 2 leaves it as it was if the upgrade fails half-way, and succeeds when the cause is gone', async () => {
+  test('a file of version 2 is unchanged if its upgrade fails half-way, and is upgraded when the cause is gone', async () => {
     await flush(10);
     await flush(1, 'auth');
     const version2 = ['auth', 'edge'].flatMap(kind => [
@@ -135,7 +135,7 @@ describe('opening a file', () => {
     expect(await counts()).toEqual([10, 10]);
   });
 
-  test('of version 2, which had one table for each kind, converts it to parts', async () => {
+  test('opening a file of version 2, which has one table for each kind, converts them to parts', async () => {
     await flushTimes(1, 10);
     await change(
       'drop view edge_logs',

@@ -33,16 +33,19 @@ describe('append', () => {
   });
   afterAll(() => opened.close());
 
-  test.each(LOG_KINDS)('stores records of the kind %s, with timestamps in microseconds', async kind => {
-    await opened.store.append(batches(kind, [recordOf(kind, 'kinds')]));
-    const rows = await opened.rowsOf(
-      `select id, timestamp, project, event_message, metadata from ${kind}_logs where project = 'kinds'`,
-      ['text', 'unix_microseconds', 'text', 'text', 'json'],
-    );
-    expect(rows).toEqual([[kind, micros(AT), 'kinds', 'something happened', '{}']]);
-  });
+  test.each(LOG_KINDS)(
+    'append stores records of the kind %s, with timestamps in microseconds',
+    async kind => {
+      await opened.store.append(batches(kind, [recordOf(kind, 'kinds')]));
+      const rows = await opened.rowsOf(
+        `select id, timestamp, project, event_message, metadata from ${kind}_logs where project = 'kinds'`,
+        ['text', 'unix_microseconds', 'text', 'text', 'json'],
+      );
+      expect(rows).toEqual([[kind, micros(AT), 'kinds', 'something happened', '{}']]);
+    },
+  );
 
-  test('stores the columns extracted from the metadata, and missing values as null', async () => {
+  test('append stores the columns extracted from the metadata, and missing values as null', async () => {
     await opened.store.append(
       batches('function_edge', [
         functionEdgeRecord({ at: AT, project: 'extracted', functionId: 'f', ms: 1.25, status: 404 }),
@@ -66,7 +69,7 @@ describe('append', () => {
     ]);
   });
 
-  test('accepts no batches and empty batches', async () => {
+  test('append accepts no batches and empty batches', async () => {
     await opened.store.append(batches('auth'));
     await opened.store.append(batches('auth', [], [record({ at: AT, project: 'empty' })], []));
     expect(
@@ -74,7 +77,7 @@ describe('append', () => {
     ).toEqual([[1]]);
   });
 
-  test('stores the records of concurrent appends, of one kind and of several', async () => {
+  test('concurrent appends all store their records, of one kind and of several', async () => {
     const appends = Array.from({ length: 10 }, (_, i) =>
       opened.store.append(
         batches(
@@ -91,7 +94,7 @@ describe('append', () => {
       ).toEqual([[10]]);
   });
 
-  test('returns text of every Unicode plane, U+0000 and every control character unchanged', async () => {
+  test('text of every Unicode plane, U+0000 and every control character is returned unchanged', async () => {
     const planes = Array.from({ length: 17 }, (_, plane) =>
       [0x00e9, 0x4e00, 0xfffd, 0xffff].map(low => String.fromCodePoint(plane * 0x10000 + low)).join(''),
     ).join('');
@@ -118,7 +121,7 @@ describe('append', () => {
     expect(rows).toEqual([[text, text, text, text, text, sent.metadata]]);
   });
 
-  test('stores a record of nearly 1 MiB', async () => {
+  test('append stores a record of nearly 1 MiB', async () => {
     const message = 'x'.repeat(1_000_000);
     await opened.store.append(batches('rest', [record({ at: AT, project: 'large', message })]));
     expect(await opened.rowsOf("select event_message from rest_logs where project = 'large'")).toEqual([
@@ -130,7 +133,7 @@ describe('append', () => {
     const countOf = (project: string) =>
       opened.rowsOf(`select count(*) from postgres_logs where project = '${project}'`, ['integer']);
 
-    test('stores nothing if the batches throw, and throws their error', async () => {
+    test('append stores nothing if the batches throw, and throws their error', async () => {
       const failing = async function* () {
         yield* batches(
           'postgres',
@@ -143,7 +146,7 @@ describe('append', () => {
       expect(await countOf('torn')).toEqual([[0]]);
     });
 
-    test('stores nothing if a later batch has a record that the store rejects', async () => {
+    test('append stores nothing if a later batch has a record that the store rejects', async () => {
       const good = record({ at: AT, project: 'rejected' });
       await expect(
         opened.store.append(batches('postgres', [good], [{ ...good, metadata: '{"broken":' }])),
@@ -151,13 +154,13 @@ describe('append', () => {
       expect(await countOf('rejected')).toEqual([[0]]);
     });
 
-    test('succeeds after a failed append, and leaves no file in the intake directory', async () => {
+    test('an append succeeds after a failed one, and leaves no file in the intake directory', async () => {
       await opened.store.append(batches('postgres', [record({ at: AT, project: 'after' })]));
       expect(await countOf('after')).toEqual([[1]]);
       expect(readdirSync(join(opened.dataDirectory, 'intake'))).toEqual([]);
     });
 
-    test('shows queries nothing before it is complete', async () => {
+    test('queries see nothing of an append before it is complete', async () => {
       let countBefore: unknown;
       const countingBatches = async function* () {
         const rowGroup = Array.from({ length: ROW_GROUP_ROWS }, () => record({ at: AT, project: 'unseen' }));
@@ -189,8 +192,8 @@ describe('the cells of a result', () => {
     ],
     ['a decimal', '1.25::decimal(9, 2)', 'number', 1.25],
     ['a double', '1e300::double', 'number', 1e300],
-    ['infinity, which JSON does not have, as null', "'infinity'::double", 'number', null],
-    ['NaN, which JSON does not have, as null', "'nan'::double", 'number', null],
+    ['null for infinity, which JSON does not have', "'infinity'::double", 'number', null],
+    ['null for NaN, which JSON does not have', "'nan'::double", 'number', null],
     ['a timestamp before 1970', "timestamp '1969-12-31 23:59:59.999999'", 'unix_microseconds', -1n],
     [
       'a timestamp with an offset',
@@ -205,7 +208,7 @@ describe('the cells of a result', () => {
       '36d4086c-7022-4186-9a0f-e33ec7d730da',
     ],
     ['null', 'null::integer', 'integer', null],
-  ] as const)('contain %s', async (_, expression, type, expected) => {
+  ] as const)('a cell can be %s', async (_, expression, type, expected) => {
     expect(await opened.rowsOf(`select ${expression}`, [type])).toEqual([[expected]]);
   });
 
@@ -213,18 +216,21 @@ describe('the cells of a result', () => {
     [2, 2, true],
     [3, 3, false],
     [4, 3, false],
-  ])('of three rows with maxRows %i: %i rows, truncated %s', async (maxRows, returned, truncated) => {
-    const result = await opened.store.query(
-      savedQuery('select range from range(3)', ['integer'], maxRows),
-      {},
-    );
-    expect(result.rows).toHaveLength(returned);
-    expect(result.truncated).toBe(truncated);
-  });
+  ])(
+    'a query with three rows and maxRows %i returns %i rows, truncated: %s',
+    async (maxRows, returned, truncated) => {
+      const result = await opened.store.query(
+        savedQuery('select range from range(3)', ['integer'], maxRows),
+        {},
+      );
+      expect(result.rows).toHaveLength(returned);
+      expect(result.truncated).toBe(truncated);
+    },
+  );
 });
 
-describe('close', () => {
-  test('keeps records for the next open', async () => {
+describe('closing and opening', () => {
+  test('records are there after the store is closed and opened again', async () => {
     const dataDirectory = makeDataFolder();
     try {
       const first = await openStore(testStoreOptions(dataDirectory));
@@ -241,7 +247,7 @@ describe('close', () => {
     }
   });
 
-  test('is not needed: opening removes files that a killed process left in the intake directory', async () => {
+  test('opening removes files that a killed process left in the intake directory', async () => {
     const dataDirectory = makeDataFolder();
     try {
       await (await openStore(testStoreOptions(dataDirectory))).close();
@@ -253,14 +259,14 @@ describe('close', () => {
     }
   });
 
-  test('can be called twice, concurrently and later', async () => {
+  test('close can be called twice, concurrently and later', async () => {
     const opened = await openTestStore();
     await Promise.all([opened.store.close(), opened.store.close()]);
     await opened.store.close();
     await opened.close();
   });
 
-  test('waits for a running append', async () => {
+  test('close waits for a running append', async () => {
     const dataDirectory = makeDataFolder();
     try {
       const store = await openStore(testStoreOptions(dataDirectory));
@@ -277,7 +283,7 @@ describe('close', () => {
     }
   });
 
-  test('makes later queries and appends fail as unavailable', async () => {
+  test('queries and appends after close fail as unavailable', async () => {
     const opened = await openTestStore();
     await opened.close();
     await expect(opened.rowsOf('select 1')).rejects.toMatchObject({ code: 'unavailable' });

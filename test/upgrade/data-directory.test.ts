@@ -158,7 +158,7 @@ describe('a data directory of the embedded store, written by version 0.1.0', () 
       expect([sumOf('count'), sumOf('error_count')]).toEqual([40, 8]);
     });
 
-    test('is opened despite the process id file of the killed server, and a second start fails meanwhile', async () => {
+    test('the directory is opened despite the process id file of the killed server, and a second start fails meanwhile', async () => {
       await expect(startTestApp({ store: testStoreOptions(directory) })).rejects.toThrow(/in use/);
     });
 
@@ -183,7 +183,7 @@ describe('a data directory of the embedded store, written by version 0.1.0', () 
     beforeEach(() => unpack('embedded'));
     afterEach(cleanUp);
 
-    test('holds every state that a crash of version 0.1.0 leaves', async () => {
+    test('the archive has every state that a crash of version 0.1.0 leaves', async () => {
       expect(readdirSync(directory).sort()).toEqual([
         'dendro.duckdb',
         'dendro.duckdb.wal',
@@ -221,14 +221,14 @@ describe('a data directory of the embedded store, written by version 0.1.0', () 
       });
     });
 
-    test('returns every record of every kind exactly once and unchanged, and so after another restart', async () => {
+    test('every record of every kind is returned exactly once and unchanged, also after another restart', async () => {
       expect(await readKinds(await start())).toEqual(kinds);
       // The torn block at the end of the spool was never acknowledged: it is cut off and not kept as damaged.
       expect(readdirSync(join(directory, 'spool')).filter(name => name.endsWith('.damaged'))).toEqual([]);
       expect(await readKinds(await start())).toEqual(kinds);
     });
 
-    test('keeps when a token was last used, and the rejected record in the quarantine file', async () => {
+    test('the time of last use of a token and the rejected record in the quarantine file are kept', async () => {
       const quarantine = readFileSync(join(directory, 'quarantine.ndjson'), 'utf8');
       expect(quarantine).toContain('edge-rejected-0000');
       const running = await start();
@@ -265,7 +265,7 @@ describe('a data directory of the embedded store, written by version 0.1.0', () 
       expect((await resend(running, other)).accepted).toBe(1);
     });
 
-    test('stores, flushes and returns new records of every kind beside the old ones after a restart', async () => {
+    test('the service stores, flushes and returns new records of every kind beside the old ones after a restart', async () => {
       const running = await start();
       const grown = Object.fromEntries(LOG_KINDS.map(kind => [kind, kinds[kind].count + 2]));
       for (const part of ['flushed', 'spooled']) {
@@ -291,7 +291,7 @@ describe('a data directory of the embedded store, written by version 0.1.0', () 
       });
     });
 
-    test('renames the tables, drops the table of the interrupted merge and compacts its sources', async () => {
+    test('opening renames the tables, drops the table of the interrupted merge and compacts its sources', async () => {
       const manual = await start(undefined, new ManualTimer());
       const sql = "select table_name from duckdb_tables() where database_name = 'logs'";
       const tables = async () =>
