@@ -51,7 +51,7 @@ async function readRowGroupStarts() {
 async function writePart(kind, isCompacted, condition) {
   const open = await parts.transaction(() => parts.writablePart(kind));
   const part = isCompacted ? { ...open, isCompacted: true } : open;
-  if (isCompacted) await parts.create(kind, nameOfPart(part));
+  if (isCompacted) await parts.createTable(kind, nameOfPart(part));
   const { rowsChanged: rows } = await generator.run(
     `insert into ${nameOfPart(part)} by name
     select make_timestamp(micros) as timestamp, * exclude (micros) from ${kind}_records where ${condition}`,

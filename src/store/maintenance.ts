@@ -1,12 +1,11 @@
-// Has the store lay its records anew, as often as there is something to do.
-
+// Runs the store's maintenance in the background: compaction, and vacuum when there is nothing to compact.
 import type { Observe } from '../observe/event.ts';
 import type { Clock } from '../system/clock.ts';
 import type { Timer } from '../system/timer.ts';
 import type { Store } from './store.ts';
 
-const LOOK_MS = 10_000;
-/** After a failure, such as a full disk. */
+const INTERVAL_MS = 10_000;
+/** After a failure, such as on a full disk. */
 const RETRY_MS = 600_000;
 
 export class Maintenance {
@@ -24,25 +23,40 @@ export class Maintenance {
     this.#observe = observe;
   }
 
-  start(afterMs = LOOK_MS): void {
-    if (this.#store.compact === undefined || this.#isClosed) return;
-    this.#cancel = this.#timer.after(afterMs, () => void this.#tidy());
+  start(): void {
+    const { compact, vacuum } = this.#store;
+    if (compact !== undefined || vacuum !== undefined) this.#schedule(INTERVAL_MS);
   }
 
-  /** What runs is ended by the store when it closes. */
+  /** Does not wait for a running job: closing the store cancels it. */
   close(): void {
     this.#isClosed = true;
     this.#cancel();
   }
 
-  async #tidy(): Promise<void> {
+  #schedule(delayMs: number): void {
+    if (this.#isClosed) return;
+    this.#cancel = this.#timer.after(delayMs, async () => this.#schedule(await this.#runNext()));
+  }
+
+  /** Runs one job. Returns the delay until the next one: none as long as there is work. */
+  async #runNext(): Promise<number> {
     try {
-      const wasDue = (await this.#store.compact?.(this.#clock())) === true;
-      if (wasDue) this.#observe({ type: 'compacted' });
-      this.start(wasDue ? 0 : LOOK_MS);
+      if (await this.#store.compact?.(this.#clock())) {
+        this.#observe({ type: 'compacted' });
+        return 0;
+      }
     } catch (error) {
       if (!this.#isClosed) this.#observe({ type: 'compaction_failed', error });
-      this.start(RETRY_MS);
+      return RETRY_MS;
+    }
+    try {
+      if (!(await this.#store.vacuum?.())) return INTERVAL_MS;
+      this.#observe({ type: 'vacuumed' });
+      return 0;
+    } catch (error) {
+      if (!this.#isClosed) this.#observe({ type: 'vacuum_failed', error });
+      return RETRY_MS;
     }
   }
 }

@@ -1,5 +1,5 @@
-// Finds the newest timestamp of a table. The last hour nearly always has it and lies in few blocks, so both stores look
-// there first and read everything only if that hour is empty.
+// Finds the newest timestamp of a table. Nearly always it is in the last hour, which is in few blocks. So both stores search
+// that hour first, and everything else only if it is empty.
 import { MICROS_PER_SECOND } from '../system/clock.ts';
 
 const MICROS_PER_HOUR = 3600n * MICROS_PER_SECOND;

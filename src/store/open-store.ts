@@ -1,4 +1,5 @@
-// From a store's options to the store. The library of a store that is not used is never loaded.
+// Opens the configured store. The only module that imports the directory of a store, so that the client library of an unused
+// store is never loaded.
 import { join, resolve } from 'node:path';
 import { lockDirectory } from '../system/directory-lock.ts';
 import type { Outbox } from './clickhouse/outbox.ts';
@@ -8,16 +9,16 @@ import type { DuckDBStoreOptions } from './duckdb/store.ts';
 import type { Store, StoreEvents, StoreName } from './store.ts';
 
 export interface StoreOptions extends DuckDBStoreOptions {
-  /** Where records live, if not in the data directory. */
+  /** If given, records are stored there instead of in the data directory. */
   readonly clickhouse?: ClickHouseUrl | undefined;
 }
 
-/** The statements that make the tables of a ClickHouse store. */
+/** Returns the SQL that creates the tables of a ClickHouse store. */
 export async function printClickHouseSchema(options: SchemaOptions): Promise<string> {
   return (await import('./clickhouse/schema.ts')).printSchema(options);
 }
 
-/** Answers the migrations that were applied now. */
+/** Applies the missing schema migrations and returns their numbers. */
 export async function applyClickHouseSchema(
   address: ClickHouseUrl,
   retentionDays: number,
@@ -25,7 +26,7 @@ export async function applyClickHouseSchema(
   return (await import('./clickhouse/apply-schema.ts')).applySchema(address, retentionDays);
 }
 
-/** How far the spool of a data directory has come to ClickHouse. To be called by whoever holds that directory. */
+/** Reads which spooled records ClickHouse has acknowledged. The caller must hold the lock of the data directory. */
 export async function openClickHouseProgress(dataDirectory: string): Promise<Outbox> {
   const { Outbox } = await import('./clickhouse/outbox.ts');
   return Outbox.open(join(resolve(dataDirectory), 'clickhouse'));
@@ -35,11 +36,11 @@ export function storeNameOf({ clickhouse }: StoreOptions): StoreName {
   return clickhouse === undefined ? 'duckdb' : 'clickhouse';
 }
 
-/** Holds the data directory until the store is closed. */
-export async function openStore(options: StoreOptions, watch: StoreEvents = {}): Promise<Store> {
+/** Locks the data directory until the store is closed. Throws an OperatorError if another process has it. */
+export async function openStore(options: StoreOptions, events: StoreEvents = {}): Promise<Store> {
   const lock = await lockDirectory(options.dataDirectory);
   try {
-    const store = await openUnlocked(options, watch);
+    const store = await openUnlocked(options, events);
     return { ...store, close: () => store.close().finally(lock.release) };
   } catch (error) {
     lock.release();
@@ -47,12 +48,12 @@ export async function openStore(options: StoreOptions, watch: StoreEvents = {}):
   }
 }
 
-async function openUnlocked(options: StoreOptions, watch: StoreEvents): Promise<Store> {
+async function openUnlocked(options: StoreOptions, events: StoreEvents): Promise<Store> {
   const { clickhouse } = options;
   if (clickhouse !== undefined) {
     const { openClickHouseStore } = await import('./clickhouse/store.ts');
-    return openClickHouseStore({ ...options, clickhouse }, watch);
+    return openClickHouseStore({ ...options, clickhouse }, events);
   }
   const { openDuckDBStore } = await import('./duckdb/store.ts');
-  return openDuckDBStore(options, watch);
+  return openDuckDBStore(options, events);
 }

@@ -1,5 +1,4 @@
-// The contract that every store keeps. A store knows records and SQL; it knows no endpoint, no cache and no HTTP.
-
+// The contract that every store implements. A store knows records and SQL; it knows no endpoint, cache or HTTP.
 import type { LogKind } from '../domain/log-columns.ts';
 import type { LogLines } from '../domain/log-line.ts';
 
@@ -14,10 +13,7 @@ export type BoundValue =
 
 export type BoundValues = Readonly<Record<string, BoundValue>>;
 
-/**
- * What a column holds. `json` is JSON text, passed on as it is stored; the two timestamps are kept alike and differ in
- * how an answer writes them.
- */
+/** `json` is JSON text, returned as it is stored. The two timestamps are stored alike and written differently in a response. */
 export type ColumnType = 'text' | 'integer' | 'number' | 'json' | 'unix_microseconds' | 'utc_datetime';
 
 export interface Column {
@@ -25,13 +21,14 @@ export interface Column {
   readonly type: ColumnType;
 }
 
+/** The SQL of an endpoint for one store: one SELECT with named parameters. */
 export interface SavedQuery {
   readonly sql: string;
   readonly columns: readonly Column[];
   readonly maxRows: number;
 }
 
-/** A cell: text and json as string, integer and number as number, both timestamps as Unix microseconds. */
+/** A string for text and json, a number for integer and number, Unix microseconds for both timestamps. */
 export type Cell = string | number | bigint | null;
 
 export interface QueryResult {
@@ -39,110 +36,132 @@ export interface QueryResult {
   readonly rows: readonly (readonly Cell[])[];
   /** There were more rows than maxRows. */
   readonly truncated: boolean;
-  /** Milliseconds in the queue, and in the engine. */
+  /** Time in the queue. */
   readonly queuedMs: number;
+  /** Time in the engine. */
   readonly executedMs: number;
 }
 
-/** How a query is run besides what it asks. */
 export interface QueryOptions {
-  /** When it aborts, the query is cancelled in the store and the signal's reason thrown. */
+  /** When it aborts, the store cancels the query and throws the signal's reason. */
   readonly signal?: AbortSignal | undefined;
-  /** Read whenever the store chooses what runs next: a query that nobody waits for goes behind all others. */
+  /** Background queries run after all others. Read whenever the store chooses the next query, so it may change meanwhile. */
   readonly priority?: { readonly background: boolean } | undefined;
-  /** What it is for, in the store's own log: by this an operator finds it there. Holds no value and no token. */
+  /** The purpose of the query, for the query log of the store. Contains no parameter value and no token. */
   readonly label?: string | undefined;
 }
 
 /** Records that are durable in the spool. */
 export interface SpooledLines extends LogLines {
-  /** The number of the first of them among all spooled records of their kind. */
+  /** The sequence number of the first record. Each kind has its own sequence. */
   readonly firstSequence: number;
 }
 
-/** What a store tells of its own accord. */
+/** Callbacks for what happens without a call, or besides its result. */
 export interface StoreEvents {
-  /** A spooled line that the store cannot take for what it holds, in the words of the engine. The others were taken. */
-  readonly recordRejected?: (refused: {
+  /** The store cannot store this line because of its content. `reason` is the engine's message. Other lines were stored. */
+  readonly recordRejected?: (rejected: {
     readonly kind: LogKind;
     readonly line: string;
     readonly reason: string;
   }) => void;
-  /** Records could not be moved to where they stay; they are safe in the spool, and it will be tried again. */
+  /** A flush failed. The records are still in the spool, and the store retries. */
   readonly flushFailed?: (kind: LogKind, error: unknown) => void;
-  /** The store can do nothing more until it is opened anew. What was acknowledged is safe. */
+  /** The store cannot be used until it is opened again. Acknowledged records are safe. */
   readonly storeLost?: (error: unknown) => void;
 }
 
+/** Methods can be called concurrently unless they say otherwise. After `close`, they throw `unavailable`. */
 export interface Store {
   readonly name: StoreName;
 
-  /** Of a store that lies elsewhere: whether it answered when it was last asked. */
+  // Queries
+
+  /** Whether a remote store responded to the last request. The embedded store has no such method. */
   isReachable?(): boolean;
 
   /**
-   * Of a store that lies elsewhere: what it lacks to serve (tables, rights), in one sentence, or undefined. Throws
-   * `unavailable` when it is out of reach.
+   * Checks that a remote store is ready to serve. Returns what is missing (tables, permissions) in one sentence, or undefined.
+   * Throws `unavailable` if the store cannot be reached.
    */
   preflight?(): Promise<string | undefined>;
 
   /**
-   * Checks a saved query without keeping its rows: one SELECT, its parameters among those of `sample`, its columns as
-   * declared. Answers what is wrong, in one sentence, or undefined.
+   * Checks that a saved query is one SELECT, uses only parameters of `sample` and returns the declared columns. Does not return
+   * rows. Returns what is wrong in one sentence, or undefined.
    */
   validateQuery(query: SavedQuery, sample: BoundValues): Promise<string | undefined>;
 
-  /** Says what is wrong with a regular expression, in the words of the engine that will run it, or undefined. */
-  validatePattern(pattern: string, call?: QueryOptions): Promise<string | undefined>;
-
   /**
-   * Runs a saved query, read-only. Values that its SQL does not use are ignored.
-   * Throws `unavailable` when the queue is full, `query_timeout` when the query was cancelled at the time limit.
+   * Checks a regular expression in the engine that will run it. Returns what is wrong, in the engine's words, or undefined.
+   * Throws as `query` does.
    */
-  query(query: SavedQuery, values: BoundValues, call?: QueryOptions): Promise<QueryResult>;
+  validatePattern(pattern: string, options?: QueryOptions): Promise<string | undefined>;
 
   /**
-   * When the newest record of a kind (and, where given, of one project) was written, up to a moment; Unix microseconds.
-   * A query that starts after this resolves sees that record.
+   * Runs a saved query, read-only. Ignores values that its SQL does not use.
+   * Throws `unavailable` if the queue is full or the query waited too long, and `query_timeout` if it ran out of time.
    */
-  newest(kind: LogKind, notAfter: bigint, project?: string, call?: QueryOptions): Promise<bigint | undefined>;
+  query(query: SavedQuery, values: BoundValues, options?: QueryOptions): Promise<QueryResult>;
 
   /**
-   * Keeps all records of all batches, or none. They are durable when this resolves. A store without transactions keeps
-   * none where the batches are at fault; what it kept before it failed itself is told by its error.
+   * Returns the timestamp of the newest record of a kind that is not after `notAfter`, of one project if given, in Unix
+   * microseconds. Returns undefined if there is none. A query that starts afterwards sees that record. Throws as `query` does.
+   */
+  newest(
+    kind: LogKind,
+    notAfter: bigint,
+    project?: string,
+    options?: QueryOptions,
+  ): Promise<bigint | undefined>;
+
+  // Records
+
+  /**
+   * Stores all records of all batches, without the spool. They are durable when this resolves. Throws if a batch is invalid or
+   * the iterable throws, and stores nothing then. If a store without transactions fails for another reason, its error says
+   * which records it stored.
    */
   append(batches: AsyncIterable<LogLines>): Promise<void>;
 
   /**
-   * Takes records in from the spool: they can be seen when this resolves. Those that were taken before are passed over,
-   * so what failed or was cut short is simply given again.
+   * Stores records from the spool. Queries see them when this resolves. Skips records that were applied before, so after an
+   * error the caller repeats the call. Calls for one kind must not overlap.
    */
   apply(records: SpooledLines): Promise<void>;
 
-  /** About as many bytes as one fold should have. */
+  /** The recommended size of the lines in one call of `apply`. */
   readonly applyBatchBytes: number;
 
-  /** How many of a kind's spooled records the store itself keeps durably: the spool may forget these. */
+  /** Makes all applied records of these kinds durable in the store. Throws if that fails; they are still in the spool then. */
+  flush(kinds: readonly LogKind[]): Promise<void>;
+
+  /** The sequence number after the last record of a kind that is durable in the store. The spool can delete the records before. */
   flushedUpTo(kind: LogKind): number;
 
   /**
-   * The number after the last of a kind's spooled records that the store met: settled, or on its way and sent again after a
-   * restart. A new record is numbered behind it.
+   * The sequence number after the last record of a kind that is durable in the store or queued for it on disk. New records get
+   * this number or a higher one.
    */
   seenUpTo(kind: LogKind): number;
 
-  /** Settles all that was folded of these kinds now, rather than when there is enough of it. */
-  flush(kinds: readonly LogKind[]): Promise<void>;
+  // Maintenance
 
-  /** Removes the records from before a moment, Unix microseconds; their space is used again. Answers how many. */
+  /** Deletes flushed records from before this time, in Unix microseconds. Returns how many; 0 if the store expires them itself. */
   deleteBefore(micros: bigint): Promise<number>;
 
   /**
-   * Lays records anew where that makes queries cheaper, a piece of work at a time, beside everything else. Answers whether
-   * there was something to do.
+   * Merges parts once, if that makes queries faster. Returns whether there was work; call it again then. Runs concurrently with
+   * everything but `vacuum`. Throws if it fails, such as on a full disk; no record is affected.
    */
   compact?(nowMicros: bigint): Promise<boolean>;
 
-  /** Ends every connection; running queries are cancelled. Closing twice is fine. */
+  /**
+   * Shrinks the file once, if much of it is unused. Returns whether there was work; call it again then. Call it
+   * when `compact` had no work. Throws as `compact` does.
+   */
+  vacuum?(): Promise<boolean>;
+
+  /** Cancels running queries, waits for writes that have started, and closes every connection. Can be called twice. */
   close(): Promise<void>;
 }

@@ -1,5 +1,4 @@
-// The disk fills while records are merged or moved into the file: another program may take the room that was there when it
-// began.
+// The disk becomes full during a compaction or a checkpoint: another program can take the space that was free at its start.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, type TestContext, test } from 'vitest';
 import { startApp } from '../../src/app.ts';
@@ -24,9 +23,7 @@ beforeEach(() => {
 afterEach(() => disk?.remove());
 
 function requireDisk({ skip }: TestContext): SmallDisk {
-  return (
-    disk ?? skip('A FULL DISK IS NOT TESTED HERE: this needs Linux and root, to mount a small file system')
-  );
+  return disk ?? skip('A FULL DISK IS NOT TESTED HERE: mounting a small file system needs Linux and root');
 }
 
 test.for([
@@ -39,7 +36,7 @@ test.for([
   [200, 300 * KIB],
   [300, 64 * KIB],
 ])(
-  'a disk that fills %i ms into a merge to its last %i bytes costs no record, and later the merge is done',
+  'a disk that fills %i ms after the start of a compaction, to its last %i bytes, loses no record, and a later compaction succeeds',
   { timeout: 60_000 },
   async ([afterMs = 0, leave = 0], context) => {
     const { path, fill, free } = requireDisk(context);
@@ -47,30 +44,30 @@ test.for([
     const open = () => openStore(testStoreOptions(path), { storeLost: error => lost.push(error) });
     let store = await open();
     for (let i = 0; i < 16; i++) {
-      await fold(store, i * 2_000, 2_000);
+      await applyRecords(store, i * 2_000, 2_000);
       await store.flush(['edge']);
     }
-    const merging = store.compact?.(NOW).catch(() => {}); // it reports where it is called from, and is tried again
+    const compaction = store.compact?.(NOW).catch(() => {}); // may fail; the next one succeeds
     await sleep(afterMs);
     fill(leave);
-    await merging;
+    await compaction;
     if (lost.length > 0) store = await reopen(store, open);
     expect(await counts(store)).toEqual([32_000, 32_000]);
     free();
-    await fold(store, 32_000, 10);
+    await applyRecords(store, 32_000, 10);
     await store.flush(['edge']);
-    while (await store.compact?.(NOW));
+    while ((await store.compact?.(NOW)) || (await store.vacuum?.()));
     store = await reopen(store, open);
     expect(await counts(store)).toEqual([32_010, 32_010]);
-    expect(await tables(store)).toEqual(['edge_merged', 'edge_sealed']);
+    expect(await partNames(store)).toEqual(['edge_compacted', 'edge_part']);
     await store.close();
   },
 );
 
-test('a disk that fills within a checkpoint ends the program, and the next start has every record', {
+test('a disk that fills during a checkpoint stops the program, and the next start has every record', {
   timeout: 60_000,
 }, async context => {
-  const { path, shut, free } = requireDisk(context);
+  const { path, fillAtOnce, free } = requireDisk(context);
   const app = await startApp(testConfig(path), () => {});
   let lost: unknown;
   app.storeLost.catch(error => {
@@ -78,13 +75,13 @@ test('a disk that fills within a checkpoint ends the program, and the next start
   });
   let records = 0;
   for (let attempt = 1; attempt <= 6 && lost === undefined; attempt++) {
-    await fold(app.store, records, 40_000);
+    await applyRecords(app.store, records, 40_000);
     records += 40_000;
-    const settling = app.store.flush(['edge']).catch(() => {});
-    while (app.store.flushedUpTo('edge') < records) await sleep(1); // committed: the checkpoint begins
+    const flushing = app.store.flush(['edge']).catch(() => {});
+    while (app.store.flushedUpTo('edge') < records) await sleep(1); // committed: the checkpoint starts
     await sleep(attempt * 10);
-    shut();
-    await settling;
+    fillAtOnce();
+    await flushing;
     free();
   }
   expect(lost).toBeInstanceOf(OperatorError);
@@ -94,7 +91,7 @@ test('a disk that fills within a checkpoint ends the program, and the next start
   await app.close();
   const store = await openStore(testStoreOptions(path));
   expect(await counts(store)).toEqual([records, records]);
-  await fold(store, records, 10);
+  await applyRecords(store, records, 10);
   await store.flush(['edge']);
   expect(await counts(store)).toEqual([records + 10, records + 10]);
   await store.close();
@@ -105,8 +102,8 @@ async function reopen(store: Store, open: () => Promise<Store>): Promise<Store> 
   return open();
 }
 
-/** Each with a text of its own, so that they take room. */
-function fold(store: Store, first: number, count: number): Promise<void> {
+/** Random texts, so that they cannot be compressed. */
+function applyRecords(store: Store, first: number, count: number): Promise<void> {
   const records = Array.from({ length: count }, (_, i) =>
     edgeRecord({
       id: `n${first + i}`,
@@ -123,7 +120,7 @@ async function counts(store: Store) {
   return (await store.query(savedQuery(sql, ['integer', 'integer']), {})).rows[0];
 }
 
-async function tables(store: Store) {
+async function partNames(store: Store) {
   const sql = `select distinct regexp_replace(table_name, '_\\d+$', '') from duckdb_tables()
     where database_name = 'logs' and table_name like 'edge%' order by 1`;
   return (await store.query(savedQuery(sql, ['text']), {})).rows.flat();

@@ -25,12 +25,12 @@ afterEach(() => disk?.remove());
 
 function requireDisk({ skip }: TestContext): SmallDisk {
   if (disk !== undefined) return disk;
-  const note = 'A FULL DISK IS NOT TESTED HERE: this needs Linux and root, to mount a small file system';
+  const note = 'A FULL DISK IS NOT TESTED HERE: mounting a small file system needs Linux and root';
   console.error(note);
   return skip(note);
 }
 
-test('a full disk: senders get 503, queries are answered, and with space again it goes on with nothing lost', {
+test('on a full disk senders get 503 and queries succeed, and with free space again nothing is lost', {
   timeout: 120_000,
 }, async context => {
   const { path, fill, free, freeBytes } = requireDisk(context);
@@ -42,12 +42,12 @@ test('a full disk: senders get 503, queries are answered, and with space again i
         server.internalUrl,
         ledger.createBatch({ kinds: LOG_KINDS, records: [records, records], padding }),
       );
-    const ask = async () => {
+    const query = async () => {
       const answer = await fetchAnswer(`${server.url}/api/endpoints/query/logs.all?project=p0`, { headers });
       return [answer.status, answer.rows.length > 0];
     };
     for (let i = 0; i < 20; i++) expect(await post(20)).toBe(200);
-    await expect.poll(ask).toEqual([200, true]);
+    await expect.poll(query).toEqual([200, true]);
 
     fill(6 * MIB);
     const statuses: (number | undefined)[] = [];
@@ -57,7 +57,7 @@ test('a full disk: senders get 503, queries are answered, and with space again i
 
     do {
       fill(0);
-      await sleep(300); // what is folded at this moment frees a file when it is done
+      await sleep(300); // an apply in progress frees its staging file at the end
     } while (freeBytes() > 0);
     for (let i = 0; i < 10; i++) {
       const { status, headers, error } = await fetchAnswer(
@@ -70,7 +70,7 @@ test('a full disk: senders get 503, queries are answered, and with space again i
       );
       expect([status, error.code, headers.get('retry-after')]).toEqual([503, 'unavailable', '5']);
       expect(error.message).toMatch(/the disk is full; no record of this request was stored/);
-      expect(await ask()).toEqual([200, true]);
+      expect(await query()).toEqual([200, true]);
       await sleep(200);
     }
     expect((await fetchAnswer(`${server.url}/health`, {})).status).toBe(200);
@@ -81,7 +81,7 @@ test('a full disk: senders get 503, queries are answered, and with space again i
     for (let i = 0; i < 20; i++) expect(await post(20)).toBe(200);
     await expect.poll(() => queuedBytes(server.internalUrl), { timeout: 20_000 }).toBe(0);
 
-    // Killed on a full disk it starts on one, answers what it can, and takes up the rest when there is space.
+    // Killed on a full disk, it starts on one, serves queries, and applies the rest of the spool when there is space.
     expect(await post(50, 4 * KIB)).toBe(200);
     fill(0);
     expect(await post(50, 4 * KIB)).toBe(503);
@@ -94,7 +94,7 @@ test('a full disk: senders get 503, queries are answered, and with space again i
     ).toBe(200);
     free();
     await expect.poll(() => queuedBytes(server.internalUrl), { timeout: 20_000 }).toBe(0);
-    expect(await ask()).toEqual([200, true]);
+    expect(await query()).toEqual([200, true]);
     expect(await post(20)).toBe(200);
     await server.stop();
     const { wrong, partial, records } = await auditDataDirectory(path, ledger);
@@ -107,8 +107,8 @@ test('a full disk: senders get 503, queries are answered, and with space again i
 });
 
 test.for([0, 64 * KIB, 300 * KIB, MIB, 20 * MIB, 66 * MIB])(
-  'a disk that has %i bytes left when records shall be sealed or removed does not cost the store its file',
-  async (leave, context) => {
+  'a disk with %i bytes free during a flush and a deletion does not invalidate the file of the store',
+  async (leftBytes, context) => {
     const { path, fill, free } = requireDisk(context);
     const failures: unknown[] = [];
     const store = await openStore(testStoreOptions(path), {
@@ -116,21 +116,21 @@ test.for([0, 64 * KIB, 300 * KIB, MIB, 20 * MIB, 66 * MIB])(
     });
     const count = async () =>
       (await store.query(savedQuery('select count(*) from edge_logs', ['integer']), {})).rows[0]?.[0];
-    const fold = (first: number, records: number) => {
-      const made = Array.from({ length: records }, (_, i) =>
+    const applyRecords = (first: number, records: number) => {
+      const created = Array.from({ length: records }, (_, i) =>
         edgeRecord({ id: `${first + i}`, at: NOW, metadata: { text: Math.random().toString(36).repeat(4) } }),
       );
-      return store.apply({ ...toLogLines('edge', made), firstSequence: first });
+      return store.apply({ ...toLogLines('edge', created), firstSequence: first });
     };
     try {
-      await fold(0, 1_000);
-      fill(leave);
+      await applyRecords(0, 1_000);
+      fill(leftBytes);
       await store.flush(['edge']).catch(error => failures.push(error));
       await store.deleteBefore(1n).catch(error => failures.push(error));
       expect(await count()).toBe(1_000);
       free();
       await sleep(failures.length > 0 ? 5_100 : 0);
-      await fold(1_000, 500);
+      await applyRecords(1_000, 500);
       await store.flush(['edge']);
       expect(await count()).toBe(1_500);
       expect(store.flushedUpTo('edge')).toBe(1_500);
@@ -150,7 +150,7 @@ test.for([0, 64 * KIB, 300 * KIB, MIB, 20 * MIB, 66 * MIB])(
   },
 );
 
-test('a store that was closed in order opens on a disk that has filled since, and answers', async context => {
+test('a store that was closed opens on a full disk and serves queries', async context => {
   const { path, fill, freeBytes } = requireDisk(context);
   const first = await openStore(testStoreOptions(path));
   await first.apply({ ...toLogLines('edge', [edgeRecord({ at: NOW })]), firstSequence: 0 });
@@ -164,11 +164,11 @@ test('a store that was closed in order opens on a disk that has filled since, an
   await store.close();
 });
 
-test('segments of a spool that fills the disk can go', async context => {
+test('spool segments can be deleted on a full disk', async context => {
   const { path, fill, freeBytes } = requireDisk(context);
-  const folder = join(path, 'spool');
+  const directory = join(path, 'spool');
   const { spool } = await Spool.open(
-    folder,
+    directory,
     () => 0,
     () => {},
   );

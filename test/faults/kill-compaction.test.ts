@@ -6,8 +6,8 @@ import { makeDataFolder, removeDataFolder, savedQuery } from '../support/store.t
 import { startStoreProcess } from '../support/store-process.ts';
 
 const KILLS = 12;
-/** A round of sixteen seals and a merge takes about as long. */
-const LONGEST_MS = 1500;
+/** About the time of 16 flushes and a compaction. */
+const MAX_DELAY_MS = 1500;
 
 let dataDirectory: string;
 beforeEach(() => {
@@ -15,29 +15,32 @@ beforeEach(() => {
 });
 afterEach(() => removeDataFolder(dataDirectory));
 
-test('killed while it merges: every sealed record is there, once', async () => {
+test('a store that is killed during compactions has every flushed record once', async () => {
   for (let kill = 0; kill < KILLS; kill++) {
-    const child = startStoreProcess('merge', dataDirectory);
-    const said = await child.said;
-    await sleep((LONGEST_MS * kill) / KILLS);
+    const child = startStoreProcess('compact', dataDirectory);
+    const output = await child.output;
+    await sleep((MAX_DELAY_MS * kill) / KILLS);
     await child.kill();
 
     const store = await openStore(testStoreOptions(dataDirectory));
-    const ask = async (sql: string, columns: number) =>
+    const query = async (sql: string, columns: number) =>
       (await store.query(savedQuery(sql, Array(columns).fill('integer')), {})).rows[0];
     try {
-      const sealed = store.flushedUpTo('edge');
-      expect(said).toEqual({ sealed: expect.any(Number) });
-      expect(sealed).toBeGreaterThanOrEqual((said as { sealed: number }).sealed);
-      expect(await ask('select count(*), count(distinct id) from edge_logs', 2)).toEqual([sealed, sealed]);
-      const [merged, unfinished] =
-        (await ask(
-          `select count(*) filter (table_name like 'edge_merged%'), count(*) filter (table_name like 'edge_merging%')
+      const flushed = store.flushedUpTo('edge');
+      expect(output).toEqual({ flushed: expect.any(Number) });
+      expect(flushed).toBeGreaterThanOrEqual((output as { flushed: number }).flushed);
+      expect(await query('select count(*), count(distinct id) from edge_logs', 2)).toEqual([
+        flushed,
+        flushed,
+      ]);
+      const [compacted, incomplete] =
+        (await query(
+          `select count(*) filter (table_name like 'edge_compacted%'), count(*) filter (table_name like 'edge_compacting%')
           from duckdb_tables()`,
           2,
         )) ?? [];
-      expect(merged).toBeGreaterThan(0);
-      expect(unfinished).toBe(0);
+      expect(compacted).toBeGreaterThan(0);
+      expect(incomplete).toBe(0);
     } finally {
       await store.close();
     }

@@ -1,4 +1,4 @@
-// A file system of a few megabytes in memory, to be full on purpose. Mounting one takes root on Linux.
+// A file system of a few megabytes in memory that tests fill up. Mounting it needs Linux and root.
 import { spawnSync } from 'node:child_process';
 import { closeSync, mkdtempSync, openSync, rmSync, statfsSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -7,16 +7,16 @@ import { join } from 'node:path';
 export interface SmallDisk {
   readonly path: string;
   freeBytes(): number;
-  /** Takes all of its space but so many bytes. */
-  fill(leave: number): void;
-  /** Leaves no room, at once: what it has is all that it may have. */
-  shut(): void;
-  /** Gives back what `fill` and `shut` took. */
+  /** Writes a file that leaves this many bytes free. */
+  fill(leftBytes: number): void;
+  /** Leaves no free space, at once: shrinks the file system to its used size. */
+  fillAtOnce(): void;
+  /** Undoes `fill` and `fillAtOnce`. */
   free(): void;
   remove(): void;
 }
 
-/** Undefined where this machine or user cannot mount one. */
+/** Returns undefined if this user or system cannot mount one. */
 export function mountSmallDisk(mebibytes: number): SmallDisk | undefined {
   const path = mkdtempSync(join(tmpdir(), 'dendro-small-disk-'));
   const { status } = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${mebibytes}m`, 'tmpfs', path]);
@@ -33,13 +33,13 @@ export function mountSmallDisk(mebibytes: number): SmallDisk | undefined {
   return {
     path,
     freeBytes,
-    fill(leave) {
+    fill(leftBytes) {
       const filler = join(path, `filler-${fillers.length}`);
       fillers.push(filler);
       const file = openSync(filler, 'w');
       const block = Buffer.alloc(64 * 1024, 1);
       try {
-        for (let left = freeBytes() - leave; left > 0; left -= block.length)
+        for (let left = freeBytes() - leftBytes; left > 0; left -= block.length)
           writeSync(file, block, 0, Math.min(left, block.length));
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error;
@@ -47,7 +47,7 @@ export function mountSmallDisk(mebibytes: number): SmallDisk | undefined {
         closeSync(file);
       }
     },
-    shut() {
+    fillAtOnce() {
       const { blocks, bfree, bsize } = statfsSync(path);
       resize(`${(blocks - bfree) * bsize}`);
     },

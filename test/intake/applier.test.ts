@@ -21,7 +21,7 @@ afterEach(async () => {
   removeDataFolder(directory);
 });
 
-const stagingFile = () => join(directory, 'intake', 'fold.lines');
+const stagingFile = () => join(directory, 'intake', 'apply.lines');
 /** The store cannot apply records while a directory has the name of its staging file. */
 const breakStore = () => mkdirSync(stagingFile());
 const repairStore = () => rmSync(stagingFile(), { recursive: true, force: true });

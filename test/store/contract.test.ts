@@ -9,13 +9,13 @@ import { isOnClickHouse, storeOverrides } from '../support/clickhouse.ts';
 import { edgeRecord, functionEdgeRecord, record } from '../support/record.ts';
 import { batches, makeDataFolder, removeDataFolder, savedQuery } from '../support/store.ts';
 
-// What every store keeps, whatever engine it is: `npm test` runs this on DuckDB, `npm run test:clickhouse` on ClickHouse.
+// The contract of every store. `npm test` runs this on DuckDB, `npm run test:clickhouse` on ClickHouse.
 
 const AT = '2026-11-14T12:34:56.789012Z';
 
-/** A parameter, as the store's own SQL writes it. */
+/** A text parameter in the SQL of the store. */
 const text = (name: string) => (isOnClickHouse() ? `{${name}:String}` : `$${name}`);
-/** Takes hours: long enough that whoever sees it end has seen it cancelled. */
+/** Takes hours, so that it only ends if it is cancelled. */
 const endless = () =>
   savedQuery(
     isOnClickHouse()
@@ -48,20 +48,23 @@ const spooled = (first: number, kind: LogKind, records: readonly LogRecord[]): S
 const several = (count: number, project: string, from = 0) =>
   Array.from({ length: count }, (_, i) => record({ id: `n${from + i}`, at: AT, project }));
 
-describe('appending', () => {
-  test.each(LOG_KINDS)('records of the kind %s are kept and read, to the microsecond', async kind => {
-    const draft = { id: kind, at: AT, project: 'kinds' };
-    const made = { edge: edgeRecord, function_edge: functionEdgeRecord }[kind as 'edge'] ?? record;
-    await store.append(batches(kind, [made(draft)]));
-    expect(
-      await rowsOf(
-        `select id, timestamp, project, event_message, metadata from ${kind}_logs where project = 'kinds'`,
-        ['text', 'unix_microseconds', 'text', 'text', 'json'],
-      ),
-    ).toEqual([[kind, micros(AT), 'kinds', 'something happened', '{}']]);
-  });
+describe('append', () => {
+  test.each(LOG_KINDS)(
+    'append stores records of the kind %s, with timestamps in microseconds',
+    async kind => {
+      const draft = { id: kind, at: AT, project: 'kinds' };
+      const create = { edge: edgeRecord, function_edge: functionEdgeRecord }[kind as 'edge'] ?? record;
+      await store.append(batches(kind, [create(draft)]));
+      expect(
+        await rowsOf(
+          `select id, timestamp, project, event_message, metadata from ${kind}_logs where project = 'kinds'`,
+          ['text', 'unix_microseconds', 'text', 'text', 'json'],
+        ),
+      ).toEqual([[kind, micros(AT), 'kinds', 'something happened', '{}']]);
+    },
+  );
 
-  test('what was extracted out of the metadata is kept, missing values as null', async () => {
+  test('append stores the columns extracted from the metadata, and missing values as null', async () => {
     const extracted = (functionId: string, ms: number | null, status: number | null) =>
       functionEdgeRecord({ at: AT, project: 'extracted', functionId, ms, status });
     await store.append(batches('function_edge', [extracted('f', 1.25, 404), extracted('g', null, null)]));
@@ -75,8 +78,8 @@ describe('appending', () => {
     expect(await rowsOf("select url, path from edge_logs where project = 'extracted'")).toEqual([['u', 'p']]);
   });
 
-  test('a number is kept to 15 digits', async () => {
-    // ClickHouse reads a number in JSON in a fast way that may be off in the last place of a double.
+  test('append stores a number with 15 digits', async () => {
+    // ClickHouse parses numbers in JSON with a fast algorithm that can be off by one in the last place of a double.
     const sent = [5.12350942163366e-98, 0.1, 0.3, 1234.5678, 123456.789012345, 1e15];
     await store.append(
       batches(
@@ -86,32 +89,32 @@ describe('appending', () => {
     );
     const sql =
       "select execution_time_ms from function_edge_logs where project = 'digits' order by execution_time_ms";
-    const kept = (await rowsOf(sql, ['number'])).map(([ms]) => Number(Number(ms).toPrecision(15)));
-    expect(kept).toEqual(sent);
+    const stored = (await rowsOf(sql, ['number'])).map(([ms]) => Number(Number(ms).toPrecision(15)));
+    expect(stored).toEqual(sent);
   });
 
-  test('no batches, and empty batches, are fine and keep nothing', async () => {
+  test('append accepts no batches and empty batches', async () => {
     await store.append(batches('auth'));
     await store.append(batches('auth', [], [record({ at: AT, project: 'empty' })], []));
     expect(await countOf('auth', 'empty')).toBe(1);
   });
 
-  test('the same twice is kept twice, and appends at the same time all count', async () => {
+  test('append stores repeated records every time, also of concurrent appends', async () => {
     const same = [record({ id: 'same', at: AT, project: 'crowd' })];
     await Promise.all(Array.from({ length: 4 }, () => store.append(batches('storage', same, same))));
     expect(await countOf('storage', 'crowd')).toBe(8);
   });
 
-  test('batches that throw in the middle leave nothing, and their error is passed on', async () => {
-    const breaking = async function* () {
+  test('append stores nothing if the batches throw, and throws their error', async () => {
+    const failing = async function* () {
       yield* batches('postgres', several(1, 'torn'), several(1, 'torn'));
-      throw new Error('the sender broke off');
+      throw new Error('the sender disconnected');
     };
-    await expect(store.append(breaking())).rejects.toThrow('the sender broke off');
+    await expect(store.append(failing())).rejects.toThrow('the sender disconnected');
     expect(await countOf('postgres', 'torn')).toBe(0);
   });
 
-  test('text of every Unicode plane, U+0000 and every control character come back to the letter', async () => {
+  test('text of every Unicode plane, U+0000 and every control character is returned unchanged', async () => {
     const planes = Array.from({ length: 17 }, (_, plane) =>
       [0x00e9, 0x4e00, 0xfffd, 0xffff].map(low => String.fromCodePoint(plane * 0x10000 + low)).join(''),
     ).join('');
@@ -145,7 +148,7 @@ describe('appending', () => {
     '#',
     '{}',
     'é\u2028',
-  ])('the text %j means nothing but itself', async each => {
+  ])('the text %j is returned unchanged', async each => {
     const sent = edgeRecord({
       ...{ id: `means ${each}`, at: AT, project: `${each}.`, message: each, url: each, path: each },
       metadata: { each },
@@ -156,15 +159,15 @@ describe('appending', () => {
     expect(rows).toEqual([[sent.id, sent.project, each, each, each, sent.metadata]]);
   });
 
-  test('a record close to 1 MiB fits', async () => {
+  test('append stores a record of nearly 1 MiB', async () => {
     const message = 'x'.repeat(1_000_000);
     await store.append(batches('rest', [record({ at: AT, project: 'large', message })]));
     expect(await rowsOf("select event_message from rest_logs where project = 'large'")).toEqual([[message]]);
   });
 });
 
-describe('folding', () => {
-  test('records can be seen at once, and those that are given again are passed over, in whole and in part', async () => {
+describe('apply', () => {
+  test('apply makes records visible, and skips those that were applied before', async () => {
     await store.apply(spooled(0, 'realtime', several(3, 'again')));
     expect(await countOf('realtime', 'again')).toBe(3);
     await store.apply(spooled(0, 'realtime', several(3, 'again')));
@@ -172,7 +175,7 @@ describe('folding', () => {
     expect(await countOf('realtime', 'again')).toBe(5);
   });
 
-  test('records after a gap are taken; kinds are numbered apart; what is settled is told', async () => {
+  test('apply accepts a gap in the sequence numbers, and counts those of each kind separately', async () => {
     await store.apply(spooled(100, 'pooler', several(2, 'gap')));
     await store.apply(spooled(102, 'pooler', several(2, 'gap', 2)));
     await store.flush(['pooler']);
@@ -180,7 +183,7 @@ describe('folding', () => {
     expect([store.flushedUpTo('pooler'), store.flushedUpTo('rest')]).toEqual([104, 0]);
   });
 
-  test('after opening again, what was settled is passed over and what was not is taken', async () => {
+  test('apply skips flushed records after the store is opened again, and stores the others', async () => {
     await store.apply(spooled(0, 'function', several(10, 'reopened')));
     await store.flush(['function']);
     await store.close();
@@ -191,24 +194,27 @@ describe('folding', () => {
   });
 });
 
-describe('asking', () => {
+describe('query', () => {
   test.each([
     [2, 2, true],
     [3, 3, false],
     [4, 3, false],
-  ])('of three rows, a limit of %i keeps %i; that rows were cut is told: %s', async (maxRows, kept, cut) => {
-    const sql = 'select 1 union all select 2 union all select 3';
-    const result = await store.query(savedQuery(sql, ['integer'], maxRows), {});
-    expect([result.rows.length, result.truncated]).toEqual([kept, cut]);
-  });
+  ])(
+    'a query with three rows and maxRows %i returns %i rows, truncated: %s',
+    async (maxRows, returned, truncated) => {
+      const sql = 'select 1 union all select 2 union all select 3';
+      const result = await store.query(savedQuery(sql, ['integer'], maxRows), {});
+      expect([result.rows.length, result.truncated]).toEqual([returned, truncated]);
+    },
+  );
 
-  test('an integer that no double holds, a fraction, a great number and nothing are told apart', async () => {
+  test('query returns an integer that a double cannot represent, a fraction, a large number and null', async () => {
     const sql = 'select 9007199254740993, cast(0.5 as double), 1e25, null';
     const [row] = await rowsOf(sql, ['integer', 'number', 'number', 'integer']);
     expect(row).toEqual([9_007_199_254_740_993n, 0.5, 1e25, null]);
   });
 
-  test('the newest record is known, up to a moment and of one project', async () => {
+  test('newest returns the timestamp of the newest record before a time, of all projects and of one', async () => {
     const [early, late] = ['2026-11-14T10:00:00.000001Z', '2026-11-14T11:59:59.999999Z'];
     await store.append(
       batches('postgres', [
@@ -229,21 +235,26 @@ describe('asking', () => {
     ['[z-a]', /invalid character class range/],
     ['(?<!a)b', /invalid perl operator|invalid named capture/],
     ['\\1', /invalid escape sequence/],
-  ])('the pattern %s is refused in the words of RE2', async (pattern, fault) => {
-    expect(await store.validatePattern(pattern)).toMatch(fault);
+  ])('validatePattern rejects %s in the words of RE2', async (pattern, problem) => {
+    expect(await store.validatePattern(pattern)).toMatch(problem);
   });
 
-  test.each(['a', '', '.*', "it's", '(?i)a|b', '\\d+$', 'é🦕'])('the pattern %s is fine', async pattern => {
-    expect(await store.validatePattern(pattern)).toBeUndefined();
-  });
+  test.each(['a', '', '.*', "it's", '(?i)a|b', '\\d+$', 'é🦕'])(
+    'validatePattern accepts %j',
+    async pattern => {
+      expect(await store.validatePattern(pattern)).toBeUndefined();
+    },
+  );
 });
 
-describe('saved queries are checked', () => {
-  const faultOf = (sql: string, types: readonly ColumnType[] = ['integer']) =>
+describe('validateQuery', () => {
+  const findProblem = (sql: string, types: readonly ColumnType[] = ['integer']) =>
     store.validateQuery(savedQuery(sql, types), { project: { type: 'text', value: 'sample' } });
 
-  test('one SELECT with the declared columns is fine', async () => {
-    expect(await faultOf(`select 1 as column_0 where '' = ${text('project')} -- the end`)).toBeUndefined();
+  test('validateQuery accepts one SELECT with the declared columns', async () => {
+    expect(
+      await findProblem(`select 1 as column_0 where '' = ${text('project')} -- the end`),
+    ).toBeUndefined();
   });
 
   test.each([
@@ -256,56 +267,58 @@ describe('saved queries are checked', () => {
     ['select 1 as other', /returns the columns other, but column_0 are declared/],
     ["select 'a' as column_0", /which is not a valid type for integer/],
     ['select a as column_0 from nowhere', /refused by/],
-  ])('%s', async (sql, fault) => {
-    expect(await faultOf(sql)).toMatch(fault);
+  ])('validateQuery rejects %j', async (sql, problem) => {
+    expect(await findProblem(sql)).toMatch(problem);
   });
 
-  test('a parameter that is not declared is named', async () => {
-    expect(await faultOf(`select 1 as column_0 where '' = ${text('other')}`)).toMatch(
+  test('validateQuery names a parameter that is not declared', async () => {
+    expect(await findProblem(`select 1 as column_0 where '' = ${text('other')}`)).toMatch(
       /uses .?other.?.*project/,
     );
   });
 
-  test('a query that would write is refused when it is run, too', async () => {
+  test('a query that writes fails when it is run without validation', async () => {
     await expect(rowsOf('drop table auth_logs')).rejects.toThrow();
     expect(await countOf('auth', 'empty')).toBe(1);
   });
 });
 
-describe('limits', () => {
-  test('a caller who leaves ends the query in the store, and the next one is answered', async () => {
-    const leaving = new AbortController();
-    const asked = store.query(endless(), {}, { signal: leaving.signal });
-    setTimeout(() => leaving.abort(new Error('left')), 300);
-    await expect(asked).rejects.toThrow('left');
+describe('the limits of queries', () => {
+  test('an aborted query is cancelled in the store, and the next one succeeds', async () => {
+    const controller = new AbortController();
+    const running = store.query(endless(), {}, { signal: controller.signal });
+    setTimeout(() => controller.abort(new Error('left')), 300);
+    await expect(running).rejects.toThrow('left');
     expect(await rowsOf('select 42', ['integer'])).toEqual([[42]]);
   });
 
-  test('a query past its time limit is cancelled in the store, and says so', async () => {
-    const folder = makeDataFolder();
-    const hasty = await openStore({ ...options, dataDirectory: folder, queryTimeoutSeconds: 1 });
-    await expect(hasty.query(endless(), {})).rejects.toMatchObject({ code: 'query_timeout' });
-    await hasty.close();
-    removeDataFolder(folder);
+  test('a query that exceeds the time limit is cancelled in the store and throws query_timeout', async () => {
+    const directory = makeDataFolder();
+    const impatient = await openStore({ ...options, dataDirectory: directory, queryTimeoutSeconds: 1 });
+    await expect(impatient.query(endless(), {})).rejects.toMatchObject({ code: 'query_timeout' });
+    await impatient.close();
+    removeDataFolder(directory);
     expect(await rowsOf('select 42', ['integer'])).toEqual([[42]]);
   });
 
-  test('past the queue a query is refused at once', async () => {
-    const folder = makeDataFolder();
-    const narrow = { ...options, dataDirectory: folder, queryConcurrency: 1, queryQueueLength: 1 };
-    const small = await openStore(narrow);
-    const leaving = new AbortController();
-    const running = [1, 2].map(() => small.query(endless(), {}, { signal: leaving.signal }).catch(() => {}));
+  test('a query fails as unavailable at once if the queue is full', async () => {
+    const directory = makeDataFolder();
+    const limited = { ...options, dataDirectory: directory, queryConcurrency: 1, queryQueueLength: 1 };
+    const small = await openStore(limited);
+    const controller = new AbortController();
+    const running = [1, 2].map(() =>
+      small.query(endless(), {}, { signal: controller.signal }).catch(() => {}),
+    );
     await expect(small.query(endless(), {})).rejects.toMatchObject({ code: 'unavailable' });
-    leaving.abort();
+    controller.abort();
     await Promise.all(running);
     await small.close();
-    removeDataFolder(folder);
+    removeDataFolder(directory);
   });
 });
 
-describe('closing', () => {
-  test('twice is fine, and afterwards queries and records are refused as unavailable', async () => {
+describe('close', () => {
+  test('close can be called twice, and later queries and records fail as unavailable', async () => {
     await Promise.all([store.close(), store.close()]);
     await expect(rowsOf('select 1')).rejects.toMatchObject({ code: 'unavailable' });
     const appended = store.append(batches('auth', several(1, 'late')));

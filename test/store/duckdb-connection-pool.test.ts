@@ -3,85 +3,86 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ConnectionPool } from '../../src/store/duckdb/connection-pool.ts';
 import { ReadWriteLock } from '../../src/system/read-write-lock.ts';
 
-// What a query reads lies in two databases, each of which shows what it held when the query first looked at it. A swap moves
-// records from one to the other. A query that looked at one before it and at the other after it counts them twice, or never.
-describe('a query and a swap', () => {
+// A query reads two databases, mem and file. A transaction takes its snapshot of each when it first reads it. A flush moves
+// records from one to the other. A query with one snapshot from before a flush and one from after it would count records twice,
+// or never.
+describe('a query during a flush', () => {
   let instance: DuckDBInstance;
   let writer: DuckDBConnection;
-  let gate: ReadWriteLock;
-  let readers: ConnectionPool;
+  let viewLock: ReadWriteLock;
+  let pool: ConnectionPool;
   beforeEach(async () => {
     instance = await DuckDBInstance.create(':memory:');
     writer = await instance.connect();
-    for (const database of ['hot', 'file']) {
+    for (const database of ['mem', 'file']) {
       await writer.run(`attach ':memory:' as ${database}`);
       await writer.run(`create table ${database}.records as select 'in ${database}' as id`);
-      await writer.run(`create table ${database}.moment (nothing boolean)`);
+      await writer.run(`create table ${database}.snapshot_anchor (unused boolean)`);
     }
-    gate = new ReadWriteLock();
-    readers = await ConnectionPool.open([await instance.connect()], {
+    viewLock = new ReadWriteLock();
+    pool = await ConnectionPool.open([await instance.connect()], {
       queryQueueLength: 1,
       queryTimeoutSeconds: 10,
-      viewLock: gate,
-      snapshotSql: 'select 1 from hot.moment, file.moment where $nothing is null',
+      viewLock,
+      snapshotSql: 'select 1 from mem.snapshot_anchor, file.snapshot_anchor where $nothing is null',
     });
   });
   afterEach(async () => {
-    await readers.close();
+    await pool.close();
     writer.closeSync();
     instance.closeSync();
   });
 
-  const move = () =>
-    gate.write(async () => {
-      await writer.run('insert into file.records from hot.records');
-      await writer.run('delete from hot.records');
+  const flush = () =>
+    viewLock.write(async () => {
+      await writer.run('insert into file.records from mem.records');
+      await writer.run('delete from mem.records');
     });
-  const read = async (statement: DuckDBPreparedStatement) => {
+  const readIds = async (statement: DuckDBPreparedStatement) => {
     if (statement.parameterCount > 0) statement.bind({ nothing: null });
     return (await statement.runAndReadAll()).getRows().flat();
   };
-  const RECORDS = '(from hot.records union all from file.records)';
+  const RECORDS = '(from mem.records union all from file.records)';
 
   test.each([
     ['planned when it is prepared', `select id from ${RECORDS}`],
     ['planned when it is run', `select id from ${RECORDS} where $nothing is null`],
     [
-      'whose parameter comes before all that it reads',
+      'with a parameter before all tables',
       `with given as (select $nothing is null as yes) select id from given, ${RECORDS} where yes`,
     ],
-  ])('one that has begun answers for the time before: %s', async (_, sql) => {
-    const ask = (before = async () => {}) =>
-      readers.run(async reader => {
+  ])('a query (%s) that started before a flush returns the rows from before it', async (_, sql) => {
+    const query = (before = async () => {}) =>
+      pool.run(async connection => {
         await before();
-        return read(await reader.prepare(sql));
+        return readIds(await connection.prepare(sql));
       });
-    const answers = [await ask(), await ask(move), await ask()].map(({ result }) => result);
-    expect(answers).toEqual([
-      ['in hot', 'in file'],
-      ['in hot', 'in file'],
-      ['in file', 'in hot'],
+    const results = [await query(), await query(flush), await query()].map(({ result }) => result);
+    expect(results).toEqual([
+      ['in mem', 'in file'],
+      ['in mem', 'in file'],
+      ['in file', 'in mem'],
     ]);
   });
 
-  test('one that comes while a swap is under way waits for its end', async () => {
-    let end = () => {};
-    const swapping = gate.write(
+  test('a query that starts while the views are swapped waits until that is done', async () => {
+    let finish = () => {};
+    const flushing = viewLock.write(
       () =>
         new Promise<void>(resolve => {
-          end = resolve;
+          finish = resolve;
         }),
     );
-    let isAnswered = false;
-    const answering = readers
-      .run(async reader => read(await reader.prepare(`select id from ${RECORDS}`)))
+    let isDone = false;
+    const querying = pool
+      .run(async connection => readIds(await connection.prepare(`select id from ${RECORDS}`)))
       .then(() => {
-        isAnswered = true;
+        isDone = true;
       });
     await new Promise(resolve => setTimeout(resolve, 50));
-    expect(isAnswered).toBe(false);
-    end();
-    await Promise.all([swapping, answering]);
-    expect(isAnswered).toBe(true);
+    expect(isDone).toBe(false);
+    finish();
+    await Promise.all([flushing, querying]);
+    expect(isDone).toBe(true);
   });
 });

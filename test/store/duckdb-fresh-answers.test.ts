@@ -4,10 +4,10 @@ import { micros } from '../support/app.ts';
 import { functionEdgeRecord } from '../support/record.ts';
 import { batches, openTestStore, type TestStore } from '../support/store.ts';
 
-// DuckDB plans a query with what it knows of the rows at that time: bounds of numbers and times, lengths of texts, that
-// there are none. A plan that outlives them compares, packs and groups later rows wrongly. So each query here runs, then
-// rows come that are unlike all before them, and it runs again, on the same connection.
-describe('the same query again, after an append', () => {
+// DuckDB plans a query with the statistics of the rows at that time: bounds of numbers and times, lengths of texts, emptiness.
+// An old plan compares, packs and groups later rows wrongly. So each test runs a query, appends rows that exceed these
+// statistics, and runs the query again on the same connection.
+describe('a query that runs again after an append', () => {
   let opened: TestStore;
   beforeEach(async () => {
     opened = await openTestStore({ queryConcurrency: 1 });
@@ -36,33 +36,33 @@ describe('the same query again, after an append', () => {
   ];
   const old = micros('2020-01-01T00:00:00Z');
 
-  const QUERIES: readonly [name: string, sql: string, types: ColumnType[], answer: unknown[][]][] = [
+  const QUERIES: readonly [name: string, sql: string, types: ColumnType[], expected: unknown[][]][] = [
     [
-      'compares with a number beyond the bounds',
+      'a comparison with a number beyond the bounds',
       'select id from function_edge_logs where status_code >= 400 order by id',
       ['text'],
       [['c, a longer id'], ['d']],
     ],
     [
-      'compares with a time beyond the bounds',
+      'a comparison with a time beyond the bounds',
       "select id from function_edge_logs where timestamp < timestamp '2021-01-01'",
       ['text'],
       [['c, a longer id']],
     ],
     [
-      'compares with a text beyond the bounds',
+      'a comparison with a text beyond the bounds',
       "select id from function_edge_logs where function_id = 'another function'",
       ['text'],
       [['d']],
     ],
     [
-      'looks for values where there were none',
+      'a filter on values that are not null, where all were null,',
       'select id from function_edge_logs where execution_time_ms is not null order by id',
       ['text'],
       [['c, a longer id'], ['d']],
     ],
     [
-      'groups by a number',
+      'grouping by a number',
       'select status_code, count(*) from function_edge_logs group by 1 order by 1',
       ['integer', 'integer'],
       [
@@ -73,7 +73,7 @@ describe('the same query again, after an append', () => {
       ],
     ],
     [
-      'groups by a text',
+      'grouping by a text',
       'select function_id, max(status_code) from function_edge_logs group by 1 order by 1',
       ['text', 'integer'],
       [
@@ -82,7 +82,7 @@ describe('the same query again, after an append', () => {
       ],
     ],
     [
-      'sorts without a limit',
+      'sorting without a limit',
       'select id, timestamp, status_code from function_edge_logs order by timestamp, id',
       ['text', 'unix_microseconds', 'integer'],
       [
@@ -93,7 +93,7 @@ describe('the same query again, after an append', () => {
       ],
     ],
     [
-      'removes doubles',
+      'a selection of distinct rows',
       'select distinct function_id, status_code from function_edge_logs order by all',
       ['text', 'integer'],
       [
@@ -105,39 +105,45 @@ describe('the same query again, after an append', () => {
     ],
   ];
 
-  test.each(QUERIES)('%s, and answers for the rows there are', async (_, sql, types, answer) => {
+  test.each(QUERIES)('%s returns the rows of both appends', async (_, sql, types, expected) => {
     await opened.store.append(batches('function_edge', FIRST));
     await opened.rowsOf(sql, types);
     await opened.store.append(batches('function_edge', LATER));
-    expect(await opened.rowsOf(sql, types)).toEqual(answer);
+    expect(await opened.rowsOf(sql, types)).toEqual(expected);
   });
 
   test.each(QUERIES)(
-    '%s, with a parameter, and answers for the rows there are',
-    async (_, sql, types, answer) => {
-      const asked = sql.replace('function_edge_logs', '(from function_edge_logs where $nothing is null)');
-      const rows = () => opened.rowsOf(asked, types, { nothing: { type: 'text', value: null } });
+    '%s, with a parameter, returns the rows of both appends',
+    async (_, sql, types, expected) => {
+      const withParameter = sql.replace(
+        'function_edge_logs',
+        '(from function_edge_logs where $nothing is null)',
+      );
+      const rows = () => opened.rowsOf(withParameter, types, { nothing: { type: 'text', value: null } });
       await opened.store.append(batches('function_edge', FIRST));
       await rows();
       await opened.store.append(batches('function_edge', LATER));
-      expect(await rows()).toEqual(answer);
+      expect(await rows()).toEqual(expected);
     },
   );
 
-  test('another value of a parameter, and answers for that', async () => {
+  test('a query with another value of its parameter returns the rows for that value', async () => {
     await opened.store.append(batches('function_edge', FIRST));
     const sql = 'select id from function_edge_logs where $id is null or id = $id order by id';
-    for (const [value, answer] of [
+    for (const [value, expected] of [
       ['a', [['a']]],
       [null, [['a'], ['b']]],
       ['b', [['b']]],
     ] as const)
-      expect(await opened.rowsOf(sql, ['text'], { id: { type: 'text', value } })).toEqual(answer);
+      expect(await opened.rowsOf(sql, ['text'], { id: { type: 'text', value } })).toEqual(expected);
   });
 
-  test.each(QUERIES)('%s, and answers for the rows there are, after none', async (_, sql, types, answer) => {
-    await opened.rowsOf(sql, types);
-    await opened.store.append(batches('function_edge', [...FIRST, ...LATER]));
-    expect(await opened.rowsOf(sql, types)).toEqual(answer);
-  });
+  test.each(QUERIES)(
+    '%s returns the appended rows if the table was empty before',
+    async (_, sql, types, expected) => {
+      await opened.rowsOf(sql, types);
+      await opened.store.append(batches('function_edge', [...FIRST, ...LATER]));
+      expect(await opened.rowsOf(sql, types)).toEqual(expected);
+    },
+  );
 });

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import type { StoreOptions } from '../../src/store/open-store.ts';
 import { ENDLESS, openTestStore, QUICK, type TestStore } from '../support/store.ts';
 
-// A store that serves a second query on its one connection has cancelled the first one: ENDLESS takes hours.
+// ENDLESS takes hours. If the only connection serves another query, ENDLESS was cancelled in DuckDB.
 describe('queries of the embedded store', () => {
   let opened: TestStore | undefined;
   const open = async (limits: Partial<StoreOptions>) => {
@@ -14,15 +14,15 @@ describe('queries of the embedded store', () => {
     opened = undefined;
   });
 
-  /** The outcome of a query that is not waited for, so that its refusal never goes unheard. */
+  /** 'completed', or the code or message of the error. Prevents unhandled rejections of queries that run in the background. */
   const outcomeOf = (query: Promise<unknown>) =>
     query.then(
-      () => 'request_completed',
+      () => 'completed',
       (error: { code?: string; message?: string }) => error.code ?? error.message,
     );
 
-  describe('time limit', () => {
-    test('a query past it is cancelled in DuckDB, and its connection serves again', async () => {
+  describe('with a time limit', () => {
+    test('a query that exceeds the time limit is cancelled in DuckDB, and its connection is reused', async () => {
       const store = await open({ queryTimeoutSeconds: 1 });
       await expect(store.query(ENDLESS, {})).rejects.toMatchObject({
         code: 'query_timeout',
@@ -31,14 +31,14 @@ describe('queries of the embedded store', () => {
       expect((await store.query(QUICK, {})).rows).toEqual([[42]]);
     });
 
-    test('the same query can run into it again and again', async () => {
+    test('the same query can exceed the time limit repeatedly', async () => {
       const store = await open({ queryTimeoutSeconds: 1 });
       for (let i = 0; i < 3; i++)
         await expect(store.query(ENDLESS, {})).rejects.toMatchObject({ code: 'query_timeout' });
       expect((await store.query(QUICK, {})).rows).toEqual([[42]]);
     });
 
-    test('a query that waits past it for its turn is unavailable', async () => {
+    test('a query that exceeds the time limit in the queue fails as unavailable', async () => {
       const store = await open({ queryTimeoutSeconds: 1 });
       const running = outcomeOf(store.query(ENDLESS, {}));
       const waiting = outcomeOf(store.query(QUICK, {}));
@@ -48,8 +48,8 @@ describe('queries of the embedded store', () => {
     });
   });
 
-  describe('abort', () => {
-    test('cancels the query in DuckDB, and gives the reason back', async () => {
+  describe('with an AbortSignal', () => {
+    test('an abort cancels the query in DuckDB, and the query throws the reason', async () => {
       const store = await open({});
       const leave = new AbortController();
       const query = store.query(ENDLESS, {}, { signal: leave.signal });
@@ -58,27 +58,27 @@ describe('queries of the embedded store', () => {
       expect((await store.query(QUICK, {})).rows).toEqual([[42]]);
     });
 
-    test('right after the call cancels it too', async () => {
+    test('an abort right after the call cancels the query', async () => {
       const store = await open({});
-      for (let turns = 0; turns < 20; turns++) {
+      for (let delay = 0; delay < 20; delay++) {
         const leave = new AbortController();
         const query = outcomeOf(store.query(ENDLESS, {}, { signal: leave.signal }));
-        // After so many turns of the event loop: now and then the abort falls between two statements.
-        for (let i = 0; i < turns; i++) await new Promise(resolve => setImmediate(resolve));
+        // At different times: some aborts arrive between two statements, where an interrupt has no effect.
+        for (let i = 0; i < delay; i++) await new Promise(resolve => setImmediate(resolve));
         leave.abort(new Error('the caller left'));
         expect(await query).toBe('the caller left');
       }
       expect((await store.query(QUICK, {})).rows).toEqual([[42]]);
     });
 
-    test('before the call runs nothing', async () => {
+    test('an aborted signal prevents the query from running', async () => {
       const store = await open({});
       await expect(store.query(QUICK, {}, { signal: AbortSignal.abort(new Error('gone')) })).rejects.toThrow(
         'gone',
       );
     });
 
-    test('while waiting gives the place in the queue free', async () => {
+    test('an abort in the queue frees the place for another query', async () => {
       const store = await open({ queryQueueLength: 1 });
       const first = new AbortController();
       const second = new AbortController();
@@ -89,12 +89,12 @@ describe('queries of the embedded store', () => {
       const next = outcomeOf(store.query(QUICK, {}));
       first.abort(new Error('the first left'));
       expect(await running).toBe('the first left');
-      expect(await next).toBe('request_completed');
+      expect(await next).toBe('completed');
     });
   });
 
-  describe('concurrency', () => {
-    test('queries beyond it wait; beyond the queue they are unavailable', async () => {
+  describe('with limited concurrency', () => {
+    test('queries beyond the concurrency limit wait, and fail as unavailable if the queue is full', async () => {
       const store = await open({ queryConcurrency: 2, queryQueueLength: 2 });
       const leave = new AbortController();
       const running = [0, 1].map(() => outcomeOf(store.query(ENDLESS, {}, { signal: leave.signal })));
@@ -102,11 +102,11 @@ describe('queries of the embedded store', () => {
       expect(await outcomeOf(store.query(QUICK, {}))).toBe('unavailable');
       leave.abort(new Error('left'));
       expect(await Promise.all(running)).toEqual(['left', 'left']);
-      expect(await Promise.all(waiting)).toEqual(['request_completed', 'request_completed']);
-      expect(await outcomeOf(store.query(QUICK, {}))).toBe('request_completed');
+      expect(await Promise.all(waiting)).toEqual(['completed', 'completed']);
+      expect(await outcomeOf(store.query(QUICK, {}))).toBe('completed');
     });
 
-    test('with no queue, one past the connections is unavailable at once', async () => {
+    test('a query fails as unavailable at once if all connections are busy and the queue length is 0', async () => {
       const store = await open({ queryQueueLength: 0 });
       const leave = new AbortController();
       const running = outcomeOf(store.query(ENDLESS, {}, { signal: leave.signal }));
@@ -115,7 +115,7 @@ describe('queries of the embedded store', () => {
       expect(await running).toBe('left');
     });
 
-    test('many short queries all get their turn, in the order they came', async () => {
+    test('50 queries on one connection run in the order of arrival', async () => {
       const store = await open({ queryQueueLength: 100 });
       const order: number[] = [];
       await Promise.all(
@@ -124,21 +124,21 @@ describe('queries of the embedded store', () => {
       expect(order).toEqual(Array.from({ length: 50 }, (_, i) => i));
     });
 
-    test('a failed query gives its connection back', async () => {
+    test('the connection of a failed query is reused', async () => {
       const store = await open({ queryQueueLength: 0 });
       const failing = { ...QUICK, sql: "select cast('x' as integer)" };
       expect(await outcomeOf(store.query(failing, {}))).toContain('Conversion Error');
-      // The connection serves again after its rollback, which the failed query does not wait for.
+      // The connection is free after its rollback. The failed query does not wait for that.
       let outcome = await outcomeOf(store.query(QUICK, {}));
       for (let i = 0; outcome === 'unavailable' && i < 1000; i++) {
         await new Promise(resolve => setTimeout(resolve, 5));
         outcome = await outcomeOf(store.query(QUICK, {}));
       }
-      expect(outcome).toBe('request_completed');
+      expect(outcome).toBe('completed');
     });
   });
 
-  test('a query over the memory limit is unavailable, and the next one is served', async () => {
+  test('a query that exceeds the memory limit fails as unavailable, and the next one succeeds', async () => {
     const store = await open({ memoryLimit: '50MB' });
     const hungry = { ...QUICK, sql: 'select length(string_agg(range::varchar)) from range(100000000)' };
     expect(await outcomeOf(store.query(hungry, {}))).toBe('unavailable');

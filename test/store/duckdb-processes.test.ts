@@ -15,8 +15,8 @@ beforeEach(() => {
 afterEach(() => removeDataFolder(dataDirectory));
 
 const open = () => openStore(testStoreOptions(dataDirectory));
-/** Why the store cannot be opened. */
-const refusal = () =>
+/** The error of opening the store. */
+const openError = () =>
   open().then(
     async store => {
       await store.close();
@@ -26,11 +26,11 @@ const refusal = () =>
   );
 
 describe('a data directory in use by another process', () => {
-  test('is refused with one line that names the directory and the process', async () => {
+  test('a data directory in use is rejected with one line that names the directory and the process', async () => {
     const holder = startStoreProcess('hold', dataDirectory);
     try {
-      expect(await holder.said).toEqual({ opened: true });
-      const error = await refusal();
+      expect(await holder.output).toEqual({ opened: true });
+      const error = await openError();
       expect(error).toBeInstanceOf(OperatorError);
       const { message } = error as OperatorError;
       expect(message).toContain(
@@ -42,7 +42,7 @@ describe('a data directory in use by another process', () => {
     }
   });
 
-  test('stays whole for its owner', async () => {
+  test('a process can use its data directory after another one was rejected', async () => {
     const store = await open();
     try {
       expect(await runStoreProcess('open', dataDirectory)).toMatchObject({
@@ -56,9 +56,9 @@ describe('a data directory in use by another process', () => {
     }
   });
 
-  test('can be opened as soon as that process is gone, however it went', async () => {
+  test('a data directory can be opened as soon as its process was killed', async () => {
     const holder = startStoreProcess('hold', dataDirectory);
-    expect(await holder.said).toEqual({ opened: true });
+    expect(await holder.output).toEqual({ opened: true });
     await holder.kill();
     const store = await open();
     await store.close();
@@ -68,37 +68,37 @@ describe('a data directory in use by another process', () => {
 test('a record whose append resolved survives kill -9', async () => {
   const writer = startStoreProcess('append', dataDirectory);
   try {
-    expect(await writer.said).toEqual({ appended: true });
+    expect(await writer.output).toEqual({ appended: true });
   } finally {
     await writer.kill();
   }
   const store = await open();
   try {
     const { rows } = await store.query(savedQuery('select id, event_message from auth_logs'), {});
-    expect(rows).toEqual([['kept', 'written before the end']]);
+    expect(rows).toEqual([['kept', 'written before the kill']]);
   } finally {
     await store.close();
   }
 });
 
-// In processes of their own: where closing fails it may not come to an end at all.
+// In processes of their own, because a close that fails might never return.
 describe('closing the store', () => {
-  test('cancels a running query', async () => {
+  test('close cancels a running query', async () => {
     expect(await runStoreProcess('close-while-running', dataDirectory)).toEqual({ running: 'unavailable' });
   });
 
-  test('right after a call cancels it too, and does not wait for its time limit', async () => {
+  test('close right after the start of a query cancels it, and does not wait for its time limit', async () => {
     expect(await runStoreProcess('close-right-after-a-call', dataDirectory)).toEqual({
       running: 'unavailable',
     });
   });
 
-  test('refuses the queries that wait, and does not keep them until their time limit', async () => {
+  test('close rejects queries in the queue, and does not wait for their time limit', async () => {
     expect(await runStoreProcess('close-while-waiting', dataDirectory)).toEqual({ waiting: 'unavailable' });
   });
 });
 
-describe('a file that is not what this program wrote', () => {
+describe('opening a file of another program or version', () => {
   const writeDatabase = async (...statements: string[]) => {
     const instance = await DuckDBInstance.create(join(dataDirectory, 'dendro.duckdb'));
     const connection = await instance.connect();
@@ -109,36 +109,36 @@ describe('a file that is not what this program wrote', () => {
     return rows;
   };
 
-  test('a newer schema version is refused with one line, and the file left as it was', async () => {
+  test('a newer schema version is rejected with one line, and the file is unchanged', async () => {
     await writeDatabase(
       'create table schema_version (version integer)',
-      'insert into schema_version values (4)',
+      'insert into schema_version values (5)',
     );
-    const error = await refusal();
+    const error = await openError();
     expect(error).toBeInstanceOf(OperatorError);
-    expect((error as OperatorError).message).toMatch(/schema version 4.*knows 3.*newer/);
+    expect((error as OperatorError).message).toMatch(/schema version 5.*at most 4.*newer/);
     expect((error as OperatorError).message).not.toContain('\n');
     expect(await writeDatabase('select table_name from duckdb_tables()')).toEqual([['schema_version']]);
   });
 
-  test('the version of this program is accepted, and written once', async () => {
+  test('the current schema version is accepted, and stored once', async () => {
     await (await open()).close();
     await (await open()).close();
-    expect(await writeDatabase('select version from schema_version')).toEqual([[3]]);
+    expect(await writeDatabase('select version from schema_version')).toEqual([[4]]);
   });
 
-  test('what is no database is refused with one line, and left as it was', async () => {
+  test('a file that is not a database is rejected with one line', async () => {
     writeFileSync(
       join(dataDirectory, 'dendro.duckdb'),
-      'this is no database, but long enough to be one\n'.repeat(1000),
+      'this is not a database, but it is long enough\n'.repeat(1000),
     );
-    const error = await refusal();
+    const error = await openError();
     expect(error).toBeInstanceOf(OperatorError);
     expect((error as OperatorError).message).toContain(dataDirectory);
     expect((error as OperatorError).message).not.toContain('\n');
   });
 
-  test('a data directory that is a file is refused with one line', async () => {
+  test('a data directory that is a file is rejected with one line', async () => {
     const file = join(dataDirectory, 'file');
     writeFileSync(file, '');
     const error = await openStore(testStoreOptions(file)).catch((reason: unknown) => reason);
@@ -146,7 +146,7 @@ describe('a file that is not what this program wrote', () => {
     expect((error as OperatorError).message).toContain(file);
   });
 
-  test('a folder whose name holds quotes and spaces is fine', async () => {
+  test('a data directory can have quotes and spaces in its name', async () => {
     const store = await openStore(testStoreOptions(join(dataDirectory, `it's a "folder"; drop`)));
     await store.close();
   });

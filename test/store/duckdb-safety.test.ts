@@ -32,28 +32,31 @@ afterAll(async () => {
   rmSync(outside, { recursive: true, force: true });
 });
 
-describe('finding a fault in a saved query', () => {
-  const faultOf = (sql: string, columns = COLUMNS) =>
+describe('validation of a saved query', () => {
+  const findProblem = (sql: string, columns = COLUMNS) =>
     opened.store.validateQuery({ sql, columns, maxRows: 10 }, SAMPLE);
 
   test.each([
-    ['a plain SELECT', 'select id, timestamp from edge_logs where project = $project'],
+    ['a SELECT', 'select id, timestamp from edge_logs where project = $project'],
     [
-      'one that uses every parameter',
+      'a query that uses every parameter',
       'select id, timestamp from edge_logs where project = $project and timestamp > $now - to_days($days)',
     ],
-    ['one without parameters', 'select id, timestamp from edge_logs'],
-    ['a WITH', 'with mine as (select * from edge_logs) select id, timestamp from mine'],
-    ['one that ends in a semicolon and a comment', 'select id, timestamp from edge_logs; -- all of them'],
-    ['one that begins with FROM', 'from edge_logs select id, timestamp'],
-    ['a UNION', 'select id, timestamp from edge_logs union all select id, timestamp from auth_logs'],
-  ])('there is none in %s', async (_, sql) => {
-    expect(await faultOf(sql)).toBeUndefined();
+    ['a query without parameters', 'select id, timestamp from edge_logs'],
+    ['a query with WITH', 'with mine as (select * from edge_logs) select id, timestamp from mine'],
+    ['a query that ends in a semicolon and a comment', 'select id, timestamp from edge_logs; -- all of them'],
+    ['a query that starts with FROM', 'from edge_logs select id, timestamp'],
+    [
+      'a UNION of two kinds',
+      'select id, timestamp from edge_logs union all select id, timestamp from auth_logs',
+    ],
+  ])('%s is valid', async (_, sql) => {
+    expect(await findProblem(sql)).toBeUndefined();
   });
 
   test.each([
     ['two statements', 'select 1; select 2', /holds 2 statements/],
-    ['nothing', '-- only a comment', /no statement/i],
+    ['no statement', '-- only a comment', /no statement/i],
     ['an INSERT', 'insert into logs.schema_version values (1)', /not a SELECT/],
     ['an UPDATE', "update edge_logs set project = 'x'", /not a SELECT/],
     ['a DELETE', 'delete from edge_logs', /not a SELECT/],
@@ -78,9 +81,9 @@ describe('finding a fault in a saved query', () => {
       'select id, nope(timestamp) as timestamp from edge_logs',
       /Catalog Error/,
     ],
-  ])('%s is one, in one sentence', async (_, sql, fault) => {
-    const found = await faultOf(sql);
-    expect(found).toMatch(fault);
+  ])('%s is rejected in one line', async (_, sql, problem) => {
+    const found = await findProblem(sql);
+    expect(found).toMatch(problem);
     expect(found).not.toContain('\n');
   });
 
@@ -96,85 +99,90 @@ describe('finding a fault in a saved query', () => {
     ['unix_microseconds', '$now', true],
     ['utc_datetime', 'current_timestamp', true],
     ['utc_datetime', 'current_date', false],
-  ] as const)('a column of the type %s may be %s: %s', async (type, expression, good) => {
-    const fault = await faultOf(`select ${expression} as value`, [{ name: 'value', type }]);
-    expect(fault === undefined).toBe(good);
+  ] as const)('for a column of the type %s, %s is valid: %s', async (type, expression, isValid) => {
+    const problem = await findProblem(`select ${expression} as value`, [{ name: 'value', type }]);
+    expect(problem === undefined).toBe(isValid);
   });
 
-  test('nothing is run while looking', async () => {
+  test('validation does not run the query', async () => {
     // Running this would fail: the text is no number.
     expect(
-      await faultOf('select cast(project as integer)::varchar as id, timestamp from edge_logs'),
+      await findProblem('select cast(project as integer)::varchar as id, timestamp from edge_logs'),
     ).toBeUndefined();
   });
 });
 
-describe('every other door is closed', () => {
-  // What a saved query could try, and what a query that somehow got past the check at start could try.
-  // OUTSIDE and DATA stand for folders that are made when the tests run.
+describe('access to files, settings and other tables', () => {
+  // Attempts by a saved query, and by a query that passed validation by mistake. OUTSIDE and DATA are replaced by directories.
   const ATTEMPTS: readonly [name: string, sql: string][] = [
     ['reading a file as text', "select content from read_text('OUTSIDE/secret.csv')"],
     ['reading a file as bytes', "select content from read_blob('OUTSIDE/secret.csv')"],
     ['reading a CSV', "select * from read_csv('OUTSIDE/secret.csv')"],
     ['reading a file by its name', "select * from 'OUTSIDE/secret.csv'"],
     ['reading the password file', "select * from read_csv('/etc/passwd')"],
-    ['reading out of the intake folder by a detour', "select * from read_text('DATA/intake/../tokens.json')"],
-    ['listing a folder', "select * from glob('OUTSIDE/*')"],
+    [
+      'reading a file beside the intake directory with ..',
+      "select * from read_text('DATA/intake/../tokens.json')",
+    ],
+    ['listing a directory', "select * from glob('OUTSIDE/*')"],
     ['reading from the network', "select * from read_csv('http://127.0.0.1:9/x.csv')"],
     ['attaching a file', "attach 'OUTSIDE/other.duckdb' as other"],
-    ['attaching the own file once more', "attach 'DATA/dendro.duckdb' as other"],
-    ['copying out', "copy edge_logs to 'OUTSIDE/out.csv'"],
-    ['exporting', "export database 'OUTSIDE/export'"],
+    ['attaching the file of the store again', "attach 'DATA/dendro.duckdb' as other"],
+    ['copying to a file', "copy edge_logs to 'OUTSIDE/out.csv'"],
+    ['exporting the database', "export database 'OUTSIDE/export'"],
     ['installing an extension', 'install httpfs'],
     ['loading an extension', 'load httpfs'],
     ['loading a library', "load 'OUTSIDE/library.duckdb_extension'"],
-    ['opening external access again', 'set global enable_external_access = true'],
-    ['allowing another folder', "set global allowed_directories = ['OUTSIDE']"],
+    ['enabling external access', 'set global enable_external_access = true'],
+    ['allowing another directory', "set global allowed_directories = ['OUTSIDE']"],
     ['unlocking the configuration', 'set global lock_configuration = false'],
-    ['more memory', "set memory_limit = '100GB'"],
-    ['another time zone', "set TimeZone = 'Asia/Tokyo'"],
-    ['a profile in a file', "pragma profiling_output = 'OUTSIDE/profile.json'"],
-    ['inserting', 'insert into logs.schema_version values (7)'],
-    ['updating', "update logs.edge_sealed_1 set project = 'stolen'"],
-    ['deleting', 'delete from logs.edge_sealed_1'],
-    ['dropping a table', 'drop table logs.edge_sealed_1'],
-    ['making a table', 'create table logs.mine (a integer)'],
+    ['raising the memory limit', "set memory_limit = '100GB'"],
+    ['changing the time zone', "set TimeZone = 'Asia/Tokyo'"],
+    ['writing a profile to a file', "pragma profiling_output = 'OUTSIDE/profile.json'"],
+    ['inserting a row', 'insert into logs.schema_version values (7)'],
+    ['updating a part', "update logs.edge_part_1 set project = 'stolen'"],
+    ['deleting from a part', 'delete from logs.edge_part_1'],
+    ['dropping a part', 'drop table logs.edge_part_1'],
+    ['creating a table', 'create table logs.mine (a integer)'],
     ['detaching the store', 'detach logs'],
   ];
-  const place = (sql: string) => sql.replaceAll('OUTSIDE', outside).replaceAll('DATA', opened.dataDirectory);
+  const fillIn = (sql: string) => sql.replaceAll('OUTSIDE', outside).replaceAll('DATA', opened.dataDirectory);
 
-  test.each(ATTEMPTS)('%s is a fault of a saved query', async (_, sql) => {
-    const fault = await opened.store.validateQuery(savedQuery(place(sql)), SAMPLE);
-    expect(fault).toBeDefined();
-    expect(fault).not.toContain('returns the columns'); // refused for what it does, not for what it answers
+  test.each(ATTEMPTS)('%s fails the validation', async (_, sql) => {
+    const problem = await opened.store.validateQuery(savedQuery(fillIn(sql)), SAMPLE);
+    expect(problem).toBeDefined();
+    expect(problem).not.toContain('returns the columns'); // rejected for what it does, not for its columns
   });
 
-  test.each(ATTEMPTS)('%s fails where it is run all the same', async (_, sql) => {
-    await expect(opened.store.query(savedQuery(place(sql)), {})).rejects.toThrow(
+  test.each(ATTEMPTS)('%s fails when it is run without validation', async (_, sql) => {
+    await expect(opened.store.query(savedQuery(fillIn(sql)), {})).rejects.toThrow(
       /Permission Error|has been locked|read-only|Catalog Error|already attached|only a SELECT/,
     );
   });
 
-  test('after all of that, the records are there and nothing was written elsewhere', async () => {
+  test('after all attempts, the records are unchanged and no file was written', async () => {
     expect(await opened.rowsOf('select id, project from logs.edge_logs')).toEqual([['mine', 'alpha']]);
-    expect(await opened.rowsOf('select max(version) from logs.schema_version', ['integer'])).toEqual([[3]]);
+    expect(await opened.rowsOf('select max(version) from logs.schema_version', ['integer'])).toEqual([[4]]);
     expect(readdirSync(outside)).toEqual(['secret.csv']);
     expect(existsSync('out.csv')).toBe(false);
   });
 
-  test('the intake folder is for its owner alone', () => {
+  test('only the owner can access the intake directory', () => {
     expect(statSync(join(opened.dataDirectory, 'intake')).mode & 0o077).toBe(0);
   });
 });
 
-describe('a regular expression', () => {
-  test.each(['', 'a', '^(a|b)+$', '\\pL', '(?i)x', '.*'])('%j has no fault', async pattern => {
+describe('validation of a regular expression', () => {
+  test.each(['', 'a', '^(a|b)+$', '\\pL', '(?i)x', '.*'])('the pattern %j is valid', async pattern => {
     expect(await opened.store.validatePattern(pattern)).toBeUndefined();
   });
 
-  test.each(['(', '[', 'a{2,1}', '(?<=a)b', '\\'])('%j has one, told in one line', async pattern => {
-    const fault = await opened.store.validatePattern(pattern);
-    expect(fault).toBeTruthy();
-    expect(fault).not.toContain('\n');
-  });
+  test.each(['(', '[', 'a{2,1}', '(?<=a)b', '\\'])(
+    'the pattern %j is rejected in one line',
+    async pattern => {
+      const problem = await opened.store.validatePattern(pattern);
+      expect(problem).toBeTruthy();
+      expect(problem).not.toContain('\n');
+    },
+  );
 });

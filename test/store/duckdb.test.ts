@@ -26,23 +26,26 @@ function recordOf(kind: LogKind, project: string): LogRecord {
     : record({ id: kind, at: AT, project });
 }
 
-describe('appending', () => {
+describe('append', () => {
   let opened: TestStore;
   beforeAll(async () => {
     opened = await openTestStore();
   });
   afterAll(() => opened.close());
 
-  test.each(LOG_KINDS)('records of the kind %s are kept and read, to the microsecond', async kind => {
-    await opened.store.append(batches(kind, [recordOf(kind, 'kinds')]));
-    const rows = await opened.rowsOf(
-      `select id, timestamp, project, event_message, metadata from ${kind}_logs where project = 'kinds'`,
-      ['text', 'unix_microseconds', 'text', 'text', 'json'],
-    );
-    expect(rows).toEqual([[kind, micros(AT), 'kinds', 'something happened', '{}']]);
-  });
+  test.each(LOG_KINDS)(
+    'append stores records of the kind %s, with timestamps in microseconds',
+    async kind => {
+      await opened.store.append(batches(kind, [recordOf(kind, 'kinds')]));
+      const rows = await opened.rowsOf(
+        `select id, timestamp, project, event_message, metadata from ${kind}_logs where project = 'kinds'`,
+        ['text', 'unix_microseconds', 'text', 'text', 'json'],
+      );
+      expect(rows).toEqual([[kind, micros(AT), 'kinds', 'something happened', '{}']]);
+    },
+  );
 
-  test('what was extracted out of the metadata is kept, missing values as null', async () => {
+  test('append stores the columns extracted from the metadata, and missing values as null', async () => {
     await opened.store.append(
       batches('function_edge', [
         functionEdgeRecord({ at: AT, project: 'extracted', functionId: 'f', ms: 1.25, status: 404 }),
@@ -66,7 +69,7 @@ describe('appending', () => {
     ]);
   });
 
-  test('no batches, and empty batches, are fine and keep nothing', async () => {
+  test('append accepts no batches and empty batches', async () => {
     await opened.store.append(batches('auth'));
     await opened.store.append(batches('auth', [], [record({ at: AT, project: 'empty' })], []));
     expect(
@@ -74,7 +77,7 @@ describe('appending', () => {
     ).toEqual([[1]]);
   });
 
-  test('appends at the same time all count, of one kind and of several', async () => {
+  test('concurrent appends all store their records, of one kind and of several', async () => {
     const appends = Array.from({ length: 10 }, (_, i) =>
       opened.store.append(
         batches(
@@ -91,7 +94,7 @@ describe('appending', () => {
       ).toEqual([[10]]);
   });
 
-  test('text of every Unicode plane, U+0000 and every control character come back to the letter', async () => {
+  test('text of every Unicode plane, U+0000 and every control character is returned unchanged', async () => {
     const planes = Array.from({ length: 17 }, (_, plane) =>
       [0x00e9, 0x4e00, 0xfffd, 0xffff].map(low => String.fromCodePoint(plane * 0x10000 + low)).join(''),
     ).join('');
@@ -118,7 +121,7 @@ describe('appending', () => {
     expect(rows).toEqual([[text, text, text, text, text, sent.metadata]]);
   });
 
-  test('a record close to 1 MiB fits', async () => {
+  test('append stores a record of nearly 1 MiB', async () => {
     const message = 'x'.repeat(1_000_000);
     await opened.store.append(batches('rest', [record({ at: AT, project: 'large', message })]));
     expect(await opened.rowsOf("select event_message from rest_logs where project = 'large'")).toEqual([
@@ -126,53 +129,53 @@ describe('appending', () => {
     ]);
   });
 
-  describe('all or nothing', () => {
+  describe('in one transaction', () => {
     const countOf = (project: string) =>
       opened.rowsOf(`select count(*) from postgres_logs where project = '${project}'`, ['integer']);
 
-    test('batches that throw in the middle leave nothing, and their error is passed on', async () => {
-      const breaking = async function* () {
+    test('append stores nothing if the batches throw, and throws their error', async () => {
+      const failing = async function* () {
         yield* batches(
           'postgres',
           [record({ at: AT, project: 'torn' })],
           [record({ at: AT, project: 'torn' })],
         );
-        throw new Error('the sender broke off');
+        throw new Error('the sender disconnected');
       };
-      await expect(opened.store.append(breaking())).rejects.toThrow('the sender broke off');
+      await expect(opened.store.append(failing())).rejects.toThrow('the sender disconnected');
       expect(await countOf('torn')).toEqual([[0]]);
     });
 
-    test('a record that the store refuses in a later batch leaves nothing of the earlier ones', async () => {
-      const good = record({ at: AT, project: 'refused' });
+    test('append stores nothing if a later batch has a record that the store rejects', async () => {
+      const good = record({ at: AT, project: 'rejected' });
       await expect(
         opened.store.append(batches('postgres', [good], [{ ...good, metadata: '{"broken":' }])),
       ).rejects.toThrow();
-      expect(await countOf('refused')).toEqual([[0]]);
+      expect(await countOf('rejected')).toEqual([[0]]);
     });
 
-    test('the append after a failed one is kept, and nothing stays behind in the folder', async () => {
+    test('an append succeeds after a failed one, and leaves no file in the intake directory', async () => {
       await opened.store.append(batches('postgres', [record({ at: AT, project: 'after' })]));
       expect(await countOf('after')).toEqual([[1]]);
       expect(readdirSync(join(opened.dataDirectory, 'intake'))).toEqual([]);
     });
 
-    test('a reader sees nothing of an append that is not done', async () => {
-      let seen: unknown;
-      const looking = async function* () {
-        const unit = Array.from({ length: ROW_GROUP_ROWS }, () => record({ at: AT, project: 'unseen' }));
-        yield toLogLines('postgres', unit);
-        seen = await countOf('unseen');
-        yield toLogLines('postgres', unit.slice(0, 2));
+    test('queries see nothing of an append before it is complete', async () => {
+      let countBefore: unknown;
+      const countingBatches = async function* () {
+        const rowGroup = Array.from({ length: ROW_GROUP_ROWS }, () => record({ at: AT, project: 'unseen' }));
+        yield toLogLines('postgres', rowGroup);
+        countBefore = await countOf('unseen');
+        yield toLogLines('postgres', rowGroup.slice(0, 2));
       };
-      await opened.store.append(looking());
-      expect(seen).toEqual([[0]]);
+      await opened.store.append(countingBatches());
+      expect(countBefore).toEqual([[0]]);
       expect(await countOf('unseen')).toEqual([[ROW_GROUP_ROWS + 2]]);
     });
   });
 });
 
-describe('cells', () => {
+describe('the cells of a result', () => {
   let opened: TestStore;
   beforeAll(async () => {
     opened = await openTestStore();
@@ -182,18 +185,18 @@ describe('cells', () => {
   test.each([
     ['an integer', '7::bigint', 'integer', 7],
     [
-      'an integer that no double holds',
+      'an integer that a double cannot represent',
       '170141183460469231731687303715884105727::hugeint',
       'integer',
       2n ** 127n - 1n,
     ],
     ['a decimal', '1.25::decimal(9, 2)', 'number', 1.25],
     ['a double', '1e300::double', 'number', 1e300],
-    ['infinity, which JSON cannot write', "'infinity'::double", 'number', null],
-    ['what is no number', "'nan'::double", 'number', null],
-    ['a time before 1970', "timestamp '1969-12-31 23:59:59.999999'", 'unix_microseconds', -1n],
+    ['null for infinity, which JSON does not have', "'infinity'::double", 'number', null],
+    ['null for NaN, which JSON does not have', "'nan'::double", 'number', null],
+    ['a timestamp before 1970', "timestamp '1969-12-31 23:59:59.999999'", 'unix_microseconds', -1n],
     [
-      'a time with an offset',
+      'a timestamp with an offset',
       "timestamptz '2026-11-14 12:00:00+02'",
       'utc_datetime',
       micros('2026-11-14T10:00:00Z'),
@@ -204,8 +207,8 @@ describe('cells', () => {
       'text',
       '36d4086c-7022-4186-9a0f-e33ec7d730da',
     ],
-    ['nothing', 'null::integer', 'integer', null],
-  ] as const)('%s', async (_, expression, type, expected) => {
+    ['null', 'null::integer', 'integer', null],
+  ] as const)('a cell can be %s', async (_, expression, type, expected) => {
     expect(await opened.rowsOf(`select ${expression}`, [type])).toEqual([[expected]]);
   });
 
@@ -213,18 +216,21 @@ describe('cells', () => {
     [2, 2, true],
     [3, 3, false],
     [4, 3, false],
-  ])('of three rows, a limit of %i keeps %i; that rows were cut is told: %s', async (maxRows, kept, cut) => {
-    const result = await opened.store.query(
-      savedQuery('select range from range(3)', ['integer'], maxRows),
-      {},
-    );
-    expect(result.rows).toHaveLength(kept);
-    expect(result.truncated).toBe(cut);
-  });
+  ])(
+    'a query with three rows and maxRows %i returns %i rows, truncated: %s',
+    async (maxRows, returned, truncated) => {
+      const result = await opened.store.query(
+        savedQuery('select range from range(3)', ['integer'], maxRows),
+        {},
+      );
+      expect(result.rows).toHaveLength(returned);
+      expect(result.truncated).toBe(truncated);
+    },
+  );
 });
 
-describe('closing', () => {
-  test('records survive closing and opening again', async () => {
+describe('closing and opening', () => {
+  test('records are there after the store is closed and opened again', async () => {
     const dataDirectory = makeDataFolder();
     try {
       const first = await openStore(testStoreOptions(dataDirectory));
@@ -241,7 +247,7 @@ describe('closing', () => {
     }
   });
 
-  test('what a killed process left in the intake folder is cleared away at the next opening', async () => {
+  test('opening removes files that a killed process left in the intake directory', async () => {
     const dataDirectory = makeDataFolder();
     try {
       await (await openStore(testStoreOptions(dataDirectory))).close();
@@ -253,14 +259,14 @@ describe('closing', () => {
     }
   });
 
-  test('closing twice is fine, at once and later', async () => {
+  test('close can be called twice, concurrently and later', async () => {
     const opened = await openTestStore();
     await Promise.all([opened.store.close(), opened.store.close()]);
     await opened.store.close();
     await opened.close();
   });
 
-  test('an append that was running is done first', async () => {
+  test('close waits for a running append', async () => {
     const dataDirectory = makeDataFolder();
     try {
       const store = await openStore(testStoreOptions(dataDirectory));
@@ -277,7 +283,7 @@ describe('closing', () => {
     }
   });
 
-  test('after it, a query and an append are refused as unavailable', async () => {
+  test('queries and appends after close fail as unavailable', async () => {
     const opened = await openTestStore();
     await opened.close();
     await expect(opened.rowsOf('select 1')).rejects.toMatchObject({ code: 'unavailable' });

@@ -1,5 +1,5 @@
-// An embedded store in a process of its own, straight from its sources: for what takes two processes, a process that
-// dies, or one that might never come to an end. Call: node store-process.mjs TASK DATA-FOLDER. Prints one line of JSON.
+// Runs an embedded store in a process of its own, from its TypeScript sources: for tests with two processes, with a process that
+// is killed, or with one that might never exit. Usage: node store-process.mjs TASK DATA-DIRECTORY. Prints one line of JSON.
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { runnerImport } from 'vite';
@@ -19,7 +19,7 @@ const ENDLESS = {
   columns: [{ name: 'sum', type: 'number' }],
   maxRows: 1,
 };
-const LINE = `${['', 'kept', 1_794_659_696_789_012, 'alpha', 'written before the end', '{}'].join('\x1f')}\n`;
+const LINE = `${['', 'kept', 1_794_659_696_789_012, 'alpha', 'written before the kill', '{}'].join('\x1f')}\n`;
 
 const open = () =>
   module.openDuckDBStore({
@@ -32,12 +32,12 @@ const open = () =>
 const print = value => process.stdout.write(`${JSON.stringify(value)}\n`);
 const outcomeOf = query =>
   query.then(
-    () => 'request_completed',
+    () => 'completed',
     error => error.code ?? error.message,
   );
 
 const TASKS = {
-  /** Whether the store can be opened, and if not, why. */
+  /** Prints whether the store can be opened, or the error. */
   async open() {
     try {
       await (await open()).close();
@@ -46,14 +46,14 @@ const TASKS = {
       print({ opened: false, name: error.name, message: error.message });
     }
   },
-  /** Holds the store until it is killed. */
+  /** Keeps the store open until the process is killed. */
   async hold() {
     const store = await open();
     print({ opened: true });
     await sleep(60_000);
-    await store.close(); // a store that nothing refers to any more is collected, and lets go of its file
+    await store.close(); // a store without references is garbage-collected, which would release its file
   },
-  /** Appends a record, and waits to be killed. */
+  /** Appends a record and waits for the kill. */
   async append() {
     const store = await open();
     await store.append(
@@ -64,11 +64,11 @@ const TASKS = {
     print({ appended: true });
     await sleep(60_000);
   },
-  /** Seals and merges until it is killed, and says after the first merge how many records were sealed by then. */
-  async merge() {
-    const { toLogLines } = await load('log-line.ts');
+  /** Flushes and compacts until it is killed. Prints the number of flushed records after the first compaction. */
+  async compact() {
+    const { toLogLines } = await load('domain/log-line.ts');
     const store = await open();
-    const seal = async () => {
+    const flush = async () => {
       const first = store.flushedUpTo('edge');
       const records = Array.from({ length: 50 }, (_, i) => ({
         id: `n${first + i}`,
@@ -81,13 +81,13 @@ const TASKS = {
       await store.apply({ ...toLogLines('edge', records), firstSequence: first });
       await store.flush(['edge']);
     };
-    for (let i = 0; i < 16; i++) await seal();
+    for (let i = 0; i < 16; i++) await flush();
     await store.compact(0n);
-    print({ sealed: store.flushedUpTo('edge') });
+    print({ flushed: store.flushedUpTo('edge') });
     for (;;) {
-      const merging = store.compact(0n);
-      for (let i = 0; i < 16; i++) await seal();
-      await merging;
+      const compaction = store.compact(0n);
+      for (let i = 0; i < 16; i++) await flush();
+      await compaction;
     }
   },
   async 'close-while-running'() {
@@ -105,12 +105,12 @@ const TASKS = {
   },
   async 'close-while-waiting'() {
     const store = await open();
-    const leave = new AbortController();
-    const running = outcomeOf(store.query(ENDLESS, {}, leave.signal));
+    const controller = new AbortController();
+    const running = outcomeOf(store.query(ENDLESS, {}, { signal: controller.signal }));
     const waiting = outcomeOf(store.query(ENDLESS, {}));
     await sleep(200);
     const closing = store.close();
-    leave.abort(new Error('left'));
+    controller.abort(new Error('left'));
     await closing;
     await running;
     print({ waiting: await Promise.race([waiting, sleep(2000).then(() => 'still waiting')]) });

@@ -1,4 +1,4 @@
-// Starts store-process.mjs, hears what it prints, and sees to its end.
+// Starts store-process.mjs, reads its output and kills it.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
@@ -6,14 +6,14 @@ import { createInterface } from 'node:readline';
 
 const SCRIPT = join(import.meta.dirname, 'store-process.mjs');
 
-/** Past this a process is taken to be stuck. No task takes more than a few seconds, on a slow machine neither. */
+/** No task takes more than a few seconds, even on a slow machine. */
 const STUCK_MS = 25_000;
 
 export interface StoreProcess {
   readonly pid: number | undefined;
-  /** The one line that it prints, or `stuck`. */
-  readonly said: Promise<Record<string, unknown> | 'stuck'>;
-  /** Ends it as a crash would, without a chance to tidy up. */
+  /** The line that it prints, or `stuck`. */
+  readonly output: Promise<Record<string, unknown> | 'stuck'>;
+  /** Kills the process with SIGKILL and waits until it is gone. */
   kill(): Promise<void>;
 }
 
@@ -24,7 +24,7 @@ export function startStoreProcess(task: string, dataDirectory: string): StorePro
   const exited = once(child, 'exit');
   return {
     pid: child.pid,
-    said: hear(child),
+    output: readOutput(child),
     async kill() {
       child.kill('SIGKILL');
       await exited;
@@ -32,20 +32,20 @@ export function startStoreProcess(task: string, dataDirectory: string): StorePro
   };
 }
 
-/** What a process says that comes to an end by itself. */
+/** Returns the output of a task that exits by itself. */
 export async function runStoreProcess(task: string, dataDirectory: string) {
-  const started = startStoreProcess(task, dataDirectory);
-  const said = await started.said;
-  await started.kill();
-  return said;
+  const child = startStoreProcess(task, dataDirectory);
+  const output = await child.output;
+  await child.kill();
+  return output;
 }
 
-function hear(child: ChildProcess): Promise<Record<string, unknown> | 'stuck'> {
+function readOutput(child: ChildProcess): Promise<Record<string, unknown> | 'stuck'> {
   return new Promise((resolve, reject) => {
     const limit = setTimeout(() => resolve('stuck'), STUCK_MS);
     child.once('exit', code => {
       clearTimeout(limit);
-      reject(new Error(`the process said nothing and ended with ${code}`));
+      reject(new Error(`the process exited with ${code} and printed nothing`));
     });
     if (child.stdout === null) return;
     createInterface({ input: child.stdout }).once('line', line => {

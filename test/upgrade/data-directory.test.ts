@@ -1,5 +1,5 @@
-// Opens data directories written by version 0.1.0 and killed in the middle of its work (see README.md). A later version
-// must read every file of them. The names of tables and files in the first test are those of version 0.1.0 and never change.
+// Opens data directories that version 0.1.0 wrote until it was killed (see README.md). A later version must read every file of
+// them. The names of tables and files in the first test are those of version 0.1.0 and never change.
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { DuckDBInstance } from '@duckdb/node-api';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { LOG_KINDS, type LogKind } from '../../src/domain/log-columns.ts';
 import { parseClickHouseUrl } from '../../src/store/clickhouse-url.ts';
 import { openClickHouseProgress } from '../../src/store/open-store.ts';
@@ -47,7 +47,7 @@ function unpack(name: 'embedded' | 'clickhouse'): void {
   execFileSync('tar', ['-xzf', join(import.meta.dirname, `${name}-0.1.0.tar.gz`), '-C', directory]);
 }
 
-/** Starts the service on the unpacked directory. Its clock stands 4 min 57 s after the moment at which 0.1.0 was killed. */
+/** Starts the service on the unpacked directory. Its clock is 4 min 57 s ahead of that of version 0.1.0. */
 async function start(clickhouseUrl?: string, timer: Timer = systemTimer): Promise<TestApp> {
   await app?.close();
   const store = testStoreOptions(directory);
@@ -65,16 +65,14 @@ async function start(clickhouseUrl?: string, timer: Timer = systemTimer): Promis
   return app;
 }
 
-afterEach(async () => {
+async function cleanUp(): Promise<void> {
   await app?.close();
   app = undefined;
   rmSync(directory, { recursive: true, force: true });
-});
+}
 
 describe('a data directory of the embedded store, written by version 0.1.0', () => {
   const { tokens, kinds, requests } = EXPECTED.embedded;
-
-  beforeEach(() => unpack('embedded'));
 
   const query = (service: TestApp, name: string, parameters: Record<string, string>, token: string) =>
     service.get(`${QUERY}/${name}?${new URLSearchParams(parameters)}`, { headers: { 'X-API-KEY': token } });
@@ -95,209 +93,229 @@ describe('a data directory of the embedded store, written by version 0.1.0', () 
     await expect.poll(() => count(service, `${kind}_logs where id = '${id}'`)).toBe(1);
   };
 
-  test('holds every state that a crash of version 0.1.0 leaves', async () => {
-    expect(readdirSync(directory).sort()).toEqual([
-      'dendro.duckdb',
-      'dendro.duckdb.wal',
-      'dendro.pid',
-      'intake',
-      'quarantine.ndjson',
-      'spool',
-      'tokens-last-used.json',
-      'tokens.json',
-    ]);
-    expect(readdirSync(join(directory, 'spool')).sort()).toEqual([
-      '000000000001.requests',
-      '000000000002.spool',
-      'next-numbers.json',
-    ]);
-    const instance = await DuckDBInstance.create(join(directory, 'dendro.duckdb'));
-    const connection = await instance.connect();
-    const found = await connection.runAndReadAll('select table_name from duckdb_tables() order by 1');
-    connection.closeSync();
-    instance.closeSync();
-    const counts: Record<string, number> = {};
-    for (const [name] of found.getRows()) {
-      const unnumbered = String(name).replace(/\d+$/, 'N');
-      counts[unnumbered] = (counts[unnumbered] ?? 0) + 1;
-    }
-    expect(counts).toEqual({
-      edge_merged_N: 1,
-      edge_sealed_N: 1,
-      postgres_sealed_N: 1,
-      function_edge_sealed_N: 1,
-      function_sealed_N: 1,
-      auth_sealed_N: 1,
-      realtime_sealed_N: 1,
-      storage_sealed_N: 1,
-      rest_sealed_N: 17,
-      rest_merging_N: 1,
-      pooler_sealed_N: 1,
-      schema_version: 1,
-      sealed_records: 1,
+  describe('opened once', () => {
+    let running: TestApp;
+
+    beforeAll(async () => {
+      unpack('embedded');
+      running = await start();
     });
-  });
+    afterAll(cleanUp);
 
-  test('returns every record of every kind exactly once and unchanged, and so after another restart', async () => {
-    expect(await readKinds(await start())).toEqual(kinds);
-    // The torn block at the end of the spool was never acknowledged: it is cut off and not kept as damaged.
-    expect(readdirSync(join(directory, 'spool')).filter(name => name.endsWith('.damaged'))).toEqual([]);
-    expect(await readKinds(await start())).toEqual(kinds);
-  });
-
-  test('opens despite the process id file of the killed server, and a second start fails while the first runs', async () => {
-    await start();
-    await expect(startTestApp({ store: testStoreOptions(directory) })).rejects.toThrow(/in use/);
-  });
-
-  test('logs.all returns records of the spool, of flushed tables and of the merged table', async () => {
-    const running = await start();
-    const recent = await query(running, 'logs.all', { project: 'alpha' }, tokens.platform);
-    const states = recent.rows.map(({ id }) => String(id).split('-')[1]);
-    const countOf = (state: string) => states.filter(each => each === state).length;
-    expect([countOf('spooled'), countOf('pinned'), countOf('keyed'), countOf('flushed')]).toEqual([
-      6, 2, 3, 20,
-    ]);
-    expect(recent.rows).toHaveLength(31);
-    const old = await query(
-      running,
-      'logs.all',
-      { project: 'alpha', project_tier: 'PAYG', iso_timestamp_end: '2026-11-02T01:00:00Z' },
-      tokens.platform,
-    );
-    expect(old.rows).toHaveLength(20);
-    expect(old.rows[0]).toEqual({
-      id: 'edge-merged-0057',
-      timestamp: Number(micros('2026-11-02T00:57:00.000057Z')),
-      event_message: 'edge record 57, merged',
-      metadata: {
-        request: {
-          method: 'GET',
-          path: '/storage/v1/object',
-          url: 'https://alpha.example/storage/v1/object?n=57',
-        },
-        n: 57,
-      },
-    });
-  });
-
-  test('usage.api-counts and functions.invocation-stats count flushed and spooled records', async () => {
-    const running = await start();
-    const api = await query(
-      running,
-      'usage.api-counts',
-      { project: 'example', interval: 'hourly' },
-      tokens.platform,
-    );
-    expect(api.rows).toEqual([
-      {
-        timestamp: '2026-11-14T12:00:00Z',
-        total_rest_requests: 13,
-        total_storage_requests: 13,
-        total_auth_requests: 11,
-        total_realtime_requests: 10,
-      },
-    ]);
-    const stats = await query(
-      running,
-      'functions.invocation-stats',
-      { project: 'alpha', interval: '1day' },
-      tokens.platform,
-    );
-    const sumOf = (column: string) => stats.rows.reduce((sum, row) => sum + Number(row[column]), 0);
-    expect([sumOf('count'), sumOf('error_count')]).toEqual([40, 8]);
-  });
-
-  test('its tokens are valid, and the token pinned to alpha reads and writes alpha only', async () => {
-    const running = await start();
-    const read = (project: string) => query(running, 'logs.all', { project }, tokens.alpha);
-    expect((await read('alpha')).rows).toHaveLength(31);
-    expect((await read('beta')).status).toBe(403);
-    expect((await query(running, 'logs.all', { project: 'beta' }, tokens.platform)).rows).toHaveLength(16);
-    const sent = await sendLogs(
-      running.internalUrl,
-      ['alpha', 'beta'].map(project => ({ id: `new-${project}`, project, message: 'new' })),
-      { token: tokens.alpha },
-    );
-    expect([sent.accepted, sent.rejected]).toEqual([1, 1]);
-    const unknown = await query(running, 'logs.all', { project: 'alpha' }, `${tokens.alpha}x`);
-    expect(unknown.status).toBe(401);
-  });
-
-  test('keeps when a token was last used, and the rejected record in the quarantine file', async () => {
-    const quarantine = readFileSync(join(directory, 'quarantine.ndjson'), 'utf8');
-    expect(quarantine).toContain('edge-rejected-0000');
-    const running = await start();
-    await query(running, 'logs.all', { project: 'alpha' }, tokens.alpha);
-    await running.close();
-    const lastUsed = JSON.parse(readFileSync(join(directory, 'tokens-last-used.json'), 'utf8'));
-    expect(Object.values(lastUsed).sort()).toEqual(['2026-11-14T12:30:00Z', '2026-11-14T12:34:56.789012Z']);
-    expect(readFileSync(join(directory, 'quarantine.ndjson'), 'utf8')).toBe(quarantine);
-  });
-
-  test('a repeated request of the old run gets its first response and stores nothing', async () => {
-    const running = await start();
-    // One is remembered after its spool segment was removed, one has a rejected record, one has no Idempotency-Key.
-    for (const request of [requests.removedSegment, requests.spool, requests.withoutKey]) {
-      const repeated = await resend(running, request);
-      expect(repeated.status).toBe(200);
-      expect(JSON.parse(repeated.text)).toEqual(request.answer);
-    }
-    // Records are applied in order: when the next ones are visible, repeated ones would be, too.
-    await Promise.all([sendNew(running, 'edge', 'next'), sendNew(running, 'auth', 'next')]);
-    const { edge, auth } = kinds;
-    expect(await countKinds(running)).toEqual({
-      ...countsOf(kinds),
-      edge: edge.count + 1,
-      auth: auth.count + 1,
-    });
-  });
-
-  test('an Idempotency-Key of the old run with another body is a conflict, and is free after 10 minutes', async () => {
-    const running = await start();
-    const other = { ...requests.spool, body: '[{"id":"new","project":"alpha","message":"new"}]' };
-    expect((await resend(running, other)).error.code).toBe('idempotency_conflict');
-    running.setNow('2026-11-14T12:40:00Z');
-    expect((await resend(running, other)).accepted).toBe(1);
-  });
-
-  test('stores, flushes and returns new records of every kind beside the old ones after a restart', async () => {
-    const running = await start();
-    const grown = Object.fromEntries(LOG_KINDS.map(kind => [kind, kinds[kind].count + 2]));
-    for (const part of ['flushed', 'spooled']) {
-      await Promise.all(LOG_KINDS.map(kind => sendNew(running, kind, `new-${part}`)));
-      if (part === 'flushed') await running.store.flush(LOG_KINDS);
-    }
-    expect(await countKinds(running)).toEqual(grown);
-    expect(await countKinds(await start())).toEqual(grown);
-    expect(await countKinds(await start())).toEqual(grown);
-  });
-
-  test('a record acknowledged with --store clickhouse is returned after a change back to the embedded store', async () => {
-    // Its sequence number follows next-numbers.json. A lower number would count as flushed, and the record be skipped.
-    const away = await start(AWAY);
-    const sent = await sendLogs(away.internalUrl, [{ id: 'new', project: 'alpha', message: 'new' }], {
-      query: '?source_name=function',
-      token: tokens.platform,
-    });
-    expect(sent.accepted).toBe(1);
-    expect(await countKinds(await start())).toEqual({
-      ...countsOf(kinds),
-      function: kinds.function.count + 1,
-    });
-  });
-
-  test('drops the table of the interrupted merge and merges its sources again', async () => {
-    const running = await start(undefined, new ManualTimer());
-    const countTables = () =>
-      count(
+    test('logs.all returns records of the spool, of flushed parts and of the compacted part', async () => {
+      const recent = await query(running, 'logs.all', { project: 'alpha' }, tokens.platform);
+      const states = recent.rows.map(({ id }) => String(id).split('-')[1]);
+      const countOf = (state: string) => states.filter(each => each === state).length;
+      expect([countOf('spooled'), countOf('pinned'), countOf('keyed'), countOf('flushed')]).toEqual([
+        6, 2, 3, 20,
+      ]);
+      expect(recent.rows).toHaveLength(31);
+      const old = await query(
         running,
-        `duckdb_tables() where database_name = 'logs' and table_name like 'rest\\_%' escape '\\'`,
+        'logs.all',
+        { project: 'alpha', project_tier: 'PAYG', iso_timestamp_end: '2026-11-02T01:00:00Z' },
+        tokens.platform,
       );
-    expect(await countTables()).toBe(17);
-    await running.pass(10_000);
-    await expect.poll(countTables).toBe(1);
-    expect(await readKinds(await start())).toEqual(kinds);
+      expect(old.rows).toHaveLength(20);
+      expect(old.rows[0]).toEqual({
+        id: 'edge-merged-0057',
+        timestamp: Number(micros('2026-11-02T00:57:00.000057Z')),
+        event_message: 'edge record 57, merged',
+        metadata: {
+          request: {
+            method: 'GET',
+            path: '/storage/v1/object',
+            url: 'https://alpha.example/storage/v1/object?n=57',
+          },
+          n: 57,
+        },
+      });
+    });
+
+    test('usage.api-counts and functions.invocation-stats count flushed and spooled records', async () => {
+      const api = await query(
+        running,
+        'usage.api-counts',
+        { project: 'example', interval: 'hourly' },
+        tokens.platform,
+      );
+      expect(api.rows).toEqual([
+        {
+          timestamp: '2026-11-14T12:00:00Z',
+          total_rest_requests: 13,
+          total_storage_requests: 13,
+          total_auth_requests: 11,
+          total_realtime_requests: 10,
+        },
+      ]);
+      const stats = await query(
+        running,
+        'functions.invocation-stats',
+        { project: 'alpha', interval: '1day' },
+        tokens.platform,
+      );
+      const sumOf = (column: string) => stats.rows.reduce((sum, row) => sum + Number(row[column]), 0);
+      expect([sumOf('count'), sumOf('error_count')]).toEqual([40, 8]);
+    });
+
+    test('the directory is opened despite the process id file of the killed server, and a second start fails meanwhile', async () => {
+      await expect(startTestApp({ store: testStoreOptions(directory) })).rejects.toThrow(/in use/);
+    });
+
+    // Writes a record, so this is the last test on this directory.
+    test('its tokens are valid, and the token pinned to alpha reads and writes alpha only', async () => {
+      const read = (project: string) => query(running, 'logs.all', { project }, tokens.alpha);
+      expect((await read('alpha')).rows).toHaveLength(31);
+      expect((await read('beta')).status).toBe(403);
+      expect((await query(running, 'logs.all', { project: 'beta' }, tokens.platform)).rows).toHaveLength(16);
+      const sent = await sendLogs(
+        running.internalUrl,
+        ['alpha', 'beta'].map(project => ({ id: `new-${project}`, project, message: 'new' })),
+        { token: tokens.alpha },
+      );
+      expect([sent.accepted, sent.rejected]).toEqual([1, 1]);
+      const unknown = await query(running, 'logs.all', { project: 'alpha' }, `${tokens.alpha}x`);
+      expect(unknown.status).toBe(401);
+    });
+  });
+
+  describe('unpacked for each test', () => {
+    beforeEach(() => unpack('embedded'));
+    afterEach(cleanUp);
+
+    test('the archive has every state that a crash of version 0.1.0 leaves', async () => {
+      expect(readdirSync(directory).sort()).toEqual([
+        'dendro.duckdb',
+        'dendro.duckdb.wal',
+        'dendro.pid',
+        'intake',
+        'quarantine.ndjson',
+        'spool',
+        'tokens-last-used.json',
+        'tokens.json',
+      ]);
+      expect(readdirSync(join(directory, 'spool')).sort()).toEqual([
+        '000000000001.requests',
+        '000000000002.spool',
+        'next-numbers.json',
+      ]);
+      const instance = await DuckDBInstance.create(join(directory, 'dendro.duckdb'));
+      const connection = await instance.connect();
+      const found = await connection.runAndReadAll('select table_name from duckdb_tables() order by 1');
+      connection.closeSync();
+      instance.closeSync();
+      expect(countTableNames(found.getRows())).toEqual({
+        edge_merged_N: 1,
+        edge_sealed_N: 1,
+        postgres_sealed_N: 1,
+        function_edge_sealed_N: 1,
+        function_sealed_N: 1,
+        auth_sealed_N: 1,
+        realtime_sealed_N: 1,
+        storage_sealed_N: 1,
+        rest_sealed_N: 17,
+        rest_merging_N: 1,
+        pooler_sealed_N: 1,
+        schema_version: 1,
+        sealed_records: 1,
+      });
+    });
+
+    test('every record of every kind is returned exactly once and unchanged, also after another restart', async () => {
+      expect(await readKinds(await start())).toEqual(kinds);
+      // The torn block at the end of the spool was never acknowledged: it is cut off and not kept as damaged.
+      expect(readdirSync(join(directory, 'spool')).filter(name => name.endsWith('.damaged'))).toEqual([]);
+      expect(await readKinds(await start())).toEqual(kinds);
+    });
+
+    test('the time of last use of a token and the rejected record in the quarantine file are kept', async () => {
+      const quarantine = readFileSync(join(directory, 'quarantine.ndjson'), 'utf8');
+      expect(quarantine).toContain('edge-rejected-0000');
+      const running = await start();
+      await query(running, 'logs.all', { project: 'alpha' }, tokens.alpha);
+      await running.close();
+      const lastUsed = JSON.parse(readFileSync(join(directory, 'tokens-last-used.json'), 'utf8'));
+      expect(Object.values(lastUsed).sort()).toEqual(['2026-11-14T12:30:00Z', '2026-11-14T12:34:56.789012Z']);
+      expect(readFileSync(join(directory, 'quarantine.ndjson'), 'utf8')).toBe(quarantine);
+    });
+
+    test('a repeated request of the old run gets its first response and stores nothing', async () => {
+      const running = await start();
+      // One is remembered after its spool segment was removed, one has a rejected record, one has no Idempotency-Key.
+      for (const request of [requests.removedSegment, requests.spool, requests.withoutKey]) {
+        const repeated = await resend(running, request);
+        expect(repeated.status).toBe(200);
+        expect(JSON.parse(repeated.text)).toEqual(request.answer);
+      }
+      // Records are applied in order: when the next ones are visible, repeated ones would be, too.
+      await Promise.all([sendNew(running, 'edge', 'next'), sendNew(running, 'auth', 'next')]);
+      const { edge, auth } = kinds;
+      expect(await countKinds(running)).toEqual({
+        ...countsOf(kinds),
+        edge: edge.count + 1,
+        auth: auth.count + 1,
+      });
+    });
+
+    test('an Idempotency-Key of the old run with another body is a conflict, and is free after 10 minutes', async () => {
+      const running = await start();
+      const other = { ...requests.spool, body: '[{"id":"new","project":"alpha","message":"new"}]' };
+      expect((await resend(running, other)).error.code).toBe('idempotency_conflict');
+      running.setNow('2026-11-14T12:40:00Z');
+      expect((await resend(running, other)).accepted).toBe(1);
+    });
+
+    test('the service stores, flushes and returns new records of every kind beside the old ones after a restart', async () => {
+      const running = await start();
+      const grown = Object.fromEntries(LOG_KINDS.map(kind => [kind, kinds[kind].count + 2]));
+      for (const part of ['flushed', 'spooled']) {
+        await Promise.all(LOG_KINDS.map(kind => sendNew(running, kind, `new-${part}`)));
+        if (part === 'flushed') await running.store.flush(LOG_KINDS);
+      }
+      expect(await countKinds(running)).toEqual(grown);
+      expect(await countKinds(await start())).toEqual(grown);
+      expect(await countKinds(await start())).toEqual(grown);
+    });
+
+    test('a record acknowledged with --store clickhouse is returned after a change back to the embedded store', async () => {
+      // Its sequence number follows next-numbers.json. A lower number would count as flushed, and the record be skipped.
+      const away = await start(AWAY);
+      const sent = await sendLogs(away.internalUrl, [{ id: 'new', project: 'alpha', message: 'new' }], {
+        query: '?source_name=function',
+        token: tokens.platform,
+      });
+      expect(sent.accepted).toBe(1);
+      expect(await countKinds(await start())).toEqual({
+        ...countsOf(kinds),
+        function: kinds.function.count + 1,
+      });
+    });
+
+    test('opening renames the tables, drops the table of the interrupted merge and compacts its sources', async () => {
+      const manual = await start(undefined, new ManualTimer());
+      const sql = "select table_name from duckdb_tables() where database_name = 'logs'";
+      const tables = async () =>
+        countTableNames((await manual.store.query(savedQuery(sql, ['text']), {})).rows);
+      const renamed = {
+        edge_compacted_N: 1,
+        edge_part_N: 1,
+        postgres_part_N: 1,
+        function_edge_part_N: 1,
+        function_part_N: 1,
+        auth_part_N: 1,
+        realtime_part_N: 1,
+        storage_part_N: 1,
+        rest_part_N: 17,
+        pooler_part_N: 1,
+        schema_version: 1,
+        flushed_records: 1,
+      };
+      expect(await tables()).toEqual(renamed);
+      await manual.pass(10_000);
+      const { rest_part_N: _, ...others } = renamed;
+      await expect.poll(tables).toEqual({ ...others, rest_compacted_N: 1 });
+      expect(await readKinds(await start())).toEqual(kinds);
+    });
   });
 });
 
@@ -308,9 +326,12 @@ describe('a data directory of a ClickHouse store, written by version 0.1.0 while
     unpack('clickhouse');
     server = await startInsertServer();
   });
-  afterEach(() => server.close());
+  afterEach(async () => {
+    await cleanUp();
+    server.close();
+  });
 
-  test('its progress and its blocks that were not acknowledged are read', async () => {
+  test('its progress and the blocks that were not acknowledged are read', async () => {
     const progress = await openClickHouseProgress(directory);
     const read = LOG_KINDS.map(kind => {
       const { first, count } = progress.pending(kind) ?? {};
@@ -426,6 +447,16 @@ async function startInsertServer() {
 
 function idsOf(kind: string, state: string, length: number): string[] {
   return Array.from({ length }, (_, n) => `${kind}-${state}-${String(n).padStart(4, '0')}`);
+}
+
+/** How many tables have each name, apart from their numbers. */
+function countTableNames(rows: readonly (readonly unknown[])[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const [name] of rows) {
+    const unnumbered = String(name).replace(/\d+$/, 'N');
+    counts[unnumbered] = (counts[unnumbered] ?? 0) + 1;
+  }
+  return counts;
 }
 
 async function count(running: TestApp, from: string): Promise<number> {

@@ -1,19 +1,16 @@
-// Takes whole files into the sealed tables: everything of one call in one transaction, in units of one row group sorted
-// by project and time, as a seal lays them.
-
+// Appends files directly to parts, without the spool and memtables: everything of one call in one transaction, in batches of
+// one row group that are sorted as a flush sorts them.
 import type { LogKind } from '../../domain/log-columns.ts';
 import type { LogLines } from '../../domain/log-line.ts';
 import { batchLines, type LineBatch } from '../batch-lines.ts';
 import type { DuckDBConnection } from './driver.ts';
-import { nameOf, PART_ORDER, type Parts, ROW_GROUP_ROWS } from './parts.ts';
+import { MAX_BATCH_BYTES, nameOf, PART_ORDER, type Parts, ROW_GROUP_ROWS } from './parts.ts';
 import type { Staging } from './staging.ts';
 
-/** A unit of large records ends before it fills a row group: it has to be sorted in memory. */
-export const MAX_MEMTABLE_BYTES = 128 * 1024 * 1024;
-
-/** So that many small files do not become as many tables. Within one call, nothing is written twice however many it has. */
+/** Parts below this are continued, so that many small files do not create as many parts. Within one call no row is rewritten. */
 const SMALL_PART_ROWS = 15_360;
 
+/** Returns the kinds of the appended records. Must be called by the holder of the file mutex. */
 export function appendLines(
   connection: DuckDBConnection,
   parts: Parts,
@@ -33,7 +30,7 @@ export function appendLines(
   };
   return parts.transaction(async () => {
     try {
-      for await (const batch of batchLines(batches, ROW_GROUP_ROWS, MAX_MEMTABLE_BYTES)) await insert(batch);
+      for await (const batch of batchLines(batches, ROW_GROUP_ROWS, MAX_BATCH_BYTES)) await insert(batch);
     } finally {
       await inserting;
     }

@@ -1,5 +1,5 @@
-// Moves what was committed from the write-ahead log into the file. What is committed is durable without, so a checkpoint
-// that cannot be done now is left to the next one.
+// Moves committed changes from the write-ahead log into the file. They are durable without it, so a checkpoint that cannot
+// run now is left to the next one.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DuckDBConnection } from './driver.ts';
 
@@ -8,19 +8,20 @@ const PAUSE_MS = 20;
 
 export interface CheckpointDependencies {
   readonly connection: DuckDBConnection;
-  /** Whether the disk has room for all that the log holds: DuckDB gives up on a file whose checkpoint met a full disk. */
+  /** DuckDB invalidates a file whose checkpoint runs out of disk space, so a checkpoint waits until there is enough. */
   readonly hasDiskSpace: () => Promise<boolean>;
-  /** DuckDB gave up on the file: it has to be opened anew. */
+  /** DuckDB invalidated the file: nothing works until it is opened again. */
   readonly onLost: (error: unknown) => void;
 }
 
 export class Checkpointer {
   readonly #dependencies: CheckpointDependencies;
 
-  constructor(parts: CheckpointDependencies) {
-    this.#dependencies = parts;
+  constructor(dependencies: CheckpointDependencies) {
+    this.#dependencies = dependencies;
   }
 
+  /** Must be called by the holder of the file mutex, after its commit. */
   async run(): Promise<void> {
     const { connection, hasDiskSpace, onLost } = this.#dependencies;
     for (let attempt = 1; attempt <= ATTEMPTS && (await hasDiskSpace()); attempt++) {
@@ -30,7 +31,7 @@ export class Checkpointer {
       } catch (error) {
         const { message } = error as Error;
         if (/has been invalidated/.test(message)) onLost(error);
-        // It refuses while certain transactions end.
+        // DuckDB refuses a checkpoint at the moment in which certain transactions end.
         if (!/^TransactionContext Error: Cannot CHECKPOINT/.test(message)) throw error;
         await sleep(PAUSE_MS);
       }

@@ -10,7 +10,7 @@ export interface QueryConnection {
   readonly connection: DuckDBConnection;
   /**
    * Plans the statement within this transaction. A DuckDB plan contains table statistics (bounds of numbers, lengths of
-   * texts) of the time it was made, and returns wrong rows if the tables have grown since.
+   * texts) of the time it was created, and returns wrong rows if the tables have grown since.
    */
   prepare(sql: string): Promise<DuckDBPreparedStatement>;
 }

@@ -1,31 +1,31 @@
-// Removes records that are older than the store keeps them. A table of which nothing is left is dropped; of the others
-// DuckDB uses the space of whole row groups again, and a merge that of single rows.
+// Deletes records that are past their retention. Empty parts are dropped. In other parts DuckDB reuses the space of row groups
+// that are empty, and compaction frees the space of single rows.
 import { LOG_KINDS } from '../../domain/log-columns.ts';
 import type { Checkpointer } from './checkpoint.ts';
 import { type DuckDBConnection, DuckDBTimestampValue } from './driver.ts';
 import { nameOf, type Parts } from './parts.ts';
 
-/** A kind at a time. Answers how many records went. */
+/** One transaction for each kind. Returns the number of deleted records. Must be called by the holder of the file mutex. */
 export async function deleteBefore(
   connection: DuckDBConnection,
-  sealed: Parts,
-  checkpoints: Checkpointer,
+  parts: Parts,
+  checkpointer: Checkpointer,
   micros: bigint,
 ): Promise<number> {
   const before = new DuckDBTimestampValue(micros);
   let deleted = 0;
   for (const kind of LOG_KINDS)
-    await sealed.transaction(async () => {
-      for (const table of sealed.list(kind)) {
-        if (sealed.isReserved(table)) continue; // until it is merged
+    await parts.transaction(async () => {
+      for (const part of parts.list(kind)) {
+        if (parts.isReserved(part)) continue; // deleted by the next run, after the compaction
         const { rowsChanged } = await connection.run(
-          `delete from ${nameOf(table)} where timestamp < $before`,
+          `delete from ${nameOf(part)} where timestamp < $before`,
           { before },
         );
-        if (rowsChanged > 0) await sealed.changeRows(table, -rowsChanged);
+        if (rowsChanged > 0) await parts.changeRows(part, -rowsChanged);
         deleted += rowsChanged;
       }
     });
-  if (deleted > 0) await checkpoints.run();
+  if (deleted > 0) await checkpointer.run();
   return deleted;
 }

@@ -1,5 +1,5 @@
-// DuckDB's driver. It is written in CommonJS; to import such a module, Node first looks through all of its files for names,
-// which takes as long as to load it. So it is required.
+// DuckDB's driver. It is a CommonJS module, and Node searches all files of such a module for export names before it imports it,
+// which takes as long as loading it. `require` skips the search.
 import { createRequire } from 'node:module';
 import type * as driver from '@duckdb/node-api';
 

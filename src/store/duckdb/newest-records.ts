@@ -1,30 +1,42 @@
-// When the newest record of each kind was written: kept in memory, since every answer tells it.
-
-import type { LogKind } from '../../domain/log-columns.ts';
+// Keeps the timestamp of the newest record of each kind in memory, because every response of an endpoint reports it.
+import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import { MICROS_PER_SECOND } from '../../system/clock.ts';
 import { findNewest } from '../newest-record.ts';
 import type { QueryOptions } from '../store.ts';
 import type { ConnectionPool } from './connection-pool.ts';
 import { type DuckDBConnection, DuckDBTimestampValue, type DuckDBValue } from './driver.ts';
+import { nameOf, type Parts } from './parts.ts';
 
-const BEGINNING = 0n;
+/** Before every timestamp of a record. */
+const BEFORE_ALL = -1n;
 
 export class NewestRecords {
-  readonly #readers: ConnectionPool;
+  readonly #pool: ConnectionPool;
   readonly #newest = new Map<LogKind, bigint>();
-  /** What was found for all projects while records lay in the future: true, if a little old, for a second. */
+  /** Results for all projects of kinds that have records with a timestamp in the future. Used for one second. */
   readonly #recentlyFound = new Map<LogKind, { readonly notAfter: bigint; readonly micros: bigint }>();
 
-  constructor(readers: ConnectionPool) {
-    this.#readers = readers;
+  constructor(pool: ConnectionPool) {
+    this.#pool = pool;
+  }
+
+  /** Reads the newest timestamps from the parts, at start. */
+  async load(connection: DuckDBConnection, parts: Parts): Promise<void> {
+    for (const kind of LOG_KINDS) {
+      const last = parts.list(kind).findLast(({ rows }) => rows > 0);
+      if (last === undefined) continue;
+      // The newest part nearly always has the newest record; with its bound DuckDB skips the row groups of the others.
+      await this.update(connection, kind, nameOf(last));
+      await this.update(connection, kind, `logs.${kind}_logs`);
+    }
   }
 
   /**
-   * Looks at a table into which records came, for what is newer than known: row groups without it are not read. To be called
-   * once the records can be seen.
+   * Looks for a newer record in a table. DuckDB skips row groups that have none. Must be called after records were added, when
+   * they are visible.
    */
   async update(connection: DuckDBConnection, kind: LogKind, table: string): Promise<void> {
-    const known = this.#newest.get(kind) ?? BEGINNING - 1n;
+    const known = this.#newest.get(kind) ?? BEFORE_ALL;
     const reader = await connection.runAndReadAll(
       `select max(timestamp) from ${table} where timestamp > $known`,
       { known: new DuckDBTimestampValue(known) },
@@ -34,27 +46,27 @@ export class NewestRecords {
     this.#recentlyFound.delete(kind);
   }
 
-  /** To be called when what is older was removed. */
+  /** Must be called after records from before `micros` were deleted. */
   forgetBefore(micros: bigint): void {
     for (const [kind, newest] of this.#newest) if (newest < micros) this.#newest.delete(kind);
     this.#recentlyFound.clear();
   }
 
-  /** Asks the tables only for one project, or when records lie in the future. */
+  /** As Store.newest. Queries the tables only for one project, or if the newest record is after `notAfter`. */
   async find(
     kind: LogKind,
     notAfter: bigint,
     project?: string,
-    call?: QueryOptions,
+    options?: QueryOptions,
   ): Promise<bigint | undefined> {
     const newest = this.#newest.get(kind);
     if (newest === undefined) return undefined;
-    if (project !== undefined) return this.#query(kind, notAfter, project, call);
+    if (project !== undefined) return this.#query(kind, notAfter, project, options);
     if (newest <= notAfter) return newest;
-    const lately = this.#recentlyFound.get(kind);
-    const age = lately === undefined ? -1n : notAfter - lately.notAfter;
-    if (lately !== undefined && age >= 0n && age < MICROS_PER_SECOND) return lately.micros;
-    const micros = await this.#query(kind, notAfter, undefined, call);
+    const recent = this.#recentlyFound.get(kind);
+    const age = recent === undefined ? -1n : notAfter - recent.notAfter;
+    if (recent !== undefined && age >= 0n && age < MICROS_PER_SECOND) return recent.micros;
+    const micros = await this.#query(kind, notAfter, undefined, options);
     if (micros !== undefined) this.#recentlyFound.set(kind, { notAfter, micros });
     return micros;
   }
@@ -63,10 +75,10 @@ export class NewestRecords {
     kind: LogKind,
     notAfter: bigint,
     project: string | undefined,
-    call: QueryOptions | undefined,
+    options: QueryOptions | undefined,
   ): Promise<bigint | undefined> {
-    const { result } = await this.#readers.run(async reader => {
-      const statement = await reader.prepare(
+    const { result } = await this.#pool.run(async connection => {
+      const statement = await connection.prepare(
         `select max(timestamp) from ${kind}_logs
         where timestamp between $start and $now and ($project is null or project = $project)`,
       );
@@ -75,7 +87,7 @@ export class NewestRecords {
         statement.bind({ start: from, now, project: project ?? null });
         return toMicros((await statement.runAndReadAll()).value(0, 0));
       });
-    }, call);
+    }, options);
     return result;
   }
 }

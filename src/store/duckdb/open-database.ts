@@ -1,22 +1,25 @@
-// Opens the store's file and closes every other door: from here on no SQL reads or writes a file outside the intake
-// folder, loads an extension or changes a setting.
+// Opens the store's file and locks DuckDB down: afterwards no SQL can read or write files outside the intake directory,
+// load an extension or change a setting.
 import { mkdirSync, rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join, resolve } from 'node:path';
 import { OperatorError } from '../../domain/errors.ts';
 import { createDirectory } from '../../system/files.ts';
 import { type DuckDBConnection, DuckDBInstance } from './driver.ts';
+import { applySchema } from './schema.ts';
 
-const SCHEMA_VERSION = 3;
 export const FILE_NAME = 'dendro.duckdb';
-/** To prepare it is to look at the records in memory and at the file: a transaction sees either as it was at its first look. */
-export const SNAPSHOT_SQL = 'select 1 from hot.moment, logs.schema_version where $nothing is null';
+/**
+ * A transaction takes its snapshot of a database when a statement first names one of its tables. Preparing this statement
+ * takes the snapshots of both databases: `mem` (memtables) and `logs` (the file).
+ */
+export const SNAPSHOT_SQL = 'select 1 from mem.snapshot_anchor, logs.schema_version where $unused is null';
 
 export interface Database {
   readonly instance: DuckDBInstance;
-  /** The one folder that SQL may read files from. */
-  readonly intakeFolder: string;
-  /** A new connection whose table names mean the relations of hot-records.ts. */
+  /** The only directory that SQL can read files from. */
+  readonly intakeDirectory: string;
+  /** Opens a connection in which edge_logs and so on are the views of `mem`: memtables and parts together. */
   connect(): Promise<DuckDBConnection>;
 }
 
@@ -25,36 +28,23 @@ export async function openDatabase(
   memoryLimit: string,
   threads = availableParallelism(),
 ): Promise<Database> {
-  const folder = resolve(dataDirectory);
-  const intakeFolder = join(folder, 'intake');
+  const directory = resolve(dataDirectory);
   try {
-    createDirectory(folder);
+    createDirectory(directory);
   } catch (error) {
     throw new OperatorError(`cannot use the data directory ${dataDirectory}: ${(error as Error).message}`);
   }
-  const instance = await createInstance({
-    threads: String(threads),
-    memory_limit: memoryLimit,
-    temp_directory: join(folder, 'tmp'),
-    autoinstall_known_extensions: 'false',
-    autoload_known_extensions: 'false',
-    // Newest-100 queries over whole row groups: late materialisation made them up to 20 times slower.
-    late_materialization_max_rows: '0',
-    // Whoever writes the file checkpoints when it is done; in the middle of a seal it would hold up the others.
-    checkpoint_threshold: '1TB',
-    // What a seal freed goes back to the system soon: kept for the next, it was a fifth of the process.
-    allocator_flush_threshold: '8MB',
-    allocator_bulk_deallocation_flush_threshold: '16MB',
-  });
+  const intakeDirectory = join(directory, 'intake');
+  const instance = await createInstance(directory, memoryLimit, threads);
   const connection = await instance.connect();
   try {
-    await attachFile(connection, join(folder, FILE_NAME), dataDirectory);
+    await attachFile(connection, join(directory, FILE_NAME), dataDirectory);
     await applySchema(connection, dataDirectory);
-    await connection.run("attach ':memory:' as hot");
-    await connection.run('create table hot.moment (nothing boolean)');
-    rmSync(intakeFolder, { recursive: true, force: true }); // what a process that was killed left; the file's lock is ours now
-    mkdirSync(intakeFolder, { mode: 0o700 });
-    await lockDown(connection, intakeFolder);
+    await connection.run("attach ':memory:' as mem");
+    await connection.run('create table mem.snapshot_anchor (unused boolean)');
+    rmSync(intakeDirectory, { recursive: true, force: true }); // files of a killed process; only this one has the lock now
+    mkdirSync(intakeDirectory, { mode: 0o700 });
+    await lockDown(connection, intakeDirectory);
   } catch (error) {
     connection.closeSync();
     instance.closeSync();
@@ -63,18 +53,35 @@ export async function openDatabase(
   connection.closeSync();
   return {
     instance,
-    intakeFolder,
+    intakeDirectory,
     async connect() {
-      const reader = await instance.connect();
-      await reader.run('use hot');
-      return reader;
+      const opened = await instance.connect();
+      await opened.run('use mem');
+      return opened;
     },
   };
 }
 
-async function createInstance(settings: Record<string, string>): Promise<DuckDBInstance> {
+async function createInstance(
+  directory: string,
+  memoryLimit: string,
+  threads: number,
+): Promise<DuckDBInstance> {
   try {
-    return await DuckDBInstance.create(':memory:', settings);
+    return await DuckDBInstance.create(':memory:', {
+      threads: String(threads),
+      memory_limit: memoryLimit,
+      temp_directory: join(directory, 'tmp'),
+      autoinstall_known_extensions: 'false',
+      autoload_known_extensions: 'false',
+      // Late materialization made queries for the newest 100 records of whole row groups up to 20 times slower.
+      late_materialization_max_rows: '0',
+      // No automatic checkpoints: in the middle of a flush one would delay other writers. Every writer runs its own at the end.
+      checkpoint_threshold: '1TB',
+      // Returns memory that a flush freed to the system soon. If DuckDB kept it, it was a fifth of the process's memory.
+      allocator_flush_threshold: '8MB',
+      allocator_bulk_deallocation_flush_threshold: '16MB',
+    });
   } catch (error) {
     throw new OperatorError(`cannot start the embedded store: ${(error as Error).message.split('\n')[0]}`);
   }
@@ -97,41 +104,9 @@ async function attachFile(connection: DuckDBConnection, file: string, dataDirect
   }
 }
 
-/** In one transaction: an upgrade that is cut short has not begun. */
-async function applySchema(connection: DuckDBConnection, dataDirectory: string): Promise<void> {
-  await connection.run('begin transaction');
-  await connection.run('create table if not exists schema_version (version integer not null)');
-  const found = (await connection.runAndReadAll('select max(version) from schema_version')).value(0, 0);
-  if (found !== null && Number(found) > SCHEMA_VERSION)
-    throw new OperatorError(
-      `the store in ${dataDirectory} has schema version ${found}, and this program knows ${SCHEMA_VERSION}: use a newer Dendro`,
-    );
-  // How many of the records that came through the spool are in the file. Written in the transaction that brings them in,
-  // so that after a crash the spool knows where to go on.
-  await connection.run(
-    'create table if not exists sealed_records (kind varchar primary key, records bigint not null)',
-  );
-  if (found !== null && Number(found) < 3) await nameTables(connection);
-  if (found === null || Number(found) < SCHEMA_VERSION)
-    await connection.run('insert into schema_version values ($1)', [SCHEMA_VERSION]);
-  await connection.run('commit');
-}
-
-/** Up to version 2 a kind had one table, by the name that is now a view's. */
-async function nameTables(connection: DuckDBConnection): Promise<void> {
-  const tables = await connection.runAndReadAll(
-    "select table_name from duckdb_tables() where database_name = 'logs' and table_name like '%\\_logs' escape '\\'",
-  );
-  for (const [index, [name]] of tables.getRows().entries()) {
-    const table = String(name).replace(/_logs$/, `_sealed_${index + 1}`);
-    await connection.run(`alter table ${name} rename to ${table}`);
-    await connection.run(`create view ${name} as from ${table}`);
-  }
-}
-
-async function lockDown(connection: DuckDBConnection, intakeFolder: string): Promise<void> {
+async function lockDown(connection: DuckDBConnection, intakeDirectory: string): Promise<void> {
   await connection.run("set global TimeZone = 'UTC'");
-  await connection.run(`set global allowed_directories = ['${intakeFolder.replaceAll("'", "''")}/']`);
+  await connection.run(`set global allowed_directories = ['${intakeDirectory.replaceAll("'", "''")}/']`);
   await connection.run('set global enable_external_access = false');
   await connection.run('set global lock_configuration = true');
 }

@@ -1,34 +1,48 @@
-// The tables of the file. A kind has several: a seal adds a row group to the newest, in the order of arrival, and merging
-// makes one table, sorted as a whole, out of many. The file's view edge_logs, and so on, holds those of a kind together;
-// it changes in the transaction that brings a table or takes it away.
+// The parts of the file: tables with log records. Each kind has several. A flush adds a row group to the newest part, and
+// compaction replaces many parts by one. The view <kind>_logs of the file is the union of a kind's parts.
+//
+// Table names in the file: <kind>_part_N is sorted within each row group, <kind>_compacted_N is sorted as a whole, and
+// <kind>_compacting_N is the incomplete copy of a compaction or a vacuum.
 import { columnsOf, LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import type { DuckDBConnection } from './driver.ts';
 
-/** As many rows as a row group of DuckDB holds: what is added in whole row groups is never written anew for the next. */
+/** The size of a full row group in DuckDB. Appending to a partial row group rewrites it; whole ones are never rewritten. */
 export const ROW_GROUP_ROWS = 122_880;
-/** The newest first, since logs.all asks for these: it can pass over a row group as soon as it has a hundred newer records. */
+/** A memtable or a batch of large records ends here, before it fills a row group, because it is sorted in memory. */
+export const MAX_BATCH_BYTES = 128 * 1024 * 1024;
+/**
+ * Newest first within a project, because logs.all returns the newest 100 records: as soon as it has 100, DuckDB skips every
+ * row group whose records are older. In ascending order each record would replace one of the 100 found before.
+ */
 export const PART_ORDER = 'order by project, timestamp desc';
-/** Seals add no more than this to a table, so that what lies apart in time can be merged apart. */
+/** Upper bound for flushes, so that compaction can merge parts of different times separately. */
 const MAX_FLUSHED_ROWS = 4 * ROW_GROUP_ROWS;
 
-const TABLE_NAME = /^(\w+)_(sealed|merged|merging)_(\d+)$/;
+const TABLE_NAME = /^(\w+)_(part|compacted|compacting)_(\d+)$/;
 
 export interface Part {
   readonly kind: LogKind;
+  /** Higher numbers are newer. */
   readonly number: number;
-  /** Sorted as a whole; otherwise unit by unit. */
+  /** Sorted as a whole. Other parts are sorted within each row group. */
   readonly isCompacted: boolean;
   readonly rows: number;
 }
 
+/** The qualified name of the part's table. */
 export function nameOf({ kind, isCompacted, number }: Part): string {
-  return `logs.${kind}_${isCompacted ? 'merged' : 'sealed'}_${number}`;
+  return `logs.${kind}_${isCompacted ? 'compacted' : 'part'}_${number}`;
 }
 
+/** The table that a compaction or a vacuum fills before it replaces parts. Dropped at start if it was interrupted. */
+export function copyNameOf({ kind, number }: Part): string {
+  return `logs.${kind}_compacting_${number}`;
+}
+
+/** Methods that change parts must be called within `transaction`, by the holder of the file mutex. */
 export class Parts {
   readonly #connection: DuckDBConnection;
   readonly #parts = new Map<LogKind, readonly Part[]>();
-  /** Being merged: nothing is added to them, and none is removed. */
   #reserved: readonly Part[] = [];
   #lastNumber = 0;
 
@@ -36,26 +50,35 @@ export class Parts {
     this.#connection = connection;
   }
 
+  /** Reads the tables of the file and creates the missing ones. */
   static async open(connection: DuckDBConnection): Promise<Parts> {
-    const sealed = new Parts(connection);
-    const found = await connection.runAndReadAll(
+    const parts = new Parts(connection);
+    const tables = await connection.runAndReadAll(
       "select table_name from duckdb_tables() where database_name = 'logs'",
     );
-    for (const [name] of found.getRows()) await sealed.#load(String(name));
-    await sealed.transaction(async () => {
-      for (const kind of LOG_KINDS) if (sealed.list(kind).length === 0) await sealed.writablePart(kind);
+    for (const [name] of tables.getRows()) await parts.#load(String(name));
+    await parts.transaction(async () => {
+      for (const kind of LOG_KINDS) if (parts.list(kind).length === 0) await parts.writablePart(kind);
     });
-    return sealed;
+    return parts;
   }
 
-  /** The oldest first. There is always one. */
+  /** The parts of a kind, oldest first. There is always at least one. */
   list(kind: LogKind): readonly Part[] {
     return this.#parts.get(kind) ?? [];
   }
 
+  listAll(): readonly Part[] {
+    return LOG_KINDS.flatMap(kind => this.list(kind));
+  }
+
+  countRows(): number {
+    return this.listAll().reduce((sum, { rows }) => sum + rows, 0);
+  }
+
   /**
-   * One transaction on the file: what `work` does to tables and rows, and the views that tell of it. Where the commit has
-   * to be one step with something else, `around` takes it there. Changes must follow one another.
+   * Runs `work` in one transaction on the file and updates the views of the kinds whose parts changed. `around` receives the
+   * commit, to make it one step with something else. If anything fails before the commit, the parts are as before.
    */
   async transaction<T>(
     work: () => Promise<T>,
@@ -67,7 +90,7 @@ export class Parts {
     try {
       const result = await work();
       for (const kind of LOG_KINDS)
-        if (namesOf(this.list(kind)) !== namesOf(before.get(kind))) await this.#updateView(kind);
+        if (namesOf(this.list(kind)) !== namesOf(before.get(kind) ?? [])) await this.#updateView(kind);
       await around(async () => {
         await this.#connection.run('commit');
         isCommitted = true;
@@ -76,101 +99,95 @@ export class Parts {
     } catch (error) {
       if (isCommitted) throw error;
       for (const kind of LOG_KINDS) this.#parts.set(kind, before.get(kind) ?? []);
-      await this.#connection.run('rollback').catch(() => {}); // a failed commit has rolled back already; the first error counts
+      await this.#connection.run('rollback').catch(() => {}); // a failed commit rolls back itself; report the first error
       throw error;
     }
   }
 
   /**
-   * The table that the next records of a kind go to; it is made where there is none that can take more. One that ends in a
-   * part of a row group is gone on with only while it has fewer rows than `raggedRows`: that part is written anew.
+   * Returns the part that the next records of a kind go to, and creates it if the newest one is full. A part that ends in a
+   * partial row group is continued only below `maxPartialRows` rows, because DuckDB rewrites that row group.
    */
-  async writablePart(kind: LogKind, raggedRows = 0): Promise<Part> {
-    const last = this.list(kind).at(-1);
-    if (last !== undefined && this.#takesMore(last, raggedRows)) return last;
-    const next = { kind, number: ++this.#lastNumber, isCompacted: false, rows: 0 };
-    await this.create(kind, nameOf(next));
-    this.#put(next);
-    return next;
+  async writablePart(kind: LogKind, maxPartialRows = 0): Promise<Part> {
+    const newest = this.list(kind).at(-1);
+    if (newest !== undefined && this.#acceptsRows(newest, maxPartialRows)) return newest;
+    const created = { kind, number: ++this.#lastNumber, isCompacted: false, rows: 0 };
+    await this.createTable(kind, nameOf(created));
+    this.#put(created);
+    return created;
   }
 
-  async create(kind: LogKind, name: string): Promise<void> {
+  /** Creates an empty table. It is not a part, and no view has it, until `replace` registers it. */
+  async createTable(kind: LogKind, name: string): Promise<void> {
     await this.#connection.run(`create table ${name} (${tableColumns(kind)})`);
   }
 
-  /** So many rows came into a table, or left it. One that is empty goes, if there is another. */
-  async changeRows(table: Part, rows: number): Promise<void> {
-    const grown = { ...table, rows: table.rows + rows };
-    if (grown.rows === 0 && this.list(table.kind).length > 1) await this.drop([table]);
-    else this.#put(grown);
+  /** Records that rows were added to a part, or deleted from it. Drops an empty part, unless it is the only one. */
+  async changeRows(part: Part, added: number): Promise<void> {
+    const changed = { ...part, rows: part.rows + added };
+    if (changed.rows === 0 && this.list(part.kind).length > 1) await this.#drop([part]);
+    else this.#put(changed);
   }
 
-  /** Takes the place of tables that are dropped: has the number of the newest of them. */
-  async replace(old: readonly Part[], table: Part): Promise<void> {
-    await this.drop(old);
-    this.#put(table);
+  /** Drops parts and registers their replacement, which has the number of the newest of them. */
+  async replace(old: readonly Part[], replacement: Part): Promise<void> {
+    await this.#drop(old);
+    this.#put(replacement);
   }
 
-  async drop(tables: readonly Part[]): Promise<void> {
-    for (const table of tables) {
-      await this.#connection.run(`drop table ${nameOf(table)}`);
-      this.#parts.set(
-        table.kind,
-        this.list(table.kind).filter(({ number }) => number !== table.number),
-      );
-    }
-  }
-
-  #put(table: Part): void {
-    const others = this.list(table.kind).filter(({ number }) => number !== table.number);
-    this.#parts.set(
-      table.kind,
-      [...others, table].sort((a, b) => a.number - b.number),
-    );
-  }
-
-  /** Nothing is added to these tables and none of them is removed, until others are held. */
-  reserve(tables: readonly Part[]): void {
-    this.#reserved = tables;
+  /** Until the next call, flushes add nothing to these parts and retention deletes nothing from them. */
+  reserve(parts: readonly Part[]): void {
+    this.#reserved = parts;
   }
 
   isReserved({ number }: Part): boolean {
-    return this.#reserved.some(held => held.number === number);
+    return this.#reserved.some(reserved => reserved.number === number);
   }
 
-  #takesMore(table: Part, raggedRows: number): boolean {
-    const { isCompacted, rows } = table;
-    if (isCompacted || this.isReserved(table) || rows >= MAX_FLUSHED_ROWS) return false;
-    return rows % ROW_GROUP_ROWS === 0 || rows < raggedRows;
+  async #drop(parts: readonly Part[]): Promise<void> {
+    for (const part of parts) {
+      await this.#connection.run(`drop table ${nameOf(part)}`);
+      const others = this.list(part.kind).filter(({ number }) => number !== part.number);
+      this.#parts.set(part.kind, others);
+    }
+  }
+
+  #put(part: Part): void {
+    const others = this.list(part.kind).filter(({ number }) => number !== part.number);
+    this.#parts.set(
+      part.kind,
+      [...others, part].sort((a, b) => a.number - b.number),
+    );
+  }
+
+  #acceptsRows(part: Part, maxPartialRows: number): boolean {
+    const { isCompacted, rows } = part;
+    if (isCompacted || this.isReserved(part) || rows >= MAX_FLUSHED_ROWS) return false;
+    return rows % ROW_GROUP_ROWS === 0 || rows < maxPartialRows;
   }
 
   async #updateView(kind: LogKind): Promise<void> {
-    const tables = namesOf(this.list(kind)).split(' ').reverse();
-    const parts = tables.map(name => `from ${name.replace('logs.', '')}`);
-    await this.#connection.run(`create or replace view logs.${kind}_logs as ${parts.join(' union all ')}`);
+    await this.#connection.run(createViewSql(kind, this.list(kind).map(nameOf)));
   }
 
-  async #load(name: string): Promise<void> {
-    const [, kind, state, digits] = TABLE_NAME.exec(name) ?? [];
-    if (!LOG_KINDS.some(each => each === kind)) return;
+  async #load(table: string): Promise<void> {
+    const [, kind, state, digits] = TABLE_NAME.exec(table) ?? [];
+    if (!isLogKind(kind)) return;
     const number = Number(digits);
     this.#lastNumber = Math.max(this.#lastNumber, number);
-    if (state === 'merging') {
-      await this.#connection.run(`drop table logs.${name}`); // its merge was cut short; what it was made of is there
+    if (state === 'compacting') {
+      await this.#connection.run(`drop table logs.${table}`); // its sources are complete
       return;
     }
-    const count = await this.#connection.runAndReadAll(`select count(*) from logs.${name}`);
-    this.#put({
-      kind: kind as LogKind,
-      number,
-      isCompacted: state === 'merged',
-      rows: Number(count.value(0, 0)),
-    });
+    const count = await this.#connection.runAndReadAll(`select count(*) from logs.${table}`);
+    this.#put({ kind, number, isCompacted: state === 'compacted', rows: Number(count.value(0, 0)) });
   }
 }
 
-function namesOf(tables: readonly Part[] | undefined): string {
-  return (tables ?? []).map(nameOf).join(' ');
+/** The view of a kind, newest table first. `tables` are qualified names, oldest first. */
+export function createViewSql(kind: LogKind, tables: readonly string[]): string {
+  const selects = tables.map(table => `from ${table.replace('logs.', '')}`).reverse();
+  return `create or replace view logs.${kind}_logs as ${selects.join(' union all ')}`;
 }
 
 /** The column definitions of a kind's tables. */
@@ -178,4 +195,12 @@ export function tableColumns(kind: LogKind): string {
   return columnsOf(kind)
     .map(({ name, duckdb }) => `${name} ${duckdb}`)
     .join(', ');
+}
+
+function namesOf(parts: readonly Part[]): string {
+  return parts.map(nameOf).join(' ');
+}
+
+function isLogKind(kind: string | undefined): kind is LogKind {
+  return LOG_KINDS.some(each => each === kind);
 }

@@ -1,42 +1,45 @@
-// Whether DuckDB takes a regular expression. What it said once it says again, so it is asked once.
+// Checks whether DuckDB accepts a regular expression. Keeps the results in an LRU cache: DuckDB's verdict never changes.
 import type { QueryOptions } from '../store.ts';
 import type { ConnectionPool } from './connection-pool.ts';
 
-/** Patterns are as short as a URL's parameter; the one that was asked longest ago goes first. */
-const MOST_KNOWN = 1_000;
+/** A pattern is at most as long as a URL, so this is a small amount of memory. */
+const MAX_CACHED = 1_000;
 
 export class PatternCheck {
-  readonly #readers: ConnectionPool;
-  readonly #faults = new Map<string, string | undefined>();
+  readonly #pool: ConnectionPool;
+  /** Least recently used first. */
+  readonly #problems = new Map<string, string | undefined>();
 
-  constructor(readers: ConnectionPool) {
-    this.#readers = readers;
+  constructor(pool: ConnectionPool) {
+    this.#pool = pool;
   }
 
-  async findFault(pattern: string, call?: QueryOptions): Promise<string | undefined> {
-    const fault = this.#faults.has(pattern) ? this.#faults.get(pattern) : await this.#ask(pattern, call);
-    this.#faults.delete(pattern);
-    this.#faults.set(pattern, fault);
-    for (const oldest of this.#faults.keys()) {
-      if (this.#faults.size <= MOST_KNOWN) break;
-      this.#faults.delete(oldest);
+  /** Returns what is wrong with the pattern, in DuckDB's words, or undefined. */
+  async findProblem(pattern: string, options?: QueryOptions): Promise<string | undefined> {
+    const isCached = this.#problems.has(pattern);
+    const problem = isCached ? this.#problems.get(pattern) : await this.#query(pattern, options);
+    this.#problems.delete(pattern);
+    this.#problems.set(pattern, problem);
+    for (const oldest of this.#problems.keys()) {
+      if (this.#problems.size <= MAX_CACHED) break;
+      this.#problems.delete(oldest);
     }
-    return fault;
+    return problem;
   }
 
-  async #ask(pattern: string, call?: QueryOptions): Promise<string | undefined> {
-    const { result } = await this.#readers.run(async reader => {
-      const statement = await reader.prepare("select regexp_matches('', $pattern)");
+  async #query(pattern: string, options?: QueryOptions): Promise<string | undefined> {
+    const { result } = await this.#pool.run(async connection => {
+      const statement = await connection.prepare("select regexp_matches('', $pattern)");
       statement.bind({ pattern });
       try {
         await statement.run();
         return undefined;
       } catch (error) {
-        const fault = /^Invalid Input Error: (.*)/.exec((error as Error).message)?.[1];
-        if (fault === undefined) throw error;
-        return fault;
+        const problem = /^Invalid Input Error: (.*)/.exec((error as Error).message)?.[1];
+        if (problem === undefined) throw error;
+        return problem;
       }
-    }, call);
+    }, options);
     return result;
   }
 }

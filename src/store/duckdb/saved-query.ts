@@ -1,4 +1,4 @@
-// A saved query on one connection: checked, bound and read. Values are bound by name, never spliced into the SQL.
+// Validates and runs a saved query on one connection. Values are bound by name, never spliced into the SQL.
 import { findColumnProblem } from '../column-types.ts';
 import type { BoundValue, BoundValues, Cell, ColumnType, QueryResult, SavedQuery } from '../store.ts';
 import {
@@ -15,7 +15,7 @@ import {
   VARCHAR,
 } from './driver.ts';
 
-/** The types of DuckDB that a declared column may have. */
+/** The types of DuckDB that are valid for a declared type. */
 const ACCEPTED_TYPES: Record<ColumnType, RegExp> = {
   text: /^(VARCHAR|UUID|ENUM.*)$/,
   json: /^JSON$/,
@@ -27,14 +27,14 @@ const ACCEPTED_TYPES: Record<ColumnType, RegExp> = {
 
 const WRITES_A_VIEW = /Can only \w+ (from |into )?base table|is not an table/i;
 
-/** What is wrong with a saved query, in one sentence, or undefined. Nothing is run but the planner. */
+/** As Store.validateQuery. Plans the query and does not run it. */
 export async function validateSavedQuery(
   connection: DuckDBConnection,
   query: SavedQuery,
   sample: BoundValues,
 ): Promise<string | undefined> {
   try {
-    // Text without a statement would fail in extractStatements without a word about why.
+    // extractStatements fails without a reason for text that has no statement.
     if (query.sql.replace(/--.*$|\/\*[\s\S]*?\*\//gm, '').trim() === '')
       return 'holds no statement; one SELECT is allowed';
     const statements = await connection.extractStatements(query.sql);
@@ -55,20 +55,20 @@ export async function validateSavedQuery(
       { patterns: ACCEPTED_TYPES },
     );
   } catch (error) {
-    const [fault = ''] = (error as Error).message.split('\n');
-    // The relations are views, into which nothing can be written: the planner says so before a statement's type is known.
-    if (WRITES_A_VIEW.test(fault)) return 'is not a SELECT; one SELECT is allowed';
-    return `is refused by DuckDB: ${fault}`;
+    const [problem = ''] = (error as Error).message.split('\n');
+    // edge_logs and so on are views. For a write to a view the planner fails before the type of the statement is known.
+    if (WRITES_A_VIEW.test(problem)) return 'is not a SELECT; one SELECT is allowed';
+    return `is refused by DuckDB: ${problem}`;
   }
 }
 
-/** Runs a prepared query and reads one row more than is kept, to know whether rows were cut. */
+/** Reads one row more than it returns, to find out whether there are more. Throws if the statement is not a SELECT. */
 export async function runSavedQuery(
   statement: DuckDBPreparedStatement,
   query: SavedQuery,
   values: BoundValues,
 ): Promise<Pick<QueryResult, 'rows' | 'truncated'>> {
-  if (statement.statementType !== StatementType.SELECT) throw new Error('only a SELECT is run');
+  if (statement.statementType !== StatementType.SELECT) throw new Error('only a SELECT can be run');
   bind(statement, values);
   const reader = await statement.streamAndReadUntil(query.maxRows + 1);
   const toCells = query.columns.map(column => CELL_READERS[column.type]);
@@ -113,7 +113,7 @@ function toMicros(value: DuckDBValue): Cell {
     : null;
 }
 
-/** A whole number too large for a double stays a bigint; what JSON cannot write (NaN, infinity) is null. */
+/** An integer that a double cannot represent stays a bigint. NaN and infinity, which JSON does not have, become null. */
 function toNumber(value: DuckDBValue): Cell {
   if (typeof value === 'bigint') return Number.isSafeInteger(Number(value)) ? Number(value) : value;
   const number = value instanceof DuckDBDecimalValue ? value.toDouble() : Number(value);

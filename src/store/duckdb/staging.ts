@@ -1,5 +1,5 @@
-// The one file through which records come into DuckDB. It reads a file several times faster than it takes values from
-// JavaScript. Whoever uses a staging file does so alone.
+// Inserts log lines into a table through a temporary file. DuckDB reads a file several times faster than it takes values from
+// JavaScript.
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { LogKind } from '../../domain/log-columns.ts';
@@ -15,33 +15,34 @@ const CSV_TYPES = {
 };
 
 /**
- * A record may have 1 MiB. A project of nothing but control characters takes six times its length in JSON, and stands in the
- * line once more where the URL is made of it.
+ * A record can have 1 MiB. A project that consists of control characters is six times as long in JSON, and it is in the line a
+ * second time if the URL contains it.
  */
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
 
+/** One temporary file. Inserts through it must not overlap. */
 export class Staging {
   readonly #file: string;
 
-  constructor(intakeFolder: string, name: string) {
-    this.#file = join(intakeFolder, `${name}.lines`);
+  constructor(intakeDirectory: string, name: string) {
+    this.#file = join(intakeDirectory, `${name}.lines`);
   }
 
-  /** Inserts records, given as parts that hold whole lines (log-line.ts), into a table whose columns are those of `<kind>_logs`. */
+  /** Inserts chunks of whole lines (log-line.ts) into a table that has the columns of `<kind>_logs`. */
   async insert(
     connection: DuckDBConnection,
     kind: LogKind,
     table: string,
-    parts: readonly Uint8Array[],
+    chunks: readonly Uint8Array[],
     order = '',
   ): Promise<void> {
     try {
-      await writeFile(this.#file, parts, { mode: 0o600 });
+      await writeFile(this.#file, chunks, { mode: 0o600 });
       await connection.run(`insert into ${table} by name ${selectFromLines(kind)} ${order}`, {
         file: this.#file,
       });
     } finally {
-      await rm(this.#file, { force: true }).catch(() => {}); // the next one writes over it
+      await rm(this.#file, { force: true }).catch(() => {}); // the next insert overwrites it
     }
   }
 }

@@ -1,183 +1,223 @@
-// The embedded store: one DuckDB file and tables in memory before it, a pool of readers, and writers that take turns.
-import { stat, statfs } from 'node:fs/promises';
-import { join } from 'node:path';
-import { LOG_KINDS } from '../../domain/log-columns.ts';
+// The embedded store: one DuckDB file of parts, memtables in front of it, a pool of connections for queries, and jobs in the
+// background (compaction, vacuum). This file opens its components and implements the Store contract with them.
 import { Mutex } from '../../system/mutex.ts';
 import { ReadWriteLock } from '../../system/read-write-lock.ts';
 import { type QueryLimits, storeClosed } from '../query-queue.ts';
-import type { BoundValues, QueryOptions, QueryResult, SavedQuery, Store, StoreEvents } from '../store.ts';
+import type { Store, StoreEvents } from '../store.ts';
 import { appendLines } from './append.ts';
 import { Checkpointer } from './checkpoint.ts';
 import { Compactor } from './compaction.ts';
 import { ConnectionPool } from './connection-pool.ts';
 import { deleteBefore } from './delete-expired.ts';
-import { Memtables } from './memtable.ts';
+import { DiskSpace } from './disk-space.ts';
+import type { DuckDBConnection } from './driver.ts';
+import { IdleKinds } from './idle-kinds.ts';
+import { Memtables } from './memtables.ts';
 import { NewestRecords } from './newest-records.ts';
-import { FILE_NAME, openDatabase, SNAPSHOT_SQL } from './open-database.ts';
-import { nameOf, Parts } from './parts.ts';
+import { type Database, openDatabase, SNAPSHOT_SQL } from './open-database.ts';
+import { PartRewriter } from './part-rewriter.ts';
+import { Parts } from './parts.ts';
 import { PatternCheck } from './pattern-check.ts';
 import { runSavedQuery, validateSavedQuery } from './saved-query.ts';
 import { Staging } from './staging.ts';
+import { Vacuum } from './vacuum.ts';
 
-/** Records are in memory several times on their way: as they are read, as they are handed over, as they are inserted. */
-const FOLD_BYTES = 4 * 1024 * 1024;
+/** A batch is in memory several times: as it is read, as it is written to the staging file, and as it is inserted. */
+const APPLY_BATCH_BYTES = 4 * 1024 * 1024;
 
 export interface DuckDBStoreOptions extends QueryLimits {
   readonly dataDirectory: string;
-  /** As DuckDB writes sizes: 500MB, 2GB. */
+  /** In DuckDB's notation: 500MB, 2GB. */
   readonly memoryLimit: string;
-  /** Threads of the engine; as many as there are cores unless given. */
+  /** Threads of DuckDB. Default: the number of cores. */
   readonly threads?: number | undefined;
 }
 
+/** Connections that write. Queries have their own, in the connection pool. */
+interface Writers {
+  /** Writes to the file: flushes, appends, retention, checkpoints. Only the holder of the file mutex uses it. */
+  readonly fileWriter: DuckDBConnection;
+  /** Writes to memtables and their views. Only Memtables uses it, and NewestRecords within `apply`. */
+  readonly memoryWriter: DuckDBConnection;
+  /** Fills the copies of compaction and vacuum in long transactions, without the file mutex. */
+  readonly compactionWriter: DuckDBConnection;
+}
+
+interface Components extends Writers {
+  readonly database: Database;
+  readonly pool: ConnectionPool;
+  readonly fileMutex: Mutex;
+  readonly disk: DiskSpace;
+  readonly parts: Parts;
+  readonly checkpointer: Checkpointer;
+  readonly newestRecords: NewestRecords;
+  readonly memtables: Memtables;
+  readonly rewriter: PartRewriter;
+  readonly operations: OperationCount;
+}
+
+/** Queries and batches so far. Compaction and vacuum pause while this grows. */
+interface OperationCount {
+  total: number;
+}
+
 export async function openDuckDBStore(options: DuckDBStoreOptions, events: StoreEvents = {}): Promise<Store> {
+  return createStore(await openComponents(options, events));
+}
+
+async function openComponents(options: DuckDBStoreOptions, events: StoreEvents): Promise<Components> {
   const database = await openDatabase(options.dataDirectory, options.memoryLimit, options.threads);
   const viewLock = new ReadWriteLock();
-  const readers = await ConnectionPool.open(
-    await Promise.all(Array.from({ length: options.queryConcurrency }, () => database.connect())),
-    { ...options, viewLock, snapshotSql: SNAPSHOT_SQL },
-  );
-  const [fileWriter, memoryWriter, filler] = [
-    await database.connect(),
-    await database.connect(),
-    await database.connect(),
-  ];
-  const parts = await Parts.open(fileWriter);
-  const patterns = new PatternCheck(readers);
+  const pool = await openPool(database, options, viewLock);
+  const writers = await openWriters(database);
+  const { fileWriter, memoryWriter } = writers;
   const fileMutex = new Mutex();
-  const checkpoints = new Checkpointer({
+  const disk = new DiskSpace(options.dataDirectory);
+  const operations: OperationCount = { total: 0 };
+  const parts = await Parts.open(fileWriter);
+  const checkpointer = new Checkpointer({
     connection: fileWriter,
-    hasDiskSpace: async () =>
-      (await lacksRoom(options.dataDirectory, await bytesOfLog(options.dataDirectory))) === undefined,
+    hasDiskSpace: () => disk.canCheckpoint(),
     onLost: error => events.storeLost?.(error),
   });
-  const newestRecords = new NewestRecords(readers);
+  const newestRecords = new NewestRecords(pool);
+  await newestRecords.load(fileWriter, parts);
   const memtables = await Memtables.open({
     memoryWriter,
     fileWriter,
     parts,
-    checkpoints,
+    checkpointer,
     fileMutex,
-    staging: new Staging(database.intakeFolder, 'fold'),
     viewLock,
     events,
+    staging: new Staging(database.intakeDirectory, 'apply'),
     onApplied: (kind, table) => newestRecords.update(memoryWriter, kind, table),
-    requireDiskSpace: bytes => requireDiskSpace(options.dataDirectory, bytes),
+    requireDiskSpace: bytes => disk.require(bytes),
   });
-  let calls = 0;
-  const merging = new Compactor({
-    filler,
-    fileWriter,
+  const rewriter = new PartRewriter({
+    ...writers,
     fileMutex,
     parts,
-    checkpoints,
-    requireDiskSpace: async rows =>
-      requireDiskSpace(options.dataDirectory, await bytesOf(options.dataDirectory, parts, rows)),
-    countOperations: () => calls,
+    checkpointer,
+    requireDiskSpace: rows => disk.requireForRows(rows, parts.countRows()),
+    countOperations: () => operations.total,
   });
-  const appendStaging = new Staging(database.intakeFolder, 'append');
-  for (const kind of LOG_KINDS) {
-    const last = parts.list(kind).findLast(({ rows }) => rows > 0);
-    if (last === undefined) continue;
-    await newestRecords.update(fileWriter, kind, nameOf(last)); // where the newest nearly always is
-    await newestRecords.update(fileWriter, kind, `logs.${kind}_logs`);
-  }
+  return {
+    ...writers,
+    database,
+    pool,
+    fileMutex,
+    disk,
+    parts,
+    checkpointer,
+    newestRecords,
+    memtables,
+    rewriter,
+    operations,
+  };
+}
+
+async function openPool(
+  database: Database,
+  options: DuckDBStoreOptions,
+  viewLock: ReadWriteLock,
+): Promise<ConnectionPool> {
+  const connections = Array.from({ length: options.queryConcurrency }, () => database.connect());
+  return ConnectionPool.open(await Promise.all(connections), {
+    ...options,
+    viewLock,
+    snapshotSql: SNAPSHOT_SQL,
+  });
+}
+
+async function openWriters(database: Database): Promise<Writers> {
+  return {
+    fileWriter: await database.connect(),
+    memoryWriter: await database.connect(),
+    compactionWriter: await database.connect(),
+  };
+}
+
+function createStore(components: Components): Store {
+  const { pool, parts, fileWriter, newestRecords, memtables, rewriter, operations } = components;
+  const patterns = new PatternCheck(pool);
+  const idleKinds = new IdleKinds(parts);
+  const compactor = new Compactor({ rewriter, fileWriter, parts, idleKinds });
+  const vacuum = new Vacuum({ rewriter, fileWriter, parts, idleKinds });
+  const appendLocked = createAppend(components);
+  const deleteLocked = createDelete(components);
   let closing: Promise<void> | undefined;
-  /** Closing waits for what has begun, and nothing begins after it. */
+  /** Closing waits for work that has started. Work that has not is rejected. */
   const unlessClosing = <T>(work: () => Promise<T>): Promise<T> =>
     closing === undefined ? work() : Promise.reject(storeClosed());
 
   return {
     name: 'duckdb',
+    applyBatchBytes: APPLY_BATCH_BYTES,
 
-    async validateQuery(query: SavedQuery, sample: BoundValues): Promise<string | undefined> {
-      const { result } = await readers.run(reader => validateSavedQuery(reader.connection, query, sample));
-      return result;
+    async validateQuery(query, sample) {
+      return (await pool.run(({ connection }) => validateSavedQuery(connection, query, sample))).result;
     },
-
-    validatePattern: (pattern, call) => patterns.findFault(pattern, call),
-
-    async query(query: SavedQuery, values: BoundValues, call?: QueryOptions): Promise<QueryResult> {
-      calls++;
-      const { result, queuedMs, executedMs } = await readers.run(
-        async reader => runSavedQuery(await reader.prepare(query.sql), query, values),
-        call,
+    validatePattern: (pattern, options) => patterns.findProblem(pattern, options),
+    async query(query, values, options) {
+      operations.total++;
+      const { result, queuedMs, executedMs } = await pool.run(
+        async connection => runSavedQuery(await connection.prepare(query.sql), query, values),
+        options,
       );
       return { ...result, queuedMs, executedMs };
     },
+    newest: (kind, notAfter, project, options) => newestRecords.find(kind, notAfter, project, options),
 
-    newest: (kind, notAfter, project, call) => newestRecords.find(kind, notAfter, project, call),
-
-    append: batches =>
-      unlessClosing(() =>
-        fileMutex.run(async () => {
-          const kinds = await appendLines(fileWriter, parts, appendStaging, batches);
-          await checkpoints.run();
-          for (const kind of kinds) await newestRecords.update(fileWriter, kind, `logs.${kind}_logs`);
-        }),
-      ),
-
-    applyBatchBytes: FOLD_BYTES,
+    append: batches => unlessClosing(() => appendLocked(batches)),
     apply(records) {
-      calls++;
+      operations.total++;
       return unlessClosing(() => memtables.apply(records));
     },
-    flushedUpTo: kind => memtables.sealed(kind),
-    seenUpTo: kind => memtables.sealed(kind), // what is in memory goes with the process
     flush: kinds => unlessClosing(() => memtables.flush(kinds)),
-    deleteBefore: micros =>
-      unlessClosing(() =>
-        fileMutex.run(async () => {
-          await requireDiskSpace(options.dataDirectory, 0);
-          const deleted = await deleteBefore(fileWriter, parts, checkpoints, micros);
-          newestRecords.forgetBefore(micros);
-          return deleted;
-        }),
-      ),
+    flushedUpTo: kind => memtables.flushedUpTo(kind),
+    seenUpTo: kind => memtables.flushedUpTo(kind), // memtables are lost with the process
 
-    compact: now => unlessClosing(() => merging.compactNext(now)),
+    deleteBefore: micros => unlessClosing(() => deleteLocked(micros)),
+    compact: nowMicros => unlessClosing(() => compactor.run(nowMicros)),
+    vacuum: () => unlessClosing(() => vacuum.run()),
 
-    close(): Promise<void> {
-      closing ??= (async () => {
-        await merging.close();
-        await memtables.close();
-        await fileMutex.idle();
-        await readers.close();
-        for (const writer of [memoryWriter, fileWriter, filler]) writer.closeSync();
-        database.instance.closeSync();
-      })();
+    close() {
+      closing ??= closeComponents(components);
       return closing;
     },
   };
 }
 
-/** For the row group that a checkpoint writes anew since something was added to it, and for the blocks it writes in. */
-const SPARE_BYTES = 64 * 1024 * 1024;
-
-/**
- * DuckDB gives up on its file until the next start where a commit or a checkpoint meets a full disk, so none is begun
- * without room for it: once in the log, once in the file.
- */
-async function requireDiskSpace(folder: string, bytes: number): Promise<void> {
-  const lack = await lacksRoom(folder, 2 * bytes);
-  if (lack !== undefined) throw new Error(lack);
+function createAppend(components: Components): Store['append'] {
+  const { database, fileMutex, fileWriter, parts, checkpointer, newestRecords } = components;
+  const staging = new Staging(database.intakeDirectory, 'append');
+  return batches =>
+    fileMutex.run(async () => {
+      const kinds = await appendLines(fileWriter, parts, staging, batches);
+      await checkpointer.run();
+      for (const kind of kinds) await newestRecords.update(fileWriter, kind, `logs.${kind}_logs`);
+    });
 }
 
-async function lacksRoom(folder: string, bytes: number): Promise<string | undefined> {
-  const { bavail, bsize } = await statfs(folder);
-  const [left, needed] = [bavail * bsize, bytes + SPARE_BYTES];
-  return left < needed ? `the disk has ${left} bytes left, and ${needed} are needed` : undefined;
+function createDelete(components: Components): Store['deleteBefore'] {
+  const { fileMutex, disk, fileWriter, parts, checkpointer, newestRecords } = components;
+  return micros =>
+    fileMutex.run(async () => {
+      await disk.require(0);
+      const deleted = await deleteBefore(fileWriter, parts, checkpointer, micros);
+      newestRecords.forgetBefore(micros);
+      return deleted;
+    });
 }
 
-/** What is committed and not yet in the file. */
-async function bytesOfLog(folder: string): Promise<number> {
-  const found = await stat(join(folder, `${FILE_NAME}.wal`)).catch(() => undefined);
-  return found?.size ?? 0;
-}
-
-/** About what so many rows take in the file. */
-async function bytesOf(folder: string, parts: Parts, rows: number): Promise<number> {
-  const { size } = await stat(join(folder, FILE_NAME));
-  const all = LOG_KINDS.flatMap(kind => parts.list(kind)).reduce((sum, table) => sum + table.rows, 0);
-  return Math.ceil((size * rows) / Math.max(1, all));
+async function closeComponents(components: Components): Promise<void> {
+  const { rewriter, memtables, fileMutex, pool, database } = components;
+  await rewriter.close();
+  await memtables.close();
+  await fileMutex.idle();
+  await pool.close();
+  const { memoryWriter, fileWriter, compactionWriter } = components;
+  for (const writer of [memoryWriter, fileWriter, compactionWriter]) writer.closeSync();
+  database.instance.closeSync();
 }

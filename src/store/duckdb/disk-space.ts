@@ -1,0 +1,42 @@
+// Checks the free disk space before a write. If a commit or a checkpoint runs out of space, DuckDB invalidates its file until
+// the next start. So no write starts without enough space for it.
+import { stat, statfs } from 'node:fs/promises';
+import { join } from 'node:path';
+import { FILE_NAME } from './open-database.ts';
+
+/** For the partial row group that a checkpoint rewrites, and for blocks that are not full. */
+const RESERVE_BYTES = 64 * 1024 * 1024;
+
+export class DiskSpace {
+  readonly #dataDirectory: string;
+
+  constructor(dataDirectory: string) {
+    this.#dataDirectory = dataDirectory;
+  }
+
+  /** Throws unless this many bytes can be written twice: to the write-ahead log and to the file. */
+  async require(bytes: number): Promise<void> {
+    const shortage = await this.#findShortage(2 * bytes);
+    if (shortage !== undefined) throw new Error(shortage);
+  }
+
+  /** Throws unless there is space for a copy of `rows` rows, estimated from the size of the file and its `totalRows`. */
+  async requireForRows(rows: number, totalRows: number): Promise<void> {
+    const { size } = await stat(join(this.#dataDirectory, FILE_NAME));
+    await this.require(Math.ceil((size * rows) / Math.max(1, totalRows)));
+  }
+
+  /** Whether the file has space for everything that is in the write-ahead log. */
+  async canCheckpoint(): Promise<boolean> {
+    const log = await stat(join(this.#dataDirectory, `${FILE_NAME}.wal`)).catch(() => undefined);
+    return (await this.#findShortage(log?.size ?? 0)) === undefined;
+  }
+
+  async #findShortage(bytes: number): Promise<string | undefined> {
+    const { bavail, bsize } = await statfs(this.#dataDirectory);
+    const [free, needed] = [bavail * bsize, bytes + RESERVE_BYTES];
+    return free < needed
+      ? `not enough disk space: ${free} bytes are free, ${needed} bytes are needed`
+      : undefined;
+  }
+}

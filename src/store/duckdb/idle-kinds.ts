@@ -1,0 +1,28 @@
+// Finds the kinds that are idle: the number of rows in their parts has not changed for 30 s. Compaction merges fewer parts of an
+// idle kind, and vacuum runs only if all kinds are idle.
+import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
+import type { Parts } from './parts.ts';
+
+const IDLE_MS = 30_000;
+
+export class IdleKinds {
+  readonly #parts: Parts;
+  readonly #unchangedSince = new Map<LogKind, { readonly rows: number; readonly at: number }>();
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  /** Only calls notice changes, so this is called for all kinds, at regular intervals. */
+  find(): ReadonlySet<LogKind> {
+    return new Set(LOG_KINDS.filter(kind => this.#isIdle(kind)));
+  }
+
+  #isIdle(kind: LogKind): boolean {
+    const rows = this.#parts.list(kind).reduce((sum, part) => sum + part.rows, 0);
+    const unchanged = this.#unchangedSince.get(kind);
+    if (unchanged?.rows === rows) return performance.now() - unchanged.at >= IDLE_MS;
+    this.#unchangedSince.set(kind, { rows, at: performance.now() });
+    return false;
+  }
+}

@@ -1,0 +1,257 @@
+// Memtables: in-memory tables with the records from the spool that are not in the file yet. Each kind has one active memtable,
+// whose records are visible at once. A full memtable is rotated (an empty one takes its place) and then flushed to the file. The
+// views that queries name, such as edge_logs, are unions of a kind's memtables and parts.
+//
+// A flush copies a memtable, sorted, to a part and stores how many spooled records are flushed, in one transaction. Its commit
+// and the change of the view happen under the write lock of the view lock. A query takes its snapshot under the read lock, so it
+// sees both or neither: no record is missed or counted twice.
+import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
+import { offsetAfterLines } from '../../domain/log-line.ts';
+import { Mutex } from '../../system/mutex.ts';
+import type { ReadWriteLock } from '../../system/read-write-lock.ts';
+import { insertWithBisect } from '../insert-with-bisect.ts';
+import type { SpooledLines, StoreEvents } from '../store.ts';
+import type { Checkpointer } from './checkpoint.ts';
+import { copySorted } from './copy-records.ts';
+import type { DuckDBConnection } from './driver.ts';
+import { MAX_BATCH_BYTES, nameOf, type Parts, ROW_GROUP_ROWS, tableColumns } from './parts.ts';
+import type { Staging } from './staging.ts';
+
+/** Above this, the largest memtable is flushed before it is full: nine nearly full ones would not fit in memory. */
+const MAX_ACTIVE_BYTES = 160 * 1024 * 1024;
+/** More full memtables than this block `apply`, and records wait in the spool. */
+const MAX_FULL_MEMTABLES = 1;
+/** After a failed flush, such as on a full disk. */
+const RETRY_MS = 5_000;
+
+/** DuckDB's errors about the data. All others (disk, memory) can be gone at the next attempt. */
+const DATA_ERROR = /^(Conversion|Invalid Input|Constraint|Out of Range|Invalid type|Cast) Error/i;
+
+interface Memtable {
+  readonly kind: LogKind;
+  readonly table: string;
+  rows: number;
+  bytes: number;
+  /** Part of the view. An empty memtable is not, because it would slow every query down a little. */
+  isVisible: boolean;
+  /** The sequence number after the last applied record. */
+  nextSequence: number;
+}
+
+export interface MemtablesDependencies {
+  readonly memoryWriter: DuckDBConnection;
+  readonly fileWriter: DuckDBConnection;
+  readonly parts: Parts;
+  readonly checkpointer: Checkpointer;
+  /** Held by everything that writes to the file: flush, append, retention, and the short steps of compaction and vacuum. */
+  readonly fileMutex: Mutex;
+  readonly staging: Staging;
+  readonly viewLock: ReadWriteLock;
+  readonly events: StoreEvents;
+  /** Called when new records of a memtable are visible. */
+  readonly onApplied: (kind: LogKind, table: string) => Promise<void>;
+  /** Throws if the disk has no space for this many bytes. */
+  readonly requireDiskSpace: (bytes: number) => Promise<void>;
+}
+
+export class Memtables {
+  readonly #dependencies: MemtablesDependencies;
+  readonly #flushedUpTo: Map<LogKind, number>;
+  readonly #active = new Map<LogKind, Memtable>();
+  /** Oldest first. Visible to queries until they are flushed. */
+  readonly #full: Memtable[] = [];
+  /** Held by everything that writes to `mem`. */
+  readonly #memoryMutex = new Mutex();
+  #created = 0;
+  #flushing: Promise<void> | undefined;
+  #retryFlushAt = 0;
+
+  private constructor(dependencies: MemtablesDependencies, flushedUpTo: Map<LogKind, number>) {
+    this.#dependencies = dependencies;
+    this.#flushedUpTo = flushedUpTo;
+  }
+
+  static async open(dependencies: MemtablesDependencies): Promise<Memtables> {
+    const reader = await dependencies.fileWriter.runAndReadAll(
+      'select kind, records from logs.flushed_records',
+    );
+    const flushedUpTo = new Map(
+      reader.getRows().map(([kind, records]) => [kind as LogKind, Number(records)]),
+    );
+    const memtables = new Memtables(dependencies, flushedUpTo);
+    for (const kind of LOG_KINDS) {
+      const memtable = await memtables.#createMemtable(kind, memtables.flushedUpTo(kind));
+      memtables.#active.set(kind, memtable);
+      await memtables.#updateView(kind);
+    }
+    return memtables;
+  }
+
+  /** The sequence number after the last record of a kind that is in the file. */
+  flushedUpTo(kind: LogKind): number {
+    return this.#flushedUpTo.get(kind) ?? 0;
+  }
+
+  /** Skips records that were applied before. Resolves when the others are visible. */
+  async apply(records: SpooledLines): Promise<void> {
+    if (this.#full.length > MAX_FULL_MEMTABLES) await this.#flushFull();
+    await this.#memoryMutex.run(async () => {
+      await this.#insertNew(records);
+      await this.#rotateLargest();
+    });
+    if (this.#full.length > 0) void this.#flushFull().catch(() => {}); // reported as an event and retried
+  }
+
+  /** Flushes all applied records of these kinds. Throws if that fails; the next flush retries. */
+  async flush(kinds: readonly LogKind[]): Promise<void> {
+    await this.#memoryMutex.run(async () => {
+      for (const kind of kinds) {
+        const memtable = this.#activeOf(kind);
+        if (memtable.nextSequence > this.flushedUpTo(kind)) await this.#rotate(memtable);
+      }
+    });
+    await this.#flushFull();
+  }
+
+  /** Waits for the running flush. Records that are not flushed are still in the spool. */
+  async close(): Promise<void> {
+    await this.#memoryMutex.idle();
+    await this.#flushing?.catch(() => {});
+  }
+
+  /** Inserts the records that were not applied before and rotates memtables that become full. */
+  async #insertNew({ kind, firstSequence, count, lines }: SpooledLines): Promise<void> {
+    const known = Math.max(0, this.#activeOf(kind).nextSequence - firstSequence);
+    if (known >= count) return;
+    let [rest, left] = [lines.subarray(offsetAfterLines(lines, known)), count - known];
+    // Sequence numbers of records that could not be spooled are missing.
+    this.#activeOf(kind).nextSequence = firstSequence + known;
+    while (left > 0) {
+      const memtable = this.#activeOf(kind);
+      const taken = Math.min(left, ROW_GROUP_ROWS - memtable.rows);
+      const end = offsetAfterLines(rest, taken);
+      await this.#insert(memtable, rest.subarray(0, end), taken);
+      [rest, left] = [rest.subarray(end), left - taken];
+      const isFull = memtable.rows === ROW_GROUP_ROWS || memtable.bytes >= MAX_BATCH_BYTES;
+      if (isFull) await this.#rotate(memtable);
+    }
+  }
+
+  /** Updates nextSequence after every step, so that `apply` can resume after an error. */
+  async #insert(memtable: Memtable, lines: Uint8Array, count: number): Promise<void> {
+    const { memoryWriter, staging, events, onApplied } = this.#dependencies;
+    const inserted = insertWithBisect(lines, count, {
+      isDataError: error => DATA_ERROR.test((error as Error).message),
+      async insert(chunk, records) {
+        await staging.insert(memoryWriter, memtable.kind, memtable.table, [chunk]);
+        memtable.rows += records;
+        memtable.bytes += chunk.length;
+        memtable.nextSequence += records;
+      },
+      reject(line, reason) {
+        events.recordRejected?.({ kind: memtable.kind, line, reason });
+        memtable.nextSequence++;
+      },
+    });
+    await inserted.finally(async () => {
+      if (memtable.rows > 0 && !memtable.isVisible) await this.#updateView(memtable.kind);
+    });
+    await onApplied(memtable.kind, memtable.table);
+  }
+
+  #activeOf(kind: LogKind): Memtable {
+    const memtable = this.#active.get(kind);
+    if (memtable === undefined) throw new Error(`there is no memtable for ${kind}`);
+    return memtable;
+  }
+
+  /** Puts an empty memtable in the place of a full one, which stays visible until it is flushed. */
+  async #rotate(memtable: Memtable): Promise<void> {
+    const next = await this.#createMemtable(memtable.kind, memtable.nextSequence);
+    this.#full.push(memtable);
+    this.#active.set(memtable.kind, next);
+  }
+
+  async #rotateLargest(): Promise<void> {
+    const largestFirst = [...this.#active.values()].sort((a, b) => b.bytes - a.bytes);
+    const bytes = largestFirst.reduce((sum, memtable) => sum + memtable.bytes, 0);
+    if (bytes > MAX_ACTIVE_BYTES && largestFirst[0] !== undefined) await this.#rotate(largestFirst[0]);
+  }
+
+  async #createMemtable(kind: LogKind, nextSequence: number): Promise<Memtable> {
+    const table = `mem.${kind}_${++this.#created}`;
+    const columns = tableColumns(kind).replaceAll(' using compression zstd', '');
+    await this.#dependencies.memoryWriter.run(`create table ${table} (${columns})`);
+    return { kind, table, rows: 0, bytes: 0, isVisible: false, nextSequence };
+  }
+
+  /** The union of the kind's memtables and parts, newest first. */
+  async #updateView(kind: LogKind): Promise<void> {
+    const full = this.#full.filter(memtable => memtable.kind === kind).reverse();
+    const visible = [this.#activeOf(kind), ...full].filter(({ rows }) => rows > 0);
+    const selects = [...visible.map(({ table }) => table), `logs.${kind}_logs`].map(name => `from ${name}`);
+    await this.#dependencies.memoryWriter.run(
+      `create or replace view mem.${kind}_logs as ${selects.join(' union all ')}`,
+    );
+    for (const memtable of visible) memtable.isVisible = true;
+  }
+
+  /** One run at a time; callers during a run wait for that one. */
+  #flushFull(): Promise<void> {
+    this.#flushing ??= this.#flushEach().finally(() => {
+      this.#flushing = undefined;
+    });
+    return this.#flushing;
+  }
+
+  async #flushEach(): Promise<void> {
+    if (performance.now() < this.#retryFlushAt)
+      throw new Error(`the last flush failed less than ${RETRY_MS / 1000} s ago`);
+    for (let memtable = this.#full[0]; memtable !== undefined; memtable = this.#full[0]) {
+      try {
+        await this.#flushOne(memtable);
+      } catch (error) {
+        this.#retryFlushAt = performance.now() + RETRY_MS;
+        this.#dependencies.events.flushFailed?.(memtable.kind, error);
+        throw error;
+      }
+    }
+  }
+
+  #flushOne(memtable: Memtable): Promise<void> {
+    const { fileMutex, parts, checkpointer, memoryWriter, requireDiskSpace } = this.#dependencies;
+    return fileMutex.run(async () => {
+      await requireDiskSpace(memtable.bytes);
+      await parts.transaction(
+        () => this.#copyToPart(memtable),
+        commit => this.#commitFlush(memtable, commit),
+      );
+      await this.#memoryMutex.run(() => memoryWriter.run(`drop table ${memtable.table}`));
+      await checkpointer.run();
+    });
+  }
+
+  async #copyToPart({ kind, table, rows, bytes, nextSequence }: Memtable): Promise<void> {
+    const { fileWriter, parts } = this.#dependencies;
+    const part = await parts.writablePart(kind);
+    const copied = await copySorted(fileWriter, table, nameOf(part), bytes / Math.max(1, rows));
+    if (copied !== rows) throw new Error(`only ${copied} of ${rows} records were copied`);
+    await parts.changeRows(part, rows);
+    await fileWriter.run('insert or replace into logs.flushed_records values ($kind, $nextSequence)', {
+      kind,
+      nextSequence,
+    });
+  }
+
+  /** Commits and removes the memtable from the view, in one step for queries. */
+  #commitFlush(memtable: Memtable, commit: () => Promise<void>): Promise<void> {
+    return this.#memoryMutex.run(() =>
+      this.#dependencies.viewLock.write(async () => {
+        await commit();
+        this.#full.splice(this.#full.indexOf(memtable), 1);
+        this.#flushedUpTo.set(memtable.kind, memtable.nextSequence);
+        await this.#updateView(memtable.kind);
+      }),
+    );
+  }
+}

@@ -1,0 +1,126 @@
+// Replaces parts by a copy of their records, for compaction and vacuum. A rewrite fills a table that no query sees, with pauses
+// while the store is busy. Then it drops the sources and renames the copy, in one transaction. Flushes go to another part
+// meanwhile. An incomplete copy is dropped at the next start.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Mutex } from '../../system/mutex.ts';
+import type { Checkpointer } from './checkpoint.ts';
+import type { AfterSlice } from './copy-records.ts';
+import type { DuckDBConnection } from './driver.ts';
+import { copyNameOf, nameOf, type Part, type Parts } from './parts.ts';
+
+export interface RewriterDependencies {
+  /** Fills copies. A connection of its own, because this takes long and flushes continue on the file writer. */
+  readonly compactionWriter: DuckDBConnection;
+  readonly fileWriter: DuckDBConnection;
+  readonly fileMutex: Mutex;
+  readonly parts: Parts;
+  readonly checkpointer: Checkpointer;
+  /** Throws if the disk has no space for a copy of this many rows. */
+  readonly requireDiskSpace: (rows: number) => Promise<void>;
+  /** How many queries and batches of records the store has received so far. */
+  readonly countOperations: () => number;
+}
+
+export interface Rewrite {
+  /** Parts of one kind, oldest first, at least one. */
+  readonly sources: readonly [Part, ...Part[]];
+  /** Whether the copy is sorted as a whole. */
+  readonly isCompacted: boolean;
+  /** Copies all records of the sources to the table `to`. Returns how many. */
+  copy(connection: DuckDBConnection, to: string, afterSlice: AfterSlice): Promise<number>;
+  /** Called after the checkpoint, while the file mutex is still held. */
+  onReplaced?(): Promise<void>;
+}
+
+export class PartRewriter {
+  readonly #dependencies: RewriterDependencies;
+  /** Compaction and vacuum exclude each other: only one can have parts reserved. */
+  readonly #jobs = new Mutex();
+  #isClosing = false;
+
+  constructor(dependencies: RewriterDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  get isClosing(): boolean {
+    return this.#isClosing;
+  }
+
+  /** Calls `choose` with the file mutex held, reserves the chosen parts and rewrites them. Returns whether there was work. */
+  run(choose: () => Promise<Rewrite | undefined>): Promise<boolean> {
+    const { fileMutex, parts } = this.#dependencies;
+    return this.#jobs.run(async () => {
+      const rewrite = await fileMutex.run(async () => {
+        const chosen = await choose();
+        if (this.#isClosing) return undefined;
+        parts.reserve(chosen?.sources ?? []);
+        return chosen;
+      });
+      if (rewrite === undefined) return false;
+      await this.#rewrite(rewrite).finally(() => parts.reserve([]));
+      return true;
+    });
+  }
+
+  /** Cancels the running rewrite. */
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    this.#dependencies.compactionWriter.interrupt();
+    await this.#jobs.idle();
+  }
+
+  async #rewrite(rewrite: Rewrite): Promise<void> {
+    const { fileWriter, fileMutex, parts, requireDiskSpace } = this.#dependencies;
+    const { sources, isCompacted } = rewrite;
+    const { kind, number } = sources.at(-1) ?? sources[0];
+    const rows = sources.reduce((sum, part) => sum + part.rows, 0);
+    const replacement: Part = { kind, number, isCompacted, rows };
+    const copy = copyNameOf(replacement);
+    await requireDiskSpace(rows);
+    try {
+      await fileMutex.run(() => parts.createTable(kind, copy));
+      const copied = await this.#fill(copy, rewrite);
+      if (copied !== rows) throw new Error(`only ${copied} of ${rows} records were copied`);
+      await fileMutex.run(() => this.#replace(rewrite, replacement));
+    } catch (error) {
+      await fileMutex.run(() => fileWriter.run(`drop table if exists ${copy}`)).catch(() => {});
+      throw error;
+    }
+  }
+
+  async #replace({ sources, onReplaced }: Rewrite, replacement: Part): Promise<void> {
+    const { fileWriter, parts, checkpointer } = this.#dependencies;
+    await parts.transaction(async () => {
+      await parts.replace(sources, replacement);
+      const name = nameOf(replacement).replace('logs.', '');
+      await fileWriter.run(`alter table ${copyNameOf(replacement)} rename to ${name}`);
+    });
+    await checkpointer.run();
+    await onReplaced?.();
+  }
+
+  /** In one transaction, so that every row group but the last is full. */
+  async #fill(to: string, rewrite: Rewrite): Promise<number> {
+    const { compactionWriter } = this.#dependencies;
+    await compactionWriter.run('begin transaction');
+    try {
+      const copied = await rewrite.copy(compactionWriter, to, this.#createThrottle());
+      await compactionWriter.run('commit');
+      return copied;
+    } catch (error) {
+      await compactionWriter.run('rollback').catch(() => {}); // report the first error
+      throw error;
+    }
+  }
+
+  /** If the store was used during a slice, pauses for as long as the slice took. */
+  #createThrottle(): AfterSlice {
+    const { countOperations } = this.#dependencies;
+    let operations = countOperations();
+    return async ms => {
+      if (countOperations() !== operations && !this.#isClosing) await sleep(ms, undefined, { ref: false });
+      operations = countOperations();
+      if (this.#isClosing) throw new Error('the store is closed');
+    };
+  }
+}

@@ -1,0 +1,286 @@
+import { mkdirSync, rmdirSync, rmSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { LogKind } from '../../src/domain/log-columns.ts';
+import { toLogLines } from '../../src/domain/log-line.ts';
+import type { LogRecord } from '../../src/domain/log-record.ts';
+import { ROW_GROUP_ROWS } from '../../src/store/duckdb/parts.ts';
+import { openStore } from '../../src/store/open-store.ts';
+import type { SpooledLines, Store, StoreEvents } from '../../src/store/store.ts';
+import { micros, testStoreOptions } from '../support/app.ts';
+import { edgeRecord, record } from '../support/record.ts';
+import { makeDataFolder, removeDataFolder, savedQuery } from '../support/store.ts';
+
+const AT = '2026-11-14T12:34:56.789012Z';
+
+let dataDirectory: string;
+let store: Store;
+let onRejected: () => void;
+let rejected: Parameters<NonNullable<StoreEvents['recordRejected']>>[0][];
+
+const reopen = async () => {
+  await store?.close();
+  store = await openStore(testStoreOptions(dataDirectory), {
+    recordRejected: record => {
+      rejected.push(record);
+      onRejected();
+    },
+  });
+};
+
+beforeEach(async () => {
+  dataDirectory = makeDataFolder();
+  rejected = [];
+  onRejected = () => {};
+  await reopen();
+});
+afterEach(async () => {
+  await store.close();
+  removeDataFolder(dataDirectory);
+});
+
+const createRecords = (count: number, from = 0): LogRecord[] =>
+  Array.from({ length: count }, (_, i) =>
+    edgeRecord({ id: `n${from + i}`, at: AT, project: `p${(from + i) % 7}` }),
+  );
+
+const spooled = (first: number, records: readonly LogRecord[], kind: LogKind = 'edge'): SpooledLines => ({
+  ...toLogLines(kind, records),
+  firstSequence: first,
+});
+
+const queryNumbers = async (sql: string) => {
+  const { rows } = await store.query(savedQuery(sql, ['integer', 'integer']), {});
+  return rows[0];
+};
+/** The number of records, and of different ids. */
+const counts = () => queryNumbers('select count(*), count(distinct id) from edge_logs');
+const countInFile = async () => (await queryNumbers('select count(*), 0 from logs.edge_logs'))?.[0];
+
+describe('applying records to a memtable', () => {
+  test('apply makes records visible before they are in the file', async () => {
+    await store.apply(spooled(0, createRecords(3)));
+    expect(await counts()).toEqual([3, 3]);
+    expect(await countInFile()).toBe(0);
+    expect(store.flushedUpTo('edge')).toBe(0);
+  });
+
+  test('apply skips records that were applied before, in a batch that has some or only such records', async () => {
+    await store.apply(spooled(0, createRecords(3)));
+    await store.apply(spooled(0, createRecords(3)));
+    await store.apply(spooled(1, createRecords(4, 1)));
+    expect(await counts()).toEqual([5, 5]);
+  });
+
+  test('apply accepts a gap in the sequence numbers', async () => {
+    await store.apply(spooled(100, createRecords(2)));
+    await store.apply(spooled(102, createRecords(2, 2)));
+    await store.flush(['edge']);
+    expect(await counts()).toEqual([4, 4]);
+    expect(store.flushedUpTo('edge')).toBe(104);
+  });
+
+  test('sequence numbers are counted separately for each kind', async () => {
+    await store.apply(spooled(0, createRecords(2)));
+    await store.apply(spooled(0, [record({ at: AT }), record({ at: AT })], 'auth'));
+    await store.flush(['auth']);
+    expect([store.flushedUpTo('edge'), store.flushedUpTo('auth')]).toEqual([0, 2]);
+  });
+
+  test('apply stores every record once if a batch is repeated after a disk error', async () => {
+    const obstacle = join(dataDirectory, 'intake', 'apply.lines');
+    await store.apply(spooled(0, createRecords(2)));
+    mkdirSync(obstacle);
+    await expect(store.apply(spooled(2, createRecords(2, 2)))).rejects.toThrow('EISDIR');
+    rmdirSync(obstacle);
+    await store.apply(spooled(0, createRecords(4)));
+    expect(await counts()).toEqual([4, 4]);
+  });
+
+  test('apply updates the newest record as soon as it is visible', async () => {
+    await store.apply(spooled(0, createRecords(1)));
+    expect(await store.newest('edge', micros(AT))).toBe(micros(AT));
+  });
+});
+
+describe('flushing a memtable', () => {
+  test('flush moves records to the file, where they are after the store is opened again', async () => {
+    await store.apply(spooled(0, createRecords(10)));
+    await store.flush(['edge']);
+    expect(await counts()).toEqual([10, 10]);
+    expect(await countInFile()).toBe(10);
+    await store.apply(spooled(10, createRecords(5, 10)));
+    expect(await counts()).toEqual([15, 15]);
+    await reopen();
+    expect(await counts()).toEqual([10, 10]);
+    expect(store.flushedUpTo('edge')).toBe(10);
+    await store.apply(spooled(5, createRecords(10, 5)));
+    expect(await counts()).toEqual([15, 15]);
+  });
+
+  test('a memtable is flushed at exactly one row group, sorted by project and time', async () => {
+    for (let first = 0; first < ROW_GROUP_ROWS + 5_000; first += 5_000)
+      await store.apply(spooled(first, createRecords(5_000, first)));
+    await expect.poll(() => store.flushedUpTo('edge'), { timeout: 30_000 }).toBe(ROW_GROUP_ROWS);
+    expect(await countInFile()).toBe(ROW_GROUP_ROWS);
+    expect((await counts())?.[0]).toBe((await counts())?.[1]);
+    const sorted = await queryNumbers(
+      `select count(*) filter (project < before), 0 from (
+        select project, lag(project) over (order by rowid) as before from logs.edge_part_1)`,
+    );
+    expect(sorted?.[0]).toBe(0);
+  });
+
+  test('flush keeps records of 1 MB, of one, two and 50 projects', async () => {
+    for (const projects of [1, 2, 50]) {
+      const first = store.flushedUpTo('edge');
+      const wide = Array.from({ length: 60 }, (_, i) => ({
+        ...edgeRecord({ id: `${projects}-${i}`, at: AT, project: `p${i % projects}` }),
+        eventMessage: 'x'.repeat(1_000_000),
+      }));
+      await store.apply(spooled(first, wide));
+      await store.flush(['edge']);
+    }
+    expect(await counts()).toEqual([180, 180]);
+    expect(await countInFile()).toBe(180);
+  });
+
+  test.each([
+    ['a query that is planned when it is prepared', ''],
+    ['a query that is planned when it is run', 'where $nothing is null'],
+  ])('during flushes, %s misses no record and counts none twice', async (_, where) => {
+    const sql = `select count(*), count(distinct id) from edge_logs ${where}`;
+    const nothing = { type: 'text', value: null } as const;
+    const countAll = () => store.query(savedQuery(sql, ['integer', 'integer']), { nothing });
+    let applied = 0;
+    let done = false;
+    const querying = (async () => {
+      let queries = 0;
+      while (!done) {
+        const before = applied;
+        const [count, distinct] = (await countAll()).rows[0] ?? [];
+        expect(count).toBe(distinct);
+        expect(count).toBeGreaterThanOrEqual(before);
+        queries++;
+      }
+      return queries;
+    })();
+    for (let round = 0; round < 40; round++) {
+      await store.apply(spooled(applied, createRecords(500, applied)));
+      applied += 500;
+      await store.flush(['edge']);
+    }
+    done = true;
+    expect(await querying).toBeGreaterThan(5);
+    expect(await counts()).toEqual([20_000, 20_000]);
+  });
+
+  test('flush frees the memory of the memtable, also if queries have read it', async () => {
+    const bytes = async () =>
+      (await queryNumbers('select sum(memory_usage_bytes)::bigint, 0 from duckdb_memory()'))?.[0];
+    const wide = createRecords(2_000).map(each => ({ ...each, eventMessage: 'x'.repeat(10_000) }));
+    await store.apply(spooled(0, wide));
+    const full = Number(await bytes());
+    expect(full).toBeGreaterThan(15e6);
+    const prepared = savedQuery('select count(*) from edge_logs where $id is null or id = $id', ['integer']);
+    for (const value of ['n1', null, null]) await store.query(prepared, { id: { type: 'text', value } });
+    await store.flush(['edge']);
+    expect(Number(await bytes())).toBeLessThan(full / 4);
+  });
+});
+
+describe('a line that the store rejects', () => {
+  const broken = (...columns: (string | number)[]) => `${columns.join('\x1f')}\n`;
+  const BROKEN: [string, string][] = [
+    ['another line format', '{"id":"x"}\x1f{}\n'],
+    ['texts that are not JSON', broken('j', '"x', 1, '"p"', '""', '"u"', '"p"', '{}')],
+    ['metadata that is not JSON', broken('', 'x', 1, 'p', '', 'u', 'p', '{"a":')],
+    ['a missing project', broken('', 'x', 1, '\x1e', '', 'u', 'p', '{}')],
+    ['a timestamp out of range', broken('', 'x', 1e30, 'p', '', 'u', 'p', '{}')],
+    ['a timestamp that is not a number', broken('', 'x', 'now', 'p', '', 'u', 'p', '{}')],
+    ['missing metadata', broken('', 'x', 1, 'p', '', 'u', 'p')],
+  ];
+
+  test.each(BROKEN)(
+    'a line with %s is reported, and the lines before and after it are stored',
+    async (_, line) => {
+      const good = createRecords(9).map(each => Buffer.from(toLogLines('edge', [each]).lines));
+      const lines = Buffer.concat([...good.slice(0, 4), Buffer.from(line), ...good.slice(4)]);
+      await store.apply({ kind: 'edge', firstSequence: 0, count: 10, lines });
+      expect(await counts()).toEqual([9, 9]);
+      expect(rejected).toEqual([{ kind: 'edge', line, reason: expect.stringMatching(/\S/) }]);
+      await store.flush(['edge']);
+      expect(store.flushedUpTo('edge')).toBe(10);
+      await store.apply({ kind: 'edge', firstSequence: 10, count: 1, lines: Buffer.from(line) });
+      await store.flush(['edge']);
+      expect(store.flushedUpTo('edge')).toBe(11);
+      await store.apply(spooled(11, createRecords(1, 20)));
+      expect(await counts()).toEqual([10, 10]);
+    },
+  );
+});
+
+describe('a batch that fails half-way', () => {
+  test('a batch that failed half-way can be applied again: no record is stored twice and no rejection is reported twice', async () => {
+    const stagingFile = join(dataDirectory, 'intake', 'apply.lines');
+    const good = createRecords(9).map(each => Buffer.from(toLogLines('edge', [each]).lines));
+    const broken = Buffer.from('{"id":\x1f{}\n');
+    const lines = Buffer.concat([...good.slice(0, 4), broken, ...good.slice(4)]);
+    onRejected = () => mkdirSync(stagingFile); // the next write of the staging file fails
+    await expect(store.apply({ kind: 'edge', firstSequence: 7, count: 10, lines })).rejects.toThrow(
+      /EISDIR|directory/,
+    );
+    const before = (await counts())?.[0];
+    expect(before).toBeGreaterThan(0);
+    expect(before).toBeLessThan(9);
+    rmSync(stagingFile, { recursive: true });
+    onRejected = () => {};
+    await store.apply({ kind: 'edge', firstSequence: 7, count: 10, lines });
+    expect(await counts()).toEqual([9, 9]);
+    expect(rejected).toHaveLength(1);
+    await store.flush(['edge']);
+    expect(store.flushedUpTo('edge')).toBe(17);
+    expect(await counts()).toEqual([9, 9]);
+  });
+});
+
+describe('retention', () => {
+  test('retention deletes records from before a time, to the microsecond, and forgets them as the newest record', async () => {
+    const cut = micros(AT);
+    await store.append(
+      (async function* () {
+        yield toLogLines('edge', [
+          edgeRecord({ id: 'before', at: cut - 1n }),
+          edgeRecord({ id: 'at', at: cut }),
+        ]);
+      })(),
+    );
+    expect(await store.deleteBefore(cut)).toBe(1);
+    const { rows } = await store.query(savedQuery('select id from edge_logs', ['text']), {});
+    expect(rows).toEqual([['at']]);
+    expect(await store.newest('edge', cut)).toBe(cut);
+    expect(await store.deleteBefore(cut + 1n)).toBe(1);
+    expect(await store.newest('edge', cut + 1n)).toBeUndefined();
+  });
+
+  test('the disk space of deleted records is reused', async () => {
+    const random = () => Math.random().toString(36).repeat(40);
+    const size = () => statSync(join(dataDirectory, 'dendro.duckdb')).size;
+    let first = 0;
+    const day = async (at: bigint) => {
+      const records = Array.from({ length: 3_000 }, () => edgeRecord({ at, metadata: { random: random() } }));
+      await store.apply(spooled(first, records));
+      first += records.length;
+      await store.flush(['edge']);
+    };
+    const start = micros(AT);
+    for (let i = 0n; i < 3n; i++) await day(start + i);
+    const full = size();
+    for (let i = 3n; i < 12n; i++) {
+      await store.deleteBefore(start + i - 2n);
+      await day(start + i);
+    }
+    expect(size()).toBeLessThan(full * 2);
+    expect((await counts())?.[0]).toBe(9_000);
+  });
+});

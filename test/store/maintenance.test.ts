@@ -1,0 +1,75 @@
+import { describe, expect, test } from 'vitest';
+import type { Event } from '../../src/observe/event.ts';
+import { Maintenance } from '../../src/store/maintenance.ts';
+import type { Store } from '../../src/store/store.ts';
+import { flushPromises, ManualTimer } from '../support/manual-timer.ts';
+
+/** What each call of a job does: true for work, false for none, or an error to throw. */
+type Outcomes = (boolean | Error)[];
+
+function startMaintenance(compactions: Outcomes, vacuums: Outcomes) {
+  const timer = new ManualTimer();
+  const calls: string[] = [];
+  const events: Event[] = [];
+  const runNext = (name: string, outcomes: Outcomes) => async () => {
+    calls.push(name);
+    const outcome = outcomes.shift() ?? false;
+    if (outcome instanceof Error) throw outcome;
+    return outcome;
+  };
+  const store = {
+    compact: runNext('compact', compactions),
+    vacuum: runNext('vacuum', vacuums),
+  } as Partial<Store> as Store;
+  const maintenance = new Maintenance(
+    store,
+    () => 0n,
+    timer,
+    event => events.push(event),
+  );
+  maintenance.start();
+  return { timer, calls, events, close: () => maintenance.close() };
+}
+
+describe('maintenance of the store', () => {
+  test('compacts every 10 s, and vacuums when there is nothing to compact', async () => {
+    const { timer, calls, events } = startMaintenance([], []);
+    await timer.advance(9_999);
+    expect(calls).toEqual([]);
+    await timer.advance(1);
+    expect(calls).toEqual(['compact', 'vacuum']);
+    await timer.advance(10_000);
+    expect(calls).toEqual(['compact', 'vacuum', 'compact', 'vacuum']);
+    expect(events).toEqual([]);
+  });
+
+  test('repeats a job at once as long as there is work', async () => {
+    const { timer, calls, events } = startMaintenance([true, true, false, true], [true]);
+    await timer.advance(10_000);
+    expect(calls).toEqual(['compact', 'compact', 'compact', 'vacuum', 'compact', 'compact', 'vacuum']);
+    expect(events.map(({ type }) => type)).toEqual(['compacted', 'compacted', 'vacuumed', 'compacted']);
+  });
+
+  test.each([
+    ['compaction', [new Error('full')], [], 'compaction_failed'],
+    ['vacuum', [], [new Error('full')], 'vacuum_failed'],
+  ] as [string, Outcomes, Outcomes, string][])('retries 10 minutes after a failed %s', async (...row) => {
+    const [, compactions, vacuums, type] = row;
+    const { timer, calls, events } = startMaintenance(compactions, vacuums);
+    await timer.advance(10_000);
+    expect(events).toEqual([{ type, error: new Error('full') }]);
+    const before = calls.length;
+    await timer.advance(599_999);
+    expect(calls).toHaveLength(before);
+    await timer.advance(1);
+    expect(calls.slice(before)).toEqual(['compact', 'vacuum']);
+  });
+
+  test('runs nothing after close', async () => {
+    const { timer, calls, close } = startMaintenance([true], []);
+    close();
+    await timer.advance(60_000);
+    await flushPromises();
+    expect(calls).toEqual([]);
+  });
+});
