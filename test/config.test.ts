@@ -4,7 +4,7 @@ import { commands } from '../src/cli/commands.ts';
 import { readInvocation, readServeConfig } from '../src/config.ts';
 import { OperatorError, UsageError } from '../src/domain/errors.ts';
 import { testConfig } from './support/app.ts';
-import { findFreePort, makeFolder } from './support/process.ts';
+import { createTempDirectory, findFreePort } from './support/process.ts';
 
 const flags = commands.find(({ name }) => name === 'serve')?.flags ?? [];
 const read = (...args: string[]) => readServeConfig(readInvocation(args, {}, flags));
@@ -28,7 +28,7 @@ describe('--cors-origin', () => {
 
 describe('one port for both listeners', () => {
   const start = async (host: string, internalHost: string) => {
-    const folder = makeFolder();
+    const folder = createTempDirectory();
     const port = await findFreePort();
     const addresses = { publicAddress: { host, port }, internalAddress: { host: internalHost, port } };
     try {

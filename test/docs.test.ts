@@ -8,7 +8,7 @@ import { STATUS_BY_CODE } from '../src/http/error-response.ts';
 import { type InternalDependencies, internalRoutes } from '../src/http/internal-routes.ts';
 import { publicRoutes } from '../src/http/public-routes.ts';
 import { METRICS } from '../src/observe/metrics.ts';
-import { BUILT_IN } from './support/own-endpoints.ts';
+import { BUILT_IN } from './support/custom-endpoints.ts';
 
 // Compares the documentation with the program. The lists come from the code, so nothing new can stay undocumented.
 

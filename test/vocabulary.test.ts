@@ -41,6 +41,7 @@ const RETIRED_IDENTIFIERS = [
     'findPatternFault',
     'mergeNext',
   ],
+  ...['HotParts', 'MergeParts', 'FoldingParts', 'AnswerFormat', 'AskedEncoding', 'fetchAnswer', 'makeTokens'],
   ...['ClickHouseAddress', 'parseClickHouseAddress', 'answerRequest', 'takeLogs', 'describeApi'],
   ...['dendro_records_folded_total', 'dendro_records_refused_total', 'dendro_tidyings_total'],
   ...['dendro_batches_repeated_total', 'records_folded', 'record_refused', 'fold_failed', 'fold_recovered'],

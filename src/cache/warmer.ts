@@ -1,6 +1,6 @@
 // Refreshes cache entries in the background: a few at a time, with low priority, and with a pause after each one, so that
 // all refreshes together use at most a fifth of the time. Entries that do not fit into that are not refreshed and expire.
-import type { Timer } from '../system/timer.ts';
+import { every, type RepeatingJob, type Timer } from '../system/timer.ts';
 import type { CacheEntry, ResultCache } from './result-cache.ts';
 
 const CHECK_INTERVAL_MS = 1_000;
@@ -14,7 +14,7 @@ export class Warmer<V> {
   #due: CacheEntry<V>[] = [];
   #running = 0;
   #stopped = false;
-  #cancelCheck = () => {};
+  #job: RepeatingJob | undefined;
 
   constructor(cache: ResultCache<V>, timer: Timer, concurrency: number) {
     this.#cache = cache;
@@ -23,17 +23,16 @@ export class Warmer<V> {
   }
 
   start(): void {
-    this.#cancelCheck = this.#timer.after(CHECK_INTERVAL_MS, () => {
+    this.#job = every(this.#timer, CHECK_INTERVAL_MS, () => {
       this.#due = this.#cache.listDue();
       this.#startRefreshes();
-      if (!this.#stopped) this.start();
     });
   }
 
   /** No refresh starts after this. */
   stop(): void {
     this.#stopped = true;
-    this.#cancelCheck();
+    void this.#job?.stop();
   }
 
   #startRefreshes(): void {

@@ -1,6 +1,6 @@
 // The live traffic of the synthetic platform: every second, sends the records since the last time, until it is stopped.
 import type { Clock } from '../system/clock.ts';
-import type { Timer } from '../system/timer.ts';
+import { every, type RepeatingJob, type Timer } from '../system/timer.ts';
 import type { Random } from './random.ts';
 import type { SentRecord } from './sent-record.ts';
 import { createTraffic } from './traffic.ts';
@@ -20,8 +20,7 @@ const INTERVAL_MS = 1000;
 export class LiveTraffic {
   readonly #dependencies: LiveTrafficDependencies;
   #sentUpToMs: number;
-  #cancel: (() => void) | undefined;
-  #sending: Promise<void> = Promise.resolve();
+  #job: RepeatingJob | undefined;
 
   constructor(dependencies: LiveTrafficDependencies) {
     this.#dependencies = dependencies;
@@ -29,18 +28,12 @@ export class LiveTraffic {
   }
 
   start(): void {
-    this.#cancel = this.#dependencies.timer.after(INTERVAL_MS, () => {
-      this.#sending = this.#sendOnce().finally(() => {
-        if (this.#cancel !== undefined) this.start();
-      });
-    });
+    this.#job = every(this.#dependencies.timer, INTERVAL_MS, () => this.#sendOnce());
   }
 
   /** Resolves when the last request has finished. */
   async stop(): Promise<void> {
-    this.#cancel?.();
-    this.#cancel = undefined;
-    await this.#sending;
+    await this.#job?.stop();
   }
 
   async #sendOnce(): Promise<void> {

@@ -3,7 +3,7 @@
 import { DendroError, OperatorError } from '../domain/errors.ts';
 import type { Observe } from '../observe/event.ts';
 import type { Store } from '../store/store.ts';
-import type { Timer } from '../system/timer.ts';
+import { every, type RepeatingJob, type Timer } from '../system/timer.ts';
 import { type Catalog, checkCatalog } from './catalog.ts';
 
 const RETRY_INTERVAL_MS = 2_000;
@@ -21,8 +21,7 @@ export class Preflight {
   readonly #observe: Observe;
   #passed = false;
   #lastProblem = '';
-  #cancel = () => {};
-  #retrying: Promise<void> = Promise.resolve();
+  #retries: RepeatingJob | undefined;
 
   constructor(catalog: Catalog, store: Store, timer: Timer, observe: Observe) {
     this.#check = () => runPreflight(catalog, store);
@@ -42,19 +41,12 @@ export class Preflight {
     } catch (error) {
       if (!isUnavailable(error)) throw error;
       this.#report(error);
-      this.#scheduleRetry();
+      this.#retries = every(this.#timer, RETRY_INTERVAL_MS, () => this.#retry());
     }
   }
 
   async close(): Promise<void> {
-    this.#cancel();
-    await this.#retrying;
-  }
-
-  #scheduleRetry(): void {
-    this.#cancel = this.#timer.after(RETRY_INTERVAL_MS, () => {
-      this.#retrying = this.#retry();
-    });
+    await this.#retries?.stop();
   }
 
   async #retry(): Promise<void> {
@@ -62,9 +54,9 @@ export class Preflight {
       await this.#check();
       this.#passed = true;
       this.#observe({ type: 'store_available' });
+      void this.#retries?.stop();
     } catch (error) {
       this.#report(error);
-      this.#scheduleRetry();
     }
   }
 

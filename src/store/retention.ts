@@ -2,7 +2,7 @@
 // jump nothing is deleted until the clock has been steady for an hour.
 import type { Observe } from '../observe/event.ts';
 import { type Clock, MICROS_PER_DAY } from '../system/clock.ts';
-import type { Timer } from '../system/timer.ts';
+import { every, type RepeatingJob, type Timer } from '../system/timer.ts';
 import type { Store } from './store.ts';
 
 const HOUR_MS = 3_600_000;
@@ -21,8 +21,7 @@ export class Retention {
   /** The time of the last jump, or of the start, by the timer. */
   #steadySince: number;
   #deletedAt = Number.NEGATIVE_INFINITY;
-  #cancel = () => {};
-  #deleting: Promise<void> = Promise.resolve();
+  #job: RepeatingJob | undefined;
 
   constructor(store: Store, days: number, clock: Clock, timer: Timer, observe: Observe) {
     this.#store = store;
@@ -35,19 +34,15 @@ export class Retention {
   }
 
   start(): void {
-    this.#cancel = this.#timer.after(CHECK_MS, () => {
-      this.#check();
-      this.start();
-    });
+    this.#job = every(this.#timer, CHECK_MS, () => this.#check());
   }
 
   /** Waits for a running deletion. */
   async close(): Promise<void> {
-    this.#cancel();
-    await this.#deleting;
+    await this.#job?.stop();
   }
 
-  #check(): void {
+  async #check(): Promise<void> {
     const now = this.#readTimes();
     const jumpMs = now.clockMs - this.#lastCheck.clockMs - (now.timerMs - this.#lastCheck.timerMs);
     this.#lastCheck = now;
@@ -59,7 +54,7 @@ export class Retention {
     const isDue = now.timerMs - this.#deletedAt >= HOUR_MS;
     if (!isSteady || !isDue) return;
     this.#deletedAt = now.timerMs;
-    this.#deleting = this.#deleteExpired();
+    await this.#deleteExpired();
   }
 
   async #deleteExpired(): Promise<void> {

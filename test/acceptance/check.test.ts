@@ -2,13 +2,19 @@ import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
 import {
+  type CustomEndpoints,
   type EndpointFiles,
   FAULT,
-  type OwnEndpoints,
   SLEEP,
-  writeOwnEndpoints,
-} from '../support/own-endpoints.ts';
-import { makeFolder, onlyLine, PROCESS_API_KEY, runDendro, startServer } from '../support/process.ts';
+  writeEndpointFolders,
+} from '../support/custom-endpoints.ts';
+import {
+  createTempDirectory,
+  onlyLine,
+  PROCESS_API_KEY,
+  runDendro,
+  startServer,
+} from '../support/process.ts';
 
 const { yaml, sql } = FAULT;
 
@@ -71,14 +77,14 @@ const BROKEN: [string, EndpointFiles, 'endpoint.yaml' | 'duckdb.sql', string][] 
 ];
 
 describe('dendro check', () => {
-  let custom: OwnEndpoints | undefined;
+  let custom: CustomEndpoints | undefined;
   afterEach(() => {
     custom?.remove();
     custom = undefined;
   });
 
   test('lists the endpoints and exits with 0 if there is no problem', async () => {
-    custom = writeOwnEndpoints({ sleep: SLEEP, fault: FAULT });
+    custom = writeEndpointFolders({ sleep: SLEEP, fault: FAULT });
     const { code, stdout, stderr } = await runDendro(['check', '--endpoints', custom.folder]);
     expect(code).toBe(0);
     expect(stderr).toBe('');
@@ -96,7 +102,7 @@ describe('dendro check', () => {
   test.each(BROKEN)(
     '%s: one line that names the file and the problem, exit 1',
     async (_, files, fileName, word) => {
-      custom = writeOwnEndpoints({ broken: files });
+      custom = writeEndpointFolders({ broken: files });
       const outcome = await runDendro(['check', '--endpoints', custom.folder]);
       expect(outcome.code).toBe(1);
       expect(outcome.stdout).toBe('');
@@ -109,7 +115,7 @@ describe('dendro check', () => {
   test.each(['endpoint.yaml', 'duckdb.sql'])(
     'a missing %s: one line that names it, exit 1',
     async fileName => {
-      custom = writeOwnEndpoints({ broken: FAULT });
+      custom = writeEndpointFolders({ broken: FAULT });
       const file = join(custom.folder, 'broken', fileName);
       rmSync(file);
       const outcome = await runDendro(['check', '--endpoints', custom.folder]);
@@ -125,8 +131,8 @@ describe('dendro check', () => {
   });
 
   test('dendro serve reports a broken folder with the same message', async () => {
-    custom = writeOwnEndpoints({ broken: { yaml, sql: 'select 1 as question' } });
-    const folder = makeFolder();
+    custom = writeEndpointFolders({ broken: { yaml, sql: 'select 1 as question' } });
+    const folder = createTempDirectory();
     const args = ['--endpoints', custom.folder, '--data', folder.path];
     const checked = await runDendro(['check', ...args]);
     const served = await runDendro(['serve', ...args, '--port', '0', '--internal-port', '0']);
@@ -136,7 +142,7 @@ describe('dendro check', () => {
   });
 
   test('runs next to a server on the same data directory without affecting it', async () => {
-    const folder = makeFolder();
+    const folder = createTempDirectory();
     const env = { DENDRO_API_KEY: PROCESS_API_KEY };
     const server = await startServer(['--data', folder.path], { env });
     try {
@@ -149,7 +155,7 @@ describe('dendro check', () => {
   });
 
   test('does not create the data directory', async () => {
-    const folder = makeFolder();
+    const folder = createTempDirectory();
     expect((await runDendro(['check', '--data', 'not-created'], { cwd: folder.path })).code).toBe(0);
     expect(existsSync(join(folder.path, 'not-created'))).toBe(false);
     folder.remove();

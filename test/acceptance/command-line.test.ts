@@ -3,12 +3,12 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { commands } from '../../src/cli/commands.ts';
 import { FLAGS, type FlagName, isSwitch, variableOf } from '../../src/config.ts';
-import { makeFolder, onlyLine, runDendro } from '../support/process.ts';
+import { createTempDirectory, onlyLine, runDendro } from '../support/process.ts';
 
 describe('the command line', () => {
-  let folder: ReturnType<typeof makeFolder>;
+  let folder: ReturnType<typeof createTempDirectory>;
   beforeAll(() => {
-    folder = makeFolder();
+    folder = createTempDirectory();
   });
   afterAll(() => folder.remove());
 

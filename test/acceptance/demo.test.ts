@@ -3,14 +3,14 @@ import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { fetchAnswer } from '../support/app.ts';
-import { makeFolder, PROCESS_API_KEY } from '../support/process.ts';
+import { fetchResponse } from '../support/app.ts';
+import { createTempDirectory, PROCESS_API_KEY } from '../support/process.ts';
 
 const BIN = join(import.meta.dirname, '../../bin/dendro');
 
 describe('dendro demo', () => {
-  const temporary = makeFolder();
-  const workingDirectory = makeFolder();
+  const temporary = createTempDirectory();
+  const workingDirectory = createTempDirectory();
   let child: ReturnType<typeof spawn>;
   let output = '';
   let ended: Promise<number | null>;
@@ -45,7 +45,7 @@ describe('dendro demo', () => {
   const token = () => link().hash.slice('#token='.length);
   const query = async (path: string) =>
     (
-      await fetchAnswer(`${link().origin}/api/endpoints/query/${path}`, {
+      await fetchResponse(`${link().origin}/api/endpoints/query/${path}`, {
         headers: { 'X-API-KEY': token() },
       })
     ).rows;
@@ -60,7 +60,7 @@ describe('dendro demo', () => {
     const lines = [...output.matchAll(/^ +curl -H 'X-API-KEY: (\S+)' '(\S+)'$/gm)];
     expect(lines).toHaveLength(3);
     for (const [, key = '', url = ''] of lines)
-      expect((await fetchAnswer(url, { headers: { 'X-API-KEY': key } })).rows.length).toBeGreaterThan(5);
+      expect((await fetchResponse(url, { headers: { 'X-API-KEY': key } })).rows.length).toBeGreaterThan(5);
   });
 
   test('serves seven days of history', async () => {
@@ -78,7 +78,7 @@ describe('dendro demo', () => {
   test('writes nothing to its working directory and does not accept DENDRO_API_KEY', async () => {
     expect(readdirSync(workingDirectory.path)).toEqual([]);
     expect(output).not.toContain(PROCESS_API_KEY);
-    const response = await fetchAnswer(`${link().origin}/api/endpoints`, {
+    const response = await fetchResponse(`${link().origin}/api/endpoints`, {
       headers: { 'X-API-KEY': PROCESS_API_KEY },
     });
     expect(response.status).toBe(401);

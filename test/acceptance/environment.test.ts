@@ -3,8 +3,14 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { commands } from '../../src/cli/commands.ts';
 import { FLAGS, type FlagName, variableOf } from '../../src/config.ts';
-import { SLEEP, writeOwnEndpoints } from '../support/own-endpoints.ts';
-import { findFreePort, makeFolder, PROCESS_API_KEY, runDendro, startServer } from '../support/process.ts';
+import { SLEEP, writeEndpointFolders } from '../support/custom-endpoints.ts';
+import {
+  createTempDirectory,
+  findFreePort,
+  PROCESS_API_KEY,
+  runDendro,
+  startServer,
+} from '../support/process.ts';
 
 /**
  * Each flag of `check` with an invalid and a valid value: the invalid value in the variable stops the command, unless the
@@ -29,9 +35,9 @@ const CHECKED: [FlagName, string, string][] = [
 ];
 
 describe('environment variables', () => {
-  let folder: ReturnType<typeof makeFolder>;
+  let folder: ReturnType<typeof createTempDirectory>;
   beforeAll(() => {
-    folder = makeFolder();
+    folder = createTempDirectory();
     for (const name of ['invalid', 'valid']) mkdirSync(join(folder.path, name));
     writeFileSync(join(folder.path, 'invalid/tokens.json'), 'not a tokens file');
   });
@@ -67,7 +73,7 @@ describe('environment variables', () => {
   });
 
   test('a server can be configured by variables only', async () => {
-    const custom = writeOwnEndpoints({ sleep: SLEEP });
+    const custom = writeEndpointFolders({ sleep: SLEEP });
     const [port, internalPort] = [await findFreePort(), await findFreePort()];
     const server = await startServer(['--port', String(port)], {
       cwd: folder.path,

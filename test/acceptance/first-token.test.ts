@@ -2,9 +2,9 @@ import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { fetchAnswer } from '../support/app.ts';
+import { fetchResponse } from '../support/app.ts';
 import {
-  makeFolder,
+  createTempDirectory,
   onlyLine,
   PROCESS_API_KEY,
   runDendro,
@@ -13,10 +13,10 @@ import {
 } from '../support/process.ts';
 
 describe('tokens of a new data directory', () => {
-  let folder: ReturnType<typeof makeFolder>;
+  let folder: ReturnType<typeof createTempDirectory>;
   let server: ServerProcess | undefined;
   beforeEach(() => {
-    folder = makeFolder();
+    folder = createTempDirectory();
   });
   afterEach(async () => {
     await server?.stop();
@@ -26,7 +26,7 @@ describe('tokens of a new data directory', () => {
 
   const statusWith = async (token: string) => {
     const url = `${server?.url}/api/endpoints/query/logs.all?project=a`;
-    return (await fetchAnswer(url, { headers: { 'X-API-KEY': token } })).status;
+    return (await fetchResponse(url, { headers: { 'X-API-KEY': token } })).status;
   };
   const modeOf = (file: string) => (statSync(file).mode & 0o777).toString(8);
   /** The line may be printed shortly after those of the listeners. */

@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { DuckDBInstance } from '@duckdb/node-api';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { fetchAnswer } from '../support/app.ts';
+import { fetchResponse } from '../support/app.ts';
 import {
-  makeFolder,
+  createTempDirectory,
   onlyLine,
   PROCESS_API_KEY,
   runDendro,
@@ -29,10 +29,10 @@ const edgeLines = (count: number) =>
 const toNdjson = (values: readonly unknown[]) => values.map(value => `${JSON.stringify(value)}\n`).join('');
 
 describe('dendro ingest', () => {
-  let folder: ReturnType<typeof makeFolder>;
+  let folder: ReturnType<typeof createTempDirectory>;
   let server: ServerProcess | undefined;
   beforeEach(() => {
-    folder = makeFolder();
+    folder = createTempDirectory();
   });
   afterEach(async () => {
     await server?.stop();
@@ -82,7 +82,7 @@ describe('dendro ingest', () => {
     server = await startServer(['--data', 'data'], { cwd: folder.path, env });
     const ask = async (query: string) =>
       (
-        await fetchAnswer(`${server?.url}/api/endpoints/query/${query}`, {
+        await fetchResponse(`${server?.url}/api/endpoints/query/${query}`, {
           headers: { 'X-API-KEY': PROCESS_API_KEY },
         })
       ).rows;

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { fetchAnswer } from '../support/app.ts';
-import { FAULT, type OwnEndpoints, writeOwnEndpoints } from '../support/own-endpoints.ts';
+import { fetchResponse } from '../support/app.ts';
+import { type CustomEndpoints, FAULT, writeEndpointFolders } from '../support/custom-endpoints.ts';
 import {
+  createTempDirectory,
   findFreePort,
-  makeFolder,
   onlyLine,
   PROCESS_API_KEY,
   runDendro,
@@ -34,13 +34,13 @@ const LINES = [
 
 // The same queries on the store of a data directory and on a running server return the same rows.
 describe.each(['--data', '--url'] as const)('dendro query %s', source => {
-  let folder: ReturnType<typeof makeFolder>;
-  let custom: OwnEndpoints;
+  let folder: ReturnType<typeof createTempDirectory>;
+  let custom: CustomEndpoints;
   let server: ServerProcess | undefined;
   let target: string[];
   beforeAll(async () => {
-    folder = makeFolder();
-    custom = writeOwnEndpoints({ fault: FAULT });
+    folder = createTempDirectory();
+    custom = writeEndpointFolders({ fault: FAULT });
     const input = LINES.map(line => `${JSON.stringify(line)}\n`).join('');
     const loaded = await runDendro(['ingest', '-', '--source', 'edge', '--data', folder.path], { input });
     expect(loaded).toMatchObject({ code: 0, stdout: expect.stringContaining('2 accepted') });
@@ -184,10 +184,10 @@ describe.each(['--data', '--url'] as const)('dendro query %s', source => {
 });
 
 describe('dendro query', () => {
-  let folder: ReturnType<typeof makeFolder>;
+  let folder: ReturnType<typeof createTempDirectory>;
   let server: ServerProcess;
   beforeAll(async () => {
-    folder = makeFolder();
+    folder = createTempDirectory();
     server = await startServer(['--data', folder.path], { env });
   });
   afterAll(async () => {
@@ -214,7 +214,9 @@ describe('dendro query', () => {
   });
 
   test('a wrong token: the message of the API without the token, exit 1', async () => {
-    const { error } = await fetchAnswer(`${server.url}/api/endpoints`, { headers: { 'X-API-KEY': 'wrong' } });
+    const { error } = await fetchResponse(`${server.url}/api/endpoints`, {
+      headers: { 'X-API-KEY': 'wrong' },
+    });
     const outcome = await query('--url', server.url, '--token', 'wrong-token');
     expect(outcome.code).toBe(1);
     expect(onlyLine(outcome)).toContain(error.message);

@@ -2,10 +2,10 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { fetchAnswer } from '../support/app.ts';
-import { writeOwnEndpoints } from '../support/own-endpoints.ts';
-import { makeFolder, runDendro, type ServerProcess, startServer } from '../support/process.ts';
-import { askRaw } from '../support/raw-http.ts';
+import { fetchResponse } from '../support/app.ts';
+import { writeEndpointFolders } from '../support/custom-endpoints.ts';
+import { createTempDirectory, runDendro, type ServerProcess, startServer } from '../support/process.ts';
+import { sendRaw } from '../support/raw-http.ts';
 
 const API_KEY = 'operators-own-key-of-this-run';
 const GUESS = 'dnd_a-wrong-guess-that-nobody-may-find-again';
@@ -29,10 +29,10 @@ cache: none
 
 // Reads everything that the process wrote: both streams and every file in its data directory.
 describe('secrets in the output and the files of the process', () => {
-  let folder: ReturnType<typeof makeFolder>;
+  let folder: ReturnType<typeof createTempDirectory>;
   let server: ServerProcess | undefined;
   beforeEach(() => {
-    folder = makeFolder();
+    folder = createTempDirectory();
   });
   afterEach(async () => {
     await server?.stop();
@@ -41,7 +41,7 @@ describe('secrets in the output and the files of the process', () => {
   });
 
   const ask = (path: string, headers: Record<string, string>) =>
-    fetchAnswer(`${server?.url}${path}`, { headers });
+    fetchResponse(`${server?.url}${path}`, { headers });
   /** Sends a token in every correct and incorrect way. Returns the status of the correct way. */
   const sendEverywhere = async (secret: string) => {
     const correct = await ask(CALL, { 'X-API-KEY': secret });
@@ -62,7 +62,7 @@ describe('secrets in the output and the files of the process', () => {
         `GET ${CALL} HTTP/1.1\r\nHost: a\r\nX-API-KEY: ${secret}\r\nbroken header\r\n\r\n`,
         `${secret}\r\n\r\n`,
         `GET /${'x'.repeat(9000)} HTTP/1.1\r\nHost: a\r\nX-API-KEY: ${secret}\r\n\r\n`,
-      ].map(request => askRaw(server?.url ?? '', request)),
+      ].map(request => sendRaw(server?.url ?? '', request)),
     );
     const texts = [correct.text, ...others.map(({ text }) => text), ...malformed.map(({ body }) => body)];
     for (const text of texts) expect(text).not.toContain(secret);
@@ -80,7 +80,7 @@ describe('secrets in the output and the files of the process', () => {
   test('tokens, the API key, wrong guesses and the first token never appear', {
     timeout: 60_000,
   }, async () => {
-    const custom = writeOwnEndpoints({ 'custom.failing': FAILING });
+    const custom = writeEndpointFolders({ 'custom.failing': FAILING });
     const args = ['--data', folder.path, '--endpoints', custom.folder];
     try {
       // The first start without a key writes a first token to a file.

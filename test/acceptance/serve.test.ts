@@ -4,11 +4,11 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { fetchAnswer } from '../support/app.ts';
-import { SLEEP, writeOwnEndpoints } from '../support/own-endpoints.ts';
+import { fetchResponse } from '../support/app.ts';
+import { SLEEP, writeEndpointFolders } from '../support/custom-endpoints.ts';
 import {
+  createTempDirectory,
   findFreePort,
-  makeFolder,
   onlyLine,
   PROCESS_API_KEY,
   runDendro,
@@ -21,10 +21,10 @@ const env = { DENDRO_API_KEY: PROCESS_API_KEY };
 const headers = { 'X-API-KEY': PROCESS_API_KEY };
 
 describe('dendro serve', () => {
-  let folder: ReturnType<typeof makeFolder>;
+  let folder: ReturnType<typeof createTempDirectory>;
   let server: ServerProcess | undefined;
   beforeEach(() => {
-    folder = makeFolder();
+    folder = createTempDirectory();
   });
   afterEach(async () => {
     await server?.stop();
@@ -39,10 +39,10 @@ describe('dendro serve', () => {
     );
     expect(server.url).not.toBe(server.internalUrl);
     for (const url of [server.url, server.internalUrl])
-      expect((await fetchAnswer(`${url}/health`, {})).text).toMatch(
+      expect((await fetchResponse(`${url}/health`, {})).text).toMatch(
         /^\{"status":"ok","version":"[^"]+","store":"duckdb"\}$/,
       );
-    const response = await fetchAnswer(`${server.url}/api/endpoints/query/logs.all?project=a`, { headers });
+    const response = await fetchResponse(`${server.url}/api/endpoints/query/logs.all?project=a`, { headers });
     expect(response.text).toBe('{"result":[]}');
   });
 
@@ -57,8 +57,8 @@ describe('dendro serve', () => {
     server = await startServer(['--data', folder.path, '--port', port, '--internal-port', port], { env });
     expect(server.url).toBe(`http://127.0.0.1:${port}`);
     expect(server.internalUrl).toBe(server.url);
-    expect((await fetchAnswer(`${server.url}/health`, {})).status).toBe(200);
-    expect((await fetchAnswer(`${server.url}/api/endpoints`, { headers })).status).toBe(200);
+    expect((await fetchResponse(`${server.url}/health`, {})).status).toBe(200);
+    expect((await fetchResponse(`${server.url}/api/endpoints`, { headers })).status).toBe(200);
     expect((await server.stop()).code).toBe(0);
   });
 
@@ -69,7 +69,7 @@ describe('dendro serve', () => {
     expect(outcome.code).toBe(1);
     expect(outcome.stdout).toBe('');
     expect(onlyLine(outcome)).toMatch(new RegExp(`${folder.path}.* in use by .*PID ${server.pid}\\b`));
-    expect((await fetchAnswer(`${server.url}/health`, {})).status).toBe(200);
+    expect((await fetchResponse(`${server.url}/health`, {})).status).toBe(200);
   });
 
   test.each([
@@ -138,12 +138,12 @@ describe('dendro serve', () => {
     });
 
     test('finishes a running query, rejects new connections meanwhile, and exits with 0', async () => {
-      const custom = writeOwnEndpoints({ sleep: SLEEP });
+      const custom = writeEndpointFolders({ sleep: SLEEP });
       server = await startServer(['--data', folder.path, '--endpoints', custom.folder], { env });
       const connection = await openConnection(server.url);
       await connection.ask(rawRequest('GET /health'));
       connection.write(rawRequest('GET /api/endpoints/query/test.sleep?milliseconds=4000', headers));
-      await fetchAnswer(`${server.url}/health`, {}); // the response shows that the slow request has started
+      await fetchResponse(`${server.url}/health`, {}); // the response shows that the slow request has started
       server.signal(signal);
       await server.untilError('finishing running requests');
       await untilRefused(server.url);
@@ -160,7 +160,7 @@ describe('dendro serve', () => {
     server = await startServer(['--data', folder.path], { env });
     for (const url of [server.url, server.internalUrl])
       (await openConnection(url)).write('GET /health HTTP/1.1\r\nHost: a\r\n');
-    await fetchAnswer(`${server.url}/health`, {});
+    await fetchResponse(`${server.url}/health`, {});
     server.signal('SIGTERM');
     expect((await server.ended).code).toBe(0);
   });
@@ -177,7 +177,7 @@ describe('dendro serve', () => {
     server.signal('SIGKILL');
     await server.ended;
     server = await startServer(['--data', folder.path], { env });
-    expect((await fetchAnswer(`${server.url}/health`, {})).status).toBe(200);
+    expect((await fetchResponse(`${server.url}/health`, {})).status).toBe(200);
   });
 });
 

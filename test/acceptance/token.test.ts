@@ -2,10 +2,10 @@ import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { fetchAnswer } from '../support/app.ts';
-import { FAULT, writeOwnEndpoints } from '../support/own-endpoints.ts';
+import { fetchResponse } from '../support/app.ts';
+import { FAULT, writeEndpointFolders } from '../support/custom-endpoints.ts';
 import {
-  makeFolder,
+  createTempDirectory,
   onlyLine,
   PROCESS_API_KEY,
   runDendro,
@@ -16,10 +16,10 @@ import {
 const SECRET = /^dnd_[A-Za-z0-9_-]{43}\n$/;
 
 describe('dendro token next to a running server', () => {
-  let folder: ReturnType<typeof makeFolder>;
+  let folder: ReturnType<typeof createTempDirectory>;
   let server: ServerProcess;
   beforeAll(async () => {
-    folder = makeFolder();
+    folder = createTempDirectory();
     server = await startServer(['--data', folder.path], { env: { DENDRO_API_KEY: PROCESS_API_KEY } });
   });
   afterAll(async () => {
@@ -35,7 +35,7 @@ describe('dendro token next to a running server', () => {
     return stdout.trimEnd();
   };
   const request = (secret: string, path = '/api/endpoints/query/logs.all?project=alpha') =>
-    fetchAnswer(`${server.url}${path}`, { headers: { 'X-API-KEY': secret } });
+    fetchResponse(`${server.url}${path}`, { headers: { 'X-API-KEY': secret } });
   /** Repeats a request until it has the status. The contract says 1 s; a busy machine may need longer. */
   const untilStatus = async (secret: string, expected: number, path?: string) => {
     for (let attempt = 0; attempt < 100; attempt++) {
@@ -144,9 +144,9 @@ describe('dendro token next to a running server', () => {
 });
 
 describe('dendro token without a server', () => {
-  let folder: ReturnType<typeof makeFolder>;
+  let folder: ReturnType<typeof createTempDirectory>;
   beforeEach(() => {
-    folder = makeFolder();
+    folder = createTempDirectory();
   });
   afterEach(() => folder.remove());
 
@@ -214,7 +214,7 @@ describe('dendro token without a server', () => {
     description: Plan of the project.
 columns:`,
     );
-    const custom = writeOwnEndpoints({ tiered: { yaml: tiered, sql } });
+    const custom = writeEndpointFolders({ tiered: { yaml: tiered, sql } });
     try {
       const args = ['token', 'create', ...valid, '--data', folder.path, '--tier', 'LARGE'];
       const unknown = await runDendro(args);
@@ -236,7 +236,7 @@ columns:`,
     try {
       expect(existsSync(join(data, 'first-token'))).toBe(false);
       const headers = { 'X-API-KEY': stdout.trimEnd() };
-      expect((await fetchAnswer(`${server.url}/api/endpoints`, { headers })).status).toBe(200);
+      expect((await fetchResponse(`${server.url}/api/endpoints`, { headers })).status).toBe(200);
     } finally {
       await server.stop();
     }
@@ -252,7 +252,7 @@ columns:`,
     const server = await startServer(['--data', data, '--tokens', file]);
     try {
       const headers = { 'X-API-KEY': created.stdout.trimEnd() };
-      expect((await fetchAnswer(`${server.url}/api/endpoints`, { headers })).status).toBe(200);
+      expect((await fetchResponse(`${server.url}/api/endpoints`, { headers })).status).toBe(200);
       expect(existsSync(join(data, 'tokens.json'))).toBe(false);
     } finally {
       await server.stop();

@@ -6,7 +6,7 @@ import type { SpooledLines, Store } from '../../src/store/store.ts';
 import { testStoreOptions } from '../support/app.ts';
 import { createDatabase } from '../support/clickhouse.ts';
 import { record } from '../support/record.ts';
-import { makeDataFolder, removeDataFolder } from '../support/store.ts';
+import { createDataDirectory, removeDataDirectory } from '../support/store.ts';
 import { runSql } from './run-sql.ts';
 
 const AT = '2026-11-14T12:34:56.789012Z';
@@ -18,14 +18,14 @@ let rejected: string[];
 
 beforeEach(async () => {
   clickhouse = await createDatabase();
-  dataDirectory = makeDataFolder();
+  dataDirectory = createDataDirectory();
   rejected = [];
   const options = { ...testStoreOptions(dataDirectory), clickhouse };
   store = await openStore(options, { recordRejected: ({ line }) => rejected.push(line) });
 });
 afterEach(async () => {
   await store.close();
-  removeDataFolder(dataDirectory);
+  removeDataDirectory(dataDirectory);
   await runSql(clickhouse, `drop database ${clickhouse.database}`);
 });
 

@@ -6,18 +6,24 @@ import { createServer } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ClickHouseUrl } from '../../src/store/clickhouse-url.ts';
 import { newDatabaseUrl } from '../support/clickhouse.ts';
-import { makeFolder, onlyLine, PROCESS_API_KEY, runDendro, startServer } from '../support/process.ts';
-import { makeSelfSigned } from '../support/self-signed.ts';
+import {
+  createTempDirectory,
+  onlyLine,
+  PROCESS_API_KEY,
+  runDendro,
+  startServer,
+} from '../support/process.ts';
+import { createSelfSigned } from '../support/self-signed.ts';
 import { runSql } from './run-sql.ts';
 
 // The built program in processes of its own, starting with an empty database. Needs `npm run build`.
 
 describe('dendro with --store clickhouse://…', () => {
-  let workDirectory: ReturnType<typeof makeFolder>;
+  let workDirectory: ReturnType<typeof createTempDirectory>;
   let clickhouse: ClickHouseUrl;
   let env: Record<string, string>;
   beforeAll(() => {
-    workDirectory = makeFolder();
+    workDirectory = createTempDirectory();
     clickhouse = newDatabaseUrl();
     const [host] = clickhouse.urls.map(url => new URL(url).host);
     const { user, password } = clickhouse.writer;
@@ -60,7 +66,7 @@ describe('dendro with --store clickhouse://…', () => {
   });
 
   test('clickhouses:// connects with TLS to a server with a trusted certificate only', async () => {
-    const { cert, key } = makeSelfSigned();
+    const { cert, key } = createSelfSigned();
     const certFile = join(workDirectory.path, 'ca.pem');
     writeFileSync(certFile, cert);
     const { hostname, port } = new URL(clickhouse.urls[0] ?? '');

@@ -8,7 +8,7 @@ import type { SpooledLines, Store } from '../../src/store/store.ts';
 import { testStoreOptions } from '../support/app.ts';
 import { createDatabase } from '../support/clickhouse.ts';
 import { record } from '../support/record.ts';
-import { makeDataFolder, QUICK, removeDataFolder, savedQuery } from '../support/store.ts';
+import { createDataDirectory, QUICK, removeDataDirectory, savedQuery } from '../support/store.ts';
 import { ERROR_PAGE_TRIGGER, type Fault, FaultyProxy } from './faulty-proxy.ts';
 import { runSql } from './run-sql.ts';
 
@@ -38,7 +38,7 @@ beforeAll(async () => {
 });
 beforeEach(async () => {
   proxy = await FaultyProxy.open(clickhouse);
-  dataDirectory = makeDataFolder();
+  dataDirectory = createDataDirectory();
   options = {
     ...testStoreOptions(dataDirectory),
     clickhouse: { ...clickhouse, urls: [proxy.url] },
@@ -49,7 +49,7 @@ beforeEach(async () => {
 afterEach(async () => {
   await store.close();
   await proxy.close();
-  removeDataFolder(dataDirectory);
+  removeDataDirectory(dataDirectory);
 });
 afterAll(() => runSql(clickhouse, `drop database ${clickhouse.database}`));
 
@@ -162,7 +162,7 @@ describe('a configuration error is reported in one sentence, without the passwor
     ['a wrong database', { database: 'no_such_database' }, /the database does not exist/],
     ['a database without tables', { database: 'default' }, /`dendro schema clickhouse --apply`/],
   ])('%s', async (_, change, problem) => {
-    const directory = makeDataFolder();
+    const directory = createDataDirectory();
     const misconfigured = await openStore({
       ...testStoreOptions(directory),
       clickhouse: { ...clickhouse, ...change },
@@ -177,7 +177,7 @@ describe('a configuration error is reported in one sentence, without the passwor
       expect(misconfigured.flushedUpTo('auth')).toBe(0);
     } finally {
       await misconfigured.close();
-      removeDataFolder(directory);
+      removeDataDirectory(directory);
     }
   });
 

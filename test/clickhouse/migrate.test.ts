@@ -7,7 +7,7 @@ import { micros, testStoreOptions } from '../support/app.ts';
 import { createDatabase } from '../support/clickhouse.ts';
 import { PROCESS_API_KEY, runDendro, startServer } from '../support/process.ts';
 import { edgeRecord, functionEdgeRecord, record } from '../support/record.ts';
-import { batches, makeDataFolder, removeDataFolder } from '../support/store.ts';
+import { batches, createDataDirectory, removeDataDirectory } from '../support/store.ts';
 import { FaultyProxy } from './faulty-proxy.ts';
 import { runSql } from './run-sql.ts';
 
@@ -21,7 +21,7 @@ const CROWDED = 45_000;
 const LARGE = 160;
 
 describe('migrating an embedded store to ClickHouse', () => {
-  const directories = [makeDataFolder(), makeDataFolder()];
+  const directories = [createDataDirectory(), createDataDirectory()];
   const [sourceDirectory = '', stateDirectory = ''] = directories;
   let clickhouse: ClickHouseUrl;
   let proxy: FaultyProxy;
@@ -62,7 +62,7 @@ describe('migrating an embedded store to ClickHouse', () => {
     await source.close();
     await target.close();
     await proxy.close();
-    for (const directory of directories) removeDataFolder(directory);
+    for (const directory of directories) removeDataDirectory(directory);
     await runSql(clickhouse, `drop database ${clickhouse.database}`);
   });
 
@@ -137,7 +137,7 @@ describe('migrating an embedded store to ClickHouse', () => {
 });
 
 describe('a server with ClickHouse on a migrated data directory', () => {
-  const dataDirectory = makeDataFolder();
+  const dataDirectory = createDataDirectory();
   let clickhouse: ClickHouseUrl;
   let clickhouseUrl: string;
   beforeAll(async () => {
@@ -146,7 +146,7 @@ describe('a server with ClickHouse on a migrated data directory', () => {
     clickhouseUrl = `clickhouse://${user}:${password}@${new URL(clickhouse.urls[0] ?? '').host}/${clickhouse.database}`;
   });
   afterAll(async () => {
-    removeDataFolder(dataDirectory);
+    removeDataDirectory(dataDirectory);
     await runSql(clickhouse, `drop database ${clickhouse.database}`);
   });
 

@@ -8,9 +8,9 @@ import { openStore } from '../../src/store/open-store.ts';
 import type { Store } from '../../src/store/store.ts';
 import { micros, NOW, testStoreOptions } from '../support/app.ts';
 import { createDatabase } from '../support/clickhouse.ts';
-import { BUILT_IN } from '../support/own-endpoints.ts';
+import { BUILT_IN } from '../support/custom-endpoints.ts';
 import { edgeRecord, functionEdgeRecord } from '../support/record.ts';
-import { batches, makeDataFolder, removeDataFolder } from '../support/store.ts';
+import { batches, createDataDirectory, removeDataDirectory } from '../support/store.ts';
 
 const PROJECTS = ['alpha', "o'hara", '🦕 é\\'];
 const NOW_MICROS = micros(NOW);
@@ -20,7 +20,7 @@ let duckdb: Store;
 let clickhouse: Store;
 beforeAll(async () => {
   const createDirectory = () => {
-    const directory = makeDataFolder();
+    const directory = createDataDirectory();
     directories.push(directory);
     return directory;
   };
@@ -33,7 +33,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await duckdb.close();
   await clickhouse.close();
-  for (const directory of directories) removeDataFolder(directory);
+  for (const directory of directories) removeDataDirectory(directory);
 });
 
 /** Seconds before now. Most records are recent, so that every time range and every bucket has some. */

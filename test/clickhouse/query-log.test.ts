@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
+import { BUILT_IN, type CustomEndpoints, writeEndpointFolders } from '../support/custom-endpoints.ts';
 import { ManualTimer } from '../support/manual-timer.ts';
-import { BUILT_IN, type OwnEndpoints, writeOwnEndpoints } from '../support/own-endpoints.ts';
 
 /** An endpoint that returns the comment of its own query, which ClickHouse writes to its query log. */
 const commentEndpoint = (id: string, name: string, cache: string) => ({
@@ -20,11 +20,11 @@ cache: ${cache}
   clickhouse: "select getSetting('log_comment') as comment",
 });
 
-let own: OwnEndpoints;
+let own: CustomEndpoints;
 let app: TestApp;
 const timer = new ManualTimer();
 beforeAll(async () => {
-  own = writeOwnEndpoints({
+  own = writeEndpointFolders({
     uncached: commentEndpoint('0c5b5f6e-52a4-4f6e-8f0b-7d8f3a1c9e33', 'test.uncached', 'none'),
     cached: commentEndpoint(
       '1d6c6a7f-63b5-4a7f-9a1c-8e9a4b2d0f44',

@@ -4,7 +4,7 @@ import { applyClickHouseSchema, openStore } from '../../src/store/open-store.ts'
 import { startTestApp, testStoreOptions } from '../support/app.ts';
 import { newDatabaseUrl } from '../support/clickhouse.ts';
 import { sendLogs } from '../support/logs.ts';
-import { makeDataFolder, removeDataFolder } from '../support/store.ts';
+import { createDataDirectory, removeDataDirectory } from '../support/store.ts';
 import { testUsers, USERS_DATABASE, USERS_PASSWORD, userStatements } from './fixture/users.ts';
 import { runSql } from './run-sql.ts';
 
@@ -42,13 +42,13 @@ beforeEach(({ skip }) => {
 });
 
 const runPreflight = async (change: Partial<ClickHouseUrl>) => {
-  const directory = makeDataFolder();
+  const directory = createDataDirectory();
   const store = await openStore({ ...testStoreOptions(directory), clickhouse: { ...admin, ...change } });
   try {
     return await store.preflight?.();
   } finally {
     await store.close();
-    removeDataFolder(directory);
+    removeDataDirectory(directory);
   }
 };
 const documented = { reader: userOf('reader'), writer: userOf('writer') };
@@ -67,7 +67,7 @@ describe('the documented users', () => {
     const url =
       `clickhouse://${reader.user}:${reader.password}@${host}/${USERS_DATABASE}` +
       `?insert_user=${writer.user}&insert_password=${writer.password}`;
-    const directory = makeDataFolder();
+    const directory = createDataDirectory();
     const store = { ...testStoreOptions(directory), clickhouse: parseClickHouseUrl(url) };
     const app = await startTestApp({ store, storeName: 'clickhouse' });
     try {
@@ -80,7 +80,7 @@ describe('the documented users', () => {
       expect((await app.query('functions.invocation-stats', { project: 'p' })).status).toBe(200);
     } finally {
       await app.close();
-      removeDataFolder(directory);
+      removeDataDirectory(directory);
     }
   });
 

@@ -7,7 +7,7 @@ import { API_KEY, startTestApp, type TestApp, testStoreOptions } from '../suppor
 import { createDatabase } from '../support/clickhouse.ts';
 import { sendLogs } from '../support/logs.ts';
 import { edgeRecord } from '../support/record.ts';
-import { makeDataFolder, removeDataFolder } from '../support/store.ts';
+import { createDataDirectory, removeDataDirectory } from '../support/store.ts';
 import { FaultyProxy } from './faulty-proxy.ts';
 import { runSql } from './run-sql.ts';
 
@@ -27,13 +27,13 @@ beforeAll(async () => {
 afterAll(() => runSql(clickhouse, `drop database ${clickhouse.database}`));
 beforeEach(async () => {
   [one, two] = [await FaultyProxy.open(clickhouse), await FaultyProxy.open(clickhouse)];
-  dataDirectory = makeDataFolder();
+  dataDirectory = createDataDirectory();
 });
 afterEach(async () => {
   await app.close();
   await one.close();
   await two.close();
-  removeDataFolder(dataDirectory);
+  removeDataDirectory(dataDirectory);
 });
 
 const start = async (proxies: readonly FaultyProxy[], cacheBytes = 0, intakeQueueBytes = 2 ** 28) => {
@@ -183,7 +183,7 @@ test('two servers with one ClickHouse both return the records of either, once', 
   await start([one]);
   const first = app;
   const firstDirectory = dataDirectory;
-  dataDirectory = makeDataFolder();
+  dataDirectory = createDataDirectory();
   try {
     await start([two]);
     // The same sequence numbers and the same bytes in both spools: still two records.
@@ -193,7 +193,7 @@ test('two servers with one ClickHouse both return the records of either, once', 
       await expect.poll(() => idsOf('shared', service), { timeout: 20_000 }).toEqual(['same', 'same']);
   } finally {
     await first.close();
-    removeDataFolder(firstDirectory);
+    removeDataDirectory(firstDirectory);
   }
 });
 

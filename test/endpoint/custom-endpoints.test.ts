@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { fetchAnswer, micros, startTestApp, type TestApp } from '../support/app.ts';
+import { fetchResponse, micros, startTestApp, type TestApp } from '../support/app.ts';
 import { edgeRecord } from '../support/record.ts';
 
 const NAME = 'edge.requests';
@@ -144,7 +144,7 @@ describe('a custom endpoint', () => {
 
   test('is in the OpenAPI document only if the request has a valid token', async () => {
     const paths = async (headers: Record<string, string>) => {
-      const { text } = await fetchAnswer(`${app.url}/openapi.json`, { headers });
+      const { text } = await fetchResponse(`${app.url}/openapi.json`, { headers });
       return {
         text,
         custom: `${QUERY}/${NAME}` in JSON.parse(text).paths,
@@ -171,7 +171,7 @@ describe('a custom endpoint', () => {
   });
 
   test('cannot be called without a token', async () => {
-    const { status, error } = await fetchAnswer(`${app.url}${QUERY}/${NAME}?project=x`, {});
+    const { status, error } = await fetchResponse(`${app.url}${QUERY}/${NAME}?project=x`, {});
     expect(status).toBe(401);
     expect(error.code).toBe('unauthorized');
   });

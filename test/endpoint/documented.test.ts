@@ -2,18 +2,18 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import {
   BUILT_IN,
+  type CustomEndpoints,
   documentedEndpoint,
-  type OwnEndpoints,
-  writeOwnEndpoints,
-} from '../support/own-endpoints.ts';
+  writeEndpointFolders,
+} from '../support/custom-endpoints.ts';
 import { edgeRecord } from '../support/record.ts';
 
 // Runs the example of docs/write-endpoints.md: `npm test` on DuckDB, `npm run test:clickhouse` on ClickHouse.
 
-let custom: OwnEndpoints;
+let custom: CustomEndpoints;
 let app: TestApp;
 beforeAll(async () => {
-  custom = writeOwnEndpoints({ documented: documentedEndpoint() });
+  custom = writeEndpointFolders({ documented: documentedEndpoint() });
   app = await startTestApp({ endpointFolders: { builtIn: BUILT_IN, custom: custom.folder } });
 });
 afterAll(async () => {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Answer, startTestApp, type TestApp } from '../support/app.ts';
+import { startTestApp, type TestApp, type TestResponse } from '../support/app.ts';
 import { edgeRecord, functionEdgeRecord } from '../support/record.ts';
 
 // A valid request for each endpoint, with every parameter that it declares.
@@ -48,7 +48,7 @@ describe('parameters', () => {
     app.query(name, { ...CALLS[name], ...changes });
   const callRaw = (name: string, query: string) => app.get(`/api/endpoints/query/${name}?${query}`);
   const queryOf = (name: string) => String(new URLSearchParams(CALLS[name]));
-  const expectRejection = ({ status, error, rows }: Answer, code: string, param: string) => {
+  const expectRejection = ({ status, error, rows }: TestResponse, code: string, param: string) => {
     expect(status).toBe(400);
     expect(error).toEqual({ code, param, message: expect.stringContaining(param) });
     expect(rows).toBeUndefined();

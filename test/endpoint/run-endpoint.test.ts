@@ -6,7 +6,7 @@ import { type EndpointDependencies, runEndpoint } from '../../src/endpoint/run-e
 import { ValidatedRequests } from '../../src/endpoint/validated-requests.ts';
 import { systemClock } from '../../src/system/clock.ts';
 import { systemTimer } from '../../src/system/timer.ts';
-import { BUILT_IN } from '../support/own-endpoints.ts';
+import { BUILT_IN } from '../support/custom-endpoints.ts';
 import { openTestStore, type TestStore } from '../support/store.ts';
 
 /** Records which of the values that an HTTP request creates on demand were read. */

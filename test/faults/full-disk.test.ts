@@ -5,7 +5,7 @@ import { LOG_KINDS } from '../../src/domain/log-columns.ts';
 import { toLogLines } from '../../src/domain/log-line.ts';
 import { Spool } from '../../src/intake/spool.ts';
 import { openStore } from '../../src/store/open-store.ts';
-import { fetchAnswer, NOW, testStoreOptions } from '../support/app.ts';
+import { fetchResponse, NOW, testStoreOptions } from '../support/app.ts';
 import { PROCESS_API_KEY, startServer } from '../support/process.ts';
 import { edgeRecord } from '../support/record.ts';
 import { savedQuery } from '../support/store.ts';
@@ -43,7 +43,9 @@ test('on a full disk senders get 503 and queries succeed, and with free space ag
         ledger.createBatch({ kinds: LOG_KINDS, records: [records, records], padding }),
       );
     const query = async () => {
-      const answer = await fetchAnswer(`${server.url}/api/endpoints/query/logs.all?project=p0`, { headers });
+      const answer = await fetchResponse(`${server.url}/api/endpoints/query/logs.all?project=p0`, {
+        headers,
+      });
       return [answer.status, answer.rows.length > 0];
     };
     for (let i = 0; i < 20; i++) expect(await post(20)).toBe(200);
@@ -60,7 +62,7 @@ test('on a full disk senders get 503 and queries succeed, and with free space ag
       await sleep(300); // an apply in progress frees its staging file at the end
     } while (freeBytes() > 0);
     for (let i = 0; i < 10; i++) {
-      const { status, headers, error } = await fetchAnswer(
+      const { status, headers, error } = await fetchResponse(
         `${server.internalUrl}/api/logs?source_name=edge`,
         {
           method: 'POST',
@@ -73,7 +75,7 @@ test('on a full disk senders get 503 and queries succeed, and with free space ag
       expect(await query()).toEqual([200, true]);
       await sleep(200);
     }
-    expect((await fetchAnswer(`${server.url}/health`, {})).status).toBe(200);
+    expect((await fetchResponse(`${server.url}/health`, {})).status).toBe(200);
 
     free();
     for (const batch of ledger.batches.filter(each => !each.acknowledged))
@@ -90,7 +92,7 @@ test('on a full disk senders get 503 and queries succeed, and with free space ag
     server = await startServer(['--data', path], { env: { DENDRO_API_KEY: PROCESS_API_KEY } });
     expect(await post(50, 4 * KIB)).toBe(503);
     expect(
-      (await fetchAnswer(`${server.url}/api/endpoints/query/logs.all?project=p0`, { headers })).status,
+      (await fetchResponse(`${server.url}/api/endpoints/query/logs.all?project=p0`, { headers })).status,
     ).toBe(200);
     free();
     await expect.poll(() => queuedBytes(server.internalUrl), { timeout: 20_000 }).toBe(0);
@@ -182,6 +184,6 @@ test('spool segments can be deleted on a full disk', async context => {
 });
 
 async function queuedBytes(internalUrl: string): Promise<number> {
-  const { text } = await fetchAnswer(`${internalUrl}/metrics`, { headers });
+  const { text } = await fetchResponse(`${internalUrl}/metrics`, { headers });
   return Number(/^dendro_intake_queue_bytes (.*)$/m.exec(text)?.[1]);
 }

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { openStore } from '../../src/store/open-store.ts';
 import { testStoreOptions } from '../support/app.ts';
-import { makeDataFolder, removeDataFolder, savedQuery } from '../support/store.ts';
+import { createDataDirectory, removeDataDirectory, savedQuery } from '../support/store.ts';
 import { startStoreProcess } from '../support/store-process.ts';
 
 const KILLS = 12;
@@ -11,9 +11,9 @@ const MAX_DELAY_MS = 1500;
 
 let dataDirectory: string;
 beforeEach(() => {
-  dataDirectory = makeDataFolder();
+  dataDirectory = createDataDirectory();
 });
-afterEach(() => removeDataFolder(dataDirectory));
+afterEach(() => removeDataDirectory(dataDirectory));
 
 test('a store that is killed during compactions has every flushed record once', async () => {
   for (let kill = 0; kill < KILLS; kill++) {

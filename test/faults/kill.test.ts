@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { LOG_KINDS } from '../../src/domain/log-columns.ts';
 import { ROW_GROUP_ROWS } from '../../src/store/duckdb/parts.ts';
-import { makeFolder, PROCESS_API_KEY, startServer } from '../support/process.ts';
+import { createTempDirectory, PROCESS_API_KEY, startServer } from '../support/process.ts';
 import { auditDataDirectory } from './audit.ts';
 import { type BatchShape, Ledger, send } from './load.ts';
 
@@ -21,7 +21,7 @@ const SENDERS: BatchShape[] = [
 test('after kill -9 at random moments every acknowledged record is stored once, and any other once or not at all', {
   timeout: 300_000,
 }, async () => {
-  const dataDirectory = makeFolder();
+  const dataDirectory = createTempDirectory();
   const ledger = new Ledger();
   let retriedBatches = 0;
   try {

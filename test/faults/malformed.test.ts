@@ -3,19 +3,19 @@ import * as zlib from 'node:zlib';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { LOG_KINDS } from '../../src/domain/log-columns.ts';
-import { fetchAnswer } from '../support/app.ts';
+import { fetchResponse } from '../support/app.ts';
 import { type SendOptions, sendLogs } from '../support/logs.ts';
-import { makeFolder, PROCESS_API_KEY, type ServerProcess, startServer } from '../support/process.ts';
+import { createTempDirectory, PROCESS_API_KEY, type ServerProcess, startServer } from '../support/process.ts';
 
 const MIB = 1024 * 1024;
 /** Far above the memory of a normal run, and far below that of a leak of these bodies. */
 const MAX_RSS = 900 * MIB;
 
 const headers = { 'X-API-KEY': PROCESS_API_KEY };
-let dataDirectory: ReturnType<typeof makeFolder>;
+let dataDirectory: ReturnType<typeof createTempDirectory>;
 let server: ServerProcess;
 beforeAll(async () => {
-  dataDirectory = makeFolder();
+  dataDirectory = createTempDirectory();
   server = await startServer(['--data', dataDirectory.path], { env: { DENDRO_API_KEY: PROCESS_API_KEY } });
 });
 afterAll(async () => {
@@ -28,7 +28,7 @@ afterAll(async () => {
 const send = (body: string | Uint8Array, { headers = {}, ...options }: SendOptions = {}) =>
   sendLogs(server.internalUrl, body, { ...options, headers, token: PROCESS_API_KEY });
 const metric = async (name: string) => {
-  const { text } = await fetchAnswer(`${server.internalUrl}/metrics`, { headers });
+  const { text } = await fetchResponse(`${server.internalUrl}/metrics`, { headers });
   return Number(
     text
       .split('\n')
@@ -37,7 +37,7 @@ const metric = async (name: string) => {
   );
 };
 const expectQueryable = async () => {
-  const response = await fetchAnswer(`${server.url}/api/endpoints/query/logs.all?project=p`, { headers });
+  const response = await fetchResponse(`${server.url}/api/endpoints/query/logs.all?project=p`, { headers });
   expect(response.status).toBe(200);
 };
 
@@ -210,7 +210,7 @@ describe('hostile bodies do not delay queries', () => {
     await expect.poll(() => metric('dendro_intake_queue_bytes'), { timeout: 30_000 }).toBe(0);
     await sleep(300);
     const url = `${server.url}/api/endpoints/query/logs.all?project=after`;
-    await expect.poll(async () => (await fetchAnswer(url, { headers })).rows.length).toBe(1);
+    await expect.poll(async () => (await fetchResponse(url, { headers })).rows.length).toBe(1);
     expect(await metric('dendro_resident_memory_bytes')).toBeLessThan(MAX_RSS);
   });
 });

@@ -3,17 +3,17 @@ import { join } from 'node:path';
 import { load as parse } from 'js-yaml';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
-import { BUILT_IN, type OwnEndpoints, SLEEP, writeOwnEndpoints } from '../support/own-endpoints.ts';
+import { BUILT_IN, type CustomEndpoints, SLEEP, writeEndpointFolders } from '../support/custom-endpoints.ts';
 
 type EndpointFile = { description: string; columns: Record<string, object> };
 
 const KEYS = ['id', 'name', 'description', 'max_rows', 'cache', 'sandboxing', 'parameters', 'columns'];
 
 describe('GET /api/endpoints', () => {
-  let own: OwnEndpoints;
+  let own: CustomEndpoints;
   let app: TestApp;
   beforeAll(async () => {
-    own = writeOwnEndpoints({ sleep: SLEEP });
+    own = writeEndpointFolders({ sleep: SLEEP });
     app = await startTestApp({ endpointFolders: { builtIn: BUILT_IN, custom: own.folder } });
   });
   afterAll(async () => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
-import { type TestTokens, writeTestTokens } from '../support/tokens.ts';
+import { createTokens, type TestTokens } from '../support/tokens.ts';
 
 const LOGS_ALL_ID = '36d4086c-7022-4186-9a0f-e33ec7d730da';
 const API_COUNTS_ID = '0fbeca51-caaa-4f7d-83f0-8110aa708839';
@@ -10,7 +10,11 @@ describe('the order of checks', () => {
   let tokens: TestTokens<'all' | 'logs' | 'machine'>;
   let app: TestApp;
   beforeAll(async () => {
-    tokens = writeTestTokens({ all: ['query'], logs: ['query:logs.all'], machine: ['ingest', 'metrics'] });
+    tokens = await createTokens({
+      all: { scopes: ['query'] },
+      logs: { scopes: ['query:logs.all'] },
+      machine: { scopes: ['ingest', 'metrics'] },
+    });
     app = await startTestApp({ tokensFile: tokens.file });
   });
   afterAll(async () => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
-import { askRaw, openConnection, type RawConnection, rawRequest } from '../support/raw-http.ts';
+import { openConnection, type RawConnection, rawRequest, sendRaw } from '../support/raw-http.ts';
 import { edgeRecord } from '../support/record.ts';
 
 const CALL = '/api/endpoints/query/logs.all?project=alpha';
@@ -136,7 +136,7 @@ describe('an HTTP connection', () => {
   });
 
   test('may use HTTP/1.0', async () => {
-    const { status, body } = await askRaw(app.url, `GET ${CALL} HTTP/1.0\r\nX-API-KEY: ${API_KEY}\r\n\r\n`);
+    const { status, body } = await sendRaw(app.url, `GET ${CALL} HTTP/1.0\r\nX-API-KEY: ${API_KEY}\r\n\r\n`);
     expect(status).toBe(200);
     expect(JSON.parse(body).result).toHaveLength(1);
   });

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { consoleRoutes } from '../../src/http/console-files.ts';
 import { Router } from '../../src/http/router.ts';
 import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
-import { makeFolder } from '../support/process.ts';
+import { createTempDirectory } from '../support/process.ts';
 import { openConnection, rawRequest } from '../support/raw-http.ts';
 
 const BUILT = join(import.meta.dirname, '../../dist/console');
@@ -190,7 +190,7 @@ describe('the console', () => {
 });
 
 describe('a checkout without a built console', () => {
-  const empty = makeFolder();
+  const empty = createTempDirectory();
   afterAll(() => empty.remove());
 
   const handle = (directory: string, path: string) => {

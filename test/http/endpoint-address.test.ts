@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
-import { askRaw, rawRequest } from '../support/raw-http.ts';
+import { rawRequest, sendRaw } from '../support/raw-http.ts';
 import { edgeRecord } from '../support/record.ts';
 
 const QUERY = '/api/endpoints/query';
@@ -20,7 +20,7 @@ describe('the path of an endpoint', () => {
 
   /** Uses a raw connection because fetch would rewrite some of these paths. */
   const statusOf = async (path: string) => {
-    const { status, body } = await askRaw(app.url, rawRequest(`GET ${path}`, { 'X-API-KEY': API_KEY }));
+    const { status, body } = await sendRaw(app.url, rawRequest(`GET ${path}`, { 'X-API-KEY': API_KEY }));
     if (status !== 200) expect(JSON.parse(body).error.code).toBe('not_found');
     return status;
   };

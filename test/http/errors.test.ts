@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { DendroError, type ErrorCode } from '../../src/domain/errors.ts';
 import { errorResponse, STATUS_BY_CODE, toCallerError } from '../../src/http/error-response.ts';
-import { API_KEY, fetchAnswer, startTestApp, type TestApp } from '../support/app.ts';
-import { BUILT_IN, FAULT, type OwnEndpoints, writeOwnEndpoints } from '../support/own-endpoints.ts';
+import { API_KEY, fetchResponse, startTestApp, type TestApp } from '../support/app.ts';
+import { BUILT_IN, type CustomEndpoints, FAULT, writeEndpointFolders } from '../support/custom-endpoints.ts';
 
 const QUERY = '/api/endpoints/query';
 
 describe('error responses', () => {
-  let own: OwnEndpoints;
+  let own: CustomEndpoints;
   let app: TestApp;
   beforeAll(async () => {
-    own = writeOwnEndpoints({ fault: FAULT });
+    own = writeEndpointFolders({ fault: FAULT });
     app = await startTestApp({
       endpointFolders: { builtIn: BUILT_IN, custom: own.folder },
     });
@@ -108,7 +108,7 @@ describe('error responses', () => {
   });
 
   test('errors of the internal listener have the same shape', async () => {
-    const unknown = await fetchAnswer(`${app.internalUrl}/api/endpoints`, {
+    const unknown = await fetchResponse(`${app.internalUrl}/api/endpoints`, {
       headers: { 'X-API-KEY': API_KEY },
     });
     expect(unknown.status).toBe(404);

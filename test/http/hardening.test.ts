@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
-import { askRaw, openConnection, rawRequest } from '../support/raw-http.ts';
+import { openConnection, rawRequest, sendRaw } from '../support/raw-http.ts';
 import { edgeRecord } from '../support/record.ts';
 
 const CALL = '/api/endpoints/query/logs.all?project=alpha';
@@ -121,12 +121,12 @@ describe('ambiguous requests (request smuggling)', () => {
   });
 
   test('two Host headers are 400', async () => {
-    const response = await askRaw(app.url, 'GET /health HTTP/1.1\r\nHost: a\r\nhost: b\r\n\r\n');
+    const response = await sendRaw(app.url, 'GET /health HTTP/1.1\r\nHost: a\r\nhost: b\r\n\r\n');
     expect([response.status, JSON.parse(response.body).error.code]).toEqual([400, 'invalid_body']);
   });
 
   test('an unknown Expect header is ignored', async () => {
-    expect((await askRaw(app.url, rawRequest('GET /health', { Expect: 'miracles' }))).status).toBe(200);
+    expect((await sendRaw(app.url, rawRequest('GET /health', { Expect: 'miracles' }))).status).toBe(200);
   });
 
   const HEAD = 'GET /health HTTP/1.1\r\nHost: a\r\n';
@@ -204,7 +204,7 @@ describe('response headers', () => {
     ['414', rawRequest(`GET /${'x'.repeat(9000)}`)],
     ['not HTTP', 'hello\r\n\r\n'],
   ])('%s: no header names the software', async (_, request) => {
-    const { headers } = await askRaw(app.url, request);
+    const { headers } = await sendRaw(app.url, request);
     expect(headers).not.toHaveProperty('server');
     expect(headers).not.toHaveProperty('x-powered-by');
     expect(JSON.stringify(headers)).not.toMatch(/node|express|duckdb/i);

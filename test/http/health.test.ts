@@ -4,8 +4,8 @@ import { type InternalDependencies, internalRoutes } from '../../src/http/intern
 import { type Listener, listen } from '../../src/http/listener.ts';
 import { publicRoutes } from '../../src/http/public-routes.ts';
 import { readVersion } from '../../src/system/version.ts';
-import { API_KEY, fetchAnswer, startTestApp } from '../support/app.ts';
-import { BUILT_IN, SLEEP, writeOwnEndpoints } from '../support/own-endpoints.ts';
+import { API_KEY, fetchResponse, startTestApp } from '../support/app.ts';
+import { BUILT_IN, SLEEP, writeEndpointFolders } from '../support/custom-endpoints.ts';
 import { openConnection, rawRequest } from '../support/raw-http.ts';
 
 const version = readVersion();
@@ -16,7 +16,7 @@ describe('GET /health', () => {
     const app = await startTestApp();
     try {
       for (const url of [app.url, app.internalUrl]) {
-        const response = await fetchAnswer(`${url}/health`, {});
+        const response = await fetchResponse(`${url}/health`, {});
         expect(response.status).toBe(200);
         expect(response.text).toBe(`{"status":"ok","version":"${version}","store":"duckdb"}`);
         expect(response.headers.get('cache-control')).toBe('no-store');
@@ -49,7 +49,7 @@ describe('GET /health', () => {
     });
 
     const send = (path: string, init: RequestInit = { headers }, listener = 0) =>
-      fetchAnswer(`${listeners[listener]?.url}${path}`, init);
+      fetchResponse(`${listeners[listener]?.url}${path}`, init);
 
     test.each([0, 1])('is 503 with that status (listener %i)', async listener => {
       const { status, text } = await send('/health', {}, listener);
@@ -80,7 +80,7 @@ describe('GET /health', () => {
   });
 
   test('on stop, running requests finish, new ones get 503, and closing twice is safe', async () => {
-    const own = writeOwnEndpoints({ sleep: SLEEP });
+    const own = writeEndpointFolders({ sleep: SLEEP });
     const app = await startTestApp({ endpointFolders: { builtIn: BUILT_IN, custom: own.folder } });
     const connection = await openConnection(app.url);
     try {

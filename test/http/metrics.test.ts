@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { METRICS } from '../../src/observe/metrics.ts';
-import { API_KEY, fetchAnswer, startTestApp, type TestApp } from '../support/app.ts';
+import { API_KEY, fetchResponse, startTestApp, type TestApp } from '../support/app.ts';
 import { idsOf, sendLogs } from '../support/logs.ts';
-import { type MadeTokens, makeTokens } from '../support/made-tokens.ts';
+import { createTokens, type TestTokens } from '../support/tokens.ts';
 
-let tokens: MadeTokens<'metrics' | 'other' | 'pinned'>;
+let tokens: TestTokens<'metrics' | 'other' | 'pinned'>;
 let app: TestApp;
 beforeAll(async () => {
-  tokens = await makeTokens({
+  tokens = await createTokens({
     metrics: { scopes: ['metrics'] },
     other: { scopes: ['query', 'ingest'] },
     pinned: { scopes: ['metrics', 'query'], projects: ['p'] },
@@ -20,7 +20,7 @@ afterAll(async () => {
 });
 
 const send = (token = API_KEY, method = 'GET', url = app.internalUrl) =>
-  fetchAnswer(`${url}/metrics`, { method, headers: { 'X-API-KEY': token } });
+  fetchResponse(`${url}/metrics`, { method, headers: { 'X-API-KEY': token } });
 const numberOf = async (name: string) =>
   Number(
     (await send()).text

@@ -2,9 +2,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { STATUS_BY_CODE } from '../../src/http/error-response.ts';
 import { readVersion } from '../../src/system/version.ts';
 import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
-import { BUILT_IN, type OwnEndpoints, SLEEP, writeOwnEndpoints } from '../support/own-endpoints.ts';
+import { BUILT_IN, type CustomEndpoints, SLEEP, writeEndpointFolders } from '../support/custom-endpoints.ts';
 import { edgeRecord, functionEdgeRecord } from '../support/record.ts';
-import { type TestTokens, writeTestTokens } from '../support/tokens.ts';
+import { createTokens, type TestTokens } from '../support/tokens.ts';
 
 interface Operation {
   readonly operationId?: string;
@@ -31,13 +31,13 @@ interface Document {
 const BUILT_IN_NAMES = ['functions.invocation-stats', 'logs.all', 'usage.api-counts'];
 
 describe('GET /openapi.json', () => {
-  let own: OwnEndpoints;
+  let own: CustomEndpoints;
   let tokens: TestTokens<'logs' | 'machine'>;
   let app: TestApp;
   let document: Document;
   beforeAll(async () => {
-    own = writeOwnEndpoints({ sleep: SLEEP });
-    tokens = writeTestTokens({ logs: ['query:logs.all'], machine: ['ingest'] });
+    own = writeEndpointFolders({ sleep: SLEEP });
+    tokens = await createTokens({ logs: { scopes: ['query:logs.all'] }, machine: { scopes: ['ingest'] } });
     app = await startTestApp({
       endpointFolders: { builtIn: BUILT_IN, custom: own.folder },
       tokensFile: tokens.file,

@@ -3,17 +3,17 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { API_KEY, startTestApp, type TestApp, testStoreOptions } from '../support/app.ts';
-import { BUILT_IN, type OwnEndpoints, SLEEP, writeOwnEndpoints } from '../support/own-endpoints.ts';
+import { BUILT_IN, type CustomEndpoints, SLEEP, writeEndpointFolders } from '../support/custom-endpoints.ts';
 import { openConnection, rawRequest } from '../support/raw-http.ts';
 
 const SLOW = '/api/endpoints/query/test.sleep?milliseconds=60000';
 
 describe('a server with one query at a time', () => {
-  let own: OwnEndpoints;
+  let own: CustomEndpoints;
   let dataDirectory: string;
   let app: TestApp | undefined;
   beforeAll(() => {
-    own = writeOwnEndpoints({ sleep: SLEEP });
+    own = writeEndpointFolders({ sleep: SLEEP });
     dataDirectory = mkdtempSync(join(tmpdir(), 'dendro-test-'));
   });
   afterEach(async () => {

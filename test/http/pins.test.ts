@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Answer, API_KEY, startTestApp, type TestApp } from '../support/app.ts';
-import { type MadeTokens, makeTokens } from '../support/made-tokens.ts';
+import { API_KEY, startTestApp, type TestApp, type TestResponse } from '../support/app.ts';
+import { BUILT_IN, type CustomEndpoints, writeEndpointFolders } from '../support/custom-endpoints.ts';
 import { ManualTimer } from '../support/manual-timer.ts';
-import { BUILT_IN, type OwnEndpoints, writeOwnEndpoints } from '../support/own-endpoints.ts';
 import { edgeRecord, functionEdgeRecord } from '../support/record.ts';
+import { createTokens, type TestTokens } from '../support/tokens.ts';
 
 const QUERY = '/api/endpoints/query';
 const FORMATS = ['json', 'ndjson', 'csv'];
@@ -27,12 +27,12 @@ cache: none
 // Two projects, alpha and beta. The records of beta imitate those of alpha: their URLs, paths,
 // messages and metadata name alpha. The suite's clock is fixed at 2026-11-14T12:34:56.789012Z.
 describe('a token pinned to a project', () => {
-  let own: OwnEndpoints;
-  let tokens: MadeTokens<'alpha' | 'both' | 'dotted' | 'free'>;
+  let own: CustomEndpoints;
+  let tokens: TestTokens<'alpha' | 'both' | 'dotted' | 'free'>;
   let app: TestApp;
   beforeAll(async () => {
-    own = writeOwnEndpoints({ 'own.counts': UNPINNED_ENDPOINT });
-    tokens = await makeTokens({
+    own = writeEndpointFolders({ 'own.counts': UNPINNED_ENDPOINT });
+    tokens = await createTokens({
       alpha: { projects: ['alpha'] },
       both: { projects: ['beta', 'alpha'] },
       dotted: { projects: ['al.ha', '('] },
@@ -84,12 +84,13 @@ describe('a token pinned to a project', () => {
     name: string,
     parameters: Record<string, string>,
     init: RequestInit = {},
-  ): Promise<Answer> =>
+  ): Promise<TestResponse> =>
     app.get(`${QUERY}/${name}?${new URLSearchParams(parameters)}`, {
       ...init,
       headers: { 'X-API-KEY': who === 'key' ? API_KEY : tokens.secrets[who], ...init.headers },
     });
-  const isHit = ({ headers }: Answer) => headers.get('cache-status')?.startsWith('dendro; hit') ?? false;
+  const isHit = ({ headers }: TestResponse) =>
+    headers.get('cache-status')?.startsWith('dendro; hit') ?? false;
 
   test.each(FORMATS)('gets nothing of another project from logs.all as %s', async format => {
     const { status, text } = await send('alpha', 'logs.all', { project: 'alpha', format });
@@ -103,7 +104,7 @@ describe('a token pinned to a project', () => {
   /** Records of alpha. The one whose URL does not match is not counted, because the value is still the pattern. */
   const OWN_COUNTS = { rest: 1, storage: 0, auth: 1, realtime: 0 };
   const ALL_COUNTS = { rest: 1, storage: 7, auth: 1, realtime: 1 };
-  const countsOf = ({ rows }: Answer) => {
+  const countsOf = ({ rows }: TestResponse) => {
     const sum = (area: string) =>
       rows.reduce((total, row) => total + Number(row[`total_${area}_requests`]), 0);
     return { rest: sum('rest'), storage: sum('storage'), auth: sum('auth'), realtime: sum('realtime') };
@@ -116,7 +117,7 @@ describe('a token pinned to a project', () => {
   ])(
     'usage.api-counts counts only its own records, also from the cache: %s',
     async (_, interval, callers) => {
-      const responses: [Who, Answer][] = [];
+      const responses: [Who, TestResponse][] = [];
       for (const who of callers)
         responses.push([who, await send(who, 'usage.api-counts', { project: 'alpha', interval })]);
       for (const [who, response] of responses)

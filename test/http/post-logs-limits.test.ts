@@ -2,14 +2,14 @@ import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { idsOf, type SendOptions, sendLogs } from '../support/logs.ts';
-import { type MadeTokens, makeTokens } from '../support/made-tokens.ts';
+import { createTokens, type TestTokens } from '../support/tokens.ts';
 
 const MIB = 1024 * 1024;
 
-let tokens: MadeTokens<'pinned'>;
+let tokens: TestTokens<'pinned'>;
 let app: TestApp;
 beforeAll(async () => {
-  tokens = await makeTokens({ pinned: { scopes: ['ingest'], projects: ['mine'] } });
+  tokens = await createTokens({ pinned: { scopes: ['ingest'], projects: ['mine'] } });
   app = await startTestApp({ tokensFile: tokens.file });
 });
 afterAll(async () => {

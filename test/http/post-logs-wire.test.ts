@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { API_KEY, fetchAnswer, startTestApp, type TestApp } from '../support/app.ts';
+import { API_KEY, fetchResponse, startTestApp, type TestApp } from '../support/app.ts';
 import { idsOf } from '../support/logs.ts';
 import { openConnection, type RawConnection, rawRequest } from '../support/raw-http.ts';
 
@@ -25,7 +25,7 @@ const post = (body: string, headers: Record<string, string> = {}) =>
   );
 const toChunk = (text: string) => `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`;
 const queuedBytes = async () => {
-  const { text } = await fetchAnswer(`${app.internalUrl}/metrics`, { headers: HEADERS });
+  const { text } = await fetchResponse(`${app.internalUrl}/metrics`, { headers: HEADERS });
   return Number(/^dendro_intake_queue_bytes (.*)$/m.exec(text)?.[1]);
 };
 

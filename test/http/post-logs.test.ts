@@ -4,15 +4,15 @@ import { LOG_KINDS } from '../../src/domain/log-columns.ts';
 import { internalRoutes } from '../../src/http/internal-routes.ts';
 import { listen } from '../../src/http/listener.ts';
 import { systemTimer } from '../../src/system/timer.ts';
-import { API_KEY, fetchAnswer, startTestApp, type TestApp } from '../support/app.ts';
+import { API_KEY, fetchResponse, startTestApp, type TestApp } from '../support/app.ts';
 import { idsOf, type SendOptions, sendLogs } from '../support/logs.ts';
-import { type MadeTokens, makeTokens } from '../support/made-tokens.ts';
 import { savedQuery } from '../support/store.ts';
+import { createTokens, type TestTokens } from '../support/tokens.ts';
 
-let tokens: MadeTokens<'all' | 'edge' | 'reader' | 'pinned' | 'slow'>;
+let tokens: TestTokens<'all' | 'edge' | 'reader' | 'pinned' | 'slow'>;
 let app: TestApp;
 beforeAll(async () => {
-  tokens = await makeTokens({
+  tokens = await createTokens({
     all: { scopes: ['ingest'] },
     edge: { scopes: ['ingest:edge'] },
     reader: { scopes: ['query', 'metrics'] },
@@ -125,7 +125,7 @@ describe('POST /api/logs: formats of the body', () => {
     ['application/octet-stream'],
   ])('the Content-Type %s is read as JSON', async contentType => {
     const bytes = new TextEncoder().encode(`[${line('types')}]`); // fetch adds no Content-Type to bytes
-    const response = await fetchAnswer(`${app.internalUrl}/api/logs?source=edge`, {
+    const response = await fetchResponse(`${app.internalUrl}/api/logs?source=edge`, {
       method: 'POST',
       body: bytes,
       headers: { 'X-API-KEY': API_KEY, ...(contentType && { 'Content-Type': contentType }) },
@@ -337,7 +337,7 @@ describe('POST /api/logs: methods and paths', () => {
   test.each(['GET', 'HEAD', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'])(
     '%s gets 405 with Allow: POST',
     async method => {
-      const { status, headers } = await fetchAnswer(`${app.internalUrl}/api/logs?source_name=edge`, {
+      const { status, headers } = await fetchResponse(`${app.internalUrl}/api/logs?source_name=edge`, {
         method,
       });
       expect([status, headers.get('allow')]).toEqual([405, 'POST']);
@@ -346,14 +346,14 @@ describe('POST /api/logs: methods and paths', () => {
 
   test('the public listener has no intake and no metrics', async () => {
     const init = { method: 'POST', body: line('p'), headers: { 'X-API-KEY': API_KEY } };
-    expect((await fetchAnswer(`${app.url}/api/logs?source_name=edge`, init)).status).toBe(404);
+    expect((await fetchResponse(`${app.url}/api/logs?source_name=edge`, init)).status).toBe(404);
     expect((await app.get('/metrics')).status).toBe(404);
   });
 
   test('the internal listener has no endpoints', async () => {
     const headers = { 'X-API-KEY': API_KEY };
     for (const path of ['/api/endpoints', '/api/endpoints/query/logs.all?project=a', '/api/logs/'])
-      expect((await fetchAnswer(`${app.internalUrl}${path}`, { headers })).status).toBe(404);
+      expect((await fetchResponse(`${app.internalUrl}${path}`, { headers })).status).toBe(404);
   });
 });
 
@@ -400,9 +400,9 @@ describe('POST /api/logs: order of checks', () => {
       const starting = await sendLogs(listener.url, '{broken', { token: 'dnd_wrong', query: '' });
       expect([starting.status, starting.error.code]).toEqual([503, 'unavailable']);
       expect(starting.headers.get('retry-after')).toMatch(/^\d+$/);
-      expect((await fetchAnswer(`${listener.url}/metrics`, {})).status).toBe(503);
-      expect((await fetchAnswer(`${listener.url}/api/logs`, {})).status).toBe(405);
-      expect((await fetchAnswer(`${listener.url}/nowhere`, {})).status).toBe(404);
+      expect((await fetchResponse(`${listener.url}/metrics`, {})).status).toBe(503);
+      expect((await fetchResponse(`${listener.url}/api/logs`, {})).status).toBe(405);
+      expect((await fetchResponse(`${listener.url}/nowhere`, {})).status).toBe(404);
     } finally {
       await listener.close();
     }

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { type RandomRequest, randomRequest, toBytes } from '../support/random-request.ts';
-import { openConnection, type RawAnswer, type RawConnection } from '../support/raw-http.ts';
+import { openConnection, type RawConnection, type RawResponse } from '../support/raw-http.ts';
 import { edgeRecord, functionEdgeRecord } from '../support/record.ts';
 
 const LANES = 8;
@@ -27,7 +27,7 @@ describe('10,000 random requests on several connections', () => {
   });
 
   /** Uses the lane's connection, or a new one if the server has closed it. */
-  const send = async (lane: number, request: RandomRequest): Promise<RawAnswer> => {
+  const send = async (lane: number, request: RandomRequest): Promise<RawResponse> => {
     lanes[lane] ??= await openConnection(app.url);
     const connection = lanes[lane];
     connection.write(toBytes(request));
@@ -42,7 +42,7 @@ describe('10,000 random requests on several connections', () => {
   test('random requests cause no 5xx and return no row for a wrong token', { timeout: 60_000 }, async () => {
     const seen = new Map<number, number>();
     let answersWithRows = 0;
-    const check = (request: RandomRequest, { status, body, headers }: RawAnswer) => {
+    const check = (request: RandomRequest, { status, body, headers }: RawResponse) => {
       seen.set(status, (seen.get(status) ?? 0) + 1);
       if (status >= 500) throw new Error(`${status}: ${body}`);
       const hasRows =

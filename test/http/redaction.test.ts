@@ -1,10 +1,10 @@
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
-import { type MadeTokens, makeTokens } from '../support/made-tokens.ts';
+import { BUILT_IN, type CustomEndpoints, writeEndpointFolders } from '../support/custom-endpoints.ts';
 import { ManualTimer } from '../support/manual-timer.ts';
-import { BUILT_IN, type OwnEndpoints, writeOwnEndpoints } from '../support/own-endpoints.ts';
 import { edgeRecord } from '../support/record.ts';
+import { createTokens, type TestTokens } from '../support/tokens.ts';
 import { getUndecoded } from '../support/undecoded.ts';
 
 /** Cached and with text columns; no built-in endpoint is both. */
@@ -31,12 +31,12 @@ const CODINGS = ['identity', 'gzip', 'br'];
 const FORMATS = ['json', 'ndjson', 'csv'];
 
 describe('a token with PII redaction', () => {
-  let own: OwnEndpoints;
-  let tokens: MadeTokens<'redacted' | 'plain' | 'pinnedRedacted' | 'pinnedPlain'>;
+  let own: CustomEndpoints;
+  let tokens: TestTokens<'redacted' | 'plain' | 'pinnedRedacted' | 'pinnedPlain'>;
   let app: TestApp;
   beforeAll(async () => {
-    own = writeOwnEndpoints({ 'own.messages': CACHED_MESSAGES });
-    tokens = await makeTokens({
+    own = writeEndpointFolders({ 'own.messages': CACHED_MESSAGES });
+    tokens = await createTokens({
       redacted: { redact_pii: true },
       plain: { redact_pii: false },
       pinnedRedacted: { redact_pii: true, projects: ['redacted-first', 'plain-first'] },

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { respondToParserError } from '../../src/http/request-limits.ts';
 import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
-import { askRaw, openConnection, type RawAnswer, rawRequest } from '../support/raw-http.ts';
+import { openConnection, type RawResponse, rawRequest, sendRaw } from '../support/raw-http.ts';
 
 const CALL = '/api/endpoints/query/logs.all?project=alpha&x=';
 const TOKEN = { 'X-API-KEY': API_KEY };
@@ -13,7 +13,7 @@ const TOKEN = { 'X-API-KEY': API_KEY };
 /** A target of exactly this many bytes. */
 const target = (bytes: number) => CALL + 'u'.repeat(bytes - CALL.length);
 
-function expectError({ status, headers, body }: RawAnswer, expected: number, code: string): void {
+function expectError({ status, headers, body }: RawResponse, expected: number, code: string): void {
   expect(status).toBe(expected);
   expect(headers['content-type']).toBe('application/json; charset=utf-8');
   expect(JSON.parse(body).error).toMatchObject({ code, message: expect.stringMatching(/\w+ \w+/) });
@@ -27,8 +27,8 @@ describe('limits of a request', () => {
   afterAll(() => app.close());
 
   test('a URL of 8 KiB is accepted, one byte more is 414', async () => {
-    expect((await askRaw(app.url, rawRequest(`GET ${target(8192)}`, TOKEN))).status).toBe(200);
-    expectError(await askRaw(app.url, rawRequest(`GET ${target(8193)}`, TOKEN)), 414, 'uri_too_long');
+    expect((await sendRaw(app.url, rawRequest(`GET ${target(8192)}`, TOKEN))).status).toBe(200);
+    expectError(await sendRaw(app.url, rawRequest(`GET ${target(8193)}`, TOKEN)), 414, 'uri_too_long');
   });
 
   test('the connection stays usable after a URL that is too long', async () => {
@@ -39,24 +39,24 @@ describe('limits of a request', () => {
   });
 
   test.each([20_000, 50_000])('a URL of %i bytes is 414', async bytes => {
-    expectError(await askRaw(app.url, rawRequest(`GET ${target(bytes)}`, TOKEN)), 414, 'uri_too_long');
+    expectError(await sendRaw(app.url, rawRequest(`GET ${target(bytes)}`, TOKEN)), 414, 'uri_too_long');
   });
 
   test('headers just below 16 KiB are accepted, just above are 431', async () => {
     const headers = (bytes: number) => ({ ...TOKEN, Cookie: 'c'.repeat(bytes) });
-    expect((await askRaw(app.url, rawRequest(`GET ${target(100)}`, headers(16_000)))).status).toBe(200);
-    const over = await askRaw(app.url, rawRequest(`GET ${target(100)}`, headers(16_385)));
+    expect((await sendRaw(app.url, rawRequest(`GET ${target(100)}`, headers(16_000)))).status).toBe(200);
+    const over = await sendRaw(app.url, rawRequest(`GET ${target(100)}`, headers(16_385)));
     expectError(over, 431, 'headers_too_large');
   });
 
   test('many small headers count together towards the limit', async () => {
     const many = Object.fromEntries(Array.from({ length: 300 }, (_, i) => [`X-Header-${i}`, 'v'.repeat(50)]));
-    expectError(await askRaw(app.url, rawRequest('GET /health', many)), 431, 'headers_too_large');
+    expectError(await sendRaw(app.url, rawRequest('GET /health', many)), 431, 'headers_too_large');
   });
 
   test.each([17_000, 30_000, 50_000])('a header of %i bytes is 431', async bytes => {
     const request = rawRequest('GET /health', { Cookie: 'c'.repeat(bytes) });
-    expectError(await askRaw(app.url, request), 431, 'headers_too_large');
+    expectError(await sendRaw(app.url, request), 431, 'headers_too_large');
   });
 
   test.each([
@@ -77,14 +77,14 @@ describe('limits of a request', () => {
     ['URL', rawRequest(`GET ${target(1_000_000)}`, TOKEN)],
     ['header', rawRequest('GET /health', { Cookie: 'c'.repeat(1_000_000) })],
   ])('a %s of a megabyte is rejected, and the server keeps serving', async (_, request) => {
-    const { status, body } = await askRaw(app.url, request);
+    const { status, body } = await sendRaw(app.url, request);
     expect([414, 431]).toContain(status);
     expect(['uri_too_long', 'headers_too_large']).toContain(JSON.parse(body).error.code);
     expect((await app.get('/health')).status).toBe(200);
   });
 
   test('limits are checked before path and token', async () => {
-    expect((await askRaw(app.url, rawRequest(`POST /nowhere?${'u'.repeat(9000)}`))).status).toBe(414);
+    expect((await sendRaw(app.url, rawRequest(`POST /nowhere?${'u'.repeat(9000)}`))).status).toBe(414);
   });
 
   test.each([
@@ -117,7 +117,7 @@ describe('limits of a request', () => {
   );
 
   test('HTTP/1.1 without Host is 400 with the usual error body (RFC 9112, section 3.2)', async () => {
-    expectError(await askRaw(app.url, 'GET /health HTTP/1.1\r\n\r\n'), 400, 'invalid_body');
+    expectError(await sendRaw(app.url, 'GET /health HTTP/1.1\r\n\r\n'), 400, 'invalid_body');
   });
 
   test('a client that disconnects during its request does not affect others', async () => {

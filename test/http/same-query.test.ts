@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
-import { type MadeTokens, makeTokens } from '../support/made-tokens.ts';
-import { BUILT_IN, type OwnEndpoints, writeOwnEndpoints } from '../support/own-endpoints.ts';
+import { BUILT_IN, type CustomEndpoints, writeEndpointFolders } from '../support/custom-endpoints.ts';
 import { functionEdgeRecord } from '../support/record.ts';
+import { createTokens, type TestTokens } from '../support/tokens.ts';
 
 const TIERED = {
   yaml: `
@@ -27,12 +27,12 @@ cache: { lifetime_seconds: 900, warming_seconds: 300 }
 // A result that was validated for one token must never be returned for a token with other limits.
 describe('the same query string with several tokens', () => {
   type Name = 'open' | 'free' | 'pro' | 'pinned' | 'elsewhere' | 'limited';
-  let own: OwnEndpoints;
-  let tokens: MadeTokens<Name>;
+  let own: CustomEndpoints;
+  let tokens: TestTokens<Name>;
   let app: TestApp;
   beforeAll(async () => {
-    own = writeOwnEndpoints({ tiered: TIERED });
-    tokens = await makeTokens({
+    own = writeEndpointFolders({ tiered: TIERED });
+    tokens = await createTokens({
       open: {},
       free: { tier: 'FREE' },
       pro: { tier: 'PRO' },

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
-import { type MadeTokens, makeTokens } from '../support/made-tokens.ts';
 import { ManualTimer } from '../support/manual-timer.ts';
 import { edgeRecord, functionEdgeRecord } from '../support/record.ts';
+import { createTokens, type TestTokens } from '../support/tokens.ts';
 
 // The access matrix. A column is a kind of token, a cell the expected status. The queries use the project that the
 // pinned token is pinned to.
@@ -61,10 +61,10 @@ const SPECS = {
 type TokenName = keyof typeof SPECS;
 
 describe('access by kind of token', () => {
-  let tokens: MadeTokens<TokenName>;
+  let tokens: TestTokens<TokenName>;
   let app: TestApp;
   beforeAll(async () => {
-    tokens = await makeTokens(SPECS);
+    tokens = await createTokens(SPECS);
     app = await startTestApp({ tokensFile: tokens.file }, new ManualTimer());
     const at = '2026-11-14T12:34:00Z';
     await app.append('edge', [edgeRecord({ at, message: 'a row' })]);
@@ -153,7 +153,7 @@ describe('access by kind of token', () => {
   );
 
   test('a token is valid until the last microsecond before its expiry', async () => {
-    const brief = await makeTokens({ brief: { expires_at: '2026-11-14T12:34:56.789013Z' } });
+    const brief = await createTokens({ brief: { expires_at: '2026-11-14T12:34:56.789013Z' } });
     const other = await startTestApp({ tokensFile: brief.file });
     const statusNow = async () =>
       (await other.get('/api/endpoints', { headers: { 'X-API-KEY': brief.secrets.brief } })).status;

@@ -8,7 +8,7 @@ import { connect as connectTls } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
 import { onlyLine, PROCESS_API_KEY, runDendro, startServer } from '../support/process.ts';
-import { makeSelfSigned, type SelfSigned } from '../support/self-signed.ts';
+import { createSelfSigned, type SelfSigned } from '../support/self-signed.ts';
 
 /** Requests over TLS and trusts only this certificate. */
 function getTrusting(
@@ -36,8 +36,8 @@ let other: SelfSigned;
 let files: { cert: string; key: string };
 beforeAll(() => {
   directory = mkdtempSync(join(tmpdir(), 'dendro-tls-'));
-  pair = makeSelfSigned();
-  other = makeSelfSigned();
+  pair = createSelfSigned();
+  other = createSelfSigned();
   files = { cert: file('cert.pem', pair.cert), key: file('key.pem', pair.key) };
 });
 afterAll(() => rmSync(directory, { recursive: true, force: true }));

@@ -2,9 +2,9 @@ import { connect } from 'node:net';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { API_KEY, NOW, startTestApp, type TestApp } from '../support/app.ts';
-import { type MadeTokens, makeTokens } from '../support/made-tokens.ts';
 import { ManualTimer } from '../support/manual-timer.ts';
 import { edgeRecord, functionEdgeRecord } from '../support/record.ts';
+import { createTokens, type TestTokens } from '../support/tokens.ts';
 
 const REQUESTS = 50_000;
 const REQUESTS_A_BATCH = 1000;
@@ -23,10 +23,10 @@ interface Sent {
 // The auth throttle delays wrong tokens after ten failures of an address. The timer is manual here: each batch advances it by
 // minutes until its last response has arrived, so that every kind of wrong token is sent equally often.
 describe(`${REQUESTS} random requests with all kinds of tokens`, () => {
-  let tokens: MadeTokens<TokenName>;
+  let tokens: TestTokens<TokenName>;
   let app: TestApp;
   beforeAll(async () => {
-    tokens = await makeTokens({
+    tokens = await createTokens({
       logs: { scopes: ['query:logs.all'], redact_pii: true },
       pinned: { projects: ['alpha'] },
       expired: { expires_at: '2026-11-14T12:34:56Z' },

@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
-import { type MadeTokens, makeTokens } from '../support/made-tokens.ts';
 import { ManualTimer } from '../support/manual-timer.ts';
 import { edgeRecord } from '../support/record.ts';
+import { createTokens, type TestTokens } from '../support/tokens.ts';
 
 const QUERY = '/api/endpoints/query';
 
 describe('the highest tier of a token', () => {
-  let tokens: MadeTokens<'FREE' | 'PRO' | 'PAYG' | 'ENTERPRISE' | 'GOLD' | 'any'>;
+  let tokens: TestTokens<'FREE' | 'PRO' | 'PAYG' | 'ENTERPRISE' | 'GOLD' | 'any'>;
   let app: TestApp;
   beforeAll(async () => {
-    tokens = await makeTokens({
+    tokens = await createTokens({
       FREE: { tier: 'FREE' },
       PRO: { tier: 'PRO' },
       PAYG: { tier: 'PAYG' },
@@ -66,10 +66,10 @@ describe('the highest tier of a token', () => {
 
 // Time passes only when a test advances it.
 describe('the rate of a token', () => {
-  let tokens: MadeTokens<'two' | 'slow' | 'other' | 'pinned'>;
+  let tokens: TestTokens<'two' | 'slow' | 'other' | 'pinned'>;
   let app: TestApp;
   beforeAll(async () => {
-    tokens = await makeTokens({
+    tokens = await createTokens({
       two: { rate: 2 },
       slow: { rate: 0.1 },
       other: { rate: 2 },

@@ -2,9 +2,9 @@ import { rmSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { writePrivateFile } from '../../src/system/files.ts';
 import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
-import { askRaw, openConnection, type RawConnection, rawRequest } from '../support/raw-http.ts';
+import { openConnection, type RawConnection, rawRequest, sendRaw } from '../support/raw-http.ts';
 import { edgeRecord } from '../support/record.ts';
-import { type TestTokens, writeTestTokens } from '../support/tokens.ts';
+import { createTokens, type TestTokens } from '../support/tokens.ts';
 
 const CALL = '/api/endpoints/query/logs.all?project=alpha';
 
@@ -12,7 +12,7 @@ describe('the token of a request', () => {
   let tokens: TestTokens<'dashboard'>;
   let app: TestApp;
   beforeAll(async () => {
-    tokens = writeTestTokens({ dashboard: ['query'] });
+    tokens = await createTokens({ dashboard: { scopes: ['query'] } });
     app = await startTestApp({ tokensFile: tokens.file });
     await app.append('edge', [edgeRecord({ id: 'row', at: '2026-11-14T12:00:00Z' })]);
   });
@@ -47,7 +47,7 @@ describe('the token of a request', () => {
   test('an empty X-API-KEY counts as absent, so Bearer is read', async () => {
     expect(await statusWith({ 'X-API-KEY': '', Authorization: `Bearer ${API_KEY}` })).toBe(200);
     const blank = rawRequest(`GET ${CALL}`, { 'X-API-KEY': '   ', Authorization: `Bearer ${API_KEY}` });
-    expect((await askRaw(app.url, blank)).status).toBe(200);
+    expect((await sendRaw(app.url, blank)).status).toBe(200);
   });
 
   test('an empty Authorization counts as absent', async () => {
@@ -90,7 +90,7 @@ describe('the token of a request', () => {
 
   test('a token sent twice in one request is 401', async () => {
     const twice = `GET ${CALL} HTTP/1.1\r\nHost: a\r\nX-API-KEY: ${API_KEY}\r\nX-API-KEY: ${API_KEY}\r\n\r\n`;
-    expect((await askRaw(app.url, twice)).status).toBe(401);
+    expect((await sendRaw(app.url, twice)).status).toBe(401);
   });
 
   test('the hash of a token is not accepted as a token', async () => {
@@ -121,7 +121,7 @@ describe('several tokens on one connection', () => {
   let app: TestApp;
   let connection: RawConnection;
   beforeEach(async () => {
-    tokens = writeTestTokens({ dashboard: ['query'], shipper: ['ingest'] });
+    tokens = await createTokens({ dashboard: { scopes: ['query'] }, shipper: { scopes: ['ingest'] } });
     app = await startTestApp({ tokensFile: tokens.file });
     connection = await openConnection(app.url);
   });

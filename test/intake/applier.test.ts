@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { API_KEY, startTestApp, type TestApp, testStoreOptions } from '../support/app.ts';
 import { idsOf, sendLogs } from '../support/logs.ts';
 import { openConnection, rawRequest } from '../support/raw-http.ts';
-import { makeDataFolder, removeDataFolder, savedQuery } from '../support/store.ts';
+import { createDataDirectory, removeDataDirectory, savedQuery } from '../support/store.ts';
 
 const MIB = 1024 * 1024;
 
@@ -14,11 +14,11 @@ const start = async (intakeQueueBytes = 256 * MIB) => {
   app = await startTestApp({ store: testStoreOptions(directory), intakeQueueBytes });
 };
 beforeEach(() => {
-  directory = makeDataFolder();
+  directory = createDataDirectory();
 });
 afterEach(async () => {
   await app.close();
-  removeDataFolder(directory);
+  removeDataDirectory(directory);
 });
 
 const stagingFile = () => join(directory, 'intake', 'apply.lines');

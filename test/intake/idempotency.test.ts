@@ -4,13 +4,13 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { LOG_KINDS } from '../../src/domain/log-columns.ts';
 import { API_KEY, startTestApp, type TestApp, testStoreOptions } from '../support/app.ts';
 import { idsOf, type SendOptions, sendLogs } from '../support/logs.ts';
-import { type MadeTokens, makeTokens } from '../support/made-tokens.ts';
-import { makeDataFolder, removeDataFolder } from '../support/store.ts';
+import { createDataDirectory, removeDataDirectory } from '../support/store.ts';
+import { createTokens, type TestTokens } from '../support/tokens.ts';
 
 const MIB = 1024 * 1024;
 
 let directory: string;
-let tokens: MadeTokens<'other'>;
+let tokens: TestTokens<'other'>;
 let app: TestApp;
 
 const start = async () => {
@@ -21,14 +21,14 @@ const restart = async () => {
   await start();
 };
 beforeEach(async () => {
-  directory = makeDataFolder();
-  tokens = await makeTokens({ other: { scopes: ['ingest'] } });
+  directory = createDataDirectory();
+  tokens = await createTokens({ other: { scopes: ['ingest'] } });
   await start();
 });
 afterEach(async () => {
   await app.close();
   tokens.remove();
-  removeDataFolder(directory);
+  removeDataDirectory(directory);
 });
 
 const send = (body: unknown, options?: SendOptions) => sendLogs(app.internalUrl, body, options);

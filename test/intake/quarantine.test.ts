@@ -7,13 +7,13 @@ import { parseQuarantined } from '../../src/logs/quarantine-line.ts';
 import type { Event } from '../../src/observe/event.ts';
 import { startTestApp, type TestApp, testStoreOptions } from '../support/app.ts';
 import { idsOf, sendLogs } from '../support/logs.ts';
-import { makeDataFolder, removeDataFolder } from '../support/store.ts';
+import { createDataDirectory, removeDataDirectory } from '../support/store.ts';
 
 let directory: string;
 beforeEach(() => {
-  directory = makeDataFolder();
+  directory = createDataDirectory();
 });
-afterEach(() => removeDataFolder(directory));
+afterEach(() => removeDataDirectory(directory));
 
 const file = () => join(directory, 'quarantine.ndjson');
 const olderFile = () => join(directory, 'quarantine.older.ndjson');

@@ -17,7 +17,7 @@ import type { LogKind } from '../../src/domain/log-columns.ts';
 import type { CompletedRequest } from '../../src/intake/idempotency-index.ts';
 import { Spool } from '../../src/intake/spool.ts';
 import type { Event } from '../../src/observe/event.ts';
-import { makeDataFolder, removeDataFolder } from '../support/store.ts';
+import { createDataDirectory, removeDataDirectory } from '../support/store.ts';
 
 const MIB = 1024 * 1024;
 
@@ -28,14 +28,14 @@ let spool: Spool | undefined;
 let restoredRequests: readonly CompletedRequest[];
 
 beforeEach(() => {
-  root = makeDataFolder();
+  root = createDataDirectory();
   directory = join(root, 'spool');
   events = [];
 });
 afterEach(async () => {
   await spool?.close();
   spool = undefined;
-  removeDataFolder(root);
+  removeDataDirectory(root);
 });
 
 const nothingSeen = () => 0;

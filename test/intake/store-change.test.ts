@@ -5,7 +5,7 @@ import { LOG_KINDS } from '../../src/domain/log-columns.ts';
 import { parseClickHouseUrl } from '../../src/store/clickhouse-url.ts';
 import { startTestApp, type TestApp, testStoreOptions } from '../support/app.ts';
 import { idsOf, sendLogs } from '../support/logs.ts';
-import { makeDataFolder, removeDataFolder } from '../support/store.ts';
+import { createDataDirectory, removeDataDirectory } from '../support/store.ts';
 
 const MIB = 1024 * 1024;
 /** No server listens there. Records are acknowledged nevertheless. */
@@ -14,11 +14,11 @@ const UNREACHABLE = parseClickHouseUrl('clickhouse://u:p@127.0.0.1:1/d');
 let directory: string;
 let app: TestApp | undefined;
 beforeEach(() => {
-  directory = makeDataFolder();
+  directory = createDataDirectory();
 });
 afterEach(async () => {
   await app?.close();
-  removeDataFolder(directory);
+  removeDataDirectory(directory);
 });
 
 const start = async (storeName: 'duckdb' | 'clickhouse') => {

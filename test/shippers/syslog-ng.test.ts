@@ -10,8 +10,8 @@ import { replaySpool } from '../../src/intake/applier.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { testStoreOptions } from '../support/app.ts';
 import {
+  createTempDirectory,
   findFreePort,
-  makeFolder,
   PROCESS_API_KEY,
   type ServerProcess,
   startServer,
@@ -22,13 +22,13 @@ const EXAMPLE = join(import.meta.dirname, '../../docs/shippers/syslog-ng.conf');
 const COUNT = 3_000;
 const env = { DENDRO_API_KEY: PROCESS_API_KEY };
 
-let directory: ReturnType<typeof makeFolder>;
+let directory: ReturnType<typeof createTempDirectory>;
 let shipper: ChildProcess | undefined;
 let server: ServerProcess | undefined;
 beforeEach(() => {
   const missing = ensurePrograms({ 'syslog-ng': ['syslog-ng-core', 'syslog-ng-mod-http'] });
   expect(missing, 'missing programs that this test needs').toEqual([]);
-  directory = makeFolder();
+  directory = createTempDirectory();
 });
 afterEach(async () => {
   if (shipper?.exitCode === null) {

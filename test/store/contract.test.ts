@@ -7,7 +7,7 @@ import type { ColumnType, SpooledLines, Store } from '../../src/store/store.ts';
 import { micros, testStoreOptions } from '../support/app.ts';
 import { isOnClickHouse, storeOverrides } from '../support/clickhouse.ts';
 import { edgeRecord, functionEdgeRecord, record } from '../support/record.ts';
-import { batches, makeDataFolder, removeDataFolder, savedQuery } from '../support/store.ts';
+import { batches, createDataDirectory, removeDataDirectory, savedQuery } from '../support/store.ts';
 
 // The contract of every store. `npm test` runs this on DuckDB, `npm run test:clickhouse` on ClickHouse.
 
@@ -28,13 +28,13 @@ let dataDirectory: string;
 let options: StoreOptions;
 let store: Store;
 beforeAll(async () => {
-  dataDirectory = makeDataFolder();
+  dataDirectory = createDataDirectory();
   options = { ...testStoreOptions(dataDirectory), ...(await storeOverrides()) };
   store = await openStore(options);
 });
 afterAll(async () => {
   await store.close();
-  removeDataFolder(dataDirectory);
+  removeDataDirectory(dataDirectory);
 });
 
 const rowsOf = async (sql: string, types: readonly ColumnType[] = [], values = {}) =>
@@ -293,16 +293,16 @@ describe('the limits of queries', () => {
   });
 
   test('a query that exceeds the time limit is cancelled in the store and throws query_timeout', async () => {
-    const directory = makeDataFolder();
+    const directory = createDataDirectory();
     const impatient = await openStore({ ...options, dataDirectory: directory, queryTimeoutSeconds: 1 });
     await expect(impatient.query(endless(), {})).rejects.toMatchObject({ code: 'query_timeout' });
     await impatient.close();
-    removeDataFolder(directory);
+    removeDataDirectory(directory);
     expect(await rowsOf('select 42', ['integer'])).toEqual([[42]]);
   });
 
   test('a query fails as unavailable at once if the queue is full', async () => {
-    const directory = makeDataFolder();
+    const directory = createDataDirectory();
     const limited = { ...options, dataDirectory: directory, queryConcurrency: 1, queryQueueLength: 1 };
     const small = await openStore(limited);
     const controller = new AbortController();
@@ -313,7 +313,7 @@ describe('the limits of queries', () => {
     controller.abort();
     await Promise.all(running);
     await small.close();
-    removeDataFolder(directory);
+    removeDataDirectory(directory);
   });
 });
 

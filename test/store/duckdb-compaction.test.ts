@@ -8,7 +8,7 @@ import { openStore } from '../../src/store/open-store.ts';
 import type { Store } from '../../src/store/store.ts';
 import { micros, testStoreOptions } from '../support/app.ts';
 import { edgeRecord } from '../support/record.ts';
-import { makeDataFolder, removeDataFolder, savedQuery } from '../support/store.ts';
+import { createDataDirectory, removeDataDirectory, savedQuery } from '../support/store.ts';
 
 const START = micros('2026-10-01T12:00:00Z');
 const NOW = micros('2026-11-14T13:00:00Z');
@@ -26,7 +26,7 @@ const open = async () => {
 };
 
 beforeEach(async () => {
-  dataDirectory = makeDataFolder();
+  dataDirectory = createDataDirectory();
   applied = 0;
   vi.useFakeTimers({ toFake: ['performance'] });
   await open();
@@ -34,7 +34,7 @@ beforeEach(async () => {
 afterEach(async () => {
   vi.useRealTimers();
   await store.close();
-  removeDataFolder(dataDirectory);
+  removeDataDirectory(dataDirectory);
 });
 
 /** One record a second, of seven projects. */

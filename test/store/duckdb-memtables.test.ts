@@ -9,7 +9,7 @@ import { openStore } from '../../src/store/open-store.ts';
 import type { SpooledLines, Store, StoreEvents } from '../../src/store/store.ts';
 import { micros, testStoreOptions } from '../support/app.ts';
 import { edgeRecord, record } from '../support/record.ts';
-import { makeDataFolder, removeDataFolder, savedQuery } from '../support/store.ts';
+import { createDataDirectory, removeDataDirectory, savedQuery } from '../support/store.ts';
 
 const AT = '2026-11-14T12:34:56.789012Z';
 
@@ -29,14 +29,14 @@ const reopen = async () => {
 };
 
 beforeEach(async () => {
-  dataDirectory = makeDataFolder();
+  dataDirectory = createDataDirectory();
   rejected = [];
   onRejected = () => {};
   await reopen();
 });
 afterEach(async () => {
   await store.close();
-  removeDataFolder(dataDirectory);
+  removeDataDirectory(dataDirectory);
 });
 
 const createRecords = (count: number, from = 0): LogRecord[] =>

@@ -5,14 +5,14 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { OperatorError } from '../../src/domain/errors.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { testStoreOptions } from '../support/app.ts';
-import { makeDataFolder, removeDataFolder, savedQuery } from '../support/store.ts';
+import { createDataDirectory, removeDataDirectory, savedQuery } from '../support/store.ts';
 import { runStoreProcess, startStoreProcess } from '../support/store-process.ts';
 
 let dataDirectory: string;
 beforeEach(() => {
-  dataDirectory = makeDataFolder();
+  dataDirectory = createDataDirectory();
 });
-afterEach(() => removeDataFolder(dataDirectory));
+afterEach(() => removeDataDirectory(dataDirectory));
 
 const open = () => openStore(testStoreOptions(dataDirectory));
 /** The error of opening the store. */

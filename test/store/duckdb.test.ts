@@ -10,9 +10,9 @@ import { micros, testStoreOptions } from '../support/app.ts';
 import { edgeRecord, functionEdgeRecord, record } from '../support/record.ts';
 import {
   batches,
-  makeDataFolder,
+  createDataDirectory,
   openTestStore,
-  removeDataFolder,
+  removeDataDirectory,
   savedQuery,
   type TestStore,
 } from '../support/store.ts';
@@ -231,7 +231,7 @@ describe('the cells of a result', () => {
 
 describe('closing and opening', () => {
   test('records are there after the store is closed and opened again', async () => {
-    const dataDirectory = makeDataFolder();
+    const dataDirectory = createDataDirectory();
     try {
       const first = await openStore(testStoreOptions(dataDirectory));
       for (const kind of LOG_KINDS) await first.append(batches(kind, [recordOf(kind, 'kept')]));
@@ -243,19 +243,19 @@ describe('closing and opening', () => {
       }
       await again.close();
     } finally {
-      removeDataFolder(dataDirectory);
+      removeDataDirectory(dataDirectory);
     }
   });
 
   test('opening removes files that a killed process left in the intake directory', async () => {
-    const dataDirectory = makeDataFolder();
+    const dataDirectory = createDataDirectory();
     try {
       await (await openStore(testStoreOptions(dataDirectory))).close();
       writeFileSync(join(dataDirectory, 'intake', 'edge.ndjson'), 'half a li');
       await (await openStore(testStoreOptions(dataDirectory))).close();
       expect(readdirSync(join(dataDirectory, 'intake'))).toEqual([]);
     } finally {
-      removeDataFolder(dataDirectory);
+      removeDataDirectory(dataDirectory);
     }
   });
 
@@ -267,7 +267,7 @@ describe('closing and opening', () => {
   });
 
   test('close waits for a running append', async () => {
-    const dataDirectory = makeDataFolder();
+    const dataDirectory = createDataDirectory();
     try {
       const store = await openStore(testStoreOptions(dataDirectory));
       const append = store.append(batches('edge', [edgeRecord({ at: AT })], [edgeRecord({ at: AT })]));
@@ -279,7 +279,7 @@ describe('closing and opening', () => {
       );
       await again.close();
     } finally {
-      removeDataFolder(dataDirectory);
+      removeDataDirectory(dataDirectory);
     }
   });
 

@@ -20,7 +20,7 @@ import { ManualTimer } from './manual-timer.ts';
 export const API_KEY = 'test-api-key-of-the-suite';
 export const NOW = '2026-11-14T12:34:56.789012Z';
 
-export interface Answer {
+export interface TestResponse {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
@@ -38,8 +38,8 @@ export interface TestApp {
   pass(ms: number): Promise<void>;
   append(kind: LogKind, records: readonly LogRecord[]): Promise<void>;
   /** Sends a GET with the suite's token, unless `init` has other headers. */
-  get(path: string, init?: RequestInit): Promise<Answer>;
-  query(name: string, parameters: Record<string, string>): Promise<Answer>;
+  get(path: string, init?: RequestInit): Promise<TestResponse>;
+  query(name: string, parameters: Record<string, string>): Promise<TestResponse>;
   close(): Promise<void>;
 }
 
@@ -64,7 +64,7 @@ export async function startTestApp(
     throw error;
   });
   const get = (path: string, init: RequestInit = {}) =>
-    fetchAnswer(`${app.publicUrl}${path}`, { headers: { 'X-API-KEY': API_KEY }, ...init });
+    fetchResponse(`${app.publicUrl}${path}`, { headers: { 'X-API-KEY': API_KEY }, ...init });
   return {
     url: app.publicUrl,
     internalUrl: app.internalUrl,
@@ -125,7 +125,7 @@ export function testStoreOptions(dataDirectory: string) {
   };
 }
 
-export async function fetchAnswer(url: string, init: RequestInit): Promise<Answer> {
+export async function fetchResponse(url: string, init: RequestInit): Promise<TestResponse> {
   const response = await fetch(url, init);
   const text = await response.text();
   const isJson = response.headers.get('content-type')?.startsWith('application/json') && text !== '';

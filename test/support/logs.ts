@@ -1,9 +1,9 @@
 // Sends logs over HTTP as shippers do, and reads the ids of stored records.
 
-import { type Answer, API_KEY, fetchAnswer, type TestApp } from './app.ts';
+import { API_KEY, fetchResponse, type TestApp, type TestResponse } from './app.ts';
 import { savedQuery } from './store.ts';
 
-export interface Sent extends Answer {
+export interface Sent extends TestResponse {
   readonly accepted: number;
   readonly rejected: number;
   readonly errors: readonly { readonly index: number; readonly code: string; readonly message: string }[];
@@ -23,7 +23,7 @@ export async function sendLogs(
   { query = '?source_name=edge', headers = {}, token = API_KEY }: SendOptions = {},
 ): Promise<Sent> {
   const isRaw = typeof body === 'string' || body instanceof Uint8Array;
-  const response = await fetchAnswer(`${internalUrl}/api/logs${query}`, {
+  const response = await fetchResponse(`${internalUrl}/api/logs${query}`, {
     method: 'POST',
     body: isRaw ? (body as string | Uint8Array<ArrayBuffer>) : JSON.stringify(body),
     headers: { 'X-API-KEY': token, 'Content-Type': 'application/json', ...headers },

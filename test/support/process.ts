@@ -113,7 +113,7 @@ export function onlyLine({ stderr }: Outcome): string {
 }
 
 /** Creates a temporary directory. */
-export function makeFolder(): { readonly path: string; remove(): void } {
+export function createTempDirectory(): { readonly path: string; remove(): void } {
   const path = mkdtempSync(join(tmpdir(), 'dendro-acceptance-'));
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
 }

@@ -1,7 +1,7 @@
 // A raw connection for requests that fetch would correct, extend or refuse to send.
 import { connect } from 'node:net';
 
-export interface RawAnswer {
+export interface RawResponse {
   readonly status: number;
   /** Names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
@@ -11,9 +11,9 @@ export interface RawAnswer {
 export interface RawConnection {
   write(bytes: string | Buffer): void;
   /** Reads the next response. A response to HEAD has no body, whatever its Content-Length. */
-  next(method?: string): Promise<RawAnswer>;
+  next(method?: string): Promise<RawResponse>;
   /** Sends a request and reads its response. */
-  ask(request: string, method?: string): Promise<RawAnswer>;
+  ask(request: string, method?: string): Promise<RawResponse>;
   /** Resolves when the server has closed the connection. */
   readonly ended: Promise<void>;
   /** Received bytes that no `next` has returned. */
@@ -44,7 +44,7 @@ export async function openConnection(url: string): Promise<RawConnection> {
   });
   socket.on('error', () => {}); // `close` follows a connection reset
 
-  const next = async (method = 'GET'): Promise<RawAnswer> => {
+  const next = async (method = 'GET'): Promise<RawResponse> => {
     for (;;) {
       const parsed = parseResponse(received, method === 'HEAD');
       if (parsed !== undefined) {
@@ -72,7 +72,7 @@ export async function openConnection(url: string): Promise<RawConnection> {
 }
 
 /** Opens a connection, sends one request, closes the connection. */
-export async function askRaw(url: string, request: string): Promise<RawAnswer> {
+export async function sendRaw(url: string, request: string): Promise<RawResponse> {
   const connection = await openConnection(url);
   try {
     return await connection.ask(request);
@@ -92,7 +92,7 @@ export function rawRequest(line: string, headers: Record<string, string> = {}, b
 function parseResponse(
   bytes: Buffer,
   isHead: boolean,
-): { readonly response: RawAnswer; readonly length: number } | undefined {
+): { readonly response: RawResponse; readonly length: number } | undefined {
   const headEnd = bytes.indexOf('\r\n\r\n');
   if (headEnd === -1) return undefined;
   const [statusLine = '', ...lines] = bytes.toString('latin1', 0, headEnd).split('\r\n');

@@ -8,7 +8,7 @@ export interface SelfSigned {
 }
 
 /** X.509 version 3, ECDSA with P-256 and SHA-256 (RFC 5280, RFC 5758), valid from 2020 to 2049. */
-export function makeSelfSigned(): SelfSigned {
+export function createSelfSigned(): SelfSigned {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const name = sequence(der(SET, sequence(COMMON_NAME, der(UTF8_STRING, Buffer.from('dendro test')))));
   const content = sequence(

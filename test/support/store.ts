@@ -25,7 +25,7 @@ export interface TestStore {
 export async function openTestStore(
   overrides: Partial<Omit<StoreOptions, 'dataDirectory'>> = {},
 ): Promise<TestStore> {
-  const dataDirectory = makeDataFolder();
+  const dataDirectory = createDataDirectory();
   const store = await openStore({
     ...testStoreOptions(dataDirectory),
     ...(await storeOverrides()),
@@ -37,16 +37,16 @@ export async function openTestStore(
     rowsOf: async (sql, types, values = {}) => (await store.query(savedQuery(sql, types), values)).rows,
     async close() {
       await store.close();
-      removeDataFolder(dataDirectory);
+      removeDataDirectory(dataDirectory);
     },
   };
 }
 
-export function makeDataFolder(): string {
+export function createDataDirectory(): string {
   return mkdtempSync(join(tmpdir(), 'dendro-test-'));
 }
 
-export function removeDataFolder(folder: string): void {
+export function removeDataDirectory(folder: string): void {
   rmSync(folder, { recursive: true, force: true });
 }
 

@@ -6,15 +6,15 @@ import { createInterface } from 'node:readline';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { lockDirectory } from '../../src/system/directory-lock.ts';
 import { PROCESS_API_KEY, startServer } from '../support/process.ts';
-import { makeDataFolder, removeDataFolder } from '../support/store.ts';
+import { createDataDirectory, removeDataDirectory } from '../support/store.ts';
 
 let directory: string;
 let pidFile: string;
 beforeEach(() => {
-  directory = makeDataFolder();
+  directory = createDataDirectory();
   pidFile = join(directory, 'dendro.pid');
 });
-afterEach(() => removeDataFolder(directory));
+afterEach(() => removeDataDirectory(directory));
 
 /** The PID file of a process that ended long ago. */
 const ENDED_OWNER = '4194305 gone 1\n';

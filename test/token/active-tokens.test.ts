@@ -15,8 +15,8 @@ import type { Event } from '../../src/observe/event.ts';
 import { type ActiveTokens, createTokenSet, watchTokens } from '../../src/token/active-tokens.ts';
 import { hashSecret } from '../../src/token/token.ts';
 import { changeTokenFile } from '../../src/token/token-file.ts';
-import { storedToken } from '../support/made-tokens.ts';
 import { ManualTimer } from '../support/manual-timer.ts';
+import { storedToken } from '../support/tokens.ts';
 
 describe('a token set', () => {
   const set = createTokenSet([storedToken('one', 'secret-one'), storedToken('two', 'secret-two')]);

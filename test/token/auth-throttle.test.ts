@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { AuthThrottle } from '../../src/token/auth-throttle.ts';
-import { type Answer, API_KEY, startTestApp, type TestApp } from '../support/app.ts';
+import { API_KEY, startTestApp, type TestApp, type TestResponse } from '../support/app.ts';
 import { flushPromises, ManualTimer } from '../support/manual-timer.ts';
 
 describe('the auth throttle', () => {
@@ -91,7 +91,7 @@ describe('the auth throttle over HTTP', () => {
   const CALL = '/api/endpoints/query/logs.all?project=alpha';
   const send = (secret: string, path = CALL) => app.get(path, { headers: { 'X-API-KEY': secret } });
   const guess = (times: number, path = CALL) => {
-    const responses: Answer[] = [];
+    const responses: TestResponse[] = [];
     const all = Array.from({ length: times }, (_, i) =>
       send(`wrong-${i}`, path).then(response => responses.push(response)),
     );

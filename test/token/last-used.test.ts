@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { LastUsedTimes, readLastUsed } from '../../src/token/last-used.ts';
 import { API_KEY, micros, NOW, startTestApp } from '../support/app.ts';
-import { makeTokens, storedToken } from '../support/made-tokens.ts';
 import { ManualTimer } from '../support/manual-timer.ts';
+import { createTokens, storedToken } from '../support/tokens.ts';
 
 describe('the last-used times', () => {
   let directory: string;
@@ -122,7 +122,7 @@ describe('the last-used times', () => {
 
 describe('the last-used times over HTTP', () => {
   test('only valid tokens are recorded, and written within a minute', async () => {
-    const tokens = await makeTokens({
+    const tokens = await createTokens({
       used: {},
       forbidden: { scopes: ['ingest'] },
       idle: {},

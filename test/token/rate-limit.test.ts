@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { RateLimit } from '../../src/token/rate-limit.ts';
-import { storedToken } from '../support/made-tokens.ts';
 import { ManualTimer } from '../support/manual-timer.ts';
+import { storedToken } from '../support/tokens.ts';
 
 describe('the rate limit of a token', () => {
   const start = () => {

@@ -15,7 +15,7 @@ import { OperatorError } from '../../src/domain/errors.ts';
 import { writePrivateFile } from '../../src/system/files.ts';
 import { createSecret } from '../../src/token/token.ts';
 import { changeTokenFile, readTokenFile, type StoredToken } from '../../src/token/token-file.ts';
-import { storedToken } from '../support/made-tokens.ts';
+import { storedToken } from '../support/tokens.ts';
 
 describe('the tokens file', () => {
   let directory: string;

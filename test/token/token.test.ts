@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { allows, createSecret, hasExpired, hashSecret, isScope } from '../../src/token/token.ts';
 import { micros } from '../support/app.ts';
-import { storedToken } from '../support/made-tokens.ts';
+import { storedToken } from '../support/tokens.ts';
 
 describe('the secret of a token', () => {
   test('is dnd_ and 43 URL-safe characters', () => {

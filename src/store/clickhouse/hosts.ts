@@ -2,6 +2,7 @@
 // Its requests in flight move to the next host within their original time limit. An unexpected response, such as an error
 // page of a proxy, fails only its own request.
 import { type ClickHouseClient, ClickHouseLogLevel, createClient } from '@clickhouse/client';
+import { every, type RepeatingJob, systemTimer } from '../../system/timer.ts';
 import type { ClickHouseUrl } from '../clickhouse-url.ts';
 import { isKilled, isTransient } from './errors.ts';
 import { InFlight } from './in-flight.ts';
@@ -44,7 +45,7 @@ export interface Attempt {
 export class Hosts {
   readonly #hosts: readonly Host[];
   #requests = 0;
-  #nextPing: NodeJS.Timeout | undefined;
+  #pings: RepeatingJob | undefined;
   #isClosed = false;
 
   constructor(clickhouse: ClickHouseUrl, maxConnectionsPerHost: number) {
@@ -82,7 +83,7 @@ export class Hosts {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    clearTimeout(this.#nextPing);
+    void this.#pings?.stop();
     for (const host of this.#hosts) {
       await host.inFlight.close(new Error('the store is closed'));
       await host.client.close();
@@ -111,12 +112,10 @@ export class Hosts {
 
   /** Pings all hosts every second from the first request on, so that `isReachable` is right without further requests. */
   #startPinging(): void {
-    if (this.#isClosed || this.#nextPing !== undefined) return;
-    this.#nextPing = setTimeout(async () => {
+    if (this.#isClosed) return;
+    this.#pings ??= every(systemTimer, PING_INTERVAL_MS, async () => {
       await Promise.all(this.#hosts.map(host => this.#ping(host)));
-      this.#nextPing = undefined;
-      this.#startPinging();
-    }, PING_INTERVAL_MS).unref();
+    });
   }
 
   async #ping(host: Host): Promise<void> {

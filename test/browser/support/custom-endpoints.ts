@@ -1,10 +1,10 @@
 // Custom endpoints, to test the form, table and charts that the console creates for any endpoint.
-import { type OwnEndpoints, writeOwnEndpoints } from '../../support/own-endpoints.ts';
+import { type CustomEndpoints, writeEndpointFolders } from '../../support/custom-endpoints.ts';
 
 const PROJECT = 'project: { type: text, required: true, description: Project reference. }';
 
-export function writeCustomEndpoints(): OwnEndpoints {
-  return writeOwnEndpoints({
+export function writeCustomEndpoints(): CustomEndpoints {
+  return writeEndpointFolders({
     'errors.hourly': {
       yaml: `
 id: 7a9f0f6e-1f7c-4b7e-9c65-6f3a9a1c2d31

@@ -8,8 +8,8 @@ import { Random } from '../../../src/demo/random.ts';
 import { openStore } from '../../../src/store/open-store.ts';
 import { systemClock } from '../../../src/system/clock.ts';
 import { testStoreOptions } from '../../support/app.ts';
-import { makeFolder, startServer } from '../../support/process.ts';
-import { writeTestTokens } from '../../support/tokens.ts';
+import { createTempDirectory, startServer } from '../../support/process.ts';
+import { createTokens } from '../../support/tokens.ts';
 import { writeCustomEndpoints } from './custom-endpoints.ts';
 
 declare module 'vitest' {
@@ -31,12 +31,12 @@ const SCALE = 0.7;
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   rmSync(SCREENSHOT_DIRECTORY, { recursive: true, force: true });
-  const data = makeFolder();
+  const data = createTempDirectory();
   const store = await openStore(testStoreOptions(data.path));
   await fillHistory(store, { nowMs: Number(systemClock()) / 1000, scale: SCALE, random: new Random(11) });
   await store.close();
 
-  const tokens = writeTestTokens({ all: ['query'], logs: ['query:logs.all'] });
+  const tokens = await createTokens({ all: { scopes: ['query'] }, logs: { scopes: ['query:logs.all'] } });
   const custom = writeCustomEndpoints();
   const server = await startServer([
     ...['--data', data.path, '--tokens', tokens.file, '--endpoints', custom.folder],

@@ -4,7 +4,7 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { expect, inject } from 'vitest';
-import { type Answer, fetchAnswer } from '../../support/app.ts';
+import { fetchResponse, type TestResponse } from '../../support/app.ts';
 
 export interface Tab {
   readonly page: Page;
@@ -84,8 +84,8 @@ export async function openTab(options: TabOptions = {}): Promise<Tab> {
 }
 
 /** Sends a query to the API directly, to compare its response with the page. */
-export function queryApi(name: string, parameters: Record<string, string>): Promise<Answer> {
-  return fetchAnswer(`${inject('url')}/api/endpoints/query/${name}?${new URLSearchParams(parameters)}`, {
+export function queryApi(name: string, parameters: Record<string, string>): Promise<TestResponse> {
+  return fetchResponse(`${inject('url')}/api/endpoints/query/${name}?${new URLSearchParams(parameters)}`, {
     headers: { 'X-API-KEY': inject('token') },
   });
 }

@@ -4,7 +4,7 @@ import type { ClickHouseUrl } from '../../../src/store/clickhouse-url.ts';
 import { applyClickHouseSchema, openStore } from '../../../src/store/open-store.ts';
 import { systemTimer } from '../../../src/system/timer.ts';
 import { API_KEY, NOW, startTestApp, type TestApp, testStoreOptions } from '../../support/app.ts';
-import { makeDataFolder, removeDataFolder, savedQuery } from '../../support/store.ts';
+import { createDataDirectory, removeDataDirectory, savedQuery } from '../../support/store.ts';
 import { runSql } from '../run-sql.ts';
 import { CLUSTER, Cluster } from './cluster.ts';
 import { openOldDialectProxy } from './old-dialect.ts';
@@ -43,7 +43,7 @@ beforeAll(async () => {
     cluster: CLUSTER,
   };
   await applyClickHouseSchema(clickhouse, 90);
-  dataDirectory = makeDataFolder();
+  dataDirectory = createDataDirectory();
   const store = { ...testStoreOptions(dataDirectory), clickhouse, queryTimeoutSeconds: 10 };
   app = await startTestApp({ store, storeName: 'clickhouse', cacheBytes: 2 ** 20 }, systemTimer);
   app.setNow(NOW);
@@ -52,7 +52,7 @@ afterAll(async () => {
   await app?.close();
   for (const proxy of proxies ?? []) await proxy.close();
   await cluster?.stop();
-  if (dataDirectory !== undefined) removeDataFolder(dataDirectory);
+  if (dataDirectory !== undefined) removeDataDirectory(dataDirectory);
 });
 
 /** Sends three records of each project. They are acknowledged, so each must be stored once. */
@@ -110,7 +110,7 @@ describe('a cluster of two shards with two replicas each', () => {
       return (await Promise.all(counts)).flat(2).reduce((sum: number, count) => sum + Number(count), 0);
     };
     const startFiveQueries = async (queryTimeoutSeconds: number) => {
-      const directory = makeDataFolder();
+      const directory = createDataDirectory();
       const options = { ...testStoreOptions(directory), clickhouse, queryTimeoutSeconds };
       const store = await openStore({ ...options, queryConcurrency: 5 });
       const caller = new AbortController();
@@ -123,7 +123,7 @@ describe('a cluster of two shards with two replicas each', () => {
         leave: () => caller.abort(new Error('left')),
         async close() {
           await store.close();
-          removeDataFolder(directory);
+          removeDataDirectory(directory);
         },
       };
     };

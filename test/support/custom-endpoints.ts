@@ -13,13 +13,13 @@ export interface EndpointFiles {
   readonly clickhouse?: string;
 }
 
-export interface OwnEndpoints {
+export interface CustomEndpoints {
   readonly folder: string;
   remove(): void;
 }
 
 /** Writes one endpoint folder for each entry, named by its key, to a temporary directory. */
-export function writeOwnEndpoints(endpoints: Readonly<Record<string, EndpointFiles>>): OwnEndpoints {
+export function writeEndpointFolders(endpoints: Readonly<Record<string, EndpointFiles>>): CustomEndpoints {
   const folder = mkdtempSync(join(tmpdir(), 'dendro-endpoints-'));
   for (const [name, { yaml, sql, clickhouse }] of Object.entries(endpoints)) {
     mkdirSync(join(folder, name));
