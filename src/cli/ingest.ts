@@ -4,9 +4,9 @@ import { basename } from 'node:path';
 import { type Invocation, readRetentionDays, readStoreOptions } from '../config.ts';
 import { UsageError } from '../domain/errors.ts';
 import type { LogKind } from '../domain/log-columns.ts';
-import { BodyParserPool } from '../intake/body-parser.ts';
+import { BodyParserPool } from '../intake/body-parser-pool.ts';
 import { type LogChunk, toChunks } from '../logs/log-chunks.ts';
-import { type Parsed, parseNdjsonLines } from '../logs/parse.ts';
+import { type ParseResult, parseNdjsonLines } from '../logs/parse.ts';
 import { parseQuarantined } from '../logs/quarantine-line.ts';
 import { type ReadProgress, readLogFile } from '../logs/read-file.ts';
 import { ACCEPTED_NAMES, kindOf } from '../logs/source-name.ts';
@@ -86,8 +86,8 @@ async function* readQuarantined(chunks: AsyncIterable<LogChunk>): AsyncGenerator
   }
 }
 
-function groupByKind(lines: Uint8Array): Map<LogKind, Parsed[]> {
-  const groups = new Map<LogKind, Parsed[]>();
+function groupByKind(lines: Uint8Array): Map<LogKind, ParseResult[]> {
+  const groups = new Map<LogKind, ParseResult[]>();
   for (const line of parseNdjsonLines(Buffer.from(lines).toString('utf8').split('\n'))) {
     const quarantined = 'value' in line ? parseQuarantined(line.value, line.index) : undefined;
     if (quarantined === undefined)

@@ -7,7 +7,7 @@ import { LOG_KINDS } from '../domain/log-columns.ts';
 import { replaySpool } from '../intake/applier.ts';
 import { type ClickHouseUrl, isClickHouseUrl, parseClickHouseUrl } from '../store/clickhouse-url.ts';
 import { compareDays, copyRecords } from '../store/migration.ts';
-import { openClickHouseProgress, openStore } from '../store/open-store.ts';
+import { openClickHouseOutbox, openStore } from '../store/open-store.ts';
 import type { Store } from '../store/store.ts';
 import { createProgressBar } from './progress-bar.ts';
 
@@ -29,8 +29,8 @@ export async function migrate(invocation: Invocation): Promise<void> {
   const target = await openStore({ ...options, dataDirectory: stateDirectory, clickhouse });
   try {
     await requirePreflight(target);
-    const outbox = await openClickHouseProgress(dataDirectory);
-    if (LOG_KINDS.some(kind => outbox.queuedUpTo(kind) > source.flushedUpTo(kind)))
+    const outbox = await openClickHouseOutbox(dataDirectory);
+    if (LOG_KINDS.some(kind => outbox.durableUpTo(kind) > source.flushedUpTo(kind)))
       throw new OperatorError(
         `nothing was migrated: a server with a ClickHouse store already uses ${dataDirectory}, and a migration would store its records twice`,
       );

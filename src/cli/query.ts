@@ -66,7 +66,7 @@ async function queryStore(
     await replaySpool(options.dataDirectory, store);
     const validated = validateParameters(endpoint.definition, parameters);
     const { value } = await runEndpoint({ store, clock: systemClock }, endpoint, validated);
-    const { rows } = value.result;
+    const { rows } = value.queryResult;
     const { columns } = endpoint.query;
     const format = readFormat(invocation);
     if (format !== undefined) return withLineEnd(encodeRows(columns, rows, format));

@@ -12,7 +12,7 @@ export async function serve(invocation: Invocation): Promise<void> {
   observe({ type: 'listening', listener: 'public', url: app.publicUrl });
   observe({ type: 'listening', listener: 'internal', url: app.internalUrl });
   try {
-    observe({ type: 'stopping', signal: await Promise.race([stopSignal, app.storeLost]) });
+    observe({ type: 'stopping', signal: await Promise.race([stopSignal, app.storeInvalidated]) });
   } finally {
     await app.close();
   }

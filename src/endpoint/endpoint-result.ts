@@ -1,5 +1,5 @@
 // The result of an endpoint: rows, notes about them, and their encodings. Each encoding is created when it is first
-// requested and then kept, so that a cached hit encodes and compresses nothing.
+// requested and then kept, so that a cache hit encodes and compresses nothing.
 import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
@@ -15,12 +15,12 @@ export interface EncodedResult {
   readonly body: Buffer;
   /** A strong validator: different bytes have different tags, compressed bytes included. */
   readonly etag: string;
-  readonly coding: ContentCoding;
+  readonly contentCoding: ContentCoding;
 }
 
 export interface EncodingRequest {
   readonly format: ResultFormat;
-  readonly coding: ContentCoding;
+  readonly contentCoding: ContentCoding;
   /** Replaces the IP addresses in the rows. */
   readonly redacted: boolean;
 }
@@ -37,7 +37,7 @@ const MIN_COMPRESSED_BYTES = 1000;
 
 export class EndpointResult {
   readonly notes: ResultNotes;
-  readonly result: QueryResult;
+  readonly queryResult: QueryResult;
   readonly #columns: readonly Column[];
   /** By toEncodingKey(). A promise while the encoding is being created. */
   readonly #encodings = new Map<number, EncodedResult | Promise<EncodedResult>>();
@@ -53,7 +53,7 @@ export class EndpointResult {
     onGrowth: () => void = () => {},
   ) {
     this.#columns = columns;
-    this.result = result;
+    this.queryResult = result;
     this.notes = notes;
     this.#rowBytes = estimateBytes(result);
     this.#onGrowth = onGrowth;
@@ -64,7 +64,7 @@ export class EndpointResult {
     return this.#rowBytes + this.#encodedBytes;
   }
 
-  /** Returns a promise only until the encoding exists: awaiting takes a noticeable part of the time of a cached hit. */
+  /** Returns a promise only until the encoding exists: awaiting takes a noticeable part of the time of a cache hit. */
   encode(request: EncodingRequest): EncodedResult | Promise<EncodedResult> {
     const key = toEncodingKey(request);
     const existing = this.#encodings.get(key);
@@ -80,25 +80,25 @@ export class EndpointResult {
     return creating;
   }
 
-  async #create({ format, coding, redacted }: EncodingRequest): Promise<EncodedResult> {
-    if (coding !== 'identity') {
-      const plain = await this.encode({ format, coding: 'identity', redacted });
+  async #create({ format, contentCoding, redacted }: EncodingRequest): Promise<EncodedResult> {
+    if (contentCoding !== 'identity') {
+      const plain = await this.encode({ format, contentCoding: 'identity', redacted });
       if (plain.body.length <= MIN_COMPRESSED_BYTES) return plain;
-      return withEtag(await COMPRESSORS[coding](plain.body), coding);
+      return withEtag(await COMPRESSORS[contentCoding](plain.body), contentCoding);
     }
-    const rows = redacted ? redactRows(this.#columns, this.result.rows) : this.result.rows;
-    return withEtag(Buffer.from(encodeRows(this.#columns, rows, format)), coding);
+    const rows = redacted ? redactRows(this.#columns, this.queryResult.rows) : this.queryResult.rows;
+    return withEtag(Buffer.from(encodeRows(this.#columns, rows, format)), contentCoding);
   }
 }
 
-/** A number, because building and looking up a string takes a noticeable part of the time of a cached hit. */
-function toEncodingKey({ format, coding, redacted }: EncodingRequest): number {
-  return RESULT_FORMATS.indexOf(format) + 10 * CODINGS.indexOf(coding) + (redacted ? 100 : 0);
+/** A number, because building and looking up a string takes a noticeable part of the time of a cache hit. */
+function toEncodingKey({ format, contentCoding, redacted }: EncodingRequest): number {
+  return RESULT_FORMATS.indexOf(format) + 10 * CODINGS.indexOf(contentCoding) + (redacted ? 100 : 0);
 }
 
-function withEtag(body: Buffer, coding: ContentCoding): EncodedResult {
+function withEtag(body: Buffer, contentCoding: ContentCoding): EncodedResult {
   const hash = createHash('sha256').update(body).digest('base64url').slice(0, 22);
-  return { body, etag: `"${hash}"`, coding };
+  return { body, etag: `"${hash}"`, contentCoding };
 }
 
 const brotli = promisify(brotliCompress);

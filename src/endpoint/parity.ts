@@ -53,11 +53,11 @@ export async function compareStores(
         runEndpoint({ store: second.store, clock }, counterpart, validated),
       ]);
       queries++;
-      rows += one.value.result.rows.length;
+      rows += one.value.queryResult.rows.length;
       const description = findDifference(
         endpoint.query.columns,
-        one.value.result.rows,
-        other.value.result.rows,
+        one.value.queryResult.rows,
+        other.value.queryResult.rows,
       );
       if (description !== undefined)
         differences.push({ endpoint: definition.name, parameters: parameters.toString(), description });

@@ -27,7 +27,7 @@ export interface RunOptions {
   readonly request?: RequestContext | undefined;
 }
 
-/** Both values may be created when they are first read: a cached hit reads neither. */
+/** Both values may be created when they are first read: a cache hit reads neither. */
 export interface RequestContext {
   /** Identifies the request in logs. */
   readonly id: string;
@@ -67,7 +67,7 @@ export function runEndpoint(
   const { cache } = dependencies;
   if (definition.cache === 'none' || cache === undefined) return runUncached(dependencies, prepared, request);
   const key = pinnedProject === undefined ? validated.key : validated.pinnedKey;
-  const cached = forceRefresh ? undefined : cache.peek(key);
+  const cached = forceRefresh ? undefined : cache.getCached(key);
   if (cached !== undefined) return cached;
   const { lifetime_seconds, warming_seconds } = definition.cache;
   const lifetime = { lifetimeMs: lifetime_seconds * 1000, refreshAfterMs: warming_seconds * 1000 };
@@ -145,7 +145,7 @@ async function loadResult(
   const now = clock();
   await checkPatterns(store, definition, values, options);
   // Before the query, so that the query sees every record up to the time that is reported.
-  const newest = await store.newest(definition.reads, now, pinnedProject, options);
+  const newest = await store.newestTimestamp(definition.reads, now, pinnedProject, options);
   const result = await store.query(query, addContextValues(values, now, pinnedProject), options);
   const clipped: ('row-limit' | 'retention')[] = [];
   if (result.truncated) clipped.push('row-limit');

@@ -1,4 +1,4 @@
-// Validates the parameters of a request and remembers the result by the request's URL, so that a cached hit does not
+// Validates the parameters of a request and remembers the result by the request's URL, so that a cache hit does not
 // parse its URL again. Validation depends on the definition, the URL and the token's highest tier, never on the time, so
 // a remembered result stays valid. Bounded in bytes; the oldest entries are removed first.
 
@@ -16,7 +16,7 @@ export interface ValidatedRequest {
 }
 
 /** Everything that a validated request depends on, besides the definition that the target selects. */
-export interface RequestTarget {
+export interface ValidationKey {
   /** Path and query string exactly as received. Different endpoints have different targets. */
   readonly target: string;
   readonly maxTier?: string | undefined;
@@ -64,12 +64,12 @@ export class ValidatedRequests {
     return validated;
   }
 
-  get({ target, maxTier }: RequestTarget): ValidatedRequest | undefined {
+  get({ target, maxTier }: ValidationKey): ValidatedRequest | undefined {
     const remembered = this.#remembered.get(target);
     return remembered?.maxTier === maxTier ? remembered : undefined;
   }
 
-  set({ target, maxTier }: RequestTarget, validated: ValidatedRequest): void {
+  set({ target, maxTier }: ValidationKey, validated: ValidatedRequest): void {
     const bytes = estimateBytes(target);
     this.#remove(target); // it may be remembered for another tier
     this.#remembered.set(target, { ...validated, maxTier, bytes });

@@ -6,7 +6,7 @@ import { extname, join } from 'node:path';
 import { DendroError } from '../domain/errors.ts';
 import type { ContentCoding } from '../endpoint/endpoint-result.ts';
 import { chooseCoding } from './content-negotiation.ts';
-import { type HttpResponse, listHeaders, matchesEtag } from './response.ts';
+import { type HttpResponse, matchesEtag, toHeaderList } from './response.ts';
 import type { HttpRequest, Route } from './router.ts';
 
 /** The same path from src/ and from dist/. */
@@ -92,10 +92,10 @@ function fileResponse(
     Vary: 'Accept-Encoding',
   };
   if (matchesEtag(raw.headers['if-none-match'], etags[coding]))
-    return { status: 304, headers: listHeaders(headers), body: '' };
+    return { status: 304, headers: toHeaderList(headers), body: '' };
   headers['Content-Type'] = type;
   if (coding !== 'identity') headers['Content-Encoding'] = coding;
-  return { status: 200, headers: listHeaders(headers), body: bytes[coding] };
+  return { status: 200, headers: toHeaderList(headers), body: bytes[coding] };
 }
 
 function readPage(directory: string): StaticFile {

@@ -1,6 +1,6 @@
 // CORS: lets pages of the configured web origins call the public listener. Off unless configured.
 import type { IncomingMessage } from 'node:http';
-import { type HttpResponse, listHeaders } from './response.ts';
+import { type HttpResponse, toHeaderList } from './response.ts';
 
 /** The response headers that a page's scripts may read. */
 const EXPOSED_HEADERS =
@@ -22,7 +22,7 @@ export function addCors(
 export function corsPreflightResponse(methods: readonly string[]): HttpResponse {
   return {
     status: 204,
-    headers: listHeaders({
+    headers: toHeaderList({
       'Access-Control-Allow-Methods': methods.join(', '),
       'Access-Control-Allow-Headers': 'X-API-KEY, Authorization, Content-Type, Cache-Control, If-None-Match',
       'Access-Control-Max-Age': '600',

@@ -4,7 +4,7 @@ import { authenticate } from './authenticate.ts';
 import { missingScopeError } from './error-response.ts';
 import { postLogs } from './post-logs.ts';
 import { healthRoute, type PublicDependencies, requireService } from './public-routes.ts';
-import { type HttpResponse, listHeaders } from './response.ts';
+import { type HttpResponse, toHeaderList } from './response.ts';
 import type { HttpRequest, Route } from './router.ts';
 
 export interface InternalDependencies extends PublicDependencies {
@@ -40,5 +40,5 @@ async function handleMetrics(
     if (!allows(token, 'metrics') || token.projects !== undefined) throw missingScopeError();
   }
   const headers = { 'Content-Type': 'text/plain; version=0.0.4; charset=utf-8', 'Cache-Control': 'no-store' };
-  return { status: 200, headers: listHeaders(headers), body: dependencies.renderMetrics() };
+  return { status: 200, headers: toHeaderList(headers), body: dependencies.renderMetrics() };
 }

@@ -29,7 +29,7 @@ export async function postLogs(
       tooLarge: bodyTooLarge,
       reserve: length => releases.push(intake.reserve(length)),
     });
-    const result = await intake.ingest({
+    const result = await intake.accept({
       bytes,
       contentCoding: (raw.headers['content-encoding'] ?? '').trim().toLowerCase(),
       format,

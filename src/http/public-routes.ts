@@ -66,7 +66,7 @@ export function healthRoute({ state, version, storeName }: PublicDependencies): 
   };
 }
 
-/** Returns a promise only if the result is not cached: awaiting takes a noticeable part of the time of a cached hit. */
+/** Returns a promise only if the result is not cached: awaiting takes a noticeable part of the time of a cache hit. */
 function handleQuery(
   dependencies: PublicDependencies,
   request: HttpRequest,
@@ -78,7 +78,7 @@ function handleQuery(
   const endpoint = findEndpoint(dependencies.catalog, token, request.pathParameter);
   const encoding = {
     format: chooseFormat(request, headers.accept),
-    coding: chooseCoding(headers['accept-encoding']),
+    contentCoding: chooseCoding(headers['accept-encoding']),
     redacted: token.redact_pii === true,
   };
   const startedAt = performance.now();

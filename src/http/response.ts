@@ -18,11 +18,11 @@ export function jsonResponse(
   body: unknown,
   headers: Record<string, string> = {},
 ): HttpResponse {
-  const list = listHeaders({ 'Content-Type': JSON_TYPE, ...headers });
+  const list = toHeaderList({ 'Content-Type': JSON_TYPE, ...headers });
   return { status, headers: list, body: JSON.stringify(body) };
 }
 
-export function listHeaders(headers: Readonly<Record<string, string>>): HeaderList {
+export function toHeaderList(headers: Readonly<Record<string, string>>): HeaderList {
   return Object.entries(headers).flat();
 }
 

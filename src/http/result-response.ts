@@ -4,7 +4,7 @@ import type { ResultFormat } from '../endpoint/encode-rows.ts';
 import type { EncodedResult } from '../endpoint/endpoint-result.ts';
 import type { EndpointRun } from '../endpoint/run-endpoint.ts';
 import { CONTENT_TYPES } from './content-negotiation.ts';
-import { type HeaderList, type HttpResponse, listHeaders, matchesEtag } from './response.ts';
+import { type HeaderList, type HttpResponse, matchesEtag, toHeaderList } from './response.ts';
 
 /** The request headers that a result depends on besides the URL. */
 const VARY = 'X-API-KEY, Authorization, Accept, Accept-Encoding';
@@ -38,7 +38,7 @@ export function resultResponse(
   const headers = [...shared.list, 'Server-Timing', formatServerTiming(run, tookMs)];
   if (matchesEtag(ifNoneMatch, encoding.etag)) return { status: 304, headers, body: '' };
   headers.push('Content-Type', CONTENT_TYPES[format]);
-  if (encoding.coding !== 'identity') headers.push('Content-Encoding', encoding.coding);
+  if (encoding.contentCoding !== 'identity') headers.push('Content-Encoding', encoding.contentCoding);
   return { status: 200, headers, body: encoding.body };
 }
 
@@ -50,7 +50,7 @@ function listResultHeaders(
   ttl: number,
 ): HeaderList {
   const { dataThrough, clipped } = value.notes;
-  return listHeaders({
+  return toHeaderList({
     ETag: etag,
     Age: String(age),
     'Cache-Control': outcome === 'bypass' ? 'no-store' : `private, max-age=${maxAge}`,
@@ -74,9 +74,9 @@ function formatCacheStatus(outcome: EndpointRun['outcome'], ttl: number): string
 }
 
 /** Time in the store's queue, in the store, and in the cache, which includes everything else. */
-function formatServerTiming({ outcome, value: { result } }: EndpointRun, tookMs: number): string {
+function formatServerTiming({ outcome, value: { queryResult } }: EndpointRun, tookMs: number): string {
   if (outcome === 'hit' || outcome === 'collapsed') return `cache;dur=${toHundredths(tookMs)}`;
-  const { queuedMs, executedMs } = result;
+  const { queuedMs, executedMs } = queryResult;
   const cacheMs = Math.max(0, tookMs - queuedMs - executedMs);
   return `cache;dur=${toHundredths(cacheMs)}, queue;dur=${toHundredths(queuedMs)}, store;dur=${toHundredths(executedMs)}`;
 }

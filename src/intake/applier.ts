@@ -151,7 +151,7 @@ export async function replaySpool(dataDirectory: string, store: Store): Promise<
   const directory = spoolDirectoryIn(dataDirectory);
   if (!existsSync(directory)) return;
   const observe = () => {};
-  const { spool } = await Spool.open(directory, kind => store.seenUpTo(kind), observe);
+  const { spool } = await Spool.open(directory, kind => store.durableUpTo(kind), observe);
   await new Applier({ spool, store, clock: systemClock, timer: systemTimer, observe }).catchUp();
   await spool.close();
 }

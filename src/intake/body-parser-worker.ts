@@ -1,7 +1,7 @@
-// Entry point of the worker threads of body-parser.ts: parses one body per message. Like main.ts, it is not imported.
+// Entry point of the worker threads of body-parser-pool.ts: parses one body per message. Like main.ts, it is not imported.
 import { parentPort } from 'node:worker_threads';
 import { DendroError } from '../domain/errors.ts';
-import { toTransferable, type WorkerResult } from './body-parser.ts';
+import { toTransferable, type WorkerResult } from './body-parser-pool.ts';
 import { type BatchBody, parseBody } from './parse-body.ts';
 
 parentPort?.on('message', (body: BatchBody) => {

@@ -13,7 +13,7 @@ export interface IntakeResult {
 }
 
 /** An acknowledged request. The field names are part of the on-disk formats of the spool and the idempotency log. */
-export interface CompletedRequest {
+export interface IdempotencyRecord {
   readonly key: string;
   /** SHA-256 of the decompressed body. */
   readonly digest: string;
@@ -36,13 +36,13 @@ const MAX_ENTRIES = 1_000_000;
  * Creates the key by which a retry is recognized: token, kind, and the Idempotency-Key header or else the digest of the
  * body. Returns undefined if equal bodies can be different events.
  */
-export function createIdempotencyKey(
+export function createDeduplicationKey(
   token: string,
   kind: LogKind,
   idempotencyKey: string | undefined,
-  { digest, hasIdentity }: { readonly digest: string; readonly hasIdentity: boolean },
+  { digest, canDeduplicate }: { readonly digest: string; readonly canDeduplicate: boolean },
 ): string | undefined {
-  if (idempotencyKey === undefined && !hasIdentity) return undefined;
+  if (idempotencyKey === undefined && !canDeduplicate) return undefined;
   const scope = idempotencyKey === undefined ? ['body', digest] : ['key', idempotencyKey];
   return hash('sha256', JSON.stringify([token, kind, ...scope]), 'base64url').slice(0, 32);
 }

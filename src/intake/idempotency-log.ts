@@ -3,7 +3,7 @@
 import { open, readdir, readFile, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { syncDirectory } from '../system/files.ts';
-import { type CompletedRequest, hasExpired } from './idempotency-index.ts';
+import { hasExpired, type IdempotencyRecord } from './idempotency-index.ts';
 
 export class IdempotencyLog {
   readonly #directory: string;
@@ -15,9 +15,9 @@ export class IdempotencyLog {
   }
 
   /** Reads all files. Skips a line that a crash left incomplete: its segment still exists and has the request too. */
-  async read(): Promise<CompletedRequest[]> {
+  async read(): Promise<IdempotencyRecord[]> {
     const names = (await readdir(this.#directory)).filter(name => name.endsWith('.requests')).sort();
-    const allRequests: CompletedRequest[] = [];
+    const allRequests: IdempotencyRecord[] = [];
     for (const name of names) {
       const path = join(this.#directory, name);
       const requests = (await readFile(path, 'utf8')).split('\n').flatMap(parseRequest);
@@ -30,7 +30,7 @@ export class IdempotencyLog {
   /** Writes the requests of a segment that have not expired. They are durable when the promise resolves. */
   async write(
     segmentNumber: number,
-    requests: readonly CompletedRequest[],
+    requests: readonly IdempotencyRecord[],
     nowMicros: number,
   ): Promise<void> {
     const activeRequests = requests.filter(request => !hasExpired(request, nowMicros));
@@ -55,7 +55,7 @@ export class IdempotencyLog {
     }
   }
 
-  #trackFile(path: string, requests: readonly CompletedRequest[]): void {
+  #trackFile(path: string, requests: readonly IdempotencyRecord[]): void {
     this.#latestMicros.set(
       path,
       requests.reduce((latest, { atMicros }) => Math.max(latest, atMicros), 0),
@@ -63,9 +63,9 @@ export class IdempotencyLog {
   }
 }
 
-function parseRequest(line: string): CompletedRequest[] {
+function parseRequest(line: string): IdempotencyRecord[] {
   try {
-    return [JSON.parse(line) as CompletedRequest];
+    return [JSON.parse(line) as IdempotencyRecord];
   } catch {
     return [];
   }

@@ -7,11 +7,11 @@ import type { Store } from '../store/store.ts';
 import type { Clock } from '../system/clock.ts';
 import type { Timer } from '../system/timer.ts';
 import { Applier } from './applier.ts';
-import type { BodyParser } from './body-parser.ts';
+import type { BodyParser } from './body-parser-pool.ts';
 import {
-  type CompletedRequest,
-  createIdempotencyKey,
+  createDeduplicationKey,
   IdempotencyIndex,
+  type IdempotencyRecord,
   type IntakeResult,
 } from './idempotency-index.ts';
 import type { BatchBody, ParsedBody } from './parse-body.ts';
@@ -36,7 +36,7 @@ export interface IntakeDependencies {
 }
 
 /** A batch from a sender. */
-export interface Batch extends Omit<BatchBody, 'rules' | 'isRepeatable'> {
+export interface Batch extends Omit<BatchBody, 'rules' | 'needsDeduplication'> {
   /** Identifies the sender. Not a secret. */
   readonly sender: string;
   /** The projects that the sender is limited to. Undefined: all projects. */
@@ -66,7 +66,7 @@ export class Intake {
   static async open(options: IntakeOptions, dependencies: IntakeDependencies): Promise<Intake> {
     const { store, observe } = dependencies;
     const directory = spoolDirectoryIn(options.dataDirectory);
-    const { spool, requests } = await Spool.open(directory, kind => store.seenUpTo(kind), observe);
+    const { spool, requests } = await Spool.open(directory, kind => store.durableUpTo(kind), observe);
     const intake = new Intake(options, dependencies, spool);
     for (const { key, ...request } of requests) intake.#idempotency.set(key, request);
     await intake.#applier.start();
@@ -95,18 +95,18 @@ export class Intake {
   }
 
   /** Resolves when the accepted records are durable. If it rejects, nothing was stored. */
-  async ingest(batch: Batch): Promise<IntakeResult> {
+  async accept(batch: Batch): Promise<IntakeResult> {
     const { sender, projects, idempotencyKey, ...body } = batch;
     const { bodyParser, clock, observe } = this.#dependencies;
     const nowMicros = Number(clock());
     const rules = { nowMicros, retentionDays: this.#options.retentionDays, projects };
-    const parsed = await bodyParser.parse({ ...body, rules, isRepeatable: true });
-    const key = createIdempotencyKey(sender, body.kind, idempotencyKey, parsed);
+    const parsed = await bodyParser.parse({ ...body, rules, needsDeduplication: true });
+    const key = createDeduplicationKey(sender, body.kind, idempotencyKey, parsed);
     const first = key === undefined ? undefined : this.#idempotency.get(key, parsed.digest, nowMicros);
-    const result = await (first ?? this.#store(body.kind, parsed, key, nowMicros));
+    const result = await (first ?? this.#acceptOnce(body.kind, parsed, key, nowMicros));
     const repeated = first !== undefined;
     const rejected = repeated ? {} : parsed.rejected;
-    observe({ type: 'batch_received', kind: body.kind, accepted: result.accepted, rejected, repeated });
+    observe({ type: 'batch_completed', kind: body.kind, accepted: result.accepted, rejected, repeated });
     return result;
   }
 
@@ -117,7 +117,7 @@ export class Intake {
   }
 
   /** A concurrent retry finds the promise in the idempotency index and waits for it. */
-  #store(
+  #acceptOnce(
     kind: LogKind,
     parsed: ParsedBody,
     key: string | undefined,
@@ -142,7 +142,7 @@ export class Intake {
   async #writeToSpool(
     kind: LogKind,
     { accepted, lines }: ParsedBody,
-    request?: CompletedRequest,
+    request?: IdempotencyRecord,
   ): Promise<void> {
     if (accepted === 0) return;
     // Lines of a compressed body are many times its size, and a slow disk would let them accumulate.

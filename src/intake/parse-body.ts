@@ -1,12 +1,12 @@
 // Turns the bytes of a body into log lines for the spool: decompresses, parses and validates each record. Rejected records
-// become quarantine lines. A pure function of its arguments, so that it can run in a worker thread (body-parser.ts).
+// become quarantine lines. A pure function of its arguments, so that it can run in a worker thread (body-parser-pool.ts).
 import { hash } from 'node:crypto';
 import type { LogKind } from '../domain/log-columns.ts';
 import { toLogLine } from '../domain/log-line.ts';
 import type { LogRecord } from '../domain/log-record.ts';
-import { type Parsed, parseJsonBody, parseNdjsonLines } from '../logs/parse.ts';
+import { type ParseResult, parseJsonBody, parseNdjsonLines } from '../logs/parse.ts';
 import { formatQuarantineLine } from '../logs/quarantine-line.ts';
-import { hasIdentity, isRejection, type RecordRules, toRecord } from '../logs/record.ts';
+import { hasIdentity, isRejection, toRecord, type ValidationContext } from '../logs/record.ts';
 import type { RejectCode, Rejection } from '../logs/rejection.ts';
 import { type BodyFormat, decodeText, decompress } from './decode-body.ts';
 
@@ -16,9 +16,9 @@ export interface BatchBody {
   readonly contentCoding: string;
   readonly format: BodyFormat;
   readonly kind: LogKind;
-  readonly rules: RecordRules;
+  readonly rules: ValidationContext;
   /** Whether the sender may retry, so that the digest and the identity of records are needed. False for files. */
-  readonly isRepeatable: boolean;
+  readonly needsDeduplication: boolean;
 }
 
 export interface RecordError {
@@ -40,7 +40,7 @@ export interface ParsedBody {
   /** SHA-256 of the decompressed bytes. Empty if not repeatable. */
   readonly digest: string;
   /** At least one record was accepted and each accepted record has an identity, so equal bytes are a retry. */
-  readonly hasIdentity: boolean;
+  readonly canDeduplicate: boolean;
 }
 
 const MAX_ERRORS = 20;
@@ -51,7 +51,7 @@ const LINES_PER_BUFFER = 2_000;
 
 /** Throws DendroError if the body does not have the declared encoding or format. */
 export function parseBody(body: BatchBody): ParsedBody {
-  const { kind, rules, isRepeatable } = body;
+  const { kind, rules, needsDeduplication } = body;
   const bytes = decompress(body.bytes, body.contentCoding);
   const builder = new ParsedBodyBuilder(body);
   for (const parsed of parseText(decodeText(bytes, body.format), body.format)) {
@@ -60,7 +60,7 @@ export function parseBody(body: BatchBody): ParsedBody {
     if (isRejection(record)) builder.reject(parsed, record);
     else builder.accept(parsed, record);
   }
-  return builder.build(isRepeatable ? hash('sha256', bytes) : '');
+  return builder.build(needsDeduplication ? hash('sha256', bytes) : '');
 }
 
 class ParsedBodyBuilder {
@@ -78,14 +78,14 @@ class ParsedBodyBuilder {
     this.#body = body;
   }
 
-  accept(parsed: Parsed, record: LogRecord): void {
+  accept(parsed: ParseResult, record: LogRecord): void {
     this.#lines.push(toLogLine(record));
     this.#accepted++;
-    this.#allHaveIdentity &&= this.#body.isRepeatable && 'value' in parsed && hasIdentity(parsed.value);
+    this.#allHaveIdentity &&= this.#body.needsDeduplication && 'value' in parsed && hasIdentity(parsed.value);
     if (this.#lines.length === LINES_PER_BUFFER) this.#encodeLines();
   }
 
-  reject(parsed: Parsed, rejection: Rejection): void {
+  reject(parsed: ParseResult, rejection: Rejection): void {
     this.#rejected[rejection.code] = (this.#rejected[rejection.code] ?? 0) + 1;
     if (this.#errors.length < MAX_ERRORS) this.#errors.push({ index: parsed.index, ...rejection });
     if (this.#quarantineLength >= MAX_QUARANTINE_LENGTH) return;
@@ -105,7 +105,7 @@ class ParsedBodyBuilder {
       errors: this.#errors,
       quarantine: this.#quarantine.join(''),
       digest,
-      hasIdentity: this.#allHaveIdentity && this.#accepted > 0,
+      canDeduplicate: this.#allHaveIdentity && this.#accepted > 0,
     };
   }
 
@@ -115,7 +115,7 @@ class ParsedBodyBuilder {
   }
 }
 
-function parseText(text: string, format: BodyFormat): Iterable<Parsed> {
+function parseText(text: string, format: BodyFormat): Iterable<ParseResult> {
   return format === 'json' ? parseJsonBody(text) : parseNdjsonLines(splitLines(text));
 }
 

@@ -3,10 +3,10 @@
 import { appendFile, rename, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { readLogLine } from '../domain/log-line.ts';
-import { type Parsed, parseLine } from '../logs/parse.ts';
+import { type ParseResult, parseLine } from '../logs/parse.ts';
 import { formatQuarantineLine } from '../logs/quarantine-line.ts';
 import type { Observe } from '../observe/event.ts';
-import type { StoreEvents } from '../store/store.ts';
+import type { StoreCallbacks } from '../store/store.ts';
 import type { Clock } from '../system/clock.ts';
 import { Mutex } from '../system/mutex.ts';
 
@@ -68,11 +68,11 @@ export class Quarantine {
 }
 
 /** Creates events for `openStore`: a record that the store rejects goes to the quarantine. */
-export function createStoreEvents(quarantine: Quarantine, clock: Clock, observe: Observe): StoreEvents {
+export function createStoreCallbacks(quarantine: Quarantine, clock: Clock, observe: Observe): StoreCallbacks {
   return {
     recordRejected: ({ kind, line, reason }) => {
-      observe({ type: 'record_quarantined', kind, reason });
-      const rejection = { code: 'refused_by_store', message: reason } as const;
+      observe({ type: 'record_rejected_by_store', kind, reason });
+      const rejection = { code: 'rejected_by_store', message: reason } as const;
       quarantine.keep(formatQuarantineLine(kind, Number(clock()), toSentRecord(line), rejection));
     },
     flushFailed: (kind, error) => observe({ type: 'flush_failed', kind, error }),
@@ -80,7 +80,7 @@ export function createStoreEvents(quarantine: Quarantine, clock: Clock, observe:
 }
 
 /** Converts a log line of the spool back to the format that senders use, so that `dendro ingest` can read it. */
-function toSentRecord(line: string): Parsed {
+function toSentRecord(line: string): ParseResult {
   const columns = readLogLine(line);
   const metadata = parseLine(String(columns?.['metadata']), 0);
   if (columns === undefined || 'rejection' in metadata)

@@ -6,7 +6,7 @@ import { crc32 } from 'node:zlib';
 import { OperatorError } from '../domain/errors.ts';
 import { LOG_KINDS, type LogKind } from '../domain/log-columns.ts';
 import { LINE_FORMAT_VERSION } from '../domain/log-line.ts';
-import type { CompletedRequest } from './idempotency-index.ts';
+import type { IdempotencyRecord } from './idempotency-index.ts';
 
 /** The field names are part of the on-disk format. */
 export interface SpoolBlockHeader {
@@ -19,7 +19,7 @@ export interface SpoolBlockHeader {
   readonly count: number;
   /** Length of the log lines. */
   readonly bytes: number;
-  readonly request?: CompletedRequest;
+  readonly request?: IdempotencyRecord;
 }
 
 export interface SpoolBlock {
@@ -41,7 +41,7 @@ export class SpoolSegment {
   bytes = 0;
   /** For each kind in the segment, the sequence number after its last record. */
   readonly endSequences = new Map<LogKind, number>();
-  readonly requests: CompletedRequest[] = [];
+  readonly requests: IdempotencyRecord[] = [];
 
   private constructor(number: number, path: string, handle: FileHandle) {
     this.number = number;

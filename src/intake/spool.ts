@@ -7,7 +7,7 @@ import { LOG_KINDS, type LogKind } from '../domain/log-columns.ts';
 import { LINE_FORMAT_VERSION } from '../domain/log-line.ts';
 import type { Observe } from '../observe/event.ts';
 import { createDirectory, syncDirectory } from '../system/files.ts';
-import type { CompletedRequest } from './idempotency-index.ts';
+import type { IdempotencyRecord } from './idempotency-index.ts';
 import { IdempotencyLog } from './idempotency-log.ts';
 import { readSequences, type Sequences, writeSequences } from './sequences.ts';
 import { encodeBlock, type SpoolBlock, type SpoolBlockHeader, SpoolSegment } from './spool-segment.ts';
@@ -33,7 +33,7 @@ export class Spool {
   readonly #nextSequences: Map<LogKind, number>;
   readonly #cursor: SpoolCursor;
   readonly #pending: PendingAppend[] = [];
-  #flushing: Promise<void> | undefined;
+  #committing: Promise<void> | undefined;
   #notifyAppend = () => {};
   #closed = false;
 
@@ -56,7 +56,7 @@ export class Spool {
     directory: string,
     seenUpTo: (kind: LogKind) => number,
     observe: Observe,
-  ): Promise<{ spool: Spool; requests: readonly CompletedRequest[] }> {
+  ): Promise<{ spool: Spool; requests: readonly IdempotencyRecord[] }> {
     createDirectory(directory);
     const segments: SpoolSegment[] = [];
     try {
@@ -86,7 +86,7 @@ export class Spool {
   }
 
   /** Resolves when the records are durable. If it rejects, none of them is stored. */
-  append(kind: LogKind, count: number, lines: Uint8Array, request?: CompletedRequest): Promise<void> {
+  append(kind: LogKind, count: number, lines: Uint8Array, request?: IdempotencyRecord): Promise<void> {
     // After close() the list of segments is empty, so a new segment would get the number of an older one.
     if (this.#closed) return Promise.reject(new Error('the spool is closed'));
     const first = this.#nextSequences.get(kind) ?? 0;
@@ -101,7 +101,7 @@ export class Spool {
     };
     return new Promise((resolve, reject) => {
       this.#pending.push({ header, bytes: encodeBlock(header, lines), resolve, reject });
-      this.#flushing ??= this.#flush();
+      this.#committing ??= this.#commitPending();
     });
   }
 
@@ -140,13 +140,13 @@ export class Spool {
 
   async close(): Promise<void> {
     this.#closed = true;
-    await this.#flushing;
+    await this.#committing;
     this.#notifyAppend();
     for (const segment of this.#segments.splice(0)) await segment.close();
   }
 
   /** Writes all pending appends with one sync. Appends that arrive meanwhile wait for the next sync. */
-  async #flush(): Promise<void> {
+  async #commitPending(): Promise<void> {
     while (this.#pending.length > 0) {
       const group = this.#pending.splice(0);
       const bytes = Buffer.concat(group.flatMap(({ bytes }) => bytes));
@@ -164,7 +164,7 @@ export class Spool {
       }
     }
     // No await since the check of #pending, so an append after it finds `undefined` and starts its own flush.
-    this.#flushing = undefined;
+    this.#committing = undefined;
   }
 
   async #writableSegment(): Promise<SpoolSegment> {

@@ -1,7 +1,7 @@
 // Splits the text of a log file, NDJSON or JSON, into chunks of NDJSON that fit in memory. Does not parse records.
 import { OperatorError } from '../domain/errors.ts';
 import { parseExactJson, stringifyExactJson } from './exact-json.ts';
-import { isBatch, type Parsed, parseJsonBody } from './parse.ts';
+import { isBatch, type ParseResult, parseJsonBody } from './parse.ts';
 import type { PeekableBytes } from './peekable-bytes.ts';
 import type { Rejection } from './rejection.ts';
 
@@ -36,7 +36,7 @@ export async function* readTextChunks(bytes: PeekableBytes): AsyncGenerator<LogC
 }
 
 /** Writes parsed values as lines of NDJSON. */
-export function* toChunks(values: readonly Parsed[]): Generator<LogChunk> {
+export function* toChunks(values: readonly ParseResult[]): Generator<LogChunk> {
   let lines: string[] = [];
   const flush = function* (): Generator<LogChunk> {
     if (lines.length > 0) yield { lines: Buffer.from(lines.join('')) };

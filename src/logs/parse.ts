@@ -5,14 +5,14 @@ import { isJsonObject, type JsonObject } from './json-object.ts';
 import type { Rejection } from './rejection.ts';
 
 /** One value of a body or file, or the reason why it does not parse. `index` starts at 0, in the order of the input. */
-export type Parsed =
+export type ParseResult =
   /** `metadataText` is the original text of the metadata, if known. */
   | { readonly index: number; readonly value: unknown; readonly metadataText?: string }
   /** `line` is the original text, if it can be kept. */
   | { readonly index: number; readonly rejection: Rejection; readonly line?: string };
 
 /** Parses one JSON object, an array of them or `{"batch":[…]}`. Throws `invalid_body` if the text is not valid JSON. */
-export function parseJsonBody(text: string): readonly Parsed[] {
+export function parseJsonBody(text: string): readonly ParseResult[] {
   try {
     return unwrapBatch(parseExactJson(text)).map((value, index) => ({ index, value }));
   } catch (error) {
@@ -23,7 +23,7 @@ export function parseJsonBody(text: string): readonly Parsed[] {
 }
 
 /** Parses one JSON value per line. A line that does not parse is one rejected record. Blank lines are skipped. */
-export function* parseNdjsonLines(lines: Iterable<string>): Generator<Parsed> {
+export function* parseNdjsonLines(lines: Iterable<string>): Generator<ParseResult> {
   let index = 0;
   for (const line of lines) {
     if (isBlank(line)) continue;
@@ -31,7 +31,7 @@ export function* parseNdjsonLines(lines: Iterable<string>): Generator<Parsed> {
   }
 }
 
-export function parseLine(line: string, index: number): Parsed {
+export function parseLine(line: string, index: number): ParseResult {
   try {
     const split = splitLine(line);
     return split === undefined ? { index, value: parseExactJson(line) } : { index, ...split };

@@ -4,14 +4,14 @@ import type { LogKind } from '../domain/log-columns.ts';
 import { formatTimestamp } from '../domain/timestamp.ts';
 import { stringifyExactJson } from './exact-json.ts';
 import { isJsonObject } from './json-object.ts';
-import { type Parsed, parseLine } from './parse.ts';
+import { type ParseResult, parseLine } from './parse.ts';
 import type { Rejection } from './rejection.ts';
 import { kindOf } from './source-name.ts';
 
 export function formatQuarantineLine(
   kind: LogKind,
   receivedMicros: number,
-  parsed: Parsed,
+  parsed: ParseResult,
   { code, message }: Rejection,
 ): string {
   const received_at = formatTimestamp(BigInt(receivedMicros));
@@ -19,7 +19,7 @@ export function formatQuarantineLine(
   return `{"quarantine":${reason},${contentOf(parsed)}}\n`;
 }
 
-function contentOf(parsed: Parsed): string {
+function contentOf(parsed: ParseResult): string {
   if ('rejection' in parsed) return `"line":${JSON.stringify(parsed.line ?? '')}`;
   try {
     return `"record":${stringifyExactJson(parsed.value)}`;
@@ -32,7 +32,7 @@ function contentOf(parsed: Parsed): string {
 export function parseQuarantined(
   value: unknown,
   index: number,
-): { kind: LogKind; parsed: Parsed } | undefined {
+): { kind: LogKind; parsed: ParseResult } | undefined {
   if (!isJsonObject(value) || !isJsonObject(value['quarantine'])) return undefined;
   const { source } = value['quarantine'];
   const kind = typeof source === 'string' ? kindOf(source) : undefined;

@@ -2,13 +2,13 @@
 import { readFile } from 'node:fs/promises';
 import { parseExactJson } from './exact-json.ts';
 import { isJsonObject, unwrapObject } from './json-object.ts';
-import { type Parsed, parseLine } from './parse.ts';
+import { type ParseResult, parseLine } from './parse.ts';
 
 /** Streams the rows, so memory use does not depend on the file size. `onShare` receives the share of rows read, 0 to 1. */
 export async function* readParquet(
   path: string,
   onShare: (share: number) => void,
-): AsyncGenerator<readonly Parsed[]> {
+): AsyncGenerator<readonly ParseResult[]> {
   // Imported here so that reading JSON does not load a native library.
   const { DuckDBInstance } = await import('@duckdb/node-api');
   const rowsSql = await readFile(new URL('./parquet-rows.sql', import.meta.url), 'utf8');
@@ -46,7 +46,7 @@ function escapeGlob(path: string): string {
   return path.replace(/[*?[]/g, '[$&]');
 }
 
-function parseRow(json: string, index: number): Parsed {
+function parseRow(json: string, index: number): ParseResult {
   const parsed = parseLine(replaceNonFinite(json), index);
   if (!('value' in parsed) || !isJsonObject(parsed.value)) return parsed;
   // A row has every column of the file, so NULL means that the record does not have the field.

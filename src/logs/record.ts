@@ -10,7 +10,7 @@ import { readRecordTimestamp } from './record-timestamp.ts';
 import { quote, type Rejection } from './rejection.ts';
 
 /** The context in which a record is validated. */
-export interface RecordRules {
+export interface ValidationContext {
   /** Time of arrival, Unix microseconds. */
   readonly nowMicros: number;
   readonly retentionDays: number;
@@ -30,7 +30,7 @@ export const MAX_RECORD_LEVELS = 64;
 export function toRecord(
   value: unknown,
   kind: LogKind,
-  rules: RecordRules,
+  rules: ValidationContext,
   sentMetadata?: string,
 ): LogRecord | Rejection {
   if (!isJsonObject(value)) return NOT_AN_OBJECT;

@@ -12,7 +12,7 @@ export type RejectCode =
   | 'in_the_future'
   | 'past_retention'
   /** The store rejected a record that passed the rules. Only quarantine lines have this code. */
-  | 'refused_by_store';
+  | 'rejected_by_store';
 
 export interface Rejection {
   readonly code: RejectCode;

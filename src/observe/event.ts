@@ -16,7 +16,7 @@ export type Event =
   | { readonly type: 'store_query_failed'; readonly id: string; readonly error: unknown }
   /** The sender of a batch got its response. `repeated`: the batch was stored before and was deduplicated. */
   | {
-      readonly type: 'batch_received';
+      readonly type: 'batch_completed';
       readonly kind: LogKind;
       readonly accepted: number;
       readonly rejected: Readonly<Record<string, number>>;
@@ -24,7 +24,7 @@ export type Event =
     }
   /** Queries see these records from now on. */
   | { readonly type: 'records_applied'; readonly kind: LogKind; readonly count: number }
-  | { readonly type: 'record_quarantined'; readonly kind: LogKind; readonly reason: string }
+  | { readonly type: 'record_rejected_by_store'; readonly kind: LogKind; readonly reason: string }
   | { readonly type: 'apply_failed'; readonly error: unknown }
   | { readonly type: 'apply_recovered'; readonly failures: number }
   | { readonly type: 'flush_failed'; readonly kind: LogKind; readonly error: unknown }

@@ -33,7 +33,7 @@ export function logTo(
 
 const METRIC_ONLY = [
   'request_completed',
-  'batch_received',
+  'batch_completed',
   'records_applied',
   'compacted',
   'vacuumed',
@@ -60,7 +60,7 @@ function describe(event: Exclude<Event, MetricOnlyEvent | { type: 'listening' }>
       return `request ${event.id}: ${event.route} failed: ${event.error instanceof Error ? (event.error.stack ?? event.error.message) : event.error}`;
     case 'store_query_failed':
       return `request ${event.id}: the store query failed: ${messageOf(event.error)}`;
-    case 'record_quarantined':
+    case 'record_rejected_by_store':
       return `the store rejected a record of kind ${event.kind}; it is in the quarantine file: ${event.reason}`;
     case 'apply_failed':
       return `applying records to the store failed; they stay in the spool and are retried: ${messageOf(event.error)}`;

@@ -17,7 +17,7 @@ export const METRICS = {
   dendro_records_rejected_total: ['counter', 'Log records rejected by intake, by error code.'],
   dendro_batches_deduplicated_total: ['counter', 'Batches that were sent again and not stored twice.'],
   dendro_records_applied_total: ['counter', 'Records applied to the store and visible to queries.'],
-  dendro_records_quarantined_total: [
+  dendro_records_rejected_by_store_total: [
     'counter',
     'Records that the store rejected, kept in the quarantine file.',
   ],
@@ -57,14 +57,14 @@ export class Metrics {
       case 'request_completed':
         this.#countRequest(event.route, event.status);
         break;
-      case 'batch_received':
+      case 'batch_completed':
         this.#countBatch(event);
         break;
       case 'records_applied':
         this.#add('dendro_records_applied_total', event.count, { kind: event.kind });
         break;
-      case 'record_quarantined':
-        this.#add('dendro_records_quarantined_total', 1, { kind: event.kind });
+      case 'record_rejected_by_store':
+        this.#add('dendro_records_rejected_by_store_total', 1, { kind: event.kind });
         break;
       case 'records_expired':
         this.#add('dendro_records_expired_total', event.count, {});
@@ -92,7 +92,7 @@ export class Metrics {
     else byStatus.set(status, (byStatus.get(status) ?? 0) + 1);
   }
 
-  #countBatch({ kind, accepted, rejected, repeated }: Extract<Event, { type: 'batch_received' }>): void {
+  #countBatch({ kind, accepted, rejected, repeated }: Extract<Event, { type: 'batch_completed' }>): void {
     if (repeated) this.#add('dendro_batches_deduplicated_total', 1, { kind });
     else this.#add('dendro_records_accepted_total', accepted, { kind });
     for (const [code, count] of Object.entries(rejected))

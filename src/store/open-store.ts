@@ -6,7 +6,7 @@ import type { Outbox } from './clickhouse/outbox.ts';
 import type { SchemaOptions } from './clickhouse/schema.ts';
 import type { ClickHouseUrl } from './clickhouse-url.ts';
 import type { DuckDBStoreOptions } from './duckdb/store.ts';
-import type { Store, StoreEvents, StoreName } from './store.ts';
+import type { Store, StoreCallbacks, StoreName } from './store.ts';
 
 export interface StoreOptions extends DuckDBStoreOptions {
   /** If given, records are stored there instead of in the data directory. */
@@ -27,7 +27,7 @@ export async function applyClickHouseSchema(
 }
 
 /** Reads which spooled records ClickHouse has acknowledged. The caller must hold the lock of the data directory. */
-export async function openClickHouseProgress(dataDirectory: string): Promise<Outbox> {
+export async function openClickHouseOutbox(dataDirectory: string): Promise<Outbox> {
   const { Outbox } = await import('./clickhouse/outbox.ts');
   return Outbox.open(join(resolve(dataDirectory), 'clickhouse'));
 }
@@ -37,7 +37,7 @@ export function storeNameOf({ clickhouse }: StoreOptions): StoreName {
 }
 
 /** Locks the data directory until the store is closed. Throws an OperatorError if another process has it. */
-export async function openStore(options: StoreOptions, events: StoreEvents = {}): Promise<Store> {
+export async function openStore(options: StoreOptions, events: StoreCallbacks = {}): Promise<Store> {
   const lock = await lockDirectory(options.dataDirectory);
   try {
     const store = await openUnlocked(options, events);
@@ -48,7 +48,7 @@ export async function openStore(options: StoreOptions, events: StoreEvents = {})
   }
 }
 
-async function openUnlocked(options: StoreOptions, events: StoreEvents): Promise<Store> {
+async function openUnlocked(options: StoreOptions, events: StoreCallbacks): Promise<Store> {
   const { clickhouse } = options;
   if (clickhouse !== undefined) {
     const { openClickHouseStore } = await import('./clickhouse/store.ts');

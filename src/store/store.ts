@@ -58,7 +58,7 @@ export interface SpooledLines extends LogLines {
 }
 
 /** Callbacks for what happens without a call, or besides its result. */
-export interface StoreEvents {
+export interface StoreCallbacks {
   /** The store cannot store this line because of its content. `reason` is the engine's message. Other lines were stored. */
   readonly recordRejected?: (rejected: {
     readonly kind: LogKind;
@@ -68,7 +68,7 @@ export interface StoreEvents {
   /** A flush failed. The records are still in the spool, and the store retries. */
   readonly flushFailed?: (kind: LogKind, error: unknown) => void;
   /** The store cannot be used until it is opened again. Acknowledged records are safe. */
-  readonly storeLost?: (error: unknown) => void;
+  readonly storeInvalidated?: (error: unknown) => void;
 }
 
 /** Methods can be called concurrently unless they say otherwise. After `close`, they throw `unavailable`. */
@@ -108,7 +108,7 @@ export interface Store {
    * Returns the timestamp of the newest record of a kind that is not after `notAfter`, of one project if given, in Unix
    * microseconds. Returns undefined if there is none. A query that starts afterwards sees that record. Throws as `query` does.
    */
-  newest(
+  newestTimestamp(
     kind: LogKind,
     notAfter: bigint,
     project?: string,
@@ -143,7 +143,7 @@ export interface Store {
    * The sequence number after the last record of a kind that is durable in the store or queued for it on disk. New records get
    * this number or a higher one.
    */
-  seenUpTo(kind: LogKind): number;
+  durableUpTo(kind: LogKind): number;
 
   // Maintenance
 

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type RequestTarget, ValidatedRequests } from '../../src/endpoint/validated-requests.ts';
+import { ValidatedRequests, type ValidationKey } from '../../src/endpoint/validated-requests.ts';
 
-const request = (changes: Partial<RequestTarget> = {}): RequestTarget => ({
+const request = (changes: Partial<ValidationKey> = {}): ValidationKey => ({
   target: '/api/endpoints/query/usage.api-counts?project=abc',
   ...changes,
 });
@@ -13,7 +13,7 @@ describe('validated requests', () => {
     const requests = new ValidatedRequests();
     requests.set(request(), validated('k'));
     expect(requests.get(request())?.key).toBe('k');
-    const others: Partial<RequestTarget>[] = [
+    const others: Partial<ValidationKey>[] = [
       { target: '/api/endpoints/query/usage.api-counts?project=ab' },
       { target: '/api/endpoints/query/usage.api-counts?project=abc&' },
       { target: '/api/endpoints/query/usage.api-counts?PROJECT=abc' },

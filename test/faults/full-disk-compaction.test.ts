@@ -41,7 +41,7 @@ test.for([
   async ([afterMs = 0, leave = 0], context) => {
     const { path, fill, free } = requireDisk(context);
     const lost: unknown[] = [];
-    const open = () => openStore(testStoreOptions(path), { storeLost: error => lost.push(error) });
+    const open = () => openStore(testStoreOptions(path), { storeInvalidated: error => lost.push(error) });
     let store = await open();
     for (let i = 0; i < 16; i++) {
       await applyRecords(store, i * 2_000, 2_000);
@@ -70,7 +70,7 @@ test('a disk that fills during a checkpoint stops the program, and the next star
   const { path, fillAtOnce, free } = requireDisk(context);
   const app = await startApp(testConfig(path), () => {});
   let lost: unknown;
-  app.storeLost.catch(error => {
+  app.storeInvalidated.catch(error => {
     lost = error;
   });
   let records = 0;

@@ -21,7 +21,7 @@ afterEach(async () => {
   removeDataDirectory(directory);
 });
 
-const stagingFile = () => join(directory, 'intake', 'apply.lines');
+const stagingFile = () => join(directory, 'staging', 'apply.lines');
 /** The store cannot apply records while a directory has the name of its staging file. */
 const breakStore = () => mkdirSync(stagingFile());
 const repairStore = () => rmSync(stagingFile(), { recursive: true, force: true });
@@ -85,7 +85,7 @@ test('a record that the store rejects is quarantined, and the records before and
   expect(await send([record('before'), wide, record('behind')])).toMatchObject({ status: 200, accepted: 3 });
   await send(record('later'));
   await expect.poll(() => idsOf(app, 'p'), { timeout: 10_000 }).toEqual(['before', 'behind', 'later']);
-  const quarantined = app.events.filter(({ type }) => type === 'record_quarantined').length;
+  const quarantined = app.events.filter(({ type }) => type === 'record_rejected_by_store').length;
   const stored = (await idsOf(app, wide.project)).length;
   expect(quarantined + stored).toBe(1);
   if (quarantined === 1) await expect.poll(() => existsSync(join(directory, 'quarantine.ndjson'))).toBe(true);

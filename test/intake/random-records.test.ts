@@ -100,7 +100,7 @@ test('every random record that passes the rules is stored unchanged, and the sto
     ]);
   }
   expect(expected.size).toBeGreaterThan(500);
-  expect(app.events.filter(({ type }) => type === 'record_quarantined' || type === 'apply_failed')).toEqual(
-    [],
-  );
+  expect(
+    app.events.filter(({ type }) => type === 'record_rejected_by_store' || type === 'apply_failed'),
+  ).toEqual([]);
 });

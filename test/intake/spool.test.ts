@@ -14,7 +14,7 @@ import { crc32 } from 'node:zlib';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { LogKind } from '../../src/domain/log-columns.ts';
-import type { CompletedRequest } from '../../src/intake/idempotency-index.ts';
+import type { IdempotencyRecord } from '../../src/intake/idempotency-index.ts';
 import { Spool } from '../../src/intake/spool.ts';
 import type { Event } from '../../src/observe/event.ts';
 import { createDataDirectory, removeDataDirectory } from '../support/store.ts';
@@ -25,7 +25,7 @@ let root: string;
 let directory: string;
 let events: Event[];
 let spool: Spool | undefined;
-let restoredRequests: readonly CompletedRequest[];
+let restoredRequests: readonly IdempotencyRecord[];
 
 beforeEach(() => {
   root = createDataDirectory();
@@ -49,7 +49,7 @@ const openSpool = async (seenUpTo: (kind: LogKind) => number = nothingSeen): Pro
 const lines = (text: string, count = 1) => Buffer.from(`${text}\n`.repeat(count));
 const file = (number: number) => join(directory, `${String(number).padStart(12, '0')}.spool`);
 const files = () => readdirSync(directory).sort();
-const request = (key: string, atMicros = 1): CompletedRequest => ({
+const request = (key: string, atMicros = 1): IdempotencyRecord => ({
   key,
   digest: 'd',
   atMicros,

@@ -2,27 +2,31 @@
 import type { LogKind } from '../../src/domain/log-columns.ts';
 import type { LogRecord } from '../../src/domain/log-record.ts';
 import { parseExactJson } from '../../src/logs/exact-json.ts';
-import { isRejection, type RecordRules, toRecord } from '../../src/logs/record.ts';
+import { isRejection, toRecord, type ValidationContext } from '../../src/logs/record.ts';
 import type { Rejection } from '../../src/logs/rejection.ts';
 
 /** 2026-11-14T09:30:00.123456Z */
 export const NOW = 1_794_648_600_123_456;
-export const RULES: RecordRules = { nowMicros: NOW, retentionDays: 90 };
+export const RULES: ValidationContext = { nowMicros: NOW, retentionDays: 90 };
 
-export function accept(json: unknown, kind: LogKind = 'postgres', rules: RecordRules = RULES): LogRecord {
+export function accept(
+  json: unknown,
+  kind: LogKind = 'postgres',
+  rules: ValidationContext = RULES,
+): LogRecord {
   const result = validate(json, kind, rules);
   if (isRejection(result)) throw new Error(`unexpected rejection ${result.code}: ${result.message}`);
   return result;
 }
 
-export function reject(json: unknown, rules: RecordRules = RULES): Rejection {
+export function reject(json: unknown, rules: ValidationContext = RULES): Rejection {
   const result = validate(json, 'postgres', rules);
   if (!isRejection(result)) throw new Error(`unexpectedly accepted: ${JSON.stringify(result)}`);
   return result;
 }
 
 /** Parses a string as JSON text. Any other value is stringified first. */
-function validate(json: unknown, kind: LogKind, rules: RecordRules): LogRecord | Rejection {
+function validate(json: unknown, kind: LogKind, rules: ValidationContext): LogRecord | Rejection {
   return toRecord(parseExactJson(typeof json === 'string' ? json : JSON.stringify(json)), kind, rules);
 }
 

@@ -224,9 +224,9 @@ describe('query', () => {
       ]),
     );
     const noon = micros('2026-11-14T12:00:00Z');
-    expect(await store.newest('postgres', noon)).toBe(micros(late));
-    expect(await store.newest('postgres', noon, 'old')).toBe(micros(early));
-    expect(await store.newest('postgres', noon, 'nobody')).toBeUndefined();
+    expect(await store.newestTimestamp('postgres', noon)).toBe(micros(late));
+    expect(await store.newestTimestamp('postgres', noon, 'old')).toBe(micros(early));
+    expect(await store.newestTimestamp('postgres', noon, 'nobody')).toBeUndefined();
   });
 
   test.each([

@@ -6,7 +6,7 @@ import { toLogLines } from '../../src/domain/log-line.ts';
 import type { LogRecord } from '../../src/domain/log-record.ts';
 import { ROW_GROUP_ROWS } from '../../src/store/duckdb/parts.ts';
 import { openStore } from '../../src/store/open-store.ts';
-import type { SpooledLines, Store, StoreEvents } from '../../src/store/store.ts';
+import type { SpooledLines, Store, StoreCallbacks } from '../../src/store/store.ts';
 import { micros, testStoreOptions } from '../support/app.ts';
 import { edgeRecord, record } from '../support/record.ts';
 import { createDataDirectory, removeDataDirectory, savedQuery } from '../support/store.ts';
@@ -16,7 +16,7 @@ const AT = '2026-11-14T12:34:56.789012Z';
 let dataDirectory: string;
 let store: Store;
 let onRejected: () => void;
-let rejected: Parameters<NonNullable<StoreEvents['recordRejected']>>[0][];
+let rejected: Parameters<NonNullable<StoreCallbacks['recordRejected']>>[0][];
 
 const reopen = async () => {
   await store?.close();
@@ -88,7 +88,7 @@ describe('applying records to a memtable', () => {
   });
 
   test('apply stores every record once if a batch is repeated after a disk error', async () => {
-    const obstacle = join(dataDirectory, 'intake', 'apply.lines');
+    const obstacle = join(dataDirectory, 'staging', 'apply.lines');
     await store.apply(spooled(0, createRecords(2)));
     mkdirSync(obstacle);
     await expect(store.apply(spooled(2, createRecords(2, 2)))).rejects.toThrow('EISDIR');
@@ -99,7 +99,7 @@ describe('applying records to a memtable', () => {
 
   test('apply updates the newest record as soon as it is visible', async () => {
     await store.apply(spooled(0, createRecords(1)));
-    expect(await store.newest('edge', micros(AT))).toBe(micros(AT));
+    expect(await store.newestTimestamp('edge', micros(AT))).toBe(micros(AT));
   });
 });
 
@@ -222,7 +222,7 @@ describe('a line that the store rejects', () => {
 
 describe('a batch that fails half-way', () => {
   test('a batch that failed half-way can be applied again: no record is stored twice and no rejection is reported twice', async () => {
-    const stagingFile = join(dataDirectory, 'intake', 'apply.lines');
+    const stagingFile = join(dataDirectory, 'staging', 'apply.lines');
     const good = createRecords(9).map(each => Buffer.from(toLogLines('edge', [each]).lines));
     const broken = Buffer.from('{"id":\x1f{}\n');
     const lines = Buffer.concat([...good.slice(0, 4), broken, ...good.slice(4)]);
@@ -258,9 +258,9 @@ describe('retention', () => {
     expect(await store.deleteBefore(cut)).toBe(1);
     const { rows } = await store.query(savedQuery('select id from edge_logs', ['text']), {});
     expect(rows).toEqual([['at']]);
-    expect(await store.newest('edge', cut)).toBe(cut);
+    expect(await store.newestTimestamp('edge', cut)).toBe(cut);
     expect(await store.deleteBefore(cut + 1n)).toBe(1);
-    expect(await store.newest('edge', cut + 1n)).toBeUndefined();
+    expect(await store.newestTimestamp('edge', cut + 1n)).toBeUndefined();
   });
 
   test('the disk space of deleted records is reused', async () => {

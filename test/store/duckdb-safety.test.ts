@@ -168,7 +168,7 @@ describe('access to files, settings and other tables', () => {
   });
 
   test('only the owner can access the intake directory', () => {
-    expect(statSync(join(opened.dataDirectory, 'intake')).mode & 0o077).toBe(0);
+    expect(statSync(join(opened.dataDirectory, 'staging')).mode & 0o077).toBe(0);
   });
 });
 

@@ -157,7 +157,7 @@ describe('append', () => {
     test('an append succeeds after a failed one, and leaves no file in the intake directory', async () => {
       await opened.store.append(batches('postgres', [record({ at: AT, project: 'after' })]));
       expect(await countOf('after')).toEqual([[1]]);
-      expect(readdirSync(join(opened.dataDirectory, 'intake'))).toEqual([]);
+      expect(readdirSync(join(opened.dataDirectory, 'staging'))).toEqual([]);
     });
 
     test('queries see nothing of an append before it is complete', async () => {
@@ -251,9 +251,9 @@ describe('closing and opening', () => {
     const dataDirectory = createDataDirectory();
     try {
       await (await openStore(testStoreOptions(dataDirectory))).close();
-      writeFileSync(join(dataDirectory, 'intake', 'edge.ndjson'), 'half a li');
+      writeFileSync(join(dataDirectory, 'staging', 'edge.ndjson'), 'half a li');
       await (await openStore(testStoreOptions(dataDirectory))).close();
-      expect(readdirSync(join(dataDirectory, 'intake'))).toEqual([]);
+      expect(readdirSync(join(dataDirectory, 'staging'))).toEqual([]);
     } finally {
       removeDataDirectory(dataDirectory);
     }

@@ -8,7 +8,7 @@ import type { LogKind } from '../../src/domain/log-columns.ts';
 import { type LogLines, toLogLines } from '../../src/domain/log-line.ts';
 import type { LogRecord } from '../../src/domain/log-record.ts';
 import { parseTimestamp } from '../../src/domain/timestamp.ts';
-import type { BodyParser } from '../../src/intake/body-parser.ts';
+import type { BodyParser } from '../../src/intake/body-parser-pool.ts';
 import { parseBody } from '../../src/intake/parse-body.ts';
 import type { Event } from '../../src/observe/event.ts';
 import { storeNameOf } from '../../src/store/open-store.ts';

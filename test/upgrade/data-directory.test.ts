@@ -11,7 +11,7 @@ import { DuckDBInstance } from '@duckdb/node-api';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { LOG_KINDS, type LogKind } from '../../src/domain/log-columns.ts';
 import { parseClickHouseUrl } from '../../src/store/clickhouse-url.ts';
-import { openClickHouseProgress } from '../../src/store/open-store.ts';
+import { openClickHouseOutbox } from '../../src/store/open-store.ts';
 import { systemTimer, type Timer } from '../../src/system/timer.ts';
 import { micros, startTestApp, type TestApp, testStoreOptions } from '../support/app.ts';
 import { sendLogs } from '../support/logs.ts';
@@ -332,10 +332,10 @@ describe('a data directory of a ClickHouse store, written by version 0.1.0 while
   });
 
   test('its progress and the blocks that were not acknowledged are read', async () => {
-    const progress = await openClickHouseProgress(directory);
+    const progress = await openClickHouseOutbox(directory);
     const read = LOG_KINDS.map(kind => {
       const { first, count } = progress.pending(kind) ?? {};
-      return [kind, [progress.acknowledgedUpTo(kind), progress.queuedUpTo(kind), first, count]];
+      return [kind, [progress.acknowledgedUpTo(kind), progress.durableUpTo(kind), first, count]];
     });
     expect(Object.fromEntries(read)).toEqual({
       edge: [5, 12, 5, 7],

@@ -75,7 +75,7 @@ export class Outbox {
   }
 
   /** The sequence number after the last record that is acknowledged or in a pending block. */
-  queuedUpTo(kind: LogKind): number {
+  durableUpTo(kind: LogKind): number {
     const block = this.#pending.get(kind);
     return Math.max(this.acknowledgedUpTo(kind), block === undefined ? 0 : endOf(block));
   }

@@ -5,10 +5,10 @@ import { offsetAfterLines } from '../../domain/log-line.ts';
 import { Mutex } from '../../system/mutex.ts';
 import type { ClickHouseUrl } from '../clickhouse-url.ts';
 import { type QueryLimits, storeClosed } from '../query-queue.ts';
-import type { SpooledLines, Store, StoreEvents } from '../store.ts';
+import type { SpooledLines, Store, StoreCallbacks } from '../store.ts';
 import { appendBlocks, removeStagedBlocks } from './append.ts';
 import { Hosts } from './hosts.ts';
-import { findNewestRecord } from './newest-record.ts';
+import { queryNewestTimestamp } from './newest-timestamp.ts';
 import { Outbox } from './outbox.ts';
 import { validatePattern } from './pattern-check.ts';
 import { runPreflight } from './preflight.ts';
@@ -45,7 +45,7 @@ interface Components {
 /** Sends nothing to ClickHouse, so that a server starts and accepts records while ClickHouse is unreachable. */
 export async function openClickHouseStore(
   options: ClickHouseStoreOptions,
-  events: StoreEvents = {},
+  events: StoreCallbacks = {},
 ): Promise<Store> {
   const directory = join(resolve(options.dataDirectory), 'clickhouse');
   const outbox = await Outbox.open(directory);
@@ -76,11 +76,12 @@ function createStore(components: Components): Store {
     validateQuery: (query, sample) => validateSavedQuery(reader, query, sample),
     validatePattern: (pattern, options) => validatePattern(reader, pattern, options),
     query: (query, values, options) => runSavedQuery(reader, query, values, options),
-    newest: (kind, notAfter, project, options) => findNewestRecord(reader, kind, notAfter, project, options),
+    newestTimestamp: (kind, notAfter, project, options) =>
+      queryNewestTimestamp(reader, kind, notAfter, project, options),
     append: batches => runUnlessClosed(appendMutex, () => appendBlocks(writer, directory, batches)),
     apply: records => runUnlessClosed(applyMutex, () => applyNext(outbox, writer, records)),
     flushedUpTo: kind => outbox.acknowledgedUpTo(kind),
-    seenUpTo: kind => outbox.queuedUpTo(kind),
+    durableUpTo: kind => outbox.durableUpTo(kind),
     flush: async () => {}, // applied records are already in ClickHouse
     deleteBefore: async () => 0, // the TTL of the tables expires records
 

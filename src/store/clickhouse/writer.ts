@@ -6,7 +6,7 @@ import type { ClickHouseSettings } from '@clickhouse/client';
 import type { LogKind } from '../../domain/log-columns.ts';
 import type { Credentials } from '../clickhouse-url.ts';
 import { insertWithBisect } from '../insert-with-bisect.ts';
-import type { StoreEvents } from '../store.ts';
+import type { StoreCallbacks } from '../store.ts';
 import { isRowError, toOperatorError } from './errors.ts';
 import type { Attempt, Hosts } from './hosts.ts';
 import { InFlight } from './in-flight.ts';
@@ -30,10 +30,10 @@ const SETTINGS: ClickHouseSettings = {
 export class Writer {
   readonly #hosts: Hosts;
   readonly #credentials: Credentials;
-  readonly #events: StoreEvents;
+  readonly #events: StoreCallbacks;
   readonly #inFlight = new InFlight();
 
-  constructor(hosts: Hosts, credentials: Credentials, events: StoreEvents) {
+  constructor(hosts: Hosts, credentials: Credentials, events: StoreCallbacks) {
     this.#hosts = hosts;
     this.#credentials = credentials;
     this.#events = events;

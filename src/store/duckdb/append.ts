@@ -24,7 +24,7 @@ export function appendLines(
     await inserting;
     const part = await parts.writablePart(kind, kinds.has(kind) ? Number.POSITIVE_INFINITY : SMALL_PART_ROWS);
     kinds.add(kind);
-    await parts.changeRows(part, count);
+    await parts.adjustRowCount(part, count);
     inserting = staging.insert(connection, kind, nameOf(part), chunks, PART_ORDER);
     inserting.catch(() => {}); // awaited before the next insert, or before the commit
   };

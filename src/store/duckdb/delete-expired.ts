@@ -22,7 +22,7 @@ export async function deleteBefore(
           `delete from ${nameOf(part)} where timestamp < $before`,
           { before },
         );
-        if (rowsChanged > 0) await parts.changeRows(part, -rowsChanged);
+        if (rowsChanged > 0) await parts.adjustRowCount(part, -rowsChanged);
         deleted += rowsChanged;
       }
     });

@@ -10,7 +10,7 @@ import { offsetAfterLines } from '../../domain/log-line.ts';
 import { Mutex } from '../../system/mutex.ts';
 import type { ReadWriteLock } from '../../system/read-write-lock.ts';
 import { insertWithBisect } from '../insert-with-bisect.ts';
-import type { SpooledLines, StoreEvents } from '../store.ts';
+import type { SpooledLines, StoreCallbacks } from '../store.ts';
 import type { Checkpointer } from './checkpoint.ts';
 import { copySorted } from './copy-records.ts';
 import type { DuckDBConnection } from './driver.ts';
@@ -47,7 +47,7 @@ export interface MemtablesDependencies {
   readonly fileMutex: Mutex;
   readonly staging: Staging;
   readonly viewLock: ReadWriteLock;
-  readonly events: StoreEvents;
+  readonly events: StoreCallbacks;
   /** Called when new records of a memtable are visible. */
   readonly onApplied: (kind: LogKind, table: string) => Promise<void>;
   /** Throws if the disk has no space for this many bytes. */
@@ -59,7 +59,7 @@ export class Memtables {
   readonly #flushedUpTo: Map<LogKind, number>;
   readonly #active = new Map<LogKind, Memtable>();
   /** Oldest first. Visible to queries until they are flushed. */
-  readonly #full: Memtable[] = [];
+  readonly #immutable: Memtable[] = [];
   /** Held by everything that writes to `mem`. */
   readonly #memoryMutex = new Mutex();
   #created = 0;
@@ -94,12 +94,12 @@ export class Memtables {
 
   /** Skips records that were applied before. Resolves when the others are visible. */
   async apply(records: SpooledLines): Promise<void> {
-    if (this.#full.length > MAX_FULL_MEMTABLES) await this.#flushFull();
+    if (this.#immutable.length > MAX_FULL_MEMTABLES) await this.#flushImmutable();
     await this.#memoryMutex.run(async () => {
       await this.#insertNew(records);
       await this.#rotateLargest();
     });
-    if (this.#full.length > 0) void this.#flushFull().catch(() => {}); // reported as an event and retried
+    if (this.#immutable.length > 0) void this.#flushImmutable().catch(() => {}); // reported as an event and retried
   }
 
   /** Flushes all applied records of these kinds. Throws if that fails; the next flush retries. */
@@ -110,7 +110,7 @@ export class Memtables {
         if (memtable.nextSequence > this.flushedUpTo(kind)) await this.#rotate(memtable);
       }
     });
-    await this.#flushFull();
+    await this.#flushImmutable();
   }
 
   /** Waits for the running flush. Records that are not flushed are still in the spool. */
@@ -168,7 +168,7 @@ export class Memtables {
   /** Puts an empty memtable in the place of a full one, which stays visible until it is flushed. */
   async #rotate(memtable: Memtable): Promise<void> {
     const next = await this.#createMemtable(memtable.kind, memtable.nextSequence);
-    this.#full.push(memtable);
+    this.#immutable.push(memtable);
     this.#active.set(memtable.kind, next);
   }
 
@@ -187,7 +187,7 @@ export class Memtables {
 
   /** The union of the kind's memtables and parts, newest first. */
   async #updateView(kind: LogKind): Promise<void> {
-    const full = this.#full.filter(memtable => memtable.kind === kind).reverse();
+    const full = this.#immutable.filter(memtable => memtable.kind === kind).reverse();
     const visible = [this.#activeOf(kind), ...full].filter(({ rows }) => rows > 0);
     const selects = [...visible.map(({ table }) => table), `logs.${kind}_logs`].map(name => `from ${name}`);
     await this.#dependencies.memoryWriter.run(
@@ -197,7 +197,7 @@ export class Memtables {
   }
 
   /** One run at a time; callers during a run wait for that one. */
-  #flushFull(): Promise<void> {
+  #flushImmutable(): Promise<void> {
     this.#flushing ??= this.#flushEach().finally(() => {
       this.#flushing = undefined;
     });
@@ -207,7 +207,7 @@ export class Memtables {
   async #flushEach(): Promise<void> {
     if (performance.now() < this.#retryFlushAt)
       throw new Error(`the last flush failed less than ${RETRY_MS / 1000} s ago`);
-    for (let memtable = this.#full[0]; memtable !== undefined; memtable = this.#full[0]) {
+    for (let memtable = this.#immutable[0]; memtable !== undefined; memtable = this.#immutable[0]) {
       try {
         await this.#flushOne(memtable);
       } catch (error) {
@@ -236,7 +236,7 @@ export class Memtables {
     const part = await parts.writablePart(kind);
     const copied = await copySorted(fileWriter, table, nameOf(part), bytes / Math.max(1, rows));
     if (copied !== rows) throw new Error(`only ${copied} of ${rows} records were copied`);
-    await parts.changeRows(part, rows);
+    await parts.adjustRowCount(part, rows);
     await fileWriter.run('insert or replace into logs.flushed_records values ($kind, $nextSequence)', {
       kind,
       nextSequence,
@@ -248,7 +248,7 @@ export class Memtables {
     return this.#memoryMutex.run(() =>
       this.#dependencies.viewLock.write(async () => {
         await commit();
-        this.#full.splice(this.#full.indexOf(memtable), 1);
+        this.#immutable.splice(this.#immutable.indexOf(memtable), 1);
         this.#flushedUpTo.set(memtable.kind, memtable.nextSequence);
         await this.#updateView(memtable.kind);
       }),

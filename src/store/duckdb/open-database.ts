@@ -18,7 +18,7 @@ export const SNAPSHOT_SQL = 'select 1 from mem.snapshot_anchor, logs.schema_vers
 export interface Database {
   readonly instance: DuckDBInstance;
   /** The only directory that SQL can read files from. */
-  readonly intakeDirectory: string;
+  readonly stagingDirectory: string;
   /** Opens a connection in which edge_logs and so on are the views of `mem`: memtables and parts together. */
   connect(): Promise<DuckDBConnection>;
 }
@@ -34,7 +34,7 @@ export async function openDatabase(
   } catch (error) {
     throw new OperatorError(`cannot use the data directory ${dataDirectory}: ${(error as Error).message}`);
   }
-  const intakeDirectory = join(directory, 'intake');
+  const stagingDirectory = join(directory, 'staging');
   const instance = await createInstance(directory, memoryLimit, threads);
   const connection = await instance.connect();
   try {
@@ -42,9 +42,11 @@ export async function openDatabase(
     await applySchema(connection, dataDirectory);
     await connection.run("attach ':memory:' as mem");
     await connection.run('create table mem.snapshot_anchor (unused boolean)');
-    rmSync(intakeDirectory, { recursive: true, force: true }); // files of a killed process; only this one has the lock now
-    mkdirSync(intakeDirectory, { mode: 0o700 });
-    await lockDown(connection, intakeDirectory);
+    // Files of a killed process; version 0.1.0 had them in intake/. Only this process has the lock of the directory now.
+    for (const leftover of [stagingDirectory, join(directory, 'intake')])
+      rmSync(leftover, { recursive: true, force: true });
+    mkdirSync(stagingDirectory, { mode: 0o700 });
+    await lockDown(connection, stagingDirectory);
   } catch (error) {
     connection.closeSync();
     instance.closeSync();
@@ -53,7 +55,7 @@ export async function openDatabase(
   connection.closeSync();
   return {
     instance,
-    intakeDirectory,
+    stagingDirectory,
     async connect() {
       const opened = await instance.connect();
       await opened.run('use mem');
@@ -104,9 +106,9 @@ async function attachFile(connection: DuckDBConnection, file: string, dataDirect
   }
 }
 
-async function lockDown(connection: DuckDBConnection, intakeDirectory: string): Promise<void> {
+async function lockDown(connection: DuckDBConnection, stagingDirectory: string): Promise<void> {
   await connection.run("set global TimeZone = 'UTC'");
-  await connection.run(`set global allowed_directories = ['${intakeDirectory.replaceAll("'", "''")}/']`);
+  await connection.run(`set global allowed_directories = ['${stagingDirectory.replaceAll("'", "''")}/']`);
   await connection.run('set global enable_external_access = false');
   await connection.run('set global lock_configuration = true');
 }

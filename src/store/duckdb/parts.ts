@@ -123,7 +123,7 @@ export class Parts {
   }
 
   /** Records that rows were added to a part, or deleted from it. Drops an empty part, unless it is the only one. */
-  async changeRows(part: Part, added: number): Promise<void> {
+  async adjustRowCount(part: Part, added: number): Promise<void> {
     const changed = { ...part, rows: part.rows + added };
     if (changed.rows === 0 && this.list(part.kind).length > 1) await this.#drop([part]);
     else this.#put(changed);

@@ -24,8 +24,8 @@ const MAX_LINE_BYTES = 16 * 1024 * 1024;
 export class Staging {
   readonly #file: string;
 
-  constructor(intakeDirectory: string, name: string) {
-    this.#file = join(intakeDirectory, `${name}.lines`);
+  constructor(stagingDirectory: string, name: string) {
+    this.#file = join(stagingDirectory, `${name}.lines`);
   }
 
   /** Inserts chunks of whole lines (log-line.ts) into a table that has the columns of `<kind>_logs`. */

@@ -3,7 +3,7 @@
 import { Mutex } from '../../system/mutex.ts';
 import { ReadWriteLock } from '../../system/read-write-lock.ts';
 import { type QueryLimits, storeClosed } from '../query-queue.ts';
-import type { Store, StoreEvents } from '../store.ts';
+import type { Store, StoreCallbacks } from '../store.ts';
 import { appendLines } from './append.ts';
 import { Checkpointer } from './checkpoint.ts';
 import { Compactor } from './compaction.ts';
@@ -13,7 +13,7 @@ import { DiskSpace } from './disk-space.ts';
 import type { DuckDBConnection } from './driver.ts';
 import { IdleKinds } from './idle-kinds.ts';
 import { Memtables } from './memtables.ts';
-import { NewestRecords } from './newest-records.ts';
+import { NewestTimestamps } from './newest-timestamps.ts';
 import { type Database, openDatabase, SNAPSHOT_SQL } from './open-database.ts';
 import { PartRewriter } from './part-rewriter.ts';
 import { Parts } from './parts.ts';
@@ -50,7 +50,7 @@ interface Components extends Writers {
   readonly disk: DiskSpace;
   readonly parts: Parts;
   readonly checkpointer: Checkpointer;
-  readonly newestRecords: NewestRecords;
+  readonly newestRecords: NewestTimestamps;
   readonly memtables: Memtables;
   readonly rewriter: PartRewriter;
   readonly operations: OperationCount;
@@ -61,11 +61,14 @@ interface OperationCount {
   total: number;
 }
 
-export async function openDuckDBStore(options: DuckDBStoreOptions, events: StoreEvents = {}): Promise<Store> {
+export async function openDuckDBStore(
+  options: DuckDBStoreOptions,
+  events: StoreCallbacks = {},
+): Promise<Store> {
   return createStore(await openComponents(options, events));
 }
 
-async function openComponents(options: DuckDBStoreOptions, events: StoreEvents): Promise<Components> {
+async function openComponents(options: DuckDBStoreOptions, events: StoreCallbacks): Promise<Components> {
   const database = await openDatabase(options.dataDirectory, options.memoryLimit, options.threads);
   const viewLock = new ReadWriteLock();
   const pool = await openPool(database, options, viewLock);
@@ -78,9 +81,9 @@ async function openComponents(options: DuckDBStoreOptions, events: StoreEvents):
   const checkpointer = new Checkpointer({
     connection: fileWriter,
     hasDiskSpace: () => disk.canCheckpoint(),
-    onLost: error => events.storeLost?.(error),
+    onLost: error => events.storeInvalidated?.(error),
   });
-  const newestRecords = new NewestRecords(pool);
+  const newestRecords = new NewestTimestamps(pool);
   await newestRecords.load(fileWriter, parts);
   const memtables = await Memtables.open({
     memoryWriter,
@@ -90,7 +93,7 @@ async function openComponents(options: DuckDBStoreOptions, events: StoreEvents):
     fileMutex,
     viewLock,
     events,
-    staging: new Staging(database.intakeDirectory, 'apply'),
+    staging: new Staging(database.stagingDirectory, 'apply'),
     onApplied: (kind, table) => newestRecords.update(memoryWriter, kind, table),
     requireDiskSpace: bytes => disk.require(bytes),
   });
@@ -167,7 +170,8 @@ function createStore(components: Components): Store {
       );
       return { ...result, queuedMs, executedMs };
     },
-    newest: (kind, notAfter, project, options) => newestRecords.find(kind, notAfter, project, options),
+    newestTimestamp: (kind, notAfter, project, options) =>
+      newestRecords.find(kind, notAfter, project, options),
 
     append: batches => unlessClosing(() => appendLocked(batches)),
     apply(records) {
@@ -176,7 +180,7 @@ function createStore(components: Components): Store {
     },
     flush: kinds => unlessClosing(() => memtables.flush(kinds)),
     flushedUpTo: kind => memtables.flushedUpTo(kind),
-    seenUpTo: kind => memtables.flushedUpTo(kind), // memtables are lost with the process
+    durableUpTo: kind => memtables.flushedUpTo(kind), // memtables are lost with the process
 
     deleteBefore: micros => unlessClosing(() => deleteLocked(micros)),
     compact: nowMicros => unlessClosing(() => compactor.run(nowMicros)),
@@ -191,7 +195,7 @@ function createStore(components: Components): Store {
 
 function createAppend(components: Components): Store['append'] {
   const { database, fileMutex, fileWriter, parts, checkpointer, newestRecords } = components;
-  const staging = new Staging(database.intakeDirectory, 'append');
+  const staging = new Staging(database.stagingDirectory, 'append');
   return batches =>
     fileMutex.run(async () => {
       const kinds = await appendLines(fileWriter, parts, staging, batches);

@@ -5,7 +5,7 @@ import { MICROS_PER_SECOND } from '../system/clock.ts';
 const MICROS_PER_HOUR = 3600n * MICROS_PER_SECOND;
 
 /** `queryFrom` returns the newest timestamp between `start` and `notAfter`. All are Unix microseconds. */
-export async function findNewest(
+export async function findNewestTimestamp(
   notAfter: bigint,
   queryFrom: (start: bigint) => Promise<bigint | undefined>,
 ): Promise<bigint | undefined> {

@@ -1,7 +1,7 @@
 // Keeps the timestamp of the newest record of each kind in memory, because every response of an endpoint reports it.
 import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import { MICROS_PER_SECOND } from '../../system/clock.ts';
-import { findNewest } from '../newest-record.ts';
+import { findNewestTimestamp } from '../newest-timestamp.ts';
 import type { QueryOptions } from '../store.ts';
 import type { ConnectionPool } from './connection-pool.ts';
 import { type DuckDBConnection, DuckDBTimestampValue, type DuckDBValue } from './driver.ts';
@@ -10,7 +10,7 @@ import { nameOf, type Parts } from './parts.ts';
 /** Before every timestamp of a record. */
 const BEFORE_ALL = -1n;
 
-export class NewestRecords {
+export class NewestTimestamps {
   readonly #pool: ConnectionPool;
   readonly #newest = new Map<LogKind, bigint>();
   /** Results for all projects of kinds that have records with a timestamp in the future. Used for one second. */
@@ -82,7 +82,7 @@ export class NewestRecords {
         `select max(timestamp) from ${kind}_logs
         where timestamp between $start and $now and ($project is null or project = $project)`,
       );
-      return findNewest(notAfter, async start => {
+      return findNewestTimestamp(notAfter, async start => {
         const [from, now] = [new DuckDBTimestampValue(start), new DuckDBTimestampValue(notAfter)];
         statement.bind({ start: from, now, project: project ?? null });
         return toMicros((await statement.runAndReadAll()).value(0, 0));

@@ -1,17 +1,17 @@
 // Finds the time of the newest record. Queried every time, since other processes insert records too.
 import type { LogKind } from '../../domain/log-columns.ts';
-import { findNewest } from '../newest-record.ts';
+import { findNewestTimestamp } from '../newest-timestamp.ts';
 import type { QueryOptions } from '../store.ts';
 import type { Reader } from './reader.ts';
 
-export function findNewestRecord(
+export function queryNewestTimestamp(
   reader: Reader,
   kind: LogKind,
   notAfter: bigint,
   project: string | undefined,
   options?: QueryOptions,
 ): Promise<bigint | undefined> {
-  return findNewest(notAfter, async start => {
+  return findNewestTimestamp(notAfter, async start => {
     const { rows } = await reader.query(
       {
         sql: `select max(timestamp), count() from ${kind}_logs
