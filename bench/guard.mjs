@@ -1,10 +1,10 @@
 // Regression guard: thresholds for the figures of a run. `npm run bench` exits with 1 when a figure exceeds its threshold.
 //
-// Where the numbers come from: every baseline is the figure in bench/results/2026-11-15-6253c8c.json (2 cores, Neoverse-N1).
-// A threshold is the baseline plus room for noise. The comments give the range of the last four full runs on that machine
+// Every baseline is the figure in bench/results/2026-11-15-6253c8c.json (2 cores, Neoverse-N1).
+// A threshold is the baseline plus a margin for noise. The comments give the range of the last four full runs on that machine
 // (commits 2938bd7, c16f57f, b55222f and 6253c8c) where the measured code did not change between them. Figures are ratios
 // within one run wherever possible, because a ratio depends little on the machine. Absolute figures (memory, start time,
-// records per second) have more room. After a change that improves a figure, update its baseline and threshold.
+// records per second) have a larger margin. After a change that improves a figure, update its baseline and threshold.
 import { formatCount, ratioToDendro } from './report/tables.mjs';
 import { growthRatio } from './suites/growth.mjs';
 import { shareOfBare } from './suites/http-layer.mjs';
@@ -105,7 +105,7 @@ const CHECKS = [
     { atMost: 165 },
     ({ one, many }) => many.p99 / one.p50,
   ),
-  // No request may fail, so there is no room.
+  // No request may fail, so there is no margin.
   check('service', 'failed requests', 0, { atMost: 0 }, ({ one, many, withIntake }) =>
     [one, many, withIntake].reduce((sum, { errors }) => sum + countErrors(errors), 0),
   ),

@@ -24,7 +24,7 @@ export interface BenchRequest {
   label: string;
   endpoint: string;
   parameters: Record<string, string>;
-  /** The request uses a token that is limited to this project. */
+  /** The request uses a token that is pinned to this project. */
   pinnedProject?: string;
   /** Of the requests of the suite `growth`: the size of the project, and the label without that size. */
   size?: string;

@@ -1,6 +1,6 @@
 // Compares several systems on the same requests. All must return the rows of the first system; then they are timed in
-// interleaved rounds. Only one system works at a time, and each round starts with another system, so that a disturbance
-// of the machine affects all of them.
+// interleaved rounds. Only one system works at a time, and each round starts with another system, so that other load
+// on the machine affects all of them.
 import { round } from '../tools/statistics.mjs';
 
 /** @import { BenchRequest, Comparison, Fault, MeasuredRequest, Report, Rounds, Row, System } from '../types.ts' */

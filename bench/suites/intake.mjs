@@ -1,4 +1,4 @@
-// Suite `intake`: how many records per second arrive over HTTP and from a file, and what intake costs queries.
+// Suite `intake`: how many records per second arrive over HTTP and from a file, and how much intake slows queries down.
 import { openSync, rmSync, writeSync } from 'node:fs';
 import { Agent } from 'node:http';
 import { join } from 'node:path';

@@ -1,6 +1,6 @@
-// Suite `warming`: what the cache warmer costs callers while thousands of cached results are always due for a refresh. One
+// Suite `warming`: how much the cache warmer slows requests down while thousands of cached results are always due for a refresh. One
 // server alternates between rounds with the warmer and rounds without it, so that both use the same process, cache and
-// store, and a disturbance of the machine affects both.
+// store, and other load on the machine affects both.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { Agent } from 'node:http';
 import { join } from 'node:path';

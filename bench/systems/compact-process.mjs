@@ -1,5 +1,5 @@
-// One process that runs the background maintenance of Dendro's store until nothing is left to do. Some of it starts only
-// after no record has arrived for a while. Usage: node compact-process.mjs DATA-DIRECTORY QUIET-SECONDS
+// One process that runs the background maintenance of Dendro's store until there is no more work. Some of it starts only
+// when no record has arrived for a while. Usage: node compact-process.mjs DATA-DIRECTORY QUIET-SECONDS
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createServeConfig, openStore } from '../tools/dendro-modules.mjs';
 

@@ -47,7 +47,7 @@ export async function compact(workspace, directory, quietSeconds, report) {
 }
 
 /**
- * Creates a token that is limited to one project.
+ * Creates a token that is pinned to one project.
  * @param {Workspace} workspace @param {string} directory @param {string} project
  */
 export async function createPinnedToken(workspace, directory, project) {

@@ -1,5 +1,5 @@
 // Debian's PostgreSQL as a separate server on the loopback interface, in the table layout of Logflare. It is queried over
-// its own protocol, so it does not pay for the HTTP layer that Logflare has in front of it.
+// its own protocol, without the HTTP layer of Logflare.
 import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ import { connectPostgres } from './postgres-client.mjs';
 /** @import { BenchRequest, Dataset, Report, Workspace } from '../types.ts' */
 
 const USER = 'postgres';
-/** The first six are for a server with memory to spare. The others make loading faster and no query slower. */
+/** The first six give the server more memory and two parallel workers. The others make loading faster and no query slower. */
 export const SETTINGS = {
   shared_buffers: '1GB',
   effective_cache_size: '8GB',

@@ -1,4 +1,4 @@
--- How the functions of one project ran, bucket by bucket.
+-- Execution statistics of one project's functions per time bucket.
 select (extract(epoch from bucket) * 1000000)::bigint,
   min(execution_time), max(execution_time), avg(execution_time),
   percentile_disc(0.95) within group (order by execution_time),

@@ -1,4 +1,4 @@
--- Requests by service area, bucket by bucket, among those whose URL matches the pattern.
+-- Requests per service area and time bucket, of the requests whose URL matches the pattern.
 select (extract(epoch from bucket) * 1000000)::bigint,
   count(*) filter (where path like '%/rest%'),
   count(*) filter (where path like '%/storage%'),
