@@ -100,8 +100,8 @@ describe('quarantine of rejected records', () => {
 
   test('if the quarantine cannot be written, the sender still gets its response and the failure is reported', async () => {
     mkdirSync(file());
-    const answer = await sendLogs(app.internalUrl, [{ project: 'p', message: 'm', id: 'a' }, 7]);
-    expect(answer).toMatchObject({ status: 200, accepted: 1, rejected: 1 });
+    const response = await sendLogs(app.internalUrl, [{ project: 'p', message: 'm', id: 'a' }, 7]);
+    expect(response).toMatchObject({ status: 200, accepted: 1, rejected: 1 });
     await expect.poll(() => app.events.some(({ type }) => type === 'quarantine_failed')).toBe(true);
     rmSync(file(), { recursive: true });
     await sendLogs(app.internalUrl, [8]);
@@ -113,7 +113,7 @@ describe('the quarantine file', () => {
   const keepAll = async (lines: readonly string[], maxBytes: number, events: Event[] = []) => {
     const quarantine = new Quarantine(directory, event => events.push(event), maxBytes);
     for (const line of lines) {
-      quarantine.keep(line);
+      quarantine.append(line);
       await quarantine.idle();
     }
   };
@@ -138,7 +138,7 @@ describe('the quarantine file', () => {
 
   test('200 concurrent lines are written in order', async () => {
     const quarantine = new Quarantine(directory, () => {});
-    for (const line of numbered(0, 200)) quarantine.keep(`${line}\n`);
+    for (const line of numbered(0, 200)) quarantine.append(`${line}\n`);
     await quarantine.idle();
     expect(readLines(file())).toEqual(numbered(0, 200));
   });
@@ -146,12 +146,12 @@ describe('the quarantine file', () => {
   test('lines beyond the size of the queue are dropped and reported', async () => {
     const events: Event[] = [];
     const quarantine = new Quarantine(directory, event => events.push(event), 1000);
-    for (const line of numbered(0, 100)) quarantine.keep(`${line}\n`);
+    for (const line of numbered(0, 100)) quarantine.append(`${line}\n`);
     await quarantine.idle();
     const dropped = events.filter(({ type }) => type === 'quarantine_failed').length;
     expect(dropped).toBeGreaterThan(50);
     expect(readLines(olderFile()).length + readLines(file()).length).toBe(100 - dropped);
-    quarantine.keep('later\n');
+    quarantine.append('later\n');
     await quarantine.idle();
     expect(readLines(file()).at(-1)).toBe('later');
   });
