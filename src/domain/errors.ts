@@ -21,7 +21,7 @@ export type ErrorCode =
   | 'query_timeout'
   | 'internal';
 
-/** An error that the HTTP client or the CLI user sees. The message says what is wrong and what is allowed, and contains no SQL, path or token. */
+/** An error for the HTTP client. The message says what is wrong and what is allowed. It contains no SQL, path or token. */
 export class DendroError extends Error {
   override readonly name = 'DendroError';
   readonly code: ErrorCode;
@@ -47,7 +47,7 @@ export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
-/** A problem that the operator must fix, such as a broken endpoint folder or a data directory in use: exit code 1 and one line. */
+/** The operator must fix something, such as an invalid endpoint folder or a data directory in use: exit code 1, one line. */
 export class OperatorError extends Error {
   override readonly name = 'OperatorError';
 }

@@ -20,9 +20,9 @@ export interface LogColumn {
   /** `timestamp` is Unix microseconds, UTC; `json` is the text of a JSON object. */
   readonly type: 'text' | 'integer' | 'number' | 'timestamp' | 'json';
   readonly nullable: boolean;
-  /** The column's definition in a DuckDB table. zstd requires storage version 'latest'; without zstd the file is five times as large. */
+  /** Its definition in a DuckDB table. zstd requires storage version 'latest'; without zstd the file is 5 times as large. */
   readonly duckdb: string;
-  /** The column's definition in a ClickHouse table. A timestamp is an integer there, because all versions compare integers alike. */
+  /** Its definition in a ClickHouse table. Timestamps are Int64, because all ClickHouse versions compare integers alike. */
   readonly clickhouse: string;
 }
 

@@ -23,11 +23,12 @@ interface Job {
   readonly reject: (error: unknown) => void;
 }
 
-/**
- * Last resort: V8 may crash the whole process here. The value limit in decode-body.ts keeps bodies far below it.
- */
+/** Last resort: V8 may crash the whole process here. The value limit in decode-body.ts keeps bodies far below it. */
 const MAX_HEAP_MIB = 512;
-/** Half a million tiny records take 10 s on a busy machine. Without a limit, millions of invalid lines blocked the pool for minutes. */
+/**
+ * Half a million tiny records take 10 s on a busy machine. Without a time limit, millions of invalid lines blocked the pool
+ * for minutes.
+ */
 const PARSE_TIMEOUT_MS = 40_000;
 
 export class BodyParserPool implements BodyParser {
@@ -128,7 +129,7 @@ function isOutOfMemory(error: unknown): boolean {
   return (error as NodeJS.ErrnoException).code === 'ERR_WORKER_OUT_OF_MEMORY';
 }
 
-/** Copies data that shares its ArrayBuffer, as small Buffers do: a transfer would also take the rest from its other users. */
+/** Copies data that shares its ArrayBuffer, as small Buffers do: transferring that would detach the other Buffers in it. */
 export function toTransferable(data: Uint8Array): Uint8Array {
   return data.byteLength === data.buffer.byteLength ? data : new Uint8Array(data);
 }

@@ -1,4 +1,4 @@
-// The code of a worker in body-parser-pool.ts: parses one body per message. It is an entry point like main.ts, so no module imports it.
+// Entry point of the worker threads of body-parser-pool.ts: parses one body per message. No module imports it.
 import { parentPort } from 'node:worker_threads';
 import { DendroError } from '../domain/errors.ts';
 import { toTransferable, type WorkerResult } from './body-parser-pool.ts';

@@ -3,7 +3,7 @@ import * as zlib from 'node:zlib';
 import { DendroError } from '../domain/errors.ts';
 import { quote } from '../logs/rejection.ts';
 
-/** Before and after decompression. */
+/** The limit for a body, both as sent and decompressed. */
 export const MAX_BODY_BYTES = 16 * 1024 * 1024;
 
 export type BodyFormat = 'json' | 'ndjson';
@@ -81,7 +81,7 @@ export function decodeText(data: Uint8Array, format: BodyFormat): string {
   return text;
 }
 
-/** Compares an upper bound that needs no parsing: characters inside strings count too. */
+/** Counts without parsing, so characters inside strings count too. */
 function mayHaveTooManyValues(text: string, format: BodyFormat): boolean {
   if (text.length <= MAX_UNCOUNTED_LENGTH) return false;
   const { starts, max } = VALUE_LIMITS[format];

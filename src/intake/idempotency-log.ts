@@ -30,7 +30,7 @@ export class IdempotencyLog {
     this.#directory = directory;
   }
 
-  /** Reads all files. Skips an incomplete line: a crash interrupted the write, so the segment still exists and contains the request. */
+  /** Reads all files. Skips a line that a crash left incomplete: its segment still exists and contains the request too. */
   async read(): Promise<CompletedRequest[]> {
     const names = (await readdir(this.#directory)).filter(name => name.endsWith('.requests')).sort();
     const allRequests: CompletedRequest[] = [];

@@ -44,10 +44,10 @@ export interface Batch extends Omit<BatchBody, 'context' | 'needsDeduplication'>
   readonly idempotencyKey?: string | undefined;
 }
 
-/** A body is refused if bodies and log lines in memory would exceed this, even if `queueBytes` is larger. */
+/** A body is rejected if bodies and log lines in memory would exceed this, even if `queueBytes` is larger. */
 const BODY_MEMORY_LIMIT = 64 * 1024 * 1024;
 /**
- * Log lines are refused if bodies and log lines in memory would exceed this. The lines of a compressed body are many times
+ * A batch is rejected if its log lines would raise the bytes in memory above this. The lines of a compressed body are many times
  * its size and accumulate while the disk is slow. Higher than the limit for bodies, so that a body that was admitted can
  * usually be stored.
  */
@@ -68,7 +68,7 @@ export class Intake {
     this.#applier = new Applier({ ...dependencies, spool });
   }
 
-  /** Applies the records that an earlier run left in the spool. Resolves even if the store fails; the applier then retries. */
+  /** Applies the records that an earlier run left in the spool. If the store fails, resolves anyway and retries later. */
   static async open(options: IntakeOptions, dependencies: IntakeDependencies): Promise<Intake> {
     const { store, observe } = dependencies;
     const directory = spoolDirectoryIn(options.dataDirectory);

@@ -13,7 +13,7 @@ import { type BodyFormat, decodeText, decompress } from './decode-body.ts';
 export interface BatchBody {
   /** As received, possibly compressed. */
   readonly data: Uint8Array;
-  /** The value of Content-Encoding. Empty: none. */
+  /** The value of Content-Encoding. Empty: the body is not compressed. */
   readonly contentCoding: string;
   readonly format: BodyFormat;
   readonly kind: LogKind;
@@ -36,7 +36,7 @@ export interface ParsedBody {
   readonly rejectedByCode: Readonly<Partial<Record<RejectCode, number>>>;
   /** Errors of the first rejected records. */
   readonly errors: readonly RecordError[];
-  /** The rejected records as quarantine lines, up to a limit of their length. */
+  /** The rejected records as quarantine lines, up to MAX_QUARANTINE_LENGTH. */
   readonly quarantineLines: string;
   /** SHA-256 of the decompressed body. Empty unless `needsDeduplication`. */
   readonly digest: string;

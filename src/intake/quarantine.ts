@@ -30,7 +30,7 @@ export class Quarantine {
     this.#observe = observe;
   }
 
-  /** Writes lines in the background, so that no sender waits. If a write fails, its lines are lost and an event reports it. */
+  /** Writes lines in the background, so that no sender waits. If a write fails, an event reports it and its lines are lost. */
   append(lines: string): void {
     if (lines === '') return;
     if (this.#queuedLength > this.#maxFileBytes) {

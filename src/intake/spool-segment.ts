@@ -126,8 +126,8 @@ export class SpoolSegment {
   }
 
   /**
-   * Reads complete blocks from an offset: about `maxBytes`, but at least one block if there is one. `end` is the offset after
-   * the last of them.
+   * Reads complete blocks from an offset: about `maxBytes`, but at least one block if there is one. `end` is the offset
+   * after the last of them.
    */
   async read(
     offset: number,
@@ -191,7 +191,7 @@ function decodeBlocks(data: Buffer): {
   return { blocks, decodedBytes, missingBytes: undefined };
 }
 
-/** Returns undefined if no valid block starts at `start`, and `missingBytes` if the block continues after the end of `data`. */
+/** Returns undefined if no valid block starts at `start`. `missingBytes`: the block continues after the end of `data`. */
 function decodeBlock(
   data: Buffer,
   start: number,

@@ -89,7 +89,7 @@ function markIfInexact(token: string, offset: number, between: string): string {
   return COLON.test(between) ? token : `"${MARKER}${token}"`;
 }
 
-/** Returns the index after the string literal that starts at `open`. Uses a loop because a regular expression could overflow its stack. */
+/** Returns the index after the string literal that starts at `open`. A regular expression could overflow the stack. */
 function endOfString(text: string, open: number): number {
   let close = text.indexOf('"', open + 1);
   while (close !== -1 && isEscaped(text, close)) close = text.indexOf('"', close + 1);
@@ -102,7 +102,7 @@ function isEscaped(text: string, index: number): boolean {
   return backslashes % 2 === 1;
 }
 
-/** Whether a double represents the JSON number `token` exactly. `1.50` and `15e-1` have the same value, so both are exact. */
+/** Whether a double has exactly the value of the JSON number `token`, in any notation (`1.50`, `15e-1`). */
 function isExactInDouble(token: string): boolean {
   // Fast path for microsecond timestamps. Decimal strings of equal length compare in numeric order.
   if (/^[1-9]\d{15}$/.test(token) && token <= LARGEST_EXACT_INTEGER) return true;

@@ -55,10 +55,10 @@ export interface SplitLine {
 const METADATA_KEY = ',"metadata":';
 
 /**
- * Splits a line before its metadata, so that the original text of the metadata can be stored: stringifying it again
- * took a quarter of the time per record. Returns undefined unless metadata is an object and the last field of the line, as
- * senders usually write it. Both pieces must parse: the line with `null` in place of the metadata, and the metadata by
- * itself. So the result equals that of parsing the whole line.
+ * Splits a line before its metadata, so that the original text of the metadata can be stored: stringifying it again took a
+ * quarter of the time per record. Returns undefined unless metadata is an object and the last field of the line, as senders
+ * usually write it. Both pieces must parse: the line with `null` in place of the metadata, and the metadata by itself. So
+ * the result equals that of parsing the whole line.
  */
 export function splitLine(line: string): SplitLine | undefined {
   const start = line.indexOf(METADATA_KEY) + METADATA_KEY.length;
@@ -86,7 +86,7 @@ export function isBatch(value: unknown): boolean {
 
 function unwrapBatch(value: unknown): readonly unknown[] {
   if (Array.isArray(value)) return value;
-  // Senders add their own fields next to `batch`. But in an object with a message or metadata, `batch` is a field of one record.
+  // Senders add their own fields next to `batch`. In an object with a message or metadata, `batch` is a field of a record.
   const isWrapped =
     isJsonObject(value) &&
     Array.isArray(value['batch']) &&

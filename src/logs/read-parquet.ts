@@ -4,7 +4,7 @@ import { parseExactJson } from './exact-json.ts';
 import { isJsonObject, unwrapObject } from './json-object.ts';
 import { type ParseResult, parseLine } from './parse.ts';
 
-/** Streams the rows, so memory use does not depend on the file size. `onProgress` receives the fraction of rows read, 0 to 1. */
+/** Streams the rows, so memory use does not depend on the file size. `onProgress` gets the fraction of rows read, 0 to 1. */
 export async function* readParquet(
   path: string,
   onProgress: (fraction: number) => void,

@@ -24,8 +24,8 @@ export const MAX_RECORD_BYTES = 1024 * 1024;
 export const MAX_RECORD_LEVELS = 64;
 
 /**
- * Turns a value from `parseExactJson` into a record. Never throws and does not change the value. `originalMetadata` is the text
- * of the value's metadata as it was sent, if known.
+ * Turns a value from `parseExactJson` into a record. Never throws and does not change the value. `originalMetadata` is the
+ * text of the value's metadata as it was sent, if known.
  */
 export function toRecord(
   value: unknown,

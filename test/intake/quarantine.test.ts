@@ -74,7 +74,7 @@ describe('quarantine of rejected records', () => {
     });
   });
 
-  test('of a record that is nested too deeply to be written, only the reason is kept', async () => {
+  test('a record that is nested too deeply to be written is kept as its reason only', async () => {
     await sendLogs(app.internalUrl, `{"a":${'['.repeat(100_000)}${']'.repeat(100_000)}}`);
     expect(JSON.parse((await waitForLines(1))[0] ?? '')).toMatchObject({
       quarantine: { code: 'too_deep' },
@@ -120,7 +120,7 @@ describe('the quarantine file', () => {
   const numbered = (from: number, to: number) =>
     Array.from({ length: to - from }, (_, i) => `line ${from + i}`.padEnd(99, '.'));
 
-  test('a full file replaces the older one, and a new file starts', async () => {
+  test('a full file is rotated, and one old file is kept', async () => {
     await keepAll(
       numbered(0, 25).map(line => `${line}\n`),
       1000,
@@ -129,7 +129,7 @@ describe('the quarantine file', () => {
     expect(readLines(file())).toEqual(numbered(20, 25));
   });
 
-  test('a file is continued after a restart', async () => {
+  test('lines are appended to the same file after a restart', async () => {
     const lines = numbered(0, 12).map(line => `${line}\n`);
     for (const line of lines) await keepAll([line], 1000);
     expect(readLines(olderFile())).toEqual(numbered(0, 10));

@@ -154,7 +154,7 @@ describe('segments of the spool', () => {
       await to.append(kind, 1, large(part), request(`fill-${kind}-${part}`));
   };
 
-  test('a segment is deleted after it was read and the store flushed all of its records', async () => {
+  test('a segment is deleted after the store applied and flushed all of its records', async () => {
     const one = await openSpool();
     await fill(one);
     await one.append('auth', 1, lines('next'));
@@ -162,7 +162,7 @@ describe('segments of the spool', () => {
     const flushed = { edge: 0, auth: 0 } as Record<LogKind, number>;
     const deleteFlushed = () => one.deleteFlushed(kind => flushed[kind] ?? 0, 2);
     flushed.edge = 3;
-    await deleteFlushed(); // not read yet
+    await deleteFlushed(); // not applied yet
     expect(existsSync(file(1))).toBe(true);
     await readAll(one);
     flushed.edge = 2;
@@ -198,7 +198,7 @@ describe('segments of the spool', () => {
     expect(await readAll(one)).toEqual(['edge 1000+1 a', 'auth 0+1 b']);
   });
 
-  test('sequence numbers continue if the segments are deleted and the store is a new one', async () => {
+  test('sequence numbers continue if the segments are deleted and the store is empty', async () => {
     const one = await openSpool();
     await fill(one);
     await one.append('auth', 1, lines('next'));
@@ -323,7 +323,7 @@ describe('an incomplete block at the end of the spool', () => {
     expect(await readAll(await openSpool())).toEqual([...all.slice(0, 3), 'auth 1+1 new']);
   });
 
-  test('any changed byte and any appended garbage end the valid blocks', async () => {
+  test('the blocks before a changed byte or before appended garbage are kept, and the rest is removed', async () => {
     const { ends, all, bytes } = await createSpool();
     const recover = async (content: Buffer) => {
       writeFileSync(file(1), content);

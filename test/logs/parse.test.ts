@@ -29,7 +29,7 @@ describe('parseJsonBody', () => {
     ]);
   });
 
-  test('a batch is one value per item, also next to fields that a shipper adds', () => {
+  test('a batch is one value per item, also next to fields that a sender adds', () => {
     const items = [
       { index: 0, value: { a: 1 } },
       { index: 1, value: { b: 2 } },
