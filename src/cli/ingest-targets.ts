@@ -59,7 +59,7 @@ export class StoreTarget implements IngestTarget {
         if ('rejection' in chunk) summary.reject(chunk.rejection);
         continue;
       }
-      summary.add(result.accepted, result.rejected, result.errors);
+      summary.add(result.accepted, result.rejectedByCode, result.errors);
       if (result.accepted > 0) yield { kind: chunk.kind, count: result.accepted, lines: result.lines };
     }
   }
@@ -67,11 +67,11 @@ export class StoreTarget implements IngestTarget {
   async #parse(chunk: KindChunk): Promise<ParsedBody | undefined> {
     if (!('kind' in chunk)) return undefined;
     return this.#parser.parse({
-      bytes: chunk.lines,
+      data: chunk.lines,
       contentCoding: '',
       format: 'ndjson',
       kind: chunk.kind,
-      rules: { nowMicros: Number(this.#clock()), retentionDays: this.#retentionDays },
+      context: { nowMicros: Number(this.#clock()), retentionDays: this.#retentionDays },
       needsDeduplication: false,
     });
   }

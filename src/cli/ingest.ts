@@ -60,8 +60,8 @@ async function loadFile(
 ): Promise<IngestSummary> {
   const summary = new IngestSummary();
   const bar = createProgressBar(basename(file), process.stderr);
-  const onProgress = ({ readBytes, totalBytes }: ReadProgress) =>
-    bar.update(totalBytes === undefined ? undefined : readBytes / totalBytes, summary.describeProgress());
+  const onProgress = ({ bytesRead, totalBytes }: ReadProgress) =>
+    bar.update(totalBytes === undefined ? undefined : bytesRead / totalBytes, summary.describeProgress());
   try {
     const chunks = readLogFile(file, { onProgress });
     await target.load(kind === undefined ? readQuarantined(chunks) : withKind(chunks, kind), summary);

@@ -1,4 +1,4 @@
-// The closed list of error codes and the error classes. Independent of HTTP: http/error-response.ts maps codes to statuses.
+// All error codes, and the error classes. Independent of HTTP: http/error-response.ts maps codes to statuses.
 
 export type ErrorCode =
   | 'invalid_parameter'
@@ -21,13 +21,13 @@ export type ErrorCode =
   | 'query_timeout'
   | 'internal';
 
-/** An error for the caller. The message says what is wrong and what is allowed, and contains no SQL, path or token. */
+/** An error for the HTTP client. The message says what is wrong and what is allowed. It contains no SQL, path or token. */
 export class DendroError extends Error {
   override readonly name = 'DendroError';
   readonly code: ErrorCode;
   /** The parameter that caused the error, if one did. */
   readonly param: string | undefined;
-  /** When a retry may succeed, if known. */
+  /** After how many seconds a retry may succeed, if known. */
   readonly retryAfterSeconds: number | undefined;
 
   constructor(
@@ -47,7 +47,7 @@ export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
-/** Something that the operator has to fix, such as a broken endpoint folder or a data directory in use: exit code 1 and one line. */
+/** The operator must fix something, such as an invalid endpoint folder or a data directory in use: exit code 1, one line. */
 export class OperatorError extends Error {
   override readonly name = 'OperatorError';
 }

@@ -1,5 +1,5 @@
-// The one table of log kinds and their columns. The tables of both stores, the fields of a log line and the SQL of a
-// migration are generated from it.
+// The log kinds and their columns. The tables of both stores, the fields of a log line and the SQL of a migration are all
+// generated from this table.
 
 export const LOG_KINDS = [
   'edge',
@@ -20,9 +20,9 @@ export interface LogColumn {
   /** `timestamp` is Unix microseconds, UTC; `json` is the text of a JSON object. */
   readonly type: 'text' | 'integer' | 'number' | 'timestamp' | 'json';
   readonly nullable: boolean;
-  /** The column's definition in a DuckDB table. zstd needs storage version 'latest'; without it the file grows fivefold. */
+  /** Its definition in a DuckDB table. zstd requires storage version 'latest'; without zstd the file is 5 times as large. */
   readonly duckdb: string;
-  /** The column's definition in a ClickHouse table. Every version of ClickHouse compares whole numbers alike. */
+  /** Its definition in a ClickHouse table. Timestamps are Int64, because all ClickHouse versions compare integers alike. */
   readonly clickhouse: string;
 }
 

@@ -1,6 +1,6 @@
-// The line format in which records travel from intake to a store: one line per record, its fields separated by the
-// ASCII unit separator, the metadata last and unchanged. A line of JSON cost 1.5 µs more per record, and metadata nested
-// in that JSON a fifth of all intake time.
+// The line format in which records pass from intake to a store: one line per record, fields separated by the ASCII unit
+// separator, the metadata last and unchanged. Encoding as JSON took 1.5 µs more per record; escaping metadata inside it
+// took a fifth of intake time. The kind is not in the line.
 import { columnsOf, LOG_KINDS, type LogColumn, type LogKind } from './log-columns.ts';
 import type { LogRecord } from './log-record.ts';
 
@@ -17,14 +17,17 @@ export type LineColumns = Readonly<Record<string, Value>>;
 
 type Value = string | number | null;
 
-/** Incremented with every change of the format, so that no store reads lines of another format. */
+/** Incremented with every change of the format, so that no store reads lines of a different format. */
 export const LINE_FORMAT_VERSION = 2;
 
-/** Separates fields. Neither JSON nor any other field contains this character unescaped. */
+/** Separates fields. JSON escapes this character, and a line with JSON_STRINGS_FLAG escapes it in its text fields. */
 export const UNIT_SEPARATOR = '\x1f';
-/** A field that is null. */
+/** The value of a field that is null. */
 export const NULL_MARKER = '\x1e';
-/** The first field of a line whose text fields are JSON strings, because one contains a control character; otherwise empty. */
+/**
+ * The first field of a line if one of its text fields contains a control character. All text fields of such a line are JSON
+ * strings. In any other line the first field is empty.
+ */
 export const JSON_STRINGS_FLAG = 'j';
 
 /** The fields of a line between the flag and the metadata. */
@@ -40,14 +43,14 @@ export function toLogLine({
   extracted,
   metadata,
 }: LogRecord): string {
-  return writeLine([id, timestampMicros, project, eventMessage, ...Object.values(extracted)], metadata);
+  return joinFields([id, timestampMicros, project, eventMessage, ...Object.values(extracted)], metadata);
 }
 
 export function toLogLines(kind: LogKind, records: readonly LogRecord[]): LogLines {
   return { kind, count: records.length, lines: Buffer.from(records.map(toLogLine).join('')) };
 }
 
-function writeLine(values: readonly Value[], metadata: string): string {
+function joinFields(values: readonly Value[], metadata: string): string {
   const asJson = values.some(value => typeof value === 'string' && CONTROL_CHARACTER.test(value));
   let line = asJson ? JSON_STRINGS_FLAG : '';
   for (const value of values) {
@@ -61,7 +64,7 @@ function writeLine(values: readonly Value[], metadata: string): string {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this looks for
 const CONTROL_CHARACTER = /[\0-\x1f]/;
 
-/** By their number: kinds with a different set of fields also have a different number of fields. */
+/** The number of fields identifies the set of fields, because kinds with different fields differ in their number. */
 const FIELDS_BY_COUNT = new Map(LOG_KINDS.map(kind => [lineFieldsOf(kind).length, lineFieldsOf(kind)]));
 
 /** Returns undefined if the text is not a line of this format. */
@@ -85,7 +88,7 @@ export function readLogLine(line: string): LineColumns | undefined {
 
 /** Writes the line from which `readLogLine` read these values. */
 export function writeLogLine({ metadata, ...values }: LineColumns): string {
-  return writeLine(Object.values(values), String(metadata));
+  return joinFields(Object.values(values), String(metadata));
 }
 
 const NEWLINE = 0x0a;

@@ -1,4 +1,4 @@
-// A log record that passed all intake rules: the form in which the stores keep it. logs/record.ts creates records.
+// A validated log record. logs/record.ts creates it; log-line.ts encodes it for the spool and the stores.
 
 export interface LogRecord {
   readonly id: string;
@@ -8,7 +8,7 @@ export interface LogRecord {
   readonly eventMessage: string;
   /** JSON text of an object, kept as text so that no store rewrites a number in it. */
   readonly metadata: string;
-  /** Values that saved queries filter and count, in the order of the kind's extracted columns. */
+  /** Values of the kind's extracted columns (log-columns.ts), in the order of the columns. */
   readonly extracted: EdgeFields | FunctionEdgeFields | Record<never, never>;
 }
 

@@ -1,4 +1,4 @@
-// Timestamps as Dendro reads and writes them: Unix microseconds, UTC, in a bigint (a number is exact only to the year 2255).
+// Parses and formats timestamps. In memory they are Unix microseconds, UTC, in a bigint: a number is exact only until 2255.
 
 const RFC_3339 =
   /^(\d{4})-(\d{2})-(\d{2})(?:[Tt ](\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?([Zz]|[+-]\d{2}:\d{2})?)?$/;
@@ -6,7 +6,7 @@ const RFC_3339 =
 export const TIMESTAMP_FORMS =
   'an RFC 3339 date-time such as 2026-11-14T09:30:00.123456+02:00 (without an offset it is UTC) or a date such as 2026-11-14';
 
-/** Reads an RFC 3339 date-time or a date alone; digits past the microsecond are cut. Undefined if it is neither. */
+/** Parses an RFC 3339 date-time or a date. Drops digits after the microsecond. Returns undefined if the text is neither. */
 export function parseTimestamp(text: string): bigint | undefined {
   const match = RFC_3339.exec(text);
   if (match === null) return undefined;
@@ -14,7 +14,7 @@ export function parseTimestamp(text: string): bigint | undefined {
   const date = new Date(0);
   date.setUTCFullYear(Number(year), Number(month) - 1, Number(day));
   if (date.getUTCMonth() !== Number(month) - 1 || date.getUTCDate() !== Number(day)) return undefined;
-  // RFC 3339 allows second 60, a leap second; it is read as the first of the next minute.
+  // RFC 3339 allows second 60, a leap second. It becomes the first second of the next minute.
   if (Number(hour) > 23 || Number(minute) > 59 || Number(second) > 60) return undefined;
   const offsetMinutes = parseOffset(offset);
   if (offsetMinutes === undefined) return undefined;
@@ -23,6 +23,7 @@ export function parseTimestamp(text: string): bigint | undefined {
   return BigInt(seconds) * 1_000_000n + BigInt(fraction.slice(0, 6).padEnd(6, '0'));
 }
 
+/** Returns the offset from UTC in minutes. */
 function parseOffset(offset: string): number | undefined {
   if (offset === 'Z' || offset === 'z') return 0;
   const hours = Number(offset.slice(1, 3));
@@ -31,7 +32,7 @@ function parseOffset(offset: string): number | undefined {
   return (offset[0] === '-' ? -1 : 1) * (hours * 60 + minutes);
 }
 
-/** `YYYY-MM-DDTHH:MM:SS[.ffffff]Z`; the fraction is left out where it is zero. */
+/** Returns `YYYY-MM-DDTHH:MM:SS[.ffffff]Z`, without the fraction if it is zero. */
 export function formatTimestamp(micros: bigint): string {
   const fraction = ((micros % 1_000_000n) + 1_000_000n) % 1_000_000n;
   const seconds = new Date(Number((micros - fraction) / 1000n)).toISOString().slice(0, -'.000Z'.length);

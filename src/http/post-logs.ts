@@ -1,8 +1,9 @@
-// POST /api/logs: reads the request's source, format and idempotency key, and responds when the accepted records are durable.
+// POST /api/logs: reads the request's log kind, format and idempotency key, and responds when the accepted records are
+// durable. The sender is the log shipper that owns the token.
 import type { IncomingHttpHeaders } from 'node:http';
 import { DendroError } from '../domain/errors.ts';
 import type { LogKind } from '../domain/log-columns.ts';
-import { bodyTooLarge, MAX_BODY_BYTES } from '../intake/decode-body.ts';
+import { type BodyFormat, bodyTooLarge, MAX_BODY_BYTES } from '../intake/decode-body.ts';
 import type { IntakeResult } from '../intake/idempotency-index.ts';
 import type { Intake } from '../intake/intake.ts';
 import { ACCEPTED_NAMES, kindOf } from '../logs/source-name.ts';
@@ -24,13 +25,13 @@ export async function postLogs(
   const { intake } = service;
   const releases: (() => void)[] = [];
   try {
-    const bytes = await readRequestBody(raw, {
+    const data = await readRequestBody(raw, {
       maxBytes: MAX_BODY_BYTES,
       tooLarge: bodyTooLarge,
-      reserve: length => releases.push(intake.reserve(length)),
+      reserve: byteLength => releases.push(intake.reserve(byteLength)),
     });
     const result = await intake.accept({
-      bytes,
+      data,
       contentCoding: (raw.headers['content-encoding'] ?? '').trim().toLowerCase(),
       format,
       kind,
@@ -44,22 +45,21 @@ export async function postLogs(
   }
 }
 
-/** A token that is limited to some log kinds gets `forbidden` for every other source name, known or not. */
+/** A token with access to some log kinds only gets `forbidden` for every other source name, even for an unknown one. */
 function readKind(token: Token, { raw, parameters }: HttpRequest): LogKind {
   const names = [
     ...parameters.getAll('source_name'),
     ...parameters.getAll('source'),
     raw.headers['x-source'],
   ];
-  const sources = [...new Set(names.flatMap(name => name || []))];
-  const [name, ...others] = sources;
-  const kinds = new Set(sources.map(kindOf));
+  const sourceNames = names.flatMap(name => name || []);
+  const kinds = new Set(sourceNames.map(kindOf));
   const [kind] = kinds;
-  const isKnown = name !== undefined && kind !== undefined && kinds.size === 1;
-  if (!allows(token, 'ingest', isKnown ? kind : undefined)) throw missingScopeError();
-  if (isKnown) return kind;
+  const isUnambiguous = kind !== undefined && kinds.size === 1;
+  if (!allows(token, 'ingest', isUnambiguous ? kind : undefined)) throw missingScopeError();
+  if (isUnambiguous) return kind;
   const param = 'source_name';
-  if (name === undefined)
+  if (kinds.size === 0)
     throw new DendroError(
       'missing_parameter',
       `source_name is missing; allowed: ${ACCEPTED_NAMES.join(', ')}`,
@@ -67,7 +67,7 @@ function readKind(token: Token, { raw, parameters }: HttpRequest): LogKind {
         param,
       },
     );
-  if (others.length > 0 && !kinds.has(undefined))
+  if (!kinds.has(undefined))
     throw new DendroError(
       'invalid_parameter',
       'source_name, source and X-Source name different log kinds; give one',
@@ -84,18 +84,18 @@ function readKind(token: Token, { raw, parameters }: HttpRequest): LogKind {
   );
 }
 
-const FORMATS: Readonly<Record<string, 'json' | 'ndjson'>> = {
+const FORMATS: Readonly<Record<string, BodyFormat>> = {
   'application/json': 'json',
   'application/x-ndjson': 'ndjson',
   'application/ndjson': 'ndjson',
   'application/jsonl': 'ndjson',
   'application/x-jsonlines': 'ndjson',
-  // Some shippers send JSON under these generic types.
+  // Some senders use these generic types for JSON.
   'text/plain': 'json',
   'application/octet-stream': 'json',
 };
 
-function readFormat(contentType: string | undefined): 'json' | 'ndjson' {
+function readFormat(contentType: string | undefined): BodyFormat {
   const type = (contentType ?? 'application/json').split(';', 1)[0]?.trim().toLowerCase() ?? '';
   const format = Object.hasOwn(FORMATS, type) ? FORMATS[type] : undefined;
   if (format === undefined)
@@ -106,15 +106,15 @@ function readFormat(contentType: string | undefined): 'json' | 'ndjson' {
   return format;
 }
 
-const MAX_KEY_LENGTH = 255;
+const MAX_IDEMPOTENCY_KEY_LENGTH = 255;
 
 function readIdempotencyKey(headers: IncomingHttpHeaders): string | undefined {
   const key = headers['idempotency-key'];
   if (typeof key !== 'string' || key === '') return undefined;
-  if (key.length > MAX_KEY_LENGTH)
+  if (key.length > MAX_IDEMPOTENCY_KEY_LENGTH)
     throw new DendroError(
       'invalid_parameter',
-      `Idempotency-Key is too long; the limit is ${MAX_KEY_LENGTH} characters`,
+      `Idempotency-Key is too long; the limit is ${MAX_IDEMPOTENCY_KEY_LENGTH} characters`,
       {
         param: 'Idempotency-Key',
       },

@@ -1,4 +1,5 @@
-// Applies records from the spool to the store, in order, and retries until the store accepts them. Never skips a record.
+// Passes records from the spool to the store, in order. Retries a failed batch until it succeeds. The store quarantines
+// records whose content it cannot store.
 import { existsSync } from 'node:fs';
 import { LOG_KINDS, type LogKind } from '../domain/log-columns.ts';
 import type { Observe } from '../observe/event.ts';
@@ -8,12 +9,15 @@ import { systemTimer, type Timer } from '../system/timer.ts';
 import { Spool, spoolDirectoryIn } from './spool.ts';
 import type { SpoolBlock } from './spool-segment.ts';
 
-/** Many small requests become one insert. Well below the 2 s within which acknowledged records must be visible. */
+/** Collects many small requests into one insert. Well below the 2 s within which acknowledged records must be visible. */
 const BATCH_DELAY_MS = 250;
 const RETRY_DELAY_MS = 1_000;
 /** Records that do not fill a row group are flushed at this interval, so that they leave memory and the spool. */
 const FLUSH_INTERVAL_MS = 3_600_000;
-/** A few records of a quiet kind keep the segments of a busy kind on disk. Above this size the quiet kind is flushed. */
+/**
+ * A few unflushed records of a quiet kind keep segments on disk that a busy kind has filled. Above this size the kinds of
+ * the oldest segment are flushed.
+ */
 const MAX_SPOOL_BYTES = 512 * 1024 * 1024;
 
 export interface ApplierDependencies {
@@ -26,7 +30,7 @@ export interface ApplierDependencies {
 
 export class Applier {
   readonly #dependencies: ApplierDependencies;
-  /** For each kind, the sequence number after the last record that was reported as applied. */
+  /** For each kind, the sequence number up to which records were reported as applied. Exclusive. */
   readonly #reportedUpTo = new Map<LogKind, number>();
   #lastFlushMs: number;
   /** Consecutive failures. */
@@ -41,12 +45,12 @@ export class Applier {
     for (const kind of LOG_KINDS) this.#reportedUpTo.set(kind, dependencies.store.flushedUpTo(kind));
   }
 
-  /** Applies everything that is in the spool now. */
+  /** Applies all records that are in the spool. */
   async catchUp(): Promise<void> {
     while (this.#dependencies.spool.unappliedBytes > 0) await this.#applyNext();
   }
 
-  /** Catches up, then keeps applying in the background. Resolves after the first attempt, even if the store fails. */
+  /** Tries once to catch up, then resolves even if that failed. Keeps applying and retrying in the background. */
   async start(): Promise<void> {
     await this.catchUp().catch(error => this.#reportFailure(error));
     this.#running = this.#run();
@@ -80,7 +84,7 @@ export class Applier {
 
   async #applyNext(): Promise<void> {
     const { spool, store } = this.#dependencies;
-    const { blocks, done } = await spool.read(store.applyBatchBytes);
+    const { blocks, confirm } = await spool.read(store.applyBatchBytes);
     if (blocks.length === 0) throw new Error('the spool contains a block that is no longer readable');
     const failedKinds = new Map<LogKind, unknown>();
     for (const lines of mergeBlocks(blocks)) {
@@ -89,14 +93,14 @@ export class Applier {
         await store.apply(lines);
         this.#reportApplied(lines);
       } catch (error) {
-        failedKinds.set(lines.kind, error); // the table of one kind may be broken; the other kinds continue
+        failedKinds.set(lines.kind, error); // only the table of this kind may be broken, so the other kinds continue
       }
     }
     for (const error of failedKinds.values()) throw error;
-    done();
+    confirm();
   }
 
-  /** Reports each record once, although a retry gives the store the records of the whole batch again. */
+  /** Reports each record once, although a retry passes the whole batch to the store again. */
   #reportApplied({ kind, firstSequence, count }: SpooledLines): void {
     const end = firstSequence + count;
     const newCount = end - Math.max(firstSequence, this.#reportedUpTo.get(kind) ?? 0);
@@ -121,7 +125,7 @@ export class Applier {
     if (timer.now() - this.#lastFlushMs >= FLUSH_INTERVAL_MS) {
       this.#lastFlushMs = timer.now();
       await store.flush(LOG_KINDS);
-    } else if (spool.bytes > MAX_SPOOL_BYTES) {
+    } else if (spool.diskBytes > MAX_SPOOL_BYTES) {
       await store.flush(spool.unflushedKindsInOldest(kind => store.flushedUpTo(kind)));
     }
   }
@@ -131,7 +135,7 @@ export class Applier {
     return spool.deleteFlushed(kind => store.flushedUpTo(kind), Number(clock()));
   }
 
-  /** Resolves after a time or when `#wake` is called. */
+  /** Resolves after `ms` or when `#wake` is called. */
   #pause(ms: number): Promise<void> {
     return new Promise(resolve => {
       const cancel = this.#dependencies.timer.after(ms, resolve);
@@ -156,32 +160,28 @@ export async function replaySpool(dataDirectory: string, store: Store): Promise<
   await spool.close();
 }
 
+/** Blocks of one kind with contiguous sequence numbers. */
 interface SequenceRun {
   readonly kind: LogKind;
-  readonly first: number;
+  readonly firstSequence: number;
   count: number;
   readonly lines: Uint8Array[];
 }
 
-/** Concatenates the blocks of each kind whose sequence numbers are contiguous. */
+/** Concatenates blocks of the same kind with contiguous sequence numbers. */
 function mergeBlocks(blocks: readonly SpoolBlock[]): SpooledLines[] {
   const runs: SequenceRun[] = [];
   const lastRunOfKind = new Map<LogKind, SequenceRun>();
   for (const { header, lines } of blocks) {
-    const { kind, first, count } = header;
+    const { kind, firstSequence, count } = header;
     let run = lastRunOfKind.get(kind);
-    if (run === undefined || run.first + run.count !== first) {
-      run = { kind, first, count: 0, lines: [] };
+    if (run === undefined || run.firstSequence + run.count !== firstSequence) {
+      run = { kind, firstSequence, count: 0, lines: [] };
       runs.push(run);
       lastRunOfKind.set(kind, run);
     }
     run.count += count;
     run.lines.push(lines);
   }
-  return runs.map(({ kind, first, count, lines }) => ({
-    kind,
-    firstSequence: first,
-    count,
-    lines: Buffer.concat(lines),
-  }));
+  return runs.map(run => ({ ...run, lines: Buffer.concat(run.lines) }));
 }

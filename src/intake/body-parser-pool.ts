@@ -1,8 +1,7 @@
-// Parses bodies in a pool of worker threads, so that a large body does not delay queries. A body that needs more memory or
-// time than its thread has ends that thread only.
+// Parses bodies in a pool of worker threads, so that a large body does not delay queries. If a body exceeds its worker's
+// memory or time limit, only that worker is terminated.
 import { Worker } from 'node:worker_threads';
 import { DendroError, type ErrorCode } from '../domain/errors.ts';
-import { tooManyValues } from './decode-body.ts';
 import type { BatchBody, ParsedBody } from './parse-body.ts';
 
 /** Parses bodies in worker threads or, in tests, in the calling thread. */
@@ -12,11 +11,11 @@ export interface BodyParser {
   close(): Promise<void>;
 }
 
-/** The message from a worker thread. An error object loses its class between threads, hence `bodyError`. */
+/** The message from a worker. An error loses its class between threads, so a DendroError is sent as `bodyError`. */
 export type WorkerResult =
   | { readonly parsed: ParsedBody }
   | { readonly bodyError: { readonly code: ErrorCode; readonly message: string } }
-  | { readonly defect: Error };
+  | { readonly unexpectedError: Error };
 
 interface Job {
   readonly body: BatchBody;
@@ -24,9 +23,12 @@ interface Job {
   readonly reject: (error: unknown) => void;
 }
 
-/** The limit of values in decode-body.ts keeps bodies far below this: V8 can end the process, not just the thread. */
+/** Last resort: V8 may crash the whole process here. The value limit in decode-body.ts keeps bodies far below it. */
 const MAX_HEAP_MIB = 512;
-/** Half a million tiny records take 10 s on a busy machine. Millions of invalid lines took minutes and blocked the pool. */
+/**
+ * Half a million tiny records take 10 s on a busy machine. Without a time limit, millions of invalid lines blocked the pool
+ * for minutes.
+ */
 const PARSE_TIMEOUT_MS = 40_000;
 
 export class BodyParserPool implements BodyParser {
@@ -36,7 +38,7 @@ export class BodyParserPool implements BodyParser {
   readonly #queue: Job[] = [];
   #closed = false;
 
-  /** Worker threads start on demand. */
+  /** Workers start on demand. */
   constructor(maxWorkers: number) {
     this.#maxWorkers = maxWorkers;
   }
@@ -44,7 +46,7 @@ export class BodyParserPool implements BodyParser {
   parse(body: BatchBody): Promise<ParsedBody> {
     if (this.#closed) return Promise.reject(shuttingDown());
     return new Promise((resolve, reject) => {
-      this.#queue.push({ body: { ...body, bytes: toTransferable(body.bytes) }, resolve, reject });
+      this.#queue.push({ body: { ...body, data: toTransferable(body.data) }, resolve, reject });
       this.#dispatch();
     });
   }
@@ -55,7 +57,7 @@ export class BodyParserPool implements BodyParser {
     await Promise.all([...this.#idle, ...this.#busy.keys()].map(worker => worker.terminate()));
   }
 
-  /** Gives each worker one body at a time, so that a worker that ends takes no queued job with it. */
+  /** Gives each worker one job at a time, so that a crashed worker fails only its current job. */
   #dispatch(): void {
     while (this.#queue.length > 0) {
       const worker =
@@ -63,11 +65,11 @@ export class BodyParserPool implements BodyParser {
       const job = worker === undefined ? undefined : this.#queue.shift();
       if (worker === undefined || job === undefined) return;
       const timeout = setTimeout(() => {
-        this.#removeWorker(worker, tooManyValues());
+        this.#removeWorker(worker, tooExpensive());
         void worker.terminate();
       }, PARSE_TIMEOUT_MS);
       this.#busy.set(worker, { job, timeout: timeout.unref() });
-      worker.postMessage(job.body, [job.body.bytes.buffer as ArrayBuffer]);
+      worker.postMessage(job.body, [job.body.data.buffer as ArrayBuffer]);
     }
   }
 
@@ -88,12 +90,12 @@ export class BodyParserPool implements BodyParser {
     return worker;
   }
 
-  /** Removes a worker that ended or is about to end, and fails its job. */
+  /** Removes a worker that has exited or is being terminated, and fails its job. */
   #removeWorker(worker: Worker, error: unknown): void {
     const job = this.#takeJob(worker);
     const index = this.#idle.indexOf(worker);
     if (index !== -1) this.#idle.splice(index, 1);
-    job?.reject(isOutOfMemory(error) ? tooManyValues() : error);
+    job?.reject(isOutOfMemory(error) ? tooExpensive() : error);
     if (!this.#closed) this.#dispatch();
   }
 
@@ -109,18 +111,25 @@ function finishJob(job: Job, result: WorkerResult): void {
   if ('parsed' in result) job.resolve(result.parsed);
   else if ('bodyError' in result)
     job.reject(new DendroError(result.bodyError.code, result.bodyError.message));
-  else job.reject(result.defect);
+  else job.reject(result.unexpectedError);
 }
 
 function shuttingDown(): DendroError {
   return new DendroError('unavailable', 'the server is shutting down; retry later');
 }
 
+function tooExpensive(): DendroError {
+  return new DendroError(
+    'payload_too_large',
+    'parsing the body took too much time or memory; send smaller batches',
+  );
+}
+
 function isOutOfMemory(error: unknown): boolean {
   return (error as NodeJS.ErrnoException).code === 'ERR_WORKER_OUT_OF_MEMORY';
 }
 
-/** Copies bytes that share their ArrayBuffer, as small Buffers do: transferring it would detach the other users. */
-export function toTransferable(bytes: Uint8Array): Uint8Array {
-  return bytes.byteLength === bytes.buffer.byteLength ? bytes : new Uint8Array(bytes);
+/** Copies data that shares its ArrayBuffer, as small Buffers do: transferring that would detach the other Buffers in it. */
+export function toTransferable(data: Uint8Array): Uint8Array {
+  return data.byteLength === data.buffer.byteLength ? data : new Uint8Array(data);
 }

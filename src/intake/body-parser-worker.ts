@@ -1,4 +1,4 @@
-// Entry point of the worker threads of body-parser-pool.ts: parses one body per message. Like main.ts, it is not imported.
+// Entry point of the worker threads of body-parser-pool.ts: parses one body per message. No module imports it.
 import { parentPort } from 'node:worker_threads';
 import { DendroError } from '../domain/errors.ts';
 import { toTransferable, type WorkerResult } from './body-parser-pool.ts';
@@ -15,6 +15,6 @@ function tryParseBody(body: BatchBody): WorkerResult {
     return { parsed: { ...parsed, lines: toTransferable(parsed.lines) } };
   } catch (error) {
     if (error instanceof DendroError) return { bodyError: { code: error.code, message: error.message } };
-    return { defect: error as Error };
+    return { unexpectedError: error as Error };
   }
 }

@@ -1,9 +1,9 @@
-// Decodes the bytes of a request body: decompression with a size limit, and text with a limit on the number of values.
+// Decodes a request body: decompresses it up to a size limit, and decodes its text up to a limit on the number of values.
 import * as zlib from 'node:zlib';
 import { DendroError } from '../domain/errors.ts';
 import { quote } from '../logs/rejection.ts';
 
-/** After decompression. */
+/** The limit for a body, both as sent and decompressed. */
 export const MAX_BODY_BYTES = 16 * 1024 * 1024;
 
 export type BodyFormat = 'json' | 'ndjson';
@@ -50,19 +50,20 @@ export function bodyTooLarge(): DendroError {
   );
 }
 
-/** HTTP's deflate means zlib data, but some senders write raw deflate data. */
+/** `deflate` in HTTP means deflate data in a zlib wrapper, but some senders omit the wrapper. */
 function hasZlibHeader(body: Uint8Array): boolean {
   const [first = 0, second = 0] = body;
   return (first & 0x0f) === 8 && ((first << 8) | second) % 31 === 0;
 }
 
-/** Shorter text is parsed without a count. */
-const UNCOUNTED_LENGTH = 4 * 1024 * 1024;
+/** The values of a text up to this length are not counted. */
+const MAX_UNCOUNTED_LENGTH = 4 * 1024 * 1024;
 
 /**
- * The characters that start a value, and the maximum number of them: 4 bytes per value, 16 bytes per line. Real records
- * are much longer. A text of empty arrays takes 20 times its length in memory, and a thread that runs out of memory can end
- * the whole process. Millions of invalid lines take minutes.
+ * For each format, the characters that start a value, and how many of them a body may contain. At 16 MiB this allows one
+ * JSON value per 4 bytes, or one line per 16 bytes; real records are much longer. The limits exist because a text of empty
+ * arrays takes 20 times its length in memory, and a worker that runs out of memory can crash the whole process. Millions of
+ * invalid lines take minutes.
  */
 const VALUE_LIMITS: Readonly<
   Record<BodyFormat, { readonly starts: ReadonlySet<number>; readonly max: number }>
@@ -72,24 +73,24 @@ const VALUE_LIMITS: Readonly<
 };
 
 /** Decodes UTF-8 and removes a byte order mark. Throws `payload_too_large` if the text may contain too many values. */
-export function decodeText(bytes: Uint8Array, format: BodyFormat): string {
-  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+export function decodeText(data: Uint8Array, format: BodyFormat): string {
+  const text = Buffer.from(data.buffer, data.byteOffset, data.byteLength)
     .toString('utf8')
     .replace(/^\ufeff/, '');
   if (mayHaveTooManyValues(text, format)) throw tooManyValues();
   return text;
 }
 
-/** An upper bound that needs no parsing: characters inside strings count too. */
+/** Counts without parsing, so characters inside strings count too. */
 function mayHaveTooManyValues(text: string, format: BodyFormat): boolean {
-  if (text.length <= UNCOUNTED_LENGTH) return false;
+  if (text.length <= MAX_UNCOUNTED_LENGTH) return false;
   const { starts, max } = VALUE_LIMITS[format];
   let count = 0;
   for (let index = 0; index < text.length; index++) if (starts.has(text.charCodeAt(index))) count++;
   return count > max;
 }
 
-export function tooManyValues(): DendroError {
+function tooManyValues(): DendroError {
   return new DendroError(
     'payload_too_large',
     'the body contains too many values to parse at once; send smaller batches',

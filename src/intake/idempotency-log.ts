@@ -1,23 +1,39 @@
 // Keeps the requests of deleted spool segments on disk until they expire: one small `.requests` file per segment, one JSON
-// object per line. Restores the idempotency index after a restart.
+// object per line. The idempotency index is rebuilt from it after a restart.
 import { open, readdir, readFile, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { syncDirectory } from '../system/files.ts';
-import { hasExpired, type IdempotencyRecord } from './idempotency-index.ts';
+import { type CompletedRequest, hasExpired, type IntakeResult } from './idempotency-index.ts';
+
+/** A request on disk, in a `.requests` file and in a block header of the spool. The names are part of both formats. */
+export interface DiskRequest {
+  readonly key: string;
+  readonly digest: string;
+  readonly atMicros: number;
+  readonly answer: IntakeResult;
+}
+
+export function requestToDisk({ key, digest, atMicros, result }: CompletedRequest): DiskRequest {
+  return { key, digest, atMicros, answer: result };
+}
+
+export function requestFromDisk({ key, digest, atMicros, answer }: DiskRequest): CompletedRequest {
+  return { key, digest, atMicros, result: answer };
+}
 
 export class IdempotencyLog {
   readonly #directory: string;
-  /** By path, the time of the latest request in the file. */
+  /** For each file, by path, the time of its latest request. */
   readonly #latestMicros = new Map<string, number>();
 
   constructor(directory: string) {
     this.#directory = directory;
   }
 
-  /** Reads all files. Skips a line that a crash left incomplete: its segment still exists and has the request too. */
-  async read(): Promise<IdempotencyRecord[]> {
+  /** Reads all files. Skips a line that a crash left incomplete: its segment still exists and contains the request too. */
+  async read(): Promise<CompletedRequest[]> {
     const names = (await readdir(this.#directory)).filter(name => name.endsWith('.requests')).sort();
-    const allRequests: IdempotencyRecord[] = [];
+    const allRequests: CompletedRequest[] = [];
     for (const name of names) {
       const path = join(this.#directory, name);
       const requests = (await readFile(path, 'utf8')).split('\n').flatMap(parseRequest);
@@ -30,7 +46,7 @@ export class IdempotencyLog {
   /** Writes the requests of a segment that have not expired. They are durable when the promise resolves. */
   async write(
     segmentNumber: number,
-    requests: readonly IdempotencyRecord[],
+    requests: readonly CompletedRequest[],
     nowMicros: number,
   ): Promise<void> {
     const activeRequests = requests.filter(request => !hasExpired(request, nowMicros));
@@ -38,7 +54,9 @@ export class IdempotencyLog {
     const path = join(this.#directory, `${String(segmentNumber).padStart(12, '0')}.requests`);
     const file = await open(path, 'w', 0o600);
     try {
-      await file.writeFile(activeRequests.map(request => `${JSON.stringify(request)}\n`).join(''));
+      await file.writeFile(
+        activeRequests.map(request => `${JSON.stringify(requestToDisk(request))}\n`).join(''),
+      );
       await file.sync();
     } finally {
       await file.close();
@@ -55,7 +73,7 @@ export class IdempotencyLog {
     }
   }
 
-  #trackFile(path: string, requests: readonly IdempotencyRecord[]): void {
+  #trackFile(path: string, requests: readonly CompletedRequest[]): void {
     this.#latestMicros.set(
       path,
       requests.reduce((latest, { atMicros }) => Math.max(latest, atMicros), 0),
@@ -63,9 +81,9 @@ export class IdempotencyLog {
   }
 }
 
-function parseRequest(line: string): IdempotencyRecord[] {
+function parseRequest(line: string): CompletedRequest[] {
   try {
-    return [JSON.parse(line) as IdempotencyRecord];
+    return [requestFromDisk(JSON.parse(line) as DiskRequest)];
   } catch {
     return [];
   }

@@ -1,5 +1,5 @@
-// The path of a batch: reserve memory, parse and validate, deduplicate retries, write to the spool, acknowledge. The applier
-// then moves the records from the spool to the store.
+// Accepts batches of log records: reserves memory, parses and validates, deduplicates retries, writes to the spool, then
+// acknowledges. The applier passes the records from the spool to the store in the background.
 import { DendroError } from '../domain/errors.ts';
 import type { LogKind } from '../domain/log-columns.ts';
 import type { Observe } from '../observe/event.ts';
@@ -9,9 +9,9 @@ import type { Timer } from '../system/timer.ts';
 import { Applier } from './applier.ts';
 import type { BodyParser } from './body-parser-pool.ts';
 import {
+  type CompletedRequest,
   createDeduplicationKey,
   IdempotencyIndex,
-  type IdempotencyRecord,
   type IntakeResult,
 } from './idempotency-index.ts';
 import type { BatchBody, ParsedBody } from './parse-body.ts';
@@ -21,7 +21,7 @@ import { Spool, spoolDirectoryIn } from './spool.ts';
 export interface IntakeOptions {
   readonly dataDirectory: string;
   readonly retentionDays: number;
-  /** Maximum of bytes in memory and in the spool that the store has not applied. */
+  /** Maximum of `queuedBytes`. */
   readonly queueBytes: number;
 }
 
@@ -35,17 +35,23 @@ export interface IntakeDependencies {
   readonly observe: Observe;
 }
 
-/** A batch from a sender. */
-export interface Batch extends Omit<BatchBody, 'rules' | 'needsDeduplication'> {
-  /** Identifies the sender. Not a secret. */
+/** A batch of records from a sender (a log shipper). */
+export interface Batch extends Omit<BatchBody, 'context' | 'needsDeduplication'> {
+  /** Identifies the sender: the hash of its token. Not a secret. */
   readonly sender: string;
-  /** The projects that the sender is limited to. Undefined: all projects. */
+  /** The projects that the sender is pinned to. Undefined: all projects. */
   readonly projects?: readonly string[] | undefined;
   readonly idempotencyKey?: string | undefined;
 }
 
-/** Applies to bytes in memory, even if `queueBytes` is larger. */
-const MAX_BYTES_IN_MEMORY = 64 * 1024 * 1024;
+/** A body is rejected if bodies and log lines in memory would exceed this, even if `queueBytes` is larger. */
+const BODY_MEMORY_LIMIT = 64 * 1024 * 1024;
+/**
+ * A batch is rejected if its log lines would raise the bytes in memory above this. The lines of a compressed body are many times
+ * its size and accumulate while the disk is slow. Higher than the limit for bodies, so that a body that was admitted can
+ * usually be stored.
+ */
+const LINES_MEMORY_LIMIT = 2 * BODY_MEMORY_LIMIT;
 
 export class Intake {
   readonly #options: IntakeOptions;
@@ -62,50 +68,51 @@ export class Intake {
     this.#applier = new Applier({ ...dependencies, spool });
   }
 
-  /** Resolves when the records that an earlier run left in the spool are visible, or the store could not apply them. */
+  /** Applies the records that an earlier run left in the spool. If the store fails, resolves anyway and retries later. */
   static async open(options: IntakeOptions, dependencies: IntakeDependencies): Promise<Intake> {
     const { store, observe } = dependencies;
     const directory = spoolDirectoryIn(options.dataDirectory);
     const { spool, requests } = await Spool.open(directory, kind => store.durableUpTo(kind), observe);
     const intake = new Intake(options, dependencies, spool);
-    for (const { key, ...request } of requests) intake.#idempotency.set(key, request);
+    for (const request of requests) intake.#idempotency.set(request.key, request);
     await intake.#applier.start();
     return intake;
   }
 
-  /** Bytes in memory and in the spool that the store has not applied. */
+  /** Bytes in memory and bytes in the spool that the store has not applied. */
   get queuedBytes(): number {
     return this.#bytesInMemory + this.#spool.unappliedBytes;
   }
 
-  /** Bytes of the spool on disk, including records that the store has applied. */
+  /** Bytes of the spool on disk, including blocks that the store has applied. */
   get spoolBytes(): number {
-    return this.#spool.bytes;
+    return this.#spool.diskBytes;
   }
 
   /** Reserves memory for a body before it is read. Returns a function that releases it. Throws `rate_limited`. */
-  reserve(bytes: number): () => void {
-    const bytesInMemory = this.#bytesInMemory + bytes;
-    if (bytesInMemory > MAX_BYTES_IN_MEMORY || this.queuedBytes + bytes > this.#options.queueBytes)
+  reserve(byteLength: number): () => void {
+    const bytesInMemory = this.#bytesInMemory + byteLength;
+    if (bytesInMemory > BODY_MEMORY_LIMIT || this.queuedBytes + byteLength > this.#options.queueBytes)
       throw queueFull();
     this.#bytesInMemory = bytesInMemory;
     return () => {
-      this.#bytesInMemory -= bytes;
+      this.#bytesInMemory -= byteLength;
     };
   }
 
-  /** Resolves when the accepted records are durable. If it rejects, nothing was stored. */
+  /** Resolves when the accepted records are durable. If it rejects, no record was stored. */
   async accept(batch: Batch): Promise<IntakeResult> {
     const { sender, projects, idempotencyKey, ...body } = batch;
     const { bodyParser, clock, observe } = this.#dependencies;
     const nowMicros = Number(clock());
-    const rules = { nowMicros, retentionDays: this.#options.retentionDays, projects };
-    const parsed = await bodyParser.parse({ ...body, rules, needsDeduplication: true });
+    const context = { nowMicros, retentionDays: this.#options.retentionDays, projects };
+    const parsed = await bodyParser.parse({ ...body, context, needsDeduplication: true });
     const key = createDeduplicationKey(sender, body.kind, idempotencyKey, parsed);
-    const first = key === undefined ? undefined : this.#idempotency.get(key, parsed.digest, nowMicros);
-    const result = await (first ?? this.#acceptOnce(body.kind, parsed, key, nowMicros));
-    const repeated = first !== undefined;
-    const rejected = repeated ? {} : parsed.rejected;
+    const earlierResult =
+      key === undefined ? undefined : this.#idempotency.get(key, parsed.digest, nowMicros);
+    const result = await (earlierResult ?? this.#acceptOnce(body.kind, parsed, key, nowMicros));
+    const repeated = earlierResult !== undefined;
+    const rejected = repeated ? {} : parsed.rejectedByCode;
     observe({ type: 'batch_completed', kind: body.kind, accepted: result.accepted, rejected, repeated });
     return result;
   }
@@ -116,7 +123,7 @@ export class Intake {
     await this.#spool.close();
   }
 
-  /** A concurrent retry finds the promise in the idempotency index and waits for it. */
+  /** Stores a batch that is not a retry. A concurrent retry finds the promise in the idempotency index and waits for it. */
   #acceptOnce(
     kind: LogKind,
     parsed: ParsedBody,
@@ -124,29 +131,28 @@ export class Intake {
     atMicros: number,
   ): Promise<IntakeResult> {
     const { accepted, digest, errors } = parsed;
-    const rejected = Object.values(parsed.rejected).reduce((sum, count) => sum + count, 0);
-    const answer = { accepted, rejected, errors };
-    const request = key === undefined ? undefined : { key, digest, atMicros, answer };
-    const stored = this.#writeToSpool(kind, parsed, request).then(() => {
+    const rejected = Object.values(parsed.rejectedByCode).reduce((sum, count) => sum + count, 0);
+    const result = { accepted, rejected, errors };
+    const request = key === undefined ? undefined : { key, digest, atMicros, result };
+    const storing = this.#writeToSpool(kind, parsed, request).then(() => {
       if (request !== undefined) this.#idempotency.set(request.key, request);
-      this.#dependencies.quarantine.keep(parsed.quarantine);
-      return answer;
+      this.#dependencies.quarantine.append(parsed.quarantineLines);
+      return result;
     });
     if (key !== undefined && accepted > 0) {
-      this.#idempotency.set(key, { digest, atMicros, answer: stored });
-      stored.catch(() => this.#idempotency.delete(key));
+      this.#idempotency.set(key, { digest, atMicros, result: storing });
+      storing.catch(() => this.#idempotency.delete(key));
     }
-    return stored;
+    return storing;
   }
 
   async #writeToSpool(
     kind: LogKind,
     { accepted, lines }: ParsedBody,
-    request?: IdempotencyRecord,
+    request?: CompletedRequest,
   ): Promise<void> {
     if (accepted === 0) return;
-    // Lines of a compressed body are many times its size, and a slow disk would let them accumulate.
-    if (this.#bytesInMemory + lines.length > 2 * MAX_BYTES_IN_MEMORY) throw queueFull();
+    if (this.#bytesInMemory + lines.length > LINES_MEMORY_LIMIT) throw queueFull();
     this.#bytesInMemory += lines.length;
     try {
       await this.#spool.append(kind, accepted, lines, request);

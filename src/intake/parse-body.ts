@@ -1,5 +1,5 @@
-// Turns the bytes of a body into log lines for the spool: decompresses, parses and validates each record. Rejected records
-// become quarantine lines. A pure function of its arguments, so that it can run in a worker thread (body-parser-pool.ts).
+// Turns a request body into log lines for the spool: decompresses and parses the body, then validates each record. Rejected
+// records become quarantine lines. Depends on its arguments only, so it can run in a worker thread (body-parser-pool.ts).
 import { hash } from 'node:crypto';
 import type { LogKind } from '../domain/log-columns.ts';
 import { toLogLine } from '../domain/log-line.ts';
@@ -11,13 +11,14 @@ import type { RejectCode, Rejection } from '../logs/rejection.ts';
 import { type BodyFormat, decodeText, decompress } from './decode-body.ts';
 
 export interface BatchBody {
-  readonly bytes: Uint8Array;
-  /** The value of Content-Encoding. Empty: none. */
+  /** As received, possibly compressed. */
+  readonly data: Uint8Array;
+  /** The value of Content-Encoding. Empty: the body is not compressed. */
   readonly contentCoding: string;
   readonly format: BodyFormat;
   readonly kind: LogKind;
-  readonly rules: ValidationContext;
-  /** Whether the sender may retry, so that the digest and the identity of records are needed. False for files. */
+  readonly context: ValidationContext;
+  /** Whether the sender may retry. If so, `digest` and `canDeduplicate` of the result are needed. False for files. */
   readonly needsDeduplication: boolean;
 }
 
@@ -32,45 +33,48 @@ export interface ParsedBody {
   /** The accepted records as log lines (log-line.ts). */
   readonly lines: Uint8Array;
   /** Number of rejected records by code. */
-  readonly rejected: Readonly<Partial<Record<RejectCode, number>>>;
+  readonly rejectedByCode: Readonly<Partial<Record<RejectCode, number>>>;
   /** Errors of the first rejected records. */
   readonly errors: readonly RecordError[];
-  /** The rejected records as quarantine lines. If there are very many, only the first. */
-  readonly quarantine: string;
-  /** SHA-256 of the decompressed bytes. Empty if not repeatable. */
+  /** The rejected records as quarantine lines, up to MAX_QUARANTINE_LENGTH. */
+  readonly quarantineLines: string;
+  /** SHA-256 of the decompressed body. Empty unless `needsDeduplication`. */
   readonly digest: string;
-  /** At least one record was accepted and each accepted record has an identity, so equal bytes are a retry. */
+  /** At least one record was accepted, and each accepted record has an identity. An equal body is then a retry. */
   readonly canDeduplicate: boolean;
 }
 
 const MAX_ERRORS = 20;
-/** A body of 16 MiB can contain millions of values, and each is a hundred times as long with its reason. */
+/** A body can contain millions of tiny invalid values. Its quarantine lines would be a hundred times as long as the body. */
 const MAX_QUARANTINE_LENGTH = 16 * 1024 * 1024;
-/** Lines per buffer, about as many as a chunk of a file has. More strings at once would live long and use much memory. */
+/** Lines are encoded in groups of this size, because keeping the strings of a whole body would use much memory. */
 const LINES_PER_BUFFER = 2_000;
 
 /** Throws DendroError if the body does not have the declared encoding or format. */
 export function parseBody(body: BatchBody): ParsedBody {
-  const { kind, rules, needsDeduplication } = body;
-  const bytes = decompress(body.bytes, body.contentCoding);
+  const { kind, context, needsDeduplication } = body;
+  const decompressed = decompress(body.data, body.contentCoding);
   const builder = new ParsedBodyBuilder(body);
-  for (const parsed of parseText(decodeText(bytes, body.format), body.format)) {
-    const record =
-      'rejection' in parsed ? parsed.rejection : toRecord(parsed.value, kind, rules, parsed.metadataText);
-    if (isRejection(record)) builder.reject(parsed, record);
-    else builder.accept(parsed, record);
+  for (const parsed of parseText(decodeText(decompressed, body.format), body.format)) {
+    const result =
+      'rejection' in parsed
+        ? parsed.rejection
+        : toRecord(parsed.value, kind, context, parsed.originalMetadata);
+    if (isRejection(result)) builder.reject(parsed, result);
+    else builder.accept(parsed, result);
   }
-  return builder.build(needsDeduplication ? hash('sha256', bytes) : '');
+  return builder.build(needsDeduplication ? hash('sha256', decompressed) : '');
 }
 
 class ParsedBodyBuilder {
   readonly #body: BatchBody;
-  readonly #buffers: Buffer[] = [];
+  readonly #encodedLines: Buffer[] = [];
+  /** Lines that are not encoded yet. */
   #lines: string[] = [];
   #accepted = 0;
-  readonly #rejected: Partial<Record<RejectCode, number>> = {};
+  readonly #rejectedByCode: Partial<Record<RejectCode, number>> = {};
   readonly #errors: RecordError[] = [];
-  readonly #quarantine: string[] = [];
+  readonly #quarantineLines: string[] = [];
   #quarantineLength = 0;
   #allHaveIdentity = true;
 
@@ -86,31 +90,31 @@ class ParsedBodyBuilder {
   }
 
   reject(parsed: ParseResult, rejection: Rejection): void {
-    this.#rejected[rejection.code] = (this.#rejected[rejection.code] ?? 0) + 1;
+    this.#rejectedByCode[rejection.code] = (this.#rejectedByCode[rejection.code] ?? 0) + 1;
     if (this.#errors.length < MAX_ERRORS) this.#errors.push({ index: parsed.index, ...rejection });
     if (this.#quarantineLength >= MAX_QUARANTINE_LENGTH) return;
-    const { kind, rules } = this.#body;
-    const line = formatQuarantineLine(kind, rules.nowMicros, parsed, rejection);
+    const { kind, context } = this.#body;
+    const line = formatQuarantineLine(kind, context.nowMicros, parsed, rejection);
     this.#quarantineLength += line.length;
-    this.#quarantine.push(line);
+    this.#quarantineLines.push(line);
   }
 
   build(digest: string): ParsedBody {
     this.#encodeLines();
-    const [first = Buffer.alloc(0)] = this.#buffers;
+    const [first = Buffer.alloc(0)] = this.#encodedLines;
     return {
       accepted: this.#accepted,
-      lines: this.#buffers.length === 1 ? first : Buffer.concat(this.#buffers),
-      rejected: this.#rejected,
+      lines: this.#encodedLines.length === 1 ? first : Buffer.concat(this.#encodedLines),
+      rejectedByCode: this.#rejectedByCode,
       errors: this.#errors,
-      quarantine: this.#quarantine.join(''),
+      quarantineLines: this.#quarantineLines.join(''),
       digest,
       canDeduplicate: this.#allHaveIdentity && this.#accepted > 0,
     };
   }
 
   #encodeLines(): void {
-    this.#buffers.push(Buffer.from(this.#lines.join('')));
+    this.#encodedLines.push(Buffer.from(this.#lines.join('')));
     this.#lines = [];
   }
 }
@@ -119,7 +123,7 @@ function parseText(text: string, format: BodyFormat): Iterable<ParseResult> {
   return format === 'json' ? parseJsonBody(text) : parseNdjsonLines(splitLines(text));
 }
 
-/** Yields one line at a time: an array of millions of empty lines would fill the memory. */
+/** Yields one line at a time, because an array of millions of empty lines would use too much memory. */
 function* splitLines(text: string): Generator<string> {
   let start = 0;
   for (let end = text.indexOf('\n'); end !== -1; end = text.indexOf('\n', start)) {

@@ -1,5 +1,5 @@
-// Keeps rejected records with their reasons for the operator (format: logs/quarantine-line.ts). The size is bounded: a full
-// file replaces the older one, and a new file starts.
+// Keeps rejected records with their reasons in a file for the operator (format: logs/quarantine-line.ts). Rotated at 32 MiB;
+// one old file is kept.
 import { appendFile, rename, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { readLogLine } from '../domain/log-line.ts';
@@ -15,25 +15,25 @@ const MAX_FILE_BYTES = 32 * 1024 * 1024;
 export class Quarantine {
   readonly #file: string;
   readonly #olderFile: string;
-  readonly #maxBytes: number;
+  readonly #maxFileBytes: number;
   readonly #observe: Observe;
   readonly #mutex = new Mutex();
   /** Size of the file. Undefined before the first write. */
-  #bytes: number | undefined;
-  /** Length of the lines that wait to be written. */
+  #fileBytes: number | undefined;
+  /** Length of the lines that are waiting to be written. */
   #queuedLength = 0;
 
-  constructor(dataDirectory: string, observe: Observe, maxBytes = MAX_FILE_BYTES) {
+  constructor(dataDirectory: string, observe: Observe, maxFileBytes = MAX_FILE_BYTES) {
     this.#file = join(dataDirectory, 'quarantine.ndjson');
     this.#olderFile = join(dataDirectory, 'quarantine.older.ndjson');
-    this.#maxBytes = maxBytes;
+    this.#maxFileBytes = maxFileBytes;
     this.#observe = observe;
   }
 
-  /** Writes lines in the background, so that no sender waits. A failure is reported as an event, and the lines are lost. */
-  keep(lines: string): void {
+  /** Writes lines in the background, so that no sender waits. If a write fails, an event reports it and its lines are lost. */
+  append(lines: string): void {
     if (lines === '') return;
-    if (this.#queuedLength > this.#maxBytes) {
+    if (this.#queuedLength > this.#maxFileBytes) {
       const error = new Error(
         'the quarantine queue is full: records are rejected faster than the disk writes',
       );
@@ -57,30 +57,30 @@ export class Quarantine {
   }
 
   async #write(lines: Buffer): Promise<void> {
-    this.#bytes ??= await readSize(this.#file);
-    if (this.#bytes > 0 && this.#bytes + lines.length > this.#maxBytes) {
+    this.#fileBytes ??= await readSize(this.#file);
+    if (this.#fileBytes > 0 && this.#fileBytes + lines.length > this.#maxFileBytes) {
       await rename(this.#file, this.#olderFile);
-      this.#bytes = 0;
+      this.#fileBytes = 0;
     }
     await appendFile(this.#file, lines, { mode: 0o600 });
-    this.#bytes += lines.length;
+    this.#fileBytes += lines.length;
   }
 }
 
-/** Creates events for `openStore`: a record that the store rejects goes to the quarantine. */
+/** Creates the callbacks that `openStore` takes. A record that the store rejects goes to the quarantine. */
 export function createStoreCallbacks(quarantine: Quarantine, clock: Clock, observe: Observe): StoreCallbacks {
   return {
     recordRejected: ({ kind, line, reason }) => {
       observe({ type: 'record_rejected_by_store', kind, reason });
       const rejection = { code: 'rejected_by_store', message: reason } as const;
-      quarantine.keep(formatQuarantineLine(kind, Number(clock()), toSentRecord(line), rejection));
+      quarantine.append(formatQuarantineLine(kind, Number(clock()), parseSpooledLine(line), rejection));
     },
     flushFailed: (kind, error) => observe({ type: 'flush_failed', kind, error }),
   };
 }
 
-/** Converts a log line of the spool back to the format that senders use, so that `dendro ingest` can read it. */
-function toSentRecord(line: string): ParseResult {
+/** Parses a log line of the spool into a record as senders write it, so that `dendro ingest` can read it back. */
+function parseSpooledLine(line: string): ParseResult {
   const columns = readLogLine(line);
   const metadata = parseLine(String(columns?.['metadata']), 0);
   if (columns === undefined || 'rejection' in metadata)

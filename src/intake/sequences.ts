@@ -1,5 +1,6 @@
-// The next sequence number of each kind, in a file next to the segments. It outlives the segments and a change of store: a
-// store skips a sequence number that it has seen, so a number that is used twice would lose a record.
+// The next sequence number of each kind, in a file next to the segments. The file remains when segments are deleted or the
+// operator switches stores. A store skips a sequence number that it has stored before, so using a number twice would lose a
+// record.
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -9,7 +10,7 @@ import { writeFileDurably } from '../system/files.ts';
 
 export type Sequences = ReadonlyMap<LogKind, number>;
 
-/** The name is part of the on-disk format: an older version that missed the file would use numbers twice. */
+/** The name is part of the on-disk format: an older version that does not find this file would use numbers twice. */
 const FILE = 'next-numbers.json';
 
 export async function readSequences(directory: string): Promise<Sequences> {
@@ -18,8 +19,8 @@ export async function readSequences(directory: string): Promise<Sequences> {
 }
 
 /**
- * A full disk is not an error: it must not prevent the deletion of segments, and the store knows the sequence numbers too,
- * as long as the store is not changed.
+ * Ignores a full disk, because deleting segments frees space. The store has these numbers too, unless the operator switches
+ * stores.
  */
 export async function writeSequences(directory: string, sequences: Sequences): Promise<void> {
   try {

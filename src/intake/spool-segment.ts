@@ -1,34 +1,47 @@
-// One segment file of the spool, and its format: a sequence of blocks, appended at the end and read from the start. A block
-// is one acknowledged request: a line with a checksum and a JSON header, then the log lines. The checksum covers the header
-// and the lines, so that a block that a crash left incomplete is detected.
+// One segment file of the spool: a sequence of blocks, appended at the end and read from the start. A block is one request:
+// a line with a checksum and a JSON header, then the log lines. The checksum covers the header and the lines, so it detects
+// a block that a crash left incomplete.
 import { type FileHandle, open } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
 import { OperatorError } from '../domain/errors.ts';
 import { LOG_KINDS, type LogKind } from '../domain/log-columns.ts';
 import { LINE_FORMAT_VERSION } from '../domain/log-line.ts';
-import type { IdempotencyRecord } from './idempotency-index.ts';
+import type { CompletedRequest } from './idempotency-index.ts';
+import { type DiskRequest, requestFromDisk, requestToDisk } from './idempotency-log.ts';
 
-/** The field names are part of the on-disk format. */
 export interface SpoolBlockHeader {
   /** Version of the line format (log-line.ts). */
-  readonly form: number;
+  readonly formatVersion: number;
   readonly kind: LogKind;
   /** Sequence number of the first record, counted per kind. */
-  readonly first: number;
+  readonly firstSequence: number;
   /** Number of records. */
   readonly count: number;
   /** Length of the log lines. */
+  readonly lineBytes: number;
+  /** Undefined if retries of the request cannot be recognized. */
+  readonly request: CompletedRequest | undefined;
+}
+
+/** The JSON of a block header. The names are part of the on-disk format. */
+interface DiskHeader {
+  /** Missing in version 1. */
+  readonly form?: number;
+  readonly kind: LogKind;
+  readonly first: number;
+  readonly count: number;
   readonly bytes: number;
-  readonly request?: IdempotencyRecord;
+  readonly request?: DiskRequest;
 }
 
 export interface SpoolBlock {
   readonly header: SpoolBlockHeader;
   readonly lines: Uint8Array;
-  /** Bytes of the whole block. */
-  readonly size: number;
+  /** Length of the whole block. */
+  readonly blockBytes: number;
 }
 
+/** Segments are validated in reads of about this size. */
 const READ_BYTES = 8 * 1024 * 1024;
 const NEWLINE = 0x0a;
 const CHECKSUM_LENGTH = 8;
@@ -37,11 +50,11 @@ export class SpoolSegment {
   readonly number: number;
   readonly path: string;
   readonly #handle: FileHandle;
-  /** Length of the durable, valid blocks. */
-  bytes = 0;
+  /** Length of the blocks that are valid and durable. */
+  validBytes = 0;
   /** For each kind in the segment, the sequence number after its last record. */
   readonly endSequences = new Map<LogKind, number>();
-  readonly requests: IdempotencyRecord[] = [];
+  readonly requests: CompletedRequest[] = [];
 
   private constructor(number: number, path: string, handle: FileHandle) {
     this.number = number;
@@ -49,78 +62,83 @@ export class SpoolSegment {
     this.#handle = handle;
   }
 
-  /** Overwrites an existing file: the disk failed while that segment was created, so it was never used. */
+  /** A file of this name exists only if an earlier create() failed before the first append, so overwriting it is safe. */
   static async create(number: number, path: string): Promise<SpoolSegment> {
     return new SpoolSegment(number, path, await open(path, 'w+', 0o600));
   }
 
   /**
-   * Opens an existing segment and validates it. `lostBytes` is the length after the last valid block. `isDamaged` says that
-   * another valid block follows among them, so they are more than an incomplete write at the end.
+   * Opens an existing segment and validates it. `invalidBytes` is the number of bytes from the first invalid block to the
+   * end of the file. `isDamaged` means that a valid block follows among them: the file is corrupt, not merely cut off by a
+   * crash.
    */
   static async open(
     number: number,
     path: string,
-  ): Promise<{ segment: SpoolSegment; lostBytes: number; isDamaged: boolean }> {
+  ): Promise<{ segment: SpoolSegment; invalidBytes: number; isDamaged: boolean }> {
     const handle = await open(path, 'r+');
     const segment = new SpoolSegment(number, path, handle);
     const { size } = await handle.stat();
-    while (segment.bytes < size) {
-      const { blocks, end } = await segment.read(segment.bytes, READ_BYTES, size);
-      const other = blocks.find(({ header }) => header.form !== LINE_FORMAT_VERSION);
-      if (other !== undefined) {
+    while (segment.validBytes < size) {
+      const { blocks, end } = await segment.read(segment.validBytes, READ_BYTES, size);
+      const incompatible = blocks.find(({ header }) => header.formatVersion !== LINE_FORMAT_VERSION);
+      if (incompatible !== undefined) {
         await handle.close();
         throw new OperatorError(
-          `${path} was written by another version of dendro (line format ${other.header.form ?? 1}, this version reads ${LINE_FORMAT_VERSION}); start that version once so that it stores these records, then start this one`,
+          `${path} was written by another version of dendro (line format ${incompatible.header.formatVersion}, this version reads ${LINE_FORMAT_VERSION}); start that version once so that it stores these records, then start this one`,
         );
       }
-      for (const { header } of blocks) segment.#addToIndex(header);
-      segment.bytes = end;
+      for (const { header } of blocks) segment.#trackBlock(header);
+      segment.validBytes = end;
       if (blocks.length === 0) break;
     }
-    const lostBytes = size - segment.bytes;
-    const isDamaged = lostBytes > 0 && containsBlock(await segment.#readBytes(segment.bytes, lostBytes));
-    return { segment, lostBytes, isDamaged };
+    const invalidBytes = size - segment.validBytes;
+    const isDamaged =
+      invalidBytes > 0 && containsBlock(await segment.#readData(segment.validBytes, invalidBytes));
+    return { segment, invalidBytes, isDamaged };
   }
 
   /** Appends encoded blocks and syncs the file. If that fails, the segment is unchanged. */
-  async append(headers: readonly SpoolBlockHeader[], bytes: Uint8Array): Promise<void> {
+  async append(headers: readonly SpoolBlockHeader[], encoded: Uint8Array): Promise<void> {
     try {
-      for (let written = 0; written < bytes.length; ) {
+      for (let written = 0; written < encoded.length; ) {
         const { bytesWritten } = await this.#handle.write(
-          bytes,
+          encoded,
           written,
-          bytes.length - written,
-          this.bytes + written,
+          encoded.length - written,
+          this.validBytes + written,
         );
         written += bytesWritten;
       }
       await this.#handle.datasync();
     } catch (error) {
-      await this.truncateTail();
+      await this.truncateInvalid();
       throw error;
     }
-    this.bytes += bytes.length;
-    for (const header of headers) this.#addToIndex(header);
+    this.validBytes += encoded.length;
+    for (const header of headers) this.#trackBlock(header);
   }
 
-  /** Removes everything after the last valid block. */
-  async truncateTail(): Promise<void> {
-    await this.#handle.truncate(this.bytes);
+  /** Cuts the file from the first invalid block on. */
+  async truncateInvalid(): Promise<void> {
+    await this.#handle.truncate(this.validBytes);
     await this.#handle.datasync();
   }
 
-  /** Reads complete blocks from an offset: about `maxBytes`, but at least one block if there is one. */
+  /**
+   * Reads complete blocks from an offset: about `maxBytes`, but at least one block if there is one. `end` is the offset
+   * after the last of them.
+   */
   async read(
     offset: number,
     maxBytes: number,
-    segmentEnd = this.bytes,
+    segmentEnd = this.validBytes,
   ): Promise<{ blocks: SpoolBlock[]; end: number }> {
     const available = segmentEnd - offset;
     for (let length = Math.min(maxBytes, available); ; ) {
-      const { blocks, size, missingBytes } = decodeBlocks(await this.#readBytes(offset, length));
+      const { blocks, decodedBytes, missingBytes } = decodeBlocks(await this.#readData(offset, length));
       const isFinal = blocks.length > 0 || missingBytes === undefined || length === available;
-      if (isFinal) return { blocks, end: offset + size };
+      if (isFinal) return { blocks, end: offset + decodedBytes };
       length = Math.min(available, Math.max(length * 2, length + missingBytes));
     }
   }
@@ -129,19 +147,19 @@ export class SpoolSegment {
     return this.#handle.close();
   }
 
-  async #readBytes(offset: number, length: number): Promise<Buffer> {
-    const bytes = Buffer.allocUnsafe(length);
+  async #readData(offset: number, length: number): Promise<Buffer> {
+    const data = Buffer.allocUnsafe(length);
     let filled = 0;
     while (filled < length) {
-      const { bytesRead } = await this.#handle.read(bytes, filled, length - filled, offset + filled);
+      const { bytesRead } = await this.#handle.read(data, filled, length - filled, offset + filled);
       if (bytesRead === 0) break;
       filled += bytesRead;
     }
-    return bytes.subarray(0, filled);
+    return data.subarray(0, filled);
   }
 
-  #addToIndex({ kind, first, count, request }: SpoolBlockHeader): void {
-    this.endSequences.set(kind, first + count);
+  #trackBlock({ kind, firstSequence, count, request }: SpoolBlockHeader): void {
+    this.endSequences.set(kind, firstSequence + count);
     if (request !== undefined) this.requests.push(request);
   }
 }
@@ -150,51 +168,71 @@ export function encodeBlock(
   header: SpoolBlockHeader,
   lines: Uint8Array,
 ): readonly [header: Uint8Array, lines: Uint8Array] {
-  const json = JSON.stringify(header);
+  const json = stringifyHeader(header);
   return [Buffer.from(`${checksum(json, lines)} ${json}\n`), lines];
 }
 
-/** Decodes blocks from the start of `bytes`. `missingBytes` is set if the last block continues after the end of `bytes`. */
-function decodeBlocks(bytes: Buffer): {
+/** Decodes blocks from the start of `data`. `missingBytes` is set if the last block continues after the end of `data`. */
+function decodeBlocks(data: Buffer): {
   readonly blocks: SpoolBlock[];
-  readonly size: number;
+  /** Length of these blocks. */
+  readonly decodedBytes: number;
   readonly missingBytes: number | undefined;
 } {
   const blocks: SpoolBlock[] = [];
-  let size = 0;
-  while (size < bytes.length) {
-    const block = decodeBlock(bytes, size);
+  let decodedBytes = 0;
+  while (decodedBytes < data.length) {
+    const block = decodeBlock(data, decodedBytes);
     if (block === undefined) break;
-    if ('missingBytes' in block) return { blocks, size, missingBytes: block.missingBytes };
+    if ('missingBytes' in block) return { blocks, decodedBytes, missingBytes: block.missingBytes };
     blocks.push(block);
-    size += block.size;
+    decodedBytes += block.blockBytes;
   }
-  return { blocks, size, missingBytes: undefined };
+  return { blocks, decodedBytes, missingBytes: undefined };
 }
 
-/** Returns undefined if no valid block starts at `start`. */
+/** Returns undefined if no valid block starts at `start`. `missingBytes`: the block continues after the end of `data`. */
 function decodeBlock(
-  bytes: Buffer,
+  data: Buffer,
   start: number,
 ): SpoolBlock | { readonly missingBytes: number } | undefined {
-  const headerEnd = bytes.indexOf(NEWLINE, start);
+  const headerEnd = data.indexOf(NEWLINE, start);
   if (headerEnd === -1) return { missingBytes: 1 };
-  const json = bytes.toString('utf8', start + CHECKSUM_LENGTH + 1, headerEnd);
+  const json = data.toString('utf8', start + CHECKSUM_LENGTH + 1, headerEnd);
   const header = parseHeader(json);
   if (header === undefined) return undefined;
-  const end = headerEnd + 1 + header.bytes;
-  if (end > bytes.length) return { missingBytes: end - bytes.length };
-  const lines = bytes.subarray(headerEnd + 1, end);
-  if (bytes.toString('latin1', start, start + CHECKSUM_LENGTH) !== checksum(json, lines)) return undefined;
-  return { header, lines, size: end - start };
+  const end = headerEnd + 1 + header.lineBytes;
+  if (end > data.length) return { missingBytes: end - data.length };
+  const lines = data.subarray(headerEnd + 1, end);
+  if (data.toString('latin1', start, start + CHECKSUM_LENGTH) !== checksum(json, lines)) return undefined;
+  return { header, lines, blockBytes: end - start };
+}
+
+function stringifyHeader(header: SpoolBlockHeader): string {
+  const { formatVersion, kind, firstSequence, count, lineBytes, request } = header;
+  const diskHeader: DiskHeader = {
+    form: formatVersion,
+    kind,
+    first: firstSequence,
+    count,
+    bytes: lineBytes,
+    ...(request === undefined ? {} : { request: requestToDisk(request) }),
+  };
+  return JSON.stringify(diskHeader);
 }
 
 function parseHeader(json: string): SpoolBlockHeader | undefined {
   try {
-    const header = JSON.parse(json) as SpoolBlockHeader;
-    const isValid =
-      LOG_KINDS.includes(header.kind) && header.first >= 0 && header.count > 0 && header.bytes > 0;
-    return isValid ? header : undefined;
+    const { form = 1, kind, first, count, bytes, request } = JSON.parse(json) as DiskHeader;
+    if (!LOG_KINDS.includes(kind) || !(first >= 0 && count > 0 && bytes > 0)) return undefined;
+    return {
+      formatVersion: form,
+      kind,
+      firstSequence: first,
+      count,
+      lineBytes: bytes,
+      request: request === undefined ? undefined : requestFromDisk(request),
+    };
   } catch {
     return undefined;
   }
@@ -205,9 +243,9 @@ function checksum(json: string, lines: Uint8Array): string {
 }
 
 /** Whether a valid block starts after any newline. */
-function containsBlock(bytes: Buffer): boolean {
-  for (let start = bytes.indexOf(NEWLINE) + 1; start > 0; start = bytes.indexOf(NEWLINE, start) + 1) {
-    const block = decodeBlock(bytes, start);
+function containsBlock(data: Buffer): boolean {
+  for (let start = data.indexOf(NEWLINE) + 1; start > 0; start = data.indexOf(NEWLINE, start) + 1) {
+    const block = decodeBlock(data, start);
     if (block !== undefined && 'header' in block) return true;
   }
   return false;

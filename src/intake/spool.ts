@@ -1,13 +1,15 @@
 // The write-ahead log of the intake: records are durable here before they are acknowledged. Group commit: one sync for many
-// requests. A segment is deleted when the store has flushed all of it. Its requests then move to the idempotency log until
-// they expire, and its sequence numbers are kept for good (sequences.ts).
+// requests. A segment is deleted when the store has flushed all of its records. Its requests then move to the idempotency
+// log until they expire. The next sequence number of each kind is kept (sequences.ts).
+//
+// Every sequence number named `end…` or `…UpTo` is exclusive: it is the number after the last record.
 import { copyFile, readdir, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { LOG_KINDS, type LogKind } from '../domain/log-columns.ts';
 import { LINE_FORMAT_VERSION } from '../domain/log-line.ts';
 import type { Observe } from '../observe/event.ts';
 import { createDirectory, syncDirectory } from '../system/files.ts';
-import type { IdempotencyRecord } from './idempotency-index.ts';
+import type { CompletedRequest } from './idempotency-index.ts';
 import { IdempotencyLog } from './idempotency-log.ts';
 import { readSequences, type Sequences, writeSequences } from './sequences.ts';
 import { encodeBlock, type SpoolBlock, type SpoolBlockHeader, SpoolSegment } from './spool-segment.ts';
@@ -16,11 +18,12 @@ export function spoolDirectoryIn(dataDirectory: string): string {
   return join(dataDirectory, 'spool');
 }
 
-const SEGMENT_BYTES = 32 * 1024 * 1024;
+/** A segment of this size gets no further appends. */
+const MAX_SEGMENT_BYTES = 32 * 1024 * 1024;
 
 interface PendingAppend {
   readonly header: SpoolBlockHeader;
-  readonly bytes: readonly Uint8Array[];
+  readonly chunks: readonly Uint8Array[];
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
 }
@@ -51,21 +54,24 @@ export class Spool {
     this.#cursor = new SpoolCursor(segments);
   }
 
-  /** The caller must hold the lock of the data directory. `seenUpTo` comes from the store that will apply the records. */
+  /**
+   * The caller must hold the lock of the data directory. `durableUpTo` comes from the store that will apply the records.
+   * `requests` are those of the segments and of the idempotency log; some may have expired.
+   */
   static async open(
     directory: string,
-    seenUpTo: (kind: LogKind) => number,
+    durableUpTo: (kind: LogKind) => number,
     observe: Observe,
-  ): Promise<{ spool: Spool; requests: readonly IdempotencyRecord[] }> {
+  ): Promise<{ spool: Spool; requests: readonly CompletedRequest[] }> {
     createDirectory(directory);
     const segments: SpoolSegment[] = [];
     try {
       for await (const segment of openSegments(directory, observe)) segments.push(segment);
       if (segments.length === 0) segments.push(await createSegment(directory, 1));
       const savedSequences = await readSequences(directory);
-      const { nextSequences, isAheadOfSpool } = findNextSequences(savedSequences, segments, seenUpTo);
-      // The next start may use another store, which does not know these numbers.
-      if (isAheadOfSpool) await writeSequences(directory, nextSequences);
+      const { nextSequences, isStoreAhead } = findNextSequences(savedSequences, segments, durableUpTo);
+      // The next start may use a different store, which does not know these sequence numbers.
+      if (isStoreAhead) await writeSequences(directory, nextSequences);
       const idempotencyLog = new IdempotencyLog(directory);
       const requests = [...(await idempotencyLog.read()), ...segments.flatMap(segment => segment.requests)];
       return { spool: new Spool(directory, idempotencyLog, segments, nextSequences), requests };
@@ -75,56 +81,56 @@ export class Spool {
     }
   }
 
-  /** Bytes that were not read yet. */
+  /** Length of the blocks that the store has not applied. */
   get unappliedBytes(): number {
-    return this.#cursor.unreadBytes;
+    return this.#cursor.unappliedBytes;
   }
 
-  /** Bytes on disk. */
-  get bytes(): number {
-    return this.#segments.reduce((sum, segment) => sum + segment.bytes, 0);
+  /** Length of all segments on disk. */
+  get diskBytes(): number {
+    return this.#segments.reduce((sum, segment) => sum + segment.validBytes, 0);
   }
 
   /** Resolves when the records are durable. If it rejects, none of them is stored. */
-  append(kind: LogKind, count: number, lines: Uint8Array, request?: IdempotencyRecord): Promise<void> {
+  append(kind: LogKind, count: number, lines: Uint8Array, request?: CompletedRequest): Promise<void> {
     // After close() the list of segments is empty, so a new segment would get the number of an older one.
     if (this.#closed) return Promise.reject(new Error('the spool is closed'));
-    const first = this.#nextSequences.get(kind) ?? 0;
-    this.#nextSequences.set(kind, first + count); // a failed write leaves a gap, which is harmless
+    const firstSequence = this.#nextSequences.get(kind) ?? 0;
+    this.#nextSequences.set(kind, firstSequence + count); // a failed write leaves a gap, which is harmless
     const header = {
-      form: LINE_FORMAT_VERSION,
+      formatVersion: LINE_FORMAT_VERSION,
       kind,
-      first,
+      firstSequence,
       count,
-      bytes: lines.length,
-      ...(request === undefined ? {} : { request }),
+      lineBytes: lines.length,
+      request,
     };
     return new Promise((resolve, reject) => {
-      this.#pending.push({ header, bytes: encodeBlock(header, lines), resolve, reject });
+      this.#pending.push({ header, chunks: encodeBlock(header, lines), resolve, reject });
       this.#committing ??= this.#commitPending();
     });
   }
 
-  /** Resolves when there are unread records, or when the spool is closed. */
+  /** Resolves when there are unapplied records, or when the spool is closed. */
   async waitForRecords(): Promise<void> {
-    while (this.#cursor.unreadBytes === 0 && !this.#closed)
+    while (this.#cursor.unappliedBytes === 0 && !this.#closed)
       await new Promise<void>(resolve => {
         this.#notifyAppend = resolve;
       });
   }
 
-  /** Reads the next blocks, about `maxBytes`. Returns the same blocks again until `done` is called. */
-  read(maxBytes: number): Promise<{ blocks: readonly SpoolBlock[]; done: () => void }> {
+  /** Reads the next unapplied blocks, about `maxBytes`. Returns the same blocks again until `confirm` is called. */
+  read(maxBytes: number): Promise<{ blocks: readonly SpoolBlock[]; confirm: () => void }> {
     return this.#cursor.read(maxBytes);
   }
 
-  /** Returns the kinds with records in the oldest segment that the store has not flushed. */
+  /** Returns the kinds of the oldest segment's records that the store has not flushed. */
   unflushedKindsInOldest(flushedUpTo: (kind: LogKind) => number): LogKind[] {
     const endSequences = [...(this.#segments[0]?.endSequences ?? [])];
     return endSequences.filter(([kind, end]) => end > flushedUpTo(kind)).map(([kind]) => kind);
   }
 
-  /** Deletes the oldest segments as long as the store has flushed all of their records. */
+  /** Deletes segments, the oldest first, up to the first one with records that the store has not flushed. */
   async deleteFlushed(flushedUpTo: (kind: LogKind) => number, nowMicros: number): Promise<void> {
     for (let oldest = this.#segments[0]; oldest !== undefined; oldest = this.#segments[0]) {
       const isInUse = oldest === this.#segments.at(-1) || oldest === this.#cursor.segment;
@@ -149,70 +155,72 @@ export class Spool {
   async #commitPending(): Promise<void> {
     while (this.#pending.length > 0) {
       const group = this.#pending.splice(0);
-      const bytes = Buffer.concat(group.flatMap(({ bytes }) => bytes));
+      const encoded = Buffer.concat(group.flatMap(({ chunks }) => chunks));
       try {
         const segment = await this.#writableSegment();
         await segment.append(
           group.map(({ header }) => header),
-          bytes,
+          encoded,
         );
-        this.#cursor.unreadBytes += bytes.length;
+        this.#cursor.unappliedBytes += encoded.length;
         this.#notifyAppend();
         for (const { resolve } of group) resolve();
       } catch (error) {
         for (const { reject } of group) reject(error);
       }
     }
-    // No await since the check of #pending, so an append after it finds `undefined` and starts its own flush.
+    // There is no await between the last check of #pending and this line, so no append can be missed: a later append finds
+    // `undefined` and starts its own commit.
     this.#committing = undefined;
   }
 
   async #writableSegment(): Promise<SpoolSegment> {
     const last = this.#segments.at(-1);
-    if (last !== undefined && last.bytes < SEGMENT_BYTES) return last;
+    if (last !== undefined && last.validBytes < MAX_SEGMENT_BYTES) return last;
     const segment = await createSegment(this.#directory, (last?.number ?? 0) + 1);
     this.#segments.push(segment);
     return segment;
   }
 }
 
-/** A read position in the segments of a spool, and the number of bytes after it. */
+/** The position in the segments up to which the store has applied the blocks. */
 class SpoolCursor {
-  /** The list of the spool, which adds and deletes segments. */
+  /** The array of the spool itself: the spool adds and deletes segments. */
   readonly #segments: readonly SpoolSegment[];
   #segment: SpoolSegment | undefined;
   #offset = 0;
-  unreadBytes: number;
+  /** Length of the blocks after this position. The spool increases it with every append. */
+  unappliedBytes: number;
 
   /** Starts at the oldest segment. */
   constructor(segments: readonly SpoolSegment[]) {
     this.#segments = segments;
     this.#segment = segments[0];
-    this.unreadBytes = segments.reduce((sum, segment) => sum + segment.bytes, 0);
+    this.unappliedBytes = segments.reduce((sum, segment) => sum + segment.validBytes, 0);
   }
 
-  /** The segment that is being read. */
+  /** The segment that contains the position. It must not be deleted. */
   get segment(): SpoolSegment | undefined {
     return this.#segment;
   }
 
-  async read(maxBytes: number): Promise<{ blocks: readonly SpoolBlock[]; done: () => void }> {
-    this.#skipToUnread();
+  async read(maxBytes: number): Promise<{ blocks: readonly SpoolBlock[]; confirm: () => void }> {
+    this.#skipAppliedSegments();
     const segment = this.#segment;
     const offset = this.#offset;
-    if (segment === undefined) return { blocks: [], done: () => {} };
+    if (segment === undefined) return { blocks: [], confirm: () => {} };
     const { blocks, end } = await segment.read(offset, maxBytes);
-    const done = () => {
+    const confirm = () => {
       this.#segment = segment;
       this.#offset = end;
-      this.unreadBytes -= end - offset;
+      this.unappliedBytes -= end - offset;
     };
-    return { blocks, done };
+    return { blocks, confirm };
   }
 
-  /** Moves to the next segment if the current one was read to its end. */
-  #skipToUnread(): void {
-    while (this.#segment !== undefined && this.#offset === this.#segment.bytes) {
+  /** Moves on to the next segment if all blocks of the current one are applied. */
+  #skipAppliedSegments(): void {
+    while (this.#segment !== undefined && this.#offset === this.#segment.validBytes) {
       const next = this.#segments[this.#segments.indexOf(this.#segment) + 1];
       if (next === undefined) return;
       this.#segment = next;
@@ -221,38 +229,38 @@ class SpoolCursor {
   }
 }
 
-/** Opens the existing segments, the oldest first, and truncates each after its last valid block. */
+/** Opens the existing segments, the oldest first, and cuts each from its first invalid block on. */
 async function* openSegments(directory: string, observe: Observe): AsyncGenerator<SpoolSegment> {
   const names = (await readdir(directory)).filter(name => /^\d+\.spool$/.test(name)).sort();
   for (const [index, name] of names.entries()) {
     const path = join(directory, name);
-    const { segment, lostBytes, isDamaged } = await SpoolSegment.open(Number.parseInt(name, 10), path);
+    const { segment, invalidBytes, isDamaged } = await SpoolSegment.open(Number.parseInt(name, 10), path);
     yield segment; // before the truncation, so that the caller closes the segment if that fails
-    if (lostBytes === 0) continue;
-    // An incomplete block at the end of the last segment was being written at the crash, so it was not acknowledged.
+    if (invalidBytes === 0) continue;
+    // A torn write: the crash interrupted the write of the last block, so that block was never acknowledged.
     const isTorn = index === names.length - 1 && !isDamaged;
     if (!isTorn) await copyFile(path, `${path}.damaged`);
-    await segment.truncateTail();
-    observe({ type: 'spool_truncated', path, lostBytes, isTorn });
+    await segment.truncateInvalid();
+    observe({ type: 'spool_truncated', path, invalidBytes, isTorn });
   }
 }
 
-/** `isAheadOfSpool` says that the store has seen sequence numbers that neither the file nor the segments contain. */
+/** `isStoreAhead` means that the store has sequence numbers that are neither in the sequences file nor in the segments. */
 function findNextSequences(
   savedSequences: Sequences,
   segments: readonly SpoolSegment[],
-  seenUpTo: (kind: LogKind) => number,
-): { nextSequences: Map<LogKind, number>; isAheadOfSpool: boolean } {
+  durableUpTo: (kind: LogKind) => number,
+): { nextSequences: Map<LogKind, number>; isStoreAhead: boolean } {
   const nextSequences = new Map<LogKind, number>();
-  let isAheadOfSpool = false;
+  let isStoreAhead = false;
   for (const kind of LOG_KINDS) {
     const ends = segments.map(segment => segment.endSequences.get(kind) ?? 0);
-    const inSpool = Math.max(savedSequences.get(kind) ?? 0, ...ends);
-    const inStore = seenUpTo(kind);
-    nextSequences.set(kind, Math.max(inSpool, inStore));
-    isAheadOfSpool ||= inStore > inSpool;
+    const spoolEnd = Math.max(savedSequences.get(kind) ?? 0, ...ends);
+    const storeEnd = durableUpTo(kind);
+    nextSequences.set(kind, Math.max(spoolEnd, storeEnd));
+    isStoreAhead ||= storeEnd > spoolEnd;
   }
-  return { nextSequences, isAheadOfSpool };
+  return { nextSequences, isStoreAhead };
 }
 
 async function createSegment(directory: string, number: number): Promise<SpoolSegment> {

@@ -1,16 +1,18 @@
 // JSON parsing that keeps every number as it was written. A double cannot represent a 19-digit nanosecond timestamp, a
-// 25-digit id or 1e400. Such a number is parsed into a string with a marker prefix, and stringified back into the number.
+// 25-digit id or 1e400 (an inexact number, below). Such a number is parsed into a string with a marker prefix, a marked
+// number, and stringified back into the original number.
 import { randomBytes } from 'node:crypto';
 
-// Random per process, so that no sender can write a string that passes for a marked number. The first character is rare in
-// logs, which makes the search for the marker fast.
-const MARK = `\`exact:${randomBytes(12).toString('base64url')}:`;
+// Random per process, so that no sender can forge a marked number. The first character is rare in logs, which makes the
+// search for the marker fast.
+const MARKER = `\`exact:${randomBytes(12).toString('base64url')}:`;
 
-const MARKED_STRING = new RegExp(`"${MARK}(-?\\d[\\d.eE+-]*)"`, 'g');
+const MARKED_STRING = new RegExp(`"${MARKER}(-?\\d[\\d.eE+-]*)"`, 'g');
 
 // Finds candidates for a number that a double cannot represent: 16 digits or more, or an exponent, after a character that
-// can precede a number. The class lists JSON's white space because \s took a third longer. The expression also matches
-// inside strings, which costs time but is harmless. Its repetitions do not overlap, so matching is linear.
+// can precede a number. The character class lists JSON's white space because \s took a third longer. The
+// expression also matches inside strings, which costs time but is harmless. Its repetitions do not overlap, so matching
+// takes linear time.
 const CANDIDATE = /[ \t\n\r:,[](-?\d(?:[\d.]{15,}|[\d.]*[eE])[\d.eE+-]*)/g;
 
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
@@ -21,7 +23,7 @@ const LARGEST_EXACT_INTEGER = String(Number.MAX_SAFE_INTEGER);
 
 /** Parses JSON as JSON.parse does, and throws the same errors. */
 export function parseExactJson(text: string): unknown {
-  if (!mayHoldInexactNumber(text)) return JSON.parse(text);
+  if (!mayContainInexactNumber(text)) return JSON.parse(text);
   try {
     return JSON.parse(markInexactNumbers(text));
   } catch {
@@ -37,21 +39,21 @@ export function stringifyExactJson(value: unknown): string {
 
 /** Replaces the marked numbers in the output of JSON.stringify by the original numbers. */
 export function unmark(json: string): string {
-  return json.includes(MARK) ? json.replace(MARKED_STRING, '$1') : json;
+  return json.includes(MARKER) ? json.replace(MARKED_STRING, '$1') : json;
 }
 
 /** Returns the number as it was written, or undefined if `value` is not a marked number. */
-export function exactDigits(value: unknown): string | undefined {
-  return typeof value === 'string' && value.startsWith(MARK) ? value.slice(MARK.length) : undefined;
+export function exactNumberText(value: unknown): string | undefined {
+  return typeof value === 'string' && value.startsWith(MARKER) ? value.slice(MARKER.length) : undefined;
 }
 
 /** Whether `value` is a string in the JSON. A marked number has the type string but is not one. */
 export function isText(value: unknown): value is string {
-  return typeof value === 'string' && !value.startsWith(MARK);
+  return typeof value === 'string' && !value.startsWith(MARKER);
 }
 
-function mayHoldInexactNumber(text: string): boolean {
-  // CANDIDATE needs a character before the number, and a text that is one number has none.
+function mayContainInexactNumber(text: string): boolean {
+  // CANDIDATE requires a character before the number. If the whole text is one number, there is none.
   if (/^[\d-]/.test(text)) return true;
   CANDIDATE.lastIndex = 0;
   for (let match = CANDIDATE.exec(text); match !== null; match = CANDIDATE.exec(text)) {
@@ -63,7 +65,7 @@ function mayHoldInexactNumber(text: string): boolean {
 /** Skips string literals and marks the numbers between them. */
 function markInexactNumbers(text: string): string {
   let marked = '';
-  let copied = 0;
+  let copiedUpTo = 0;
   for (let index = 0; index < text.length; ) {
     const quote = text.indexOf('"', index);
     const end = quote === -1 ? text.length : quote;
@@ -71,23 +73,23 @@ function markInexactNumbers(text: string): string {
       const between = text.slice(index, end);
       const markedBetween = between.replace(NUMBER_LIKE, markIfInexact);
       if (markedBetween !== between) {
-        marked += text.slice(copied, index) + markedBetween;
-        copied = end;
+        marked += text.slice(copiedUpTo, index) + markedBetween;
+        copiedUpTo = end;
       }
     }
     index = quote === -1 ? text.length : endOfString(text, quote);
   }
-  return marked + text.slice(copied);
+  return marked + text.slice(copiedUpTo);
 }
 
 function markIfInexact(token: string, offset: number, between: string): string {
-  // An invalid number, or a number in place of a key, must stay as it is: a marked string would make the text valid JSON.
+  // Leaves an invalid number, or a number in place of a key, as it is: the marker's quotes would make the text valid JSON.
   if (isExactInDouble(token) || !NUMBER.test(token)) return token;
   COLON.lastIndex = offset + token.length;
-  return COLON.test(between) ? token : `"${MARK}${token}"`;
+  return COLON.test(between) ? token : `"${MARKER}${token}"`;
 }
 
-/** Returns the index after the string literal that starts at `open`. A regular expression could overflow its stack here. */
+/** Returns the index after the string literal that starts at `open`. A regular expression could overflow the stack. */
 function endOfString(text: string, open: number): number {
   let close = text.indexOf('"', open + 1);
   while (close !== -1 && isEscaped(text, close)) close = text.indexOf('"', close + 1);
@@ -100,17 +102,18 @@ function isEscaped(text: string, index: number): boolean {
   return backslashes % 2 === 1;
 }
 
-/** Whether the double nearest to the JSON number `token` has the same value (`1.50` and `15e-1` are equal). */
+/** Whether a double has exactly the value of the JSON number `token`, in any notation (`1.50`, `15e-1`). */
 function isExactInDouble(token: string): boolean {
   // Fast path for microsecond timestamps. Decimal strings of equal length compare in numeric order.
   if (/^[1-9]\d{15}$/.test(token) && token <= LARGEST_EXACT_INTEGER) return true;
   const double = Number(token);
   if (!Number.isFinite(double)) return false;
-  const written = String(double);
-  if (written === token) return true;
-  // Fast path for nanosecond timestamps: String() writes integers up to 21 digits in full, so these two differ.
+  const doubleText = String(double);
+  if (doubleText === token) return true;
+  // Fast path for nanosecond timestamps: String() writes integers of up to 21 digits in full, so the texts differ
+  // only if the values differ.
   if (/^[1-9]\d{0,20}$/.test(token)) return false;
-  return normalForm(written) === normalForm(token);
+  return normalForm(doubleText) === normalForm(token);
 }
 
 /**

@@ -1,7 +1,7 @@
 // Extracts the metadata fields that the saved queries filter and count into columns. Does not change the metadata.
 import type { LogKind } from '../domain/log-columns.ts';
 import type { EdgeFields, FunctionEdgeFields, LogRecord } from '../domain/log-record.ts';
-import { exactDigits, isText } from './exact-json.ts';
+import { exactNumberText, isText } from './exact-json.ts';
 import { type JsonObject, nonEmptyText, unwrapObject } from './json-object.ts';
 
 const NO_FIELDS: Record<never, never> = Object.freeze({});
@@ -40,7 +40,7 @@ function extractFunctionEdge(metadata: JsonObject): FunctionEdgeFields {
 
 function toId(value: unknown): string | null {
   if (isText(value)) return value.toWellFormed();
-  return typeof value === 'number' ? String(value) : (exactDigits(value) ?? null);
+  return typeof value === 'number' ? String(value) : (exactNumberText(value) ?? null);
 }
 
 // Number() alone would accept '', ' ' and '0x1f'.
@@ -50,7 +50,7 @@ const DECIMAL = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?$/;
 const MAX_MILLISECONDS = 1e15;
 
 function toMilliseconds(value: unknown): number | null {
-  const number = typeof value === 'number' ? value : toNumber(exactDigits(value) ?? value, DECIMAL);
+  const number = typeof value === 'number' ? value : toNumber(exactNumberText(value) ?? value, DECIMAL);
   return Math.abs(number) <= MAX_MILLISECONDS ? number : null;
 }
 

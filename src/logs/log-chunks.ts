@@ -10,7 +10,7 @@ export type LogChunk = { readonly lines: Uint8Array } | { readonly rejection: Re
 
 /** A longer line is skipped and counts as one rejected record. */
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
-/** A JSON file is in memory as a whole, several times over, and V8 limits a string to 512 MiB. */
+/** A JSON file is read into memory as a whole and takes several times its size there. V8 limits a string to 512 MiB. */
 const MAX_JSON_BYTES = 256 * 1024 * 1024;
 const VALUES_PER_CHUNK = 1000;
 const NEWLINE = 0x0a;
@@ -117,11 +117,11 @@ async function* readJsonChunks(bytes: AsyncIterable<Buffer>): AsyncGenerator<Log
 
 async function readWhole(bytes: AsyncIterable<Buffer>): Promise<string> {
   const blocks: Buffer[] = [];
-  let byteCount = 0;
+  let totalBytes = 0;
   for await (const block of bytes) {
     blocks.push(block);
-    byteCount += block.length;
-    if (byteCount > MAX_JSON_BYTES) {
+    totalBytes += block.length;
+    if (totalBytes > MAX_JSON_BYTES) {
       throw new OperatorError(
         'a JSON file must not be larger than 256 MiB; convert it to NDJSON, which has no limit (jq -c ".[]")',
       );

@@ -1,4 +1,4 @@
-// Parses the text of a body or a line into values with indexes. record.ts checks what a record must contain.
+// Parses the text of a body or a line into JSON values with indexes. Does not check what a record must contain (record.ts).
 import { DendroError } from '../domain/errors.ts';
 import { parseExactJson } from './exact-json.ts';
 import { isJsonObject, type JsonObject } from './json-object.ts';
@@ -6,9 +6,9 @@ import type { Rejection } from './rejection.ts';
 
 /** One value of a body or file, or the reason why it does not parse. `index` starts at 0, in the order of the input. */
 export type ParseResult =
-  /** `metadataText` is the original text of the metadata, if known. */
-  | { readonly index: number; readonly value: unknown; readonly metadataText?: string }
-  /** `line` is the original text, if it can be kept. */
+  /** `originalMetadata` is the text of the metadata as it was sent, if known. */
+  | { readonly index: number; readonly value: unknown; readonly originalMetadata?: string }
+  /** `line` is the text as it was sent, if known. */
   | { readonly index: number; readonly rejection: Rejection; readonly line?: string };
 
 /** Parses one JSON object, an array of them or `{"batch":[…]}`. Throws `invalid_body` if the text is not valid JSON. */
@@ -49,27 +49,27 @@ export function parseLine(line: string, index: number): ParseResult {
 
 export interface SplitLine {
   readonly value: JsonObject;
-  readonly metadataText: string;
+  readonly originalMetadata: string;
 }
 
-const METADATA = ',"metadata":';
+const METADATA_KEY = ',"metadata":';
 
 /**
- * Splits a line before its metadata, so that the original text of the metadata can be stored: stringifying it took a
+ * Splits a line before its metadata, so that the original text of the metadata can be stored: stringifying it again took a
  * quarter of the time per record. Returns undefined unless metadata is an object and the last field of the line, as senders
- * usually write it. The rest must parse with `null` in place of the metadata, and the metadata must parse by itself, so the
- * result equals that of parsing the whole line.
+ * usually write it. Both pieces must parse: the line with `null` in place of the metadata, and the metadata by itself. So
+ * the result equals that of parsing the whole line.
  */
 export function splitLine(line: string): SplitLine | undefined {
-  const start = line.indexOf(METADATA) + METADATA.length;
-  if (start < METADATA.length || line[start] !== '{' || !line.endsWith('}}')) return undefined;
-  const metadataText = line.slice(start, -1);
-  if (metadataText.includes('\r')) return undefined; // white space in JSON, but the end of a line to the store
+  const start = line.indexOf(METADATA_KEY) + METADATA_KEY.length;
+  if (start < METADATA_KEY.length || line[start] !== '{' || !line.endsWith('}}')) return undefined;
+  const originalMetadata = line.slice(start, -1);
+  if (originalMetadata.includes('\r')) return undefined; // JSON allows it as white space, but the store reads it as the end of a line
   try {
     const value = parseExactJson(`${line.slice(0, start)}null}`) as Record<string, unknown>;
     if (value['metadata'] !== null) return undefined;
-    value['metadata'] = parseExactJson(metadataText);
-    return { value, metadataText };
+    value['metadata'] = parseExactJson(originalMetadata);
+    return { value, originalMetadata };
   } catch {
     return undefined;
   }
@@ -86,7 +86,7 @@ export function isBatch(value: unknown): boolean {
 
 function unwrapBatch(value: unknown): readonly unknown[] {
   if (Array.isArray(value)) return value;
-  // Shippers add their own fields next to `batch`. Next to a message or metadata, `batch` is a field of one record.
+  // Senders add their own fields next to `batch`. In an object with a message or metadata, `batch` is a field of a record.
   const isWrapped =
     isJsonObject(value) &&
     Array.isArray(value['batch']) &&
@@ -94,7 +94,7 @@ function unwrapBatch(value: unknown): readonly unknown[] {
   return isWrapped ? (value['batch'] as readonly unknown[]) : [value];
 }
 
-/** The message of JSON.parse on one line. It quotes only a few characters around the error. */
+/** Returns the message of JSON.parse as one line. That message quotes only a few characters around the error. */
 function describeSyntaxError(error: unknown, text: string): string {
   if (isBlank(text)) return 'the text is empty.';
   if (error instanceof RangeError) return 'the text contains a number that is too long.';

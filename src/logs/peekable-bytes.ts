@@ -1,5 +1,5 @@
-// A byte stream with a peek operation, because a pipe cannot be opened twice to detect its format. Does not close its
-// source.
+// A byte stream with a peek operation, because a pipe cannot be read a second time after its format was detected. Does not
+// close its source.
 
 export class PeekableBytes {
   readonly #source: AsyncIterator<Buffer>;
@@ -14,7 +14,7 @@ export class PeekableBytes {
   async peek(isEnough: (head: Buffer) => boolean): Promise<Buffer> {
     let head = Buffer.concat(this.#buffered);
     while (!this.#ended && !isEnough(head)) {
-      // Doubling avoids one copy per chunk for a long first line.
+      // Doubling the length avoids copying the whole head once per chunk.
       await this.#fill(head.length * 2);
       head = Buffer.concat(this.#buffered);
     }
@@ -36,6 +36,7 @@ export class PeekableBytes {
     }
   }
 
+  /** Reads from the source until at least `byteCount` bytes are buffered. */
   async #fill(byteCount: number): Promise<void> {
     let bufferedBytes = this.#buffered.reduce((sum, chunk) => sum + chunk.length, 0);
     do {

@@ -16,10 +16,10 @@ export function formatQuarantineLine(
 ): string {
   const received_at = formatTimestamp(BigInt(receivedMicros));
   const reason = JSON.stringify({ source: kind, code, message, received_at });
-  return `{"quarantine":${reason},${contentOf(parsed)}}\n`;
+  return `{"quarantine":${reason},${formatContent(parsed)}}\n`;
 }
 
-function contentOf(parsed: ParseResult): string {
+function formatContent(parsed: ParseResult): string {
   if ('rejection' in parsed) return `"line":${JSON.stringify(parsed.line ?? '')}`;
   try {
     return `"record":${stringifyExactJson(parsed.value)}`;
@@ -28,7 +28,7 @@ function contentOf(parsed: ParseResult): string {
   }
 }
 
-/** Returns the kind and the record of a parsed quarantine line, or undefined if the value is not one. */
+/** Returns the kind and the rejected record, or undefined if the value does not come from a quarantine line. */
 export function parseQuarantined(
   value: unknown,
   index: number,

@@ -13,8 +13,8 @@ import { readParquet } from './read-parquet.ts';
 const CHUNK_BYTES = 1024 * 1024;
 
 export interface ReadProgress {
-  /** Bytes of the file on disk, compressed or not. */
-  readonly readBytes: number;
+  /** Bytes read from the file on disk, before decompression. */
+  readonly bytesRead: number;
   /** Undefined for standard input and pipes. */
   readonly totalBytes: number | undefined;
 }
@@ -26,21 +26,21 @@ export interface ReadOptions {
 }
 
 /**
- * Reads a file, or standard input for `-`, as chunks of NDJSON. Throws OperatorError with one line that names the file if
- * it cannot be read or has an unknown format.
+ * Reads a file, or standard input for `-`, as chunks of NDJSON. Throws OperatorError if the file cannot be read or
+ * has an unknown format. The message is one line that names the file.
  */
 export async function* readLogFile(path: string, options: ReadOptions = {}): AsyncGenerator<LogChunk> {
   let input: Readable | undefined;
   try {
     const totalBytes = path === '-' ? undefined : await readSize(path);
     input = path === '-' ? (options.standardInput ?? process.stdin) : openFile(path);
-    const report = (readBytes: number) => options.onProgress?.({ readBytes, totalBytes });
+    const report = (bytesRead: number) => options.onProgress?.({ bytesRead, totalBytes });
     const bytes = new PeekableBytes(countBytes(input, report));
     const head = await bytes.peek(first => first.length >= 4);
     if (isParquet(head)) {
       if (totalBytes === undefined) throw new OperatorError(PARQUET_NEEDS_FILE);
-      const onShare = (share: number) => report(Math.round(share * totalBytes));
-      for await (const values of readParquet(path, onShare)) yield* toChunks(values);
+      const onProgress = (fraction: number) => report(Math.round(fraction * totalBytes));
+      for await (const values of readParquet(path, onProgress)) yield* toChunks(values);
     } else {
       const text = isGzip(head) ? new PeekableBytes(gunzip(bytes)) : bytes;
       if (isParquet(await text.peek(first => first.length >= 4))) {
@@ -78,11 +78,11 @@ function openFile(path: string): Readable {
   return createReadStream(path, { highWaterMark: CHUNK_BYTES });
 }
 
-async function* countBytes(input: Readable, report: (readBytes: number) => void): AsyncGenerator<Buffer> {
-  let readBytes = 0;
+async function* countBytes(input: Readable, report: (bytesRead: number) => void): AsyncGenerator<Buffer> {
+  let bytesRead = 0;
   for await (const chunk of input as AsyncIterable<Buffer>) {
-    readBytes += chunk.length;
-    report(readBytes);
+    bytesRead += chunk.length;
+    report(bytesRead);
     yield chunk;
   }
 }

@@ -1,13 +1,13 @@
-// Reads the rows of a Parquet file as JSON values, with a separate in-memory DuckDB that can open this file only.
+// Reads the rows of a Parquet file as JSON values. Uses a separate in-memory DuckDB that may open this file only.
 import { readFile } from 'node:fs/promises';
 import { parseExactJson } from './exact-json.ts';
 import { isJsonObject, unwrapObject } from './json-object.ts';
 import { type ParseResult, parseLine } from './parse.ts';
 
-/** Streams the rows, so memory use does not depend on the file size. `onShare` receives the share of rows read, 0 to 1. */
+/** Streams the rows, so memory use does not depend on the file size. `onProgress` gets the fraction of rows read, 0 to 1. */
 export async function* readParquet(
   path: string,
-  onShare: (share: number) => void,
+  onProgress: (fraction: number) => void,
 ): AsyncGenerator<readonly ParseResult[]> {
   // Imported here so that reading JSON does not load a native library.
   const { DuckDBInstance } = await import('@duckdb/node-api');
@@ -33,7 +33,7 @@ export async function* readParquet(
       chunk = await rows.fetchChunk()
     ) {
       const batch = chunk.getColumnValues(0).map(row => parseRow(String(row), index++));
-      onShare(index / rowCount);
+      onProgress(index / rowCount);
       yield batch;
     }
   } finally {
@@ -41,7 +41,7 @@ export async function* readParquet(
   }
 }
 
-/** Escapes a path: DuckDB treats it as a glob pattern, in which brackets make *, ? and [ literal. */
+/** Escapes a path, because DuckDB reads it as a glob pattern. In brackets, the characters *, ? and [ are literal. */
 function escapeGlob(path: string): string {
   return path.replace(/[*?[]/g, '[$&]');
 }
@@ -74,10 +74,13 @@ function parseMetadata(text: string): unknown {
   }
 }
 
-// Tokens in a row of DuckDB's JSON: an escape, a quote, or a number that JSON cannot represent.
+// Matches, in a row of DuckDB's JSON, an escape, a quote, or a number that JSON cannot represent.
 const QUOTE_ESCAPE_OR_NON_FINITE = /\\.|"|-?Infinity|NaN/g;
 
-/** DuckDB writes bare NaN and Infinity. NaN, a missing number in data frames, becomes null. Infinity becomes a string. */
+/**
+ * Replaces the bare NaN and Infinity that DuckDB writes. NaN becomes null, because data frames use it for a missing number.
+ * Infinity becomes a string.
+ */
 function replaceNonFinite(json: string): string {
   if (!/[:,[](?:NaN|-?Infinity)/.test(json)) return json;
   let inString = false;

@@ -1,9 +1,9 @@
 // Parses a record's timestamp and checks that it is neither in the future nor past retention.
 import { formatTimestamp, parseTimestamp, TIMESTAMP_FORMS } from '../domain/timestamp.ts';
-import { exactDigits } from './exact-json.ts';
+import { exactNumberText } from './exact-json.ts';
 import { quote, type Rejection } from './rejection.ts';
 
-// Tolerance for sender clocks that run ahead. A later record would be the newest one in every query for too long.
+// Tolerance for sender clocks that run ahead. A timestamp further ahead would stay the newest in every query for too long.
 const MAX_AHEAD_MICROS = 3_600_000_000;
 const MICROS_PER_DAY = 86_400_000_000;
 
@@ -41,8 +41,8 @@ export function readRecordTimestamp(
 function toMicros(value: unknown): number | undefined {
   if (typeof value === 'number') return integerToMicros(value);
   if (typeof value !== 'string') return undefined;
-  const digits = exactDigits(value);
-  if (digits !== undefined) return digitsToMicros(digits);
+  const numberText = exactNumberText(value);
+  if (numberText !== undefined) return digitsToMicros(numberText);
   const parsed = parseTimestamp(value);
   return parsed === undefined ? digitsToMicros(value) : Number(parsed);
 }
@@ -53,7 +53,7 @@ function integerToMicros(integer: number): number | undefined {
   if (integer >= 1e15 && integer < 1e16) return integer;
   if (integer >= 1e12 && integer < 1e13) return integer * 1000;
   if (integer >= 1e9 && integer < 1e10) return integer * 1_000_000;
-  // Cuts the last digits, because dividing a nanosecond count in a double is not exact.
+  // Drops the last digits of the text, because dividing a nanosecond count in a double is not exact.
   return integer >= 1e18 && integer < 1e19 ? digitsToMicros(String(integer)) : undefined;
 }
 
@@ -74,8 +74,8 @@ function digitsToMicros(digits: string): number | undefined {
 }
 
 function describe(value: unknown): string {
-  const digits = exactDigits(value);
-  if (digits !== undefined) return digits.length > 40 ? `${digits.slice(0, 40)}…` : digits;
+  const numberText = exactNumberText(value);
+  if (numberText !== undefined) return numberText.length > 40 ? `${numberText.slice(0, 40)}…` : numberText;
   if (typeof value === 'string') return quote(value);
   if (typeof value === 'object') return Array.isArray(value) ? '(an array)' : '(an object)';
   return String(value);

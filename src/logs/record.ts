@@ -1,20 +1,20 @@
-// Validates what a sender shipped and turns it into a log record or a rejection. All rules for records are here and in the
-// two modules for timestamps and extracted fields.
+// Validates one parsed value from a sender and turns it into a log record or a rejection. The rules for records are here,
+// in record-timestamp.ts and in extracted-fields.ts.
 import { randomUUID } from 'node:crypto';
 import type { LogKind } from '../domain/log-columns.ts';
 import type { LogRecord } from '../domain/log-record.ts';
-import { exactDigits, isText, unmark } from './exact-json.ts';
+import { exactNumberText, isText, unmark } from './exact-json.ts';
 import { extractFields } from './extracted-fields.ts';
 import { isJsonObject, type JsonObject, nestsDeeperThan, nonEmptyText, unwrapObject } from './json-object.ts';
 import { readRecordTimestamp } from './record-timestamp.ts';
 import { quote, type Rejection } from './rejection.ts';
 
-/** The context in which a record is validated. */
+/** What the validation depends on besides the record. */
 export interface ValidationContext {
   /** Time of arrival, Unix microseconds. */
   readonly nowMicros: number;
   readonly retentionDays: number;
-  /** The projects that the sender's token is limited to. Undefined: all projects. */
+  /** The projects that the sender's token is pinned to. Undefined: all projects. */
   readonly projects?: readonly string[] | undefined;
 }
 
@@ -24,14 +24,14 @@ export const MAX_RECORD_BYTES = 1024 * 1024;
 export const MAX_RECORD_LEVELS = 64;
 
 /**
- * Turns a value from `parseExactJson` into a record. Never throws and does not change the value. `sentMetadata` is the
- * original text of the value's metadata, if known.
+ * Turns a value from `parseExactJson` into a record. Never throws and does not change the value. `originalMetadata` is the
+ * text of the value's metadata as it was sent, if known.
  */
 export function toRecord(
   value: unknown,
   kind: LogKind,
-  rules: ValidationContext,
-  sentMetadata?: string,
+  context: ValidationContext,
+  originalMetadata?: string,
 ): LogRecord | Rejection {
   if (!isJsonObject(value)) return NOT_AN_OBJECT;
   if (nestsDeeperThan(value, MAX_RECORD_LEVELS)) return TOO_DEEP;
@@ -42,7 +42,7 @@ export function toRecord(
 
   const project = findProject(value, metadata);
   if (project === undefined) return NO_PROJECT;
-  if (rules.projects !== undefined && !rules.projects.includes(project)) {
+  if (context.projects !== undefined && !context.projects.includes(project)) {
     return {
       code: 'project_not_allowed',
       message: `The token is not allowed to send records for the project ${quote(project)}.`,
@@ -50,21 +50,25 @@ export function toRecord(
   }
   if (eventMessage === '' && isEmpty(metadata)) return EMPTY_RECORD;
 
-  const timestampMicros = readRecordTimestamp(value['timestamp'], rules.nowMicros, rules.retentionDays);
+  const timestampMicros = readRecordTimestamp(value['timestamp'], context.nowMicros, context.retentionDays);
   if (typeof timestampMicros !== 'number') return timestampMicros;
 
-  const id = readId(value['id']) ?? createUuidV7(rules.nowMicros);
-  // Keep the original text, unless fields were added or it may contain a lone surrogate.
-  const canKeepText =
-    sentMetadata !== undefined && metadata === value['metadata'] && !SURROGATE_ESCAPE.test(sentMetadata);
-  const metadataText = canKeepText ? sentMetadata : unmark(replaceLoneSurrogates(JSON.stringify(metadata)));
-  if (isTooLarge(id, project, eventMessage, metadataText)) return TOO_LARGE;
+  const id = readId(value['id']) ?? createUuidV7(context.nowMicros);
+  // Keeps the original text, unless fields were added or it may contain a lone surrogate.
+  const canKeepOriginal =
+    originalMetadata !== undefined &&
+    metadata === value['metadata'] &&
+    !SURROGATE_ESCAPE.test(originalMetadata);
+  const storedMetadata = canKeepOriginal
+    ? originalMetadata
+    : unmark(replaceLoneSurrogates(JSON.stringify(metadata)));
+  if (isTooLarge(id, project, eventMessage, storedMetadata)) return TOO_LARGE;
   return {
     id,
     timestampMicros,
     project,
     eventMessage,
-    metadata: metadataText,
+    metadata: storedMetadata,
     extracted: extractFields(kind, metadata, project),
   };
 }
@@ -76,23 +80,23 @@ export function isRejection(result: LogRecord | Rejection): result is Rejection 
 }
 
 /**
- * Whether a record has an id or a timestamp finer than a second. Two equal records without either are two events, so the
- * same bytes are not a retry.
+ * Whether a record has an id or a timestamp with sub-second precision. Without either, two equal records may be two events,
+ * so a second request with an equal body is not a retry.
  */
 export function hasIdentity(value: unknown): boolean {
   if (!isJsonObject(value)) return false;
   const { id, timestamp } = value;
-  return isId(id) || isFinerThanASecond(timestamp);
+  return isId(id) || hasSubSecondPrecision(timestamp);
 }
 
 function isId(id: unknown): boolean {
   return typeof id === 'number' || typeof id === 'boolean' || (typeof id === 'string' && id !== '');
 }
 
-function isFinerThanASecond(timestamp: unknown): boolean {
+function hasSubSecondPrecision(timestamp: unknown): boolean {
   if (typeof timestamp === 'number') return timestamp >= 1e12;
-  const digits = exactDigits(timestamp);
-  if (digits !== undefined) return digits.length >= 13;
+  const numberText = exactNumberText(timestamp);
+  if (numberText !== undefined) return numberText.length >= 13;
   return isText(timestamp) && /^\d{13,}$|:\d\d[.,]\d/.test(timestamp);
 }
 
@@ -136,21 +140,21 @@ function findProject(value: JsonObject, metadata: JsonObject): string | undefine
 }
 
 /**
- * Combines the metadata that was sent with every top-level field that has no column of its own. `messageKey` is the field
- * that became the message. Does not change its arguments.
+ * Combines the record's metadata with every top-level field that has no column of its own. `messageKey` is the field that
+ * became the message. Does not change its arguments.
  */
 function mergeMetadata(record: JsonObject, messageKey: string | undefined): JsonObject {
-  const sent = record['metadata'];
-  const sentObject = unwrapObject(sent);
+  const metadata = record['metadata'];
+  const metadataObject = unwrapObject(metadata);
   let merged: Record<string, unknown> | undefined;
-  // Metadata of another type is kept as a field.
-  if (sentObject === undefined && sent !== undefined && sent !== null) merged = { metadata: sent };
+  // Metadata that is not an object becomes a field of the merged metadata.
+  if (metadataObject === undefined && metadata !== undefined && metadata !== null) merged = { metadata };
   for (const key in record) {
     if (!isExtraField(key, record[key], messageKey)) continue;
-    merged ??= { ...sentObject };
+    merged ??= { ...metadataObject };
     if (!Object.hasOwn(merged, key)) setField(merged, key, record[key]);
   }
-  return merged ?? sentObject ?? {};
+  return merged ?? metadataObject ?? {};
 }
 
 function isExtraField(key: string, field: unknown, messageKey: string | undefined): boolean {
@@ -181,15 +185,16 @@ function setField(object: Record<string, unknown>, key: string, value: unknown):
 
 function readId(value: unknown): string | undefined {
   if (typeof value === 'number' || typeof value === 'boolean') return String(value);
-  return exactDigits(value) ?? nonEmptyText(value);
+  return exactNumberText(value) ?? nonEmptyText(value);
 }
 
-/** A UUIDv7 (RFC 9562): 48 bits of Unix milliseconds, then 74 random bits, so that ids of one time sort next to each other. */
+/** Creates a UUIDv7 (RFC 9562): 48 bits of Unix milliseconds, then 74 random bits. Such ids sort by time. */
 export function createUuidV7(nowMicros: number): string {
   const millis = Math.floor(nowMicros / 1000)
     .toString(16)
     .padStart(12, '0');
-  // A UUIDv4 has its variant and random bits in the same places, and randomUUID draws random bytes in bulk.
+  // Takes the variant and the random bits from a UUIDv4, which has them in the same places. randomUUID() is fast because it
+  // generates random bytes in bulk.
   return `${millis.slice(0, 8)}-${millis.slice(8)}-7${randomUUID().slice(15)}`;
 }
 
@@ -199,28 +204,28 @@ function isEmpty(object: JsonObject): boolean {
 }
 
 function isTooLarge(id: string, project: string, eventMessage: string, metadata: string): boolean {
-  // A UTF-16 code unit takes at most 3 bytes in UTF-8, so most records need no exact count.
+  // A UTF-16 code unit takes at most 3 bytes in UTF-8, so the exact length of most records is not needed.
   const codeUnits = id.length + project.length + eventMessage.length + metadata.length;
   if (codeUnits * 3 <= MAX_RECORD_BYTES) return false;
-  const bytes =
+  const byteLength =
     Buffer.byteLength(id) +
     Buffer.byteLength(project) +
     Buffer.byteLength(eventMessage) +
     Buffer.byteLength(metadata);
-  return bytes > MAX_RECORD_BYTES;
+  return byteLength > MAX_RECORD_BYTES;
 }
 
-// JSON.stringify writes a lone surrogate as \udXXX. The second alternative consumes every other escape, so that the text
-// `\\ud800`, an escaped backslash and letters, does not match.
+// JSON.stringify writes a lone surrogate as \udXXX. The second alternative consumes every other escape, so that an escaped
+// backslash followed by letters (`\\ud800`) does not match the first.
 const ESCAPE = /\\(?:ud[89a-f][0-9a-f]{2}|.)/g;
 
 /**
- * Replaces lone surrogates, in keys and values, by U+FFFD: they have no UTF-8 form, and a store would reject the whole
- * batch. `json` must be the output of JSON.stringify.
+ * Replaces lone surrogates, in keys and values, by U+FFFD: UTF-8 cannot encode them, and a store would reject the
+ * whole batch. `json` must be the output of JSON.stringify.
  */
 function replaceLoneSurrogates(json: string): string {
   if (!json.includes('\\ud')) return json;
   const valid = json.replace(ESCAPE, match => (match.startsWith('\\ud') ? '\ufffd' : match));
-  // Two keys may have become equal. Parsing keeps the last, as for any duplicate key.
+  // Two keys may have become equal. Parsing removes duplicate keys and keeps the last value.
   return JSON.stringify(JSON.parse(valid));
 }

@@ -20,7 +20,7 @@ export interface Rejection {
   readonly message: string;
 }
 
-/** Quotes text from a sender, cut to 40 characters: a message shows where to look and does not contain the record. */
+/** Quotes text from a sender, cut to 40 characters: enough to find the text, but not a whole record. */
 export function quote(text: string): string {
   const maxLength = 40;
   const shortened = text.length > maxLength ? `${text.slice(0, maxLength)}…` : text;

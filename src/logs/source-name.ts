@@ -1,7 +1,7 @@
 // The names by which senders identify each log kind.
 import { LOG_KINDS, type LogKind } from '../domain/log-columns.ts';
 
-// Existing shippers of the platform send these names. Matching is case-sensitive.
+// The platform's existing log shippers send these names. Matching is case-sensitive.
 const SOURCE_NAMES: Record<LogKind, readonly string[]> = {
   edge: ['edge_logs', 'cloudflare.logs.prod'],
   postgres: ['postgres_logs', 'postgres.logs'],
@@ -18,7 +18,7 @@ const KIND_OF_NAME: ReadonlyMap<string, LogKind> = new Map(
   LOG_KINDS.flatMap(kind => [kind, ...SOURCE_NAMES[kind]].map(name => [name, kind] as const)),
 );
 
-/** Every name that `kindOf` accepts: each kind's own name, then its source names. */
+/** Every name that `kindOf` accepts: for each kind, its own name, then its source names. */
 export const ACCEPTED_NAMES: readonly string[] = [...KIND_OF_NAME.keys()];
 
 /** Finds the kind by its own name or by one of its source names. */

@@ -35,7 +35,7 @@ export type Event =
   | {
       readonly type: 'spool_truncated';
       readonly path: string;
-      readonly lostBytes: number;
+      readonly invalidBytes: number;
       /** Whether the bytes are an unfinished write at the end, which was never acknowledged. */
       readonly isTorn: boolean;
     }

@@ -76,8 +76,8 @@ function describe(event: Exclude<Event, MetricOnlyEvent | { type: 'listening' }>
       return `writing to the spool failed; the records were not accepted: ${messageOf(event.error)}`;
     case 'spool_truncated':
       return event.isTorn
-        ? `removed an unfinished write of ${event.lostBytes} bytes from the end of the spool; no acknowledged record is lost`
-        : `SPOOL DAMAGED: ${event.lostBytes} bytes of ${event.path} cannot be read; a copy of the file is beside it`;
+        ? `removed an unfinished write of ${event.invalidBytes} bytes from the end of the spool; no acknowledged record is lost`
+        : `SPOOL DAMAGED: ${event.invalidBytes} bytes of ${event.path} cannot be read; a copy of the file is beside it`;
     case 'quarantine_failed':
       return `writing to the quarantine file failed; the rejected records are not kept: ${messageOf(event.error)}`;
     case 'records_expired':

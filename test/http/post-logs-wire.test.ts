@@ -53,9 +53,9 @@ describe('error responses before the body was read', () => {
 
   test('the connection can be reused after 413 for a Content-Length beyond the limit', async () => {
     connection = await openConnection(app.internalUrl);
-    const answer = connection.ask(post('', { 'Content-Length': String(17 * MIB) }));
+    const response = connection.ask(post('', { 'Content-Length': String(17 * MIB) }));
     for (let sent = 0; sent < 17; sent++) connection.write(Buffer.alloc(MIB, 0x20));
-    expect((await answer).status).toBe(413);
+    expect((await response).status).toBe(413);
     await expectStillOpen('after-413-declared');
   });
 
@@ -113,7 +113,7 @@ test('pipelined requests with chunked bodies each get a response', async () => {
     [...record('chunks', id)].map(toChunk).join('') +
     '0\r\n\r\n';
   connection.write(chunked('a') + chunked('b') + post(record('chunks', 'c')));
-  for (let answers = 0; answers < 3; answers++) expect((await connection.next()).status).toBe(200);
+  for (let responses = 0; responses < 3; responses++) expect((await connection.next()).status).toBe(200);
   await expect.poll(() => idsOf(app, 'chunks')).toEqual(['a', 'b', 'c']);
 });
 

@@ -310,7 +310,7 @@ describe('POST /api/logs: tokens', () => {
     expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
   });
 
-  test('a token that is limited to projects stores their records, and records of other projects are rejected', async () => {
+  test('a token that is pinned to projects stores their records, and records of other projects are rejected', async () => {
     const records = ['mine', 'other', 'ours', 'MINE', 'mine '].map(project => ({
       project,
       message: 'm',
@@ -327,7 +327,7 @@ describe('POST /api/logs: tokens', () => {
     expect(await idsOf(app, 'other')).toEqual([]);
   });
 
-  test('a token that is limited to projects gets 422 if no record is accepted', async () => {
+  test('a token that is pinned to projects gets 422 if no record is accepted', async () => {
     const response = await send(line('other'), { token: tokens.secrets.pinned });
     expect([response.status, response.error.code]).toEqual([422, 'nothing_accepted']);
   });

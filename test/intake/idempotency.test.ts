@@ -120,9 +120,9 @@ describe('a body that is sent twice', () => {
 
   test('concurrent requests with the same body are stored once and get the same response', async () => {
     const body = Array.from({ length: 2_000 }, (_, i) => ({ ...withId, id: `concurrent-${i}` }));
-    const answers = await Promise.all(Array.from({ length: 12 }, () => send(body)));
-    expect(new Set(answers.map(({ status, text }) => `${status} ${text}`)).size).toBe(1);
-    expect(answers[0]).toMatchObject({ status: 200, accepted: 2_000 });
+    const responses = await Promise.all(Array.from({ length: 12 }, () => send(body)));
+    expect(new Set(responses.map(({ status, text }) => `${status} ${text}`)).size).toBe(1);
+    expect(responses[0]).toMatchObject({ status: 200, accepted: 2_000 });
     expect(await countStored()).toBe(2_000);
   });
 });
@@ -181,8 +181,8 @@ describe('Idempotency-Key', () => {
   });
 
   test('12 concurrent requests with the same key are stored once', async () => {
-    const answers = await Promise.all(Array.from({ length: 12 }, () => send(withoutId, withKey('k'))));
-    expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 12 }, () => 200));
+    const responses = await Promise.all(Array.from({ length: 12 }, () => send(withoutId, withKey('k'))));
+    expect(responses.map(({ status }) => status)).toEqual(Array.from({ length: 12 }, () => 200));
     expect(await countStored()).toBe(1);
   });
 });

@@ -74,7 +74,7 @@ describe('quarantine of rejected records', () => {
     });
   });
 
-  test('of a record that is nested too deeply to be written, only the reason is kept', async () => {
+  test('a record that is nested too deeply to be written is kept as its reason only', async () => {
     await sendLogs(app.internalUrl, `{"a":${'['.repeat(100_000)}${']'.repeat(100_000)}}`);
     expect(JSON.parse((await waitForLines(1))[0] ?? '')).toMatchObject({
       quarantine: { code: 'too_deep' },
@@ -100,8 +100,8 @@ describe('quarantine of rejected records', () => {
 
   test('if the quarantine cannot be written, the sender still gets its response and the failure is reported', async () => {
     mkdirSync(file());
-    const answer = await sendLogs(app.internalUrl, [{ project: 'p', message: 'm', id: 'a' }, 7]);
-    expect(answer).toMatchObject({ status: 200, accepted: 1, rejected: 1 });
+    const response = await sendLogs(app.internalUrl, [{ project: 'p', message: 'm', id: 'a' }, 7]);
+    expect(response).toMatchObject({ status: 200, accepted: 1, rejected: 1 });
     await expect.poll(() => app.events.some(({ type }) => type === 'quarantine_failed')).toBe(true);
     rmSync(file(), { recursive: true });
     await sendLogs(app.internalUrl, [8]);
@@ -113,14 +113,14 @@ describe('the quarantine file', () => {
   const keepAll = async (lines: readonly string[], maxBytes: number, events: Event[] = []) => {
     const quarantine = new Quarantine(directory, event => events.push(event), maxBytes);
     for (const line of lines) {
-      quarantine.keep(line);
+      quarantine.append(line);
       await quarantine.idle();
     }
   };
   const numbered = (from: number, to: number) =>
     Array.from({ length: to - from }, (_, i) => `line ${from + i}`.padEnd(99, '.'));
 
-  test('a full file replaces the older one, and a new file starts', async () => {
+  test('a full file is rotated, and one old file is kept', async () => {
     await keepAll(
       numbered(0, 25).map(line => `${line}\n`),
       1000,
@@ -129,7 +129,7 @@ describe('the quarantine file', () => {
     expect(readLines(file())).toEqual(numbered(20, 25));
   });
 
-  test('a file is continued after a restart', async () => {
+  test('lines are appended to the same file after a restart', async () => {
     const lines = numbered(0, 12).map(line => `${line}\n`);
     for (const line of lines) await keepAll([line], 1000);
     expect(readLines(olderFile())).toEqual(numbered(0, 10));
@@ -138,7 +138,7 @@ describe('the quarantine file', () => {
 
   test('200 concurrent lines are written in order', async () => {
     const quarantine = new Quarantine(directory, () => {});
-    for (const line of numbered(0, 200)) quarantine.keep(`${line}\n`);
+    for (const line of numbered(0, 200)) quarantine.append(`${line}\n`);
     await quarantine.idle();
     expect(readLines(file())).toEqual(numbered(0, 200));
   });
@@ -146,12 +146,12 @@ describe('the quarantine file', () => {
   test('lines beyond the size of the queue are dropped and reported', async () => {
     const events: Event[] = [];
     const quarantine = new Quarantine(directory, event => events.push(event), 1000);
-    for (const line of numbered(0, 100)) quarantine.keep(`${line}\n`);
+    for (const line of numbered(0, 100)) quarantine.append(`${line}\n`);
     await quarantine.idle();
     const dropped = events.filter(({ type }) => type === 'quarantine_failed').length;
     expect(dropped).toBeGreaterThan(50);
     expect(readLines(olderFile()).length + readLines(file()).length).toBe(100 - dropped);
-    quarantine.keep('later\n');
+    quarantine.append('later\n');
     await quarantine.idle();
     expect(readLines(file()).at(-1)).toBe('later');
   });

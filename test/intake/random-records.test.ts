@@ -47,7 +47,7 @@ const anyFields = fc.array(fc.tuple(fc.oneof(fc.constantFrom(...FIELDS), anyText
 });
 /** A key of one escaped character: JSON.parse of Node 24.21 misreads it after other keys ({"\b":0,"\"":0} after {"\b":0,"\\":0}). */
 const ESCAPED_KEY = /"\\(?:u[0-9a-f]{4}|.)"\s*:/;
-const RULES = { nowMicros: Number(micros(NOW)), retentionDays: 90 };
+const CONTEXT = { nowMicros: Number(micros(NOW)), retentionDays: 90 };
 
 test('every random record that passes the rules is stored unchanged, and the store rejects none', {
   timeout: 60_000,
@@ -62,7 +62,7 @@ test('every random record that passes the rules is stored unchanged, and the sto
       const id = `any-${sentCount++}`;
       const allFields = [['id', JSON.stringify(id)], ['project', JSON.stringify(project)], ...otherFields];
       const json = `{${allFields.map(([key, value]) => `${JSON.stringify(key)}:${value}`).join()}}`;
-      const record = toRecord(parseExactJson(json), kind, RULES);
+      const record = toRecord(parseExactJson(json), kind, CONTEXT);
       if (!isRejection(record)) expected.set(id, record);
       return json;
     });

@@ -14,7 +14,7 @@ import { crc32 } from 'node:zlib';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { LogKind } from '../../src/domain/log-columns.ts';
-import type { IdempotencyRecord } from '../../src/intake/idempotency-index.ts';
+import type { CompletedRequest } from '../../src/intake/idempotency-index.ts';
 import { Spool } from '../../src/intake/spool.ts';
 import type { Event } from '../../src/observe/event.ts';
 import { createDataDirectory, removeDataDirectory } from '../support/store.ts';
@@ -25,7 +25,7 @@ let root: string;
 let directory: string;
 let events: Event[];
 let spool: Spool | undefined;
-let restoredRequests: readonly IdempotencyRecord[];
+let restoredRequests: readonly CompletedRequest[];
 
 beforeEach(() => {
   root = createDataDirectory();
@@ -38,10 +38,10 @@ afterEach(async () => {
   removeDataDirectory(root);
 });
 
-const nothingSeen = () => 0;
-const openSpool = async (seenUpTo: (kind: LogKind) => number = nothingSeen): Promise<Spool> => {
+const emptyStore = () => 0;
+const openSpool = async (durableUpTo: (kind: LogKind) => number = emptyStore): Promise<Spool> => {
   await spool?.close();
-  const opened = await Spool.open(directory, seenUpTo, event => events.push(event));
+  const opened = await Spool.open(directory, durableUpTo, event => events.push(event));
   spool = opened.spool;
   restoredRequests = opened.requests;
   return opened.spool;
@@ -49,24 +49,24 @@ const openSpool = async (seenUpTo: (kind: LogKind) => number = nothingSeen): Pro
 const lines = (text: string, count = 1) => Buffer.from(`${text}\n`.repeat(count));
 const file = (number: number) => join(directory, `${String(number).padStart(12, '0')}.spool`);
 const files = () => readdirSync(directory).sort();
-const request = (key: string, atMicros = 1): IdempotencyRecord => ({
+const request = (key: string, atMicros = 1): CompletedRequest => ({
   key,
   digest: 'd',
   atMicros,
-  answer: { accepted: 1, rejected: 0, errors: [] },
+  result: { accepted: 1, rejected: 0, errors: [] },
 });
 
 /** Reads all blocks as `kind first+count text`. */
 const readAll = async (from: Spool): Promise<string[]> => {
   const all: string[] = [];
   while (from.unappliedBytes > 0) {
-    const { blocks, done } = await from.read(MIB);
+    const { blocks, confirm } = await from.read(MIB);
     if (blocks.length === 0) throw new Error('read() returned no block although unappliedBytes > 0');
     for (const { header, lines } of blocks)
       all.push(
-        `${header.kind} ${header.first}+${header.count} ${Buffer.from(lines).toString().split('\n', 1)[0]}`,
+        `${header.kind} ${header.firstSequence}+${header.count} ${Buffer.from(lines).toString().split('\n', 1)[0]}`,
       );
-    done();
+    confirm();
   }
   return all;
 };
@@ -154,7 +154,7 @@ describe('segments of the spool', () => {
       await to.append(kind, 1, large(part), request(`fill-${kind}-${part}`));
   };
 
-  test('a segment is deleted after it was read and the store flushed all of its records', async () => {
+  test('a segment is deleted after the store applied and flushed all of its records', async () => {
     const one = await openSpool();
     await fill(one);
     await one.append('auth', 1, lines('next'));
@@ -162,7 +162,7 @@ describe('segments of the spool', () => {
     const flushed = { edge: 0, auth: 0 } as Record<LogKind, number>;
     const deleteFlushed = () => one.deleteFlushed(kind => flushed[kind] ?? 0, 2);
     flushed.edge = 3;
-    await deleteFlushed(); // not read yet
+    await deleteFlushed(); // not applied yet
     expect(existsSync(file(1))).toBe(true);
     await readAll(one);
     flushed.edge = 2;
@@ -198,7 +198,7 @@ describe('segments of the spool', () => {
     expect(await readAll(one)).toEqual(['edge 1000+1 a', 'auth 0+1 b']);
   });
 
-  test('sequence numbers continue if the segments are deleted and the store is a new one', async () => {
+  test('sequence numbers continue if the segments are deleted and the store is empty', async () => {
     const one = await openSpool();
     await fill(one);
     await one.append('auth', 1, lines('next'));
@@ -323,7 +323,7 @@ describe('an incomplete block at the end of the spool', () => {
     expect(await readAll(await openSpool())).toEqual([...all.slice(0, 3), 'auth 1+1 new']);
   });
 
-  test('any changed byte and any appended garbage end the valid blocks', async () => {
+  test('the blocks before a changed byte or before appended garbage are kept, and the rest is removed', async () => {
     const { ends, all, bytes } = await createSpool();
     const recover = async (content: Buffer) => {
       writeFileSync(file(1), content);

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { exactDigits, isText, parseExactJson, stringifyExactJson } from '../../src/logs/exact-json.ts';
+import { exactNumberText, isText, parseExactJson, stringifyExactJson } from '../../src/logs/exact-json.ts';
 
 const roundTrip = (json: string): string => stringifyExactJson(parseExactJson(json));
 
@@ -28,7 +28,7 @@ describe('parseExactJson and stringifyExactJson: numbers', () => {
       expect(roundTrip(json)).toBe(json);
     }
     expect(roundTrip(`{ "a" :\n\t${number} }`)).toBe(`{"a":${number}}`);
-    expect(exactDigits(parseExactJson(number))).toBe(number);
+    expect(exactNumberText(parseExactJson(number))).toBe(number);
     expect(isText(parseExactJson(number))).toBe(false);
   });
 
@@ -87,11 +87,11 @@ describe('parseExactJson and stringifyExactJson: strings', () => {
     expect((parseExactJson(json) as typeof value).texts.every(isText)).toBe(true);
   });
 
-  test('exactDigits returns undefined for values that are not marked numbers', () => {
-    expect(exactDigits('12')).toBeUndefined();
-    expect(exactDigits('')).toBeUndefined();
-    expect(exactDigits(12)).toBeUndefined();
-    expect(exactDigits(null)).toBeUndefined();
+  test('exactNumberText returns undefined for values that are not marked numbers', () => {
+    expect(exactNumberText('12')).toBeUndefined();
+    expect(exactNumberText('')).toBeUndefined();
+    expect(exactNumberText(12)).toBeUndefined();
+    expect(exactNumberText(null)).toBeUndefined();
   });
 
   test.each([

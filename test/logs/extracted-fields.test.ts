@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { LOG_KINDS } from '../../src/domain/log-columns.ts';
-import { accept } from './rules.ts';
+import { accept } from './validate-record.ts';
 
 const edge = (request: unknown) =>
   accept({ project: 'proj', message: 'm', metadata: { request } }, 'edge').extracted;

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { DendroError } from '../../src/domain/errors.ts';
-import { exactDigits, parseExactJson } from '../../src/logs/exact-json.ts';
+import { exactNumberText, parseExactJson } from '../../src/logs/exact-json.ts';
 import { parseJsonBody, parseLine, parseNdjsonLines, splitLine } from '../../src/logs/parse.ts';
 import { isRejection, toRecord } from '../../src/logs/record.ts';
-import { RULES } from './rules.ts';
+import { CONTEXT } from './validate-record.ts';
 
 function findError(text: string): DendroError {
   try {
@@ -29,7 +29,7 @@ describe('parseJsonBody', () => {
     ]);
   });
 
-  test('a batch is one value per item, also next to fields that a shipper adds', () => {
+  test('a batch is one value per item, also next to fields that a sender adds', () => {
     const items = [
       { index: 0, value: { a: 1 } },
       { index: 1, value: { b: 2 } },
@@ -60,7 +60,7 @@ describe('parseJsonBody', () => {
 
   test('a number that a double cannot represent is kept', () => {
     const [parsed] = parseJsonBody('[1794648600123456789]');
-    expect(parsed !== undefined && 'value' in parsed && exactDigits(parsed.value)).toBe(
+    expect(parsed !== undefined && 'value' in parsed && exactNumberText(parsed.value)).toBe(
       '1794648600123456789',
     );
   });
@@ -122,7 +122,7 @@ describe('parseNdjsonLines', () => {
 const storedMetadata = (line: string) => {
   const parsed = parseLine(line, 0);
   if (!('value' in parsed)) throw new Error('the line is not JSON');
-  const record = toRecord(parsed.value, 'edge', RULES, parsed.metadataText);
+  const record = toRecord(parsed.value, 'edge', CONTEXT, parsed.originalMetadata);
   if (isRejection(record)) throw new Error(record.message);
   return record.metadata;
 };
@@ -196,7 +196,7 @@ test('splitLine returns the same value as parsing the whole line', () => {
         const split = splitLine(line);
         if (split === undefined) return;
         expect(split.value).toEqual(parseExactJson(line));
-        expect(parseExactJson(split.metadataText)).toEqual(split.value['metadata']);
+        expect(parseExactJson(split.originalMetadata)).toEqual(split.value['metadata']);
       },
     ),
     { numRuns: 3000 },

@@ -216,7 +216,7 @@ describe('progress of readLogFile', () => {
   async function progressOf(path: string, options: ReadOptions = {}): Promise<ReadProgress[]> {
     const reports: ReadProgress[] = [];
     await readAll(path, { ...options, onProgress: report => reports.push(report) });
-    const bytes = reports.map(report => report.readBytes);
+    const bytes = reports.map(report => report.bytesRead);
     expect(bytes).toStrictEqual(bytes.toSorted((a, b) => a - b));
     return reports;
   }
@@ -226,18 +226,18 @@ describe('progress of readLogFile', () => {
     const reports = await progressOf(await save(text));
     const totalBytes = Buffer.byteLength(text);
     expect(reports.length).toBeGreaterThan(1);
-    expect(reports.at(-1)).toStrictEqual({ readBytes: totalBytes, totalBytes });
+    expect(reports.at(-1)).toStrictEqual({ bytesRead: totalBytes, totalBytes });
   });
 
   test('progress counts the compressed bytes of a gzip file', async () => {
     const compressed = gzipSync(`${JSON.stringify(A)}\n`.repeat(50_000));
     const reports = await progressOf(await save(compressed));
-    expect(reports.at(-1)).toStrictEqual({ readBytes: compressed.length, totalBytes: compressed.length });
+    expect(reports.at(-1)).toStrictEqual({ bytesRead: compressed.length, totalBytes: compressed.length });
   });
 
   test('progress of standard input has no total', async () => {
     const reports = await progressOf('-', { standardInput: Readable.from([Buffer.from('{"a":1}')]) });
-    expect(reports).toStrictEqual([{ readBytes: 7, totalBytes: undefined }]);
+    expect(reports).toStrictEqual([{ bytesRead: 7, totalBytes: undefined }]);
   });
 });
 

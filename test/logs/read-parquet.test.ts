@@ -10,7 +10,7 @@ import { stringifyExactJson } from '../../src/logs/exact-json.ts';
 import { type ReadOptions, type ReadProgress, readLogFile } from '../../src/logs/read-file.ts';
 import { isRejection, toRecord } from '../../src/logs/record.ts';
 import { parseChunk, readAll } from './read-chunks.ts';
-import { NOW, RULES } from './rules.ts';
+import { CONTEXT, NOW } from './validate-record.ts';
 
 let directory = '';
 let instance: DuckDBInstance;
@@ -75,7 +75,7 @@ describe('rows of a Parquet file', () => {
     const [value] = await readAll(
       await save(`SELECT ${timestamp} AS timestamp, 'p' AS project, 'm' AS message`),
     );
-    expect(toRecord(value, 'edge', RULES)).toMatchObject({ timestampMicros: NOW });
+    expect(toRecord(value, 'edge', CONTEXT)).toMatchObject({ timestampMicros: NOW });
   });
 
   test.each([
@@ -86,7 +86,7 @@ describe('rows of a Parquet file', () => {
     const [value] = await readAll(
       await save(`SELECT ${timestamp} AS timestamp, 'p' AS project, 'm' AS message`),
     );
-    expect(toRecord(value, 'edge', RULES)).toMatchObject({ timestampMicros });
+    expect(toRecord(value, 'edge', CONTEXT)).toMatchObject({ timestampMicros });
   });
 
   test('a timestamp before 1970 is past retention, and an infinite timestamp is invalid', async () => {
@@ -98,7 +98,7 @@ describe('rows of a Parquet file', () => {
       const [value] = await readAll(
         await save(`SELECT ${timestamp} AS timestamp, 'p' AS project, 'm' AS message`),
       );
-      const record = toRecord(value, 'edge', RULES);
+      const record = toRecord(value, 'edge', CONTEXT);
       expect(isRejection(record) && record.code).toBe(code);
     }
   });
@@ -177,7 +177,7 @@ describe('readLogFile with a Parquet file', () => {
     await readAll(path, { onProgress: report => reports.push(report) });
     const totalBytes = (await readFile(path)).length;
     expect(reports.length).toBeGreaterThan(3);
-    expect(reports.at(-1)).toStrictEqual({ readBytes: totalBytes, totalBytes });
+    expect(reports.at(-1)).toStrictEqual({ bytesRead: totalBytes, totalBytes });
   });
 
   test('reading a Parquet file can stop after the first rows', async () => {

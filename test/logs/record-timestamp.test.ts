@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { accept, NOW, RULES, reject } from './rules.ts';
+import { accept, CONTEXT, NOW, reject } from './validate-record.ts';
 
 const HOUR = 3_600_000_000;
 const RETENTION = 90 * 24 * HOUR;
@@ -98,7 +98,7 @@ describe('the timestamp of a record', () => {
     expect(readMicros(`${NOW - RETENTION}`)).toBe(NOW - RETENTION);
     expect(rejectCode(`${NOW - RETENTION - 1}`)).toBe('past_retention');
     expect(rejectCode('"0001-01-01"')).toBe('past_retention');
-    const day = { ...RULES, retentionDays: 1 };
+    const day = { ...CONTEXT, retentionDays: 1 };
     expect(accept(record(`${NOW - 24 * HOUR}`), 'postgres', day).timestampMicros).toBe(NOW - 24 * HOUR);
     expect(reject(record(`${NOW - 24 * HOUR - 1}`), day).code).toBe('past_retention');
   });

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { LOG_KINDS } from '../../src/domain/log-columns.ts';
 import { parseExactJson } from '../../src/logs/exact-json.ts';
 import { createUuidV7, isRejection, toRecord } from '../../src/logs/record.ts';
-import { accept, metadataOf, NOW, RULES, reject } from './rules.ts';
+import { accept, CONTEXT, metadataOf, NOW, reject } from './validate-record.ts';
 
 describe('toRecord', () => {
   test('id, timestamp, project, message and metadata are stored as they were sent', () => {
@@ -34,7 +34,7 @@ describe('toRecord', () => {
   test('toRecord does not change its argument', () => {
     const value = parseExactJson('{"project":"p","message":"m","other":1,"metadata":[{"a":"\\ud800"}]}');
     const before = JSON.stringify(value);
-    toRecord(value, 'edge', RULES);
+    toRecord(value, 'edge', CONTEXT);
     expect(JSON.stringify(value)).toBe(before);
   });
 });
@@ -178,14 +178,14 @@ describe('the project of a record', () => {
   });
 
   test('a project that the token is not allowed to use is rejected', () => {
-    const rules = { ...RULES, projects: ['p', 'q'] };
-    expect(accept({ project: 'q', message: 'm' }, 'postgres', rules).project).toBe('q');
-    expect(accept({ metadata: { project: 'p' } }, 'postgres', rules).project).toBe('p');
-    expect(reject({ project: 'P', message: 'm' }, rules).code).toBe('project_not_allowed');
-    expect(reject({ project: 'p', message: 'm' }, { ...RULES, projects: [] }).code).toBe(
+    const context = { ...CONTEXT, projects: ['p', 'q'] };
+    expect(accept({ project: 'q', message: 'm' }, 'postgres', context).project).toBe('q');
+    expect(accept({ metadata: { project: 'p' } }, 'postgres', context).project).toBe('p');
+    expect(reject({ project: 'P', message: 'm' }, context).code).toBe('project_not_allowed');
+    expect(reject({ project: 'p', message: 'm' }, { ...CONTEXT, projects: [] }).code).toBe(
       'project_not_allowed',
     );
-    expect(reject({ message: 'm' }, rules).code).toBe('no_project');
+    expect(reject({ message: 'm' }, context).code).toBe('no_project');
   });
 });
 
@@ -368,7 +368,7 @@ describe('toRecord with random JSON', () => {
           named && text.startsWith('{')
             ? `{"tenantId":"t","level":1${text === '{}' ? '' : ','}${text.slice(1)}`
             : text;
-        const result = toRecord(parseExactJson(sent), kind, RULES);
+        const result = toRecord(parseExactJson(sent), kind, CONTEXT);
         if (isRejection(result)) {
           expect(result.message).toMatch(/^[A-Z].*\.$/);
           expect(result.message.isWellFormed()).toBe(true);

@@ -1,4 +1,4 @@
-// Validates records with fixed rules: a fixed time of arrival, 90 days of retention, all projects.
+// Validates records in a fixed context: a fixed time of arrival, 90 days of retention, all projects.
 import type { LogKind } from '../../src/domain/log-columns.ts';
 import type { LogRecord } from '../../src/domain/log-record.ts';
 import { parseExactJson } from '../../src/logs/exact-json.ts';
@@ -7,27 +7,27 @@ import type { Rejection } from '../../src/logs/rejection.ts';
 
 /** 2026-11-14T09:30:00.123456Z */
 export const NOW = 1_794_648_600_123_456;
-export const RULES: ValidationContext = { nowMicros: NOW, retentionDays: 90 };
+export const CONTEXT: ValidationContext = { nowMicros: NOW, retentionDays: 90 };
 
 export function accept(
   json: unknown,
   kind: LogKind = 'postgres',
-  rules: ValidationContext = RULES,
+  context: ValidationContext = CONTEXT,
 ): LogRecord {
-  const result = validate(json, kind, rules);
+  const result = validate(json, kind, context);
   if (isRejection(result)) throw new Error(`unexpected rejection ${result.code}: ${result.message}`);
   return result;
 }
 
-export function reject(json: unknown, rules: ValidationContext = RULES): Rejection {
-  const result = validate(json, 'postgres', rules);
+export function reject(json: unknown, context: ValidationContext = CONTEXT): Rejection {
+  const result = validate(json, 'postgres', context);
   if (!isRejection(result)) throw new Error(`unexpectedly accepted: ${JSON.stringify(result)}`);
   return result;
 }
 
 /** Parses a string as JSON text. Any other value is stringified first. */
-function validate(json: unknown, kind: LogKind, rules: ValidationContext): LogRecord | Rejection {
-  return toRecord(parseExactJson(typeof json === 'string' ? json : JSON.stringify(json)), kind, rules);
+function validate(json: unknown, kind: LogKind, context: ValidationContext): LogRecord | Rejection {
+  return toRecord(parseExactJson(typeof json === 'string' ? json : JSON.stringify(json)), kind, context);
 }
 
 export function metadataOf(record: LogRecord): unknown {
