@@ -104,9 +104,9 @@ export class Intake {
     const key = createDeduplicationKey(sender, body.kind, idempotencyKey, parsed);
     const first = key === undefined ? undefined : this.#idempotency.get(key, parsed.digest, nowMicros);
     const result = await (first ?? this.#acceptOnce(body.kind, parsed, key, nowMicros));
-    const repeated = first !== undefined;
-    const rejected = repeated ? {} : parsed.rejected;
-    observe({ type: 'batch_completed', kind: body.kind, accepted: result.accepted, rejected, repeated });
+    const deduplicated = first !== undefined;
+    const rejected = deduplicated ? {} : parsed.rejected;
+    observe({ type: 'batch_completed', kind: body.kind, accepted: result.accepted, rejected, deduplicated });
     return result;
   }
 

@@ -179,7 +179,10 @@ describe('environment variables', () => {
 
   test('DENDRO_TLS_CERT and DENDRO_TLS_KEY must be set together', async () => {
     const alone = await run(['check'], { DENDRO_TLS_CERT: 'cert.pem' });
-    expect(alone).toMatchObject({ code: 2, stderr: 'dendro: --tls-cert and --tls-key go together\n' });
+    expect(alone).toMatchObject({
+      code: 2,
+      stderr: 'dendro: --tls-cert and --tls-key must be given together\n',
+    });
     const pair = { DENDRO_TLS_CERT: 'cert.pem', DENDRO_TLS_KEY: 'key.pem' };
     const { code, stderr } = await run(
       ['serve', '--data', 'tls', '--port', '0', '--internal-port', '0'],

@@ -225,7 +225,7 @@ describe('dendro query', () => {
 
   test.each([
     ['nothing listens', async () => `http://127.0.0.1:${await findFreePort()}`],
-    ['the value is not an address', async () => 'nonsense'],
+    ['the value is not a URL', async () => 'nonsense'],
   ])('--url if %s: one line that contains the value, exit 1 or 2', async (_, makeUrl) => {
     const url = await makeUrl();
     const outcome = await query('--url', url, '--token', PROCESS_API_KEY);

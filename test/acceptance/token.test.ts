@@ -139,7 +139,7 @@ describe('dendro token next to a running server', () => {
     await create('there', '--scope', 'query');
     const outcome = await token('revoke', 'nobody');
     expect(outcome.code).toBe(1);
-    expect(onlyLine(outcome)).toMatch(/there is no token nobody; tokens are .*there/);
+    expect(onlyLine(outcome)).toMatch(/there is no token nobody; existing tokens: .*there/);
   });
 });
 
@@ -157,8 +157,8 @@ describe('dendro token without a server', () => {
   test.each<[string, string[], string]>([
     ['no name', ['--scope', 'query'], '--name is required'],
     ['an empty name', ['--name', '', '--scope', 'query'], '--name is required'],
-    ['no scope', ['--name', 'n'], '--scope is needed; allowed are query, query:<endpoint name>'],
-    ['an unknown scope', ['--name', 'n', '--scope', 'admin'], '--scope admin is not known; allowed are'],
+    ['no scope', ['--name', 'n'], '--scope is required; allowed: query, query:<endpoint name>'],
+    ['an unknown scope', ['--name', 'n', '--scope', 'admin'], '--scope admin is unknown; allowed:'],
     [
       'an unknown scope next to a valid one',
       [...valid, '--scope', 'ingest:nothing'],
@@ -172,8 +172,8 @@ describe('dendro token without a server', () => {
     ['a rate of 0', [...valid, '--rate', '0'], '--rate 0 '],
     ['a rate below 0', [...valid, '--rate=-1'], '--rate -1 '],
     ['a rate that is too large', [...valid, '--rate', '9'.repeat(400)], '--rate 999'],
-    ['an unknown tier', [...valid, '--tier', 'GOLD'], '--tier GOLD is not known; allowed are FREE, PRO'],
-    ['a tier in lower case', [...valid, '--tier', 'pro'], '--tier pro is not known'],
+    ['an unknown tier', [...valid, '--tier', 'GOLD'], '--tier GOLD is unknown; allowed: FREE, PRO'],
+    ['a tier in lower case', [...valid, '--tier', 'pro'], '--tier pro is unknown'],
     ['an expiry without a unit', [...valid, '--expires', '90'], '--expires 90 is not a duration such as 30s'],
     ['an expiry of 0', [...valid, '--expires', '0d'], '--expires 0d'],
     ['an expiry in weeks', [...valid, '--expires', '2w'], '--expires 2w'],
@@ -219,9 +219,7 @@ columns:`,
       const args = ['token', 'create', ...valid, '--data', folder.path, '--tier', 'LARGE'];
       const unknown = await runDendro(args);
       expect(unknown.code).toBe(2);
-      expect(onlyLine(unknown)).toMatch(
-        /--tier LARGE is not known; allowed are FREE, PRO, PAYG, ENTERPRISE$/,
-      );
+      expect(onlyLine(unknown)).toMatch(/--tier LARGE is unknown; allowed: FREE, PRO, PAYG, ENTERPRISE$/);
       expect((await runDendro([...args, '--endpoints', custom.folder])).stdout).toMatch(SECRET);
     } finally {
       custom.remove();

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { DendroError, type ErrorCode } from '../../src/domain/errors.ts';
-import { errorResponse, STATUS_BY_CODE, toCallerError } from '../../src/http/error-response.ts';
+import { errorResponse, STATUS_BY_CODE, toClientError } from '../../src/http/error-response.ts';
 import { API_KEY, fetchResponse, startTestApp, type TestApp } from '../support/app.ts';
 import { BUILT_IN, type CustomEndpoints, FAULT, writeEndpointFolders } from '../support/custom-endpoints.ts';
 
@@ -203,7 +203,7 @@ describe('error responses', () => {
     ['a thrown string', 'select'],
     ['a thrown undefined', undefined],
   ])('%s reaches the caller only as code internal', (_, thrown) => {
-    const { status, body } = errorResponse(toCallerError(thrown));
+    const { status, body } = errorResponse(toClientError(thrown));
     expect(status).toBe(500);
     expect(body).not.toMatch(/select|secret|Binder/);
   });
