@@ -19,8 +19,9 @@ export interface AuthDependencies {
 }
 
 /**
- * Returns the request's token. Without a valid token, returns a promise that rejects with `unauthorized`, after the
- * auth throttle's delay. Throws `rate_limited` if the token exceeds its rate. Returns no promise on success, to keep a cache hit synchronous.
+ * Returns the request's token. Without a valid token, returns a promise that rejects with `unauthorized` after the delay of the
+ * auth throttle. Throws `rate_limited` if the token exceeds its rate. Returns no promise on success, so that a cache hit stays
+ * synchronous.
  */
 export function authenticate(
   dependencies: AuthDependencies,

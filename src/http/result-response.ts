@@ -73,7 +73,10 @@ function formatCacheStatus(outcome: EndpointRun['outcome'], ttl: number): string
   }
 }
 
-/** `queue` is the time in the store's queue, `store` the time in the store. `cache` is the remaining time, cache lookup included. */
+/**
+ * `queue` is the time in the store's queue, and `store` is the time of the query. `cache` is the remaining time, cache lookup
+ * included.
+ */
 function formatServerTiming({ outcome, value: result }: EndpointRun, tookMs: number): string {
   if (outcome === 'hit' || outcome === 'collapsed') return `cache;dur=${roundToHundredths(tookMs)}`;
   const { queuedMs, executedMs } = result.queryResult;

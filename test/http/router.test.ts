@@ -10,7 +10,7 @@ const routeOf = (path: string): Route => ({
 
 const router = new Router(['/api/endpoints/query/*', '/api/endpoints', '/'].map(routeOf));
 
-const TARGETS: [target: string, route: string, pathParameter: string, query: string][] = [
+const TARGETS: [target: string, route: string, pathParameter: string, queryString: string][] = [
   ['/', '/', '', ''],
   ['/?a=1', '/', '', 'a=1'],
   ['/api/endpoints', '/api/endpoints', '', ''],
