@@ -1,4 +1,4 @@
-// The composition root: starts everything that a configuration describes, step by step, and closes it in order.
+// The composition root: creates all components of the server from a configuration, step by step, and closes them in order.
 
 import { ResultCache } from './cache/result-cache.ts';
 import { Warmer } from './cache/warmer.ts';
@@ -11,7 +11,7 @@ import { ValidatedRequests } from './endpoint/validated-requests.ts';
 import type { AuthDependencies } from './http/authenticate.ts';
 import { type InternalDependencies, internalRoutes } from './http/internal-routes.ts';
 import { listen } from './http/listener.ts';
-import { type PublicDependencies, publicRoutes, type Service } from './http/public-routes.ts';
+import { type PublicDependencies, publicRoutes, type ServingDependencies } from './http/public-routes.ts';
 import type { Route } from './http/router.ts';
 import { type BodyParser, BodyParserPool } from './intake/body-parser-pool.ts';
 import { Intake, type IntakeDependencies } from './intake/intake.ts';
@@ -35,15 +35,15 @@ export interface App {
   readonly publicUrl: string;
   readonly internalUrl: string;
   readonly store: Store;
-  /** The token that the first start of a data directory creates. */
+  /** The token that the first startup with a data directory creates. */
   readonly firstToken: FirstToken | undefined;
-  /** Rejects when the store cannot continue until it is reopened. The process has to exit then. */
+  /** Never resolves. Rejects when DuckDB has invalidated its file: every query fails until a new process opens the file. */
   readonly storeInvalidated: Promise<never>;
   /** Waits for running requests, then closes everything. Closing twice is safe. */
   close(): Promise<void>;
 }
 
-/** What every step of the start uses. */
+/** What every step of the startup needs. */
 interface Context {
   readonly config: ServeConfig;
   readonly clock: Clock;
@@ -52,7 +52,7 @@ interface Context {
   readonly closers: Closers;
 }
 
-/** The listeners respond immediately: with 503 until every step is done. */
+/** Listens from the first steps on. Requests get 503 until all steps are done. */
 export async function startApp(
   config: ServeConfig,
   log: Observe,
@@ -68,7 +68,7 @@ export async function startApp(
   const closers = new Closers();
   const context: Context = { config, clock, timer, observe, closers };
   const state = new ServerState();
-  const storeLoss = createStoreLoss();
+  const invalidation = createStoreInvalidation();
   const close = () => {
     state.stop();
     return closers.close();
@@ -83,7 +83,7 @@ export async function startApp(
     );
     const urls = await openListeners(context, routeDependencies(context, catalog, state, metrics));
     const storeEvents = createStoreCallbacks(quarantine, clock, observe);
-    const store = await openStore(config.store, { ...storeEvents, storeInvalidated: storeLoss.report });
+    const store = await openStore(config.store, { ...storeEvents, storeInvalidated: invalidation.report });
     closers.add('store', store.close);
     const preflight = await startPreflight(context, catalog, store);
     const intake = await openIntake(context, { store, quarantine, bodyParser, clock, timer, observe });
@@ -96,17 +96,17 @@ export async function startApp(
       { store, cache, validatedRequests: new ValidatedRequests(), intake, ...auth },
       () => preflight.passed && store.isReachable?.() !== false,
     );
-    return { ...urls, store, firstToken, storeInvalidated: storeLoss.promise, close };
+    return { ...urls, store, firstToken, storeInvalidated: invalidation.promise, close };
   } catch (error) {
     await close();
     throw error;
   }
 }
 
-/** Nothing closes before the things that use it. */
+/** Every component closes after the components that use it. */
 const CLOSE_ORDER = ['jobs', 'listeners', 'intake', 'quarantine', 'store'] as const;
 
-/** The one list of things to close. A start that fails closes what was opened until then. */
+/** Everything that must be closed, by stage. If startup fails, everything opened so far is closed. */
 class Closers {
   readonly #closers: Record<(typeof CLOSE_ORDER)[number], (() => void | Promise<void>)[]> = {
     jobs: [],
@@ -131,10 +131,10 @@ class Closers {
   }
 }
 
-/** What routes see of the server while it starts, runs and stops. */
+/** The server's status and dependencies for the routes, while it starts, runs and stops. */
 class ServerState {
   #status: ReturnType<PublicDependencies['state']> = 'starting';
-  #service: Service | undefined;
+  #serving: ServingDependencies | undefined;
   #isStoreAvailable = () => true;
 
   /** While the store is unavailable, intake still accepts records and the cache still serves its entries. */
@@ -142,39 +142,42 @@ class ServerState {
     return this.#status === 'ok' && !this.#isStoreAvailable() ? 'unavailable' : this.#status;
   }
 
-  get service(): Service | undefined {
-    return this.#service;
+  get serving(): ServingDependencies | undefined {
+    return this.#serving;
   }
 
-  start(service: Service, isStoreAvailable: () => boolean): void {
-    this.#service = service;
+  start(serving: ServingDependencies, isStoreAvailable: () => boolean): void {
+    this.#serving = serving;
     this.#isStoreAvailable = isStoreAvailable;
     this.#status = 'ok';
   }
 
   stop(): void {
-    this.#service = undefined;
+    this.#serving = undefined;
     this.#status = 'unavailable';
   }
 }
 
-function createStoreLoss(): { readonly promise: Promise<never>; readonly report: (error: unknown) => void } {
+function createStoreInvalidation(): {
+  readonly promise: Promise<never>;
+  readonly report: (error: unknown) => void;
+} {
   let report = (_: unknown) => {};
   const promise = new Promise<never>((_, reject) => {
     report = error => {
       const [reason] = (error as Error).message.split('\n', 1);
       reject(
         new OperatorError(
-          `DuckDB invalidated its file; exiting. No acknowledged data is lost; restart: ${reason}`,
+          `DuckDB invalidated its file; exiting. No acknowledged data is lost; restart the server. Reason: ${reason}`,
         ),
       );
     };
   });
-  promise.catch(() => {}); // not every caller waits for it
+  promise.catch(() => {}); // not unhandled if nothing waits for it
   return { promise, report };
 }
 
-/** Applies what an earlier run left in the spool. */
+/** Opens the intake, which applies the records that an earlier run left in the spool. */
 async function openIntake({ config, closers }: Context, dependencies: IntakeDependencies): Promise<Intake> {
   const { store, retentionDays, intakeQueueBytes } = config;
   const options = { dataDirectory: store.dataDirectory, retentionDays, queueBytes: intakeQueueBytes };
@@ -195,27 +198,27 @@ function routeDependencies(
     version,
     storeName: config.storeName,
     catalog,
-    service: () => state.service,
+    serving: () => state.serving,
     state: () => state.status,
     metricsOpen: config.metricsOpen,
-    renderMetrics: () => metrics.render(readGauges(version, startedAt, state.service)),
+    renderMetrics: () => metrics.render(readGauges(version, startedAt, state.serving)),
   };
 }
 
-function readGauges(version: string, startedAt: bigint, service?: Service): Gauges {
+function readGauges(version: string, startedAt: bigint, serving?: ServingDependencies): Gauges {
   const { user, system } = process.cpuUsage();
   return [
     ['dendro_info', 1, { version }],
     ['dendro_start_time_seconds', Number(startedAt / MICROS_PER_SECOND)],
     ['dendro_resident_memory_bytes', process.memoryUsage.rss()],
     ['dendro_cpu_seconds_total', (user + system) / 1e6],
-    ['dendro_intake_queue_bytes', service?.intake.queuedBytes ?? 0],
-    ['dendro_spool_bytes', service?.intake.spoolBytes ?? 0],
-    ['dendro_cache_bytes', service?.cache?.bytes ?? 0],
+    ['dendro_intake_queue_bytes', serving?.intake.queuedBytes ?? 0],
+    ['dendro_spool_bytes', serving?.intake.spoolBytes ?? 0],
+    ['dendro_cache_bytes', serving?.cache?.bytes ?? 0],
   ];
 }
 
-/** If both have the same port, they share one listener on the public host. */
+/** Opens the public and the internal listener. If both have the same port, one listener serves the routes of both. */
 async function openListeners(
   context: Context,
   dependencies: InternalDependencies,
@@ -233,7 +236,7 @@ async function openListeners(
   };
 }
 
-/** The internal listener is for machines in the platform's own network: no browser calls it. */
+/** The internal listener is for machines in the platform's own network, not for browsers. */
 const INTERNAL_LISTENER = { corsOrigins: [], tls: undefined };
 
 async function openListener(
@@ -277,7 +280,7 @@ function openTokens({ config, clock, timer, observe, closers }: Context): AuthDe
   return { tokens, clock, rateLimit: new RateLimit(timer), authThrottle: new AuthThrottle(timer), lastUsed };
 }
 
-/** Undefined if the cache is disabled. Only the warmer stops with the other jobs: the cache serves until the listeners close. */
+/** Returns undefined if the cache is disabled. The warmer stops with the other jobs; the cache serves until the listeners close. */
 function startCache({ config, timer, closers }: Context): ResultCache<EndpointResult> | undefined {
   if (config.cacheBytes === 0) return undefined;
   const cache = new ResultCache<EndpointResult>(config.cacheBytes, result => result.bytes, timer);

@@ -1,4 +1,5 @@
-// Parses the command line and the environment; nothing else reads them. Every flag has a variable DENDRO_<NAME>; the flag wins.
+// Parses the command line and the environment; nothing else reads them. Every flag has an environment variable DENDRO_<NAME>;
+// the flag takes precedence.
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { UsageError } from './domain/errors.ts';
@@ -9,7 +10,7 @@ import type { StoreName } from './store/store.ts';
 import { MICROS_PER_SECOND } from './system/clock.ts';
 
 interface Flag {
-  /** The placeholder in help texts; a switch has none. */
+  /** The placeholder for the value in help texts; a switch has no value. */
   readonly value?: string;
   readonly default?: string;
   /** Can be given several times. */
@@ -63,7 +64,7 @@ export const FLAGS = {
   'intake-queue-bytes': {
     value: 'BYTES',
     default: '268435456',
-    help: 'limit of received log data that is not in the store yet; above it senders get 429',
+    help: 'limit of received log data that is not in the store yet; above it, log shippers get 429',
   },
   'metrics-open': { help: 'serve /metrics without a token' },
   source: {
@@ -100,7 +101,7 @@ export const FLAGS = {
     help: 'web origin whose pages may call the public listener (repeatable)',
   },
   'tls-cert': { value: 'FILE', help: 'PEM certificate of the public listener; requires --tls-key' },
-  'tls-key': { value: 'FILE', help: 'PEM key of the certificate, without a passphrase' },
+  'tls-key': { value: 'FILE', help: 'unencrypted PEM private key of the certificate' },
   cluster: { value: 'NAME', help: 'ClickHouse cluster on which the tables are created' },
   apply: { help: 'create the tables instead of printing the statements' },
   from: { value: 'STORE', help: 'source store: duckdb:DIR' },
@@ -116,7 +117,7 @@ export type FlagName = keyof typeof FLAGS;
 export interface Invocation {
   readonly positionals: readonly string[];
   readonly apiKey: string | undefined;
-  /** The flag's value, or its variable, or its default. */
+  /** The flag's value, or that of its variable, or the default. */
   text(name: FlagName): string | undefined;
   many(name: FlagName): readonly string[];
   isOn(name: FlagName): boolean;
@@ -197,9 +198,9 @@ export interface ServeConfig {
   readonly metricsOpen: boolean;
   readonly endpointFolders: EndpointFolders;
   readonly tokensFile: string;
-  /** Web origins whose pages may call; empty: CORS is off. */
+  /** Web origins whose pages may call the public listener; empty: CORS is off. */
   readonly corsOrigins: readonly string[];
-  /** Names of the PEM files; undefined: plain HTTP. */
+  /** Paths of the PEM files; undefined: plain HTTP. */
   readonly tls: { readonly cert: string; readonly key: string } | undefined;
   readonly apiKey: string | undefined;
 }
@@ -260,7 +261,7 @@ function readOrigins(invocation: Invocation): readonly string[] {
       /^https?:\/\/[^/\s?#@]+$/i.test(text) && URL.canParse(text) ? new URL(text).origin : undefined;
     if (origin === undefined)
       throw new UsageError(
-        `--cors-origin ${text} is not a web origin; an example is https://dashboard.example.com`,
+        `--cors-origin ${text} is not a web origin, such as https://dashboard.example.com`,
       );
     return origin;
   });
@@ -270,7 +271,8 @@ function readTls(invocation: Invocation): ServeConfig['tls'] {
   const cert = invocation.text('tls-cert');
   const key = invocation.text('tls-key');
   if (cert === undefined && key === undefined) return undefined;
-  if (cert === undefined || key === undefined) throw new UsageError('--tls-cert and --tls-key go together');
+  if (cert === undefined || key === undefined)
+    throw new UsageError('--tls-cert and --tls-key must be given together');
   return { cert, key };
 }
 

@@ -30,7 +30,7 @@ function reportError(error: unknown): void {
   process.exitCode = error instanceof UsageError ? 2 : 1;
 }
 
-/** The cause of an error for callers, which its message leaves out. The operator may see it. */
+/** The cause of a DendroError. Its message is for clients and hides the cause; the operator may see it. */
 function formatCause(error: Error): string {
   if (!(error instanceof DendroError && error.cause instanceof Error)) return '';
   const { message, code } = error.cause as NodeJS.ErrnoException;

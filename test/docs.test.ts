@@ -50,16 +50,18 @@ function expectMention(file: string, text: string, what: string, word: string): 
 }
 
 const catalog = loadCatalog({ builtIn: BUILT_IN, custom: undefined }, 'duckdb');
-const parts: InternalDependencies = {
+const dependencies: InternalDependencies = {
   version: '0',
   storeName: 'duckdb',
   catalog,
-  service: () => undefined,
+  serving: () => undefined,
   state: () => 'starting',
   metricsOpen: false,
   renderMetrics: () => '',
 };
-const routes = [...publicRoutes(parts), ...internalRoutes(parts)].map(({ path }) => path.replace(/\*$/, ''));
+const routes = [...publicRoutes(dependencies), ...internalRoutes(dependencies)].map(({ path }) =>
+  path.replace(/\*$/, ''),
+);
 const flags = Object.keys(FLAGS) as FlagName[];
 
 describe(CONFIGURATION, () => {

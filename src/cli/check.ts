@@ -1,4 +1,4 @@
-// dendro check: finds everything that could stop `serve` from starting, without serving. With --parity it also compares
+// dendro check: finds the problems that would make the startup of `serve` fail, without serving. With --parity it also compares
 // the results of the embedded store and ClickHouse.
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,5 +1,5 @@
-// dendro demo: serves a temporary store with a synthetic platform. Its history is written to the store before the start;
-// its live traffic is sent to the internal listener, like the logs of a real platform.
+// dendro demo: serves a temporary store with a synthetic platform. Its history is written to the store before the server starts.
+// Its live traffic is sent to the internal listener, like the logs of a real platform.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -41,15 +41,15 @@ function withTemporaryStore(invocation: Invocation, dataDirectory: string): Invo
   };
 }
 
-/** Returns the time of the end of the history, in Unix milliseconds. */
+/** Returns the end of the history in Unix milliseconds. */
 async function createHistory(config: ServeConfig, random: Random): Promise<number> {
   process.stderr.write('creating seven days of history\n');
   const store = await openStore(config.store);
   try {
-    const nowMs = Number(systemClock() / 1000n);
-    const count = await fillHistory(store, { nowMs, scale: 1, random });
+    const endMs = Number(systemClock() / 1000n);
+    const count = await fillHistory(store, { endMs, scale: 1, random });
     process.stderr.write(`created ${count} records\n`);
-    return nowMs;
+    return endMs;
   } finally {
     await store.close();
   }
@@ -66,7 +66,7 @@ async function serveDemo(
   const token = app.firstToken?.secret ?? '';
   const traffic = new LiveTraffic({
     send: (kind, records) => post(app, token, kind, records),
-    startMs: historyEndMs,
+    demoStartMs: historyEndMs,
     clock: systemClock,
     timer: systemTimer,
     random,

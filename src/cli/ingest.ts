@@ -39,7 +39,7 @@ function readKind(invocation: Invocation): LogKind | undefined {
   if (source === undefined) return undefined;
   const kind = kindOf(source);
   if (kind === undefined)
-    throw new UsageError(`--source ${source} is not known; allowed are ${ACCEPTED_NAMES.join(', ')}`);
+    throw new UsageError(`--source ${source} is unknown; allowed: ${ACCEPTED_NAMES.join(', ')}`);
   return kind;
 }
 
@@ -91,7 +91,9 @@ function groupByKind(lines: Uint8Array): Map<LogKind, ParseResult[]> {
   for (const line of parseNdjsonLines(Buffer.from(lines).toString('utf8').split('\n'))) {
     const quarantined = 'value' in line ? parseQuarantined(line.value, line.index) : undefined;
     if (quarantined === undefined)
-      throw new UsageError('--source is needed: only the records of a quarantine file contain their source');
+      throw new UsageError(
+        '--source is required: only the records of a quarantine file contain their source',
+      );
     const group = groups.get(quarantined.kind) ?? [];
     groups.set(quarantined.kind, group);
     group.push(quarantined.parsed);

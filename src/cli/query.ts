@@ -58,15 +58,15 @@ async function queryStore(
   const endpoint = catalog.find(name);
   if (endpoint === undefined)
     throw new UsageError(
-      `there is no endpoint ${name}; endpoints are ${catalog.endpoints.map(e => e.definition.name).join(', ')}`,
+      `there is no endpoint ${name}; available: ${catalog.endpoints.map(e => e.definition.name).join(', ')}`,
     );
   const store = await openStore(options);
   try {
     await checkCatalog(catalog, store);
     await replaySpool(options.dataDirectory, store);
     const validated = validateParameters(endpoint.definition, parameters);
-    const { value } = await runEndpoint({ store, clock: systemClock }, endpoint, validated);
-    const { rows } = value.queryResult;
+    const { value: result } = await runEndpoint({ store, clock: systemClock }, endpoint, validated);
+    const { rows } = result.queryResult;
     const { columns } = endpoint.query;
     const format = readFormat(invocation);
     if (format !== undefined) return withLineEnd(encodeRows(columns, rows, format));

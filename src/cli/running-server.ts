@@ -1,4 +1,4 @@
-// The running server that --url and --token name, for commands that work on it instead of a data directory.
+// The flags --url and --token: the running server that a command sends requests to, instead of opening the data directory.
 import type { Invocation } from '../config.ts';
 import { UsageError } from '../domain/errors.ts';
 
@@ -15,7 +15,7 @@ export function readRunningServer(invocation: Invocation): RunningServer | undef
   const token = invocation.text('token') ?? invocation.apiKey;
   if (token === undefined) throw new UsageError('--url needs a token: set --token or DENDRO_API_KEY');
   if (!/^https?:\/\/[^/]/i.test(url) || !URL.canParse(url))
-    throw new UsageError(`--url ${url} is not an address such as http://127.0.0.1:4001`);
+    throw new UsageError(`--url ${url} is not a URL; allowed: http://HOST:PORT or https://HOST:PORT`);
   return { url: url.replace(/\/+$/, ''), token };
 }
 

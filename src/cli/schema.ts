@@ -28,7 +28,7 @@ function readCluster(invocation: Invocation): string | undefined {
   const cluster = invocation.text('cluster');
   if (cluster !== undefined && !/^[\w.-]+$/.test(cluster))
     throw new UsageError(
-      `--cluster ${cluster} is not a valid cluster name; allowed are letters, digits, _, - and .`,
+      `--cluster ${cluster} is not a valid cluster name; allowed: letters, digits, _, - and .`,
     );
   return cluster;
 }

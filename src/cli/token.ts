@@ -12,7 +12,7 @@ import { formatTimestamp } from '../domain/timestamp.ts';
 import { listTiers, loadDefinitions } from '../endpoint/catalog.ts';
 import { systemClock } from '../system/clock.ts';
 import { type LastUsed, readLastUsed } from '../token/last-used.ts';
-import { createSecret, hasExpired, hashSecret, isScope, SCOPE_FORMS } from '../token/token.ts';
+import { createSecret, hasExpired, hashSecret, isScope, SCOPE_SYNTAX } from '../token/token.ts';
 import { changeTokenFile, readTokenFile, type StoredToken } from '../token/token-file.ts';
 import { formatTable } from './table.ts';
 
@@ -26,7 +26,7 @@ export async function token(invocation: Invocation): Promise<void> {
     case 'revoke':
       return revoke(invocation, names);
     default:
-      throw new UsageError('name an action: dendro token create, list or revoke');
+      throw new UsageError('an action is required: dendro token create, list or revoke');
   }
 }
 
@@ -45,10 +45,9 @@ async function create(invocation: Invocation, names: readonly string[]): Promise
 function readToken(invocation: Invocation, secret: string): StoredToken {
   const now = systemClock();
   const scopes = invocation.many('scope');
-  if (scopes.length === 0) throw new UsageError(`--scope is needed; allowed are ${SCOPE_FORMS}`);
+  if (scopes.length === 0) throw new UsageError(`--scope is required; allowed: ${SCOPE_SYNTAX}`);
   const invalid = scopes.find(scope => !isScope(scope));
-  if (invalid !== undefined)
-    throw new UsageError(`--scope ${invalid} is not known; allowed are ${SCOPE_FORMS}`);
+  if (invalid !== undefined) throw new UsageError(`--scope ${invalid} is unknown; allowed: ${SCOPE_SYNTAX}`);
   const projects = invocation.many('project');
   if (projects.includes(''))
     throw new UsageError('--project is empty; omit it for a token that is valid for any project');
@@ -75,13 +74,12 @@ function readRate(invocation: Invocation): number | undefined {
   return rate;
 }
 
-/** Tiers are defined by the endpoints, built-in and of --endpoints, and nowhere else. */
+/** The definitions of the endpoints, built-in and of --endpoints, define the tiers. */
 function readTier(invocation: Invocation): string | undefined {
   const tier = invocation.text('tier');
   if (tier === undefined) return undefined;
   const tiers = listTiers(loadDefinitions(readEndpointFolders(invocation)));
-  if (!tiers.includes(tier))
-    throw new UsageError(`--tier ${tier} is not known; allowed are ${tiers.join(', ')}`);
+  if (!tiers.includes(tier)) throw new UsageError(`--tier ${tier} is unknown; allowed: ${tiers.join(', ')}`);
   return tier;
 }
 
@@ -119,7 +117,7 @@ async function revoke(invocation: Invocation, names: readonly string[]): Promise
   await changeTokenFile(file, tokens => {
     if (!tokens.some(stored => stored.name === name))
       throw new OperatorError(
-        `there is no token ${name}; tokens are ${tokens.map(stored => stored.name).join(', ') || 'none'}`,
+        `there is no token ${name}; existing tokens: ${tokens.map(stored => stored.name).join(', ') || 'none'}`,
       );
     return tokens.filter(stored => stored.name !== name);
   });

@@ -1,15 +1,15 @@
-// The live traffic of the synthetic platform: every second, sends the records since the last time, until it is stopped.
+// The live traffic of the synthetic platform: every second, sends the records of the time since the last send.
 import type { Clock } from '../system/clock.ts';
 import { every, type RepeatingJob, type Timer } from '../system/timer.ts';
+import type { DemoRecord } from './demo-record.ts';
 import type { Random } from './random.ts';
-import type { SentRecord } from './sent-record.ts';
 import { createTraffic } from './traffic.ts';
 
 export interface LiveTrafficDependencies {
   /** Sends records of one kind. If it fails, the records are dropped. */
-  send(kind: SentRecord['kind'], records: readonly SentRecord['record'][]): Promise<void>;
-  /** The end of the history, in Unix milliseconds: the traffic continues from there. */
-  readonly startMs: number;
+  send(kind: DemoRecord['kind'], records: readonly DemoRecord['record'][]): Promise<void>;
+  /** The start of the demo, in Unix milliseconds. The history ends there, and the live traffic continues it. */
+  readonly demoStartMs: number;
   readonly clock: Clock;
   readonly timer: Timer;
   readonly random: Random;
@@ -24,7 +24,7 @@ export class LiveTraffic {
 
   constructor(dependencies: LiveTrafficDependencies) {
     this.#dependencies = dependencies;
-    this.#sentUpToMs = dependencies.startMs;
+    this.#sentUpToMs = dependencies.demoStartMs;
   }
 
   start(): void {
@@ -37,12 +37,12 @@ export class LiveTraffic {
   }
 
   async #sendOnce(): Promise<void> {
-    const { clock, random, send, startMs } = this.#dependencies;
+    const { clock, random, send, demoStartMs } = this.#dependencies;
     const toMs = Number(clock() / 1000n);
-    const all = createTraffic({ fromMs: this.#sentUpToMs, toMs, startMs, scale: 1 }, random);
+    const all = createTraffic({ fromMs: this.#sentUpToMs, toMs, demoStartMs, scale: 1 }, random);
     this.#sentUpToMs = toMs;
     for (const kind of ['edge', 'function_edge'] as const) {
-      const records = all.filter(sent => sent.kind === kind).map(({ record }) => record);
+      const records = all.filter(record => record.kind === kind).map(({ record }) => record);
       if (records.length > 0) await send(kind, records).catch(() => {});
     }
   }

@@ -18,7 +18,7 @@ export interface DemoFunction {
   readonly share: number;
   medianMs(moment: Moment): number;
   /** Standard deviation of the logarithm of the duration. */
-  readonly spread: number;
+  readonly sigma: number;
 }
 
 export interface DemoProject {
@@ -40,11 +40,11 @@ function dayWave({ ms }: Moment): number {
   return 1 + 0.6 * Math.sin(((hour - 9) / 24) * 2 * Math.PI);
 }
 
-const steady = (id: string, share: number, median: number, spread: number): DemoFunction => ({
+const steady = (id: string, share: number, medianMs: number, sigma: number): DemoFunction => ({
   id,
   share,
-  medianMs: () => median,
-  spread,
+  medianMs: () => medianMs,
+  sigma,
 });
 
 const quiet: DemoProject = {
@@ -86,14 +86,14 @@ const stormy: DemoProject = {
   invocationsPerSecond: moment => 0.04 * dayWave(moment) * (isDown(moment) ? 5 : 1),
   errorRate: moment => (isDown(moment) ? 0.72 : 0.006),
   functions: [
-    { id: 'berths', share: 0.7, spread: 0.4, medianMs: moment => (isDown(moment) ? 2600 : 70) },
-    { id: 'tides', share: 0.3, spread: 0.4, medianMs: moment => (isDown(moment) ? 1900 : 55) },
+    { id: 'berths', share: 0.7, sigma: 0.4, medianMs: moment => (isDown(moment) ? 2600 : 70) },
+    { id: 'tides', share: 0.3, sigma: 0.4, medianMs: moment => (isDown(moment) ? 1900 : 55) },
   ],
   areas: ['rest', 'rest', 'rest', 'auth', 'realtime', 'realtime'],
 };
 
 /** A median that has been growing since a deployment 36 hours before the demo. */
-const growingMedian = ({ ago }: Moment) =>
+const growingMedianMs = ({ ago }: Moment) =>
   110 * (1 + 7 * Math.min(1, Math.max(0, (1.5 * DAY - ago) / (1.5 * DAY))));
 
 const slow: DemoProject = {
@@ -101,9 +101,9 @@ const slow: DemoProject = {
   description: 'one of its functions has become slower since its last deployment',
   requestsPerSecond: moment => 0.02 * dayWave(moment),
   invocationsPerSecond: moment => 0.025 * dayWave(moment),
-  errorRate: moment => (growingMedian(moment) > 700 ? 0.03 : 0.005),
+  errorRate: moment => (growingMedianMs(moment) > 700 ? 0.03 : 0.005),
   functions: [
-    { id: 'monthly-report', share: 0.6, spread: 0.35, medianMs: growingMedian },
+    { id: 'monthly-report', share: 0.6, sigma: 0.35, medianMs: growingMedianMs },
     steady('level', 0.4, 30, 0.3),
   ],
   areas: ['rest', 'rest', 'storage', 'auth'],

@@ -33,9 +33,9 @@ export class Random {
     return count;
   }
 
-  /** A log-normally distributed duration in milliseconds. */
-  duration(medianMs: number, spread: number): number {
+  /** A log-normally distributed duration in milliseconds. `sigma`: standard deviation of the logarithm. */
+  duration(medianMs: number, sigma: number): number {
     const normal = Math.sqrt(-2 * Math.log(1 - this.next())) * Math.cos(2 * Math.PI * this.next());
-    return Math.round(medianMs * Math.exp(spread * normal) * 100) / 100;
+    return Math.round(medianMs * Math.exp(sigma * normal) * 100) / 100;
   }
 }

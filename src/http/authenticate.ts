@@ -1,4 +1,5 @@
-// Authentication: finds the token of a request in X-API-KEY or Authorization: Bearer. A token in the query string is never read.
+// Authentication. A secret is the string that the client sends, in X-API-KEY or Authorization: Bearer. A token is the stored
+// record with the hash of a secret. A secret in the query string is never read.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { DendroError } from '../domain/errors.ts';
@@ -18,8 +19,9 @@ export interface AuthDependencies {
 }
 
 /**
- * Returns the request's token. Without a valid one, returns a promise that rejects with `unauthorized` after the delay of the
- * auth throttle. Throws `rate_limited` if the token exceeds its rate. No promise on success, to keep a cache hit synchronous.
+ * Returns the request's token. Without a valid token, returns a promise that rejects with `unauthorized` after the delay of the
+ * auth throttle. Throws `rate_limited` if the token exceeds its rate. Returns no promise on success, so that a cache hit stays
+ * synchronous.
  */
 export function authenticate(
   dependencies: AuthDependencies,
@@ -36,13 +38,13 @@ export function authenticate(
   return token;
 }
 
-/** Returns the request's token, if it has a valid one. For routes that need none: a wrong token is throttled all the same. */
+/** For routes that need no token: returns the request's token if it is valid. A wrong secret is throttled here, too. */
 export async function authenticateOptional(
   dependencies: AuthDependencies,
   rawRequest: IncomingMessage,
 ): Promise<Token | undefined> {
   const token = findToken(dependencies, rawRequest);
-  if (token === undefined) await throttleWrongToken(dependencies, rawRequest);
+  if (token === undefined) await throttleWrongSecret(dependencies, rawRequest);
   return token;
 }
 
@@ -59,14 +61,16 @@ function findToken(
   const secret = readSecret(headers);
   if (secret === '') return undefined;
   const last = lastSecrets.get(socket);
-  const isLast = last !== undefined && isSameSecret(last.secret, secret);
-  const token = isLast ? tokens.findByHash(last.sha256) : tokens.find(secret);
+  const isLastSecret = last !== undefined && isSameSecret(last.secret, secret);
+  const token = isLastSecret ? tokens.findByHash(last.sha256) : tokens.find(secret);
   if (token === undefined || hasExpired(token, clock)) return undefined;
-  if (!isLast) lastSecrets.set(socket, { secret, sha256: token.sha256 });
+  if (!isLastSecret) lastSecrets.set(socket, { secret, sha256: token.sha256 });
   return token;
 }
 
-/** Constant time, because callers behind a proxy share connections. */
+/**
+ * Constant time: clients behind a proxy share connections, so one could otherwise find another's secret from response times.
+ */
 function isSameSecret(one: string, other: string): boolean {
   let difference = one.length ^ other.length;
   for (let index = 0; index < one.length; index++)
@@ -83,16 +87,16 @@ async function rejectUnauthorized(
       'unauthorized',
       'a token is required, in the header X-API-KEY or as Authorization: Bearer <token>',
     );
-  await throttleWrongToken(dependencies, rawRequest);
+  await throttleWrongSecret(dependencies, rawRequest);
   throw new DendroError('unauthorized', 'the token is unknown, expired or revoked');
 }
 
-/** Responses that the auth throttle delays, per connection. Above the limit the connection is closed: thousands would fill the memory. */
+/** Responses that the auth throttle delays, by connection. Above the limit the connection is closed, to bound memory. */
 const delayedResponses = new WeakMap<Socket, number>();
 const MAX_DELAYED_RESPONSES = 300;
 
-/** A wrong token may be a guess, so the response is delayed. A request without a token is not. */
-async function throttleWrongToken(
+/** Delays the response to a wrong secret, which may be a guess. A request without a secret is not delayed. */
+async function throttleWrongSecret(
   { authThrottle }: AuthDependencies,
   { headers, socket }: IncomingMessage,
 ): Promise<void> {

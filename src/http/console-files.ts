@@ -1,5 +1,5 @@
-// Serves the console's files: read once, compressed at build time. Asset names contain a hash, so browsers cache assets forever;
-// the page is revalidated every time, usually with a 304.
+// Serves the console's files, which are compressed at build time and read once. Asset names contain a hash, so browsers cache
+// assets for a year. Browsers revalidate the page every time and usually get 304.
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
@@ -9,7 +9,7 @@ import { chooseCoding } from './content-negotiation.ts';
 import { type HttpResponse, matchesEtag, toHeaderList } from './response.ts';
 import type { HttpRequest, Route } from './router.ts';
 
-/** The same path from src/ and from dist/. */
+/** Resolves to the same directory whether this file runs from src/ or dist/. */
 const CONSOLE_DIRECTORY = join(import.meta.dirname, '..', '..', 'dist', 'console');
 
 const CONTENT_TYPES: Readonly<Record<string, string>> = {

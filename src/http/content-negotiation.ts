@@ -17,16 +17,16 @@ const MEDIA_TYPES: Readonly<Record<ResultFormat, string>> = {
   csv: 'text/csv',
 };
 
-/** A query without a match has no parameter named `format`, not even one written as %66ormat, and need not be parsed. */
-const MAY_NAME_FORMAT = /format|%[67]/;
+/** A query string without a match has no parameter `format`, not even percent-encoded as %66ormat, and is not parsed. */
+const MAY_CONTAIN_FORMAT = /format|%[67]/;
 
 export function chooseFormat(
-  request: Pick<HttpRequest, 'query' | 'parameters'>,
+  request: Pick<HttpRequest, 'queryString' | 'parameters'>,
   accept: string | undefined,
 ): ResultFormat {
-  if (!MAY_NAME_FORMAT.test(request.query)) return chooseAcceptable(accept);
+  if (!MAY_CONTAIN_FORMAT.test(request.queryString)) return chooseByAccept(accept);
   const values = request.parameters.getAll('format');
-  if (values.length === 0 || (values.length === 1 && values[0] === '')) return chooseAcceptable(accept);
+  if (values.length === 0 || (values.length === 1 && values[0] === '')) return chooseByAccept(accept);
   const format = RESULT_FORMATS.find(name => name === values[0]);
   if (format === undefined || values.length > 1)
     throw new DendroError(
@@ -37,8 +37,8 @@ export function chooseFormat(
   return format;
 }
 
-/** The format with the highest weight; among equal weights the first offered, which is JSON. */
-function chooseAcceptable(accept: string | undefined): ResultFormat {
+/** Chooses the format with the highest weight, and among equal weights the first of RESULT_FORMATS. */
+function chooseByAccept(accept: string | undefined): ResultFormat {
   if (accept === undefined || accept.trim() === '' || accept === '*/*') return 'json';
   const weights = parseWeights(accept);
   let best: { format: ResultFormat; weight: number } | undefined;
@@ -51,13 +51,13 @@ function chooseAcceptable(accept: string | undefined): ResultFormat {
   throw new DendroError('not_acceptable', `Accept matches no available format; available: ${offered}`);
 }
 
-/** The most specific range that covers a type decides (RFC 9110, section 12.5.1). */
+/** The weight of the most specific media range that matches the type (RFC 9110, section 12.5.1). */
 function mediaTypeWeight(type: string, weights: ReadonlyMap<string, number>): number {
-  const family = `${type.slice(0, type.indexOf('/'))}/*`;
-  return weights.get(type) ?? weights.get(family) ?? weights.get('*/*') ?? 0;
+  const typeRange = `${type.slice(0, type.indexOf('/'))}/*`; // such as text/*
+  return weights.get(type) ?? weights.get(typeRange) ?? weights.get('*/*') ?? 0;
 }
 
-/** RFC 9110, section 12.5.3. */
+/** Chooses the compression with the highest weight (RFC 9110, section 12.5.3). */
 export function chooseCoding(acceptEncoding: string | undefined): ContentCoding {
   if (acceptEncoding === undefined || acceptEncoding === '') return 'identity';
   const weights = parseWeights(acceptEncoding);

@@ -11,14 +11,14 @@ export function addCors(
   allowedOrigins: readonly string[],
   { headers: { origin } }: IncomingMessage,
 ): void {
-  const vary = headers.indexOf('Vary');
-  if (vary === -1) headers.push('Vary', 'Origin');
-  else headers[vary + 1] += ', Origin';
+  const varyIndex = headers.indexOf('Vary');
+  if (varyIndex === -1) headers.push('Vary', 'Origin');
+  else headers[varyIndex + 1] += ', Origin';
   if (origin !== undefined && allowedOrigins.includes(origin))
     headers.push('Access-Control-Allow-Origin', origin, 'Access-Control-Expose-Headers', EXPOSED_HEADERS);
 }
 
-/** The response to OPTIONS, which a browser sends before a request with a token. */
+/** The response to a CORS preflight: the OPTIONS request that a browser sends before a request with a token. */
 export function corsPreflightResponse(methods: readonly string[]): HttpResponse {
   return {
     status: 204,

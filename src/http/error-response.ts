@@ -1,4 +1,4 @@
-// Converts errors to responses: the status of each error code, and the one shape of the body.
+// Converts errors to responses: the HTTP status of each error code, and the JSON body that all errors share.
 import { DendroError, type ErrorCode } from '../domain/errors.ts';
 import { type HttpResponse, jsonResponse } from './response.ts';
 
@@ -26,8 +26,8 @@ export const STATUS_BY_CODE: Readonly<Record<ErrorCode, number>> = {
 
 export function errorResponse(error: DendroError, headers: Record<string, string> = {}): HttpResponse {
   const { code, message, param } = error;
-  const fault = param === undefined ? { code, message } : { code, message, param };
-  return jsonResponse(STATUS_BY_CODE[code], { error: fault }, { ...headersOf(error), ...headers });
+  const fields = param === undefined ? { code, message } : { code, message, param };
+  return jsonResponse(STATUS_BY_CODE[code], { error: fields }, { ...headersOf(error), ...headers });
 }
 
 function headersOf({ code, retryAfterSeconds = 1 }: DendroError): Record<string, string> {
@@ -36,8 +36,8 @@ function headersOf({ code, retryAfterSeconds = 1 }: DendroError): Record<string,
   return isRetryable ? { 'Retry-After': String(retryAfterSeconds) } : {};
 }
 
-/** The error that the caller gets. It hides the details of an internal error, which are in the server log. */
-export function toCallerError(error: unknown): DendroError {
+/** Returns the error that the client gets. The details of an internal error are only in the server log. */
+export function toClientError(error: unknown): DendroError {
   return error instanceof DendroError
     ? error
     : new DendroError('internal', 'internal error; the server log has the details');

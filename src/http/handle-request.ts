@@ -1,17 +1,17 @@
-// Handles one request: limits, path, method, then the route. Everything that is thrown becomes an error response.
+// Handles one request: limits, path, method, then the route. Every thrown error becomes an error response.
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { DendroError } from '../domain/errors.ts';
 import type { Observe } from '../observe/event.ts';
 import { addCors, corsPreflightResponse } from './cors.ts';
-import { errorResponse, toCallerError } from './error-response.ts';
+import { errorResponse, toClientError } from './error-response.ts';
 import { checkRequest } from './request-limits.ts';
 import { type HttpResponse, send } from './response.ts';
 import type { HttpRequest, Route, RouteMatch, Router } from './router.ts';
 
 export interface RequestDependencies {
   readonly router: Router;
-  /** Web origins whose pages may call; empty: CORS is off. */
+  /** Web origins whose pages may call the listener; empty: CORS is off. */
   readonly corsOrigins: readonly string[];
   readonly observe: Observe;
 }
@@ -22,13 +22,14 @@ export function handleRequest(
   rawResponse: ServerResponse,
 ): void {
   const handle = () => {
-    const response = findResponse(dependencies, rawRequest, rawResponse);
+    const response = createResponse(dependencies, rawRequest, rawResponse);
     // No promise for a response that is ready: awaiting it would measurably slow down a cache hit.
     if (response instanceof Promise)
       void response.then(resolved => sendResponse(dependencies, rawRequest, rawResponse, resolved));
     else sendResponse(dependencies, rawRequest, rawResponse, response);
   };
-  // Node's parser checks the transfer encoding after this call. If it rejects the request, it sends the only response.
+  // Node validates Transfer-Encoding after emitting `request`. Wait one microtask, so that a rejected request gets no second
+  // response.
   if (rawRequest.headers['transfer-encoding'] === undefined) handle();
   else queueMicrotask(handle);
 }
@@ -44,24 +45,24 @@ function sendResponse(
   send(rawResponse, response);
 }
 
-function findResponse(
+function createResponse(
   dependencies: RequestDependencies,
   rawRequest: IncomingMessage,
   rawResponse: ServerResponse,
 ): HttpResponse | Promise<HttpResponse> {
   const { router, corsOrigins } = dependencies;
-  let path = '';
+  let routePath = '';
   let request: RoutedRequest | undefined;
   const toErrorResponse = (error: unknown) => {
-    if (!rawResponse.destroyed) reportError(dependencies, path, error, request);
-    return errorResponse(toCallerError(error));
+    if (!rawResponse.destroyed) reportError(dependencies, routePath, error, request);
+    return errorResponse(toClientError(error));
   };
-  const complete = (response: HttpResponse) => completeResponse(dependencies, path, response, request);
+  const complete = (response: HttpResponse) => completeResponse(dependencies, routePath, response, request);
   try {
     checkRequest(rawRequest);
     const match = router.find(rawRequest.url ?? '');
     const { route } = match;
-    path = route.path;
+    routePath = route.path;
     if (rawRequest.method === 'OPTIONS' && corsOrigins.length > 0)
       return corsPreflightResponse(route.methods);
     if (!route.methods.includes(rawRequest.method ?? ''))
@@ -75,39 +76,40 @@ function findResponse(
   }
 }
 
-/** Counts the request, and adds the request id if something was logged under it. */
+/** Counts the request, and adds the request id if something was logged or sent to the store under it. */
 function completeResponse(
   { observe }: RequestDependencies,
-  route: string,
+  routePath: string,
   response: HttpResponse,
   request: RoutedRequest | undefined,
 ): HttpResponse {
-  observe({ type: 'request_completed', route, status: response.status });
+  observe({ type: 'request_completed', route: routePath, status: response.status });
   if (request?.usedId !== undefined) response.headers.push('Dendro-Request-Id', request.usedId);
   return response;
 }
 
-/** Reports what the operator needs to see and the caller does not get. */
+/** Reports the details of an error that the operator needs and the client does not get. */
 function reportError(
   { observe }: RequestDependencies,
-  route: string,
+  routePath: string,
   error: unknown,
   request: RoutedRequest | undefined,
 ): void {
-  const { code, cause } = toCallerError(error);
-  if (code === 'internal') observe({ type: 'request_failed', route, id: request?.id ?? '', error });
+  const { code, cause } = toClientError(error);
+  if (code === 'internal')
+    observe({ type: 'request_failed', route: routePath, id: request?.id ?? '', error });
   else if (code === 'unavailable' && cause !== undefined)
     observe({ type: 'store_query_failed', id: request?.id ?? '', error: cause });
 }
 
 /**
- * Creates parameters, signal and id on first use, because a cache hit needs none of them. It is a class because getters in an
- * object literal, defined for every request, took a third of the time of a cache hit.
+ * Creates parameters, signal and id on first use, because a cache hit needs none of them. A class, because creating getters
+ * in an object literal for every request took a third of the time of a cache hit.
  */
 class RoutedRequest implements HttpRequest {
   readonly raw: IncomingMessage;
   readonly pathParameter: string;
-  readonly query: string;
+  readonly queryString: string;
   readonly target: string;
   readonly #rawResponse: ServerResponse;
   #parameters: URLSearchParams | undefined;
@@ -117,21 +119,21 @@ class RoutedRequest implements HttpRequest {
   constructor(
     rawRequest: IncomingMessage,
     rawResponse: ServerResponse,
-    { pathParameter, query, target }: RouteMatch,
+    { pathParameter, queryString, target }: RouteMatch,
   ) {
     this.raw = rawRequest;
     this.#rawResponse = rawResponse;
     this.pathParameter = pathParameter;
-    this.query = query;
+    this.queryString = queryString;
     this.target = target;
   }
 
   get parameters(): URLSearchParams {
-    this.#parameters ??= new URLSearchParams(this.query);
+    this.#parameters ??= new URLSearchParams(this.queryString);
     return this.#parameters;
   }
 
-  /** Never taken from the request: a caller could put anything into the logs, even a token. */
+  /** Never taken from the request: a client could put anything into the logs, even a token. */
   get id(): string {
     this.#id ??= randomUUID();
     return this.#id;
@@ -154,7 +156,7 @@ function createDisconnectSignal(rawRequest: IncomingMessage, rawResponse: Server
     if (!rawResponse.writableFinished)
       controller.abort(new DendroError('unavailable', 'the client disconnected'));
   };
-  // A response that waits behind another one on its connection emits no `close`. Its request does when the connection closes.
+  // A pipelined response that waits behind another one emits no `close`. Its request does, when the connection closes.
   rawRequest.once('close', () => {
     if (rawRequest.socket.destroyed) abort();
   });

@@ -1,9 +1,9 @@
-// The routes of the internal listener, for machines of the platform: log intake, metrics, health.
+// The routes of the internal listener, for the platform's own machines: log intake, metrics, health.
 import { allows } from '../token/token.ts';
 import { authenticate } from './authenticate.ts';
 import { missingScopeError } from './error-response.ts';
 import { postLogs } from './post-logs.ts';
-import { healthRoute, type PublicDependencies, requireService } from './public-routes.ts';
+import { healthRoute, type PublicDependencies, requireServing } from './public-routes.ts';
 import { type HttpResponse, toHeaderList } from './response.ts';
 import type { HttpRequest, Route } from './router.ts';
 
@@ -19,7 +19,7 @@ export function internalRoutes(dependencies: InternalDependencies): Route[] {
     {
       path: '/api/logs',
       methods: ['POST'],
-      handle: request => postLogs(requireService(dependencies), request),
+      handle: request => postLogs(requireServing(dependencies), request),
     },
     {
       path: '/metrics',
@@ -36,7 +36,7 @@ async function handleMetrics(
   { raw }: HttpRequest,
 ): Promise<HttpResponse> {
   if (!dependencies.metricsOpen) {
-    const token = await authenticate(requireService(dependencies), raw);
+    const token = await authenticate(requireServing(dependencies), raw);
     if (!allows(token, 'metrics') || token.projects !== undefined) throw missingScopeError();
   }
   const headers = { 'Content-Type': 'text/plain; version=0.0.4; charset=utf-8', 'Cache-Control': 'no-store' };

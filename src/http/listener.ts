@@ -1,4 +1,4 @@
-// A listener: an HTTP server for a list of routes, with time limits and a graceful stop. It defines no routes.
+// A listener: an HTTP server for a list of routes, with timeouts and graceful shutdown. It defines no routes.
 import { createServer, type RequestListener, type Server, type ServerOptions } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
@@ -17,7 +17,7 @@ export interface ListenerOptions extends Omit<RequestDependencies, 'router'> {
 
 export interface Listener {
   readonly url: string;
-  /** Stops accepting connections and waits up to 10 s for running requests. Closing twice is safe. */
+  /** Shuts down gracefully: accepts no more connections and waits up to 10 s for running requests. Closing twice is safe. */
   close(): Promise<void>;
 }
 
@@ -26,21 +26,21 @@ const HEADERS_TIMEOUT_MS = 15_000;
 const SERVER_OPTIONS: ServerOptions = {
   // Well above the limits of request-limits.ts, so that its error can say which one was exceeded.
   maxHeaderSize: 8 * (MAX_URL_BYTES + MAX_HEADER_BYTES),
-  requireHostHeader: false, // request-limits.ts checks it and returns our own error body
+  requireHostHeader: false, // request-limits.ts checks the header, so that the response has Dendro's error body
   headersTimeout: HEADERS_TIMEOUT_MS,
   requestTimeout: 60_000,
-  connectionsCheckingInterval: 2_000, // how often Node checks the two limits above
+  connectionsCheckingInterval: 2_000, // how often Node checks the two timeouts above
   keepAliveTimeout: 65_000, // longer than the usual 60 s of proxies, so that the proxy closes first
 };
 
-const STOP_LIMIT_MS = 10_000;
+const SHUTDOWN_TIMEOUT_MS = 10_000;
 
 export async function listen(options: ListenerOptions): Promise<Listener> {
   const dependencies = { ...options, router: new Router(options.routes) };
   const onRequest: RequestListener = (rawRequest, rawResponse) =>
     handleRequest(dependencies, rawRequest, rawResponse);
   const server = createHttpServer(options, onRequest);
-  server.on('checkExpectation', onRequest); // unknown expectations are ignored
+  server.on('checkExpectation', onRequest); // an unknown `Expect` header is ignored
   server.on('clientError', respondToParserError);
   await new Promise<void>((resolve, reject) => {
     server.once('error', error => reject(toListenError(error, options)));
@@ -51,7 +51,7 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
   return {
     url: urlOf(options.tls === undefined ? 'http' : 'https', server.address() as AddressInfo),
     close: () => {
-      closing ??= stop(server, sockets);
+      closing ??= shutDown(server, sockets);
       return closing;
     },
   };
@@ -96,15 +96,15 @@ function trackSockets(server: Server): ReadonlySet<Socket> {
   return sockets;
 }
 
-function stop(server: Server, sockets: ReadonlySet<Socket>): Promise<void> {
+function shutDown(server: Server, sockets: ReadonlySet<Socket>): Promise<void> {
   return new Promise(resolve => {
-    const limit = setTimeout(() => {
+    const timeout = setTimeout(() => {
       for (const socket of sockets) socket.destroy();
-    }, STOP_LIMIT_MS);
-    // A connection becomes idle after its response, and would stay open for the whole keep-alive time.
+    }, SHUTDOWN_TIMEOUT_MS);
+    // A connection becomes idle after its response, and would stay open until the keep-alive timeout.
     const closeIdle = setInterval(() => server.closeIdleConnections(), 20);
     server.close(() => {
-      clearTimeout(limit);
+      clearTimeout(timeout);
       clearInterval(closeIdle);
       resolve();
     });

@@ -1,5 +1,5 @@
-// The routes of the public listener. None changes state. The check order is: path, method, token, rate, endpoint, scope,
-// parameters, project pin.
+// The routes of the public listener. They change no data. Checks run in this order: path, method, token, rate limit, endpoint,
+// scope, parameters, and the projects that the token is pinned to.
 import type { IncomingHttpHeaders } from 'node:http';
 import { DendroError } from '../domain/errors.ts';
 import type { Catalog, Endpoint } from '../endpoint/catalog.ts';
@@ -19,8 +19,8 @@ import { type HttpResponse, jsonResponse } from './response.ts';
 import { resultResponse } from './result-response.ts';
 import type { HttpRequest, Route } from './router.ts';
 
-/** Everything that a request needs once the server is ready. */
-export interface Service extends EndpointDependencies, AuthDependencies {
+/** What routes need to serve requests. It exists only while the server is ready. */
+export interface ServingDependencies extends EndpointDependencies, AuthDependencies {
   readonly validatedRequests: ValidatedRequests;
   readonly intake: Intake;
 }
@@ -30,7 +30,7 @@ export interface PublicDependencies {
   readonly storeName: StoreName;
   readonly catalog: Catalog;
   /** Undefined while the server starts or stops. */
-  readonly service: () => Service | undefined;
+  readonly serving: () => ServingDependencies | undefined;
   readonly state: () => 'starting' | 'ok' | 'unavailable';
 }
 
@@ -71,34 +71,42 @@ function handleQuery(
   dependencies: PublicDependencies,
   request: HttpRequest,
 ): HttpResponse | Promise<HttpResponse> {
-  const service = requireService(dependencies);
+  const serving = requireServing(dependencies);
   const { headers } = request.raw;
-  const token = authenticate(service, request.raw);
-  if (token instanceof Promise) return token;
+  const token = authenticate(serving, request.raw);
+  if (token instanceof Promise) return token; // it rejects: the request has no valid token
   const endpoint = findEndpoint(dependencies.catalog, token, request.pathParameter);
-  const encoding = {
+  const representation = {
     format: chooseFormat(request, headers.accept),
     contentCoding: chooseCoding(headers['accept-encoding']),
     redacted: token.redact_pii === true,
   };
   const startedAt = performance.now();
-  const validated = service.validatedRequests.validate(endpoint.definition, request, token.tier);
-  const run = runEndpoint(service, endpoint, validated, {
+  const validated = serving.validatedRequests.validate(endpoint.definition, request, token.tier);
+  const run = runEndpoint(serving, endpoint, validated, {
     projects: token.projects,
-    forceRefresh: wantsFreshResult(headers),
+    forceRefresh: isRefreshForced(headers),
     request,
   });
   const toResponse = (completed: EndpointRun, encoded: EncodedResult) => {
     const tookMs = performance.now() - startedAt;
     const ifNoneMatch = headers['if-none-match'];
-    return resultResponse(endpoint.definition, completed, encoding.format, encoded, ifNoneMatch, tookMs);
+    return resultResponse(
+      endpoint.definition,
+      completed,
+      representation.format,
+      encoded,
+      ifNoneMatch,
+      tookMs,
+    );
   };
-  if (run instanceof Promise)
-    return run.then(async completed => toResponse(completed, await completed.value.encode(encoding)));
-  const encoded = run.value.encode(encoding);
-  return encoded instanceof Promise
-    ? encoded.then(created => toResponse(run, created))
-    : toResponse(run, encoded);
+  const respond = (completed: EndpointRun) => {
+    const encoded = completed.value.encode(representation);
+    return encoded instanceof Promise
+      ? encoded.then(bytes => toResponse(completed, bytes))
+      : toResponse(completed, encoded);
+  };
+  return run instanceof Promise ? run.then(respond) : respond(run);
 }
 
 /** A token that is limited to some endpoints gets `forbidden` for every other name, whether that endpoint exists or not. */
@@ -110,12 +118,13 @@ function findEndpoint(catalog: Catalog, token: Token, idOrName: string): Endpoin
   return endpoint;
 }
 
+/** A token that is pinned to projects may call only endpoints whose SQL restricts the records to one project. */
 function mayCall(token: Token, { definition }: Endpoint): boolean {
   return allows(token, 'query', definition.name) && (token.projects === undefined || definition.applies_pin);
 }
 
 async function handleCatalog(dependencies: PublicDependencies, { raw }: HttpRequest): Promise<HttpResponse> {
-  const token = await authenticate(requireService(dependencies), raw);
+  const token = await authenticate(requireServing(dependencies), raw);
   const callable = dependencies.catalog.endpoints.filter(endpoint => mayCall(token, endpoint));
   if (callable.length === 0) throw missingScopeError();
   return jsonResponse(200, { result: callable.map(describeEndpoint) }, { 'Cache-Control': 'no-store' });
@@ -129,7 +138,7 @@ function describeEndpoint({ definition }: Endpoint): Record<string, unknown> {
     description,
     max_rows,
     cache: cache === 'none' ? { lifetime_seconds: 0, warming_seconds: null } : cache,
-    sandboxing: false,
+    sandboxing: false, // queries are read-only, and not isolated any further
     parameters: Object.entries(parameters).map(([key, rule]) => describeParameter(key, rule)),
     columns: Object.entries(columns).map(([key, column]) => ({ name: key, ...column })),
   };
@@ -151,10 +160,10 @@ function describeParameter(name: string, rule: Parameter): Record<string, unknow
 
 /** Without a token: the built-in endpoints. With a valid token: every endpoint that it may call. */
 async function handleOpenApi(
-  { version, catalog, service }: PublicDependencies,
+  { version, catalog, serving }: PublicDependencies,
   { raw }: HttpRequest,
 ): Promise<HttpResponse> {
-  const ready = service();
+  const ready = serving();
   const token = ready === undefined ? undefined : await authenticateOptional(ready, raw);
   const shown = catalog.endpoints.filter(endpoint =>
     token === undefined ? endpoint.builtIn : mayCall(token, endpoint),
@@ -165,9 +174,12 @@ async function handleOpenApi(
   });
 }
 
-/** Called before authentication: while starting, a client gets 503 and retries. A 401 would make shippers drop their records. */
-export function requireService({ service, state }: PublicDependencies): Service {
-  const ready = service();
+/**
+ * Called before authentication: while the server starts, a client gets 503 and retries. A 401 would make log shippers drop their
+ * records.
+ */
+export function requireServing({ serving, state }: PublicDependencies): ServingDependencies {
+  const ready = serving();
   if (ready === undefined)
     throw new DendroError(
       'unavailable',
@@ -176,8 +188,8 @@ export function requireService({ service, state }: PublicDependencies): Service 
   return ready;
 }
 
-/** Common HTTP clients add no-cache themselves when they revalidate, so with If-None-Match it does not force a refresh. */
-function wantsFreshResult(headers: IncomingHttpHeaders): boolean {
+/** With If-None-Match, no-cache does not force a refresh: common HTTP clients add no-cache to every revalidation. */
+function isRefreshForced(headers: IncomingHttpHeaders): boolean {
   const cacheControl = headers['cache-control'];
   if (cacheControl === undefined || headers['if-none-match'] !== undefined) return false;
   return cacheControl

@@ -12,14 +12,15 @@ export function checkRequest(rawRequest: IncomingMessage): void {
     throw new DendroError('invalid_body', 'an HTTP/1.1 request must have the header Host');
   if ((rawRequest.url ?? '').length > MAX_URL_BYTES) throw uriTooLong();
   let headerBytes = 0;
-  let hosts = 0;
+  let hostHeaders = 0;
   const { rawHeaders } = rawRequest; // alternating names and values
   for (let index = 0; index < rawHeaders.length; index++) {
-    const part = rawHeaders[index] ?? '';
-    headerBytes += part.length;
-    if (index % 2 === 0 && part.length === 4 && part.toLowerCase() === 'host') hosts++;
+    const nameOrValue = rawHeaders[index] ?? '';
+    headerBytes += nameOrValue.length;
+    const isName = index % 2 === 0;
+    if (isName && nameOrValue.length === 4 && nameOrValue.toLowerCase() === 'host') hostHeaders++;
   }
-  if (hosts > 1) throw new DendroError('invalid_body', 'a request must have only one header Host');
+  if (hostHeaders > 1) throw new DendroError('invalid_body', 'a request must have only one header Host');
   if (headerBytes > MAX_HEADER_BYTES) throw headersTooLarge();
 }
 
@@ -34,7 +35,10 @@ function uriTooLong(): DendroError {
   return new DendroError('uri_too_long', `the URL is too long; the limit is ${MAX_URL_BYTES} bytes`);
 }
 
-/** Responds to a request that the HTTP parser rejected, and closes the connection. Node has no response object for it. */
+/**
+ * Responds to a request that the HTTP parser rejected, and closes the connection. Writes to the socket, because
+ * Node has no response object for such a request.
+ */
 export function respondToParserError(
   error: NodeJS.ErrnoException & { rawPacket?: Buffer },
   socket: Socket,
@@ -53,8 +57,8 @@ export function respondToParserError(
 function toParserError(error: NodeJS.ErrnoException & { rawPacket?: Buffer }): DendroError {
   switch (error.code) {
     case 'HPE_HEADER_OVERFLOW': {
-      const requestLine = error.rawPacket?.indexOf('\r\n') ?? 0;
-      if (requestLine === -1 || requestLine > MAX_URL_BYTES) return uriTooLong();
+      const requestLineEnd = error.rawPacket?.indexOf('\r\n') ?? 0;
+      if (requestLineEnd === -1 || requestLineEnd > MAX_URL_BYTES) return uriTooLong();
       return headersTooLarge();
     }
     case 'ERR_HTTP_REQUEST_TIMEOUT':

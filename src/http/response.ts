@@ -1,4 +1,4 @@
-// A response as data, and the only function that writes one to a socket.
+// The response type, and send(), the only function that writes a response to a socket.
 import type { ServerResponse } from 'node:http';
 
 /** Alternating names and values: Node writes such a list faster than an object. */
@@ -6,7 +6,7 @@ export type HeaderList = string[];
 
 export interface HttpResponse {
   readonly status: number;
-  /** Not shared with another response: the sender appends to it. */
+  /** Not shared with another response: send() appends to it. */
   readonly headers: HeaderList;
   readonly body: string | Buffer;
 }
@@ -26,7 +26,7 @@ export function toHeaderList(headers: Readonly<Record<string, string>>): HeaderL
   return Object.entries(headers).flat();
 }
 
-/** Compares weakly, as RFC 9110 requires for If-None-Match. */
+/** Weak comparison, as RFC 9110 requires for If-None-Match. */
 export function matchesEtag(ifNoneMatch: string | undefined, etag: string): boolean {
   if (ifNoneMatch === undefined) return false;
   if (ifNoneMatch.trim() === '*') return true;
@@ -34,10 +34,10 @@ export function matchesEtag(ifNoneMatch: string | undefined, etag: string): bool
 }
 
 /**
- * A client that reads nothing of a response for this long is disconnected, if the response does not fit into the system's
- * buffers. Node may notice after up to twice this time.
+ * Write timeout: a client that reads nothing for this long is disconnected. Applies only if the response does not fit into the
+ * socket buffers. Node may detect it only after up to twice this time.
  */
-const STALL_LIMIT_MS = 15_000;
+const WRITE_TIMEOUT_MS = 15_000;
 
 /** Always sets Content-Length, so that HEAD returns it too. Node omits the body of a response to HEAD. */
 export function send(rawResponse: ServerResponse, { status, headers, body }: HttpResponse): void {
@@ -47,5 +47,5 @@ export function send(rawResponse: ServerResponse, { status, headers, body }: Htt
   rawResponse.writeHead(status, headers);
   rawResponse.end(body);
   if (rawResponse.socket !== null && rawResponse.socket.writableLength > 0)
-    rawResponse.setTimeout(STALL_LIMIT_MS);
+    rawResponse.setTimeout(WRITE_TIMEOUT_MS);
 }

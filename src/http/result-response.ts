@@ -1,4 +1,4 @@
-// The response to a query: the encoded result, and headers for its age, its completeness and how it was obtained.
+// The response to a query: the encoded result, and headers that describe its age, its completeness and its use of the cache.
 import type { EndpointDefinition } from '../endpoint/definition.ts';
 import type { ResultFormat } from '../endpoint/encode-rows.ts';
 import type { EncodedResult } from '../endpoint/endpoint-result.ts';
@@ -9,47 +9,47 @@ import { type HeaderList, type HttpResponse, matchesEtag, toHeaderList } from '.
 /** The request headers that a result depends on besides the URL. */
 const VARY = 'X-API-KEY, Authorization, Accept, Accept-Encoding';
 
-/** Headers that all hits on a result share within the same second. */
+/** Headers that all cache hits on a result share within the same second. */
 interface HitHeaders {
   readonly age: number;
   readonly maxAge: number;
   readonly list: Readonly<HeaderList>;
 }
 
-/** Memoizes the headers of a hit: building the texts for every request is a measurable share of a cache hit. */
+/** Memoized, because building the headers for every request takes a measurable share of the time of a cache hit. */
 const lastHitHeaders = new WeakMap<EncodedResult, HitHeaders>();
 
 export function resultResponse(
   { cache }: EndpointDefinition,
   run: EndpointRun,
   format: ResultFormat,
-  encoding: EncodedResult,
+  encoded: EncodedResult,
   ifNoneMatch: string | undefined,
   tookMs: number,
 ): HttpResponse {
   const age = Math.floor(run.ageMs / 1000);
   const maxAge = age + Math.ceil(run.freshForMs / 1000);
-  let shared = run.outcome === 'hit' ? lastHitHeaders.get(encoding) : undefined;
+  let shared = run.outcome === 'hit' ? lastHitHeaders.get(encoded) : undefined;
   if (shared?.age !== age || shared.maxAge !== maxAge) {
     const ttl = cache === 'none' ? 0 : cache.lifetime_seconds - age;
-    shared = { age, maxAge, list: listResultHeaders(run, encoding, age, maxAge, ttl) };
-    if (run.outcome === 'hit') lastHitHeaders.set(encoding, shared);
+    shared = { age, maxAge, list: listResultHeaders(run, encoded, age, maxAge, ttl) };
+    if (run.outcome === 'hit') lastHitHeaders.set(encoded, shared);
   }
   const headers = [...shared.list, 'Server-Timing', formatServerTiming(run, tookMs)];
-  if (matchesEtag(ifNoneMatch, encoding.etag)) return { status: 304, headers, body: '' };
+  if (matchesEtag(ifNoneMatch, encoded.etag)) return { status: 304, headers, body: '' };
   headers.push('Content-Type', CONTENT_TYPES[format]);
-  if (encoding.contentCoding !== 'identity') headers.push('Content-Encoding', encoding.contentCoding);
-  return { status: 200, headers, body: encoding.body };
+  if (encoded.contentCoding !== 'identity') headers.push('Content-Encoding', encoded.contentCoding);
+  return { status: 200, headers, body: encoded.body };
 }
 
 function listResultHeaders(
-  { outcome, value }: EndpointRun,
+  { outcome, value: result }: EndpointRun,
   { etag }: EncodedResult,
   age: number,
   maxAge: number,
   ttl: number,
 ): HeaderList {
-  const { dataThrough, clipped } = value.notes;
+  const { dataThrough, clipped } = result.notes;
   return toHeaderList({
     ETag: etag,
     Age: String(age),
@@ -61,7 +61,7 @@ function listResultHeaders(
   });
 }
 
-/** RFC 9211. */
+/** The header Cache-Status (RFC 9211). */
 function formatCacheStatus(outcome: EndpointRun['outcome'], ttl: number): string {
   switch (outcome) {
     case 'hit':
@@ -73,15 +73,18 @@ function formatCacheStatus(outcome: EndpointRun['outcome'], ttl: number): string
   }
 }
 
-/** Time in the store's queue, in the store, and in the cache, which includes everything else. */
-function formatServerTiming({ outcome, value: { queryResult } }: EndpointRun, tookMs: number): string {
-  if (outcome === 'hit' || outcome === 'collapsed') return `cache;dur=${toHundredths(tookMs)}`;
-  const { queuedMs, executedMs } = queryResult;
+/**
+ * `queue` is the time in the store's queue, and `store` is the time of the query. `cache` is the remaining time, cache lookup
+ * included.
+ */
+function formatServerTiming({ outcome, value: result }: EndpointRun, tookMs: number): string {
+  if (outcome === 'hit' || outcome === 'collapsed') return `cache;dur=${roundToHundredths(tookMs)}`;
+  const { queuedMs, executedMs } = result.queryResult;
   const cacheMs = Math.max(0, tookMs - queuedMs - executedMs);
-  return `cache;dur=${toHundredths(cacheMs)}, queue;dur=${toHundredths(queuedMs)}, store;dur=${toHundredths(executedMs)}`;
+  return `cache;dur=${roundToHundredths(cacheMs)}, queue;dur=${roundToHundredths(queuedMs)}, store;dur=${roundToHundredths(executedMs)}`;
 }
 
-/** Rounds instead of calling toFixed(2), which is a measurable share of a cache hit. */
-function toHundredths(ms: number): number {
+/** Does not call toFixed(2), which takes a measurable share of the time of a cache hit. */
+function roundToHundredths(ms: number): number {
   return Math.round(ms * 100) / 100;
 }

@@ -1,18 +1,19 @@
-// The request and route types, and the router that finds the route of a request's target.
+// The request and route types, and the router, which finds the route for a request target.
 import type { IncomingMessage } from 'node:http';
 import { DendroError } from '../domain/errors.ts';
 import type { HttpResponse } from './response.ts';
 
-/** A request as its route gets it. */
+/** The request that a route's handler receives. */
 export interface HttpRequest {
   /** Node's own request: headers, socket, body. */
   readonly raw: IncomingMessage;
-  /** The segment after a route's prefix, decoded; empty for a route without a prefix. */
+  /** The path segment that `*` of the route's path matched, decoded; empty if the route's path has no `*`. */
   readonly pathParameter: string;
-  /** The part after the question mark, not decoded. */
-  readonly query: string;
-  /** The whole request target: path and query, not decoded. */
+  /** The part of the target after the question mark, not decoded. */
+  readonly queryString: string;
+  /** The whole request target: path and query string, not decoded. */
   readonly target: string;
+  /** The parsed query string. */
   readonly parameters: URLSearchParams;
   /** Identifies the request in logs. The response carries it only if something was logged or sent to the store under it. */
   readonly id: string;
@@ -21,21 +22,24 @@ export interface HttpRequest {
 }
 
 export interface Route {
-  /** A whole path, or a prefix that ends in `/*` and matches one more segment. */
+  /** An exact path, or a prefix that ends in `/*` and matches one more segment. */
   readonly path: string;
   readonly methods: readonly string[];
   handle(request: HttpRequest): HttpResponse | Promise<HttpResponse>;
 }
 
-export interface RouteMatch extends Pick<HttpRequest, 'pathParameter' | 'query' | 'target'> {
+export interface RouteMatch extends Pick<HttpRequest, 'pathParameter' | 'queryString' | 'target'> {
   readonly route: Route;
 }
 
-/** Longer targets are not memoized. */
+/** Longer targets are not memoized, in characters. */
 const MAX_MEMOIZED_LENGTH = 1_000;
 const MAX_MEMOIZED = 2_000;
 
-/** Memoizes matches by target: dashboards repeat the same targets, and parsing one is a measurable share of a cache hit. */
+/**
+ * Memoizes matches by target: dashboards repeat the same targets, and parsing one takes a measurable share of
+ * the time of a cache hit.
+ */
 export class Router {
   readonly #routes: readonly Route[];
   readonly #matches = new Map<string, RouteMatch>();
@@ -48,8 +52,8 @@ export class Router {
   find(target: string): RouteMatch {
     const memoized = this.#matches.get(target);
     if (memoized !== undefined) return memoized;
-    const { path, query } = splitTarget(target);
-    const match = { ...findRoute(this.#routes, path), query, target };
+    const { path, queryString } = splitTarget(target);
+    const match = { ...findRoute(this.#routes, path), queryString, target };
     if (target.length > MAX_MEMOIZED_LENGTH) return match;
     if (this.#matches.size >= MAX_MEMOIZED) this.#matches.clear();
     this.#matches.set(target, match);
@@ -78,11 +82,11 @@ function decode(segment: string): string {
   }
 }
 
-/** Splits `/path?query`. A proxy may send the absolute form, `http://host/path?query`. */
-function splitTarget(target: string): { path: string; query: string } {
-  const local = target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/?#]*/i, '');
-  const mark = local.indexOf('?');
-  return mark === -1
-    ? { path: local, query: '' }
-    : { path: local.slice(0, mark), query: local.slice(mark + 1) };
+/** Splits the origin form, `/path?query`. A proxy may send the absolute form, `http://host/path?query` (RFC 9112, section 3.2). */
+function splitTarget(target: string): { path: string; queryString: string } {
+  const originForm = target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/?#]*/i, '');
+  const questionMark = originForm.indexOf('?');
+  return questionMark === -1
+    ? { path: originForm, queryString: '' }
+    : { path: originForm.slice(0, questionMark), queryString: originForm.slice(questionMark + 1) };
 }

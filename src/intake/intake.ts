@@ -111,9 +111,9 @@ export class Intake {
     const earlierResult =
       key === undefined ? undefined : this.#idempotency.get(key, parsed.digest, nowMicros);
     const result = await (earlierResult ?? this.#acceptOnce(body.kind, parsed, key, nowMicros));
-    const repeated = earlierResult !== undefined;
-    const rejected = repeated ? {} : parsed.rejectedByCode;
-    observe({ type: 'batch_completed', kind: body.kind, accepted: result.accepted, rejected, repeated });
+    const deduplicated = earlierResult !== undefined;
+    const rejected = deduplicated ? {} : parsed.rejectedByCode;
+    observe({ type: 'batch_completed', kind: body.kind, accepted: result.accepted, rejected, deduplicated });
     return result;
   }
 

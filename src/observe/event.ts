@@ -1,5 +1,6 @@
-// Everything observable in a running server, as one union type. log.ts and metrics.ts both consume it.
-// No event contains a token or the value of a parameter.
+// The events of a running server, as one union type. log.ts logs them and metrics.ts counts them.
+// No event contains the secret of a token. No event contains a parameter's value, with one exception: an `error` of the store's
+// engine may quote a value in its message.
 import type { LogKind } from '../domain/log-columns.ts';
 
 export type Event =
@@ -10,20 +11,21 @@ export type Event =
   | { readonly type: 'tokens_unreadable'; readonly error: unknown }
   /** `route` is the route's path, empty if no route matched. */
   | { readonly type: 'request_completed'; readonly route: string; readonly status: number }
-  /** An internal error. `id` is the request id that the caller gets. */
+  /** An internal error. `id` is the request id that the client gets. */
   | { readonly type: 'request_failed'; readonly route: string; readonly id: string; readonly error: unknown }
-  /** A request failed because of the store. `error` has details that the caller does not get. */
+  /** A request failed because of the store. `error` has details that the client does not get. */
   | { readonly type: 'store_query_failed'; readonly id: string; readonly error: unknown }
-  /** The sender of a batch got its response. `repeated`: the batch was stored before and was deduplicated. */
+  /** The result of a batch is known. `deduplicated`: the batch was accepted before and is not stored again. */
   | {
       readonly type: 'batch_completed';
       readonly kind: LogKind;
       readonly accepted: number;
       readonly rejected: Readonly<Record<string, number>>;
-      readonly repeated: boolean;
+      readonly deduplicated: boolean;
     }
   /** Queries see these records from now on. */
   | { readonly type: 'records_applied'; readonly kind: LogKind; readonly count: number }
+  /** The record is in the quarantine file. `reason` is the engine's message. */
   | { readonly type: 'record_rejected_by_store'; readonly kind: LogKind; readonly reason: string }
   | { readonly type: 'apply_failed'; readonly error: unknown }
   | { readonly type: 'apply_recovered'; readonly failures: number }
@@ -48,6 +50,7 @@ export type Event =
   /** The store rewrote its file to shrink it. */
   | { readonly type: 'vacuumed' }
   | { readonly type: 'vacuum_failed'; readonly error: unknown }
+  /** The time of day changed by this much without that time having passed. Retention pauses. */
   | { readonly type: 'clock_jumped'; readonly seconds: number };
 
 export type Observe = (event: Event) => void;

@@ -1,4 +1,4 @@
-// Writes events as log lines: readiness to standard output, everything else to standard error. A line says what happened, then
+// Writes events as log lines: `listening` to standard output, everything else to standard error. A line says what happened, then
 // why.
 import { systemTimer, type Timer } from '../system/timer.ts';
 import type { Event, Observe } from './event.ts';
@@ -24,7 +24,7 @@ export function logTo(
     if (event.type === 'listening') output.write(`${event.listener}: listening on ${event.url}\n`);
     if (event.type === 'listening' || isMetricOnly(event)) return;
     if (event.type === 'apply_recovered') throttle.reset('apply_failed');
-    const suppressed = THROTTLED.includes(event.type) ? throttle.next(event.type) : 0;
+    const suppressed = THROTTLED.includes(event.type) ? throttle.admit(event.type) : 0;
     if (suppressed === undefined) return;
     const note = suppressed === 0 ? '' : ` (${suppressed} similar messages suppressed)`;
     errors.write(`${describe(event)}${note}\n`);
@@ -93,7 +93,7 @@ function describe(event: Exclude<Event, MetricOnlyEvent | { type: 'listening' }>
   }
 }
 
-/** An error for callers hides its cause; the log shows the cause. */
+/** A DendroError hides its cause from clients; the log shows the cause. */
 function causeOf(error: unknown): unknown {
   return error instanceof Error && error.cause instanceof Error ? error.cause : error;
 }

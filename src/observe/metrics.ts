@@ -1,4 +1,4 @@
-// Counts events and renders the Prometheus text format. No label contains a project, a token or a parameter.
+// Counts events and renders the Prometheus text format. No label contains a project, a token or a parameter value.
 import type { Event } from './event.ts';
 
 type Labels = Readonly<Record<string, string>>;
@@ -6,7 +6,7 @@ type Labels = Readonly<Record<string, string>>;
 interface Metric {
   readonly type: 'counter' | 'gauge';
   readonly help: string;
-  /** Keyed by the labels in their printed form. */
+  /** By formatted labels. */
   readonly values: Map<string, number>;
 }
 
@@ -44,7 +44,7 @@ export type Gauges = readonly (readonly [MetricName, number, Labels?])[];
 
 export class Metrics {
   readonly #metrics = new Map<MetricName, Metric>();
-  /** Requests by route and status. Separate, because building labels for every request would slow down a cache hit. */
+  /** Requests by route and status. Kept apart, because building labels for every request would slow down a cache hit. */
   readonly #requests = new Map<string, Map<number, number>>();
 
   constructor() {
@@ -92,8 +92,8 @@ export class Metrics {
     else byStatus.set(status, (byStatus.get(status) ?? 0) + 1);
   }
 
-  #countBatch({ kind, accepted, rejected, repeated }: Extract<Event, { type: 'batch_completed' }>): void {
-    if (repeated) this.#add('dendro_batches_deduplicated_total', 1, { kind });
+  #countBatch({ kind, accepted, rejected, deduplicated }: Extract<Event, { type: 'batch_completed' }>): void {
+    if (deduplicated) this.#add('dendro_batches_deduplicated_total', 1, { kind });
     else this.#add('dendro_records_accepted_total', accepted, { kind });
     for (const [code, count] of Object.entries(rejected))
       this.#add('dendro_records_rejected_total', count, { kind, code });

@@ -1,5 +1,5 @@
 // Locks a data directory for one process, whichever store it uses: a PID file that also records when the process started, so
-// that a stale lock does not block the next start.
+// that a stale lock does not block the next process.
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { OperatorError } from '../domain/errors.ts';
@@ -12,7 +12,7 @@ interface Owner {
   readonly start: string;
 }
 
-/** PID files of this process. Needed because in a container every run often has the same PID. */
+/** PID files of this process. The PID alone does not identify them: in a container every run often has the same PID. */
 const heldFiles = new Set<string>();
 
 /** Creates the directory if it is missing. Throws an OperatorError if another process holds it. */
@@ -28,7 +28,7 @@ export async function lockDirectory(dataDirectory: string): Promise<{ release():
     const owner = readOwner(pidFile);
     if (heldFiles.has(pidFile) || isRunning(owner))
       throw new OperatorError(
-        `the data directory ${dataDirectory} is in use by another process (PID ${owner.pid}); stop it, or talk to the running server with --url`,
+        `the data directory ${dataDirectory} is in use by another process (PID ${owner.pid}); stop it, or send requests to the running server with --url`,
       );
     try {
       writeFileSync(pidFile, `${process.pid} ${readStart(process.pid)}\n`, { mode: 0o600 });
@@ -66,7 +66,7 @@ function readStart(pid: number): string {
   const stat = readText(`/proc/${pid}/stat`);
   if (bootId === '' || stat === '') return '';
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' '); // the process name before it may contain any character
-  const isZombie = fields[0] === 'Z'; // ended, but its parent has not read the exit code
+  const isZombie = fields[0] === 'Z'; // it has exited, but its parent has not read the exit code
   return isZombie ? `${bootId} ended` : `${bootId} ${fields[19]}`;
 }
 

@@ -1,5 +1,5 @@
-// The tokens that a running server accepts: those of the tokens file and the API key of the environment. The file is checked
-// twice a second, so that creating or revoking a token takes effect within 1 s. If the file cannot be read, the last good set
+// The tokens that a running server accepts: those of the tokens file and DENDRO_API_KEY. The file is checked
+// twice a second, so that creating or revoking a token takes effect within 1 s. If the file cannot be read, the last valid set
 // stays active and the error is logged.
 import { timingSafeEqual } from 'node:crypto';
 import { statSync } from 'node:fs';
@@ -17,8 +17,8 @@ export interface TokenSet {
 }
 
 /**
- * Looks a secret up by its hash. An attacker cannot choose the bits of a hash, so the time of the lookup reveals nothing
- * useful; the final comparison takes constant time.
+ * Finds tokens by the hash of the secret. An attacker cannot choose the bits of a hash, so the time of the lookup reveals
+ * nothing useful. The final comparison takes constant time.
  */
 export function createTokenSet(tokens: readonly Token[]): TokenSet {
   const byHash = new Map(tokens.map(token => [token.sha256, { token, hash: Buffer.from(token.sha256) }]));
@@ -43,7 +43,7 @@ export interface ActiveTokens extends TokenSet {
 
 const CHECK_EVERY_MS = 500;
 
-/** Throws if the file cannot be read at the start. Later errors are reported as events. */
+/** Throws if the file cannot be read at startup. Later errors are reported as events. */
 export function watchTokens(
   file: string,
   apiKey: string | undefined,

@@ -1,4 +1,4 @@
-// Creates a token on the first start, when a data directory has no tokens file yet.
+// Creates a token at the first startup, when the data directory has no tokens file yet.
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { formatTimestamp } from '../domain/timestamp.ts';
@@ -9,7 +9,7 @@ import { changeTokenFile } from './token-file.ts';
 
 export interface FirstToken {
   readonly secret: string;
-  /** Writes the secret to a file of mode 0600 and returns its name. For a start without a terminal. */
+  /** Writes the secret to a file of mode 0600 and returns its path. Used if standard output is not a terminal. */
   writeToFile(): string;
 }
 

@@ -1,5 +1,5 @@
-// When each token was last used: kept in memory and written to a file once a minute, best effort. Authentication never waits
-// for a write.
+// The time at which each token was last used: kept in memory and written to a file once a minute, best effort. Authentication
+// never waits for a write.
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import * as v from 'valibot';
@@ -11,7 +11,7 @@ import type { Token } from './token.ts';
 
 const WRITE_EVERY_MS = 60_000;
 
-/** Keyed by the hash of a token, because a new token may reuse a name. */
+/** By the hash of the secret, because a new token may reuse a name. */
 const lastUsed = v.record(v.string(), v.string());
 export type LastUsed = Readonly<v.InferOutput<typeof lastUsed>>;
 
@@ -19,7 +19,7 @@ function fileFor(tokensFile: string): string {
   return join(dirname(tokensFile), 'tokens-last-used.json');
 }
 
-/** Empty if the file is missing or broken. */
+/** Empty if the file is missing or invalid. */
 export function readLastUsed(tokensFile: string): LastUsed {
   try {
     return v.parse(lastUsed, JSON.parse(readFileSync(fileFor(tokensFile), 'utf8')));
@@ -63,7 +63,7 @@ export class LastUsedTimes {
     try {
       writePrivateFile(this.#file, `${JSON.stringify(Object.fromEntries(times), undefined, 2)}\n`);
     } catch {
-      this.#hasChanged = true; // such as a full disk: the next round retries
+      this.#hasChanged = true; // such as on a full disk; the next write retries
     }
   }
 }

@@ -1,15 +1,15 @@
-// A token bucket for each token's rate: it holds one second's worth of requests, at least 1, and refills continuously.
+// The rate limit of each API token: a bucket that holds the requests of one second, at least 1, and refills continuously.
 import type { Timer } from '../system/timer.ts';
 import type { Token } from './token.ts';
 
 interface Bucket {
   level: number;
-  filledAt: number;
+  refilledAt: number;
 }
 
 export class RateLimit {
   readonly #timer: Timer;
-  /** Keyed by hash, so that a bucket survives a reload of the tokens file. */
+  /** By the hash of the secret, so that a bucket survives a reload of the tokens file. */
   readonly #buckets = new Map<string, Bucket>();
 
   constructor(timer: Timer) {
@@ -21,9 +21,9 @@ export class RateLimit {
     if (rate === undefined) return 0;
     const now = this.#timer.now();
     const capacity = Math.max(1, rate);
-    const bucket = this.#buckets.get(sha256) ?? { level: capacity, filledAt: now };
-    bucket.level = Math.min(capacity, bucket.level + ((now - bucket.filledAt) / 1000) * rate);
-    bucket.filledAt = now;
+    const bucket = this.#buckets.get(sha256) ?? { level: capacity, refilledAt: now };
+    bucket.level = Math.min(capacity, bucket.level + ((now - bucket.refilledAt) / 1000) * rate);
+    bucket.refilledAt = now;
     this.#buckets.set(sha256, bucket);
     if (bucket.level < 1) return (1 - bucket.level) / rate;
     bucket.level--;

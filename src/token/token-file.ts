@@ -33,7 +33,7 @@ export interface StoredToken extends Token {
   readonly created_at: string;
 }
 
-/** Returns the tokens of a file, none if the file does not exist. */
+/** Returns the tokens of a file; an empty list if the file does not exist. */
 export function readTokenFile(file: string): readonly StoredToken[] {
   try {
     return v.parse(tokenFile, JSON.parse(readFileSync(file, 'utf8'))).tokens;

@@ -1,4 +1,5 @@
-// A token: the SHA-256 of a secret, its scopes and its limits. The secret itself is never stored.
+// A token: a stored record with the SHA-256 of a secret, scopes and limits. The secret is the string that a client sends; it is
+// never stored.
 import { hash, randomBytes } from 'node:crypto';
 import { LOG_KINDS } from '../domain/log-columns.ts';
 import { parseTimestamp } from '../domain/timestamp.ts';
@@ -9,21 +10,21 @@ export interface Token {
   /** SHA-256 of the whole secret, in hexadecimal. */
   readonly sha256: string;
   readonly scopes: readonly string[];
-  /** The projects that the token is pinned to; undefined: any project. */
+  /** The projects that the token is pinned to. Pinned: restricted to some projects. Undefined: any project. */
   readonly projects?: readonly string[] | undefined;
   /** ISO 8601. */
   readonly expires_at?: string | undefined;
-  /** Requests per second. */
+  /** Requests per second. Undefined: no limit. */
   readonly rate?: number | undefined;
-  /** The highest tier; a request for a higher one gets this one. */
+  /** The highest tier; a higher one in a request is lowered to it. */
   readonly tier?: string | undefined;
-  /** Whether IP addresses in results are replaced. */
+  /** Whether IP addresses in results are replaced. Undefined: no. */
   readonly redact_pii?: boolean | undefined;
 }
 
 export const ALL_SCOPES = ['query', 'ingest', 'metrics'] as const;
 
-export const SCOPE_FORMS = 'query, query:<endpoint name>, ingest, ingest:<log kind>, metrics';
+export const SCOPE_SYNTAX = 'query, query:<endpoint name>, ingest, ingest:<log kind>, metrics';
 
 export function isScope(text: string): boolean {
   const [area, ...rest] = text.split(':');

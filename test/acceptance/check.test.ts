@@ -132,32 +132,32 @@ describe('dendro check', () => {
 
   test('dendro serve reports a broken folder with the same message', async () => {
     custom = writeEndpointFolders({ broken: { yaml, sql: 'select 1 as question' } });
-    const folder = createTempDirectory();
-    const args = ['--endpoints', custom.folder, '--data', folder.path];
+    const directory = createTempDirectory();
+    const args = ['--endpoints', custom.folder, '--data', directory.path];
     const checked = await runDendro(['check', ...args]);
     const served = await runDendro(['serve', ...args, '--port', '0', '--internal-port', '0']);
-    folder.remove();
+    directory.remove();
     expect(served.code).toBe(1);
     expect(onlyLine(served)).toBe(onlyLine(checked));
   });
 
   test('runs next to a server on the same data directory without affecting it', async () => {
-    const folder = createTempDirectory();
+    const directory = createTempDirectory();
     const env = { DENDRO_API_KEY: PROCESS_API_KEY };
-    const server = await startServer(['--data', folder.path], { env });
+    const server = await startServer(['--data', directory.path], { env });
     try {
-      expect((await runDendro(['check', '--data', folder.path], { env })).code).toBe(0);
+      expect((await runDendro(['check', '--data', directory.path], { env })).code).toBe(0);
       expect((await fetch(`${server.url}/health`)).status).toBe(200);
     } finally {
       await server.stop();
-      folder.remove();
+      directory.remove();
     }
   });
 
   test('does not create the data directory', async () => {
-    const folder = createTempDirectory();
-    expect((await runDendro(['check', '--data', 'not-created'], { cwd: folder.path })).code).toBe(0);
-    expect(existsSync(join(folder.path, 'not-created'))).toBe(false);
-    folder.remove();
+    const directory = createTempDirectory();
+    expect((await runDendro(['check', '--data', 'not-created'], { cwd: directory.path })).code).toBe(0);
+    expect(existsSync(join(directory.path, 'not-created'))).toBe(false);
+    directory.remove();
   });
 });

@@ -6,13 +6,13 @@ import { FLAGS, type FlagName, isSwitch, variableOf } from '../../src/config.ts'
 import { createTempDirectory, onlyLine, runDendro } from '../support/process.ts';
 
 describe('the command line', () => {
-  let folder: ReturnType<typeof createTempDirectory>;
+  let directory: ReturnType<typeof createTempDirectory>;
   beforeAll(() => {
-    folder = createTempDirectory();
+    directory = createTempDirectory();
   });
-  afterAll(() => folder.remove());
+  afterAll(() => directory.remove());
 
-  const run = (...args: string[]) => runDendro(args, { cwd: folder.path });
+  const run = (...args: string[]) => runDendro(args, { cwd: directory.path });
 
   test('dendro --version prints the version', async () => {
     const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8'));
@@ -98,6 +98,6 @@ describe('the command line', () => {
 
   test('a command with an invalid flag does not create the data directory', async () => {
     await run('serve', '--data', 'rejected', '--port', 'x');
-    expect(existsSync(join(folder.path, 'rejected'))).toBe(false);
+    expect(existsSync(join(directory.path, 'rejected'))).toBe(false);
   });
 });

@@ -35,16 +35,16 @@ const CHECKED: [FlagName, string, string][] = [
 ];
 
 describe('environment variables', () => {
-  let folder: ReturnType<typeof createTempDirectory>;
+  let directory: ReturnType<typeof createTempDirectory>;
   beforeAll(() => {
-    folder = createTempDirectory();
-    for (const name of ['invalid', 'valid']) mkdirSync(join(folder.path, name));
-    writeFileSync(join(folder.path, 'invalid/tokens.json'), 'not a tokens file');
+    directory = createTempDirectory();
+    for (const name of ['invalid', 'valid']) mkdirSync(join(directory.path, name));
+    writeFileSync(join(directory.path, 'invalid/tokens.json'), 'not a tokens file');
   });
-  afterAll(() => folder.remove());
+  afterAll(() => directory.remove());
 
   const run = (args: readonly string[], env: Record<string, string>) =>
-    runDendro(args, { cwd: folder.path, env });
+    runDendro(args, { cwd: directory.path, env });
 
   test.each(CHECKED)(
     '--%s is read from its variable, and the flag takes precedence',
@@ -68,7 +68,7 @@ describe('environment variables', () => {
     const { code, stderr } = await run(['serve', ...args], elsewhere);
     expect(code).toBe(1);
     expect(stderr).toContain('192.0.2.1');
-    const server = await startServer([...args, flag, '127.0.0.1'], { cwd: folder.path, env: elsewhere });
+    const server = await startServer([...args, flag, '127.0.0.1'], { cwd: directory.path, env: elsewhere });
     expect((await server.stop()).code).toBe(0);
   });
 
@@ -76,7 +76,7 @@ describe('environment variables', () => {
     const custom = writeEndpointFolders({ sleep: SLEEP });
     const [port, internalPort] = [await findFreePort(), await findFreePort()];
     const server = await startServer(['--port', String(port)], {
-      cwd: folder.path,
+      cwd: directory.path,
       env: {
         DENDRO_API_KEY: PROCESS_API_KEY,
         DENDRO_DATA: 'by-variable',
@@ -129,7 +129,7 @@ describe('environment variables', () => {
 
     test('DENDRO_URL and DENDRO_TOKEN select a server and a token, and the flags take precedence', async () => {
       const env = { DENDRO_API_KEY: PROCESS_API_KEY };
-      const server = await startServer(['--data', 'served'], { cwd: folder.path, env });
+      const server = await startServer(['--data', 'served'], { cwd: directory.path, env });
       try {
         const args = ['--project', 'a', ...INTERVAL];
         const valid = { DENDRO_URL: server.url, DENDRO_TOKEN: PROCESS_API_KEY };
@@ -148,7 +148,7 @@ describe('environment variables', () => {
   });
 
   test('DENDRO_SOURCE sets the source of dendro ingest, and the flag takes precedence', async () => {
-    writeFileSync(join(folder.path, 'empty.ndjson'), '');
+    writeFileSync(join(directory.path, 'empty.ndjson'), '');
     const ingest = (args: string[], source: string) =>
       run(['ingest', 'empty.ndjson', '--data', 'ingested', ...args], { DENDRO_SOURCE: source });
     expect((await ingest([], 'edge')).code).toBe(0);
@@ -179,7 +179,10 @@ describe('environment variables', () => {
 
   test('DENDRO_TLS_CERT and DENDRO_TLS_KEY must be set together', async () => {
     const alone = await run(['check'], { DENDRO_TLS_CERT: 'cert.pem' });
-    expect(alone).toMatchObject({ code: 2, stderr: 'dendro: --tls-cert and --tls-key go together\n' });
+    expect(alone).toMatchObject({
+      code: 2,
+      stderr: 'dendro: --tls-cert and --tls-key must be given together\n',
+    });
     const pair = { DENDRO_TLS_CERT: 'cert.pem', DENDRO_TLS_KEY: 'key.pem' };
     const { code, stderr } = await run(
       ['serve', '--data', 'tls', '--port', '0', '--internal-port', '0'],
@@ -192,7 +195,7 @@ describe('environment variables', () => {
   test('/metrics needs a token unless DENDRO_METRICS_OPEN is set', async () => {
     const statusOf = async (env: Record<string, string>) => {
       const server = await startServer(['--data', 'metrics'], {
-        cwd: folder.path,
+        cwd: directory.path,
         env: { DENDRO_API_KEY: PROCESS_API_KEY, ...env },
       });
       const { status } = await fetch(`${server.internalUrl}/metrics`);

@@ -13,15 +13,15 @@ import {
 } from '../support/process.ts';
 
 describe('tokens of a new data directory', () => {
-  let folder: ReturnType<typeof createTempDirectory>;
+  let directory: ReturnType<typeof createTempDirectory>;
   let server: ServerProcess | undefined;
   beforeEach(() => {
-    folder = createTempDirectory();
+    directory = createTempDirectory();
   });
   afterEach(async () => {
     await server?.stop();
     server = undefined;
-    folder.remove();
+    directory.remove();
   });
 
   const statusWith = async (token: string) => {
@@ -36,8 +36,8 @@ describe('tokens of a new data directory', () => {
     return line.exec(server?.stdout() ?? '')?.[1] ?? '';
   };
 
-  test('the first start writes a valid token to a file of mode 0600 and prints its name', async () => {
-    server = await startServer(['--data', folder.path]);
+  test('the first startup writes a valid token to a file of mode 0600 and prints its path', async () => {
+    server = await startServer(['--data', directory.path]);
     const file = await firstTokenFile();
     expect(modeOf(file)).toBe('600');
     const secret = readFileSync(file, 'utf8').trimEnd();
@@ -48,9 +48,9 @@ describe('tokens of a new data directory', () => {
   });
 
   test('tokens.json has mode 0600 and contains the hash of the token, not the token', async () => {
-    server = await startServer(['--data', folder.path]);
+    server = await startServer(['--data', directory.path]);
     const secret = readFileSync(await firstTokenFile(), 'utf8').trimEnd();
-    const file = join(folder.path, 'tokens.json');
+    const file = join(directory.path, 'tokens.json');
     expect(modeOf(file)).toBe('600');
     const { tokens } = JSON.parse(readFileSync(file, 'utf8'));
     expect(tokens).toHaveLength(1);
@@ -58,37 +58,37 @@ describe('tokens of a new data directory', () => {
       scopes: ['query', 'ingest', 'metrics'],
       sha256: expect.stringMatching(/^[0-9a-f]{64}$/),
     });
-    const holders = readdirSync(folder.path, { recursive: true, withFileTypes: true })
+    const holders = readdirSync(directory.path, { recursive: true, withFileTypes: true })
       .filter(entry => entry.isFile())
       .filter(entry => readFileSync(join(entry.parentPath, entry.name)).includes(secret))
       .map(entry => entry.name);
     expect(holders).toEqual(['first-token']);
   });
 
-  test('the second start creates no token, and the first token stays valid', async () => {
-    server = await startServer(['--data', folder.path]);
+  test('the second startup creates no token, and the first token stays valid', async () => {
+    server = await startServer(['--data', directory.path]);
     const secret = readFileSync(await firstTokenFile(), 'utf8').trimEnd();
-    const before = readFileSync(join(folder.path, 'tokens.json'), 'utf8');
+    const before = readFileSync(join(directory.path, 'tokens.json'), 'utf8');
     await server.stop();
-    server = await startServer(['--data', folder.path]);
+    server = await startServer(['--data', directory.path]);
     expect(await statusWith(secret)).toBe(200);
     expect((await server.stop()).stdout).not.toContain('first token');
-    expect(readFileSync(join(folder.path, 'tokens.json'), 'utf8')).toBe(before);
+    expect(readFileSync(join(directory.path, 'tokens.json'), 'utf8')).toBe(before);
   });
 
   test('with DENDRO_API_KEY no token is created, and the key is valid', async () => {
-    server = await startServer(['--data', folder.path], { env: { DENDRO_API_KEY: PROCESS_API_KEY } });
+    server = await startServer(['--data', directory.path], { env: { DENDRO_API_KEY: PROCESS_API_KEY } });
     expect(await statusWith(PROCESS_API_KEY)).toBe(200);
     expect(await statusWith('another-key-of-the-same-kind')).toBe(401);
     expect((await server.stop()).stdout).not.toContain('first token');
-    expect(readdirSync(folder.path)).not.toContain('tokens.json');
+    expect(readdirSync(directory.path)).not.toContain('tokens.json');
   });
 
   test('DENDRO_API_KEY is valid in addition to the tokens of the file', async () => {
-    server = await startServer(['--data', folder.path]);
+    server = await startServer(['--data', directory.path]);
     const secret = readFileSync(await firstTokenFile(), 'utf8').trimEnd();
     await server.stop();
-    server = await startServer(['--data', folder.path], { env: { DENDRO_API_KEY: PROCESS_API_KEY } });
+    server = await startServer(['--data', directory.path], { env: { DENDRO_API_KEY: PROCESS_API_KEY } });
     expect(await statusWith(secret)).toBe(200);
     expect(await statusWith(PROCESS_API_KEY)).toBe(200);
   });
@@ -97,7 +97,7 @@ describe('tokens of a new data directory', () => {
     ['empty', ''],
     ['15 characters long', 'x'.repeat(15)],
   ])('DENDRO_API_KEY that is %s is rejected: one line, exit 2', async (_, key) => {
-    const { code, stdout, stderr } = await runDendro(['serve', '--data', folder.path], {
+    const { code, stdout, stderr } = await runDendro(['serve', '--data', directory.path], {
       env: { DENDRO_API_KEY: key },
     });
     expect(code).toBe(2);
@@ -109,7 +109,7 @@ describe('tokens of a new data directory', () => {
   test.each(['sixteen or more \n', 'spaces in between it', 'schl\u00fcssel-ohne-gleichen'])(
     'DENDRO_API_KEY %j, which is not allowed in a header, is rejected: exit 2',
     async key => {
-      const { code, stderr } = await runDendro(['serve', '--data', folder.path], {
+      const { code, stderr } = await runDendro(['serve', '--data', directory.path], {
         env: { DENDRO_API_KEY: key },
       });
       expect(code).toBe(2);
@@ -118,23 +118,23 @@ describe('tokens of a new data directory', () => {
   );
 
   test('DENDRO_API_KEY of 16 characters is accepted', async () => {
-    server = await startServer(['--data', folder.path], { env: { DENDRO_API_KEY: 'x'.repeat(16) } });
+    server = await startServer(['--data', directory.path], { env: { DENDRO_API_KEY: 'x'.repeat(16) } });
     expect(await statusWith('x'.repeat(16))).toBe(200);
   });
 
   test('--tokens selects another file', async () => {
-    const file = join(folder.path, 'elsewhere.json');
-    server = await startServer(['--data', join(folder.path, 'data'), '--tokens', file]);
+    const file = join(directory.path, 'elsewhere.json');
+    server = await startServer(['--data', join(directory.path, 'data'), '--tokens', file]);
     const secret = readFileSync(await firstTokenFile(), 'utf8').trimEnd();
     expect(modeOf(file)).toBe('600');
     expect(await statusWith(secret)).toBe(200);
   });
 
   test.each(['{', '{"version":1}', '{"version":2,"tokens":[]}', ''])(
-    'an invalid tokens file stops the start: %j',
+    'startup fails if the tokens file is invalid: %j',
     async content => {
-      writeFileSync(join(folder.path, 'tokens.json'), content);
-      const args = ['serve', '--data', folder.path, '--port', '0', '--internal-port', '0'];
+      writeFileSync(join(directory.path, 'tokens.json'), content);
+      const args = ['serve', '--data', directory.path, '--port', '0', '--internal-port', '0'];
       const outcome = await runDendro(args);
       expect(outcome.code).toBe(1);
       expect(onlyLine(outcome)).toContain('tokens.json: ');

@@ -29,29 +29,29 @@ const edgeLines = (count: number) =>
 const toNdjson = (values: readonly unknown[]) => values.map(value => `${JSON.stringify(value)}\n`).join('');
 
 describe('dendro ingest', () => {
-  let folder: ReturnType<typeof createTempDirectory>;
+  let directory: ReturnType<typeof createTempDirectory>;
   let server: ServerProcess | undefined;
   beforeEach(() => {
-    folder = createTempDirectory();
+    directory = createTempDirectory();
   });
   afterEach(async () => {
     await server?.stop();
     server = undefined;
-    folder.remove();
+    directory.remove();
   });
 
   const write = (name: string, content: string | Buffer) => {
-    writeFileSync(join(folder.path, name), content);
+    writeFileSync(join(directory.path, name), content);
     return name;
   };
   const ingest = (args: readonly string[], input?: string | Buffer) =>
     runDendro(['ingest', '--data', 'data', '--source', 'edge', ...args], {
-      cwd: folder.path,
+      cwd: directory.path,
       ...(input === undefined ? {} : { input }),
     });
   const queryIds = async (project = 'alpha') => {
     const args = ['query', 'logs.all', '--data', 'data', '--project', project, '--json'];
-    const { stdout } = await runDendro(args, { cwd: folder.path });
+    const { stdout } = await runDendro(args, { cwd: directory.path });
     return (JSON.parse(stdout) as { result: { id: string }[] }).result.map(({ id }) => id);
   };
   const idsOf = (count: number) => Array.from({ length: count }, (_, i) => `edge-${i}`);
@@ -74,12 +74,12 @@ describe('dendro ingest', () => {
       },
     }));
     const loaded = await runDendro(['ingest', '-', '--data', 'data', '--source', 'deno-relay-logs'], {
-      cwd: folder.path,
+      cwd: directory.path,
       input: toNdjson(calls),
     });
     expect(loaded).toMatchObject({ code: 0, stdout: expect.stringContaining('2 accepted, 0 rejected') });
 
-    server = await startServer(['--data', 'data'], { cwd: folder.path, env });
+    server = await startServer(['--data', 'data'], { cwd: directory.path, env });
     const ask = async (query: string) =>
       (
         await fetchResponse(`${server?.url}/api/endpoints/query/${query}`, {
@@ -105,17 +105,17 @@ describe('dendro ingest', () => {
 
   test('a file that is not a quarantine file needs --source: one line, exit 2', async () => {
     const file = write('edge.ndjson', toNdjson(edgeLines(1)));
-    const outcome = await runDendro(['ingest', '--data', 'data', file], { cwd: folder.path });
+    const outcome = await runDendro(['ingest', '--data', 'data', file], { cwd: directory.path });
     expect(outcome.code).toBe(2);
     expect(onlyLine(outcome)).toContain('--source');
   });
 
   describe('into a running server', () => {
     const send = (args: readonly string[]) =>
-      runDendro(['ingest', '--url', server?.internalUrl ?? '', ...args], { cwd: folder.path, env });
+      runDendro(['ingest', '--url', server?.internalUrl ?? '', ...args], { cwd: directory.path, env });
 
     test('stores the records and prints the same summary', async () => {
-      server = await startServer(['--data', 'data'], { cwd: folder.path, env });
+      server = await startServer(['--data', 'data'], { cwd: directory.path, env });
       const lines = [...edgeLines(3), { event_message: 'of no project' }, ...edgeLines(5).slice(3)];
       const file = write('edge.ndjson.gz', gzipSync(toNdjson(lines)));
       const { code, stdout, stderr } = await send(['--source', 'edge', file]);
@@ -126,7 +126,7 @@ describe('dendro ingest', () => {
     });
 
     test('sends a JSON file of several batches completely', async () => {
-      server = await startServer(['--data', 'data'], { cwd: folder.path, env });
+      server = await startServer(['--data', 'data'], { cwd: directory.path, env });
       const file = write('edge.json', JSON.stringify(edgeLines(2500)));
       expect((await send(['--source', 'edge', file])).stdout).toBe('edge.json: 2,500 accepted, 0 rejected\n');
     });
@@ -135,7 +135,7 @@ describe('dendro ingest', () => {
       ['a server that rejects the token', ['--token', 'not-the-token-of-this-server'], '401'],
       ['a data directory in use', [], 'with --url'],
     ])('%s is one line, exit 1', async (name, args, word) => {
-      server = await startServer(['--data', 'data'], { cwd: folder.path, env });
+      server = await startServer(['--data', 'data'], { cwd: directory.path, env });
       const file = write('edge.ndjson', toNdjson(edgeLines(1)));
       const outcome =
         name === 'a data directory in use'
@@ -146,7 +146,7 @@ describe('dendro ingest', () => {
     });
 
     test('rejected records can be loaded from the quarantine file, each with its own source', async () => {
-      server = await startServer(['--data', 'data', '--retention-days', '1'], { cwd: folder.path, env });
+      server = await startServer(['--data', 'data', '--retention-days', '1'], { cwd: directory.path, env });
       const old = new Date(NOW - 3 * 86_400_000).toISOString();
       const body = toNdjson([
         {
@@ -167,7 +167,7 @@ describe('dendro ingest', () => {
       }
       await server.stop();
       const again = await runDendro(['ingest', '--data', 'data', 'data/quarantine.ndjson'], {
-        cwd: folder.path,
+        cwd: directory.path,
       });
       expect(again).toEqual({
         code: 0,
@@ -185,7 +185,7 @@ describe('dendro ingest', () => {
         'project_tier=PRO',
         '--json',
       ];
-      const { stdout } = await runDendro(args, { cwd: folder.path });
+      const { stdout } = await runDendro(args, { cwd: directory.path });
       expect(JSON.parse(stdout).result).toMatchObject([{ id: 'old-edge', event_message: 'late' }]);
     });
   });
@@ -230,7 +230,7 @@ describe('dendro ingest', () => {
   });
 
   test('reads Parquet', async () => {
-    const file = join(folder.path, 'records.parquet');
+    const file = join(directory.path, 'records.parquet');
     const instance = await DuckDBInstance.create(':memory:');
     const connection = await instance.connect();
     await connection.run(
@@ -326,10 +326,10 @@ describe('dendro ingest', () => {
   });
 
   test('a directory, or a store in use: one line, exit 1', async () => {
-    const directory = await ingest(['.']);
-    expect(directory.code).toBe(1);
-    expect(onlyLine(directory)).toContain('directory');
-    server = await startServer(['--data', 'data'], { cwd: folder.path, env });
+    const fromDirectory = await ingest(['.']);
+    expect(fromDirectory.code).toBe(1);
+    expect(onlyLine(fromDirectory)).toContain('directory');
+    server = await startServer(['--data', 'data'], { cwd: directory.path, env });
     const inUse = await ingest([write('edge.ndjson', toNdjson(edgeLines(1)))]);
     expect(inUse.code).toBe(1);
     expect(onlyLine(inUse)).toMatch(new RegExp(`in use by .*PID ${server.pid}\\b`));

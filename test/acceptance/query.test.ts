@@ -34,23 +34,23 @@ const LINES = [
 
 // The same queries on the store of a data directory and on a running server return the same rows.
 describe.each(['--data', '--url'] as const)('dendro query %s', source => {
-  let folder: ReturnType<typeof createTempDirectory>;
+  let directory: ReturnType<typeof createTempDirectory>;
   let custom: CustomEndpoints;
   let server: ServerProcess | undefined;
   let target: string[];
   beforeAll(async () => {
-    folder = createTempDirectory();
+    directory = createTempDirectory();
     custom = writeEndpointFolders({ fault: FAULT });
     const input = LINES.map(line => `${JSON.stringify(line)}\n`).join('');
-    const loaded = await runDendro(['ingest', '-', '--source', 'edge', '--data', folder.path], { input });
+    const loaded = await runDendro(['ingest', '-', '--source', 'edge', '--data', directory.path], { input });
     expect(loaded).toMatchObject({ code: 0, stdout: expect.stringContaining('2 accepted') });
     const endpoints = ['--endpoints', custom.folder];
-    if (source === '--url') server = await startServer(['--data', folder.path, ...endpoints], { env });
-    target = server === undefined ? ['--data', folder.path, ...endpoints] : ['--url', server.url];
+    if (source === '--url') server = await startServer(['--data', directory.path, ...endpoints], { env });
+    target = server === undefined ? ['--data', directory.path, ...endpoints] : ['--url', server.url];
   });
   afterAll(async () => {
     await server?.stop();
-    folder.remove();
+    directory.remove();
     custom.remove();
   });
 
@@ -184,21 +184,21 @@ describe.each(['--data', '--url'] as const)('dendro query %s', source => {
 });
 
 describe('dendro query', () => {
-  let folder: ReturnType<typeof createTempDirectory>;
+  let directory: ReturnType<typeof createTempDirectory>;
   let server: ServerProcess;
   beforeAll(async () => {
-    folder = createTempDirectory();
-    server = await startServer(['--data', folder.path], { env });
+    directory = createTempDirectory();
+    server = await startServer(['--data', directory.path], { env });
   });
   afterAll(async () => {
     await server.stop();
-    folder.remove();
+    directory.remove();
   });
 
   const query = (...args: string[]) => runDendro(['query', 'logs.all', '--project', 'a', ...args]);
 
   test('--data of a running server: one line that names its PID and --url, exit 1', async () => {
-    const outcome = await query('--data', folder.path);
+    const outcome = await query('--data', directory.path);
     expect(outcome.code).toBe(1);
     expect(onlyLine(outcome)).toMatch(new RegExp(`in use by .*PID ${server.pid}\\b.*--url`));
   });
@@ -225,7 +225,7 @@ describe('dendro query', () => {
 
   test.each([
     ['nothing listens', async () => `http://127.0.0.1:${await findFreePort()}`],
-    ['the value is not an address', async () => 'nonsense'],
+    ['the value is not a URL', async () => 'nonsense'],
   ])('--url if %s: one line that contains the value, exit 1 or 2', async (_, makeUrl) => {
     const url = await makeUrl();
     const outcome = await query('--url', url, '--token', PROCESS_API_KEY);

@@ -11,7 +11,7 @@ const API_KEY = 'operators-own-key-of-this-run';
 const GUESS = 'dnd_a-wrong-guess-that-nobody-may-find-again';
 const CALL = '/api/endpoints/query/logs.all?project=alpha';
 
-/** Passes every check at the start, and fails in the store if its parameter is not a number. */
+/** Passes every check at startup, and fails in the store if its parameter is not a number. */
 const FAILING = {
   yaml: `
 id: 3d5c1c0e-7e54-4a57-9f0c-2f1f6d0f5b03
@@ -29,15 +29,15 @@ cache: none
 
 // Reads everything that the process wrote: both streams and every file in its data directory.
 describe('secrets in the output and the files of the process', () => {
-  let folder: ReturnType<typeof createTempDirectory>;
+  let directory: ReturnType<typeof createTempDirectory>;
   let server: ServerProcess | undefined;
   beforeEach(() => {
-    folder = createTempDirectory();
+    directory = createTempDirectory();
   });
   afterEach(async () => {
     await server?.stop();
     server = undefined;
-    folder.remove();
+    directory.remove();
   });
 
   const ask = (path: string, headers: Record<string, string>) =>
@@ -69,7 +69,7 @@ describe('secrets in the output and the files of the process', () => {
     return correct.status;
   };
   const filesContaining = (secrets: readonly string[]) =>
-    readdirSync(folder.path, { recursive: true, withFileTypes: true })
+    readdirSync(directory.path, { recursive: true, withFileTypes: true })
       .filter(entry => entry.isFile() && basename(entry.name) !== 'first-token')
       .map(entry => join(entry.parentPath, entry.name))
       .filter(file => {
@@ -81,23 +81,23 @@ describe('secrets in the output and the files of the process', () => {
     timeout: 60_000,
   }, async () => {
     const custom = writeEndpointFolders({ 'custom.failing': FAILING });
-    const args = ['--data', folder.path, '--endpoints', custom.folder];
+    const args = ['--data', directory.path, '--endpoints', custom.folder];
     try {
       // The first start without a key writes a first token to a file.
       server = await startServer(args);
       while (!server.stdout().includes('first token')) await sleep(10);
-      const first = readFileSync(join(folder.path, 'first-token'), 'utf8').trimEnd();
+      const first = readFileSync(join(directory.path, 'first-token'), 'utf8').trimEnd();
       await sendEverywhere(first);
       let written = Object.values(await server.stop()).join();
 
       const create = (name: string, ...more: string[]) =>
-        runDendro(['token', 'create', '--name', name, '--scope', 'query', '--data', folder.path, ...more]);
+        runDendro(['token', 'create', '--name', name, '--scope', 'query', '--data', directory.path, ...more]);
       const valid = (await create('valid')).stdout.trimEnd();
       const expired = (await create('expired', '--expires', '1s')).stdout.trimEnd();
       await sleep(1100);
       server = await startServer(args, { env: { DENDRO_API_KEY: API_KEY } });
       const revoked = (await create('revoked')).stdout.trimEnd();
-      await runDendro(['token', 'revoke', 'revoked', '--data', folder.path]);
+      await runDendro(['token', 'revoke', 'revoked', '--data', directory.path]);
 
       const secrets = [first, API_KEY, valid, expired, revoked, GUESS];
       for (const secret of secrets) {
@@ -106,9 +106,9 @@ describe('secrets in the output and the files of the process', () => {
         expect(await sendEverywhere(secret)).toBe(expected);
       }
       // A tokens file that becomes invalid while it contains a secret, as after a careless edit.
-      writeFileSync(join(folder.path, 'tokens.json'), `{"secret":"careless-${GUESS}"`);
+      writeFileSync(join(directory.path, 'tokens.json'), `{"secret":"careless-${GUESS}"`);
       await server.untilError('TOKENS FILE CANNOT BE READ');
-      writeFileSync(join(folder.path, 'tokens.json'), '{"version":1,"tokens":[]}');
+      writeFileSync(join(directory.path, 'tokens.json'), '{"version":1,"tokens":[]}');
       await server.untilError('tokens reloaded');
       written += Object.values(await server.stop()).join();
 

@@ -21,19 +21,19 @@ const env = { DENDRO_API_KEY: PROCESS_API_KEY };
 const headers = { 'X-API-KEY': PROCESS_API_KEY };
 
 describe('dendro serve', () => {
-  let folder: ReturnType<typeof createTempDirectory>;
+  let directory: ReturnType<typeof createTempDirectory>;
   let server: ServerProcess | undefined;
   beforeEach(() => {
-    folder = createTempDirectory();
+    directory = createTempDirectory();
   });
   afterEach(async () => {
     await server?.stop();
     server = undefined;
-    folder.remove();
+    directory.remove();
   });
 
   test('prints the addresses of both listeners and nothing else on standard output', async () => {
-    server = await startServer(['--data', folder.path], { env });
+    server = await startServer(['--data', directory.path], { env });
     expect(server.stdout()).toMatch(
       /^public: listening on http:\/\/127\.0\.0\.1:\d+\ninternal: listening on http:\/\/127\.0\.0\.1:\d+\n$/,
     );
@@ -47,14 +47,14 @@ describe('dendro serve', () => {
   });
 
   test('creates a missing data directory with mode 0700', async () => {
-    const data = `${folder.path}/deep/er`;
+    const data = `${directory.path}/deep/er`;
     server = await startServer(['--data', data], { env });
     expect(statSync(data).mode & 0o777).toBe(0o700);
   });
 
   test('serves both listeners on one port if both flags name the same port', async () => {
     const port = String(await findFreePort());
-    server = await startServer(['--data', folder.path, '--port', port, '--internal-port', port], { env });
+    server = await startServer(['--data', directory.path, '--port', port, '--internal-port', port], { env });
     expect(server.url).toBe(`http://127.0.0.1:${port}`);
     expect(server.internalUrl).toBe(server.url);
     expect((await fetchResponse(`${server.url}/health`, {})).status).toBe(200);
@@ -63,12 +63,12 @@ describe('dendro serve', () => {
   });
 
   test('a data directory in use by another process: one line that names its PID, exit 1', async () => {
-    server = await startServer(['--data', folder.path], { env });
-    const args = ['serve', '--data', folder.path, '--port', '0', '--internal-port', '0'];
+    server = await startServer(['--data', directory.path], { env });
+    const args = ['serve', '--data', directory.path, '--port', '0', '--internal-port', '0'];
     const outcome = await runDendro(args, { env });
     expect(outcome.code).toBe(1);
     expect(outcome.stdout).toBe('');
-    expect(onlyLine(outcome)).toMatch(new RegExp(`${folder.path}.* in use by .*PID ${server.pid}\\b`));
+    expect(onlyLine(outcome)).toMatch(new RegExp(`${directory.path}.* in use by .*PID ${server.pid}\\b`));
     expect((await fetchResponse(`${server.url}/health`, {})).status).toBe(200);
   });
 
@@ -80,7 +80,7 @@ describe('dendro serve', () => {
     await once(blocker, 'listening');
     const address = blocker.address();
     const port = address !== null && typeof address !== 'string' ? String(address.port) : '';
-    const outcome = await runDendro(['serve', '--data', folder.path, usedFlag, port, otherFlag, '0'], {
+    const outcome = await runDendro(['serve', '--data', directory.path, usedFlag, port, otherFlag, '0'], {
       env,
     });
     blocker.close();
@@ -94,7 +94,7 @@ describe('dendro serve', () => {
     const args = [
       'serve',
       '--data',
-      folder.path,
+      directory.path,
       '--host',
       '192.0.2.1',
       '--port',
@@ -108,7 +108,7 @@ describe('dendro serve', () => {
   });
 
   test('a data directory that is a file: one line, exit 1', async () => {
-    const file = join(folder.path, 'file');
+    const file = join(directory.path, 'file');
     writeFileSync(file, '');
     const outcome = await runDendro(['serve', '--data', file, '--port', '0', '--internal-port', '0'], {
       env,
@@ -118,16 +118,16 @@ describe('dendro serve', () => {
   });
 
   test('a damaged store: one line, exit 1', async () => {
-    writeFileSync(join(folder.path, 'dendro.duckdb'), 'not a database '.repeat(1000));
-    const args = ['serve', '--data', folder.path, '--port', '0', '--internal-port', '0'];
+    writeFileSync(join(directory.path, 'dendro.duckdb'), 'not a database '.repeat(1000));
+    const args = ['serve', '--data', directory.path, '--port', '0', '--internal-port', '0'];
     const outcome = await runDendro(args, { env });
     expect(outcome.code).toBe(1);
-    expect(onlyLine(outcome)).toContain(folder.path);
+    expect(onlyLine(outcome)).toContain(directory.path);
   });
 
   describe.each(['SIGTERM', 'SIGINT'] as const)('%s', signal => {
     test('stops an idle server immediately with exit code 0', async () => {
-      server = await startServer(['--data', folder.path], { env });
+      server = await startServer(['--data', directory.path], { env });
       const idle = await openConnection(server.url);
       await idle.ask(rawRequest('GET /health'));
       server.signal(signal);
@@ -139,7 +139,7 @@ describe('dendro serve', () => {
 
     test('finishes a running query, rejects new connections meanwhile, and exits with 0', async () => {
       const custom = writeEndpointFolders({ sleep: SLEEP });
-      server = await startServer(['--data', folder.path, '--endpoints', custom.folder], { env });
+      server = await startServer(['--data', directory.path, '--endpoints', custom.folder], { env });
       const connection = await openConnection(server.url);
       await connection.ask(rawRequest('GET /health'));
       connection.write(rawRequest('GET /api/endpoints/query/test.sleep?milliseconds=4000', headers));
@@ -157,7 +157,7 @@ describe('dendro serve', () => {
   test('incomplete requests on both listeners delay the stop by 10 s in total', {
     timeout: 17_000,
   }, async () => {
-    server = await startServer(['--data', folder.path], { env });
+    server = await startServer(['--data', directory.path], { env });
     for (const url of [server.url, server.internalUrl])
       (await openConnection(url)).write('GET /health HTTP/1.1\r\nHost: a\r\n');
     await fetchResponse(`${server.url}/health`, {});
@@ -167,16 +167,16 @@ describe('dendro serve', () => {
 
   test('a server that was stopped by a signal starts again on the same data directory', async () => {
     for (let i = 0; i < 3; i++) {
-      server = await startServer(['--data', folder.path], { env });
+      server = await startServer(['--data', directory.path], { env });
       expect((await server.stop()).code).toBe(0);
     }
   });
 
   test('a server starts on the data directory of a killed one', async () => {
-    server = await startServer(['--data', folder.path], { env });
+    server = await startServer(['--data', directory.path], { env });
     server.signal('SIGKILL');
     await server.ended;
-    server = await startServer(['--data', folder.path], { env });
+    server = await startServer(['--data', directory.path], { env });
     expect((await fetchResponse(`${server.url}/health`, {})).status).toBe(200);
   });
 });

@@ -16,18 +16,18 @@ import {
 const SECRET = /^dnd_[A-Za-z0-9_-]{43}\n$/;
 
 describe('dendro token next to a running server', () => {
-  let folder: ReturnType<typeof createTempDirectory>;
+  let directory: ReturnType<typeof createTempDirectory>;
   let server: ServerProcess;
   beforeAll(async () => {
-    folder = createTempDirectory();
-    server = await startServer(['--data', folder.path], { env: { DENDRO_API_KEY: PROCESS_API_KEY } });
+    directory = createTempDirectory();
+    server = await startServer(['--data', directory.path], { env: { DENDRO_API_KEY: PROCESS_API_KEY } });
   });
   afterAll(async () => {
     await server.stop();
-    folder.remove();
+    directory.remove();
   });
 
-  const token = (...args: string[]) => runDendro(['token', ...args, '--data', folder.path]);
+  const token = (...args: string[]) => runDendro(['token', ...args, '--data', directory.path]);
   const create = async (name: string, ...args: string[]) => {
     const { code, stdout, stderr } = await token('create', '--name', name, ...args);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
@@ -124,7 +124,7 @@ describe('dendro token next to a running server', () => {
     const secret = await create('used', '--scope', 'query');
     await untilStatus(secret, 200);
     await server.stop(); // the server writes last uses when it stops
-    server = await startServer(['--data', folder.path], { env: { DENDRO_API_KEY: PROCESS_API_KEY } });
+    server = await startServer(['--data', directory.path], { env: { DENDRO_API_KEY: PROCESS_API_KEY } });
     const line = (await token('list')).stdout.split('\n').find(text => text.startsWith('used')) ?? '';
     expect(line).toMatch(/ never +20\d\d-\d\d-\d\dT[\d:.]+Z/); // expires never, last used at
   });
@@ -139,26 +139,26 @@ describe('dendro token next to a running server', () => {
     await create('there', '--scope', 'query');
     const outcome = await token('revoke', 'nobody');
     expect(outcome.code).toBe(1);
-    expect(onlyLine(outcome)).toMatch(/there is no token nobody; tokens are .*there/);
+    expect(onlyLine(outcome)).toMatch(/there is no token nobody; existing tokens: .*there/);
   });
 });
 
 describe('dendro token without a server', () => {
-  let folder: ReturnType<typeof createTempDirectory>;
+  let directory: ReturnType<typeof createTempDirectory>;
   beforeEach(() => {
-    folder = createTempDirectory();
+    directory = createTempDirectory();
   });
-  afterEach(() => folder.remove());
+  afterEach(() => directory.remove());
 
-  const tokensFile = () => join(folder.path, 'tokens.json');
+  const tokensFile = () => join(directory.path, 'tokens.json');
 
   // The problem of the flags, the flags, and the expected text.
   const valid = ['--name', 'n', '--scope', 'query'];
   test.each<[string, string[], string]>([
     ['no name', ['--scope', 'query'], '--name is required'],
     ['an empty name', ['--name', '', '--scope', 'query'], '--name is required'],
-    ['no scope', ['--name', 'n'], '--scope is needed; allowed are query, query:<endpoint name>'],
-    ['an unknown scope', ['--name', 'n', '--scope', 'admin'], '--scope admin is not known; allowed are'],
+    ['no scope', ['--name', 'n'], '--scope is required; allowed: query, query:<endpoint name>'],
+    ['an unknown scope', ['--name', 'n', '--scope', 'admin'], '--scope admin is unknown; allowed:'],
     [
       'an unknown scope next to a valid one',
       [...valid, '--scope', 'ingest:nothing'],
@@ -172,8 +172,8 @@ describe('dendro token without a server', () => {
     ['a rate of 0', [...valid, '--rate', '0'], '--rate 0 '],
     ['a rate below 0', [...valid, '--rate=-1'], '--rate -1 '],
     ['a rate that is too large', [...valid, '--rate', '9'.repeat(400)], '--rate 999'],
-    ['an unknown tier', [...valid, '--tier', 'GOLD'], '--tier GOLD is not known; allowed are FREE, PRO'],
-    ['a tier in lower case', [...valid, '--tier', 'pro'], '--tier pro is not known'],
+    ['an unknown tier', [...valid, '--tier', 'GOLD'], '--tier GOLD is unknown; allowed: FREE, PRO'],
+    ['a tier in lower case', [...valid, '--tier', 'pro'], '--tier pro is unknown'],
     ['an expiry without a unit', [...valid, '--expires', '90'], '--expires 90 is not a duration such as 30s'],
     ['an expiry of 0', [...valid, '--expires', '0d'], '--expires 0d'],
     ['an expiry in weeks', [...valid, '--expires', '2w'], '--expires 2w'],
@@ -183,7 +183,7 @@ describe('dendro token without a server', () => {
     ['two names', [...valid, '--name', 'm'], '--name is given 2 times'],
     ['an unexpected argument', ['extra', ...valid], 'extra'],
   ])('create with %s: one line, exit 2, and no tokens file', async (_, args, words) => {
-    const outcome = await runDendro(['token', 'create', ...args, '--data', folder.path]);
+    const outcome = await runDendro(['token', 'create', ...args, '--data', directory.path]);
     expect({ code: outcome.code, stdout: outcome.stdout }).toEqual({ code: 2, stdout: '' });
     expect(onlyLine(outcome)).toContain(words);
     expect(existsSync(tokensFile())).toBe(false);
@@ -192,14 +192,14 @@ describe('dendro token without a server', () => {
   test.each([[[]], [['rotate']], [['revoke']], [['revoke', 'a', 'b']], [['list', 'a']]])(
     'token %j: one line with the correct usage, exit 2',
     async args => {
-      const outcome = await runDendro(['token', ...args, '--data', folder.path]);
+      const outcome = await runDendro(['token', ...args, '--data', directory.path]);
       expect(outcome.code).toBe(2);
       onlyLine(outcome);
     },
   );
 
   test('list prints "no tokens" if there are none', async () => {
-    const outcome = await runDendro(['token', 'list', '--data', folder.path]);
+    const outcome = await runDendro(['token', 'list', '--data', directory.path]);
     expect(outcome).toEqual({ code: 0, stdout: 'no tokens\n', stderr: '' });
   });
 
@@ -216,20 +216,18 @@ columns:`,
     );
     const custom = writeEndpointFolders({ tiered: { yaml: tiered, sql } });
     try {
-      const args = ['token', 'create', ...valid, '--data', folder.path, '--tier', 'LARGE'];
+      const args = ['token', 'create', ...valid, '--data', directory.path, '--tier', 'LARGE'];
       const unknown = await runDendro(args);
       expect(unknown.code).toBe(2);
-      expect(onlyLine(unknown)).toMatch(
-        /--tier LARGE is not known; allowed are FREE, PRO, PAYG, ENTERPRISE$/,
-      );
+      expect(onlyLine(unknown)).toMatch(/--tier LARGE is unknown; allowed: FREE, PRO, PAYG, ENTERPRISE$/);
       expect((await runDendro([...args, '--endpoints', custom.folder])).stdout).toMatch(SECRET);
     } finally {
       custom.remove();
     }
   });
 
-  test('token create creates the data directory, and the first start creates no other token', async () => {
-    const data = join(folder.path, 'new', 'data');
+  test('token create creates the data directory, and the first startup creates no other token', async () => {
+    const data = join(directory.path, 'new', 'data');
     const { code, stdout } = await runDendro(['token', 'create', ...valid, '--data', data]);
     expect(code).toBe(0);
     const server = await startServer(['--data', data]);
@@ -243,8 +241,8 @@ columns:`,
   });
 
   test('--tokens FILE selects another file for the command and the server', async () => {
-    const file = join(folder.path, 'elsewhere.json');
-    const data = join(folder.path, 'data');
+    const file = join(directory.path, 'elsewhere.json');
+    const data = join(directory.path, 'data');
     const created = await runDendro(['token', 'create', ...valid, '--tokens', file]);
     expect(created.stdout).toMatch(SECRET);
     expect((statSync(file).mode & 0o777).toString(8)).toBe('600');

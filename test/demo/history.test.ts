@@ -12,7 +12,7 @@ describe('the history of the synthetic platform', () => {
   beforeAll(async () => {
     app = await startTestApp();
     recordCount = await fillHistory(app.store, {
-      nowMs: Number(micros(NOW)) / 1000,
+      endMs: Number(micros(NOW)) / 1000,
       scale: 0.25,
       random: new Random(7),
     });
@@ -32,7 +32,7 @@ describe('the history of the synthetic platform', () => {
   test('the same seed creates the same records, another seed creates others', () => {
     const toMs = Number(micros(NOW)) / 1000;
     const create = (seed: number) =>
-      createTraffic({ fromMs: toMs - 60_000, toMs, startMs: toMs, scale: 1 }, new Random(seed));
+      createTraffic({ fromMs: toMs - 60_000, toMs, demoStartMs: toMs, scale: 1 }, new Random(seed));
     expect(create(1).length).toBeGreaterThan(10);
     expect(create(1)).toEqual(create(1));
     expect(create(1)).not.toEqual(create(2));

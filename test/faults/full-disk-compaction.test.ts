@@ -86,7 +86,7 @@ test('a disk that fills during a checkpoint stops the program, and the next star
   }
   expect(lost).toBeInstanceOf(OperatorError);
   expect((lost as Error).message).toMatch(
-    /^DuckDB invalidated its file; exiting\. No acknowledged data is lost; restart: .*invalidated/,
+    /^DuckDB invalidated its file; exiting\. No acknowledged data is lost; restart the server\. Reason: .*invalidated/,
   );
   await app.close();
   const store = await openStore(testStoreOptions(path));

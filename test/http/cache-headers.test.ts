@@ -44,7 +44,7 @@ describe('cache headers of a result', () => {
     expect(headers.get('server-timing')).toMatch(/^cache;dur=[\d.]+$/);
   });
 
-  test('a response from the store has a request id, never the one that the caller sent; a hit has none', async () => {
+  test('a response from the store has a request id, never the one that the client sent; a hit has none', async () => {
     const path = freshPath();
     const idOf = async (target: string) =>
       (await get(target, { 'X-Request-Id': API_KEY, 'Dendro-Request-Id': API_KEY })).headers.get(

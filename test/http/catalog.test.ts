@@ -10,15 +10,15 @@ type EndpointFile = { description: string; columns: Record<string, object> };
 const KEYS = ['id', 'name', 'description', 'max_rows', 'cache', 'sandboxing', 'parameters', 'columns'];
 
 describe('GET /api/endpoints', () => {
-  let own: CustomEndpoints;
+  let custom: CustomEndpoints;
   let app: TestApp;
   beforeAll(async () => {
-    own = writeEndpointFolders({ sleep: SLEEP });
-    app = await startTestApp({ endpointFolders: { builtIn: BUILT_IN, custom: own.folder } });
+    custom = writeEndpointFolders({ sleep: SLEEP });
+    app = await startTestApp({ endpointFolders: { builtIn: BUILT_IN, custom: custom.folder } });
   });
   afterAll(async () => {
     await app.close();
-    own.remove();
+    custom.remove();
   });
 
   const entry = async (name: string) => {
@@ -133,6 +133,6 @@ describe('GET /api/endpoints', () => {
   test('contains no SQL and no file name', async () => {
     const { text } = await app.get('/api/endpoints', { headers: { 'X-API-KEY': API_KEY } });
     expect(text).not.toMatch(/select\b.*\bfrom\b|\.sql|sleep_ms/i);
-    expect(text).not.toContain(own.folder);
+    expect(text).not.toContain(custom.folder);
   });
 });

@@ -103,7 +103,7 @@ describe('an HTTP connection', () => {
     }
   });
 
-  test('pipelined requests are answered in order', async () => {
+  test('pipelined requests get their responses in order', async () => {
     connection.write(
       [
         rawRequest(`GET ${CALL}`, TOKEN),

@@ -126,7 +126,7 @@ describe('CORS for configured origins', () => {
         },
       });
 
-    test('is answered without a token and allows only reading methods', async () => {
+    test('gets a response without a token, which allows only reading methods', async () => {
       const { status, headers, text } = await preflight(CALL, OURS);
       expect({ status, text }).toEqual({ status: 204, text: '' });
       expect(headers.get('access-control-allow-origin')).toBe(OURS);
@@ -139,7 +139,7 @@ describe('CORS for configured origins', () => {
     });
 
     // RFC 9110, section 8.6: a server must not send Content-Length with 204.
-    test('is answered without a body and without Content-Length', async () => {
+    test('gets a response without a body and without Content-Length', async () => {
       expect((await preflight(CALL, OURS)).headers.get('content-length')).toBeNull();
     });
 

@@ -1,23 +1,23 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { DendroError, type ErrorCode } from '../../src/domain/errors.ts';
-import { errorResponse, STATUS_BY_CODE, toCallerError } from '../../src/http/error-response.ts';
+import { errorResponse, STATUS_BY_CODE, toClientError } from '../../src/http/error-response.ts';
 import { API_KEY, fetchResponse, startTestApp, type TestApp } from '../support/app.ts';
 import { BUILT_IN, type CustomEndpoints, FAULT, writeEndpointFolders } from '../support/custom-endpoints.ts';
 
 const QUERY = '/api/endpoints/query';
 
 describe('error responses', () => {
-  let own: CustomEndpoints;
+  let custom: CustomEndpoints;
   let app: TestApp;
   beforeAll(async () => {
-    own = writeEndpointFolders({ fault: FAULT });
+    custom = writeEndpointFolders({ fault: FAULT });
     app = await startTestApp({
-      endpointFolders: { builtIn: BUILT_IN, custom: own.folder },
+      endpointFolders: { builtIn: BUILT_IN, custom: custom.folder },
     });
   });
   afterAll(async () => {
     await app.close();
-    own.remove();
+    custom.remove();
   });
 
   test.each([
@@ -156,7 +156,7 @@ describe('error responses', () => {
         wrong,
         API_KEY,
         'dendro-test-',
-        own.folder,
+        custom.folder,
         process.cwd(),
         '.sql',
         '.ts:',
@@ -202,8 +202,8 @@ describe('error responses', () => {
     ['an error of the engine', new Error('Binder Error: select 1 from /var/lib/secret')],
     ['a thrown string', 'select'],
     ['a thrown undefined', undefined],
-  ])('%s reaches the caller only as code internal', (_, thrown) => {
-    const { status, body } = errorResponse(toCallerError(thrown));
+  ])('%s reaches the client only as code internal', (_, thrown) => {
+    const { status, body } = errorResponse(toClientError(thrown));
     expect(status).toBe(500);
     expect(body).not.toMatch(/select|secret|Binder/);
   });

@@ -30,19 +30,19 @@ describe('GET /health', () => {
   describe.each(['starting', 'unavailable'] as const)('while %s', state => {
     const listeners: Listener[] = [];
     beforeAll(async () => {
-      const parts: InternalDependencies = {
+      const dependencies: InternalDependencies = {
         version,
         storeName: 'duckdb',
         catalog: loadCatalog({ builtIn: BUILT_IN, custom: undefined }, 'duckdb'),
-        service: () => undefined,
+        serving: () => undefined,
         state: () => state,
         metricsOpen: false,
         renderMetrics: () => '',
       };
       const address = { host: '127.0.0.1', port: 0 };
       const options = { address, corsOrigins: [], tls: undefined, observe: () => {} };
-      listeners.push(await listen({ ...options, name: 'public', routes: publicRoutes(parts) }));
-      listeners.push(await listen({ ...options, name: 'internal', routes: internalRoutes(parts) }));
+      listeners.push(await listen({ ...options, name: 'public', routes: publicRoutes(dependencies) }));
+      listeners.push(await listen({ ...options, name: 'internal', routes: internalRoutes(dependencies) }));
     });
     afterAll(async () => {
       for (const listener of listeners) await listener.close();

@@ -12,7 +12,7 @@ const FORMATS = ['json', 'ndjson', 'csv'];
 const UNPINNED_ENDPOINT = {
   yaml: `
 id: 7f6f8a52-3c0c-4b8e-9d6b-0a2b6b1d9c01
-name: own.counts
+name: custom.counts
 description: Made for a test.
 reads: edge
 parameters:
@@ -27,11 +27,11 @@ cache: none
 // Two projects, alpha and beta. The records of beta imitate those of alpha: their URLs, paths,
 // messages and metadata name alpha. The suite's clock is fixed at 2026-11-14T12:34:56.789012Z.
 describe('a token pinned to a project', () => {
-  let own: CustomEndpoints;
+  let custom: CustomEndpoints;
   let tokens: TestTokens<'alpha' | 'both' | 'dotted' | 'free'>;
   let app: TestApp;
   beforeAll(async () => {
-    own = writeEndpointFolders({ 'own.counts': UNPINNED_ENDPOINT });
+    custom = writeEndpointFolders({ 'custom.counts': UNPINNED_ENDPOINT });
     tokens = await createTokens({
       alpha: { projects: ['alpha'] },
       both: { projects: ['beta', 'alpha'] },
@@ -42,7 +42,7 @@ describe('a token pinned to a project', () => {
       {
         tokensFile: tokens.file,
         cacheBytes: 64 * 1024 * 1024,
-        endpointFolders: { builtIn: BUILT_IN, custom: own.folder },
+        endpointFolders: { builtIn: BUILT_IN, custom: custom.folder },
       },
       new ManualTimer(),
     );
@@ -75,7 +75,7 @@ describe('a token pinned to a project', () => {
   afterAll(async () => {
     await app.close();
     tokens.remove();
-    own.remove();
+    custom.remove();
   });
 
   type Who = keyof typeof tokens.secrets | 'key';
@@ -256,14 +256,14 @@ describe('a token pinned to a project', () => {
   });
 
   test('an endpoint that does not apply the pin is 403 and not in its catalog', async () => {
-    expect((await send('free', 'own.counts', { project: 'alpha' })).rows).toEqual([{ count: 11 }]);
-    const { status, error } = await send('alpha', 'own.counts', { project: 'alpha' });
+    expect((await send('free', 'custom.counts', { project: 'alpha' })).rows).toEqual([{ count: 11 }]);
+    const { status, error } = await send('alpha', 'custom.counts', { project: 'alpha' });
     expect({ status, code: error.code }).toEqual({ status: 403, code: 'forbidden' });
     const namesFor = async (who: Who, path: string) =>
       (await app.get(path, { headers: { 'X-API-KEY': who === 'key' ? API_KEY : tokens.secrets[who] } })).text;
     for (const path of ['/api/endpoints', '/openapi.json']) {
-      expect(await namesFor('alpha', path)).not.toContain('own.counts');
-      expect(await namesFor('free', path)).toContain('own.counts');
+      expect(await namesFor('alpha', path)).not.toContain('custom.counts');
+      expect(await namesFor('free', path)).toContain('custom.counts');
     }
   });
 });

@@ -390,7 +390,7 @@ describe('POST /api/logs: order of checks', () => {
         version: '0',
         storeName: 'duckdb',
         catalog: { endpoints: [], find: () => undefined },
-        service: () => undefined,
+        serving: () => undefined,
         state: () => 'starting',
         metricsOpen: false,
         renderMetrics: () => '',

@@ -10,7 +10,7 @@ const routeOf = (path: string): Route => ({
 
 const router = new Router(['/api/endpoints/query/*', '/api/endpoints', '/'].map(routeOf));
 
-const TARGETS: [target: string, route: string, pathParameter: string, query: string][] = [
+const TARGETS: [target: string, route: string, pathParameter: string, queryString: string][] = [
   ['/', '/', '', ''],
   ['/?a=1', '/', '', 'a=1'],
   ['/api/endpoints', '/api/endpoints', '', ''],
@@ -31,10 +31,10 @@ const TARGETS: [target: string, route: string, pathParameter: string, query: str
 
 describe('the router', () => {
   test.each(TARGETS)(
-    'finds for %s the route %s, the first time and from the memo',
-    (target, path, pathParameter, query) => {
+    'finds for %s the route %s, the first time and memoized',
+    (target, path, pathParameter, queryString) => {
       for (let time = 1; time <= 3; time++)
-        expect(router.find(target)).toMatchObject({ route: { path }, pathParameter, query, target });
+        expect(router.find(target)).toMatchObject({ route: { path }, pathParameter, queryString, target });
     },
   );
 
@@ -50,7 +50,7 @@ describe('the router', () => {
       for (let n = 0; n < 5_000; n++)
         expect(router.find(`/api/endpoints/query/name${n}?n=${n}`)).toMatchObject({
           pathParameter: `name${n}`,
-          query: `n=${n}`,
+          queryString: `n=${n}`,
         });
   });
 });

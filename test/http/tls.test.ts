@@ -75,7 +75,7 @@ describe('a public listener with a certificate', { timeout: 60_000 }, () => {
       ca: pair.cert,
       minVersion: version,
       maxVersion: version,
-      ciphers: 'DEFAULT@SECLEVEL=0', // lets the caller offer it at all
+      ciphers: 'DEFAULT@SECLEVEL=0', // without it, the client could not offer this version
     });
     const outcome = await Promise.race([
       once(socket, 'secureConnect').then(() => 'connected'),
@@ -167,8 +167,18 @@ describe('--tls-cert and --tls-key', () => {
   });
 
   test.each<[string, () => [string | undefined, string | undefined], number, string]>([
-    ['a certificate without a key', () => [files.cert, undefined], 2, '--tls-cert and --tls-key go together'],
-    ['a key without a certificate', () => [undefined, files.key], 2, '--tls-cert and --tls-key go together'],
+    [
+      'a certificate without a key',
+      () => [files.cert, undefined],
+      2,
+      '--tls-cert and --tls-key must be given together',
+    ],
+    [
+      'a key without a certificate',
+      () => [undefined, files.key],
+      2,
+      '--tls-cert and --tls-key must be given together',
+    ],
     [
       'a missing certificate file',
       () => [join(directory, 'none.pem'), files.key],
@@ -184,13 +194,18 @@ describe('--tls-cert and --tls-key', () => {
       'a.pem is not a PEM certificate',
     ],
     ['an empty certificate', () => [file('b.pem', ''), files.key], 1, 'b.pem is not a PEM certificate'],
-    ['a key file without PEM', () => [files.cert, file('c.pem', 'hello')], 1, 'c.pem is not a PEM key'],
-    ['an empty key', () => [files.cert, file('d.pem', '')], 1, 'd.pem is not a PEM key'],
+    [
+      'a key file without PEM',
+      () => [files.cert, file('c.pem', 'hello')],
+      1,
+      'c.pem is not an unencrypted PEM private key',
+    ],
+    ['an empty key', () => [files.cert, file('d.pem', '')], 1, 'd.pem is not an unencrypted PEM private key'],
     [
       'the key of another certificate',
       () => [files.cert, file('e.pem', other.key)],
       1,
-      'e.pem is not the key of the certificate',
+      'e.pem is not the private key of the certificate',
     ],
     ['certificate and key swapped', () => [files.key, files.cert], 1, 'key.pem is not a PEM certificate'],
   ])('%s prints one line that names the problem', async (_, arrange, code, words) => {

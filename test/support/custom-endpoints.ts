@@ -64,7 +64,7 @@ export const SLEEP: EndpointFiles = {
   sql: 'select coalesce(cast(sleep_ms(cast($milliseconds as bigint)) as integer), 1) as answer',
 };
 
-/** Passes every check at the start, and fails in the store if its parameter `number` is not a number. */
+/** Passes every check at startup, and fails in the store if its parameter `number` is not a number. */
 export const FAULT: EndpointFiles = {
   yaml: definition('a3b8b0c7-6f0e-4b52-9a63-2f6f0d5c7e22', 'test.fault', 'number'),
   sql: 'select cast($number as integer) as answer',

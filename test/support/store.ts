@@ -46,11 +46,11 @@ export function createDataDirectory(): string {
   return mkdtempSync(join(tmpdir(), 'dendro-test-'));
 }
 
-export function removeDataDirectory(folder: string): void {
-  rmSync(folder, { recursive: true, force: true });
+export function removeDataDirectory(dataDirectory: string): void {
+  rmSync(dataDirectory, { recursive: true, force: true });
 }
 
-/** Column names do not matter when a query runs: a store checks them only at the start. */
+/** Column names do not matter when a query runs: a store checks them only at startup. */
 export function savedQuery(sql: string, types: readonly ColumnType[] = [], maxRows = 1000): SavedQuery {
   return { sql, maxRows, columns: types.map((type, index) => ({ name: `column_${index}`, type })) };
 }

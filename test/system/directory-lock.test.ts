@@ -49,7 +49,7 @@ describe('the lock of a data directory, across servers', () => {
   });
 
   test.each(['duckdb', clickhouse])(
-    'a server on %s that was killed does not block the next start',
+    'a server on %s that was killed does not block the next server',
     async store => {
       const killed = await startServer(['--data', directory], { env: { ...env, DENDRO_STORE: store } });
       killed.signal('SIGKILL');

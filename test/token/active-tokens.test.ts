@@ -107,7 +107,7 @@ describe('the active tokens of a running server', () => {
     }
   });
 
-  test('a tokens file that is created after the start is read', async () => {
+  test('a tokens file that is created after startup is read', async () => {
     const tokens = watch('a-key-of-sixteen-or-more');
     await write('one');
     await timer.advance(500);
@@ -124,7 +124,7 @@ describe('the active tokens of a running server', () => {
     expect(tokens.find('one')).toBeUndefined();
   });
 
-  test('a broken tokens file at the start is an error', () => {
+  test('a broken tokens file at startup is an error', () => {
     writeFileSync(file, '{');
     expect(() => watch()).toThrow(`${file}: not a tokens file that this version can read`);
   });

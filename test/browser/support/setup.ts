@@ -33,7 +33,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   rmSync(SCREENSHOT_DIRECTORY, { recursive: true, force: true });
   const data = createTempDirectory();
   const store = await openStore(testStoreOptions(data.path));
-  await fillHistory(store, { nowMs: Number(systemClock()) / 1000, scale: SCALE, random: new Random(11) });
+  await fillHistory(store, { endMs: Number(systemClock()) / 1000, scale: SCALE, random: new Random(11) });
   await store.close();
 
   const tokens = await createTokens({ all: { scopes: ['query'] }, logs: { scopes: ['query:logs.all'] } });

@@ -1,8 +1,8 @@
-// Creates single records in the form in which a log shipper of the platform would send them to the intake.
+// Creates single records in the JSON format that log shippers send.
 import type { Area, DemoFunction, DemoProject, Moment } from './platform.ts';
 import type { Random } from './random.ts';
 
-export interface SentRecord {
+export interface DemoRecord {
   readonly kind: 'edge' | 'function_edge';
   readonly record: Readonly<Record<string, unknown>>;
 }
@@ -16,7 +16,7 @@ const PATHS: Readonly<Record<Area, readonly [string, ...string[]]>> = {
 const AGENTS = ['Mozilla/5.0 (X11; Linux x86_64)', 'Mozilla/5.0 (iPhone)', 'okhttp/4.12.0', 'node'] as const;
 const COUNTRIES = ['DE', 'US', 'BR', 'JP', 'IN', 'FR', 'KE'] as const;
 
-export function createRequest(project: DemoProject, moment: Moment, random: Random): SentRecord {
+export function createEdgeRecord(project: DemoProject, moment: Moment, random: Random): DemoRecord {
   const area = random.pick(project.areas);
   const path = random.pick(PATHS[area]);
   const method = area === 'auth' || random.chance(0.2) ? 'POST' : 'GET';
@@ -45,7 +45,7 @@ export function createRequest(project: DemoProject, moment: Moment, random: Rand
   };
 }
 
-export function createInvocation(project: DemoProject, moment: Moment, random: Random): SentRecord {
+export function createFunctionRecord(project: DemoProject, moment: Moment, random: Random): DemoRecord {
   const demoFunction = chooseFunction(project, random);
   const status = random.chance(project.errorRate(moment)) ? errorStatus(random) : 200;
   const path = `/functions/v1/${demoFunction.id}`;
@@ -57,7 +57,7 @@ export function createInvocation(project: DemoProject, moment: Moment, random: R
       metadata: {
         project_ref: project.ref,
         function_id: demoFunction.id,
-        execution_time_ms: random.duration(demoFunction.medianMs(moment), demoFunction.spread),
+        execution_time_ms: random.duration(demoFunction.medianMs(moment), demoFunction.sigma),
         request: { method: 'POST', pathname: path },
         response: { status_code: status },
       },
@@ -66,10 +66,10 @@ export function createInvocation(project: DemoProject, moment: Moment, random: R
 }
 
 function chooseFunction({ functions }: DemoProject, random: Random): DemoFunction {
-  let left = random.next();
+  let remaining = random.next();
   for (const candidate of functions) {
-    left -= candidate.share;
-    if (left < 0) return candidate;
+    remaining -= candidate.share;
+    if (remaining < 0) return candidate;
   }
   return functions[0];
 }
