@@ -94,8 +94,8 @@ function handleQuery(
     return resultResponse(endpoint.definition, completed, encoding.format, encoded, ifNoneMatch, tookMs);
   };
   if (run instanceof Promise)
-    return run.then(async completed => toResponse(completed, await completed.value.encode(encoding)));
-  const encoded = run.value.encode(encoding);
+    return run.then(async completed => toResponse(completed, await completed.result.encode(encoding)));
+  const encoded = run.result.encode(encoding);
   return encoded instanceof Promise
     ? encoded.then(created => toResponse(run, created))
     : toResponse(run, encoded);

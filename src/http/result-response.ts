@@ -43,13 +43,13 @@ export function resultResponse(
 }
 
 function listResultHeaders(
-  { outcome, value }: EndpointRun,
+  { outcome, result }: EndpointRun,
   { etag }: EncodedResult,
   age: number,
   maxAge: number,
   ttl: number,
 ): HeaderList {
-  const { dataThrough, clipped } = value.notes;
+  const { dataThrough, clipped } = result.notes;
   return toHeaderList({
     ETag: etag,
     Age: String(age),
@@ -74,9 +74,9 @@ function formatCacheStatus(outcome: EndpointRun['outcome'], ttl: number): string
 }
 
 /** Time in the store's queue, in the store, and in the cache, which includes everything else. */
-function formatServerTiming({ outcome, value: { queryResult } }: EndpointRun, tookMs: number): string {
+function formatServerTiming({ outcome, result }: EndpointRun, tookMs: number): string {
   if (outcome === 'hit' || outcome === 'collapsed') return `cache;dur=${toHundredths(tookMs)}`;
-  const { queuedMs, executedMs } = queryResult;
+  const { queuedMs, executedMs } = result.timing;
   const cacheMs = Math.max(0, tookMs - queuedMs - executedMs);
   return `cache;dur=${toHundredths(cacheMs)}, queue;dur=${toHundredths(queuedMs)}, store;dur=${toHundredths(executedMs)}`;
 }
