@@ -6,11 +6,11 @@ const unit: TestProjectInlineConfiguration = {
   test: {
     name: 'unit',
     include: ['test/**/*.test.ts'],
-    // These need Debian packages, minutes of time or more than `npm ci` installs.
+    // These take minutes or need programs that `npm ci` does not install.
     exclude: ['test/shippers/**', 'test/browser/**', 'test/faults/**', 'test/clickhouse/**'],
     pool: 'forks', // the native library of a store needs its own process
     maxWorkers: 3, // most tests wait for processes, sockets or the disk
-    expect: { poll: { timeout: 20_000 } }, // for a busy machine
+    expect: { poll: { timeout: 20_000 } }, // enough on a busy machine
     testTimeout: 30_000,
     hookTimeout: 30_000,
   },

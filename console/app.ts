@@ -11,7 +11,7 @@ import { createSignInPage, createWaitingPage } from './views/sign-in.ts';
 import { defineUsageView } from './views/usage.ts';
 import type { View, ViewDefinition } from './views/view.ts';
 
-/** Endpoints with a view of their own, in the order of the navigation. */
+/** The endpoints that have a specialized view, in the order of the navigation. */
 const BUILT_IN_VIEWS = new Map([
   ['functions.invocation-stats', defineFunctionsView],
   ['usage.api-counts', defineUsageView],
@@ -111,7 +111,7 @@ export class ConsoleApp {
     });
   }
 
-  /** Replaces the shell with a page of its own. */
+  /** Replaces the shell with a page, such as the sign-in page. */
   #showPage(page: HTMLElement): void {
     this.#closeView();
     this.#shell = undefined;
@@ -125,7 +125,7 @@ export class ConsoleApp {
   }
 }
 
-/** A token can lack access to some endpoints; the catalog then lacks them too. */
+/** The catalog contains only endpoints that the token can call, so a built-in view can be missing. */
 function defineViews(catalog: readonly Endpoint[]): ViewDefinition[] {
   const builtIn = [...BUILT_IN_VIEWS].flatMap(([name, define]) =>
     catalog.filter(endpoint => endpoint.name === name).map(define),

@@ -16,7 +16,7 @@ export const formatDecimal = (value: number): string => decimal.format(value);
 
 export const formatPercent = (value: number): string => percent.format(value);
 
-/** Milliseconds in the unit that keeps them short: 0.4 ms, 120 ms, 1.25 s, 2.1 min. */
+/** Three significant digits, in ms, s or min: 0.4 ms, 120 ms, 1.25 s, 2.1 min. */
 export function formatMilliseconds(ms: number): string {
   if (Math.abs(ms) < 1000) return `${threeDigits.format(ms)} ms`;
   if (Math.abs(ms) < 60_000) return `${threeDigits.format(ms / 1000)} s`;
@@ -31,7 +31,7 @@ const UNITS = [
 
 /** A whole number of the largest unit that divides the seconds: `7 days`, `1 hour`, `15 minutes`. */
 export function formatDuration(seconds: number): string {
-  const [unit, size] = UNITS.find(([, each]) => seconds % each === 0) ?? ['second', 1];
+  const [unit, size] = UNITS.find(([, unitSeconds]) => seconds % unitSeconds === 0) ?? ['second', 1];
   const count = seconds / size;
   return `${formatCount(count)} ${unit}${count === 1 ? '' : 's'}`;
 }

@@ -1,5 +1,5 @@
-// The user's API token. It is kept in the session storage of this tab and nowhere else: a reload keeps it, a new tab
-// asks for it.
+// The user's API token. It is stored only in the session storage of this tab: after a reload it is still there, and a new
+// tab has to sign in.
 
 const KEY = 'dendro.token';
 

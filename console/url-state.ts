@@ -1,5 +1,5 @@
-// The state of the page as the URL's query string: project, view and the settings of the view. A link therefore
-// reproduces the page. The token is never part of it.
+// The state of the page, stored in the URL's query string: project, view and the settings of the view. A link therefore
+// reproduces the page. The URL never contains the token.
 
 export interface UrlState {
   readonly view: string;

@@ -1,4 +1,4 @@
-/** Returns the programs that are still missing. */
+/** A program is a name in PATH or the absolute path of a file. Returns the programs that are still missing. */
 export function ensurePrograms(
   packagesByProgram: Readonly<Record<string, string | readonly string[]>>,
 ): string[];

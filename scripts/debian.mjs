@@ -1,14 +1,15 @@
-// Installs the programs that benchmarks and long tests need and npm does not provide, from Debian packages. If this process
-// may not install packages, it prints the command that does.
+// Installs programs that benchmarks and long tests need, from Debian packages. Without the permission to install packages,
+// prints the command that does.
 import { spawnSync } from 'node:child_process';
-import { accessSync, constants, statSync } from 'node:fs';
-import { delimiter, join } from 'node:path';
+import { accessSync, constants, existsSync, statSync } from 'node:fs';
+import { delimiter, isAbsolute, join } from 'node:path';
 
 let isPackageListUpdated = false;
 
 /**
  * Installs missing programs. `packagesByProgram` maps each program to its package or packages, such as
- * `{ wrk: ['wrk'] }`. Returns the programs that are still missing, after printing how to install them.
+ * `{ wrk: ['wrk'] }`. A program is a name in PATH or the absolute path of a file. Prints how to install the programs that
+ * are still missing, and returns them.
  */
 export function ensurePrograms(packagesByProgram) {
   const missing = findMissing(packagesByProgram);
@@ -43,7 +44,9 @@ function isExecutable(file) {
 }
 
 function findMissing(packagesByProgram) {
-  return Object.keys(packagesByProgram).filter(program => findProgram(program) === undefined);
+  return Object.keys(packagesByProgram).filter(program =>
+    isAbsolute(program) ? !existsSync(program) : findProgram(program) === undefined,
+  );
 }
 
 function canInstall() {

@@ -1,4 +1,4 @@
-// Takes the screenshots of the README and the docs: the console with demo data, in Debian's Chromium. Requires a build.
+// Takes the screenshots for the README and the docs: the console with demo data, in Debian's Chromium. Requires a build.
 // Usage: node scripts/screenshots.mjs [directory]; the default is docs/images.
 import { spawn } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
@@ -46,7 +46,7 @@ try {
   demo.kill('SIGTERM');
 }
 
-/** The time range of the incident that the demo data contain. */
+/** The time range of the incident in the demo data. */
 function incidentRange() {
   const minutesAgo = minutes => new Date(Date.now() - minutes * 60_000).toISOString();
   return new URLSearchParams({ range: 'custom', start: minutesAgo(60), end: minutesAgo(24) });

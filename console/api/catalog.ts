@@ -37,7 +37,7 @@ export interface Choice {
 
 export interface Choices {
   readonly all: readonly Choice[];
-  /** The choice of a page whose URL names none: the fallback, or the first choice if there is no fallback. */
+  /** The choice of a page whose URL contains no choice: the fallback, or the first choice if there is no fallback. */
   readonly default: Choice;
 }
 

@@ -1,4 +1,4 @@
-// The API client, and the only file that sends requests. The token is sent as a header, to the page's own origin only.
+// The API client. No other file sends requests. The token is sent as a header, and only to the origin of the page.
 import { readToken } from '../token.ts';
 import type { Endpoint } from './catalog.ts';
 import { parseExactJson } from './exact-json.ts';
@@ -9,7 +9,7 @@ export interface QueryResult {
   readonly rows: readonly Row[];
   /** When the query ran, by the server's clock, in Unix milliseconds. */
   readonly ranAt: number;
-  /** When the query ran, by the browser's clock. The difference to now is the age of the result. */
+  /** When the query ran, by the browser's clock, in Unix milliseconds. */
   readonly ranAtLocal: number;
   /** The time of the newest record of the log kind, in Unix milliseconds; undefined if there is no record. */
   readonly dataThrough: number | undefined;
@@ -17,7 +17,7 @@ export interface QueryResult {
   readonly clipped: readonly string[];
 }
 
-/** An error that the API returned, or one of the client itself if there was no usable response. */
+/** An error that the API returned, or an error of the client if there was no usable response. */
 export class ApiError extends Error {
   readonly code: string;
   /** The invalid parameter, if the error is about one. */
@@ -39,7 +39,7 @@ export interface RequestOptions {
   readonly signal?: AbortSignal;
 }
 
-/** Retry delay if the server is unreachable or its response is unreadable. */
+/** Seconds until a retry if the server is unreachable or its response is unreadable. */
 const RETRY_SECONDS = 5;
 
 export async function runQuery(
@@ -54,7 +54,7 @@ export async function runQuery(
 
 export async function fetchCatalog(): Promise<readonly Endpoint[]> {
   return readBody(await send('api/endpoints', {}), async response =>
-    requireResult<Endpoint>(await response.json()),
+    readResultList<Endpoint>(await response.json()),
   );
 }
 
@@ -63,8 +63,9 @@ export function ageSeconds({ ranAtLocal }: QueryResult): number {
 }
 
 /**
- * The fetch mode `no-cache` revalidates with the server and reuses the browser's copy if it has not changed. The request
- * header `Cache-Control: no-cache` makes the server run the query. It needs the mode `reload`, which sends no ETag.
+ * The fetch mode `no-cache` revalidates with the server and reuses the browser's copy if the result has not changed. A
+ * forced refresh sends the header `Cache-Control: no-cache`, so that the server runs the query. It uses the fetch mode
+ * `reload`, which sends no ETag.
  */
 async function send(path: string, { forceRefresh = false, signal }: RequestOptions): Promise<Response> {
   const token = readToken() ?? '';
@@ -93,7 +94,7 @@ async function send(path: string, { forceRefresh = false, signal }: RequestOptio
   return response;
 }
 
-/** A body can be truncated on its way, or come from a proxy. */
+/** Throws `unreadable` if the body is incomplete or is not from the API, for example from a proxy. */
 async function readBody<T>(
   response: Response,
   read: (response: Response) => Promise<T>,
@@ -115,19 +116,19 @@ async function readBody<T>(
 
 async function readResult(response: Response): Promise<QueryResult> {
   const arrivedAt = Date.now();
-  const age = Number(response.headers.get('Age') ?? 0) * 1000;
+  const ageMs = Number(response.headers.get('Age') ?? 0) * 1000;
   const serverTime = Date.parse(response.headers.get('Date') ?? '');
-  const through = Date.parse(response.headers.get('Dendro-Data-Through') ?? '');
+  const dataThrough = Date.parse(response.headers.get('Dendro-Data-Through') ?? '');
   return {
-    rows: requireResult<Row>(parseExactJson(await response.text())),
-    ranAt: (Number.isNaN(serverTime) ? arrivedAt : serverTime) - age,
-    ranAtLocal: arrivedAt - age,
-    dataThrough: Number.isNaN(through) ? undefined : through,
+    rows: readResultList<Row>(parseExactJson(await response.text())),
+    ranAt: (Number.isNaN(serverTime) ? arrivedAt : serverTime) - ageMs,
+    ranAtLocal: arrivedAt - ageMs,
+    dataThrough: Number.isNaN(dataThrough) ? undefined : dataThrough,
     clipped: (response.headers.get('Dendro-Clipped') ?? '').split(/,\s*/).filter(reason => reason !== ''),
   };
 }
 
-function requireResult<T>(body: unknown): T[] {
+function readResultList<T>(body: unknown): T[] {
   const { result } = body as { result: T[] };
   if (!Array.isArray(result)) throw new Error('the body has no result');
   return result;
@@ -142,7 +143,7 @@ async function readError(response: Response): Promise<ApiError> {
     };
     return new ApiError(error.code, error.message, error.param, retryAfterSeconds);
   } catch {
-    // The body is not the API's: a proxy sent its own error page.
+    // The body is not from the API: a proxy sent its own error page.
     return new ApiError(
       'unexpected',
       `unexpected response: ${response.status} ${response.statusText}`.trim(),

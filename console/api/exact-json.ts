@@ -1,7 +1,7 @@
-// JSON that keeps the digits of numbers which a double cannot represent, so that the page shows and copies what was
-// sent. Browsers without access to a number's source text show such numbers rounded.
+// Parses and formats JSON without rounding numbers that a double cannot represent, so that the page shows and copies the
+// digits that the API sent. Browsers that do not give access to the source text of a number show such numbers rounded.
 
-/** A number that is kept as its digits. */
+/** A number that a double cannot represent, as its digits. */
 export class ExactNumber {
   readonly digits: string;
 

@@ -1,4 +1,4 @@
-// The input of a chart: series of values over common points in time.
+// The input of a chart: series of values at the same points in time.
 
 export interface ChartSeries {
   readonly key: string;
@@ -7,7 +7,7 @@ export interface ChartSeries {
   readonly color: string;
   /** One value for each point in time; null is a gap. */
   readonly values: readonly (number | null)[];
-  /** Draws a thin dashed line, for series of secondary interest. */
+  /** Draws a thin dashed line, for less important series. */
   readonly dashed?: boolean;
 }
 
@@ -31,15 +31,15 @@ export interface ChartOptions {
   readonly formatTick: (value: number) => string;
 }
 
-/** A bucket is drawn at its middle. */
+/** The x values. A bucket is drawn at its middle. */
 export function toX({ starts, bucketSeconds }: ChartData): number[] {
   return starts.map(start => start + bucketSeconds / 2);
 }
 
 /**
  * The starts of all buckets of a window, in Unix seconds, including those without a row: from the bucket that contains
- * now − window to the bucket that contains now. The server's time has a precision of 1 s, so a row can be outside this
- * range; such a row extends it.
+ * now − window to the bucket that contains now. The server reports its time in whole seconds, so a row can be outside
+ * this range; then the range is extended to include it.
  */
 export function listBucketStarts(
   { windowSeconds, bucketSeconds }: { readonly windowSeconds: number; readonly bucketSeconds: number },

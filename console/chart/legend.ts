@@ -1,4 +1,4 @@
-// The legend of a chart. Each entry shows the figure of its series for the whole window and toggles the series.
+// The legend of a chart. Each entry shows one number that summarizes its series, and hides or shows the series.
 import { h, replaceChildren } from '../dom.ts';
 
 export interface LegendEntry {
@@ -14,7 +14,7 @@ export interface Legend {
   render(entries: readonly LegendEntry[]): void;
 }
 
-/** Adds the key of a series that the user hides to `hidden`, and removes it again. */
+/** `hidden` contains the keys of the hidden series. The legend updates it. */
 export function createLegend(hidden: Set<string>, onToggle: () => void): Legend {
   const element = h('ul', {
     class: 'legend',
@@ -34,7 +34,7 @@ export function createLegend(hidden: Set<string>, onToggle: () => void): Legend 
       rendered = next;
       const focused = (document.activeElement as HTMLElement | null)?.dataset['series'];
       replaceChildren(element, ...entries.map(entry => h('li', {}, createEntry(entry, hidden, toggle))));
-      // New buttons replaced the focused one.
+      // The focused button was replaced by a new one.
       if (focused !== undefined)
         element.querySelector<HTMLElement>(`[data-series="${CSS.escape(focused)}"]`)?.focus();
     },

@@ -3,13 +3,13 @@ import uPlot from 'uplot';
 import { formatDay, formatTime, formatTimeSeconds } from '../format.ts';
 import type { ChartData, ChartOptions, ChartSeries } from './chart-data.ts';
 
-/** Up to this number of points each one gets a dot. Beyond it, only points without neighbours, which no line shows. */
+/** With more points than this, only points without neighbours get a dot, because no line shows them. */
 const MAX_DOTS = 31;
 const BARS = uPlot.paths.bars?.({ size: [0.82, 110, 1] });
 const FONT = '12px system-ui, sans-serif';
 const DAY_SECONDS = 86_400;
 const BUCKET_LABEL_PIXELS = 52;
-/** Up to this number of buckets each one gets a label with its start and end. */
+/** With more buckets than this, the time axis has labels at regular times instead of one label per bucket. */
 const MAX_LABELED_BUCKETS = 4;
 /** 1, 2, 5, 10, 20, 50 and so on. */
 const INTEGER_STEPS = Array.from({ length: 13 }, (_, i) => [1, 2, 5].map(step => step * 10 ** i)).flat();
@@ -52,7 +52,7 @@ export function createPlotOptions(
   };
 }
 
-/** The columns of values in drawing order. Stacked bars are sums from the bottom up. */
+/** The values of each series in drawing order. The values of a stacked bar include those of the bars below it. */
 export function toColumns(
   series: readonly ChartSeries[],
   isStacked: boolean,
@@ -71,8 +71,8 @@ export function toColumns(
 }
 
 /**
- * Later series cover earlier ones. A stack is drawn from the top sum down, so that the lower bars stay visible. Lines
- * are drawn from the last to the first, the dashed ones before all others.
+ * uPlot draws later series over earlier ones. The highest bar of a stack is drawn first, so that the lower bars stay
+ * visible. Lines are drawn from the last to the first, and dashed lines before all others.
  */
 export function toDrawingOrder(series: readonly ChartSeries[], isStacked: boolean): readonly ChartSeries[] {
   const reversed = [...series].reverse();
@@ -182,7 +182,7 @@ function hasBucketTicks({ starts, bucketSeconds }: ChartData): boolean {
   return bucketSeconds >= DAY_SECONDS || (bucketSeconds > 0 && starts.length <= MAX_LABELED_BUCKETS);
 }
 
-/** A tick for each bucket. The label of a UTC day has the local time of its start, that of a shorter bucket its range. */
+/** A tick for each bucket. The label of a UTC day shows its start in local time; that of a shorter bucket, its range. */
 function bucketTicks(getData: () => ChartData): Pick<uPlot.Axis, 'splits' | 'values'> {
   return {
     splits: plot => {

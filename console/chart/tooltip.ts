@@ -1,4 +1,4 @@
-// The tooltip of a chart: the time of a point, locally and in UTC, and the value of every visible series.
+// The tooltip of a chart: the time of a point (local time and UTC) and the value of every visible series.
 import { h, replaceChildren } from '../dom.ts';
 import { formatBucketStart, formatDateTime, formatTime, formatTimeSeconds, formatUtc } from '../format.ts';
 import type { ChartData, ChartOptions } from './chart-data.ts';

@@ -1,5 +1,5 @@
 // The bar above a result: its age, the time of the newest record, the refresh button and the auto-refresh switch. It
-// takes its full height before there is a result, so that the page does not shift.
+// has its full height even before there is a result, so that the page does not shift.
 import { ageSeconds, type QueryResult } from '../api/client.ts';
 import { h, replaceChildren } from '../dom.ts';
 import { formatDateTime, formatElapsed, formatUtc } from '../format.ts';

@@ -2,7 +2,7 @@
 import { ExactNumber } from '../api/exact-json.ts';
 import { h } from '../dom.ts';
 
-/** Branches of the first two levels are open at first. */
+/** Branches on these levels are open at first. */
 const OPEN_LEVELS = 2;
 
 export function createJsonTree(value: unknown): HTMLElement {

@@ -15,7 +15,7 @@ export interface Query {
   readonly endpoint: string;
   /** Called for each request, because a time range can be relative to now. */
   readonly parameters: () => Readonly<Record<string, string>>;
-  /** A result older than a tenth of the window is refreshed at once; undefined: a result of any age is shown. */
+  /** A result that is older than a tenth of the window is refreshed immediately; undefined: a result has no maximum age. */
   readonly windowSeconds: number | undefined;
   readonly refreshSeconds: number;
   readonly emptyState: EmptyState;
@@ -29,6 +29,7 @@ export interface QueryPanelOptions {
   readonly context: Pick<ViewContext, 'onUnauthorized' | 'setProjectInvalid'>;
 }
 
+/** The maximum age of a cached result, as a fraction of the window. */
 const MAX_AGE_RATIO = 0.1;
 const ERROR_RETRY_SECONDS = 10;
 

@@ -1,4 +1,4 @@
-// The table and charts of an endpoint without a view of its own. The types of its columns determine how they look.
+// The table and charts of an endpoint that has no specialized view. The column types determine how values are shown.
 import type { Column, Endpoint } from '../api/catalog.ts';
 import type { QueryResult, Row } from '../api/client.ts';
 import type { ChartData } from '../chart/chart-data.ts';
@@ -59,15 +59,21 @@ export function createChartContents({ columns }: Endpoint, { rows, ranAt }: Quer
   }));
 }
 
-/** Lines whose maxima differ by a factor of 20 or more get separate charts. In one chart the lower line looks flat. */
+/** A factor of about 20, as a decimal logarithm. */
+const MAX_MAGNITUDE_DIFFERENCE = 1.3;
+
+/** Lines whose maxima differ too much get separate charts, because the lower line would look flat. */
 function groupByMagnitude<Line extends { readonly values: readonly (number | null)[] }>(
   lines: readonly Line[],
 ): Line[][] {
   const groups: { max: number; lines: Line[] }[] = [];
   for (const line of lines) {
-    const max = line.values.reduce<number>((most, value) => Math.max(most, Math.abs(value ?? 0)), 0);
+    const max = line.values.reduce<number>((highest, value) => Math.max(highest, Math.abs(value ?? 0)), 0);
     const group = groups.find(
-      each => max === 0 || each.max === 0 || Math.abs(Math.log10(each.max / max)) < 1.3,
+      candidate =>
+        max === 0 ||
+        candidate.max === 0 ||
+        Math.abs(Math.log10(candidate.max / max)) < MAX_MAGNITUDE_DIFFERENCE,
     );
     if (group === undefined) groups.push({ max, lines: [line] });
     else group.lines.push(line);

@@ -1,4 +1,4 @@
-// The view of an endpoint without a view of its own: a form for its parameters, its rows as a table, and charts if it
+// The view of any endpoint that has no specialized view: a form for its parameters, its rows as a table, and charts if it
 // has a time column.
 import type { Endpoint, Parameter } from '../api/catalog.ts';
 import { TimeChart } from '../chart/time-chart.ts';
@@ -93,10 +93,10 @@ interface Form {
   markInvalid(param: string | undefined): void;
 }
 
-/** The prefix keeps parameters apart from `view` and `project` in the URL. */
+/** The name of a parameter in the URL. The prefix prevents conflicts with `view` and `project`. */
 const toSetting = (parameter: string): string => `p.${parameter}`;
 
-/** Has no field for the project, which is part of the shell. */
+/** The form has no field for the project, because the shell has one. */
 function createForm({ parameters }: Endpoint, updateSettings: ViewContext['updateSettings']): Form {
   const fields = new Map<string, Field>();
   for (const parameter of parameters.filter(({ name }) => name !== 'project'))

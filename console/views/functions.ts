@@ -133,7 +133,7 @@ function renderCharts(result: QueryResult, interval: Interval, counts: TimeChart
   const rowsByStart = new Map(rows.map(row => [Number(row['timestamp']) / 1e6, row]));
   const starts = listBucketStarts(interval, ranAt, [...rowsByStart.keys()]);
   const bucketRows = starts.map(start => rowsByStart.get(start));
-  // The endpoint extends the window to the start of the first bucket, so that bucket is complete.
+  // rangeStart is 0 because the first bucket is complete: the endpoint extends the window to the start of that bucket.
   const common = { starts, bucketSeconds: interval.bucketSeconds, rangeStart: 0, rangeEnd: ranAt };
   const countSeries = COUNT_SERIES.map(series => ({
     ...series,
@@ -181,11 +181,11 @@ function createTimeEntries(rows: readonly Row[]): LegendEntry[] {
   });
 }
 
-/** The figure of a series for the whole window: the lowest minimum, the mean, or the highest value of any bucket. */
+/** The number of a series in the legend: the lowest minimum, the mean, or the highest value of all buckets. */
 function summarize(rows: readonly Row[], key: string): number | undefined {
-  const timed = rows.filter(row => typeof row[key] === 'number');
-  if (key === 'avg_execution_time') return weightedMean(timed);
-  const values = timed.map(row => readNumber(row, key));
+  const rowsWithValue = rows.filter(row => typeof row[key] === 'number');
+  if (key === 'avg_execution_time') return weightedMean(rowsWithValue);
+  const values = rowsWithValue.map(row => readNumber(row, key));
   if (values.length === 0) return undefined;
   return key === 'min_execution_time' ? Math.min(...values) : Math.max(...values);
 }

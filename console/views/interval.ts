@@ -22,14 +22,14 @@ export function readIntervals(endpoint: Endpoint): Intervals {
   return {
     all,
     default: defaultInterval,
-    find: wanted => all.find(({ name }) => name === wanted) ?? defaultInterval,
+    find: requested => all.find(({ name }) => name === requested) ?? defaultInterval,
   };
 }
 
 function toInterval({ name, values }: Choice): Interval {
   const windowSeconds = Number(values['window_seconds']);
-  // Short windows change faster: 10 s for 5 minutes, 1 min for an hour, 5 min for a day or more.
-  const longest = windowSeconds <= 3600 ? 60 : 300;
-  const refreshSeconds = Math.min(Math.max(windowSeconds / 30, 10), longest);
+  // Short windows change faster: refresh every 10 s for 5 minutes, 1 min for an hour, 5 min for a day or more.
+  const maxRefreshSeconds = windowSeconds <= 3600 ? 60 : 300;
+  const refreshSeconds = Math.min(Math.max(windowSeconds / 30, 10), maxRefreshSeconds);
   return { name, windowSeconds, bucketSeconds: Number(values['bucket_seconds']), refreshSeconds };
 }

@@ -56,10 +56,12 @@ export class LogList {
   /** Hides the records whose status, message and id do not contain the text. Returns the number of visible records. */
   filter(text: string): number {
     this.#filter = text;
-    const wanted = text.toLowerCase();
+    const lowerCaseText = text.toLowerCase();
     let count = 0;
     for (const { fields, summary, details, button } of this.#rows.values()) {
-      const matches = `${fields.status ?? ''} ${fields.message} ${fields.id}`.toLowerCase().includes(wanted);
+      const matches = `${fields.status ?? ''} ${fields.message} ${fields.id}`
+        .toLowerCase()
+        .includes(lowerCaseText);
       if (matches) count += 1;
       summary.hidden = !matches;
       details.hidden = !matches || button.getAttribute('aria-expanded') !== 'true';
@@ -130,7 +132,7 @@ function createLogRow(record: Row): LogRow {
     summary.classList.toggle('open', isOpen);
   };
   summary.addEventListener('click', () => {
-    if (getSelection()?.isCollapsed !== false) toggle(); // not at the end of a text selection
+    if (getSelection()?.isCollapsed !== false) toggle(); // the click does not end a text selection
   });
   return { fields, summary, details, button, toggle };
 }
@@ -189,7 +191,7 @@ function readMessage({ event_message: message, metadata }: Row): string {
   return request.filter(text => typeof text === 'string').join(' ') || '(no message)';
 }
 
-/** Some senders wrap every object in an array of one element. */
+/** Some log shippers wrap every object in an array of one element. */
 function readPath(value: unknown, ...path: readonly string[]): unknown {
   let current = value;
   for (const key of path) {

@@ -16,7 +16,7 @@ import { LogList, toRowKey } from './log-list.ts';
 import type { View, ViewContext, ViewDefinition } from './view.ts';
 
 const REFRESH_SECONDS = 10;
-/** The most rows that the endpoint returns. A full page means that there can be more. */
+/** The maximum number of rows that the endpoint returns. If a page has this many, there can be more. */
 const PAGE_ROWS = 100;
 
 interface Range extends Option {
@@ -199,14 +199,14 @@ function createRecordCard() {
 }
 
 /**
- * The loaded records that are older than the newest page, so that a refresh does not remove them. If the page is full
- * and newer than all loaded records, there is a gap between them; then none are kept.
+ * Returns the loaded records that are older than the newest page, so that a refresh keeps them. If the page is full and
+ * newer than all loaded records, there can be a gap between the two; then it returns none.
  */
 function keepOlder(page: readonly Row[], loaded: readonly Row[]): readonly Row[] {
   const inPage = new Set(page.map(toRowKey));
-  const last = Number(page.at(-1)?.['timestamp'] ?? 0);
-  if (page.length >= PAGE_ROWS && last > Number(loaded[0]?.['timestamp'] ?? 0)) return [];
-  return loaded.filter(row => Number(row['timestamp']) <= last && !inPage.has(toRowKey(row)));
+  const oldestInPage = Number(page.at(-1)?.['timestamp'] ?? 0);
+  if (page.length >= PAGE_ROWS && oldestInPage > Number(loaded[0]?.['timestamp'] ?? 0)) return [];
+  return loaded.filter(row => Number(row['timestamp']) <= oldestInPage && !inPage.has(toRowKey(row)));
 }
 
 function createQuery(endpoint: string, state: UrlState): Query {
@@ -252,6 +252,6 @@ function toLocalInput(iso: string): string {
 }
 
 function fromLocalInput(value: string): string {
-  const ms = Date.parse(value); // no offset, therefore in the user's time zone
+  const ms = Date.parse(value); // in the user's time zone, because the value has no offset
   return Number.isNaN(ms) ? '' : new Date(ms).toISOString().replace('.000Z', 'Z');
 }

@@ -14,7 +14,7 @@ export interface Shell {
 
 export interface ShellOptions {
   readonly views: readonly ViewDefinition[];
-  /** The state that a link to the view leads to. */
+  /** The state to which a link to the view leads. */
   stateOf(view: ViewDefinition): UrlState;
   navigate(state: UrlState): void;
   onProjectChange(project: string): void;

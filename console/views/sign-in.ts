@@ -1,4 +1,4 @@
-// The pages without a shell: the sign-in form, and the page that waits for a server which is starting or unreachable.
+// The pages without a shell: the sign-in form, and the page that is shown while the server starts or is unreachable.
 import type { ApiError } from '../api/client.ts';
 import { createErrorMessage } from '../components/messages.ts';
 import { createId, h } from '../dom.ts';

@@ -70,7 +70,7 @@ function openUsage(endpoint: Endpoint, intervals: Intervals, context: ViewContex
       interval = intervals.find(requested);
       intervalControl.setValue(requested);
       if (project === '') panel.promptForProject();
-      // An unlisted interval is sent as it is: the API returns an error that lists the intervals.
+      // An unlisted interval is sent unchanged, because the API returns an error that lists the intervals.
       else panel.run(createQuery(endpoint.name, project, requested, interval));
     },
     close() {

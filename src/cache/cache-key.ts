@@ -1,12 +1,12 @@
-// The key of a result: the endpoint, its declared parameters after validation, and the project of a pinned token. Requests
-// with the same key have the same result. The format has a version, so that keys of different formats never match.
+// The cache key of a result: the endpoint, its declared parameters after validation, and the project of a pinned token.
+// Requests with the same key have the same result. The key contains the version of its format.
 
 const KEY_VERSION = 1;
 
 export interface CacheKeyFields {
   readonly endpointId: string;
   readonly pinnedProject: string | undefined;
-  /** Declared parameters in the order of the definition; null if absent. */
+  /** Declared parameters in the order of the definition. The value of an absent parameter is null. */
   readonly parameters: readonly (readonly [name: string, value: string | null])[];
 }
 

@@ -1,5 +1,5 @@
-// An LRU cache of results, bounded in bytes and in age, with single flight for each key. It receives load() and knows no
-// SQL, no endpoint and no HTTP. warmer.ts refreshes its entries in the background.
+// An LRU cache of results, bounded in bytes and in age, with single flight for each key. The caller provides
+// load(); the cache does not know SQL, endpoints or HTTP. warmer.ts refreshes its entries in the background.
 import type { Timer } from '../system/timer.ts';
 import { Flight, type Load } from './single-flight.ts';
 
@@ -10,14 +10,22 @@ export interface CacheLifetime {
   readonly refreshAfterMs: number;
 }
 
-/** From the cache; by a load for this request; by joining the load of another request; by a forced refresh. */
-export type CacheOutcome = 'hit' | 'miss' | 'collapsed' | 'request';
+/** How a result was obtained, in the terms of the header Cache-Status (RFC 9211). */
+export type CacheOutcome =
+  /** The result was in the cache. */
+  | 'hit'
+  /** The result was not in the cache, so this request loaded it. */
+  | 'miss'
+  /** The request joined a load that was already running. */
+  | 'collapsed'
+  /** The client forced a refresh with no-cache. */
+  | 'request';
 
 export interface CacheResult<V> {
   readonly value: V;
   readonly outcome: CacheOutcome;
   readonly ageMs: number;
-  /** Time until the next refresh is due or the entry expires. Until then, requesting again returns the same result. */
+  /** Time until the next refresh is due or the entry expires. Until then, the cache returns the same result. */
   readonly freshForMs: number;
 }
 
@@ -28,7 +36,7 @@ export interface CacheRequest<V> {
 }
 
 export interface GetOptions {
-  /** Loads even if a result is cached; at most once in FORCED_REFRESH_INTERVAL_MS for each key. */
+  /** Loads even if a result is cached, but at most once per FORCED_REFRESH_INTERVAL_MS and key. */
   readonly forceRefresh?: boolean;
   readonly signal?: AbortSignal | undefined;
 }
@@ -36,9 +44,12 @@ export interface GetOptions {
 export interface CacheEntry<V> extends CacheRequest<V> {
   value: V;
   bytes: number;
+  /** The start of the load. */
   loadedAt: number;
   requestedAt: number;
+  /** The last forced refresh; -Infinity if there was none. */
   forcedAt: number;
+  /** When the next refresh in the background is due. */
   refreshAt: number;
   /** Refreshes that failed since the last successful load. */
   failures: number;
@@ -57,7 +68,7 @@ export class ResultCache<V> {
   /** In LRU order: the least recently requested entry first. */
   readonly #entries = new Map<string, CacheEntry<V>>();
   readonly #flights = new Map<string, Flight<V>>();
-  /** The last of `#entries`, which need not be moved when it is requested again. */
+  /** The last entry of `#entries`. If it is requested again, it does not have to be moved. */
   #lastRequested: CacheEntry<V> | undefined;
   #bytes = 0;
   #closed = false;
@@ -76,7 +87,7 @@ export class ResultCache<V> {
     return this.#entries.size;
   }
 
-  /** Returns the cached result. Synchronous and without a CacheRequest, because most requests are served here. */
+  /** Returns the result if it is cached. Synchronous and without a CacheRequest, because most requests end here. */
   getCached(key: string): CacheResult<V> | undefined {
     const now = this.#timer.now();
     const entry = this.#liveEntry(key, now);
@@ -100,19 +111,19 @@ export class ResultCache<V> {
     const value = await flight.join(options.signal);
     const outcome = joined ? 'collapsed' : options.forceRefresh ? 'request' : 'miss';
     const loaded = this.#entries.get(request.key);
-    const after = this.#timer.now();
-    if (loaded?.value === value) return toResult(loaded, outcome, after);
-    // The value is too large for the cache, or was evicted or replaced already.
-    return { value, outcome, ageMs: after - flight.startedAt, freshForMs: 0 };
+    const finishedAt = this.#timer.now();
+    if (loaded?.value === value) return toResult(loaded, outcome, finishedAt);
+    // The value is too large for the cache, or it was already evicted or replaced.
+    return { value, outcome, ageMs: finishedAt - flight.startedAt, freshForMs: 0 };
   }
 
-  /** Updates the size of an entry whose value has grown, such as a result with a new encoding. */
+  /** Call this when the value of an entry has changed its size, such as a result with a new encoding. */
   updateSize(key: string): void {
     const entry = this.#entries.get(key);
     if (entry !== undefined) this.#resize(entry);
   }
 
-  /** Removes expired entries and lists those whose refresh is due, most recently requested first. */
+  /** Removes expired entries. Returns those whose refresh is due, most recently requested first. */
   listDue(): CacheEntry<V>[] {
     const now = this.#timer.now();
     const due: CacheEntry<V>[] = [];
@@ -173,7 +184,7 @@ export class ResultCache<V> {
     return flight;
   }
 
-  /** The age of a result counts from the start of its load: the result cannot contain later records. */
+  /** The age of a result counts from the start of its load, because the result cannot contain later records. */
   #store({ key, lifetime, load }: CacheRequest<V>, value: V, flight: Flight<V>, forcedAt: number): void {
     const existing = this.#entries.get(key);
     // An entry that expired or was evicted during its background refresh is not added again.

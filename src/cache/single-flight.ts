@@ -1,12 +1,12 @@
-// Single flight: one load that any number of callers wait for. When the last caller leaves, the load is cancelled. A load
-// that was started in the background is never cancelled by callers.
+// Single flight: one load that any number of waiters share. When the last waiter aborts, the load is cancelled. A load
+// that was started in the background continues without waiters.
 
 export interface LoadPriority {
-  /** No caller is waiting: loads of callers run first. */
+  /** Nobody waits for this load, so other loads run first. */
   readonly background: boolean;
 }
 
-/** `priority` is live: it changes when a caller starts to wait for a background load. */
+/** `priority` changes during the load: when a waiter joins a background load, `background` becomes false. */
 export type Load<V> = (signal: AbortSignal, priority: LoadPriority) => Promise<V>;
 
 export class Flight<V> {
@@ -14,23 +14,23 @@ export class Flight<V> {
   readonly result: Promise<V>;
   readonly #controller = new AbortController();
   readonly #priority: { background: boolean };
-  readonly #cancelsWithLastCaller: boolean;
+  readonly #cancelsWithLastWaiter: boolean;
   #waiters = 0;
 
   constructor(load: Load<V>, background: boolean, startedAt: number) {
     this.startedAt = startedAt;
-    this.#cancelsWithLastCaller = !background;
+    this.#cancelsWithLastWaiter = !background;
     this.#priority = { background };
     this.result = load(this.#controller.signal, this.#priority);
-    this.result.catch(() => {}); // callers see the failure through join(); without callers it is not unhandled
+    this.result.catch(() => {}); // prevents an unhandled rejection when nobody joined
   }
 
-  /** No caller has ever joined. */
+  /** The load was started in the background and nobody has joined it. */
   get background(): boolean {
     return this.#priority.background;
   }
 
-  /** A new caller cannot join a cancelled load and has to start its own. */
+  /** A cancelled load cannot be joined: start a new one. */
   get cancelled(): boolean {
     return this.#controller.signal.aborted;
   }
@@ -43,7 +43,7 @@ export class Flight<V> {
       return await (signal === undefined ? this.result : rejectOnAbort(this.result, signal));
     } finally {
       this.#waiters--;
-      if (signal?.aborted && this.#waiters === 0 && this.#cancelsWithLastCaller) this.cancel(signal.reason);
+      if (signal?.aborted && this.#waiters === 0 && this.#cancelsWithLastWaiter) this.cancel(signal.reason);
     }
   }
 

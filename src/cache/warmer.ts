@@ -1,11 +1,11 @@
 // Refreshes cache entries in the background: a few at a time, with low priority, and with a pause after each one, so that
-// all refreshes together use at most a fifth of the time. Entries that do not fit into that are not refreshed and expire.
+// all refreshes together use at most a fifth of the time. If there are more entries than that allows, the rest expire.
 import { every, type RepeatingJob, type Timer } from '../system/timer.ts';
 import type { CacheEntry, ResultCache } from './result-cache.ts';
 
 const CHECK_INTERVAL_MS = 1_000;
-/** Refreshes use one fifth of the time: after each one, a pause of four times its duration. */
-const TIME_FRACTION = 5;
+/** Refreshes use at most 1 / 5 of the time. With n refreshes at a time, each pauses for 5n - 1 times its duration. */
+const BUSY_TIME_DIVISOR = 5;
 
 export class Warmer<V> {
   readonly #cache: ResultCache<V>;
@@ -46,9 +46,9 @@ export class Warmer<V> {
   async #refresh(entry: CacheEntry<V>): Promise<void> {
     this.#running++;
     const startedAt = this.#timer.now();
-    const hasRefreshed = await this.#cache.refresh(entry);
+    const wasDue = await this.#cache.refresh(entry);
     const tookMs = this.#timer.now() - startedAt;
-    const pauseMs = hasRefreshed ? tookMs * (TIME_FRACTION * this.#concurrency - 1) : 0;
+    const pauseMs = wasDue ? tookMs * (BUSY_TIME_DIVISOR * this.#concurrency - 1) : 0;
     this.#timer.after(pauseMs, () => {
       this.#running--;
       this.#startRefreshes();

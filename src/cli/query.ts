@@ -65,8 +65,8 @@ async function queryStore(
     await checkCatalog(catalog, store);
     await replaySpool(options.dataDirectory, store);
     const validated = validateParameters(endpoint.definition, parameters);
-    const { value: result } = await runEndpoint({ store, clock: systemClock }, endpoint, validated);
-    const { rows } = result.queryResult;
+    const { result } = await runEndpoint({ store, clock: systemClock }, endpoint, validated);
+    const { rows } = result;
     const { columns } = endpoint.query;
     const format = readFormat(invocation);
     if (format !== undefined) return withLineEnd(encodeRows(columns, rows, format));

@@ -1,18 +1,18 @@
-// Loads endpoint folders. A broken folder stops the start with one line that names the file and the problem.
+// Loads endpoint folders. If a folder is broken, startup fails with one line that names the file and the problem.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { load as parseYaml, YAMLException } from 'js-yaml';
 import { OperatorError } from '../domain/errors.ts';
 import type { SavedQuery, Store, StoreName } from '../store/store.ts';
 import { type EndpointDefinition, readDefinition } from './definition.ts';
-import { sampleValues } from './parameters.ts';
+import { createSampleValues } from './parameters.ts';
 
 export interface Endpoint {
   readonly definition: EndpointDefinition;
   readonly query: SavedQuery;
   readonly definitionFile: string;
   readonly sqlFile: string;
-  /** Part of the program; false for a custom endpoint of the operator. */
+  /** True for an endpoint that is part of Dendro, false for a custom endpoint of the operator. */
   readonly builtIn: boolean;
 }
 
@@ -49,7 +49,7 @@ export function loadCatalog({ builtIn, custom }: EndpointFolders, store: StoreNa
   return { endpoints, find: idOrName => byKey.get(idOrName) ?? findByUuid(byKey, idOrName) };
 }
 
-/** Loads every definition without its SQL, for callers that do not depend on a store. */
+/** Loads every definition without its SQL, which depends on the store. */
 export function loadDefinitions({ builtIn, custom }: EndpointFolders): EndpointDefinition[] {
   return [builtIn, ...(custom === undefined ? [] : [custom])]
     .flatMap(listEndpointFolders)
@@ -60,15 +60,16 @@ export function loadDefinitions({ builtIn, custom }: EndpointFolders): EndpointD
 export function listTiers(definitions: readonly EndpointDefinition[]): string[] {
   const tiers = new Set<string>();
   for (const { parameters } of definitions)
-    for (const rule of Object.values(parameters))
-      if (rule.type === 'choice' && rule.tiers) for (const tier of Object.keys(rule.choices)) tiers.add(tier);
+    for (const parameter of Object.values(parameters))
+      if (parameter.type === 'choice' && parameter.tiers)
+        for (const tier of Object.keys(parameter.choices)) tiers.add(tier);
   return [...tiers];
 }
 
 /** Lets the store validate the SQL of every endpoint; throws for the first that it rejects. */
 export async function checkCatalog(catalog: Catalog, store: Store): Promise<void> {
   for (const { definition, query, sqlFile } of catalog.endpoints) {
-    const problem = await store.validateQuery(query, sampleValues(definition));
+    const problem = await store.validateQuery(query, createSampleValues(definition));
     if (problem !== undefined) throw new OperatorError(`${sqlFile}: ${problem}`);
   }
 }

@@ -1,10 +1,10 @@
-// The schema of endpoint.yaml: an endpoint, its parameters with their rules, and its columns.
+// The schema of endpoint.yaml: an endpoint, its parameters and its columns.
 import * as v from 'valibot';
 import { LOG_KINDS } from '../domain/log-columns.ts';
 
 const description = v.pipe(v.string(), v.nonEmpty('must not be empty'));
 const flag = v.optional(v.boolean(), false);
-const positive = v.pipe(v.number(), v.integer('must be a whole number'), v.minValue(1));
+const positiveInteger = v.pipe(v.number(), v.integer('must be a whole number'), v.minValue(1));
 
 /** The name of an SQL parameter or a column. */
 const name = v.pipe(
@@ -24,16 +24,18 @@ const parameter = v.variant('type', [
   v.strictObject({ type: v.literal('pattern'), required: flag, description }),
   /** An RFC 3339 date-time or a date. Bound as a timestamp. */
   v.strictObject({ type: v.literal('timestamp'), required: flag, description }),
-  /**
-   * One of a list. Bound as text; each value of the choice is bound under its own name. With `fallback`, any other value
-   * and an absent one behave like the fallback; without it, any other value is an error that lists the choices.
-   */
+  /** One of a list. Bound as text. */
   v.strictObject({
     type: v.literal('choice'),
     required: flag,
+    /** Each choice sets further SQL parameters. Every choice of a parameter must set the same ones. */
     choices: v.record(v.string(), v.record(name, choiceValue)),
+    /** The choice for an absent parameter and for unlisted values. Without a fallback, an unlisted value is an error. */
     fallback: v.optional(v.string()),
-    /** The choices are tiers, from lowest to highest; a tier above the token's highest behaves like the token's. */
+    /**
+     * The choices are tiers, from lowest to highest. A token can have a maximum tier. A request for a higher tier gets
+     * the maximum.
+     */
     tiers: flag,
     description,
   }),
@@ -51,24 +53,30 @@ const endpointDefinition = v.strictObject({
     ),
   ),
   description,
-  /** The log kind that the query reads; Dendro-Data-Through reports its newest record. */
+  /** The log kind that the query reads. The header Dendro-Data-Through contains the timestamp of its newest record. */
   reads: v.picklist(LOG_KINDS),
   /**
-   * The SQL returns records of one project only if `$pinned_project` is not null. A token that is pinned to projects may
-   * call only endpoints that declare this.
+   * If `$pinned_project` is not null, the SQL returns only records of that project. A token that is pinned to projects
+   * can only call endpoints that declare this.
    */
   applies_pin: flag,
   parameters: v.record(name, parameter),
   columns: v.record(name, v.strictObject({ type: columnType, description })),
   /**
-   * The query returns no records older than a retention. `start`: the timestamp parameter with the requested start;
-   * `days`: the bound name of the retention in days. If the start is before the retention, Dendro-Clipped reports it.
+   * Limits how far back the query reads. `start`: the timestamp parameter with the requested start. `days`: the choice
+   * value that holds the limit in days. If the start is earlier, the response has `Dendro-Clipped: retention`.
    */
   retention: v.optional(v.strictObject({ start: name, days: name })),
-  max_rows: v.optional(v.pipe(positive, v.maxValue(1000)), 1000),
-  /** `none`: every request runs the query. */
+  max_rows: v.optional(v.pipe(positiveInteger, v.maxValue(1000)), 1000),
+  /**
+   * `none`: every request runs the query. Otherwise a result is cached for `lifetime_seconds` and refreshed in the
+   * background every `warming_seconds`.
+   */
   cache: v.union(
-    [v.literal('none'), v.strictObject({ lifetime_seconds: positive, warming_seconds: positive })],
+    [
+      v.literal('none'),
+      v.strictObject({ lifetime_seconds: positiveInteger, warming_seconds: positiveInteger }),
+    ],
     'must be none, or lifetime_seconds and warming_seconds, whole numbers from 1',
   ),
 });
@@ -95,7 +103,7 @@ export function readDefinition(
   return problem === undefined ? output : { problem };
 }
 
-/** Every object inherits these names, so libraries skip such keys without an error. */
+/** Libraries ignore these keys without an error, because every JavaScript object inherits the names. */
 const FORBIDDEN_KEYS = ['__proto__', 'prototype', 'constructor'];
 
 function findForbiddenKey(content: unknown, path: readonly string[] = []): DefinitionProblem | undefined {
@@ -110,7 +118,7 @@ function findForbiddenKey(content: unknown, path: readonly string[] = []): Defin
   return undefined;
 }
 
-/** Keys of earlier versions, so that the error for one names its replacement. */
+/** Keys of earlier versions and their new names, for the error message. */
 const RENAMED_KEYS = new Map([['otherwise', 'fallback']]);
 
 function toProblem({ path, message, expected }: v.BaseIssue<unknown>): DefinitionProblem {
@@ -119,13 +127,13 @@ function toProblem({ path, message, expected }: v.BaseIssue<unknown>): Definitio
   return { path: keys, message: newKey === undefined ? message : `this key is now called ${newKey}` };
 }
 
-/** The message of an issue whose rule has no message. */
+/** The message of an issue for which the schema defines none. */
 function describeIssue({ expected, received }: v.BaseIssue<unknown>): string {
   if (expected === 'never') return 'unknown key';
   return received === 'undefined' ? 'is missing' : `must be ${expected}, not ${received}`;
 }
 
-/** Checks the rules that involve more than one key. */
+/** Checks what the schema cannot express, because it involves more than one key. */
 function findProblem({ parameters, retention, columns }: EndpointDefinition): DefinitionProblem | undefined {
   const [parameterProblem] = findParameterProblems(parameters);
   if (parameterProblem !== undefined) return parameterProblem;
@@ -141,15 +149,16 @@ const RESERVED_NAMES = ['now', 'pinned_project', 'format'];
 
 function findParameterProblems(parameters: Record<string, Parameter>): DefinitionProblem[] {
   const problems: DefinitionProblem[] = [];
-  const usedNames = new Set([...RESERVED_NAMES]);
-  for (const [parameterName, rule] of Object.entries(parameters)) {
+  const usedNames = new Set(RESERVED_NAMES);
+  for (const [parameterName, parameter] of Object.entries(parameters)) {
     const path = ['parameters', parameterName];
-    for (const boundName of [parameterName, ...(rule.type === 'choice' ? choiceValueNames(rule) : [])]) {
+    const valueNames = parameter.type === 'choice' ? listChoiceValueNames(parameter) : [];
+    for (const boundName of [parameterName, ...valueNames]) {
       if (usedNames.has(boundName))
         problems.push({ path, message: `the name ${boundName} is reserved or already used` });
       usedNames.add(boundName);
     }
-    if (rule.type === 'choice') problems.push(...findChoiceProblems(rule, path));
+    if (parameter.type === 'choice') problems.push(...findChoiceProblems(parameter, path));
   }
   return problems;
 }
@@ -162,22 +171,25 @@ function findRetentionProblem(
   if (parameters[retention.start]?.type !== 'timestamp')
     return `${retention.start} is not a parameter of type timestamp`;
   const hasDays = Object.values(parameters).some(
-    rule =>
-      rule.type === 'choice' &&
-      Object.values(rule.choices).some(values => typeof values[retention.days] === 'number'),
+    parameter =>
+      parameter.type === 'choice' &&
+      Object.values(parameter.choices).some(values => typeof values[retention.days] === 'number'),
   );
   return hasDays ? undefined : `no choice has a number called ${retention.days}`;
 }
 
-function findChoiceProblems(rule: ChoiceParameter, path: string[]): DefinitionProblem[] {
-  const choices = Object.values(rule.choices);
-  if (choices.length === 0) return [{ path, message: 'needs at least one choice' }];
+function findChoiceProblems(
+  { choices, fallback, tiers }: ChoiceParameter,
+  path: string[],
+): DefinitionProblem[] {
+  const valuesByChoice = Object.values(choices);
+  if (valuesByChoice.length === 0) return [{ path, message: 'needs at least one choice' }];
   // JavaScript moves keys that are whole numbers to the front of an object.
-  if (rule.tiers && Object.keys(rule.choices).some(name => /^\d+$/.test(name)))
+  if (tiers && Object.keys(choices).some(name => /^\d+$/.test(name)))
     return [{ path, message: 'a tier cannot be named by a number: the order of the tiers would be lost' }];
-  if (rule.fallback !== undefined && !Object.hasOwn(rule.choices, rule.fallback))
+  if (fallback !== undefined && !Object.hasOwn(choices, fallback))
     return [{ path: [...path, 'fallback'], message: 'must be one of the choices' }];
-  const signatures = choices.map(values => describeTypes(values));
+  const signatures = valuesByChoice.map(describeTypes);
   if (new Set(signatures).size > 1)
     return [{ path, message: 'every choice must have values of the same names and types' }];
   return [];
@@ -190,7 +202,7 @@ function describeTypes(values: Record<string, string | number>): string {
     .join();
 }
 
-/** The names under which the values of a choice are bound. */
-function choiceValueNames(rule: ChoiceParameter): string[] {
-  return Object.keys(Object.values(rule.choices)[0] ?? {});
+/** The names of the SQL parameters that the choices set. */
+function listChoiceValueNames({ choices }: ChoiceParameter): string[] {
+  return Object.keys(Object.values(choices)[0] ?? {});
 }

@@ -1,5 +1,4 @@
 // Encodes rows as JSON, NDJSON or CSV, with the columns in the order of the endpoint's definition.
-
 import { formatTimestamp } from '../domain/timestamp.ts';
 import type { Cell, Column, ColumnType } from '../store/store.ts';
 
@@ -21,7 +20,7 @@ export function encodeRows(columns: readonly Column[], rows: Rows, format: Resul
   }
 }
 
-/** Concatenates strings, because that is faster than building objects, and copies stored JSON unchanged. */
+/** Concatenates strings: that is faster than building objects, and it copies stored JSON unchanged. */
 function encodeObjects(columns: readonly Column[], rows: Rows): string[] {
   const fields = columns.map(({ name, type }, index) => ({
     prefix: `${index === 0 ? '{' : ','}${JSON.stringify(name)}:`,

@@ -1,5 +1,5 @@
 // The result of an endpoint: rows, notes about them, and their encodings. Each encoding is created when it is first
-// requested and then kept, so that a cache hit encodes and compresses nothing.
+// requested and then kept, so that a cache hit does not encode or compress anything.
 import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
@@ -13,7 +13,7 @@ export type ContentCoding = (typeof CODINGS)[number];
 
 export interface EncodedResult {
   readonly body: Buffer;
-  /** A strong validator: different bytes have different tags, compressed bytes included. */
+  /** A strong ETag: each compression of the same rows has its own. */
   readonly etag: string;
   readonly contentCoding: ContentCoding;
 }
@@ -26,37 +26,42 @@ export interface EncodingRequest {
 }
 
 export interface ResultNotes {
-  /** Time of the newest record that the query could see; ISO 8601. */
+  /** Timestamp of the newest record of the log kind when the query ran; ISO 8601. */
   readonly dataThrough: string | undefined;
-  /** Why the result lacks rows; empty if it is complete. */
-  readonly clipped: readonly ('row-limit' | 'retention')[];
+  /** Why rows are missing from the result; empty if it is complete. */
+  readonly clipped: readonly ClippedReason[];
 }
 
-/** Compressing a smaller body costs more time than it saves. */
+export type ClippedReason = 'row-limit' | 'retention';
+
+/** Compressing a smaller body takes more time than it saves. */
 const MIN_COMPRESSED_BYTES = 1000;
 
 export class EndpointResult {
   readonly notes: ResultNotes;
-  readonly queryResult: QueryResult;
+  readonly rows: QueryResult['rows'];
+  /** How long the query took. */
+  readonly timing: Pick<QueryResult, 'queuedMs' | 'executedMs'>;
   readonly #columns: readonly Column[];
-  /** By toEncodingKey(). A promise while the encoding is being created. */
+  /** The key is toEncodingKey(). The value is a promise while the encoding is being created. */
   readonly #encodings = new Map<number, EncodedResult | Promise<EncodedResult>>();
   readonly #rowBytes: number;
-  readonly #onGrowth: () => void;
+  readonly #onSizeChange: () => void;
   #encodedBytes = 0;
 
-  /** Calls `onGrowth` after each new encoding, because it increases `bytes`. */
+  /** Calls `onSizeChange` after each new encoding, because it increases `bytes`. */
   constructor(
     columns: readonly Column[],
-    result: QueryResult,
+    { rows, queuedMs, executedMs }: QueryResult,
     notes: ResultNotes,
-    onGrowth: () => void = () => {},
+    onSizeChange: () => void = () => {},
   ) {
     this.#columns = columns;
-    this.queryResult = result;
+    this.rows = rows;
+    this.timing = { queuedMs, executedMs };
     this.notes = notes;
-    this.#rowBytes = estimateBytes(result);
-    this.#onGrowth = onGrowth;
+    this.#rowBytes = estimateBytes(rows);
+    this.#onSizeChange = onSizeChange;
   }
 
   /** Estimated size in memory. */
@@ -72,11 +77,11 @@ export class EndpointResult {
     const creating = this.#create(request).then(encoded => {
       this.#encodings.set(key, encoded);
       this.#encodedBytes += encoded.body.length;
-      this.#onGrowth();
+      this.#onSizeChange();
       return encoded;
     });
     this.#encodings.set(key, creating);
-    creating.catch(() => this.#encodings.delete(key)); // the next request tries again
+    creating.catch(() => this.#encodings.delete(key)); // the next request retries
     return creating;
   }
 
@@ -86,7 +91,7 @@ export class EndpointResult {
       if (plain.body.length <= MIN_COMPRESSED_BYTES) return plain;
       return withEtag(await COMPRESSORS[contentCoding](plain.body), contentCoding);
     }
-    const rows = redacted ? redactRows(this.#columns, this.queryResult.rows) : this.queryResult.rows;
+    const rows = redacted ? redactRows(this.#columns, this.rows) : this.rows;
     return withEtag(Buffer.from(encodeRows(this.#columns, rows, format)), contentCoding);
   }
 }
@@ -108,7 +113,7 @@ const COMPRESSORS = {
   br: (body: Buffer) => brotli(body, { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } }),
 };
 
-function estimateBytes({ rows }: QueryResult): number {
+function estimateBytes(rows: QueryResult['rows']): number {
   let bytes = 0;
   for (const row of rows)
     for (const cell of row) bytes += typeof cell === 'string' ? 32 + cell.length * 2 : 16;

@@ -1,4 +1,4 @@
-// Converts the string parameters of a request to the values bound in its SQL, by the rules of the endpoint's definition.
+// Converts the string parameters of a request to the values that are bound in its SQL, as the endpoint's definition says.
 import { DendroError } from '../domain/errors.ts';
 import { parseTimestamp, TIMESTAMP_FORMS } from '../domain/timestamp.ts';
 import type { BoundValue, BoundValues } from '../store/store.ts';
@@ -8,28 +8,32 @@ export const MAX_VALUE_LENGTH = 1024;
 
 type MutableValues = Record<string, BoundValue>;
 
-/** Ignores parameters that the definition does not declare. Throws `missing_parameter` or `invalid_parameter`. */
+/**
+ * Ignores parameters that the definition does not declare. `maxTier` is the maximum tier of the token. Throws
+ * `missing_parameter` or `invalid_parameter`.
+ */
 export function bindParameters(
   definition: EndpointDefinition,
   parameters: URLSearchParams,
   maxTier?: string,
 ): BoundValues {
   const bound: MutableValues = {};
-  for (const [name, rule] of Object.entries(definition.parameters))
-    bindParameter(name, rule, readOnce(parameters, name), maxTier, bound);
+  for (const [name, parameter] of Object.entries(definition.parameters))
+    bindParameter(name, parameter, readOnce(parameters, name), maxTier, bound);
   return bound;
 }
 
-/** A value for every name that the endpoint's SQL may use, to validate the SQL before the first request. */
-export function sampleValues(definition: EndpointDefinition): BoundValues {
+/** A value for every parameter that the endpoint's SQL may use, to validate the SQL before the first request. */
+export function createSampleValues(definition: EndpointDefinition): BoundValues {
   const parameters = new URLSearchParams();
-  for (const [name, rule] of Object.entries(definition.parameters)) parameters.set(name, sampleValue(rule));
+  for (const [name, parameter] of Object.entries(definition.parameters))
+    parameters.set(name, createSampleValue(parameter));
   return addContextValues(bindParameters(definition, parameters), 0n, undefined);
 }
 
-function sampleValue(rule: Parameter): string {
-  if (rule.type === 'choice') return Object.keys(rule.choices)[0] ?? '';
-  return rule.type === 'timestamp' ? '2000-01-01' : 'sample';
+function createSampleValue(parameter: Parameter): string {
+  if (parameter.type === 'choice') return Object.keys(parameter.choices)[0] ?? '';
+  return parameter.type === 'timestamp' ? '2000-01-01' : 'sample';
 }
 
 /** Adds the values that every query may use: $now and $pinned_project (null unless the token is pinned). */
@@ -53,18 +57,18 @@ function readOnce(parameters: URLSearchParams, name: string): string {
 
 function bindParameter(
   name: string,
-  rule: Parameter,
+  parameter: Parameter,
   value: string,
   maxTier: string | undefined,
   bound: MutableValues,
 ): void {
-  if (value === '' && rule.required) {
-    const allowed = rule.type === 'choice' ? `, one of ${Object.keys(rule.choices).join(', ')}` : '';
-    throw new DendroError('missing_parameter', `${name} is required${allowed}: ${rule.description}`, {
-      param: name,
-    });
+  if (value === '' && parameter.required) {
+    const allowed =
+      parameter.type === 'choice' ? `, one of ${Object.keys(parameter.choices).join(', ')}` : '';
+    const message = `${name} is required${allowed}: ${parameter.description}`;
+    throw new DendroError('missing_parameter', message, { param: name });
   }
-  switch (rule.type) {
+  switch (parameter.type) {
     case 'text':
     case 'pattern':
       bound[name] = { type: 'text', value: value === '' ? null : checkText(name, value) };
@@ -73,7 +77,7 @@ function bindParameter(
       bound[name] = { type: 'timestamp', value: value === '' ? null : readTimestamp(name, value) };
       return;
     case 'choice':
-      bindChoice(name, rule, value, maxTier, bound);
+      bindChoice(name, parameter, value, maxTier, bound);
   }
 }
 
@@ -88,39 +92,41 @@ function checkText(name: string, value: string): string {
 function readTimestamp(name: string, value: string): bigint {
   // An unescaped + in a query string is decoded as a space.
   const micros = parseTimestamp(checkText(name, value).replace(/ (?=\d\d:\d\d$)/, '+'));
-  if (micros === undefined) throw invalid(name, `${name} is not a timestamp; allowed is ${TIMESTAMP_FORMS}`);
+  if (micros === undefined) throw invalid(name, `${name} is not a timestamp; allowed: ${TIMESTAMP_FORMS}`);
   return micros;
 }
 
 function bindChoice(
   name: string,
-  rule: ChoiceParameter,
+  parameter: ChoiceParameter,
   value: string,
   maxTier: string | undefined,
   bound: MutableValues,
 ): void {
-  const choice = capTier(rule, Object.hasOwn(rule.choices, value) ? value : rule.fallback, maxTier);
+  const { choices, fallback } = parameter;
+  const choice = capTier(parameter, Object.hasOwn(choices, value) ? value : fallback, maxTier);
   if (choice === undefined && value !== '')
-    throw invalid(name, `${name} must be one of ${Object.keys(rule.choices).join(', ')}`);
-  const [anyChoice = {}] = Object.values(rule.choices);
-  const choiceValues = choice === undefined ? undefined : rule.choices[choice];
+    throw invalid(name, `${name} must be one of ${Object.keys(choices).join(', ')}`);
   bound[name] = { type: 'text', value: choice ?? null };
-  for (const [key, example] of Object.entries(anyChoice))
-    bound[key] = bindChoiceValue(choiceValues?.[key], example);
+  const chosenValues = choice === undefined ? undefined : choices[choice];
+  const [firstChoiceValues = {}] = Object.values(choices); // every choice has the same names and types
+  for (const [key, example] of Object.entries(firstChoiceValues))
+    bound[key] = bindChoiceValue(chosenValues?.[key], example);
 }
 
+/** Returns the token's maximum tier if the request is for a higher one. */
 function capTier(
-  rule: ChoiceParameter,
+  parameter: ChoiceParameter,
   choice: string | undefined,
   maxTier: string | undefined,
 ): string | undefined {
-  if (!rule.tiers || choice === undefined || maxTier === undefined) return choice;
-  const tiers = Object.keys(rule.choices);
-  const limit = Math.max(0, tiers.indexOf(maxTier)); // a token whose tier this endpoint lacks gets the lowest
-  return tiers[Math.min(tiers.indexOf(choice), limit)];
+  if (!parameter.tiers || choice === undefined || maxTier === undefined) return choice;
+  const tiers = Object.keys(parameter.choices);
+  const maxIndex = Math.max(0, tiers.indexOf(maxTier)); // the lowest tier if the endpoint does not have maxTier
+  return tiers[Math.min(tiers.indexOf(choice), maxIndex)];
 }
 
-/** The values of an absent optional choice are null, with the type of the other choices. */
+/** If an optional choice is absent, its values are null. `example` is this value of any choice, and gives the type. */
 function bindChoiceValue(value: string | number | undefined, example: string | number): BoundValue {
   return typeof example === 'number'
     ? { type: 'integer', value: typeof value === 'number' ? value : null }

@@ -1,7 +1,6 @@
-// Compares the results of two stores: runs every endpoint with a grid of parameters on both, as of the same time.
-
+// Compares the results of two stores: runs every endpoint on both, with a grid of parameters and the same current time.
 import { formatTimestamp } from '../domain/timestamp.ts';
-import type { Cell, Column, Store } from '../store/store.ts';
+import type { Cell, Column, Store, StoreName } from '../store/store.ts';
 import { MICROS_PER_SECOND } from '../system/clock.ts';
 import type { Catalog } from './catalog.ts';
 import type { EndpointDefinition, Parameter } from './definition.ts';
@@ -30,7 +29,7 @@ export interface Parity {
 
 type Rows = readonly (readonly Cell[])[];
 
-/** The last digits of a sum of doubles depend on the order of the sum. */
+/** The last digits of a sum of doubles depend on the order in which it adds them. */
 const RELATIVE_TOLERANCE = 1e-9;
 
 export async function compareStores(
@@ -48,16 +47,16 @@ export async function compareStores(
     if (counterpart === undefined) continue;
     for (const parameters of createGrid(definition, projects, now)) {
       const validated = validateParameters(definition, parameters);
-      const [one, other] = await Promise.all([
+      const [firstRun, secondRun] = await Promise.all([
         runEndpoint({ store: first.store, clock }, endpoint, validated),
         runEndpoint({ store: second.store, clock }, counterpart, validated),
       ]);
       queries++;
-      rows += one.value.queryResult.rows.length;
+      rows += firstRun.result.rows.length;
       const description = findDifference(
         endpoint.query.columns,
-        one.value.queryResult.rows,
-        other.value.queryResult.rows,
+        { store: first.store.name, rows: firstRun.result.rows },
+        { store: second.store.name, rows: secondRun.result.rows },
       );
       if (description !== undefined)
         differences.push({ endpoint: definition.name, parameters: parameters.toString(), description });
@@ -66,35 +65,45 @@ export async function compareStores(
   return { queries, rows, differences };
 }
 
-/** Every combination of the sample values of each parameter. An empty value means that the parameter is absent. */
+/** Every combination of the grid values of all parameters. An empty value means that the parameter is absent. */
 function createGrid(
   { parameters }: EndpointDefinition,
   projects: readonly string[],
   now: bigint,
 ): URLSearchParams[] {
   let grid: [name: string, value: string][][] = [[]];
-  for (const [name, rule] of Object.entries(parameters)) {
-    const values = sampleValues(rule, projects, now);
+  for (const [name, parameter] of Object.entries(parameters)) {
+    const values = listGridValues(parameter, projects, now);
     grid = grid.flatMap(point => values.map(value => [...point, [name, value] as [string, string]]));
   }
   return grid.map(point => new URLSearchParams(point.filter(([, value]) => value !== '')));
 }
 
-function sampleValues(rule: Parameter, projects: readonly string[], now: bigint): readonly string[] {
-  if (rule.type === 'choice') return Object.keys(rule.choices);
-  if (rule.type === 'timestamp')
+function listGridValues(parameter: Parameter, projects: readonly string[], now: bigint): readonly string[] {
+  if (parameter.type === 'choice') return Object.keys(parameter.choices);
+  if (parameter.type === 'timestamp')
     return ['', ...[86_400n, 3_600n].map(age => formatTimestamp(now - age * MICROS_PER_SECOND))];
-  if (rule.type === 'pattern') return projects.map(project => project.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'));
-  return rule.required ? projects : [''];
+  if (parameter.type === 'pattern') return projects.map(escapePattern);
+  return parameter.required ? projects : [''];
 }
 
-function findDifference(columns: readonly Column[], first: Rows, second: Rows): string | undefined {
-  if (first.length !== second.length) return `${first.length} rows here, ${second.length} there`;
-  for (const [rowIndex, row] of first.entries()) {
+function escapePattern(text: string): string {
+  return text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+}
+
+/** Describes the first difference between the rows of two stores. */
+function findDifference(
+  columns: readonly Column[],
+  first: { readonly store: StoreName; readonly rows: Rows },
+  second: { readonly store: StoreName; readonly rows: Rows },
+): string | undefined {
+  if (first.rows.length !== second.rows.length)
+    return `${first.store}: ${first.rows.length} rows, ${second.store}: ${second.rows.length} rows`;
+  for (const [rowIndex, row] of first.rows.entries()) {
     for (const [columnIndex, { name, type }] of columns.entries()) {
-      const [a, b] = [row[columnIndex] ?? null, second[rowIndex]?.[columnIndex] ?? null];
+      const [a, b] = [row[columnIndex] ?? null, second.rows[rowIndex]?.[columnIndex] ?? null];
       const isEqual = type === 'number' ? isClose(a, b) : a === b;
-      if (!isEqual) return `row ${rowIndex + 1}, ${name}: ${a} here, ${b} there`;
+      if (!isEqual) return `row ${rowIndex + 1}, column ${name}; ${first.store}: ${a}, ${second.store}: ${b}`;
     }
   }
   return undefined;

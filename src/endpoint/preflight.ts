@@ -1,5 +1,5 @@
-// Preflight: checks that a store has what it needs (tables, rights) and accepts the SQL of every endpoint. A remote store
-// may be unreachable when the program starts; then the check is retried in the background until it passes.
+// Preflight: checks that the store has its tables and permissions, and that it accepts the SQL of every endpoint. If a
+// remote store is unreachable when the program starts, the check is retried in the background until it passes.
 import { DendroError, OperatorError } from '../domain/errors.ts';
 import type { Observe } from '../observe/event.ts';
 import type { Store } from '../store/store.ts';
@@ -8,7 +8,7 @@ import { type Catalog, checkCatalog } from './catalog.ts';
 
 const RETRY_INTERVAL_MS = 2_000;
 
-/** Throws an OperatorError for a problem that the operator has to fix, `unavailable` if the store cannot be reached. */
+/** Throws an OperatorError for a problem that the operator has to fix, and `unavailable` if the store is unreachable. */
 export async function runPreflight(catalog: Catalog, store: Store): Promise<void> {
   const missing = await store.preflight?.();
   if (missing !== undefined) throw new OperatorError(missing);
@@ -33,7 +33,7 @@ export class Preflight {
     return this.#passed;
   }
 
-  /** Throws for a problem that the operator has to fix. If the store cannot be reached, retries in the background. */
+  /** Throws for a problem that the operator has to fix. If the store is unreachable, retries in the background. */
   async start(): Promise<void> {
     try {
       await this.#check();

@@ -15,7 +15,7 @@ export function redactRows(
   );
 }
 
-/** Redacts each decoded string, keys included: next to an escape such as \n, an address would not be recognized. */
+/** Decodes each string and key first: directly after an escape such as \n, an address would look like part of a word. */
 function redactJson(json: string): string {
   return json.replace(JSON_STRING, quoted => {
     const text = JSON.parse(quoted) as string;
@@ -34,7 +34,7 @@ export function redactText(text: string): string {
 
 // Every repetition is bounded, so all of these expressions take linear time on any text.
 
-/** An address may directly follow an escape of the text that quotes it: %20, \\n, \\u0020. */
+/** A text that quotes another one can have an escape directly before an address: %20, \\n, \\u0020. */
 const AFTER_ESCAPE = '(?<=%[0-9a-f]{2}|\\\\[nrtbf]|\\\\u[0-9a-f]{4})';
 
 const OCTET = '(?:25[0-5]|2[0-4]\\d|[01]?\\d?\\d)';
@@ -55,5 +55,5 @@ const IPV6_FORMS = [
   `:(?::${GROUP}){1,7}`,
   `(?:${GROUP}:){1,7}:`,
 ];
-// A gap alone, as in C++'s std::string, is not an address. Letters or digits next to a match make it part of a word.
+// A gap alone, as in C++'s std::string, is not an address. Neither is a match with a letter or digit next to it.
 const IPV6 = new RegExp(`${WORD_START}(?:${IPV6_FORMS.join('|')})(?![0-9a-z])`, 'gi');

@@ -1,5 +1,4 @@
-// Runs an endpoint for a validated request: cache first, then the store. Knows no HTTP.
-
+// Runs an endpoint for a validated request: returns the cached result, or runs the query. Knows no HTTP.
 import type { CacheOutcome, CacheResult, ResultCache } from '../cache/result-cache.ts';
 import type { Load } from '../cache/single-flight.ts';
 import { DendroError } from '../domain/errors.ts';
@@ -8,7 +7,7 @@ import type { BoundValues, QueryOptions, Store } from '../store/store.ts';
 import { type Clock, MICROS_PER_DAY } from '../system/clock.ts';
 import type { Endpoint } from './catalog.ts';
 import type { EndpointDefinition } from './definition.ts';
-import { EndpointResult } from './endpoint-result.ts';
+import { type ClippedReason, EndpointResult } from './endpoint-result.ts';
 import { addContextValues } from './parameters.ts';
 import type { ValidatedRequest } from './validated-requests.ts';
 
@@ -27,17 +26,22 @@ export interface RunOptions {
   readonly request?: RequestContext | undefined;
 }
 
-/** Both values may be created when they are first read: a cache hit reads neither. */
+/** Both values may be getters that create the value: a cache hit reads neither. */
 export interface RequestContext {
   /** Identifies the request in logs. */
   readonly id: string;
-  /** Aborts when the sender disconnects before the response. */
+  /** Aborts when the client disconnects before it has the response. */
   readonly signal: AbortSignal;
 }
 
-export interface EndpointRun extends Omit<CacheResult<EndpointResult>, 'outcome'> {
+/** A result, and how it was obtained. */
+export interface EndpointRun {
+  readonly result: EndpointResult;
   /** `bypass`: the endpoint is not cached. */
   readonly outcome: CacheOutcome | 'bypass';
+  readonly ageMs: number;
+  /** How long the cache will return the same result; 0 if the endpoint is not cached. */
+  readonly freshForMs: number;
 }
 
 /** The query of a request and everything that its result depends on. */
@@ -47,10 +51,7 @@ interface PreparedQuery {
   readonly pinnedProject: string | undefined;
 }
 
-/**
- * Returns a promise only if the result is not cached: awaiting a promise takes a noticeable part of the time of a cached
- * hit.
- */
+/** Returns a promise only if the result is not cached: awaiting takes a noticeable part of the time of a cache hit. */
 export function runEndpoint(
   dependencies: EndpointDependencies,
   endpoint: Endpoint,
@@ -68,39 +69,41 @@ export function runEndpoint(
   if (definition.cache === 'none' || cache === undefined) return runUncached(dependencies, prepared, request);
   const key = pinnedProject === undefined ? validated.key : validated.pinnedKey;
   const cached = forceRefresh ? undefined : cache.getCached(key);
-  if (cached !== undefined) return cached;
+  if (cached !== undefined) return toRun(cached);
   const { lifetime_seconds, warming_seconds } = definition.cache;
   const lifetime = { lifetimeMs: lifetime_seconds * 1000, refreshAfterMs: warming_seconds * 1000 };
   const load = createLoad(dependencies, prepared, request, () => cache.updateSize(key));
-  return cache.get(
-    { key, lifetime, load },
-    {
-      forceRefresh,
-      // A getter, because a refresh that is throttled returns the cached result and needs no signal.
-      get signal() {
-        return request?.signal;
-      },
+  const getOptions = {
+    forceRefresh,
+    // A getter, because a throttled refresh returns the cached result and needs no signal.
+    get signal() {
+      return request?.signal;
     },
-  );
+  };
+  return cache.get({ key, lifetime, load }, getOptions).then(toRun);
 }
 
-/** The cache entry keeps this function for its refreshes, so the function releases the request after its first run. */
+function toRun({ value, outcome, ageMs, freshForMs }: CacheResult<EndpointResult>): EndpointRun {
+  return { result: value, outcome, ageMs, freshForMs };
+}
+
+/** The cache entry keeps the returned function for its refreshes, so the function drops its reference to the request. */
 function createLoad(
   dependencies: EndpointDependencies,
   prepared: PreparedQuery,
   request: RequestContext | undefined,
-  onGrowth: () => void,
+  onSizeChange: () => void,
 ): Load<EndpointResult> {
   const { definition } = prepared.endpoint;
   let firstRequest = request;
   return (signal, priority) => {
     const label = createLabel(definition, priority.background ? 'warming' : firstRequest?.id);
     firstRequest = undefined;
-    return loadResult(dependencies, prepared, { signal, priority, label }, onGrowth);
+    return loadResult(dependencies, prepared, { signal, priority, label }, onSizeChange);
   };
 }
 
-/** What the store's own log shows for a query. */
+/** The text that identifies a query in the store's own log. */
 function createLabel({ name }: EndpointDefinition, origin: string | undefined): string {
   return origin === undefined ? name : `${name} ${origin}`;
 }
@@ -115,18 +118,18 @@ async function runUncached(
   request: RequestContext | undefined,
 ): Promise<EndpointRun> {
   const options = toQueryOptions(prepared.endpoint.definition, request);
-  const value = await loadResult(dependencies, prepared, options);
-  return { value, outcome: 'bypass', ageMs: 0, freshForMs: 0 };
+  const result = await loadResult(dependencies, prepared, options);
+  return { result, outcome: 'bypass', ageMs: 0, freshForMs: 0 };
 }
 
-/** A pinned token must name one of its projects literally. */
+/** Throws `forbidden`: with a pinned token, `project` must equal one of its projects. */
 async function rejectProject(
   { store }: EndpointDependencies,
   definition: EndpointDefinition,
   values: BoundValues,
   request: RequestContext | undefined,
 ): Promise<never> {
-  // Parameters are checked before the project pin: an invalid pattern is reported as such.
+  // An invalid pattern is reported as `invalid_parameter`, also for a pinned token.
   await checkPatterns(store, definition, values, toQueryOptions(definition, request));
   throw new DendroError(
     'forbidden',
@@ -139,19 +142,19 @@ async function loadResult(
   { store, clock }: EndpointDependencies,
   { endpoint, values, pinnedProject }: PreparedQuery,
   options: QueryOptions,
-  onGrowth?: () => void,
+  onSizeChange?: () => void,
 ): Promise<EndpointResult> {
   const { definition, query } = endpoint;
   const now = clock();
   await checkPatterns(store, definition, values, options);
-  // Before the query, so that the query sees every record up to the time that is reported.
+  // Read before the query runs, so that the query sees every record up to this timestamp.
   const newest = await store.newestTimestamp(definition.reads, now, pinnedProject, options);
-  const result = await store.query(query, addContextValues(values, now, pinnedProject), options);
-  const clipped: ('row-limit' | 'retention')[] = [];
-  if (result.truncated) clipped.push('row-limit');
+  const queryResult = await store.query(query, addContextValues(values, now, pinnedProject), options);
+  const clipped: ClippedReason[] = [];
+  if (queryResult.truncated) clipped.push('row-limit');
   if (startsBeforeRetention(definition, values, now)) clipped.push('retention');
   const dataThrough = newest === undefined ? undefined : formatTimestamp(newest);
-  return new EndpointResult(query.columns, result, { dataThrough, clipped }, onGrowth);
+  return new EndpointResult(query.columns, queryResult, { dataThrough, clipped }, onSizeChange);
 }
 
 function startsBeforeRetention({ retention }: EndpointDefinition, values: BoundValues, now: bigint): boolean {
@@ -164,16 +167,16 @@ function startsBeforeRetention({ retention }: EndpointDefinition, values: BoundV
   );
 }
 
-/** The engine that runs the expression validates it, so a pattern that passes here cannot fail in the query. */
+/** Lets the engine that runs the query validate the patterns, so a pattern that passes here cannot fail in the query. */
 async function checkPatterns(
   store: Store,
   definition: EndpointDefinition,
   values: BoundValues,
   options: QueryOptions,
 ): Promise<void> {
-  for (const [name, rule] of Object.entries(definition.parameters)) {
+  for (const [name, { type }] of Object.entries(definition.parameters)) {
     const pattern = values[name]?.value;
-    if (rule.type !== 'pattern' || typeof pattern !== 'string') continue;
+    if (type !== 'pattern' || typeof pattern !== 'string') continue;
     const problem = await store.validatePattern(pattern, options);
     if (problem === undefined) continue;
     const message = `${name} is not a valid regular expression (RE2 syntax): ${problem}`;

@@ -1,34 +1,33 @@
-// Validates the parameters of a request and remembers the result by the request's URL, so that a cache hit does not
-// parse its URL again. Validation depends on the definition, the URL and the token's highest tier, never on the time, so
-// a remembered result stays valid. Bounded in bytes; the oldest entries are removed first.
-
+// Validates the parameters of a request. Memoizes the result by the request's URL, so that a cache hit does not parse the
+// URL again. Validation depends on the definition, the URL and the token's maximum tier, never on the time, so a memoized
+// result stays valid. Bounded in bytes; the oldest entries are removed first.
 import { createCacheKey } from '../cache/cache-key.ts';
 import type { BoundValues } from '../store/store.ts';
 import type { EndpointDefinition } from './definition.ts';
 import { bindParameters } from './parameters.ts';
 
-/** The parameters of a valid request, and the keys of its result in the cache. */
+/** The parameters of a valid request, and the cache keys of its result. */
 export interface ValidatedRequest {
   readonly values: BoundValues;
   readonly key: string;
-  /** The key for a token that is pinned to projects: its result contains records of the requested project only. */
+  /** The key if the token is pinned to projects. The result then contains only records of the requested project. */
   readonly pinnedKey: string;
 }
 
-/** Everything that a validated request depends on, besides the definition that the target selects. */
+/** The memoization key; the target already identifies the endpoint. */
 export interface ValidationKey {
-  /** Path and query string exactly as received. Different endpoints have different targets. */
+  /** Path and query string, exactly as received. */
   readonly target: string;
   readonly maxTier?: string | undefined;
 }
 
-/** A request as its sender wrote it. `parameters` is read only if the target is not remembered. */
+/** A request as the client sent it. `parameters` is read only if the target is not memoized. */
 export interface UnvalidatedRequest {
   readonly target: string;
   readonly parameters: URLSearchParams;
 }
 
-interface RememberedRequest extends ValidatedRequest {
+interface MemoizedRequest extends ValidatedRequest {
   readonly maxTier: string | undefined;
   readonly bytes: number;
 }
@@ -38,7 +37,7 @@ const MAX_BYTES = 8 * 1024 * 1024;
 
 export class ValidatedRequests {
   readonly #maxBytes: number;
-  readonly #remembered = new Map<string, RememberedRequest>();
+  readonly #memoized = new Map<string, MemoizedRequest>();
   #bytes = 0;
 
   constructor(maxBytes = MAX_BYTES) {
@@ -49,44 +48,44 @@ export class ValidatedRequests {
     return this.#bytes;
   }
 
-  /** Throws `missing_parameter` or `invalid_parameter`. Errors are not remembered. */
+  /** Throws `missing_parameter` or `invalid_parameter`. Errors are not memoized. */
   validate(
     definition: EndpointDefinition,
     request: UnvalidatedRequest,
     maxTier: string | undefined,
   ): ValidatedRequest {
     const { target } = request;
-    const remembered = this.get({ target, maxTier });
-    if (remembered !== undefined) return remembered;
+    const memoized = this.get({ target, maxTier });
+    if (memoized !== undefined) return memoized;
     const validated = validateParameters(definition, request.parameters, maxTier);
-    // A request that is not cached runs its query anyway: parsing its URL costs nothing in comparison.
+    // If results are not cached, every request runs its query. Parsing the URL takes little time in comparison.
     if (definition.cache !== 'none') this.set({ target, maxTier }, validated);
     return validated;
   }
 
   get({ target, maxTier }: ValidationKey): ValidatedRequest | undefined {
-    const remembered = this.#remembered.get(target);
-    return remembered?.maxTier === maxTier ? remembered : undefined;
+    const memoized = this.#memoized.get(target);
+    return memoized?.maxTier === maxTier ? memoized : undefined;
   }
 
   set({ target, maxTier }: ValidationKey, validated: ValidatedRequest): void {
     const bytes = estimateBytes(target);
-    this.#remove(target); // it may be remembered for another tier
-    this.#remembered.set(target, { ...validated, maxTier, bytes });
+    this.#remove(target); // it may be memoized with another tier
+    this.#memoized.set(target, { ...validated, maxTier, bytes });
     this.#bytes += bytes;
-    for (const oldest of this.#remembered.keys()) {
+    for (const oldest of this.#memoized.keys()) {
       if (this.#bytes <= this.#maxBytes) return;
       this.#remove(oldest);
     }
   }
 
   #remove(target: string): void {
-    this.#bytes -= this.#remembered.get(target)?.bytes ?? 0;
-    this.#remembered.delete(target);
+    this.#bytes -= this.#memoized.get(target)?.bytes ?? 0;
+    this.#memoized.delete(target);
   }
 }
 
-/** Validates parameters without remembering the result. Throws `missing_parameter` or `invalid_parameter`. */
+/** Validates parameters without memoization. Throws `missing_parameter` or `invalid_parameter`. */
 export function validateParameters(
   definition: EndpointDefinition,
   parameters: URLSearchParams,
@@ -115,7 +114,7 @@ function createKey(
   });
 }
 
-/** An upper bound: the target, its values and the two keys, with room for escapes, and the objects around them. */
+/** An upper bound: the target, its values and the two keys (all can grow when they are escaped), and the objects. */
 function estimateBytes(target: string): number {
   return 1000 + 12 * target.length;
 }

@@ -101,7 +101,7 @@ function handleQuery(
     );
   };
   const respond = (completed: EndpointRun) => {
-    const encoded = completed.value.encode(representation);
+    const encoded = completed.result.encode(representation);
     return encoded instanceof Promise
       ? encoded.then(bytes => toResponse(completed, bytes))
       : toResponse(completed, encoded);

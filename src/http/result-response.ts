@@ -43,7 +43,7 @@ export function resultResponse(
 }
 
 function listResultHeaders(
-  { outcome, value: result }: EndpointRun,
+  { outcome, result }: EndpointRun,
   { etag }: EncodedResult,
   age: number,
   maxAge: number,
@@ -77,9 +77,9 @@ function formatCacheStatus(outcome: EndpointRun['outcome'], ttl: number): string
  * `queue` is the time in the store's queue, and `store` is the time of the query. `cache` is the remaining time, cache lookup
  * included.
  */
-function formatServerTiming({ outcome, value: result }: EndpointRun, tookMs: number): string {
+function formatServerTiming({ outcome, result }: EndpointRun, tookMs: number): string {
   if (outcome === 'hit' || outcome === 'collapsed') return `cache;dur=${roundToHundredths(tookMs)}`;
-  const { queuedMs, executedMs } = result.queryResult;
+  const { queuedMs, executedMs } = result.timing;
   const cacheMs = Math.max(0, tookMs - queuedMs - executedMs);
   return `cache;dur=${roundToHundredths(cacheMs)}, queue;dur=${roundToHundredths(queuedMs)}, store;dur=${roundToHundredths(executedMs)}`;
 }

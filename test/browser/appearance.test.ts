@@ -1,4 +1,4 @@
-// Every view in light mode, in dark mode and on a phone: its width, its accessibility, and a screenshot in
+// Checks that every view fits the width and is accessible, in light mode, in dark mode and on a phone. Saves screenshots in
 // test/browser/output.
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { findAccessibilityViolations } from './support/accessibility.ts';
@@ -13,7 +13,7 @@ const VIEWS = {
   error: '?view=usage&project=(&interval=minutely',
 };
 
-/** They use the same components as the views above, so a screenshot in light mode is enough. */
+/** These use the same components as VIEWS, so light mode is enough. */
 const VARIANTS = {
   'functions-5min': '?view=functions&project=busy-market&interval=5min',
   'functions-1day': '?view=functions&project=busy-market&interval=1day',

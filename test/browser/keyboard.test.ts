@@ -1,4 +1,4 @@
-// Everything works with the keyboard alone.
+// All functions of the console can be used with the keyboard alone.
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest';
 import { openTab, queryApi, type Tab } from './support/tab.ts';
 

@@ -1,4 +1,4 @@
-// What the console shows instead of rows: empty results and errors. Also its behaviour while requests are in flight.
+// What the console shows if a result is empty or a request fails, and how it behaves while requests are in flight.
 import { afterEach, describe, expect, inject, test } from 'vitest';
 import { openTab, PHONE, queryApi, type Tab } from './support/tab.ts';
 
@@ -115,7 +115,7 @@ describe('error', () => {
   });
 });
 
-test('older records of the previous project are not added to those of the current one', async () => {
+test('older records that arrive after the project changed are not added to the list', async () => {
   tab = await openTab({ token: inject('token') });
   const { page } = tab;
   await tab.goTo('?view=logs&project=busy-market');

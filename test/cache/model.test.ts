@@ -1,7 +1,7 @@
-// Compares the cache with a simple model of it, with random requests, failures, disconnects and times.
+// Compares the cache with a simple model of it, for random sequences of requests, failures, disconnects and pauses.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { FORCED_REFRESH_INTERVAL_MS, ResultCache } from '../../src/cache/result-cache.ts';
+import { FORCED_REFRESH_INTERVAL_MS, type GetOptions, ResultCache } from '../../src/cache/result-cache.ts';
 import { Warmer } from '../../src/cache/warmer.ts';
 import { CountedLoad } from '../support/counted-load.ts';
 import { ManualTimer } from '../support/manual-timer.ts';
@@ -18,7 +18,7 @@ interface ModelEntry {
   forcedAt: number;
 }
 
-/** The contract in its simplest form: a list in LRU order and a clock. */
+/** The expected behaviour in its simplest form: a list in LRU order and a clock. */
 class Model {
   now = 0;
   failing = false;
@@ -45,8 +45,8 @@ class Real {
   readonly store = new CountedLoad(this.timer);
   readonly cache = new ResultCache<number>(MAX_ENTRIES * VALUE_BYTES + 10_000, () => VALUE_BYTES, this.timer);
 
-  get(key: string, caller: { forceRefresh?: boolean; signal?: AbortSignal } = {}) {
-    return this.cache.get({ key, lifetime, load: this.store.load }, caller);
+  get(key: string, options: GetOptions = {}) {
+    return this.cache.get({ key, lifetime, load: this.store.load }, options);
   }
 }
 
@@ -64,19 +64,19 @@ class Get implements fc.AsyncCommand<Model, Real> {
       this.forceRefresh &&
       (existing === undefined || model.now - existing.forcedAt >= FORCED_REFRESH_INTERVAL_MS);
     if (existing !== undefined) model.touch(existing);
-    const call = real.get(this.key, { forceRefresh: this.forceRefresh });
+    const result = real.get(this.key, { forceRefresh: this.forceRefresh });
     if (existing !== undefined && !isForced) {
-      const found = { value: existing.value, outcome: 'hit', ageMs: model.now - existing.loadedAt };
-      expect(await call).toMatchObject(found);
+      const ageMs = model.now - existing.loadedAt;
+      expect(await result).toMatchObject({ value: existing.value, outcome: 'hit', ageMs });
       return;
     }
     model.loads++;
     if (isForced && existing !== undefined) existing.forcedAt = model.now;
     if (model.failing) {
-      await expect(call).rejects.toThrow('the store is unavailable');
+      await expect(result).rejects.toThrow('the store is unavailable');
     } else {
       const outcome = this.forceRefresh ? 'request' : 'miss';
-      expect(await call).toMatchObject({ value: model.loads, outcome, ageMs: 0 });
+      expect(await result).toMatchObject({ value: model.loads, outcome, ageMs: 0 });
       const forcedAt = this.forceRefresh ? model.now : (model.findAny(this.key)?.forcedAt ?? -Infinity);
       model.touch({ key: this.key, value: model.loads, loadedAt: model.now, forcedAt });
     }
@@ -111,22 +111,22 @@ class Fail implements fc.AsyncCommand<Model, Real> {
   toString = () => `fail(${this.failing})`;
 }
 
-class Leave implements fc.AsyncCommand<Model, Real> {
+class Disconnect implements fc.AsyncCommand<Model, Real> {
   readonly key: string;
   constructor(key: string) {
     this.key = key;
   }
   check = (model: Readonly<Model>) => model.find(this.key) === undefined;
   async run(model: Model, real: Real): Promise<void> {
-    const leaving = new AbortController();
+    const controller = new AbortController();
     real.store.tookMs = 1_000;
-    const call = real.get(this.key, leaving);
-    leaving.abort(new Error('left'));
-    await expect(call).rejects.toThrow('left');
+    const result = real.get(this.key, controller);
+    controller.abort(new Error('disconnected'));
+    await expect(result).rejects.toThrow('disconnected');
     real.store.tookMs = 0;
     model.loads++;
   }
-  toString = () => `leave(${this.key})`;
+  toString = () => `disconnect(${this.key})`;
 }
 
 describe('the cache compared with a simple model', () => {
@@ -139,7 +139,7 @@ describe('the cache compared with a simple model', () => {
         fc.constantFrom(...KEYS).map(key => new Get(key, false)),
         fc.oneof(fc.nat(20_000), fc.nat(1_000_000)).map(ms => new Advance(ms)),
         fc.boolean().map(failing => new Fail(failing)),
-        fc.constantFrom(...KEYS).map(key => new Leave(key)),
+        fc.constantFrom(...KEYS).map(key => new Disconnect(key)),
       ],
       { maxCommands: 60 },
     );
@@ -173,7 +173,7 @@ describe('the cache compared with a simple model', () => {
             return store.load(signal, priority).finally(() => loading.set(key, 0));
           };
           cache.get({ key, lifetime, load }).then(
-            found => ages.push(found.ageMs),
+            ({ ageMs }) => ages.push(ageMs),
             () => {},
           );
           await timer.advance(advanceMs);

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { ResultCache } from '../../src/cache/result-cache.ts';
+import { type GetOptions, ResultCache } from '../../src/cache/result-cache.ts';
 import { CountedLoad } from '../support/counted-load.ts';
 import { ManualTimer } from '../support/manual-timer.ts';
 
@@ -15,7 +15,7 @@ describe('the result cache', () => {
     cache = new ResultCache(64 * MIB, () => 100, timer);
     store = new CountedLoad(timer);
   });
-  const get = (key = 'k', options: { forceRefresh?: boolean; signal?: AbortSignal } = {}) =>
+  const get = (key = 'k', options: GetOptions = {}) =>
     cache.get({ key, lifetime, load: store.load }, options);
 
   test('a second request within 900 s does not run the query', async () => {
@@ -54,9 +54,9 @@ describe('the result cache', () => {
 
   test('1,000 concurrent first requests run one query', async () => {
     store.tookMs = 50;
-    const calls = Array.from({ length: 1000 }, () => get());
+    const results = Array.from({ length: 1000 }, () => get());
     await timer.advance(50);
-    const outcomes = (await Promise.all(calls)).map(found => found.outcome);
+    const outcomes = (await Promise.all(results)).map(({ outcome }) => outcome);
     expect(store.runs).toBe(1);
     expect(outcomes.filter(outcome => outcome === 'miss')).toHaveLength(1);
     expect(outcomes.filter(outcome => outcome === 'collapsed')).toHaveLength(999);
@@ -65,9 +65,9 @@ describe('the result cache', () => {
   test('an error is returned to every waiting request and is not cached', async () => {
     store.tookMs = 10;
     store.failing = true;
-    const calls = Promise.allSettled([get(), get()]);
+    const results = Promise.allSettled([get(), get()]);
     await timer.advance(10);
-    expect((await calls).map(call => call.status)).toEqual(['rejected', 'rejected']);
+    expect((await results).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
     store.failing = false;
     store.tookMs = 0;
     expect(await get()).toMatchObject({ value: 2, outcome: 'miss' });
@@ -125,37 +125,37 @@ describe('the result cache', () => {
     });
   });
 
-  describe('callers that disconnect', () => {
-    test('a load is cancelled when its last caller disconnects', async () => {
+  describe('requests that are aborted', () => {
+    test('a load is cancelled when its last waiter aborts', async () => {
       store.tookMs = 1_000;
       const [first, second] = [new AbortController(), new AbortController()];
-      const calls = Promise.allSettled([get('k', first), get('k', second)]);
-      first.abort(new Error('left'));
+      const results = Promise.allSettled([get('k', first), get('k', second)]);
+      first.abort(new Error('aborted'));
       await timer.advance(1);
       expect(store.cancelled).toBe(0);
-      second.abort(new Error('left'));
-      expect((await calls).map(call => call.status)).toEqual(['rejected', 'rejected']);
+      second.abort(new Error('aborted'));
+      expect((await results).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
       expect(store.cancelled).toBe(1);
     });
 
-    test('a caller that disconnects does not cancel the load of the others', async () => {
+    test('an aborted request does not cancel the load that others wait for', async () => {
       store.tookMs = 1_000;
-      const leaving = new AbortController();
-      const left = get('k', leaving);
-      const staying = get();
-      leaving.abort(new Error('left'));
-      await expect(left).rejects.toThrow('left');
+      const controller = new AbortController();
+      const aborted = get('k', controller);
+      const waiting = get();
+      controller.abort(new Error('aborted'));
+      await expect(aborted).rejects.toThrow('aborted');
       await timer.advance(1_000);
-      expect(await staying).toMatchObject({ value: 1, outcome: 'collapsed' });
+      expect(await waiting).toMatchObject({ value: 1, outcome: 'collapsed' });
       expect(store.cancelled).toBe(0);
     });
 
     test('a request after a cancelled load starts a new load', async () => {
       store.tookMs = 1_000;
-      const leaving = new AbortController();
-      const left = get('k', leaving).catch(() => 'gone');
-      leaving.abort(new Error('left'));
-      expect(await left).toBe('gone');
+      const controller = new AbortController();
+      const aborted = get('k', controller);
+      controller.abort(new Error('aborted'));
+      await expect(aborted).rejects.toThrow('aborted');
       const next = get();
       await timer.advance(1_000);
       expect(await next).toMatchObject({ value: 2, outcome: 'miss' });
@@ -196,9 +196,9 @@ describe('the result cache', () => {
 
   test('closing the cache cancels its loads and removes its entries', async () => {
     store.tookMs = 1_000;
-    const call = get();
+    const result = get();
     cache.close();
-    await expect(call).rejects.toThrow('closed');
+    await expect(result).rejects.toThrow('closed');
     expect(cache.size).toBe(0);
   });
 });

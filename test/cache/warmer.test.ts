@@ -23,14 +23,14 @@ describe('the warmer', () => {
   };
   const get = (key = 'k', load = store.load) => cache.get({ key, lifetime, load });
 
-  test('an entry that is requested every minute runs a query every 300 s, and every request is a hit', async () => {
+  test('an entry that is requested every minute is refreshed every 300 s, and every request is a hit', async () => {
     startWarmer();
     await get();
     for (let minute = 1; minute <= 60; minute++) {
       await timer.advance(MINUTE);
-      const found = await get();
-      expect(found.outcome).toBe('hit');
-      expect(found.ageMs).toBeLessThanOrEqual(302_000);
+      const { outcome, ageMs } = await get();
+      expect(outcome).toBe('hit');
+      expect(ageMs).toBeLessThanOrEqual(302_000);
     }
     expect(store.runs).toBeGreaterThanOrEqual(12);
     expect(store.runs).toBeLessThanOrEqual(13);
@@ -100,23 +100,23 @@ describe('the warmer', () => {
     await timer.advance(300_000);
     expect(store.lastPriority?.background).toBe(true);
     await timer.advance(600_000);
-    const call = get();
+    const result = get();
     await flushPromises();
     expect(store.lastPriority?.background).toBe(false);
     await timer.advance(100_000);
-    expect(await call).toMatchObject({ value: 2, outcome: 'collapsed', ageMs: 700_000 });
+    expect(await result).toMatchObject({ value: 2, outcome: 'collapsed', ageMs: 700_000 });
     expect(store.runs).toBe(2);
   });
 
-  test('a caller that disconnects does not cancel a refresh', async () => {
+  test('a request that joined a refresh and is aborted does not cancel the refresh', async () => {
     startWarmer();
     await get();
     store.tookMs = 700_000;
     await timer.advance(900_000);
-    const leaving = new AbortController();
-    const call = cache.get({ key: 'k', lifetime, load: store.load }, leaving);
-    leaving.abort(new Error('left'));
-    await expect(call).rejects.toThrow('left');
+    const controller = new AbortController();
+    const result = cache.get({ key: 'k', lifetime, load: store.load }, controller);
+    controller.abort(new Error('aborted'));
+    await expect(result).rejects.toThrow('aborted');
     await timer.advance(100_000);
     expect(store.cancelled).toBe(0);
     expect((await get()).outcome).toBe('hit');

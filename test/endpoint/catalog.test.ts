@@ -9,41 +9,49 @@ import { testConfig } from '../support/app.ts';
 
 const BROKEN_FOLDERS = join(import.meta.dirname, 'broken-folders');
 
-// Each folder in broken-folders, the broken file, and the expected message.
+/** Each folder in broken-folders, the broken file, and the expected message. */
 const BROKEN: readonly [reason: string, file: string, message: RegExp][] = [
   ['two-documents', 'edge.ids/endpoint.yaml', /a single document/],
   ['unresolved-alias', 'edge.ids/endpoint.yaml', /alias "nothing" at line \d+/],
-  ['doubled-key', 'edge.ids/endpoint.yaml', /duplicated .*key at line \d+/],
+  ['duplicate-key', 'edge.ids/endpoint.yaml', /duplicated .*key at line \d+/],
   ['empty-definition', 'edge.ids/endpoint.yaml', /is empty/],
   ['missing-definition', 'edge.ids/endpoint.yaml', /is missing/],
   ['missing-sql', 'edge.ids/duckdb.sql', /is missing/],
   ['missing-key', 'edge.ids/endpoint.yaml', /cache: is missing/],
   ['unknown-key', 'edge.ids/endpoint.yaml', /sandboxing: unknown key/],
   ['unknown-parameter-key', 'edge.ids/endpoint.yaml', /parameters\.project\.default: unknown key/],
-  ['bad-id', 'edge.ids/endpoint.yaml', /id: must be a UUID/],
-  ['bad-name', 'edge.ids/endpoint.yaml', /name: must be dotted lower-case words/],
-  ['used-name', 'edge.ids/endpoint.yaml', /logs\.all is already used by .*endpoints.logs\.all/],
+  ['invalid-id', 'edge.ids/endpoint.yaml', /id: must be a UUID/],
+  ['invalid-name', 'edge.ids/endpoint.yaml', /name: must be dotted lower-case words/],
   [
-    'used-id',
+    'name-of-built-in-endpoint',
+    'edge.ids/endpoint.yaml',
+    /logs\.all is already used by .*endpoints.logs\.all/,
+  ],
+  [
+    'id-of-built-in-endpoint',
     'edge.ids/endpoint.yaml',
     /36d4086c-7022-4186-9a0f-e33ec7d730da is already used by .*endpoints.logs\.all/,
   ],
-  ['used-name-among-custom', 'edge.two/endpoint.yaml', /edge\.same is already used by .*edge\.one/],
-  ['bad-parameter-name', 'edge.ids/endpoint.yaml', /parameters\.Project-Ref/],
-  ['bad-parameter-type', 'edge.ids/endpoint.yaml', /parameters\.project\.type/],
-  ['bad-column-type', 'edge.ids/endpoint.yaml', /columns\.timestamp\.type: .*unix_microseconds/],
+  [
+    'duplicate-name-in-custom-endpoints',
+    'edge.two/endpoint.yaml',
+    /edge\.same is already used by .*edge\.one/,
+  ],
+  ['invalid-parameter-name', 'edge.ids/endpoint.yaml', /parameters\.Project-Ref/],
+  ['invalid-parameter-type', 'edge.ids/endpoint.yaml', /parameters\.project\.type/],
+  ['invalid-column-type', 'edge.ids/endpoint.yaml', /columns\.timestamp\.type: .*unix_microseconds/],
   ['no-columns', 'edge.ids/endpoint.yaml', /columns: needs at least one column/],
-  ['too-many-rows', 'edge.ids/endpoint.yaml', /max_rows: .*1000/],
-  ['half-a-row', 'edge.ids/endpoint.yaml', /max_rows: must be a whole number/],
-  ['no-rows', 'edge.ids/endpoint.yaml', /max_rows: .*1/],
-  ['bad-cache', 'edge.ids/endpoint.yaml', /cache\.lifetime_seconds: must be >=1/],
+  ['too-large-max-rows', 'edge.ids/endpoint.yaml', /max_rows: .*1000/],
+  ['fractional-max-rows', 'edge.ids/endpoint.yaml', /max_rows: must be a whole number/],
+  ['zero-max-rows', 'edge.ids/endpoint.yaml', /max_rows: .*1/],
+  ['invalid-cache', 'edge.ids/endpoint.yaml', /cache\.lifetime_seconds: must be >=1/],
   ['reserved-name-now', 'edge.ids/endpoint.yaml', /parameters\.now: the name now is reserved/],
   ['reserved-name-format', 'edge.ids/endpoint.yaml', /parameters\.format: the name format is reserved/],
   ['fallback-not-among-choices', 'edge.ids/endpoint.yaml', /area\.fallback: must be one of the choices/],
   ['renamed-key', 'edge.ids/endpoint.yaml', /parameters\.area\.otherwise: this key is now called fallback/],
   ['fallback-inherited-name', 'edge.ids/endpoint.yaml', /area\.fallback: must be one of the choices/],
-  ['unusable-name', 'edge.ids/endpoint.yaml', /area\.choices\.constructor: this name is not allowed/],
-  ['numbered-tiers', 'edge.ids/endpoint.yaml', /area: a tier cannot be named by a number/],
+  ['forbidden-name', 'edge.ids/endpoint.yaml', /area\.choices\.constructor: this name is not allowed/],
+  ['numeric-tier-names', 'edge.ids/endpoint.yaml', /area: a tier cannot be named by a number/],
   ['no-choices', 'edge.ids/endpoint.yaml', /area: needs at least one choice/],
   [
     'choices-have-different-names',
@@ -64,7 +72,7 @@ const BROKEN: readonly [reason: string, file: string, message: RegExp][] = [
   ['broken-sql', 'edge.ids/duckdb.sql', /syntax error at or near "selekt"/],
   ['unknown-table', 'edge.ids/duckdb.sql', /Table with name requests does not exist/],
   ['two-statements', 'edge.ids/duckdb.sql', /holds 2 statements; one SELECT is allowed/],
-  ['writes-after-select', 'edge.ids/duckdb.sql', /holds 2 statements; one SELECT is allowed/],
+  ['insert-after-select', 'edge.ids/duckdb.sql', /holds 2 statements; one SELECT is allowed/],
   ['insert', 'edge.ids/duckdb.sql', /is not a SELECT/],
   ['delete', 'edge.ids/duckdb.sql', /is not a SELECT/],
   ['create-table', 'edge.ids/duckdb.sql', /is not a SELECT/],
@@ -91,7 +99,7 @@ const BROKEN: readonly [reason: string, file: string, message: RegExp][] = [
     /returns the columns timestamp, id, but id, timestamp are declared/,
   ],
   ['missing-column', 'edge.ids/duckdb.sql', /returns the columns id, but id, timestamp are declared/],
-  ['surplus-column', 'edge.ids/duckdb.sql', /returns the columns id, timestamp, project, but/],
+  ['undeclared-column', 'edge.ids/duckdb.sql', /returns the columns id, timestamp, project, but/],
   [
     'wrong-column-type',
     'edge.ids/duckdb.sql',
@@ -121,7 +129,7 @@ describe('a broken endpoint folder', () => {
   };
 
   test.each(BROKEN)(
-    '%s stops the start with one line that names %s and the problem',
+    '%s: startup fails with one line that names %s and the problem',
     async (reason, file, expected) => {
       const custom = join(BROKEN_FOLDERS, reason);
       const { problem: error, events } = await start(custom);
@@ -140,7 +148,7 @@ describe('a broken endpoint folder', () => {
 
   // Written by the test, because the formatter reads every YAML file of the project and fails on invalid YAML.
   test.each(['name: [never closed', 'name: a: b', '\tname: a', 'name: "\\q"'])(
-    'invalid YAML (%j) stops the start with one line that names the file and the position',
+    'invalid YAML (%j): startup fails with one line that names the file and the position',
     async yaml => {
       const custom = mkdtempSync(join(tmpdir(), 'dendro-test-'));
       try {
@@ -158,7 +166,7 @@ describe('a broken endpoint folder', () => {
     },
   );
 
-  test('a directory of endpoints that does not exist stops the start', async () => {
+  test('startup fails if the directory of custom endpoints does not exist', async () => {
     const custom = join(BROKEN_FOLDERS, 'no-such-folder');
     const { problem } = await start(custom);
     expect(problem).toBeInstanceOf(OperatorError);

@@ -7,7 +7,7 @@ const NAME = 'edge.requests';
 const ID = '5d3ac7a8-6c4e-4b0f-8d55-0b5c1b0a7e10';
 const QUERY = '/api/endpoints/query';
 
-// A custom endpoint, in custom-endpoints/, has the guarantees of the built-in ones. The clock of the tests is fixed at
+// The endpoint is in custom-endpoints/. A custom endpoint has the same guarantees as the built-in ones. The clock of the tests is fixed at
 // 2026-11-14T12:34:56.789012Z.
 describe('a custom endpoint', () => {
   let app: TestApp;
@@ -52,16 +52,16 @@ describe('a custom endpoint', () => {
       expect((await app.get(`${QUERY}/${id}?project=by-id`)).rows).toMatchObject([{ id: 'by-id-0' }]);
   });
 
-  test('returns at most max_rows rows and reports that rows were cut', async () => {
-    await appendRequests('cut', 4);
-    const { rows, headers } = await app.query(NAME, { project: 'cut' });
-    expect(rows.map(row => row['id'])).toEqual(['cut-0', 'cut-1', 'cut-2']);
+  test('returns at most max_rows rows and reports the row limit', async () => {
+    await appendRequests('limited', 4);
+    const { rows, headers } = await app.query(NAME, { project: 'limited' });
+    expect(rows.map(row => row['id'])).toEqual(['limited-0', 'limited-1', 'limited-2']);
     expect(headers.get('dendro-clipped')).toBe('row-limit');
   });
 
-  test('does not report cut rows for a result of exactly max_rows rows', async () => {
-    await appendRequests('whole', 3);
-    const { rows, headers } = await app.query(NAME, { project: 'whole' });
+  test('does not report the row limit for a result of exactly max_rows rows', async () => {
+    await appendRequests('complete', 3);
+    const { rows, headers } = await app.query(NAME, { project: 'complete' });
     expect(rows).toHaveLength(3);
     expect(headers.get('dendro-clipped')).toBeNull();
   });

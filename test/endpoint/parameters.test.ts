@@ -2,8 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startTestApp, type TestApp, type TestResponse } from '../support/app.ts';
 import { edgeRecord, functionEdgeRecord } from '../support/record.ts';
 
-// A valid request for each endpoint, with every parameter that it declares.
-const CALLS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+/** Valid values of all declared parameters of each endpoint. */
+const PARAMETERS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'functions.invocation-stats': { project: 'alpha', function_id: 'hello', interval: '1hr' },
   'usage.api-counts': { project: 'alpha', interval: 'hourly' },
   'logs.all': {
@@ -13,16 +13,16 @@ const CALLS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     iso_timestamp_end: '2026-12-01',
   },
 };
-const NAMES = Object.keys(CALLS);
-const DECLARED = Object.entries(CALLS).flatMap(([name, call]) =>
-  Object.keys(call).map(param => [name, param] as const),
+const NAMES = Object.keys(PARAMETERS);
+const DECLARED = Object.entries(PARAMETERS).flatMap(([name, parameters]) =>
+  Object.keys(parameters).map(param => [name, param] as const),
 );
-/** Parameters with invalid values; the others accept any value, because they have a fallback. */
-const BOUNDED = DECLARED.filter(
+/** Parameters that reject some values. The others accept any value, because they have a fallback. */
+const WITHOUT_FALLBACK = DECLARED.filter(
   ([name, param]) =>
     param !== 'project_tier' && !(name === 'functions.invocation-stats' && param === 'interval'),
 );
-const TEXTS = BOUNDED.filter(([, param]) => param === 'project' || param === 'function_id');
+const TEXTS = WITHOUT_FALLBACK.filter(([, param]) => param === 'project' || param === 'function_id');
 
 const REQUIRED = [
   ['functions.invocation-stats', 'project'],
@@ -45,9 +45,9 @@ describe('parameters', () => {
   afterAll(() => app.close());
 
   const call = (name: string, changes: Record<string, string> = {}) =>
-    app.query(name, { ...CALLS[name], ...changes });
+    app.query(name, { ...PARAMETERS[name], ...changes });
   const callRaw = (name: string, query: string) => app.get(`/api/endpoints/query/${name}?${query}`);
-  const queryOf = (name: string) => String(new URLSearchParams(CALLS[name]));
+  const queryOf = (name: string) => String(new URLSearchParams(PARAMETERS[name]));
   const expectRejection = ({ status, error, rows }: TestResponse, code: string, param: string) => {
     expect(status).toBe(400);
     expect(error).toEqual({ code, param, message: expect.stringContaining(param) });
@@ -62,7 +62,7 @@ describe('parameters', () => {
 
   describe('a required parameter', () => {
     test.each(REQUIRED)('%s without %s is rejected with missing_parameter', async (name, param) => {
-      const { [param]: _, ...others } = CALLS[name] ?? {};
+      const { [param]: _, ...others } = PARAMETERS[name] ?? {};
       expectRejection(await app.query(name, others), 'missing_parameter', param);
     });
 
@@ -74,7 +74,7 @@ describe('parameters', () => {
       ([name, param]) => !REQUIRED.some(([n, p]) => n === name && p === param),
     );
     test.each(optional)('%s accepts an absent and an empty %s', async (name, param) => {
-      const { [param]: _, ...others } = CALLS[name] ?? {};
+      const { [param]: _, ...others } = PARAMETERS[name] ?? {};
       expect((await app.query(name, others)).status).toBe(200);
       expect((await call(name, { [param]: '' })).status).toBe(200);
     });
@@ -86,7 +86,7 @@ describe('parameters', () => {
     });
 
     test.each(DECLARED)('%s rejects a second %s with the same value', async (name, param) => {
-      const value = encodeURIComponent(CALLS[name]?.[param] ?? '');
+      const value = encodeURIComponent(PARAMETERS[name]?.[param] ?? '');
       expectRejection(await callRaw(name, `${queryOf(name)}&${param}=${value}`), 'invalid_parameter', param);
     });
 
@@ -96,8 +96,8 @@ describe('parameters', () => {
   });
 
   describe('a NUL character', () => {
-    test.each(BOUNDED)('%s rejects a NUL character in %s', async (name, param) => {
-      const value = CALLS[name]?.[param] ?? '';
+    test.each(WITHOUT_FALLBACK)('%s rejects a NUL character in %s', async (name, param) => {
+      const value = PARAMETERS[name]?.[param] ?? '';
       expectRejection(await call(name, { [param]: `${value}\0` }), 'invalid_parameter', param);
       expectRejection(await call(name, { [param]: '\0' }), 'invalid_parameter', param);
     });

@@ -23,10 +23,10 @@ let runs = 0;
 /** The ClickHouse of the tests takes about 0.1 s for a query. */
 const RUNS = isOnClickHouse() ? 30 : 150;
 
-/** ClickHouse may store a fraction with another last digit, which an exact comparison does not accept. */
+/** ClickHouse may store a fraction with a different last digit, so exact comparisons need whole numbers there. */
 const asStored = (ms: number) => (isOnClickHouse() ? Math.round(ms) : ms);
 
-/** Now at any time of a week, and near the starts of seconds, minutes, hours and days. */
+/** The current time of a run: anywhere in a week, and close to the start of a second, minute, hour or day. */
 const nowMicros = fc
   .tuple(
     fc.bigInt(0n, 7n * DAY),
@@ -46,7 +46,7 @@ const WINDOWS = [
   [90n * DAY, DAY],
 ] as const;
 
-/** The time of a record, as a function of now: near every boundary that decides whether it counts, and anywhere. */
+/** The time of a record relative to now: close to every boundary that decides whether the record counts, or anywhere. */
 const time: fc.Arbitrary<(now: bigint) => bigint> = fc.oneof(
   fc.tuple(fc.constantFrom(...WINDOWS), fc.constantFrom(-1n, 0n)).map(
     ([[window, bucket], step]) =>
@@ -123,7 +123,7 @@ const pattern = fc
   )
   .chain(parts => fc.constantFrom(parts.join(''), `${parts.join('')}$`));
 
-/** Most records are of the requested project. */
+/** The project (by index) and time of a record. Most records belong to the requested project, which has the index 0. */
 const place = fc.record({ project: fc.constantFrom(0, 0, 0, 1, 2), time });
 const projects = fc.tuple(projectName, projectName, projectName);
 
@@ -251,7 +251,7 @@ describe('random records and parameters', () => {
         bound,
         async (now, names, drafts, requestedTier, from, to) => {
           const { at, projectOf } = startRun(names, now);
-          // Records with the same time need different ids, or their order is undefined. Every fourth record has the same time.
+          // Every fourth record has the same time. Records with the same time need different ids, or their order is undefined.
           const records = drafts.map((draft, index) =>
             edgeRecord({
               id: `${draft.id}~${index}`,

@@ -9,7 +9,7 @@ import { systemTimer } from '../../src/system/timer.ts';
 import { BUILT_IN } from '../support/custom-endpoints.ts';
 import { openTestStore, type TestStore } from '../support/store.ts';
 
-/** Records which of the values that an HTTP request creates on demand were read. */
+/** An HTTP request creates these values when they are read. This one records which were read. */
 class RecordedRequest {
   readonly target = '/api/endpoints/query/usage.api-counts?project=abc&interval=daily';
   readonly read: string[] = [];
@@ -50,7 +50,7 @@ describe('running a cached endpoint', () => {
     return runEndpoint(dependencies, endpoint, validated, { forceRefresh, request });
   };
 
-  test('a miss reads the parameters, the id and the signal; a hit reads none of them and is synchronous', async () => {
+  test('a cache miss reads the parameters, id and signal of the request; a cache hit reads none and is synchronous', async () => {
     const miss = new RecordedRequest();
     expect((await run(miss)).outcome).toBe('miss');
     expect(miss.read.sort()).toEqual(['id', 'parameters', 'signal']);
@@ -59,7 +59,7 @@ describe('running a cached endpoint', () => {
     expect(hit.read).toEqual([]);
   });
 
-  test('a forced refresh within 10 s of the last one returns the cached result and reads none of them', async () => {
+  test('a forced refresh within 10 s of the last one returns the cached result and reads no value of the request', async () => {
     expect((await run(new RecordedRequest(), true)).outcome).toBe('request');
     const throttled = new RecordedRequest();
     expect((await run(throttled, true)).outcome).toBe('hit');

@@ -8,8 +8,8 @@ const request = (changes: Partial<ValidationKey> = {}): ValidationKey => ({
 });
 const validated = (key: string) => ({ values: {}, key, pinnedKey: `pinned ${key}` });
 
-describe('validated requests', () => {
-  test('a request is found only by exactly the same target and tier', () => {
+describe('the memoization of validated requests', () => {
+  test('a request is found only by the same target and maximum tier', () => {
     const requests = new ValidatedRequests();
     requests.set(request(), validated('k'));
     expect(requests.get(request())?.key).toBe('k');
@@ -23,7 +23,7 @@ describe('validated requests', () => {
     for (const changes of others) expect(requests.get(request(changes))).toBeUndefined();
   });
 
-  test('a request for another tier replaces the one with the same target', () => {
+  test('a request with another maximum tier replaces the one with the same target', () => {
     const requests = new ValidatedRequests();
     requests.set(request({ maxTier: 'FREE' }), validated('free'));
     requests.set(request({ maxTier: 'PRO' }), validated('pro'));

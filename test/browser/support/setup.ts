@@ -26,7 +26,7 @@ declare module 'vitest' {
 
 const SCREENSHOT_DIRECTORY = join(import.meta.dirname, '..', 'output');
 
-/** Enough records for every chart, few enough to create them in 1 s to 2 s. */
+/** The amount of demo data: enough for every chart, and created within 2 s. */
 const SCALE = 0.7;
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
@@ -43,7 +43,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   ]);
   const browser = await chromium.launchServer({
     executablePath: process.env['CHROMIUM'] ?? 'chromium',
-    // Chromium does not start its sandbox as root, the user of CI. The pages are our own.
+    // Chromium cannot start its sandbox as root, the user in CI. The pages are trusted.
     args: ['--no-sandbox', '--disable-dev-shm-usage', '--force-color-profile=srgb'],
     timeout: 60_000,
   });

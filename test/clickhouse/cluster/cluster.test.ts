@@ -6,7 +6,7 @@ import { systemTimer } from '../../../src/system/timer.ts';
 import { API_KEY, NOW, startTestApp, type TestApp, testStoreOptions } from '../../support/app.ts';
 import { createDataDirectory, removeDataDirectory, savedQuery } from '../../support/store.ts';
 import { runSql } from '../run-sql.ts';
-import { CLUSTER, Cluster } from './cluster.ts';
+import { CLUSTER, Cluster, ZOOKEEPER_JAR } from './cluster.ts';
 import { openOldDialectProxy } from './old-dialect.ts';
 
 // The service with a cluster of two shards and two replicas each, while servers are killed. The servers are of 2018;
@@ -25,8 +25,9 @@ const sent = new Map<string, string[]>();
 
 beforeAll(async () => {
   const missing = ensurePrograms({
-    'clickhouse-server': ['clickhouse-server', 'zookeeper'],
-    java: ['zookeeper'],
+    'clickhouse-server': 'clickhouse-server',
+    java: 'zookeeper',
+    [ZOOKEEPER_JAR]: 'zookeeper', // other packages also install java
   });
   if (missing.length > 0)
     throw new Error(

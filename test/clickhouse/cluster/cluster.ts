@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export const CLUSTER = 'logs';
+export const ZOOKEEPER_JAR = '/usr/share/java/zookeeper.jar';
 /** The shard and replica of each server. */
 const LAYOUT = [
   [1, 'a'],
