@@ -73,11 +73,11 @@ const BROKEN: readonly [reason: string, file: string, message: RegExp][] = [
   ['copy', 'edge.ids/duckdb.sql', /is not a SELECT|is refused/],
   ['set', 'edge.ids/duckdb.sql', /is not a SELECT/],
   ['install', 'edge.ids/duckdb.sql', /is not a SELECT/],
-  ['reads-a-file', 'edge.ids/duckdb.sql', /is refused by DuckDB: Permission Error/],
+  ['reads-a-file', 'edge.ids/duckdb.sql', /DuckDB rejects it: Permission Error/],
   [
     'undeclared-parameter',
     'edge.ids/duckdb.sql',
-    /uses \$owner, which is not declared; declared are \$project, \$now/,
+    /uses \$owner, which is not declared; declared: \$project, \$now/,
   ],
   ['positional-parameter', 'edge.ids/duckdb.sql', /uses \$1, which is not declared/],
   [

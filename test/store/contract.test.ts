@@ -260,13 +260,13 @@ describe('validateQuery', () => {
   test.each([
     ['', /holds no statement/],
     ['-- nothing but a comment', /holds no statement/],
-    ['select 1 as column_0; select 2 as column_0', /2 statements|refused by ClickHouse/],
+    ['select 1 as column_0; select 2 as column_0', /2 statements|ClickHouse rejects it:/],
     ['create table evil (a integer)', /is not a SELECT/],
     ["insert into auth_logs values ('a')", /is not a SELECT/],
     ['drop table auth_logs', /is not a SELECT/],
     ['select 1 as other', /returns the columns other, but column_0 are declared/],
     ["select 'a' as column_0", /which is not a valid type for integer/],
-    ['select a as column_0 from nowhere', /refused by/],
+    ['select a as column_0 from nowhere', /(DuckDB|ClickHouse) rejects it: /],
   ])('validateQuery rejects %j', async (sql, problem) => {
     expect(await findProblem(sql)).toMatch(problem);
   });
