@@ -57,6 +57,6 @@ async function writePart(kind, isCompacted, condition) {
     select make_timestamp(micros) as timestamp, * exclude (micros) from ${kind}_records where ${condition}`,
   );
   await parts.transaction(() =>
-    isCompacted ? parts.replace([open], { ...part, rows }) : parts.changeRows(part, rows),
+    isCompacted ? parts.replace([open], { ...part, rows }) : parts.adjustRowCount(part, rows),
   );
 }

@@ -6,7 +6,7 @@ import { nameOfPart, openDatabase, Parts } from '../tools/dendro-modules.mjs';
 
 const [dataDirectory, file] = process.argv.slice(2);
 const database = await openDatabase(dataDirectory, '500MB');
-const readable = join(database.intakeDirectory, 'sent.ndjson'); // DuckDB may read files in this directory only
+const readable = join(database.stagingDirectory, 'sent.ndjson'); // DuckDB may read files in this directory only
 linkSync(file, readable);
 const connection = await database.connect();
 const [part] = (await Parts.open(connection)).list('edge');
