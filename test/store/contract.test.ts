@@ -15,7 +15,7 @@ const AT = '2026-11-14T12:34:56.789012Z';
 
 /** A text parameter in the SQL of the store. */
 const text = (name: string) => (isOnClickHouse() ? `{${name}:String}` : `$${name}`);
-/** Takes hours, so that it only ends if it is cancelled. */
+/** Takes hours, so it ends only if it is cancelled. */
 const endless = () =>
   savedQuery(
     isOnClickHouse()
@@ -214,7 +214,7 @@ describe('query', () => {
     expect(row).toEqual([9_007_199_254_740_993n, 0.5, 1e25, null]);
   });
 
-  test('newest returns the timestamp of the newest record before a time, of all projects and of one', async () => {
+  test('newestTimestamp returns the newest timestamp that is not after a given time, of all projects or of one', async () => {
     const [early, late] = ['2026-11-14T10:00:00.000001Z', '2026-11-14T11:59:59.999999Z'];
     await store.append(
       batches('postgres', [

@@ -99,7 +99,7 @@ describe('opening a file', () => {
     ];
   };
 
-  test('opening a file of version 3 renames its tables and drops the table of an interrupted compaction', async () => {
+  test('opening a file of version 3 renames its tables and drops the temporary table of an interrupted compaction', async () => {
     await flushTimes(2, 80);
     await compactWhenIdle();
     await flushTimes(2, 10);

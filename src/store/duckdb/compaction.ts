@@ -19,7 +19,7 @@ const RECENT_MICROS = 7n * MICROS_PER_DAY;
 const MAX_RECENT_SPAN = RECENT_MICROS / 2n;
 /** Upper bound, so that a merge always finishes. */
 const MAX_COMPACTED_ROWS = 128 * ROW_GROUP_ROWS;
-/** A part is merged with newer ones if it has at most this many times their rows, so that few records do not rewrite a large part. */
+/** A part is merged with newer ones if it has at most this many times their rows, so that few rows do not rewrite many. */
 const MAX_SIZE_RATIO = 4;
 /** The size of a record is estimated from this many records in the middle of each part. */
 const SAMPLE_ROWS = 1000;

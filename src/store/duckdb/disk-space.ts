@@ -20,7 +20,7 @@ export class DiskSpace {
     if (shortage !== undefined) throw new Error(shortage);
   }
 
-  /** Throws unless there is space for a copy of `rows` rows. Their size is estimated from the size of the file and its `totalRows`. */
+  /** Throws unless there is space for a copy of `rows` rows, whose size is estimated as a share of the file. */
   async requireForRows(rows: number, totalRows: number): Promise<void> {
     const { size } = await stat(join(this.#dataDirectory, FILE_NAME));
     await this.require(Math.ceil((size * rows) / Math.max(1, totalRows)));
