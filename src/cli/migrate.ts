@@ -32,13 +32,13 @@ export async function migrate(invocation: Invocation): Promise<void> {
     const outbox = await openClickHouseOutbox(dataDirectory);
     if (LOG_KINDS.some(kind => outbox.durableUpTo(kind) > source.flushedUpTo(kind)))
       throw new OperatorError(
-        `nothing was migrated: a server with a ClickHouse store already uses ${dataDirectory}, and a migration would store its records twice`,
+        `nothing was migrated: a server has already sent records from ${dataDirectory} to ClickHouse; migrating them would store them twice`,
       );
     await replaySpool(dataDirectory, source);
     await source.flush(LOG_KINDS);
     const count = await copyWithProgressBar(source, target);
     await verify(source, target, stateDirectory);
-    // The spool may still contain records that were copied: a server with the ClickHouse store skips them.
+    // The spool can still contain records that were copied. This makes a server with the ClickHouse store skip them.
     await outbox.skipTo(kind => source.flushedUpTo(kind));
     process.stdout.write(`${count} records migrated: counts and checksums match for every kind and day\n`);
   } finally {
@@ -62,8 +62,8 @@ function readTarget(invocation: Invocation): ClickHouseUrl {
 }
 
 /**
- * Contains the progress of the migration. Named after the database alone, because another host may belong to the same
- * ClickHouse, where starting again would store every record twice.
+ * Contains the progress of the migration. The name omits the host: a rerun through another host of the same cluster must find this
+ * progress, or it would copy every record twice.
  */
 function stateDirectoryOf(dataDirectory: string, { database }: ClickHouseUrl): string {
   return join(dataDirectory, `migration-${database}`);
@@ -87,7 +87,7 @@ async function verify(source: Store, target: Store, stateDirectory: string): Pro
   for (const day of differences.slice(0, MAX_DIFFERENCES_SHOWN))
     process.stdout.write(`${day.kind} ${day.day}: source ${day.source}; target ${day.target}\n`);
   throw new OperatorError(
-    `source and target differ (${differences.length} days, counted for each kind): records arrived or expired during the ` +
+    `source and target differ for ${differences.length} combinations of kind and day: records arrived or expired during the ` +
       'migration, or another process writes to the target. To migrate everything again, truncate the tables of the target ' +
       `and delete ${stateDirectory}`,
   );

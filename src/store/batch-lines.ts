@@ -1,8 +1,8 @@
-// Gathers lines of many small batches into batches of one kind that are large enough to insert at once.
+// Regroups incoming batches into insert batches of one kind, which are large enough to insert efficiently.
 import type { LogKind } from '../domain/log-columns.ts';
 import { type LogLines, offsetAfterLines } from '../domain/log-line.ts';
 
-export interface LineBatch {
+export interface InsertBatch {
   readonly kind: LogKind;
   readonly count: number;
   /** Whole lines, in the order of arrival. */
@@ -15,12 +15,15 @@ interface OpenBatch {
   chunks: Uint8Array[];
 }
 
-/** A batch ends at exactly `maxRows` lines, or after the chunk that reaches `maxBytes`. Partial batches come last. */
+/**
+ * An insert batch is full at exactly `maxRows` lines, or with the chunk that reaches `maxBytes`. Batches that are not full come
+ * last.
+ */
 export async function* batchLines(
   batches: AsyncIterable<LogLines>,
   maxRows: number,
   maxBytes: number,
-): AsyncGenerator<LineBatch> {
+): AsyncGenerator<InsertBatch> {
   const open = new Map<LogKind, OpenBatch>();
   for await (const { kind, count, lines } of batches) {
     for (let [rest, left] = [lines, count]; left > 0; ) {

@@ -1,5 +1,5 @@
 // Parses the URL of a ClickHouse store: clickhouse://user:password@host:8123/database?host=…&cluster=…
-// Error messages contain no part of the URL: a password with an unescaped / or ? extends into the parts that follow it.
+// Error messages contain no part of the URL: a password with an unescaped / or ? ends up in the path or in the parameters.
 import { UsageError } from '../domain/errors.ts';
 
 export interface Credentials {
@@ -42,7 +42,7 @@ class InvalidUrl extends Error {}
 
 function parse(text: string): ClickHouseUrl {
   const scheme = /^clickhouses:/i.test(text) ? 'https' : 'http';
-  // As http or https, because URL validates host and port only for schemes that it knows.
+  // Parsed as http or https, because URL validates host and port only for schemes that it knows.
   const url = toUrl(text.replace(/^clickhouses?:\/\//i, `${scheme}://`));
   const parameters = url.searchParams;
   if ([...parameters.keys()].some(name => !PARAMETERS.includes(name)))

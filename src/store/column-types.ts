@@ -1,4 +1,4 @@
-// Compares the columns that a query returns with those that its endpoint declares. Each store names the types it accepts.
+// Compares the columns that a query returns with those that its endpoint declares. Each store passes the types that it accepts.
 import type { Column, ColumnType } from './store.ts';
 
 export interface AcceptedTypes {

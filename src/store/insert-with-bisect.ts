@@ -1,5 +1,5 @@
 // Inserts lines. If the store rejects some of them because of their content, finds them by bisection and inserts the rest. The
-// lines are always cut at the same places, so that a retry makes the same inserts.
+// bisection is deterministic, so a retry makes the same inserts.
 import { offsetAfterLines } from '../domain/log-line.ts';
 
 export interface BisectTarget {
@@ -11,7 +11,7 @@ export interface BisectTarget {
   reject(line: string, reason: string): void;
 }
 
-/** Inserts from the first line to the last. Throws errors that are not about the content; lines before stay inserted. */
+/** Inserts in the order of the lines. Throws errors that are not about the content; lines that were inserted before stay. */
 export async function insertWithBisect(
   lines: Uint8Array,
   count: number,

@@ -5,7 +5,7 @@ import type { Timer } from '../system/timer.ts';
 import type { Store } from './store.ts';
 
 const INTERVAL_MS = 10_000;
-/** After a failure, such as on a full disk. */
+/** The pause after a failure, such as on a full disk. */
 const RETRY_MS = 600_000;
 
 export class Maintenance {
@@ -39,7 +39,7 @@ export class Maintenance {
     this.#cancel = this.#timer.after(delayMs, async () => this.#schedule(await this.#runNext()));
   }
 
-  /** Runs one job. Returns the delay until the next one: none as long as there is work. */
+  /** Runs one job. Returns the delay until the next one in milliseconds: 0 as long as there is work. */
   async #runNext(): Promise<number> {
     try {
       if (await this.#store.compact?.(this.#clock())) {

@@ -6,9 +6,9 @@ import { columnsOf, LOG_KINDS, type LogColumn, type LogKind } from '../domain/lo
 import type { BoundValues, Cell, ColumnType, Store, StoreName } from './store.ts';
 
 const MICROS_PER_MINUTE = 60_000_000n;
-/** Minutes are joined to slices of at most this many records and `applyBatchBytes`; one minute may have more. */
+/** Minutes are joined to slices of at most this many records and `applyBatchBytes`. A single minute can have more. */
 const SLICE_RECORDS = 20_000;
-/** Above the number of days, minutes or lines that any query here returns. */
+/** More than the number of days, minutes or lines that any query here returns. */
 const NO_ROW_LIMIT = 2 ** 31;
 
 /**
@@ -23,7 +23,7 @@ interface TimeSlice {
   readonly end: bigint;
   readonly bucket: number;
   readonly buckets: number;
-  /** All records of the range for the last bucket, 0 for the others: their counts are known when they are read. */
+  /** For progress: all records of the range in its last bucket, 0 in the others, whose counts are unknown before they are read. */
   readonly records: number;
 }
 
@@ -44,8 +44,8 @@ export interface DayDifference {
 export type OnProgress = (copied: number, total: number) => void;
 
 /**
- * Copies all records. `target` must have a data directory that belongs to this migration: its outbox keeps the progress,
- * in sequence numbers that are counted here. Returns the number of records in `source`.
+ * Copies all records. `target` must have a data directory that belongs to this migration: its outbox stores the progress, in
+ * sequence numbers that this function assigns. Returns the number of records in `source`.
  */
 export async function copyRecords(source: Store, target: Store, onProgress: OnProgress): Promise<number> {
   const slicesOf = new Map<LogKind, readonly TimeSlice[]>();
@@ -106,7 +106,7 @@ function join(first: TimeRange, next: TimeRange): TimeRange {
   };
 }
 
-/** Splits a range of more than twice the size of a slice into hash buckets. */
+/** Splits a range into hash buckets if it has more than twice the size of a slice. */
 function toSlices({ start, end, records, bytes }: TimeRange, maxBytes: number): TimeSlice[] {
   const buckets = Math.ceil(Math.max(records / SLICE_RECORDS, bytes / maxBytes) / 2);
   return Array.from({ length: buckets }, (_, bucket) => ({
@@ -115,14 +115,14 @@ function toSlices({ start, end, records, bytes }: TimeRange, maxBytes: number): 
   }));
 }
 
-/** Returns undefined if the first `applied` records include the whole slice. A bucket is read to learn its count. */
+/** Returns undefined if all records of the slice are applied already. A bucket is always read, because its count is unknown. */
 async function readLines(
   source: Store,
   kind: LogKind,
   { start, end, bucket, buckets, records }: TimeSlice,
-  applied: number,
+  alreadyApplied: number,
 ): Promise<readonly string[] | undefined> {
-  if (buckets === 1 && applied >= records) return undefined;
+  if (buckets === 1 && alreadyApplied >= records) return undefined;
   const rows = await runQuery(source, 'lines', kind, ['text'], {
     start: { type: 'timestamp', value: start },
     end: { type: 'timestamp', value: end },

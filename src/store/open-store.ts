@@ -9,7 +9,7 @@ import type { DuckDBStoreOptions } from './duckdb/store.ts';
 import type { Store, StoreCallbacks, StoreName } from './store.ts';
 
 export interface StoreOptions extends DuckDBStoreOptions {
-  /** If given, records are stored there instead of in the data directory. */
+  /** If given, records are stored in ClickHouse instead of in the data directory. */
   readonly clickhouse?: ClickHouseUrl | undefined;
 }
 
@@ -18,12 +18,12 @@ export async function printClickHouseSchema(options: SchemaOptions): Promise<str
   return (await import('./clickhouse/schema.ts')).printSchema(options);
 }
 
-/** Applies the missing schema migrations and returns their numbers. */
+/** Applies the missing schema migrations and returns their versions. */
 export async function applyClickHouseSchema(
-  address: ClickHouseUrl,
+  clickhouse: ClickHouseUrl,
   retentionDays: number,
 ): Promise<readonly number[]> {
-  return (await import('./clickhouse/apply-schema.ts')).applySchema(address, retentionDays);
+  return (await import('./clickhouse/apply-schema.ts')).applySchema(clickhouse, retentionDays);
 }
 
 /** Reads which spooled records ClickHouse has acknowledged. The caller must hold the lock of the data directory. */
@@ -36,11 +36,11 @@ export function storeNameOf({ clickhouse }: StoreOptions): StoreName {
   return clickhouse === undefined ? 'duckdb' : 'clickhouse';
 }
 
-/** Locks the data directory until the store is closed. Throws an OperatorError if another process has it. */
-export async function openStore(options: StoreOptions, events: StoreCallbacks = {}): Promise<Store> {
+/** Locks the data directory until the store is closed. Throws an OperatorError if another process holds the lock. */
+export async function openStore(options: StoreOptions, callbacks: StoreCallbacks = {}): Promise<Store> {
   const lock = await lockDirectory(options.dataDirectory);
   try {
-    const store = await openUnlocked(options, events);
+    const store = await openUnlocked(options, callbacks);
     return { ...store, close: () => store.close().finally(lock.release) };
   } catch (error) {
     lock.release();
@@ -48,12 +48,12 @@ export async function openStore(options: StoreOptions, events: StoreCallbacks = 
   }
 }
 
-async function openUnlocked(options: StoreOptions, events: StoreCallbacks): Promise<Store> {
+async function openUnlocked(options: StoreOptions, callbacks: StoreCallbacks): Promise<Store> {
   const { clickhouse } = options;
   if (clickhouse !== undefined) {
     const { openClickHouseStore } = await import('./clickhouse/store.ts');
-    return openClickHouseStore({ ...options, clickhouse }, events);
+    return openClickHouseStore({ ...options, clickhouse }, callbacks);
   }
   const { openDuckDBStore } = await import('./duckdb/store.ts');
-  return openDuckDBStore(options, events);
+  return openDuckDBStore(options, callbacks);
 }

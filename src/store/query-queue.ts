@@ -1,14 +1,14 @@
 // Schedules queries for both stores: a fixed number runs at once, a bounded queue waits, and one deadline covers waiting
-// and running. Callers' queries go before background ones. A query is cancelled through the signal that it is given.
+// and running. Foreground queries run before background ones. A query is cancelled through the signal that it receives.
 import { DendroError } from '../domain/errors.ts';
 import type { QueryOptions } from './store.ts';
 
 export interface QueryLimits {
   /** Queries that run at once. */
   readonly queryConcurrency: number;
-  /** Callers' queries that may wait; one more is rejected. */
+  /** Foreground queries that can wait; further ones are rejected. Background queries have no limit. */
   readonly queryQueueLength: number;
-  /** Waiting and running together. */
+  /** Covers waiting and running. */
   readonly queryTimeoutSeconds: number;
 }
 
@@ -35,7 +35,7 @@ export class QueryQueue {
   readonly #waiters: Waiter[] = [];
   /** One for each query that waits or runs. */
   readonly #controllers = new Set<AbortController>();
-  /** Slots in use, those that clean up included. */
+  /** Slots in use, including those that clean up. */
   #busy = 0;
   #cleaningUp = 0;
   #isClosed = false;
@@ -46,8 +46,8 @@ export class QueryQueue {
   }
 
   /**
-   * Runs `work` in a slot. `cleanUp` runs after it, also if it failed; the slot is free afterwards, but the result does not
-   * wait for it. Throws as Store.query does.
+   * Runs `work` in a slot. Then runs `cleanUp`, even if `work` failed. The slot is released after `cleanUp`; the result is
+   * returned before. Throws as Store.query does.
    */
   async run<T>(
     work: (query: RunningQuery) => Promise<T>,
@@ -77,7 +77,7 @@ export class QueryQueue {
       const result = await work({ signal, secondsLeft });
       return { result, queuedMs, executedMs: performance.now() - startedAt };
     } catch (error) {
-      signal.throwIfAborted(); // whatever the store reports for a cancelled query
+      signal.throwIfAborted(); // a cancelled query throws the abort reason, not the store's error
       throw error;
     } finally {
       clearTimeout(deadline);
@@ -99,9 +99,10 @@ export class QueryQueue {
 
   #acquireSlot(options: QueryOptions, signal: AbortSignal): Promise<void> {
     const { queryConcurrency, queryQueueLength } = this.#limits;
-    const places = queryConcurrency - this.#busy + this.#cleaningUp + queryQueueLength;
-    const waitingCallers = this.#waiters.filter(waiter => !isBackground(waiter.options)).length;
-    if (!isBackground(options) && waitingCallers >= places)
+    // A slot that cleans up is free soon, so it does not count as busy.
+    const capacity = queryConcurrency - this.#busy + this.#cleaningUp + queryQueueLength;
+    const waitingForeground = this.#waiters.filter(waiter => !isBackground(waiter.options)).length;
+    if (!isBackground(options) && waitingForeground >= capacity)
       throw new DendroError('unavailable', 'too many queries are waiting; retry in a moment');
     return new Promise((resolve, reject) => {
       const leave = () => {
@@ -133,13 +134,13 @@ export class QueryQueue {
     }
   }
 
-  /** Callers first, in the order of arrival. A background query never takes the last free slot. */
+  /** Foreground queries first, in the order of arrival. A background query leaves one slot free, unless there is only one slot. */
   #dispatch(): void {
     const { queryConcurrency } = this.#limits;
     while (this.#busy < queryConcurrency) {
-      const caller = this.#waiters.findIndex(waiter => !isBackground(waiter.options));
+      const foreground = this.#waiters.findIndex(waiter => !isBackground(waiter.options));
       const mayRunBackground = queryConcurrency - this.#busy > 1 || queryConcurrency === 1;
-      const index = caller !== -1 ? caller : mayRunBackground ? 0 : -1;
+      const index = foreground !== -1 ? foreground : mayRunBackground ? 0 : -1;
       const [next] = index === -1 ? [] : this.#waiters.splice(index, 1);
       if (next === undefined) return;
       this.#busy++;

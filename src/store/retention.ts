@@ -1,5 +1,5 @@
-// Deletes records that are past their retention, every hour. A clock that jumps far ahead would expire everything, so after a
-// jump nothing is deleted until the clock has been steady for an hour.
+// Deletes records that are past their retention, every hour. If the clock jumped far ahead, all records would seem expired. So
+// after a jump nothing is deleted until the clock has been steady for an hour.
 import type { Observe } from '../observe/event.ts';
 import { type Clock, MICROS_PER_DAY } from '../system/clock.ts';
 import { every, type RepeatingJob, type Timer } from '../system/timer.ts';
@@ -8,7 +8,7 @@ import type { Store } from './store.ts';
 const HOUR_MS = 3_600_000;
 /** How often the clock is compared with the timer, which never jumps. */
 const CHECK_MS = 60_000;
-/** Time synchronization changes a clock by seconds; more than this is a jump. */
+/** A larger change is a jump. Time synchronization changes a clock by seconds. */
 const JUMP_MS = 600_000;
 
 export class Retention {
@@ -18,7 +18,7 @@ export class Retention {
   readonly #timer: Timer;
   readonly #observe: Observe;
   #lastCheck: { readonly clockMs: number; readonly timerMs: number };
-  /** The time of the last jump, or of the start, by the timer. */
+  /** The time of the last jump, or of the start, in milliseconds of the timer. */
   #steadySince: number;
   #deletedAt = Number.NEGATIVE_INFINITY;
   #job: RepeatingJob | undefined;

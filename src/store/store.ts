@@ -13,7 +13,10 @@ export type BoundValue =
 
 export type BoundValues = Readonly<Record<string, BoundValue>>;
 
-/** `json` is JSON text, returned as it is stored. The two timestamps are stored alike and written differently in a response. */
+/**
+ * `json` is JSON text, returned as it is stored. `unix_microseconds` and `utc_datetime` have the same SQL type and differ only
+ * in the response.
+ */
 export type ColumnType = 'text' | 'integer' | 'number' | 'json' | 'unix_microseconds' | 'utc_datetime';
 
 export interface Column {
@@ -45,7 +48,10 @@ export interface QueryResult {
 export interface QueryOptions {
   /** When it aborts, the store cancels the query and throws the signal's reason. */
   readonly signal?: AbortSignal | undefined;
-  /** Background queries run after all others. Read whenever the store chooses the next query, so it may change meanwhile. */
+  /**
+   * Background queries run after all others. The store reads this each time it picks a query, so the caller can change it
+   * while the query is queued.
+   */
   readonly priority?: { readonly background: boolean } | undefined;
   /** The purpose of the query, for the query log of the store. Contains no parameter value and no token. */
   readonly label?: string | undefined;
@@ -57,17 +63,17 @@ export interface SpooledLines extends LogLines {
   readonly firstSequence: number;
 }
 
-/** Callbacks for what happens without a call, or besides its result. */
+/** Callbacks for events that no method returns: background failures and records that the store rejects. */
 export interface StoreCallbacks {
-  /** The store cannot store this line because of its content. `reason` is the engine's message. Other lines were stored. */
+  /** The store cannot store this line because of its content. It stores the other lines. `reason` is the engine's message. */
   readonly recordRejected?: (rejected: {
     readonly kind: LogKind;
     readonly line: string;
     readonly reason: string;
   }) => void;
-  /** A flush failed. The records are still in the spool, and the store retries. */
+  /** A flush failed. Its records are still in the spool, and the store retries the flush. */
   readonly flushFailed?: (kind: LogKind, error: unknown) => void;
-  /** The store cannot be used until it is opened again. Acknowledged records are safe. */
+  /** The engine invalidated its file: all later calls fail until the store is opened again. No acknowledged record is lost. */
   readonly storeInvalidated?: (error: unknown) => void;
 }
 
@@ -118,47 +124,53 @@ export interface Store {
   // Records
 
   /**
-   * Stores all records of all batches, without the spool. They are durable when this resolves. Throws if a batch is invalid or
-   * the iterable throws, and stores nothing then. If a store without transactions fails for another reason, its error says
+   * Stores all records of all batches, without the spool. They are durable when this resolves. If a batch is invalid or the
+   * iterable throws, this throws and stores nothing. If a store without transactions fails for another reason, its error says
    * which records it stored.
    */
   append(batches: AsyncIterable<LogLines>): Promise<void>;
 
   /**
-   * Stores records from the spool. Queries see them when this resolves. Skips records that were applied before, so after an
-   * error the caller repeats the call. Calls for one kind must not overlap.
+   * Stores records from the spool. Queries see them when this resolves. Skips records that were applied before, so the caller
+   * can retry after an error. Calls for one kind must not overlap.
    */
   apply(records: SpooledLines): Promise<void>;
 
   /** The recommended size of the lines in one call of `apply`. */
   readonly applyBatchBytes: number;
 
-  /** Makes all applied records of these kinds durable in the store. Throws if that fails; they are still in the spool then. */
+  /** Makes all applied records of these kinds durable in the store. If it throws, they are still in the spool. */
   flush(kinds: readonly LogKind[]): Promise<void>;
 
-  /** The sequence number after the last record of a kind that is durable in the store. The spool can delete the records before. */
+  /**
+   * Records of a kind up to this sequence number are flushed: they are durable in the store, and the spool can delete them.
+   * "UpTo" is exclusive in every name: the number is the first one that is not included.
+   */
   flushedUpTo(kind: LogKind): number;
 
   /**
-   * The sequence number after the last record of a kind that is durable in the store or queued for it on disk. New records get
-   * this number or a higher one.
+   * Records of a kind up to this sequence number survive a restart without the spool: they are flushed, or they are in the
+   * outbox of the store. New records get this number or a higher one.
    */
   durableUpTo(kind: LogKind): number;
 
   // Maintenance
 
-  /** Deletes flushed records from before this time, in Unix microseconds. Returns how many; 0 if the store expires them itself. */
+  /**
+   * Deletes flushed records that are older than this time, in Unix microseconds. Returns their number. A store that expires
+   * records itself deletes none and returns 0.
+   */
   deleteBefore(micros: bigint): Promise<number>;
 
   /**
-   * Merges parts once, if that makes queries faster. Returns whether there was work; call it again then. Runs concurrently with
-   * everything but `vacuum`. Throws if it fails, such as on a full disk; no record is affected.
+   * Runs one compaction, if that makes queries faster. Returns whether there was work; if so, call it again. Runs concurrently
+   * with everything but `vacuum`. Throws if it fails, such as on a full disk; no record is affected.
    */
   compact?(nowMicros: bigint): Promise<boolean>;
 
   /**
-   * Shrinks the file once, if much of it is unused. Returns whether there was work; call it again then. Call it
-   * when `compact` had no work. Throws as `compact` does.
+   * Runs one vacuum, if much of the file is unused. Returns whether there was work; if so, call it again. Call it when `compact`
+   * had no work. Throws as `compact` does.
    */
   vacuum?(): Promise<boolean>;
 

@@ -22,9 +22,9 @@ const FAULTS: Fault[] = [
   'response truncated',
   'disk full',
 ];
-/** Runs for some tenths of a second. */
+/** Takes a few tenths of a second. */
 const SLOW = savedQuery('select countIf(cityHash64(number) >= 0) from numbers(50000000)', ['integer']);
-/** These faults are noticed at the time limit only. */
+/** Only the time limit detects these faults. */
 const SILENT_FAULTS: Fault[] = ['silent', 'stalling'];
 
 let clickhouse: ClickHouseUrl;

@@ -15,9 +15,9 @@ const START = micros('2026-11-10T23:58:30Z');
 const SECOND = 1_000_000n;
 /** One record every 10 s: more than one slice, and several days. */
 const SPREAD = 30_000;
-/** In one minute: more than a slice may have. */
+/** All in one minute, so that the minute has more records than a slice. */
 const CROWDED = 45_000;
-/** Large records, in one minute and in others. */
+/** Large records, some of them in one minute. */
 const LARGE = 160;
 
 describe('migrating an embedded store to ClickHouse', () => {

@@ -101,7 +101,7 @@ describe('the documented users', () => {
   });
 });
 
-describe('the preflight reports a missing privilege', () => {
+describe('the preflight', () => {
   test.each([
     ['to read one table', { reader: userOf('reader_of_one') }, /read from postgres_logs.*lacks a privilege/],
     ['to read at all', { reader: userOf('writer') }, /read from edge_logs.*lacks a privilege.*SELECT/],
@@ -121,13 +121,13 @@ describe('the preflight reports a missing privilege', () => {
       { writer: userOf('writer_read_only') },
       /insert into edge_logs.*user is read-only/,
     ],
-  ])('%s', async (_, change, problem) => {
+  ])('reports a missing privilege %s', async (_, change, problem) => {
     const reported = await runPreflight({ ...documented, ...change });
     expect(reported).toMatch(problem);
     expect(reported).not.toContain(USERS_PASSWORD);
   });
 
-  test('and reports nothing for the documented users', async () => {
+  test('reports nothing for the documented users', async () => {
     expect(await runPreflight(documented)).toBeUndefined();
   });
 });

@@ -1,4 +1,4 @@
-// The disk becomes full during a compaction or a checkpoint: another program can take the space that was free at its start.
+// The disk becomes full during a compaction or a checkpoint, as if another program used the space that was free before.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, type TestContext, test } from 'vitest';
 import { startApp } from '../../src/app.ts';
@@ -36,12 +36,13 @@ test.for([
   [200, 300 * KIB],
   [300, 64 * KIB],
 ])(
-  'a disk that fills %i ms after the start of a compaction, to its last %i bytes, loses no record, and a later compaction succeeds',
+  'if the disk fills %i ms after the start of a compaction, with %i bytes left, no record is lost and a later compaction succeeds',
   { timeout: 60_000 },
-  async ([afterMs = 0, leave = 0], context) => {
+  async ([afterMs = 0, leftBytes = 0], context) => {
     const { path, fill, free } = requireDisk(context);
-    const lost: unknown[] = [];
-    const open = () => openStore(testStoreOptions(path), { storeInvalidated: error => lost.push(error) });
+    const invalidations: unknown[] = [];
+    const open = () =>
+      openStore(testStoreOptions(path), { storeInvalidated: error => invalidations.push(error) });
     let store = await open();
     for (let i = 0; i < 16; i++) {
       await applyRecords(store, i * 2_000, 2_000);
@@ -49,9 +50,9 @@ test.for([
     }
     const compaction = store.compact?.(NOW).catch(() => {}); // may fail; the next one succeeds
     await sleep(afterMs);
-    fill(leave);
+    fill(leftBytes);
     await compaction;
-    if (lost.length > 0) store = await reopen(store, open);
+    if (invalidations.length > 0) store = await reopen(store, open);
     expect(await counts(store)).toEqual([32_000, 32_000]);
     free();
     await applyRecords(store, 32_000, 10);
@@ -64,17 +65,17 @@ test.for([
   },
 );
 
-test('a disk that fills during a checkpoint stops the program, and the next start has every record', {
+test('if the disk fills during a checkpoint, the program stops and the next start has every record', {
   timeout: 60_000,
 }, async context => {
   const { path, fillAtOnce, free } = requireDisk(context);
   const app = await startApp(testConfig(path), () => {});
-  let lost: unknown;
+  let invalidation: unknown;
   app.storeInvalidated.catch(error => {
-    lost = error;
+    invalidation = error;
   });
   let records = 0;
-  for (let attempt = 1; attempt <= 6 && lost === undefined; attempt++) {
+  for (let attempt = 1; attempt <= 6 && invalidation === undefined; attempt++) {
     await applyRecords(app.store, records, 40_000);
     records += 40_000;
     const flushing = app.store.flush(['edge']).catch(() => {});
@@ -84,8 +85,8 @@ test('a disk that fills during a checkpoint stops the program, and the next star
     await flushing;
     free();
   }
-  expect(lost).toBeInstanceOf(OperatorError);
-  expect((lost as Error).message).toMatch(
+  expect(invalidation).toBeInstanceOf(OperatorError);
+  expect((invalidation as Error).message).toMatch(
     /^DuckDB invalidated its file; exiting\. No acknowledged data is lost; restart the server\. Reason: .*invalidated/,
   );
   await app.close();

@@ -30,7 +30,7 @@ function requireDisk({ skip }: TestContext): SmallDisk {
   return skip(note);
 }
 
-test('on a full disk senders get 503 and queries succeed, and with free space again nothing is lost', {
+test('on a full disk senders get 503 and queries succeed; when space is free again, no record is lost', {
   timeout: 120_000,
 }, async context => {
   const { path, fill, free, freeBytes } = requireDisk(context);
@@ -43,10 +43,10 @@ test('on a full disk senders get 503 and queries succeed, and with free space ag
         ledger.createBatch({ kinds: LOG_KINDS, records: [records, records], padding }),
       );
     const query = async () => {
-      const answer = await fetchResponse(`${server.url}/api/endpoints/query/logs.all?project=p0`, {
+      const response = await fetchResponse(`${server.url}/api/endpoints/query/logs.all?project=p0`, {
         headers,
       });
-      return [answer.status, answer.rows.length > 0];
+      return [response.status, response.rows.length > 0];
     };
     for (let i = 0; i < 20; i++) expect(await post(20)).toBe(200);
     await expect.poll(query).toEqual([200, true]);
@@ -83,7 +83,7 @@ test('on a full disk senders get 503 and queries succeed, and with free space ag
     for (let i = 0; i < 20; i++) expect(await post(20)).toBe(200);
     await expect.poll(() => queuedBytes(server.internalUrl), { timeout: 20_000 }).toBe(0);
 
-    // Killed on a full disk, it starts on one, serves queries, and applies the rest of the spool when there is space.
+    // After a kill on a full disk, the server starts, serves queries, and applies the rest of the spool when space is free again.
     expect(await post(50, 4 * KIB)).toBe(200);
     fill(0);
     expect(await post(50, 4 * KIB)).toBe(503);

@@ -33,14 +33,14 @@ test('a store that is killed during compactions has every flushed record once', 
         flushed,
         flushed,
       ]);
-      const [compacted, incomplete] =
+      const [compacted, temporary] =
         (await query(
-          `select count(*) filter (table_name like 'edge_compacted%'), count(*) filter (table_name like 'edge_compacting%')
+          `select count(*) filter (table_name like 'edge_compacted%'), count(*) filter (table_name like 'edge_rewriting%')
           from duckdb_tables()`,
           2,
         )) ?? [];
       expect(compacted).toBeGreaterThan(0);
-      expect(incomplete).toBe(0);
+      expect(temporary).toBe(0);
     } finally {
       await store.close();
     }

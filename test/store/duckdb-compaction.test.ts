@@ -13,7 +13,7 @@ import { createDataDirectory, removeDataDirectory, savedQuery } from '../support
 const START = micros('2026-10-01T12:00:00Z');
 const NOW = micros('2026-11-14T13:00:00Z');
 const DAY = 24n * 3600n * 1_000_000n;
-/** This many flushes are compacted while records arrive. An idle kind needs two. */
+/** A kind that is not idle is compacted after this many flushes, an idle kind after two. */
 const MIN_FLUSHES = 16;
 const IDLE_MS = 30_000;
 
@@ -53,7 +53,7 @@ const flushTimes = async (times: number, count: number) => {
   for (let i = 0; i < times; i++) await flush(createRecords(count));
 };
 
-/** As the service does: vacuum if there is nothing to compact. */
+/** Runs the same jobs as Maintenance: a vacuum if there is nothing to compact. */
 const maintain = async () => (await store.compact?.(NOW)) || (await store.vacuum?.());
 const maintainWhenIdle = async () => {
   if (await maintain()) throw new Error('there was work before the store was idle');
@@ -91,7 +91,7 @@ describe('compaction', () => {
     expect(await maintain()).toBe(false);
   });
 
-  test('compacted and other parts are there when the store is opened again', async () => {
+  test('the store loads compacted and other parts when it is opened again', async () => {
     await flushTimes(2, 80);
     await maintainWhenIdle();
     await flushTimes(3, 10);

@@ -4,8 +4,8 @@ import { ConnectionPool } from '../../src/store/duckdb/connection-pool.ts';
 import { ReadWriteLock } from '../../src/system/read-write-lock.ts';
 
 // A query reads two databases, mem and file. A transaction takes its snapshot of each when it first reads it. A flush moves
-// records from one to the other. A query with one snapshot from before a flush and one from after it would count records twice,
-// or never.
+// records from one to the other. A query with one snapshot from before a flush and one from after it would count records twice
+// or miss them.
 describe('a query during a flush', () => {
   let instance: DuckDBInstance;
   let writer: DuckDBConnection;
@@ -65,7 +65,7 @@ describe('a query during a flush', () => {
     ]);
   });
 
-  test('a query that starts while the views are swapped waits until that is done', async () => {
+  test('a query that starts while a flush holds the view lock waits until the lock is released', async () => {
     let finish = () => {};
     const flushing = viewLock.write(
       () =>

@@ -78,7 +78,7 @@ describe('queries of the embedded store', () => {
       );
     });
 
-    test('an abort in the queue frees the place for another query', async () => {
+    test('an aborted query in the queue makes room for another query', async () => {
       const store = await open({ queryQueueLength: 1 });
       const first = new AbortController();
       const second = new AbortController();

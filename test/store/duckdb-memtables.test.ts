@@ -65,7 +65,7 @@ describe('applying records to a memtable', () => {
     expect(store.flushedUpTo('edge')).toBe(0);
   });
 
-  test('apply skips records that were applied before, in a batch that has some or only such records', async () => {
+  test('apply skips records that were applied before, whether a batch has only such records or some', async () => {
     await store.apply(spooled(0, createRecords(3)));
     await store.apply(spooled(0, createRecords(3)));
     await store.apply(spooled(1, createRecords(4, 1)));
@@ -97,14 +97,14 @@ describe('applying records to a memtable', () => {
     expect(await counts()).toEqual([4, 4]);
   });
 
-  test('apply updates the newest record as soon as it is visible', async () => {
+  test('apply updates the newest timestamp before it resolves', async () => {
     await store.apply(spooled(0, createRecords(1)));
     expect(await store.newestTimestamp('edge', micros(AT))).toBe(micros(AT));
   });
 });
 
 describe('flushing a memtable', () => {
-  test('flush moves records to the file, where they are after the store is opened again', async () => {
+  test('flush moves records to the file, and the next open finds them there', async () => {
     await store.apply(spooled(0, createRecords(10)));
     await store.flush(['edge']);
     expect(await counts()).toEqual([10, 10]);
@@ -221,7 +221,7 @@ describe('a line that the store rejects', () => {
 });
 
 describe('a batch that fails half-way', () => {
-  test('a batch that failed half-way can be applied again: no record is stored twice and no rejection is reported twice', async () => {
+  test('after a batch fails half-way, applying it again stores no record twice and reports no rejection twice', async () => {
     const stagingFile = join(dataDirectory, 'staging', 'apply.lines');
     const good = createRecords(9).map(each => Buffer.from(toLogLines('edge', [each]).lines));
     const broken = Buffer.from('{"id":\x1f{}\n');
@@ -245,7 +245,7 @@ describe('a batch that fails half-way', () => {
 });
 
 describe('retention', () => {
-  test('retention deletes records from before a time, to the microsecond, and forgets them as the newest record', async () => {
+  test('retention deletes records older than a time, to the microsecond, and newestTimestamp no longer returns them', async () => {
     const cut = micros(AT);
     await store.append(
       (async function* () {

@@ -74,7 +74,7 @@ describe('validation of a saved query', () => {
       'select id, timestamp, url from edge_logs',
       /columns id, timestamp, url/,
     ],
-    ['a column that does not exist', 'select id, time from edge_logs', /refused by DuckDB: Binder Error/],
+    ['a column that does not exist', 'select id, time from edge_logs', /DuckDB rejects it: Binder Error/],
     ['the wrong type', "select id, 'now' as timestamp from edge_logs", /timestamp as VARCHAR/],
     [
       'a function that does not exist',
@@ -121,8 +121,8 @@ describe('access to files, settings and other tables', () => {
     ['reading a file by its name', "select * from 'OUTSIDE/secret.csv'"],
     ['reading the password file', "select * from read_csv('/etc/passwd')"],
     [
-      'reading a file beside the intake directory with ..',
-      "select * from read_text('DATA/intake/../tokens.json')",
+      'reading a file beside the staging directory with ..',
+      "select * from read_text('DATA/staging/../tokens.json')",
     ],
     ['listing a directory', "select * from glob('OUTSIDE/*')"],
     ['reading from the network', "select * from read_csv('http://127.0.0.1:9/x.csv')"],
@@ -167,7 +167,7 @@ describe('access to files, settings and other tables', () => {
     expect(existsSync('out.csv')).toBe(false);
   });
 
-  test('only the owner can access the intake directory', () => {
+  test('only the owner can access the staging directory', () => {
     expect(statSync(join(opened.dataDirectory, 'staging')).mode & 0o077).toBe(0);
   });
 });

@@ -76,9 +76,13 @@ const change = async (...statements: string[]) => {
 describe('opening a file', () => {
   const schemaVersion = () => query('select max(version) from logs.schema_version', ['integer']);
 
-  test('opening a file after an interrupted compaction drops its incomplete copy', async () => {
+  test.each([
+    ['rewriting', 'the current name'],
+    ['compacting', 'an earlier name'],
+    ['merging', 'the name of version 3'],
+  ])('opening a file drops the temporary table edge_%s_2 (%s) of an interrupted compaction', async name => {
     await flushTimes(2, 10);
-    await change('create table edge_compacting_2 as from edge_logs');
+    await change(`create table edge_${name}_2 as from edge_logs`);
     expect(await counts()).toEqual([20, 20]);
     expect(await parts()).toEqual(['edge_part_N', 'edge_part_N']);
   });
@@ -95,7 +99,7 @@ describe('opening a file', () => {
     ];
   };
 
-  test('opening a file of version 3 renames its tables and drops the table of an interrupted compaction', async () => {
+  test('opening a file of version 3 renames its tables and drops the temporary table of an interrupted compaction', async () => {
     await flushTimes(2, 80);
     await compactWhenIdle();
     await flushTimes(2, 10);

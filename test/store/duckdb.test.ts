@@ -154,7 +154,7 @@ describe('append', () => {
       expect(await countOf('rejected')).toEqual([[0]]);
     });
 
-    test('an append succeeds after a failed one, and leaves no file in the intake directory', async () => {
+    test('an append succeeds after a failed one, and leaves no file in the staging directory', async () => {
       await opened.store.append(batches('postgres', [record({ at: AT, project: 'after' })]));
       expect(await countOf('after')).toEqual([[1]]);
       expect(readdirSync(join(opened.dataDirectory, 'staging'))).toEqual([]);
@@ -247,7 +247,7 @@ describe('closing and opening', () => {
     }
   });
 
-  test('opening removes files that a killed process left in the intake directory', async () => {
+  test('opening removes files that a killed process left in the staging directory', async () => {
     const dataDirectory = createDataDirectory();
     try {
       await (await openStore(testStoreOptions(dataDirectory))).close();

@@ -18,7 +18,7 @@ import { sendLogs } from '../support/logs.ts';
 import { ManualTimer } from '../support/manual-timer.ts';
 import { savedQuery } from '../support/store.ts';
 
-interface KeptRequest {
+interface SentRequest {
   readonly kind: LogKind;
   readonly key?: string;
   readonly body: string;
@@ -29,7 +29,7 @@ interface Expected {
   readonly embedded: {
     readonly tokens: { readonly platform: string; readonly alpha: string };
     readonly kinds: Readonly<Record<LogKind, { readonly count: number; readonly digest: string }>>;
-    readonly requests: Readonly<Record<'removedSegment' | 'spool' | 'withoutKey', KeptRequest>>;
+    readonly requests: Readonly<Record<'removedSegment' | 'spool' | 'withoutKey', SentRequest>>;
   };
   readonly clickhouse: { readonly token: string };
 }
@@ -37,7 +37,7 @@ interface Expected {
 const EXPECTED: Expected = JSON.parse(readFileSync(join(import.meta.dirname, 'expected.json'), 'utf8'));
 const QUERY = '/api/endpoints/query';
 /** Nothing listens there. */
-const AWAY = 'clickhouse://dendro:synthetic@127.0.0.1:1/dendro';
+const UNREACHABLE = 'clickhouse://dendro:synthetic@127.0.0.1:1/dendro';
 
 let directory: string;
 let app: TestApp | undefined;
@@ -51,12 +51,12 @@ function unpack(name: 'embedded' | 'clickhouse'): void {
 async function start(clickhouseUrl?: string, timer: Timer = systemTimer): Promise<TestApp> {
   await app?.close();
   const store = testStoreOptions(directory);
-  const own = { tokensFile: join(directory, 'tokens.json'), apiKey: undefined };
+  const overrides = { tokensFile: join(directory, 'tokens.json'), apiKey: undefined };
   app = await startTestApp(
     clickhouseUrl === undefined
-      ? { ...own, store }
+      ? { ...overrides, store }
       : {
-          ...own,
+          ...overrides,
           store: { ...store, clickhouse: parseClickHouseUrl(clickhouseUrl) },
           storeName: 'clickhouse',
         },
@@ -76,7 +76,7 @@ describe('a data directory of the embedded store, written by version 0.1.0', () 
 
   const query = (service: TestApp, name: string, parameters: Record<string, string>, token: string) =>
     service.get(`${QUERY}/${name}?${new URLSearchParams(parameters)}`, { headers: { 'X-API-KEY': token } });
-  const resend = (service: TestApp, { kind, key, body }: KeptRequest) =>
+  const resend = (service: TestApp, { kind, key, body }: SentRequest) =>
     sendLogs(service.internalUrl, body, {
       query: `?source_name=${kind}`,
       token: tokens.platform,
@@ -223,7 +223,7 @@ describe('a data directory of the embedded store, written by version 0.1.0', () 
 
     test('every record of every kind is returned exactly once and unchanged, also after another restart', async () => {
       expect(await readKinds(await start())).toEqual(kinds);
-      // The torn block at the end of the spool was never acknowledged: it is cut off and not kept as damaged.
+      // The incomplete block at the end of the spool was never acknowledged. It is truncated, and not kept as a .damaged file.
       expect(readdirSync(join(directory, 'spool')).filter(name => name.endsWith('.damaged'))).toEqual([]);
       expect(await readKinds(await start())).toEqual(kinds);
     });
@@ -241,13 +241,13 @@ describe('a data directory of the embedded store, written by version 0.1.0', () 
 
     test('a repeated request of the old run gets its first response and stores nothing', async () => {
       const running = await start();
-      // One is remembered after its spool segment was removed, one has a rejected record, one has no Idempotency-Key.
+      // The spool segment of the first was removed, the second has a rejected record, the third has no Idempotency-Key.
       for (const request of [requests.removedSegment, requests.spool, requests.withoutKey]) {
         const repeated = await resend(running, request);
         expect(repeated.status).toBe(200);
         expect(JSON.parse(repeated.text)).toEqual(request.answer);
       }
-      // Records are applied in order: when the next ones are visible, repeated ones would be, too.
+      // Records are applied in order: if repeated ones were stored, they would be visible before these.
       await Promise.all([sendNew(running, 'edge', 'next'), sendNew(running, 'auth', 'next')]);
       const { edge, auth } = kinds;
       expect(await countKinds(running)).toEqual({
@@ -279,11 +279,15 @@ describe('a data directory of the embedded store, written by version 0.1.0', () 
 
     test('a record acknowledged with --store clickhouse is returned after a change back to the embedded store', async () => {
       // Its sequence number follows next-numbers.json. A lower number would count as flushed, and the record be skipped.
-      const away = await start(AWAY);
-      const sent = await sendLogs(away.internalUrl, [{ id: 'new', project: 'alpha', message: 'new' }], {
-        query: '?source_name=function',
-        token: tokens.platform,
-      });
+      const unreachable = await start(UNREACHABLE);
+      const sent = await sendLogs(
+        unreachable.internalUrl,
+        [{ id: 'new', project: 'alpha', message: 'new' }],
+        {
+          query: '?source_name=function',
+          token: tokens.platform,
+        },
+      );
       expect(sent.accepted).toBe(1);
       expect(await countKinds(await start())).toEqual({
         ...countsOf(kinds),
@@ -291,7 +295,7 @@ describe('a data directory of the embedded store, written by version 0.1.0', () 
       });
     });
 
-    test('opening renames the tables, drops the table of the interrupted merge and compacts its sources', async () => {
+    test('opening renames the tables and drops the temporary table of the interrupted compaction, which runs again', async () => {
       const manual = await start(undefined, new ManualTimer());
       const sql = "select table_name from duckdb_tables() where database_name = 'logs'";
       const tables = async () =>
@@ -319,7 +323,7 @@ describe('a data directory of the embedded store, written by version 0.1.0', () 
   });
 });
 
-describe('a data directory of a ClickHouse store, written by version 0.1.0 while ClickHouse was away', () => {
+describe('a data directory of a ClickHouse store, written by version 0.1.0 while ClickHouse was unreachable', () => {
   let server: Awaited<ReturnType<typeof startInsertServer>>;
 
   beforeEach(async () => {
@@ -357,10 +361,10 @@ describe('a data directory of a ClickHouse store, written by version 0.1.0 while
     );
     await start(server.url);
     await expect.poll(() => server.inserts.length).toBe(5);
-    for (const [kind, { token, packed }] of blocks) {
+    for (const [kind, { token, compressed }] of blocks) {
       const first = server.inserts.find(insert => insert.kind === kind);
       expect(first?.token).toBe(token);
-      expect(first?.packed.equals(packed)).toBe(true);
+      expect(first?.compressed.equals(compressed)).toBe(true);
     }
     expect(server.ids()).toEqual([
       ...idsOf('auth', 'frozen', 2),
@@ -380,10 +384,10 @@ describe('a data directory of a ClickHouse store, written by version 0.1.0 while
     expect(server.inserts).toHaveLength(5);
   });
 
-  test('a record acknowledged while ClickHouse is still away is sent behind the old ones', async () => {
-    const away = await start(AWAY);
+  test('a record acknowledged while ClickHouse is still unreachable is sent after the old ones', async () => {
+    const unreachable = await start(UNREACHABLE);
     const sent = await sendLogs(
-      away.internalUrl,
+      unreachable.internalUrl,
       [{ id: 'new', project: 'alpha', message: 'new', metadata: {} }],
       { token: EXPECTED.clickhouse.token },
     );
@@ -398,17 +402,17 @@ describe('a data directory of a ClickHouse store, written by version 0.1.0 while
     expect(existsSync(join(directory, 'clickhouse', 'edge.block'))).toBe(false);
   });
 
-  function readBlock(kind: string): { token: string; packed: Buffer } {
+  function readBlock(kind: string): { token: string; compressed: Buffer } {
     const bytes = readFileSync(join(directory, 'clickhouse', `${kind}.block`));
-    const headEnd = bytes.indexOf('\n');
-    return { ...JSON.parse(bytes.toString('utf8', 0, headEnd)), packed: bytes.subarray(headEnd + 1) };
+    const headerEnd = bytes.indexOf('\n');
+    return { ...JSON.parse(bytes.toString('utf8', 0, headerEnd)), compressed: bytes.subarray(headerEnd + 1) };
   }
 });
 
 interface Insert {
   readonly kind: string;
   readonly token: string;
-  readonly packed: Buffer;
+  readonly compressed: Buffer;
   readonly rows: readonly Record<string, unknown>[];
 }
 
@@ -421,10 +425,10 @@ async function startInsertServer() {
     const kind = /^insert into (\w+)_logs /.exec(searchParams.get('query') ?? '')?.[1];
     const token = searchParams.get('insert_deduplication_token') ?? '';
     if (kind === undefined || token === '') return request.socket.destroy();
-    const packed = Buffer.concat(await request.toArray());
-    const lines = gunzipSync(packed).toString('utf8').split('\n');
+    const compressed = Buffer.concat(await request.toArray());
+    const lines = gunzipSync(compressed).toString('utf8').split('\n');
     const rows = lines.filter(line => line !== '').map(line => JSON.parse(line));
-    inserts.push({ kind, token, packed, rows });
+    inserts.push({ kind, token, compressed, rows });
     return response.end();
   });
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
@@ -473,8 +477,8 @@ function countsOf(kinds: Expected['embedded']['kinds']): Record<string, number> 
   return Object.fromEntries(LOG_KINDS.map(kind => [kind, kinds[kind].count]));
 }
 
-/** Columns besides those that all kinds have. */
-const FURTHER_COLUMNS: Partial<Record<LogKind, readonly string[]>> = {
+/** Columns that not all kinds have. */
+const EXTRA_COLUMNS: Partial<Record<LogKind, readonly string[]>> = {
   edge: ['url', 'path'],
   function_edge: ['function_id', 'execution_time_ms', 'status_code'],
 };
@@ -485,7 +489,7 @@ async function readKinds(running: TestApp): Promise<Record<string, { count: numb
   for (const kind of LOG_KINDS) {
     const columns = [
       ...['id', 'epoch_us(timestamp)', 'project', 'event_message', 'metadata'],
-      ...(FURTHER_COLUMNS[kind] ?? []),
+      ...(EXTRA_COLUMNS[kind] ?? []),
     ].map(column => `coalesce(${column}::varchar, 'null')`);
     const sql = `select count(*), md5(string_agg(md5(concat_ws(chr(31), ${columns.join(', ')})), '' order by id)) from ${kind}_logs`;
     const { rows } = await running.store.query(savedQuery(sql, ['integer', 'text']), {});

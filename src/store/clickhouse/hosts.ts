@@ -17,7 +17,7 @@ const SOCKET_TIMEOUT_MS = 3_700_000;
 class Host {
   readonly client: ClickHouseClient;
   isUp = true;
-  /** Aborted when the host is found to be down. */
+  /** Requests to this host. They are aborted when a ping fails. */
   readonly inFlight = new InFlight();
 
   constructor(url: string, { reader, database }: ClickHouseUrl, maxConnections: number) {
@@ -38,7 +38,7 @@ class Host {
 
 export interface Attempt {
   readonly client: ClickHouseClient;
-  /** Aborts with the caller's signal, and when the host is found to be down. */
+  /** Aborts with the caller's signal, and when a ping of the host fails. */
   readonly signal: AbortSignal;
 }
 
@@ -65,7 +65,7 @@ export class Hosts {
     this.#startPinging();
     let lastError: unknown = new Error('no host responds');
     for (const host of this.#inOrder()) {
-      // Twice, because a server may close an idle connection just as it is reused. The host is not at fault then.
+      // Twice, because a server can close an idle connection at the moment in which it is reused. The host is up in that case.
       for (let attempts = 0; attempts < 2; attempts++) {
         try {
           return await this.#attempt(host, work, signal);

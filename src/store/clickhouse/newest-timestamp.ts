@@ -1,4 +1,4 @@
-// Finds the time of the newest record. Queried every time, since other processes insert records too.
+// Finds the timestamp of the newest record. Caches nothing, because other processes insert records too.
 import type { LogKind } from '../../domain/log-columns.ts';
 import { findNewestTimestamp } from '../newest-timestamp.ts';
 import type { QueryOptions } from '../store.ts';

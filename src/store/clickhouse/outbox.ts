@@ -1,6 +1,6 @@
 // A transactional outbox: blocks of rows for ClickHouse, durable on disk before they are sent for the first time. A block
 // that is sent again, after a lost response or a crash, has the same bytes and the same insert deduplication token, so
-// ClickHouse skips it. The outbox also keeps how many records of each kind ClickHouse has acknowledged. It does not send.
+// ClickHouse skips it. The outbox also stores up to which sequence number ClickHouse has acknowledged each kind. It does not send.
 import { createHash, randomUUID } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
@@ -69,12 +69,12 @@ export class Outbox {
     return outbox;
   }
 
-  /** The sequence number after the last record that ClickHouse has acknowledged. */
+  /** ClickHouse has acknowledged the records up to this sequence number (exclusive). */
   acknowledgedUpTo(kind: LogKind): number {
     return this.#acknowledged[kind] ?? 0;
   }
 
-  /** The sequence number after the last record that is acknowledged or in a pending block. */
+  /** Records up to this sequence number (exclusive) are acknowledged or in the pending block. */
   durableUpTo(kind: LogKind): number {
     const block = this.#pending.get(kind);
     return Math.max(this.acknowledgedUpTo(kind), block === undefined ? 0 : endOf(block));
@@ -85,7 +85,7 @@ export class Outbox {
     return this.#pending.get(kind);
   }
 
-  /** Writes a block durably. A kind has one pending block at most: acknowledge the one before first. */
+  /** Writes a block durably. A kind has at most one pending block: acknowledge the previous one first. */
   async add({ kind, firstSequence, count, lines }: SpooledLines): Promise<OutboxBlock> {
     const token = createHash('sha256')
       .update(`${this.#spoolId} ${kind} ${firstSequence} ${count}\n`)
@@ -107,7 +107,7 @@ export class Outbox {
     await rm(this.#blockFile(block.kind), { force: true });
   }
 
-  /** Marks records before these sequence numbers as acknowledged: they reached ClickHouse in another way. */
+  /** Marks records up to these sequence numbers as acknowledged: they reached ClickHouse in another way. */
   async skipTo(endOfKind: (kind: LogKind) => number): Promise<void> {
     const ends = LOG_KINDS.map(kind => [kind, Math.max(this.acknowledgedUpTo(kind), endOfKind(kind))]);
     await this.#writeAcknowledged(Object.fromEntries(ends));

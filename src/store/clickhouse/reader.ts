@@ -25,7 +25,7 @@ export interface ReaderResult {
 
 /** Set explicitly because the defaults differ between versions. */
 const SETTINGS: ClickHouseSettings = {
-  readonly: '2', // no writes, but settings such as these may be changed
+  readonly: '2', // no writes; settings such as these can be changed
   wait_end_of_query: 1, // an error in the middle of a query fails it instead of truncating its result
   output_format_json_quote_64bit_integers: 1,
   output_format_json_quote_denormals: 0,
@@ -63,7 +63,7 @@ export class Reader {
     return { columns: result.meta ?? [], rows: result.data, queuedMs, executedMs };
   }
 
-  /** Cancels every query. Resolves when ClickHouse was told to end the running ones. */
+  /** Cancels every query. Resolves when the KILL QUERY statements have completed. */
   async close(): Promise<void> {
     await this.#queue.close();
     await Promise.all(this.#kills);

@@ -15,7 +15,7 @@ import type { Reader, ReaderQuery, ReaderResult } from './reader.ts';
 
 const INTEGER = 'U?Int(8|16|32|64|128|256)';
 
-/** The ClickHouse types that a declared column may have. */
+/** The ClickHouse types that are valid for a declared column type. */
 const ACCEPTED_TYPES: Record<ColumnType, RegExp> = {
   text: /^(String|FixedString.*|UUID|Enum.*)$/,
   json: /^String$/,
@@ -26,9 +26,9 @@ const ACCEPTED_TYPES: Record<ColumnType, RegExp> = {
 };
 
 type RawCell = ReaderResult['rows'][number][number];
-type CellReader = (cell: NonNullable<RawCell>) => Cell;
+type CellConverter = (cell: NonNullable<RawCell>) => Cell;
 
-/** Returns what is wrong with a saved query, in one sentence, or undefined. Reads no rows. */
+/** Implements Store.validateQuery. Describes the query and does not run it. */
 export async function validateSavedQuery(
   reader: Reader,
   query: SavedQuery,
@@ -39,7 +39,7 @@ export async function validateSavedQuery(
   if (!/^(select|with|\()/i.test(sql)) return 'is not a SELECT; one SELECT is allowed';
   const unknown = parameterNames(query.sql).find(name => sample[name] === undefined);
   if (unknown !== undefined)
-    return `uses {${unknown}}, which is not declared; declared are ${Object.keys(sample)
+    return `uses {${unknown}}, which is not declared; declared: ${Object.keys(sample)
       .map(name => `{${name}}`)
       .join(', ')}`;
   // ClickHouse accepts exactly one SELECT inside the parentheses, so anything else is rejected here.
@@ -58,7 +58,7 @@ export async function validateSavedQuery(
   } catch (error) {
     const cause = codeOf(error) === undefined ? (error as Error).cause : error;
     if (codeOf(cause) === undefined || isTransient(cause)) throw error;
-    return `is refused by ClickHouse: ${describeError(cause)}`;
+    return `ClickHouse rejects it: ${describeError(cause)}`;
   }
 }
 
@@ -74,10 +74,10 @@ export async function runSavedQuery(
     { sql: query.sql, parameters: bind(query.sql, values), settings, purpose: 'query' },
     options,
   );
-  const cellReaders = query.columns.map(column => CELL_READERS[column.type]);
+  const converters = query.columns.map(column => CELL_CONVERTERS[column.type]);
   const cells = rows
     .slice(0, query.maxRows)
-    .map(row => row.map((cell, index) => readCell(cell, cellReaders[index])));
+    .map(row => row.map((cell, index) => toCell(cell, converters[index])));
   return { rows: cells, truncated: rows.length > query.maxRows, queuedMs, executedMs };
 }
 
@@ -116,8 +116,8 @@ function toParameter({ value }: BoundValue): string | number | null {
   return typeof value === 'bigint' ? value.toString() : value;
 }
 
-function readCell(cell: RawCell, read: CellReader = String): Cell {
-  return cell === null ? null : read(cell);
+function toCell(cell: RawCell, convert: CellConverter = String): Cell {
+  return cell === null ? null : convert(cell);
 }
 
 /** An integer too large for a double becomes a bigint. NaN and infinity arrive as null. */
@@ -131,7 +131,7 @@ function toMicros(cell: NonNullable<RawCell>): Cell {
   return BigInt(cell);
 }
 
-const CELL_READERS: Record<ColumnType, CellReader> = {
+const CELL_CONVERTERS: Record<ColumnType, CellConverter> = {
   text: String,
   json: String,
   integer: toNumber,

@@ -1,5 +1,5 @@
-// The distributed store: ClickHouse, as a single node or as a cluster. Only records on their way to ClickHouse are on the
-// local disk, in the spool and in the outbox.
+// The distributed store: ClickHouse, as a single node or as a cluster. The local disk has only records that ClickHouse has not
+// acknowledged yet, in the spool and in the outbox.
 import { join, resolve } from 'node:path';
 import { offsetAfterLines } from '../../domain/log-line.ts';
 import { Mutex } from '../../system/mutex.ts';
@@ -19,7 +19,7 @@ import { Writer } from './writer.ts';
 /** Every batch becomes a part on the server, and a few large parts are cheaper to merge than many small ones. */
 const APPLY_BATCH_BYTES = 16 * 1024 * 1024;
 
-/** Connections of a host besides those of queries: a ping, an insert, an append, a KILL QUERY. */
+/** Connections to each host besides those of queries: a ping, an insert, an append, a KILL QUERY. */
 const EXTRA_CONNECTIONS = 4;
 
 /** How long closing waits for an insert. Its block stays in the outbox and is sent after the next start. */
@@ -45,7 +45,7 @@ interface Components {
 /** Sends nothing to ClickHouse, so that a server starts and accepts records while ClickHouse is unreachable. */
 export async function openClickHouseStore(
   options: ClickHouseStoreOptions,
-  events: StoreCallbacks = {},
+  callbacks: StoreCallbacks = {},
 ): Promise<Store> {
   const directory = join(resolve(options.dataDirectory), 'clickhouse');
   const outbox = await Outbox.open(directory);
@@ -56,7 +56,7 @@ export async function openClickHouseStore(
     outbox,
     hosts,
     reader: new Reader(hosts, options),
-    writer: new Writer(hosts, options.clickhouse.writer, events),
+    writer: new Writer(hosts, options.clickhouse.writer, callbacks),
     applyMutex: new Mutex(),
     appendMutex: new Mutex(),
   });

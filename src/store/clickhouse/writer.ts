@@ -1,5 +1,5 @@
 // Inserts blocks of rows into ClickHouse. Every block has an insert deduplication token, so a block whose response was
-// lost, or that reached only some shards, can be sent again to any host. When to send again is up to the caller.
+// lost, or that reached only some shards, can be sent again to any host. The caller decides when to send it again.
 import { createHash } from 'node:crypto';
 import { addAbortSignal, Readable } from 'node:stream';
 import type { ClickHouseSettings } from '@clickhouse/client';
@@ -30,13 +30,13 @@ const SETTINGS: ClickHouseSettings = {
 export class Writer {
   readonly #hosts: Hosts;
   readonly #credentials: Credentials;
-  readonly #events: StoreCallbacks;
+  readonly #callbacks: StoreCallbacks;
   readonly #inFlight = new InFlight();
 
-  constructor(hosts: Hosts, credentials: Credentials, events: StoreCallbacks) {
+  constructor(hosts: Hosts, credentials: Credentials, callbacks: StoreCallbacks) {
     this.#hosts = hosts;
     this.#credentials = credentials;
-    this.#events = events;
+    this.#callbacks = callbacks;
   }
 
   /**
@@ -73,7 +73,7 @@ export class Writer {
         await this.#send(kind, await compress(subset), subsetToken);
       },
       isDataError: isRowError,
-      reject: (row, reason) => this.#events.recordRejected?.({ kind, line: toLine(row), reason }),
+      reject: (row, reason) => this.#callbacks.recordRejected?.({ kind, line: toLine(row), reason }),
     });
   }
 
@@ -98,7 +98,7 @@ export class Writer {
       clickhouse_settings: { ...SETTINGS, insert_deduplication_token: token },
       abort_signal: signal,
     });
-    // Reads to the end of the response: if the connection breaks before, the insert may have failed too.
+    // Reads the response to its end: if the connection breaks before, the insert can have failed.
     for await (const chunk of addAbortSignal(signal, stream))
       if (chunk.length > 0) throw new Error(`unexpected response to an insert: ${chunk}`);
   }

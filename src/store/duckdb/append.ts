@@ -1,13 +1,16 @@
-// Appends files directly to parts, without the spool and memtables: everything of one call in one transaction, in batches of
-// one row group that are sorted as a flush sorts them.
+// Appends batches directly to parts, without the spool and memtables. One call is one transaction. Each insert batch is at most one
+// row group and is sorted as a flush sorts it.
 import type { LogKind } from '../../domain/log-columns.ts';
 import type { LogLines } from '../../domain/log-line.ts';
-import { batchLines, type LineBatch } from '../batch-lines.ts';
+import { batchLines, type InsertBatch } from '../batch-lines.ts';
 import type { DuckDBConnection } from './driver.ts';
 import { MAX_BATCH_BYTES, nameOf, PART_ORDER, type Parts, ROW_GROUP_ROWS } from './parts.ts';
 import type { Staging } from './staging.ts';
 
-/** Parts below this are continued, so that many small files do not create as many parts. Within one call no row is rewritten. */
+/**
+ * The first batch of a kind continues a part below this size, so that many small files do not create as many small parts. Later
+ * batches of the call continue the same part: DuckDB rewrites no row group within one transaction.
+ */
 const SMALL_PART_ROWS = 15_360;
 
 /** Returns the kinds of the appended records. Must be called by the holder of the file mutex. */
@@ -18,9 +21,9 @@ export function appendLines(
   batches: AsyncIterable<LogLines>,
 ): Promise<ReadonlySet<LogKind>> {
   const kinds = new Set<LogKind>();
-  // While DuckDB inserts one batch, the next one is gathered.
+  // While DuckDB inserts one batch, the next one is read.
   let inserting: Promise<void> = Promise.resolve();
-  const insert = async ({ kind, count, chunks }: LineBatch) => {
+  const insert = async ({ kind, count, chunks }: InsertBatch) => {
     await inserting;
     const part = await parts.writablePart(kind, kinds.has(kind) ? Number.POSITIVE_INFINITY : SMALL_PART_ROWS);
     kinds.add(kind);

@@ -1,5 +1,5 @@
-// Moves committed changes from the write-ahead log into the file. They are durable without it, so a checkpoint that cannot
-// run now is left to the next one.
+// Moves committed changes from DuckDB's write-ahead log into the file. They are already durable, so a checkpoint that cannot
+// run now is skipped; the next one moves them.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DuckDBConnection } from './driver.ts';
 
@@ -8,10 +8,10 @@ const PAUSE_MS = 20;
 
 export interface CheckpointDependencies {
   readonly connection: DuckDBConnection;
-  /** DuckDB invalidates a file whose checkpoint runs out of disk space, so a checkpoint waits until there is enough. */
+  /** DuckDB invalidates a file whose checkpoint runs out of disk space, so a checkpoint is skipped if there is not enough. */
   readonly hasDiskSpace: () => Promise<boolean>;
-  /** DuckDB invalidated the file: nothing works until it is opened again. */
-  readonly onLost: (error: unknown) => void;
+  /** DuckDB invalidated the file: all later statements fail until it is opened again. */
+  readonly onInvalidated: (error: unknown) => void;
 }
 
 export class Checkpointer {
@@ -23,15 +23,15 @@ export class Checkpointer {
 
   /** Must be called by the holder of the file mutex, after its commit. */
   async run(): Promise<void> {
-    const { connection, hasDiskSpace, onLost } = this.#dependencies;
+    const { connection, hasDiskSpace, onInvalidated } = this.#dependencies;
     for (let attempt = 1; attempt <= ATTEMPTS && (await hasDiskSpace()); attempt++) {
       try {
         await connection.run('checkpoint logs');
         return;
       } catch (error) {
         const { message } = error as Error;
-        if (/has been invalidated/.test(message)) onLost(error);
-        // DuckDB refuses a checkpoint at the moment in which certain transactions end.
+        if (/has been invalidated/.test(message)) onInvalidated(error);
+        // DuckDB rejects a checkpoint while certain transactions end.
         if (!/^TransactionContext Error: Cannot CHECKPOINT/.test(message)) throw error;
         await sleep(PAUSE_MS);
       }

@@ -1,8 +1,8 @@
 // Merges parts, so that the records of a project are in one place. A flush sorts only the records that arrived together, so a
 // project that writes little has a few records in each of many row groups, and a query for it reads all of them.
 //
-// Queries over all projects cover the last hour or the last seven days. So parts of the last week stay in the order of time,
-// unless there is so much that half a week fills a part. Older parts are merged with each other.
+// Queries over all projects cover the last hour or the last seven days. So parts of the last seven days stay in the order of time:
+// they are merged only up to a span of half a week. Older parts are merged with each other.
 import { LOG_KINDS } from '../../domain/log-columns.ts';
 import { MICROS_PER_DAY } from '../../system/clock.ts';
 import { copySorted } from './copy-records.ts';
@@ -11,7 +11,7 @@ import type { IdleKinds } from './idle-kinds.ts';
 import type { PartRewriter, Rewrite } from './part-rewriter.ts';
 import { nameOf, type Part, type Parts, ROW_GROUP_ROWS } from './parts.ts';
 
-/** Sorted runs (see countRuns) that a merge needs: when the kind is idle, and in any case. */
+/** Minimum number of sorted runs (see countRuns) for a merge, when the kind is idle and when it is not. */
 const MIN_RUNS_WHEN_IDLE = 2;
 const MIN_RUNS = 16;
 /** Parts that are younger than this are merged only if the result covers at most MAX_RECENT_SPAN. */
@@ -19,11 +19,11 @@ const RECENT_MICROS = 7n * MICROS_PER_DAY;
 const MAX_RECENT_SPAN = RECENT_MICROS / 2n;
 /** Upper bound, so that a merge always finishes. */
 const MAX_COMPACTED_ROWS = 128 * ROW_GROUP_ROWS;
-/** A part is merged with newer ones if it has at most this many times their rows: few records do not rewrite a large part. */
+/** A part is merged with newer ones if it has at most this many times their rows, so that few rows do not rewrite many. */
 const MAX_SIZE_RATIO = 4;
 /** The size of a record is estimated from this many records in the middle of each part. */
 const SAMPLE_ROWS = 1000;
-/** Besides the message and the metadata. */
+/** Estimated size of the columns other than the message and the metadata. */
 const OTHER_COLUMNS_BYTES = 200;
 
 export interface CompactorDependencies {
@@ -33,7 +33,7 @@ export interface CompactorDependencies {
   readonly idleKinds: IdleKinds;
 }
 
-/** A part and the time that most of its records are from, in Unix microseconds. */
+/** A part and the time range of most of its records, in Unix microseconds. */
 export interface TimedPart {
   readonly part: Part;
   readonly since: bigint;
@@ -65,14 +65,14 @@ export class Compactor {
     return undefined;
   }
 
-  /** A part starts where the one before ends, because a few of its records can be weeks late. */
+  /** A part starts where the previous one ends. Its oldest record is no use: a few records can arrive weeks late. */
   async #findTimes(parts: readonly Part[]): Promise<TimedPart[]> {
     const timed: TimedPart[] = [];
     for (const part of parts) {
-      const reader = await this.#dependencies.fileWriter.runAndReadAll(
+      const result = await this.#dependencies.fileWriter.runAndReadAll(
         `select max(timestamp) from ${nameOf(part)}`,
       );
-      const newest = reader.value(0, 0);
+      const newest = result.value(0, 0);
       const until = newest instanceof DuckDBTimestampValue ? newest.micros : 0n;
       timed.push({ part, since: timed.at(-1)?.until ?? 0n, until });
     }
@@ -95,10 +95,10 @@ async function estimateRecordBytes(connection: DuckDBConnection, parts: readonly
     const middle = Math.floor(part.rows / 2);
     return `select event_message, metadata from ${nameOf(part)} where rowid between ${middle} and ${middle + SAMPLE_ROWS}`;
   });
-  const reader = await connection.runAndReadAll(
+  const result = await connection.runAndReadAll(
     `select avg(strlen(event_message) + strlen(metadata)) from (${samples.join(' union all ')})`,
   );
-  return OTHER_COLUMNS_BYTES + Number(reader.value(0, 0) ?? 0);
+  return OTHER_COLUMNS_BYTES + Number(result.value(0, 0) ?? 0);
 }
 
 /**
@@ -122,7 +122,7 @@ export function chooseParts(parts: readonly TimedPart[], recent: bigint, minRuns
   return [];
 }
 
-/** Sorted runs: places in which records of one project can be. A compacted part is one, another part has one in each row group. */
+/** A sorted run is one place with records of a project. A compacted part is one run; other parts have one run per row group. */
 function countRuns(parts: readonly Part[]): number {
   return parts.reduce(
     (sum, { isCompacted, rows }) => sum + (isCompacted ? 1 : Math.ceil(rows / ROW_GROUP_ROWS)),

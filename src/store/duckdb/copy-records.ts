@@ -1,9 +1,9 @@
-// Copies records from table to table in slices: sorted by project and time, or in their order. Sorting 122,880 records at
-// once took 300 MB more memory than sorting them in slices, and no less time.
+// Copies records from table to table in slices: sorted by project and time, or in their existing order. Sorting 122,880 records
+// at once took 300 MB more memory than sorting them in slices, and as much time.
 import { type DuckDBConnection, type DuckDBListValue, DuckDBTimestampValue } from './driver.ts';
 import { PART_ORDER, ROW_GROUP_ROWS } from './parts.ts';
 
-/** Sorted at once. */
+/** The approximate size of the records that are sorted at once. */
 const SLICE_BYTES = 16 * 1024 * 1024;
 
 /** Called after each slice with the milliseconds it took. */
@@ -44,7 +44,7 @@ export async function copySorted(
   return copied;
 }
 
-/** Copies a table in its order, one row group at a time. Returns the number of copied records. */
+/** Copies a table in its existing order, one row group at a time. Returns the number of copied records. */
 export async function copyInOrder(
   connection: DuckDBConnection,
   from: string,
@@ -66,8 +66,8 @@ export async function copyInOrder(
 
 /** Returns slices of about `sliceRows` records, in the order of the sorted copy. */
 async function cutSlices(connection: DuckDBConnection, from: string, sliceRows: number): Promise<Slice[]> {
-  // With a prefix, because the driver drops a byte order mark from the start of a text.
-  const reader = await connection.runAndReadAll(
+  // The prefix protects the first character: the driver drops a byte order mark from the start of a text.
+  const result = await connection.runAndReadAll(
     `select 'p' || project, count(*) from ${from} group by project order by project`,
   );
   const slices: Slice[] = [];
@@ -76,7 +76,7 @@ async function cutSlices(connection: DuckDBConnection, from: string, sliceRows: 
     if (open !== undefined) slices.push({ first: open.first, last: open.last, since: null, until: null });
     open = undefined;
   };
-  for (const row of reader.getRows()) {
+  for (const row of result.getRows()) {
     const [project, rows] = [String(row[0]).slice(1), Number(row[1])];
     if (open !== undefined && open.rows + rows > sliceRows) close();
     if (rows > sliceRows) slices.push(...(await cutProject(connection, from, project, rows / sliceRows)));
@@ -94,11 +94,11 @@ async function cutProject(
   count: number,
 ): Promise<Slice[]> {
   const shares = Array.from({ length: Math.ceil(count) - 1 }, (_, index) => (index + 1) / Math.ceil(count));
-  const reader = await connection.runAndReadAll(
+  const result = await connection.runAndReadAll(
     `select list_distinct(quantile_disc(timestamp, [${shares}])) from ${from} where project = $project`,
     { project },
   );
-  const cuts = ((reader.value(0, 0) as DuckDBListValue | null)?.items ?? [])
+  const cuts = ((result.value(0, 0) as DuckDBListValue | null)?.items ?? [])
     .map(cut => (cut as DuckDBTimestampValue).micros)
     .sort((a, b) => (a < b ? 1 : -1))
     .map(micros => new DuckDBTimestampValue(micros));

@@ -1,5 +1,5 @@
-// Deletes records that are past their retention. Empty parts are dropped. In other parts DuckDB reuses the space of row groups
-// that are empty, and compaction frees the space of single rows.
+// Deletes records that are past their retention. Drops empty parts. In other parts DuckDB reuses the space of empty row groups, and
+// compaction frees the space of single rows.
 import { LOG_KINDS } from '../../domain/log-columns.ts';
 import type { Checkpointer } from './checkpoint.ts';
 import { type DuckDBConnection, DuckDBTimestampValue } from './driver.ts';
@@ -17,7 +17,7 @@ export async function deleteBefore(
   for (const kind of LOG_KINDS)
     await parts.transaction(async () => {
       for (const part of parts.list(kind)) {
-        if (parts.isReserved(part)) continue; // deleted by the next run, after the compaction
+        if (parts.isReserved(part)) continue; // a compaction or a vacuum copies it; the next run deletes from the copy
         const { rowsChanged } = await connection.run(
           `delete from ${nameOf(part)} where timestamp < $before`,
           { before },

@@ -4,7 +4,7 @@ import { stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { FILE_NAME } from './open-database.ts';
 
-/** For the partial row group that a checkpoint rewrites, and for blocks that are not full. */
+/** Space for the partial row group that a checkpoint rewrites, and for blocks that are not full. */
 const RESERVE_BYTES = 64 * 1024 * 1024;
 
 export class DiskSpace {
@@ -20,7 +20,7 @@ export class DiskSpace {
     if (shortage !== undefined) throw new Error(shortage);
   }
 
-  /** Throws unless there is space for a copy of `rows` rows, estimated from the size of the file and its `totalRows`. */
+  /** Throws unless there is space for a copy of `rows` rows, whose size is estimated as a share of the file. */
   async requireForRows(rows: number, totalRows: number): Promise<void> {
     const { size } = await stat(join(this.#dataDirectory, FILE_NAME));
     await this.require(Math.ceil((size * rows) / Math.max(1, totalRows)));

@@ -1,5 +1,5 @@
-// DuckDB's driver. It is a CommonJS module, and Node searches all files of such a module for export names before it imports it,
-// which takes as long as loading it. `require` skips the search.
+// Loads DuckDB's driver with `require`. It is a CommonJS module: for an `import`, Node would search all of its files for export
+// names first, which takes as long as loading it.
 import { createRequire } from 'node:module';
 import type * as driver from '@duckdb/node-api';
 

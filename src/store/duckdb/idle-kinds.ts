@@ -1,5 +1,5 @@
-// Finds the kinds that are idle: the number of rows in their parts has not changed for 30 s. Compaction merges fewer parts of an
-// idle kind, and vacuum runs only if all kinds are idle.
+// Finds idle kinds: the number of rows in their parts has not changed for 30 s. Compaction starts with fewer parts if their kind is
+// idle, and vacuum runs only if all kinds are idle.
 import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import type { Parts } from './parts.ts';
 
@@ -13,7 +13,7 @@ export class IdleKinds {
     this.#parts = parts;
   }
 
-  /** Only calls notice changes, so this is called for all kinds, at regular intervals. */
+  /** Must be called regularly: a change is noticed by the next call only. */
   find(): ReadonlySet<LogKind> {
     return new Set(LOG_KINDS.filter(kind => this.#isIdle(kind)));
   }

@@ -1,10 +1,11 @@
 // Memtables: in-memory tables with the records from the spool that are not in the file yet. Each kind has one active memtable,
-// whose records are visible at once. A full memtable is rotated (an empty one takes its place) and then flushed to the file. The
-// views that queries name, such as edge_logs, are unions of a kind's memtables and parts.
+// whose records are visible at once. Rotation replaces the active memtable by an empty one: the old one is immutable from then
+// on, and it is flushed to the file. The views that queries name, such as mem.edge_logs, are unions of a kind's memtables and
+// parts.
 //
-// A flush copies a memtable, sorted, to a part and stores how many spooled records are flushed, in one transaction. Its commit
-// and the change of the view happen under the write lock of the view lock. A query takes its snapshot under the read lock, so it
-// sees both or neither: no record is missed or counted twice.
+// In one transaction, a flush copies an immutable memtable, sorted, to a part and stores the sequence number up to which the kind
+// is flushed. Its commit and the change of the view happen while the view lock is held for writing. A query takes its snapshot
+// while the lock is held for reading. So it sees both or neither: no record is missed or counted twice.
 import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import { offsetAfterLines } from '../../domain/log-line.ts';
 import { Mutex } from '../../system/mutex.ts';
@@ -17,14 +18,14 @@ import type { DuckDBConnection } from './driver.ts';
 import { MAX_BATCH_BYTES, nameOf, type Parts, ROW_GROUP_ROWS, tableColumns } from './parts.ts';
 import type { Staging } from './staging.ts';
 
-/** Above this, the largest memtable is flushed before it is full: nine nearly full ones would not fit in memory. */
+/** If the active memtables are larger than this together, the largest is flushed: nine nearly full ones would not fit in memory. */
 const MAX_ACTIVE_BYTES = 160 * 1024 * 1024;
-/** More full memtables than this block `apply`, and records wait in the spool. */
-const MAX_FULL_MEMTABLES = 1;
-/** After a failed flush, such as on a full disk. */
+/** `apply` waits while more than this many memtables wait for a flush. Records stay in the spool meanwhile. */
+const MAX_IMMUTABLE_MEMTABLES = 1;
+/** The pause after a failed flush, such as on a full disk. */
 const RETRY_MS = 5_000;
 
-/** DuckDB's errors about the data. All others (disk, memory) can be gone at the next attempt. */
+/** DuckDB's errors about the data. A retry can succeed after all others (disk, memory). */
 const DATA_ERROR = /^(Conversion|Invalid Input|Constraint|Out of Range|Invalid type|Cast) Error/i;
 
 interface Memtable {
@@ -32,7 +33,7 @@ interface Memtable {
   readonly table: string;
   rows: number;
   bytes: number;
-  /** Part of the view. An empty memtable is not, because it would slow every query down a little. */
+  /** Included in the view. An empty memtable is not, because it would slow down every query a little. */
   isVisible: boolean;
   /** The sequence number after the last applied record. */
   nextSequence: number;
@@ -47,7 +48,7 @@ export interface MemtablesDependencies {
   readonly fileMutex: Mutex;
   readonly staging: Staging;
   readonly viewLock: ReadWriteLock;
-  readonly events: StoreCallbacks;
+  readonly callbacks: StoreCallbacks;
   /** Called when new records of a memtable are visible. */
   readonly onApplied: (kind: LogKind, table: string) => Promise<void>;
   /** Throws if the disk has no space for this many bytes. */
@@ -58,9 +59,9 @@ export class Memtables {
   readonly #dependencies: MemtablesDependencies;
   readonly #flushedUpTo: Map<LogKind, number>;
   readonly #active = new Map<LogKind, Memtable>();
-  /** Oldest first. Visible to queries until they are flushed. */
+  /** Memtables that wait for a flush, oldest first. Queries see them until they are flushed. */
   readonly #immutable: Memtable[] = [];
-  /** Held by everything that writes to `mem`. */
+  /** Held by everything that writes to the database `mem`. */
   readonly #memoryMutex = new Mutex();
   #created = 0;
   #flushing: Promise<void> | undefined;
@@ -72,11 +73,11 @@ export class Memtables {
   }
 
   static async open(dependencies: MemtablesDependencies): Promise<Memtables> {
-    const reader = await dependencies.fileWriter.runAndReadAll(
+    const result = await dependencies.fileWriter.runAndReadAll(
       'select kind, records from logs.flushed_records',
     );
     const flushedUpTo = new Map(
-      reader.getRows().map(([kind, records]) => [kind as LogKind, Number(records)]),
+      result.getRows().map(([kind, sequence]) => [kind as LogKind, Number(sequence)]),
     );
     const memtables = new Memtables(dependencies, flushedUpTo);
     for (const kind of LOG_KINDS) {
@@ -87,14 +88,14 @@ export class Memtables {
     return memtables;
   }
 
-  /** The sequence number after the last record of a kind that is in the file. */
+  /** Implements Store.flushedUpTo: these records are in the file. */
   flushedUpTo(kind: LogKind): number {
     return this.#flushedUpTo.get(kind) ?? 0;
   }
 
   /** Skips records that were applied before. Resolves when the others are visible. */
   async apply(records: SpooledLines): Promise<void> {
-    if (this.#immutable.length > MAX_FULL_MEMTABLES) await this.#flushImmutable();
+    if (this.#immutable.length > MAX_IMMUTABLE_MEMTABLES) await this.#flushImmutable();
     await this.#memoryMutex.run(async () => {
       await this.#insertNew(records);
       await this.#rotateLargest();
@@ -121,11 +122,11 @@ export class Memtables {
 
   /** Inserts the records that were not applied before and rotates memtables that become full. */
   async #insertNew({ kind, firstSequence, count, lines }: SpooledLines): Promise<void> {
-    const known = Math.max(0, this.#activeOf(kind).nextSequence - firstSequence);
-    if (known >= count) return;
-    let [rest, left] = [lines.subarray(offsetAfterLines(lines, known)), count - known];
-    // Sequence numbers of records that could not be spooled are missing.
-    this.#activeOf(kind).nextSequence = firstSequence + known;
+    const alreadyApplied = Math.max(0, this.#activeOf(kind).nextSequence - firstSequence);
+    if (alreadyApplied >= count) return;
+    let [rest, left] = [lines.subarray(offsetAfterLines(lines, alreadyApplied)), count - alreadyApplied];
+    // Skips a gap: a failed spool write leaves unused sequence numbers.
+    this.#activeOf(kind).nextSequence = firstSequence + alreadyApplied;
     while (left > 0) {
       const memtable = this.#activeOf(kind);
       const taken = Math.min(left, ROW_GROUP_ROWS - memtable.rows);
@@ -137,9 +138,9 @@ export class Memtables {
     }
   }
 
-  /** Updates nextSequence after every step, so that `apply` can resume after an error. */
+  /** Updates nextSequence after each insert and each rejected line, so that `apply` can resume after an error. */
   async #insert(memtable: Memtable, lines: Uint8Array, count: number): Promise<void> {
-    const { memoryWriter, staging, events, onApplied } = this.#dependencies;
+    const { memoryWriter, staging, callbacks, onApplied } = this.#dependencies;
     const inserted = insertWithBisect(lines, count, {
       isDataError: error => DATA_ERROR.test((error as Error).message),
       async insert(chunk, records) {
@@ -149,7 +150,7 @@ export class Memtables {
         memtable.nextSequence += records;
       },
       reject(line, reason) {
-        events.recordRejected?.({ kind: memtable.kind, line, reason });
+        callbacks.recordRejected?.({ kind: memtable.kind, line, reason });
         memtable.nextSequence++;
       },
     });
@@ -165,13 +166,14 @@ export class Memtables {
     return memtable;
   }
 
-  /** Puts an empty memtable in the place of a full one, which stays visible until it is flushed. */
+  /** Replaces the active memtable by an empty one. The old one waits for its flush and stays visible until then. */
   async #rotate(memtable: Memtable): Promise<void> {
     const next = await this.#createMemtable(memtable.kind, memtable.nextSequence);
     this.#immutable.push(memtable);
     this.#active.set(memtable.kind, next);
   }
 
+  /** Rotates the largest memtable if all active ones together are too large. */
   async #rotateLargest(): Promise<void> {
     const largestFirst = [...this.#active.values()].sort((a, b) => b.bytes - a.bytes);
     const bytes = largestFirst.reduce((sum, memtable) => sum + memtable.bytes, 0);
@@ -185,10 +187,10 @@ export class Memtables {
     return { kind, table, rows: 0, bytes: 0, isVisible: false, nextSequence };
   }
 
-  /** The union of the kind's memtables and parts, newest first. */
+  /** Replaces the view mem.<kind>_logs: the union of the kind's memtables and parts, newest first. */
   async #updateView(kind: LogKind): Promise<void> {
-    const full = this.#immutable.filter(memtable => memtable.kind === kind).reverse();
-    const visible = [this.#activeOf(kind), ...full].filter(({ rows }) => rows > 0);
+    const immutable = this.#immutable.filter(memtable => memtable.kind === kind).reverse();
+    const visible = [this.#activeOf(kind), ...immutable].filter(({ rows }) => rows > 0);
     const selects = [...visible.map(({ table }) => table), `logs.${kind}_logs`].map(name => `from ${name}`);
     await this.#dependencies.memoryWriter.run(
       `create or replace view mem.${kind}_logs as ${selects.join(' union all ')}`,
@@ -196,7 +198,7 @@ export class Memtables {
     for (const memtable of visible) memtable.isVisible = true;
   }
 
-  /** One run at a time; callers during a run wait for that one. */
+  /** Flushes all immutable memtables. Concurrent calls share one run. */
   #flushImmutable(): Promise<void> {
     this.#flushing ??= this.#flushEach().finally(() => {
       this.#flushing = undefined;
@@ -212,7 +214,7 @@ export class Memtables {
         await this.#flushOne(memtable);
       } catch (error) {
         this.#retryFlushAt = performance.now() + RETRY_MS;
-        this.#dependencies.events.flushFailed?.(memtable.kind, error);
+        this.#dependencies.callbacks.flushFailed?.(memtable.kind, error);
         throw error;
       }
     }
@@ -243,7 +245,7 @@ export class Memtables {
     });
   }
 
-  /** Commits and removes the memtable from the view, in one step for queries. */
+  /** Commits and removes the memtable from the view. For queries this is one atomic step. */
   #commitFlush(memtable: Memtable, commit: () => Promise<void>): Promise<void> {
     return this.#memoryMutex.run(() =>
       this.#dependencies.viewLock.write(async () => {

@@ -7,13 +7,13 @@ import type { ConnectionPool } from './connection-pool.ts';
 import { type DuckDBConnection, DuckDBTimestampValue, type DuckDBValue } from './driver.ts';
 import { nameOf, type Parts } from './parts.ts';
 
-/** Before every timestamp of a record. */
+/** Earlier than the timestamp of any record. */
 const BEFORE_ALL = -1n;
 
 export class NewestTimestamps {
   readonly #pool: ConnectionPool;
   readonly #newest = new Map<LogKind, bigint>();
-  /** Results for all projects of kinds that have records with a timestamp in the future. Used for one second. */
+  /** Query results over all projects, for kinds that have records with a timestamp in the future. Used for one second. */
   readonly #recentlyFound = new Map<LogKind, { readonly notAfter: bigint; readonly micros: bigint }>();
 
   constructor(pool: ConnectionPool) {
@@ -25,23 +25,22 @@ export class NewestTimestamps {
     for (const kind of LOG_KINDS) {
       const last = parts.list(kind).findLast(({ rows }) => rows > 0);
       if (last === undefined) continue;
-      // The newest part nearly always has the newest record; with its bound DuckDB skips the row groups of the others.
+      // The newest part nearly always has the newest record. Then DuckDB skips all row groups of the other parts.
       await this.update(connection, kind, nameOf(last));
       await this.update(connection, kind, `logs.${kind}_logs`);
     }
   }
 
   /**
-   * Looks for a newer record in a table. DuckDB skips row groups that have none. Must be called after records were added, when
-   * they are visible.
+   * Looks for a newer record in a table. DuckDB skips row groups that have none. Must be called when added records are visible.
    */
   async update(connection: DuckDBConnection, kind: LogKind, table: string): Promise<void> {
     const known = this.#newest.get(kind) ?? BEFORE_ALL;
-    const reader = await connection.runAndReadAll(
+    const result = await connection.runAndReadAll(
       `select max(timestamp) from ${table} where timestamp > $known`,
       { known: new DuckDBTimestampValue(known) },
     );
-    const micros = toMicros(reader.value(0, 0));
+    const micros = toMicros(result.value(0, 0));
     if (micros !== undefined) this.#newest.set(kind, micros);
     this.#recentlyFound.delete(kind);
   }
@@ -52,7 +51,7 @@ export class NewestTimestamps {
     this.#recentlyFound.clear();
   }
 
-  /** As Store.newest. Queries the tables only for one project, or if the newest record is after `notAfter`. */
+  /** Implements Store.newestTimestamp. Queries the tables only for one project, or if the newest record is after `notAfter`. */
   async find(
     kind: LogKind,
     notAfter: bigint,

@@ -1,5 +1,5 @@
-// Opens the store's file and locks DuckDB down: afterwards no SQL can read or write files outside the intake directory,
-// load an extension or change a setting.
+// Opens the store's file and locks DuckDB down: afterwards no SQL can read or write files outside the staging directory, load an
+// extension or change a setting.
 import { mkdirSync, rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -17,9 +17,9 @@ export const SNAPSHOT_SQL = 'select 1 from mem.snapshot_anchor, logs.schema_vers
 
 export interface Database {
   readonly instance: DuckDBInstance;
-  /** The only directory that SQL can read files from. */
+  /** The only directory in which SQL can read and write files. */
   readonly stagingDirectory: string;
-  /** Opens a connection in which edge_logs and so on are the views of `mem`: memtables and parts together. */
+  /** Opens a connection in which edge_logs means mem.edge_logs, the view of memtables and parts, and so on. */
   connect(): Promise<DuckDBConnection>;
 }
 
@@ -42,7 +42,7 @@ export async function openDatabase(
     await applySchema(connection, dataDirectory);
     await connection.run("attach ':memory:' as mem");
     await connection.run('create table mem.snapshot_anchor (unused boolean)');
-    // Files of a killed process; version 0.1.0 had them in intake/. Only this process has the lock of the directory now.
+    // Removes files of a killed process; version 0.1.0 had them in intake/. This process holds the lock of the data directory.
     for (const leftover of [stagingDirectory, join(directory, 'intake')])
       rmSync(leftover, { recursive: true, force: true });
     mkdirSync(stagingDirectory, { mode: 0o700 });
@@ -78,9 +78,9 @@ async function createInstance(
       autoload_known_extensions: 'false',
       // Late materialization made queries for the newest 100 records of whole row groups up to 20 times slower.
       late_materialization_max_rows: '0',
-      // No automatic checkpoints: in the middle of a flush one would delay other writers. Every writer runs its own at the end.
+      // No automatic checkpoints: one in the middle of a flush would delay other writers. Every writer runs its own at the end.
       checkpoint_threshold: '1TB',
-      // Returns memory that a flush freed to the system soon. If DuckDB kept it, it was a fifth of the process's memory.
+      // Returns memory to the system soon after a flush. Otherwise DuckDB kept it: a fifth of the memory of the process.
       allocator_flush_threshold: '8MB',
       allocator_bulk_deallocation_flush_threshold: '16MB',
     });

@@ -1,16 +1,16 @@
-// Replaces parts by a copy of their records, for compaction and vacuum. A rewrite fills a table that no query sees, with pauses
-// while the store is busy. Then it drops the sources and renames the copy, in one transaction. Flushes go to another part
-// meanwhile. An incomplete copy is dropped at the next start.
+// Replaces parts by a copy of their records, for compaction and vacuum. A rewrite fills a temporary table that no query sees, with
+// pauses while the store is busy. Then it drops the sources and renames the temporary table, in one transaction. Meanwhile
+// flushes go to another part. If the process is killed, the next start drops the temporary table.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Mutex } from '../../system/mutex.ts';
 import type { Checkpointer } from './checkpoint.ts';
 import type { AfterSlice } from './copy-records.ts';
 import type { DuckDBConnection } from './driver.ts';
-import { copyNameOf, nameOf, type Part, type Parts } from './parts.ts';
+import { nameOf, type Part, type Parts, temporaryNameOf } from './parts.ts';
 
 export interface RewriterDependencies {
-  /** Fills copies. A connection of its own, because this takes long and flushes continue on the file writer. */
-  readonly compactionWriter: DuckDBConnection;
+  /** Fills the temporary table. A separate connection, because this takes long and flushes continue on the file writer. */
+  readonly rewriteWriter: DuckDBConnection;
   readonly fileWriter: DuckDBConnection;
   readonly fileMutex: Mutex;
   readonly parts: Parts;
@@ -46,7 +46,7 @@ export class PartRewriter {
     return this.#isClosing;
   }
 
-  /** Calls `choose` with the file mutex held, reserves the chosen parts and rewrites them. Returns whether there was work. */
+  /** Calls `choose` while the file mutex is held, reserves the chosen parts and rewrites them. Returns whether there was work. */
   run(choose: () => Promise<Rewrite | undefined>): Promise<boolean> {
     const { fileMutex, parts } = this.#dependencies;
     return this.#jobs.run(async () => {
@@ -65,7 +65,7 @@ export class PartRewriter {
   /** Cancels the running rewrite. */
   async close(): Promise<void> {
     this.#isClosing = true;
-    this.#dependencies.compactionWriter.interrupt();
+    this.#dependencies.rewriteWriter.interrupt();
     await this.#jobs.idle();
   }
 
@@ -75,15 +75,15 @@ export class PartRewriter {
     const { kind, number } = sources.at(-1) ?? sources[0];
     const rows = sources.reduce((sum, part) => sum + part.rows, 0);
     const replacement: Part = { kind, number, isCompacted, rows };
-    const copy = copyNameOf(replacement);
+    const temporaryTable = temporaryNameOf(replacement);
     await requireDiskSpace(rows);
     try {
-      await fileMutex.run(() => parts.createTable(kind, copy));
-      const copied = await this.#fill(copy, rewrite);
+      await fileMutex.run(() => parts.createTable(kind, temporaryTable));
+      const copied = await this.#fill(temporaryTable, rewrite);
       if (copied !== rows) throw new Error(`only ${copied} of ${rows} records were copied`);
       await fileMutex.run(() => this.#replace(rewrite, replacement));
     } catch (error) {
-      await fileMutex.run(() => fileWriter.run(`drop table if exists ${copy}`)).catch(() => {});
+      await fileMutex.run(() => fileWriter.run(`drop table if exists ${temporaryTable}`)).catch(() => {});
       throw error;
     }
   }
@@ -93,22 +93,22 @@ export class PartRewriter {
     await parts.transaction(async () => {
       await parts.replace(sources, replacement);
       const name = nameOf(replacement).replace('logs.', '');
-      await fileWriter.run(`alter table ${copyNameOf(replacement)} rename to ${name}`);
+      await fileWriter.run(`alter table ${temporaryNameOf(replacement)} rename to ${name}`);
     });
     await checkpointer.run();
     await onReplaced?.();
   }
 
-  /** In one transaction, so that every row group but the last is full. */
+  /** Copies in one transaction, so that every row group but the last is full. */
   async #fill(to: string, rewrite: Rewrite): Promise<number> {
-    const { compactionWriter } = this.#dependencies;
-    await compactionWriter.run('begin transaction');
+    const { rewriteWriter } = this.#dependencies;
+    await rewriteWriter.run('begin transaction');
     try {
-      const copied = await rewrite.copy(compactionWriter, to, this.#createThrottle());
-      await compactionWriter.run('commit');
+      const copied = await rewrite.copy(rewriteWriter, to, this.#createThrottle());
+      await rewriteWriter.run('commit');
       return copied;
     } catch (error) {
-      await compactionWriter.run('rollback').catch(() => {}); // report the first error
+      await rewriteWriter.run('rollback').catch(() => {}); // report the first error
       throw error;
     }
   }

@@ -1,24 +1,26 @@
 // The parts of the file: tables with log records. Each kind has several. A flush adds a row group to the newest part, and
-// compaction replaces many parts by one. The view <kind>_logs of the file is the union of a kind's parts.
+// compaction replaces many parts by one. The view logs.<kind>_logs is the union of a kind's parts. Queries use mem.<kind>_logs
+// (memtables.ts), which adds the memtables.
 //
 // Table names in the file: <kind>_part_N is sorted within each row group, <kind>_compacted_N is sorted as a whole, and
-// <kind>_compacting_N is the incomplete copy of a compaction or a vacuum.
+// <kind>_rewriting_N is the temporary table of a compaction or a vacuum.
 import { columnsOf, LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import type { DuckDBConnection } from './driver.ts';
 
-/** The size of a full row group in DuckDB. Appending to a partial row group rewrites it; whole ones are never rewritten. */
+/** The size of a full row group in DuckDB. An append to a part rewrites its last row group if that is partial; full ones stay. */
 export const ROW_GROUP_ROWS = 122_880;
-/** A memtable or a batch of large records ends here, before it fills a row group, because it is sorted in memory. */
+/** Maximum size of a memtable or an insert batch, which is sorted in memory. With large records it is less than a row group. */
 export const MAX_BATCH_BYTES = 128 * 1024 * 1024;
 /**
- * Newest first within a project, because logs.all returns the newest 100 records: as soon as it has 100, DuckDB skips every
- * row group whose records are older. In ascending order each record would replace one of the 100 found before.
+ * Newest first within a project, because the endpoint logs.all returns the newest 100 records: as soon as DuckDB has 100, it
+ * skips every row group with only older records. In ascending order each record would replace one of the 100 found before.
  */
 export const PART_ORDER = 'order by project, timestamp desc';
-/** Upper bound for flushes, so that compaction can merge parts of different times separately. */
-const MAX_FLUSHED_ROWS = 4 * ROW_GROUP_ROWS;
+/** A part that reaches this size gets no more rows, so that compaction can merge old and recent records separately. */
+const MAX_UNCOMPACTED_PART_ROWS = 4 * ROW_GROUP_ROWS;
 
-const TABLE_NAME = /^(\w+)_(part|compacted|compacting)_(\d+)$/;
+/** Earlier versions called the temporary table compacting or merging. */
+const TABLE_NAME = /^(\w+)_(part|compacted|rewriting|compacting|merging)_(\d+)$/;
 
 export interface Part {
   readonly kind: LogKind;
@@ -34,9 +36,9 @@ export function nameOf({ kind, isCompacted, number }: Part): string {
   return `logs.${kind}_${isCompacted ? 'compacted' : 'part'}_${number}`;
 }
 
-/** The table that a compaction or a vacuum fills before it replaces parts. Dropped at start if it was interrupted. */
-export function copyNameOf({ kind, number }: Part): string {
-  return `logs.${kind}_compacting_${number}`;
+/** The temporary table that a compaction or a vacuum fills before it replaces parts. Dropped at the next start if interrupted. */
+export function temporaryNameOf({ kind, number }: Part): string {
+  return `logs.${kind}_rewriting_${number}`;
 }
 
 /** Methods that change parts must be called within `transaction`, by the holder of the file mutex. */
@@ -77,12 +79,13 @@ export class Parts {
   }
 
   /**
-   * Runs `work` in one transaction on the file and updates the views of the kinds whose parts changed. `around` receives the
-   * commit, to make it one step with something else. If anything fails before the commit, the parts are as before.
+   * Runs `work` in one transaction on the file and updates the views of the kinds whose parts changed. `wrapCommit` is called
+   * with the commit function, so that the caller can make the commit atomic with another change. If anything fails before the
+   * commit, the parts are unchanged.
    */
   async transaction<T>(
     work: () => Promise<T>,
-    around: (commit: () => Promise<void>) => Promise<void> = commit => commit(),
+    wrapCommit: (commit: () => Promise<void>) => Promise<void> = commit => commit(),
   ): Promise<T> {
     const before = new Map(this.#parts);
     let isCommitted = false;
@@ -91,7 +94,7 @@ export class Parts {
       const result = await work();
       for (const kind of LOG_KINDS)
         if (namesOf(this.list(kind)) !== namesOf(before.get(kind) ?? [])) await this.#updateView(kind);
-      await around(async () => {
+      await wrapCommit(async () => {
         await this.#connection.run('commit');
         isCommitted = true;
       });
@@ -99,14 +102,14 @@ export class Parts {
     } catch (error) {
       if (isCommitted) throw error;
       for (const kind of LOG_KINDS) this.#parts.set(kind, before.get(kind) ?? []);
-      await this.#connection.run('rollback').catch(() => {}); // a failed commit rolls back itself; report the first error
+      await this.#connection.run('rollback').catch(() => {}); // a failed commit has rolled back already; report the first error
       throw error;
     }
   }
 
   /**
-   * Returns the part that the next records of a kind go to, and creates it if the newest one is full. A part that ends in a
-   * partial row group is continued only below `maxPartialRows` rows, because DuckDB rewrites that row group.
+   * Returns the part for the next records of a kind: the newest one, or a new one if that is full. A part whose last row group
+   * is partial counts as full from `maxPartialRows` rows on, because DuckDB would rewrite that row group.
    */
   async writablePart(kind: LogKind, maxPartialRows = 0): Promise<Part> {
     const newest = this.list(kind).at(-1);
@@ -117,14 +120,14 @@ export class Parts {
     return created;
   }
 
-  /** Creates an empty table. It is not a part, and no view has it, until `replace` registers it. */
+  /** Creates an empty table. It is not a part, and no view includes it, until `replace` registers it. */
   async createTable(kind: LogKind, name: string): Promise<void> {
     await this.#connection.run(`create table ${name} (${tableColumns(kind)})`);
   }
 
-  /** Records that rows were added to a part, or deleted from it. Drops an empty part, unless it is the only one. */
-  async adjustRowCount(part: Part, added: number): Promise<void> {
-    const changed = { ...part, rows: part.rows + added };
+  /** Updates the row count of a part after an insert or a deletion. Drops an empty part, unless it is the only one of its kind. */
+  async adjustRowCount(part: Part, delta: number): Promise<void> {
+    const changed = { ...part, rows: part.rows + delta };
     if (changed.rows === 0 && this.list(part.kind).length > 1) await this.#drop([part]);
     else this.#put(changed);
   }
@@ -162,7 +165,7 @@ export class Parts {
 
   #acceptsRows(part: Part, maxPartialRows: number): boolean {
     const { isCompacted, rows } = part;
-    if (isCompacted || this.isReserved(part) || rows >= MAX_FLUSHED_ROWS) return false;
+    if (isCompacted || this.isReserved(part) || rows >= MAX_UNCOMPACTED_PART_ROWS) return false;
     return rows % ROW_GROUP_ROWS === 0 || rows < maxPartialRows;
   }
 
@@ -175,8 +178,8 @@ export class Parts {
     if (!isLogKind(kind)) return;
     const number = Number(digits);
     this.#lastNumber = Math.max(this.#lastNumber, number);
-    if (state === 'compacting') {
-      await this.#connection.run(`drop table logs.${table}`); // its sources are complete
+    if (state !== 'part' && state !== 'compacted') {
+      await this.#connection.run(`drop table logs.${table}`); // the parts that it copied still exist
       return;
     }
     const count = await this.#connection.runAndReadAll(`select count(*) from logs.${table}`);
@@ -184,7 +187,7 @@ export class Parts {
   }
 }
 
-/** The view of a kind, newest table first. `tables` are qualified names, oldest first. */
+/** SQL that creates the view logs.<kind>_logs. `tables` are oldest first; the view reads the newest first. */
 export function createViewSql(kind: LogKind, tables: readonly string[]): string {
   const selects = tables.map(table => `from ${table.replace('logs.', '')}`).reverse();
   return `create or replace view logs.${kind}_logs as ${selects.join(' union all ')}`;

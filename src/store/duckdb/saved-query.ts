@@ -15,7 +15,7 @@ import {
   VARCHAR,
 } from './driver.ts';
 
-/** The types of DuckDB that are valid for a declared type. */
+/** The DuckDB types that are valid for a declared column type. */
 const ACCEPTED_TYPES: Record<ColumnType, RegExp> = {
   text: /^(VARCHAR|UUID|ENUM.*)$/,
   json: /^JSON$/,
@@ -25,9 +25,10 @@ const ACCEPTED_TYPES: Record<ColumnType, RegExp> = {
   utc_datetime: /^TIMESTAMP( WITH TIME ZONE)?$/,
 };
 
+/** DuckDB's errors for a statement that writes to a view. */
 const WRITES_A_VIEW = /Can only \w+ (from |into )?base table|is not an table/i;
 
-/** As Store.validateQuery. Plans the query and does not run it. */
+/** Implements Store.validateQuery. Plans the query and does not run it. */
 export async function validateSavedQuery(
   connection: DuckDBConnection,
   query: SavedQuery,
@@ -43,7 +44,7 @@ export async function validateSavedQuery(
     if (statement.statementType !== StatementType.SELECT) return 'is not a SELECT; one SELECT is allowed';
     const unknown = parameterNames(statement).find(name => sample[name] === undefined);
     if (unknown !== undefined)
-      return `uses $${unknown}, which is not declared; declared are ${Object.keys(sample)
+      return `uses $${unknown}, which is not declared; declared: ${Object.keys(sample)
         .map(name => `$${name}`)
         .join(', ')}`;
     const describe = await connection.prepare(`describe ${query.sql}`);
@@ -56,9 +57,9 @@ export async function validateSavedQuery(
     );
   } catch (error) {
     const [problem = ''] = (error as Error).message.split('\n');
-    // edge_logs and so on are views. For a write to a view the planner fails before the type of the statement is known.
+    // mem.edge_logs and so on are views. For a write to a view the planner fails before the type of the statement is known.
     if (WRITES_A_VIEW.test(problem)) return 'is not a SELECT; one SELECT is allowed';
-    return `is refused by DuckDB: ${problem}`;
+    return `DuckDB rejects it: ${problem}`;
   }
 }
 
@@ -70,13 +71,13 @@ export async function runSavedQuery(
 ): Promise<Pick<QueryResult, 'rows' | 'truncated'>> {
   if (statement.statementType !== StatementType.SELECT) throw new Error('only a SELECT can be run');
   bind(statement, values);
-  const reader = await statement.streamAndReadUntil(query.maxRows + 1);
-  const toCells = query.columns.map(column => CELL_READERS[column.type]);
-  const rows = reader
+  const result = await statement.streamAndReadUntil(query.maxRows + 1);
+  const converters = query.columns.map(column => CELL_CONVERTERS[column.type]);
+  const rows = result
     .getRows()
     .slice(0, query.maxRows)
-    .map(row => row.map((value, index) => (value === null ? null : (toCells[index] ?? toText)(value))));
-  return { rows, truncated: reader.currentRowCount > query.maxRows };
+    .map(row => row.map((value, index) => (value === null ? null : (converters[index] ?? toText)(value))));
+  return { rows, truncated: result.currentRowCount > query.maxRows };
 }
 
 function parameterNames(statement: DuckDBPreparedStatement): string[] {
@@ -120,7 +121,7 @@ function toNumber(value: DuckDBValue): Cell {
   return Number.isFinite(number) ? number : null;
 }
 
-const CELL_READERS: Record<ColumnType, (value: DuckDBValue) => Cell> = {
+const CELL_CONVERTERS: Record<ColumnType, (value: DuckDBValue) => Cell> = {
   text: toText,
   json: toText,
   integer: toNumber,

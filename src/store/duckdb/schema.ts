@@ -1,5 +1,5 @@
-// The tables of the store's file that are not parts, and the upgrade of files that an earlier version wrote. Old on-disk
-// names appear in this file only.
+// The tables of the store's file that are not parts, and the upgrade of files that an earlier version wrote. Old names of tables
+// appear in this file only, except for those of temporary tables (parts.ts).
 import { OperatorError } from '../../domain/errors.ts';
 import { LOG_KINDS } from '../../domain/log-columns.ts';
 import type { DuckDBConnection } from './driver.ts';
@@ -7,7 +7,7 @@ import { createViewSql } from './parts.ts';
 
 const SCHEMA_VERSION = 4;
 
-/** Each upgrades a file from the version before. */
+/** Each upgrades a file from the previous version. */
 const UPGRADES: readonly { readonly version: number; run(connection: DuckDBConnection): Promise<void> }[] = [
   { version: 3, run: splitTables },
   { version: 4, run: renameTables },
@@ -20,8 +20,8 @@ export async function applySchema(connection: DuckDBConnection, dataDirectory: s
   const newest = await connection.runAndReadAll('select max(version) from logs.schema_version');
   const found = newest.value(0, 0);
   if (found !== null) await upgrade(connection, Number(found), dataDirectory);
-  // How many spooled records of each kind are in the file. Updated in the transaction that flushes them: after a crash,
-  // the spool resumes from there.
+  // The sequence number up to which each kind is flushed (exclusive). Updated in the transaction of each flush: after a crash,
+  // the replay of the spool resumes there. `records` is an on-disk name from earlier versions; it is not a count.
   await connection.run(
     'create table if not exists logs.flushed_records (kind varchar primary key, records bigint not null)',
   );
@@ -38,7 +38,7 @@ async function upgrade(connection: DuckDBConnection, from: number, dataDirectory
   for (const { version, run } of UPGRADES) if (from < version) await run(connection);
 }
 
-/** Versions 1 and 2 had one table for each kind, <kind>_logs. That is the name of a view since version 3. */
+/** Versions 1 and 2 had one table for each kind, <kind>_logs. Since version 3, <kind>_logs is a view. */
 async function splitTables(connection: DuckDBConnection): Promise<void> {
   const tables = (await listTables(connection)).filter(table => table.endsWith('_logs'));
   for (const [index, table] of tables.entries()) {
@@ -47,12 +47,11 @@ async function splitTables(connection: DuckDBConnection): Promise<void> {
   }
 }
 
-/** Version 3 called flushed parts "sealed", compacted parts "merged" and incomplete copies "merging". Creates the views. */
+/** Version 3 called parts "sealed" and compacted parts "merged". Creates the views. */
 async function renameTables(connection: DuckDBConnection): Promise<void> {
   for (const table of await listTables(connection)) {
     const renamed = table.replace(/_sealed_(\d+)$/, '_part_$1').replace(/_merged_(\d+)$/, '_compacted_$1');
-    if (/_merging_\d+$/.test(table)) await connection.run(`drop table logs.${table}`);
-    else if (table === 'sealed_records')
+    if (table === 'sealed_records')
       await connection.run('alter table logs.sealed_records rename to flushed_records');
     else if (table !== renamed) await connection.run(`alter table logs.${table} rename to ${renamed}`);
   }
@@ -66,8 +65,8 @@ async function renameTables(connection: DuckDBConnection): Promise<void> {
 }
 
 async function listTables(connection: DuckDBConnection): Promise<string[]> {
-  const reader = await connection.runAndReadAll(
+  const result = await connection.runAndReadAll(
     "select table_name from duckdb_tables() where database_name = 'logs'",
   );
-  return reader.getRows().map(([name]) => String(name));
+  return result.getRows().map(([name]) => String(name));
 }

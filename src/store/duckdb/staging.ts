@@ -1,5 +1,5 @@
-// Inserts log lines into a table through a temporary file. DuckDB reads a file several times faster than it takes values from
-// JavaScript.
+// Inserts log lines into a table through a temporary file. DuckDB reads a file several times faster than values that JavaScript
+// passes to it.
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { LogKind } from '../../domain/log-columns.ts';
@@ -15,8 +15,7 @@ const CSV_TYPES = {
 };
 
 /**
- * A record can have 1 MiB. A project that consists of control characters is six times as long in JSON, and it is in the line a
- * second time if the URL contains it.
+ * Worst case of a 1 MiB record: control characters take 6 bytes in JSON, and the project can occur again in the URL.
  */
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
 

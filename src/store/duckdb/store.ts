@@ -22,7 +22,7 @@ import { runSavedQuery, validateSavedQuery } from './saved-query.ts';
 import { Staging } from './staging.ts';
 import { Vacuum } from './vacuum.ts';
 
-/** A batch is in memory several times: as it is read, as it is written to the staging file, and as it is inserted. */
+/** Small, because a batch is in memory several times: it is read, written to the staging file and inserted. */
 const APPLY_BATCH_BYTES = 4 * 1024 * 1024;
 
 export interface DuckDBStoreOptions extends QueryLimits {
@@ -37,10 +37,10 @@ export interface DuckDBStoreOptions extends QueryLimits {
 interface Writers {
   /** Writes to the file: flushes, appends, retention, checkpoints. Only the holder of the file mutex uses it. */
   readonly fileWriter: DuckDBConnection;
-  /** Writes to memtables and their views. Only Memtables uses it, and NewestRecords within `apply`. */
+  /** Writes to memtables and their views. Only Memtables uses it, and NewestTimestamps within `apply`. */
   readonly memoryWriter: DuckDBConnection;
-  /** Fills the copies of compaction and vacuum in long transactions, without the file mutex. */
-  readonly compactionWriter: DuckDBConnection;
+  /** Fills the temporary tables of compaction and vacuum in long transactions, without the file mutex. */
+  readonly rewriteWriter: DuckDBConnection;
 }
 
 interface Components extends Writers {
@@ -50,25 +50,25 @@ interface Components extends Writers {
   readonly disk: DiskSpace;
   readonly parts: Parts;
   readonly checkpointer: Checkpointer;
-  readonly newestRecords: NewestTimestamps;
+  readonly newestTimestamps: NewestTimestamps;
   readonly memtables: Memtables;
   readonly rewriter: PartRewriter;
   readonly operations: OperationCount;
 }
 
-/** Queries and batches so far. Compaction and vacuum pause while this grows. */
+/** How many queries and batches the store has received. Compaction and vacuum pause while this grows. */
 interface OperationCount {
   total: number;
 }
 
 export async function openDuckDBStore(
   options: DuckDBStoreOptions,
-  events: StoreCallbacks = {},
+  callbacks: StoreCallbacks = {},
 ): Promise<Store> {
-  return createStore(await openComponents(options, events));
+  return createStore(await openComponents(options, callbacks));
 }
 
-async function openComponents(options: DuckDBStoreOptions, events: StoreCallbacks): Promise<Components> {
+async function openComponents(options: DuckDBStoreOptions, callbacks: StoreCallbacks): Promise<Components> {
   const database = await openDatabase(options.dataDirectory, options.memoryLimit, options.threads);
   const viewLock = new ReadWriteLock();
   const pool = await openPool(database, options, viewLock);
@@ -81,10 +81,10 @@ async function openComponents(options: DuckDBStoreOptions, events: StoreCallback
   const checkpointer = new Checkpointer({
     connection: fileWriter,
     hasDiskSpace: () => disk.canCheckpoint(),
-    onLost: error => events.storeInvalidated?.(error),
+    onInvalidated: error => callbacks.storeInvalidated?.(error),
   });
-  const newestRecords = new NewestTimestamps(pool);
-  await newestRecords.load(fileWriter, parts);
+  const newestTimestamps = new NewestTimestamps(pool);
+  await newestTimestamps.load(fileWriter, parts);
   const memtables = await Memtables.open({
     memoryWriter,
     fileWriter,
@@ -92,9 +92,9 @@ async function openComponents(options: DuckDBStoreOptions, events: StoreCallback
     checkpointer,
     fileMutex,
     viewLock,
-    events,
+    callbacks,
     staging: new Staging(database.stagingDirectory, 'apply'),
-    onApplied: (kind, table) => newestRecords.update(memoryWriter, kind, table),
+    onApplied: (kind, table) => newestTimestamps.update(memoryWriter, kind, table),
     requireDiskSpace: bytes => disk.require(bytes),
   });
   const rewriter = new PartRewriter({
@@ -113,7 +113,7 @@ async function openComponents(options: DuckDBStoreOptions, events: StoreCallback
     disk,
     parts,
     checkpointer,
-    newestRecords,
+    newestTimestamps,
     memtables,
     rewriter,
     operations,
@@ -137,20 +137,20 @@ async function openWriters(database: Database): Promise<Writers> {
   return {
     fileWriter: await database.connect(),
     memoryWriter: await database.connect(),
-    compactionWriter: await database.connect(),
+    rewriteWriter: await database.connect(),
   };
 }
 
 function createStore(components: Components): Store {
-  const { pool, parts, fileWriter, newestRecords, memtables, rewriter, operations } = components;
+  const { pool, parts, fileWriter, newestTimestamps, memtables, rewriter, operations } = components;
   const patterns = new PatternCheck(pool);
   const idleKinds = new IdleKinds(parts);
   const compactor = new Compactor({ rewriter, fileWriter, parts, idleKinds });
   const vacuum = new Vacuum({ rewriter, fileWriter, parts, idleKinds });
-  const appendLocked = createAppend(components);
-  const deleteLocked = createDelete(components);
+  const appendUnderMutex = createAppend(components);
+  const deleteUnderMutex = createDelete(components);
   let closing: Promise<void> | undefined;
-  /** Closing waits for work that has started. Work that has not is rejected. */
+  /** Closing waits for work that has started, and rejects new work. */
   const unlessClosing = <T>(work: () => Promise<T>): Promise<T> =>
     closing === undefined ? work() : Promise.reject(storeClosed());
 
@@ -171,18 +171,18 @@ function createStore(components: Components): Store {
       return { ...result, queuedMs, executedMs };
     },
     newestTimestamp: (kind, notAfter, project, options) =>
-      newestRecords.find(kind, notAfter, project, options),
+      newestTimestamps.find(kind, notAfter, project, options),
 
-    append: batches => unlessClosing(() => appendLocked(batches)),
+    append: batches => unlessClosing(() => appendUnderMutex(batches)),
     apply(records) {
       operations.total++;
       return unlessClosing(() => memtables.apply(records));
     },
     flush: kinds => unlessClosing(() => memtables.flush(kinds)),
     flushedUpTo: kind => memtables.flushedUpTo(kind),
-    durableUpTo: kind => memtables.flushedUpTo(kind), // memtables are lost with the process
+    durableUpTo: kind => memtables.flushedUpTo(kind), // only flushed records survive a restart
 
-    deleteBefore: micros => unlessClosing(() => deleteLocked(micros)),
+    deleteBefore: micros => unlessClosing(() => deleteUnderMutex(micros)),
     compact: nowMicros => unlessClosing(() => compactor.run(nowMicros)),
     vacuum: () => unlessClosing(() => vacuum.run()),
 
@@ -194,23 +194,23 @@ function createStore(components: Components): Store {
 }
 
 function createAppend(components: Components): Store['append'] {
-  const { database, fileMutex, fileWriter, parts, checkpointer, newestRecords } = components;
+  const { database, fileMutex, fileWriter, parts, checkpointer, newestTimestamps } = components;
   const staging = new Staging(database.stagingDirectory, 'append');
   return batches =>
     fileMutex.run(async () => {
       const kinds = await appendLines(fileWriter, parts, staging, batches);
       await checkpointer.run();
-      for (const kind of kinds) await newestRecords.update(fileWriter, kind, `logs.${kind}_logs`);
+      for (const kind of kinds) await newestTimestamps.update(fileWriter, kind, `logs.${kind}_logs`);
     });
 }
 
 function createDelete(components: Components): Store['deleteBefore'] {
-  const { fileMutex, disk, fileWriter, parts, checkpointer, newestRecords } = components;
+  const { fileMutex, disk, fileWriter, parts, checkpointer, newestTimestamps } = components;
   return micros =>
     fileMutex.run(async () => {
       await disk.require(0);
       const deleted = await deleteBefore(fileWriter, parts, checkpointer, micros);
-      newestRecords.forgetBefore(micros);
+      newestTimestamps.forgetBefore(micros);
       return deleted;
     });
 }
@@ -221,7 +221,7 @@ async function closeComponents(components: Components): Promise<void> {
   await memtables.close();
   await fileMutex.idle();
   await pool.close();
-  const { memoryWriter, fileWriter, compactionWriter } = components;
-  for (const writer of [memoryWriter, fileWriter, compactionWriter]) writer.closeSync();
+  const { memoryWriter, fileWriter, rewriteWriter } = components;
+  for (const writer of [memoryWriter, fileWriter, rewriteWriter]) writer.closeSync();
   database.instance.closeSync();
 }

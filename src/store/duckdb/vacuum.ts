@@ -1,6 +1,6 @@
-// Shrinks the file. DuckDB reuses the blocks of dropped tables, those at the start of the file first, but shortens the file only
-// by free blocks at its end. So the part at the end of a fragmented file is copied, in its order, into the free blocks
-// before it.
+// Shrinks the file. DuckDB reuses the free blocks of dropped tables, starting with the first block of the file. But it truncates
+// only free blocks at the end of the file. So vacuum copies the last part of a fragmented file, in its existing order, into the free
+// blocks before it.
 import { LOG_KINDS } from '../../domain/log-columns.ts';
 import { copyInOrder } from './copy-records.ts';
 import type { DuckDBConnection } from './driver.ts';
@@ -21,7 +21,7 @@ export interface VacuumDependencies {
 
 export class Vacuum {
   readonly #dependencies: VacuumDependencies;
-  /** The size of the file after a vacuum that did not shrink it: not tried again until the size changes. */
+  /** The size of the file after a vacuum that did not shrink it. Vacuum does not run again until the size changes. */
   #stuckAtBlocks = 0;
 
   constructor(dependencies: VacuumDependencies) {
@@ -53,7 +53,7 @@ export class Vacuum {
     };
   }
 
-  /** The part that has the last block of the file, and how many blocks it has. */
+  /** Returns the part with the last used block of the file, the number of that block, and the number of blocks of the part. */
   async #findLastPart(): Promise<{ part: Part; end: number; blocks: number } | undefined> {
     let last: { part: Part; end: number; blocks: number } | undefined;
     for (const part of this.#dependencies.parts.listAll()) {
