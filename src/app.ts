@@ -82,8 +82,8 @@ export async function startApp(
       () => bodyParser.close(),
     );
     const urls = await openListeners(context, routeDependencies(context, catalog, state, metrics));
-    const storeEvents = createStoreCallbacks(quarantine, clock, observe);
-    const store = await openStore(config.store, { ...storeEvents, storeInvalidated: invalidation.report });
+    const storeCallbacks = createStoreCallbacks(quarantine, clock, observe);
+    const store = await openStore(config.store, { ...storeCallbacks, storeInvalidated: invalidation.report });
     closers.add('store', store.close);
     const preflight = await startPreflight(context, catalog, store);
     const intake = await openIntake(context, { store, quarantine, bodyParser, clock, timer, observe });
