@@ -1,4 +1,5 @@
-// The cache key of a result: the endpoint, its declared parameters after validation, and the project of a pinned token.
+// The cache key of a result: the endpoint, its declared parameters after validation, and, if the
+// token is pinned, the requested project.
 // Requests with the same key have the same result. The key contains the version of its format.
 
 const KEY_VERSION = 1;

@@ -25,9 +25,12 @@ export interface IngestTarget {
 }
 
 /** Two chunks for each parser thread, so that no thread waits for its next chunk. */
-const PARSED_CHUNKS = 2 * availableParallelism();
+const CONCURRENT_CHUNKS = 2 * availableParallelism();
 
-/** Appends a file to an open store as one unit: all accepted records, or none if the file fails. */
+/**
+ * Appends a file to an open store. If the file cannot be read, nothing is stored. If an insert fails, DuckDB stores nothing,
+ * and ClickHouse may have stored some blocks.
+ */
 export class StoreTarget implements IngestTarget {
   readonly #store: Store;
   readonly #parser: BodyParser;
@@ -51,7 +54,7 @@ export class StoreTarget implements IngestTarget {
   }
 
   async *#parseAll(chunks: AsyncIterable<KindChunk>, summary: IngestSummary): AsyncGenerator<LogLines> {
-    for await (const { chunk, result } of mapInOrder(chunks, PARSED_CHUNKS, async chunk => ({
+    for await (const { chunk, result } of mapInOrder(chunks, CONCURRENT_CHUNKS, async chunk => ({
       chunk,
       result: await this.#parse(chunk),
     }))) {

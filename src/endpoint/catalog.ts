@@ -16,6 +16,7 @@ export interface Endpoint {
   readonly builtIn: boolean;
 }
 
+/** Directories that contain endpoint folders. */
 export interface EndpointFolders {
   readonly builtIn: string;
   readonly custom: string | undefined;
@@ -56,7 +57,7 @@ export function loadDefinitions({ builtIn, custom }: EndpointFolders): EndpointD
     .map(folder => loadDefinition(join(folder, DEFINITION_FILE)));
 }
 
-/** The tiers of all endpoints, each once, in the order of the definitions. */
+/** The choices of every parameter with `tiers: true`, each once, in the order of the definitions. */
 export function listTiers(definitions: readonly EndpointDefinition[]): string[] {
   const tiers = new Set<string>();
   for (const { parameters } of definitions)

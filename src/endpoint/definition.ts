@@ -63,8 +63,8 @@ const endpointDefinition = v.strictObject({
   parameters: v.record(name, parameter),
   columns: v.record(name, v.strictObject({ type: columnType, description })),
   /**
-   * Limits how far back the query reads. `start`: the timestamp parameter with the requested start. `days`: the choice
-   * value that holds the limit in days. If the start is earlier, the response has `Dendro-Clipped: retention`.
+   * Says when the response has `Dendro-Clipped: retention`: if the timestamp parameter `start` is more than `days` (a choice
+   * value) before now. It does not limit the query; the SQL must do that.
    */
   retention: v.optional(v.strictObject({ start: name, days: name })),
   max_rows: v.optional(v.pipe(positiveInteger, v.maxValue(1000)), 1000),

@@ -21,7 +21,7 @@ export interface EndpointDependencies {
 export interface RunOptions {
   /** The projects that the token is pinned to; undefined: any project. */
   readonly projects?: readonly string[] | undefined;
-  /** Runs the query even if its result is cached. */
+  /** Runs the query even if its result is cached, but at most once in 10 s for each cache key (result-cache.ts). */
   readonly forceRefresh?: boolean;
   readonly request?: RequestContext | undefined;
 }
@@ -75,7 +75,7 @@ export function runEndpoint(
   const load = createLoad(dependencies, prepared, request, () => cache.updateSize(key));
   const getOptions = {
     forceRefresh,
-    // A getter, because a throttled refresh returns the cached result and needs no signal.
+    // A getter, because a forced refresh within those 10 s returns the cached result and needs no signal.
     get signal() {
       return request?.signal;
     },

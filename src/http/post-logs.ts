@@ -45,7 +45,7 @@ export async function postLogs(
   }
 }
 
-/** A token with access to some log kinds only gets `forbidden` for every other source name, even for an unknown one. */
+/** If a token may send only some log kinds, every other source name gets `forbidden`, even an unknown one. */
 function readKind(token: Token, { raw, parameters }: HttpRequest): LogKind {
   const names = [
     ...parameters.getAll('source_name'),
@@ -70,7 +70,7 @@ function readKind(token: Token, { raw, parameters }: HttpRequest): LogKind {
   if (!kinds.has(undefined))
     throw new DendroError(
       'invalid_parameter',
-      'source_name, source and X-Source name different log kinds; give one',
+      'source_name, source and X-Source specify different log kinds; send only one of them',
       {
         param,
       },
@@ -126,7 +126,7 @@ function intakeResponse({ accepted, rejected, errors }: IntakeResult): HttpRespo
   const headers = { 'Cache-Control': 'no-store' };
   if (accepted > 0 || rejected === 0)
     return jsonResponse(200, { message: 'Logged!', accepted, rejected, errors }, headers);
-  const message = 'no record was accepted; errors gives the reasons';
+  const message = 'no record was accepted; the field `errors` has the reasons';
   const error = { code: 'nothing_accepted', message };
   return jsonResponse(422, { message: 'Nothing was logged.', accepted, rejected, errors, error }, headers);
 }

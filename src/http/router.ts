@@ -32,7 +32,7 @@ export interface RouteMatch extends Pick<HttpRequest, 'pathParameter' | 'querySt
   readonly route: Route;
 }
 
-/** Longer targets are not memoized, in characters. */
+/** In characters. Longer targets are not memoized. */
 const MAX_MEMOIZED_LENGTH = 1_000;
 const MAX_MEMOIZED = 2_000;
 

@@ -148,8 +148,8 @@ export class Applier {
 }
 
 /**
- * Applies the spool of a server that is not running to an open store, for commands that read the data directory. Deletes
- * nothing from the spool. The caller must hold the lock of the data directory.
+ * Applies the records that a stopped server left in the spool, for commands that read the data directory. Deletes nothing from
+ * the spool. The caller must hold the lock of the data directory.
  */
 export async function replaySpool(dataDirectory: string, store: Store): Promise<void> {
   const directory = spoolDirectoryIn(dataDirectory);

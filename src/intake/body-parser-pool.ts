@@ -1,5 +1,6 @@
-// Parses bodies in a pool of worker threads, so that a large body does not delay queries. If a body exceeds its worker's
-// memory or time limit, only that worker is terminated.
+// Parses bodies in a pool of worker threads, so that a large body does not delay queries. If a body exceeds the
+// time limit, only its worker is terminated. Exceeding the memory limit can crash the process, so decode-body.ts limits the
+// number of values first.
 import { Worker } from 'node:worker_threads';
 import { DendroError, type ErrorCode } from '../domain/errors.ts';
 import type { BatchBody, ParsedBody } from './parse-body.ts';

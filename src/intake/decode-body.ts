@@ -56,7 +56,7 @@ function hasZlibHeader(body: Uint8Array): boolean {
   return (first & 0x0f) === 8 && ((first << 8) | second) % 31 === 0;
 }
 
-/** The values of a text up to this length are not counted. */
+/** In a text of at most this length, values are not counted. */
 const MAX_UNCOUNTED_LENGTH = 4 * 1024 * 1024;
 
 /**

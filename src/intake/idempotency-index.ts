@@ -1,4 +1,4 @@
-// Index of the requests of the last ten minutes: a retry gets the result of the first request and is not stored again. In
+// Index of the requests of the last ten minutes: a repeat gets the result of the first request and is not stored again. In
 // memory only. After a restart it is rebuilt from the spool and the idempotency log.
 import { hash } from 'node:crypto';
 import { DendroError } from '../domain/errors.ts';
@@ -36,8 +36,8 @@ const TTL_MICROS = 600_000_000;
 const MAX_ENTRIES = 1_000_000;
 
 /**
- * Creates the key by which a retry is recognized: a hash of the sender, the kind, and either the Idempotency-Key header or
- * the digest of the body. Returns undefined if retries cannot be recognized: the header is missing, and some record has no
+ * Creates the key by which a repeat is recognized: a hash of the sender, the kind, and either the Idempotency-Key header or
+ * the digest of the body. Returns undefined if repeats cannot be recognized: the header is missing, and some record has no
  * identity (`hasIdentity` in logs/record.ts).
  */
 export function createDeduplicationKey(

@@ -1,4 +1,4 @@
-// Accepts batches of log records: reserves memory, parses and validates, deduplicates retries, writes to the spool, then
+// Accepts batches of log records: reserves memory, parses and validates, recognises repeats, writes to the spool, then
 // acknowledges. The applier passes the records from the spool to the store in the background.
 import { DendroError } from '../domain/errors.ts';
 import type { LogKind } from '../domain/log-columns.ts';
@@ -123,7 +123,7 @@ export class Intake {
     await this.#spool.close();
   }
 
-  /** Stores a batch that is not a retry. A concurrent retry finds the promise in the idempotency index and waits for it. */
+  /** Stores a batch that is not a repeat. A concurrent repeat finds the promise in the idempotency index and waits for it. */
   #acceptOnce(
     kind: LogKind,
     parsed: ParsedBody,

@@ -40,7 +40,7 @@ export interface ParsedBody {
   readonly quarantineLines: string;
   /** SHA-256 of the decompressed body. Empty unless `needsDeduplication`. */
   readonly digest: string;
-  /** At least one record was accepted, and each accepted record has an identity. An equal body is then a retry. */
+  /** At least one record was accepted, and each accepted record has an identity. An equal body is then a repeat. */
   readonly canDeduplicate: boolean;
 }
 

@@ -84,7 +84,7 @@ function parseSpooledLine(line: string): ParseResult {
   const columns = readLogLine(line);
   const metadata = parseLine(String(columns?.['metadata']), 0);
   if (columns === undefined || 'rejection' in metadata)
-    return { index: 0, line, rejection: { code: 'invalid_json', message: '' } };
+    return { index: 0, line, rejection: { code: 'invalid_json', message: '' } }; // only `line` is used
   const { id, timestamp, project, event_message } = columns as Record<string, unknown>;
   return { index: 0, value: { id, timestamp, project, event_message, metadata: metadata.value } };
 }

@@ -19,8 +19,8 @@ export async function readSequences(directory: string): Promise<Sequences> {
 }
 
 /**
- * Ignores a full disk, because deleting segments frees space. The store has these numbers too, unless the operator switches
- * stores.
+ * The caller deletes segments afterwards, which frees space, so a full disk must not stop it here. The numbers are not lost: the
+ * store has them too, unless the operator switches stores.
  */
 export async function writeSequences(directory: string, sequences: Sequences): Promise<void> {
   try {

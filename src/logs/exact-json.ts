@@ -1,6 +1,6 @@
-// JSON parsing that keeps every number as it was written. A double cannot represent a 19-digit nanosecond timestamp, a
-// 25-digit id or 1e400 (an inexact number, below). Such a number is parsed into a string with a marker prefix, a marked
-// number, and stringified back into the original number.
+// JSON parsing that keeps the exact value of every number. A double cannot represent, for example, a 19-digit nanosecond
+// timestamp, a 25-digit id or 1e400. This file calls these inexact numbers. Each is parsed into a string with a marker prefix
+// (a marked number), and stringified back into the original number.
 import { randomBytes } from 'node:crypto';
 
 // Random per process, so that no sender can forge a marked number. The first character is rare in logs, which makes the

@@ -1,4 +1,5 @@
-// Splits the text of a log file, NDJSON or JSON, into chunks of NDJSON that fit in memory. Does not parse records.
+// Splits the text of a log file, NDJSON or JSON, into chunks of NDJSON that fit in memory. NDJSON is
+// split without parsing its records. A JSON file is parsed and written again as lines. Does not validate records.
 import { OperatorError } from '../domain/errors.ts';
 import { parseExactJson, stringifyExactJson } from './exact-json.ts';
 import { isBatch, type ParseResult, parseJsonBody } from './parse.ts';

@@ -81,7 +81,7 @@ export function isRejection(result: LogRecord | Rejection): result is Rejection 
 
 /**
  * Whether a record has an id or a timestamp with sub-second precision. Without either, two equal records may be two events,
- * so a second request with an equal body is not a retry.
+ * so a second request with an equal body is not treated as a repeat.
  */
 export function hasIdentity(value: unknown): boolean {
   if (!isJsonObject(value)) return false;

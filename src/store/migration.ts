@@ -23,7 +23,10 @@ interface TimeSlice {
   readonly end: bigint;
   readonly bucket: number;
   readonly buckets: number;
-  /** For progress: all records of the range in its last bucket, 0 in the others, whose counts are unknown before they are read. */
+  /**
+   * With one bucket, the number of records. With several, the count of each bucket is unknown until it is read: the last bucket
+   * has the count of the whole range and the others have 0, which is exact enough for progress.
+   */
   readonly records: number;
 }
 
@@ -115,14 +118,14 @@ function toSlices({ start, end, records, bytes }: TimeRange, maxBytes: number): 
   }));
 }
 
-/** Returns undefined if all records of the slice are applied already. A bucket is always read, because its count is unknown. */
+/** Returns undefined if all records of the slice are flushed already. A bucket is always read, because its count is unknown. */
 async function readLines(
   source: Store,
   kind: LogKind,
   { start, end, bucket, buckets, records }: TimeSlice,
-  alreadyApplied: number,
+  alreadyFlushed: number,
 ): Promise<readonly string[] | undefined> {
-  if (buckets === 1 && alreadyApplied >= records) return undefined;
+  if (buckets === 1 && alreadyFlushed >= records) return undefined;
   const rows = await runQuery(source, 'lines', kind, ['text'], {
     start: { type: 'timestamp', value: start },
     end: { type: 'timestamp', value: end },

@@ -53,7 +53,7 @@ export interface QueryOptions {
    * while the query is queued.
    */
   readonly priority?: { readonly background: boolean } | undefined;
-  /** The purpose of the query, for the query log of the store. Contains no parameter value and no token. */
+  /** Who runs the query (endpoint name, request id or `warming`), for the query log of the store. Contains no parameter value and no token. */
   readonly label?: string | undefined;
 }
 
@@ -143,14 +143,14 @@ export interface Store {
   flush(kinds: readonly LogKind[]): Promise<void>;
 
   /**
-   * Records of a kind up to this sequence number are flushed: they are durable in the store, and the spool can delete them.
+   * Records of a kind up to this sequence number are in the store's tables on disk, so the spool can delete them.
    * "UpTo" is exclusive in every name: the number is the first one that is not included.
    */
   flushedUpTo(kind: LogKind): number;
 
   /**
-   * Records of a kind up to this sequence number survive a restart without the spool: they are flushed, or they are in the
-   * outbox of the store. New records get this number or a higher one.
+   * The store has the records of a kind up to this sequence number on disk itself, in its tables or in its outbox. At least
+   * `flushedUpTo`. New records get this number or a higher one.
    */
   durableUpTo(kind: LogKind): number;
 

@@ -1,5 +1,5 @@
-// Classifies the errors of ClickHouse and of the network by ClickHouse's error codes, and describes them: in detail to the
-// operator, as an unreachable store to a caller.
+// Classifies the errors of ClickHouse and of the network by ClickHouse's error codes, and translates them: to
+// a detailed message for the operator, and to `unavailable` for callers of the store.
 import { ClickHouseError } from '@clickhouse/client';
 import { DendroError, OperatorError } from '../../domain/errors.ts';
 
@@ -11,7 +11,7 @@ const CODES = {
   killed: 394,
 } as const;
 
-/** Errors that another host, or the same host later, may not return. */
+/** Errors that a retry, on another host or later, may avoid. */
 const TRANSIENT_ERRORS = new Map([
   [76, 'the server cannot open a file'],
   [198, 'the server cannot resolve the host name of another server'],
@@ -100,7 +100,10 @@ export function toOperatorError(failure: string, error: unknown): OperatorError 
   return new OperatorError(`${failure}: ${describeError(error)}`, { cause: error });
 }
 
-/** To a caller, an error that the operator must fix is an unreachable store. */
+/**
+ * Callers of the store get `unavailable` for transient errors and for errors that the operator must fix. Other errors are
+ * returned unchanged.
+ */
 export function toCallerError(error: unknown): unknown {
   if (error instanceof DendroError) return error;
   const code = codeOf(error);

@@ -16,7 +16,7 @@ interface BlockHeader {
   /** Sequence number of the first record. */
   readonly first: number;
   readonly count: number;
-  /** The insert deduplication token: a hash of the spool's id, the sequence numbers and the content. */
+  /** The insert deduplication token: a hash of the outbox's id, the sequence numbers and the content. */
   readonly token: string;
 }
 
@@ -30,7 +30,10 @@ type Acknowledged = Readonly<Partial<Record<LogKind, number>>>;
 
 /** The content of progress.json. `spool` and `settled` are on-disk names. */
 interface Progress {
-  /** A random id, so that the blocks of other processes have different tokens. */
+  /**
+   * A random id of this data directory, created once. Other Dendro servers that insert into the same ClickHouse have
+   * another id, so their blocks have different tokens.
+   */
   readonly spool: string;
   readonly settled: Acknowledged;
 }
@@ -40,13 +43,13 @@ const NEWLINE = 0x0a;
 
 export class Outbox {
   readonly #directory: string;
-  readonly #spoolId: string;
+  readonly #outboxId: string;
   #acknowledged: Acknowledged;
   readonly #pending = new Map<LogKind, OutboxBlock>();
 
   private constructor(directory: string, { spool, settled }: Progress) {
     this.#directory = directory;
-    this.#spoolId = spool;
+    this.#outboxId = spool;
     this.#acknowledged = settled;
   }
 
@@ -88,7 +91,7 @@ export class Outbox {
   /** Writes a block durably. A kind has at most one pending block: acknowledge the previous one first. */
   async add({ kind, firstSequence, count, lines }: SpooledLines): Promise<OutboxBlock> {
     const token = createHash('sha256')
-      .update(`${this.#spoolId} ${kind} ${firstSequence} ${count}\n`)
+      .update(`${this.#outboxId} ${kind} ${firstSequence} ${count}\n`)
       .update(lines)
       .digest('hex');
     const compressed = await compress(await toRows(lines));
@@ -100,7 +103,7 @@ export class Outbox {
     return block;
   }
 
-  /** Records that ClickHouse has acknowledged the block, then deletes it. */
+  /** Saves that ClickHouse has acknowledged the block, then deletes the block. */
   async acknowledge(block: OutboxBlock): Promise<void> {
     await this.#writeAcknowledged({ ...this.#acknowledged, [block.kind]: endOf(block) });
     this.#pending.delete(block.kind);
@@ -114,7 +117,7 @@ export class Outbox {
   }
 
   async #writeAcknowledged(acknowledged: Acknowledged): Promise<void> {
-    const progress: Progress = { spool: this.#spoolId, settled: acknowledged };
+    const progress: Progress = { spool: this.#outboxId, settled: acknowledged };
     await writeFileDurably(join(this.#directory, PROGRESS_FILE), JSON.stringify(progress));
     this.#acknowledged = acknowledged; // after the write: the spool deletes records up to these sequence numbers
   }

@@ -1,5 +1,5 @@
 // The statements that create the tables of a ClickHouse store, for a single node or for a cluster. Generated from the
-// templates in schema/*.sql and the table of columns. Runs nothing: apply-schema.ts does.
+// templates in schema/*.sql and the columns in domain/log-columns.ts. Runs nothing: apply-schema.ts does.
 import { readFileSync } from 'node:fs';
 import { columnsOf, LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import type { ClickHouseUrl } from '../clickhouse-url.ts';
@@ -17,7 +17,10 @@ export interface Migration {
   readonly statements: readonly string[];
 }
 
-/** 50 years. A TTL is a 32-bit number of seconds that overflows in 2106: a longer one would expire records at once. */
+/**
+ * 50 years. ClickHouse computes the time of expiry in 32-bit Unix seconds, which overflow in 2106: with a longer TTL,
+ * records would expire at once.
+ */
 const MAX_TTL_DAYS = 18_250;
 
 /** Statements that create the database and the table of applied migrations. */
@@ -26,7 +29,7 @@ export function versionStatements(options: SchemaOptions): string[] {
   return [createDatabase, fillTemplate('version', options)];
 }
 
-/** From the oldest to the newest. The database records which ones were applied. */
+/** From the oldest to the newest. The table dendro_schema lists those that were applied. */
 export function migrations(options: SchemaOptions): Migration[] {
   const template = options.cluster === undefined ? 'log-table' : 'log-table-cluster';
   const createTables = LOG_KINDS.flatMap(kind => splitStatements(fillTemplate(template, options, kind)));
@@ -41,7 +44,10 @@ export function retentionStatements(options: SchemaOptions, tablesWithTtl: Reado
   return kinds.map(kind => fillTemplate('retention', options, kind));
 }
 
-/** All statements as one text, for reading or for clickhouse-client. */
+/**
+ * The statements for a new database as one text, for reading or for clickhouse-client. They do not change the TTL of
+ * existing tables.
+ */
 export function printSchema(options: SchemaOptions): string {
   const statements = [
     ...versionStatements(options),

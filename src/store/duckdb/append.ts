@@ -8,8 +8,9 @@ import { MAX_BATCH_BYTES, nameOf, PART_ORDER, type Parts, ROW_GROUP_ROWS } from 
 import type { Staging } from './staging.ts';
 
 /**
- * The first batch of a kind continues a part below this size, so that many small files do not create as many small parts. Later
- * batches of the call continue the same part: DuckDB rewrites no row group within one transaction.
+ * Adding rows to a part whose last row group is partial makes DuckDB rewrite that row group. The first batch of a kind accepts
+ * this cost if the part has fewer rows than this, so that many small files do not create as many small parts. Later batches of
+ * the call go to the same part, because within one transaction DuckDB rewrites nothing.
  */
 const SMALL_PART_ROWS = 15_360;
 

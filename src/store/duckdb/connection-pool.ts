@@ -9,16 +9,18 @@ import { type DuckDBConnection, type DuckDBPreparedStatement, DuckDBTypeId } fro
 export interface QueryConnection {
   readonly connection: DuckDBConnection;
   /**
-   * Plans the statement within this transaction. A DuckDB plan contains table statistics (bounds of numbers, lengths of
-   * texts) of the time it was created, and returns wrong rows if the tables have grown since.
+   * The statement is planned in this transaction, never earlier: a DuckDB plan contains table statistics (bounds of numbers,
+   * lengths of texts) of the time it was created, and returns wrong rows if the tables have grown since. So only statements
+   * that DuckDB plans on every run are kept for later transactions.
    */
   prepare(sql: string): Promise<DuckDBPreparedStatement>;
 }
 
 export interface PoolOptions extends Omit<QueryLimits, 'queryConcurrency'> {
-  /** Held for reading while a transaction takes its snapshot, so that no flush replaces the views meanwhile. */
+  /** Held for reading while a transaction takes its snapshot, so that no flush meanwhile replaces the
+   * views, which unite memtables and parts. */
   readonly viewLock: ReadWriteLock;
-  /** Preparing this statement takes the snapshots of both databases. */
+  /** Preparing this statement takes the snapshots of both attached databases: `mem` (memtables) and `logs` (the file). */
   readonly snapshotSql: string;
 }
 

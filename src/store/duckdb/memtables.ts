@@ -25,7 +25,7 @@ const MAX_IMMUTABLE_MEMTABLES = 1;
 /** The pause after a failed flush, such as on a full disk. */
 const RETRY_MS = 5_000;
 
-/** DuckDB's errors about the data. A retry can succeed after all others (disk, memory). */
+/** DuckDB's errors about the data, after which a retry cannot succeed. After any other error (disk, memory) it can. */
 const DATA_ERROR = /^(Conversion|Invalid Input|Constraint|Out of Range|Invalid type|Cast) Error/i;
 
 interface Memtable {

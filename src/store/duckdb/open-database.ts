@@ -11,7 +11,8 @@ import { applySchema } from './schema.ts';
 export const FILE_NAME = 'dendro.duckdb';
 /**
  * A transaction takes its snapshot of a database when a statement first names one of its tables. Preparing this statement
- * takes the snapshots of both databases: `mem` (memtables) and `logs` (the file).
+ * takes the snapshots of both databases: `mem` (memtables) and `logs` (the file). The type of $unused is unknown, so DuckDB
+ * only binds the tables and plans nothing.
  */
 export const SNAPSHOT_SQL = 'select 1 from mem.snapshot_anchor, logs.schema_version where $unused is null';
 
@@ -76,7 +77,7 @@ async function createInstance(
       temp_directory: join(directory, 'tmp'),
       autoinstall_known_extensions: 'false',
       autoload_known_extensions: 'false',
-      // Late materialization made queries for the newest 100 records of whole row groups up to 20 times slower.
+      // With late materialization, queries for the newest 100 records (logs.all) were up to 20 times slower.
       late_materialization_max_rows: '0',
       // No automatic checkpoints: one in the middle of a flush would delay other writers. Every writer runs its own at the end.
       checkpoint_threshold: '1TB',

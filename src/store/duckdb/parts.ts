@@ -108,19 +108,20 @@ export class Parts {
   }
 
   /**
-   * Returns the part for the next records of a kind: the newest one, or a new one if that is full. A part whose last row group
-   * is partial counts as full from `maxPartialRows` rows on, because DuckDB would rewrite that row group.
+   * Returns the part for the next records of a kind: the newest one, or a new one if that is full. If the last row
+   * group of the newest part is partial, adding rows makes DuckDB rewrite it. So such a part is used only while the whole part
+   * has fewer than `extendPartialBelowRows` rows.
    */
-  async writablePart(kind: LogKind, maxPartialRows = 0): Promise<Part> {
+  async writablePart(kind: LogKind, extendPartialBelowRows = 0): Promise<Part> {
     const newest = this.list(kind).at(-1);
-    if (newest !== undefined && this.#acceptsRows(newest, maxPartialRows)) return newest;
+    if (newest !== undefined && this.#acceptsRows(newest, extendPartialBelowRows)) return newest;
     const created = { kind, number: ++this.#lastNumber, isCompacted: false, rows: 0 };
     await this.createTable(kind, nameOf(created));
     this.#put(created);
     return created;
   }
 
-  /** Creates an empty table. It is not a part, and no view includes it, until `replace` registers it. */
+  /** Creates an empty table. It becomes a part only when `writablePart` or `replace` registers it. */
   async createTable(kind: LogKind, name: string): Promise<void> {
     await this.#connection.run(`create table ${name} (${tableColumns(kind)})`);
   }
@@ -163,10 +164,10 @@ export class Parts {
     );
   }
 
-  #acceptsRows(part: Part, maxPartialRows: number): boolean {
+  #acceptsRows(part: Part, extendPartialBelowRows: number): boolean {
     const { isCompacted, rows } = part;
     if (isCompacted || this.isReserved(part) || rows >= MAX_UNCOMPACTED_PART_ROWS) return false;
-    return rows % ROW_GROUP_ROWS === 0 || rows < maxPartialRows;
+    return rows % ROW_GROUP_ROWS === 0 || rows < extendPartialBelowRows;
   }
 
   async #updateView(kind: LogKind): Promise<void> {

@@ -180,7 +180,7 @@ function createStore(components: Components): Store {
     },
     flush: kinds => unlessClosing(() => memtables.flush(kinds)),
     flushedUpTo: kind => memtables.flushedUpTo(kind),
-    durableUpTo: kind => memtables.flushedUpTo(kind), // only flushed records survive a restart
+    durableUpTo: kind => memtables.flushedUpTo(kind), // without the spool, only flushed records survive a restart
 
     deleteBefore: micros => unlessClosing(() => deleteUnderMutex(micros)),
     compact: nowMicros => unlessClosing(() => compactor.run(nowMicros)),
@@ -208,7 +208,7 @@ function createDelete(components: Components): Store['deleteBefore'] {
   const { fileMutex, disk, fileWriter, parts, checkpointer, newestTimestamps } = components;
   return micros =>
     fileMutex.run(async () => {
-      await disk.require(0);
+      await disk.require(0); // a deletion needs only the reserve
       const deleted = await deleteBefore(fileWriter, parts, checkpointer, micros);
       newestTimestamps.forgetBefore(micros);
       return deleted;
