@@ -280,7 +280,7 @@ function openTokens({ config, clock, timer, observe, closers }: Context): AuthDe
   return { tokens, clock, rateLimit: new RateLimit(timer), authThrottle: new AuthThrottle(timer), lastUsed };
 }
 
-/** Returns undefined if the cache is disabled. The warmer stops with the other jobs; the cache serves until the listeners close. */
+/** Returns undefined if the cache is disabled. The warmer stops with the other jobs; requests that still run can use the cache. */
 function startCache({ config, timer, closers }: Context): ResultCache<EndpointResult> | undefined {
   if (config.cacheBytes === 0) return undefined;
   const cache = new ResultCache<EndpointResult>(config.cacheBytes, result => result.bytes, timer);

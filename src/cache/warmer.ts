@@ -1,10 +1,10 @@
 // Refreshes cache entries in the background: a few at a time, with low priority, and with a pause after each one, so that
-// all refreshes together use at most a fifth of the time. If there are more entries than that allows, the rest expire.
+// refreshes occupy one query slot of the store for at most a fifth of the time. Entries that do not get a turn expire.
 import { every, type RepeatingJob, type Timer } from '../system/timer.ts';
 import type { CacheEntry, ResultCache } from './result-cache.ts';
 
 const CHECK_INTERVAL_MS = 1_000;
-/** Refreshes use at most 1 / 5 of the time. With n refreshes at a time, each pauses for 5n - 1 times its duration. */
+/** One fifth of the time: with n refreshes at a time, each pauses for 5n - 1 times its duration. */
 const BUSY_TIME_DIVISOR = 5;
 
 export class Warmer<V> {
@@ -12,7 +12,8 @@ export class Warmer<V> {
   readonly #timer: Timer;
   readonly #concurrency: number;
   #due: CacheEntry<V>[] = [];
-  #running = 0;
+  /** Refreshes that run or pause. */
+  #occupied = 0;
   #stopped = false;
   #job: RepeatingJob | undefined;
 
@@ -36,7 +37,7 @@ export class Warmer<V> {
   }
 
   #startRefreshes(): void {
-    while (!this.#stopped && this.#running < this.#concurrency) {
+    while (!this.#stopped && this.#occupied < this.#concurrency) {
       const entry = this.#due.shift();
       if (entry === undefined) return;
       void this.#refresh(entry);
@@ -44,13 +45,13 @@ export class Warmer<V> {
   }
 
   async #refresh(entry: CacheEntry<V>): Promise<void> {
-    this.#running++;
+    this.#occupied++;
     const startedAt = this.#timer.now();
     const wasDue = await this.#cache.refresh(entry);
     const tookMs = this.#timer.now() - startedAt;
     const pauseMs = wasDue ? tookMs * (BUSY_TIME_DIVISOR * this.#concurrency - 1) : 0;
     this.#timer.after(pauseMs, () => {
-      this.#running--;
+      this.#occupied--;
       this.#startRefreshes();
     });
   }

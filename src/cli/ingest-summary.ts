@@ -71,7 +71,7 @@ export class IngestSummary {
 function countByCode(rejected: number, errors: readonly RejectedRecord[]): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const { code } of errors) counts[code] = (counts[code] ?? 0) + 1;
-  if (rejected > errors.length) counts['for other reasons'] = rejected - errors.length;
+  if (rejected > errors.length) counts['not listed by the server'] = rejected - errors.length;
   return counts;
 }
 

@@ -75,7 +75,7 @@ export function runEndpoint(
   const load = createLoad(dependencies, prepared, request, () => cache.updateSize(key));
   const getOptions = {
     forceRefresh,
-    // A getter, because a forced refresh within those 10 s returns the cached result and needs no signal.
+    // A getter, because a forced refresh less than 10 s after the last one returns the cached result.
     get signal() {
       return request?.signal;
     },

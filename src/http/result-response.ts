@@ -74,8 +74,8 @@ function formatCacheStatus(outcome: EndpointRun['outcome'], ttl: number): string
 }
 
 /**
- * `queue` is the time in the store's queue, and `store` is the time of the query. `cache` is the remaining time, cache lookup
- * included.
+ * `queue` is the time in the store's queue, and `store` is the time of the query. `cache` is all other time of the
+ * request, including the cache lookup.
  */
 function formatServerTiming({ outcome, result }: EndpointRun, tookMs: number): string {
   if (outcome === 'hit' || outcome === 'collapsed') return `cache;dur=${roundToHundredths(tookMs)}`;

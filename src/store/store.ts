@@ -126,7 +126,7 @@ export interface Store {
   /**
    * Stores all records of all batches, without the spool. They are durable when this resolves. If a batch is invalid or the
    * iterable throws, this throws and stores nothing. If a store without transactions fails for another reason, its error says
-   * which records it stored.
+   * how much it stored.
    */
   append(batches: AsyncIterable<LogLines>): Promise<void>;
 

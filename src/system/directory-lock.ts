@@ -8,11 +8,11 @@ import { createDirectory } from './files.ts';
 
 interface Owner {
   readonly pid: number;
-  /** Boot id and start time: they tell this process from an earlier or later one with the same PID. Empty if unknown. */
+  /** Boot id and start time: they tell the owner from an earlier or later process with the same PID. Empty if unknown. */
   readonly start: string;
 }
 
-/** PID files of this process. The PID alone does not identify them: in a container every run often has the same PID. */
+/** PID files that this process wrote. One with the same PID may be from an earlier run: in a container every run often has it. */
 const heldFiles = new Set<string>();
 
 /** Creates the directory if it is missing. Throws an OperatorError if another process holds it. */

@@ -1,5 +1,5 @@
-// The time at which each token was last used: kept in memory and written to a file once a minute, best effort. Authentication
-// never waits for a write.
+// The time at which each token was last used: kept in memory and written to a file once a minute, best effort. No request
+// triggers a write: a timer does.
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import * as v from 'valibot';

@@ -1,6 +1,6 @@
 // The ClickHouse hosts, with round robin and failover. A host that does not respond to a ping is skipped until it does.
-// Its requests in flight move to the next host within their original time limit. An unexpected response, such as an error
-// page of a proxy, fails only its own request.
+// Its requests in flight move to the next host within their original time limit. After an unexpected response, such as an
+// error page of a proxy, only that request moves to the next host, and the host stays in use.
 import { type ClickHouseClient, ClickHouseLogLevel, createClient } from '@clickhouse/client';
 import { every, type RepeatingJob, systemTimer } from '../../system/timer.ts';
 import type { ClickHouseUrl } from '../clickhouse-url.ts';
@@ -23,6 +23,7 @@ class Host {
   constructor(url: string, { reader, database }: ClickHouseUrl, maxConnections: number) {
     this.client = createClient({
       url,
+      // The default. Inserts pass the credentials of the writer with each request (writer.ts).
       username: reader.user,
       password: reader.password,
       database,

@@ -1,6 +1,6 @@
 // Converts log lines to the rows of an insert and back: JSONEachRow, which every version of ClickHouse reads, with the
 // metadata as a JSON string, compressed with gzip.
-import { setImmediate as nextTick } from 'node:timers/promises';
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { constants, gunzip, gzip } from 'node:zlib';
 import { type LineColumns, readLogLine, writeLogLine } from '../../domain/log-line.ts';
@@ -18,7 +18,7 @@ export async function toRows(lines: Uint8Array): Promise<Buffer> {
     const end = newline === -1 ? bytes.length : newline + 1;
     chunks.push(Buffer.from(bytes.toString('utf8', start, end).split('\n').map(toRow).join('\n')));
     start = end;
-    await nextTick();
+    await yieldToEventLoop();
   }
   return Buffer.concat(chunks);
 }

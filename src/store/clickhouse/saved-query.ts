@@ -56,6 +56,7 @@ export async function validateSavedQuery(
       { patterns: ACCEPTED_TYPES, hint: hintFor },
     );
   } catch (error) {
+    // The reader turns some errors of ClickHouse into `unavailable`; the original is then the cause.
     const cause = codeOf(error) === undefined ? (error as Error).cause : error;
     if (codeOf(cause) === undefined || isTransient(cause)) throw error;
     return `ClickHouse rejects it: ${describeError(cause)}`;

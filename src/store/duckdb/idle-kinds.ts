@@ -1,4 +1,5 @@
-// Finds idle kinds: the number of rows in their parts has not changed for 30 s. Compaction starts with fewer parts if their kind is
+// Finds kinds whose parts are idle: their number of rows has not changed for 30 s. New records may still arrive in the
+// memtable. Compaction starts with fewer parts if their kind is
 // idle, and vacuum runs only if all kinds are idle.
 import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import type { Parts } from './parts.ts';

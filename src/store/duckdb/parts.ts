@@ -1,5 +1,5 @@
-// The parts of the file: tables with log records. Each kind has several. A flush adds a row group to the newest part, and
-// compaction replaces many parts by one. The view logs.<kind>_logs is the union of a kind's parts. Queries use mem.<kind>_logs
+// The parts of the file: tables with log records. Each kind has several. A flush adds a row group to the newest part, or
+// starts a new part if that one is full or its last row group is partial. Compaction replaces many parts by one. The view logs.<kind>_logs is the union of a kind's parts. Queries use mem.<kind>_logs
 // (memtables.ts), which adds the memtables.
 //
 // Table names in the file: <kind>_part_N is sorted within each row group, <kind>_compacted_N is sorted as a whole, and
@@ -108,13 +108,13 @@ export class Parts {
   }
 
   /**
-   * Returns the part for the next records of a kind: the newest one, or a new one if that is full. If the last row
-   * group of the newest part is partial, adding rows makes DuckDB rewrite it. So such a part is used only while the whole part
-   * has fewer than `extendPartialBelowRows` rows.
+   * Returns the part for the next records of a kind: the newest one, or a new one if that is full. A part that ends in a
+   * partial row group counts as full if it has at least `maxRowsToExtendPartial` rows, because DuckDB would rewrite that row
+   * group. 0: never extend a partial row group.
    */
-  async writablePart(kind: LogKind, extendPartialBelowRows = 0): Promise<Part> {
+  async writablePart(kind: LogKind, maxRowsToExtendPartial = 0): Promise<Part> {
     const newest = this.list(kind).at(-1);
-    if (newest !== undefined && this.#acceptsRows(newest, extendPartialBelowRows)) return newest;
+    if (newest !== undefined && this.#acceptsRows(newest, maxRowsToExtendPartial)) return newest;
     const created = { kind, number: ++this.#lastNumber, isCompacted: false, rows: 0 };
     await this.createTable(kind, nameOf(created));
     this.#put(created);
@@ -164,10 +164,10 @@ export class Parts {
     );
   }
 
-  #acceptsRows(part: Part, extendPartialBelowRows: number): boolean {
+  #acceptsRows(part: Part, maxRowsToExtendPartial: number): boolean {
     const { isCompacted, rows } = part;
     if (isCompacted || this.isReserved(part) || rows >= MAX_UNCOMPACTED_PART_ROWS) return false;
-    return rows % ROW_GROUP_ROWS === 0 || rows < extendPartialBelowRows;
+    return rows % ROW_GROUP_ROWS === 0 || rows < maxRowsToExtendPartial;
   }
 
   async #updateView(kind: LogKind): Promise<void> {
