@@ -143,6 +143,11 @@ class ServerState {
   }
 
   get serving(): ServingDependencies | undefined {
+    return this.#status === 'ok' ? this.#serving : undefined;
+  }
+
+  /** For metrics: also while the server stops. */
+  get lastServing(): ServingDependencies | undefined {
     return this.#serving;
   }
 
@@ -153,7 +158,6 @@ class ServerState {
   }
 
   stop(): void {
-    this.#serving = undefined;
     this.#status = 'unavailable';
   }
 }
@@ -201,7 +205,7 @@ function routeDependencies(
     serving: () => state.serving,
     state: () => state.status,
     metricsOpen: config.metricsOpen,
-    renderMetrics: () => metrics.render(readGauges(version, startedAt, state.serving)),
+    renderMetrics: () => metrics.render(readGauges(version, startedAt, state.lastServing)),
   };
 }
 

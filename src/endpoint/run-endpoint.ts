@@ -1,5 +1,5 @@
 // Runs an endpoint for a validated request: returns the cached result, or runs the query. Knows no HTTP.
-import type { CacheOutcome, CacheResult, ResultCache } from '../cache/result-cache.ts';
+import type { CacheOutcome, CacheResult, GetOptions, ResultCache } from '../cache/result-cache.ts';
 import type { Load } from '../cache/single-flight.ts';
 import { DendroError } from '../domain/errors.ts';
 import { formatTimestamp } from '../domain/timestamp.ts';
@@ -73,14 +73,20 @@ export function runEndpoint(
   const { lifetime_seconds, warming_seconds } = definition.cache;
   const lifetime = { lifetimeMs: lifetime_seconds * 1000, refreshAfterMs: warming_seconds * 1000 };
   const load = createLoad(dependencies, prepared, request, () => cache.updateSize(key));
-  const getOptions = {
+  return cache.get({ key, lifetime, load }, toGetOptions(request, forceRefresh)).then(toRun);
+}
+
+/**
+ * `signal` is a getter, because a forced refresh less than 10 s after the last one returns the cached result. A function of its
+ * own: closures in runEndpoint share one scope, and the cache entry keeps one of them, and with it the request.
+ */
+function toGetOptions(request: RequestContext | undefined, forceRefresh: boolean): GetOptions {
+  return {
     forceRefresh,
-    // A getter, because a forced refresh less than 10 s after the last one returns the cached result.
     get signal() {
       return request?.signal;
     },
   };
-  return cache.get({ key, lifetime, load }, getOptions).then(toRun);
 }
 
 function toRun({ value, outcome, ageMs, freshForMs }: CacheResult<EndpointResult>): EndpointRun {

@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ResultCache } from '../../src/cache/result-cache.ts';
 import { type Endpoint, loadCatalog } from '../../src/endpoint/catalog.ts';
@@ -11,12 +13,18 @@ import { openTestStore, type TestStore } from '../support/store.ts';
 
 /** An HTTP request creates these values when they are read. This one records which were read. */
 class RecordedRequest {
-  readonly target = '/api/endpoints/query/usage.api-counts?project=abc&interval=daily';
+  readonly target: string;
   readonly read: string[] = [];
+  readonly #project: string;
+
+  constructor(project = 'abc') {
+    this.#project = project;
+    this.target = `/api/endpoints/query/usage.api-counts?project=${project}&interval=daily`;
+  }
 
   get parameters(): URLSearchParams {
     this.read.push('parameters');
-    return new URLSearchParams({ project: 'abc', interval: 'daily' });
+    return new URLSearchParams({ project: this.#project, interval: 'daily' });
   }
   get id(): string {
     this.read.push('id');
@@ -57,6 +65,24 @@ describe('running a cached endpoint', () => {
     const hit = new RecordedRequest();
     expect(run(hit)).toMatchObject({ outcome: 'hit' });
     expect(hit.read).toEqual([]);
+  });
+
+  test('a cache entry does not keep the request that created it', async () => {
+    setFlagsFromString('--expose-gc');
+    const collectGarbage = runInNewContext('gc') as () => void;
+    const requests: WeakRef<object>[] = [];
+    const miss = async (project: string) => {
+      const request = new RecordedRequest(project);
+      requests.push(new WeakRef(request));
+      expect((await run(request)).outcome).toBe('miss');
+    };
+    for (const project of ['a', 'b', 'c', 'd', 'e']) await miss(project);
+    await expect
+      .poll(() => {
+        collectGarbage();
+        return requests.filter(request => request.deref() !== undefined).length;
+      })
+      .toBe(0);
   });
 
   test('a forced refresh within 10 s of the last one returns the cached result and reads no value of the request', async () => {
