@@ -17,7 +17,7 @@ import { type BodyParser, BodyParserPool } from './intake/body-parser-pool.ts';
 import { Intake, type IntakeDependencies } from './intake/intake.ts';
 import { createStoreCallbacks, Quarantine } from './intake/quarantine.ts';
 import type { Observe } from './observe/event.ts';
-import { type Gauges, Metrics } from './observe/metrics.ts';
+import { Metrics, type SampledValues } from './observe/metrics.ts';
 import { Maintenance } from './store/maintenance.ts';
 import { openStore } from './store/open-store.ts';
 import { Retention } from './store/retention.ts';
@@ -205,11 +205,11 @@ function routeDependencies(
     serving: () => state.serving,
     state: () => state.status,
     metricsOpen: config.metricsOpen,
-    renderMetrics: () => metrics.render(readGauges(version, startedAt, state.lastServing)),
+    renderMetrics: () => metrics.render(sampleValues(version, startedAt, state.lastServing)),
   };
 }
 
-function readGauges(version: string, startedAt: bigint, serving?: ServingDependencies): Gauges {
+function sampleValues(version: string, startedAt: bigint, serving?: ServingDependencies): SampledValues {
   const { user, system } = process.cpuUsage();
   return [
     ['dendro_info', 1, { version }],

@@ -86,7 +86,7 @@ export const FLAGS = {
     help: 'scope of the token: query, query:ENDPOINT, ingest, ingest:KIND or metrics (repeatable)',
   },
   expires: {
-    value: 'TIME',
+    value: 'DURATION',
     help: 'lifetime of the token, such as 30s, 15m, 12h or 90d (default: no expiry)',
   },
   rate: { value: 'N', help: 'rate limit of the token in requests per second' },

@@ -60,7 +60,7 @@ const quiet: DemoProject = {
 /** A sale started two hours before the demo. */
 const sale = ({ ago }: Moment) => (ago < 2 * HOUR ? 8 : 1);
 
-/** Traffic grows from 40 % to 100 % within the seven days. */
+/** Traffic grows from 40 % to 100 % over the seven days before the demo starts, then stays. */
 const growth = ({ ago }: Moment) => 1 - 0.6 * Math.min(1, Math.max(0, ago / (7 * DAY)));
 
 const busy: DemoProject = {

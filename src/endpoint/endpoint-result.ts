@@ -35,7 +35,7 @@ export interface ResultNotes {
 export type ClippedReason = 'row-limit' | 'retention';
 
 /** Compressing a smaller body takes more time than it saves. */
-const MIN_COMPRESSED_BYTES = 1000;
+const MIN_BYTES_TO_COMPRESS = 1000;
 
 export class EndpointResult {
   readonly notes: ResultNotes;
@@ -88,7 +88,7 @@ export class EndpointResult {
   async #create({ format, contentCoding, redacted }: EncodingRequest): Promise<EncodedResult> {
     if (contentCoding !== 'identity') {
       const plain = await this.encode({ format, contentCoding: 'identity', redacted });
-      if (plain.body.length <= MIN_COMPRESSED_BYTES) return plain;
+      if (plain.body.length <= MIN_BYTES_TO_COMPRESS) return plain;
       return withEtag(await COMPRESSORS[contentCoding](plain.body), contentCoding);
     }
     const rows = redacted ? redactRows(this.#columns, this.rows) : this.rows;

@@ -24,9 +24,9 @@ export function logTo(
     if (event.type === 'listening') output.write(`${event.listener}: listening on ${event.url}\n`);
     if (event.type === 'listening' || isMetricOnly(event)) return;
     if (event.type === 'apply_recovered') throttle.reset('apply_failed');
-    const suppressed = THROTTLED.includes(event.type) ? throttle.admit(event.type) : 0;
-    if (suppressed === undefined) return;
-    const note = suppressed === 0 ? '' : ` (${suppressed} similar messages suppressed)`;
+    const suppressedBefore = THROTTLED.includes(event.type) ? throttle.admit(event.type) : 0;
+    if (suppressedBefore === undefined) return; // this one is suppressed, too
+    const note = suppressedBefore === 0 ? '' : ` (${suppressedBefore} similar messages suppressed)`;
     errors.write(`${describe(event)}${note}\n`);
   };
 }

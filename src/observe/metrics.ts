@@ -23,7 +23,10 @@ export const METRICS = {
   ],
   dendro_records_expired_total: ['counter', 'Records removed because they exceeded the retention period.'],
   dendro_compactions_total: ['counter', 'Compactions: the store merged parts.'],
-  dendro_vacuums_total: ['counter', 'Vacuums: the store rewrote its file to shrink it.'],
+  dendro_vacuums_total: [
+    'counter',
+    'Vacuum runs: the store moved one part towards the start of its file, so that the file can shrink.',
+  ],
   dendro_failures_total: [
     'counter',
     'Failed background operations, by operation: spool_write, apply, flush, quarantine, retention, compaction, vacuum.',
@@ -39,8 +42,8 @@ export const METRICS = {
 
 export type MetricName = keyof typeof METRICS;
 
-/** Values that are read when metrics are rendered, instead of being counted. */
-export type Gauges = readonly (readonly [MetricName, number, Labels?])[];
+/** Values that are read when the metrics are rendered (gauges, and counters kept elsewhere), not counted from events. */
+export type SampledValues = readonly (readonly [MetricName, number, Labels?])[];
 
 export class Metrics {
   readonly #metrics = new Map<MetricName, Metric>();
@@ -99,11 +102,11 @@ export class Metrics {
       this.#add('dendro_records_rejected_total', count, { kind, code });
   }
 
-  render(gauges: Gauges): string {
+  render(sampled: SampledValues): string {
     for (const [route, byStatus] of this.#requests)
       for (const [status, count] of byStatus)
         this.#set('dendro_requests_total', count, { route, status: String(status) });
-    for (const [name, value, labels = {}] of gauges) this.#set(name, value, labels);
+    for (const [name, value, labels = {}] of sampled) this.#set(name, value, labels);
     let text = '';
     for (const [name, { type, help, values }] of this.#metrics) {
       text += `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n`;

@@ -1,5 +1,5 @@
 // Deletes records that are past their retention, every hour. If the clock jumped far ahead, all records would seem expired. So
-// after a jump nothing is deleted until the clock has been steady for an hour.
+// after the start, and after a jump, nothing is deleted until the clock has been steady for an hour.
 import type { Observe } from '../observe/event.ts';
 import { type Clock, MICROS_PER_DAY } from '../system/clock.ts';
 import { every, type RepeatingJob, type Timer } from '../system/timer.ts';

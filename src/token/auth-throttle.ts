@@ -7,7 +7,7 @@ const FREE_FAILURES = 10;
 /** A leaky bucket: each failure adds this much delay, and the delay drains as time passes. */
 const DELAY_PER_FAILURE_MS = 200;
 const MAX_DELAY_MS = 10_000;
-/** At this many addresses, those without remaining failures are dropped. */
+/** When this many addresses are tracked, those whose failures have all drained are forgotten. */
 const MAX_ADDRESSES = 10_000;
 
 export class AuthThrottle {
@@ -39,7 +39,7 @@ export class AuthThrottle {
 
   #dropDrained(now: number): void {
     for (const [address, drainedAt] of this.#drainedAt) if (drainedAt <= now) this.#drainedAt.delete(address);
-    // If every address has remaining failures, all are dropped, because memory must stay bounded.
+    // If no address has drained, all are forgotten, because memory must stay bounded.
     if (this.#drainedAt.size >= MAX_ADDRESSES) this.#drainedAt.clear();
   }
 }

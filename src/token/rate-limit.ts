@@ -1,4 +1,5 @@
-// The rate limit of each API token: a bucket that holds the requests of one second, at least 1, and refills continuously.
+// The rate limit of each API token: a bucket of permits. It holds at most one second's worth (at least 1), each request
+// takes one, and it refills continuously.
 import type { Timer } from '../system/timer.ts';
 import type { Token } from './token.ts';
 
@@ -16,7 +17,7 @@ export class RateLimit {
     this.#timer = timer;
   }
 
-  /** Takes one request from the token's bucket. Returns 0, or the seconds until the next request if the bucket is empty. */
+  /** Takes one permit from the token's bucket. Returns 0, or the seconds until the next permit if the bucket is empty. */
   take({ sha256, rate }: Token): number {
     if (rate === undefined) return 0;
     const now = this.#timer.now();

@@ -72,7 +72,7 @@ export class Writer {
         const subsetToken = createHash('sha256').update(token).update(subset).digest('hex');
         await this.#send(kind, await compress(subset), subsetToken);
       },
-      isDataError: isRowError,
+      isRowError,
       reject: (row, reason) => this.#callbacks.recordRejected?.({ kind, line: toLine(row), reason }),
     });
   }

@@ -142,7 +142,7 @@ export class Memtables {
   async #insert(memtable: Memtable, lines: Uint8Array, count: number): Promise<void> {
     const { memoryWriter, staging, callbacks, onApplied } = this.#dependencies;
     const inserted = insertWithBisect(lines, count, {
-      isDataError: error => DATA_ERROR.test((error as Error).message),
+      isRowError: error => DATA_ERROR.test((error as Error).message),
       async insert(chunk, records) {
         await staging.insert(memoryWriter, memtable.kind, memtable.table, [chunk]);
         memtable.rows += records;

@@ -53,11 +53,11 @@ export class PartRewriter {
       const rewrite = await fileMutex.run(async () => {
         const chosen = await choose();
         if (this.#isClosing) return undefined;
-        parts.reserve(chosen?.sources ?? []);
+        if (chosen !== undefined) parts.reserve(chosen.sources);
         return chosen;
       });
       if (rewrite === undefined) return false;
-      await this.#rewrite(rewrite).finally(() => parts.reserve([]));
+      await this.#rewrite(rewrite).finally(() => parts.releaseReserved());
       return true;
     });
   }

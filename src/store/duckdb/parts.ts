@@ -139,9 +139,13 @@ export class Parts {
     this.#put(replacement);
   }
 
-  /** Until the next call, flushes add nothing to these parts and retention deletes nothing from them. */
+  /** Until `releaseReserved`, flushes add nothing to these parts and retention deletes nothing from them. */
   reserve(parts: readonly Part[]): void {
     this.#reserved = parts;
+  }
+
+  releaseReserved(): void {
+    this.#reserved = [];
   }
 
   isReserved({ number }: Part): boolean {
