@@ -41,7 +41,7 @@ export const FLAGS = {
   'retention-days': {
     value: 'DAYS',
     default: '90',
-    help: 'records older than this are removed; intake rejects them',
+    help: 'age at which stored records are removed; intake rejects records that are older',
   },
   'query-timeout': {
     value: 'SECONDS',

@@ -4,7 +4,7 @@ import { every, type RepeatingJob, type Timer } from '../system/timer.ts';
 import type { CacheEntry, ResultCache } from './result-cache.ts';
 
 const CHECK_INTERVAL_MS = 1_000;
-/** One fifth of the time: with n refreshes at a time, each pauses for 5n - 1 times its duration. */
+/** One fifth of the time of one query slot: with n concurrent refreshes, each pauses for (5n - 1) times as long as it ran. */
 const BUSY_TIME_DIVISOR = 5;
 
 export class Warmer<V> {

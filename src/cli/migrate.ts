@@ -30,6 +30,7 @@ export async function migrate(invocation: Invocation): Promise<void> {
   try {
     await requirePreflight(target);
     const outbox = await openClickHouseOutbox(dataDirectory);
+    // An outbox ahead of the DuckDB file: a server has used this directory with the ClickHouse store.
     if (LOG_KINDS.some(kind => outbox.durableUpTo(kind) > source.flushedUpTo(kind)))
       throw new OperatorError(
         `nothing was migrated: a server has already sent records from ${dataDirectory} to ClickHouse; migrating them would store them twice`,

@@ -126,7 +126,7 @@ function capTier(
   return tiers[Math.min(tiers.indexOf(choice), maxIndex)];
 }
 
-/** If an optional choice is absent, its values are null. `example` is this value of any choice, and gives the type. */
+/** If an optional choice is absent, its values are null. `example` is the same value of the first choice, and used only for its type. */
 function bindChoiceValue(value: string | number | undefined, example: string | number): BoundValue {
   return typeof example === 'number'
     ? { type: 'integer', value: typeof value === 'number' ? value : null }

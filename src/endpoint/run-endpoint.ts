@@ -77,8 +77,9 @@ export function runEndpoint(
 }
 
 /**
- * `signal` is a getter, because a forced refresh less than 10 s after the last one returns the cached result. A function of its
- * own: closures in runEndpoint share one scope, and the cache entry keeps one of them, and with it the request.
+ * `signal` is a getter, because a forced refresh less than 10 s after the last one returns the cached result. A separate
+ * function, because closures of one function share its variables: with this getter in runEndpoint, the closure that the cache
+ * entry keeps would also keep the request in memory.
  */
 function toGetOptions(request: RequestContext | undefined, forceRefresh: boolean): GetOptions {
   return {

@@ -5,7 +5,7 @@ import { DendroError } from '../domain/errors.ts';
 interface Limits {
   readonly maxBytes: number;
   readonly tooLarge: () => DendroError;
-  /** Called before this many bytes are read into memory. May throw to reject the request. */
+  /** Reserves memory: once for the Content-Length or, without that header, for each chunk. May throw to reject the request. */
   readonly reserve: (byteLength: number) => void;
 }
 

@@ -37,7 +37,7 @@ export interface IntakeDependencies {
 
 /** A batch of records from a sender (a log shipper). */
 export interface Batch extends Omit<BatchBody, 'context' | 'needsDeduplication'> {
-  /** Identifies the sender: the hash of its token. Not a secret. */
+  /** Identifies the sender: the hash of its secret, which is safe to store. */
   readonly sender: string;
   /** The projects that the sender is pinned to. Undefined: all projects. */
   readonly projects?: readonly string[] | undefined;

@@ -19,7 +19,7 @@ export interface TimedResult<T> {
 }
 
 export interface RunningQuery {
-  /** Aborts at the deadline, when the caller leaves and when the queue closes. Its reason is the error to report. */
+  /** Aborts at the deadline, when the caller's signal aborts and when the queue closes. Its reason is the error to report. */
   readonly signal: AbortSignal;
   /** Whole seconds until the deadline, at least 1. */
   readonly secondsLeft: number;
@@ -99,7 +99,7 @@ export class QueryQueue {
 
   #acquireSlot(options: QueryOptions, signal: AbortSignal): Promise<void> {
     const { queryConcurrency, queryQueueLength } = this.#limits;
-    // A slot that cleans up is free soon, so it does not count as busy.
+    // A slot that is cleaning up will be free soon, so it counts as free here.
     const capacity = queryConcurrency - this.#busy + this.#cleaningUp + queryQueueLength;
     const waitingForeground = this.#waiters.filter(waiter => !isBackground(waiter.options)).length;
     if (!isBackground(options) && waitingForeground >= capacity)

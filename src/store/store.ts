@@ -143,14 +143,14 @@ export interface Store {
   flush(kinds: readonly LogKind[]): Promise<void>;
 
   /**
-   * Records of a kind up to this sequence number are in the store's tables on disk, so the spool can delete them.
+   * Records of a kind with a lower sequence number are in the store's tables on disk, so the spool can delete them.
    * "UpTo" is exclusive in every name: the number is the first one that is not included.
    */
   flushedUpTo(kind: LogKind): number;
 
   /**
-   * The store has the records of a kind up to this sequence number on disk itself, in its tables or in its outbox. At least
-   * `flushedUpTo`. New records get this number or a higher one.
+   * The store has the records of a kind up to this sequence number on disk itself, in its tables or in its outbox. Never
+   * lower than `flushedUpTo`. New records get this number or a higher one.
    */
   durableUpTo(kind: LogKind): number;
 

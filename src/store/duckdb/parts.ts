@@ -108,9 +108,9 @@ export class Parts {
   }
 
   /**
-   * Returns the part for the next records of a kind: the newest one, or a new one if that is full. A part that ends in a
-   * partial row group counts as full if it has at least `maxRowsToExtendPartial` rows, because DuckDB would rewrite that row
-   * group. 0: never extend a partial row group.
+   * Returns the part for the next records of a kind: the newest one, or a new one if that is full. If the newest part ends in a
+   * partial row group, DuckDB would rewrite that group, so the part is used only if it has fewer than
+   * `maxRowsToExtendPartial` rows. 0: never.
    */
   async writablePart(kind: LogKind, maxRowsToExtendPartial = 0): Promise<Part> {
     const newest = this.list(kind).at(-1);
