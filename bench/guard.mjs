@@ -147,12 +147,12 @@ const CHECKS = [
     { atLeast: 30_000 },
     ({ http }) => http.recordsPerSecond,
   ),
-  // 0.594 to 0.597; the same program gave 0.522 to 0.605 on a machine with other load
+  // 0.594 to 0.597
   check(
     'intake',
     'dendro ingest / read_json, records per second',
     0.6,
-    { atLeast: 0.45 },
+    { atLeast: 0.5 },
     ({ file }) => file.ratio,
   ),
   // 1.83 to 2.13
