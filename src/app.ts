@@ -88,7 +88,7 @@ export async function startApp(
     const preflight = await startPreflight(context, catalog, store);
     const intake = await openIntake(context, { store, quarantine, bodyParser, clock, timer, observe });
     const firstToken =
-      config.apiKey === undefined ? await createFirstToken(config.tokensFile, clock) : undefined;
+      config.environmentKeys.length === 0 ? await createFirstToken(config.tokensFile, clock) : undefined;
     const auth = openTokens(context);
     const cache = startCache(context);
     startBackgroundJobs(context, store);
@@ -274,7 +274,7 @@ async function startPreflight(
 }
 
 function openTokens({ config, clock, timer, observe, closers }: Context): AuthDependencies {
-  const tokens = watchTokens(config.tokensFile, config.apiKey, timer, observe);
+  const tokens = watchTokens(config.tokensFile, config.environmentKeys, timer, observe);
   const lastUsed = new LastUsedTimes(config.tokensFile, clock, timer);
   closers.add(
     'jobs',

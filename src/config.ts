@@ -8,6 +8,7 @@ import { isClickHouseUrl, parseClickHouseUrl } from './store/clickhouse-url.ts';
 import type { StoreOptions } from './store/open-store.ts';
 import type { StoreName } from './store/store.ts';
 import { MICROS_PER_SECOND } from './system/clock.ts';
+import type { EnvironmentKey } from './token/active-tokens.ts';
 
 interface Flag {
   /** The placeholder for the value in help texts; a switch has no value. */
@@ -116,7 +117,7 @@ export type FlagName = keyof typeof FLAGS;
 
 export interface Invocation {
   readonly positionals: readonly string[];
-  readonly apiKey: string | undefined;
+  readonly environmentKeys: readonly EnvironmentKey[];
   /** The flag's value, or that of its variable, or the default. */
   text(name: FlagName): string | undefined;
   many(name: FlagName): readonly string[];
@@ -144,7 +145,7 @@ export function readInvocation(
   };
   return {
     positionals: parsed.positionals,
-    apiKey: checkApiKey(environment['DENDRO_API_KEY']),
+    environmentKeys: readEnvironmentKeys(environment),
     many,
     text(name) {
       const values = (parsed.values[name] as string[] | undefined) ?? [];
@@ -166,18 +167,37 @@ export function variableOf(flag: FlagName): string {
   return `DENDRO_${flag.toUpperCase().replaceAll('-', '_')}`;
 }
 
-const MIN_API_KEY_LENGTH = 16;
+/** Variables whose values are tokens of the server, with their scopes. They have no flag: the process list shows flags. */
+export const KEY_VARIABLES = {
+  DENDRO_API_KEY: ['query', 'ingest', 'metrics'],
+  DENDRO_INGEST_KEY: ['ingest'],
+  DENDRO_QUERY_KEY: ['query'],
+} as const;
+const MIN_KEY_LENGTH = 16;
 
-function checkApiKey(key: string | undefined): string | undefined {
-  if (key !== undefined && key.length < MIN_API_KEY_LENGTH)
+function readEnvironmentKeys(environment: NodeJS.ProcessEnv): EnvironmentKey[] {
+  const keys: EnvironmentKey[] = [];
+  for (const [name, scopes] of Object.entries(KEY_VARIABLES)) {
+    const secret = environment[name];
+    if (secret === undefined) continue;
+    checkKey(name, secret);
+    const twin = keys.find(key => key.secret === secret);
+    if (twin !== undefined)
+      throw new UsageError(`${twin.name} and ${name} have the same value; set each to a value of its own`);
+    keys.push({ name, secret, scopes });
+  }
+  return keys;
+}
+
+function checkKey(variable: string, key: string): void {
+  if (key.length < MIN_KEY_LENGTH)
     throw new UsageError(
-      `DENDRO_API_KEY is too short; it must have at least ${MIN_API_KEY_LENGTH} characters`,
+      `${variable} is ${key === '' ? 'empty' : 'too short'}; it must have at least ${MIN_KEY_LENGTH} characters`,
     );
-  if (key !== undefined && !/^[\x21-\x7e]+$/.test(key))
+  if (!/^[\x21-\x7e]+$/.test(key))
     throw new UsageError(
-      'DENDRO_API_KEY contains a character that an HTTP header cannot carry, such as a space; use printable ASCII characters',
+      `${variable} contains a character that an HTTP header cannot carry, such as a space; use printable ASCII characters`,
     );
-  return key;
 }
 
 export interface Address {
@@ -202,7 +222,7 @@ export interface ServeConfig {
   readonly corsOrigins: readonly string[];
   /** Paths of the PEM files; undefined: plain HTTP. */
   readonly tls: { readonly cert: string; readonly key: string } | undefined;
-  readonly apiKey: string | undefined;
+  readonly environmentKeys: readonly EnvironmentKey[];
 }
 
 export function readServeConfig(invocation: Invocation): ServeConfig {
@@ -222,7 +242,7 @@ export function readServeConfig(invocation: Invocation): ServeConfig {
     tokensFile: readTokensFile(invocation),
     corsOrigins: readOrigins(invocation),
     tls: readTls(invocation),
-    apiKey: invocation.apiKey,
+    environmentKeys: invocation.environmentKeys,
   });
 }
 

@@ -41,6 +41,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'store/clickhouse-url.ts',
     'type store/open-store.ts',
     'type store/store.ts',
+    'type token',
   ],
   http: ['endpoint', 'intake', 'logs', 'token', 'cache', 'store/store.ts', 'observe'],
   demo: ['logs', 'store/store.ts'],

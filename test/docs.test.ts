@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { commands } from '../src/cli/commands.ts';
-import { FLAGS, type FlagName, isSwitch, variableOf } from '../src/config.ts';
+import { FLAGS, type FlagName, isSwitch, KEY_VARIABLES, variableOf } from '../src/config.ts';
 import { loadCatalog } from '../src/endpoint/catalog.ts';
 import { STATUS_BY_CODE } from '../src/http/error-response.ts';
 import { type InternalDependencies, internalRoutes } from '../src/http/internal-routes.ts';
@@ -73,8 +73,8 @@ describe(CONFIGURATION, () => {
     expectMention(CONFIGURATION, configuration, 'variable', variable);
   });
 
-  test('documents the variable DENDRO_API_KEY', () => {
-    expectMention(CONFIGURATION, configuration, 'variable', 'DENDRO_API_KEY');
+  test.each(Object.keys(KEY_VARIABLES))('documents the variable %s', variable => {
+    expectMention(CONFIGURATION, configuration, 'variable', variable);
   });
 
   test.each(commands.map(({ name }) => name))('documents the command %s', name => {
@@ -99,7 +99,7 @@ describe(CONFIGURATION, () => {
       documented.filter(flag => !known.has(flag)),
       `${CONFIGURATION} has flags that do not exist`,
     ).toEqual([]);
-    const variables = new Set([...flags.map(variableOf), 'DENDRO_API_KEY']);
+    const variables = new Set([...flags.map(variableOf), ...Object.keys(KEY_VARIABLES)]);
     const written = [...configuration.matchAll(/\bDENDRO_[A-Z][A-Z_]*[A-Z]\b/g)].map(([name]) => name);
     expect(
       written.filter(name => !variables.has(name)),

@@ -28,11 +28,11 @@ export async function demo(invocation: Invocation): Promise<void> {
   }
 }
 
-/** Replaces the operator's store, data directory, tokens file and API key. */
+/** Replaces the operator's store, data directory, tokens file and keys. */
 function withTemporaryStore(invocation: Invocation, dataDirectory: string): Invocation {
   return {
     ...invocation,
-    apiKey: undefined,
+    environmentKeys: [],
     text(name) {
       if (name === 'data') return dataDirectory;
       if (name === 'store') return 'duckdb';

@@ -12,11 +12,15 @@ export interface RunningServer {
 export function readRunningServer(invocation: Invocation): RunningServer | undefined {
   const url = invocation.text('url');
   if (url === undefined) return undefined;
-  const token = invocation.text('token') ?? invocation.apiKey;
+  const token = invocation.text('token') ?? findApiKey(invocation);
   if (token === undefined) throw new UsageError('--url needs a token: set --token or DENDRO_API_KEY');
   if (!/^https?:\/\/[^/]/i.test(url) || !URL.canParse(url))
     throw new UsageError(`--url ${url} is not a URL; allowed: http://HOST:PORT or https://HOST:PORT`);
   return { url: url.replace(/\/+$/, ''), token };
+}
+
+function findApiKey({ environmentKeys }: Invocation): string | undefined {
+  return environmentKeys.find(({ name }) => name === 'DENDRO_API_KEY')?.secret;
 }
 
 /** Describes an error that fetch() threw. Node reports the reason, such as ECONNREFUSED, as its cause. */

@@ -1,11 +1,11 @@
-// The tokens that a running server accepts: those of the tokens file and DENDRO_API_KEY. The file is checked
+// The tokens that a running server accepts: those of the tokens file and of the environment. The file is checked
 // twice a second, so that creating or revoking a token takes effect within 1 s. If the file cannot be read, the last valid set
 // stays active and the error is logged.
 import { timingSafeEqual } from 'node:crypto';
 import { statSync } from 'node:fs';
 import type { Observe } from '../observe/event.ts';
 import { every, type Timer } from '../system/timer.ts';
-import { ALL_SCOPES, hashSecret, type Token } from './token.ts';
+import { hashSecret, type Token } from './token.ts';
 import { readTokenFile } from './token-file.ts';
 
 export interface TokenSet {
@@ -36,6 +36,14 @@ export function createTokenSet(tokens: readonly Token[]): TokenSet {
   };
 }
 
+/** A token whose secret is the value of an environment variable. */
+export interface EnvironmentKey {
+  /** The name of the variable. */
+  readonly name: string;
+  readonly secret: string;
+  readonly scopes: readonly string[];
+}
+
 export interface ActiveTokens extends TokenSet {
   /** Stops checking the file. */
   close(): void;
@@ -46,12 +54,14 @@ const CHECK_EVERY_MS = 500;
 /** Throws if the file cannot be read at startup. Later errors are reported as events. */
 export function watchTokens(
   file: string,
-  apiKey: string | undefined,
+  environmentKeys: readonly EnvironmentKey[],
   timer: Timer,
   observe: Observe,
 ): ActiveTokens {
-  const readTokens = () =>
-    createTokenSet([...readTokenFile(file), ...(apiKey === undefined ? [] : [apiKeyToken(apiKey)])]);
+  const environmentTokens = environmentKeys.map(
+    ({ name, secret, scopes }): Token => ({ name, sha256: hashSecret(secret), scopes }),
+  );
+  const readTokens = () => createTokenSet([...readTokenFile(file), ...environmentTokens]);
   let loadedVersion = readFileVersion(file);
   let failedVersion = '';
   let tokens = readTokens();
@@ -94,8 +104,4 @@ function readFileVersion(file: string): string {
     const { code } = error as NodeJS.ErrnoException;
     return code === 'ENOENT' ? MISSING : `unreadable: ${code}`;
   }
-}
-
-function apiKeyToken(apiKey: string): Token {
-  return { name: 'DENDRO_API_KEY', sha256: hashSecret(apiKey), scopes: ALL_SCOPES };
 }

@@ -93,17 +93,51 @@ describe('tokens of a new data directory', () => {
     expect(await statusWith(PROCESS_API_KEY)).toBe(200);
   });
 
-  test.each([
-    ['empty', ''],
-    ['15 characters long', 'x'.repeat(15)],
-  ])('DENDRO_API_KEY that is %s is rejected: one line, exit 2', async (_, key) => {
-    const { code, stdout, stderr } = await runDendro(['serve', '--data', directory.path], {
-      env: { DENDRO_API_KEY: key },
+  test('DENDRO_INGEST_KEY and DENDRO_QUERY_KEY have one scope each, and no first token is created', async () => {
+    const [ingestKey, queryKey] = ['a-key-that-only-sends', 'a-key-that-only-reads'];
+    server = await startServer(['--data', directory.path], {
+      env: { DENDRO_INGEST_KEY: ingestKey, DENDRO_QUERY_KEY: queryKey },
     });
-    expect(code).toBe(2);
-    expect(stdout).toBe('');
-    expect(stderr).toMatch(/^dendro: DENDRO_API_KEY .*16.*\n$/);
-    if (key !== '') expect(stderr).not.toContain(key);
+    const statusesOf = async (key: string) => {
+      const headers = { 'X-API-KEY': key };
+      const body = '[{"project":"a","message":"m"}]';
+      const posted = await fetch(`${server?.internalUrl}/api/logs?source_name=edge`, {
+        method: 'POST',
+        headers,
+        body,
+      });
+      const metrics = await fetch(`${server?.internalUrl}/metrics`, { headers });
+      return [await statusWith(key), posted.status, metrics.status];
+    };
+    expect(await statusesOf(ingestKey)).toEqual([403, 200, 403]);
+    expect(await statusesOf(queryKey)).toEqual([200, 403, 403]);
+    expect((await server.stop()).stdout).not.toContain('first token');
+    expect(readdirSync(directory.path)).not.toContain('tokens.json');
+  });
+
+  test('two variables with the same key are rejected by name: one line, exit 2', async () => {
+    const key = 'the-same-value-twice';
+    const outcome = await runDendro(['serve', '--data', directory.path], {
+      env: { DENDRO_INGEST_KEY: key, DENDRO_QUERY_KEY: key },
+    });
+    expect(outcome.code).toBe(2);
+    expect(onlyLine(outcome)).toContain('DENDRO_INGEST_KEY and DENDRO_QUERY_KEY have the same value');
+    expect(outcome.stderr).not.toContain(key);
+  });
+
+  describe.each(['DENDRO_API_KEY', 'DENDRO_INGEST_KEY', 'DENDRO_QUERY_KEY'])('%s', variable => {
+    test.each([
+      ['empty', ''],
+      ['too short', 'x'.repeat(15)],
+    ])('is rejected if it is %s: one line that names it, exit 2', async (problem, key) => {
+      const { code, stdout, stderr } = await runDendro(['serve', '--data', directory.path], {
+        env: { [variable]: key },
+      });
+      expect(code).toBe(2);
+      expect(stdout).toBe('');
+      expect(stderr).toMatch(new RegExp(`^dendro: ${variable} is ${problem}.*16.*\\n$`));
+      if (key !== '') expect(stderr).not.toContain(key);
+    });
   });
 
   test.each(['sixteen or more \n', 'spaces in between it', 'schl\u00fcssel-ohne-gleichen'])(

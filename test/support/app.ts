@@ -14,6 +14,7 @@ import type { Event } from '../../src/observe/event.ts';
 import { storeNameOf } from '../../src/store/open-store.ts';
 import type { Store } from '../../src/store/store.ts';
 import { systemTimer, type Timer } from '../../src/system/timer.ts';
+import { ALL_SCOPES } from '../../src/token/token.ts';
 import { storeOverrides } from './clickhouse.ts';
 import { ManualTimer } from './manual-timer.ts';
 
@@ -111,7 +112,7 @@ export function testConfig(dataDirectory: string): ServeConfig {
     tls: undefined,
     endpointFolders: { builtIn: join(import.meta.dirname, '../../endpoints'), custom: undefined },
     tokensFile: join(dataDirectory, 'tokens.json'),
-    apiKey: API_KEY,
+    environmentKeys: [{ name: 'DENDRO_API_KEY', secret: API_KEY, scopes: ALL_SCOPES }],
   };
 }
 

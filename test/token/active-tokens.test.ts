@@ -61,7 +61,11 @@ describe('the active tokens of a running server', () => {
   });
 
   const watch = (apiKey?: string) => {
-    watched = watchTokens(file, apiKey, timer, event => events.push(event));
+    const keys =
+      apiKey === undefined
+        ? []
+        : [{ name: 'DENDRO_API_KEY', secret: apiKey, scopes: ['query', 'ingest', 'metrics'] }];
+    watched = watchTokens(file, keys, timer, event => events.push(event));
     return watched;
   };
   const write = (...secrets: string[]) =>

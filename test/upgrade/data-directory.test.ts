@@ -51,7 +51,7 @@ function unpack(name: 'embedded' | 'clickhouse'): void {
 async function start(clickhouseUrl?: string, timer: Timer = systemTimer): Promise<TestApp> {
   await app?.close();
   const store = testStoreOptions(directory);
-  const overrides = { tokensFile: join(directory, 'tokens.json'), apiKey: undefined };
+  const overrides = { tokensFile: join(directory, 'tokens.json'), environmentKeys: [] };
   app = await startTestApp(
     clickhouseUrl === undefined
       ? { ...overrides, store }
