@@ -3,6 +3,7 @@ import type { LogKind } from '../domain/log-columns.ts';
 import { type LogLines, toLogLines } from '../domain/log-line.ts';
 import type { LogRecord } from '../domain/log-record.ts';
 import { isRejection, toRecord } from '../logs/record.ts';
+import { createIdSequence } from '../logs/record-id.ts';
 import type { Store } from '../store/store.ts';
 import type { DemoRecord } from './demo-record.ts';
 import type { Random } from './random.ts';
@@ -49,7 +50,8 @@ async function* toBatches(
   records: readonly DemoRecord[],
   endMs: number,
 ): AsyncGenerator<LogLines> {
-  const rules = { nowMicros: endMs * 1000, retentionDays: DAYS + 2 };
+  const nowMicros = endMs * 1000;
+  const rules = { nowMicros, retentionDays: DAYS + 2, createId: createIdSequence(nowMicros) };
   for (let from = 0; from < records.length; from += BATCH_RECORDS) {
     const batch: LogRecord[] = [];
     for (const { record } of records.slice(from, from + BATCH_RECORDS)) {

@@ -7,6 +7,7 @@ import type { LogRecord } from '../domain/log-record.ts';
 import { type ParseResult, parseJsonBody, parseNdjsonLines } from '../logs/parse.ts';
 import { formatQuarantineLine } from '../logs/quarantine-line.ts';
 import { hasIdentity, isRejection, toRecord, type ValidationContext } from '../logs/record.ts';
+import { createIdSequence } from '../logs/record-id.ts';
 import type { RejectCode, Rejection } from '../logs/rejection.ts';
 import { type BodyFormat, decodeText, decompress } from './decode-body.ts';
 
@@ -17,7 +18,7 @@ export interface BatchBody {
   readonly contentCoding: string;
   readonly format: BodyFormat;
   readonly kind: LogKind;
-  readonly context: ValidationContext;
+  readonly context: Omit<ValidationContext, 'createId'>;
   /** Whether the sender may retry. If so, `digest` and `canDeduplicate` of the result are needed. False for files. */
   readonly needsDeduplication: boolean;
 }
@@ -52,7 +53,8 @@ const LINES_PER_BUFFER = 2_000;
 
 /** Throws DendroError if the body does not have the declared encoding or format. */
 export function parseBody(body: BatchBody): ParsedBody {
-  const { kind, context, needsDeduplication } = body;
+  const { kind, needsDeduplication } = body;
+  const context = { ...body.context, createId: createIdSequence(body.context.nowMicros) };
   const decompressed = decompress(body.data, body.contentCoding);
   const builder = new ParsedBodyBuilder(body);
   for (const parsed of parseText(decodeText(decompressed, body.format), body.format)) {

@@ -1,6 +1,5 @@
 // Validates one parsed value from a sender and turns it into a log record or a rejection. The rules for records are here,
 // in record-timestamp.ts and in extracted-fields.ts.
-import { randomUUID } from 'node:crypto';
 import type { LogKind } from '../domain/log-columns.ts';
 import type { LogRecord } from '../domain/log-record.ts';
 import { exactNumberText, isText, unmark } from './exact-json.ts';
@@ -16,6 +15,8 @@ export interface ValidationContext {
   readonly retentionDays: number;
   /** The projects that the sender's token is pinned to. Undefined: all projects. */
   readonly projects?: readonly string[] | undefined;
+  /** Creates the id of a record that was sent without one (record-id.ts). */
+  readonly createId: () => string;
 }
 
 /** UTF-8 bytes of id, project, message and metadata together. */
@@ -53,7 +54,7 @@ export function toRecord(
   const timestampMicros = readRecordTimestamp(value['timestamp'], context.nowMicros, context.retentionDays);
   if (typeof timestampMicros !== 'number') return timestampMicros;
 
-  const id = readId(value['id']) ?? createUuidV7(context.nowMicros);
+  const id = readId(value['id']) ?? context.createId();
   // Keeps the original text, unless fields were added or it may contain a lone surrogate.
   const canKeepOriginal =
     originalMetadata !== undefined &&
@@ -186,16 +187,6 @@ function setField(object: Record<string, unknown>, key: string, value: unknown):
 function readId(value: unknown): string | undefined {
   if (typeof value === 'number' || typeof value === 'boolean') return String(value);
   return exactNumberText(value) ?? nonEmptyText(value);
-}
-
-/** Creates a UUIDv7 (RFC 9562): 48 bits of Unix milliseconds, then 74 random bits. Such ids sort by time. */
-export function createUuidV7(nowMicros: number): string {
-  const millis = Math.floor(nowMicros / 1000)
-    .toString(16)
-    .padStart(12, '0');
-  // Takes the variant and the random bits from a UUIDv4, which has them in the same places. randomUUID() is fast because it
-  // generates random bytes in bulk.
-  return `${millis.slice(0, 8)}-${millis.slice(8)}-7${randomUUID().slice(15)}`;
 }
 
 function isEmpty(object: JsonObject): boolean {

@@ -59,6 +59,25 @@ describe('POST /api/logs: formats of the body', () => {
     await expect.poll(() => idsOf(app, project)).toEqual(['a', 'b']);
   });
 
+  test('records of a batch without ids and timestamps keep their order in logs.all', async () => {
+    const messages = Array.from({ length: 100 }, (_, index) => `line ${index}`);
+    await send(messages.map(message => ({ project: 'unstamped', message })));
+    const storedMessages = async () => {
+      const { rows } = await app.query('logs.all', { project: 'unstamped' });
+      return rows.map(row => row['event_message']);
+    };
+    await expect.poll(storedMessages).toEqual(messages);
+  });
+
+  test('a U+FEFF at the start of an id and of a message is stored', async () => {
+    await send({ project: 'feff', id: '\ufeffid', message: '\ufeffa message of more than 12 bytes' });
+    const stored = async () => {
+      const { rows } = await app.query('logs.all', { project: 'feff' });
+      return rows.map(row => [row['id'], row['event_message']]);
+    };
+    await expect.poll(stored).toEqual([['\ufeffid', '\ufeffa message of more than 12 bytes']]);
+  });
+
   test('an NDJSON line that is not JSON is one rejected record, and blank lines are not counted', async () => {
     const body = `${line('lines', 'a')}\n{broken\n\n${line('lines', 'b')}\n[1]\n`;
     const response = await send(body, { headers: NDJSON });

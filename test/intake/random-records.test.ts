@@ -4,6 +4,7 @@ import { LOG_KINDS, type LogKind } from '../../src/domain/log-columns.ts';
 import type { LogRecord } from '../../src/domain/log-record.ts';
 import { parseExactJson } from '../../src/logs/exact-json.ts';
 import { isRejection, toRecord } from '../../src/logs/record.ts';
+import { createIdSequence } from '../../src/logs/record-id.ts';
 import { micros, NOW, startTestApp, type TestApp } from '../support/app.ts';
 import { sendLogs } from '../support/logs.ts';
 import { savedQuery } from '../support/store.ts';
@@ -47,7 +48,11 @@ const anyFields = fc.array(fc.tuple(fc.oneof(fc.constantFrom(...FIELDS), anyText
 });
 /** A key of one escaped character: JSON.parse of Node 24.21 misreads it after other keys ({"\b":0,"\"":0} after {"\b":0,"\\":0}). */
 const ESCAPED_KEY = /"\\(?:u[0-9a-f]{4}|.)"\s*:/;
-const CONTEXT = { nowMicros: Number(micros(NOW)), retentionDays: 90 };
+const CONTEXT = {
+  nowMicros: Number(micros(NOW)),
+  retentionDays: 90,
+  createId: createIdSequence(Number(micros(NOW))),
+};
 
 test('every random record that passes the rules is stored unchanged, and the store rejects none', {
   timeout: 60_000,

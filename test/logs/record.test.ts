@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { LOG_KINDS } from '../../src/domain/log-columns.ts';
 import { parseExactJson } from '../../src/logs/exact-json.ts';
-import { createUuidV7, isRejection, toRecord } from '../../src/logs/record.ts';
+import { isRejection, toRecord } from '../../src/logs/record.ts';
 import { accept, CONTEXT, metadataOf, NOW, reject } from './validate-record.ts';
 
 describe('toRecord', () => {
@@ -387,18 +387,5 @@ describe('toRecord with random JSON', () => {
       }),
       { numRuns: 5000 },
     );
-  });
-});
-
-describe('createUuidV7', () => {
-  test('an id is a UUID of version 7 that starts with the Unix milliseconds', () => {
-    const id = createUuidV7(1_794_648_600_123_456);
-    expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
-    expect(Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16)).toBe(1_794_648_600_123);
-  });
-
-  test('10,000 ids of the same microsecond are different', () => {
-    const ids = Array.from({ length: 10_000 }, () => createUuidV7(1_794_648_600_123_456));
-    expect(new Set(ids).size).toBe(ids.length);
   });
 });

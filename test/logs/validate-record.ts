@@ -3,11 +3,16 @@ import type { LogKind } from '../../src/domain/log-columns.ts';
 import type { LogRecord } from '../../src/domain/log-record.ts';
 import { parseExactJson } from '../../src/logs/exact-json.ts';
 import { isRejection, toRecord, type ValidationContext } from '../../src/logs/record.ts';
+import { createIdSequence } from '../../src/logs/record-id.ts';
 import type { Rejection } from '../../src/logs/rejection.ts';
 
 /** 2026-11-14T09:30:00.123456Z */
 export const NOW = 1_794_648_600_123_456;
-export const CONTEXT: ValidationContext = { nowMicros: NOW, retentionDays: 90 };
+export const CONTEXT: ValidationContext = {
+  nowMicros: NOW,
+  retentionDays: 90,
+  createId: createIdSequence(NOW),
+};
 
 export function accept(
   json: unknown,
