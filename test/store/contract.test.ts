@@ -148,6 +148,8 @@ describe('append', () => {
     '#',
     '{}',
     'é\u2028',
+    '\ufeff',
+    '\ufeffa text of more than 12 bytes',
   ])('the text %j is returned unchanged', async each => {
     const sent = edgeRecord({
       ...{ id: `means ${each}`, at: AT, project: `${each}.`, message: each, url: each, path: each },

@@ -67,9 +67,8 @@ export async function copyInOrder(
 
 /** Returns slices of about `sliceRows` records, in the order of the sorted copy. */
 async function cutSlices(connection: DuckDBConnection, from: string, sliceRows: number): Promise<Slice[]> {
-  // The prefix protects the first character: the driver drops a byte order mark from the start of a text.
   const result = await connection.runAndReadAll(
-    `select 'p' || project, count(*) from ${from} group by project order by project`,
+    `select project, count(*) from ${from} group by project order by project`,
   );
   const slices: Slice[] = [];
   let open: { first: string; last: string; rows: number } | undefined;
@@ -78,7 +77,7 @@ async function cutSlices(connection: DuckDBConnection, from: string, sliceRows: 
     open = undefined;
   };
   for (const row of result.getRows()) {
-    const [project, rows] = [String(row[0]).slice(1), Number(row[1])];
+    const [project, rows] = [String(row[0]), Number(row[1])];
     if (open !== undefined && open.rows + rows > sliceRows) close();
     if (rows > sliceRows) slices.push(...(await cutProject(connection, from, project, rows / sliceRows)));
     else open = { first: open?.first ?? project, last: project, rows: (open?.rows ?? 0) + rows };
