@@ -8,10 +8,10 @@ export async function serve(invocation: Invocation): Promise<void> {
   const observe = logTo(process.stdout, process.stderr);
   const stopSignal = waitForStopSignal();
   const app = await startApp(readServeConfig(invocation), observe);
-  if (app.firstToken !== undefined) printFirstToken(app.firstToken); // before the lines that scripts wait for
-  observe({ type: 'listening', listener: 'public', url: app.publicUrl });
-  observe({ type: 'listening', listener: 'internal', url: app.internalUrl });
   try {
+    if (app.firstToken !== undefined) await printFirstToken(app.firstToken); // before the lines that scripts wait for
+    observe({ type: 'listening', listener: 'public', url: app.publicUrl });
+    observe({ type: 'listening', listener: 'internal', url: app.internalUrl });
     // If the store is invalidated, this throws: the app is closed and the process exits with the error.
     observe({ type: 'stopping', signal: await Promise.race([stopSignal, app.storeInvalidated]) });
   } finally {
@@ -27,9 +27,9 @@ export function waitForStopSignal(): Promise<string> {
   });
 }
 
-function printFirstToken(token: FirstToken): void {
+async function printFirstToken(token: FirstToken): Promise<void> {
   const line = process.stdout.isTTY
     ? `first token, shown once: ${token.secret}`
-    : `first token: in the file ${token.writeToFile()}`;
+    : `first token: in the file ${await token.writeToFile()}`;
   process.stdout.write(`${line}\n`);
 }

@@ -1,16 +1,11 @@
 // Locks a data directory for one process, whichever store it uses: a PID file that also records when the process started, so
 // that a stale lock does not block the next process.
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { OperatorError } from '../domain/errors.ts';
 import { withFileLock } from './file-lock.ts';
 import { createDirectory } from './files.ts';
-
-interface Owner {
-  readonly pid: number;
-  /** Boot id and start time: they tell the owner from an earlier or later process with the same PID. Empty if unknown. */
-  readonly start: string;
-}
+import { isRunning, type ProcessIdentity, readStart, readText } from './process-identity.ts';
 
 /** PID files that this process wrote. One with the same PID may be from an earlier run: in a container every run often has it. */
 const heldFiles = new Set<string>();
@@ -49,42 +44,7 @@ function unusable(dataDirectory: string, error: unknown): OperatorError {
   return new OperatorError(`cannot use the data directory ${dataDirectory}: ${(error as Error).message}`);
 }
 
-function readOwner(pidFile: string): Owner {
+function readOwner(pidFile: string): ProcessIdentity {
   const [, pid = '', start = ''] = /^(\d+) ?(.*)/.exec(readText(pidFile)) ?? [];
   return { pid: Number.parseInt(pid, 10), start };
-}
-
-function isRunning({ pid, start }: Owner): boolean {
-  const currentStart = readStart(pid);
-  if (start !== '' && currentStart !== '') return start === currentStart;
-  return pid !== process.pid && isAlive(pid);
-}
-
-/** The boot id and the process's start time within that boot; empty if the system has no /proc or no such process. */
-function readStart(pid: number): string {
-  const bootId = readText('/proc/sys/kernel/random/boot_id').trim();
-  const stat = readText(`/proc/${pid}/stat`);
-  if (bootId === '' || stat === '') return '';
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' '); // the process name before it may contain any character
-  const isZombie = fields[0] === 'Z'; // it has exited, but its parent has not read the exit code
-  return isZombie ? `${bootId} ended` : `${bootId} ${fields[19]}`;
-}
-
-/** Empty if the file cannot be read. */
-function readText(file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch {
-    return '';
-  }
-}
-
-function isAlive(pid: number): boolean {
-  if (!(pid > 0)) return false;
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM'; // it exists, but belongs to another user
-  }
 }

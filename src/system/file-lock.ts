@@ -1,63 +1,167 @@
-// Lets one process at a time change a file: a lock file beside it. A stale lock, left by a process that died, is removed.
-import { closeSync, openSync, rmSync, statSync } from 'node:fs';
+// Lets one process at a time change a file: a lock file beside it, which names its owner. A lock whose owner has ended is removed
+// at once, so a crash blocks nobody. A lock whose owner still runs is never removed, however long the owner takes.
+import { randomUUID } from 'node:crypto';
+import {
+  closeSync,
+  fstatSync,
+  linkSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { OperatorError } from '../domain/errors.ts';
-import { systemClock } from './clock.ts';
+import { writeFileDurably } from './files.ts';
+import { isRunning, readPidNamespace, readStart, readText } from './process-identity.ts';
 
 const RETRY_MS = 20;
 const GIVE_UP_AFTER_MS = 5_000;
-/** A change takes milliseconds, so the process that created a lock this old has died. */
-const STALE_AFTER_MS = 10_000;
+/**
+ * For a lock whose owner cannot be looked up, such as in another container. A change takes milliseconds. If the owner does live
+ * after all, it notices before its change takes effect: see `isHeld`.
+ */
+const UNKNOWN_OWNER_TIMEOUT_MS = 2_000;
 
-/** Runs `change` while this process holds the lock. Throws an OperatorError if the lock is not free within 5 s. */
-export async function withFileLock<T>(file: string, change: () => T): Promise<T> {
-  const lockFile = `${file}.lock`;
-  const startedAt = performance.now();
-  while (!tryLock(lockFile)) {
-    if (performance.now() - startedAt > GIVE_UP_AFTER_MS)
-      throw new OperatorError(
-        `${lockFile}: another process holds this lock; if no other dendro command is running, delete the file`,
-      );
-    await sleep(RETRY_MS);
-  }
-  try {
-    return change();
-  } finally {
-    rmSync(lockFile, { force: true });
-  }
+export interface FileLock {
+  /** False if another process removed the lock because it could not find this one. */
+  isHeld(): boolean;
 }
 
-function tryLock(lockFile: string): boolean {
-  try {
-    closeSync(openSync(lockFile, 'wx', 0o600));
-    return true;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST')
-      throw new OperatorError(`cannot create the lock file ${lockFile}: ${(error as Error).message}`);
-  }
-  if (isStale(lockFile)) removeStaleLock(lockFile);
-  return false;
+interface Owner {
+  readonly pid: number;
+  readonly start: string;
+  readonly namespace: string;
+  /** Tells this lock from an earlier or later one of the same process. */
+  readonly id: string;
 }
+
+/** Lock files of this process. On a system without /proc, its own locks would look like those of an earlier process. */
+const ownLockFiles = new Set<string>();
 
 /**
- * A second lock file lets one process at a time check the age again and remove the lock. Without it, two processes could both find
- * the lock stale, and the slower one could remove the lock that the faster one has just created.
+ * Reads, changes and replaces a file, so that no concurrent change is lost. If the lock was lost or the file has changed in the
+ * meantime, this starts again and calls `change` with the new content. The content is undefined if there is no file.
  */
-function removeStaleLock(lockFile: string): void {
-  const takeoverFile = `${lockFile}.takeover`;
-  try {
-    closeSync(openSync(takeoverFile, 'wx', 0o600));
-  } catch {
-    return; // another process is removing it
-  }
-  try {
-    if (isStale(lockFile)) rmSync(lockFile, { force: true });
-  } finally {
-    rmSync(takeoverFile, { force: true });
+export async function changeLockedFile(
+  file: string,
+  change: (content: string | undefined) => string,
+): Promise<void> {
+  const lostLock = new Error('the lock was lost');
+  const attempt = () =>
+    withFileLock(file, async lock => {
+      const before = readContent(file);
+      await writeFileDurably(file, change(before), {
+        temporary: `${file}.${randomUUID()}.new`, // a process that lost its lock may still write to its own
+        beforeRename() {
+          if (!lock.isHeld() || readContent(file) !== before) throw lostLock;
+        },
+      });
+    });
+  for (;;) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (error !== lostLock) throw error;
+    }
   }
 }
 
-function isStale(lockFile: string): boolean {
-  const stats = statSync(lockFile, { throwIfNoEntry: false });
-  return stats !== undefined && Number(systemClock() / 1000n) - stats.mtimeMs > STALE_AFTER_MS;
+/** Runs `work` while this process holds the lock. Throws an OperatorError if the lock is not free within 5 s. */
+export async function withFileLock<T>(file: string, work: (lock: FileLock) => T | Promise<T>): Promise<T> {
+  const lockFile = `${file}.lock`;
+  const descriptor = await acquire(lockFile);
+  ownLockFiles.add(lockFile);
+  // The open descriptor keeps the number of the inode from being used again.
+  const isHeld = () => statSync(lockFile, { throwIfNoEntry: false })?.ino === fstatSync(descriptor).ino;
+  try {
+    return await work({ isHeld });
+  } finally {
+    ownLockFiles.delete(lockFile);
+    if (isHeld()) rmSync(lockFile, { force: true });
+    closeSync(descriptor);
+  }
+}
+
+/** Returns the descriptor of the new lock file. */
+async function acquire(lockFile: string): Promise<number> {
+  const startedAt = performance.now();
+  let seen = { text: '', at: startedAt };
+  for (;;) {
+    const descriptor = tryCreate(lockFile);
+    if (descriptor !== undefined) return descriptor;
+    const [text, now] = [readText(lockFile), performance.now()];
+    if (text !== seen.text) seen = { text, at: now };
+    const owner = parseOwner(text);
+    if (!ownLockFiles.has(lockFile) && isStale(owner, now - seen.at)) removeStale(lockFile, text);
+    else if (now - startedAt > GIVE_UP_AFTER_MS)
+      throw new OperatorError(
+        `${lockFile}: another process holds this lock (PID ${owner?.pid ?? 'unknown'}); retry when it has finished, or stop it`,
+      );
+    else await sleep(RETRY_MS);
+  }
+}
+
+/** Returns undefined if the lock file exists. */
+function tryCreate(lockFile: string): number | undefined {
+  let descriptor: number;
+  try {
+    descriptor = openSync(lockFile, 'wx', 0o600);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return undefined;
+    throw new OperatorError(`cannot create the lock file ${lockFile}: ${(error as Error).message}`);
+  }
+  const { pid } = process;
+  const owner: Owner = { pid, start: readStart(pid), namespace: readPidNamespace(), id: randomUUID() };
+  try {
+    writeFileSync(descriptor, `${JSON.stringify(owner)}\n`);
+  } catch {
+    // On a full disk the lock still works, but without its owner.
+  }
+  return descriptor;
+}
+
+function isStale(owner: Owner | undefined, unchangedMs: number): boolean {
+  if (owner === undefined || owner.namespace !== readPidNamespace())
+    return unchangedMs > UNKNOWN_OWNER_TIMEOUT_MS;
+  return !isRunning(owner);
+}
+
+/** Several processes may find the same stale lock. So this moves the lock away first and puts it back if it is a newer one. */
+function removeStale(lockFile: string, text: string): void {
+  const removed = `${lockFile}.${randomUUID()}`;
+  try {
+    renameSync(lockFile, removed);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return; // another process has removed it
+    throw new OperatorError(`cannot remove the stale lock file ${lockFile}: ${(error as Error).message}`);
+  }
+  try {
+    if (readText(removed) !== text) linkSync(removed, lockFile);
+  } catch {
+    // There is another lock already. The owner of the newer one notices that it has lost its lock.
+  } finally {
+    rmSync(removed, { force: true });
+  }
+}
+
+/** Undefined if the file was written by an earlier version, or is not complete. */
+function parseOwner(text: string): Owner | undefined {
+  try {
+    const owner: Partial<Owner> | null = JSON.parse(text);
+    return typeof owner?.pid === 'number' ? (owner as Owner) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function readContent(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
 }

@@ -1,47 +1,39 @@
 // Files that survive a crash: after a power cut a file has its old content or its new content, never half of either.
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  renameSync,
-  rmSync,
-  writeSync,
-} from 'node:fs';
-import { open, rename } from 'node:fs/promises';
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync } from 'node:fs';
+import { open, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
-/** Replaces a file atomically and durably: temporary file, fsync, rename, fsync of the directory. One call at a time for each file. */
-export async function writeFileDurably(file: string, content: Uint8Array | string): Promise<void> {
-  const temporary = `${file}.new`;
-  const handle = await open(temporary, 'w', 0o600);
-  try {
-    await handle.writeFile(content);
-    await handle.datasync();
-  } finally {
-    await handle.close();
-  }
-  await rename(temporary, file);
-  await syncDirectory(dirname(file));
+export interface DurableWrite {
+  /** The temporary file, in the same directory. A leftover of a crash is overwritten. */
+  readonly temporary?: string;
+  /** Can throw to keep the old file. No other code of this process runs between this call and the rename. */
+  readonly beforeRename?: () => void;
 }
 
-/** Replaces a file that may hold a secret. Synchronous, so that it can run under a file lock; mode 0600. */
-export function writePrivateFile(file: string, content: string): void {
-  const temporary = `${file}.${process.pid}.tmp`;
-  const descriptor = openSync(temporary, 'w', 0o600);
+/**
+ * Replaces a file atomically and durably, mode 0600: temporary file, fsync, rename, fsync of the directory. If the write fails,
+ * such as on a full disk, the old file is unchanged and no temporary file remains. One call at a time for each file.
+ */
+export async function writeFileDurably(
+  file: string,
+  content: Uint8Array | string,
+  { temporary = `${file}.new`, beforeRename = () => {} }: DurableWrite = {},
+): Promise<void> {
   try {
+    const handle = await open(temporary, 'w', 0o600);
     try {
-      writeSync(descriptor, content);
-      fsyncSync(descriptor);
+      await handle.writeFile(content); // continues after a short write
+      await handle.datasync();
     } finally {
-      closeSync(descriptor);
+      await handle.close();
     }
+    beforeRename();
     renameSync(temporary, file);
   } catch (error) {
-    rmSync(temporary, { force: true }); // it may contain a secret
+    await rm(temporary, { force: true }).catch(() => {}); // it may contain a secret; report the first error
     throw error;
   }
+  await syncDirectory(dirname(file));
 }
 
 /** Syncs the entries of a directory: a new file survives a crash only after its directory was synced. */

@@ -3,14 +3,14 @@ import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { formatTimestamp } from '../domain/timestamp.ts';
 import type { Clock } from '../system/clock.ts';
-import { writePrivateFile } from '../system/files.ts';
+import { writeFileDurably } from '../system/files.ts';
 import { ALL_SCOPES, createSecret, hashSecret } from './token.ts';
 import { changeTokenFile } from './token-file.ts';
 
 export interface FirstToken {
   readonly secret: string;
   /** Writes the secret to a file of mode 0600 and returns its path. Used if standard output is not a terminal. */
-  writeToFile(): string;
+  writeToFile(): Promise<string>;
 }
 
 /** Creates a token with all scopes, unless the tokens file exists. */
@@ -24,9 +24,9 @@ export async function createFirstToken(tokensFile: string, clock: Clock): Promis
   ]);
   return {
     secret,
-    writeToFile() {
+    async writeToFile() {
       const file = join(dirname(tokensFile), 'first-token');
-      writePrivateFile(file, `${secret}\n`);
+      await writeFileDurably(file, `${secret}\n`);
       return file;
     },
   };

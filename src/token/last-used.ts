@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import * as v from 'valibot';
 import { formatTimestamp } from '../domain/timestamp.ts';
 import type { Clock } from '../system/clock.ts';
-import { writePrivateFile } from '../system/files.ts';
+import { writeFileDurably } from '../system/files.ts';
 import { every, type RepeatingJob, type Timer } from '../system/timer.ts';
 import type { Token } from './token.ts';
 
@@ -48,12 +48,12 @@ export class LastUsedTimes {
     this.#hasChanged = true;
   }
 
-  close(): void {
-    void this.#writeJob.stop(); // a write is synchronous, so none is running
-    this.#write();
+  async close(): Promise<void> {
+    await this.#writeJob.stop();
+    await this.#write();
   }
 
-  #write(): void {
+  async #write(): Promise<void> {
     if (!this.#hasChanged) return;
     this.#hasChanged = false;
     const times = [...this.#times].map(([sha256, at]) => [
@@ -61,7 +61,7 @@ export class LastUsedTimes {
       typeof at === 'bigint' ? formatTimestamp(at) : at,
     ]);
     try {
-      writePrivateFile(this.#file, `${JSON.stringify(Object.fromEntries(times), undefined, 2)}\n`);
+      await writeFileDurably(this.#file, `${JSON.stringify(Object.fromEntries(times), undefined, 2)}\n`);
     } catch {
       this.#hasChanged = true; // such as on a full disk; the next write retries
     }

@@ -4,8 +4,8 @@ import { dirname } from 'node:path';
 import * as v from 'valibot';
 import { OperatorError } from '../domain/errors.ts';
 import { parseTimestamp } from '../domain/timestamp.ts';
-import { withFileLock } from '../system/file-lock.ts';
-import { createDirectory, writePrivateFile } from '../system/files.ts';
+import { changeLockedFile } from '../system/file-lock.ts';
+import { createDirectory } from '../system/files.ts';
 import { isScope, type Token } from './token.ts';
 
 const nonEmptyText = v.pipe(v.string(), v.nonEmpty());
@@ -36,26 +36,44 @@ export interface StoredToken extends Token {
 /** Returns the tokens of a file; an empty list if the file does not exist. */
 export function readTokenFile(file: string): readonly StoredToken[] {
   try {
-    return v.parse(tokenFile, JSON.parse(readFileSync(file, 'utf8'))).tokens;
+    return parseTokens(file, readFileSync(file, 'utf8'));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    throw nameProblem(`cannot read the tokens file ${file}`, error);
+  }
+}
+
+/** Reads, changes and replaces the file under a file lock. `change` may be called again if the file has changed meanwhile. */
+export async function changeTokenFile(
+  file: string,
+  change: (tokens: readonly StoredToken[]) => readonly StoredToken[],
+): Promise<void> {
+  try {
+    createDirectory(dirname(file));
+    await changeLockedFile(file, text => {
+      const content = { version: 1, tokens: change(text === undefined ? [] : parseTokens(file, text)) };
+      if (!v.is(tokenFile, content))
+        throw new OperatorError(
+          `${file}: not changed, because the new content would not be a valid tokens file`,
+        );
+      return `${JSON.stringify(content, undefined, 2)}\n`;
+    });
+  } catch (error) {
+    throw nameProblem(`cannot change the tokens file ${file}`, error);
+  }
+}
+
+function parseTokens(file: string, text: string): readonly StoredToken[] {
+  try {
+    return v.parse(tokenFile, JSON.parse(text)).tokens;
+  } catch {
     // The parser's own message could quote the content of the file.
     throw new OperatorError(`${file}: not a tokens file that this version can read`);
   }
 }
 
-/** Reads, changes and replaces the file under a file lock, so that concurrent commands do not lose a change. */
-export async function changeTokenFile(
-  file: string,
-  change: (tokens: readonly StoredToken[]) => readonly StoredToken[],
-): Promise<void> {
-  createDirectory(dirname(file));
-  await withFileLock(file, () => {
-    const content = { version: 1, tokens: change(readTokenFile(file)) };
-    if (!v.is(tokenFile, content))
-      throw new OperatorError(
-        `${file}: not changed, because the new content would not be a valid tokens file`,
-      );
-    writePrivateFile(file, `${JSON.stringify(content, undefined, 2)}\n`);
-  });
+/** An error of the system, such as "EACCES: permission denied", becomes one line for the operator. Returns others unchanged. */
+function nameProblem(problem: string, error: unknown): unknown {
+  const { code, message } = error as NodeJS.ErrnoException;
+  return code === undefined ? error : new OperatorError(`${problem}: ${message.split(', ', 1)[0]}`);
 }

@@ -1,6 +1,6 @@
 import { rmSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { writePrivateFile } from '../../src/system/files.ts';
+import { writeFileDurably } from '../../src/system/files.ts';
 import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
 import { openConnection, type RawConnection, rawRequest, sendRaw } from '../support/raw-http.ts';
 import { edgeRecord } from '../support/record.ts';
@@ -154,7 +154,7 @@ describe('several tokens on one connection', () => {
   test('a revoked token is 401 on the connection that has used it', async () => {
     expect(await statusWith(tokens.secrets.dashboard)).toBe(200);
     rmSync(tokens.file);
-    writePrivateFile(tokens.file, JSON.stringify({ version: 1, tokens: [] }));
+    await writeFileDurably(tokens.file, JSON.stringify({ version: 1, tokens: [] }));
     await vi.waitFor(async () => expect(await statusWith(tokens.secrets.dashboard)).toBe(401), 5_000);
   });
 });

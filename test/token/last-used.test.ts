@@ -25,6 +25,10 @@ describe('the last-used times', () => {
   const one = storedToken('one', 'dnd_secret-one');
   const two = storedToken('two', 'dnd_secret-two');
   const open = () => new LastUsedTimes(tokensFile, () => now, timer);
+  const afterMinute = async <T>(read: () => T) => {
+    await timer.advance(60_000);
+    return read();
+  };
 
   test('are written once a minute, not when a token is used', async () => {
     const times = open();
@@ -32,7 +36,7 @@ describe('the last-used times', () => {
     await timer.advance(59_999);
     expect(existsSync(file)).toBe(false);
     await timer.advance(1);
-    expect(readLastUsed(tokensFile)).toEqual({ [one.sha256]: NOW });
+    await expect.poll(() => readLastUsed(tokensFile)).toEqual({ [one.sha256]: NOW });
   });
 
   test('have the last of many uses', async () => {
@@ -43,53 +47,55 @@ describe('the last-used times', () => {
     }
     times.record(two);
     await timer.advance(60_000);
-    expect(readLastUsed(tokensFile)).toEqual({
-      [one.sha256]: '2026-11-14T12:34:56.790012Z',
-      [two.sha256]: '2026-11-14T12:34:56.790012Z',
-    });
+    await expect
+      .poll(() => readLastUsed(tokensFile))
+      .toEqual({
+        [one.sha256]: '2026-11-14T12:34:56.790012Z',
+        [two.sha256]: '2026-11-14T12:34:56.790012Z',
+      });
   });
 
   test('are not written again while no token is used', async () => {
     const times = open();
     times.record(one);
     await timer.advance(60_000);
+    await expect.poll(() => existsSync(file)).toBe(true);
     const { ino, mtimeMs } = statSync(file);
     await timer.advance(600_000);
     expect(statSync(file)).toMatchObject({ ino, mtimeMs });
     times.record(one);
-    await timer.advance(60_000);
-    expect(statSync(file).ino).not.toBe(ino);
+    await expect.poll(() => afterMinute(() => statSync(file).ino)).not.toBe(ino);
   });
 
   test('are written on close, and not after it', async () => {
     const times = open();
     times.record(one);
-    times.close();
+    await times.close();
     expect(readLastUsed(tokensFile)).toEqual({ [one.sha256]: NOW });
     rmSync(file);
     await timer.advance(600_000);
     expect(existsSync(file)).toBe(false);
   });
 
-  test('survive a restart, also for tokens that are not used after it', () => {
+  test('survive a restart, also for tokens that are not used after it', async () => {
     const before = open();
     before.record(one);
     before.record(two);
-    before.close();
+    await before.close();
     now += 5_000_000n;
     const after = open();
     after.record(two);
-    after.close();
+    await after.close();
     expect(readLastUsed(tokensFile)).toEqual({
       [one.sha256]: NOW,
       [two.sha256]: '2026-11-14T12:35:01.789012Z',
     });
   });
 
-  test('are keyed by hash, in a file of mode 0600', () => {
+  test('are keyed by hash, in a file of mode 0600', async () => {
     const times = open();
     times.record(one);
-    times.close();
+    await times.close();
     expect((statSync(file).mode & 0o777).toString(8)).toBe('600');
     expect(readFileSync(file, 'utf8')).not.toContain('secret');
   });
@@ -100,21 +106,20 @@ describe('the last-used times', () => {
     times.record(one);
     await timer.advance(180_000);
     mkdirSync(directory);
-    await timer.advance(60_000);
-    expect(readLastUsed(tokensFile)).toEqual({ [one.sha256]: NOW });
+    await expect.poll(() => afterMinute(() => readLastUsed(tokensFile))).toEqual({ [one.sha256]: NOW });
     rmSync(directory, { recursive: true });
     times.record(one);
-    times.close();
+    await times.close();
   });
 
   test.each(['', '{', 'null', '[]', '7', '"text"', '{"a":1}', '{"a":null}'])(
     'a file that contains %j counts as empty and is replaced',
-    content => {
+    async content => {
       writeFileSync(file, content);
       expect(readLastUsed(tokensFile)[one.sha256]).toBeUndefined();
       const times = open();
       times.record(one);
-      times.close();
+      await times.close();
       expect(readLastUsed(tokensFile)).toMatchObject({ [one.sha256]: NOW });
     },
   );
@@ -141,8 +146,8 @@ describe('the last-used times over HTTP', () => {
         idle: storedToken('', tokens.secrets.idle).sha256,
         expired: storedToken('', tokens.secrets.expired).sha256,
       };
+      await expect.poll(() => readLastUsed(tokens.file)).toMatchObject({ [used]: NOW, [forbidden]: NOW });
       const times = readLastUsed(tokens.file);
-      expect(times).toMatchObject({ [used]: NOW, [forbidden]: NOW });
       expect(times).not.toHaveProperty(idle);
       expect(times).not.toHaveProperty(expired);
     } finally {

@@ -12,7 +12,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { OperatorError } from '../../src/domain/errors.ts';
-import { writePrivateFile } from '../../src/system/files.ts';
+import { writeFileDurably } from '../../src/system/files.ts';
 import { createSecret } from '../../src/token/token.ts';
 import { changeTokenFile, readTokenFile, type StoredToken } from '../../src/token/token-file.ts';
 import { storedToken } from '../support/tokens.ts';
@@ -96,9 +96,9 @@ describe('the tokens file', () => {
     expect(readTokenFile(file)).toHaveLength(2);
   });
 
-  test('leaves no temporary file, which may contain a secret, if it cannot be replaced', () => {
+  test('leaves no temporary file, which may contain a secret, if it cannot be replaced', async () => {
     mkdirSync(file); // nothing can be renamed over a directory
-    expect(() => writePrivateFile(file, 'secret')).toThrow();
+    await expect(writeFileDurably(file, 'secret')).rejects.toThrow();
     expect(readdirSync(directory)).toEqual(['tokens.json']);
   });
 
@@ -152,6 +152,20 @@ describe('the tokens file', () => {
       }
       expect(message).toContain(file);
       expect(message).not.toMatch(/do-not-quote-me|\n/);
+    });
+
+    test('is reported with its path and "permission denied" if it may not be read', async () => {
+      await add(full);
+      chmodSync(file, 0o000);
+      const asNobody = process.getuid?.() === 0;
+      if (asNobody) process.seteuid?.(65534); // root may read every file
+      try {
+        expect(() => readTokenFile(file)).toThrow(
+          new OperatorError(`cannot read the tokens file ${file}: EACCES: permission denied`),
+        );
+      } finally {
+        if (asNobody) process.seteuid?.(0);
+      }
     });
 
     test('is not replaced by a command that adds a token', async () => {

@@ -1,0 +1,52 @@
+// Identifies a process beyond its PID, so that a lock of a process that has ended is told from the lock of a running one.
+import { readFileSync, readlinkSync } from 'node:fs';
+
+export interface ProcessIdentity {
+  readonly pid: number;
+  /** Boot id and start time: they tell the process from an earlier or later one with the same PID. Empty if unknown. */
+  readonly start: string;
+}
+
+export function isRunning({ pid, start }: ProcessIdentity): boolean {
+  const currentStart = readStart(pid);
+  if (start !== '' && currentStart !== '') return start === currentStart;
+  return pid !== process.pid && isAlive(pid);
+}
+
+/** The boot id and the process's start time within that boot; empty if the system has no /proc or no such process. */
+export function readStart(pid: number): string {
+  const bootId = readText('/proc/sys/kernel/random/boot_id').trim();
+  const stat = readText(`/proc/${pid}/stat`);
+  if (bootId === '' || stat === '') return '';
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' '); // the process name before it may contain any character
+  const isZombie = fields[0] === 'Z'; // it has exited, but its parent has not read the exit code
+  return isZombie ? `${bootId} ended` : `${bootId} ${fields[19]}`;
+}
+
+/** In another PID namespace, such as in another container, a PID means another process. Empty if the system has none. */
+export function readPidNamespace(): string {
+  try {
+    return readlinkSync('/proc/self/ns/pid');
+  } catch {
+    return '';
+  }
+}
+
+/** Empty if the file cannot be read. */
+export function readText(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return '';
+  }
+}
+
+function isAlive(pid: number): boolean {
+  if (!(pid > 0)) return false;
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'; // it exists, but belongs to another user
+  }
+}

@@ -1,0 +1,78 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { changeTokenFile, readTokenFile } from '../../src/token/token-file.ts';
+import { runDendro } from '../support/process.ts';
+import { storedToken } from '../support/tokens.ts';
+
+describe.runIf(process.platform === 'linux')('a token command that stalls while it changes the file', () => {
+  let directory: string;
+  let file: string;
+  let lock: string;
+  let stalled: ChildProcess;
+  beforeEach(async () => {
+    directory = mkdtempSync(join(tmpdir(), 'dendro-tokens-'));
+    file = join(directory, 'tokens.json');
+    lock = `${file}.lock`;
+    await changeTokenFile(file, () => [storedToken('leaked', 'leaked'), storedToken('other', 'other')]);
+    const script = join(import.meta.dirname, '../support/stalled-change.mjs');
+    stalled = spawn(process.execPath, [script, file, 'created'], { stdio: ['ignore', 'ignore', 'inherit'] });
+    const stat = () => readFileSync(`/proc/${stalled.pid}/stat`, 'utf8');
+    await expect.poll(stat).toMatch(/\) T /);
+    const longAgo = new Date(Date.now() - 60_000);
+    utimesSync(lock, longAgo, longAgo);
+  });
+  afterEach(() => {
+    stalled.kill('SIGKILL');
+    rmSync(directory, { recursive: true, force: true });
+  });
+
+  const names = () => readTokenFile(file).map(({ name }) => name);
+  const revoke = () => runDendro(['token', 'revoke', 'leaked', '--tokens', file]);
+  const resume = async () => {
+    stalled.kill('SIGCONT');
+    const [code] = await once(stalled, 'exit');
+    expect(code).toBe(0);
+  };
+
+  test('makes a revoke fail and name the process, instead of undoing it later', async () => {
+    const { code, stderr } = await revoke();
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: `dendro: ${lock}: another process holds this lock (PID ${stalled.pid}); retry when it has finished, or stop it\n`,
+    });
+    await resume();
+    expect((await revoke()).code).toBe(0);
+    expect(names()).toEqual(['other', 'created']);
+  });
+
+  test('starts again with the new tokens if its lock was taken, such as by another container', async () => {
+    const [line = ''] = readFileSync(lock, 'utf8').split('\n');
+    writeFileSync(lock, JSON.stringify({ ...JSON.parse(line || '{}'), namespace: 'pid:[1]' }));
+    expect(await revoke()).toMatchObject({ code: 0, stderr: '' });
+    expect(names()).toEqual(['other']);
+    await resume();
+    expect(names()).toEqual(['other', 'created']);
+    expect(readdirSync(directory)).toEqual(['tokens.json']);
+  });
+
+  test('blocks no later command if it is killed', async () => {
+    stalled.kill('SIGKILL');
+    await once(stalled, 'exit');
+    expect(existsSync(lock)).toBe(true);
+    expect(await revoke()).toMatchObject({ code: 0, stderr: '' });
+    expect(names()).toEqual(['other']);
+    expect(existsSync(lock)).toBe(false);
+  });
+});
