@@ -3,8 +3,10 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { DendroError } from '../domain/errors.ts';
 import type { Observe } from '../observe/event.ts';
+import { trackUnsent } from './connection.ts';
 import { addCors, corsPreflightResponse } from './cors.ts';
 import { errorResponse, toClientError } from './error-response.ts';
+import { isRejected } from './parser-error.ts';
 import { checkRequest } from './request-limits.ts';
 import { type HttpResponse, send } from './response.ts';
 import type { HttpRequest, Route, RouteMatch, Router } from './router.ts';
@@ -21,17 +23,23 @@ export function handleRequest(
   rawRequest: IncomingMessage,
   rawResponse: ServerResponse,
 ): void {
+  const { socket } = rawRequest;
   const handle = () => {
     const response = createResponse(dependencies, rawRequest, rawResponse);
     // No promise for a response that is ready: awaiting it would measurably slow down a cache hit.
     if (response instanceof Promise)
       void response.then(resolved => sendResponse(dependencies, rawRequest, rawResponse, resolved));
     else sendResponse(dependencies, rawRequest, rawResponse, response);
+    // Node assigns the socket to a response when the responses before it are sent.
+    const isSent = rawResponse.headersSent && rawResponse.socket !== null && socket.writableLength === 0;
+    if (!isSent) trackUnsent(socket, rawResponse);
   };
-  // Node validates Transfer-Encoding after emitting `request`. Wait one microtask, so that a rejected request gets no second
-  // response.
+  // Node validates Transfer-Encoding after emitting `request`. Wait one microtask, so that a rejected request is not handled.
   if (rawRequest.headers['transfer-encoding'] === undefined) handle();
-  else queueMicrotask(handle);
+  else
+    queueMicrotask(() => {
+      if (!isRejected(socket)) handle();
+    });
 }
 
 function sendResponse(

@@ -4,7 +4,8 @@ import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import { OperatorError } from '../domain/errors.ts';
 import { handleRequest, type RequestDependencies } from './handle-request.ts';
-import { MAX_HEADER_BYTES, MAX_URL_BYTES, respondToParserError } from './request-limits.ts';
+import { respondToParserError } from './parser-error.ts';
+import { MAX_HEADER_BYTES, MAX_URL_BYTES } from './request-limits.ts';
 import { type Route, Router } from './router.ts';
 import { readTlsPair, type TlsFiles } from './tls.ts';
 

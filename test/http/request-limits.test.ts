@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { respondToParserError } from '../../src/http/request-limits.ts';
+import { respondToParserError } from '../../src/http/parser-error.ts';
 import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
 import { openConnection, type RawResponse, rawRequest, sendRaw } from '../support/raw-http.ts';
 

@@ -1,0 +1,36 @@
+// What outlives one request of a connection: the order of its responses, and how the connection is closed.
+import type { ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+
+/** The responses of each connection that are not sent yet, in the order of their requests. */
+const unsentResponses = new WeakMap<Socket, Set<ServerResponse>>();
+
+/** Needed only for a response that is not written to the socket at once: what is written later follows it anyway. */
+export function trackUnsent(socket: Socket, rawResponse: ServerResponse): void {
+  const unsent = unsentResponses.get(socket) ?? new Set();
+  unsentResponses.set(socket, unsent.add(rawResponse));
+  rawResponse.once('close', () => unsent.delete(rawResponse));
+}
+
+/** Calls back when the responses to all requests that were completely received are sent. */
+export function afterUnsent(socket: Socket, callback: () => void): void {
+  const unsent = [...(unsentResponses.get(socket) ?? [])];
+  const last = unsent.findLast(({ req }) => req.complete);
+  if (last === undefined) callback();
+  else last.once('close', callback);
+}
+
+/** How long a connection stays half-open after its last response, so that the client can read it. */
+const LINGER_MS = 2_000;
+
+/**
+ * Writes the last response of a connection and closes it, even if the client never does. Until then, Node reads and drops what
+ * the client still sends: closing a socket with unread bytes resets the connection, and the client may lose the response.
+ */
+export function closeAfterWriting(socket: Socket, bytes: string): void {
+  if (!socket.writable) return; // Node is closing it: the response before had `Connection: close`, or the client has left
+  socket.end(bytes);
+  socket.resume();
+  const timeout = setTimeout(() => socket.destroy(), LINGER_MS);
+  socket.once('close', () => clearTimeout(timeout));
+}

@@ -1,0 +1,50 @@
+// Responds to requests that Node's HTTP parser rejects: malformed, far too large, or not received in time.
+import { STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
+import { DendroError } from '../domain/errors.ts';
+import { afterUnsent, closeAfterWriting } from './connection.ts';
+import { errorResponse } from './error-response.ts';
+import { headersTooLarge, MAX_URL_BYTES, uriTooLong } from './request-limits.ts';
+import type { HttpResponse } from './response.ts';
+
+type ParserError = NodeJS.ErrnoException & { rawPacket?: Buffer };
+
+/** After an error, the parser reports another one for everything that arrives. Only the first one gets a response. */
+const rejectedConnections = new WeakSet<Socket>();
+
+export function isRejected(socket: Socket): boolean {
+  return rejectedConnections.has(socket);
+}
+
+/**
+ * Responds after the responses to earlier requests, and closes the connection. Writes to the socket, because Node has no response
+ * object for such a request.
+ */
+export function respondToParserError(error: ParserError, socket: Socket): void {
+  const isHttp = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' || error.code?.startsWith('HPE_') === true;
+  if (!isHttp) socket.destroy();
+  if (socket.destroyed || isRejected(socket)) return;
+  rejectedConnections.add(socket);
+  const bytes = formatResponse(errorResponse(toParserError(error)));
+  afterUnsent(socket, () => closeAfterWriting(socket, bytes));
+}
+
+function formatResponse({ status, headers: responseHeaders, body }: HttpResponse): string {
+  const headers = [...responseHeaders, 'Content-Length', Buffer.byteLength(body), 'Connection', 'close'];
+  const head = headers.map((text, index) => (index % 2 === 0 ? `${text}: ` : `${text}\r\n`)).join('');
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${head}\r\n${body}`;
+}
+
+function toParserError(error: ParserError): DendroError {
+  switch (error.code) {
+    case 'HPE_HEADER_OVERFLOW': {
+      const requestLineEnd = error.rawPacket?.indexOf('\r\n') ?? 0;
+      if (requestLineEnd === -1 || requestLineEnd > MAX_URL_BYTES) return uriTooLong();
+      return headersTooLarge();
+    }
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return new DendroError('request_timeout', 'the request was not received within the time limit');
+    default:
+      return new DendroError('invalid_body', 'the request is not well-formed HTTP');
+  }
+}
