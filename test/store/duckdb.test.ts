@@ -33,6 +33,27 @@ describe('append', () => {
   });
   afterAll(() => opened.close());
 
+  test('queries with a limit, run during appends, return the records that were stored before', async () => {
+    await opened.store.append(batches('pooler', [record({ id: 'early', at: AT, project: 'early' })]));
+    const newest = "select id from pooler_logs where project = 'early' order by timestamp desc limit 100";
+    const found = new Set<string>();
+    let isDone = false;
+    const queries = [1, 2].map(async () => {
+      while (!isDone) found.add(JSON.stringify(await opened.rowsOf(newest, ['text'])));
+    });
+    const large = Array.from({ length: 100 }, () =>
+      record({ at: AT, project: 'large', message: 'm'.repeat(50_000) }),
+    );
+    for (let run = 0; run < 6; run++) await opened.store.append(batches('pooler', large));
+    isDone = true;
+    await Promise.all(queries);
+    expect([...found]).toEqual(['[["early"]]']);
+    const parts = await opened.rowsOf(
+      "select table_name from duckdb_tables() where table_name like 'pooler_part%'",
+    );
+    expect(parts).toHaveLength(1); // small appends do not leave small parts behind
+  });
+
   test.each(LOG_KINDS)(
     'append stores records of the kind %s, with timestamps in microseconds',
     async kind => {

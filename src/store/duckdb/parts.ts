@@ -1,6 +1,6 @@
 // The parts of the file: tables with log records. Each kind has several. A flush adds a row group to the newest part, or
-// starts a new part if that one is full or its last row group is partial. Compaction replaces many parts by one. The view logs.<kind>_logs is the union of a kind's parts. Queries use mem.<kind>_logs
-// (memtables.ts), which adds the memtables.
+// starts a new part if that one is full or its last row group is partial. Compaction replaces many parts by one. The view
+// logs.<kind>_logs is the union of a kind's parts. Queries use mem.<kind>_logs (memtables.ts), which adds the memtables.
 //
 // Table names in the file: <kind>_part_N is sorted within each row group, <kind>_compacted_N is sorted as a whole, and
 // <kind>_rewriting_N is the temporary table of a compaction or a vacuum.
@@ -108,20 +108,24 @@ export class Parts {
   }
 
   /**
-   * Returns the part for the next records of a kind: the newest one, or a new one if that is full. If the newest part ends in a
-   * partial row group, DuckDB would rewrite that group, so the part is used only if it has fewer than
-   * `maxRowsToExtendPartial` rows. 0: never.
+   * Returns the part for the next records of a kind: the newest one, or a new one if that is full. A part that ends in a partial
+   * row group counts as full unless `extendPartial` is set, which only the transaction that created the part may do.
    */
-  async writablePart(kind: LogKind, maxRowsToExtendPartial = 0): Promise<Part> {
+  async writablePart(kind: LogKind, { extendPartial = false } = {}): Promise<Part> {
     const newest = this.list(kind).at(-1);
-    if (newest !== undefined && this.#acceptsRows(newest, maxRowsToExtendPartial)) return newest;
+    if (newest !== undefined && this.#acceptsRows(newest, extendPartial)) return newest;
+    return this.startPart(kind);
+  }
+
+  /** Adds an empty part. */
+  async startPart(kind: LogKind): Promise<Part> {
     const created = { kind, number: ++this.#lastNumber, isCompacted: false, rows: 0 };
     await this.createTable(kind, nameOf(created));
     this.#put(created);
     return created;
   }
 
-  /** Creates an empty table. It becomes a part only when `writablePart` or `replace` registers it. */
+  /** Creates an empty table. It becomes a part only when `startPart` or `replace` registers it. */
   async createTable(kind: LogKind, name: string): Promise<void> {
     await this.#connection.run(`create table ${name} (${tableColumns(kind)})`);
   }
@@ -133,7 +137,7 @@ export class Parts {
     else this.#put(changed);
   }
 
-  /** Drops parts and registers their replacement, which has the number of the newest of them. */
+  /** Drops parts and registers their replacement. Its table must exist when the transaction commits. */
   async replace(old: readonly Part[], replacement: Part): Promise<void> {
     await this.#drop(old);
     this.#put(replacement);
@@ -168,10 +172,10 @@ export class Parts {
     );
   }
 
-  #acceptsRows(part: Part, maxRowsToExtendPartial: number): boolean {
+  #acceptsRows(part: Part, extendPartial: boolean): boolean {
     const { isCompacted, rows } = part;
     if (isCompacted || this.isReserved(part) || rows >= MAX_UNCOMPACTED_PART_ROWS) return false;
-    return rows % ROW_GROUP_ROWS === 0 || rows < maxRowsToExtendPartial;
+    return extendPartial || rows % ROW_GROUP_ROWS === 0;
   }
 
   async #updateView(kind: LogKind): Promise<void> {
