@@ -10,6 +10,7 @@ import { isRejected } from './parser-error.ts';
 import { checkRequest } from './request-limits.ts';
 import { type HttpResponse, send } from './response.ts';
 import type { HttpRequest, Route, RouteMatch, Router } from './router.ts';
+import { addHsts } from './tls.ts';
 
 export interface RequestDependencies {
   readonly router: Router;
@@ -50,6 +51,7 @@ function sendResponse(
 ): void {
   if (rawResponse.destroyed) return;
   if (corsOrigins.length > 0) addCors(response, corsOrigins, rawRequest);
+  addHsts(response, rawRequest.socket);
   send(rawResponse, response);
 }
 

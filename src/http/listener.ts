@@ -5,7 +5,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { OperatorError } from '../domain/errors.ts';
 import { handleRequest, type RequestDependencies } from './handle-request.ts';
 import { respondToParserError } from './parser-error.ts';
-import { MAX_HEADER_BYTES, MAX_URL_BYTES } from './request-limits.ts';
+import { MAX_HEADER_BYTES, MAX_HEADERS, MAX_URL_BYTES } from './request-limits.ts';
 import { type Route, Router } from './router.ts';
 import { readTlsPair, type TlsFiles } from './tls.ts';
 
@@ -41,6 +41,7 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
   const onRequest: RequestListener = (rawRequest, rawResponse) =>
     handleRequest(dependencies, rawRequest, rawResponse);
   const server = createHttpServer(options, onRequest);
+  server.maxHeadersCount = MAX_HEADERS;
   server.on('checkExpectation', onRequest); // an unknown `Expect` header is ignored
   server.on('clientError', respondToParserError);
   await new Promise<void>((resolve, reject) => {

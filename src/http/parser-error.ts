@@ -6,6 +6,7 @@ import { afterUnsent, closeAfterWriting } from './connection.ts';
 import { errorResponse } from './error-response.ts';
 import { headersTooLarge, MAX_URL_BYTES, uriTooLong } from './request-limits.ts';
 import type { HttpResponse } from './response.ts';
+import { addHsts } from './tls.ts';
 
 type ParserError = NodeJS.ErrnoException & { rawPacket?: Buffer };
 
@@ -25,8 +26,9 @@ export function respondToParserError(error: ParserError, socket: Socket): void {
   if (!isHttp) socket.destroy();
   if (socket.destroyed || isRejected(socket)) return;
   rejectedConnections.add(socket);
-  const bytes = formatResponse(errorResponse(toParserError(error)));
-  afterUnsent(socket, () => closeAfterWriting(socket, bytes));
+  const response = errorResponse(toParserError(error));
+  addHsts(response, socket);
+  afterUnsent(socket, () => closeAfterWriting(socket, formatResponse(response)));
 }
 
 function formatResponse({ status, headers: responseHeaders, body }: HttpResponse): string {

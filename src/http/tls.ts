@@ -1,7 +1,9 @@
-// Reads the certificate and private key of a TLS listener.
+// TLS of a listener: its certificate and private key, and the response header that keeps browsers on HTTPS.
 import { readFileSync } from 'node:fs';
-import { createSecureContext } from 'node:tls';
+import type { Socket } from 'node:net';
+import { createSecureContext, TLSSocket } from 'node:tls';
 import { OperatorError } from '../domain/errors.ts';
+import type { HttpResponse } from './response.ts';
 
 export interface TlsFiles {
   readonly cert: string;
@@ -31,4 +33,9 @@ function readPem(file: string, flag: string): Buffer {
   } catch (error) {
     throw new OperatorError(`${flag} ${file} cannot be read: ${(error as Error).message}`);
   }
+}
+
+/** For a year, browsers then refuse plain HTTP for this host name, on every port (RFC 6797). */
+export function addHsts({ headers }: HttpResponse, socket: Socket): void {
+  if (socket instanceof TLSSocket) headers.push('Strict-Transport-Security', 'max-age=31536000');
 }

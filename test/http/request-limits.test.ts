@@ -54,6 +54,15 @@ describe('limits of a request', () => {
     expectError(await sendRaw(app.url, rawRequest('GET /health', many)), 431, 'headers_too_large');
   });
 
+  test('colons, spaces and line breaks count towards the limit: 2,700 headers of 6 bytes are accepted', async () => {
+    const request = (line: string, count: number) =>
+      `GET /health HTTP/1.1\r\nHost: a\r\n${line.repeat(count)}\r\n`;
+    expect((await sendRaw(app.url, request('a: b\r\n', 2_700))).status).toBe(200);
+    for (const count of [2_750, 10_000])
+      expectError(await sendRaw(app.url, request('a: b\r\n', count)), 431, 'headers_too_large');
+    expectError(await sendRaw(app.url, request('a:\r\n', 40_000)), 431, 'headers_too_large');
+  });
+
   test.each([17_000, 30_000, 50_000])('a header of %i bytes is 431', async bytes => {
     const request = rawRequest('GET /health', { Cookie: 'c'.repeat(bytes) });
     expectError(await sendRaw(app.url, request), 431, 'headers_too_large');

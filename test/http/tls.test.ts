@@ -64,6 +64,19 @@ describe('a public listener with a certificate', { timeout: 60_000 }, () => {
     expect((await getTrusting(pair.cert, call, '')).status).toBe(401);
   });
 
+  test.each([
+    ['a page', 'GET / HTTP/1.1\r\nHost: a\r\n\r\n', 200],
+    ['an error', 'GET /api/endpoints HTTP/1.1\r\nHost: a\r\n\r\n', 401],
+    ['malformed HTTP', 'hello\r\n\r\n', 400],
+  ])('tells browsers to use HTTPS only: %s', async (_, bytes, status) => {
+    const socket = connectTls({ host: '127.0.0.1', port: port(), ca: pair.cert });
+    socket.write(bytes);
+    const [head] = (await once(socket, 'data')) as [Buffer];
+    socket.destroy();
+    expect(head.toString()).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+    expect(head.toString()).toMatch(/^Strict-Transport-Security: max-age=31536000\r$/m);
+  });
+
   test('presents the configured certificate', async () => {
     await expect(getTrusting(other.cert, `${app.url}/health`, '')).rejects.toThrow();
   });
@@ -137,7 +150,9 @@ describe('a public listener with a certificate', { timeout: 60_000 }, () => {
   });
 
   test('leaves the internal listener on plain HTTP', async () => {
-    expect((await fetch(`${app.internalUrl}/health`)).status).toBe(200);
+    const { status, headers } = await fetch(`${app.internalUrl}/health`);
+    expect(status).toBe(200);
+    expect(headers.has('strict-transport-security')).toBe(false); // browsers must ignore it on plain HTTP (RFC 6797, section 8.1)
   });
 });
 
