@@ -109,7 +109,10 @@ export const FLAGS = {
   to: { value: 'STORE', help: 'target store: clickhouse://user:password@host:8123/database' },
   parity: { help: 'check that the store of --data and --store clickhouse://… return the same results' },
   json: { help: 'print JSON instead of a table' },
-  csv: { help: 'print CSV instead of a table' },
+  csv: {
+    help: 'print CSV instead of a table, with a single quote before texts that a spreadsheet would run as formulas',
+  },
+  'csv-raw': { help: 'print CSV with unchanged texts' },
   help: { help: 'print this help' },
 } as const satisfies Record<string, Flag>;
 

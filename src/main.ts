@@ -2,6 +2,7 @@
 // Expected errors print one line; only an internal error prints its stack.
 import { commands } from './cli/commands.ts';
 import { describeCommand, describeProgram } from './cli/help.ts';
+import { escapeForTerminal, escapeLinesForTerminal } from './cli/terminal.ts';
 import { readInvocation } from './config.ts';
 import { DendroError, OperatorError, UsageError } from './domain/errors.ts';
 import { readVersion } from './system/version.ts';
@@ -25,7 +26,9 @@ function print(text: string): void {
 function reportError(error: unknown): void {
   const isExpected =
     error instanceof UsageError || error instanceof OperatorError || error instanceof DendroError;
-  const text = isExpected ? `${error.message}${formatCause(error)}` : ((error as Error)?.stack ?? error);
+  const text = isExpected
+    ? escapeForTerminal(`${error.message}${formatCause(error)}`)
+    : escapeLinesForTerminal(String((error as Error)?.stack ?? error));
   process.stderr.write(`dendro: ${text}\n`);
   process.exitCode = error instanceof UsageError ? 2 : 1;
 }

@@ -64,6 +64,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'store/query-queue.ts': ['store/store.ts'],
   'store/batch-lines.ts': [],
   'store/column-types.ts': ['store/store.ts'],
+  'store/result-size.ts': [],
   'store/newest-timestamp.ts': [],
   'store/migration.ts': ['store/store.ts'],
   'store/retention.ts': ['store/store.ts', 'observe'],
@@ -75,6 +76,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'store/insert-with-bisect.ts',
     'store/newest-timestamp.ts',
     'store/query-queue.ts',
+    'store/result-size.ts',
     'observe',
   ],
   'store/clickhouse': [
@@ -85,6 +87,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'store/insert-with-bisect.ts',
     'store/newest-timestamp.ts',
     'store/query-queue.ts',
+    'store/result-size.ts',
     'observe',
   ],
   observe: [],

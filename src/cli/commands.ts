@@ -66,7 +66,7 @@ export const commands: readonly Command[] = [
     name: 'query',
     usage: 'ENDPOINT',
     summary: 'Run an endpoint, by name or UUID, and print its rows.',
-    flags: ['project', 'param', 'json', 'csv', 'url', 'token', 'endpoints', ...STORE_FLAGS],
+    flags: ['project', 'param', 'json', 'csv', 'csv-raw', 'url', 'token', 'endpoints', ...STORE_FLAGS],
     examples: [
       'dendro query logs.all --project abc --param project_tier=PRO',
       'dendro query usage.api-counts --project abc --param interval=daily --csv --url http://127.0.0.1:4000',

@@ -1,5 +1,6 @@
 // Counts the accepted and rejected records of one file, and describes them for the terminal.
 import type { RejectCode, Rejection } from '../logs/rejection.ts';
+import { escapeForTerminal } from './terminal.ts';
 
 export interface RejectedRecord extends Rejection {
   /** Position within its chunk, from 0. */
@@ -51,7 +52,8 @@ export class IngestSummary {
 
   describeProgress(): string {
     const seconds = (performance.now() - this.#startedAt) / 1000;
-    return `${format(this.#accepted)} records, ${format(Math.round(this.#accepted / seconds))} per second`;
+    const unit = this.#accepted === 1 ? 'record' : 'records';
+    return `${format(this.#accepted)} ${unit}, ${format(Math.round(this.#accepted / seconds))} per second`;
   }
 
   /** `FILE: N accepted, M rejected`, and one line for each reason. */
@@ -61,9 +63,9 @@ export class IngestSummary {
     const lines = groups.map(([code, { count, first }]) => {
       const example =
         first === undefined ? '' : `, first at record ${format(first.index + 1)}: ${first.message}`;
-      return `  ${format(count)} ${code}${example}\n`;
+      return `  ${format(count)} ${escapeForTerminal(`${code}${example}`)}\n`;
     });
-    return `${file}: ${format(this.#accepted)} accepted, ${format(rejected)} rejected\n${lines.join('')}`;
+    return `${escapeForTerminal(file)}: ${format(this.#accepted)} accepted, ${format(rejected)} rejected\n${lines.join('')}`;
   }
 }
 

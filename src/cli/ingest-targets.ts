@@ -12,6 +12,7 @@ import type { Store } from '../store/store.ts';
 import type { Clock } from '../system/clock.ts';
 import type { IngestSummary, RejectedRecord } from './ingest-summary.ts';
 import { describeUnreachable, parseJson, type RunningServer, readErrorMessage } from './running-server.ts';
+import { escapeForTerminal } from './terminal.ts';
 
 /** NDJSON lines of one kind, or a record that cannot be written as a line. */
 export type KindChunk =
@@ -135,7 +136,8 @@ export class ServerTarget implements IngestTarget {
   }
 
   #reportRetryOnce(problem: string): void {
-    if (!this.#hasReportedRetry) process.stderr.write(`${problem}; retrying for about 5 minutes\n`);
+    if (!this.#hasReportedRetry)
+      process.stderr.write(`${escapeForTerminal(problem)}; retrying for about 5 minutes\n`);
     this.#hasReportedRetry = true;
   }
 

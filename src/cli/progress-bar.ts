@@ -1,4 +1,5 @@
 // A progress bar on a terminal. Prints nothing if the stream is not a terminal.
+import { escapeForTerminal } from './terminal.ts';
 
 const WIDTH = 30;
 const REDRAW_INTERVAL_MS = 100;
@@ -16,7 +17,9 @@ export function createProgressBar(label: string, terminal: NodeJS.WriteStream): 
     update(share, description) {
       if (!terminal.isTTY || performance.now() - drawnAt < REDRAW_INTERVAL_MS) return;
       drawnAt = performance.now();
-      terminal.write(`\r\x1b[K${label} ${share === undefined ? '' : `${drawBar(share)} `}${description}`);
+      terminal.write(
+        `\r\x1b[K${escapeForTerminal(label)} ${share === undefined ? '' : `${drawBar(share)} `}${description}`,
+      );
     },
     clear() {
       if (terminal.isTTY && drawnAt > 0) terminal.write('\r\x1b[K');

@@ -4,6 +4,7 @@ import { type Invocation, readEndpointFolders, readStoreOptions } from '../confi
 import { OperatorError, UsageError } from '../domain/errors.ts';
 import { checkCatalog, loadCatalog } from '../endpoint/catalog.ts';
 import { encodeRows, formatCells, type ResultFormat } from '../endpoint/encode-rows.ts';
+import { readIsoTimestamps } from '../endpoint/parameters.ts';
 import { runEndpoint } from '../endpoint/run-endpoint.ts';
 import { validateParameters } from '../endpoint/validated-requests.ts';
 import { replaySpool } from '../intake/applier.ts';
@@ -16,6 +17,7 @@ import {
   readRunningServer,
 } from './running-server.ts';
 import { formatTable } from './table.ts';
+import { escapeLinesForTerminal } from './terminal.ts';
 
 export async function query(invocation: Invocation): Promise<void> {
   const [name, ...others] = invocation.positionals;
@@ -23,12 +25,16 @@ export async function query(invocation: Invocation): Promise<void> {
     throw new UsageError('name exactly one endpoint, such as: dendro query logs.all --project abc');
   const parameters = readParameters(invocation);
   const server = readRunningServer(invocation);
-  process.stdout.write(
+  const output =
     server === undefined
       ? await queryStore(invocation, name, parameters)
-      : await queryServer(server, name, parameters, readFormat(invocation)),
-  );
+      : await queryServer(server, name, parameters, readFormat(invocation));
+  // A file or another program gets the exact bytes.
+  process.stdout.write(process.stdout.isTTY ? escapeLinesForTerminal(output.toString()) : output);
+  if (output.length > 0 && output.at(-1) !== LINE_FEED) process.stdout.write('\n');
 }
+
+const LINE_FEED = 0x0a;
 
 function readParameters(invocation: Invocation): URLSearchParams {
   const parameters = new URLSearchParams();
@@ -45,6 +51,7 @@ function readParameters(invocation: Invocation): URLSearchParams {
 /** Undefined means a table. */
 function readFormat(invocation: Invocation): ResultFormat | undefined {
   if (invocation.isOn('json')) return 'json';
+  if (invocation.isOn('csv-raw')) return 'csv-raw';
   return invocation.isOn('csv') ? 'csv' : undefined;
 }
 
@@ -52,7 +59,7 @@ async function queryStore(
   invocation: Invocation,
   name: string,
   parameters: URLSearchParams,
-): Promise<string> {
+): Promise<Buffer> {
   const options = readStoreOptions(invocation);
   const catalog = loadCatalog(readEndpointFolders(invocation), storeNameOf(options));
   const endpoint = catalog.find(name);
@@ -64,16 +71,18 @@ async function queryStore(
   try {
     await checkCatalog(catalog, store);
     await replaySpool(options.dataDirectory, store);
+    const isoTimestamps = readIsoTimestamps(parameters);
     const validated = validateParameters(endpoint.definition, parameters);
     const { result } = await runEndpoint({ store, clock: systemClock }, endpoint, validated);
     const { rows } = result;
     const { columns } = endpoint.query;
     const format = readFormat(invocation);
-    if (format !== undefined) return withLineEnd(encodeRows(columns, rows, format));
-    return formatTable(
+    if (format !== undefined) return (await encodeRows(columns, rows, { format, isoTimestamps })).body;
+    const table = formatTable(
       columns.map(column => column.name),
-      rows.map(row => formatCells(columns, row)),
+      rows.map(row => formatCells(columns, row, isoTimestamps)),
     );
+    return Buffer.from(table);
   } finally {
     await store.close();
   }
@@ -84,32 +93,30 @@ async function queryServer(
   name: string,
   parameters: URLSearchParams,
   format: ResultFormat | undefined,
-): Promise<string> {
+): Promise<Buffer> {
   const { url, token } = server;
-  const contentType = format === 'csv' ? 'text/csv' : 'application/json';
+  const contentType = format === 'csv' || format === 'csv-raw' ? 'text/csv' : 'application/json';
+  if (format === 'csv-raw') parameters.append('format', format); // Accept cannot select it
   const response = await fetch(`${url}/api/endpoints/query/${encodeURIComponent(name)}?${parameters}`, {
     headers: { 'X-API-KEY': token, Accept: contentType },
   }).catch(error => {
     throw new OperatorError(describeUnreachable(server, error));
   });
-  const body = await response.text();
+  const body = Buffer.from(await response.arrayBuffer());
   if (!response.ok)
     throw new OperatorError(
-      `${url} returned ${response.status}: ${readErrorMessage(body) ?? 'no reason given'}`,
+      `${url} returned ${response.status}: ${readErrorMessage(body.toString()) ?? 'no reason given'}`,
     );
   if (!response.headers.get('content-type')?.startsWith(contentType))
     throw new OperatorError(`${url} did not return ${contentType}; is it the public listener of Dendro?`);
-  if (format !== undefined) return withLineEnd(body);
-  const { result } = JSON.parse(body) as { result: Record<string, unknown>[] };
+  if (format !== undefined) return body;
+  const { result } = JSON.parse(body.toString()) as { result: Record<string, unknown>[] };
   const columns = Object.keys(result[0] ?? {});
-  return formatTable(
+  const table = formatTable(
     columns,
     result.map(row => columns.map(column => formatValue(row[column]))),
   );
-}
-
-function withLineEnd(text: string): string {
-  return text === '' || text.endsWith('\n') ? text : `${text}\n`;
+  return Buffer.from(table);
 }
 
 function formatValue(value: unknown): string {

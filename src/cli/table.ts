@@ -1,4 +1,5 @@
 // Formats rows as a table for a terminal.
+import { escapeForTerminal } from './terminal.ts';
 
 const MAX_CELL_WIDTH = 80;
 
@@ -20,8 +21,8 @@ function joinCells(cells: readonly string[], widths: readonly number[]): string 
     .trimEnd();
 }
 
-/** Replaces control characters, which would break the table or the terminal, and truncates a long cell. */
+/** Joins the lines of a cell, escapes characters that could control the terminal, and truncates a long cell. */
 function sanitizeCell(cell: string): string {
-  const line = cell.replace(/\p{Cc}+/gu, ' ');
+  const line = escapeForTerminal(cell.replace(/[\t\n\r]+/g, ' '));
   return line.length > MAX_CELL_WIDTH ? `${line.slice(0, MAX_CELL_WIDTH - 1)}…` : line;
 }

@@ -144,8 +144,8 @@ function findProblem({ parameters, retention, columns }: EndpointDefinition): De
     : undefined;
 }
 
-/** `now` and `pinned_project` are bound in every query; `format` selects the format of the response. */
-const RESERVED_NAMES = ['now', 'pinned_project', 'format'];
+/** `now` and `pinned_project` are bound in every query; `format` and `timestamps` select the form of the response. */
+const RESERVED_NAMES = ['now', 'pinned_project', 'format', 'timestamps'];
 
 function findParameterProblems(parameters: Record<string, Parameter>): DefinitionProblem[] {
   const problems: DefinitionProblem[] = [];

@@ -1,11 +1,12 @@
 // The result of an endpoint: rows, notes about them, and their encodings. Each encoding is created when it is first
 // requested and then kept, so that a cache hit does not encode or compress anything.
 import { createHash } from 'node:crypto';
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 import type { Column, QueryResult } from '../store/store.ts';
-import { encodeRows, RESULT_FORMATS, type ResultFormat } from './encode-rows.ts';
-import { redactRows } from './redact.ts';
+import { encodeRows, RESULT_FORMATS, type Row, type RowEncoding } from './encode-rows.ts';
+import { redactRow } from './redact.ts';
 
 export const COMPRESSIONS = ['br', 'gzip'] as const;
 const CODINGS = ['identity', ...COMPRESSIONS] as const;
@@ -16,10 +17,11 @@ export interface EncodedResult {
   /** A strong ETag: each compression of the same rows has its own. */
   readonly etag: string;
   readonly contentCoding: ContentCoding;
+  /** Why rows are missing from the body; empty if it is complete. */
+  readonly clipped: readonly ClippedReason[];
 }
 
-export interface EncodingRequest {
-  readonly format: ResultFormat;
+export interface EncodingRequest extends RowEncoding {
   readonly contentCoding: ContentCoding;
   /** Replaces the IP addresses in the rows. */
   readonly redacted: boolean;
@@ -28,11 +30,18 @@ export interface EncodingRequest {
 export interface ResultNotes {
   /** Timestamp of the newest record of the log kind when the query ran; ISO 8601. */
   readonly dataThrough: string | undefined;
-  /** Why rows are missing from the result; empty if it is complete. */
+  /** Why rows are missing from the result; empty if it is complete. An encoding can be clipped further. */
   readonly clipped: readonly ClippedReason[];
 }
 
-export type ClippedReason = 'row-limit' | 'retention';
+export type ClippedReason = 'row-limit' | 'byte-limit' | 'retention';
+
+export interface ResultOptions {
+  /** The limit of a body before compression; rows beyond it are cut. */
+  readonly maxBytes?: number | undefined;
+  /** Called after each new encoding, because it increases `bytes`. */
+  readonly onSizeChange?: (() => void) | undefined;
+}
 
 /** Compressing a smaller body takes more time than it saves. */
 const MIN_BYTES_TO_COMPRESS = 1000;
@@ -45,28 +54,28 @@ export class EndpointResult {
   readonly #columns: readonly Column[];
   /** The key is toEncodingKey(). The value is a promise while the encoding is being created. */
   readonly #encodings = new Map<number, EncodedResult | Promise<EncodedResult>>();
-  readonly #rowBytes: number;
-  readonly #onSizeChange: () => void;
+  /** Estimated size of the rows in memory. */
+  readonly rowBytes: number;
+  readonly #options: ResultOptions;
   #encodedBytes = 0;
 
-  /** Calls `onSizeChange` after each new encoding, because it increases `bytes`. */
   constructor(
     columns: readonly Column[],
     { rows, queuedMs, executedMs }: QueryResult,
     notes: ResultNotes,
-    onSizeChange: () => void = () => {},
+    options: ResultOptions = {},
   ) {
     this.#columns = columns;
     this.rows = rows;
     this.timing = { queuedMs, executedMs };
     this.notes = notes;
-    this.#rowBytes = estimateBytes(rows);
-    this.#onSizeChange = onSizeChange;
+    this.rowBytes = estimateBytes(rows);
+    this.#options = options;
   }
 
   /** Estimated size in memory. */
   get bytes(): number {
-    return this.#rowBytes + this.#encodedBytes;
+    return this.rowBytes + this.#encodedBytes;
   }
 
   /** Returns a promise only until the encoding exists: awaiting takes a noticeable part of the time of a cache hit. */
@@ -77,7 +86,7 @@ export class EndpointResult {
     const creating = this.#create(request).then(encoded => {
       this.#encodings.set(key, encoded);
       this.#encodedBytes += encoded.body.length;
-      this.#onSizeChange();
+      this.#options.onSizeChange?.();
       return encoded;
     });
     this.#encodings.set(key, creating);
@@ -85,25 +94,46 @@ export class EndpointResult {
     return creating;
   }
 
-  async #create({ format, contentCoding, redacted }: EncodingRequest): Promise<EncodedResult> {
+  async #create(request: EncodingRequest): Promise<EncodedResult> {
+    const { contentCoding, redacted } = request;
     if (contentCoding !== 'identity') {
-      const plain = await this.encode({ format, contentCoding: 'identity', redacted });
+      const plain = await this.encode({ ...request, contentCoding: 'identity' });
       if (plain.body.length <= MIN_BYTES_TO_COMPRESS) return plain;
-      return withEtag(await COMPRESSORS[contentCoding](plain.body), contentCoding);
+      const body = await COMPRESSORS[contentCoding](plain.body);
+      return { body, etag: await createEtag(body), contentCoding, clipped: plain.clipped };
     }
-    const rows = redacted ? redactRows(this.#columns, this.rows) : this.rows;
-    return withEtag(Buffer.from(encodeRows(this.#columns, rows, format)), contentCoding);
+    const rows = redacted ? redactLazily(this.#columns, this.rows) : this.rows;
+    const { body, isCut } = await encodeRows(this.#columns, rows, request, this.#options.maxBytes);
+    return { body, etag: await createEtag(body), contentCoding, clipped: this.#listClipped(isCut) };
+  }
+
+  #listClipped(isCut: boolean): readonly ClippedReason[] {
+    const { clipped } = this.notes;
+    return isCut && !clipped.includes('byte-limit') ? [...clipped, 'byte-limit'] : clipped;
   }
 }
 
-/** A number, because building and looking up a string takes a noticeable part of the time of a cache hit. */
-function toEncodingKey({ format, contentCoding, redacted }: EncodingRequest): number {
-  return RESULT_FORMATS.indexOf(format) + 10 * CODINGS.indexOf(contentCoding) + (redacted ? 100 : 0);
+/** Redacts each row when it is encoded: redacting all of them at once would block the event loop. */
+function* redactLazily(columns: readonly Column[], rows: Iterable<Row>): Generator<Row> {
+  for (const row of rows) yield redactRow(columns, row);
 }
 
-function withEtag(body: Buffer, contentCoding: ContentCoding): EncodedResult {
-  const hash = createHash('sha256').update(body).digest('base64url').slice(0, 22);
-  return { body, etag: `"${hash}"`, contentCoding };
+/** A number, because building and looking up a string takes a noticeable part of the time of a cache hit. */
+function toEncodingKey({ format, contentCoding, redacted, isoTimestamps }: EncodingRequest): number {
+  const flags = (redacted ? 100 : 0) + (isoTimestamps ? 200 : 0);
+  return RESULT_FORMATS.indexOf(format) + 10 * CODINGS.indexOf(contentCoding) + flags;
+}
+
+/** Bytes that are hashed without a pause. */
+const HASH_SLICE_BYTES = 1024 * 1024;
+
+async function createEtag(body: Buffer): Promise<string> {
+  const hash = createHash('sha256').update(body.subarray(0, HASH_SLICE_BYTES));
+  for (let start = HASH_SLICE_BYTES; start < body.length; start += HASH_SLICE_BYTES) {
+    await yieldToEventLoop();
+    hash.update(body.subarray(start, start + HASH_SLICE_BYTES));
+  }
+  return `"${hash.digest('base64url').slice(0, 22)}"`;
 }
 
 const brotli = promisify(brotliCompress);

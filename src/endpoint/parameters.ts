@@ -133,6 +133,15 @@ function bindChoiceValue(value: string | number | undefined, example: string | n
     : { type: 'text', value: typeof value === 'string' ? value : null };
 }
 
+/** Reads the parameter `timestamps`, which every endpoint has: whether timestamps are returned as ISO 8601 strings. */
+export function readIsoTimestamps(parameters: URLSearchParams): boolean {
+  const values = parameters.getAll('timestamps').filter(value => value !== '');
+  if (values.length === 0) return false;
+  if (values.length > 1 || values[0] !== 'iso')
+    throw invalid('timestamps', 'timestamps must be iso, given once, or absent');
+  return true;
+}
+
 function invalid(param: string, message: string): DendroError {
   return new DendroError('invalid_parameter', message, { param });
 }

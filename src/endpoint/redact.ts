@@ -3,16 +3,11 @@ import type { Cell, Column } from '../store/store.ts';
 
 const REPLACEMENT = 'REDACTED';
 
-export function redactRows(
-  columns: readonly Column[],
-  rows: readonly (readonly Cell[])[],
-): readonly (readonly Cell[])[] {
-  return rows.map(row =>
-    row.map((cell, index) => {
-      if (typeof cell !== 'string') return cell; // numbers and timestamps contain no address
-      return columns[index]?.type === 'json' ? redactJson(cell) : redactText(cell);
-    }),
-  );
+export function redactRow(columns: readonly Column[], row: readonly Cell[]): readonly Cell[] {
+  return row.map((cell, index) => {
+    if (typeof cell !== 'string') return cell; // numbers and timestamps contain no address
+    return columns[index]?.type === 'json' ? redactJson(cell) : redactText(cell);
+  });
 }
 
 /** Decodes each string and key first: directly after an escape such as \n, an address would look like part of a word. */

@@ -16,6 +16,8 @@ export interface EndpointDependencies {
   readonly clock: Clock;
   /** Without a cache, every request runs its query. */
   readonly cache?: ResultCache<EndpointResult> | undefined;
+  /** The limit of a result, before compression; undefined: no limit. */
+  readonly maxResultBytes?: number | undefined;
 }
 
 export interface RunOptions {
@@ -146,7 +148,7 @@ async function rejectProject(
 }
 
 async function loadResult(
-  { store, clock }: EndpointDependencies,
+  { store, clock, maxResultBytes }: EndpointDependencies,
   { endpoint, values, pinnedProject }: PreparedQuery,
   options: QueryOptions,
   onSizeChange?: () => void,
@@ -156,12 +158,17 @@ async function loadResult(
   await checkPatterns(store, definition, values, options);
   // Read before the query runs, so that the query sees every record up to this timestamp.
   const newest = await store.newestTimestamp(definition.reads, now, pinnedProject, options);
-  const queryResult = await store.query(query, addContextValues(values, now, pinnedProject), options);
+  const queryResult = await store.query(query, addContextValues(values, now, pinnedProject), {
+    ...options,
+    maxBytes: maxResultBytes,
+  });
   const clipped: ClippedReason[] = [];
   if (queryResult.truncated) clipped.push('row-limit');
+  if (queryResult.exceedsMaxBytes) clipped.push('byte-limit');
   if (startsBeforeRetention(definition, values, now)) clipped.push('retention');
   const dataThrough = newest === undefined ? undefined : formatTimestamp(newest);
-  return new EndpointResult(query.columns, queryResult, { dataThrough, clipped }, onSizeChange);
+  const resultOptions = { maxBytes: maxResultBytes, onSizeChange };
+  return new EndpointResult(query.columns, queryResult, { dataThrough, clipped }, resultOptions);
 }
 
 function startsBeforeRetention({ retention }: EndpointDefinition, values: BoundValues, now: bigint): boolean {

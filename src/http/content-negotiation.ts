@@ -1,20 +1,23 @@
-// Content negotiation (RFC 9110, section 12): the format of a result (parameter `format`, then the header Accept, then JSON) and
-// its compression (the header Accept-Encoding).
+// Content negotiation (RFC 9110, section 12): the format of a result (parameter `format`, then the header Accept, then JSON), the
+// form of its timestamps (parameter `timestamps`) and its compression (the header Accept-Encoding).
 import { DendroError } from '../domain/errors.ts';
 import { RESULT_FORMATS, type ResultFormat } from '../endpoint/encode-rows.ts';
 import { COMPRESSIONS, type ContentCoding } from '../endpoint/endpoint-result.ts';
+import { readIsoTimestamps } from '../endpoint/parameters.ts';
 import type { HttpRequest } from './router.ts';
 
 export const CONTENT_TYPES: Readonly<Record<ResultFormat, string>> = {
   json: 'application/json; charset=utf-8',
   ndjson: 'application/x-ndjson; charset=utf-8',
   csv: 'text/csv; charset=utf-8; header=present',
+  'csv-raw': 'text/csv; charset=utf-8; header=present',
 };
 
 const MEDIA_TYPES: Readonly<Record<ResultFormat, string>> = {
   json: 'application/json',
   ndjson: 'application/x-ndjson',
   csv: 'text/csv',
+  'csv-raw': 'text/csv', // only the parameter `format` selects it: among equal weights the first format is chosen
 };
 
 /** A query string without a match has no parameter `format`, not even percent-encoded as %66ormat, and is not parsed. */
@@ -37,6 +40,13 @@ export function chooseFormat(
   return format;
 }
 
+/** As MAY_CONTAIN_FORMAT. */
+const MAY_CONTAIN_TIMESTAMPS = /timestamps|%[67]/;
+
+export function chooseIsoTimestamps(request: Pick<HttpRequest, 'queryString' | 'parameters'>): boolean {
+  return MAY_CONTAIN_TIMESTAMPS.test(request.queryString) && readIsoTimestamps(request.parameters);
+}
+
 /** Chooses the format with the highest weight, and among equal weights the first of RESULT_FORMATS. */
 function chooseByAccept(accept: string | undefined): ResultFormat {
   if (accept === undefined || accept.trim() === '' || accept === '*/*') return 'json';
@@ -47,7 +57,7 @@ function chooseByAccept(accept: string | undefined): ResultFormat {
     if (weight > (best?.weight ?? 0)) best = { format, weight };
   }
   if (best !== undefined) return best.format;
-  const offered = Object.values(MEDIA_TYPES).join(', ');
+  const offered = [...new Set(Object.values(MEDIA_TYPES))].join(', ');
   throw new DendroError('not_acceptable', `Accept matches no available format; available: ${offered}`);
 }
 

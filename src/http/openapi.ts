@@ -56,8 +56,16 @@ function describeQuery({ definition }: Endpoint): Json {
       {
         name: 'format',
         in: 'query',
-        description: 'Format of the result. Without it, the header Accept decides.',
+        description:
+          'Format of the result. Without it, the header Accept decides. csv puts a single quote before a text that a spreadsheet would run as a formula; csv-raw does not.',
         schema: { enum: RESULT_FORMATS },
+      },
+      {
+        name: 'timestamps',
+        in: 'query',
+        description:
+          'With iso, every timestamp is an ISO 8601 string in UTC, such as 2026-11-14T09:30:00.123456Z, also where it is otherwise an integer.',
+        schema: { enum: ['iso'] },
       },
     ],
     responses: {

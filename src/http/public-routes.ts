@@ -12,7 +12,7 @@ import type { StoreName } from '../store/store.ts';
 import { allows, type Token } from '../token/token.ts';
 import { type AuthDependencies, authenticate, authenticateOptional } from './authenticate.ts';
 import { consoleRoutes } from './console-files.ts';
-import { chooseCoding, chooseFormat } from './content-negotiation.ts';
+import { chooseCoding, chooseFormat, chooseIsoTimestamps } from './content-negotiation.ts';
 import { missingScopeError } from './error-response.ts';
 import { buildOpenApi } from './openapi.ts';
 import { type HttpResponse, jsonResponse } from './response.ts';
@@ -78,6 +78,7 @@ function handleQuery(
   const endpoint = findEndpoint(dependencies.catalog, token, request.pathParameter);
   const representation = {
     format: chooseFormat(request, headers.accept),
+    isoTimestamps: chooseIsoTimestamps(request),
     contentCoding: chooseCoding(headers['accept-encoding']),
     redacted: token.redact_pii === true,
   };

@@ -44,12 +44,12 @@ export function resultResponse(
 
 function listResultHeaders(
   { outcome, result }: EndpointRun,
-  { etag }: EncodedResult,
+  { etag, clipped }: EncodedResult,
   age: number,
   maxAge: number,
   ttl: number,
 ): HeaderList {
-  const { dataThrough, clipped } = result.notes;
+  const { dataThrough } = result.notes;
   return toHeaderList({
     ETag: etag,
     Age: String(age),

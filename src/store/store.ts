@@ -39,6 +39,8 @@ export interface QueryResult {
   readonly rows: readonly (readonly Cell[])[];
   /** There were more rows than maxRows. */
   readonly truncated: boolean;
+  /** Rows are missing, because they would have exceeded `QueryOptions.maxBytes`. */
+  readonly exceedsMaxBytes: boolean;
   /** Time in the queue. */
   readonly queuedMs: number;
   /** Time in the engine. */
@@ -55,6 +57,11 @@ export interface QueryOptions {
   readonly priority?: { readonly background: boolean } | undefined;
   /** Who runs the query (endpoint name, request id or `warming`), for the query log of the store. Contains no parameter value and no token. */
   readonly label?: string | undefined;
+  /**
+   * Limits the memory of the result: the store reads rows while their texts have at most this many characters in total. A
+   * response needs at least one byte for each of them.
+   */
+  readonly maxBytes?: number | undefined;
 }
 
 /** Records that are durable in the spool. */

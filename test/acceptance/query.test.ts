@@ -15,7 +15,11 @@ const env = { DENDRO_API_KEY: PROCESS_API_KEY };
 const NOW = Date.now();
 const at = (minutesAgo: number) => new Date(NOW - minutesAgo * 60_000).toISOString();
 
+/** Starts like a formula, and contains ESC, a C1 control character and a character that changes the direction of text. */
+const UNSAFE = '=a\u001b[31mb\u009b2Jc\u202ed';
+
 const LINES = [
+  { id: 'unsafe', timestamp: at(3), project: 'unsafe', message: UNSAFE },
   {
     id: 'new',
     timestamp: at(1),
@@ -43,7 +47,7 @@ describe.each(['--data', '--url'] as const)('dendro query %s', source => {
     custom = writeEndpointFolders({ fault: FAULT });
     const input = LINES.map(line => `${JSON.stringify(line)}\n`).join('');
     const loaded = await runDendro(['ingest', '-', '--source', 'edge', '--data', directory.path], { input });
-    expect(loaded).toMatchObject({ code: 0, stdout: expect.stringContaining('2 accepted') });
+    expect(loaded).toMatchObject({ code: 0, stdout: expect.stringContaining('3 accepted') });
     const endpoints = ['--endpoints', custom.folder];
     if (source === '--url') server = await startServer(['--data', directory.path, ...endpoints], { env });
     target = server === undefined ? ['--data', directory.path, ...endpoints] : ['--url', server.url];
@@ -68,6 +72,23 @@ describe.each(['--data', '--url'] as const)('dendro query %s', source => {
     expect(lines[2]).toMatch(new RegExp(`^new +${micros(at(1))} +two lines, and "quotes" +\\{"request":`));
     expect(lines[3]).toMatch(/^old +\d+ +plain +\{/);
     expect(lines[4]).toBe('2 rows');
+  });
+
+  test('a table escapes control characters; JSON and CSV in a pipe are exact', async () => {
+    const table = await query('logs.all', '--project', 'unsafe');
+    expect(table.stdout.split('\n')[2]).toContain('=a\\u001b[31mb\\u009b2Jc\\u202ed');
+    const json = await query('logs.all', '--project', 'unsafe', '--json');
+    expect(JSON.parse(json.stdout).result[0].event_message).toBe(UNSAFE);
+    expect(json.stdout).toContain('b\u009b2Jc\u202ed');
+    const raw = await query('logs.all', '--project', 'unsafe', '--csv-raw');
+    expect(raw.stdout).toContain(`,${UNSAFE},`);
+    const csv = await query('logs.all', '--project', 'unsafe', '--csv');
+    expect(csv.stdout).toContain(`,'${UNSAFE},`);
+  });
+
+  test('timestamps=iso returns ISO 8601 strings', async () => {
+    const { stdout } = await query('logs.all', '--project', 'unsafe', '--json', '--param', 'timestamps=iso');
+    expect(JSON.parse(stdout).result[0].timestamp).toBe(at(3).replace(/(\.\d{3})Z$/, '$1000Z'));
   });
 
   test('finds an endpoint by UUID, case-insensitively', async () => {

@@ -46,6 +46,11 @@ const BROKEN: readonly [reason: string, file: string, message: RegExp][] = [
   ['zero-max-rows', 'edge.ids/endpoint.yaml', /max_rows: .*1/],
   ['invalid-cache', 'edge.ids/endpoint.yaml', /cache\.lifetime_seconds: must be >=1/],
   ['reserved-name-now', 'edge.ids/endpoint.yaml', /parameters\.now: the name now is reserved/],
+  [
+    'reserved-name-timestamps',
+    'edge.ids/endpoint.yaml',
+    /parameters\.timestamps: the name timestamps is reserved/,
+  ],
   ['reserved-name-format', 'edge.ids/endpoint.yaml', /parameters\.format: the name format is reserved/],
   ['fallback-not-among-choices', 'edge.ids/endpoint.yaml', /area\.fallback: must be one of the choices/],
   ['renamed-key', 'edge.ids/endpoint.yaml', /parameters\.area\.otherwise: this key is now called fallback/],

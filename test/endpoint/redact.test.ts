@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { redactRows, redactText } from '../../src/endpoint/redact.ts';
+import { redactRow, redactText } from '../../src/endpoint/redact.ts';
 import type { Cell, Column } from '../../src/store/store.ts';
 
 const JSON_COLUMN: readonly Column[] = [{ name: 'metadata', type: 'json' }];
 
 /** Redacts a JSON text as a cell of a row. */
 function redactJson(json: string): string {
-  const [[cell] = []] = redactRows(JSON_COLUMN, [[json]]);
+  const [cell] = redactRow(JSON_COLUMN, [json]);
   return String(cell);
 }
 
@@ -170,9 +170,9 @@ describe('redaction of rows', () => {
       { name: 'f', type: 'utc_datetime' },
       { name: 'g', type: 'text' },
     ];
-    const rows: Cell[][] = [['10.0.0.1', '{"a":"::1"}', 1, 1.5, 2n, 3n, null]];
-    expect(redactRows(columns, rows)).toEqual([['REDACTED', '{"a":"REDACTED"}', 1, 1.5, 2n, 3n, null]]);
-    expect(rows[0]?.[0]).toBe('10.0.0.1'); // the original rows are served to other tokens
+    const row: Cell[] = ['10.0.0.1', '{"a":"::1"}', 1, 1.5, 2n, 3n, null];
+    expect(redactRow(columns, row)).toEqual(['REDACTED', '{"a":"REDACTED"}', 1, 1.5, 2n, 3n, null]);
+    expect(row[0]).toBe('10.0.0.1'); // the original row is served to other tokens
   });
 });
 

@@ -46,6 +46,47 @@ describe('the format of a result', () => {
     );
   });
 
+  test('CSV puts a single quote before texts that a spreadsheet runs as formulas; csv-raw does not', async () => {
+    const texts = ['=1+1', '+1', '-1', '@sum', '\ttab', '\rreturn', 'a=b', "'quoted"];
+    await app.append(
+      'edge',
+      texts.map((message, index) =>
+        edgeRecord({ id: `=${index}`, at: `2026-11-14T12:00:0${9 - index}Z`, project: 'formulas', message }),
+      ),
+    );
+    const messagesOf = async (format: string) => {
+      const { status, headers, text } = await send(
+        `/api/endpoints/query/logs.all?project=formulas&format=${format}`,
+      );
+      expect([status, headers.get('content-type')]).toEqual([200, CSV_TYPE]);
+      const [, ...lines] = text.split('\r\n').slice(0, -1);
+      return lines.map(line => {
+        const [, id, message] = /^('?=\d),\d+,(.*),\{\}$/s.exec(line) ?? [];
+        return `${id} ${message}`;
+      });
+    };
+    expect(await messagesOf('csv')).toEqual([
+      "'=0 '=1+1",
+      "'=1 '+1",
+      "'=2 '-1",
+      "'=3 '@sum",
+      "'=4 '\ttab",
+      `'=5 "'\rreturn"`,
+      "'=6 a=b",
+      "'=7 'quoted",
+    ]);
+    expect(await messagesOf('csv-raw')).toEqual([
+      '=0 =1+1',
+      '=1 +1',
+      '=2 -1',
+      '=3 @sum',
+      '=4 \ttab',
+      '=5 "\rreturn"',
+      '=6 a=b',
+      "=7 'quoted",
+    ]);
+  });
+
   test('NDJSON has one object per line, each with a line end', async () => {
     const { headers, text } = await send(`${CALL}&format=ndjson`);
     expect(headers.get('content-type')).toBe(NDJSON_TYPE);

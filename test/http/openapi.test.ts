@@ -131,6 +131,7 @@ describe('GET /openapi.json', () => {
       ).toEqual([
         ...entry.parameters.map(parameter => [parameter.name, 'query', parameter.required]),
         ['format', 'query', false],
+        ['timestamps', 'query', false],
       ]);
       const json = responses['200']?.content?.['application/json; charset=utf-8']?.schema;
       const row = json?.properties?.['result']?.items;
@@ -147,7 +148,7 @@ describe('GET /openapi.json', () => {
         ?.schema;
     expect(schemaOf('usage.api-counts', 'interval')).toMatchObject({ enum: ['minutely', 'hourly', 'daily'] });
     expect(schemaOf('logs.all', 'project_tier')).not.toHaveProperty('enum');
-    expect(schemaOf('logs.all', 'format')).toMatchObject({ enum: ['json', 'ndjson', 'csv'] });
+    expect(schemaOf('logs.all', 'format')).toMatchObject({ enum: ['json', 'ndjson', 'csv', 'csv-raw'] });
   });
 
   test('real rows match the documented types', async () => {

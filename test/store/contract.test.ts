@@ -210,6 +210,26 @@ describe('query', () => {
     },
   );
 
+  test.each([
+    [5, 2, true],
+    [6, 3, false],
+    [1, 0, true],
+  ])(
+    'a query with three texts of two characters and maxBytes %i returns %i rows, exceedsMaxBytes: %s',
+    async (maxBytes, returned, exceedsMaxBytes) => {
+      const sql = "select 'aa' union all select 'bb' union all select 'cc'";
+      const result = await store.query(savedQuery(sql, ['text'], 10), {}, { maxBytes });
+      expect(result).toMatchObject({ truncated: false, exceedsMaxBytes });
+      expect(result.rows).toHaveLength(returned);
+    },
+  );
+
+  test('a query whose row after maxRows exceeds maxBytes is truncated by maxRows only', async () => {
+    const sql = "select 'aa' union all select 'aa' union all select 'aa'";
+    const result = await store.query(savedQuery(sql, ['text'], 2), {}, { maxBytes: 5 });
+    expect(result).toMatchObject({ rows: [['aa'], ['aa']], truncated: true, exceedsMaxBytes: false });
+  });
+
   test('query returns an integer that a double cannot represent, a fraction, a large number and null', async () => {
     const sql = 'select 9007199254740993, cast(0.5 as double), 1e25, null';
     const [row] = await rowsOf(sql, ['integer', 'number', 'number', 'integer']);

@@ -3,6 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import type { ClickHouseClient, ClickHouseSettings, ResultSet } from '@clickhouse/client';
 import { type QueryLimits, QueryQueue, timedOut } from '../query-queue.ts';
+import { countCharacters } from '../result-size.ts';
 import type { QueryOptions } from '../store.ts';
 import { isTimeout, toCallerError } from './errors.ts';
 import type { Attempt, Hosts } from './hosts.ts';
@@ -11,14 +12,22 @@ export interface ReaderQuery {
   readonly sql: string;
   readonly parameters?: Readonly<Record<string, string | number | null>>;
   readonly settings?: ClickHouseSettings;
+  /** As in QueryOptions. */
+  readonly maxBytes?: number | undefined;
   /** Part of the comment by which an operator finds the query in ClickHouse's query log. */
   readonly purpose: 'query' | 'newest' | 'pattern' | 'check';
 }
 
-/** Rows as in ClickHouse's JSON format: integers of 64 bits and more are strings. */
-export interface ReaderResult {
-  readonly columns: readonly { readonly name: string; readonly type: string }[];
-  readonly rows: readonly (readonly (string | number | boolean | null)[])[];
+/** A row as in ClickHouse's JSON format: integers of 64 bits and more are strings. */
+type ReaderRow = readonly (string | number | boolean | null)[];
+
+interface ReaderRows {
+  readonly rows: readonly ReaderRow[];
+  /** Rows are missing, because they would have exceeded `maxBytes`. */
+  readonly exceedsMaxBytes: boolean;
+}
+
+export interface ReaderResult extends ReaderRows {
   readonly queuedMs: number;
   readonly executedMs: number;
 }
@@ -60,7 +69,7 @@ export class Reader {
         throw isTimeout(error) ? timedOut(this.#limits.queryTimeoutSeconds) : toCallerError(error);
       }
     }, options);
-    return { columns: result.meta ?? [], rows: result.data, queuedMs, executedMs };
+    return { ...result, queuedMs, executedMs };
   }
 
   /** Cancels every query. Resolves when the KILL QUERY statements have completed. */
@@ -69,18 +78,22 @@ export class Reader {
     await Promise.all(this.#kills);
   }
 
-  async #send({ client, signal }: Attempt, { sql, parameters }: ReaderQuery, settings: ClickHouseSettings) {
+  async #send(
+    { client, signal }: Attempt,
+    { sql, parameters, maxBytes }: ReaderQuery,
+    settings: ClickHouseSettings,
+  ): Promise<ReaderRows> {
     const queryId = `dendro-${randomUUID()}`;
     try {
       const result = await client.query({
         query: sql,
         query_params: { ...parameters },
-        format: 'JSONCompact',
+        format: 'JSONCompactEachRow',
         query_id: queryId,
         clickhouse_settings: { ...SETTINGS, ...settings },
         abort_signal: signal,
       });
-      return await readToEnd(result, signal);
+      return await readRows(result, signal, maxBytes);
     } catch (error) {
       if (signal.aborted) this.#kill(client, queryId);
       throw error;
@@ -99,12 +112,26 @@ export class Reader {
 }
 
 /** The client ignores its abort signal once a response has begun, so the result is closed here. */
-async function readToEnd(result: ResultSet<'JSONCompact'>, signal: AbortSignal) {
+async function readRows(
+  result: ResultSet<'JSONCompactEachRow'>,
+  signal: AbortSignal,
+  maxBytes = Number.POSITIVE_INFINITY,
+): Promise<ReaderRows> {
   signal.throwIfAborted();
   const closeResult = () => result.close();
   signal.addEventListener('abort', closeResult);
+  const rows: ReaderRow[] = [];
+  let characters = 0;
   try {
-    return await result.json<ReaderResult['rows'][number]>();
+    for await (const chunk of result.stream<ReaderRow>())
+      for (const item of chunk) {
+        const row = item.json();
+        characters += countCharacters(row);
+        if (characters > maxBytes) return { rows, exceedsMaxBytes: true }; // leaving the loop closes the result
+        rows.push(row);
+      }
+    signal.throwIfAborted(); // a closed result can end without an error
+    return { rows, exceedsMaxBytes: false };
   } finally {
     signal.removeEventListener('abort', closeResult);
   }

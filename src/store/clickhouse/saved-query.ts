@@ -71,15 +71,24 @@ export async function runSavedQuery(
 ): Promise<QueryResult> {
   // One row more than is returned, to find out whether the result is truncated.
   const settings = { limit: String(query.maxRows + 1) };
-  const { rows, queuedMs, executedMs } = await reader.query(
-    { sql: query.sql, parameters: bind(query.sql, values), settings, purpose: 'query' },
+  const { rows, exceedsMaxBytes, queuedMs, executedMs } = await reader.query(
+    {
+      sql: query.sql,
+      parameters: bind(query.sql, values),
+      settings,
+      maxBytes: options?.maxBytes,
+      purpose: 'query',
+    },
     options,
   );
   const converters = query.columns.map(column => CELL_CONVERTERS[column.type]);
   const cells = rows
     .slice(0, query.maxRows)
     .map(row => row.map((cell, index) => toCell(cell, converters[index])));
-  return { rows: cells, truncated: rows.length > query.maxRows, queuedMs, executedMs };
+  // The row after maxRows is not returned, so it cannot exceed maxBytes: it means that there are more rows.
+  const isComplete = rows.length >= query.maxRows;
+  const truncated = rows.length > query.maxRows || (isComplete && exceedsMaxBytes);
+  return { rows: cells, truncated, exceedsMaxBytes: exceedsMaxBytes && !isComplete, queuedMs, executedMs };
 }
 
 function hintFor(type: ColumnType): string {

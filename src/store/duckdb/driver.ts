@@ -6,6 +6,7 @@ import type * as driver from '@duckdb/node-api';
 
 export type {
   DuckDBConnection,
+  DuckDBDataChunk,
   DuckDBListValue,
   DuckDBPreparedStatement,
   DuckDBType,

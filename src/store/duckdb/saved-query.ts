@@ -1,9 +1,11 @@
 // Validates and runs a saved query on one connection. Values are bound by name, never spliced into the SQL.
 import { findColumnProblem } from '../column-types.ts';
+import { countCharacters } from '../result-size.ts';
 import type { BoundValue, BoundValues, Cell, ColumnType, QueryResult, SavedQuery } from '../store.ts';
 import {
   BIGINT,
   type DuckDBConnection,
+  type DuckDBDataChunk,
   DuckDBDecimalValue,
   type DuckDBPreparedStatement,
   DuckDBTimestampTZValue,
@@ -63,21 +65,46 @@ export async function validateSavedQuery(
   }
 }
 
-/** Reads one row more than it returns, to find out whether there are more. Throws if the statement is not a SELECT. */
+/** Reads up to one row more than it returns, to find out whether there are more. Throws if the statement is not a SELECT. */
 export async function runSavedQuery(
   statement: DuckDBPreparedStatement,
   query: SavedQuery,
   values: BoundValues,
-): Promise<Pick<QueryResult, 'rows' | 'truncated'>> {
+  maxBytes = Number.POSITIVE_INFINITY,
+): Promise<Pick<QueryResult, 'rows' | 'truncated' | 'exceedsMaxBytes'>> {
   if (statement.statementType !== StatementType.SELECT) throw new Error('only a SELECT can be run');
   bind(statement, values);
-  const result = await statement.streamAndReadUntil(query.maxRows + 1);
-  const converters = query.columns.map(column => CELL_CONVERTERS[column.type]);
-  const rows = result
-    .getRows()
-    .slice(0, query.maxRows)
-    .map(row => row.map((value, index) => (value === null ? null : (converters[index] ?? toText)(value))));
-  return { rows, truncated: result.currentRowCount > query.maxRows };
+  const result = await statement.stream();
+  const rows: Cell[][] = [];
+  let characters = 0;
+  for (let chunk = await result.fetchChunk(); hasRows(chunk); chunk = await result.fetchChunk()) {
+    const readRow = createRowReader(chunk, query.columns);
+    for (let index = 0; index < chunk.rowCount; index++) {
+      if (rows.length === query.maxRows) return { rows, truncated: true, exceedsMaxBytes: false };
+      const row = readRow(index);
+      characters += countCharacters(row);
+      if (characters > maxBytes) return { rows, truncated: false, exceedsMaxBytes: true };
+      rows.push(row);
+    }
+  }
+  return { rows, truncated: false, exceedsMaxBytes: false };
+}
+
+function hasRows(chunk: DuckDBDataChunk | null): chunk is DuckDBDataChunk {
+  return chunk !== null && chunk.rowCount > 0;
+}
+
+/** Converts one row at a time: a chunk can have 2,048 rows, and texts that are not needed would take memory. */
+function createRowReader(chunk: DuckDBDataChunk, columns: SavedQuery['columns']): (index: number) => Cell[] {
+  const cells = Array.from({ length: chunk.columnCount }, (_, column) => ({
+    vector: chunk.getColumnVector(column),
+    convert: CELL_CONVERTERS[columns[column]?.type ?? 'text'],
+  }));
+  return index =>
+    cells.map(({ vector, convert }) => {
+      const value = vector.getItem(index);
+      return value === null ? null : convert(value);
+    });
 }
 
 function parameterNames(statement: DuckDBPreparedStatement): string[] {

@@ -165,7 +165,8 @@ function createStore(components: Components): Store {
     async query(query, values, options) {
       operations.total++;
       const { result, queuedMs, executedMs } = await pool.run(
-        async connection => runSavedQuery(await connection.prepare(query.sql), query, values),
+        async connection =>
+          runSavedQuery(await connection.prepare(query.sql), query, values, options?.maxBytes),
         options,
       );
       return { ...result, queuedMs, executedMs };

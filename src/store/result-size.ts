@@ -1,0 +1,8 @@
+// The size of a row, for the limit of a result in memory (QueryOptions.maxBytes).
+
+/** The characters of the texts of a row. Numbers and timestamps are small and do not count. */
+export function countCharacters(row: readonly unknown[]): number {
+  let characters = 0;
+  for (const cell of row) if (typeof cell === 'string') characters += cell.length;
+  return characters;
+}

@@ -1,0 +1,70 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { micros, startTestApp, type TestApp } from '../support/app.ts';
+import { edgeRecord, functionEdgeRecord } from '../support/record.ts';
+
+const AT = '2026-11-14T12:30:00.123456Z';
+
+describe('the parameter timestamps', () => {
+  let app: TestApp;
+  beforeAll(async () => {
+    app = await startTestApp({ cacheBytes: 1_000_000 });
+    await app.append('edge', [edgeRecord({ id: 'one', at: AT })]);
+    await app.append('function_edge', [functionEdgeRecord({ at: AT })]);
+  });
+  afterAll(() => app.close());
+
+  test.each([
+    ['logs.all', {}, Number(micros(AT)), AT],
+    [
+      'functions.invocation-stats',
+      { interval: '1hr' },
+      Number(micros('2026-11-14T12:30:00Z')),
+      '2026-11-14T12:30:00Z',
+    ],
+    ['usage.api-counts', { interval: 'minutely' }, '2026-11-14T12:30:00Z', '2026-11-14T12:30:00Z'],
+  ])('iso returns the timestamps of %s as ISO 8601 strings', async (name, parameters, plain, iso) => {
+    const timestampOf = async (timestamps: Record<string, string>) => {
+      const { rows } = await app.query(name, { project: 'alpha', ...parameters, ...timestamps });
+      return rows.map(row => row['timestamp']);
+    };
+    expect(await timestampOf({})).toEqual([plain]);
+    expect(await timestampOf({ timestamps: '' })).toEqual([plain]);
+    expect(await timestampOf({ timestamps: 'iso' })).toEqual([iso]);
+  });
+
+  test('iso is read if its name is percent-encoded', async () => {
+    const { rows } = await app.get(
+      '/api/endpoints/query/logs.all?project=alpha&%74%69%6d%65%73%74%61%6d%70%73=iso',
+    );
+    expect(rows[0]?.['timestamp']).toBe(AT);
+  });
+
+  test('both forms come from one cache entry and have different ETags', async () => {
+    const parameters = { project: 'cached', interval: '1day' };
+    await app.append('function_edge', [functionEdgeRecord({ at: AT, project: 'cached' })]);
+    const plain = await app.query('functions.invocation-stats', parameters);
+    const iso = await app.query('functions.invocation-stats', { ...parameters, timestamps: 'iso' });
+    expect(plain.headers.get('cache-status')).toBe('dendro; fwd=miss');
+    expect(iso.headers.get('cache-status')).toMatch(/^dendro; hit/);
+    expect(iso.headers.get('etag')).not.toBe(plain.headers.get('etag'));
+    const again = await app.query('functions.invocation-stats', parameters);
+    expect(again.text).toBe(plain.text);
+  });
+
+  test.each(['timestamps=ISO', 'timestamps=unix', 'timestamps=iso&timestamps=iso'])(
+    '%s is an invalid parameter',
+    async query => {
+      const { status, error } = await app.get(`/api/endpoints/query/logs.all?project=alpha&${query}`);
+      expect([status, error.code, error.param]).toEqual([400, 'invalid_parameter', 'timestamps']);
+      expect(error.message).toContain('iso');
+    },
+  );
+
+  test('timestamps is a parameter of every endpoint in the OpenAPI document', async () => {
+    const document = JSON.parse((await app.get('/openapi.json')).text);
+    for (const name of ['logs.all', 'usage.api-counts', 'functions.invocation-stats'])
+      expect(document.paths[`/api/endpoints/query/${name}`].get.parameters).toContainEqual(
+        expect.objectContaining({ name: 'timestamps', in: 'query', schema: { enum: ['iso'] } }),
+      );
+  });
+});
