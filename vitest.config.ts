@@ -7,7 +7,13 @@ const unit: TestProjectInlineConfiguration = {
     name: 'unit',
     include: ['test/**/*.test.ts'],
     // These take minutes or need programs that `npm ci` does not install.
-    exclude: ['test/shippers/**', 'test/browser/**', 'test/faults/**', 'test/clickhouse/**'],
+    exclude: [
+      'test/shippers/**',
+      'test/browser/**',
+      'test/faults/**',
+      'test/clickhouse/**',
+      'test/packaging/**',
+    ],
     pool: 'forks', // the native library of a store needs its own process
     maxWorkers: 3, // most tests wait for processes, sockets or the disk
     expect: { poll: { timeout: 20_000 } }, // enough on a busy machine
@@ -37,6 +43,19 @@ const shippers: TestProjectInlineConfiguration = {
     pool: 'forks',
     testTimeout: 180_000,
     hookTimeout: 180_000,
+  },
+};
+
+/** The artefacts and examples in deploy/, and the npm package: built, installed and run. */
+const packaging: TestProjectInlineConfiguration = {
+  test: {
+    name: 'packaging',
+    include: ['test/packaging/**/*.test.ts'],
+    pool: 'forks',
+    maxWorkers: 1, // builds need the whole machine
+    expect: { poll: { timeout: 20_000 } },
+    testTimeout: 120_000,
+    hookTimeout: 600_000,
   },
 };
 
@@ -81,5 +100,5 @@ const clickhouse: TestProjectInlineConfiguration = {
 const isProjectSelected = process.argv.some(argument => argument.startsWith('--project'));
 
 export default defineConfig({
-  test: { projects: isProjectSelected ? [unit, faults, shippers, browser, clickhouse] : [unit] },
+  test: { projects: isProjectSelected ? [unit, faults, shippers, packaging, browser, clickhouse] : [unit] },
 });

@@ -1,6 +1,6 @@
 // Runs the tests that `npm test` does not run, because they take minutes or need programs that npm does not install: faults
-// (kill -9, a full disk, thousands of malformed requests), log shippers, the console in a browser, ClickHouse, and the unit
-// tests on Node 24. Runs every step, even after a failure. The exit code is 1 if a step failed.
+// (kill -9, a full disk, thousands of malformed requests), log shippers, packages, the console in a browser, ClickHouse, and the
+// unit tests on Node 24. Runs every step, even after a failure. The exit code is 1 if a step failed.
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
@@ -18,6 +18,7 @@ const steps = [
   { title: 'build', run: () => run('npm', ['run', 'build']) },
   { title: 'faults', run: () => runProject('faults') },
   { title: 'log shippers', run: () => runProject('shippers') },
+  { title: 'packages', run: () => runProject('packaging') },
   { title: 'console in a browser', run: () => run('node', [join('scripts', 'test-browser.mjs')]) },
   { title: 'ClickHouse', run: () => runProject('clickhouse') },
   { title: `unit tests on Node ${NODE_24}`, run: testOnNode24 },

@@ -9,6 +9,7 @@ import type { EndpointResult } from './endpoint/endpoint-result.ts';
 import { Preflight } from './endpoint/preflight.ts';
 import { ValidatedRequests } from './endpoint/validated-requests.ts';
 import type { AuthDependencies } from './http/authenticate.ts';
+import { clientAddressReader } from './http/client-address.ts';
 import { type InternalDependencies, internalRoutes } from './http/internal-routes.ts';
 import { listen } from './http/listener.ts';
 import { type PublicDependencies, publicRoutes, type ServingDependencies } from './http/public-routes.ts';
@@ -281,7 +282,14 @@ function openTokens({ config, clock, timer, observe, closers }: Context): AuthDe
     () => tokens.close(),
     () => lastUsed.close(),
   );
-  return { tokens, clock, rateLimit: new RateLimit(timer), authThrottle: new AuthThrottle(timer), lastUsed };
+  return {
+    tokens,
+    clock,
+    rateLimit: new RateLimit(timer),
+    authThrottle: new AuthThrottle(timer),
+    lastUsed,
+    clientAddressOf: clientAddressReader(config.trustedProxies),
+  };
 }
 
 /** Returns undefined if the cache is disabled. The warmer stops with the other jobs; requests that still run can use the cache. */

@@ -1,5 +1,6 @@
 // Parses the command line and the environment; nothing else reads them. Every flag has an environment variable DENDRO_<NAME>;
 // the flag takes precedence.
+import { BlockList, isIP } from 'node:net';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { UsageError } from './domain/errors.ts';
@@ -100,6 +101,11 @@ export const FLAGS = {
     value: 'ORIGIN',
     many: true,
     help: 'web origin whose pages may call the public listener (repeatable)',
+  },
+  'trusted-proxy': {
+    value: 'CIDR',
+    many: true,
+    help: 'addresses of reverse proxies, such as 10.0.0.0/8, whose X-Forwarded-For names the client (repeatable)',
   },
   'tls-cert': { value: 'FILE', help: 'PEM certificate of the public listener; requires --tls-key' },
   'tls-key': { value: 'FILE', help: 'unencrypted PEM private key of the certificate' },
@@ -223,6 +229,8 @@ export interface ServeConfig {
   readonly tokensFile: string;
   /** Web origins whose pages may call the public listener; empty: CORS is off. */
   readonly corsOrigins: readonly string[];
+  /** Proxies whose X-Forwarded-For is read; empty: the header is ignored. */
+  readonly trustedProxies: BlockList;
   /** Paths of the PEM files; undefined: plain HTTP. */
   readonly tls: { readonly cert: string; readonly key: string } | undefined;
   readonly environmentKeys: readonly EnvironmentKey[];
@@ -244,6 +252,7 @@ export function readServeConfig(invocation: Invocation): ServeConfig {
     endpointFolders: readEndpointFolders(invocation),
     tokensFile: readTokensFile(invocation),
     corsOrigins: readOrigins(invocation),
+    trustedProxies: readTrustedProxies(invocation),
     tls: readTls(invocation),
     environmentKeys: invocation.environmentKeys,
   });
@@ -288,6 +297,20 @@ function readOrigins(invocation: Invocation): readonly string[] {
       );
     return origin;
   });
+}
+
+function readTrustedProxies(invocation: Invocation): BlockList {
+  const proxies = new BlockList();
+  for (const text of invocation.many('trusted-proxy')) {
+    const [, address = '', prefix = ''] = /^([^/]+)\/(\d{1,3})$/.exec(text) ?? [];
+    const family = isIP(address);
+    if (family === 0 || Number(prefix) > (family === 4 ? 32 : 128))
+      throw new UsageError(
+        `--trusted-proxy ${text} is not a range of addresses in CIDR notation, such as 10.0.0.0/8, 127.0.0.1/32 or fd00::/8`,
+      );
+    proxies.addSubnet(address, Number(prefix), family === 4 ? 'ipv4' : 'ipv6');
+  }
+  return proxies;
 }
 
 function readTls(invocation: Invocation): ServeConfig['tls'] {

@@ -26,6 +26,30 @@ describe('--cors-origin', () => {
   );
 });
 
+describe('--trusted-proxy', () => {
+  test.each(['10.0.0.0/8', '127.0.0.1/32', 'fd00::/8', '::1/128'])('%s is a range of addresses', given => {
+    expect(read('--trusted-proxy', given).trustedProxies.rules).toHaveLength(1);
+  });
+
+  test('can be given several times, and no proxy is trusted without it', () => {
+    expect(
+      read('--trusted-proxy', '10.0.0.0/8', '--trusted-proxy', '::1/128').trustedProxies.rules,
+    ).toHaveLength(2);
+    expect(read().trustedProxies.rules).toEqual([]);
+  });
+
+  test.each(['10.0.0.1', '10.0.0.0/33', '::/129', 'proxy.example.com/32', '10.0.0/8', '10.0.0.0/', '*'])(
+    '%s is not a range of addresses and is rejected',
+    given => {
+      expect(() => read('--trusted-proxy', given)).toThrow(
+        new UsageError(
+          `--trusted-proxy ${given} is not a range of addresses in CIDR notation, such as 10.0.0.0/8, 127.0.0.1/32 or fd00::/8`,
+        ),
+      );
+    },
+  );
+});
+
 describe('one port for both listeners', () => {
   const start = async (host: string, internalHost: string) => {
     const folder = createTempDirectory();

@@ -35,6 +35,7 @@ const SERVE_FLAGS: readonly FlagName[] = [
   'intake-queue-bytes',
   'metrics-open',
   'cors-origin',
+  'trusted-proxy',
   'tls-cert',
   'tls-key',
 ];

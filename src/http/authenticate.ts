@@ -16,6 +16,7 @@ export interface AuthDependencies {
   readonly rateLimit: RateLimit;
   readonly authThrottle: AuthThrottle;
   readonly lastUsed: LastUsedTimes;
+  readonly clientAddressOf: (rawRequest: IncomingMessage) => string;
 }
 
 /**
@@ -97,15 +98,16 @@ const MAX_DELAYED_RESPONSES = 300;
 
 /** Delays the response to a wrong secret, which may be a guess. A request without a secret is not delayed. */
 async function throttleWrongSecret(
-  { authThrottle }: AuthDependencies,
-  { headers, socket }: IncomingMessage,
+  { authThrottle, clientAddressOf }: AuthDependencies,
+  rawRequest: IncomingMessage,
 ): Promise<void> {
-  if (readSecret(headers) === '') return;
+  if (readSecret(rawRequest.headers) === '') return;
+  const { socket } = rawRequest;
   const delayed = delayedResponses.get(socket) ?? 0;
   if (delayed >= MAX_DELAYED_RESPONSES) socket.destroy();
   if (socket.destroyed) return;
   delayedResponses.set(socket, delayed + 1);
-  await authThrottle.delayFailure(socket.remoteAddress ?? '');
+  await authThrottle.delayFailure(clientAddressOf(rawRequest));
   delayedResponses.set(socket, (delayedResponses.get(socket) ?? 1) - 1);
 }
 

@@ -32,6 +32,7 @@ const CHECKED: [FlagName, string, string][] = [
   ['warm-concurrency', '0', '2'],
   ['intake-queue-bytes', 'x', '33554432'],
   ['cors-origin', 'nowhere', 'https://dashboard.example.com'],
+  ['trusted-proxy', '10.0.0.1', '10.0.0.0/8'],
 ];
 
 describe('environment variables', () => {

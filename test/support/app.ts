@@ -1,5 +1,6 @@
 // The whole application in this process: real store, real HTTP, a clock that tests set.
 import { mkdtempSync, rmSync } from 'node:fs';
+import { BlockList } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startApp } from '../../src/app.ts';
@@ -109,6 +110,7 @@ export function testConfig(dataDirectory: string): ServeConfig {
     intakeQueueBytes: 256 * 1024 * 1024,
     metricsOpen: false,
     corsOrigins: [],
+    trustedProxies: new BlockList(),
     tls: undefined,
     endpointFolders: { builtIn: join(import.meta.dirname, '../../endpoints'), custom: undefined },
     tokensFile: join(dataDirectory, 'tokens.json'),

@@ -1,0 +1,30 @@
+// The address of the client that sent a request. Behind trusted proxies it is in X-Forwarded-For; any other sender could put
+// any address there, so the header is ignored.
+import type { IncomingMessage } from 'node:http';
+import { type BlockList, isIP } from 'node:net';
+
+/** Returns a function that finds the address of a request's client: the last one in the chain that is no trusted proxy. */
+export function clientAddressReader(trustedProxies: BlockList): (request: IncomingMessage) => string {
+  const isTrusted = (address: string) => trustedProxies.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4');
+  const trustsNone = trustedProxies.rules.length === 0;
+  return ({ socket, headers }) => {
+    let client = normalize(socket.remoteAddress ?? '');
+    if (trustsNone) return client;
+    // Each proxy appends the address that it got the request from. Everything left of an untrusted address is unverified.
+    const forwarded = [headers['x-forwarded-for'] ?? []].flat().join(',').split(',').reverse();
+    for (const text of forwarded) {
+      const previous = normalize(text);
+      if (previous === '' || client === '' || !isTrusted(client)) break;
+      client = previous;
+    }
+    return client;
+  };
+}
+
+/** An IP address without a port and without the prefix of an IPv4 address on an IPv6 socket; empty if it is no address. */
+function normalize(text: string): string {
+  const [, bracketed, withPort] =
+    /^\[([^\]]+)\](?::\d+)?$|^(\d+\.\d+\.\d+\.\d+):\d+$/.exec(text.trim()) ?? [];
+  const address = (bracketed ?? withPort ?? text).trim().replace(/^::ffff:(?=\d+\.)/i, '');
+  return isIP(address) === 0 ? '' : address;
+}
