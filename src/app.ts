@@ -60,6 +60,7 @@ export async function startApp(
   clock: Clock = systemClock,
   timer: Timer = systemTimer,
   bodyParser: BodyParser = new BodyParserPool(1),
+  idempotencyTimer: Pick<Timer, 'now'> = timer,
 ): Promise<App> {
   const metrics = new Metrics();
   const observe: Observe = event => {
@@ -87,7 +88,10 @@ export async function startApp(
     const store = await openStore(config.store, { ...storeCallbacks, storeInvalidated: invalidation.report });
     closers.add('store', store.close);
     const preflight = await startPreflight(context, catalog, store);
-    const intake = await openIntake(context, { store, quarantine, bodyParser, clock, timer, observe });
+    const intake = await openIntake(context, {
+      ...{ store, quarantine, bodyParser, clock, timer, observe },
+      idempotencyTimer,
+    });
     const firstToken =
       config.environmentKeys.length === 0 ? await createFirstToken(config.tokensFile, clock) : undefined;
     const auth = openTokens(context);
@@ -184,8 +188,8 @@ function createStoreInvalidation(): {
 
 /** Opens the intake, which applies the records that an earlier run left in the spool. */
 async function openIntake({ config, closers }: Context, dependencies: IntakeDependencies): Promise<Intake> {
-  const { store, retentionDays, intakeQueueBytes } = config;
-  const options = { dataDirectory: store.dataDirectory, retentionDays, queueBytes: intakeQueueBytes };
+  const { store, retentionDays, intakeQueueBytes: queueBytes, idempotencyBytes } = config;
+  const options = { dataDirectory: store.dataDirectory, retentionDays, queueBytes, idempotencyBytes };
   const intake = await Intake.open(options, dependencies);
   closers.add('intake', () => intake.close());
   return intake;

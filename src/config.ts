@@ -68,6 +68,11 @@ export const FLAGS = {
     default: '268435456',
     help: 'limit of received log data that is not in the store yet; above it, log shippers get 429',
   },
+  'idempotency-bytes': {
+    value: 'BYTES',
+    default: '134217728',
+    help: 'memory limit of the requests of the last 10 minutes, by which repeats are recognized; above it, the oldest are forgotten',
+  },
   'metrics-open': { help: 'serve /metrics without a token' },
   source: {
     value: 'KIND',
@@ -224,6 +229,7 @@ export interface ServeConfig {
   readonly retentionDays: number;
   readonly warmConcurrency: number;
   readonly intakeQueueBytes: number;
+  readonly idempotencyBytes: number;
   readonly metricsOpen: boolean;
   readonly endpointFolders: EndpointFolders;
   readonly tokensFile: string;
@@ -248,6 +254,7 @@ export function readServeConfig(invocation: Invocation): ServeConfig {
     warmConcurrency: readInteger(invocation, 'warm-concurrency', 1, 64),
     // At least twice the largest body: with a smaller limit, some bodies would never be accepted.
     intakeQueueBytes: readInteger(invocation, 'intake-queue-bytes', 32 * 1024 * 1024, 2 ** 40),
+    idempotencyBytes: readInteger(invocation, 'idempotency-bytes', 1024 * 1024, 2 ** 40),
     metricsOpen: invocation.isOn('metrics-open'),
     endpointFolders: readEndpointFolders(invocation),
     tokensFile: readTokensFile(invocation),

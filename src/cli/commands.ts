@@ -33,6 +33,7 @@ const SERVE_FLAGS: readonly FlagName[] = [
   'cache-bytes',
   'warm-concurrency',
   'intake-queue-bytes',
+  'idempotency-bytes',
   'metrics-open',
   'cors-origin',
   'trusted-proxy',

@@ -5,6 +5,7 @@ import { DendroError } from '../domain/errors.ts';
 import type { Observe } from '../observe/event.ts';
 import { trackUnsent } from './connection.ts';
 import { addCors, corsPreflightResponse } from './cors.ts';
+import { watchDelivery } from './delivery.ts';
 import { errorResponse, toClientError } from './error-response.ts';
 import { isRejected } from './parser-error.ts';
 import { checkRequest } from './request-limits.ts';
@@ -49,6 +50,7 @@ function sendResponse(
   rawResponse: ServerResponse,
   response: HttpResponse,
 ): void {
+  if (response.reportDelivery !== undefined) watchDelivery(rawRequest, rawResponse, response.reportDelivery);
   if (rawResponse.destroyed) return;
   if (corsOrigins.length > 0) addCors(response, corsOrigins, rawRequest);
   addHsts(response, rawRequest.socket);

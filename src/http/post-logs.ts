@@ -30,7 +30,7 @@ export async function postLogs(
       tooLarge: bodyTooLarge,
       reserve: byteLength => releases.push(intake.reserve(byteLength)),
     });
-    const result = await intake.accept({
+    const { result, reportDelivery } = await intake.accept({
       data,
       contentCoding: (raw.headers['content-encoding'] ?? '').trim().toLowerCase(),
       format,
@@ -39,7 +39,7 @@ export async function postLogs(
       projects: token.projects,
       idempotencyKey: readIdempotencyKey(raw.headers),
     });
-    return intakeResponse(result);
+    return { ...intakeResponse(result), reportDelivery };
   } finally {
     for (const release of releases) release();
   }

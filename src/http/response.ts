@@ -9,6 +9,8 @@ export interface HttpResponse {
   /** Not shared with another response: send() appends to it. */
   readonly headers: HeaderList;
   readonly body: string | Buffer;
+  /** Called once: whether the response was completely written to its connection (delivery.ts). */
+  readonly reportDelivery?: ((isDelivered: boolean) => void) | undefined;
 }
 
 export const JSON_TYPE = 'application/json; charset=utf-8';

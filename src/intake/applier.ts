@@ -4,7 +4,6 @@ import { existsSync } from 'node:fs';
 import { LOG_KINDS, type LogKind } from '../domain/log-columns.ts';
 import type { Observe } from '../observe/event.ts';
 import type { SpooledLines, Store } from '../store/store.ts';
-import { type Clock, systemClock } from '../system/clock.ts';
 import { systemTimer, type Timer } from '../system/timer.ts';
 import { Spool, spoolDirectoryIn } from './spool.ts';
 import type { SpoolBlock } from './spool-segment.ts';
@@ -23,7 +22,6 @@ const MAX_SPOOL_BYTES = 512 * 1024 * 1024;
 export interface ApplierDependencies {
   readonly spool: Spool;
   readonly store: Store;
-  readonly clock: Clock;
   readonly timer: Timer;
   readonly observe: Observe;
 }
@@ -131,8 +129,8 @@ export class Applier {
   }
 
   #deleteFlushed(): Promise<void> {
-    const { spool, store, clock } = this.#dependencies;
-    return spool.deleteFlushed(kind => store.flushedUpTo(kind), Number(clock()));
+    const { spool, store } = this.#dependencies;
+    return spool.deleteFlushed(kind => store.flushedUpTo(kind));
   }
 
   /** Resolves after `ms` or when `#wake` is called. */
@@ -155,8 +153,8 @@ export async function replaySpool(dataDirectory: string, store: Store): Promise<
   const directory = spoolDirectoryIn(dataDirectory);
   if (!existsSync(directory)) return;
   const observe = () => {};
-  const { spool } = await Spool.open(directory, kind => store.durableUpTo(kind), observe);
-  await new Applier({ spool, store, clock: systemClock, timer: systemTimer, observe }).catchUp();
+  const spool = await Spool.open(directory, kind => store.durableUpTo(kind), observe);
+  await new Applier({ spool, store, timer: systemTimer, observe }).catchUp();
   await spool.close();
 }
 

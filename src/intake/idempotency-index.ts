@@ -3,87 +3,216 @@
 import { hash } from 'node:crypto';
 import { DendroError } from '../domain/errors.ts';
 import type { LogKind } from '../domain/log-columns.ts';
-import type { RecordError } from './parse-body.ts';
+import type { Clock } from '../system/clock.ts';
+import type { Timer } from '../system/timer.ts';
+import type { ParsedBody, RecordError } from './parse-body.ts';
 
 export interface IntakeResult {
   readonly accepted: number;
   readonly rejected: number;
-  /** Errors of the first rejected records. */
+  /** Errors of the first rejected records. For a repeat: of the first one only. */
   readonly errors: readonly RecordError[];
 }
 
-/** A completed request, as the spool and the idempotency log keep it on disk (idempotency-log.ts has the format). */
-export interface CompletedRequest {
-  /** From `createDeduplicationKey`. */
+/** What makes a request recognizable as a repeat of an earlier one. */
+export interface RequestIdentity {
+  /** A hash of the sender, the kind, and either the Idempotency-Key header or the digest of the body. */
   readonly key: string;
   /** SHA-256 of the decompressed body. */
   readonly digest: string;
+  /**
+   * The request has no Idempotency-Key, and some record has no identity (`hasIdentity` in logs/record.ts). The same body is
+   * then a repeat only if the response to the first request was not completely written to its connection.
+   */
+  readonly onlyIfUndelivered: boolean;
+}
+
+/** A completed request, as the spool and the idempotency log keep it on disk (idempotency-log.ts has the format). */
+export interface CompletedRequest extends RequestIdentity {
   /** Time of arrival. */
   readonly atMicros: number;
   readonly result: IntakeResult;
 }
 
-/** A request in the index, which may still be in flight. */
-interface IndexEntry {
-  readonly digest: string;
+/** A request in the index. */
+export interface IndexEntry extends RequestIdentity {
   readonly atMicros: number;
-  /** A promise while the request is in flight. */
-  readonly result: IntakeResult | Promise<IntakeResult>;
+  /** When it was added, on the monotonic clock: a step of the wall clock must not change its age. */
+  readonly addedMs: number;
+  /** Undefined until the records are durable. */
+  readonly result: IntakeResult | undefined;
+  /** The spool segment that contains the request. 0: none. */
+  readonly segmentNumber: number;
+  /** Estimated memory. */
+  readonly bytes: number;
+  /** Resolves when it is known whether a second request is a repeat. Undefined: it is known. */
+  pending: { readonly promise: Promise<void>; readonly resolve: () => void } | undefined;
 }
 
-const TTL_MICROS = 600_000_000;
-/** About 150 MB of memory: 1,600 requests per second for ten minutes. Beyond this the oldest entries are evicted early. */
-const MAX_ENTRIES = 1_000_000;
+export interface IndexOptions {
+  /** If the entries take more memory, the oldest ones are evicted before they expire. */
+  readonly maxBytes: number;
+  /** The monotonic clock. */
+  readonly timer: Pick<Timer, 'now'>;
+  /** The wall clock, which the times on disk refer to. */
+  readonly clock: Clock;
+}
 
-/**
- * Creates the key by which a repeat is recognized: a hash of the sender, the kind, and either the Idempotency-Key header or
- * the digest of the body. Returns undefined if repeats cannot be recognized: the header is missing, and some record has no
- * identity (`hasIdentity` in logs/record.ts).
- */
-export function createDeduplicationKey(
+const TTL_MS = 600_000;
+/** Measured: an entry without errors, with its strings and its place in the map. */
+const ENTRY_BYTES = 512;
+const NO_ERRORS: readonly RecordError[] = [];
+
+/** Returns undefined if nothing was stored, so that there is nothing to store twice. */
+export function identifyRequest(
   sender: string,
   kind: LogKind,
   idempotencyKey: string | undefined,
-  { digest, canDeduplicate }: { readonly digest: string; readonly canDeduplicate: boolean },
-): string | undefined {
-  if (idempotencyKey === undefined && !canDeduplicate) return undefined;
+  { digest, canDeduplicate, accepted }: Pick<ParsedBody, 'digest' | 'canDeduplicate' | 'accepted'>,
+): RequestIdentity | undefined {
+  if (idempotencyKey === undefined && accepted === 0) return undefined;
   const identity = idempotencyKey === undefined ? ['body', digest] : ['key', idempotencyKey];
-  return hash('sha256', JSON.stringify([sender, kind, ...identity]), 'base64url').slice(0, 32);
+  const key = hash('sha256', JSON.stringify([sender, kind, ...identity]), 'base64url').slice(0, 32);
+  return { key, digest, onlyIfUndelivered: idempotencyKey === undefined && !canDeduplicate };
+}
+
+/** The part of a result that is remembered: 20 error messages of every request would fill the memory. */
+export function toRemembered({ accepted, rejected, errors }: IntakeResult): IntakeResult {
+  return { accepted, rejected, errors: errors.length === 0 ? NO_ERRORS : errors.slice(0, 1) };
 }
 
 export class IdempotencyIndex {
-  /** In order of arrival, the oldest first. */
+  readonly #options: IndexOptions;
+  /** The oldest first. */
   readonly #entries = new Map<string, IndexEntry>();
+  #bytes = 0;
+
+  constructor(options: IndexOptions) {
+    this.#options = options;
+  }
+
+  /** Estimated memory of all entries. */
+  get bytes(): number {
+    return this.#bytes;
+  }
 
   /**
-   * Returns the result of the first request with this key, or its promise while that request is in flight. Throws
+   * Returns the first request with this key if its records are durable: the caller's request is a repeat. Otherwise adds a new
+   * entry without result; the caller must call `complete` or `remove`. Waits while the first request is in flight. Throws
    * `idempotency_conflict` if the first request had a different body.
    */
-  get(key: string, digest: string, nowMicros: number): IndexEntry['result'] | undefined {
+  async claim(identity: RequestIdentity, atMicros: number): Promise<IndexEntry> {
+    for (;;) {
+      const entry = this.#find(identity);
+      if (entry?.pending !== undefined) {
+        await entry.pending.promise;
+        continue;
+      }
+      if (entry === undefined) {
+        const added = { ...identity, atMicros, ...this.#added(undefined), segmentNumber: 0 };
+        return this.#put({ ...added, pending: createPending() });
+      }
+      if (entry.onlyIfUndelivered) entry.pending = createPending();
+      return entry;
+    }
+  }
+
+  /** The records are durable. A repeat gets this result. */
+  complete(entry: IndexEntry, result: IntakeResult, segmentNumber: number): IndexEntry {
+    const completed = this.#put({ ...entry, ...this.#added(toRemembered(result)), segmentNumber });
+    if (!entry.onlyIfUndelivered) settle(completed);
+    return completed;
+  }
+
+  /** The request failed: a retry is a new request. */
+  remove(entry: IndexEntry): void {
+    if (this.#entries.get(entry.key) === entry) this.#delete(entry);
+    settle(entry);
+  }
+
+  /**
+   * Must be called after each response to a request with `onlyIfUndelivered`; until then, requests with the same body wait. If
+   * the client got the response, the next request with the same body is a new one.
+   */
+  reportDelivery(entry: IndexEntry, isDelivered: boolean): void {
+    if (isDelivered) this.remove(entry);
+    else settle(entry);
+  }
+
+  /** Adds a request from the disk, unless it has expired. A time in the future means that the clock was set back: no age. */
+  restore(request: CompletedRequest, segmentNumber: number): void {
+    const { clock, timer } = this.#options;
+    const ageMs = Math.max(0, (Number(clock()) - request.atMicros) / 1000);
+    if (ageMs >= TTL_MS) return;
+    const added = { ...this.#added(toRemembered(request.result)), addedMs: timer.now() - ageMs };
+    this.#put({ ...request, ...added, segmentNumber, pending: undefined });
+  }
+
+  /** The requests of a segment that have not expired. */
+  requestsOf(segmentNumber: number): readonly CompletedRequest[] {
+    const requests: CompletedRequest[] = [];
+    for (const entry of this.#entries.values()) {
+      const { result } = entry;
+      if (entry.segmentNumber !== segmentNumber || result === undefined || this.#hasExpired(entry)) continue;
+      requests.push({ ...entry, result });
+    }
+    return requests;
+  }
+
+  /** The keys of the requests that are repeats only because their response is not known to be delivered. */
+  undeliveredKeys(): readonly string[] {
+    return [...this.#entries.values()].filter(entry => entry.onlyIfUndelivered).map(({ key }) => key);
+  }
+
+  #added(result: IntakeResult | undefined): Pick<IndexEntry, 'addedMs' | 'result' | 'bytes'> {
+    const [error] = result?.errors ?? NO_ERRORS;
+    const bytes = ENTRY_BYTES + (error === undefined ? 0 : 128 + 2 * error.message.length);
+    return { addedMs: this.#options.timer.now(), result, bytes };
+  }
+
+  #find({ key, digest }: RequestIdentity): IndexEntry | undefined {
     const entry = this.#entries.get(key);
-    if (entry === undefined || hasExpired(entry, nowMicros)) return undefined;
+    if (entry === undefined || this.#hasExpired(entry)) return undefined;
     if (entry.digest !== digest)
       throw new DendroError(
         'idempotency_conflict',
         'this Idempotency-Key was used with a different body in the last 10 minutes; use a new key for each body',
       );
-    return entry.result;
+    return entry;
   }
 
-  set(key: string, entry: IndexEntry): void {
-    this.#entries.delete(key); // a Map keeps the position of an existing key; the new entry must be the last
-    this.#entries.set(key, entry);
-    for (const [oldestKey, oldest] of this.#entries) {
-      if (!hasExpired(oldest, entry.atMicros) && this.#entries.size <= MAX_ENTRIES) break;
-      this.#entries.delete(oldestKey);
+  #put(entry: IndexEntry): IndexEntry {
+    const previous = this.#entries.get(entry.key);
+    if (previous !== undefined) this.#delete(previous); // a Map keeps the position of an existing key; the new entry must be the last
+    this.#entries.set(entry.key, entry);
+    this.#bytes += entry.bytes;
+    for (const oldest of this.#entries.values()) {
+      if (!this.#hasExpired(oldest) && this.#bytes <= this.#options.maxBytes) break;
+      this.#delete(oldest);
     }
+    return entry;
   }
 
-  delete(key: string): void {
-    this.#entries.delete(key);
+  #delete(entry: IndexEntry): void {
+    this.#entries.delete(entry.key);
+    this.#bytes -= entry.bytes;
+  }
+
+  #hasExpired({ addedMs }: IndexEntry): boolean {
+    return this.#options.timer.now() - addedMs >= TTL_MS;
   }
 }
 
-export function hasExpired({ atMicros }: Pick<IndexEntry, 'atMicros'>, nowMicros: number): boolean {
-  return nowMicros - atMicros >= TTL_MICROS;
+function createPending(): IndexEntry['pending'] {
+  let resolve = () => {};
+  const promise = new Promise<void>(resolvePromise => {
+    resolve = resolvePromise;
+  });
+  return { promise, resolve };
+}
+
+function settle(entry: IndexEntry): void {
+  const { pending } = entry;
+  entry.pending = undefined;
+  pending?.resolve();
 }

@@ -1,9 +1,12 @@
-// Keeps the requests of deleted spool segments on disk until they expire: one small `.requests` file per segment, one JSON
-// object per line. The idempotency index is rebuilt from it after a restart.
+// Keeps requests on disk for the idempotency index. The requests of deleted spool segments are in one small `.requests` file per
+// segment, one JSON object per line, until they expire. After a clean stop, `undelivered.json` has the requests without identity
+// whose response was not delivered.
+import { createReadStream } from 'node:fs';
 import { open, readdir, readFile, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { syncDirectory } from '../system/files.ts';
-import { type CompletedRequest, hasExpired, type IntakeResult } from './idempotency-index.ts';
+import type { Observe } from '../observe/event.ts';
+import { syncDirectory, writeFileDurably } from '../system/files.ts';
+import { type CompletedRequest, type IntakeResult, toRemembered } from './idempotency-index.ts';
 
 /** A request on disk, in a `.requests` file and in a block header of the spool. The names are part of both formats. */
 export interface DiskRequest {
@@ -11,80 +14,145 @@ export interface DiskRequest {
   readonly digest: string;
   readonly atMicros: number;
   readonly answer: IntakeResult;
+  /** Missing in versions up to 0.2.0, which wrote no requests of this type and never look them up. */
+  readonly onlyIfUndelivered?: true;
 }
 
-export function requestToDisk({ key, digest, atMicros, result }: CompletedRequest): DiskRequest {
-  return { key, digest, atMicros, answer: result };
+/** The requests that the spool and the idempotency log read at startup, and that they keep on disk. */
+export interface RequestMemory {
+  /** Called for each request on disk, about in the order of arrival. */
+  restore(request: CompletedRequest, segmentNumber: number): void;
+  /** The requests of a segment that have to be kept when the segment is deleted. */
+  requestsOf(segmentNumber: number): readonly CompletedRequest[];
 }
 
-export function requestFromDisk({ key, digest, atMicros, answer }: DiskRequest): CompletedRequest {
-  return { key, digest, atMicros, result: answer };
+const UNDELIVERED_FILE = 'undelivered.json';
+const EXPIRES_AFTER_MS = 600_000;
+const READ_BYTES = 1024 * 1024;
+/** Version 0.2.0 wrote up to 20 error messages in a line, about 10 KB. A longer line is malformed. */
+const MAX_LINE_BYTES = 1024 * 1024;
+const LINES_PER_WRITE = 1_000;
+const NEWLINE = 0x0a;
+
+export function requestToDisk(request: CompletedRequest): DiskRequest {
+  const { key, digest, atMicros, result, onlyIfUndelivered } = request;
+  const answer = toRemembered(result);
+  return { key, digest, atMicros, answer, ...(onlyIfUndelivered ? { onlyIfUndelivered } : {}) };
+}
+
+/** Returns undefined if the value is not a request. */
+export function requestFromDisk(value: unknown): CompletedRequest | undefined {
+  const { key, digest, atMicros, answer, onlyIfUndelivered } = (value ?? {}) as Partial<DiskRequest>;
+  if (typeof key !== 'string' || typeof digest !== 'string' || typeof atMicros !== 'number') return undefined;
+  if (typeof answer?.accepted !== 'number' || typeof answer.rejected !== 'number') return undefined;
+  if (!Array.isArray(answer.errors)) return undefined;
+  return { key, digest, atMicros, result: answer, onlyIfUndelivered: onlyIfUndelivered === true };
 }
 
 export class IdempotencyLog {
   readonly #directory: string;
-  /** For each file, by path, the time of its latest request. */
-  readonly #latestMicros = new Map<string, number>();
+  readonly #memory: RequestMemory;
+  readonly #nowMs: () => number;
+  /** For each file, by path, when all of its requests have expired, on the monotonic clock. */
+  readonly #expiresAtMs = new Map<string, number>();
 
-  constructor(directory: string) {
+  constructor(directory: string, memory: RequestMemory, nowMs: () => number) {
     this.#directory = directory;
+    this.#memory = memory;
+    this.#nowMs = nowMs;
   }
 
-  /** Reads all files. Skips a line that a crash left incomplete: its segment still exists and contains the request too. */
-  async read(): Promise<CompletedRequest[]> {
-    const names = (await readdir(this.#directory)).filter(name => name.endsWith('.requests')).sort();
-    const allRequests: CompletedRequest[] = [];
+  /** Reads all files in parts, so that a large file needs little memory. Skips malformed lines and reports them. */
+  async load(observe: Observe): Promise<void> {
+    const names = (await readdir(this.#directory)).filter(name => /^\d+\.requests$/.test(name)).sort();
     for (const name of names) {
       const path = join(this.#directory, name);
-      const requests = (await readFile(path, 'utf8')).split('\n').flatMap(parseRequest);
-      allRequests.push(...requests);
-      this.#trackFile(path, requests);
+      let malformedLines = 0;
+      for await (const lines of readLines(path))
+        for (const line of lines) {
+          if (line === '') continue;
+          const request = parseRequest(line);
+          if (request === undefined) malformedLines++;
+          else this.#memory.restore(request, Number.parseInt(name, 10));
+        }
+      if (malformedLines > 0) observe({ type: 'idempotency_log_damaged', path, malformedLines });
+      this.#trackFile(path);
     }
-    return allRequests;
   }
 
   /** Writes the requests of a segment that have not expired. They are durable when the promise resolves. */
-  async write(
-    segmentNumber: number,
-    requests: readonly CompletedRequest[],
-    nowMicros: number,
-  ): Promise<void> {
-    const activeRequests = requests.filter(request => !hasExpired(request, nowMicros));
-    if (activeRequests.length === 0) return;
+  async write(segmentNumber: number): Promise<void> {
+    const requests = this.#memory.requestsOf(segmentNumber);
+    if (requests.length === 0) return;
     const path = join(this.#directory, `${String(segmentNumber).padStart(12, '0')}.requests`);
     const file = await open(path, 'w', 0o600);
     try {
-      await file.writeFile(
-        activeRequests.map(request => `${JSON.stringify(requestToDisk(request))}\n`).join(''),
-      );
+      for (let start = 0; start < requests.length; start += LINES_PER_WRITE) {
+        const group = requests.slice(start, start + LINES_PER_WRITE);
+        await file.appendFile(group.map(request => `${JSON.stringify(requestToDisk(request))}\n`).join(''));
+      }
       await file.sync();
     } finally {
       await file.close();
     }
     await syncDirectory(this.#directory);
-    this.#trackFile(path, activeRequests);
+    this.#trackFile(path);
   }
 
-  async deleteExpired(nowMicros: number): Promise<void> {
-    for (const [path, atMicros] of this.#latestMicros) {
-      if (!hasExpired({ atMicros }, nowMicros)) continue;
-      this.#latestMicros.delete(path);
+  async deleteExpired(): Promise<void> {
+    for (const [path, expiresAtMs] of this.#expiresAtMs) {
+      if (this.#nowMs() < expiresAtMs) continue;
+      this.#expiresAtMs.delete(path);
       await unlink(path);
     }
   }
 
-  #trackFile(path: string, requests: readonly CompletedRequest[]): void {
-    this.#latestMicros.set(
-      path,
-      requests.reduce((latest, { atMicros }) => Math.max(latest, atMicros), 0),
-    );
+  #trackFile(path: string): void {
+    this.#expiresAtMs.set(path, this.#nowMs() + EXPIRES_AFTER_MS);
   }
 }
 
-function parseRequest(line: string): CompletedRequest[] {
+/** Written at a clean stop. If that fails, all responses count as undelivered, as after a crash. */
+export async function writeUndelivered(directory: string, keys: readonly string[]): Promise<void> {
+  await writeFileDurably(join(directory, UNDELIVERED_FILE), JSON.stringify(keys)).catch(() => {});
+}
+
+/** Returns the keys that the last clean stop wrote. Undefined: there was no clean stop. */
+export async function readUndelivered(directory: string): Promise<ReadonlySet<string> | undefined> {
   try {
-    return [requestFromDisk(JSON.parse(line) as DiskRequest)];
+    return new Set(JSON.parse(await readFile(join(directory, UNDELIVERED_FILE), 'utf8')) as string[]);
   } catch {
-    return [];
+    return undefined;
+  }
+}
+
+/** Call it before the first request is accepted: the file says nothing about later requests. */
+export async function deleteUndelivered(directory: string): Promise<void> {
+  try {
+    await unlink(join(directory, UNDELIVERED_FILE));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return;
+    throw error;
+  }
+  await syncDirectory(directory);
+}
+
+async function* readLines(path: string): AsyncGenerator<string[]> {
+  let rest: Uint8Array = Buffer.alloc(0);
+  for await (const chunk of createReadStream(path, { highWaterMark: READ_BYTES }) as AsyncIterable<Buffer>) {
+    const data = Buffer.concat([rest, chunk]);
+    const end = data.lastIndexOf(NEWLINE) + 1;
+    yield data.toString('utf8', 0, end).split('\n');
+    // Of a line that is too long, only the end remains, which is malformed too.
+    rest = data.length - end > MAX_LINE_BYTES ? Buffer.alloc(0) : data.subarray(end);
+  }
+  yield [Buffer.from(rest).toString('utf8')];
+}
+
+function parseRequest(line: string): CompletedRequest | undefined {
+  try {
+    return requestFromDisk(JSON.parse(line));
+  } catch {
+    return undefined;
   }
 }

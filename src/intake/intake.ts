@@ -10,10 +10,17 @@ import { Applier } from './applier.ts';
 import type { BodyParser } from './body-parser-pool.ts';
 import {
   type CompletedRequest,
-  createDeduplicationKey,
   IdempotencyIndex,
+  type IndexEntry,
   type IntakeResult,
+  identifyRequest,
 } from './idempotency-index.ts';
+import {
+  deleteUndelivered,
+  type RequestMemory,
+  readUndelivered,
+  writeUndelivered,
+} from './idempotency-log.ts';
 import type { BatchBody, ParsedBody } from './parse-body.ts';
 import type { Quarantine } from './quarantine.ts';
 import { Spool, spoolDirectoryIn } from './spool.ts';
@@ -23,6 +30,8 @@ export interface IntakeOptions {
   readonly retentionDays: number;
   /** Maximum of `queuedBytes`. */
   readonly queueBytes: number;
+  /** Maximum memory of the idempotency index. */
+  readonly idempotencyBytes: number;
 }
 
 /** The caller closes these after `Intake.close()`. */
@@ -32,6 +41,8 @@ export interface IntakeDependencies {
   readonly bodyParser: BodyParser;
   readonly clock: Clock;
   readonly timer: Timer;
+  /** Measures the age of requests for the idempotency index. */
+  readonly idempotencyTimer: Pick<Timer, 'now'>;
   readonly observe: Observe;
 }
 
@@ -42,6 +53,15 @@ export interface Batch extends Omit<BatchBody, 'context' | 'needsDeduplication'>
   /** The projects that the sender is pinned to. Undefined: all projects. */
   readonly projects?: readonly string[] | undefined;
   readonly idempotencyKey?: string | undefined;
+}
+
+export interface AcceptedBatch {
+  readonly result: IntakeResult;
+  /**
+   * If given, the caller must call it once, with whether the response was completely written to its connection. Until then,
+   * requests with the same body wait.
+   */
+  readonly reportDelivery: ((isDelivered: boolean) => void) | undefined;
 }
 
 /** A body is rejected if bodies and log lines in memory would exceed this, even if `queueBytes` is larger. */
@@ -58,23 +78,33 @@ export class Intake {
   readonly #dependencies: IntakeDependencies;
   readonly #spool: Spool;
   readonly #applier: Applier;
-  readonly #idempotency = new IdempotencyIndex();
+  readonly #idempotency: IdempotencyIndex;
   #bytesInMemory = 0;
 
-  private constructor(options: IntakeOptions, dependencies: IntakeDependencies, spool: Spool) {
+  private constructor(
+    options: IntakeOptions,
+    dependencies: IntakeDependencies,
+    spool: Spool,
+    idempotency: IdempotencyIndex,
+  ) {
     this.#options = options;
     this.#dependencies = dependencies;
     this.#spool = spool;
+    this.#idempotency = idempotency;
     this.#applier = new Applier({ ...dependencies, spool });
   }
 
   /** Applies the records that an earlier run left in the spool. If the store fails, resolves anyway and retries later. */
   static async open(options: IntakeOptions, dependencies: IntakeDependencies): Promise<Intake> {
-    const { store, observe } = dependencies;
+    const { store, clock, idempotencyTimer: timer, observe } = dependencies;
     const directory = spoolDirectoryIn(options.dataDirectory);
-    const { spool, requests } = await Spool.open(directory, kind => store.durableUpTo(kind), observe);
-    const intake = new Intake(options, dependencies, spool);
-    for (const request of requests) intake.#idempotency.set(request.key, request);
+    const index = new IdempotencyIndex({ maxBytes: options.idempotencyBytes, clock, timer });
+    const spool = await Spool.open(directory, kind => store.durableUpTo(kind), observe, {
+      memory: withoutDelivered(index, await readUndelivered(directory)),
+      nowMs: () => timer.now(),
+    });
+    await deleteUndelivered(directory);
+    const intake = new Intake(options, dependencies, spool, index);
     await intake.#applier.start();
     return intake;
   }
@@ -101,61 +131,70 @@ export class Intake {
   }
 
   /** Resolves when the accepted records are durable. If it rejects, no record was stored. */
-  async accept(batch: Batch): Promise<IntakeResult> {
+  async accept(batch: Batch): Promise<AcceptedBatch> {
     const { sender, projects, idempotencyKey, ...body } = batch;
     const { bodyParser, clock, observe } = this.#dependencies;
     const nowMicros = Number(clock());
     const context = { nowMicros, retentionDays: this.#options.retentionDays, projects };
     const parsed = await bodyParser.parse({ ...body, context, needsDeduplication: true });
-    const key = createDeduplicationKey(sender, body.kind, idempotencyKey, parsed);
-    const earlierResult =
-      key === undefined ? undefined : this.#idempotency.get(key, parsed.digest, nowMicros);
-    const result = await (earlierResult ?? this.#acceptOnce(body.kind, parsed, key, nowMicros));
-    const deduplicated = earlierResult !== undefined;
-    const rejected = deduplicated ? {} : parsed.rejectedByCode;
-    observe({ type: 'batch_completed', kind: body.kind, accepted: result.accepted, rejected, deduplicated });
-    return result;
+    const identity = identifyRequest(sender, body.kind, idempotencyKey, parsed);
+    const claimed = identity && (await this.#idempotency.claim(identity, nowMicros));
+    const isRepeat = claimed?.result !== undefined;
+    const { result, entry } = isRepeat
+      ? { result: claimed.result, entry: claimed }
+      : await this.#store(body.kind, parsed, claimed);
+    const rejected = isRepeat ? {} : parsed.rejectedByCode;
+    observe({
+      type: 'batch_completed',
+      kind: body.kind,
+      accepted: result.accepted,
+      rejected,
+      deduplicated: isRepeat,
+    });
+    if (entry?.onlyIfUndelivered !== true) return { result, reportDelivery: undefined };
+    return { result, reportDelivery: isDelivered => this.#idempotency.reportDelivery(entry, isDelivered) };
   }
 
   /** Records that the store has not applied stay in the spool for the next start. */
   async close(): Promise<void> {
     await this.#applier.close();
     await this.#spool.close();
+    await writeUndelivered(
+      spoolDirectoryIn(this.#options.dataDirectory),
+      this.#idempotency.undeliveredKeys(),
+    );
   }
 
-  /** Stores a batch that is not a repeat. A concurrent repeat finds the promise in the idempotency index and waits for it. */
-  #acceptOnce(
+  /** Stores a batch that is not a repeat. `claimed` is its entry in the idempotency index. */
+  async #store(
     kind: LogKind,
     parsed: ParsedBody,
-    key: string | undefined,
-    atMicros: number,
-  ): Promise<IntakeResult> {
-    const { accepted, digest, errors } = parsed;
+    claimed: IndexEntry | undefined,
+  ): Promise<{ result: IntakeResult; entry: IndexEntry | undefined }> {
+    const { accepted, errors } = parsed;
     const rejected = Object.values(parsed.rejectedByCode).reduce((sum, count) => sum + count, 0);
     const result = { accepted, rejected, errors };
-    const request = key === undefined ? undefined : { key, digest, atMicros, result };
-    const storing = this.#writeToSpool(kind, parsed, request).then(() => {
-      if (request !== undefined) this.#idempotency.set(request.key, request);
+    try {
+      const segmentNumber = await this.#writeToSpool(kind, parsed, claimed && { ...claimed, result });
       this.#dependencies.quarantine.append(parsed.quarantineLines);
-      return result;
-    });
-    if (key !== undefined && accepted > 0) {
-      this.#idempotency.set(key, { digest, atMicros, result: storing });
-      storing.catch(() => this.#idempotency.delete(key));
+      return { result, entry: claimed && this.#idempotency.complete(claimed, result, segmentNumber) };
+    } catch (error) {
+      if (claimed !== undefined) this.#idempotency.remove(claimed);
+      throw error;
     }
-    return storing;
   }
 
+  /** Returns the number of the spool segment; 0 if there is nothing to write. */
   async #writeToSpool(
     kind: LogKind,
     { accepted, lines }: ParsedBody,
     request?: CompletedRequest,
-  ): Promise<void> {
-    if (accepted === 0) return;
+  ): Promise<number> {
+    if (accepted === 0) return 0;
     if (this.#bytesInMemory + lines.length > LINES_MEMORY_LIMIT) throw queueFull();
     this.#bytesInMemory += lines.length;
     try {
-      await this.#spool.append(kind, accepted, lines, request);
+      return await this.#spool.append(kind, accepted, lines, request);
     } catch (error) {
       this.#dependencies.observe({ type: 'spool_write_failed', error });
       throw spoolUnavailable(error);
@@ -163,6 +202,20 @@ export class Intake {
       this.#bytesInMemory -= lines.length;
     }
   }
+}
+
+/** After a clean stop, `undelivered` has the keys of all responses that were not delivered. The others are known to be. */
+function withoutDelivered(
+  index: IdempotencyIndex,
+  undelivered: ReadonlySet<string> | undefined,
+): RequestMemory {
+  return {
+    restore(request, segmentNumber) {
+      const isDelivered = request.onlyIfUndelivered && undelivered?.has(request.key) === false;
+      if (!isDelivered) index.restore(request, segmentNumber);
+    },
+    requestsOf: segmentNumber => index.requestsOf(segmentNumber),
+  };
 }
 
 function queueFull(): DendroError {

@@ -54,7 +54,6 @@ export class SpoolSegment {
   validBytes = 0;
   /** For each kind in the segment, the sequence number after its last record. */
   readonly endSequences = new Map<LogKind, number>();
-  readonly requests: CompletedRequest[] = [];
 
   private constructor(number: number, path: string, handle: FileHandle) {
     this.number = number;
@@ -75,6 +74,7 @@ export class SpoolSegment {
   static async open(
     number: number,
     path: string,
+    onRequest: (request: CompletedRequest) => void,
   ): Promise<{ segment: SpoolSegment; invalidBytes: number; isDamaged: boolean }> {
     const handle = await open(path, 'r+');
     const segment = new SpoolSegment(number, path, handle);
@@ -88,7 +88,10 @@ export class SpoolSegment {
           `${path} was written by another version of dendro (line format ${incompatible.header.formatVersion}, this version reads ${LINE_FORMAT_VERSION}); start that version once so that it stores these records, then start this one`,
         );
       }
-      for (const { header } of blocks) segment.#trackBlock(header);
+      for (const { header } of blocks) {
+        segment.#trackBlock(header);
+        if (header.request !== undefined) onRequest(header.request);
+      }
       segment.validBytes = end;
       if (blocks.length === 0) break;
     }
@@ -158,9 +161,8 @@ export class SpoolSegment {
     return data.subarray(0, filled);
   }
 
-  #trackBlock({ kind, firstSequence, count, request }: SpoolBlockHeader): void {
+  #trackBlock({ kind, firstSequence, count }: SpoolBlockHeader): void {
     this.endSequences.set(kind, firstSequence + count);
-    if (request !== undefined) this.requests.push(request);
   }
 }
 
@@ -231,7 +233,7 @@ function parseHeader(json: string): SpoolBlockHeader | undefined {
       firstSequence: first,
       count,
       lineBytes: bytes,
-      request: request === undefined ? undefined : requestFromDisk(request),
+      request: requestFromDisk(request),
     };
   } catch {
     return undefined;

@@ -11,7 +11,7 @@ import { LINE_FORMAT_VERSION } from '../domain/log-line.ts';
 import type { Observe } from '../observe/event.ts';
 import { createDirectory, syncDirectory } from '../system/files.ts';
 import type { CompletedRequest } from './idempotency-index.ts';
-import { IdempotencyLog } from './idempotency-log.ts';
+import { IdempotencyLog, type RequestMemory } from './idempotency-log.ts';
 import { readSequences, type Sequences, writeSequences } from './sequences.ts';
 import { encodeBlock, type SpoolBlock, type SpoolBlockHeader, SpoolSegment } from './spool-segment.ts';
 
@@ -25,13 +25,13 @@ const MAX_SEGMENT_BYTES = 32 * 1024 * 1024;
 interface PendingAppend {
   readonly header: SpoolBlockHeader;
   readonly chunks: readonly Uint8Array[];
-  readonly resolve: () => void;
+  readonly resolve: (segmentNumber: number) => void;
   readonly reject: (error: unknown) => void;
 }
 
 export class Spool {
   readonly #directory: string;
-  readonly #idempotencyLog: IdempotencyLog;
+  readonly #idempotencyLog: IdempotencyLog | undefined;
   /** The oldest first. Appends go to the last one. */
   readonly #segments: SpoolSegment[];
   readonly #nextSequences: Map<LogKind, number>;
@@ -44,7 +44,7 @@ export class Spool {
   /** `segments` has at least one element. */
   private constructor(
     directory: string,
-    idempotencyLog: IdempotencyLog,
+    idempotencyLog: IdempotencyLog | undefined,
     segments: SpoolSegment[],
     nextSequences: Map<LogKind, number>,
   ) {
@@ -57,25 +57,27 @@ export class Spool {
 
   /**
    * The caller must hold the lock of the data directory. `durableUpTo` comes from the store that will apply the records.
-   * `requests` are those of the segments and of the idempotency log; some may have expired.
+   * `requests` gets the requests of the idempotency log and of the segments. Without it, no segment may be deleted.
    */
   static async open(
     directory: string,
     durableUpTo: (kind: LogKind) => number,
     observe: Observe,
-  ): Promise<{ spool: Spool; requests: readonly CompletedRequest[] }> {
+    requests?: { readonly memory: RequestMemory; readonly nowMs: () => number },
+  ): Promise<Spool> {
     createDirectory(directory);
+    const idempotencyLog =
+      requests === undefined ? undefined : new IdempotencyLog(directory, requests.memory, requests.nowMs);
+    await idempotencyLog?.load(observe);
     const segments: SpoolSegment[] = [];
     try {
-      for await (const segment of openSegments(directory, observe)) segments.push(segment);
+      for await (const segment of openSegments(directory, observe, requests?.memory)) segments.push(segment);
       if (segments.length === 0) segments.push(await createSegment(directory, 1));
       const savedSequences = await readSequences(directory);
       const { nextSequences, isStoreAhead } = findNextSequences(savedSequences, segments, durableUpTo);
       // The next start may use a different store, which does not know these sequence numbers.
       if (isStoreAhead) await writeSequences(directory, nextSequences);
-      const idempotencyLog = new IdempotencyLog(directory);
-      const requests = [...(await idempotencyLog.read()), ...segments.flatMap(segment => segment.requests)];
-      return { spool: new Spool(directory, idempotencyLog, segments, nextSequences), requests };
+      return new Spool(directory, idempotencyLog, segments, nextSequences);
     } catch (error) {
       for (const segment of segments) await segment.close();
       throw error;
@@ -92,8 +94,10 @@ export class Spool {
     return this.#segments.reduce((sum, segment) => sum + segment.validBytes, 0);
   }
 
-  /** Resolves when the records are durable. If it rejects, none of them is stored. */
-  append(kind: LogKind, count: number, lines: Uint8Array, request?: CompletedRequest): Promise<void> {
+  /**
+   * Resolves when the records are durable, with the number of their segment. If it rejects, none of them is stored.
+   */
+  append(kind: LogKind, count: number, lines: Uint8Array, request?: CompletedRequest): Promise<number> {
     // After close() the list of segments is empty, so a new segment would get the number of an older one.
     if (this.#closed) return Promise.reject(new Error('the spool is closed'));
     const firstSequence = this.#nextSequences.get(kind) ?? 0;
@@ -132,17 +136,17 @@ export class Spool {
   }
 
   /** Deletes segments, the oldest first, up to the first one with records that the store has not flushed. */
-  async deleteFlushed(flushedUpTo: (kind: LogKind) => number, nowMicros: number): Promise<void> {
+  async deleteFlushed(flushedUpTo: (kind: LogKind) => number): Promise<void> {
     for (let oldest = this.#segments[0]; oldest !== undefined; oldest = this.#segments[0]) {
       const isInUse = oldest === this.#segments.at(-1) || oldest === this.#cursor.segment;
       if (isInUse || this.unflushedKindsInOldest(flushedUpTo).length > 0) break;
-      await this.#idempotencyLog.write(oldest.number, oldest.requests, nowMicros);
+      await this.#idempotencyLog?.write(oldest.number);
       await writeSequences(this.#directory, this.#nextSequences);
       this.#segments.shift();
       await oldest.close();
       await unlink(oldest.path);
     }
-    await this.#idempotencyLog.deleteExpired(nowMicros);
+    await this.#idempotencyLog?.deleteExpired();
   }
 
   async close(): Promise<void> {
@@ -165,7 +169,7 @@ export class Spool {
         );
         this.#cursor.unappliedBytes += encoded.length;
         this.#notifyAppend();
-        for (const { resolve } of group) resolve();
+        for (const { resolve } of group) resolve(segment.number);
       } catch (error) {
         for (const { reject } of group) reject(error);
       }
@@ -231,11 +235,17 @@ class SpoolCursor {
 }
 
 /** Opens the existing segments, the oldest first, and cuts each from its first invalid block on. */
-async function* openSegments(directory: string, observe: Observe): AsyncGenerator<SpoolSegment> {
+async function* openSegments(
+  directory: string,
+  observe: Observe,
+  requests: RequestMemory | undefined,
+): AsyncGenerator<SpoolSegment> {
   const names = (await readdir(directory)).filter(name => /^\d+\.spool$/.test(name)).sort();
   for (const [index, name] of names.entries()) {
     const path = join(directory, name);
-    const { segment, invalidBytes, isDamaged } = await SpoolSegment.open(Number.parseInt(name, 10), path);
+    const number = Number.parseInt(name, 10);
+    const onRequest = (request: CompletedRequest) => requests?.restore(request, number);
+    const { segment, invalidBytes, isDamaged } = await SpoolSegment.open(number, path, onRequest);
     yield segment; // before the truncation, so that the caller closes the segment if that fails
     if (invalidBytes === 0) continue;
     // A torn write: the crash interrupted the write of the last block, so that block was never acknowledged.

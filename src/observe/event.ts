@@ -41,6 +41,8 @@ export type Event =
       /** Whether the bytes are an unfinished write at the end, which was never acknowledged. */
       readonly isTorn: boolean;
     }
+  /** These lines of the idempotency log cannot be read. */
+  | { readonly type: 'idempotency_log_damaged'; readonly path: string; readonly malformedLines: number }
   | { readonly type: 'quarantine_failed'; readonly error: unknown }
   | { readonly type: 'records_expired'; readonly count: number }
   | { readonly type: 'retention_failed'; readonly error: unknown }

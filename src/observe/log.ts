@@ -78,6 +78,8 @@ function describe(event: Exclude<Event, MetricOnlyEvent | { type: 'listening' }>
       return event.isTorn
         ? `removed an unfinished write of ${event.invalidBytes} bytes from the end of the spool; no acknowledged record is lost`
         : `SPOOL DAMAGED: ${event.invalidBytes} bytes of ${event.path} cannot be read; a copy of the file is beside it`;
+    case 'idempotency_log_damaged':
+      return `skipped ${event.malformedLines} unreadable lines of ${event.path}; retries of their requests may be stored again`;
     case 'quarantine_failed':
       return `writing to the quarantine file failed; the rejected records are not kept: ${messageOf(event.error)}`;
     case 'records_expired':

@@ -31,6 +31,7 @@ const CHECKED: [FlagName, string, string][] = [
   ['cache-bytes', 'x', '0'],
   ['warm-concurrency', '0', '2'],
   ['intake-queue-bytes', 'x', '33554432'],
+  ['idempotency-bytes', 'x', '1048576'],
   ['cors-origin', 'nowhere', 'https://dashboard.example.com'],
   ['trusted-proxy', '10.0.0.1', '10.0.0.0/8'],
 ];

@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { LOG_KINDS } from '../../src/domain/log-columns.ts';
@@ -13,8 +13,9 @@ let directory: string;
 let tokens: TestTokens<'other'>;
 let app: TestApp;
 
-const start = async () => {
-  app = await startTestApp({ store: testStoreOptions(directory), tokensFile: tokens.file });
+const start = async (options: { clockStepMs?: number } = {}) => {
+  const config = { store: testStoreOptions(directory), tokensFile: tokens.file };
+  app = await startTestApp(config, undefined, options.clockStepMs);
 };
 const restart = async () => {
   await app.close();
@@ -83,6 +84,16 @@ describe('a body that is sent twice', () => {
     expect(await metric('dendro_records_accepted_total{kind="edge"}')).toBe(1);
   });
 
+  test('a repeated body gets only the first error of its rejected records, and all of them are counted', async () => {
+    const body = [withId, { message: 'of no project' }, 7];
+    expect((await send(body)).errors).toHaveLength(2);
+    expect(await send(body)).toMatchObject({
+      accepted: 1,
+      rejected: 2,
+      errors: [{ index: 1, code: 'no_project' }],
+    });
+  });
+
   test('a repeated body without accepted records is rejected and counted each time', async () => {
     for (let time = 0; time < 3; time++)
       expect((await send([{ message: 'of no project' }])).status).toBe(422);
@@ -105,6 +116,22 @@ describe('a body that is sent twice', () => {
     await send(withId);
     expect(await countStored()).toBe(2);
     app.setNow('2026-11-14T12:20:00.000000Z');
+    await send(withId);
+    expect(await countStored()).toBe(2);
+  });
+
+  test.each([
+    ['forward by a day', 86_400_000],
+    ['back by a day', -86_400_000],
+  ])('a body is deduplicated for ten minutes although the clock is set %s', async (_, step) => {
+    await send(withId);
+    app.stepClock(step);
+    await send(withId);
+    expect(await countStored()).toBe(1);
+    await app.pass(599_999);
+    await send(withId);
+    expect(await countStored()).toBe(1);
+    await app.pass(1);
     await send(withId);
     expect(await countStored()).toBe(2);
   });
@@ -221,6 +248,17 @@ describe('deduplication after a restart', () => {
     expect(await countStored()).toBe(2);
   });
 
+  test('a body is deduplicated for ten minutes after a restart with a clock that was set back by a day', async () => {
+    await send(withId);
+    await app.close();
+    await start({ clockStepMs: -86_400_000 });
+    await send(withId);
+    expect(await countStored()).toBe(1);
+    await app.pass(600_000);
+    await send(withId);
+    expect(await countStored()).toBe(2);
+  });
+
   test('a body gets the first response again although its segment was deleted', async () => {
     const first = await send(withId);
     await fillSegment();
@@ -236,6 +274,34 @@ describe('deduplication after a restart', () => {
     expect(await countStored()).toBe(3);
     expect((await idsOf(app, 'filler')).length).toBe(36);
   });
+});
+
+test('malformed lines of the idempotency log are skipped with one event, and the others are read', async () => {
+  const first = await send(withId, withKey('k'));
+  await app.close();
+  const spool = join(directory, 'spool');
+  const [header = ''] = readFileSync(join(spool, '000000000001.spool'), 'latin1').split('\n', 1);
+  const request = JSON.stringify(JSON.parse(header.slice(header.indexOf('{'))).request);
+  const lines = [
+    'null',
+    '7',
+    '{}',
+    '[]',
+    '"text"',
+    '{"key":null}',
+    'x'.repeat(3 * MIB),
+    request,
+    request.slice(0, 9),
+  ];
+  rmSync(spool, { recursive: true });
+  mkdirSync(spool);
+  writeFileSync(join(spool, '000000000001.requests'), lines.join('\n'));
+  await start();
+  expect(app.events.filter(({ type }) => type === 'idempotency_log_damaged')).toMatchObject([
+    { malformedLines: 8 },
+  ]);
+  expect((await send(withId, withKey('k'))).text).toBe(first.text);
+  expect(await metric('dendro_batches_deduplicated_total{kind="edge"}')).toBe(1);
 });
 
 test('a request that failed is not deduplicated: the retry is stored', async () => {

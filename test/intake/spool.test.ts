@@ -15,6 +15,7 @@ import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { LogKind } from '../../src/domain/log-columns.ts';
 import type { CompletedRequest } from '../../src/intake/idempotency-index.ts';
+import type { RequestMemory } from '../../src/intake/idempotency-log.ts';
 import { Spool } from '../../src/intake/spool.ts';
 import type { Event } from '../../src/observe/event.ts';
 import { createDataDirectory, removeDataDirectory } from '../support/store.ts';
@@ -25,12 +26,17 @@ let root: string;
 let directory: string;
 let events: Event[];
 let spool: Spool | undefined;
-let restoredRequests: readonly CompletedRequest[];
+let restoredRequests: CompletedRequest[];
+/** The requests that the idempotency index has, with the segments that contain them. */
+let indexedRequests: { readonly segmentNumber: number; readonly request: CompletedRequest }[];
+let nowMs: number;
 
 beforeEach(() => {
   root = createDataDirectory();
   directory = join(root, 'spool');
   events = [];
+  indexedRequests = [];
+  nowMs = 0;
 });
 afterEach(async () => {
   await spool?.close();
@@ -41,10 +47,15 @@ afterEach(async () => {
 const emptyStore = () => 0;
 const openSpool = async (durableUpTo: (kind: LogKind) => number = emptyStore): Promise<Spool> => {
   await spool?.close();
-  const opened = await Spool.open(directory, durableUpTo, event => events.push(event));
-  spool = opened.spool;
-  restoredRequests = opened.requests;
-  return opened.spool;
+  restoredRequests = [];
+  const memory: RequestMemory = {
+    restore: request => restoredRequests.push(request),
+    requestsOf: segmentNumber =>
+      indexedRequests.filter(each => each.segmentNumber === segmentNumber).map(({ request }) => request),
+  };
+  const observe = (event: Event) => events.push(event);
+  spool = await Spool.open(directory, durableUpTo, observe, { memory, nowMs: () => nowMs });
+  return spool;
 };
 const lines = (text: string, count = 1) => Buffer.from(`${text}\n`.repeat(count));
 const file = (number: number) => join(directory, `${String(number).padStart(12, '0')}.spool`);
@@ -53,6 +64,7 @@ const request = (key: string, atMicros = 1): CompletedRequest => ({
   key,
   digest: 'd',
   atMicros,
+  onlyIfUndelivered: false,
   result: { accepted: 1, rejected: 0, errors: [] },
 });
 
@@ -150,8 +162,13 @@ describe('Spool.append', () => {
 describe('segments of the spool', () => {
   const large = (text: string) => lines(text.padEnd(12 * MIB, '.'));
   const fill = async (to: Spool, kind: LogKind = 'edge') => {
-    for (const part of ['1', '2', '3'])
-      await to.append(kind, 1, large(part), request(`fill-${kind}-${part}`));
+    for (const part of ['1', '2', '3']) {
+      const filling = request(`fill-${kind}-${part}`);
+      indexedRequests.push({
+        segmentNumber: await to.append(kind, 1, large(part), filling),
+        request: filling,
+      });
+    }
   };
 
   test('a segment is deleted after the store applied and flushed all of its records', async () => {
@@ -160,7 +177,7 @@ describe('segments of the spool', () => {
     await one.append('auth', 1, lines('next'));
     expect(files()).toHaveLength(2);
     const flushed = { edge: 0, auth: 0 } as Record<LogKind, number>;
-    const deleteFlushed = () => one.deleteFlushed(kind => flushed[kind] ?? 0, 2);
+    const deleteFlushed = () => one.deleteFlushed(kind => flushed[kind] ?? 0);
     flushed.edge = 3;
     await deleteFlushed(); // not applied yet
     expect(existsSync(file(1))).toBe(true);
@@ -178,17 +195,32 @@ describe('segments of the spool', () => {
   test('requests of a deleted segment are kept for ten minutes', async () => {
     const one = await openSpool();
     await fill(one);
-    await one.append('auth', 1, lines('next'), request('last', 600_000_000));
+    await one.append('auth', 1, lines('next'), request('last'));
     await readAll(one);
     const all = () => 3;
-    await one.deleteFlushed(all, 600_000_000);
+    await one.deleteFlushed(all);
     const keys = () => restoredRequests.map(({ key }) => key).sort();
     await openSpool(all);
     expect(keys()).toEqual(['fill-edge-1', 'fill-edge-2', 'fill-edge-3', 'last']);
-    await spool?.deleteFlushed(all, 600_000_001);
+    nowMs = 599_999;
+    await spool?.deleteFlushed(all);
+    expect(files()).toEqual(['000000000001.requests', '000000000002.spool', 'next-numbers.json']);
+    nowMs = 600_000;
+    await spool?.deleteFlushed(all);
     expect(files()).toEqual(['000000000002.spool', 'next-numbers.json']);
     await openSpool(all);
     expect(keys()).toEqual(['last']);
+  });
+
+  test('a request that the idempotency index has forgotten is not kept when its segment is deleted', async () => {
+    const one = await openSpool();
+    await fill(one);
+    await one.append('auth', 1, lines('next'));
+    await readAll(one);
+    indexedRequests = indexedRequests.slice(1);
+    await one.deleteFlushed(() => 3);
+    await openSpool();
+    expect(restoredRequests.map(({ key }) => key)).toEqual(['fill-edge-2', 'fill-edge-3']);
   });
 
   test('sequence numbers continue after those of the store if the segments are deleted', async () => {
@@ -203,7 +235,7 @@ describe('segments of the spool', () => {
     await fill(one);
     await one.append('auth', 1, lines('next'));
     await readAll(one);
-    await one.deleteFlushed(() => 3, 2);
+    await one.deleteFlushed(() => 3);
     expect(existsSync(file(1))).toBe(false);
     await (await openSpool()).append('edge', 1, lines('after'));
     expect((await readAll(await openSpool())).at(-1)).toBe('edge 3+1 after');

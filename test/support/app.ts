@@ -36,6 +36,8 @@ export interface TestApp {
   readonly store: Store;
   readonly events: Event[];
   setNow(timestamp: string): void;
+  /** Sets the wall clock without time passing. */
+  stepClock(ms: number): void;
   /** Advances the clock and, if the timer is manual, the timer. */
   pass(ms: number): Promise<void>;
   append(kind: LogKind, records: readonly LogRecord[]): Promise<void>;
@@ -48,19 +50,22 @@ export interface TestApp {
 export async function startTestApp(
   overrides: Partial<ServeConfig> = {},
   timer: Timer = fastTimer,
+  clockStepMs = 0,
 ): Promise<TestApp> {
   const dataDirectory = mkdtempSync(join(tmpdir(), 'dendro-test-'));
   const defaults = testConfig(dataDirectory);
   const store = { ...defaults.store, ...(await storeOverrides()) };
   const config: ServeConfig = { ...defaults, store, storeName: storeNameOf(store), ...overrides };
   let now = micros(NOW);
+  let clockStep = BigInt(clockStepMs) * 1000n;
   const events: Event[] = [];
   const app = await startApp(
     config,
     event => events.push(event),
-    () => now,
+    () => now + clockStep,
     timer,
     inlineBodyParser,
+    { now: () => Number(now - micros(NOW)) / 1000 },
   ).catch(error => {
     rmSync(dataDirectory, { recursive: true, force: true });
     throw error;
@@ -75,6 +80,9 @@ export async function startTestApp(
     get,
     setNow(timestamp) {
       now = micros(timestamp);
+    },
+    stepClock(ms) {
+      clockStep += BigInt(ms) * 1000n;
     },
     async pass(ms) {
       now += BigInt(ms) * 1000n;
@@ -108,6 +116,7 @@ export function testConfig(dataDirectory: string): ServeConfig {
     cacheBytes: 0, // most tests need every record immediately; tests of the cache enable it
     warmConcurrency: 1,
     intakeQueueBytes: 256 * 1024 * 1024,
+    idempotencyBytes: 128 * 1024 * 1024,
     metricsOpen: false,
     corsOrigins: [],
     trustedProxies: new BlockList(),

@@ -1,0 +1,93 @@
+// The requests by which repeats are recognized: their memory, in processes with a small heap, and a killed server.
+import { spawnSync } from 'node:child_process';
+import { closeSync, mkdirSync, openSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { createTempDirectory, PROCESS_API_KEY, startServer } from '../support/process.ts';
+
+test('the requests of the last 10 minutes, 300 MB with all of their errors, fit in a heap of 64 MB', () => {
+  const program = `
+    import { IdempotencyIndex } from ${JSON.stringify(join(import.meta.dirname, '../../dist/intake/idempotency-index.js'))};
+    import { hash } from 'node:crypto';
+    const index = new IdempotencyIndex({ maxBytes: 16 * 1024 * 1024, timer: performance, clock: () => 0n });
+    for (let n = 0; n < 30_000; n++) {
+      const digest = hash('sha256', String(n));
+      const identity = { key: hash('sha256', digest, 'base64url').slice(0, 32), digest, onlyIfUndelivered: false };
+      const errors = Array.from({ length: 20 }, (_, i) => ({ index: i, code: 'no_project', message: digest.repeat(8) + i }));
+      index.complete(await index.claim(identity, 0), { accepted: 1, rejected: 20, errors }, 1);
+    }
+    console.log(index.bytes <= 16 * 1024 * 1024);`;
+  const { stdout, stderr, status } = spawnSync(
+    process.execPath,
+    ['--max-old-space-size=64', '--input-type=module', '-e', program],
+    { encoding: 'utf8' },
+  );
+  expect({ stdout, stderr, status }).toEqual({ stdout: 'true\n', stderr: '', status: 0 });
+});
+
+test('a server with a heap of 64 MB starts with an idempotency log of 100 MB', async () => {
+  const directory = createTempDirectory();
+  const env = { DENDRO_API_KEY: PROCESS_API_KEY };
+  try {
+    mkdirSync(join(directory.path, 'data'));
+    mkdirSync(join(directory.path, 'data', 'spool'));
+    writeLog(join(directory.path, 'data', 'spool', '000000000001.requests'), 10_000);
+    const server = await startServer(['--data', 'data'], {
+      cwd: directory.path,
+      env: { ...env, NODE_OPTIONS: '--max-old-space-size=64' },
+    });
+    const { status } = await fetch(`${server.url}/health`);
+    expect(status).toBe(200);
+    await server.stop();
+  } finally {
+    directory.remove();
+  }
+});
+
+test('a batch without ids is stored once if the server is killed after storing it and the sender retries', async () => {
+  const directory = createTempDirectory();
+  const env = { DENDRO_API_KEY: PROCESS_API_KEY };
+  const start = () => startServer(['--data', 'data'], { cwd: directory.path, env });
+  const headers = { 'X-API-KEY': PROCESS_API_KEY };
+  const send = async (internalUrl: string) => {
+    const body = '{"project":"p","message":"without id"}';
+    const init = { method: 'POST', body, headers };
+    return (await fetch(`${internalUrl}/api/logs?source_name=edge`, init)).json();
+  };
+  try {
+    const killed = await start();
+    const first = await send(killed.internalUrl);
+    killed.signal('SIGKILL');
+    await killed.ended;
+    const server = await start();
+    expect(await send(server.internalUrl)).toEqual(first);
+    const metrics = await fetch(`${server.internalUrl}/metrics`, { headers });
+    expect(await metrics.text()).toContain('dendro_batches_deduplicated_total{kind="edge"} 1');
+    await server.stop();
+  } finally {
+    directory.remove();
+  }
+});
+
+/** Writes a log as version 0.2.0 did, with 20 errors for each request. */
+function writeLog(path: string, count: number): void {
+  const file = openSync(path, 'w');
+  const errors = Array.from({ length: 20 }, (_, index) => ({
+    index,
+    code: 'no_project',
+    message: 'x'.repeat(450),
+  }));
+  const atMicros = Date.now() * 1000;
+  for (let n = 0; n < count; n += 100) {
+    const lines = Array.from({ length: 100 }, (_, i) =>
+      JSON.stringify({
+        key: String(n + i).padStart(32, 'k'),
+        digest: 'd'.repeat(64),
+        atMicros,
+        answer: { accepted: 1, rejected: 20, errors },
+      }),
+    );
+    writeSync(file, `${lines.join('\n')}\n`);
+  }
+  closeSync(file);
+}
