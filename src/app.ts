@@ -63,14 +63,19 @@ export async function startApp(
   idempotencyTimer: Pick<Timer, 'now'> = timer,
 ): Promise<App> {
   const metrics = new Metrics();
+  const state = new ServerState();
+  const invalidation = createStoreInvalidation();
   const observe: Observe = event => {
     metrics.record(event);
-    log(event);
+    // Once the store is lost, everything that uses it fails. The process exits with one line that says why.
+    if (!(invalidation.hasHappened() && 'error' in event)) log(event);
   };
   const closers = new Closers();
   const context: Context = { config, clock, timer, observe, closers };
-  const state = new ServerState();
-  const invalidation = createStoreInvalidation();
+  const reportInvalidation = (error: unknown) => {
+    state.stop();
+    invalidation.report(error);
+  };
   const close = () => {
     state.stop();
     return closers.close();
@@ -85,7 +90,7 @@ export async function startApp(
     );
     const urls = await openListeners(context, routeDependencies(context, catalog, state, metrics));
     const storeCallbacks = createStoreCallbacks(quarantine, clock, observe);
-    const store = await openStore(config.store, { ...storeCallbacks, storeInvalidated: invalidation.report });
+    const store = await openStore(config.store, { ...storeCallbacks, storeInvalidated: reportInvalidation });
     closers.add('store', store.close);
     const preflight = await startPreflight(context, catalog, store);
     const intake = await openIntake(context, {
@@ -97,6 +102,7 @@ export async function startApp(
     const auth = openTokens(context);
     const cache = startCache(context);
     startBackgroundJobs(context, store);
+    if (invalidation.hasHappened()) await invalidation.promise;
     state.start(
       { store, cache, validatedRequests: new ValidatedRequests(), intake, ...auth },
       () => preflight.passed && store.isReachable?.() !== false,
@@ -170,10 +176,13 @@ class ServerState {
 function createStoreInvalidation(): {
   readonly promise: Promise<never>;
   readonly report: (error: unknown) => void;
+  readonly hasHappened: () => boolean;
 } {
+  let hasHappened = false;
   let report = (_: unknown) => {};
   const promise = new Promise<never>((_, reject) => {
     report = error => {
+      hasHappened = true;
       const [reason] = (error as Error).message.split('\n', 1);
       reject(
         new OperatorError(
@@ -183,7 +192,7 @@ function createStoreInvalidation(): {
     };
   });
   promise.catch(() => {}); // not unhandled if nothing waits for it
-  return { promise, report };
+  return { promise, report, hasHappened: () => hasHappened };
 }
 
 /** Opens the intake, which applies the records that an earlier run left in the spool. */

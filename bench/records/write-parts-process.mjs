@@ -11,7 +11,7 @@ const PART_ROWS = 4 * ROW_GROUP_ROWS;
 
 const [dataDirectory, datasetText] = process.argv.slice(2);
 const dataset = JSON.parse(datasetText);
-const database = await openDatabase(dataDirectory, '2GB');
+const database = await openDatabase({ dataDirectory, memoryLimit: '2GB' });
 const writer = await database.connect();
 const generator = await database.instance.connect();
 const parts = await Parts.open(writer);

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { nameOfPart, openDatabase, Parts } from '../tools/dendro-modules.mjs';
 
 const [dataDirectory, file] = process.argv.slice(2);
-const database = await openDatabase(dataDirectory, '500MB');
+const database = await openDatabase({ dataDirectory, memoryLimit: '500MB' });
 const readable = join(database.stagingDirectory, 'sent.ndjson'); // DuckDB may read files in this directory only
 linkSync(file, readable);
 const connection = await database.connect();

@@ -5,7 +5,7 @@ import { BIGINT, DuckDBTimestampValue, TIMESTAMP, VARCHAR } from '@duckdb/node-a
 import { openDatabase } from '../tools/dendro-modules.mjs';
 
 const [dataDirectory, memoryLimit] = process.argv.slice(2);
-const database = await openDatabase(dataDirectory, memoryLimit);
+const database = await openDatabase({ dataDirectory, memoryLimit });
 const connection = await database.connect();
 await connection.run('use logs'); // the views of the file alone, without those that add the records in memory
 

@@ -75,9 +75,12 @@ async function serveDemo(
   observe({ type: 'listening', listener: 'public', url: app.publicUrl });
   observe({ type: 'listening', listener: 'internal', url: app.internalUrl });
   process.stdout.write(describeDemo(app.publicUrl, token));
-  observe({ type: 'stopping', signal: await stopSignal });
-  await traffic.stop();
-  await app.close();
+  try {
+    observe({ type: 'stopping', signal: await Promise.race([stopSignal, app.storeInvalidated]) });
+  } finally {
+    await traffic.stop();
+    await app.close();
+  }
   observe({ type: 'stopped' });
 }
 

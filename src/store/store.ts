@@ -80,7 +80,10 @@ export interface StoreCallbacks {
   }) => void;
   /** A flush failed. Its records are still in the spool, and the store retries the flush. */
   readonly flushFailed?: (kind: LogKind, error: unknown) => void;
-  /** The engine invalidated its file: all later calls fail until the store is opened again. No acknowledged record is lost. */
+  /**
+   * The engine invalidated its file: all later calls throw `unavailable` until the store is opened again. Called for every
+   * such error. No acknowledged record is lost.
+   */
   readonly storeInvalidated?: (error: unknown) => void;
 }
 

@@ -4,9 +4,10 @@ import { afterEach, beforeEach, expect, type TestContext, test } from 'vitest';
 import { startApp } from '../../src/app.ts';
 import { OperatorError } from '../../src/domain/errors.ts';
 import { toLogLines } from '../../src/domain/log-line.ts';
+import type { Event } from '../../src/observe/event.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import type { Store } from '../../src/store/store.ts';
-import { micros, testConfig, testStoreOptions } from '../support/app.ts';
+import { API_KEY, fetchResponse, micros, testConfig, testStoreOptions } from '../support/app.ts';
 import { edgeRecord } from '../support/record.ts';
 import { savedQuery } from '../support/store.ts';
 import { mountSmallDisk, type SmallDisk } from './small-disk.ts';
@@ -69,7 +70,8 @@ test('if the disk fills during a checkpoint, the program stops and the next star
   timeout: 60_000,
 }, async context => {
   const { path, fillAtOnce, free } = requireDisk(context);
-  const app = await startApp(testConfig(path), () => {});
+  const events: Event[] = [];
+  const app = await startApp(testConfig(path), event => events.push(event));
   let invalidation: unknown;
   app.storeInvalidated.catch(error => {
     invalidation = error;
@@ -89,6 +91,14 @@ test('if the disk fills during a checkpoint, the program stops and the next star
   expect((invalidation as Error).message).toMatch(
     /^DuckDB invalidated its file; exiting\. No acknowledged data is lost; restart the server\. Reason: .*invalidated/,
   );
+  expect(events.filter(event => 'error' in event)).toEqual([]); // the exit prints the only line
+  const request = { headers: { 'X-API-KEY': API_KEY } };
+  const health = await fetchResponse(`${app.publicUrl}/health`, {});
+  expect([health.status, JSON.parse(health.text).status]).toEqual([503, 'unavailable']);
+  const query = `${app.publicUrl}/api/endpoints/query/logs.all?project=p0`;
+  expect((await fetchResponse(query, request)).status).toBe(503);
+  const post = { ...request, method: 'POST', body: '{"project":"p0","message":"x"}' };
+  expect((await fetchResponse(`${app.internalUrl}/api/logs?source_name=edge`, post)).status).toBe(503);
   await app.close();
   const store = await openStore(testStoreOptions(path));
   expect(await counts(store)).toEqual([records, records]);

@@ -10,8 +10,6 @@ export interface CheckpointDependencies {
   readonly connection: DuckDBConnection;
   /** DuckDB invalidates a file whose checkpoint runs out of disk space, so a checkpoint is skipped if there is not enough. */
   readonly hasDiskSpace: () => Promise<boolean>;
-  /** DuckDB invalidated the file: all later statements fail until it is opened again. */
-  readonly onInvalidated: (error: unknown) => void;
 }
 
 export class Checkpointer {
@@ -23,16 +21,14 @@ export class Checkpointer {
 
   /** Must be called by the holder of the file mutex, after its commit. */
   async run(): Promise<void> {
-    const { connection, hasDiskSpace, onInvalidated } = this.#dependencies;
+    const { connection, hasDiskSpace } = this.#dependencies;
     for (let attempt = 1; attempt <= ATTEMPTS && (await hasDiskSpace()); attempt++) {
       try {
         await connection.run('checkpoint logs');
         return;
       } catch (error) {
-        const { message } = error as Error;
-        if (/has been invalidated/.test(message)) onInvalidated(error);
         // DuckDB rejects a checkpoint while certain transactions end.
-        if (!/^TransactionContext Error: Cannot CHECKPOINT/.test(message)) throw error;
+        if (!/^TransactionContext Error: Cannot CHECKPOINT/.test((error as Error).message)) throw error;
         await sleep(PAUSE_MS);
       }
     }

@@ -8,7 +8,6 @@ export type {
   DuckDBConnection,
   DuckDBDataChunk,
   DuckDBListValue,
-  DuckDBPreparedStatement,
   DuckDBType,
   DuckDBValue,
 } from '@duckdb/node-api';
@@ -23,7 +22,11 @@ accessors.textDecoder = new TextDecoder('utf-8', { ignoreBOM: true });
 export const {
   BIGINT,
   DuckDBDecimalValue,
+  DuckDBExtractedStatements,
   DuckDBInstance,
+  DuckDBPreparedStatement,
+  DuckDBResult,
+  DuckDBResultReader,
   DuckDBTimestampTZValue,
   DuckDBTimestampValue,
   DuckDBTypeId,
@@ -32,4 +35,5 @@ export const {
   VARCHAR,
 } = require('@duckdb/node-api') as typeof driver;
 export type DuckDBInstance = driver.DuckDBInstance;
+export type DuckDBPreparedStatement = driver.DuckDBPreparedStatement;
 export type DuckDBTimestampValue = driver.DuckDBTimestampValue;

@@ -6,6 +6,7 @@ import { join, resolve } from 'node:path';
 import { OperatorError } from '../../domain/errors.ts';
 import { createDirectory } from '../../system/files.ts';
 import { type DuckDBConnection, DuckDBInstance } from './driver.ts';
+import { type OnFatalError, watchFatalErrors } from './fatal-errors.ts';
 import { applySchema } from './schema.ts';
 
 export const FILE_NAME = 'dendro.duckdb';
@@ -24,11 +25,18 @@ export interface Database {
   connect(): Promise<DuckDBConnection>;
 }
 
+export interface DatabaseOptions {
+  readonly dataDirectory: string;
+  readonly memoryLimit: string;
+  readonly threads?: number | undefined;
+}
+
+/** `onFatalError` is called when DuckDB has invalidated the file. */
 export async function openDatabase(
-  dataDirectory: string,
-  memoryLimit: string,
-  threads = availableParallelism(),
+  options: DatabaseOptions,
+  onFatalError: OnFatalError = () => {},
 ): Promise<Database> {
+  const { dataDirectory, memoryLimit, threads = availableParallelism() } = options;
   const directory = resolve(dataDirectory);
   try {
     createDirectory(directory);
@@ -37,7 +45,7 @@ export async function openDatabase(
   }
   const stagingDirectory = join(directory, 'staging');
   const instance = await createInstance(directory, memoryLimit, threads);
-  const connection = await instance.connect();
+  const connection = watchFatalErrors(await instance.connect(), onFatalError);
   try {
     await attachFile(connection, join(directory, FILE_NAME), dataDirectory);
     await applySchema(connection, dataDirectory);
@@ -58,7 +66,7 @@ export async function openDatabase(
     instance,
     stagingDirectory,
     async connect() {
-      const opened = await instance.connect();
+      const opened = watchFatalErrors(await instance.connect(), onFatalError);
       await opened.run('use mem');
       return opened;
     },

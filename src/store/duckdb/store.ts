@@ -69,7 +69,7 @@ export async function openDuckDBStore(
 }
 
 async function openComponents(options: DuckDBStoreOptions, callbacks: StoreCallbacks): Promise<Components> {
-  const database = await openDatabase(options.dataDirectory, options.memoryLimit, options.threads);
+  const database = await openDatabase(options, error => callbacks.storeInvalidated?.(error));
   const viewLock = new ReadWriteLock();
   const pool = await openPool(database, options, viewLock);
   const writers = await openWriters(database);
@@ -81,7 +81,6 @@ async function openComponents(options: DuckDBStoreOptions, callbacks: StoreCallb
   const checkpointer = new Checkpointer({
     connection: fileWriter,
     hasDiskSpace: () => disk.canCheckpoint(),
-    onInvalidated: error => callbacks.storeInvalidated?.(error),
   });
   const newestTimestamps = new NewestTimestamps(pool);
   await newestTimestamps.load(fileWriter, parts);

@@ -1,0 +1,57 @@
+import { afterEach, beforeEach, expect, type TestContext, test } from 'vitest';
+import { replaySpool } from '../../src/intake/applier.ts';
+import { openStore } from '../../src/store/open-store.ts';
+import { fetchResponse, testStoreOptions } from '../support/app.ts';
+import { createTempDirectory, onlyLine, PROCESS_API_KEY, startServer } from '../support/process.ts';
+import { savedQuery } from '../support/store.ts';
+import { createSyncShim, type SyncShim } from './sync-shim.ts';
+
+/** As many records as a memtable can have: the server flushes them to the file at once. */
+const ROW_GROUP_ROWS = 122_880;
+
+let shim: SyncShim | undefined;
+let directory: ReturnType<typeof createTempDirectory>;
+beforeEach(() => {
+  shim = createSyncShim('dendro.duckdb');
+  directory = createTempDirectory();
+});
+afterEach(() => {
+  shim?.remove();
+  directory.remove();
+});
+
+function requireShim({ skip }: TestContext): SyncShim {
+  return shim ?? skip('A FAILED FSYNC IS NOT TESTED HERE: it needs Linux and a C compiler');
+}
+
+test('if fsync of the DuckDB file fails, the server stops with one line and exit code 1, and no record is lost', async context => {
+  const { env, fail } = requireShim(context);
+  const server = await startServer(['--data', directory.path], {
+    env: { ...env, DENDRO_API_KEY: PROCESS_API_KEY },
+  });
+  const headers = { 'X-API-KEY': PROCESS_API_KEY, 'Content-Type': 'application/x-ndjson' };
+  const post = (count: number) =>
+    fetchResponse(`${server.internalUrl}/api/logs?source_name=postgres`, {
+      method: 'POST',
+      headers,
+      body: '{"project":"p","message":"x"}\n'.repeat(count),
+    });
+  try {
+    expect((await post(1)).status).toBe(200);
+    fail();
+    expect((await post(ROW_GROUP_ROWS)).status).toBe(200);
+    const { code, stderr } = await server.ended;
+    expect(code).toBe(1);
+    expect(onlyLine({ code, stderr, stdout: '' })).toBe(
+      'dendro: DuckDB invalidated its file; exiting. No acknowledged data is lost; restart the server. Reason: FATAL Error: fsync failed!',
+    );
+  } finally {
+    server.signal('SIGKILL');
+    await server.ended;
+  }
+  const store = await openStore(testStoreOptions(directory.path));
+  await replaySpool(directory.path, store);
+  const { rows } = await store.query(savedQuery('select count(*) from postgres_logs', ['integer']), {});
+  expect(rows).toEqual([[ROW_GROUP_ROWS + 1]]);
+  await store.close();
+});

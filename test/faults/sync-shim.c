@@ -1,0 +1,34 @@
+// Preloaded into the program by sync-shim.ts. Lists every fsync and fdatasync in a file, and makes those of one file fail.
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int sync_file(const char *name, int fd) {
+  int (*sync)(int) = (int (*)(int))dlsym(RTLD_NEXT, name);
+  const char *list = getenv("SYNC_LIST"), *trigger = getenv("SYNC_FAIL_TRIGGER"), *target = getenv("SYNC_FAIL_PATH");
+  char link[64], path[4096];
+  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  ssize_t length = readlink(link, path, sizeof path - 2);
+  if (length < 0) return sync(fd);
+  path[length] = 0;
+  if (trigger && target && strstr(path, target) && access(trigger, F_OK) == 0) {
+    errno = EIO;
+    return -1;
+  }
+  int result = sync(fd);
+  int out = list ? open(list, O_WRONLY | O_CREAT | O_APPEND, 0600) : -1;
+  if (out >= 0) {
+    path[length] = '\n';
+    if (write(out, path, length + 1) < 0) result = -1;
+    close(out);
+  }
+  return result;
+}
+
+int fsync(int fd) { return sync_file("fsync", fd); }
+int fdatasync(int fd) { return sync_file("fdatasync", fd); }

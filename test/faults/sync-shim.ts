@@ -1,0 +1,41 @@
+// Observes and breaks the fsync calls of the program: a small library in C that the dynamic linker loads before the others.
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { ensurePrograms } from '../../scripts/debian.mjs';
+
+export interface SyncShim {
+  /** Environment variables of the program. */
+  readonly env: Readonly<Record<string, string>>;
+  /** From now on, fsync fails for files whose path contains `failingPath`. */
+  fail(): void;
+  repair(): void;
+  /** The paths of all successful fsync calls so far, in order. */
+  synced(): readonly string[];
+  remove(): void;
+}
+
+/** Returns undefined if there is no C compiler and none can be installed. */
+export function createSyncShim(failingPath: string): SyncShim | undefined {
+  if (process.platform !== 'linux' || ensurePrograms({ gcc: ['gcc', 'libc6-dev'] }).length > 0)
+    return undefined;
+  const directory = mkdtempSync(join(tmpdir(), 'dendro-sync-shim-'));
+  const [library, list, trigger] = ['shim.so', 'list', 'trigger'].map(name => join(directory, name)) as [
+    string,
+    string,
+    string,
+  ];
+  const source = join(import.meta.dirname, 'sync-shim.c');
+  const { status, stderr } = spawnSync('gcc', ['-shared', '-fPIC', '-o', library, source, '-ldl'], {
+    encoding: 'utf8',
+  });
+  if (status !== 0) throw new Error(`cannot compile ${source}: ${stderr}`);
+  return {
+    env: { LD_PRELOAD: library, SYNC_LIST: list, SYNC_FAIL_TRIGGER: trigger, SYNC_FAIL_PATH: failingPath },
+    fail: () => writeFileSync(trigger, ''),
+    repair: () => rmSync(trigger, { force: true }),
+    synced: () => (existsSync(list) ? readFileSync(list, 'utf8').trimEnd().split('\n') : []),
+    remove: () => rmSync(directory, { recursive: true, force: true }),
+  };
+}
