@@ -13,7 +13,7 @@ import { logTo } from '../observe/log.ts';
 import { openStore } from '../store/open-store.ts';
 import { systemClock } from '../system/clock.ts';
 import { systemTimer } from '../system/timer.ts';
-import { waitForStopSignal } from './serve.ts';
+import { closeWithinLimit, waitForStopSignal } from './serve.ts';
 
 export async function demo(invocation: Invocation): Promise<void> {
   const stopSignal = waitForStopSignal();
@@ -79,7 +79,7 @@ async function serveDemo(
     observe({ type: 'stopping', signal: await Promise.race([stopSignal, app.storeInvalidated]) });
   } finally {
     await traffic.stop();
-    await app.close();
+    await closeWithinLimit(app, observe);
   }
   observe({ type: 'stopped' });
 }

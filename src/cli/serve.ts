@@ -1,6 +1,7 @@
 // dendro serve: starts the service and stops it on SIGTERM or SIGINT.
-import { startApp } from '../app.ts';
+import { type App, startApp } from '../app.ts';
 import { type Invocation, readServeConfig } from '../config.ts';
+import type { Observe } from '../observe/event.ts';
 import { logTo } from '../observe/log.ts';
 import type { FirstToken } from '../token/first-token.ts';
 
@@ -15,9 +16,25 @@ export async function serve(invocation: Invocation): Promise<void> {
     // If the store is invalidated, this throws: the app is closed and the process exits with the error.
     observe({ type: 'stopping', signal: await Promise.race([stopSignal, app.storeInvalidated]) });
   } finally {
-    await app.close();
+    await closeWithinLimit(app, observe);
   }
   observe({ type: 'stopped' });
+}
+
+/** 10 s for running requests, then 5 s to flush and to close the store. */
+const STOP_LIMIT_SECONDS = 15;
+
+/**
+ * Closes the app. If that takes too long, kills this process: a query that does not react to its cancellation holds a native
+ * thread, and both a return from `main` and process.exit() wait for that thread. Acknowledged records are in the spool.
+ */
+export function closeWithinLimit(app: App, observe: Observe): Promise<void> {
+  const kill = () => {
+    observe({ type: 'stop_timed_out', seconds: STOP_LIMIT_SECONDS });
+    process.kill(process.pid, 'SIGKILL');
+  };
+  setTimeout(kill, STOP_LIMIT_SECONDS * 1000).unref(); // not cleared: a thread can also delay the exit after `close`
+  return app.close();
 }
 
 /** Resolves to the name of the signal. After this call, SIGTERM and SIGINT no longer end the process by themselves. */

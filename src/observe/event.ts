@@ -7,6 +7,8 @@ export type Event =
   | { readonly type: 'listening'; readonly listener: 'public' | 'internal'; readonly url: string }
   | { readonly type: 'stopping'; readonly signal: string }
   | { readonly type: 'stopped' }
+  /** The stop took longer than its limit; the process kills itself. */
+  | { readonly type: 'stop_timed_out'; readonly seconds: number }
   | { readonly type: 'tokens_read'; readonly count: number }
   | { readonly type: 'tokens_unreadable'; readonly error: unknown }
   /** `route` is the route's path, empty if no route matched. */

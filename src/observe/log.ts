@@ -52,6 +52,8 @@ function describe(event: Exclude<Event, MetricOnlyEvent | { type: 'listening' }>
       return `received ${event.signal}; finishing running requests, then stopping`;
     case 'stopped':
       return 'stopped';
+    case 'stop_timed_out':
+      return `not stopped within ${event.seconds} s, because a query does not react to its cancellation; killing the process. No acknowledged data is lost`;
     case 'tokens_read':
       return `tokens reloaded: ${event.count}`;
     case 'tokens_unreadable':
