@@ -1,5 +1,6 @@
 // Schedules queries for both stores: a fixed number runs at once, a bounded queue waits, and one deadline covers waiting
-// and running. Foreground queries run before background ones. A query is cancelled through the signal that it receives.
+// and running. Foreground queries run before background ones. A group of queries gets at most three quarters of the slots and of
+// the queue, so that slow queries of one endpoint leave room for others. A query is cancelled through the signal that it receives.
 import { DendroError } from '../domain/errors.ts';
 import type { QueryOptions } from './store.ts';
 
@@ -25,6 +26,13 @@ export interface RunningQuery {
   readonly secondsLeft: number;
 }
 
+/** Slots that are in use. */
+interface Usage {
+  /** Includes those that clean up. */
+  busy: number;
+  cleaningUp: number;
+}
+
 interface Waiter {
   readonly options: QueryOptions;
   readonly start: () => void;
@@ -35,9 +43,9 @@ export class QueryQueue {
   readonly #waiters: Waiter[] = [];
   /** One for each query that waits or runs. */
   readonly #controllers = new Set<AbortController>();
-  /** Slots in use, including those that clean up. */
-  #busy = 0;
-  #cleaningUp = 0;
+  readonly #total: Usage = { busy: 0, cleaningUp: 0 };
+  /** Only groups that use a slot. */
+  readonly #groups = new Map<string, Usage>();
   #isClosed = false;
   #onIdle = () => {};
 
@@ -83,7 +91,7 @@ export class QueryQueue {
       clearTimeout(deadline);
       options.signal?.removeEventListener('abort', abortWithCaller);
       this.#controllers.delete(controller);
-      if (startedAt !== undefined) void this.#releaseSlot(cleanUp);
+      if (startedAt !== undefined) void this.#releaseSlot(options, cleanUp);
     }
   }
 
@@ -91,19 +99,14 @@ export class QueryQueue {
   async close(): Promise<void> {
     this.#isClosed = true;
     for (const controller of this.#controllers) controller.abort(storeClosed());
-    if (this.#busy > 0)
+    if (this.#total.busy > 0)
       await new Promise<void>(resolve => {
         this.#onIdle = resolve;
       });
   }
 
   #acquireSlot(options: QueryOptions, signal: AbortSignal): Promise<void> {
-    const { queryConcurrency, queryQueueLength } = this.#limits;
-    // A slot that is cleaning up will be free soon, so it counts as free here.
-    const capacity = queryConcurrency - this.#busy + this.#cleaningUp + queryQueueLength;
-    const waitingForeground = this.#waiters.filter(waiter => !isBackground(waiter.options)).length;
-    if (!isBackground(options) && waitingForeground >= capacity)
-      throw new DendroError('unavailable', 'too many queries are waiting; retry in a moment');
+    if (!isBackground(options)) this.#rejectIfFull(options);
     return new Promise((resolve, reject) => {
       const leave = () => {
         this.#waiters.splice(this.#waiters.indexOf(waiter), 1);
@@ -122,31 +125,79 @@ export class QueryQueue {
     });
   }
 
-  async #releaseSlot(cleanUp: () => Promise<void>): Promise<void> {
-    this.#cleaningUp++;
+  #rejectIfFull({ group }: QueryOptions): void {
+    const { queryConcurrency, queryQueueLength } = this.#limits;
+    const waiting = this.#waiters.filter(waiter => !isBackground(waiter.options));
+    const isFull = waiting.length >= capacity(queryConcurrency, queryQueueLength, this.#total);
+    if (isFull) throw new DendroError('unavailable', 'too many queries are waiting; retry in a moment');
+    if (group === undefined) return;
+    const waitingInGroup = waiting.filter(waiter => waiter.options.group === group).length;
+    const used = this.#groups.get(group) ?? { busy: 0, cleaningUp: 0 };
+    if (waitingInGroup >= capacity(shareOf(queryConcurrency), shareOf(queryQueueLength), used))
+      throw new DendroError(
+        'unavailable',
+        'too many queries of this endpoint are waiting; retry in a moment',
+      );
+  }
+
+  async #releaseSlot({ group }: QueryOptions, cleanUp: () => Promise<void>): Promise<void> {
+    const used = group === undefined ? undefined : this.#groups.get(group);
+    const usages = used === undefined ? [this.#total] : [this.#total, used];
+    for (const usage of usages) usage.cleaningUp++;
     try {
       await cleanUp();
     } finally {
-      this.#cleaningUp--;
-      this.#busy--;
-      if (this.#isClosed && this.#busy === 0) this.#onIdle();
+      for (const usage of usages) {
+        usage.cleaningUp--;
+        usage.busy--;
+      }
+      if (group !== undefined && used?.busy === 0) this.#groups.delete(group);
+      if (this.#isClosed && this.#total.busy === 0) this.#onIdle();
       this.#dispatch();
     }
   }
 
-  /** Foreground queries first, in the order of arrival. A background query leaves one slot free, unless there is only one slot. */
+  /**
+   * Foreground queries first, in the order of arrival; a query whose group uses its share of the slots is skipped. A background
+   * query leaves one slot free, unless there is only one slot.
+   */
   #dispatch(): void {
     const { queryConcurrency } = this.#limits;
-    while (this.#busy < queryConcurrency) {
-      const foreground = this.#waiters.findIndex(waiter => !isBackground(waiter.options));
-      const mayRunBackground = queryConcurrency - this.#busy > 1 || queryConcurrency === 1;
-      const index = foreground !== -1 ? foreground : mayRunBackground ? 0 : -1;
-      const [next] = index === -1 ? [] : this.#waiters.splice(index, 1);
+    while (this.#total.busy < queryConcurrency) {
+      const mayRunBackground = queryConcurrency - this.#total.busy > 1 || queryConcurrency === 1;
+      const startable = this.#waiters.filter(waiter => this.#hasShareLeft(waiter.options));
+      const next =
+        startable.find(waiter => !isBackground(waiter.options)) ??
+        (mayRunBackground ? startable[0] : undefined);
       if (next === undefined) return;
-      this.#busy++;
+      this.#waiters.splice(this.#waiters.indexOf(next), 1);
+      this.#occupySlot(next.options);
       next.start();
     }
   }
+
+  #hasShareLeft({ group }: QueryOptions): boolean {
+    const busy = group === undefined ? 0 : (this.#groups.get(group)?.busy ?? 0);
+    return busy < shareOf(this.#limits.queryConcurrency);
+  }
+
+  #occupySlot({ group }: QueryOptions): void {
+    this.#total.busy++;
+    if (group === undefined) return;
+    const used = this.#groups.get(group) ?? { busy: 0, cleaningUp: 0 };
+    this.#groups.set(group, used);
+    used.busy++;
+  }
+}
+
+/** How many queries can wait. A slot that is cleaning up will be free soon, so it counts as free. */
+function capacity(slots: number, queueLength: number, { busy, cleaningUp }: Usage): number {
+  return slots - busy + cleaningUp + queueLength;
+}
+
+/** What one group can use of a limit: three quarters, but at least 1 if the limit is not 0. */
+function shareOf(limit: number): number {
+  return Math.max(Math.min(1, limit), Math.floor((limit * 3) / 4));
 }
 
 function isBackground({ priority }: QueryOptions): boolean {

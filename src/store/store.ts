@@ -55,6 +55,8 @@ export interface QueryOptions {
    * while the query is queued.
    */
   readonly priority?: { readonly background: boolean } | undefined;
+  /** Queries of one group, such as those of one endpoint, never use all slots or the whole queue. */
+  readonly group?: string | undefined;
   /** Who runs the query (endpoint name, request id or `warming`), for the query log of the store. Contains no parameter value and no token. */
   readonly label?: string | undefined;
   /**

@@ -94,3 +94,32 @@ describe('a server with one query at a time', () => {
     }
   });
 });
+
+describe('a server with two queries at a time', () => {
+  test('slow queries of one endpoint leave a slot and a part of the queue to other endpoints', async () => {
+    const custom = writeEndpointFolders({ sleep: SLEEP });
+    const dataDirectory = mkdtempSync(join(tmpdir(), 'dendro-test-'));
+    const limits = { queryConcurrency: 2, queryQueueLength: 4, queryTimeoutSeconds: 20 };
+    const { get, query, close } = await startTestApp({
+      endpointFolders: { builtIn: BUILT_IN, custom: custom.folder },
+      store: { ...testStoreOptions(dataDirectory), ...limits },
+    });
+    const left = new AbortController();
+    const slow = Array.from({ length: 4 }, () =>
+      get(SLOW, { signal: left.signal, headers: { 'X-API-KEY': API_KEY } }).catch(() => undefined),
+    );
+    await get('/health'); // answered after the calls before it were taken up
+    const { status, error } = await get(SLOW);
+    expect({ status, message: error.message }).toEqual({
+      status: 503,
+      message: 'too many queries of this endpoint are waiting; retry in a moment',
+    });
+    expect((await query('logs.all', { project: 'a' })).status).toBe(200);
+    expect((await query('usage.api-counts', { project: 'a', interval: 'daily' })).status).toBe(200);
+    left.abort();
+    await Promise.all(slow);
+    await close();
+    custom.remove();
+    rmSync(dataDirectory, { recursive: true, force: true });
+  });
+});
