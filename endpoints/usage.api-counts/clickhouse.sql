@@ -1,5 +1,6 @@
 -- Requests per service area and time bucket, of the requests whose URL matches the pattern.
 -- A path counts in every area whose text it contains. A bucket without matching requests returns no row.
+-- Of a longer URL, the first 8,192 bytes are matched, without a character that would be cut: at most 4 lengths are tried.
 -- The pattern gets the flags (?-is). -s: in ClickHouse, unlike in RE2, a dot matches a line end by default. -i: before ClickHouse
 -- runs RE2, it searches for a substring that every match must contain, and derives a wrong one from patterns such as \x61bc; it
 -- skips that search if the pattern mentions letter case.
@@ -19,7 +20,16 @@ from (
   from edge_logs
   where timestamp >= {now:Int64} - {window_seconds:Int64} * 1000000
     and timestamp <= {now:Int64}
-    and match(url, concat('(?-is)', {project:String}))
+    and match(
+      multiIf(
+        length(url) <= 8192, url,
+        isValidUTF8(substring(url, 1, 8192)), substring(url, 1, 8192),
+        isValidUTF8(substring(url, 1, 8191)), substring(url, 1, 8191),
+        isValidUTF8(substring(url, 1, 8190)), substring(url, 1, 8190),
+        substring(url, 1, 8189)
+      ),
+      concat('(?-is)', {project:String})
+    )
     and ({pinned_project:Nullable(String)} is null or project = ifNull({pinned_project:Nullable(String)}, ''))
   group by bucket
 )

@@ -1,5 +1,6 @@
 -- Requests per service area and time bucket, of the requests whose URL matches the pattern.
 -- A path counts in every area whose text it contains. A bucket without matching requests returns no row.
+-- Of a longer URL, the first 8,192 bytes are matched, without a character that would be cut: at most 4 lengths are tried.
 select
   time_bucket(to_seconds($bucket_seconds), timestamp) as timestamp,
   count(*) filter (contains(path, '/rest')) as total_rest_requests,
@@ -8,7 +9,15 @@ select
   count(*) filter (contains(path, '/realtime')) as total_realtime_requests
 from edge_logs
 where timestamp between $now - to_seconds($window_seconds) and $now
-  and regexp_matches(url, $project)
+  and regexp_matches(
+    case when strlen(url) <= 8192 then url else coalesce(
+      try(decode(encode(url)[:8192])),
+      try(decode(encode(url)[:8191])),
+      try(decode(encode(url)[:8190])),
+      decode(encode(url)[:8189])
+    ) end,
+    $project
+  )
   and ($pinned_project is null or project = $pinned_project)
 group by 1
 order by 1

@@ -9,6 +9,7 @@ import type { Endpoint } from './catalog.ts';
 import type { EndpointDefinition } from './definition.ts';
 import { type ClippedReason, EndpointResult } from './endpoint-result.ts';
 import { addContextValues } from './parameters.ts';
+import { computePatternCost, MAX_PATTERN_COST } from './pattern-cost.ts';
 import type { ValidatedRequest } from './validated-requests.ts';
 
 export interface EndpointDependencies {
@@ -108,7 +109,12 @@ function createLoad(
   return (signal, priority) => {
     const label = createLabel(definition, priority.background ? 'warming' : firstRequest?.id);
     firstRequest = undefined;
-    return loadResult(dependencies, prepared, { signal, priority, label }, onSizeChange);
+    return loadResult(
+      dependencies,
+      prepared,
+      { signal, priority, group: definition.name, label },
+      onSizeChange,
+    );
   };
 }
 
@@ -118,7 +124,7 @@ function createLabel({ name }: EndpointDefinition, origin: string | undefined): 
 }
 
 function toQueryOptions(definition: EndpointDefinition, request: RequestContext | undefined): QueryOptions {
-  return { signal: request?.signal, label: createLabel(definition, request?.id) };
+  return { signal: request?.signal, group: definition.name, label: createLabel(definition, request?.id) };
 }
 
 async function runUncached(
@@ -181,7 +187,10 @@ function startsBeforeRetention({ retention }: EndpointDefinition, values: BoundV
   );
 }
 
-/** Lets the engine that runs the query validate the patterns, so a pattern that passes here cannot fail in the query. */
+/**
+ * Lets the engine that runs the query validate the patterns, so a pattern that passes here cannot fail in the query. Rejects
+ * patterns that could keep the engine busy for minutes.
+ */
 async function checkPatterns(
   store: Store,
   definition: EndpointDefinition,
@@ -192,8 +201,19 @@ async function checkPatterns(
     const pattern = values[name]?.value;
     if (type !== 'pattern' || typeof pattern !== 'string') continue;
     const problem = await store.validatePattern(pattern, options);
-    if (problem === undefined) continue;
-    const message = `${name} is not a valid regular expression (RE2 syntax): ${problem}`;
+    const cost = problem === undefined ? computePatternCost(pattern) : undefined;
+    if (cost !== undefined && cost <= MAX_PATTERN_COST) continue;
+    if (cost !== undefined) throw tooExpensive(name);
+    const message = `${name} is not a valid regular expression (RE2 syntax): ${problem ?? 'unknown syntax'}`;
     throw new DendroError('invalid_parameter', message, { param: name });
   }
+}
+
+function tooExpensive(name: string): DendroError {
+  return new DendroError(
+    'invalid_parameter',
+    `${name} is too expensive as a regular expression: its cost is above ${MAX_PATTERN_COST.toLocaleString('en-US')}, the highest allowed. ` +
+      'Use * or + instead of counts such as {20}, use fewer alternatives, or begin with ^',
+    { param: name },
+  );
 }

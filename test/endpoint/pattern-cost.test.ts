@@ -1,0 +1,93 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { computePatternCost, MAX_PATTERN_COST } from '../../src/endpoint/pattern-cost.ts';
+import { parsePattern } from '../../src/endpoint/pattern-syntax.ts';
+
+const TOO_EXPENSIVE = Number.POSITIVE_INFINITY;
+
+/** Different texts of 20 letters, as project references are. */
+function references(count: number): string[] {
+  let state = 1;
+  const letter = () => {
+    state = (state * 1103515245 + 12345) % 2 ** 31;
+    return String.fromCharCode(97 + (Math.floor(state / 65536) % 26));
+  };
+  return Array.from({ length: count }, () => Array.from({ length: 20 }, letter).join(''));
+}
+
+describe('the cost of a regular expression', () => {
+  test.each([
+    'abc',
+    '',
+    'abc|def',
+    '^https://[^/]+/rest/v1/[^?]*\\?select=.*&id=eq\\.\\d+',
+    '[a-z0-9]{20}\\.example\\.com',
+    '[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}',
+    '(?i)Project.*(rest|auth)',
+    '\\d{1,3}\\.\\d{1,3}\\.\\d{1,3}\\.\\d{1,3}',
+    '.*a.*b.*c.*d.*e.*',
+    '^.{1,100}/rest',
+    '\\p{Greek}+',
+    'Straße|東京|😀',
+    references(48).join('|'),
+    `^https://(${references(40).join('|')})\\.example\\.com/`,
+  ])('%s is allowed', pattern => {
+    expect(computePatternCost(pattern)).toBeLessThanOrEqual(MAX_PATTERN_COST);
+  });
+
+  test.each([
+    ['a long counted repetition', '(?:[ab]{0,1000}c)'],
+    ['a count after a letter that it can repeat', 'a[ab]{20}z'],
+    ['the same written out', `a${'[ab]'.repeat(20)}z`],
+    ['the same as alternatives', `a${'(a|b)'.repeat(20)}z`],
+    ['alternatives of several letters', 'a(?:aa|ab|ba|bb){10}z'],
+    ['a count of any character', 'a.{12}z'],
+    ['an optional count of any character', 'a.{0,30}z'],
+    ['many optional characters', 'a(?:b?a?){16}z'],
+    ['nested counted repetitions', '(?:(?:a{0,10}){0,10}){0,10}z'],
+    ['nested counted repetitions of nothing', '(?:(?:(?:){1000}){1000}){1000}'],
+    ['a count of a Unicode class', 'a\\pL{10}z'],
+    ['a count of negated characters', 'a[^z]{12}z'],
+    ['a count in a group with flags', '(?i:a[ab]{20}z)'],
+    ['a count after a quoted text', '\\Qa\\E[ab]{20}z'],
+    ['many long alternatives before a wildcard', `x(${references(40).join('|')}).*a.*b.*c.*d`],
+  ])('%s is too expensive', (_, pattern) => {
+    expect(computePatternCost(pattern)).toBe(TOO_EXPENSIVE);
+  });
+
+  test('random text is analysed without an error', () => {
+    const syntax = fc.constantFrom(...'ab.[]()|*+?{}\\^$-,:!0123456789pPdQExisé😀');
+    fc.assert(
+      fc.property(fc.array(syntax, { maxLength: 200 }), characters => {
+        const cost = computePatternCost(characters.join(''));
+        expect(cost === undefined || cost >= 0).toBe(true);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+});
+
+describe('the parser of regular expressions', () => {
+  test.each([
+    ['an escaped class', '[\\d\\]\\-\\x41\\x{1F600}-\\x{1F64F}]'],
+    ['a bracket at the start of a class', '[]a]'],
+    ['a negated class', '[^]a]'],
+    ['a POSIX class', '[[:alpha:][:^digit:]_]'],
+    ['named groups', '(?P<a>x)(?<b>y)'],
+    ['flags', '(?i)a(?-i:b)(?s-m:c)(?mU)^d$'],
+    ['lazy operators', 'a*?b+?c??d{2,}?'],
+    ['a brace that is a literal', 'a{b}{,3}{'],
+    ['escapes', '\\a\\f\\t\\n\\r\\v\\123\\07\\x7F\\.\\/\\-\\C\\b\\B\\A\\z'],
+    ['quoted text', '\\Qa.b[\\E+\\Qopen'],
+    ['empty alternatives', '(|a|)'],
+  ])('understands %s', (_, pattern) => {
+    expect(parsePattern(pattern)).toBeDefined();
+  });
+
+  test.each(['(', ')', '[a', '[z-a]', '\\8', '\\', '(?<n)', '[[:nope:]]', '(?=a)'])(
+    'does not understand %s',
+    pattern => {
+      expect(parsePattern(pattern)).toBeUndefined();
+    },
+  );
+});
