@@ -104,7 +104,10 @@ export async function startApp(
     startBackgroundJobs(context, store);
     if (invalidation.hasHappened()) await invalidation.promise;
     state.start(
-      { store, cache, validatedRequests: new ValidatedRequests(), intake, ...auth },
+      {
+        ...{ store, cache, validatedRequests: new ValidatedRequests(), intake, ...auth },
+        uploadRate: { minBytesPerSecond: config.minUploadRate, timer },
+      },
       () => preflight.passed && store.isReachable?.() !== false,
     );
     return { ...urls, store, firstToken, storeInvalidated: invalidation.promise, close };

@@ -73,6 +73,11 @@ export const FLAGS = {
     default: '134217728',
     help: 'memory limit of the requests of the last 10 minutes, by which repeats are recognized; above it, the oldest are forgotten',
   },
+  'min-upload-rate': {
+    value: 'BYTES',
+    default: '1024',
+    help: 'minimum rate at which the body of a log request must arrive, in bytes per second; 0 disables it',
+  },
   'metrics-open': { help: 'serve /metrics without a token' },
   source: {
     value: 'KIND',
@@ -230,6 +235,8 @@ export interface ServeConfig {
   readonly warmConcurrency: number;
   readonly intakeQueueBytes: number;
   readonly idempotencyBytes: number;
+  /** Bytes per second; 0: no minimum. */
+  readonly minUploadRate: number;
   readonly metricsOpen: boolean;
   readonly endpointFolders: EndpointFolders;
   readonly tokensFile: string;
@@ -255,6 +262,7 @@ export function readServeConfig(invocation: Invocation): ServeConfig {
     // At least twice the largest body: with a smaller limit, some bodies would never be accepted.
     intakeQueueBytes: readInteger(invocation, 'intake-queue-bytes', 32 * 1024 * 1024, 2 ** 40),
     idempotencyBytes: readInteger(invocation, 'idempotency-bytes', 1024 * 1024, 2 ** 40),
+    minUploadRate: readInteger(invocation, 'min-upload-rate', 0, 2 ** 30),
     metricsOpen: invocation.isOn('metrics-open'),
     endpointFolders: readEndpointFolders(invocation),
     tokensFile: readTokensFile(invocation),

@@ -34,6 +34,7 @@ const SERVE_FLAGS: readonly FlagName[] = [
   'warm-concurrency',
   'intake-queue-bytes',
   'idempotency-bytes',
+  'min-upload-rate',
   'metrics-open',
   'cors-origin',
   'trusted-proxy',

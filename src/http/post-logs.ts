@@ -9,26 +9,27 @@ import type { Intake } from '../intake/intake.ts';
 import { ACCEPTED_NAMES, kindOf } from '../logs/source-name.ts';
 import { allows, type Token } from '../token/token.ts';
 import { type AuthDependencies, authenticate } from './authenticate.ts';
-import { missingScopeError } from './error-response.ts';
-import { readRequestBody } from './request-body.ts';
+import { errorResponse, missingScopeError } from './error-response.ts';
+import { readRequestBody, type UploadRate } from './request-body.ts';
 import { type HttpResponse, jsonResponse } from './response.ts';
 import type { HttpRequest } from './router.ts';
 
 export async function postLogs(
-  service: AuthDependencies & { readonly intake: Intake },
+  service: AuthDependencies & { readonly intake: Intake; readonly uploadRate: UploadRate },
   request: HttpRequest,
 ): Promise<HttpResponse> {
   const { raw } = request;
   const token = await authenticate(service, raw);
   const kind = readKind(token, request);
   const format = readFormat(raw.headers['content-type']);
-  const { intake } = service;
-  const releases: (() => void)[] = [];
+  const { intake, uploadRate } = service;
+  const memory = intake.openBodyMemory(token.sha256);
   try {
     const data = await readRequestBody(raw, {
       maxBytes: MAX_BODY_BYTES,
       tooLarge: bodyTooLarge,
-      reserve: byteLength => releases.push(intake.reserve(byteLength)),
+      reserve: memory.reserve,
+      uploadRate,
     });
     const { result, reportDelivery } = await intake.accept({
       data,
@@ -38,10 +39,16 @@ export async function postLogs(
       sender: token.sha256,
       projects: token.projects,
       idempotencyKey: readIdempotencyKey(raw.headers),
+      signal: request.signal,
     });
     return { ...intakeResponse(result), reportDelivery };
+  } catch (error) {
+    // The rest of the body would arrive just as slowly, so the connection is closed.
+    if (error instanceof DendroError && error.code === 'request_timeout')
+      return errorResponse(error, { Connection: 'close' });
+    throw error;
   } finally {
-    for (const release of releases) release();
+    memory.release();
   }
 }
 

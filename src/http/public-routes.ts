@@ -15,6 +15,7 @@ import { consoleRoutes } from './console-files.ts';
 import { chooseCoding, chooseFormat, chooseIsoTimestamps } from './content-negotiation.ts';
 import { missingScopeError } from './error-response.ts';
 import { buildOpenApi } from './openapi.ts';
+import type { UploadRate } from './request-body.ts';
 import { type HttpResponse, jsonResponse } from './response.ts';
 import { resultResponse } from './result-response.ts';
 import type { HttpRequest, Route } from './router.ts';
@@ -23,6 +24,7 @@ import type { HttpRequest, Route } from './router.ts';
 export interface ServingDependencies extends EndpointDependencies, AuthDependencies {
   readonly validatedRequests: ValidatedRequests;
   readonly intake: Intake;
+  readonly uploadRate: UploadRate;
 }
 
 export interface PublicDependencies {

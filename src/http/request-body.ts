@@ -1,36 +1,137 @@
-// Reads the body of a request up to a size limit.
+// Reads the body of a request, up to a size limit and not slower than a minimum rate. Memory follows the bytes that arrive, not
+// Content-Length and not the number of chunks.
 import type { IncomingMessage } from 'node:http';
 import { DendroError } from '../domain/errors.ts';
+import type { Timer } from '../system/timer.ts';
+
+export interface UploadRate {
+  /** 0: no minimum. */
+  readonly minBytesPerSecond: number;
+  readonly timer: Timer;
+}
 
 interface Limits {
   readonly maxBytes: number;
   readonly tooLarge: () => DendroError;
-  /** Reserves memory: once for the Content-Length or, without that header, for each chunk. May throw to reject the request. */
+  /** Reserves memory: for the first block at once, then for each further block. May throw to reject the request. */
   readonly reserve: (byteLength: number) => void;
+  readonly uploadRate: UploadRate;
 }
 
 export async function readRequestBody(rawRequest: IncomingMessage, limits: Limits): Promise<Buffer> {
-  const { maxBytes, tooLarge, reserve } = limits;
-  const declaredBytes = Number(rawRequest.headers['content-length']);
-  if (declaredBytes > maxBytes) throw tooLarge();
-  if (declaredBytes > 0) reserve(declaredBytes);
-  const chunks: Buffer[] = [];
-  let receivedBytes = 0;
+  const declaredBytes = Number(rawRequest.headers['content-length'] ?? Number.NaN);
+  if (declaredBytes > limits.maxBytes) throw limits.tooLarge();
+  const body = new BodyBuffer(limits, declaredBytes);
+  let isReading = true;
+  let stopRateCheck = () => {};
   try {
-    for await (const chunk of rawRequest.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-      receivedBytes += chunk.length;
-      if (receivedBytes > maxBytes) throw tooLarge();
-      if (Number.isNaN(declaredBytes)) reserve(chunk.length);
-      chunks.push(chunk);
-    }
-  } catch (error) {
-    // Drains the rest of the body, because the connection's next request follows it. Node drains a body by itself only if
-    // nothing has started to read it.
-    rawRequest.resume();
-    if (error instanceof DendroError) throw error;
-    throw new DendroError('invalid_body', 'the connection closed before the whole body was received', {
-      cause: error,
+    await new Promise<void>((resolve, reject) => {
+      stopRateCheck = checkRate(limits.uploadRate, () => body.length, reject);
+      rawRequest.on('data', (chunk: Buffer) => {
+        // The rest of a rejected body is read but not kept, because the connection's next request follows it.
+        if (!isReading) return;
+        try {
+          body.append(chunk);
+        } catch (error) {
+          isReading = false;
+          reject(error as Error);
+        }
+      });
+      rawRequest.once('end', resolve);
+      rawRequest.once('close', () => reject(connectionClosed()));
+      if (rawRequest.destroyed) reject(connectionClosed());
     });
+    return body.toBuffer();
+  } finally {
+    isReading = false;
+    stopRateCheck();
   }
-  return Buffer.concat(chunks, receivedBytes);
+}
+
+function connectionClosed(): DendroError {
+  return new DendroError('invalid_body', 'the connection closed before the whole body was received');
+}
+
+/** Chunks are copied into blocks of this size: a chunk of one byte takes hundreds of bytes as an object of its own. */
+const BLOCK_BYTES = 16 * 1024;
+/** The memory that a request takes besides its body, rounded up. Reserved even if the body is smaller. */
+const MIN_RESERVED_BYTES = 8 * 1024;
+
+/** The received part of a body. Reserves the memory of a block before allocating it. */
+class BodyBuffer {
+  readonly #limits: Limits;
+  /** The expected length, or the maximum if the request has no Content-Length. */
+  readonly #maxLength: number;
+  readonly #blocks: Buffer[] = [];
+  #lastBlock: Buffer;
+  #usedInLastBlock = 0;
+  length = 0;
+
+  constructor(limits: Limits, declaredBytes: number) {
+    this.#limits = limits;
+    this.#maxLength = Number.isNaN(declaredBytes) ? limits.maxBytes : declaredBytes;
+    this.#lastBlock = this.#addBlock();
+  }
+
+  append(chunk: Buffer): void {
+    if (this.length + chunk.length > this.#limits.maxBytes) throw this.#limits.tooLarge();
+    for (let start = 0; start < chunk.length; ) {
+      if (this.#usedInLastBlock === this.#lastBlock.length) this.#lastBlock = this.#addBlock();
+      const copied = chunk.copy(this.#lastBlock, this.#usedInLastBlock, start);
+      this.#usedInLastBlock += copied;
+      this.length += copied;
+      start += copied;
+    }
+  }
+
+  toBuffer(): Buffer {
+    const isOneFullBlock = this.#blocks.length === 1 && this.#lastBlock.length === this.length;
+    return isOneFullBlock ? this.#lastBlock : Buffer.concat(this.#blocks, this.length);
+  }
+
+  #addBlock(): Buffer {
+    const bytes = Math.min(BLOCK_BYTES, this.#maxLength - this.length);
+    this.#limits.reserve(Math.max(bytes, MIN_RESERVED_BYTES));
+    const block = Buffer.allocUnsafeSlow(bytes);
+    this.#blocks.push(block);
+    this.#usedInLastBlock = 0;
+    return block;
+  }
+}
+
+/** The rate is measured over this time, so it is also how long a sender may pause. */
+const RATE_CHECK_SECONDS = 10;
+
+/** Calls `reject` if fewer bytes than required arrived since the last check. Returns a function that stops the checks. */
+function checkRate(
+  { minBytesPerSecond, timer }: UploadRate,
+  receivedBytes: () => number,
+  reject: (error: DendroError) => void,
+): () => void {
+  let receivedBefore = 0;
+  let cancel = () => {};
+  let isStopped = minBytesPerSecond === 0;
+  const check = () => {
+    if (receivedBytes() - receivedBefore < minBytesPerSecond * RATE_CHECK_SECONDS)
+      reject(tooSlow(minBytesPerSecond));
+    receivedBefore = receivedBytes();
+    schedule();
+  };
+  const schedule = () => {
+    if (isStopped) return;
+    // If this process was busy, setImmediate lets it first read what has arrived in the meantime.
+    cancel = timer.after(RATE_CHECK_SECONDS * 1000, () => void setImmediate(check));
+  };
+  schedule();
+  return () => {
+    isStopped = true;
+    cancel();
+  };
+}
+
+function tooSlow(minBytesPerSecond: number): DendroError {
+  return new DendroError(
+    'request_timeout',
+    `the body arrives too slowly; the minimum is ${minBytesPerSecond} bytes per second, measured over ${RATE_CHECK_SECONDS} s`,
+  );
 }

@@ -1,15 +1,29 @@
-// Parses bodies in a pool of worker threads, so that a large body does not delay queries. If a body exceeds the
-// time limit, only its worker is terminated. Exceeding the memory limit can crash the process, so decode-body.ts limits the
-// number of values first.
+// Parses bodies in a pool of worker threads, so that a large body does not delay queries. Senders share the time of the pool. If
+// a body exceeds the time limit, only its worker is terminated. Exceeding the memory limit can crash the process, so
+// decode-body.ts limits the number of values first.
 import { Worker } from 'node:worker_threads';
 import { DendroError, type ErrorCode } from '../domain/errors.ts';
+import { FairQueue } from './fair-queue.ts';
 import type { BatchBody, ParsedBody } from './parse-body.ts';
 
 /** Parses bodies in worker threads or, in tests, in the calling thread. */
 export interface BodyParser {
-  /** Rejects with DendroError if the body does not have the declared encoding or format. */
-  parse(body: BatchBody): Promise<ParsedBody>;
+  /** Rejects with DendroError if the body does not have the declared encoding or format, or if the signal aborts. */
+  parse(body: BatchBody, options?: ParseOptions): Promise<ParsedBody>;
   close(): Promise<void>;
+}
+
+export interface ParseOptions {
+  /** Each sender gets the same share of the time. */
+  readonly sender?: string;
+  /** Aborts when the result is no longer needed. */
+  readonly signal?: AbortSignal;
+}
+
+/** The `workerData` of a worker. */
+export interface WorkerData {
+  /** Shared between the threads. Not 0: the worker stops its current job. */
+  readonly cancelled: Int32Array;
 }
 
 /** The message from a worker. An error loses its class between threads, so a DendroError is sent as `bodyError`. */
@@ -20,8 +34,20 @@ export type WorkerResult =
 
 interface Job {
   readonly body: BatchBody;
+  readonly sender: string;
   readonly resolve: (parsed: ParsedBody) => void;
   readonly reject: (error: unknown) => void;
+}
+
+interface RunningJob {
+  readonly job: Job;
+  readonly startedAt: number;
+  readonly timeout: NodeJS.Timeout;
+}
+
+interface PoolWorker {
+  readonly thread: Worker;
+  readonly cancelled: Int32Array;
 }
 
 /** Last resort: V8 may crash the whole process here. The value limit in decode-body.ts keeps bodies far below it. */
@@ -34,9 +60,9 @@ const PARSE_TIMEOUT_MS = 40_000;
 
 export class BodyParserPool implements BodyParser {
   readonly #maxWorkers: number;
-  readonly #idle: Worker[] = [];
-  readonly #busy = new Map<Worker, { readonly job: Job; readonly timeout: NodeJS.Timeout }>();
-  readonly #queue: Job[] = [];
+  readonly #idle: PoolWorker[] = [];
+  readonly #busy = new Map<PoolWorker, RunningJob>();
+  readonly #queue = new FairQueue<Job>();
   #closed = false;
 
   /** Workers start on demand. */
@@ -44,55 +70,69 @@ export class BodyParserPool implements BodyParser {
     this.#maxWorkers = maxWorkers;
   }
 
-  parse(body: BatchBody): Promise<ParsedBody> {
+  parse(body: BatchBody, { sender = '', signal }: ParseOptions = {}): Promise<ParsedBody> {
     if (this.#closed) return Promise.reject(shuttingDown());
+    if (signal?.aborted) return Promise.reject(signal.reason);
     return new Promise((resolve, reject) => {
-      this.#queue.push({ body: { ...body, data: toTransferable(body.data) }, resolve, reject });
+      const job = { body: { ...body, data: toTransferable(body.data) }, sender, resolve, reject };
+      signal?.addEventListener('abort', () => this.#cancel(job, signal.reason), { once: true });
+      this.#queue.add(sender, job);
       this.#dispatch();
     });
   }
 
   async close(): Promise<void> {
     this.#closed = true;
-    for (const job of this.#queue.splice(0)) job.reject(shuttingDown());
-    await Promise.all([...this.#idle, ...this.#busy.keys()].map(worker => worker.terminate()));
+    for (const job of this.#queue.removeAll()) job.reject(shuttingDown());
+    await Promise.all([...this.#idle, ...this.#busy.keys()].map(({ thread }) => thread.terminate()));
   }
 
   /** Gives each worker one job at a time, so that a crashed worker fails only its current job. */
   #dispatch(): void {
-    while (this.#queue.length > 0) {
-      const worker =
-        this.#idle.pop() ?? (this.#busy.size < this.#maxWorkers ? this.#startWorker() : undefined);
-      const job = worker === undefined ? undefined : this.#queue.shift();
-      if (worker === undefined || job === undefined) return;
+    while (this.#idle.length > 0 || this.#busy.size < this.#maxWorkers) {
+      const job = this.#queue.take();
+      if (job === undefined) return;
+      const worker = this.#idle.pop() ?? this.#startWorker();
       const timeout = setTimeout(() => {
         this.#removeWorker(worker, tooExpensive());
-        void worker.terminate();
+        void worker.thread.terminate();
       }, PARSE_TIMEOUT_MS);
-      this.#busy.set(worker, { job, timeout: timeout.unref() });
-      worker.postMessage(job.body, [job.body.data.buffer as ArrayBuffer]);
+      this.#busy.set(worker, { job, startedAt: performance.now(), timeout: timeout.unref() });
+      Atomics.store(worker.cancelled, 0, 0);
+      worker.thread.postMessage(job.body, [job.body.data.buffer as ArrayBuffer]);
     }
   }
 
-  #startWorker(): Worker {
-    const worker = new Worker(new URL('./body-parser-worker.js', import.meta.url), {
+  /** A running job fails when its worker has noticed: until then, the worker holds the body in memory. */
+  #cancel(job: Job, reason: unknown): void {
+    if (this.#queue.remove(job.sender, job)) job.reject(reason);
+    for (const [worker, running] of this.#busy)
+      if (running.job === job) Atomics.store(worker.cancelled, 0, 1);
+  }
+
+  #startWorker(): PoolWorker {
+    const cancelled = new Int32Array(new SharedArrayBuffer(4));
+    const workerData: WorkerData = { cancelled };
+    const thread = new Worker(new URL('./body-parser-worker.js', import.meta.url), {
+      workerData,
       resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MIB },
     });
-    worker.unref();
-    worker.on('message', (result: WorkerResult) => {
+    const worker = { thread, cancelled };
+    thread.unref();
+    thread.on('message', (result: WorkerResult) => {
       const job = this.#takeJob(worker);
       if (job === undefined) return; // the job timed out, and the worker is being terminated
       this.#idle.push(worker);
       finishJob(job, result);
       if (!this.#closed) this.#dispatch();
     });
-    worker.on('error', error => this.#removeWorker(worker, error));
-    worker.on('exit', () => this.#removeWorker(worker, shuttingDown()));
+    thread.on('error', error => this.#removeWorker(worker, error));
+    thread.on('exit', () => this.#removeWorker(worker, shuttingDown()));
     return worker;
   }
 
   /** Removes a worker that has exited or is being terminated, and fails its job. */
-  #removeWorker(worker: Worker, error: unknown): void {
+  #removeWorker(worker: PoolWorker, error: unknown): void {
     const job = this.#takeJob(worker);
     const index = this.#idle.indexOf(worker);
     if (index !== -1) this.#idle.splice(index, 1);
@@ -100,10 +140,13 @@ export class BodyParserPool implements BodyParser {
     if (!this.#closed) this.#dispatch();
   }
 
-  #takeJob(worker: Worker): Job | undefined {
-    const { job, timeout } = this.#busy.get(worker) ?? {};
+  #takeJob(worker: PoolWorker): Job | undefined {
+    const running = this.#busy.get(worker);
+    if (running === undefined) return undefined;
+    const { job, startedAt, timeout } = running;
     clearTimeout(timeout);
     this.#busy.delete(worker);
+    this.#queue.addTime(job.sender, performance.now() - startedAt);
     return job;
   }
 }

@@ -21,6 +21,7 @@ import {
   readUndelivered,
   writeUndelivered,
 } from './idempotency-log.ts';
+import { MemoryShares } from './memory-shares.ts';
 import type { BatchBody, ParsedBody } from './parse-body.ts';
 import type { Quarantine } from './quarantine.ts';
 import { Spool, spoolDirectoryIn } from './spool.ts';
@@ -53,6 +54,8 @@ export interface Batch extends Omit<BatchBody, 'context' | 'needsDeduplication'>
   /** The projects that the sender is pinned to. Undefined: all projects. */
   readonly projects?: readonly string[] | undefined;
   readonly idempotencyKey?: string | undefined;
+  /** Aborts when the sender disconnects. A batch that is not parsed yet is then dropped. */
+  readonly signal?: AbortSignal;
 }
 
 export interface AcceptedBatch {
@@ -64,14 +67,20 @@ export interface AcceptedBatch {
   readonly reportDelivery: ((isDelivered: boolean) => void) | undefined;
 }
 
-/** A body is rejected if bodies and log lines in memory would exceed this, even if `queueBytes` is larger. */
+/** Counts the memory of one body while it is read, and until its request is completed. */
+export interface BodyMemory {
+  /** Throws `rate_limited` if the sender holds too much, or if the queue is full. */
+  readonly reserve: (byteLength: number) => void;
+  readonly release: () => void;
+}
+
+/** The bodies in memory, of all senders together. One sender gets at most half of it, which is two bodies of the maximum size. */
 const BODY_MEMORY_LIMIT = 64 * 1024 * 1024;
 /**
- * A batch is rejected if its log lines would raise the bytes in memory above this. The lines of a compressed body are many times
- * its size and accumulate while the disk is slow. Higher than the limit for bodies, so that a body that was admitted can
- * usually be stored.
+ * The log lines in memory, of all senders together. They accumulate while the disk is slow. Higher than the limit for bodies,
+ * because the lines of a compressed body are many times its size: half of it is enough for the lines of any body.
  */
-const LINES_MEMORY_LIMIT = 2 * BODY_MEMORY_LIMIT;
+const LINES_MEMORY_LIMIT = 3 * BODY_MEMORY_LIMIT;
 
 export class Intake {
   readonly #options: IntakeOptions;
@@ -79,7 +88,8 @@ export class Intake {
   readonly #spool: Spool;
   readonly #applier: Applier;
   readonly #idempotency: IdempotencyIndex;
-  #bytesInMemory = 0;
+  readonly #bodyMemory: MemoryShares;
+  readonly #linesMemory = new MemoryShares(LINES_MEMORY_LIMIT);
 
   private constructor(
     options: IntakeOptions,
@@ -91,6 +101,7 @@ export class Intake {
     this.#dependencies = dependencies;
     this.#spool = spool;
     this.#idempotency = idempotency;
+    this.#bodyMemory = new MemoryShares(Math.min(BODY_MEMORY_LIMIT, options.queueBytes));
     this.#applier = new Applier({ ...dependencies, spool });
   }
 
@@ -111,7 +122,7 @@ export class Intake {
 
   /** Bytes in memory and bytes in the spool that the store has not applied. */
   get queuedBytes(): number {
-    return this.#bytesInMemory + this.#spool.unappliedBytes;
+    return this.#bodyMemory.held + this.#linesMemory.held + this.#spool.unappliedBytes;
   }
 
   /** Bytes of the spool on disk, including blocks that the store has applied. */
@@ -119,34 +130,54 @@ export class Intake {
     return this.#spool.diskBytes;
   }
 
-  /** Reserves memory for a body before it is read. Returns a function that releases it. Throws `rate_limited`. */
-  reserve(byteLength: number): () => void {
-    const bytesInMemory = this.#bytesInMemory + byteLength;
-    if (bytesInMemory > BODY_MEMORY_LIMIT || this.queuedBytes + byteLength > this.#options.queueBytes)
-      throw queueFull();
-    this.#bytesInMemory = bytesInMemory;
-    return () => {
-      this.#bytesInMemory -= byteLength;
+  /** The caller reserves memory as the body arrives, and releases all of it when the request is completed. */
+  openBodyMemory(sender: string): BodyMemory {
+    let reservedBytes = 0;
+    return {
+      reserve: byteLength => {
+        if (this.queuedBytes + byteLength > this.#options.queueBytes) throw queueFull();
+        if (!this.#bodyMemory.tryReserve(sender, byteLength)) throw shareExceeded();
+        reservedBytes += byteLength;
+      },
+      release: () => this.#bodyMemory.release(sender, reservedBytes),
     };
   }
 
   /** Resolves when the accepted records are durable. If it rejects, no record was stored. */
   async accept(batch: Batch): Promise<AcceptedBatch> {
-    const { sender, projects, idempotencyKey, ...body } = batch;
-    const { bodyParser, clock, observe } = this.#dependencies;
+    const { sender, projects, idempotencyKey: _, signal, ...body } = batch;
+    const { bodyParser, clock } = this.#dependencies;
     const nowMicros = Number(clock());
     const context = { nowMicros, retentionDays: this.#options.retentionDays, projects };
-    const parsed = await bodyParser.parse({ ...body, context, needsDeduplication: true });
-    const identity = identifyRequest(sender, body.kind, idempotencyKey, parsed);
+    const parsed = await bodyParser.parse(
+      { ...body, context, needsDeduplication: true },
+      { sender, ...(signal && { signal }) },
+    );
+    const parsedBytes = parsed.lines.length + parsed.quarantineLines.length;
+    if (!this.#linesMemory.tryReserve(sender, parsedBytes)) throw shareExceeded();
+    try {
+      return await this.#acceptParsed(batch, parsed, nowMicros);
+    } finally {
+      this.#linesMemory.release(sender, parsedBytes);
+    }
+  }
+
+  async #acceptParsed(
+    { sender, kind, idempotencyKey }: Batch,
+    parsed: ParsedBody,
+    nowMicros: number,
+  ): Promise<AcceptedBatch> {
+    const { observe } = this.#dependencies;
+    const identity = identifyRequest(sender, kind, idempotencyKey, parsed);
     const claimed = identity && (await this.#idempotency.claim(identity, nowMicros));
     const isRepeat = claimed?.result !== undefined;
     const { result, entry } = isRepeat
       ? { result: claimed.result, entry: claimed }
-      : await this.#store(body.kind, parsed, claimed);
+      : await this.#store(kind, parsed, claimed);
     const rejected = isRepeat ? {} : parsed.rejectedByCode;
     observe({
       type: 'batch_completed',
-      kind: body.kind,
+      kind,
       accepted: result.accepted,
       rejected,
       deduplicated: isRepeat,
@@ -191,15 +222,11 @@ export class Intake {
     request?: CompletedRequest,
   ): Promise<number> {
     if (accepted === 0) return 0;
-    if (this.#bytesInMemory + lines.length > LINES_MEMORY_LIMIT) throw queueFull();
-    this.#bytesInMemory += lines.length;
     try {
       return await this.#spool.append(kind, accepted, lines, request);
     } catch (error) {
       this.#dependencies.observe({ type: 'spool_write_failed', error });
       throw spoolUnavailable(error);
-    } finally {
-      this.#bytesInMemory -= lines.length;
     }
   }
 }
@@ -222,6 +249,13 @@ function queueFull(): DendroError {
   return new DendroError(
     'rate_limited',
     'the intake queue is full; no record of this request was stored, retry later',
+  );
+}
+
+function shareExceeded(): DendroError {
+  return new DendroError(
+    'rate_limited',
+    'the requests of this token use their share of the memory; no record of this request was stored, retry later',
   );
 }
 

@@ -1,6 +1,7 @@
 // Turns a request body into log lines for the spool: decompresses and parses the body, then validates each record. Rejected
 // records become quarantine lines. Depends on its arguments only, so it can run in a worker thread (body-parser-pool.ts).
 import { hash } from 'node:crypto';
+import { DendroError } from '../domain/errors.ts';
 import type { LogKind } from '../domain/log-columns.ts';
 import { toLogLine } from '../domain/log-line.ts';
 import type { LogRecord } from '../domain/log-record.ts';
@@ -51,13 +52,23 @@ const MAX_QUARANTINE_LENGTH = 16 * 1024 * 1024;
 /** Lines are encoded in groups of this size, because keeping the strings of a whole body would use much memory. */
 const LINES_PER_BUFFER = 2_000;
 
-/** Throws DendroError if the body does not have the declared encoding or format. */
-export function parseBody(body: BatchBody): ParsedBody {
+/**
+ * Throws DendroError if the body does not have the declared encoding or format, or when `isCancelled` returns true. It is called
+ * before each record and between the steps before them.
+ */
+export function parseBody(body: BatchBody, isCancelled: () => boolean = () => false): ParsedBody {
+  const stopIfCancelled = () => {
+    if (isCancelled()) throw new DendroError('unavailable', 'the client disconnected');
+  };
   const { kind, needsDeduplication } = body;
   const context = { ...body.context, createId: createIdSequence(body.context.nowMicros) };
   const decompressed = decompress(body.data, body.contentCoding);
+  stopIfCancelled();
+  const text = decodeText(decompressed, body.format);
+  stopIfCancelled();
   const builder = new ParsedBodyBuilder(body);
-  for (const parsed of parseText(decodeText(decompressed, body.format), body.format)) {
+  for (const parsed of parseText(text, body.format)) {
+    stopIfCancelled();
     const result =
       'rejection' in parsed
         ? parsed.rejection

@@ -127,7 +127,7 @@ describe('a batch beyond --intake-queue-bytes', () => {
     await start(MIB);
     const slow = await openConnection(app.internalUrl);
     const headers = { 'X-API-KEY': API_KEY, 'Content-Length': String(900 * 1024) };
-    slow.write(rawRequest('POST /api/logs?source_name=edge', headers, '['));
+    slow.write(rawRequest('POST /api/logs?source_name=edge', headers, '['.padEnd(450 * 1024)));
     await expect.poll(async () => (await send(batch(1))).status).toBe(429);
     expect((await send(record('small'))).status).toBe(200);
     slow.close();

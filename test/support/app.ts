@@ -117,6 +117,7 @@ export function testConfig(dataDirectory: string): ServeConfig {
     warmConcurrency: 1,
     intakeQueueBytes: 256 * 1024 * 1024,
     idempotencyBytes: 128 * 1024 * 1024,
+    minUploadRate: 0, // the timer of most tests is too fast for it
     metricsOpen: false,
     corsOrigins: [],
     trustedProxies: new BlockList(),

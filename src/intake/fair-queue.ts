@@ -1,0 +1,53 @@
+// A queue of jobs that shares time between senders: the next job is from the sender whose jobs have taken the least time. So a
+// sender with many or slow jobs delays its own jobs more than those of others.
+
+interface SenderQueue<Job> {
+  readonly jobs: Job[];
+  /** How long the sender's jobs took, counted from the position of the queue when the sender's first job arrived. */
+  usedMs: number;
+}
+
+export class FairQueue<Job> {
+  readonly #senders = new Map<string, SenderQueue<Job>>();
+  /** The `usedMs` of the sender whose job was taken last. A new sender starts here: it saves up no time while it is idle. */
+  #position = 0;
+
+  add(sender: string, job: Job): void {
+    const queue = this.#senders.get(sender) ?? { jobs: [], usedMs: this.#position };
+    if (queue.jobs.length === 0) queue.usedMs = Math.max(queue.usedMs, this.#position);
+    queue.jobs.push(job);
+    this.#senders.set(sender, queue);
+  }
+
+  take(): Job | undefined {
+    let next: SenderQueue<Job> | undefined;
+    for (const queue of this.#senders.values())
+      if (queue.jobs.length > 0 && (next === undefined || queue.usedMs < next.usedMs)) next = queue;
+    if (next === undefined) {
+      this.#senders.clear(); // nobody waits, so all senders are equal again
+      return undefined;
+    }
+    this.#position = next.usedMs;
+    return next.jobs.shift();
+  }
+
+  /** Counts the time that a job took. Of a sender that left the queue in the meantime, nothing is remembered. */
+  addTime(sender: string, ms: number): void {
+    const queue = this.#senders.get(sender);
+    if (queue !== undefined) queue.usedMs += ms;
+  }
+
+  /** Returns false if the job is not in the queue. */
+  remove(sender: string, job: Job): boolean {
+    const jobs = this.#senders.get(sender)?.jobs ?? [];
+    const index = jobs.indexOf(job);
+    if (index !== -1) jobs.splice(index, 1);
+    return index !== -1;
+  }
+
+  removeAll(): Job[] {
+    const jobs = [...this.#senders.values()].flatMap(queue => queue.jobs);
+    this.#senders.clear();
+    return jobs;
+  }
+}
