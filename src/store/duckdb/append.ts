@@ -1,8 +1,5 @@
 // Appends batches directly to parts, without the spool and memtables. One call is one transaction. Each insert batch is at most one
 // row group and is sorted as a flush sorts it.
-//
-// The records go to parts that this transaction creates, never to one that queries can see: while DuckDB adds rows to a partial
-// row group, concurrent queries with ORDER BY and LIMIT miss other rows of that table.
 import type { LogKind } from '../../domain/log-columns.ts';
 import type { LogLines } from '../../domain/log-line.ts';
 import { batchLines, type InsertBatch } from '../batch-lines.ts';
@@ -10,7 +7,11 @@ import type { DuckDBConnection } from './driver.ts';
 import { MAX_BATCH_BYTES, nameOf, PART_ORDER, type Parts, ROW_GROUP_ROWS } from './parts.ts';
 import type { Staging } from './staging.ts';
 
-/** A part with fewer rows than this is replaced instead of left behind, so that many small files do not create many small parts. */
+/**
+ * Adding rows to a part whose last row group is partial makes DuckDB rewrite that row group. The first batch of a kind accepts
+ * this cost if the part has fewer rows than this, so that many small files do not create as many small parts. Later batches of
+ * the call go to the same part, because within one transaction DuckDB rewrites nothing.
+ */
 const SMALL_PART_ROWS = 15_360;
 
 /** Returns the kinds of the appended records. Must be called by the holder of the file mutex. */
@@ -25,9 +26,8 @@ export function appendLines(
   let inserting: Promise<void> = Promise.resolve();
   const insert = async ({ kind, count, chunks }: InsertBatch) => {
     await inserting;
-    if (!kinds.has(kind)) await startPart(connection, parts, kind);
+    const part = await parts.writablePart(kind, kinds.has(kind) ? Number.POSITIVE_INFINITY : SMALL_PART_ROWS);
     kinds.add(kind);
-    const part = await parts.writablePart(kind, { extendPartial: true });
     await parts.adjustRowCount(part, count);
     inserting = staging.insert(connection, kind, nameOf(part), chunks, PART_ORDER);
     inserting.catch(() => {}); // awaited before the next insert, or before the commit
@@ -40,14 +40,4 @@ export function appendLines(
     }
     return kinds;
   });
-}
-
-/** Starts a new part. If the newest part is small, the new one takes over its rows. */
-async function startPart(connection: DuckDBConnection, parts: Parts, kind: LogKind): Promise<void> {
-  const newest = parts.list(kind).at(-1);
-  const started = await parts.startPart(kind);
-  const isSmall = newest !== undefined && !newest.isCompacted && newest.rows < SMALL_PART_ROWS;
-  if (!isSmall || parts.isReserved(newest)) return;
-  await connection.run(`insert into ${nameOf(started)} from ${nameOf(newest)}`);
-  await parts.replace([newest], { ...started, rows: newest.rows });
 }

@@ -108,24 +108,20 @@ export class Parts {
   }
 
   /**
-   * Returns the part for the next records of a kind: the newest one, or a new one if that is full. A part that ends in a partial
-   * row group counts as full unless `extendPartial` is set, which only the transaction that created the part may do.
+   * Returns the part for the next records of a kind: the newest one, or a new one if that is full. If the newest part ends in a
+   * partial row group, DuckDB would rewrite that group, so the part is used only if it has fewer than
+   * `maxRowsToExtendPartial` rows. 0: never.
    */
-  async writablePart(kind: LogKind, { extendPartial = false } = {}): Promise<Part> {
+  async writablePart(kind: LogKind, maxRowsToExtendPartial = 0): Promise<Part> {
     const newest = this.list(kind).at(-1);
-    if (newest !== undefined && this.#acceptsRows(newest, extendPartial)) return newest;
-    return this.startPart(kind);
-  }
-
-  /** Adds an empty part. */
-  async startPart(kind: LogKind): Promise<Part> {
+    if (newest !== undefined && this.#acceptsRows(newest, maxRowsToExtendPartial)) return newest;
     const created = { kind, number: ++this.#lastNumber, isCompacted: false, rows: 0 };
     await this.createTable(kind, nameOf(created));
     this.#put(created);
     return created;
   }
 
-  /** Creates an empty table. It becomes a part only when `startPart` or `replace` registers it. */
+  /** Creates an empty table. It becomes a part only when `writablePart` or `replace` registers it. */
   async createTable(kind: LogKind, name: string): Promise<void> {
     await this.#connection.run(`create table ${name} (${tableColumns(kind)})`);
   }
@@ -137,7 +133,7 @@ export class Parts {
     else this.#put(changed);
   }
 
-  /** Drops parts and registers their replacement. Its table must exist when the transaction commits. */
+  /** Drops parts and registers their replacement, which has the number of the newest of them. */
   async replace(old: readonly Part[], replacement: Part): Promise<void> {
     await this.#drop(old);
     this.#put(replacement);
@@ -172,10 +168,10 @@ export class Parts {
     );
   }
 
-  #acceptsRows(part: Part, extendPartial: boolean): boolean {
+  #acceptsRows(part: Part, maxRowsToExtendPartial: number): boolean {
     const { isCompacted, rows } = part;
     if (isCompacted || this.isReserved(part) || rows >= MAX_UNCOMPACTED_PART_ROWS) return false;
-    return extendPartial || rows % ROW_GROUP_ROWS === 0;
+    return rows % ROW_GROUP_ROWS === 0 || rows < maxRowsToExtendPartial;
   }
 
   async #updateView(kind: LogKind): Promise<void> {
