@@ -14,6 +14,7 @@ import { type InternalDependencies, internalRoutes } from './http/internal-route
 import { listen } from './http/listener.ts';
 import { type PublicDependencies, publicRoutes, type ServingDependencies } from './http/public-routes.ts';
 import type { Route } from './http/router.ts';
+import { UnsentResponses } from './http/unsent-responses.ts';
 import { type BodyParser, BodyParserPool } from './intake/body-parser-pool.ts';
 import { Intake, type IntakeDependencies } from './intake/intake.ts';
 import { createStoreCallbacks, Quarantine } from './intake/quarantine.ts';
@@ -51,6 +52,7 @@ interface Context {
   readonly timer: Timer;
   readonly observe: Observe;
   readonly closers: Closers;
+  readonly unsentResponses: UnsentResponses;
 }
 
 /** Listens from the first steps on. Requests get 503 until all steps are done. */
@@ -71,7 +73,9 @@ export async function startApp(
     if (!(invalidation.hasHappened() && 'error' in event)) log(event);
   };
   const closers = new Closers();
-  const context: Context = { config, clock, timer, observe, closers };
+  const unsentLimits = { maxBytes: config.unsentBytes, minBytesPerSecond: config.minDownloadRate };
+  const unsentResponses = new UnsentResponses(unsentLimits, timer);
+  const context: Context = { config, clock, timer, observe, closers, unsentResponses };
   const reportInvalidation = (error: unknown) => {
     state.stop();
     invalidation.report(error);
@@ -105,7 +109,8 @@ export async function startApp(
     if (invalidation.hasHappened()) await invalidation.promise;
     state.start(
       {
-        ...{ store, cache, validatedRequests: new ValidatedRequests(), intake, ...auth },
+        ...{ store, cache, validatedRequests: new ValidatedRequests(), intake, unsentResponses, ...auth },
+        maxResultBytes: config.responseBytes,
         uploadRate: { minBytesPerSecond: config.minUploadRate, timer },
       },
       () => preflight.passed && store.isReachable?.() !== false,
@@ -236,6 +241,7 @@ function sampleValues(version: string, startedAt: bigint, serving?: ServingDepen
     ['dendro_intake_queue_bytes', serving?.intake.queuedBytes ?? 0],
     ['dendro_spool_bytes', serving?.intake.spoolBytes ?? 0],
     ['dendro_cache_bytes', serving?.cache?.bytes ?? 0],
+    ['dendro_unsent_bytes', serving?.unsentResponses.bytes ?? 0],
   ];
 }
 
@@ -261,13 +267,13 @@ async function openListeners(
 const INTERNAL_LISTENER = { corsOrigins: [], tls: undefined };
 
 async function openListener(
-  { config, observe, closers }: Context,
+  { config, observe, closers, unsentResponses }: Context,
   name: 'public' | 'internal',
   address: Address,
   routes: readonly Route[],
 ): Promise<string> {
   const { corsOrigins, tls } = name === 'public' ? config : INTERNAL_LISTENER;
-  const listener = await listen({ name, address, routes, corsOrigins, tls, observe });
+  const listener = await listen({ name, address, routes, corsOrigins, tls, unsentResponses, observe });
   closers.add('listeners', () => listener.close());
   return listener.url;
 }

@@ -62,6 +62,21 @@ export const FLAGS = {
     default: '67108864',
     help: 'memory limit of the result cache; 0 disables the cache',
   },
+  'response-bytes': {
+    value: 'BYTES',
+    default: '16777216',
+    help: 'limit of a result before compression; rows beyond it are cut',
+  },
+  'unsent-bytes': {
+    value: 'BYTES',
+    default: '134217728',
+    help: 'limit of all responses that clients have not read yet; above it, queries get 503',
+  },
+  'min-download-rate': {
+    value: 'BYTES',
+    default: '32768',
+    help: 'minimum rate at which a client must read a response, in bytes per second; 0 disables it',
+  },
   'warm-concurrency': { value: 'N', default: '1', help: 'cache entries refreshed in parallel' },
   'intake-queue-bytes': {
     value: 'BYTES',
@@ -232,6 +247,12 @@ export interface ServeConfig {
   /** 0 disables the cache. */
   readonly cacheBytes: number;
   readonly retentionDays: number;
+  /** The limit of a result before compression. */
+  readonly responseBytes: number;
+  /** The limit of all responses that clients have not read yet. */
+  readonly unsentBytes: number;
+  /** Bytes per second that a client must read; 0: no minimum. */
+  readonly minDownloadRate: number;
   readonly warmConcurrency: number;
   readonly intakeQueueBytes: number;
   readonly idempotencyBytes: number;
@@ -258,6 +279,11 @@ export function readServeConfig(invocation: Invocation): ServeConfig {
     store,
     retentionDays: readRetentionDays(invocation),
     cacheBytes: readInteger(invocation, 'cache-bytes', 0, 2 ** 40),
+    // At least one row of the built-in endpoints: a record of 1 MiB can grow sixfold when it is encoded. At most what a string
+    // can hold after this growth.
+    responseBytes: readInteger(invocation, 'response-bytes', 8 * 1024 * 1024, 64 * 1024 * 1024),
+    unsentBytes: readInteger(invocation, 'unsent-bytes', 8 * 1024 * 1024, 2 ** 40),
+    minDownloadRate: readInteger(invocation, 'min-download-rate', 0, 2 ** 30),
     warmConcurrency: readInteger(invocation, 'warm-concurrency', 1, 64),
     // At least twice the largest body: with a smaller limit, some bodies would never be accepted.
     intakeQueueBytes: readInteger(invocation, 'intake-queue-bytes', 32 * 1024 * 1024, 2 ** 40),

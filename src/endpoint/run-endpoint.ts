@@ -27,6 +27,8 @@ export interface RunOptions {
   /** Runs the query even if its result is cached, but at most once in 10 s for each cache key (result-cache.ts). */
   readonly forceRefresh?: boolean;
   readonly request?: RequestContext | undefined;
+  /** Called before the query runs, or the request joins a running one. May throw to reject the request. */
+  readonly beforeLoad?: (() => void) | undefined;
 }
 
 /** Both values may be getters that create the value: a cache hit reads neither. */
@@ -63,16 +65,20 @@ export function runEndpoint(
 ): EndpointRun | Promise<EndpointRun> {
   const { definition } = endpoint;
   const { values } = validated;
-  const { projects, forceRefresh = false, request } = options;
+  const { projects, forceRefresh = false, request, beforeLoad } = options;
   const pinnedProject = projects?.find(project => project === values['project']?.value);
   if (projects !== undefined && pinnedProject === undefined)
     return rejectProject(dependencies, definition, values, request);
   const prepared: PreparedQuery = { endpoint, values, pinnedProject };
   const { cache } = dependencies;
-  if (definition.cache === 'none' || cache === undefined) return runUncached(dependencies, prepared, request);
+  if (definition.cache === 'none' || cache === undefined) {
+    beforeLoad?.();
+    return runUncached(dependencies, prepared, request);
+  }
   const key = pinnedProject === undefined ? validated.key : validated.pinnedKey;
   const cached = forceRefresh ? undefined : cache.getCached(key);
   if (cached !== undefined) return toRun(cached);
+  beforeLoad?.();
   const { lifetime_seconds, warming_seconds } = definition.cache;
   const lifetime = { lifetimeMs: lifetime_seconds * 1000, refreshAfterMs: warming_seconds * 1000 };
   const load = createLoad(dependencies, prepared, request, () => cache.updateSize(key));

@@ -12,11 +12,13 @@ import { checkRequest } from './request-limits.ts';
 import { type HttpResponse, send } from './response.ts';
 import type { HttpRequest, Route, RouteMatch, Router } from './router.ts';
 import { addHsts } from './tls.ts';
+import type { UnsentResponses } from './unsent-responses.ts';
 
 export interface RequestDependencies {
   readonly router: Router;
   /** Web origins whose pages may call the listener; empty: CORS is off. */
   readonly corsOrigins: readonly string[];
+  readonly unsentResponses: UnsentResponses;
   readonly observe: Observe;
 }
 
@@ -45,16 +47,17 @@ export function handleRequest(
 }
 
 function sendResponse(
-  { corsOrigins }: RequestDependencies,
+  { corsOrigins, unsentResponses }: RequestDependencies,
   rawRequest: IncomingMessage,
   rawResponse: ServerResponse,
   response: HttpResponse,
 ): void {
   if (response.reportDelivery !== undefined) watchDelivery(rawRequest, rawResponse, response.reportDelivery);
-  if (rawResponse.destroyed) return;
+  // A response that waits behind another one is not destroyed with its connection.
+  if (rawResponse.destroyed || rawRequest.socket.destroyed) return;
   if (corsOrigins.length > 0) addCors(response, corsOrigins, rawRequest);
   addHsts(response, rawRequest.socket);
-  send(rawResponse, response);
+  send(rawResponse, response, unsentResponses);
 }
 
 function createResponse(

@@ -19,10 +19,12 @@ import type { UploadRate } from './request-body.ts';
 import { type HttpResponse, jsonResponse } from './response.ts';
 import { resultResponse } from './result-response.ts';
 import type { HttpRequest, Route } from './router.ts';
+import type { UnsentResponses } from './unsent-responses.ts';
 
 /** What routes need to serve requests. It exists only while the server is ready. */
 export interface ServingDependencies extends EndpointDependencies, AuthDependencies {
   readonly validatedRequests: ValidatedRequests;
+  readonly unsentResponses: UnsentResponses;
   readonly intake: Intake;
   readonly uploadRate: UploadRate;
 }
@@ -68,6 +70,9 @@ export function healthRoute({ state, version, storeName }: PublicDependencies): 
   };
 }
 
+/** The memory of a smaller result does not matter, and its cache hit has no promise. */
+const MAX_SMALL_RESULT_BYTES = 256 * 1024;
+
 /** Returns a promise only if the result is not cached: awaiting takes a noticeable part of the time of a cache hit. */
 function handleQuery(
   dependencies: PublicDependencies,
@@ -90,6 +95,7 @@ function handleQuery(
     projects: token.projects,
     forceRefresh: isRefreshForced(headers),
     request,
+    beforeLoad: serving.unsentResponses.requireRoom,
   });
   const toResponse = (completed: EndpointRun, encoded: EncodedResult) => {
     const tookMs = performance.now() - startedAt;
@@ -104,10 +110,20 @@ function handleQuery(
     );
   };
   const respond = (completed: EndpointRun) => {
+    if (completed.result.rowBytes > MAX_SMALL_RESULT_BYTES) return respondWithLarge(completed);
     const encoded = completed.result.encode(representation);
     return encoded instanceof Promise
       ? encoded.then(bytes => toResponse(completed, bytes))
       : toResponse(completed, encoded);
+  };
+  /** Counts the rows until they are encoded, so that many large results at once cannot take all memory. */
+  const respondWithLarge = async (completed: EndpointRun) => {
+    const release = serving.unsentResponses.reserve(completed.result.rowBytes);
+    try {
+      return toResponse(completed, await completed.result.encode(representation));
+    } finally {
+      release();
+    }
   };
   return run instanceof Promise ? run.then(respond) : respond(run);
 }

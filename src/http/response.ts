@@ -1,5 +1,6 @@
 // The response type, and send(), the only function that writes a response to a socket.
 import type { ServerResponse } from 'node:http';
+import type { UnsentResponse, UnsentResponses } from './unsent-responses.ts';
 
 /** Alternating names and values: Node writes such a list faster than an object. */
 export type HeaderList = string[];
@@ -35,19 +36,37 @@ export function matchesEtag(ifNoneMatch: string | undefined, etag: string): bool
   return ifNoneMatch.split(',').some(candidate => candidate.trim().replace(/^W\//, '') === etag);
 }
 
-/**
- * Write timeout: a client that reads nothing for this long is disconnected. Applies only if the response does not fit into the
- * socket buffers. Node may detect it only after up to twice this time.
- */
-const WRITE_TIMEOUT_MS = 15_000;
+/** A larger body is written in slices, so that the client's progress can be observed and TLS encrypts only a slice at a time. */
+const SLICE_BYTES = 64 * 1024;
 
 /** Always sets Content-Length, so that HEAD returns it too. Node omits the body of a response to HEAD. */
-export function send(rawResponse: ServerResponse, { status, headers, body }: HttpResponse): void {
+export function send(
+  rawResponse: ServerResponse,
+  { status, headers, body }: HttpResponse,
+  unsentResponses: UnsentResponses,
+): void {
   headers.push('X-Content-Type-Options', 'nosniff');
   const bytes = typeof body === 'string' ? Buffer.byteLength(body) : body.length;
   if (status !== 204 && status !== 304) headers.push('Content-Length', String(bytes));
   rawResponse.writeHead(status, headers);
-  rawResponse.end(body);
-  if (rawResponse.socket !== null && rawResponse.socket.writableLength > 0)
-    rawResponse.setTimeout(WRITE_TIMEOUT_MS);
+  if (rawResponse.req.method === 'HEAD') rawResponse.end();
+  else if (typeof body !== 'string' && bytes > SLICE_BYTES)
+    writeInSlices(rawResponse, body, unsentResponses.track(rawResponse, bytes));
+  else {
+    rawResponse.end(body);
+    if (!rawResponse.writableFinished) unsentResponses.track(rawResponse, bytes);
+  }
+}
+
+function writeInSlices(rawResponse: ServerResponse, body: Buffer, unsent: UnsentResponse): void {
+  let start = 0;
+  const writeSlice = () => {
+    unsent.sentBytes = start; // all slices before this one are written
+    const slice = body.subarray(start, start + SLICE_BYTES);
+    start += slice.length;
+    if (start === body.length) rawResponse.end(slice);
+    else if (rawResponse.write(slice)) writeSlice();
+    else rawResponse.once('drain', writeSlice);
+  };
+  writeSlice();
 }

@@ -34,6 +34,7 @@ export const METRICS = {
   dendro_intake_queue_bytes: ['gauge', 'Bytes received by intake and not yet visible to queries.'],
   dendro_spool_bytes: ['gauge', 'Size of the spool on disk in bytes.'],
   dendro_cache_bytes: ['gauge', 'Size of the cached results in bytes.'],
+  dendro_unsent_bytes: ['gauge', 'Size of the responses that clients have not read yet, in bytes.'],
   dendro_start_time_seconds: ['gauge', 'Start time of the process in Unix seconds.'],
   dendro_resident_memory_bytes: ['gauge', 'Resident memory of the process in bytes.'],
   dendro_cpu_seconds_total: ['counter', 'CPU time used by the process in seconds.'],

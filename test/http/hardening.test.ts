@@ -12,16 +12,7 @@ describe.concurrent('slow clients', { timeout: 60_000 }, () => {
   let app: TestApp;
   beforeAll(async () => {
     app = await startTestApp();
-    // Before the tests, which run concurrently: none of them depends on queries during an append.
-    const large = Array.from({ length: 100 }, (_, index) =>
-      edgeRecord({
-        id: `large${index}`,
-        project: 'large',
-        at: '2026-11-14T12:00:00Z',
-        message: 'x'.repeat(200_000),
-      }),
-    );
-    await app.append('edge', [edgeRecord({ at: '2026-11-14T12:00:00Z' }), ...large]);
+    await app.append('edge', [edgeRecord({ at: '2026-11-14T12:00:00Z' })]);
   });
   afterAll(() => app.close());
 
@@ -55,25 +46,6 @@ describe.concurrent('slow clients', { timeout: 60_000 }, () => {
     const response = await connection.ask('GET /health HTTP/1.1\r\nHost', 'GET');
     expect(response.status).toBe(408);
     await connection.ended;
-  });
-
-  test('a connection whose response is never read is closed', async () => {
-    const { hostname, port } = new URL(app.url);
-    const socket = connect({ host: hostname, port: Number(port) });
-    socket.on('error', () => {});
-    await once(socket, 'connect');
-    socket
-      .pause()
-      .write(rawRequest('GET /api/endpoints/query/logs.all?project=large', { 'X-API-KEY': API_KEY }));
-    await new Promise(resolve => setTimeout(resolve, 33_000));
-    let bytes = 0;
-    socket.on('data', chunk => {
-      bytes += chunk.length;
-    });
-    socket.resume();
-    await once(socket, 'close'); // what the system's buffers held, and no more
-    expect(bytes).toBeGreaterThan(0);
-    expect(bytes).toBeLessThan(20_000_000);
   });
 
   test('500 connections that never finish their headers do not delay other clients, and are all closed', async () => {

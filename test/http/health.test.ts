@@ -3,6 +3,8 @@ import { loadCatalog } from '../../src/endpoint/catalog.ts';
 import { type InternalDependencies, internalRoutes } from '../../src/http/internal-routes.ts';
 import { type Listener, listen } from '../../src/http/listener.ts';
 import { publicRoutes } from '../../src/http/public-routes.ts';
+import { UnsentResponses } from '../../src/http/unsent-responses.ts';
+import { systemTimer } from '../../src/system/timer.ts';
 import { readVersion } from '../../src/system/version.ts';
 import { API_KEY, fetchResponse, startTestApp } from '../support/app.ts';
 import { BUILT_IN, SLEEP, writeEndpointFolders } from '../support/custom-endpoints.ts';
@@ -40,7 +42,13 @@ describe('GET /health', () => {
         renderMetrics: () => '',
       };
       const address = { host: '127.0.0.1', port: 0 };
-      const options = { address, corsOrigins: [], tls: undefined, observe: () => {} };
+      const options = {
+        address,
+        corsOrigins: [],
+        tls: undefined,
+        unsentResponses: new UnsentResponses({ maxBytes: 2 ** 27, minBytesPerSecond: 0 }, systemTimer),
+        observe: () => {},
+      };
       listeners.push(await listen({ ...options, name: 'public', routes: publicRoutes(dependencies) }));
       listeners.push(await listen({ ...options, name: 'internal', routes: internalRoutes(dependencies) }));
     });

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { LOG_KINDS } from '../../src/domain/log-columns.ts';
 import { internalRoutes } from '../../src/http/internal-routes.ts';
 import { listen } from '../../src/http/listener.ts';
+import { UnsentResponses } from '../../src/http/unsent-responses.ts';
 import { systemTimer } from '../../src/system/timer.ts';
 import { API_KEY, fetchResponse, startTestApp, type TestApp } from '../support/app.ts';
 import { idsOf, type SendOptions, sendLogs } from '../support/logs.ts';
@@ -404,6 +405,7 @@ describe('POST /api/logs: order of checks', () => {
       address: { host: '127.0.0.1', port: 0 },
       tls: undefined,
       corsOrigins: [],
+      unsentResponses: new UnsentResponses({ maxBytes: 2 ** 27, minBytesPerSecond: 0 }, systemTimer),
       observe: () => {},
       routes: internalRoutes({
         version: '0',

@@ -114,6 +114,9 @@ export function testConfig(dataDirectory: string): ServeConfig {
     store: testStoreOptions(dataDirectory),
     retentionDays: 90,
     cacheBytes: 0, // most tests need every record immediately; tests of the cache enable it
+    responseBytes: 16 * 1024 * 1024,
+    unsentBytes: 128 * 1024 * 1024,
+    minDownloadRate: 0, // the clients of tests read in real time, whatever the timer of the test
     warmConcurrency: 1,
     intakeQueueBytes: 256 * 1024 * 1024,
     idempotencyBytes: 128 * 1024 * 1024,

@@ -1,0 +1,108 @@
+import { connect, type Socket } from 'node:net';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { RATE_PERIOD_MS } from '../../src/http/unsent-responses.ts';
+import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
+import { ManualTimer } from '../support/manual-timer.ts';
+import { rawRequest } from '../support/raw-http.ts';
+import { edgeRecord, functionEdgeRecord } from '../support/record.ts';
+
+/** More than the socket buffers of both sides hold. */
+const LARGE_BYTES = 14_000_000;
+const MIN_RATE = 32_768;
+const BYTES_PER_PERIOD = (MIN_RATE * RATE_PERIOD_MS) / 1000;
+
+describe('responses that a client does not read', () => {
+  const timer = new ManualTimer();
+  const sockets: Socket[] = [];
+  let app: TestApp;
+  beforeAll(async () => {
+    app = await startTestApp(
+      { unsentBytes: LARGE_BYTES, minDownloadRate: MIN_RATE, cacheBytes: 1_000_000 },
+      timer,
+    );
+    const message = 'x'.repeat(1_000_000);
+    const records = Array.from({ length: 14 }, (_, i) =>
+      edgeRecord({ project: 'large', at: `2026-11-14T12:00:${10 + i}Z`, message }),
+    );
+    await app.append('edge', [...records, edgeRecord({ project: 'small', at: '2026-11-14T12:00:00Z' })]);
+    await app.append('function_edge', [functionEdgeRecord({ at: '2026-11-14T12:00:00Z', project: 'small' })]);
+  });
+  afterEach(async () => {
+    for (const socket of sockets.splice(0)) socket.destroy();
+    await expect.poll(readUnsentBytes).toBe(0);
+  });
+  afterAll(() => app.close());
+
+  const readUnsentBytes = async () => {
+    const response = await fetch(`${app.internalUrl}/metrics`, { headers: { 'X-API-KEY': API_KEY } });
+    return Number(/^dendro_unsent_bytes (\d+)$/m.exec(await response.text())?.[1]);
+  };
+
+  /** Sends requests for a large result, and stops reading with the first bytes of the first response. */
+  const openSlowReader = async (requests = 1) => {
+    const { hostname, port } = new URL(app.url);
+    const socket = connect({ host: hostname, port: Number(port) });
+    sockets.push(socket);
+    socket.on('error', () => {});
+    const path = '/api/endpoints/query/logs.all?project=large';
+    socket.write(rawRequest(`GET ${path}`, { 'X-API-KEY': API_KEY }).repeat(requests));
+    const reader = { socket, received: 0 };
+    socket.on('data', data => {
+      reader.received += data.length;
+    });
+    await new Promise(resolve => socket.once('data', resolve));
+    socket.pause();
+    return reader;
+  };
+
+  test('at the limit, a query gets 503 with Retry-After and does not run; a cache hit is served', async () => {
+    const stats = { project: 'small', interval: '1day' };
+    await app.query('functions.invocation-stats', stats);
+    const { socket } = await openSlowReader();
+    await expect.poll(readUnsentBytes).toBeGreaterThan(LARGE_BYTES);
+    const refused = await app.query('logs.all', { project: 'small' });
+    expect([refused.status, refused.error.code]).toEqual([503, 'unavailable']);
+    expect(refused.headers.get('retry-after')).toBe('5');
+    expect(refused.headers.has('dendro-request-id')).toBe(false); // the store got no query
+    expect((await app.query('functions.invocation-stats', stats)).headers.get('cache-status')).toMatch(/hit/);
+    socket.destroy();
+    await expect.poll(readUnsentBytes).toBe(0);
+    expect((await app.query('logs.all', { project: 'small' })).rows).toHaveLength(1);
+  });
+
+  test('results that arrive after the limit is reached get 503', async () => {
+    const before = app.events.length;
+    await openSlowReader(4);
+    const completed = () => app.events.slice(before).filter(event => event.type === 'request_completed');
+    await expect.poll(() => completed().length).toBe(4);
+    const statuses = completed().map(event => 'status' in event && event.status);
+    expect(statuses.sort()).toEqual([200, 503, 503, 503]);
+  });
+
+  test('a client that reads nothing for 15 s is disconnected, and its bytes are released', async () => {
+    const reader = await openSlowReader();
+    await expect.poll(readUnsentBytes).toBeGreaterThan(LARGE_BYTES);
+    await timer.advance(RATE_PERIOD_MS); // the socket buffers took bytes in the first period
+    expect(await readUnsentBytes()).toBeGreaterThan(LARGE_BYTES);
+    await timer.advance(RATE_PERIOD_MS);
+    await expect.poll(readUnsentBytes).toBe(0);
+    const closed = new Promise(resolve => reader.socket.once('close', resolve));
+    reader.socket.resume();
+    await closed;
+    expect(reader.received).toBeLessThan(LARGE_BYTES); // what the system's buffers held, and no more
+  });
+
+  test('a client that reads at the minimum rate gets the whole response', async () => {
+    const reader = await openSlowReader();
+    // The buffers can hold the rest of the response, so the client is slow only before.
+    while (reader.received < LARGE_BYTES / 2) {
+      const goal = reader.received + 6 * BYTES_PER_PERIOD; // the server can be behind by what the buffers hold
+      reader.socket.resume();
+      await expect.poll(() => reader.received, { interval: 1 }).toBeGreaterThan(goal);
+      reader.socket.pause();
+      await timer.advance(RATE_PERIOD_MS);
+    }
+    reader.socket.resume();
+    await expect.poll(() => reader.received).toBeGreaterThan(LARGE_BYTES);
+  });
+});
