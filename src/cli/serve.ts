@@ -1,18 +1,30 @@
 // dendro serve: starts the service and stops it on SIGTERM or SIGINT.
+import { resolve } from 'node:path';
 import { type App, startApp } from '../app.ts';
 import { type Invocation, readServeConfig } from '../config.ts';
 import type { Observe } from '../observe/event.ts';
 import { logTo } from '../observe/log.ts';
+import { readVersion } from '../system/version.ts';
 import type { FirstToken } from '../token/first-token.ts';
 
 export async function serve(invocation: Invocation): Promise<void> {
   const observe = logTo(process.stdout, process.stderr);
   const stopSignal = waitForStopSignal();
-  const app = await startApp(readServeConfig(invocation), observe);
+  const config = readServeConfig(invocation);
+  const app = await startApp(config, observe);
+  const { publicUrl, internalUrl } = app;
   try {
     if (app.firstToken !== undefined) await printFirstToken(app.firstToken); // before the lines that scripts wait for
-    observe({ type: 'listening', listener: 'public', url: app.publicUrl });
-    observe({ type: 'listening', listener: 'internal', url: app.internalUrl });
+    observe({
+      type: 'started',
+      version: readVersion(),
+      store: config.storeName,
+      dataDirectory: resolve(config.store.dataDirectory),
+      publicUrl,
+      internalUrl,
+    });
+    observe({ type: 'listening', listener: 'public', url: publicUrl });
+    observe({ type: 'listening', listener: 'internal', url: internalUrl });
     // If the store is invalidated, this throws: the app is closed and the process exits with the error.
     observe({ type: 'stopping', signal: await Promise.race([stopSignal, app.storeInvalidated]) });
   } finally {

@@ -4,6 +4,14 @@
 import type { LogKind } from '../domain/log-columns.ts';
 
 export type Event =
+  | {
+      readonly type: 'started';
+      readonly version: string;
+      readonly store: string;
+      readonly dataDirectory: string;
+      readonly publicUrl: string;
+      readonly internalUrl: string;
+    }
   | { readonly type: 'listening'; readonly listener: 'public' | 'internal'; readonly url: string }
   | { readonly type: 'stopping'; readonly signal: string }
   | { readonly type: 'stopped' }

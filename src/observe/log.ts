@@ -48,6 +48,8 @@ function isMetricOnly(event: Event): event is MetricOnlyEvent {
 
 function describe(event: Exclude<Event, MetricOnlyEvent | { type: 'listening' }>): string {
   switch (event.type) {
+    case 'started':
+      return `dendro ${event.version} started: store ${event.store}, data directory ${event.dataDirectory}, public ${event.publicUrl}, internal ${event.internalUrl}`;
     case 'stopping':
       return `received ${event.signal}; finishing running requests, then stopping`;
     case 'stopped':

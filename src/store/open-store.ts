@@ -1,6 +1,7 @@
 // Opens the configured store. The only module that imports the directory of a store, so that the client library of an unused
 // store is never loaded.
 import { join, resolve } from 'node:path';
+import { checkFormat } from '../system/data-directory.ts';
 import { lockDirectory } from '../system/directory-lock.ts';
 import type { Outbox } from './clickhouse/outbox.ts';
 import type { SchemaOptions } from './clickhouse/schema.ts';
@@ -40,6 +41,7 @@ export function storeNameOf({ clickhouse }: StoreOptions): StoreName {
 export async function openStore(options: StoreOptions, callbacks: StoreCallbacks = {}): Promise<Store> {
   const lock = await lockDirectory(options.dataDirectory);
   try {
+    await checkFormat(options.dataDirectory);
     const store = await openUnlocked(options, callbacks);
     return { ...store, close: () => store.close().finally(lock.release) };
   } catch (error) {

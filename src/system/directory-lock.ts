@@ -3,8 +3,8 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { OperatorError } from '../domain/errors.ts';
+import { prepareDataDirectory } from './data-directory.ts';
 import { withFileLock } from './file-lock.ts';
-import { createDirectory } from './files.ts';
 import { isRunning, type ProcessIdentity, readStart, readText } from './process-identity.ts';
 
 /** PID files that this process wrote. One with the same PID may be from an earlier run: in a container every run often has it. */
@@ -14,11 +14,7 @@ const heldFiles = new Set<string>();
 export async function lockDirectory(dataDirectory: string): Promise<{ release(): void }> {
   const directory = resolve(dataDirectory);
   const pidFile = join(directory, 'dendro.pid');
-  try {
-    createDirectory(directory);
-  } catch (error) {
-    throw unusable(dataDirectory, error);
-  }
+  prepareDataDirectory(dataDirectory);
   await withFileLock(pidFile, () => {
     const owner = readOwner(pidFile);
     if (heldFiles.has(pidFile) || isRunning(owner))

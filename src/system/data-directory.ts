@@ -1,0 +1,125 @@
+// Checks a data directory before it is used: this user can write to it, its files belong to this user, and no newer version of
+// Dendro has written to it.
+import { closeSync, fstatSync, openSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { OperatorError } from '../domain/errors.ts';
+import { createDirectory, writeFileDurably } from './files.ts';
+import { readVersion } from './version.ts';
+
+/** Creates the directory if it is missing. Throws an OperatorError that says what to do if this user cannot use it. */
+export function prepareDataDirectory(dataDirectory: string): void {
+  const directory = resolve(dataDirectory);
+  let ownUid: number | undefined;
+  let storeUid: number | undefined;
+  try {
+    createDirectory(directory);
+    ownUid = findOwnerOfNewFiles(directory);
+    storeUid = findOwnerOfStore(directory);
+  } catch (error) {
+    throw cannotWrite(dataDirectory, error as NodeJS.ErrnoException);
+  }
+  // Root could write to it, but would leave files that the owner cannot read.
+  if (ownUid !== undefined && storeUid !== undefined && ownUid !== storeUid)
+    throw new OperatorError(
+      `the data directory ${dataDirectory} belongs to ${describeUser(storeUid)}, but this process runs as ${describeUser(ownUid)}; run it as the owner, or change the owner: chown -R ${ownUid} ${dataDirectory}`,
+    );
+}
+
+/** Asks the file system, because some, such as NFS, map users. Undefined if the disk is full. */
+function findOwnerOfNewFiles(directory: string): number | undefined {
+  const file = join(directory, `write-test.${process.pid}`);
+  try {
+    const descriptor = openSync(file, 'w', 0o600);
+    const { uid } = fstatSync(descriptor);
+    closeSync(descriptor);
+    rmSync(file, { force: true });
+    return uid;
+  } catch (error) {
+    if (isDiskFull(error)) return undefined;
+    throw error;
+  }
+}
+
+function findOwnerOfStore(directory: string): number | undefined {
+  return findOwner(join(directory, 'dendro.duckdb')) ?? findOwner(join(directory, 'spool'));
+}
+
+function cannotWrite(dataDirectory: string, error: NodeJS.ErrnoException): OperatorError {
+  const [reason] = error.message.split(', ', 1);
+  const uid = process.getuid?.() ?? 0;
+  const owner = findOwner(dataDirectory);
+  const fix =
+    owner === undefined ? `install -d -o ${uid} ${dataDirectory}` : `chown -R ${uid} ${dataDirectory}`;
+  const isDenied = error.code === 'EACCES' || error.code === 'EPERM';
+  return new OperatorError(
+    [
+      `${describeUser(uid)} cannot write to the data directory ${dataDirectory}`,
+      owner === undefined || !isDenied ? '' : `, which belongs to ${describeUser(owner)}`,
+      `: ${reason}; `,
+      isDenied ? `as root, run: ${fix}; or choose` : 'choose',
+      ' another directory with --data',
+    ].join(''),
+  );
+}
+
+/** Undefined if it does not exist or this user cannot see it. */
+function findOwner(path: string): number | undefined {
+  try {
+    return statSync(path).uid;
+  } catch {
+    return undefined;
+  }
+}
+
+function describeUser(uid: number): string {
+  const entry = new RegExp(`^([^:]+):[^:]*:${uid}:`, 'm').exec(readUsers());
+  return entry === null ? `uid ${uid}` : `user ${entry[1]} (uid ${uid})`;
+}
+
+function readUsers(): string {
+  try {
+    return readFileSync('/etc/passwd', 'utf8');
+  } catch {
+    return '';
+  }
+}
+
+/** The format of the data directory. A release that writes files which earlier releases cannot read increases it. */
+const FORMAT = 1;
+
+/**
+ * Throws an OperatorError if a newer version has changed the format; otherwise records the format and this version. Directories
+ * of version 0.2.0 and earlier have no format file. The caller must hold the lock of the directory.
+ */
+export async function checkFormat(dataDirectory: string): Promise<void> {
+  const file = join(resolve(dataDirectory), 'format.json');
+  const own = { format: FORMAT, version: readVersion() };
+  const found = readFormat(file);
+  if (found !== undefined && !(found.format <= FORMAT))
+    throw new OperatorError(
+      `the data directory ${dataDirectory} was written by Dendro ${found.version} in format ${found.format}; this is Dendro ${own.version}, which reads formats up to ${FORMAT}; install ${found.version} or later, or restore a backup from before the upgrade`,
+    );
+  if (found?.format === own.format && found.version === own.version) return;
+  try {
+    await writeFileDurably(file, `${JSON.stringify(own)}\n`);
+  } catch (error) {
+    if (!isDiskFull(error)) throw error;
+  }
+}
+
+function readFormat(file: string): { readonly format: number; readonly version: string } | undefined {
+  try {
+    const { format, version } = JSON.parse(readFileSync(file, 'utf8'));
+    return { format, version };
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw new OperatorError(
+      `cannot read the format of the data directory from ${file}: ${(error as Error).message}`,
+    );
+  }
+}
+
+function isDiskFull(error: unknown): boolean {
+  const { code } = error as NodeJS.ErrnoException;
+  return code === 'ENOSPC' || code === 'EDQUOT';
+}
