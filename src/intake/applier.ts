@@ -1,5 +1,5 @@
-// Passes records from the spool to the store, in order. Retries a failed batch until it succeeds. The store quarantines
-// records whose content it cannot store.
+// Passes records from the spool to the store, each kind in order. Retries a kind that fails until it succeeds, while the other
+// kinds advance. The store quarantines records whose content it cannot store.
 import { existsSync } from 'node:fs';
 import { LOG_KINDS, type LogKind } from '../domain/log-columns.ts';
 import type { Observe } from '../observe/event.ts';
@@ -10,12 +10,14 @@ import type { SpoolBlock } from './spool-segment.ts';
 
 /** Collects many small requests into one insert. Well below the 2 s within which acknowledged records must be visible. */
 const BATCH_DELAY_MS = 250;
+/** The pause after the first failure of a kind. It doubles with each further one. */
 const RETRY_DELAY_MS = 1_000;
+const MAX_RETRY_DELAY_MS = 8_000;
 /** Records that do not fill a row group are flushed at this interval, so that they leave memory and the spool. */
 const FLUSH_INTERVAL_MS = 3_600_000;
 /**
  * A few unflushed records of a quiet kind keep segments on disk that a busy kind has filled. Above this size the kinds of
- * the oldest segment are flushed.
+ * the oldest segment are flushed. The records of a failing kind keep segments, too: above this size it gets no more records.
  */
 const MAX_SPOOL_BYTES = 512 * 1024 * 1024;
 
@@ -26,13 +28,21 @@ export interface ApplierDependencies {
   readonly observe: Observe;
 }
 
+/** A kind whose records the store failed to apply. */
+interface FailingKind {
+  /** Consecutive failures. */
+  readonly failures: number;
+  readonly retryAtMs: number;
+  /** Whether the store has applied another kind since then, so that not the whole store is at fault. */
+  othersSucceed: boolean;
+}
+
 export class Applier {
   readonly #dependencies: ApplierDependencies;
   /** For each kind, the sequence number up to which records were reported as applied. Exclusive. */
   readonly #reportedUpTo = new Map<LogKind, number>();
+  readonly #failing = new Map<LogKind, FailingKind>();
   #lastFlushMs: number;
-  /** Consecutive failures. */
-  #failures = 0;
   #closed = false;
   #running: Promise<void> = Promise.resolve();
   #wake = () => {};
@@ -43,14 +53,21 @@ export class Applier {
     for (const kind of LOG_KINDS) this.#reportedUpTo.set(kind, dependencies.store.flushedUpTo(kind));
   }
 
-  /** Applies all records that are in the spool. */
+  /** Applies all records that are in the spool. If some kinds fail, applies the others, then throws the first error. */
   async catchUp(): Promise<void> {
-    while (this.#dependencies.spool.unappliedBytes > 0) await this.#applyNext();
+    const { spool } = this.#dependencies;
+    const errors = new Map<LogKind, unknown>();
+    while (!this.#closed) {
+      const kinds = spool.unappliedKinds.filter(kind => !errors.has(kind));
+      if (kinds.length === 0) break;
+      for (const [kind, error] of await this.#applyEach(kinds)) errors.set(kind, error);
+    }
+    for (const error of errors.values()) throw error;
   }
 
   /** Tries once to catch up, then resolves even if that failed. Keeps applying and retrying in the background. */
   async start(): Promise<void> {
-    await this.catchUp().catch(error => this.#reportFailure(error));
+    await this.catchUp().catch(() => {}); // reported as events
     this.#running = this.#run();
   }
 
@@ -60,42 +77,84 @@ export class Applier {
     await this.#running;
   }
 
+  /**
+   * Whether the queue has space for more records of a kind. If the store fails to apply some kinds and applies others, the
+   * failing ones get at most half of the queue, so that the others are still accepted.
+   */
+  hasSpaceFor(kind: LogKind, queueBytes: number): boolean {
+    if (this.#failing.get(kind)?.othersSucceed !== true) return true;
+    const { spool } = this.#dependencies;
+    const failingBytes = sumOf([...this.#failing.keys()], each => spool.unappliedBytesOf(each));
+    return failingBytes <= queueBytes / 2 && spool.diskBytes <= MAX_SPOOL_BYTES;
+  }
+
   async #run(): Promise<void> {
     const { spool, store } = this.#dependencies;
     while (!this.#closed) {
-      await Promise.race([spool.waitForRecords(), this.#pause(FLUSH_INTERVAL_MS)]);
-      this.#wake(); // cancels the timer of the pause
+      await this.#waitForWork();
       if (this.#closed) return;
-      try {
-        if (spool.unappliedBytes > 0) await this.#applyNext();
-        await this.#flushIfDue();
-        await this.#deleteFlushed();
-        this.#reportRecovery();
-        if (spool.unappliedBytes < store.applyBatchBytes) await this.#pause(BATCH_DELAY_MS);
-      } catch (error) {
-        if (this.#closed) return;
-        this.#reportFailure(error);
-        await this.#pause(RETRY_DELAY_MS);
-      }
+      await this.#applyEach(this.#dueKinds());
+      await this.#cleanUp();
+      const dueBytes = sumOf(this.#dueKinds(), kind => spool.unappliedBytesOf(kind));
+      if (dueBytes < store.applyBatchBytes && !this.#closed) await this.#pause(BATCH_DELAY_MS);
     }
   }
 
-  async #applyNext(): Promise<void> {
+  /** The kinds with unapplied records, without those that wait for their next attempt. */
+  #dueKinds(): LogKind[] {
+    const now = this.#dependencies.timer.now();
+    return this.#dependencies.spool.unappliedKinds.filter(
+      kind => (this.#failing.get(kind)?.retryAtMs ?? 0) <= now,
+    );
+  }
+
+  /** Resolves when records arrive, a kind is due for a retry, or it is time for a flush. */
+  async #waitForWork(): Promise<void> {
+    if (this.#dueKinds().length > 0) return;
+    const { spool, timer } = this.#dependencies;
+    const retryTimes = [...this.#failing.values()].map(({ retryAtMs }) => retryAtMs - timer.now());
+    await Promise.race([
+      spool.waitForAppend(),
+      this.#pause(Math.max(0, Math.min(FLUSH_INTERVAL_MS, ...retryTimes))),
+    ]);
+    this.#wake(); // cancels the timer of the pause
+  }
+
+  /** Applies about one batch for each of these kinds. Returns the errors of those that failed. */
+  async #applyEach(kinds: readonly LogKind[]): Promise<ReadonlyMap<LogKind, unknown>> {
+    const errors = new Map<LogKind, unknown>();
+    for (let left = kinds; left.length > 0 && !this.#closed; ) {
+      const result = await this.#applyWindow(left);
+      for (const [kind, error] of result.errors) errors.set(kind, error);
+      left = left.filter(kind => !result.kinds.includes(kind));
+    }
+    return errors;
+  }
+
+  /** Reads one window of the spool and applies it. Returns the kinds in the window, and the errors of those that failed. */
+  async #applyWindow(
+    kinds: readonly LogKind[],
+  ): Promise<{ kinds: readonly LogKind[]; errors: ReadonlyMap<LogKind, unknown> }> {
     const { spool, store } = this.#dependencies;
-    const { blocks, confirm } = await spool.read(store.applyBatchBytes);
-    if (blocks.length === 0) throw new Error('the spool contains a block that is no longer readable');
-    const failedKinds = new Map<LogKind, unknown>();
-    for (const lines of mergeBlocks(blocks)) {
-      if (failedKinds.has(lines.kind)) continue;
+    const errors = new Map<LogKind, unknown>();
+    const window = await spool.read(kinds, store.applyBatchBytes).catch(error => {
+      for (const kind of kinds) errors.set(kind, error);
+    });
+    const applied = new Set<LogKind>();
+    for (const lines of mergeBlocks(window?.blocks ?? [])) {
+      if (errors.has(lines.kind)) continue;
       try {
         await store.apply(lines);
         this.#reportApplied(lines);
+        applied.add(lines.kind);
       } catch (error) {
-        failedKinds.set(lines.kind, error); // only the table of this kind may be broken, so the other kinds continue
+        errors.set(lines.kind, error);
       }
     }
-    for (const error of failedKinds.values()) throw error;
-    confirm();
+    window?.confirm(errors);
+    for (const [kind, error] of errors) this.#trackFailure(kind, error);
+    for (const kind of applied) if (!errors.has(kind)) this.#trackSuccess(kind);
+    return { kinds: window?.kinds ?? kinds, errors };
   }
 
   /** Reports each record once, although a retry passes the whole batch to the store again. */
@@ -107,15 +166,38 @@ export class Applier {
     this.#dependencies.observe({ type: 'records_applied', kind, count: newCount });
   }
 
-  #reportFailure(error: unknown): void {
-    this.#failures++;
-    this.#dependencies.observe({ type: 'apply_failed', error });
+  #trackFailure(kind: LogKind, error: unknown): void {
+    if (this.#closed) return;
+    const { timer, observe } = this.#dependencies;
+    const earlier = this.#failing.get(kind);
+    const failures = (earlier?.failures ?? 0) + 1;
+    const retryAtMs = timer.now() + Math.min(RETRY_DELAY_MS * 2 ** (failures - 1), MAX_RETRY_DELAY_MS);
+    // One more kind fails, so the whole store may be at fault.
+    if (earlier === undefined) for (const each of this.#failing.values()) each.othersSucceed = false;
+    this.#failing.set(kind, { failures, retryAtMs, othersSucceed: earlier?.othersSucceed ?? false });
+    observe({ type: 'apply_failed', kind, error });
   }
 
-  #reportRecovery(): void {
-    if (this.#failures === 0) return;
-    this.#dependencies.observe({ type: 'apply_recovered', failures: this.#failures });
-    this.#failures = 0;
+  #trackSuccess(kind: LogKind): void {
+    const recovered = this.#failing.get(kind);
+    this.#failing.delete(kind);
+    for (const each of this.#failing.values()) each.othersSucceed = true;
+    if (recovered === undefined) return;
+    this.#dependencies.observe({ type: 'apply_recovered', kind, failures: recovered.failures });
+    // The cause of the other failures may be gone, too.
+    for (const [each, failing] of this.#failing) this.#failing.set(each, { ...failing, retryAtMs: 0 });
+  }
+
+  /** Flushes what is due and deletes segments that are no longer needed. If that fails, the next round retries. */
+  async #cleanUp(): Promise<void> {
+    try {
+      await this.#flushIfDue();
+      await this.#deleteFlushed();
+    } catch (error) {
+      if (this.#closed) return;
+      this.#dependencies.observe({ type: 'spool_cleanup_failed', error });
+      await this.#pause(RETRY_DELAY_MS);
+    }
   }
 
   async #flushIfDue(): Promise<void> {
@@ -124,7 +206,8 @@ export class Applier {
       this.#lastFlushMs = timer.now();
       await store.flush(LOG_KINDS);
     } else if (spool.diskBytes > MAX_SPOOL_BYTES) {
-      await store.flush(spool.unflushedKindsInOldest(kind => store.flushedUpTo(kind)));
+      const failingKinds = new Set(this.#failing.keys());
+      await store.flush(spool.kindsToFlush(kind => store.flushedUpTo(kind), failingKinds));
     }
   }
 
@@ -143,6 +226,10 @@ export class Applier {
       };
     });
   }
+}
+
+function sumOf(kinds: readonly LogKind[], bytesOf: (kind: LogKind) => number): number {
+  return kinds.reduce((sum, kind) => sum + bytesOf(kind), 0);
 }
 
 /**

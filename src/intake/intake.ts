@@ -222,6 +222,7 @@ export class Intake {
     request?: CompletedRequest,
   ): Promise<number> {
     if (accepted === 0) return 0;
+    if (!this.#applier.hasSpaceFor(kind, this.#options.queueBytes)) throw kindFails(kind);
     try {
       return await this.#spool.append(kind, accepted, lines, request);
     } catch (error) {
@@ -256,6 +257,13 @@ function shareExceeded(): DendroError {
   return new DendroError(
     'rate_limited',
     'the requests of this token use their share of the memory; no record of this request was stored, retry later',
+  );
+}
+
+function kindFails(kind: LogKind): DendroError {
+  return new DendroError(
+    'rate_limited',
+    `too many records of kind ${kind} wait for the store, which accepts other kinds; no record of this request was stored, retry later`,
   );
 }
 

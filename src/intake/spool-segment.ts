@@ -37,6 +37,8 @@ interface DiskHeader {
 export interface SpoolBlock {
   readonly header: SpoolBlockHeader;
   readonly lines: Uint8Array;
+  /** Where the block starts in its segment. */
+  readonly offset: number;
   /** Length of the whole block. */
   readonly blockBytes: number;
 }
@@ -54,6 +56,8 @@ export class SpoolSegment {
   validBytes = 0;
   /** For each kind in the segment, the sequence number after its last record. */
   readonly endSequences = new Map<LogKind, number>();
+  /** For each kind in the segment, the length of its blocks. */
+  readonly bytesOfKind = new Map<LogKind, number>();
 
   private constructor(number: number, path: string, handle: FileHandle) {
     this.number = number;
@@ -88,9 +92,9 @@ export class SpoolSegment {
           `${path} was written by another version of dendro (line format ${incompatible.header.formatVersion}, this version reads ${LINE_FORMAT_VERSION}); start that version once so that it stores these records, then start this one`,
         );
       }
-      for (const { header } of blocks) {
-        segment.#trackBlock(header);
-        if (header.request !== undefined) onRequest(header.request);
+      for (const block of blocks) {
+        segment.#trackBlock(block);
+        if (block.header.request !== undefined) onRequest(block.header.request);
       }
       segment.validBytes = end;
       if (blocks.length === 0) break;
@@ -102,7 +106,10 @@ export class SpoolSegment {
   }
 
   /** Appends encoded blocks and syncs the file. If that fails, the segment is unchanged. */
-  async append(headers: readonly SpoolBlockHeader[], encoded: Uint8Array): Promise<void> {
+  async append(
+    blocks: readonly Pick<SpoolBlock, 'header' | 'blockBytes'>[],
+    encoded: Uint8Array,
+  ): Promise<void> {
     try {
       for (let written = 0; written < encoded.length; ) {
         const { bytesWritten } = await this.#handle.write(
@@ -119,7 +126,7 @@ export class SpoolSegment {
       throw error;
     }
     this.validBytes += encoded.length;
-    for (const header of headers) this.#trackBlock(header);
+    for (const block of blocks) this.#trackBlock(block);
   }
 
   /** Cuts the file from the first invalid block on. */
@@ -139,11 +146,22 @@ export class SpoolSegment {
   ): Promise<{ blocks: SpoolBlock[]; end: number }> {
     const available = segmentEnd - offset;
     for (let length = Math.min(maxBytes, available); ; ) {
-      const { blocks, decodedBytes, missingBytes } = decodeBlocks(await this.#readData(offset, length));
+      const data = await this.#readData(offset, length);
+      const { blocks, decodedBytes, missingBytes } = decodeBlocks(data, offset);
       const isFinal = blocks.length > 0 || missingBytes === undefined || length === available;
       if (isFinal) return { blocks, end: offset + decodedBytes };
       length = Math.min(available, Math.max(length * 2, length + missingBytes));
     }
+  }
+
+  /** Reads blocks that were sound before. Throws if they are not any more. */
+  async readSound(offset: number, maxBytes: number): Promise<{ blocks: SpoolBlock[]; end: number }> {
+    const read = await this.read(offset, maxBytes);
+    if (read.blocks.length === 0)
+      throw new Error(
+        `the block at offset ${offset} of ${this.path} is damaged; restart dendro, which skips damaged blocks and keeps a copy of them`,
+      );
+    return read;
   }
 
   close(): Promise<void> {
@@ -161,8 +179,10 @@ export class SpoolSegment {
     return data.subarray(0, filled);
   }
 
-  #trackBlock({ kind, firstSequence, count }: SpoolBlockHeader): void {
-    this.endSequences.set(kind, firstSequence + count);
+  #trackBlock({ header, blockBytes }: Pick<SpoolBlock, 'header' | 'blockBytes'>): void {
+    const { kind, firstSequence, count } = header;
+    this.endSequences.set(kind, Math.max(this.endSequences.get(kind) ?? 0, firstSequence + count));
+    this.bytesOfKind.set(kind, (this.bytesOfKind.get(kind) ?? 0) + blockBytes);
   }
 }
 
@@ -174,8 +194,14 @@ export function encodeBlock(
   return [Buffer.from(`${checksum(json, lines)} ${json}\n`), lines];
 }
 
-/** Decodes blocks from the start of `data`. `missingBytes` is set if the last block continues after the end of `data`. */
-function decodeBlocks(data: Buffer): {
+/**
+ * Decodes blocks from the start of `data`, which starts at `dataOffset` of the segment. `missingBytes` is set if the last block
+ * continues after the end of `data`.
+ */
+function decodeBlocks(
+  data: Buffer,
+  dataOffset: number,
+): {
   readonly blocks: SpoolBlock[];
   /** Length of these blocks. */
   readonly decodedBytes: number;
@@ -187,7 +213,7 @@ function decodeBlocks(data: Buffer): {
     const block = decodeBlock(data, decodedBytes);
     if (block === undefined) break;
     if ('missingBytes' in block) return { blocks, decodedBytes, missingBytes: block.missingBytes };
-    blocks.push(block);
+    blocks.push({ ...block, offset: dataOffset + decodedBytes });
     decodedBytes += block.blockBytes;
   }
   return { blocks, decodedBytes, missingBytes: undefined };
@@ -197,7 +223,7 @@ function decodeBlocks(data: Buffer): {
 function decodeBlock(
   data: Buffer,
   start: number,
-): SpoolBlock | { readonly missingBytes: number } | undefined {
+): Omit<SpoolBlock, 'offset'> | { readonly missingBytes: number } | undefined {
   const headerEnd = data.indexOf(NEWLINE, start);
   if (headerEnd === -1) return { missingBytes: 1 };
   const json = data.toString('utf8', start + CHECKSUM_LENGTH + 1, headerEnd);

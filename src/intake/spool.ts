@@ -13,7 +13,8 @@ import { createDirectory, syncDirectory } from '../system/files.ts';
 import type { CompletedRequest } from './idempotency-index.ts';
 import { IdempotencyLog, type RequestMemory } from './idempotency-log.ts';
 import { readSequences, type Sequences, writeSequences } from './sequences.ts';
-import { encodeBlock, type SpoolBlock, type SpoolBlockHeader, SpoolSegment } from './spool-segment.ts';
+import { SpoolPositions, type SpoolWindow } from './spool-positions.ts';
+import { encodeBlock, type SpoolBlockHeader, SpoolSegment } from './spool-segment.ts';
 
 export function spoolDirectoryIn(dataDirectory: string): string {
   return join(dataDirectory, 'spool');
@@ -24,6 +25,7 @@ const MAX_SEGMENT_BYTES = 32 * 1024 * 1024;
 
 interface PendingAppend {
   readonly header: SpoolBlockHeader;
+  readonly blockBytes: number;
   readonly chunks: readonly Uint8Array[];
   readonly resolve: (segmentNumber: number) => void;
   readonly reject: (error: unknown) => void;
@@ -35,7 +37,7 @@ export class Spool {
   /** The oldest first. Appends go to the last one. */
   readonly #segments: SpoolSegment[];
   readonly #nextSequences: Map<LogKind, number>;
-  readonly #cursor: SpoolCursor;
+  readonly #positions: SpoolPositions;
   readonly #pending: PendingAppend[] = [];
   #committing: Promise<void> | undefined;
   #notifyAppend = () => {};
@@ -52,7 +54,7 @@ export class Spool {
     this.#idempotencyLog = idempotencyLog;
     this.#segments = segments;
     this.#nextSequences = nextSequences;
-    this.#cursor = new SpoolCursor(segments);
+    this.#positions = new SpoolPositions(segments);
   }
 
   /**
@@ -86,7 +88,16 @@ export class Spool {
 
   /** Length of the blocks that the store has not applied. */
   get unappliedBytes(): number {
-    return this.#cursor.unappliedBytes;
+    return this.unappliedKinds.reduce((sum, kind) => sum + this.unappliedBytesOf(kind), 0);
+  }
+
+  /** The kinds with blocks that the store has not applied. */
+  get unappliedKinds(): readonly LogKind[] {
+    return this.#positions.unappliedKinds;
+  }
+
+  unappliedBytesOf(kind: LogKind): number {
+    return this.#positions.unappliedBytesOf(kind);
   }
 
   /** Length of all segments on disk. */
@@ -111,40 +122,50 @@ export class Spool {
       request,
     };
     return new Promise((resolve, reject) => {
-      this.#pending.push({ header, chunks: encodeBlock(header, lines), resolve, reject });
+      const chunks = encodeBlock(header, lines);
+      const blockBytes = chunks[0].length + chunks[1].length;
+      this.#pending.push({ header, blockBytes, chunks, resolve, reject });
       this.#committing ??= this.#commitPending();
     });
   }
 
-  /** Resolves when there are unapplied records, or when the spool is closed. */
-  async waitForRecords(): Promise<void> {
-    while (this.#cursor.unappliedBytes === 0 && !this.#closed)
-      await new Promise<void>(resolve => {
-        this.#notifyAppend = resolve;
-      });
+  /** Resolves after the next append, or when the spool is closed. */
+  waitForAppend(): Promise<void> {
+    return new Promise(resolve => {
+      this.#notifyAppend = resolve;
+    });
   }
 
-  /** Reads the next unapplied blocks, about `maxBytes`. Returns the same blocks again until `confirm` is called. */
-  read(maxBytes: number): Promise<{ blocks: readonly SpoolBlock[]; confirm: () => void }> {
-    return this.#cursor.read(maxBytes);
+  /** Reads the next unapplied blocks of these kinds, about `maxBytes` of the segment. One call at a time. */
+  read(kinds: readonly LogKind[], maxBytes: number): Promise<SpoolWindow> {
+    return this.#positions.read(kinds, maxBytes);
   }
 
-  /** Returns the kinds of the oldest segment's records that the store has not flushed. */
-  unflushedKindsInOldest(flushedUpTo: (kind: LogKind) => number): LogKind[] {
-    const endSequences = [...(this.#segments[0]?.endSequences ?? [])];
-    return endSequences.filter(([kind, end]) => end > flushedUpTo(kind)).map(([kind]) => kind);
+  /**
+   * Returns the kinds that a flush would have to include so that the oldest possible segment can be deleted. Leaves out the
+   * kinds that the store fails to apply: a flush does not help them.
+   */
+  kindsToFlush(flushedUpTo: (kind: LogKind) => number, failingKinds: ReadonlySet<LogKind>): LogKind[] {
+    for (const segment of this.#segments) {
+      const kinds = unflushedKinds(segment, flushedUpTo).filter(kind => !failingKinds.has(kind));
+      if (kinds.length > 0) return kinds;
+    }
+    return [];
   }
 
-  /** Deletes segments, the oldest first, up to the first one with records that the store has not flushed. */
+  /** Deletes the segments whose records are all flushed. A kind that stays behind keeps only the segments with its records. */
   async deleteFlushed(flushedUpTo: (kind: LogKind) => number): Promise<void> {
-    for (let oldest = this.#segments[0]; oldest !== undefined; oldest = this.#segments[0]) {
-      const isInUse = oldest === this.#segments.at(-1) || oldest === this.#cursor.segment;
-      if (isInUse || this.unflushedKindsInOldest(flushedUpTo).length > 0) break;
-      await this.#idempotencyLog?.write(oldest.number);
+    const flushed = this.#segments
+      .slice(0, -1)
+      .filter(
+        segment => !this.#positions.needs(segment) && unflushedKinds(segment, flushedUpTo).length === 0,
+      );
+    for (const segment of flushed) {
+      await this.#idempotencyLog?.write(segment.number);
       await writeSequences(this.#directory, this.#nextSequences);
-      this.#segments.shift();
-      await oldest.close();
-      await unlink(oldest.path);
+      this.#segments.splice(this.#segments.indexOf(segment), 1);
+      await segment.close();
+      await unlink(segment.path);
     }
     await this.#idempotencyLog?.deleteExpired();
   }
@@ -163,11 +184,10 @@ export class Spool {
       const encoded = Buffer.concat(group.flatMap(({ chunks }) => chunks));
       try {
         const segment = await this.#writableSegment();
-        await segment.append(
-          group.map(({ header }) => header),
-          encoded,
-        );
-        this.#cursor.unappliedBytes += encoded.length;
+        const offset = segment.validBytes;
+        await segment.append(group, encoded);
+        for (const { header, blockBytes } of group)
+          this.#positions.add(header.kind, blockBytes, segment, offset);
         this.#notifyAppend();
         for (const { resolve } of group) resolve(segment.number);
       } catch (error) {
@@ -188,50 +208,9 @@ export class Spool {
   }
 }
 
-/** The position in the segments up to which the store has applied the blocks. */
-class SpoolCursor {
-  /** The array of the spool itself: the spool adds and deletes segments. */
-  readonly #segments: readonly SpoolSegment[];
-  #segment: SpoolSegment | undefined;
-  #offset = 0;
-  /** Length of the blocks after this position. The spool increases it with every append. */
-  unappliedBytes: number;
-
-  /** Starts at the oldest segment. */
-  constructor(segments: readonly SpoolSegment[]) {
-    this.#segments = segments;
-    this.#segment = segments[0];
-    this.unappliedBytes = segments.reduce((sum, segment) => sum + segment.validBytes, 0);
-  }
-
-  /** The segment that contains the position. It must not be deleted. */
-  get segment(): SpoolSegment | undefined {
-    return this.#segment;
-  }
-
-  async read(maxBytes: number): Promise<{ blocks: readonly SpoolBlock[]; confirm: () => void }> {
-    this.#skipAppliedSegments();
-    const segment = this.#segment;
-    const offset = this.#offset;
-    if (segment === undefined) return { blocks: [], confirm: () => {} };
-    const { blocks, end } = await segment.read(offset, maxBytes);
-    const confirm = () => {
-      this.#segment = segment;
-      this.#offset = end;
-      this.unappliedBytes -= end - offset;
-    };
-    return { blocks, confirm };
-  }
-
-  /** Moves on to the next segment if all blocks of the current one are applied. */
-  #skipAppliedSegments(): void {
-    while (this.#segment !== undefined && this.#offset === this.#segment.validBytes) {
-      const next = this.#segments[this.#segments.indexOf(this.#segment) + 1];
-      if (next === undefined) return;
-      this.#segment = next;
-      this.#offset = 0;
-    }
-  }
+/** The kinds of a segment with records that the store has not flushed. */
+function unflushedKinds(segment: SpoolSegment, flushedUpTo: (kind: LogKind) => number): LogKind[] {
+  return [...segment.endSequences].filter(([kind, end]) => end > flushedUpTo(kind)).map(([kind]) => kind);
 }
 
 /** Opens the existing segments, the oldest first, and cuts each from its first invalid block on. */

@@ -37,8 +37,10 @@ export type Event =
   | { readonly type: 'records_applied'; readonly kind: LogKind; readonly count: number }
   /** The record is in the quarantine file. `reason` is the engine's message. */
   | { readonly type: 'record_rejected_by_store'; readonly kind: LogKind; readonly reason: string }
-  | { readonly type: 'apply_failed'; readonly error: unknown }
-  | { readonly type: 'apply_recovered'; readonly failures: number }
+  | { readonly type: 'apply_failed'; readonly kind: LogKind; readonly error: unknown }
+  | { readonly type: 'apply_recovered'; readonly kind: LogKind; readonly failures: number }
+  /** Segments that are no longer needed could not be deleted, or a flush for that purpose failed. It is retried. */
+  | { readonly type: 'spool_cleanup_failed'; readonly error: unknown }
   | { readonly type: 'flush_failed'; readonly kind: LogKind; readonly error: unknown }
   | { readonly type: 'spool_write_failed'; readonly error: unknown }
   /** The store is unreachable or incomplete, so queries fail. The preflight is retried. */

@@ -9,6 +9,7 @@ const THROTTLED: readonly Event['type'][] = [
   'store_query_failed',
   'apply_failed',
   'flush_failed',
+  'spool_cleanup_failed',
   'spool_write_failed',
   'quarantine_failed',
   'retention_failed',
@@ -23,12 +24,17 @@ export function logTo(
   return event => {
     if (event.type === 'listening') output.write(`${event.listener}: listening on ${event.url}\n`);
     if (event.type === 'listening' || isMetricOnly(event)) return;
-    if (event.type === 'apply_recovered') throttle.reset('apply_failed');
-    const suppressedBefore = THROTTLED.includes(event.type) ? throttle.admit(event.type) : 0;
+    if (event.type === 'apply_recovered') throttle.reset(`apply_failed ${event.kind}`);
+    const suppressedBefore = THROTTLED.includes(event.type) ? throttle.admit(throttleName(event)) : 0;
     if (suppressedBefore === undefined) return; // this one is suppressed, too
     const note = suppressedBefore === 0 ? '' : ` (${suppressedBefore} similar messages suppressed)`;
     errors.write(`${describe(event)}${note}\n`);
   };
+}
+
+/** Each kind has its own series, so that the failure of one kind does not hide that of another. */
+function throttleName(event: Event): string {
+  return 'kind' in event ? `${event.type} ${event.kind}` : event.type;
 }
 
 const METRIC_ONLY = [
@@ -67,9 +73,11 @@ function describe(event: Exclude<Event, MetricOnlyEvent | { type: 'listening' }>
     case 'record_rejected_by_store':
       return `the store rejected a record of kind ${event.kind}; it is in the quarantine file: ${event.reason}`;
     case 'apply_failed':
-      return `applying records to the store failed; they stay in the spool and are retried: ${messageOf(event.error)}`;
+      return `applying records of kind ${event.kind} to the store failed; they stay in the spool and are retried: ${messageOf(event.error)}`;
     case 'apply_recovered':
-      return `applying records works again after ${event.failures} failed attempts`;
+      return `applying records of kind ${event.kind} works again after ${event.failures} failed attempts`;
+    case 'spool_cleanup_failed':
+      return `deleting files of the spool that are no longer needed failed; it is retried: ${messageOf(event.error)}`;
     case 'flush_failed':
       return `flushing records of kind ${event.kind} failed; they stay in memory and in the spool: ${messageOf(event.error)}`;
     case 'store_unavailable':

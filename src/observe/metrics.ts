@@ -29,7 +29,7 @@ export const METRICS = {
   ],
   dendro_failures_total: [
     'counter',
-    'Failed background operations, by operation: spool_write, apply, flush, quarantine, retention, compaction, vacuum.',
+    'Failed background operations, by operation: spool_write, spool_cleanup, apply, flush, quarantine, retention, compaction, vacuum. apply and flush have the log kind, too.',
   ],
   dendro_intake_queue_bytes: ['gauge', 'Bytes received by intake and not yet visible to queries.'],
   dendro_spool_bytes: ['gauge', 'Size of the spool on disk in bytes.'],
@@ -79,15 +79,22 @@ export class Metrics {
       case 'vacuumed':
         this.#add('dendro_vacuums_total', 1, {});
         break;
-      case 'spool_write_failed':
       case 'apply_failed':
       case 'flush_failed':
+        this.#countFailure(event.type, { kind: event.kind });
+        break;
+      case 'spool_write_failed':
+      case 'spool_cleanup_failed':
       case 'quarantine_failed':
       case 'retention_failed':
       case 'compaction_failed':
       case 'vacuum_failed':
-        this.#add('dendro_failures_total', 1, { operation: event.type.replace('_failed', '') });
+        this.#countFailure(event.type);
     }
+  }
+
+  #countFailure(type: `${string}_failed`, labels: Labels = {}): void {
+    this.#add('dendro_failures_total', 1, { operation: type.replace('_failed', ''), ...labels });
   }
 
   #countRequest(route: string, status: number): void {

@@ -175,7 +175,7 @@ test('spool segments can be deleted on a full disk', async context => {
     () => {},
   );
   for (let i = 0; i < 8; i++) await spool.append('edge', 1, Buffer.alloc(5 * MIB, 'x'));
-  while (spool.unappliedBytes > 0) (await spool.read(100 * MIB)).confirm();
+  while (spool.unappliedBytes > 0) (await spool.read(LOG_KINDS, 100 * MIB)).confirm();
   fill(0);
   expect(freeBytes()).toBe(0);
   await spool.deleteFlushed(() => 8);

@@ -1,9 +1,17 @@
 import { existsSync, mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { API_KEY, startTestApp, type TestApp, testStoreOptions } from '../support/app.ts';
+import type { LogKind } from '../../src/domain/log-columns.ts';
+import { toLogLines } from '../../src/domain/log-line.ts';
+import { Applier } from '../../src/intake/applier.ts';
+import { Spool } from '../../src/intake/spool.ts';
+import { openStore } from '../../src/store/open-store.ts';
+import type { Store } from '../../src/store/store.ts';
+import { systemTimer } from '../../src/system/timer.ts';
+import { API_KEY, NOW, startTestApp, type TestApp, testStoreOptions } from '../support/app.ts';
 import { idsOf, sendLogs } from '../support/logs.ts';
 import { openConnection, rawRequest } from '../support/raw-http.ts';
+import { record as anyRecord, edgeRecord } from '../support/record.ts';
 import { createDataDirectory, removeDataDirectory, savedQuery } from '../support/store.ts';
 
 const MIB = 1024 * 1024;
@@ -53,8 +61,9 @@ describe('a store that fails to apply records', () => {
       .poll(() => idsOf(app, 'p'))
       .toEqual(['before', ...[0, 1, 2, 3, 4].map(i => `during-${i}`), 'zz after']);
     await expect.poll(() => [countApplied('edge'), countApplied('auth')]).toEqual([7, 1]); // reported after they are visible
-    const recoveries = app.events.filter(({ type }) => type === 'apply_recovered');
-    expect(recoveries).toEqual([{ type: 'apply_recovered', failures: failures() }]);
+    const recoveries = app.events.filter(event => event.type === 'apply_recovered');
+    expect(recoveries.map(({ kind }) => kind).sort()).toEqual(['auth', 'edge']);
+    expect(recoveries.reduce((sum, { failures }) => sum + failures, 0)).toBe(failures());
   });
 
   test('a failure that lasts until a restart loses no record', async () => {
@@ -66,6 +75,96 @@ describe('a store that fails to apply records', () => {
     await start();
     await send(record('c'));
     await expect.poll(() => idsOf(app, 'p')).toEqual(['a', 'b', 'c']);
+  });
+});
+
+describe('a store that fails to apply one kind', () => {
+  const kindOf = ({ kind }: { readonly kind: LogKind }) => kind;
+  /** Every apply of this kind fails until it is repaired. */
+  const breakKind = (store: Store, broken: LogKind) => {
+    const { apply } = store;
+    store.apply = lines =>
+      lines.kind === broken ? Promise.reject(new Error('no such table')) : apply(lines);
+    return () => {
+      store.apply = apply;
+    };
+  };
+
+  test('the other kinds advance, the failure names its kind, and its records are stored once when it works again', async () => {
+    await start();
+    const repair = breakKind(app.store, 'auth');
+    for (let i = 0; i < 5; i++) {
+      expect((await send(record(`auth ${i}`), 'auth')).status).toBe(200);
+      expect((await send(record(`edge ${i}`))).status).toBe(200);
+      await expect.poll(() => idsOf(app, 'p')).toHaveLength(i + 1);
+    }
+    await expect.poll(failures).toBeGreaterThan(2);
+    expect(new Set(app.events.filter(event => event.type === 'apply_failed').map(kindOf))).toEqual(
+      new Set(['auth']),
+    );
+    expect(await idsOf(app, 'p', 'auth')).toEqual([]);
+    repair();
+    const allIds = [0, 1, 2, 3, 4].map(i => `auth ${i}`);
+    await expect.poll(() => idsOf(app, 'p', 'auth')).toEqual(allIds);
+    expect(await idsOf(app, 'p')).toHaveLength(5);
+    await expect.poll(() => [countApplied('edge'), countApplied('auth')]).toEqual([5, 5]);
+  });
+
+  test('its records get 429 beyond half of the queue, and the records of other kinds are still accepted', async () => {
+    await start(MIB);
+    const repair = breakKind(app.store, 'auth');
+    const batch = (name: string) =>
+      Array.from({ length: 150 }, (_, i) => record(`${name}-${i}`, 'x'.repeat(1_000)));
+    let stored = 0;
+    const sendBoth = async (i: number) => {
+      expect((await send(batch(`edge-${i}`))).status).toBe(200);
+      await expect.poll(() => countApplied('edge')).toBe(150 * (i + 1));
+      const { status, error } = await send(batch(`auth-${i}`), 'auth');
+      if (status === 200) stored += 150;
+      else expect([status, error.message]).toEqual([429, expect.stringContaining('kind auth')]);
+    };
+    for (let i = 0; i < 7; i++) await sendBoth(i);
+    expect(stored).toBeGreaterThanOrEqual(3 * 150);
+    expect(stored).toBeLessThan(7 * 150);
+    repair();
+    await expect.poll(() => idsOf(app, 'p', 'auth')).toHaveLength(stored);
+    expect((await send(batch('auth-later'), 'auth')).status).toBe(200);
+  });
+
+  const createRecord = (kind: LogKind, options: Parameters<typeof edgeRecord>[0]) =>
+    kind === 'edge' ? edgeRecord(options) : anyRecord(options);
+
+  test('replaying a spool of several batches applies every other kind, and later the failed kind exactly once', async () => {
+    await start();
+    await app.close();
+    const store = await openStore(testStoreOptions(directory));
+    const observe = () => {};
+    const spool = await Spool.open(join(directory, 'spool'), kind => store.durableUpTo(kind), observe);
+    for (let i = 0; i < 12; i++)
+      for (const kind of ['edge', 'auth', 'rest'] as const) {
+        const { count, lines } = toLogLines(
+          kind,
+          Array.from({ length: 50 }, (_, j) =>
+            createRecord(kind, { id: `${kind} ${i} ${j}`, at: NOW, message: 'x'.repeat(5_000) }),
+          ),
+        );
+        await spool.append(kind, count, lines);
+      }
+    const applier = new Applier({ spool, store, timer: systemTimer, observe });
+    const repair = breakKind(store, 'auth');
+    const count = async (kind: LogKind) => {
+      const { rows } = await store.query(savedQuery(`select count(*) from ${kind}_logs`, ['integer']), {});
+      return rows[0]?.[0];
+    };
+    const counts = async () => [await count('edge'), await count('auth'), await count('rest')];
+    await expect(applier.catchUp()).rejects.toThrow('no such table');
+    expect(await counts()).toEqual([600, 0, 600]);
+    repair();
+    await applier.catchUp();
+    expect(await counts()).toEqual([600, 600, 600]);
+    expect(spool.unappliedBytes).toBe(0);
+    await spool.close();
+    await store.close();
   });
 });
 

@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { LogKind } from '../../src/domain/log-columns.ts';
+import { LOG_KINDS, type LogKind } from '../../src/domain/log-columns.ts';
 import type { CompletedRequest } from '../../src/intake/idempotency-index.ts';
 import type { RequestMemory } from '../../src/intake/idempotency-log.ts';
 import { Spool } from '../../src/intake/spool.ts';
@@ -72,8 +72,8 @@ const request = (key: string, atMicros = 1): CompletedRequest => ({
 const readAll = async (from: Spool): Promise<string[]> => {
   const all: string[] = [];
   while (from.unappliedBytes > 0) {
-    const { blocks, confirm } = await from.read(MIB);
-    if (blocks.length === 0) throw new Error('read() returned no block although unappliedBytes > 0');
+    const { blocks, kinds, confirm } = await from.read(LOG_KINDS, MIB);
+    if (kinds.length === 0) throw new Error('read() advanced no kind although unappliedBytes > 0');
     for (const { header, lines } of blocks)
       all.push(
         `${header.kind} ${header.firstSequence}+${header.count} ${Buffer.from(lines).toString().split('\n', 1)[0]}`,
@@ -144,7 +144,7 @@ describe('Spool.append', () => {
     await large.append('edge', 1, lines('x'.repeat(20 * MIB)));
     await large.append('edge', 1, lines('small'));
     const again = await openSpool();
-    const { blocks } = await again.read(1000);
+    const { blocks } = await again.read(LOG_KINDS, 1000);
     expect(blocks.map(({ lines }) => lines.length)).toEqual([20 * MIB + 1]);
     expect(await readAll(again)).toHaveLength(2);
   });
@@ -185,11 +185,45 @@ describe('segments of the spool', () => {
     flushed.edge = 2;
     await deleteFlushed(); // one record is not flushed
     expect(existsSync(file(1))).toBe(true);
-    expect(one.unflushedKindsInOldest(kind => flushed[kind] ?? 0)).toEqual(['edge']);
+    const kindsToFlush = (...failing: LogKind[]) =>
+      one.kindsToFlush(kind => flushed[kind] ?? 0, new Set(failing));
+    expect(kindsToFlush()).toEqual(['edge']);
+    expect(kindsToFlush('edge')).toEqual(['auth']);
     flushed.edge = 3;
     await deleteFlushed();
     expect(existsSync(file(1))).toBe(false);
     expect(existsSync(file(2))).toBe(true); // the segment for new appends is kept
+  });
+
+  test('a kind that stays behind keeps the segments with its records, and no others', async () => {
+    const one = await openSpool();
+    await one.append('auth', 1, lines('behind'));
+    await fill(one);
+    await fill(one, 'rest');
+    await one.append('auth', 1, lines('last'));
+    await fill(one, 'pooler');
+    await one.append('edge', 1, lines('next'));
+    expect(files()).toHaveLength(4);
+    const failed = new Map([['auth', new Error('fails')]] as const);
+    const readOthers = async () => {
+      const others = one.unappliedKinds.filter(kind => kind !== 'auth');
+      if (others.length > 0) (await one.read(others, MIB)).confirm();
+      return others.length;
+    };
+    (await one.read(LOG_KINDS, MIB)).confirm(failed);
+    while ((await readOthers()) > 0);
+    const flushed = (kind: LogKind) => (kind === 'auth' ? 0 : 4);
+    await one.deleteFlushed(flushed);
+    expect(files().filter(name => name.endsWith('.spool'))).toEqual([
+      '000000000001.spool',
+      '000000000003.spool',
+      '000000000004.spool',
+    ]);
+    expect(one.unappliedBytes).toBe(one.unappliedBytesOf('auth'));
+    expect(await readAll(one)).toEqual(['auth 0+1 behind', 'auth 1+1 last']);
+    expect(one.unappliedBytes).toBe(0);
+    await one.deleteFlushed(() => 4);
+    expect(files()).not.toContain('000000000001.spool');
   });
 
   test('requests of a deleted segment are kept for ten minutes', async () => {

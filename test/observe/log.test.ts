@@ -17,24 +17,30 @@ const logEachSecond = (eventAt: (second: number) => Event | undefined, seconds: 
   }
   return logged;
 };
-const failed: Event = { type: 'apply_failed', error: new Error('the store is gone') };
+const failed: Event = { type: 'apply_failed', kind: 'edge', error: new Error('the store is gone') };
 
 describe('the log of a failure that repeats every second', () => {
   test('has a line immediately, then after growing pauses, and at last once a minute', () => {
     const logged = logEachSecond(() => failed, 300);
     expect(logged.map(([second]) => second)).toEqual([0, 1, 3, 7, 15, 31, 63, 123, 183, 243]);
-    expect(logged[0]?.[1]).toMatch(/^applying records to the store failed.*: the store is gone\n$/);
+    expect(logged[0]?.[1]).toMatch(
+      /^applying records of kind edge to the store failed.*: the store is gone\n$/,
+    );
     expect(logged[3]?.[1]).toMatch(/: the store is gone \(3 similar messages suppressed\)\n$/);
   });
 
   test('reports the recovery, and logs the next failure immediately', () => {
     const logged = logEachSecond(
       second =>
-        second === 10 ? { type: 'apply_recovered', failures: 10 } : second < 13 ? failed : undefined,
+        second === 10
+          ? { type: 'apply_recovered', kind: 'edge', failures: 10 }
+          : second < 13
+            ? failed
+            : undefined,
       20,
     );
     expect(logged.map(([second]) => second)).toEqual([0, 1, 3, 7, 10, 11, 12]);
-    expect(logged[4]?.[1]).toBe('applying records works again after 10 failed attempts\n');
+    expect(logged[4]?.[1]).toBe('applying records of kind edge works again after 10 failed attempts\n');
     expect(logged[5]?.[1]).not.toContain('suppressed');
   });
 
@@ -45,7 +51,8 @@ describe('the log of a failure that repeats every second', () => {
 
   test('does not suppress other events', () => {
     const other: Event = { type: 'spool_write_failed', error: new Error('the disk is full') };
-    const logged = logEachSecond(second => (second === 5 ? other : failed), 7);
-    expect(logged.map(([second]) => second)).toEqual([0, 1, 3, 5]);
+    const otherKind: Event = { ...failed, kind: 'auth' };
+    const logged = logEachSecond(second => (second === 5 ? other : second === 6 ? otherKind : failed), 8);
+    expect(logged.map(([second]) => second)).toEqual([0, 1, 3, 5, 6, 7]);
   });
 });

@@ -1,0 +1,100 @@
+// Up to where the store has applied each kind. A kind that the store fails to apply stays behind while the others advance. Only
+// one window of blocks is in memory at a time: a kind that stayed behind reads its blocks from the segments again.
+import type { LogKind } from '../domain/log-columns.ts';
+import type { SpoolBlock, SpoolSegment } from './spool-segment.ts';
+
+export interface SpoolWindow {
+  /** The unapplied blocks of `kinds`, in the order of their append. */
+  readonly blocks: readonly SpoolBlock[];
+  /** The kinds that this window advances. Other requested kinds continue elsewhere and need another read. */
+  readonly kinds: readonly LogKind[];
+  /** Marks the blocks as applied, except those of the failed kinds, which are read again. */
+  confirm(failedKinds?: ReadonlyMap<LogKind, unknown>): void;
+}
+
+/** The start of the first unapplied block of a kind, or a block boundary before it. */
+interface Position {
+  segment: SpoolSegment;
+  offset: number;
+  /** Length of the kind's blocks after this position. Never 0. */
+  unappliedBytes: number;
+}
+
+export class SpoolPositions {
+  /** The array of the spool itself: the spool adds and deletes segments. */
+  readonly #segments: readonly SpoolSegment[];
+  /** Only kinds with unapplied blocks. */
+  readonly #positions = new Map<LogKind, Position>();
+
+  /** All blocks in the segments count as unapplied. The store skips those that it has. */
+  constructor(segments: readonly SpoolSegment[]) {
+    this.#segments = segments;
+    for (const segment of segments)
+      for (const [kind, bytes] of segment.bytesOfKind) this.add(kind, bytes, segment, 0);
+  }
+
+  /** Adds unapplied blocks of a kind that are in a segment, at or after an offset. */
+  add(kind: LogKind, bytes: number, segment: SpoolSegment, offset: number): void {
+    const position = this.#positions.get(kind);
+    if (position === undefined) this.#positions.set(kind, { segment, offset, unappliedBytes: bytes });
+    else position.unappliedBytes += bytes;
+  }
+
+  get unappliedKinds(): LogKind[] {
+    return [...this.#positions.keys()];
+  }
+
+  unappliedBytesOf(kind: LogKind): number {
+    return this.#positions.get(kind)?.unappliedBytes ?? 0;
+  }
+
+  /** Whether the segment has unapplied blocks. */
+  needs(segment: SpoolSegment): boolean {
+    return [...this.#positions].some(
+      ([kind, position]) => position.segment.number <= segment.number && segment.bytesOfKind.has(kind),
+    );
+  }
+
+  /** Reads about `maxBytes` from the earliest position of these kinds. */
+  async read(kinds: readonly LogKind[], maxBytes: number): Promise<SpoolWindow> {
+    const positions = kinds.flatMap(kind => this.#moveToNextBlock(kind) ?? []);
+    const [earliest] = positions.sort((a, b) => a.segment.number - b.segment.number || a.offset - b.offset);
+    if (earliest === undefined) return { blocks: [], kinds: [], confirm: () => {} };
+    const { segment } = earliest;
+    const { blocks, end } = await segment.readSound(earliest.offset, maxBytes);
+    const offsets = new Map<LogKind, number>();
+    for (const kind of kinds) {
+      const position = this.#positions.get(kind);
+      if (position?.segment === segment && position.offset < end) offsets.set(kind, position.offset);
+    }
+    const unapplied = blocks.filter(
+      ({ header, offset }) => offset >= (offsets.get(header.kind) ?? Number.POSITIVE_INFINITY),
+    );
+    const confirm = (failedKinds?: ReadonlyMap<LogKind, unknown>) => {
+      for (const kind of offsets.keys())
+        if (failedKinds?.has(kind) !== true) this.#advance(kind, unapplied, end);
+    };
+    return { blocks: unapplied, kinds: [...offsets.keys()], confirm };
+  }
+
+  #advance(kind: LogKind, blocks: readonly SpoolBlock[], end: number): void {
+    const position = this.#positions.get(kind);
+    if (position === undefined) return;
+    for (const { header, blockBytes } of blocks)
+      if (header.kind === kind) position.unappliedBytes -= blockBytes;
+    position.offset = end;
+    if (position.unappliedBytes === 0) this.#positions.delete(kind);
+  }
+
+  /** Skips segments without blocks of the kind after the position. */
+  #moveToNextBlock(kind: LogKind): Position | undefined {
+    const position = this.#positions.get(kind);
+    if (position === undefined || position.offset < position.segment.validBytes) return position;
+    const later = this.#segments.slice(this.#segments.indexOf(position.segment) + 1);
+    const next = later.find(segment => segment.bytesOfKind.has(kind));
+    if (next === undefined) return position;
+    position.segment = next;
+    position.offset = 0;
+    return position;
+  }
+}
