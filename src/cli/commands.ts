@@ -59,7 +59,7 @@ export const commands: readonly Command[] = [
     usage: 'FILE…',
     summary:
       'Load NDJSON, JSON or Parquet files (also .gz; - is standard input) into the store, or with --url into a running server.',
-    flags: ['source', 'url', 'token', 'retention-days', ...STORE_FLAGS],
+    flags: ['source', 'again', 'url', 'token', 'retention-days', ...STORE_FLAGS],
     examples: [
       'dendro ingest --source edge requests.ndjson.gz',
       'zcat archive.gz | dendro ingest --source function_edge -',

@@ -1,5 +1,6 @@
 // Counts the accepted and rejected records of one file, and describes them for the terminal.
 import type { RejectCode, Rejection } from '../logs/rejection.ts';
+import type { EarlierLoad } from '../store/store.ts';
 import { escapeForTerminal } from './terminal.ts';
 
 export interface RejectedRecord extends Rejection {
@@ -67,6 +68,12 @@ export class IngestSummary {
     });
     return `${escapeForTerminal(file)}: ${format(this.#accepted)} accepted, ${format(rejected)} rejected\n${lines.join('')}`;
   }
+}
+
+/** Says that the same content was loaded before. */
+export function describeEarlierLoad(file: string, { records, loadedAtMicros }: EarlierLoad): string {
+  const time = new Date(Number(loadedAtMicros / 1000n)).toISOString().replace(/\.\d+Z$/, 'Z');
+  return `${escapeForTerminal(file)}: already loaded at ${time}, ${format(records)} ${records === 1 ? 'record' : 'records'}; --again loads it once more\n`;
 }
 
 /** A server returns the total of rejected records, but lists only the first errors. */

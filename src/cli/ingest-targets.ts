@@ -1,17 +1,17 @@
 // The targets of `dendro ingest`: the store of a data directory, or a running server.
-import { randomUUID } from 'node:crypto';
+import { hash, randomUUID } from 'node:crypto';
 import { availableParallelism } from 'node:os';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { OperatorError } from '../domain/errors.ts';
 import type { LogKind } from '../domain/log-columns.ts';
 import type { LogLines } from '../domain/log-line.ts';
 import type { BodyParser } from '../intake/body-parser-pool.ts';
 import type { ParsedBody } from '../intake/parse-body.ts';
 import type { RejectCode, Rejection } from '../logs/rejection.ts';
-import type { Store } from '../store/store.ts';
+import type { EarlierLoad, LoadContent, Store } from '../store/store.ts';
 import type { Clock } from '../system/clock.ts';
 import type { IngestSummary, RejectedRecord } from './ingest-summary.ts';
-import { describeUnreachable, parseJson, type RunningServer, readErrorMessage } from './running-server.ts';
+import { parseJson, type RunningServer, readErrorMessage } from './running-server.ts';
+import { type RetryPolicy, sendRequest } from './send-request.ts';
 import { escapeForTerminal } from './terminal.ts';
 
 /** NDJSON lines of one kind, or a record that cannot be written as a line. */
@@ -20,8 +20,17 @@ export type KindChunk =
   | { readonly rejection: Rejection };
 
 export interface IngestTarget {
-  /** Loads one file and counts its accepted and rejected records in the summary. */
-  load(chunks: AsyncIterable<KindChunk>, summary: IngestSummary): Promise<void>;
+  /** Returns the earlier loads from files of this size, if the target remembers them. */
+  findLoadsOfSize(source: string, fileBytes: number): Promise<readonly EarlierLoad[]>;
+  /**
+   * Loads one file and counts its accepted and rejected records in the summary. If the target remembers that it has loaded the
+   * same content before, loads nothing and returns that load.
+   */
+  load(
+    chunks: AsyncIterable<KindChunk>,
+    summary: IngestSummary,
+    content: LoadContent,
+  ): Promise<EarlierLoad | undefined>;
   close(): Promise<void>;
 }
 
@@ -45,8 +54,16 @@ export class StoreTarget implements IngestTarget {
     this.#clock = clock;
   }
 
-  load(chunks: AsyncIterable<KindChunk>, summary: IngestSummary): Promise<void> {
-    return this.#store.append(this.#parseAll(chunks, summary));
+  async findLoadsOfSize(source: string, fileBytes: number): Promise<readonly EarlierLoad[]> {
+    return (await this.#store.findLoadsOfSize?.(source, fileBytes)) ?? [];
+  }
+
+  load(
+    chunks: AsyncIterable<KindChunk>,
+    summary: IngestSummary,
+    content: LoadContent,
+  ): Promise<EarlierLoad | undefined> {
+    return this.#store.append(this.#parseAll(chunks, summary), content);
   }
 
   async close(): Promise<void> {
@@ -82,9 +99,8 @@ export class StoreTarget implements IngestTarget {
 }
 
 const CONCURRENT_BATCHES = 4;
-/** With the back-off below, a little more than 5 minutes. */
+/** With the back-off of sendRequest, a little more than 5 minutes. */
 const MAX_ATTEMPTS = 40;
-const MAX_BACKOFF_SECONDS = 10;
 
 interface BatchResponse {
   readonly accepted: number;
@@ -95,44 +111,55 @@ interface BatchResponse {
 /** Sends a file to the internal listener in batches. Each batch has an idempotency key, so a retry does not duplicate it. */
 export class ServerTarget implements IngestTarget {
   readonly #server: RunningServer;
+  readonly #retryPolicy: RetryPolicy;
   #hasReportedRetry = false;
 
   constructor(server: RunningServer) {
     this.#server = server;
+    this.#retryPolicy = {
+      maxAttempts: MAX_ATTEMPTS,
+      retryUnreachable: true,
+      onRetry: problem => this.#reportRetryOnce(problem),
+    };
   }
 
-  async load(chunks: AsyncIterable<KindChunk>, summary: IngestSummary): Promise<void> {
+  async findLoadsOfSize(): Promise<readonly EarlierLoad[]> {
+    return [];
+  }
+
+  async load(
+    chunks: AsyncIterable<KindChunk>,
+    summary: IngestSummary,
+    { again }: LoadContent,
+  ): Promise<undefined> {
+    const nextKey = createKeyChain(again ? randomUUID() : '');
     for await (const { chunk, response } of mapInOrder(chunks, CONCURRENT_BATCHES, async chunk => ({
       chunk,
-      response: 'kind' in chunk ? await this.#send(chunk.kind, chunk.lines) : undefined,
+      response:
+        'kind' in chunk
+          ? await this.#send(chunk.kind, chunk.lines, nextKey(chunk.kind, chunk.lines))
+          : undefined,
     }))) {
       if ('rejection' in chunk) summary.reject(chunk.rejection);
       else if (response !== undefined) summary.add(response.accepted, response.rejected, response.errors);
     }
+    return undefined;
   }
 
   async close(): Promise<void> {}
 
-  /** Retries if the network fails, or if the server is overloaded or restarting. */
-  async #send(kind: string, lines: Uint8Array): Promise<BatchResponse> {
+  async #send(kind: LogKind, lines: Uint8Array, idempotencyKey: string): Promise<BatchResponse> {
+    const headers = { 'Content-Type': 'application/x-ndjson', 'Idempotency-Key': idempotencyKey };
+    const init = { method: 'POST', body: lines, headers };
+    const { status, body } = await sendRequest(
+      this.#server,
+      `/api/logs?source_name=${kind}`,
+      init,
+      this.#retryPolicy,
+    );
     const { url } = this.#server;
-    const key = randomUUID();
-    for (let attempt = 1; ; attempt++) {
-      const response = await this.#post(kind, lines, key).catch((error: Error) => error);
-      const isLast = attempt === MAX_ATTEMPTS;
-      if (response instanceof Error) {
-        const problem = describeUnreachable(this.#server, response);
-        if (isLast) throw new OperatorError(problem);
-        this.#reportRetryOnce(problem);
-        await sleep(backoffMs(attempt, null));
-        continue;
-      }
-      const { status } = response;
-      const body = await response.text();
-      if (status === 200 || status === 422) return readBatchResponse(url, status, body);
-      if (isLast || (status !== 429 && status !== 503)) throw unexpectedResponse(url, status, body);
-      await sleep(backoffMs(attempt, response.headers.get('retry-after')));
-    }
+    if (status !== 200 && status !== 422) throw unexpectedResponse(url, status, body.toString());
+    return readBatchResponse(url, status, body.toString());
   }
 
   #reportRetryOnce(problem: string): void {
@@ -140,24 +167,18 @@ export class ServerTarget implements IngestTarget {
       process.stderr.write(`${escapeForTerminal(problem)}; retrying for about 5 minutes\n`);
     this.#hasReportedRetry = true;
   }
-
-  #post(kind: string, body: Uint8Array, idempotencyKey: string): Promise<Response> {
-    return fetch(`${this.#server.url}/api/logs?source_name=${kind}`, {
-      method: 'POST',
-      body,
-      headers: {
-        'X-API-KEY': this.#server.token,
-        'Content-Type': 'application/x-ndjson',
-        'Idempotency-Key': idempotencyKey,
-      },
-    });
-  }
 }
 
-/** Uses Retry-After if the server sent it, otherwise exponential back-off. */
-function backoffMs(attempt: number, retryAfter: string | null): number {
-  const seconds = retryAfter === null ? 0.1 * 2 ** attempt : Number(retryAfter) || 1;
-  return Math.min(seconds, MAX_BACKOFF_SECONDS) * 1000;
+/**
+ * Returns a function that derives the idempotency key of each batch from its content and all batches before it. A repeated load
+ * of the same content gets the same keys, and two equal batches of one file get different keys.
+ */
+function createKeyChain(seed: string): (kind: LogKind, lines: Uint8Array) => string {
+  let previous = seed;
+  return (kind, lines) => {
+    previous = hash('sha256', `${previous} ${kind} ${hash('sha256', lines)}`);
+    return `ingest-${previous}`;
+  };
 }
 
 function readBatchResponse(url: string, status: number, body: string): BatchResponse {

@@ -1,4 +1,6 @@
 // dendro ingest: loads log files into the store of --data, or with --url into a running server.
+import { createHash } from 'node:crypto';
+import { stat } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { basename } from 'node:path';
 import { type Invocation, readRetentionDays, readStoreOptions } from '../config.ts';
@@ -8,11 +10,12 @@ import { BodyParserPool } from '../intake/body-parser-pool.ts';
 import { type LogChunk, toChunks } from '../logs/log-chunks.ts';
 import { type ParseResult, parseNdjsonLines } from '../logs/parse.ts';
 import { parseQuarantined } from '../logs/quarantine-line.ts';
-import { type ReadProgress, readLogFile } from '../logs/read-file.ts';
+import { digestLogFile, type ReadProgress, readLogFile } from '../logs/read-file.ts';
 import { ACCEPTED_NAMES, kindOf } from '../logs/source-name.ts';
 import { openStore } from '../store/open-store.ts';
+import type { EarlierLoad } from '../store/store.ts';
 import { systemClock } from '../system/clock.ts';
-import { IngestSummary } from './ingest-summary.ts';
+import { describeEarlierLoad, IngestSummary } from './ingest-summary.ts';
 import { type IngestTarget, type KindChunk, ServerTarget, StoreTarget } from './ingest-targets.ts';
 import { createProgressBar } from './progress-bar.ts';
 import { readRunningServer } from './running-server.ts';
@@ -21,12 +24,19 @@ export async function ingest(invocation: Invocation): Promise<void> {
   const files = invocation.positionals;
   if (files.length === 0) throw new UsageError('name at least one file to load, or - for standard input');
   const kind = readKind(invocation);
+  const again = invocation.isOn('again');
   const target = await openTarget(invocation);
   try {
     for (const file of files) {
-      const summary = await loadFile(file, kind, target);
-      process.stdout.write(summary.describe(file === '-' ? 'standard input' : file));
-      if (summary.acceptedNone) process.exitCode = 1;
+      const summary = new IngestSummary();
+      const earlier =
+        (again ? undefined : await findEarlierLoad(file, kind, target)) ??
+        (await loadFile(file, { kind, again, target, summary }));
+      const name = file === '-' ? 'standard input' : file;
+      process.stdout.write(
+        earlier === undefined ? summary.describe(name) : describeEarlierLoad(name, earlier),
+      );
+      if (earlier === undefined && summary.acceptedNone) process.exitCode = 1;
     }
   } finally {
     await target.close();
@@ -53,22 +63,50 @@ async function openTarget(invocation: Invocation): Promise<IngestTarget> {
   return new StoreTarget(store, parser, readRetentionDays(invocation), systemClock);
 }
 
-async function loadFile(
+/** The source of a load in the store: the records of a quarantine file have their own kinds. */
+const sourceOf = (kind: LogKind | undefined) => kind ?? 'quarantine';
+
+/** Saves the time to load content that was loaded before. Only the store can tell for sure, after it has read all of it. */
+async function findEarlierLoad(
   file: string,
   kind: LogKind | undefined,
   target: IngestTarget,
-): Promise<IngestSummary> {
-  const summary = new IngestSummary();
+): Promise<EarlierLoad | undefined> {
+  const stats = file === '-' ? undefined : await stat(file).catch(() => undefined);
+  if (stats?.isFile() !== true) return undefined; // loadFile reports a file that does not exist
+  const loads = await target.findLoadsOfSize(sourceOf(kind), stats.size);
+  if (loads.length === 0) return undefined;
+  const digest = await digestLogFile(file).catch(() => '');
+  return loads.find(load => load.digest === digest);
+}
+
+interface LoadOptions {
+  readonly kind: LogKind | undefined;
+  readonly again: boolean;
+  readonly target: IngestTarget;
+  readonly summary: IngestSummary;
+}
+
+/** Returns the earlier load of the same content, if the target remembers one. */
+async function loadFile(
+  file: string,
+  { kind, again, target, summary }: LoadOptions,
+): Promise<EarlierLoad | undefined> {
   const bar = createProgressBar(basename(file), process.stderr);
-  const onProgress = ({ bytesRead, totalBytes }: ReadProgress) =>
+  const hash = createHash('sha256');
+  let fileBytes = 0;
+  const onProgress = ({ bytesRead, totalBytes }: ReadProgress) => {
+    fileBytes = bytesRead;
     bar.update(totalBytes === undefined ? undefined : bytesRead / totalBytes, summary.describeProgress());
+  };
+  const identify = () => ({ source: sourceOf(kind), digest: hash.digest('hex'), fileBytes });
   try {
-    const chunks = readLogFile(file, { onProgress });
-    await target.load(kind === undefined ? readQuarantined(chunks) : withKind(chunks, kind), summary);
+    const chunks = readLogFile(file, { onProgress, onContent: bytes => hash.update(bytes) });
+    const kindChunks = kind === undefined ? readQuarantined(chunks) : withKind(chunks, kind);
+    return await target.load(kindChunks, summary, { identify, again, nowMicros: systemClock() });
   } finally {
     bar.clear();
   }
-  return summary;
 }
 
 async function* withKind(

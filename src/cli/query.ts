@@ -10,12 +10,8 @@ import { validateParameters } from '../endpoint/validated-requests.ts';
 import { replaySpool } from '../intake/applier.ts';
 import { openStore, storeNameOf } from '../store/open-store.ts';
 import { systemClock } from '../system/clock.ts';
-import {
-  describeUnreachable,
-  type RunningServer,
-  readErrorMessage,
-  readRunningServer,
-} from './running-server.ts';
+import { type RunningServer, readErrorMessage, readRunningServer } from './running-server.ts';
+import { type RetryPolicy, sendRequest } from './send-request.ts';
 import { formatTable } from './table.ts';
 import { escapeLinesForTerminal } from './terminal.ts';
 
@@ -88,24 +84,24 @@ async function queryStore(
   }
 }
 
+/** Someone waits for the rows, so a server that does not exist is reported at once. */
+const RETRY_POLICY: RetryPolicy = { maxAttempts: 5, retryUnreachable: false };
+
 async function queryServer(
   server: RunningServer,
   name: string,
   parameters: URLSearchParams,
   format: ResultFormat | undefined,
 ): Promise<Buffer> {
-  const { url, token } = server;
+  const { url } = server;
   const contentType = format === 'csv' || format === 'csv-raw' ? 'text/csv' : 'application/json';
   if (format === 'csv-raw') parameters.append('format', format); // Accept cannot select it
-  const response = await fetch(`${url}/api/endpoints/query/${encodeURIComponent(name)}?${parameters}`, {
-    headers: { 'X-API-KEY': token, Accept: contentType },
-  }).catch(error => {
-    throw new OperatorError(describeUnreachable(server, error));
-  });
-  const body = Buffer.from(await response.arrayBuffer());
-  if (!response.ok)
+  const path = `/api/endpoints/query/${encodeURIComponent(name)}?${parameters}`;
+  const response = await sendRequest(server, path, { headers: { Accept: contentType } }, RETRY_POLICY);
+  const { status, body } = response;
+  if (status !== 200)
     throw new OperatorError(
-      `${url} returned ${response.status}: ${readErrorMessage(body.toString()) ?? 'no reason given'}`,
+      `${url} returned ${status}: ${readErrorMessage(body.toString()) ?? 'no reason given'}`,
     );
   if (!response.headers.get('content-type')?.startsWith(contentType))
     throw new OperatorError(`${url} did not return ${contentType}; is it the public listener of Dendro?`);

@@ -23,9 +23,12 @@ function findApiKey({ environmentKeys }: Invocation): string | undefined {
   return environmentKeys.find(({ name }) => name === 'DENDRO_API_KEY')?.secret;
 }
 
-/** Describes an error that fetch() threw. Node reports the reason, such as ECONNREFUSED, as its cause. */
+/** Describes an error of fetch() or of reading its response. Node reports the reason, such as ECONNREFUSED, as its cause. */
 export function describeUnreachable({ url }: RunningServer, error: Error): string {
-  return `cannot reach ${url}: ${(error.cause as Error | undefined)?.message ?? error.message}`;
+  const reason = (error.cause as Error | undefined)?.message ?? error.message;
+  return error.message === 'terminated'
+    ? `the response of ${url} broke off: ${reason}`
+    : `cannot reach ${url}: ${reason}`;
 }
 
 /** The message of an error response; undefined if the body is not an error response of Dendro. */

@@ -1,5 +1,6 @@
 // Reads a log file for `dendro ingest`: NDJSON, JSON or Parquet, optionally gzip. Detects the format by content, never by
 // file name.
+import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { pipeline, Readable } from 'node:stream';
@@ -21,6 +22,8 @@ export interface ReadProgress {
 
 export interface ReadOptions {
   readonly onProgress?: (progress: ReadProgress) => void;
+  /** Gets all bytes of the content in order, decompressed. A Parquet file is its own content. */
+  readonly onContent?: (bytes: Buffer) => void;
   /** The stream for the path `-`. Default: process.stdin. */
   readonly standardInput?: Readable;
 }
@@ -37,12 +40,15 @@ export async function* readLogFile(path: string, options: ReadOptions = {}): Asy
     const report = (bytesRead: number) => options.onProgress?.({ bytesRead, totalBytes });
     const bytes = new PeekableBytes(countBytes(input, report));
     const head = await bytes.peek(first => first.length >= 4);
+    const passContent = (content: AsyncIterable<Buffer>) => withCallback(content, options.onContent);
     if (isParquet(head)) {
       if (totalBytes === undefined) throw new OperatorError(PARQUET_NEEDS_FILE);
+      for await (const _ of passContent(bytes)); // reads the file for onContent; DuckDB reads it again
       const onProgress = (fraction: number) => report(Math.round(fraction * totalBytes));
       for await (const values of readParquet(path, onProgress)) yield* toChunks(values);
     } else {
-      const text = isGzip(head) ? new PeekableBytes(gunzip(bytes)) : bytes;
+      const content = passContent(isGzip(head) ? gunzip(bytes) : bytes);
+      const text = new PeekableBytes(toBlocks(content));
       if (isParquet(await text.peek(first => first.length >= 4))) {
         throw new OperatorError(PARQUET_NEEDS_FILE);
       }
@@ -54,6 +60,20 @@ export async function* readLogFile(path: string, options: ReadOptions = {}): Asy
     });
   } finally {
     input?.destroy();
+  }
+}
+
+/** Returns the SHA-256 of the content of a file, as `onContent` gets it. */
+export async function digestLogFile(path: string): Promise<string> {
+  const hash = createHash('sha256');
+  const input = openFile(path);
+  try {
+    const bytes = new PeekableBytes(input as AsyncIterable<Buffer>);
+    const head = await bytes.peek(first => first.length >= 4);
+    for await (const block of isGzip(head) ? gunzip(bytes) : bytes) hash.update(block);
+    return hash.digest('hex');
+  } finally {
+    input.destroy();
   }
 }
 
@@ -85,6 +105,39 @@ async function* countBytes(input: Readable, report: (bytesRead: number) => void)
     report(bytesRead);
     yield chunk;
   }
+}
+
+async function* withCallback(
+  bytes: AsyncIterable<Buffer>,
+  callback: ((bytes: Buffer) => void) | undefined,
+): AsyncGenerator<Buffer> {
+  for await (const chunk of bytes) {
+    callback?.(chunk);
+    yield chunk;
+  }
+}
+
+/**
+ * Regroups bytes into blocks of exactly CHUNK_BYTES, the last one excepted. The chunks of a file then depend on its content only,
+ * not on the way a pipe or a decompressor delivers it, so a repeated load sends the same batches.
+ */
+async function* toBlocks(bytes: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  let pending: Buffer[] = [];
+  let missingBytes = CHUNK_BYTES;
+  for await (const chunk of bytes) {
+    let rest = chunk;
+    while (rest.length >= missingBytes) {
+      const end = rest.subarray(0, missingBytes);
+      yield pending.length === 0 ? end : Buffer.concat([...pending, end]);
+      rest = rest.subarray(missingBytes);
+      pending = [];
+      missingBytes = CHUNK_BYTES;
+    }
+    if (rest.length === 0) continue;
+    pending.push(rest);
+    missingBytes -= rest.length;
+  }
+  if (pending.length > 0) yield Buffer.concat(pending);
 }
 
 function gunzip(bytes: AsyncIterable<Buffer>): AsyncIterable<Buffer> {

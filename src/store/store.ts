@@ -72,6 +72,31 @@ export interface SpooledLines extends LogLines {
   readonly firstSequence: number;
 }
 
+/** Content that was loaded into the store, such as a file. */
+export interface LoadIdentity {
+  /** What the content is loaded as, such as its log kind. The same content of another source is other content. */
+  readonly source: string;
+  /** SHA-256 of the content. */
+  readonly digest: string;
+  /** Size of its file, which may be compressed. */
+  readonly fileBytes: number;
+}
+
+/** Content for `append`, which loads it once. */
+export interface LoadContent {
+  /** Called after all batches have been read. */
+  identify(): LoadIdentity;
+  readonly nowMicros: bigint;
+  /** Load the content although it was loaded before. */
+  readonly again: boolean;
+}
+
+export interface EarlierLoad {
+  readonly digest: string;
+  readonly records: number;
+  readonly loadedAtMicros: bigint;
+}
+
 /** Callbacks for events that no method returns: background failures and records that the store rejects. */
 export interface StoreCallbacks {
   /** The store cannot store this line because of its content. It stores the other lines. `reason` is the engine's message. */
@@ -139,8 +164,13 @@ export interface Store {
    * Stores all records of all batches, without the spool. They are durable when this resolves. If a batch is invalid or the
    * iterable throws, this throws and stores nothing. If a store without transactions fails for another reason, its error says
    * how much it stored.
+   *
+   * If `content` was loaded into an embedded store before, stores nothing and returns that load. Other stores load it again.
    */
-  append(batches: AsyncIterable<LogLines>): Promise<void>;
+  append(batches: AsyncIterable<LogLines>, content?: LoadContent): Promise<EarlierLoad | undefined>;
+
+  /** Returns the earlier loads from files of this size. Only the embedded store has this method. */
+  findLoadsOfSize?(source: string, fileBytes: number): Promise<readonly EarlierLoad[]>;
 
   /**
    * Stores records from the spool. Queries see them when this resolves. Skips records that were applied before, so the caller

@@ -216,7 +216,7 @@ describe('dendro ingest', () => {
       stdout: 'records: 3 accepted, 0 rejected\n',
       stderr: '',
     });
-    const second = await ingest(['-'], content());
+    const second = await ingest(['-', '--again'], content());
     expect(second).toEqual({ code: 0, stdout: 'standard input: 3 accepted, 0 rejected\n', stderr: '' });
     expect(await queryIds()).toEqual(idsOf(3).flatMap(id => [id, id]));
   });

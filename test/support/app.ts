@@ -88,7 +88,9 @@ export async function startTestApp(
       now += BigInt(ms) * 1000n;
       if (timer instanceof ManualTimer) await timer.advance(ms);
     },
-    append: (kind, records) => app.store.append(batchesOf(kind, records)),
+    async append(kind, records) {
+      await app.store.append(batchesOf(kind, records));
+    },
     query: (name, parameters) => get(`/api/endpoints/query/${name}?${new URLSearchParams(parameters)}`),
     async close() {
       await app.close();

@@ -54,7 +54,7 @@ export async function removeStagedBlocks(directory: string): Promise<void> {
 
 async function stageBlocks(staging: string, batches: AsyncIterable<LogLines>): Promise<StagedBlock[]> {
   const blocks: StagedBlock[] = [];
-  // Tokens are unique to this run: a file that is loaded twice is stored twice, as in every store.
+  // Tokens are unique to this run: a file that is loaded twice is stored twice.
   const runId = randomUUID();
   for await (const { kind, count, chunks } of batchLines(batches, MAX_BLOCK_ROWS, MAX_BLOCK_BYTES)) {
     const file = join(staging, String(blocks.length));

@@ -78,7 +78,10 @@ function createStore(components: Components): Store {
     query: (query, values, options) => runSavedQuery(reader, query, values, options),
     newestTimestamp: (kind, notAfter, project, options) =>
       queryNewestTimestamp(reader, kind, notAfter, project, options),
-    append: batches => runUnlessClosed(appendMutex, () => appendBlocks(writer, directory, batches)),
+    async append(batches) {
+      await runUnlessClosed(appendMutex, () => appendBlocks(writer, directory, batches));
+      return undefined;
+    },
     apply: records => runUnlessClosed(applyMutex, () => applyNext(outbox, writer, records)),
     flushedUpTo: kind => outbox.acknowledgedUpTo(kind),
     durableUpTo: kind => outbox.durableUpTo(kind),

@@ -3,7 +3,9 @@
 import type { LogKind } from '../../domain/log-columns.ts';
 import type { LogLines } from '../../domain/log-line.ts';
 import { batchLines, type InsertBatch } from '../batch-lines.ts';
+import type { EarlierLoad, LoadContent } from '../store.ts';
 import type { DuckDBConnection } from './driver.ts';
+import { findLoad, saveLoad } from './loads.ts';
 import { MAX_BATCH_BYTES, nameOf, PART_ORDER, type Parts, ROW_GROUP_ROWS } from './parts.ts';
 import type { Staging } from './staging.ts';
 
@@ -14,30 +16,63 @@ import type { Staging } from './staging.ts';
  */
 const SMALL_PART_ROWS = 15_360;
 
-/** Returns the kinds of the appended records. Must be called by the holder of the file mutex. */
-export function appendLines(
+/** What `appendLines` did: it stored records of these kinds, or found that the content was loaded before. */
+export type AppendResult = { readonly kinds: ReadonlySet<LogKind> } | { readonly earlier: EarlierLoad };
+
+/** Must be called by the holder of the file mutex. */
+export async function appendLines(
   connection: DuckDBConnection,
   parts: Parts,
   staging: Staging,
   batches: AsyncIterable<LogLines>,
-): Promise<ReadonlySet<LogKind>> {
+  content: LoadContent | undefined,
+): Promise<AppendResult> {
   const kinds = new Set<LogKind>();
+  let records = 0;
   // While DuckDB inserts one batch, the next one is read.
   let inserting: Promise<void> = Promise.resolve();
   const insert = async ({ kind, count, chunks }: InsertBatch) => {
     await inserting;
     const part = await parts.writablePart(kind, kinds.has(kind) ? Number.POSITIVE_INFINITY : SMALL_PART_ROWS);
     kinds.add(kind);
+    records += count;
     await parts.adjustRowCount(part, count);
     inserting = staging.insert(connection, kind, nameOf(part), chunks, PART_ORDER);
     inserting.catch(() => {}); // awaited before the next insert, or before the commit
   };
-  return parts.transaction(async () => {
-    try {
-      for await (const batch of batchLines(batches, ROW_GROUP_ROWS, MAX_BATCH_BYTES)) await insert(batch);
-    } finally {
-      await inserting;
-    }
-    return kinds;
-  });
+  try {
+    await parts.transaction(async () => {
+      try {
+        for await (const batch of batchLines(batches, ROW_GROUP_ROWS, MAX_BATCH_BYTES)) await insert(batch);
+      } finally {
+        await inserting;
+      }
+      if (content !== undefined && records > 0) await saveContent(connection, content, records);
+    });
+  } catch (error) {
+    if (error instanceof AlreadyLoaded) return { earlier: error.load };
+    throw error;
+  }
+  return { kinds };
+}
+
+/** Rolls the transaction back. The digest of a stream is known only after all of its records were inserted. */
+class AlreadyLoaded extends Error {
+  readonly load: EarlierLoad;
+
+  constructor(load: EarlierLoad) {
+    super('the content was loaded before');
+    this.load = load;
+  }
+}
+
+async function saveContent(
+  connection: DuckDBConnection,
+  { identify, again, nowMicros }: LoadContent,
+  records: number,
+): Promise<void> {
+  const identity = identify();
+  const earlier = await findLoad(connection, identity);
+  if (earlier !== undefined && !again) throw new AlreadyLoaded(earlier);
+  await saveLoad(connection, identity, records, nowMicros);
 }

@@ -3,6 +3,7 @@
 import { OperatorError } from '../../domain/errors.ts';
 import { LOG_KINDS } from '../../domain/log-columns.ts';
 import type { DuckDBConnection } from './driver.ts';
+import { CREATE_LOADS_SQL } from './loads.ts';
 import { createViewSql } from './parts.ts';
 
 const SCHEMA_VERSION = 4;
@@ -25,6 +26,7 @@ export async function applySchema(connection: DuckDBConnection, dataDirectory: s
   await connection.run(
     'create table if not exists logs.flushed_records (kind varchar primary key, records bigint not null)',
   );
+  await connection.run(CREATE_LOADS_SQL);
   if (Number(found) < SCHEMA_VERSION)
     await connection.run('insert into logs.schema_version values ($1)', [SCHEMA_VERSION]);
   await connection.run('commit');

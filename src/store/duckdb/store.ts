@@ -12,6 +12,7 @@ import { deleteBefore } from './delete-expired.ts';
 import { DiskSpace } from './disk-space.ts';
 import type { DuckDBConnection } from './driver.ts';
 import { IdleKinds } from './idle-kinds.ts';
+import { findLoadsOfSize } from './loads.ts';
 import { Memtables } from './memtables.ts';
 import { NewestTimestamps } from './newest-timestamps.ts';
 import { type Database, openDatabase, SNAPSHOT_SQL } from './open-database.ts';
@@ -141,7 +142,8 @@ async function openWriters(database: Database): Promise<Writers> {
 }
 
 function createStore(components: Components): Store {
-  const { pool, parts, fileWriter, newestTimestamps, memtables, rewriter, operations } = components;
+  const { pool, parts, fileMutex, fileWriter, newestTimestamps, memtables, rewriter, operations } =
+    components;
   const patterns = new PatternCheck(pool);
   const idleKinds = new IdleKinds(parts);
   const compactor = new Compactor({ rewriter, fileWriter, parts, idleKinds });
@@ -173,7 +175,9 @@ function createStore(components: Components): Store {
     newestTimestamp: (kind, notAfter, project, options) =>
       newestTimestamps.find(kind, notAfter, project, options),
 
-    append: batches => unlessClosing(() => appendUnderMutex(batches)),
+    append: (batches, content) => unlessClosing(() => appendUnderMutex(batches, content)),
+    findLoadsOfSize: (source, fileBytes) =>
+      unlessClosing(() => fileMutex.run(() => findLoadsOfSize(fileWriter, source, fileBytes))),
     apply(records) {
       operations.total++;
       return unlessClosing(() => memtables.apply(records));
@@ -196,11 +200,13 @@ function createStore(components: Components): Store {
 function createAppend(components: Components): Store['append'] {
   const { database, fileMutex, fileWriter, parts, checkpointer, newestTimestamps } = components;
   const staging = new Staging(database.stagingDirectory, 'append');
-  return batches =>
+  return (batches, content) =>
     fileMutex.run(async () => {
-      const kinds = await appendLines(fileWriter, parts, staging, batches);
+      const result = await appendLines(fileWriter, parts, staging, batches, content);
+      if ('earlier' in result) return result.earlier;
       await checkpointer.run();
-      for (const kind of kinds) await newestTimestamps.update(fileWriter, kind, `logs.${kind}_logs`);
+      for (const kind of result.kinds) await newestTimestamps.update(fileWriter, kind, `logs.${kind}_logs`);
+      return undefined;
     });
 }
 

@@ -1,0 +1,67 @@
+// Sends a request to a running server and reads the whole response. Retries if the connection or the response breaks off, and
+// if the server is overloaded or restarting.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { OperatorError } from '../domain/errors.ts';
+import { describeUnreachable, type RunningServer } from './running-server.ts';
+
+export interface RetryPolicy {
+  readonly maxAttempts: number;
+  /** Whether to retry if there is no server at the URL; it may be restarting. */
+  readonly retryUnreachable: boolean;
+  /** Gets the reason of each retry after a network error. */
+  readonly onRetry?: (problem: string) => void;
+}
+
+export interface ServerResponse {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: Buffer;
+}
+
+const MAX_BACKOFF_SECONDS = 10;
+
+/** Retries the statuses 429 and 503. Returns the response of the last attempt, and throws OperatorError if there is none. */
+export async function sendRequest(
+  server: RunningServer,
+  path: string,
+  init: RequestInit,
+  { maxAttempts, retryUnreachable, onRetry }: RetryPolicy,
+): Promise<ServerResponse> {
+  for (let attempt = 1; ; attempt++) {
+    const response = await attemptRequest(server, path, init).catch((error: Error) => error);
+    const isLast = attempt === maxAttempts;
+    if (response instanceof Error) {
+      const problem = describeUnreachable(server, response);
+      if (isLast || !(retryUnreachable || hasBrokenOff(response))) throw new OperatorError(problem);
+      onRetry?.(problem);
+      await sleep(backoffMs(attempt, null));
+      continue;
+    }
+    const { status, headers } = response;
+    if (isLast || (status !== 429 && status !== 503)) return response;
+    await sleep(backoffMs(attempt, headers.get('retry-after')));
+  }
+}
+
+async function attemptRequest(
+  { url, token }: RunningServer,
+  path: string,
+  init: RequestInit,
+): Promise<ServerResponse> {
+  const headers = { 'X-API-KEY': token, ...(init.headers as Record<string, string>) };
+  const response = await fetch(`${url}${path}`, { ...init, headers });
+  const body = Buffer.from(await response.arrayBuffer());
+  return { status: response.status, headers: response.headers, body };
+}
+
+/** Whether a connection was established and then lost. */
+function hasBrokenOff({ message, cause }: Error): boolean {
+  const code = (cause as NodeJS.ErrnoException | undefined)?.code ?? '';
+  return message === 'terminated' || ['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'].includes(code);
+}
+
+/** Uses Retry-After if the server sent it, otherwise exponential back-off. */
+function backoffMs(attempt: number, retryAfter: string | null): number {
+  const seconds = retryAfter === null ? 0.1 * 2 ** attempt : Number(retryAfter) || 1;
+  return Math.min(seconds, MAX_BACKOFF_SECONDS) * 1000;
+}

@@ -1,0 +1,106 @@
+import { join } from 'node:path';
+import { DuckDBInstance } from '@duckdb/node-api';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { type LogLines, toLogLines } from '../../src/domain/log-line.ts';
+import { openStore } from '../../src/store/open-store.ts';
+import type { Store } from '../../src/store/store.ts';
+import { micros, testStoreOptions } from '../support/app.ts';
+import { edgeRecord } from '../support/record.ts';
+import { createDataDirectory, removeDataDirectory, savedQuery } from '../support/store.ts';
+
+const NOW = micros('2026-11-14T13:00:00Z');
+
+let dataDirectory: string;
+let store: Store;
+const open = async () => {
+  store = await openStore(testStoreOptions(dataDirectory));
+};
+beforeEach(async () => {
+  dataDirectory = createDataDirectory();
+  await open();
+});
+afterEach(async () => {
+  await store.close();
+  removeDataDirectory(dataDirectory);
+});
+
+async function* twoRecords(): AsyncGenerator<LogLines> {
+  yield toLogLines('edge', [edgeRecord({ id: 'a', at: NOW }), edgeRecord({ id: 'b', at: NOW })]);
+}
+const load = (digest: string, { source = 'edge', again = false, batches = twoRecords() } = {}) =>
+  store.append(batches, {
+    identify: () => ({ source, digest, fileBytes: 7 }),
+    nowMicros: NOW,
+    again,
+  });
+const count = async () =>
+  Number((await store.query(savedQuery('select count(*) from edge_logs', ['integer']), {})).rows[0]?.[0]);
+const FIRST = { digest: 'd', records: 2, loadedAtMicros: NOW };
+
+describe('loading content into the embedded store', () => {
+  test('the same content is loaded once, also after the store was opened again', async () => {
+    expect(await load('d')).toBeUndefined();
+    expect(await load('d')).toEqual(FIRST);
+    await store.close();
+    await open();
+    expect(await load('d')).toEqual(FIRST);
+    expect(await count()).toBe(2);
+  });
+
+  test('other content, or the same content of another source, is loaded', async () => {
+    await load('d');
+    expect(await load('e')).toBeUndefined();
+    expect(await load('d', { source: 'auth' })).toBeUndefined();
+    expect(await count()).toBe(6);
+  });
+
+  test('the same content is loaded once more on request', async () => {
+    await load('d');
+    expect(await load('d', { again: true })).toBeUndefined();
+    expect(await load('d')).toEqual(FIRST);
+    expect(await count()).toBe(4);
+  });
+
+  test('content is remembered after its records were removed', async () => {
+    await load('d');
+    expect(await store.deleteBefore(NOW + 1n)).toBe(2);
+    expect(await load('d')).toEqual(FIRST);
+    expect(await count()).toBe(0);
+  });
+
+  test('content whose load failed is loaded completely by the next attempt', async () => {
+    const failing = async function* () {
+      yield* twoRecords();
+      throw new Error('cannot read the rest');
+    };
+    await expect(load('d', { batches: failing() })).rejects.toThrow('cannot read the rest');
+    expect(await load('d')).toBeUndefined();
+    expect(await count()).toBe(2);
+  });
+
+  test('content without records is not remembered', async () => {
+    const empty = async function* (): AsyncGenerator<LogLines> {};
+    await load('d', { batches: empty() });
+    expect(await load('d')).toBeUndefined();
+    expect(await count()).toBe(2);
+  });
+
+  test('earlier loads are found by source and file size', async () => {
+    await load('d');
+    expect(await store.findLoadsOfSize?.('edge', 7)).toEqual([FIRST]);
+    expect(await store.findLoadsOfSize?.('edge', 8)).toEqual([]);
+    expect(await store.findLoadsOfSize?.('auth', 7)).toEqual([]);
+  });
+
+  test('a file of an earlier version, which does not have this table, gets it', async () => {
+    await store.close();
+    const instance = await DuckDBInstance.create(join(dataDirectory, 'dendro.duckdb'));
+    const connection = await instance.connect();
+    await connection.run('drop table loads');
+    connection.closeSync();
+    instance.closeSync();
+    await open();
+    await load('d');
+    expect(await load('d')).toEqual(FIRST);
+  });
+});
