@@ -7,7 +7,11 @@ import { readInvocation } from './config.ts';
 import { DendroError, OperatorError, UsageError } from './domain/errors.ts';
 import { readVersion } from './system/version.ts';
 
+/** Every file that the program creates is private, also those that DuckDB creates. */
+const UMASK = 0o077;
+
 async function main(args: readonly string[]): Promise<void> {
+  process.umask(UMASK);
   const [name = '', ...rest] = args;
   if (name === '--version') return print(readVersion());
   if (name === '' || name === '--help' || name === 'help') return print(describeProgram());

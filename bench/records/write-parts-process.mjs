@@ -14,7 +14,7 @@ const dataset = JSON.parse(datasetText);
 const database = await openDatabase({ dataDirectory, memoryLimit: '2GB' });
 const writer = await database.connect();
 const generator = await database.instance.connect();
-const parts = await Parts.open(writer);
+const parts = await Parts.open(writer, database.syncDirectory);
 await createGenerator(generator, dataset);
 const weekAgo = (Date.now() - 7 * 86_400_000) * 1000;
 for (const kind of KINDS) {
@@ -30,7 +30,7 @@ for (const kind of KINDS) {
 }
 await writer.run('checkpoint logs');
 for (const connection of [generator, writer]) connection.closeSync();
-database.instance.closeSync();
+database.close();
 
 /**
  * Returns how many records are older than a week, in whole parts, and the time at which each row group starts. Row groups

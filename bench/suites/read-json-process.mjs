@@ -9,7 +9,7 @@ const database = await openDatabase({ dataDirectory, memoryLimit: '500MB' });
 const readable = join(database.stagingDirectory, 'sent.ndjson'); // DuckDB may read files in this directory only
 linkSync(file, readable);
 const connection = await database.connect();
-const [part] = (await Parts.open(connection)).list('edge');
+const [part] = (await Parts.open(connection, database.syncDirectory)).list('edge');
 if (part === undefined) throw new Error('the new store has no part for edge records');
 const start = performance.now();
 await connection.run(
@@ -24,5 +24,5 @@ await connection.run(
 await connection.run('checkpoint logs');
 const ms = performance.now() - start;
 connection.closeSync();
-database.instance.closeSync();
+database.close();
 process.stdout.write(`result: ${JSON.stringify({ ms })}\n`);

@@ -2,7 +2,13 @@ import { afterEach, beforeEach, expect, type TestContext, test } from 'vitest';
 import { replaySpool } from '../../src/intake/applier.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { fetchResponse, testStoreOptions } from '../support/app.ts';
-import { createTempDirectory, onlyLine, PROCESS_API_KEY, startServer } from '../support/process.ts';
+import {
+  createTempDirectory,
+  onlyLine,
+  PROCESS_API_KEY,
+  runDendro,
+  startServer,
+} from '../support/process.ts';
 import { savedQuery } from '../support/store.ts';
 import { createSyncShim, type SyncShim } from './sync-shim.ts';
 
@@ -54,4 +60,33 @@ test('if fsync of the DuckDB file fails, the server stops with one line and exit
   const { rows } = await store.query(savedQuery('select count(*) from postgres_logs', ['integer']), {});
   expect(rows).toEqual([[ROW_GROUP_ROWS + 1]]);
   await store.close();
+});
+
+test('the data directory is synced after every commit and every checkpoint', async context => {
+  const { env, synced } = requireShim(context);
+  for (let run = 0; run < 2; run++) {
+    const args = ['ingest', '-', '--source', 'edge', '--data', directory.path];
+    const input = `{"project":"p","message":"run ${run}"}\n`;
+    expect(await runDendro(args, { input, env })).toMatchObject({ code: 0 });
+  }
+  const names = new Map([
+    [directory.path, 'directory'],
+    [`${directory.path}/dendro.duckdb.wal`, 'log'],
+    [`${directory.path}/dendro.duckdb`, 'file'],
+  ]);
+  const [first, ...order] = synced().flatMap(path => names.get(path) ?? []);
+  expect(first).toBe('file'); // its creation
+  // A commit syncs the log, which it may have created. A checkpoint syncs the log and the file, then deletes the log.
+  const steps = order.join(' ').split(' directory');
+  expect(steps.length).toBeGreaterThan(4);
+  expect(steps.pop()).toBe('');
+  for (const step of steps) expect(step.trim()).toMatch(/^(log( log)*)?( file)*$/);
+});
+
+test('a change of the tokens file is synced with its directory', async context => {
+  const { env, synced } = requireShim(context);
+  const args = ['token', 'create', '--name', 'a', '--scope', 'query', '--data', directory.path];
+  expect(await runDendro(args, { env })).toMatchObject({ code: 0 });
+  expect(synced().at(-2)).toContain('tokens.json');
+  expect(synced().at(-1)).toBe(directory.path);
 });

@@ -10,6 +10,11 @@ export interface CheckpointDependencies {
   readonly connection: DuckDBConnection;
   /** DuckDB invalidates a file whose checkpoint runs out of disk space, so a checkpoint is skipped if there is not enough. */
   readonly hasDiskSpace: () => Promise<boolean>;
+  /**
+   * A checkpoint deletes the write-ahead log, and the next commit creates a new one. If a power cut could bring back a log from
+   * before two checkpoints, DuckDB would refuse to open the file.
+   */
+  readonly syncDirectory: () => Promise<void>;
 }
 
 export class Checkpointer {
@@ -21,11 +26,11 @@ export class Checkpointer {
 
   /** Must be called by the holder of the file mutex, after its commit. */
   async run(): Promise<void> {
-    const { connection, hasDiskSpace } = this.#dependencies;
+    const { connection, hasDiskSpace, syncDirectory } = this.#dependencies;
     for (let attempt = 1; attempt <= ATTEMPTS && (await hasDiskSpace()); attempt++) {
       try {
         await connection.run('checkpoint logs');
-        return;
+        return await syncDirectory();
       } catch (error) {
         // DuckDB rejects a checkpoint while certain transactions end.
         if (!/^TransactionContext Error: Cannot CHECKPOINT/.test((error as Error).message)) throw error;

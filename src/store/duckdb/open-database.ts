@@ -1,13 +1,16 @@
 // Opens the store's file and locks DuckDB down: afterwards no SQL can read or write files outside the staging directory, load an
 // extension or change a setting.
-import { mkdirSync, rmSync } from 'node:fs';
+import { closeSync, fsync, mkdirSync, openSync, rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
 import { OperatorError } from '../../domain/errors.ts';
 import { createDirectory } from '../../system/files.ts';
 import { type DuckDBConnection, DuckDBInstance } from './driver.ts';
 import { type OnFatalError, watchFatalErrors } from './fatal-errors.ts';
 import { applySchema } from './schema.ts';
+
+const fsyncDescriptor = promisify(fsync);
 
 export const FILE_NAME = 'dendro.duckdb';
 /**
@@ -23,6 +26,10 @@ export interface Database {
   readonly stagingDirectory: string;
   /** Opens a connection in which edge_logs means mem.edge_logs, the view of memtables and parts, and so on. */
   connect(): Promise<DuckDBConnection>;
+  /** Makes the creation and the deletion of DuckDB's files durable. If it fails, it counts as a fatal error. */
+  syncDirectory(): Promise<void>;
+  /** All connections must be closed. */
+  close(): void;
 }
 
 export interface DatabaseOptions {
@@ -62,6 +69,7 @@ export async function openDatabase(
     throw error;
   }
   connection.closeSync();
+  const descriptor = openSync(directory, 'r'); // kept open, because the process may run out of descriptors
   return {
     instance,
     stagingDirectory,
@@ -69,6 +77,18 @@ export async function openDatabase(
       const opened = watchFatalErrors(await instance.connect(), onFatalError);
       await opened.run('use mem');
       return opened;
+    },
+    async syncDirectory() {
+      try {
+        await fsyncDescriptor(descriptor);
+      } catch (error) {
+        onFatalError(error);
+        throw error;
+      }
+    },
+    close() {
+      instance.closeSync();
+      closeSync(descriptor);
     },
   };
 }

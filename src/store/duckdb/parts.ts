@@ -44,17 +44,22 @@ export function temporaryNameOf({ kind, number }: Part): string {
 /** Methods that change parts must be called within `transaction`, by the holder of the file mutex. */
 export class Parts {
   readonly #connection: DuckDBConnection;
+  readonly #syncDirectory: () => Promise<void>;
   readonly #parts = new Map<LogKind, readonly Part[]>();
   #reserved: readonly Part[] = [];
   #lastNumber = 0;
 
-  private constructor(connection: DuckDBConnection) {
+  private constructor(connection: DuckDBConnection, syncDirectory: () => Promise<void>) {
     this.#connection = connection;
+    this.#syncDirectory = syncDirectory;
   }
 
-  /** Reads the tables of the file and creates the missing ones. */
-  static async open(connection: DuckDBConnection): Promise<Parts> {
-    const parts = new Parts(connection);
+  /**
+   * Reads the tables of the file and creates the missing ones. `syncDirectory` is called after each commit: it can create the
+   * write-ahead log, which survives a power cut only then.
+   */
+  static async open(connection: DuckDBConnection, syncDirectory: () => Promise<void>): Promise<Parts> {
+    const parts = new Parts(connection, syncDirectory);
     const tables = await connection.runAndReadAll(
       "select table_name from duckdb_tables() where database_name = 'logs'",
     );
@@ -97,6 +102,7 @@ export class Parts {
       await wrapCommit(async () => {
         await this.#connection.run('commit');
         isCommitted = true;
+        await this.#syncDirectory();
       });
       return result;
     } catch (error) {

@@ -78,10 +78,11 @@ async function openComponents(options: DuckDBStoreOptions, callbacks: StoreCallb
   const fileMutex = new Mutex();
   const disk = new DiskSpace(options.dataDirectory);
   const operations: OperationCount = { total: 0 };
-  const parts = await Parts.open(fileWriter);
+  const parts = await Parts.open(fileWriter, database.syncDirectory);
   const checkpointer = new Checkpointer({
     connection: fileWriter,
     hasDiskSpace: () => disk.canCheckpoint(),
+    syncDirectory: database.syncDirectory,
   });
   const newestTimestamps = new NewestTimestamps(pool);
   await newestTimestamps.load(fileWriter, parts);
@@ -229,5 +230,5 @@ async function closeComponents(components: Components): Promise<void> {
   await pool.close();
   const { memoryWriter, fileWriter, rewriteWriter } = components;
   for (const writer of [memoryWriter, fileWriter, rewriteWriter]) writer.closeSync();
-  database.instance.closeSync();
+  database.close();
 }
