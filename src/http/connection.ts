@@ -20,6 +20,29 @@ export function afterUnsent(socket: Socket, callback: () => void): void {
   else last.once('close', callback);
 }
 
+const closeCallbacks = new WeakMap<Socket, Set<() => void>>();
+
+/**
+ * Calls back when the connection closes. A pipelined response that waits behind another one emits no `close`, so the connection
+ * itself is watched, with one listener for all of its requests. The returned function cancels the call, and returns false if it was
+ * called already.
+ */
+export function onConnectionClose(socket: Socket, callback: () => void): () => boolean {
+  const callbacks = closeCallbacks.get(socket) ?? watchClose(socket);
+  callbacks.add(callback);
+  return () => callbacks.delete(callback);
+}
+
+function watchClose(socket: Socket): Set<() => void> {
+  const callbacks = new Set<() => void>();
+  closeCallbacks.set(socket, callbacks);
+  socket.once('close', () => {
+    for (const callback of callbacks) callback();
+    callbacks.clear();
+  });
+  return callbacks;
+}
+
 /** How long a connection stays half-open after its last response, so that the client can read it. */
 const LINGER_MS = 2_000;
 

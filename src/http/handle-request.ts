@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { DendroError } from '../domain/errors.ts';
 import type { Observe } from '../observe/event.ts';
-import { trackUnsent } from './connection.ts';
+import { onConnectionClose, trackUnsent } from './connection.ts';
 import { addCors, corsPreflightResponse } from './cors.ts';
 import { watchDelivery } from './delivery.ts';
 import { errorResponse, toClientError } from './error-response.ts';
@@ -171,12 +171,13 @@ function createDisconnectSignal(rawRequest: IncomingMessage, rawResponse: Server
     if (!rawResponse.writableFinished)
       controller.abort(new DendroError('unavailable', 'the client disconnected'));
   };
-  // A pipelined response that waits behind another one emits no `close`. Its request does, when the connection closes.
-  rawRequest.once('close', () => {
-    if (rawRequest.socket.destroyed) abort();
+  const { socket } = rawRequest;
+  const cancel = onConnectionClose(socket, abort);
+  rawResponse.once('close', () => {
+    cancel();
+    abort();
   });
-  if (rawResponse.destroyed) abort();
-  else rawResponse.once('close', abort);
+  if (rawResponse.destroyed || socket.destroyed) abort();
   return controller.signal;
 }
 

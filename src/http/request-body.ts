@@ -38,7 +38,9 @@ export async function readRequestBody(rawRequest: IncomingMessage, limits: Limit
         }
       });
       rawRequest.once('end', resolve);
-      rawRequest.once('close', () => reject(connectionClosed()));
+      rawRequest.once('close', () => {
+        if (isReading) reject(connectionClosed());
+      });
       if (rawRequest.destroyed) reject(connectionClosed());
     });
     return body.toBuffer();

@@ -73,7 +73,7 @@ test('bodies of closed requests are not parsed', async () => {
   const connection = await startSlowRequests(tokens.secrets.greedy);
   connection.close();
   expect((await send('next', tokens.secrets.greedy)).status).toBe(200);
-  expect((await rejectedRecords()) - rejectedBefore).toBeLessThan(SLOW_REQUESTS * LINES);
+  expect((await rejectedRecords()) - rejectedBefore).toBeLessThan((SLOW_REQUESTS - 1) * LINES);
 });
 
 test('a body of one-byte chunks takes no more memory than its length', async () => {
