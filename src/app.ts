@@ -11,9 +11,8 @@ import { ValidatedRequests } from './endpoint/validated-requests.ts';
 import type { AuthDependencies } from './http/authenticate.ts';
 import { clientAddressReader } from './http/client-address.ts';
 import { type InternalDependencies, internalRoutes } from './http/internal-routes.ts';
-import { listen } from './http/listener.ts';
+import { type ListenerOptions, listen } from './http/listener.ts';
 import { type PublicDependencies, publicRoutes, type ServingDependencies } from './http/public-routes.ts';
-import type { Route } from './http/router.ts';
 import { UnsentResponses } from './http/unsent-responses.ts';
 import { type BodyParser, BodyParserPool } from './intake/body-parser-pool.ts';
 import { Intake, type IntakeDependencies } from './intake/intake.ts';
@@ -252,14 +251,25 @@ async function openListeners(
 ): Promise<Pick<App, 'publicUrl' | 'internalUrl'>> {
   const { publicAddress, internalAddress } = context.config;
   const routes = { public: publicRoutes(dependencies), internal: internalRoutes(dependencies) };
+  const throttle = {
+    authThrottle: new AuthThrottle(context.timer),
+    clientAddressOf: clientAddressReader(context.config.trustedProxies),
+  };
   if (internalAddress.port !== 0 && internalAddress.port === publicAddress.port) {
     checkSharedHost(publicAddress, internalAddress);
-    const url = await openListener(context, 'public', publicAddress, [...routes.public, ...routes.internal]);
+    const url = await openListener(context, {
+      name: 'public',
+      address: publicAddress,
+      routes: [...routes.public, ...routes.internal],
+      ...throttle,
+    });
     return { publicUrl: url, internalUrl: url };
   }
+  const open = (name: 'public' | 'internal', address: Address) =>
+    openListener(context, { name, address, routes: routes[name], ...throttle });
   return {
-    publicUrl: await openListener(context, 'public', publicAddress, routes.public),
-    internalUrl: await openListener(context, 'internal', internalAddress, routes.internal),
+    publicUrl: await open('public', publicAddress),
+    internalUrl: await open('internal', internalAddress),
   };
 }
 
@@ -268,12 +278,10 @@ const INTERNAL_LISTENER = { corsOrigins: [], tls: undefined };
 
 async function openListener(
   { config, observe, closers, unsentResponses }: Context,
-  name: 'public' | 'internal',
-  address: Address,
-  routes: readonly Route[],
+  options: Omit<ListenerOptions, 'corsOrigins' | 'tls' | 'unsentResponses' | 'observe'>,
 ): Promise<string> {
-  const { corsOrigins, tls } = name === 'public' ? config : INTERNAL_LISTENER;
-  const listener = await listen({ name, address, routes, corsOrigins, tls, unsentResponses, observe });
+  const { corsOrigins, tls } = options.name === 'public' ? config : INTERNAL_LISTENER;
+  const listener = await listen({ ...options, corsOrigins, tls, unsentResponses, observe });
   closers.add('listeners', () => listener.close());
   return listener.url;
 }
@@ -304,14 +312,7 @@ function openTokens({ config, clock, timer, observe, closers }: Context): AuthDe
     () => tokens.close(),
     () => lastUsed.close(),
   );
-  return {
-    tokens,
-    clock,
-    rateLimit: new RateLimit(timer),
-    authThrottle: new AuthThrottle(timer),
-    lastUsed,
-    clientAddressOf: clientAddressReader(config.trustedProxies),
-  };
+  return { tokens, clock, rateLimit: new RateLimit(timer), lastUsed };
 }
 
 /** Returns undefined if the cache is disabled. The warmer stops with the other jobs; requests that still run can use the cache. */

@@ -2,20 +2,20 @@
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** The responses of each connection that are not sent yet, in the order of their requests. */
-const unsentResponses = new WeakMap<Socket, Set<ServerResponse>>();
+/** The responses of each connection that are not completely sent, in the order of their requests. */
+const unfinishedResponses = new WeakMap<Socket, Set<ServerResponse>>();
 
 /** Needed only for a response that is not written to the socket at once: what is written later follows it anyway. */
-export function trackUnsent(socket: Socket, rawResponse: ServerResponse): void {
-  const unsent = unsentResponses.get(socket) ?? new Set();
-  unsentResponses.set(socket, unsent.add(rawResponse));
-  rawResponse.once('close', () => unsent.delete(rawResponse));
+export function trackUnfinished(socket: Socket, rawResponse: ServerResponse): void {
+  const unfinished = unfinishedResponses.get(socket) ?? new Set();
+  unfinishedResponses.set(socket, unfinished.add(rawResponse));
+  rawResponse.once('close', () => unfinished.delete(rawResponse));
 }
 
 /** Calls back when the responses to all requests that were completely received are sent. */
-export function afterUnsent(socket: Socket, callback: () => void): void {
-  const unsent = [...(unsentResponses.get(socket) ?? [])];
-  const last = unsent.findLast(({ req }) => req.complete);
+export function afterUnfinished(socket: Socket, callback: () => void): void {
+  const unfinished = [...(unfinishedResponses.get(socket) ?? [])];
+  const last = unfinished.findLast(({ req }) => req.complete);
   if (last === undefined) callback();
   else last.once('close', callback);
 }

@@ -3,7 +3,8 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { DendroError } from '../domain/errors.ts';
 import type { Observe } from '../observe/event.ts';
-import { onConnectionClose, trackUnsent } from './connection.ts';
+import { WrongSecretError } from './authenticate.ts';
+import { onConnectionClose, trackUnfinished } from './connection.ts';
 import { addCors, corsPreflightResponse } from './cors.ts';
 import { watchDelivery } from './delivery.ts';
 import { errorResponse, toClientError } from './error-response.ts';
@@ -11,10 +12,11 @@ import { isRejected } from './parser-error.ts';
 import { checkRequest } from './request-limits.ts';
 import { type HttpResponse, send } from './response.ts';
 import type { HttpRequest, Route, RouteMatch, Router } from './router.ts';
+import { closeIfThrottled, sendThrottled, type ThrottleDependencies } from './throttled-response.ts';
 import { addHsts } from './tls.ts';
 import type { UnsentResponses } from './unsent-responses.ts';
 
-export interface RequestDependencies {
+export interface RequestDependencies extends ThrottleDependencies {
   readonly router: Router;
   /** Web origins whose pages may call the listener; empty: CORS is off. */
   readonly corsOrigins: readonly string[];
@@ -28,15 +30,15 @@ export function handleRequest(
   rawResponse: ServerResponse,
 ): void {
   const { socket } = rawRequest;
+  // Node assigns the socket to a response when the responses before it are sent.
+  if (rawResponse.socket === null && closeIfThrottled(socket)) return;
   const handle = () => {
     const response = createResponse(dependencies, rawRequest, rawResponse);
     // No promise for a response that is ready: awaiting it would measurably slow down a cache hit.
     if (response instanceof Promise)
       void response.then(resolved => sendResponse(dependencies, rawRequest, rawResponse, resolved));
     else sendResponse(dependencies, rawRequest, rawResponse, response);
-    // Node assigns the socket to a response when the responses before it are sent.
-    const isSent = rawResponse.headersSent && rawResponse.socket !== null && socket.writableLength === 0;
-    if (!isSent) trackUnsent(socket, rawResponse);
+    if (!rawResponse.writableFinished) trackUnfinished(socket, rawResponse);
   };
   // Node validates Transfer-Encoding after emitting `request`. Wait one microtask, so that a rejected request is not handled.
   if (rawRequest.headers['transfer-encoding'] === undefined) handle();
@@ -47,7 +49,7 @@ export function handleRequest(
 }
 
 function sendResponse(
-  { corsOrigins, unsentResponses }: RequestDependencies,
+  dependencies: RequestDependencies,
   rawRequest: IncomingMessage,
   rawResponse: ServerResponse,
   response: HttpResponse,
@@ -55,9 +57,12 @@ function sendResponse(
   if (response.reportDelivery !== undefined) watchDelivery(rawRequest, rawResponse, response.reportDelivery);
   // A response that waits behind another one is not destroyed with its connection.
   if (rawResponse.destroyed || rawRequest.socket.destroyed) return;
+  const { corsOrigins, unsentResponses } = dependencies;
   if (corsOrigins.length > 0) addCors(response, corsOrigins, rawRequest);
   addHsts(response, rawRequest.socket);
-  send(rawResponse, response, unsentResponses);
+  if (response.isThrottled)
+    sendThrottled(dependencies, rawRequest, response, () => send(rawResponse, response, unsentResponses));
+  else send(rawResponse, response, unsentResponses);
 }
 
 function createResponse(
@@ -70,7 +75,7 @@ function createResponse(
   let request: RoutedRequest | undefined;
   const toErrorResponse = (error: unknown) => {
     if (!rawResponse.destroyed) reportError(dependencies, routePath, error, request);
-    return errorResponse(toClientError(error));
+    return { ...errorResponse(toClientError(error)), isThrottled: error instanceof WrongSecretError };
   };
   const complete = (response: HttpResponse) => completeResponse(dependencies, routePath, response, request);
   try {

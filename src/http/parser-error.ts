@@ -2,7 +2,7 @@
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { DendroError } from '../domain/errors.ts';
-import { afterUnsent, closeAfterWriting } from './connection.ts';
+import { afterUnfinished, closeAfterWriting } from './connection.ts';
 import { errorResponse } from './error-response.ts';
 import { headersTooLarge, MAX_URL_BYTES, uriTooLong } from './request-limits.ts';
 import type { HttpResponse } from './response.ts';
@@ -28,7 +28,7 @@ export function respondToParserError(error: ParserError, socket: Socket): void {
   rejectedConnections.add(socket);
   const response = errorResponse(toParserError(error));
   addHsts(response, socket);
-  afterUnsent(socket, () => closeAfterWriting(socket, formatResponse(response)));
+  afterUnfinished(socket, () => closeAfterWriting(socket, formatResponse(response)));
 }
 
 function formatResponse({ status, headers: responseHeaders, body }: HttpResponse): string {

@@ -19,7 +19,7 @@ export async function postLogs(
   request: HttpRequest,
 ): Promise<HttpResponse> {
   const { raw } = request;
-  const token = await authenticate(service, raw);
+  const token = authenticate(service, raw);
   const kind = readKind(token, request);
   const format = readFormat(raw.headers['content-type']);
   const { intake, uploadRate } = service;

@@ -10,7 +10,7 @@ import type { ValidatedRequests } from '../endpoint/validated-requests.ts';
 import type { Intake } from '../intake/intake.ts';
 import type { StoreName } from '../store/store.ts';
 import { allows, type Token } from '../token/token.ts';
-import { type AuthDependencies, authenticate, authenticateOptional } from './authenticate.ts';
+import { type AuthDependencies, authenticate, findToken } from './authenticate.ts';
 import { consoleRoutes } from './console-files.ts';
 import { chooseCoding, chooseFormat, chooseIsoTimestamps } from './content-negotiation.ts';
 import { missingScopeError } from './error-response.ts';
@@ -81,7 +81,6 @@ function handleQuery(
   const serving = requireServing(dependencies);
   const { headers } = request.raw;
   const token = authenticate(serving, request.raw);
-  if (token instanceof Promise) return token; // it rejects: the request has no valid token
   const endpoint = findEndpoint(dependencies.catalog, token, request.pathParameter);
   const representation = {
     format: chooseFormat(request, headers.accept),
@@ -142,8 +141,8 @@ function mayCall(token: Token, { definition }: Endpoint): boolean {
   return allows(token, 'query', definition.name) && (token.projects === undefined || definition.applies_pin);
 }
 
-async function handleCatalog(dependencies: PublicDependencies, { raw }: HttpRequest): Promise<HttpResponse> {
-  const token = await authenticate(requireServing(dependencies), raw);
+function handleCatalog(dependencies: PublicDependencies, { raw }: HttpRequest): HttpResponse {
+  const token = authenticate(requireServing(dependencies), raw);
   const callable = dependencies.catalog.endpoints.filter(endpoint => mayCall(token, endpoint));
   if (callable.length === 0) throw missingScopeError();
   return jsonResponse(200, { result: callable.map(describeEndpoint) }, { 'Cache-Control': 'no-store' });
@@ -177,20 +176,21 @@ function describeParameter(name: string, rule: Parameter): Record<string, unknow
   };
 }
 
-/** Without a token: the built-in endpoints. With a valid token: every endpoint that it may call. */
-async function handleOpenApi(
+/** Without a valid token: the built-in endpoints. With a valid token: every endpoint that it may call. */
+function handleOpenApi(
   { version, catalog, serving }: PublicDependencies,
   { raw }: HttpRequest,
-): Promise<HttpResponse> {
+): HttpResponse {
   const ready = serving();
-  const token = ready === undefined ? undefined : await authenticateOptional(ready, raw);
+  const token = ready === undefined ? 'no secret' : findToken(ready, raw);
   const shown = catalog.endpoints.filter(endpoint =>
-    token === undefined ? endpoint.builtIn : mayCall(token, endpoint),
+    typeof token === 'string' ? endpoint.builtIn : mayCall(token, endpoint),
   );
-  return jsonResponse(200, buildOpenApi(version, shown), {
+  const response = jsonResponse(200, buildOpenApi(version, shown), {
     'Cache-Control': 'private, no-cache',
     Vary: 'X-API-KEY, Authorization',
   });
+  return { ...response, isThrottled: token === 'wrong secret' };
 }
 
 /**

@@ -12,6 +12,8 @@ export interface HttpResponse {
   readonly body: string | Buffer;
   /** Called once: whether the response was completely written to its connection (delivery.ts). */
   readonly reportDelivery?: ((isDelivered: boolean) => void) | undefined;
+  /** The response to a wrong secret: the auth throttle may delay it. */
+  readonly isThrottled?: boolean;
 }
 
 export const JSON_TYPE = 'application/json; charset=utf-8';

@@ -1,45 +1,79 @@
-// Throttles guessing of secrets by client address: the more wrong secrets an address sends, the longer its 401 responses are
-// delayed. Only failures are delayed, so a valid token never waits because of other clients behind the same proxy.
+// Throttles the responses to wrong secrets by client address: after the first few, an address gets 5 per second in total, however
+// many connections it uses. Only these responses are throttled, so a valid token never waits because of other clients.
 import type { Timer } from '../system/timer.ts';
 
 /** Failures without a delay, for typing errors and dashboards with an old token. */
 const FREE_FAILURES = 10;
-/** A leaky bucket: each failure adds this much delay, and the delay drains as time passes. */
-const DELAY_PER_FAILURE_MS = 200;
-const MAX_DELAY_MS = 10_000;
-/** When this many addresses are tracked, those whose failures have all drained are forgotten. */
+/** The time between two responses to an address. A failure adds it to a leaky bucket, which drains as time passes. */
+const INTERVAL_MS = 200;
+/** Responses that may wait at a time: for one address, and for all. A waiting response holds a connection and its memory. */
+const MAX_WAITING_PER_ADDRESS = 50;
+const MAX_WAITING = 1_000;
+/** Beyond this number, the address whose last failure is the oldest is forgotten. */
 const MAX_ADDRESSES = 10_000;
 
 export class AuthThrottle {
   readonly #timer: Timer;
-  /** The time at which all failures of an address have drained, by address. */
+  /** The time at which all failures of an address have drained, by the key of the address, least recent failure first. */
   readonly #drainedAt = new Map<string, number>();
+  #waiting = 0;
 
   constructor(timer: Timer) {
     this.#timer = timer;
   }
 
-  /** Counts a failure of this address and waits for the resulting delay. */
-  async delayFailure(address: string): Promise<void> {
-    const delayMs = this.#countFailure(address);
-    if (delayMs > 0) await new Promise<void>(resolve => this.#timer.after(delayMs, resolve));
-  }
-
-  /** Returns the delay in milliseconds. */
-  #countFailure(address: string): number {
+  /**
+   * Counts a failure of this address. Returns the delay of its response in milliseconds, or undefined if too many responses wait
+   * already; that failure is not counted.
+   */
+  countFailure(address: string): number | undefined {
     const now = this.#timer.now();
-    if (this.#drainedAt.size >= MAX_ADDRESSES) this.#dropDrained(now);
-    const freeMs = FREE_FAILURES * DELAY_PER_FAILURE_MS;
-    const limit = now + MAX_DELAY_MS + freeMs;
-    const before = Math.max(now, this.#drainedAt.get(address) ?? now);
-    const drainedAt = Math.min(before + DELAY_PER_FAILURE_MS, limit);
-    this.#drainedAt.set(address, drainedAt);
-    return Math.max(0, drainedAt - now - freeMs);
+    const key = keyOf(address);
+    const drainedAt = Math.max(now, this.#drainedAt.get(key) ?? now) + INTERVAL_MS;
+    const delayMs = Math.max(0, drainedAt - now - FREE_FAILURES * INTERVAL_MS);
+    if (delayMs > MAX_WAITING_PER_ADDRESS * INTERVAL_MS) return undefined;
+    if (delayMs > 0 && this.#waiting >= MAX_WAITING) return undefined;
+    this.#drainedAt.delete(key); // so that it moves to the end
+    this.#drainedAt.set(key, drainedAt);
+    if (this.#drainedAt.size > MAX_ADDRESSES) this.#forgetOldest();
+    return delayMs;
   }
 
-  #dropDrained(now: number): void {
-    for (const [address, drainedAt] of this.#drainedAt) if (drainedAt <= now) this.#drainedAt.delete(address);
-    // If no address has drained, all are forgotten, because memory must stay bounded.
-    if (this.#drainedAt.size >= MAX_ADDRESSES) this.#drainedAt.clear();
+  /** Calls back after the delay. The returned function ends the wait early, without the call. */
+  wait(delayMs: number, callback: () => void): () => void {
+    this.#waiting++;
+    let isWaiting = true;
+    const end = () => {
+      if (isWaiting) this.#waiting--;
+      isWaiting = false;
+    };
+    const cancel = this.#timer.after(delayMs, () => {
+      end();
+      callback();
+    });
+    return () => {
+      cancel();
+      end();
+    };
   }
+
+  #forgetOldest(): void {
+    for (const [key] of this.#drainedAt) {
+      this.#drainedAt.delete(key);
+      return;
+    }
+  }
+}
+
+/** An IPv4 address, or the first 64 bits of an IPv6 address: one client usually has all addresses of such a network. */
+function keyOf(address: string): string {
+  if (!address.includes(':')) return address;
+  const [head = '', tail] = address.split('::');
+  const groups = head === '' ? [] : head.split(':');
+  if (tail !== undefined) {
+    const tailGroups = tail === '' ? [] : tail.split(':');
+    while (groups.length + tailGroups.length < 8) groups.push('0');
+    groups.push(...tailGroups);
+  }
+  return groups.slice(0, 4).join(':');
 }

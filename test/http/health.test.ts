@@ -6,6 +6,7 @@ import { publicRoutes } from '../../src/http/public-routes.ts';
 import { UnsentResponses } from '../../src/http/unsent-responses.ts';
 import { systemTimer } from '../../src/system/timer.ts';
 import { readVersion } from '../../src/system/version.ts';
+import { AuthThrottle } from '../../src/token/auth-throttle.ts';
 import { API_KEY, fetchResponse, startTestApp } from '../support/app.ts';
 import { BUILT_IN, SLEEP, writeEndpointFolders } from '../support/custom-endpoints.ts';
 import { openConnection, rawRequest } from '../support/raw-http.ts';
@@ -46,6 +47,8 @@ describe('GET /health', () => {
         address,
         corsOrigins: [],
         tls: undefined,
+        authThrottle: new AuthThrottle(systemTimer),
+        clientAddressOf: () => '',
         unsentResponses: new UnsentResponses({ maxBytes: 2 ** 27, minBytesPerSecond: 0 }, systemTimer),
         observe: () => {},
       };

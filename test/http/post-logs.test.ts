@@ -5,6 +5,7 @@ import { internalRoutes } from '../../src/http/internal-routes.ts';
 import { listen } from '../../src/http/listener.ts';
 import { UnsentResponses } from '../../src/http/unsent-responses.ts';
 import { systemTimer } from '../../src/system/timer.ts';
+import { AuthThrottle } from '../../src/token/auth-throttle.ts';
 import { API_KEY, fetchResponse, startTestApp, type TestApp } from '../support/app.ts';
 import { idsOf, type SendOptions, sendLogs } from '../support/logs.ts';
 import { savedQuery } from '../support/store.ts';
@@ -405,6 +406,8 @@ describe('POST /api/logs: order of checks', () => {
       address: { host: '127.0.0.1', port: 0 },
       tls: undefined,
       corsOrigins: [],
+      authThrottle: new AuthThrottle(systemTimer),
+      clientAddressOf: () => '',
       unsentResponses: new UnsentResponses({ maxBytes: 2 ** 27, minBytesPerSecond: 0 }, systemTimer),
       observe: () => {},
       routes: internalRoutes({

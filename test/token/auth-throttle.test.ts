@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { AuthThrottle } from '../../src/token/auth-throttle.ts';
 import { API_KEY, startTestApp, type TestApp, type TestResponse } from '../support/app.ts';
-import { flushPromises, ManualTimer } from '../support/manual-timer.ts';
+import { ManualTimer } from '../support/manual-timer.ts';
+import { openConnection, rawRequest } from '../support/raw-http.ts';
 
 describe('the auth throttle', () => {
   let timer: ManualTimer;
@@ -11,70 +12,104 @@ describe('the auth throttle', () => {
     throttle = new AuthThrottle(timer);
   });
 
-  /** The delay of the next failure of this address in milliseconds. */
-  const measureDelay = async (address: string) => {
-    let isDone = false;
-    void throttle.delayFailure(address).then(() => {
-      isDone = true;
-    });
-    await flushPromises();
-    const startedAt = timer.now();
-    while (!isDone) await timer.advance(50);
-    return timer.now() - startedAt;
+  const fail = (address: string, times: number) =>
+    Array.from({ length: times }, () => throttle.countFailure(address));
+  /** The delays in milliseconds of `times` failures of a client that waits for each response. */
+  const failInTurn = async (address: string, times: number) => {
+    const delays: (number | undefined)[] = [];
+    for (let i = 0; i < times; i++) {
+      const delayMs = throttle.countFailure(address);
+      delays.push(delayMs);
+      await timer.advance(delayMs ?? 0);
+    }
+    return delays;
   };
-  /** Fails without waiting for the delays. */
-  const fail = (address: string, times: number) => {
-    for (let i = 0; i < times; i++) void throttle.delayFailure(address);
-  };
+  const FREE = Array.from({ length: 10 }, () => 0);
 
-  test('does not delay the first ten failures of an address', async () => {
-    for (let i = 0; i < 10; i++) expect(await measureDelay('10.0.0.1')).toBe(0);
+  test('does not delay the first ten failures of an address', () => {
+    expect(fail('10.0.0.1', 10)).toEqual(FREE);
   });
 
-  test('delays every failure from the eleventh on longer than the one before', async () => {
+  test('delays every failure from the eleventh on longer than the one before', () => {
     fail('10.0.0.1', 10);
-    const finished: number[] = [];
-    for (const nth of [11, 12, 13])
-      void throttle.delayFailure('10.0.0.1').then(() => finished.push(nth, timer.now()));
-    await timer.advance(10_000);
-    expect(finished).toEqual([11, 200, 12, 400, 13, 600]);
+    expect(fail('10.0.0.1', 3)).toEqual([200, 400, 600]);
   });
 
   test('allows five guesses per second to a client that waits for each response', async () => {
     fail('10.0.0.1', 10);
-    for (let i = 0; i < 20; i++) expect(await measureDelay('10.0.0.1')).toBe(200);
+    expect(await failInTurn('10.0.0.1', 20)).toEqual(Array.from({ length: 20 }, () => 200));
   });
 
-  test('delays no failure longer than 10 s', async () => {
-    fail('10.0.0.1', 300);
-    expect(await measureDelay('10.0.0.1')).toBe(10_000);
+  test('allows five guesses per second to a client that waits for none', async () => {
+    const answered: number[] = [];
+    for (let ms = 0; ms < 20_000; ms += 10) {
+      for (const delayMs of fail('10.0.0.1', 5)) if (delayMs !== undefined) answered.push(ms + delayMs);
+      await timer.advance(10);
+    }
+    for (let second = 1; second < 20; second++)
+      expect(answered.filter(at => at > second * 1000 && at <= (second + 1) * 1000)).toHaveLength(5);
   });
 
-  test('does not delay another address', async () => {
+  test('delays no failure longer than 10 s, and allows at most 50 responses of an address to wait', () => {
+    const delays = fail('10.0.0.1', 300);
+    expect(delays[59]).toBe(10_000);
+    expect(delays.slice(60)).toEqual(Array.from({ length: 240 }, () => undefined));
+  });
+
+  test('allows at most 1000 responses of all addresses to wait, and does not refuse a response without a delay', () => {
+    const cancels: (() => void)[] = [];
+    const wait = (delayMs: number | undefined) => {
+      if (delayMs) cancels.push(throttle.wait(delayMs, () => {}));
+    };
+    for (let i = 0; i < 30; i++) fail(`10.0.0.${i}`, 60).forEach(wait);
+    expect(cancels).toHaveLength(1_000);
+    expect(fail('10.0.1.1', 11)).toEqual([...FREE, undefined]);
+    cancels[0]?.();
+    cancels[0]?.(); // ends one wait only
+    const delayMs = throttle.countFailure('10.0.1.1');
+    expect(delayMs).toBe(200);
+    wait(delayMs);
+    expect(throttle.countFailure('10.0.1.1')).toBe(undefined);
+  });
+
+  test('does not delay another address', () => {
     fail('10.0.0.1', 1000);
-    expect(await measureDelay('10.0.0.2')).toBe(0);
+    expect(throttle.countFailure('10.0.0.2')).toBe(0);
+  });
+
+  test.each([
+    ['2001:db8:1:2::1', '2001:db8:1:2:ffff:ffff:ffff:ffff', true],
+    ['2001:db8::1', '2001:db8:0:0:8::', true],
+    ['1::2:3:4:5:6:7', '1:0:2:3:9:9:9:9', true],
+    ['::1', '::2', true],
+    ['fe80::1%eth0', 'fe80::2%eth0', true],
+    ['2001:db8:1:2::1', '2001:db8:1:3::1', false],
+    ['1::', '::1', false],
+  ])('throttles an IPv6 network of 64 bits as one address: %s and %s: %s', (one, other, isSame) => {
+    fail(one, 10);
+    expect(throttle.countFailure(other)).toBe(isSame ? 200 : 0);
   });
 
   test('drops one failure every 200 ms', async () => {
     fail('10.0.0.1', 10);
     await timer.advance(400);
-    expect(await measureDelay('10.0.0.1')).toBe(0);
-    expect(await measureDelay('10.0.0.1')).toBe(0);
-    expect(await measureDelay('10.0.0.1')).toBe(200);
+    expect(fail('10.0.0.1', 3)).toEqual([0, 0, 200]);
   });
 
   test('has no delay left 15 s after the largest attack', async () => {
     fail('10.0.0.1', 300);
     await timer.advance(12_000);
-    for (let i = 0; i < 10; i++) expect(await measureDelay('10.0.0.1')).toBe(0);
+    expect(fail('10.0.0.1', 10)).toEqual(FREE);
   });
 
-  test('drops addresses without a delay first when there are too many', async () => {
-    for (let i = 0; i < 9_999; i++) fail(`quiet ${i}`, 1);
-    await timer.advance(200);
+  test('forgets the addresses with the oldest failures when there are too many', async () => {
     fail('busy', 50);
+    for (let i = 0; i < 9_999; i++) fail(`quiet ${i}`, 1);
+    expect(throttle.countFailure('busy')).toBeGreaterThan(0);
     fail('one more', 1);
-    expect(await measureDelay('busy')).toBeGreaterThan(0);
+    expect(throttle.countFailure('busy')).toBeGreaterThan(0);
+    for (let i = 0; i < 10_000; i++) fail(`other ${i}`, 1);
+    expect(throttle.countFailure('busy')).toBe(0);
   });
 });
 
@@ -92,10 +127,14 @@ describe('the auth throttle over HTTP', () => {
   const send = (secret: string, path = CALL) => app.get(path, { headers: { 'X-API-KEY': secret } });
   const guess = (times: number, path = CALL) => {
     const responses: TestResponse[] = [];
+    const disconnected: unknown[] = [];
     const all = Array.from({ length: times }, (_, i) =>
-      send(`wrong-${i}`, path).then(response => responses.push(response)),
+      send(`wrong-${i}`, path).then(
+        response => responses.push(response),
+        error => disconnected.push(error),
+      ),
     );
-    return { responses, all: Promise.all(all) };
+    return { responses, disconnected, all: Promise.all(all) };
   };
   /** A round trip: every response that was ready before it has been sent. */
   const roundTrips = async () => {
@@ -111,6 +150,42 @@ describe('the auth throttle over HTTP', () => {
     await app.pass(10_000);
     await all;
     expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([401]));
+  });
+
+  test('guesses in parallel get five responses per second; those that cannot wait are disconnected', async () => {
+    const { responses, disconnected, all } = guess(200);
+    await expect.poll(() => disconnected).toHaveLength(140);
+    expect(responses).toHaveLength(10);
+    for (let second = 1; second <= 10; second++) {
+      await app.pass(1_000);
+      await roundTrips();
+      expect(responses).toHaveLength(10 + 5 * second);
+    }
+    await all;
+    expect(disconnected).toHaveLength(140);
+  });
+
+  test('a delayed response closes its connection', async () => {
+    const { all } = guess(10);
+    await all;
+    const connection = await openConnection(app.url);
+    connection.write(rawRequest(`GET ${CALL}`, { 'X-API-KEY': 'wrong' }));
+    await roundTrips();
+    await app.pass(1_000);
+    const { status, headers } = await connection.next();
+    expect([status, headers['connection'], headers['www-authenticate']]).toEqual([401, 'close', 'Bearer']);
+    await connection.ended;
+  });
+
+  test('a request that follows a delayed response on its connection is not read: the connection is closed', async () => {
+    const { all } = guess(10);
+    await all;
+    const connection = await openConnection(app.url);
+    connection.write(rawRequest(`GET ${CALL}`, { 'X-API-KEY': 'wrong' }));
+    await roundTrips();
+    connection.write(rawRequest('GET /health'));
+    await connection.ended;
+    expect(connection.rest()).toBe('');
   });
 
   test('a request without a token is not a failure and is not delayed', async () => {
