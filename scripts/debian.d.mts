@@ -1,5 +1,6 @@
 /** A program is a name in PATH or the absolute path of a file. Returns the programs that are still missing. */
 export function ensurePrograms(
   packagesByProgram: Readonly<Record<string, string | readonly string[]>>,
+  options?: { readonly update?: boolean },
 ): string[];
 export function findProgram(name: string): string | undefined;

@@ -9,9 +9,10 @@ let isPackageListUpdated = false;
 /**
  * Installs missing programs. `packagesByProgram` maps each program to its package or packages, such as
  * `{ wrk: ['wrk'] }`. A program is a name in PATH or the absolute path of a file. Prints how to install the programs that
- * are still missing, and returns them.
+ * are still missing, and returns them. `update` reads the package lists again, such as those of a new architecture.
  */
-export function ensurePrograms(packagesByProgram) {
+export function ensurePrograms(packagesByProgram, { update = false } = {}) {
+  if (update) isPackageListUpdated = false;
   const missing = findMissing(packagesByProgram);
   if (missing.length === 0) return [];
   const packages = [...new Set(missing.flatMap(program => packagesByProgram[program]))];

