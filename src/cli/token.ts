@@ -44,10 +44,7 @@ async function create(invocation: Invocation, names: readonly string[]): Promise
 
 function readToken(invocation: Invocation, secret: string): StoredToken {
   const now = systemClock();
-  const scopes = invocation.many('scope');
-  if (scopes.length === 0) throw new UsageError(`--scope is required; allowed: ${SCOPE_SYNTAX}`);
-  const invalid = scopes.find(scope => !isScope(scope));
-  if (invalid !== undefined) throw new UsageError(`--scope ${invalid} is unknown; allowed: ${SCOPE_SYNTAX}`);
+  const scopes = readScopes(invocation);
   const projects = invocation.many('project');
   if (projects.includes(''))
     throw new UsageError('--project is empty; omit it for a token that is valid for any project');
@@ -63,6 +60,29 @@ function readToken(invocation: Invocation, secret: string): StoredToken {
     redact_pii: invocation.isOn('redact-pii') ? true : undefined,
     created_at: formatTimestamp(now),
   };
+}
+
+function readScopes(invocation: Invocation): readonly string[] {
+  const scopes = invocation.many('scope');
+  if (scopes.length === 0) throw new UsageError(`--scope is required; allowed: ${SCOPE_SYNTAX}`);
+  for (const scope of scopes) {
+    const uuid = UUID_SCOPE.exec(scope)?.[1]?.toLowerCase();
+    if (uuid !== undefined) throw uuidScopeError(invocation, scope, uuid);
+    if (!isScope(scope)) throw new UsageError(`--scope ${scope} is unknown; allowed: ${SCOPE_SYNTAX}`);
+  }
+  return scopes;
+}
+
+const UUID_SCOPE = /^query:([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i;
+
+/** A scope has the name of the endpoint: with a UUID it would allow nothing. */
+function uuidScopeError(invocation: Invocation, scope: string, uuid: string): UsageError {
+  const endpoint = loadDefinitions(readEndpointFolders(invocation)).find(({ id }) => id === uuid);
+  const hint =
+    endpoint === undefined
+      ? 'no endpoint has this UUID (--endpoints adds custom ones)'
+      : `use query:${endpoint.name}`;
+  return new UsageError(`--scope ${scope}: a scope has the name of an endpoint, not its UUID; ${hint}`);
 }
 
 function readRate(invocation: Invocation): number | undefined {

@@ -51,3 +51,11 @@ export class UsageError extends Error {
 export class OperatorError extends Error {
   override readonly name = 'OperatorError';
 }
+
+/**
+ * A defect of the program, such as a property of undefined. Never retried as if a store or a network had failed, and logged with
+ * its stack. A SyntaxError is none: a malformed response of another program causes it too.
+ */
+export function isProgrammingError(error: unknown): error is Error {
+  return error instanceof TypeError || error instanceof ReferenceError || error instanceof RangeError;
+}

@@ -1,5 +1,6 @@
 // Writes events as log lines: `listening` to standard output, everything else to standard error. A line says what happened, then
 // why.
+import { isProgrammingError } from '../domain/errors.ts';
 import { systemTimer, type Timer } from '../system/timer.ts';
 import type { Event, Observe } from './event.ts';
 import { LogThrottle } from './log-throttle.ts';
@@ -112,6 +113,8 @@ function causeOf(error: unknown): unknown {
   return error instanceof Error && error.cause instanceof Error ? error.cause : error;
 }
 
+/** One line, except for a defect of the program: its stack shows where it is. */
 function messageOf(error: unknown): string {
+  if (isProgrammingError(error)) return error.stack ?? error.message;
   return error instanceof Error ? (error.message.split('\n', 1)[0] ?? '') : String(error);
 }

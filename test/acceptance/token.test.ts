@@ -160,6 +160,16 @@ describe('dendro token without a server', () => {
     ['no scope', ['--name', 'n'], '--scope is required; allowed: query, query:<endpoint name>'],
     ['an unknown scope', ['--name', 'n', '--scope', 'admin'], '--scope admin is unknown; allowed:'],
     [
+      'the UUID of an endpoint in a scope',
+      ['--name', 'n', '--scope', 'query', '--scope', 'query:0FBECA51-caaa-4f7d-83f0-8110aa708839'],
+      'a scope has the name of an endpoint, not its UUID; use query:usage.api-counts',
+    ],
+    [
+      'an unknown UUID in a scope',
+      ['--name', 'n', '--scope', 'query:00000000-0000-4000-8000-000000000000'],
+      'not its UUID; no endpoint has this UUID (--endpoints adds custom ones)',
+    ],
+    [
       'an unknown scope next to a valid one',
       [...valid, '--scope', 'ingest:nothing'],
       '--scope ingest:nothing',

@@ -293,13 +293,13 @@ describe('usage.api-counts', () => {
     test.each([
       [
         'ends within the first 8,192 bytes',
-        urlOf(8192, 'https://limit-1', 'END') + 'more',
+        `${urlOf(8192, 'https://limit-1', 'END')}more`,
         'limit-1.*END',
         1,
       ],
       ['ends after byte 8,192', urlOf(8193, 'https://limit-2', 'END'), 'limit-2.*END', 0],
-      ['is anchored at the end of the part', urlOf(8192, 'https://limit-3', 'EN') + 'D', 'limit-3.*EN$', 1],
-      ['ends in é, the last whole character', urlOf(8192, 'https://limit-4', 'é') + 'more', 'limit-4.*é$', 1],
+      ['is anchored at the end of the part', `${urlOf(8192, 'https://limit-3', 'EN')}D`, 'limit-3.*EN$', 1],
+      ['ends in é, the last whole character', `${urlOf(8192, 'https://limit-4', 'é')}more`, 'limit-4.*é$', 1],
       ['ends before é, of which one byte fits', urlOf(8193, 'https://limit-5', 'é'), 'limit-5x*$', 1],
       ['ends before 東, of which one byte fits', urlOf(8194, 'https://limit-6', '東'), 'limit-6x*$', 1],
       ['ends before 東, of which two bytes fit', urlOf(8193, 'https://limit-7', '東'), 'limit-7x*$', 1],

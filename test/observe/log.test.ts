@@ -56,3 +56,9 @@ describe('the log of a failure that repeats every second', () => {
     expect(logged.map(([second]) => second)).toEqual([0, 1, 3, 5, 6, 7]);
   });
 });
+
+test('a failure that is a defect of the program is logged with its stack', () => {
+  const defect: Event = { type: 'apply_failed', kind: 'edge', error: new TypeError('x is not a function') };
+  const [[, line] = [0, '']] = logEachSecond(() => defect, 1);
+  expect(line).toMatch(/^applying records.*failed.*: TypeError: x is not a function\n +at .*log\.test\.ts/);
+});

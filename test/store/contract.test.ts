@@ -269,6 +269,28 @@ describe('query', () => {
   );
 });
 
+/** What it does, and the text after FROM for DuckDB and for ClickHouse. */
+const FORBIDDEN_FUNCTIONS: readonly [name: string, duckdb: string, clickhouse: string][] = [
+  ['reads a file', "read_text('/etc/hostname')", "file('hostname', 'LineAsString')"],
+  [
+    'reads from the network',
+    "read_csv('http://127.0.0.1:9/x')",
+    "url('http://127.0.0.1:9/x', CSV, 'a String')",
+  ],
+  ['reads another server', "glob('x')", "remote('127.0.0.1:9', system.one)"],
+  ['is in a subquery', '(from (from duckdb_settings()))', "(select * from s3('http://127.0.0.1:9/x'))"],
+  [
+    'is on the right side of IN',
+    'edge_logs where 1 in (from checkpoint())',
+    "edge_logs where id in url('http://127.0.0.1:9/x', CSV, 'a String')",
+  ],
+  [
+    'is not a table function',
+    'edge_logs where setseed(0.1) is null',
+    "edge_logs where file('hostname') = ''",
+  ],
+];
+
 describe('validateQuery', () => {
   const findProblem = (sql: string, types: readonly ColumnType[] = ['integer']) =>
     store.validateQuery(savedQuery(sql, types), { project: { type: 'text', value: 'sample' } });
@@ -291,6 +313,22 @@ describe('validateQuery', () => {
     ['select a as column_0 from nowhere', /(DuckDB|ClickHouse) rejects it: /],
   ])('validateQuery rejects %j', async (sql, problem) => {
     expect(await findProblem(sql)).toMatch(problem);
+  });
+
+  test.each(FORBIDDEN_FUNCTIONS.map(([name, duckdb, clickhouse]) => [name, { duckdb, clickhouse }] as const))(
+    'validateQuery rejects a function that %s, and names it',
+    async (_, sql) => {
+      const chosen = isOnClickHouse() ? sql.clickhouse : sql.duckdb;
+      const name = /(\w+)\(/.exec(chosen)?.[1];
+      expect(await findProblem(`select count(*) as column_0 from ${chosen}`)).toContain(
+        `function ${name}, which is not allowed`,
+      );
+    },
+  );
+
+  test('validateQuery accepts table functions that only return rows from their arguments', async () => {
+    const numbers = isOnClickHouse() ? 'numbers(3)' : 'range(3)';
+    expect(await findProblem(`select count(*) as column_0 from ${numbers}`)).toBeUndefined();
   });
 
   test('validateQuery names a parameter that is not declared', async () => {

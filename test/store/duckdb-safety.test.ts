@@ -50,6 +50,16 @@ describe('validation of a saved query', () => {
       'a UNION of two kinds',
       'select id, timestamp from edge_logs union all select id, timestamp from auth_logs',
     ],
+    [
+      'a query with the allowed table functions',
+      `with recursive days as (select $now as day union all select day - to_days(1) from days where day > $now)
+       select e.id, day as timestamp from days, EDGE_LOGS as e, json_each(e.metadata), json_tree(e.metadata),
+         range(3) as r(a), generate_series(1, 3) as s(b), unnest([1, 2]) as u(c)`,
+    ],
+    [
+      'a query with a random value',
+      'select uuid()::varchar as id, timestamp from edge_logs order by random()',
+    ],
   ])('%s is valid', async (_, sql) => {
     expect(await findProblem(sql)).toBeUndefined();
   });
@@ -84,6 +94,44 @@ describe('validation of a saved query', () => {
   ])('%s is rejected in one line', async (_, sql, problem) => {
     const found = await findProblem(sql);
     expect(found).toMatch(problem);
+    expect(found).not.toContain('\n');
+  });
+
+  test.each([
+    [
+      "select id, timestamp from edge_logs, enable_logging(storage := 'file')",
+      'table function enable_logging',
+    ],
+    ['select id, timestamp from edge_logs, (from ENABLE_PROFILING())', 'table function enable_profiling'],
+    [
+      'select id, (select count(*) from checkpoint()) as timestamp from edge_logs',
+      'table function checkpoint',
+    ],
+    ['with a as (from duckdb_settings()) select id, timestamp from edge_logs, a', 'function duckdb_settings'],
+    ['select id, timestamp from edge_logs where exists (from glob($project))', 'table function glob'],
+    ["select id, timestamp from query('select * from edge_logs')", 'table function query'],
+    ["select id, timestamp from query_table('edge_logs')", 'table function query_table'],
+    ["from json_execute_serialized_sql('{}')", 'table function json_execute_serialized_sql'],
+    ['from range(3), duckdb_logs_parsed($project)', 'table function duckdb_logs_parsed'],
+    ['from range((select count(*) from truncate_duckdb_logs()))', 'table function truncate_duckdb_logs'],
+    ['select id, timestamp from edge_logs where setseed(0.5) is null', 'function setseed'],
+    ["select NEXTVAL('s')::varchar as id, timestamp from edge_logs", 'function nextval'],
+    ['select id, timestamp from edge_logs where project.write_log() is null', 'function write_log'],
+    ['select id, timestamp from range(3), range(write_log($project)::integer)', 'function write_log'],
+    [
+      'select version::varchar as id, $now as timestamp from logs.schema_version',
+      'table logs.schema_version',
+    ],
+    [
+      'select table_name as id, $now as timestamp from information_schema.tables',
+      'information_schema.tables',
+    ],
+    ['select id, timestamp from edge_logs where $project in (from (show tables))', 'not a SELECT'],
+    ['select column_name as id, $now as timestamp from (summarize edge_logs)', 'not a SELECT'],
+  ])('%s is rejected, and the reason names %s', async (sql, name) => {
+    const found = await findProblem(sql);
+    expect(found).toContain(name);
+    expect(found).toMatch(/allowed/);
     expect(found).not.toContain('\n');
   });
 

@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { OperatorError } from '../../domain/errors.ts';
+import { isProgrammingError, OperatorError } from '../../domain/errors.ts';
 import type { LogLines } from '../../domain/log-line.ts';
 import { batchLines } from '../batch-lines.ts';
 import type { OutboxBlock } from './outbox.ts';
@@ -36,6 +36,7 @@ export async function appendBlocks(
     for (const [index, { file, ...block }] of blocks.entries()) {
       const compressed = await readFile(file);
       await insertWithRetry(writer, { ...block, compressed }).catch(error => {
+        if (isProgrammingError(error)) throw error;
         throw new OperatorError(
           `${(error as Error).message} (${index} of ${blocks.length} blocks are stored)`,
         );
@@ -69,7 +70,7 @@ async function insertWithRetry(writer: Writer, block: OutboxBlock): Promise<void
     try {
       return await writer.insert(block);
     } catch (error) {
-      if (attempt === MAX_ATTEMPTS) throw error;
+      if (attempt === MAX_ATTEMPTS || isProgrammingError(error)) throw error;
       await sleep(FIRST_PAUSE_MS * 2 ** (attempt - 1));
     }
   }

@@ -1,7 +1,7 @@
 // Classifies the errors of ClickHouse and of the network by ClickHouse's error codes, and translates them: to
 // a detailed message for the operator, and to `unavailable` for callers of the store.
 import { ClickHouseError } from '@clickhouse/client';
-import { DendroError, OperatorError } from '../../domain/errors.ts';
+import { DendroError, isProgrammingError, OperatorError } from '../../domain/errors.ts';
 
 /** ClickHouse's error codes are the same in every version. */
 const CODES = {
@@ -58,8 +58,9 @@ export function codeOf(error: unknown): number | undefined {
   return error instanceof ClickHouseError ? Number(error.code) : undefined;
 }
 
-/** Another host may succeed: the cause is this host, the network or the moment, not the request. */
+/** Another host may succeed: the cause is this host, the network or the moment, not the request and not a defect of ours. */
 export function isTransient(error: unknown): boolean {
+  if (isProgrammingError(error)) return false;
   const code = codeOf(error);
   return code === undefined || TRANSIENT_ERRORS.has(code);
 }
@@ -94,9 +95,9 @@ export function describeError(error: unknown): string {
   return meaning === undefined ? reported : `${meaning} (${reported})`;
 }
 
-/** `failure` says what failed, such as "cannot insert records into ClickHouse". */
-export function toOperatorError(failure: string, error: unknown): OperatorError {
-  if (error instanceof OperatorError) return error;
+/** `failure` says what failed, such as "cannot insert records into ClickHouse". Defects of ours are returned unchanged. */
+export function toOperatorError(failure: string, error: unknown): Error {
+  if (error instanceof OperatorError || isProgrammingError(error)) return error;
   return new OperatorError(`${failure}: ${describeError(error)}`, { cause: error });
 }
 

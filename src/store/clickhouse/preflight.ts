@@ -1,4 +1,6 @@
 // Checks at start that ClickHouse has the tables and columns, and that the users may read from and insert into them.
+
+import { isProgrammingError } from '../../domain/errors.ts';
 import { columnsOf, LOG_KINDS } from '../../domain/log-columns.ts';
 import { codeOf, describeError, isTransient } from './errors.ts';
 import type { Reader } from './reader.ts';
@@ -13,13 +15,13 @@ export async function runPreflight(reader: Reader, writer: Writer): Promise<stri
       await reader.query({ sql: `select ${columns.join(', ')} from ${table} limit 0`, purpose: 'check' });
     } catch (error) {
       const cause = error instanceof Error && codeOf(error) === undefined ? (error.cause ?? error) : error;
-      if (isTransient(cause)) throw error;
+      if (isTransient(cause) || isProgrammingError(cause)) throw error;
       return `cannot read from ${table} in ClickHouse: ${describeError(cause)}`;
     }
     try {
       await writer.checkInsert(kind);
     } catch (error) {
-      if (isTransient(error)) throw error;
+      if (isTransient(error) || isProgrammingError(error)) throw error;
       return `cannot insert into ${table} in ClickHouse: ${describeError(error)}`;
     }
   }

@@ -10,6 +10,7 @@ import type {
   QueryResult,
   SavedQuery,
 } from '../store.ts';
+import { findForbiddenFunction } from './allowed-sql.ts';
 import { codeOf, describeError, isTransient } from './errors.ts';
 import type { Reader, ReaderQuery, ReaderResult } from './reader.ts';
 
@@ -43,12 +44,13 @@ export async function validateSavedQuery(
       .map(name => `{${name}}`)
       .join(', ')}`;
   // ClickHouse accepts exactly one SELECT inside the parentheses, so anything else is rejected here.
-  const describeQuery: ReaderQuery = {
-    sql: `describe table (\n${query.sql.trim().replace(/;$/, '')}\n)`,
-    parameters: bind(query.sql, sample),
-    purpose: 'check',
-  };
+  const inParentheses = `(\n${query.sql.trim().replace(/;$/, '')}\n)`;
+  const parameters = bind(query.sql, sample);
+  const describeQuery: ReaderQuery = { sql: `describe table ${inParentheses}`, parameters, purpose: 'check' };
   try {
+    // Before the query is described: that contacts the servers of its table functions.
+    const forbidden = await findForbiddenFunction(reader, `select * from ${inParentheses}`, parameters);
+    if (forbidden !== undefined) return forbidden;
     const { rows } = await reader.query(describeQuery);
     return findColumnProblem(
       query.columns,

@@ -2,6 +2,7 @@
 import { findColumnProblem } from '../column-types.ts';
 import { countCharacters } from '../result-size.ts';
 import type { BoundValue, BoundValues, Cell, ColumnType, QueryResult, SavedQuery } from '../store.ts';
+import { findForbiddenFunction, findForbiddenTable, parseReferences } from './allowed-sql.ts';
 import {
   BIGINT,
   type DuckDBConnection,
@@ -42,8 +43,14 @@ export async function validateSavedQuery(
       return 'holds no statement; one SELECT is allowed';
     const statements = await connection.extractStatements(query.sql);
     if (statements.count !== 1) return `holds ${statements.count} statements; one SELECT is allowed`;
+    const references = await parseReferences(connection, query.sql);
+    if (references === undefined || references.hasShow) return 'is not a SELECT; one SELECT is allowed';
+    const forbiddenFunction = await findForbiddenFunction(connection, references);
+    if (forbiddenFunction !== undefined) return forbiddenFunction;
     const statement = await statements.prepare(0);
     if (statement.statementType !== StatementType.SELECT) return 'is not a SELECT; one SELECT is allowed';
+    const forbiddenTable = findForbiddenTable(references);
+    if (forbiddenTable !== undefined) return forbiddenTable;
     const unknown = parameterNames(statement).find(name => sample[name] === undefined);
     if (unknown !== undefined)
       return `uses $${unknown}, which is not declared; declared: ${Object.keys(sample)
