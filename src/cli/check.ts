@@ -9,6 +9,7 @@ import { type Catalog, loadCatalog } from '../endpoint/catalog.ts';
 import { type ComparedStore, compareStores } from '../endpoint/parity.ts';
 import { runPreflight } from '../endpoint/preflight.ts';
 import { replaySpool } from '../intake/applier.ts';
+import { logTo } from '../observe/log.ts';
 import { openStore, type StoreOptions, storeNameOf } from '../store/open-store.ts';
 import { systemClock } from '../system/clock.ts';
 import { readTokenFile } from '../token/token-file.ts';
@@ -50,7 +51,7 @@ async function checkParity(invocation: Invocation, config: ServeConfig): Promise
         stores.push(await openComparedStore(config, options));
       const [duckdb, other] = stores;
       if (duckdb === undefined || other === undefined) return;
-      await replaySpool(embedded.dataDirectory, duckdb.store);
+      await replaySpool(embedded.dataDirectory, duckdb.store, logTo(process.stdout, process.stderr));
       await printParity(duckdb, other, projects);
     } finally {
       for (const { store } of stores) await store.close();

@@ -5,6 +5,7 @@ import { type Invocation, readStoreOptions, requireText } from '../config.ts';
 import { OperatorError, UsageError } from '../domain/errors.ts';
 import { LOG_KINDS } from '../domain/log-columns.ts';
 import { replaySpool } from '../intake/applier.ts';
+import { logTo } from '../observe/log.ts';
 import { type ClickHouseUrl, isClickHouseUrl, parseClickHouseUrl } from '../store/clickhouse-url.ts';
 import { compareDays, copyRecords } from '../store/migration.ts';
 import { openClickHouseOutbox, openStore } from '../store/open-store.ts';
@@ -35,7 +36,7 @@ export async function migrate(invocation: Invocation): Promise<void> {
       throw new OperatorError(
         `nothing was migrated: a server has already sent records from ${dataDirectory} to ClickHouse; migrating them would store them twice`,
       );
-    await replaySpool(dataDirectory, source);
+    await replaySpool(dataDirectory, source, logTo(process.stdout, process.stderr));
     await source.flush(LOG_KINDS);
     const count = await copyWithProgressBar(source, target);
     await verify(source, target, stateDirectory);

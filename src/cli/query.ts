@@ -8,6 +8,7 @@ import { readIsoTimestamps } from '../endpoint/parameters.ts';
 import { runEndpoint } from '../endpoint/run-endpoint.ts';
 import { validateParameters } from '../endpoint/validated-requests.ts';
 import { replaySpool } from '../intake/applier.ts';
+import { logTo } from '../observe/log.ts';
 import { openStore, storeNameOf } from '../store/open-store.ts';
 import { systemClock } from '../system/clock.ts';
 import { type RunningServer, readErrorMessage, readRunningServer } from './running-server.ts';
@@ -66,7 +67,7 @@ async function queryStore(
   const store = await openStore(options);
   try {
     await checkCatalog(catalog, store);
-    await replaySpool(options.dataDirectory, store);
+    await replaySpool(options.dataDirectory, store, logTo(process.stdout, process.stderr));
     const isoTimestamps = readIsoTimestamps(parameters);
     const validated = validateParameters(endpoint.definition, parameters);
     const { result } = await runEndpoint({ store, clock: systemClock }, endpoint, validated);

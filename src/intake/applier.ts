@@ -6,7 +6,7 @@ import type { Observe } from '../observe/event.ts';
 import type { SpooledLines, Store } from '../store/store.ts';
 import { systemTimer, type Timer } from '../system/timer.ts';
 import { Spool, spoolDirectoryIn } from './spool.ts';
-import type { SpoolBlock } from './spool-segment.ts';
+import type { SpoolBlock } from './spool-block.ts';
 
 /** Collects many small requests into one insert. Well below the 2 s within which acknowledged records must be visible. */
 const BATCH_DELAY_MS = 250;
@@ -233,16 +233,23 @@ function sumOf(kinds: readonly LogKind[], bytesOf: (kind: LogKind) => number): n
 }
 
 /**
- * Applies the records that a stopped server left in the spool, for commands that read the data directory. Deletes nothing from
- * the spool. The caller must hold the lock of the data directory.
+ * Applies the records that a stopped server left in the spool, for commands that read the data directory. Opens the spool like a
+ * server: a damaged segment is repaired and reported. The caller must hold the lock of the data directory.
  */
-export async function replaySpool(dataDirectory: string, store: Store): Promise<void> {
+export async function replaySpool(dataDirectory: string, store: Store, observe: Observe): Promise<void> {
   const directory = spoolDirectoryIn(dataDirectory);
-  if (!existsSync(directory)) return;
-  const observe = () => {};
+  if (!existsSync(directory)) {
+    const kinds = LOG_KINDS.filter(kind => store.durableUpTo(kind) > 0);
+    if (kinds.length > 0) observe({ type: 'spool_incomplete', directory, kinds });
+    return;
+  }
   const spool = await Spool.open(directory, kind => store.durableUpTo(kind), observe);
-  await new Applier({ spool, store, timer: systemTimer, observe }).catchUp();
-  await spool.close();
+  try {
+    // An error of the applier is thrown, so it needs no event.
+    await new Applier({ spool, store, timer: systemTimer, observe: () => {} }).catchUp();
+  } finally {
+    await spool.close();
+  }
 }
 
 /** Blocks of one kind with contiguous sequence numbers. */

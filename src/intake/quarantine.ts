@@ -80,7 +80,7 @@ export function createStoreCallbacks(quarantine: Quarantine, clock: Clock, obser
 }
 
 /** Parses a log line of the spool into a record as senders write it, so that `dendro ingest` can read it back. */
-function parseSpooledLine(line: string): ParseResult {
+export function parseSpooledLine(line: string): ParseResult {
   const columns = readLogLine(line);
   const metadata = parseLine(String(columns?.['metadata']), 0);
   if (columns === undefined || 'rejection' in metadata)

@@ -1,7 +1,8 @@
 // Up to where the store has applied each kind. A kind that the store fails to apply stays behind while the others advance. Only
 // one window of blocks is in memory at a time: a kind that stayed behind reads its blocks from the segments again.
 import type { LogKind } from '../domain/log-columns.ts';
-import type { SpoolBlock, SpoolSegment } from './spool-segment.ts';
+import type { SpoolBlock } from './spool-block.ts';
+import type { SpoolSegment } from './spool-segment.ts';
 
 export interface SpoolWindow {
   /** The unapplied blocks of `kinds`, in the order of their append. */

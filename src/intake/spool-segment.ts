@@ -1,52 +1,13 @@
-// One segment file of the spool: a sequence of blocks, appended at the end and read from the start. A block is one request:
-// a line with a checksum and a JSON header, then the log lines. The checksum covers the header and the lines, so it detects
-// a block that a crash left incomplete.
+// One segment file of the spool: a sequence of blocks, appended at the end and read from the start.
 import { type FileHandle, open } from 'node:fs/promises';
-import { crc32 } from 'node:zlib';
 import { OperatorError } from '../domain/errors.ts';
-import { LOG_KINDS, type LogKind } from '../domain/log-columns.ts';
+import type { LogKind } from '../domain/log-columns.ts';
 import { LINE_FORMAT_VERSION } from '../domain/log-line.ts';
 import type { CompletedRequest } from './idempotency-index.ts';
-import { type DiskRequest, requestFromDisk, requestToDisk } from './idempotency-log.ts';
-
-export interface SpoolBlockHeader {
-  /** Version of the line format (log-line.ts). */
-  readonly formatVersion: number;
-  readonly kind: LogKind;
-  /** Sequence number of the first record, counted per kind. */
-  readonly firstSequence: number;
-  /** Number of records. */
-  readonly count: number;
-  /** Length of the log lines. */
-  readonly lineBytes: number;
-  /** Undefined if retries of the request cannot be recognized. */
-  readonly request: CompletedRequest | undefined;
-}
-
-/** The JSON of a block header. The names are part of the on-disk format. */
-interface DiskHeader {
-  /** Missing in version 1. */
-  readonly form?: number;
-  readonly kind: LogKind;
-  readonly first: number;
-  readonly count: number;
-  readonly bytes: number;
-  readonly request?: DiskRequest;
-}
-
-export interface SpoolBlock {
-  readonly header: SpoolBlockHeader;
-  readonly lines: Uint8Array;
-  /** Where the block starts in its segment. */
-  readonly offset: number;
-  /** Length of the whole block. */
-  readonly blockBytes: number;
-}
+import { decodeBlocks, type SpoolBlock } from './spool-block.ts';
 
 /** Segments are validated in reads of about this size. */
 const READ_BYTES = 8 * 1024 * 1024;
-const NEWLINE = 0x0a;
-const CHECKSUM_LENGTH = 8;
 
 export class SpoolSegment {
   readonly number: number;
@@ -72,16 +33,15 @@ export class SpoolSegment {
 
   /**
    * Opens an existing segment and validates it. `invalidBytes` is the number of bytes from the first invalid block to the
-   * end of the file. `isDamaged` means that a valid block follows among them: the file is corrupt, not merely cut off by a
-   * crash.
+   * end of the file. `requests` are those of the valid blocks.
    */
   static async open(
     number: number,
     path: string,
-    onRequest: (request: CompletedRequest) => void,
-  ): Promise<{ segment: SpoolSegment; invalidBytes: number; isDamaged: boolean }> {
+  ): Promise<{ segment: SpoolSegment; invalidBytes: number; requests: CompletedRequest[] }> {
     const handle = await open(path, 'r+');
     const segment = new SpoolSegment(number, path, handle);
+    const requests: CompletedRequest[] = [];
     const { size } = await handle.stat();
     while (segment.validBytes < size) {
       const { blocks, end } = await segment.read(segment.validBytes, READ_BYTES, size);
@@ -94,15 +54,12 @@ export class SpoolSegment {
       }
       for (const block of blocks) {
         segment.#trackBlock(block);
-        if (block.header.request !== undefined) onRequest(block.header.request);
+        if (block.header.request !== undefined) requests.push(block.header.request);
       }
       segment.validBytes = end;
       if (blocks.length === 0) break;
     }
-    const invalidBytes = size - segment.validBytes;
-    const isDamaged =
-      invalidBytes > 0 && containsBlock(await segment.#readData(segment.validBytes, invalidBytes));
-    return { segment, invalidBytes, isDamaged };
+    return { segment, invalidBytes: size - segment.validBytes, requests };
   }
 
   /** Appends encoded blocks and syncs the file. If that fails, the segment is unchanged. */
@@ -184,97 +141,4 @@ export class SpoolSegment {
     this.endSequences.set(kind, Math.max(this.endSequences.get(kind) ?? 0, firstSequence + count));
     this.bytesOfKind.set(kind, (this.bytesOfKind.get(kind) ?? 0) + blockBytes);
   }
-}
-
-export function encodeBlock(
-  header: SpoolBlockHeader,
-  lines: Uint8Array,
-): readonly [header: Uint8Array, lines: Uint8Array] {
-  const json = stringifyHeader(header);
-  return [Buffer.from(`${checksum(json, lines)} ${json}\n`), lines];
-}
-
-/**
- * Decodes blocks from the start of `data`, which starts at `dataOffset` of the segment. `missingBytes` is set if the last block
- * continues after the end of `data`.
- */
-function decodeBlocks(
-  data: Buffer,
-  dataOffset: number,
-): {
-  readonly blocks: SpoolBlock[];
-  /** Length of these blocks. */
-  readonly decodedBytes: number;
-  readonly missingBytes: number | undefined;
-} {
-  const blocks: SpoolBlock[] = [];
-  let decodedBytes = 0;
-  while (decodedBytes < data.length) {
-    const block = decodeBlock(data, decodedBytes);
-    if (block === undefined) break;
-    if ('missingBytes' in block) return { blocks, decodedBytes, missingBytes: block.missingBytes };
-    blocks.push({ ...block, offset: dataOffset + decodedBytes });
-    decodedBytes += block.blockBytes;
-  }
-  return { blocks, decodedBytes, missingBytes: undefined };
-}
-
-/** Returns undefined if no valid block starts at `start`. `missingBytes`: the block continues after the end of `data`. */
-function decodeBlock(
-  data: Buffer,
-  start: number,
-): Omit<SpoolBlock, 'offset'> | { readonly missingBytes: number } | undefined {
-  const headerEnd = data.indexOf(NEWLINE, start);
-  if (headerEnd === -1) return { missingBytes: 1 };
-  const json = data.toString('utf8', start + CHECKSUM_LENGTH + 1, headerEnd);
-  const header = parseHeader(json);
-  if (header === undefined) return undefined;
-  const end = headerEnd + 1 + header.lineBytes;
-  if (end > data.length) return { missingBytes: end - data.length };
-  const lines = data.subarray(headerEnd + 1, end);
-  if (data.toString('latin1', start, start + CHECKSUM_LENGTH) !== checksum(json, lines)) return undefined;
-  return { header, lines, blockBytes: end - start };
-}
-
-function stringifyHeader(header: SpoolBlockHeader): string {
-  const { formatVersion, kind, firstSequence, count, lineBytes, request } = header;
-  const diskHeader: DiskHeader = {
-    form: formatVersion,
-    kind,
-    first: firstSequence,
-    count,
-    bytes: lineBytes,
-    ...(request === undefined ? {} : { request: requestToDisk(request) }),
-  };
-  return JSON.stringify(diskHeader);
-}
-
-function parseHeader(json: string): SpoolBlockHeader | undefined {
-  try {
-    const { form = 1, kind, first, count, bytes, request } = JSON.parse(json) as DiskHeader;
-    if (!LOG_KINDS.includes(kind) || !(first >= 0 && count > 0 && bytes > 0)) return undefined;
-    return {
-      formatVersion: form,
-      kind,
-      firstSequence: first,
-      count,
-      lineBytes: bytes,
-      request: requestFromDisk(request),
-    };
-  } catch {
-    return undefined;
-  }
-}
-
-function checksum(json: string, lines: Uint8Array): string {
-  return crc32(lines, crc32(json)).toString(16).padStart(CHECKSUM_LENGTH, '0');
-}
-
-/** Whether a valid block starts after any newline. */
-function containsBlock(data: Buffer): boolean {
-  for (let start = data.indexOf(NEWLINE) + 1; start > 0; start = data.indexOf(NEWLINE, start) + 1) {
-    const block = decodeBlock(data, start);
-    if (block !== undefined && 'header' in block) return true;
-  }
-  return false;
 }

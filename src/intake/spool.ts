@@ -4,7 +4,7 @@
 // saves the next sequence number of each kind, so that no number is reused after its segment is deleted.
 //
 // Every sequence number named `end…` or `…UpTo` is exclusive: it is the number after the last record.
-import { copyFile, readdir, unlink } from 'node:fs/promises';
+import { readdir, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { LOG_KINDS, type LogKind } from '../domain/log-columns.ts';
 import { LINE_FORMAT_VERSION } from '../domain/log-line.ts';
@@ -13,8 +13,10 @@ import { createDirectory, syncDirectory } from '../system/files.ts';
 import type { CompletedRequest } from './idempotency-index.ts';
 import { IdempotencyLog, type RequestMemory } from './idempotency-log.ts';
 import { readSequences, type Sequences, writeSequences } from './sequences.ts';
+import { encodeBlock, type SpoolBlockHeader } from './spool-block.ts';
 import { SpoolPositions, type SpoolWindow } from './spool-positions.ts';
-import { encodeBlock, type SpoolBlockHeader, SpoolSegment } from './spool-segment.ts';
+import { repairSegment } from './spool-repair.ts';
+import { SpoolSegment } from './spool-segment.ts';
 
 export function spoolDirectoryIn(dataDirectory: string): string {
   return join(dataDirectory, 'spool');
@@ -73,12 +75,16 @@ export class Spool {
     await idempotencyLog?.load(observe);
     const segments: SpoolSegment[] = [];
     try {
-      for await (const segment of openSegments(directory, observe, requests?.memory)) segments.push(segment);
-      if (segments.length === 0) segments.push(await createSegment(directory, 1));
+      for await (const segment of openSegments(directory, durableUpTo, observe, requests?.memory))
+        segments.push(segment);
+      const hasNoSegment = segments.length === 0;
+      if (hasNoSegment) segments.push(await createSegment(directory, 1));
       const savedSequences = await readSequences(directory);
-      const { nextSequences, isStoreAhead } = findNextSequences(savedSequences, segments, durableUpTo);
+      const { nextSequences, kindsAhead } = findNextSequences(savedSequences, segments, durableUpTo);
+      if (kindsAhead.length > 0 || (hasNoSegment && savedSequences.size > 0))
+        observe({ type: 'spool_incomplete', directory, kinds: kindsAhead });
       // The next start may use a different store, which does not know these sequence numbers.
-      if (isStoreAhead) await writeSequences(directory, nextSequences);
+      if (kindsAhead.length > 0) await writeSequences(directory, nextSequences);
       return new Spool(directory, idempotencyLog, segments, nextSequences);
     } catch (error) {
       for (const segment of segments) await segment.close();
@@ -213,44 +219,51 @@ function unflushedKinds(segment: SpoolSegment, flushedUpTo: (kind: LogKind) => n
   return [...segment.endSequences].filter(([kind, end]) => end > flushedUpTo(kind)).map(([kind]) => kind);
 }
 
-/** Opens the existing segments, the oldest first, and cuts each from its first invalid block on. */
+/** Opens the existing segments, the oldest first. Repairs those that are damaged, and cuts off a torn write at the end. */
 async function* openSegments(
   directory: string,
+  durableUpTo: (kind: LogKind) => number,
   observe: Observe,
-  requests: RequestMemory | undefined,
+  memory: RequestMemory | undefined,
 ): AsyncGenerator<SpoolSegment> {
   const names = (await readdir(directory)).filter(name => /^\d+\.spool$/.test(name)).sort();
+  const endsBefore = new Map<LogKind, number>();
   for (const [index, name] of names.entries()) {
     const path = join(directory, name);
     const number = Number.parseInt(name, 10);
-    const onRequest = (request: CompletedRequest) => requests?.restore(request, number);
-    const { segment, invalidBytes, isDamaged } = await SpoolSegment.open(number, path, onRequest);
+    let { segment, invalidBytes, requests } = await SpoolSegment.open(number, path);
+    if (invalidBytes > 0) {
+      await segment.close();
+      const isLast = index === names.length - 1;
+      const damage = await repairSegment(path, { isLast, endsBefore, durableUpTo });
+      if (damage !== undefined) observe(damage);
+      ({ segment, invalidBytes, requests } = await SpoolSegment.open(number, path));
+    }
     yield segment; // before the truncation, so that the caller closes the segment if that fails
+    for (const request of requests) memory?.restore(request, number);
+    for (const [kind, end] of segment.endSequences) endsBefore.set(kind, end);
     if (invalidBytes === 0) continue;
-    // A torn write: the crash interrupted the write of the last block, so that block was never acknowledged.
-    const isTorn = index === names.length - 1 && !isDamaged;
-    if (!isTorn) await copyFile(path, `${path}.damaged`);
     await segment.truncateInvalid();
-    observe({ type: 'spool_truncated', path, invalidBytes, isTorn });
+    observe({ type: 'spool_truncated', path, invalidBytes });
   }
 }
 
-/** `isStoreAhead` means that the store has sequence numbers that are neither in the sequences file nor in the segments. */
+/** `kindsAhead`: the store has sequence numbers of these kinds that are neither in the sequences file nor in the segments. */
 function findNextSequences(
   savedSequences: Sequences,
   segments: readonly SpoolSegment[],
   durableUpTo: (kind: LogKind) => number,
-): { nextSequences: Map<LogKind, number>; isStoreAhead: boolean } {
+): { nextSequences: Map<LogKind, number>; kindsAhead: LogKind[] } {
   const nextSequences = new Map<LogKind, number>();
-  let isStoreAhead = false;
+  const kindsAhead: LogKind[] = [];
   for (const kind of LOG_KINDS) {
     const ends = segments.map(segment => segment.endSequences.get(kind) ?? 0);
     const spoolEnd = Math.max(savedSequences.get(kind) ?? 0, ...ends);
     const storeEnd = durableUpTo(kind);
     nextSequences.set(kind, Math.max(spoolEnd, storeEnd));
-    isStoreAhead ||= storeEnd > spoolEnd;
+    if (storeEnd > spoolEnd) kindsAhead.push(kind);
   }
-  return { nextSequences, isStoreAhead };
+  return { nextSequences, kindsAhead };
 }
 
 async function createSegment(directory: string, number: number): Promise<SpoolSegment> {

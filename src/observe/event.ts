@@ -47,12 +47,26 @@ export type Event =
   | { readonly type: 'store_unavailable'; readonly error: unknown }
   | { readonly type: 'store_available' }
   | {
+      /** The crash of an earlier run interrupted the last write to the spool. Its records were never acknowledged. */
       readonly type: 'spool_truncated';
       readonly path: string;
       readonly invalidBytes: number;
-      /** Whether the bytes are an unfinished write at the end, which was never acknowledged. */
-      readonly isTorn: boolean;
     }
+  | {
+      /** A segment was damaged. Its sound blocks are kept; the damaged bytes are in `directory`. */
+      readonly type: 'spool_damaged';
+      readonly path: string;
+      readonly directory: string;
+      readonly damagedBytes: number;
+      /** The most records that can be lost, by kind: the store does not have them. */
+      readonly lost: Readonly<Partial<Record<LogKind, number>>>;
+      /** False if more records may be lost, because nothing says how many were in the damaged bytes. */
+      readonly isLostKnown: boolean;
+      /** Of the lost records, how many are in a file that `dendro ingest` can load. */
+      readonly readable: number;
+    }
+  /** Segments are missing: all of them, or those with records of `kinds` that the store has already stored. */
+  | { readonly type: 'spool_incomplete'; readonly directory: string; readonly kinds: readonly LogKind[] }
   /** These lines of the idempotency log cannot be read. */
   | { readonly type: 'idempotency_log_damaged'; readonly path: string; readonly malformedLines: number }
   | { readonly type: 'quarantine_failed'; readonly error: unknown }

@@ -88,9 +88,11 @@ function describe(event: Exclude<Event, MetricOnlyEvent | { type: 'listening' }>
     case 'spool_write_failed':
       return `writing to the spool failed; the records were not accepted: ${messageOf(event.error)}`;
     case 'spool_truncated':
-      return event.isTorn
-        ? `removed an unfinished write of ${event.invalidBytes} bytes from the end of the spool; no acknowledged record is lost`
-        : `SPOOL DAMAGED: ${event.invalidBytes} bytes of ${event.path} cannot be read; a copy of the file is beside it`;
+      return `removed an unfinished write of ${event.invalidBytes} bytes from the end of the spool; it was not acknowledged`;
+    case 'spool_damaged':
+      return describeDamage(event);
+    case 'spool_incomplete':
+      return `SPOOL INCOMPLETE: files of ${event.directory} are missing${describeKindsAhead(event.kinds)}. Acknowledged records that were not in the store yet may be lost. New records are stored as usual`;
     case 'idempotency_log_damaged':
       return `skipped ${event.malformedLines} unreadable lines of ${event.path}; retries of their requests may be stored again`;
     case 'quarantine_failed':
@@ -106,6 +108,23 @@ function describe(event: Exclude<Event, MetricOnlyEvent | { type: 'listening' }>
     case 'clock_jumped':
       return `the clock jumped by ${event.seconds} s; no records are removed until it has been steady for an hour`;
   }
+}
+
+function describeDamage(event: Extract<Event, { type: 'spool_damaged' }>): string {
+  const counts = Object.entries(event.lost).map(([kind, count]) => `${count} of kind ${kind}`);
+  const unknown = event.isLostKnown ? [] : ['an unknown number'];
+  const lost = [...counts, ...unknown].join(', ');
+  return [
+    `SPOOL DAMAGED: ${event.damagedBytes} bytes of ${event.path} cannot be read and are now in ${event.directory}`,
+    lost === '' ? 'No record is lost: the store has them all' : `Acknowledged records lost, at most: ${lost}`,
+    ...(event.readable === 0
+      ? []
+      : [`${event.readable} of them can be read: load the .ndjson files there with dendro ingest`]),
+  ].join('. ');
+}
+
+function describeKindsAhead(kinds: readonly string[]): string {
+  return kinds.length === 0 ? '' : `; the store has newer records of these kinds: ${kinds.join(', ')}`;
 }
 
 /** A DendroError hides its cause from clients; the log shows the cause. */

@@ -29,7 +29,7 @@ export const METRICS = {
   ],
   dendro_failures_total: [
     'counter',
-    'Failed background operations, by operation: spool_write, spool_cleanup, apply, flush, quarantine, retention, compaction, vacuum. apply and flush have the log kind, too.',
+    'Failed background operations, by operation: spool_read, spool_write, spool_cleanup, apply, flush, quarantine, retention, compaction, vacuum. apply and flush have the log kind, too.',
   ],
   dendro_intake_queue_bytes: ['gauge', 'Bytes received by intake and not yet visible to queries.'],
   dendro_spool_bytes: ['gauge', 'Size of the spool on disk in bytes.'],
@@ -82,6 +82,10 @@ export class Metrics {
       case 'apply_failed':
       case 'flush_failed':
         this.#countFailure(event.type, { kind: event.kind });
+        break;
+      case 'spool_damaged':
+      case 'spool_incomplete':
+        this.#countFailure('spool_read_failed');
         break;
       case 'spool_write_failed':
       case 'spool_cleanup_failed':

@@ -56,7 +56,7 @@ test('if fsync of the DuckDB file fails, the server stops with one line and exit
     await server.ended;
   }
   const store = await openStore(testStoreOptions(directory.path));
-  await replaySpool(directory.path, store);
+  await replaySpool(directory.path, store, () => {});
   const { rows } = await store.query(savedQuery('select count(*) from postgres_logs', ['integer']), {});
   expect(rows).toEqual([[ROW_GROUP_ROWS + 1]]);
   await store.close();

@@ -318,27 +318,153 @@ describe('segments of the spool', () => {
     writeFileSync(file(1), bytes);
     expect((await readAll(await openSpool())).map(line => line.slice(0, 10))).toEqual([
       'edge 0+1 1',
+      'edge 2+1 3',
       'edge 3+1 b',
     ]);
-    expect(events).toMatchObject([{ type: 'spool_truncated', isTorn: false }]);
-    expect(readFileSync(`${file(1)}.damaged`).equals(bytes)).toBe(true);
+    expect(events).toMatchObject([{ type: 'spool_damaged', lost: { edge: 1 }, isLostKnown: true }]);
+    const [copy = ''] = readdirSync(join(directory, 'damaged'));
+    expect(bytes.includes(readFileSync(join(directory, 'damaged', copy)))).toBe(true);
     const next = await openSpool();
     await next.append('edge', 1, lines('new'));
     expect((await readAll(await openSpool())).at(-1)).toBe('edge 4+1 new');
   });
 });
 
-test('damage before the end of the last segment is reported, and a copy is kept', async () => {
-  const one = await openSpool();
-  for (const text of ['first', 'second', 'third']) await one.append('edge', 1, lines(text));
-  await one.close();
-  spool = undefined;
-  const bytes = readFileSync(file(1));
-  bytes[bytes.indexOf('second')] = 0x21;
-  writeFileSync(file(1), bytes);
-  expect(await readAll(await openSpool())).toEqual(['edge 0+1 first']);
-  expect(events).toMatchObject([{ type: 'spool_truncated', isTorn: false }]);
-  expect(readFileSync(`${file(1)}.damaged`).equals(bytes)).toBe(true);
+describe('damage in the last segment', () => {
+  const damagedDirectory = () => join(directory, 'damaged');
+  /** Writes a spool, changes it, and opens it again. */
+  const reopen = async (
+    blocks: readonly (readonly [LogKind, number, Buffer])[],
+    change: (bytes: Buffer) => Buffer | undefined,
+    durableUpTo: (kind: LogKind) => number = emptyStore,
+  ) => {
+    const one = await openSpool();
+    for (const [kind, count, content] of blocks) await one.append(kind, count, content);
+    await one.close();
+    spool = undefined;
+    const bytes = readFileSync(file(1));
+    writeFileSync(file(1), change(bytes) ?? bytes);
+    return readAll(await openSpool(durableUpTo));
+  };
+  const flip = (text: string) => (bytes: Buffer) => {
+    const at = bytes.indexOf(text);
+    bytes[at] = (bytes[at] ?? 0) ^ 1;
+    return undefined;
+  };
+  const blocks = [
+    ['edge', 2, lines('first', 2)],
+    ['edge', 3, lines('second', 3)],
+    ['auth', 1, lines('third')],
+    ['edge', 1, lines('fourth')],
+  ] as const;
+
+  test('the sound blocks behind the damage are kept, the damaged bytes are copied, and the lost records are counted', async () => {
+    expect(await reopen(blocks, flip('second'))).toEqual([
+      'edge 0+2 first',
+      'auth 0+1 third',
+      'edge 5+1 fourth',
+    ]);
+    expect(events).toMatchObject([
+      { type: 'spool_damaged', path: file(1), lost: { edge: 3 }, isLostKnown: true, readable: 0 },
+    ]);
+    const [copy = '', ...others] = readdirSync(damagedDirectory());
+    expect(others).toEqual([]);
+    const path = join(damagedDirectory(), copy);
+    expect(readFileSync(path, 'utf8')).toMatch(
+      / \{"form":2,"kind":"edge","first":2,[^\n]*\nrecond\nsecond\nsecond\n$/,
+    );
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    expect(await readAll(await openSpool())).toHaveLength(3);
+    expect(events).toHaveLength(1); // the next start finds a sound spool
+    await spool?.append('edge', 1, lines('new'));
+    expect((await readAll(await openSpool())).at(-1)).toBe('edge 6+1 new');
+  });
+
+  test('no record is lost if the store has the records of the damaged block', async () => {
+    await reopen(blocks, flip('second'), kind => (kind === 'edge' ? 5 : 0));
+    expect(events).toMatchObject([{ type: 'spool_damaged', lost: {}, isLostKnown: true }]);
+  });
+
+  test.each([
+    ['its first log line', 'fourth', { edge: 1 }, true],
+    ['its header', '{"form":2,"kind":"edge","first":5', {}, false],
+  ])(
+    'a complete last block with a changed byte in %s is damage, not an unfinished write',
+    async (_, text, lost, isLostKnown) => {
+      expect(await reopen(blocks, flip(text))).toHaveLength(3);
+      expect(events).toMatchObject([{ type: 'spool_damaged', lost, isLostKnown }]);
+    },
+  );
+
+  test('a last block whose pages were not all written is an unfinished write', async () => {
+    const all = await reopen(blocks, bytes => bytes.fill(0, bytes.indexOf('fourth')));
+    expect(all).toHaveLength(3);
+    expect(events).toMatchObject([{ type: 'spool_truncated' }]);
+    expect(existsSync(damagedDirectory())).toBe(false);
+  });
+
+  test('two damaged places and an unfinished write at the end are told apart', async () => {
+    const all = await reopen(blocks, bytes => {
+      flip('first\n')(bytes);
+      flip('third')(bytes);
+      return bytes.subarray(0, -3);
+    });
+    expect(all).toEqual(['edge 2+3 second']);
+    expect(events).toMatchObject([
+      { type: 'spool_damaged', lost: { edge: 2, auth: 1 }, isLostKnown: true },
+      { type: 'spool_truncated' },
+    ]);
+    expect(readdirSync(damagedDirectory())).toHaveLength(2);
+  });
+
+  test('the block behind a damaged line end is found', async () => {
+    const all = await reopen(blocks, bytes => {
+      bytes[bytes.indexOf('third') + 'third'.length] = 0x21;
+      return undefined;
+    });
+    expect(all).toEqual(['edge 0+2 first', 'edge 2+3 second', 'edge 5+1 fourth']);
+  });
+
+  test('a log line that looks like the header of a block is not read as one', async () => {
+    const json = '{"form":2,"kind":"edge","first":90,"count":1,"bytes":2}';
+    const checksum = crc32('x\n', crc32(json)).toString(16).padStart(8, '0');
+    const forged = Buffer.from(`\x1f${checksum}\x1f${json}\nx\nend\n`);
+    expect(await reopen([['auth', 3, forged], ...blocks], flip('end'))).toHaveLength(4);
+  });
+
+  test('if the damaged bytes cannot be copied, opening fails and the file is unchanged', async () => {
+    const one = await openSpool();
+    for (const [kind, count, content] of blocks) await one.append(kind, count, content);
+    await one.close();
+    spool = undefined;
+    writeFileSync(damagedDirectory(), ''); // so that the directory cannot be created
+    const bytes = readFileSync(file(1));
+    flip('second')(bytes);
+    writeFileSync(file(1), bytes);
+    await expect(openSpool()).rejects.toThrow(`${file(1)} is damaged and cannot be repaired`);
+    expect(readFileSync(file(1)).equals(bytes)).toBe(true);
+  });
+});
+
+describe('a spool whose files are missing', () => {
+  test('a spool that is behind the store is reported with the kinds', async () => {
+    await openSpool(kind => (kind === 'edge' ? 1_000 : 0));
+    expect(events).toEqual([{ type: 'spool_incomplete', directory, kinds: ['edge'] }]);
+  });
+
+  test('a spool without segments is reported if it has a file of sequence numbers', async () => {
+    await openSpool(() => 1_000);
+    rmSync(file(1));
+    events.length = 0;
+    await openSpool();
+    expect(events).toEqual([{ type: 'spool_incomplete', directory, kinds: [] }]);
+  });
+
+  test('a new spool and a complete spool are not reported', async () => {
+    await (await openSpool()).append('edge', 1, lines('a'));
+    await openSpool(kind => (kind === 'edge' ? 1 : 0));
+    expect(events).toEqual([]);
+  });
 });
 
 describe('an incomplete block at the end of the spool', () => {
@@ -379,7 +505,8 @@ describe('an incomplete block at the end of the spool', () => {
     }
     const truncations = events.filter(({ type }) => type === 'spool_truncated');
     expect(truncations).toHaveLength(bytes.length + 1 - ends.length);
-    expect(truncations.every(event => event.type === 'spool_truncated' && event.isTorn)).toBe(true);
+    expect(events).toHaveLength(truncations.length);
+    expect(existsSync(join(directory, 'damaged'))).toBe(false);
   });
 
   test('the next append overwrites an incomplete block', async () => {
@@ -389,7 +516,7 @@ describe('an incomplete block at the end of the spool', () => {
     expect(await readAll(await openSpool())).toEqual([...all.slice(0, 3), 'auth 1+1 new']);
   });
 
-  test('the blocks before a changed byte or before appended garbage are kept, and the rest is removed', async () => {
+  test('all blocks but the one with a changed byte are kept, and garbage behind them is removed', async () => {
     const { ends, all, bytes } = await createSpool();
     const recover = async (content: Buffer) => {
       writeFileSync(file(1), content);
@@ -410,7 +537,7 @@ describe('an incomplete block at the end of the spool', () => {
           const recovered = await recover(changed);
           // The space after a checksum is not checked, so changing it loses nothing.
           const isSeparator = bytes[at] === 0x20 && ends.includes(at - 8);
-          expect(recovered).toEqual(isSeparator ? all : all.slice(0, validBlocks));
+          expect(recovered).toEqual(isSeparator ? all : all.filter((_, block) => block !== validBlocks));
           expect(await recover(Buffer.concat([bytes.subarray(0, ends[validBlocks]), garbage]))).toEqual(
             all.slice(0, validBlocks),
           );

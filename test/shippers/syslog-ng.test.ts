@@ -104,7 +104,7 @@ test('syslog-ng ships 3,000 lines while the server is killed and restarted, and 
     await server?.stop();
     const dataDirectory = join(directory.path, 'data');
     const store = await openStore(testStoreOptions(dataDirectory));
-    await replaySpool(dataDirectory, store);
+    await replaySpool(dataDirectory, store, () => {});
     const query = savedQuery('select event_message from postgres_logs', ['text'], 2 * COUNT);
     const { rows } = await store.query(query, {});
     await store.close();

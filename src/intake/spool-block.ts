@@ -1,0 +1,160 @@
+// The format of a block of the spool, which is one request: a line with a checksum and a JSON header, then the log lines. The
+// checksum covers the header and the lines, so it detects a block that a crash left incomplete and a block that was damaged.
+import { crc32 } from 'node:zlib';
+import { LOG_KINDS, type LogKind } from '../domain/log-columns.ts';
+import type { CompletedRequest } from './idempotency-index.ts';
+import { type DiskRequest, requestFromDisk, requestToDisk } from './idempotency-log.ts';
+
+export interface SpoolBlockHeader {
+  /** Version of the line format (log-line.ts). */
+  readonly formatVersion: number;
+  readonly kind: LogKind;
+  /** Sequence number of the first record, counted per kind. */
+  readonly firstSequence: number;
+  /** Number of records. */
+  readonly count: number;
+  /** Length of the log lines. */
+  readonly lineBytes: number;
+  /** Undefined if retries of the request cannot be recognized. */
+  readonly request: CompletedRequest | undefined;
+}
+
+/** The JSON of a block header. The names are part of the on-disk format. */
+interface DiskHeader {
+  /** Missing in version 1. */
+  readonly form?: number;
+  readonly kind: LogKind;
+  readonly first: number;
+  readonly count: number;
+  readonly bytes: number;
+  readonly request?: DiskRequest;
+}
+
+export interface SpoolBlock {
+  readonly header: SpoolBlockHeader;
+  readonly lines: Uint8Array;
+  /** Where the block starts in its segment. */
+  readonly offset: number;
+  /** Length of the whole block. */
+  readonly blockBytes: number;
+}
+
+const NEWLINE = 0x0a;
+const CHECKSUM_LENGTH = 8;
+/** The start of a header after the checksum. Log lines do not contain a line that starts like a block. */
+const HEADER_START = ' {"form":';
+
+export function encodeBlock(
+  header: SpoolBlockHeader,
+  lines: Uint8Array,
+): readonly [header: Uint8Array, lines: Uint8Array] {
+  const json = stringifyHeader(header);
+  return [Buffer.from(`${checksum(json, lines)} ${json}\n`), lines];
+}
+
+/**
+ * Decodes blocks from the start of `data`, which starts at `dataOffset` of the segment. `missingBytes` is set if the last block
+ * continues after the end of `data`.
+ */
+export function decodeBlocks(
+  data: Buffer,
+  dataOffset: number,
+): {
+  readonly blocks: SpoolBlock[];
+  /** Length of these blocks. */
+  readonly decodedBytes: number;
+  readonly missingBytes: number | undefined;
+} {
+  const blocks: SpoolBlock[] = [];
+  let decodedBytes = 0;
+  while (decodedBytes < data.length) {
+    const block = decodeBlock(data, decodedBytes);
+    if (block === undefined) break;
+    if ('missingBytes' in block) return { blocks, decodedBytes, missingBytes: block.missingBytes };
+    blocks.push({ ...block, offset: dataOffset + decodedBytes });
+    decodedBytes += block.blockBytes;
+  }
+  return { blocks, decodedBytes, missingBytes: undefined };
+}
+
+/** Returns undefined if no valid block starts at `start`. `missingBytes`: the block continues after the end of `data`. */
+function decodeBlock(
+  data: Buffer,
+  start: number,
+): Omit<SpoolBlock, 'offset'> | { readonly missingBytes: number } | undefined {
+  const headerEnd = data.indexOf(NEWLINE, start);
+  if (headerEnd === -1) return { missingBytes: 1 };
+  const json = data.toString('utf8', start + CHECKSUM_LENGTH + 1, headerEnd);
+  const header = parseHeader(json);
+  if (header === undefined) return undefined;
+  const end = headerEnd + 1 + header.lineBytes;
+  if (end > data.length) return { missingBytes: end - data.length };
+  const lines = data.subarray(headerEnd + 1, end);
+  if (data.toString('latin1', start, start + CHECKSUM_LENGTH) !== checksum(json, lines)) return undefined;
+  return { header, lines, blockBytes: end - start };
+}
+
+function stringifyHeader(header: SpoolBlockHeader): string {
+  const { formatVersion, kind, firstSequence, count, lineBytes, request } = header;
+  const diskHeader: DiskHeader = {
+    form: formatVersion,
+    kind,
+    first: firstSequence,
+    count,
+    bytes: lineBytes,
+    ...(request === undefined ? {} : { request: requestToDisk(request) }),
+  };
+  return JSON.stringify(diskHeader);
+}
+
+function parseHeader(json: string): SpoolBlockHeader | undefined {
+  try {
+    const { form = 1, kind, first, count, bytes, request } = JSON.parse(json) as DiskHeader;
+    if (!LOG_KINDS.includes(kind) || !(first >= 0 && count > 0 && bytes > 0)) return undefined;
+    return {
+      formatVersion: form,
+      kind,
+      firstSequence: first,
+      count,
+      lineBytes: bytes,
+      request: requestFromDisk(request),
+    };
+  } catch {
+    return undefined;
+  }
+}
+
+function checksum(json: string, lines: Uint8Array): string {
+  return crc32(lines, crc32(json)).toString(16).padStart(CHECKSUM_LENGTH, '0');
+}
+
+/** The offset of the next sound block at or after `start`. Undefined if there is none. */
+export function findBlock(data: Buffer, start: number): number | undefined {
+  for (let at = data.indexOf(HEADER_START, start); at !== -1; at = data.indexOf(HEADER_START, at + 1)) {
+    const blockStart = at - CHECKSUM_LENGTH;
+    if (blockStart < start) continue;
+    const block = decodeBlock(data, blockStart);
+    if (block !== undefined && 'header' in block) return blockStart;
+  }
+  return undefined;
+}
+
+/**
+ * Whether a crash interrupted the write of these last bytes of the spool: the block has no end, or pages of it are still zero.
+ * A block of full length with a wrong checksum is damaged instead: it may have been acknowledged. Log lines contain no zero.
+ */
+export function isTornWrite(tail: Buffer): boolean {
+  const headerEnd = tail.indexOf(NEWLINE);
+  if (tail.includes(0) || headerEnd === -1) return true;
+  const header = parseHeader(tail.toString('utf8', CHECKSUM_LENGTH + 1, headerEnd));
+  if (header === undefined) return false;
+  const lines = tail.subarray(headerEnd + 1);
+  // With all lines, the block is complete, and its header has a wrong length.
+  return lines.length < header.lineBytes && countLines(lines) < header.count;
+}
+
+function countLines(lines: Buffer): number {
+  let count = 0;
+  for (let at = lines.indexOf(NEWLINE); at !== -1; at = lines.indexOf(NEWLINE, at + 1)) count++;
+  return count;
+}

@@ -1,0 +1,192 @@
+// Repairs a damaged segment of the spool: keeps its sound blocks and moves the damaged bytes to `damaged/`. Counts the records that
+// are lost, and writes those that can still be read to a file that `dendro ingest` loads.
+import { readFile } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { crc32 } from 'node:zlib';
+import { OperatorError } from '../domain/errors.ts';
+import { LOG_KINDS, type LogKind } from '../domain/log-columns.ts';
+import { lineFieldsOf, UNIT_SEPARATOR } from '../domain/log-line.ts';
+import { stringifyExactJson } from '../logs/exact-json.ts';
+import type { Event } from '../observe/event.ts';
+import { createDirectory, writeFileDurably } from '../system/files.ts';
+import { parseSpooledLine } from './quarantine.ts';
+import { decodeBlocks, findBlock, isTornWrite, type SpoolBlock } from './spool-block.ts';
+
+export interface RepairContext {
+  /** Only the last segment can end in a torn write. */
+  readonly isLast: boolean;
+  /** For each kind in the segments before, the sequence number after its last record. */
+  readonly endsBefore: ReadonlyMap<LogKind, number>;
+  /** The store has the records up to this number itself. */
+  readonly durableUpTo: (kind: LogKind) => number;
+}
+
+type SpoolDamage = Extract<Event, { type: 'spool_damaged' }>;
+
+/** Damaged bytes between sound blocks. */
+interface DamagedRange {
+  readonly start: number;
+  readonly bytes: Buffer;
+  readonly blocks: readonly DamagedBlock[];
+}
+
+/** A block with a wrong checksum whose header can be read. */
+interface DamagedBlock {
+  readonly kind: LogKind;
+  readonly firstSequence: number;
+  readonly count: number;
+  readonly lines: readonly string[];
+}
+
+/**
+ * Rewrites the segment without its damaged bytes, and returns what was damaged. Leaves a torn write at the end in place. Returns
+ * undefined if nothing else is invalid. After a crash in between, the next call repeats the same steps.
+ */
+export async function repairSegment(path: string, context: RepairContext): Promise<SpoolDamage | undefined> {
+  const data = await readFile(path);
+  const { blocks, ranges } = scan(data, context.isLast);
+  if (ranges.length === 0) return undefined;
+  const directory = join(dirname(path), 'damaged');
+  let readable = 0;
+  try {
+    createDirectory(directory);
+    for (const range of ranges) readable += await keepCopy(directory, path, range, context.durableUpTo);
+    await writeFileDurably(path, Buffer.concat(withoutRanges(data, ranges)));
+  } catch (error) {
+    throw new OperatorError(
+      `${path} is damaged and cannot be repaired: ${(error as Error).message}; the file is unchanged. Free some disk space, or check the permissions of ${dirname(path)}`,
+    );
+  }
+  const damagedBytes = ranges.reduce((sum, { bytes }) => sum + bytes.length, 0);
+  return {
+    type: 'spool_damaged',
+    path,
+    directory,
+    damagedBytes,
+    readable,
+    ...countLost(blocks, ranges, context),
+  };
+}
+
+function scan(data: Buffer, isLast: boolean): { blocks: SpoolBlock[]; ranges: DamagedRange[] } {
+  const blocks: SpoolBlock[] = [];
+  const ranges: DamagedRange[] = [];
+  for (let offset = 0; offset < data.length; ) {
+    const decoded = decodeBlocks(data.subarray(offset), offset);
+    for (const block of decoded.blocks) blocks.push(block);
+    offset += decoded.decodedBytes;
+    const next = findBlock(data, offset) ?? data.length;
+    const invalid = data.subarray(offset, next);
+    const isTail = isLast && next === data.length;
+    const bytes = isTail ? invalid.subarray(0, invalid.length - tornBytesAtEnd(invalid)) : invalid;
+    if (bytes.length > 0) ranges.push({ start: offset, bytes, blocks: readDamagedBlocks(bytes) });
+    offset = next;
+  }
+  return { blocks, ranges };
+}
+
+/** The length of the torn write at the end. Complete blocks before it are damaged instead. */
+function tornBytesAtEnd(invalid: Buffer): number {
+  let start = 0;
+  for (const { index } of invalid.toString('latin1').matchAll(HEADER)) {
+    if (invalid.subarray(start, index).includes(0)) break;
+    if (index > 0) start = index + 1; // after the newline that the match starts with
+  }
+  const tail = invalid.subarray(start);
+  return isTornWrite(tail) ? tail.length : 0;
+}
+
+/** A header at the start of the bytes or of a line. No log line looks like this, because its metadata follows a separator. */
+const HEADER =
+  /(?:^|\n)[^\n]{8} \{"form":\d+,"kind":"(\w+)","first":(\d{1,15}),"count":(\d{1,9}),"bytes":[^\n]*\n/g;
+
+function readDamagedBlocks(bytes: Buffer): DamagedBlock[] {
+  const headers = [...bytes.toString('latin1').matchAll(HEADER)];
+  return headers.flatMap(({ index, 0: text, 1: kind, 2: first, 3: count }, i) => {
+    if (!LOG_KINDS.some(each => each === kind)) return [];
+    const lines = bytes.toString('utf8', index + text.length, headers[i + 1]?.index ?? bytes.length);
+    return [
+      {
+        kind: kind as LogKind,
+        firstSequence: Number(first),
+        count: Number(count),
+        lines: lines.split('\n').slice(0, Number(count)),
+      },
+    ];
+  });
+}
+
+/** Returns the number of records that can be read. The checksum in the name keeps the copy of an earlier damage apart. */
+async function keepCopy(
+  directory: string,
+  path: string,
+  { start, bytes, blocks }: DamagedRange,
+  durableUpTo: (kind: LogKind) => number,
+): Promise<number> {
+  const checksum = crc32(bytes).toString(16).padStart(8, '0');
+  const copy = join(directory, `${basename(path, '.spool')}-at-${start}-${checksum}`);
+  await writeFileDurably(`${copy}.bytes`, bytes);
+  const records = blocks.flatMap(({ kind, firstSequence, lines }) =>
+    lines.slice(Math.max(0, durableUpTo(kind) - firstSequence)).flatMap(line => toRecordLine(kind, line)),
+  );
+  if (records.length > 0) await writeFileDurably(`${copy}.ndjson`, records.join(''));
+  return records.length;
+}
+
+/** Writes a log line in the form of a quarantined record, which contains its kind. Empty if the line cannot be read. */
+function toRecordLine(kind: LogKind, line: string): string[] {
+  if (line.split(UNIT_SEPARATOR).length !== lineFieldsOf(kind).length + 2) return [];
+  const parsed = parseSpooledLine(line);
+  if (!('value' in parsed)) return [];
+  return [
+    `{"quarantine":${JSON.stringify({ source: kind })},"record":${stringifyExactJson(parsed.value)}}\n`,
+  ];
+}
+
+function withoutRanges(data: Buffer, ranges: readonly DamagedRange[]): Buffer[] {
+  const parts: Buffer[] = [];
+  let end = 0;
+  for (const { start, bytes } of ranges) {
+    parts.push(data.subarray(end, start));
+    end = start + bytes.length;
+  }
+  return [...parts, data.subarray(end)];
+}
+
+/**
+ * Counts the sequence numbers that are missing around the damage and that the store does not have. An upper limit: a failed write
+ * leaves a gap in the numbers, too.
+ */
+function countLost(
+  blocks: readonly SpoolBlock[],
+  ranges: readonly DamagedRange[],
+  { endsBefore, durableUpTo }: RepairContext,
+): Pick<SpoolDamage, 'lost' | 'isLostKnown'> {
+  const lost: Partial<Record<LogKind, number>> = {};
+  const explained = new Set<DamagedRange>();
+  for (const kind of LOG_KINDS) {
+    const own = blocks.filter(({ header }) => header.kind === kind);
+    /** The end of each gap, by its first number. Neighbouring ranges share a gap. */
+    const gaps = new Map<number, number>();
+    for (const range of ranges) {
+      const before = own.findLast(({ offset }) => offset < range.start)?.header;
+      const after = own.find(({ offset }) => offset > range.start)?.header;
+      const damaged = range.blocks.filter(block => block.kind === kind);
+      const first =
+        (before === undefined ? endsBefore.get(kind) : endOf(before)) ?? damaged[0]?.firstSequence;
+      const last = damaged.at(-1);
+      const end = after?.firstSequence ?? (last && endOf(last));
+      if (first === undefined || end === undefined || end <= first) continue;
+      explained.add(range);
+      gaps.set(first, Math.max(gaps.get(first) ?? 0, end));
+    }
+    let count = 0;
+    for (const [first, end] of gaps) count += Math.max(0, end - Math.max(first, durableUpTo(kind)));
+    if (count > 0) lost[kind] = count;
+  }
+  return { lost, isLostKnown: ranges.every(range => explained.has(range)) };
+}
+
+function endOf({ firstSequence, count }: { readonly firstSequence: number; readonly count: number }): number {
+  return firstSequence + count;
+}
