@@ -7,7 +7,7 @@ import { defineEndpointView } from './views/endpoint.ts';
 import { defineFunctionsView } from './views/functions.ts';
 import { defineLogsView } from './views/logs.ts';
 import { createShell, type Shell } from './views/shell.ts';
-import { createSignInPage, createWaitingPage } from './views/sign-in.ts';
+import { createSignInPage, createTokenChoicePage, createWaitingPage } from './views/sign-in.ts';
 import { defineUsageView } from './views/usage.ts';
 import type { View, ViewDefinition } from './views/view.ts';
 
@@ -26,17 +26,44 @@ export class ConsoleApp {
   /** The last settings of each view, by its name. */
   readonly #lastSettings = new Map<string, UrlState['settings']>();
   #state: UrlState = parseUrlState('');
+  #retry: ReturnType<typeof setTimeout> | undefined;
 
   constructor(host: HTMLElement) {
     this.#host = host;
-    addEventListener('popstate', () => this.#render());
-    addEventListener('hashchange', () => {
-      if (takeTokenFromUrl()) void this.start();
+    // Also fired when only the fragment changes.
+    addEventListener('popstate', () => {
+      const token = takeTokenFromUrl();
+      if (token === undefined) this.#render();
+      else this.#openLink(token);
     });
   }
 
+  /** Opens the console with the token of the URL or the saved one, or shows the sign-in page. */
+  open(): void {
+    const token = takeTokenFromUrl();
+    if (token === undefined) void this.#start();
+    else this.#openLink(token);
+  }
+
+  /** Asks before the token of a link replaces another one: the link can be from anyone. */
+  #openLink(token: string): void {
+    const start = () => void this.#start();
+    const startWithToken = () => {
+      saveToken(token);
+      start();
+    };
+    const saved = readToken();
+    if (saved === undefined || saved === token) {
+      startWithToken();
+      return;
+    }
+    const page = createTokenChoicePage({ onKeep: start, onReplace: startWithToken });
+    this.#showPage(page);
+    page.querySelector('button')?.focus();
+  }
+
   /** Opens the console with the saved token, or shows the sign-in page. Retries while the server is unavailable. */
-  async start(): Promise<void> {
+  async #start(): Promise<void> {
     if (readToken() === undefined) return this.#signIn(undefined);
     try {
       this.#openShell(await fetchCatalog());
@@ -44,7 +71,7 @@ export class ConsoleApp {
       if (!(error instanceof ApiError)) throw error;
       if (error.code === 'unauthorized' || error.code === 'forbidden') return this.#signIn(error.message);
       this.#showPage(createWaitingPage(error));
-      setTimeout(() => void this.start(), (error.retryAfterSeconds ?? 5) * 1000);
+      this.#retry = setTimeout(() => void this.#start(), (error.retryAfterSeconds ?? 5) * 1000);
     }
   }
 
@@ -52,7 +79,7 @@ export class ConsoleApp {
     removeToken();
     const page = createSignInPage(error, token => {
       saveToken(token);
-      void this.start();
+      void this.#start();
     });
     this.#showPage(page);
     page.querySelector('input')?.focus();
@@ -113,6 +140,7 @@ export class ConsoleApp {
 
   /** Replaces the shell with a page, such as the sign-in page. */
   #showPage(page: HTMLElement): void {
+    clearTimeout(this.#retry);
     this.#closeView();
     this.#shell = undefined;
     document.title = 'Dendro';

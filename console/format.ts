@@ -8,6 +8,9 @@ const threeDigits = new Intl.NumberFormat(undefined, { maximumSignificantDigits:
 
 export const formatCount = (value: number): string => integer.format(value);
 
+export const formatRecordCount = (value: number): string =>
+  `${formatCount(value)} ${value === 1 ? 'record' : 'records'}`;
+
 /** For axes: 1.2K. */
 export const formatCompact = (value: number): string => compact.format(value);
 

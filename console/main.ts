@@ -8,10 +8,6 @@ import './style/chart.css';
 import './style/table.css';
 import './style/logs.css';
 import { ConsoleApp } from './app.ts';
-import { takeTokenFromUrl } from './token.ts';
 
 const host = document.getElementById('console');
-if (host !== null) {
-  takeTokenFromUrl();
-  void new ConsoleApp(host).start();
-}
+if (host !== null) new ConsoleApp(host).open();

@@ -16,16 +16,15 @@ export function removeToken(): void {
 }
 
 /**
- * Saves the token of a link that ends in `#token=…` and removes it from the URL. Browsers do not send the fragment to
- * the server. Returns whether there was a token.
+ * Removes the token of a link that ends in `#token=…` from the URL, and returns it. Browsers do not send the fragment to the
+ * server.
  */
-export function takeTokenFromUrl(): boolean {
+export function takeTokenFromUrl(): string | undefined {
   const fragment = new URLSearchParams(location.hash.slice(1));
   const token = fragment.get('token');
-  if (token === null) return false;
+  if (token === null) return undefined;
   fragment.delete('token');
   const rest = fragment.toString();
   history.replaceState(null, '', location.pathname + location.search + (rest === '' ? '' : `#${rest}`));
-  if (token !== '') saveToken(token);
-  return token !== '';
+  return token === '' ? undefined : token;
 }

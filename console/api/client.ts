@@ -13,7 +13,7 @@ export interface QueryResult {
   readonly ranAtLocal: number;
   /** The time of the newest record of the log kind, in Unix milliseconds; undefined if there is no record. */
   readonly dataThrough: number | undefined;
-  /** `row-limit`, `retention` or both. */
+  /** Why rows are missing: any of `row-limit`, `byte-limit` and `retention`. */
   readonly clipped: readonly string[];
 }
 

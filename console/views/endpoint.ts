@@ -1,6 +1,7 @@
 // The view of any endpoint that has no specialized view: a form for its parameters, its rows as a table, and charts if it
 // has a time column.
 import type { Endpoint, Parameter } from '../api/catalog.ts';
+import type { QueryResult } from '../api/client.ts';
 import { TimeChart } from '../chart/time-chart.ts';
 import { createSelect, createTextField, type Field } from '../components/controls.ts';
 import { type Query, QueryPanel } from '../components/query-panel.ts';
@@ -41,8 +42,7 @@ function openEndpoint(endpoint: Endpoint, context: ViewContext): View {
     render(result) {
       charts.render(createChartContents(endpoint, result));
       tableHost.replaceChildren(createRowTable(endpoint, result.rows));
-      const limit = result.clipped.includes('row-limit') ? ', limited by the endpoint’s max_rows' : '';
-      rowCount.textContent = `${formatCount(result.rows.length)} rows${limit}`;
+      rowCount.textContent = describeRowCount(result);
     },
     markInvalid: form.markInvalid,
     context,
@@ -170,4 +170,11 @@ class ChartGroup {
     this.element.append(chart.element);
     return chart;
   }
+}
+
+function describeRowCount({ rows, clipped }: QueryResult): string {
+  const unit = rows.length === 1 ? 'row' : 'rows';
+  const rowLimit = clipped.includes('row-limit') ? ', limited by the endpoint’s max_rows' : '';
+  const byteLimit = clipped.includes('byte-limit') ? ', limited by the size of a response' : '';
+  return `${formatCount(rows.length)} ${unit}${rowLimit}${byteLimit}`;
 }

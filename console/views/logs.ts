@@ -10,14 +10,27 @@ import {
 import { RETENTION_NOTE } from '../components/messages.ts';
 import { type Query, QueryPanel } from '../components/query-panel.ts';
 import { h } from '../dom.ts';
-import { formatCount, formatDuration, formatPeriod, formatShortDuration, microsToIso } from '../format.ts';
+import {
+  formatCount,
+  formatDuration,
+  formatPeriod,
+  formatRecordCount,
+  formatShortDuration,
+  microsToIso,
+} from '../format.ts';
 import type { UrlState } from '../url-state.ts';
 import { LogList, toRowKey } from './log-list.ts';
+import {
+  describeSkipped,
+  findNextEnd,
+  keepOlder,
+  type LogPage,
+  type PageEnd,
+  toLogPage,
+} from './log-pages.ts';
 import type { View, ViewContext, ViewDefinition } from './view.ts';
 
 const REFRESH_SECONDS = 10;
-/** The maximum number of rows that the endpoint returns. If a page has this many, there can be more. */
-const PAGE_ROWS = 100;
 
 interface Range extends Option {
   /** The length of a range that ends now; undefined for other ranges. */
@@ -61,26 +74,25 @@ function openLogs(endpoint: Endpoint, tiers: Choices, context: ViewContext): Vie
   const panel = new QueryPanel({
     content: records.element,
     render(result) {
-      records.showNewest(result.rows, result.clipped.includes('retention'));
+      records.showNewest(toLogPage(result), result.clipped.includes('retention'));
     },
     markInvalid: controls.markInvalid,
     context,
   });
 
   records.loadOlderButton.addEventListener('click', async () => {
-    const oldest = records.oldest();
-    if (oldest === undefined) return;
+    const end = records.nextEnd();
+    if (end === undefined) return;
     records.loadOlderButton.disabled = true;
     const requestState = state;
-    // The end is inclusive: records of the same microsecond as the oldest one are returned again and skipped by id.
     const parameters = {
       ...createParameters(requestState),
-      iso_timestamp_end: microsToIso(Number(oldest['timestamp'])),
+      iso_timestamp_end: microsToIso(end.micros),
     };
     try {
-      const { rows } = await runQuery(endpoint.name, parameters);
+      const page = toLogPage(await runQuery(endpoint.name, parameters));
       // The user may have chosen another project or range in the meantime.
-      if (requestState === state) records.appendOlder(rows);
+      if (requestState === state) records.appendOlder(page);
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       if (requestState !== state) return;
@@ -143,6 +155,9 @@ function createControls(tiers: Choices, updateSettings: ViewContext['updateSetti
 function createRecordCard() {
   let newest: readonly Row[] = [];
   let older: readonly Row[] = [];
+  let nextEnd: PageEnd | undefined;
+  /** The timestamps of which records may be missing, in Unix microseconds. */
+  let skipped: readonly number[] = [];
   const list = new LogList();
   const filter = h('input', {
     type: 'search',
@@ -150,16 +165,30 @@ function createRecordCard() {
     'aria-label': 'Filter loaded records',
   });
   const count = h('p', { class: 'muted', role: 'status' });
-  const note = h('p', { class: 'note', hidden: true });
+  const retentionNote = h('p', { class: 'note', hidden: true });
+  const skippedNote = h('p', { class: 'note', role: 'status', hidden: true });
   const loadOlderButton = h('button', { type: 'button', class: 'button' }, 'Load older records');
   const applyFilter = () => {
     const matching = formatCount(list.filter(filter.value));
-    const all = formatCount(newest.length + older.length);
-    count.textContent = filter.value === '' ? `${all} records` : `${matching} of ${all} records`;
+    const all = formatRecordCount(newest.length + older.length);
+    count.textContent = filter.value === '' ? all : `${matching} of ${all}`;
+  };
+  const continueAfter = (page: LogPage) => {
+    nextEnd = findNextEnd(page);
+    if (nextEnd?.skippedMicros !== undefined) skipped = [...skipped, nextEnd.skippedMicros];
   };
   const render = () => {
     list.render([...newest, ...older]);
+    loadOlderButton.hidden = nextEnd === undefined;
+    skippedNote.hidden = skipped.length === 0;
+    skippedNote.textContent = describeSkipped(skipped);
     applyFilter();
+  };
+  const clear = () => {
+    newest = [];
+    older = [];
+    nextEnd = undefined;
+    skipped = [];
   };
   filter.addEventListener('input', applyFilter);
   return {
@@ -167,46 +196,36 @@ function createRecordCard() {
       'div',
       { class: 'card logs' },
       h('div', { class: 'logs-header' }, filter, count),
-      note,
+      retentionNote,
       list.element,
+      skippedNote,
       h('div', { class: 'logs-footer' }, loadOlderButton),
     ),
     loadOlderButton,
-    oldest: () => older.at(-1) ?? newest.at(-1),
-    showNewest(rows: readonly Row[], isClipped: boolean) {
-      older = keepOlder(rows, [...newest, ...older]);
-      newest = rows;
-      note.hidden = !isClipped;
-      note.textContent = isClipped ? RETENTION_NOTE : '';
-      loadOlderButton.hidden = newest.length + older.length < PAGE_ROWS;
+    nextEnd: () => nextEnd,
+    showNewest(page: LogPage, isClipped: boolean) {
+      const kept = keepOlder(page, [...newest, ...older]);
+      if (kept.length === 0) {
+        clear();
+        continueAfter(page);
+      }
+      newest = page.rows;
+      older = kept;
+      retentionNote.hidden = !isClipped;
+      retentionNote.textContent = isClipped ? RETENTION_NOTE : '';
       render();
     },
-    appendOlder(rows: readonly Row[]) {
+    appendOlder(page: LogPage) {
       const loaded = new Set([...newest, ...older].map(toRowKey));
-      const added = rows.filter(row => !loaded.has(toRowKey(row)));
-      older = [...older, ...added];
-      loadOlderButton.hidden = added.length === 0;
+      older = [...older, ...page.rows.filter(row => !loaded.has(toRowKey(row)))];
+      continueAfter(page);
       render();
     },
     showError(message: string) {
       count.textContent = message;
     },
-    clear() {
-      newest = [];
-      older = [];
-    },
+    clear,
   };
-}
-
-/**
- * Returns the loaded records that are older than the newest page, so that a refresh keeps them. If the page is full and
- * newer than all loaded records, there can be a gap between the two; then it returns none.
- */
-function keepOlder(page: readonly Row[], loaded: readonly Row[]): readonly Row[] {
-  const inPage = new Set(page.map(toRowKey));
-  const oldestInPage = Number(page.at(-1)?.['timestamp'] ?? 0);
-  if (page.length >= PAGE_ROWS && oldestInPage > Number(loaded[0]?.['timestamp'] ?? 0)) return [];
-  return loaded.filter(row => Number(row['timestamp']) <= oldestInPage && !inPage.has(toRowKey(row)));
 }
 
 function createQuery(endpoint: string, state: UrlState): Query {

@@ -1,4 +1,5 @@
-// The pages without a shell: the sign-in form, and the page that is shown while the server starts or is unreachable.
+// The pages without a shell: the sign-in form, the choice between two tokens, and the page that is shown while the server starts
+// or is unreachable.
 import type { ApiError } from '../api/client.ts';
 import { createErrorMessage } from '../components/messages.ts';
 import { createId, h } from '../dom.ts';
@@ -39,6 +40,33 @@ export function createSignInPage(error: string | undefined, onToken: (token: str
     if (token !== '') onToken(token);
   });
   return h('main', { class: 'sign-in' }, form);
+}
+
+export function createTokenChoicePage(on: {
+  readonly onKeep: () => void;
+  readonly onReplace: () => void;
+}): HTMLElement {
+  return h(
+    'main',
+    { class: 'sign-in' },
+    h(
+      'div',
+      { class: 'card sign-in-card' },
+      createLogo(),
+      h('h1', {}, 'Use the token of this link?'),
+      h(
+        'p',
+        {},
+        'You are signed in with another token. With the token of the link, you see the data that its creator has chosen. Use it only if you trust the link.',
+      ),
+      h('button', { type: 'button', class: 'button primary', on: { click: on.onKeep } }, 'Keep my token'),
+      h(
+        'button',
+        { type: 'button', class: 'button', on: { click: on.onReplace } },
+        'Use the token of the link',
+      ),
+    ),
+  );
 }
 
 export function createWaitingPage(error: ApiError): HTMLElement {

@@ -215,6 +215,8 @@ export class ResultCache<V> {
     const bytes = this.#sizeOf(entry.value) + entry.key.length * 2 + ENTRY_OVERHEAD_BYTES;
     this.#bytes += bytes - entry.bytes;
     entry.bytes = bytes;
+    // Otherwise it would evict all other entries before itself.
+    if (bytes > this.#maxBytes) this.#remove(entry);
     for (const leastRecent of this.#entries.values()) {
       if (this.#bytes <= this.#maxBytes) return;
       this.#remove(leastRecent);

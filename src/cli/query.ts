@@ -14,7 +14,7 @@ import { systemClock } from '../system/clock.ts';
 import { type RunningServer, readErrorMessage, readRunningServer } from './running-server.ts';
 import { type RetryPolicy, sendRequest } from './send-request.ts';
 import { formatTable } from './table.ts';
-import { escapeLinesForTerminal } from './terminal.ts';
+import { escapeForTerminal, escapeLinesForTerminal } from './terminal.ts';
 
 export async function query(invocation: Invocation): Promise<void> {
   const [name, ...others] = invocation.positionals;
@@ -71,6 +71,7 @@ async function queryStore(
     const isoTimestamps = readIsoTimestamps(parameters);
     const validated = validateParameters(endpoint.definition, parameters);
     const { result } = await runEndpoint({ store, clock: systemClock }, endpoint, validated);
+    reportClipped(result.notes.clipped.join(', '));
     const { rows } = result;
     const { columns } = endpoint.query;
     const format = readFormat(invocation);
@@ -106,6 +107,7 @@ async function queryServer(
     );
   if (!response.headers.get('content-type')?.startsWith(contentType))
     throw new OperatorError(`${url} did not return ${contentType}; is it the public listener of Dendro?`);
+  reportClipped(response.headers.get('dendro-clipped') ?? '');
   if (format !== undefined) return body;
   const { result } = JSON.parse(body.toString()) as { result: Record<string, unknown>[] };
   const columns = Object.keys(result[0] ?? {});
@@ -114,6 +116,11 @@ async function queryServer(
     result.map(row => columns.map(column => formatValue(row[column]))),
   );
   return Buffer.from(table);
+}
+
+/** On standard error, so that the rows on standard output stay as they are. */
+function reportClipped(reasons: string): void {
+  if (reasons !== '') process.stderr.write(`rows are missing: ${escapeForTerminal(reasons)}\n`);
 }
 
 function formatValue(value: unknown): string {

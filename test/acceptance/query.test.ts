@@ -86,6 +86,17 @@ describe.each(['--data', '--url'] as const)('dendro query %s', source => {
     expect(csv.stdout).toContain(`,'${UNSAFE},`);
   });
 
+  test('prints on standard error why rows are missing', async () => {
+    const { stderr } = await query(
+      'logs.all',
+      '--project',
+      'alpha',
+      '--param',
+      'iso_timestamp_start=2020-01-01',
+    );
+    expect(stderr).toBe('rows are missing: retention\n');
+  });
+
   test('timestamps=iso returns ISO 8601 strings', async () => {
     const { stdout } = await query('logs.all', '--project', 'unsafe', '--json', '--param', 'timestamps=iso');
     expect(JSON.parse(stdout).result[0].timestamp).toBe(at(3).replace(/(\.\d{3})Z$/, '$1000Z'));

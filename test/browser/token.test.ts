@@ -92,6 +92,32 @@ describe('token', () => {
     expect(page.url()).not.toContain('token');
   });
 
+  test('a link with another token asks before it replaces the token of the user, who can keep it', async () => {
+    tab = await openTab({ token: inject('token') });
+    const { page } = tab;
+    await tab.goTo(`${LOGS}#token=dnd_of-someone-else`);
+    await page.getByRole('heading', { name: 'Use the token of this link?' }).waitFor();
+    await tab.screenshot('token-choice');
+    expect(await page.evaluate("sessionStorage.getItem('dendro.token')")).toBe(inject('token'));
+    expect(page.url()).not.toContain('token');
+    expect(tab.apiRequests).toEqual([]);
+    await page.keyboard.press('Enter'); // keeping the token has the focus
+    await page.locator('.log-row').first().waitFor();
+    for (const { headers } of tab.apiRequests) expect(headers['x-api-key']).toBe(inject('token'));
+  });
+
+  test('a link with another token in an open console asks too, and the user can use it', async () => {
+    tab = await openTab({ token: inject('logsToken') });
+    const { page } = tab;
+    await tab.goTo(LOGS);
+    await page.locator('.log-row').first().waitFor();
+    await page.evaluate(`location.hash = 'token=${inject('token')}'`);
+    await page.getByRole('button', { name: 'Use the token of the link' }).click();
+    await page.locator('.log-row').first().waitFor();
+    expect(await page.evaluate("sessionStorage.getItem('dendro.token')")).toBe(inject('token'));
+    expect(await page.getByRole('navigation').getByRole('link').count()).toBeGreaterThan(1);
+  });
+
   test('the token is removed when the user signs out', async () => {
     tab = await openTab();
     const { page } = tab;

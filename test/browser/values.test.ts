@@ -118,6 +118,47 @@ describe('logs view', () => {
     expect(await readRows()).toEqual(expected.map(toExpected));
   });
 
+  test('the view says that records may be missing if they share the timestamp of a whole page, and continues after it', async () => {
+    const { page } = tab;
+    await tab.goTo('?view=logs&project=tied');
+    const note = page.getByText('Records may be missing');
+    const loadOlder = page.getByRole('button', { name: 'Load older records' });
+    const ids = async () => (await readRows()).length;
+    await page.getByText('100 records', { exact: true }).waitFor();
+    expect(await note.isVisible()).toBe(false); // 70 of the 150 records: the next page has more of them
+    await loadOlder.click();
+    await page.getByText('130 records', { exact: true }).waitFor();
+    await note.scrollIntoViewIfNeeded();
+    await tab.screenshot('logs-missing');
+    await loadOlder.click();
+    await page.getByText('160 records', { exact: true }).waitFor();
+    expect(await ids()).toBe(160);
+    expect(await note.isVisible()).toBe(true);
+    expect(await loadOlder.isVisible()).toBe(false);
+    await page.getByRole('button', { name: 'Refresh' }).click();
+    await page.getByText('160 records', { exact: true }).waitFor();
+    expect(await note.isVisible()).toBe(true);
+  });
+
+  test('a full page whose records have different timestamps does not say that records may be missing', async () => {
+    const { page } = tab;
+    await tab.goTo('?view=logs&project=page');
+    await page.getByText('100 records', { exact: true }).waitFor();
+    const loadOlder = page.getByRole('button', { name: 'Load older records' });
+    await loadOlder.click();
+    await loadOlder.waitFor({ state: 'hidden' });
+    expect(await page.getByText('Records may be missing').isVisible()).toBe(false);
+    expect((await readRows()).length).toBe(100);
+  });
+
+  test('one record is counted in the singular', async () => {
+    const { page } = tab;
+    await tab.goTo('?view=logs&project=single');
+    await page.getByText('1 record', { exact: true }).waitFor();
+    await page.getByLabel('Filter loaded records').fill('something');
+    await page.getByText('1 of 1 record', { exact: true }).waitFor();
+  });
+
   test('numbers beyond the precision of a double are shown and copied with all their digits', async () => {
     const metadata =
       '{"order":12345678901234567890,"part":0.1,"tiny":1e-400,"nested":{"nanos":1763190896789012345}}';

@@ -180,6 +180,14 @@ describe('the result cache', () => {
       expect(cache.bytes).toBe(0);
     });
 
+    test('a result larger than the cache evicts no other entry', async () => {
+      cache = new ResultCache(MIB, value => (value === 2 ? 2 * MIB : 100), timer);
+      await get('small');
+      expect(await get('large')).toMatchObject({ value: 2, outcome: 'miss' });
+      expect((await get('small')).outcome).toBe('hit');
+      expect(cache.size).toBe(1);
+    });
+
     test('a value that has grown is counted with its new size', async () => {
       let size = 100;
       cache = new ResultCache(MIB, () => size, timer);

@@ -5,10 +5,12 @@ import { chromium } from 'playwright-core';
 import type { TestProject } from 'vitest/node';
 import { fillHistory } from '../../../src/demo/history.ts';
 import { Random } from '../../../src/demo/random.ts';
+import { type LogLines, toLogLines } from '../../../src/domain/log-line.ts';
 import { openStore } from '../../../src/store/open-store.ts';
 import { systemClock } from '../../../src/system/clock.ts';
 import { testStoreOptions } from '../../support/app.ts';
 import { createTempDirectory, startServer } from '../../support/process.ts';
+import { edgeRecord } from '../../support/record.ts';
 import { createTokens } from '../../support/tokens.ts';
 import { writeCustomEndpoints } from './custom-endpoints.ts';
 
@@ -24,6 +26,27 @@ declare module 'vitest' {
   }
 }
 
+/**
+ * Project `tied`: 30 records, 150 with one timestamp, 30 records, from new to old. Project `page`: exactly 100 records with
+ * different timestamps. Project `single`: one record.
+ */
+async function* createTiedRecords(): AsyncGenerator<LogLines> {
+  const now = BigInt(Date.now()) * 1000n;
+  const create = (project: string, age: number, id: number) =>
+    edgeRecord({
+      project,
+      id: `${project}-${String(id).padStart(3, '0')}`,
+      at: now - BigInt(age) * 60_000_000n,
+    });
+  yield toLogLines('edge', [
+    ...Array.from({ length: 30 }, (_, i) => create('tied', 1 + i, i)),
+    ...Array.from({ length: 150 }, (_, i) => create('tied', 60, 30 + i)),
+    ...Array.from({ length: 30 }, (_, i) => create('tied', 61 + i, 180 + i)),
+    ...Array.from({ length: 100 }, (_, i) => create('page', 1 + i, i)),
+    create('single', 1, 0),
+  ]);
+}
+
 const SCREENSHOT_DIRECTORY = join(import.meta.dirname, '..', 'output');
 
 /** The amount of demo data: enough for every chart, and created within 2 s. */
@@ -34,6 +57,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const data = createTempDirectory();
   const store = await openStore(testStoreOptions(data.path));
   await fillHistory(store, { endMs: Number(systemClock()) / 1000, scale: SCALE, random: new Random(11) });
+  await store.append(createTiedRecords());
   await store.close();
 
   const tokens = await createTokens({ all: { scopes: ['query'] }, logs: { scopes: ['query:logs.all'] } });
