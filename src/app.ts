@@ -91,7 +91,10 @@ export async function startApp(
       () => quarantine.idle(),
       () => bodyParser.close(),
     );
-    const urls = await openListeners(context, routeDependencies(context, catalog, state, metrics));
+    const urls = await openListeners(
+      context,
+      routeDependencies(context, catalog, state, invalidation, metrics),
+    );
     const storeCallbacks = createStoreCallbacks(quarantine, clock, observe);
     const store = await openStore(config.store, { ...storeCallbacks, storeInvalidated: reportInvalidation });
     closers.add('store', store.close);
@@ -180,11 +183,13 @@ class ServerState {
   }
 }
 
-function createStoreInvalidation(): {
+interface StoreInvalidation {
   readonly promise: Promise<never>;
   readonly report: (error: unknown) => void;
   readonly hasHappened: () => boolean;
-} {
+}
+
+function createStoreInvalidation(): StoreInvalidation {
   let hasHappened = false;
   let report = (_: unknown) => {};
   const promise = new Promise<never>((_, reject) => {
@@ -215,6 +220,7 @@ function routeDependencies(
   { config, clock }: Context,
   catalog: Catalog,
   state: ServerState,
+  invalidation: StoreInvalidation,
   metrics: Metrics,
 ): InternalDependencies {
   const version = readVersion();
@@ -225,6 +231,7 @@ function routeDependencies(
     catalog,
     serving: () => state.serving,
     state: () => state.status,
+    isRecoverable: () => !invalidation.hasHappened(),
     metricsOpen: config.metricsOpen,
     renderMetrics: () => metrics.render(sampleValues(version, startedAt, state.lastServing)),
   };

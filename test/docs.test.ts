@@ -56,6 +56,7 @@ const dependencies: InternalDependencies = {
   catalog,
   serving: () => undefined,
   state: () => 'starting',
+  isRecoverable: () => true,
   metricsOpen: false,
   renderMetrics: () => '',
 };

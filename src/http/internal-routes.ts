@@ -3,7 +3,7 @@ import { allows } from '../token/token.ts';
 import { authenticate } from './authenticate.ts';
 import { missingScopeError } from './error-response.ts';
 import { postLogs } from './post-logs.ts';
-import { healthRoute, type PublicDependencies, requireServing } from './public-routes.ts';
+import { healthRoutes, type PublicDependencies, requireServing } from './public-routes.ts';
 import { type HttpResponse, toHeaderList } from './response.ts';
 import type { HttpRequest, Route } from './router.ts';
 
@@ -26,7 +26,7 @@ export function internalRoutes(dependencies: InternalDependencies): Route[] {
       methods: ['GET', 'HEAD'],
       handle: request => handleMetrics(dependencies, request),
     },
-    healthRoute(dependencies),
+    ...healthRoutes(dependencies),
   ];
 }
 

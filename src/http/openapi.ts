@@ -165,6 +165,20 @@ const FIXED_PATHS: Json = {
       responses: { 200: ANY_JSON, 503: { ...ANY_JSON, description: 'starting or unavailable' } },
     },
   },
+  '/health/ready': {
+    get: {
+      summary: 'The same as /health, under the usual name of a readiness probe.',
+      security: [],
+      responses: { 200: ANY_JSON, 503: { ...ANY_JSON, description: 'starting or unavailable' } },
+    },
+  },
+  '/health/live': {
+    get: {
+      summary: 'Whether the process can recover by itself. 503: restart it.',
+      security: [],
+      responses: { 200: ANY_JSON, 503: { ...ANY_JSON, description: 'only a restart helps' } },
+    },
+  },
   '/openapi.json': {
     get: { summary: 'This document.', security: [], responses: { 200: ANY_JSON } },
   },

@@ -36,6 +36,8 @@ export interface PublicDependencies {
   /** Undefined while the server starts or stops. */
   readonly serving: () => ServingDependencies | undefined;
   readonly state: () => 'starting' | 'ok' | 'unavailable';
+  /** False once only a new process can serve again. */
+  readonly isRecoverable: () => boolean;
 }
 
 const READ_METHODS = ['GET', 'HEAD'];
@@ -53,21 +55,28 @@ export function publicRoutes(dependencies: PublicDependencies): Route[] {
       handle: request => handleCatalog(dependencies, request),
     },
     { path: '/openapi.json', methods: READ_METHODS, handle: request => handleOpenApi(dependencies, request) },
-    healthRoute(dependencies),
+    ...healthRoutes(dependencies),
     ...consoleRoutes(),
   ];
 }
 
-export function healthRoute({ state, version, storeName }: PublicDependencies): Route {
-  return {
-    path: '/health',
-    methods: READ_METHODS,
-    handle: () => {
-      const status = state();
-      const health = { status, version, store: storeName };
-      return jsonResponse(status === 'ok' ? 200 : 503, health, { 'Cache-Control': 'no-store' });
-    },
-  };
+/**
+ * `/health` and `/health/ready`: whether queries are served. `/health/live`: whether the process can still recover by itself, so
+ * it is 200 while a remote store is unreachable: a restart would not help. All have the same body.
+ */
+export function healthRoutes({ state, isRecoverable, version, storeName }: PublicDependencies): Route[] {
+  const respond = (isHealthy: boolean) =>
+    jsonResponse(
+      isHealthy ? 200 : 503,
+      { status: state(), version, store: storeName },
+      { 'Cache-Control': 'no-store' },
+    );
+  const isReady = () => state() === 'ok';
+  return [
+    { path: '/health', methods: READ_METHODS, handle: () => respond(isReady()) },
+    { path: '/health/ready', methods: READ_METHODS, handle: () => respond(isReady()) },
+    { path: '/health/live', methods: READ_METHODS, handle: () => respond(isRecoverable()) },
+  ];
 }
 
 /** The memory of a smaller result does not matter, and its cache hit has no promise. */

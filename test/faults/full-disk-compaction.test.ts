@@ -93,8 +93,10 @@ test('if the disk fills during a checkpoint, the program stops and the next star
   );
   expect(events.filter(event => 'error' in event)).toEqual([]); // the exit prints the only line
   const request = { headers: { 'X-API-KEY': API_KEY } };
-  const health = await fetchResponse(`${app.publicUrl}/health`, {});
-  expect([health.status, JSON.parse(health.text).status]).toEqual([503, 'unavailable']);
+  for (const path of ['/health', '/health/ready', '/health/live']) {
+    const health = await fetchResponse(`${app.publicUrl}${path}`, {});
+    expect([health.status, JSON.parse(health.text).status]).toEqual([503, 'unavailable']);
+  }
   const query = `${app.publicUrl}/api/endpoints/query/logs.all?project=p0`;
   expect((await fetchResponse(query, request)).status).toBe(503);
   const post = { ...request, method: 'POST', body: '{"project":"p0","message":"x"}' };

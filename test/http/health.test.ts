@@ -4,22 +4,46 @@ import { type InternalDependencies, internalRoutes } from '../../src/http/intern
 import { type Listener, listen } from '../../src/http/listener.ts';
 import { publicRoutes } from '../../src/http/public-routes.ts';
 import { UnsentResponses } from '../../src/http/unsent-responses.ts';
+import { parseClickHouseUrl } from '../../src/store/clickhouse-url.ts';
 import { systemTimer } from '../../src/system/timer.ts';
 import { readVersion } from '../../src/system/version.ts';
 import { AuthThrottle } from '../../src/token/auth-throttle.ts';
-import { API_KEY, fetchResponse, startTestApp } from '../support/app.ts';
+import { API_KEY, fetchResponse, startTestApp, testStoreOptions } from '../support/app.ts';
 import { BUILT_IN, SLEEP, writeEndpointFolders } from '../support/custom-endpoints.ts';
+import { createTempDirectory } from '../support/process.ts';
 import { openConnection, rawRequest } from '../support/raw-http.ts';
 
 const version = readVersion();
 const headers = { 'X-API-KEY': API_KEY };
 
+const PROBES = ['/health', '/health/ready', '/health/live'];
+
+test('/health/live is 200 while ClickHouse is unreachable, and /health/ready is 503, with the same body', async () => {
+  const directory = createTempDirectory();
+  const clickhouse = parseClickHouseUrl('clickhouse://u:p@127.0.0.1:1/db'); // nothing listens on port 1
+  const app = await startTestApp({
+    storeName: 'clickhouse',
+    store: { ...testStoreOptions(directory.path), clickhouse },
+  });
+  try {
+    for (const url of [app.url, app.internalUrl]) {
+      const responses = await Promise.all(PROBES.map(path => fetchResponse(`${url}${path}`, {})));
+      expect(responses.map(({ status }) => status)).toEqual([503, 503, 200]);
+      const body = `{"status":"unavailable","version":"${version}","store":"clickhouse"}`;
+      expect(responses.map(({ text }) => text)).toEqual([body, body, body]);
+    }
+  } finally {
+    await app.close();
+    directory.remove();
+  }
+});
+
 describe('GET /health', () => {
   test('is ok on both listeners when the store is open, without a token', async () => {
     const app = await startTestApp();
     try {
-      for (const url of [app.url, app.internalUrl]) {
-        const response = await fetchResponse(`${url}/health`, {});
+      for (const url of [app.url, app.internalUrl].flatMap(base => PROBES.map(path => `${base}${path}`))) {
+        const response = await fetchResponse(url, {});
         expect(response.status).toBe(200);
         expect(response.text).toBe(`{"status":"ok","version":"${version}","store":"duckdb"}`);
         expect(response.headers.get('cache-control')).toBe('no-store');
@@ -39,6 +63,7 @@ describe('GET /health', () => {
         catalog: loadCatalog({ builtIn: BUILT_IN, custom: undefined }, 'duckdb'),
         serving: () => undefined,
         state: () => state,
+        isRecoverable: () => state === 'starting',
         metricsOpen: false,
         renderMetrics: () => '',
       };
@@ -66,7 +91,17 @@ describe('GET /health', () => {
       const { status, text } = await send('/health', {}, listener);
       expect(status).toBe(503);
       expect(text).toBe(`{"status":"${state}","version":"${version}","store":"duckdb"}`);
+      expect(await send('/health/ready', {}, listener)).toMatchObject({ status, text });
     });
+
+    test.each([0, 1])(
+      '/health/live is 503 only if the process cannot recover (listener %i)',
+      async listener => {
+        const { status, text } = await send('/health/live', {}, listener);
+        expect(status).toBe(state === 'starting' ? 200 : 503);
+        expect(text).toBe(`{"status":"${state}","version":"${version}","store":"duckdb"}`);
+      },
+    );
 
     test.each(['/api/endpoints', '/api/endpoints/query/logs.all?project=a', '/api/endpoints/query/no.such'])(
       '%s is 503 with Retry-After, never 401, with any token',

@@ -416,6 +416,7 @@ describe('POST /api/logs: order of checks', () => {
         catalog: { endpoints: [], find: () => undefined },
         serving: () => undefined,
         state: () => 'starting',
+        isRecoverable: () => true,
         metricsOpen: false,
         renderMetrics: () => '',
       }),
