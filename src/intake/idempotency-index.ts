@@ -61,6 +61,10 @@ export interface IndexOptions {
 const TTL_MS = 600_000;
 /** Measured: an entry without errors, with its strings and its place in the map. */
 const ENTRY_BYTES = 512;
+/** How often expired entries are evicted. */
+const EVICTION_INTERVAL_MS = 1_000;
+/** The share of the memory that stays in use if the index is full. */
+const EVICTION_TARGET = 0.95;
 const NO_ERRORS: readonly RecordError[] = [];
 
 /** Returns undefined if nothing was stored, so that there is nothing to store twice. */
@@ -86,6 +90,7 @@ export class IdempotencyIndex {
   /** The oldest first. */
   readonly #entries = new Map<string, IndexEntry>();
   #bytes = 0;
+  #nextEvictionMs = 0;
 
   constructor(options: IndexOptions) {
     this.#options = options;
@@ -109,8 +114,9 @@ export class IdempotencyIndex {
         continue;
       }
       if (entry === undefined) {
-        const added = { ...identity, atMicros, ...this.#added(undefined), segmentNumber: 0 };
-        return this.#put({ ...added, pending: createPending() });
+        const added = this.#createEntry(identity, atMicros, undefined, 0);
+        added.pending = createPending();
+        return this.#put(added);
       }
       if (entry.onlyIfUndelivered) entry.pending = createPending();
       return entry;
@@ -119,7 +125,9 @@ export class IdempotencyIndex {
 
   /** The records are durable. A repeat gets this result. */
   complete(entry: IndexEntry, result: IntakeResult, segmentNumber: number): IndexEntry {
-    const completed = this.#put({ ...entry, ...this.#added(toRemembered(result)), segmentNumber });
+    const completed = this.#createEntry(entry, entry.atMicros, toRemembered(result), segmentNumber);
+    completed.pending = entry.pending;
+    this.#put(completed);
     if (!entry.onlyIfUndelivered) settle(completed);
     return completed;
   }
@@ -141,11 +149,11 @@ export class IdempotencyIndex {
 
   /** Adds a request from the disk, unless it has expired. A time in the future means that the clock was set back: no age. */
   restore(request: CompletedRequest, segmentNumber: number): void {
-    const { clock, timer } = this.#options;
+    const { clock } = this.#options;
     const ageMs = Math.max(0, (Number(clock()) - request.atMicros) / 1000);
     if (ageMs >= TTL_MS) return;
-    const added = { ...this.#added(toRemembered(request.result)), addedMs: timer.now() - ageMs };
-    this.#put({ ...request, ...added, segmentNumber, pending: undefined });
+    const result = toRemembered(request.result);
+    this.#put(this.#createEntry(request, request.atMicros, result, segmentNumber, ageMs));
   }
 
   /** The requests of a segment that have not expired. */
@@ -164,10 +172,28 @@ export class IdempotencyIndex {
     return [...this.#entries.values()].filter(entry => entry.onlyIfUndelivered).map(({ key }) => key);
   }
 
-  #added(result: IntakeResult | undefined): Pick<IndexEntry, 'addedMs' | 'result' | 'bytes'> {
+  /** Lists the properties one by one, because spreading objects takes several times as long. */
+  #createEntry(
+    { key, digest, onlyIfUndelivered }: RequestIdentity,
+    atMicros: number,
+    result: IntakeResult | undefined,
+    segmentNumber: number,
+    ageMs = 0,
+  ): IndexEntry {
     const [error] = result?.errors ?? NO_ERRORS;
     const bytes = ENTRY_BYTES + (error === undefined ? 0 : 128 + 2 * error.message.length);
-    return { addedMs: this.#options.timer.now(), result, bytes };
+    const addedMs = this.#options.timer.now() - ageMs;
+    return {
+      key,
+      digest,
+      onlyIfUndelivered,
+      atMicros,
+      addedMs,
+      result,
+      segmentNumber,
+      bytes,
+      pending: undefined,
+    };
   }
 
   #find({ key, digest }: RequestIdentity): IndexEntry | undefined {
@@ -186,11 +212,24 @@ export class IdempotencyIndex {
     if (previous !== undefined) this.#delete(previous); // a Map keeps the position of an existing key; the new entry must be the last
     this.#entries.set(entry.key, entry);
     this.#bytes += entry.bytes;
+    this.#evict();
+    return entry;
+  }
+
+  /**
+   * Evicts many entries at a time: each iteration of a Map first skips the entries that were deleted from its start, so evicting
+   * one entry for each new one would take as long as a walk through half of the index.
+   */
+  #evict(): void {
+    const { maxBytes, timer } = this.#options;
+    const isFull = this.#bytes > maxBytes;
+    if (!isFull && timer.now() < this.#nextEvictionMs) return;
+    this.#nextEvictionMs = timer.now() + EVICTION_INTERVAL_MS;
+    const targetBytes = isFull ? maxBytes * EVICTION_TARGET : maxBytes;
     for (const oldest of this.#entries.values()) {
-      if (!this.#hasExpired(oldest) && this.#bytes <= this.#options.maxBytes) break;
+      if (!this.#hasExpired(oldest) && this.#bytes <= targetBytes) break;
       this.#delete(oldest);
     }
-    return entry;
   }
 
   #delete(entry: IndexEntry): void {

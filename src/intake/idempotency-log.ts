@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import type { Observe } from '../observe/event.ts';
 import { syncDirectory, writeFileDurably } from '../system/files.ts';
 import { type CompletedRequest, type IntakeResult, toRemembered } from './idempotency-index.ts';
+import type { RecordError } from './parse-body.ts';
 
 /** A request on disk, in a `.requests` file and in a block header of the spool. The names are part of both formats. */
 export interface DiskRequest {
@@ -46,6 +47,8 @@ export function requestFromDisk(value: unknown): CompletedRequest | undefined {
   if (typeof key !== 'string' || typeof digest !== 'string' || typeof atMicros !== 'number') return undefined;
   if (typeof answer?.accepted !== 'number' || typeof answer.rejected !== 'number') return undefined;
   if (!Array.isArray(answer.errors)) return undefined;
+  const [error] = answer.errors as (Partial<RecordError> | null)[];
+  if (error !== undefined && typeof error?.message !== 'string') return undefined;
   return { key, digest, atMicros, result: answer, onlyIfUndelivered: onlyIfUndelivered === true };
 }
 

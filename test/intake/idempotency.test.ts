@@ -289,6 +289,7 @@ test('malformed lines of the idempotency log are skipped with one event, and the
     '[]',
     '"text"',
     '{"key":null}',
+    '{"key":"k","digest":"d","atMicros":1,"answer":{"accepted":1,"rejected":1,"errors":[null]}}',
     'x'.repeat(3 * MIB),
     request,
     request.slice(0, 9),
@@ -298,7 +299,7 @@ test('malformed lines of the idempotency log are skipped with one event, and the
   writeFileSync(join(spool, '000000000001.requests'), lines.join('\n'));
   await start();
   expect(app.events.filter(({ type }) => type === 'idempotency_log_damaged')).toMatchObject([
-    { malformedLines: 8 },
+    { malformedLines: 9 },
   ]);
   expect((await send(withId, withKey('k'))).text).toBe(first.text);
   expect(await metric('dendro_batches_deduplicated_total{kind="edge"}')).toBe(1);
