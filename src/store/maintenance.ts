@@ -5,8 +5,8 @@ import type { Timer } from '../system/timer.ts';
 import type { Store } from './store.ts';
 
 const INTERVAL_MS = 10_000;
-/** The pause after a failure, such as on a full disk. */
-const RETRY_MS = 600_000;
+/** The pause after a failed vacuum, such as on a full disk. After a failed compaction the store itself skips the failed kind. */
+const VACUUM_RETRY_MS = 600_000;
 
 export class Maintenance {
   readonly #store: Store;
@@ -48,7 +48,7 @@ export class Maintenance {
       }
     } catch (error) {
       if (!this.#isClosed) this.#observe({ type: 'compaction_failed', error });
-      return RETRY_MS;
+      return INTERVAL_MS;
     }
     try {
       if (!(await this.#store.vacuum?.())) return INTERVAL_MS;
@@ -56,7 +56,7 @@ export class Maintenance {
       return 0;
     } catch (error) {
       if (!this.#isClosed) this.#observe({ type: 'vacuum_failed', error });
-      return RETRY_MS;
+      return VACUUM_RETRY_MS;
     }
   }
 }

@@ -110,6 +110,30 @@ test('if the disk fills during a checkpoint, the program stops and the next star
   await store.close();
 });
 
+test('if one kind is too large for a compaction on a nearly full disk, the other kinds are compacted', async context => {
+  const { path, fill } = requireDisk(context);
+  const store = await openStore(testStoreOptions(path));
+  try {
+    for (let i = 0; i < 16; i++) {
+      await applyRecords(store, i * 2_000, 2_000);
+      const small = toLogLines('postgres', [{ ...edgeRecord({ at: START }), extracted: {} }]);
+      await store.apply({ ...small, firstSequence: i });
+      await store.flush(['edge', 'postgres']);
+    }
+    fill(68 * MIB); // 64 MiB are reserved
+    await expect(store.compact?.(NOW)).rejects.toThrow('not enough disk space');
+    expect(await store.compact?.(NOW)).toBe(true);
+    expect(await store.compact?.(NOW)).toBe(false);
+    const sql = 'select count(*) from duckdb_tables() where table_name like $pattern';
+    const countTables = async (pattern: string) =>
+      (await store.query(savedQuery(sql, ['integer']), { pattern: { type: 'text', value: pattern } })).rows;
+    expect(await countTables('postgres_compacted%')).toEqual([[1]]);
+    expect(await countTables('edge_compacted%')).toEqual([[0]]);
+  } finally {
+    await store.close();
+  }
+});
+
 async function reopen(store: Store, open: () => Promise<Store>): Promise<Store> {
   await store.close();
   return open();

@@ -19,7 +19,12 @@ describe('the choice of parts for a compaction that needs four sorted runs', () 
   const chosenNumbers = (parts: readonly Part[], ago: number, days = 9) => {
     const timed = parts.map((part, index) => {
       const until = NOW - BigInt(Math.round((ago + (parts.length - 1 - index) * days) * 24)) * (DAY / 24n);
-      return { part, since: until - BigInt(Math.round(days * 24)) * (DAY / 24n), until };
+      return {
+        part,
+        since: until - BigInt(Math.round(days * 24)) * (DAY / 24n),
+        until,
+        largeRecordsBytes: 0,
+      };
     });
     return chooseParts(timed, NOW - 7n * DAY, MIN_RUNS).map(({ number }) => number);
   };
@@ -66,8 +71,24 @@ describe('the choice of parts for a compaction that needs four sorted runs', () 
 
   test('a part of old records that arrived late is not merged with a recent part before it', () => {
     const ago = (days: bigint) => NOW - days * DAY;
-    const late = { part: flushed(2, 4 * G), since: ago(1n), until: ago(30n) };
-    const recent = { part: flushed(1, 4 * G), since: ago(2n), until: ago(1n) };
+    const late = { part: flushed(2, 4 * G), since: ago(1n), until: ago(30n), largeRecordsBytes: 0 };
+    const recent = { part: flushed(1, 4 * G), since: ago(2n), until: ago(1n), largeRecordsBytes: 0 };
     expect(chooseParts([recent, late], ago(7n), MIN_RUNS).map(({ number }) => number)).toEqual([2]);
+  });
+
+  test('at most 64 MiB of large records are merged, and a part with more is left out', () => {
+    const MIB = 1024 * 1024;
+    const chooseFrom = (...mebibytes: number[]) => {
+      const timed = mebibytes.map((size, index) => ({
+        part: flushed(index + 1, G),
+        since: BigInt(index),
+        until: BigInt(index + 1),
+        largeRecordsBytes: size * MIB,
+      }));
+      return chooseParts(timed, NOW, MIN_RUNS).map(({ number }) => number);
+    };
+    expect(chooseFrom(16, 16, 16, 16, 16)).toEqual([2, 3, 4, 5]);
+    expect(chooseFrom(16, 16, 16, 16, 65)).toEqual([1, 2, 3, 4]);
+    expect(chooseFrom(17, 16, 16, 16)).toEqual([]);
   });
 });

@@ -3,9 +3,9 @@
 //
 // Queries over all projects cover the last hour or the last seven days. So parts of the last seven days stay in the order of time:
 // they are merged only up to a span of half a week. Older parts are merged with each other.
-import { LOG_KINDS } from '../../domain/log-columns.ts';
+import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import { MICROS_PER_DAY } from '../../system/clock.ts';
-import { copySorted } from './copy-records.ts';
+import { type AfterSlice, copySorted } from './copy-records.ts';
 import { type DuckDBConnection, DuckDBTimestampValue } from './driver.ts';
 import type { IdleKinds } from './idle-kinds.ts';
 import type { PartRewriter, Rewrite } from './part-rewriter.ts';
@@ -21,10 +21,16 @@ const MAX_RECENT_SPAN = RECENT_MICROS / 2n;
 const MAX_COMPACTED_ROWS = 128 * ROW_GROUP_ROWS;
 /** A part is merged with newer ones if it has at most this many times their rows, so that few rows do not rewrite many. */
 const MAX_SIZE_RATIO = 4;
-/** The size of a record is estimated from this many records in the middle of each part. */
-const SAMPLE_ROWS = 1000;
 /** Estimated size of the columns other than the message and the metadata. */
 const OTHER_COLUMNS_BYTES = 200;
+/**
+ * DuckDB holds 2,048 consecutive records in memory when it writes or reads a part. So the large records of a compaction have at most
+ * this size in total: a project that sends records of 1 MiB would have all of them next to each other.
+ */
+const LARGE_RECORD_BYTES = 32 * 1024;
+const MAX_LARGE_RECORDS_BYTES = 64 * 1024 * 1024;
+/** A kind whose compaction failed, such as on a full disk, is skipped for this time, so that other kinds are compacted. */
+const RETRY_MS = 600_000;
 
 export interface CompactorDependencies {
   readonly rewriter: PartRewriter;
@@ -38,29 +44,56 @@ export interface TimedPart {
   readonly part: Part;
   readonly since: bigint;
   readonly until: bigint;
+  /** The size of its large records. 0 if it was not measured yet. */
+  readonly largeRecordsBytes: number;
 }
+
+interface PartSize {
+  readonly bytes: number;
+  readonly largeRecordsBytes: number;
+}
+
+/** The sizes of the chosen parts were not known, and together they are too large. The next choice knows the sizes. */
+class TooLargeError extends Error {}
 
 export class Compactor {
   readonly #dependencies: CompactorDependencies;
+  /** Measured when a part is first chosen, because that reads all of it. A part that changes becomes a new object. */
+  readonly #sizes = new WeakMap<Part, PartSize>();
+  readonly #retryAt = new Map<LogKind, number>();
 
   constructor(dependencies: CompactorDependencies) {
     this.#dependencies = dependencies;
   }
 
   /** Merges parts of one kind, if there are enough of them. Returns whether there was work. */
-  run(nowMicros: bigint): Promise<boolean> {
-    return this.#dependencies.rewriter.run(() => this.#choose(nowMicros));
+  async run(nowMicros: bigint): Promise<boolean> {
+    let current: LogKind | undefined;
+    const choose = () =>
+      this.#choose(nowMicros, kind => {
+        current = kind;
+      });
+    try {
+      return await this.#dependencies.rewriter.run(choose);
+    } catch (error) {
+      if (error instanceof TooLargeError) return true;
+      if (current !== undefined) this.#retryAt.set(current, performance.now() + RETRY_MS);
+      throw error;
+    }
   }
 
-  async #choose(nowMicros: bigint): Promise<Rewrite | undefined> {
+  /** Calls `onKind` before it reads the parts of a kind. */
+  async #choose(nowMicros: bigint, onKind: (kind: LogKind) => void): Promise<Rewrite | undefined> {
     const { parts, idleKinds, rewriter } = this.#dependencies;
     const idle = idleKinds.find();
     for (const kind of LOG_KINDS) {
+      if (performance.now() < (this.#retryAt.get(kind) ?? 0)) continue;
       const minRuns = idle.has(kind) ? MIN_RUNS_WHEN_IDLE : MIN_RUNS;
       if (rewriter.isClosing || countRuns(parts.list(kind)) < minRuns) continue;
+      onKind(kind);
       const timed = await this.#findTimes(parts.list(kind));
       const [first, ...rest] = chooseParts(timed, nowMicros - RECENT_MICROS, minRuns);
-      if (first !== undefined) return mergeOf([first, ...rest]);
+      if (first !== undefined) return this.#mergeOf([first, ...rest]);
     }
     return undefined;
   }
@@ -74,31 +107,45 @@ export class Compactor {
       );
       const newest = result.value(0, 0);
       const until = newest instanceof DuckDBTimestampValue ? newest.micros : 0n;
-      timed.push({ part, since: timed.at(-1)?.until ?? 0n, until });
+      const { largeRecordsBytes = 0 } = this.#sizes.get(part) ?? {};
+      timed.push({ part, since: timed.at(-1)?.until ?? 0n, until, largeRecordsBytes });
     }
     return timed;
   }
-}
 
-function mergeOf(sources: Rewrite['sources']): Rewrite {
-  const union = sources.map(part => `from ${nameOf(part)}`).join(' union all ');
-  return {
-    sources,
-    isCompacted: true,
-    copy: async (connection, to, afterSlice) =>
-      copySorted(connection, `(${union})`, to, await estimateRecordBytes(connection, sources), afterSlice),
-  };
-}
+  #mergeOf(sources: Rewrite['sources']): Rewrite {
+    const union = sources.map(part => `from ${nameOf(part)}`).join(' union all ');
+    const rows = sources.reduce((sum, part) => sum + part.rows, 0);
+    return {
+      sources,
+      isCompacted: true,
+      copy: async (connection, to, afterSlice) => {
+        let [bytes, largeRecordsBytes] = [0, 0];
+        for (const part of sources) {
+          const size = await this.#measure(connection, part, afterSlice);
+          bytes += size.bytes;
+          largeRecordsBytes += size.largeRecordsBytes;
+        }
+        if (largeRecordsBytes > MAX_LARGE_RECORDS_BYTES) throw new TooLargeError();
+        return copySorted(connection, `(${union})`, to, bytes / Math.max(1, rows), afterSlice);
+      },
+    };
+  }
 
-async function estimateRecordBytes(connection: DuckDBConnection, parts: readonly Part[]): Promise<number> {
-  const samples = parts.map(part => {
-    const middle = Math.floor(part.rows / 2);
-    return `select event_message, metadata from ${nameOf(part)} where rowid between ${middle} and ${middle + SAMPLE_ROWS}`;
-  });
-  const result = await connection.runAndReadAll(
-    `select avg(strlen(event_message) + strlen(metadata)) from (${samples.join(' union all ')})`,
-  );
-  return OTHER_COLUMNS_BYTES + Number(result.value(0, 0) ?? 0);
+  async #measure(connection: DuckDBConnection, part: Part, afterSlice: AfterSlice): Promise<PartSize> {
+    const known = this.#sizes.get(part);
+    if (known !== undefined) return known;
+    const startedAt = performance.now();
+    const result = await connection.runAndReadAll(
+      `select sum(bytes), sum(bytes) filter (bytes > ${LARGE_RECORD_BYTES})
+      from (select strlen(event_message) + strlen(metadata) + ${OTHER_COLUMNS_BYTES} as bytes from ${nameOf(part)})`,
+    );
+    const [bytes, largeRecordsBytes] = [Number(result.value(0, 0)), Number(result.value(1, 0))];
+    const size = { bytes, largeRecordsBytes };
+    this.#sizes.set(part, size);
+    await afterSlice(performance.now() - startedAt);
+    return size;
+  }
 }
 
 /**
@@ -109,13 +156,15 @@ export function chooseParts(parts: readonly TimedPart[], recent: bigint, minRuns
   for (let end = parts.length; end > 0; end--) {
     const until = parts[end - 1]?.until ?? 0n;
     const chosen: Part[] = [];
-    let rows = 0;
-    for (const { part, since, until: ownUntil } of parts.slice(0, end).reverse()) {
+    let [rows, largeBytes] = [0, 0];
+    for (const { part, since, until: ownUntil, largeRecordsBytes } of parts.slice(0, end).reverse()) {
       if (ownUntil >= recent !== until >= recent) break;
       if (until >= recent && until - since > MAX_RECENT_SPAN) break;
+      if (largeBytes + largeRecordsBytes > MAX_LARGE_RECORDS_BYTES) break;
       if (rows > 0 && (part.rows > rows * MAX_SIZE_RATIO || rows + part.rows > MAX_COMPACTED_ROWS)) break;
       chosen.unshift(part);
       rows += part.rows;
+      largeBytes += largeRecordsBytes;
     }
     if (countRuns(chosen) >= minRuns) return chosen;
   }
