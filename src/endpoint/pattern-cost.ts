@@ -25,6 +25,7 @@ const UNICODE_CLASS_WEIGHT = 16;
 export function computePatternCost(pattern: string): number | undefined {
   const tree = parsePattern(pattern);
   if (tree === undefined) return undefined;
+  if (isPlainText(tree)) return tree.nodes.length; // both stores search for it without an automaton
   try {
     return new Dfa(new Nfa(tree)).countPositions();
   } catch (error) {
@@ -34,6 +35,12 @@ export function computePatternCost(pattern: string): number | undefined {
 }
 
 class TooExpensive extends Error {}
+
+function isPlainText(tree: PatternNode): tree is PatternNode & { type: 'concat' } {
+  const isCharacter = (node: PatternNode) =>
+    node.type === 'set' && node.ranges.length === 2 && node.ranges[0] === node.ranges[1];
+  return tree.type === 'concat' && tree.nodes.every(isCharacter);
+}
 
 /** A set consumes one character. `begin` can be passed only at the start of the text. */
 type NfaNode =

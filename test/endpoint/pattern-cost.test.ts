@@ -29,6 +29,8 @@ describe('the cost of a regular expression', () => {
     '^.{1,100}/rest',
     '\\p{Greek}+',
     'Straße|東京|😀',
+    'x'.repeat(1024),
+    '😀'.repeat(1024),
     references(48).join('|'),
     `^https://(${references(40).join('|')})\\.example\\.com/`,
   ])('%s is allowed', pattern => {
