@@ -24,7 +24,8 @@ export function readSql(storeName, endpoint) {
 export function readValues({ endpoint, parameters, pinnedProject }) {
   const { definition } = findEndpoint('duckdb', endpoint);
   const bound = bindParameters(definition, new URLSearchParams(parameters));
-  const values = addContextValues(bound, BigInt(Date.now()) * 1000n, pinnedProject);
+  const pin = pinnedProject === undefined ? undefined : [pinnedProject];
+  const values = addContextValues(definition, bound, BigInt(Date.now()) * 1000n, pin);
   return Object.fromEntries(
     Object.entries(values).map(([name, { type, value }]) => [
       name,

@@ -1,16 +1,16 @@
 // The cache key of a result: the endpoint, its declared parameters after validation, and, if the
-// token is pinned, the requested project.
+// token is pinned, the project or the projects whose records the result may contain.
 // Requests with the same key have the same result. The key contains the version of its format.
 
 const KEY_VERSION = 1;
 
 export interface CacheKeyFields {
   readonly endpointId: string;
-  readonly pinnedProject: string | undefined;
+  readonly pin: string | readonly string[] | undefined;
   /** Declared parameters in the order of the definition. The value of an absent parameter is null. */
   readonly parameters: readonly (readonly [name: string, value: string | null])[];
 }
 
-export function createCacheKey({ endpointId, pinnedProject, parameters }: CacheKeyFields): string {
-  return JSON.stringify([KEY_VERSION, endpointId, pinnedProject ?? null, ...parameters]);
+export function createCacheKey({ endpointId, pin, parameters }: CacheKeyFields): string {
+  return JSON.stringify([KEY_VERSION, endpointId, pin ?? null, ...parameters]);
 }

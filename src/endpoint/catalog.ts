@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { load as parseYaml, YAMLException } from 'js-yaml';
 import { OperatorError } from '../domain/errors.ts';
 import type { SavedQuery, Store, StoreName } from '../store/store.ts';
-import { type EndpointDefinition, readDefinition } from './definition.ts';
+import { type EndpointDefinition, hasProject, readDefinition } from './definition.ts';
 import { createSampleValues } from './parameters.ts';
 
 export interface Endpoint {
@@ -97,13 +97,19 @@ function loadEndpoint(folder: string, store: StoreName, builtIn: boolean): Endpo
   const definitionFile = join(folder, DEFINITION_FILE);
   const definition = loadDefinition(definitionFile);
   const sqlFile = join(folder, `${store}.sql`);
+  const sql = readText(sqlFile);
+  // With a parameter `project`, the SQL can apply the pin by comparing `project` with it. Without one, only $pinned_projects can.
+  if (definition.applies_pin && !hasProject(definition) && !/\bpinned_projects\b/.test(sql))
+    throw new OperatorError(
+      `${sqlFile}: applies_pin is true and there is no parameter project, so the SQL must use pinned_projects`,
+    );
   const columns = Object.entries(definition.columns).map(([name, { type }]) => ({ name, type }));
   return {
     definition,
     definitionFile,
     sqlFile,
     builtIn,
-    query: { sql: readText(sqlFile), columns, maxRows: definition.max_rows },
+    query: { sql, columns, maxRows: definition.max_rows },
   };
 }
 

@@ -56,8 +56,8 @@ const endpointDefinition = v.strictObject({
   /** The log kind that the query reads. The header Dendro-Data-Through contains the timestamp of its newest record. */
   reads: v.picklist(LOG_KINDS),
   /**
-   * If `$pinned_project` is not null, the SQL returns only records of that project. A token that is pinned to projects
-   * can only call endpoints that declare this.
+   * The SQL returns a token that is pinned to projects only records of these: of `$pinned_project` if the endpoint has a
+   * parameter `project`, otherwise of `$pinned_projects`. A pinned token can only call endpoints that declare this.
    */
   applies_pin: flag,
   parameters: v.record(name, parameter),
@@ -144,8 +144,8 @@ function findProblem({ parameters, retention, columns }: EndpointDefinition): De
     : undefined;
 }
 
-/** `now` and `pinned_project` are bound in every query; `format` and `timestamps` select the form of the response. */
-const RESERVED_NAMES = ['now', 'pinned_project', 'format', 'timestamps'];
+/** `now` and `pinned_project` or `pinned_projects` are bound in every query; `format` and `timestamps` select the form of the response. */
+const RESERVED_NAMES = ['now', 'pinned_project', 'pinned_projects', 'format', 'timestamps'];
 
 function findParameterProblems(parameters: Record<string, Parameter>): DefinitionProblem[] {
   const problems: DefinitionProblem[] = [];
@@ -205,4 +205,9 @@ function describeTypes(values: Record<string, string | number>): string {
 /** The names of the SQL parameters that the choices set. */
 function listChoiceValueNames({ choices }: ChoiceParameter): string[] {
   return Object.keys(Object.values(choices)[0] ?? {});
+}
+
+/** Whether a request names its project. If not, a pinned token gets the records of all its projects. */
+export function hasProject({ parameters }: EndpointDefinition): boolean {
+  return Object.hasOwn(parameters, 'project');
 }

@@ -2,7 +2,7 @@
 import { DendroError } from '../domain/errors.ts';
 import { parseTimestamp, TIMESTAMP_FORMS } from '../domain/timestamp.ts';
 import type { BoundValue, BoundValues } from '../store/store.ts';
-import type { ChoiceParameter, EndpointDefinition, Parameter } from './definition.ts';
+import { type ChoiceParameter, type EndpointDefinition, hasProject, type Parameter } from './definition.ts';
 
 export const MAX_VALUE_LENGTH = 1024;
 
@@ -28,7 +28,7 @@ export function createSampleValues(definition: EndpointDefinition): BoundValues 
   const parameters = new URLSearchParams();
   for (const [name, parameter] of Object.entries(definition.parameters))
     parameters.set(name, createSampleValue(parameter));
-  return addContextValues(bindParameters(definition, parameters), 0n, undefined);
+  return addContextValues(definition, bindParameters(definition, parameters), 0n, undefined);
 }
 
 function createSampleValue(parameter: Parameter): string {
@@ -36,17 +36,21 @@ function createSampleValue(parameter: Parameter): string {
   return parameter.type === 'timestamp' ? '2000-01-01' : 'sample';
 }
 
-/** Adds the values that every query may use: $now and $pinned_project (null unless the token is pinned). */
+/**
+ * Adds the values that every query may use: $now and the pin of the token. `pin` has the projects whose records the result may
+ * contain; undefined: any. With a parameter `project`, it is bound as $pinned_project, and null means any project. Otherwise it
+ * is bound as $pinned_projects, and an empty list means any project (ClickHouse has no list that can be null).
+ */
 export function addContextValues(
+  definition: EndpointDefinition,
   bound: BoundValues,
   nowMicros: bigint,
-  pinnedProject: string | undefined,
+  pin: readonly string[] | undefined,
 ): BoundValues {
-  return {
-    ...bound,
-    now: { type: 'timestamp', value: nowMicros },
-    pinned_project: { type: 'text', value: pinnedProject ?? null },
-  };
+  const now: BoundValue = { type: 'timestamp', value: nowMicros };
+  return hasProject(definition)
+    ? { ...bound, now, pinned_project: { type: 'text', value: pin?.[0] ?? null } }
+    : { ...bound, now, pinned_projects: { type: 'texts', value: pin ?? [] } };
 }
 
 function readOnce(parameters: URLSearchParams, name: string): string {

@@ -6,11 +6,11 @@ import { formatTimestamp } from '../domain/timestamp.ts';
 import type { BoundValues, QueryOptions, Store } from '../store/store.ts';
 import { type Clock, MICROS_PER_DAY } from '../system/clock.ts';
 import type { Endpoint } from './catalog.ts';
-import type { EndpointDefinition } from './definition.ts';
+import { type EndpointDefinition, hasProject } from './definition.ts';
 import { type ClippedReason, EndpointResult } from './endpoint-result.ts';
 import { addContextValues } from './parameters.ts';
 import { computePatternCost, MAX_PATTERN_COST } from './pattern-cost.ts';
-import type { ValidatedRequest } from './validated-requests.ts';
+import { createKey, type ValidatedRequest } from './validated-requests.ts';
 
 export interface EndpointDependencies {
   readonly store: Store;
@@ -53,7 +53,8 @@ export interface EndpointRun {
 interface PreparedQuery {
   readonly endpoint: Endpoint;
   readonly values: BoundValues;
-  readonly pinnedProject: string | undefined;
+  /** The projects whose records the result may contain; undefined: any. */
+  readonly pin: readonly string[] | undefined;
 }
 
 /** Returns a promise only if the result is not cached: awaiting takes a noticeable part of the time of a cache hit. */
@@ -66,16 +67,15 @@ export function runEndpoint(
   const { definition } = endpoint;
   const { values } = validated;
   const { projects, forceRefresh = false, request, beforeLoad } = options;
-  const pinnedProject = projects?.find(project => project === values['project']?.value);
-  if (projects !== undefined && pinnedProject === undefined)
-    return rejectProject(dependencies, definition, values, request);
-  const prepared: PreparedQuery = { endpoint, values, pinnedProject };
+  const pin = projects === undefined ? undefined : findPin(definition, values, projects);
+  if (pin?.length === 0) return rejectProject(dependencies, definition, values, request);
+  const prepared: PreparedQuery = { endpoint, values, pin };
   const { cache } = dependencies;
   if (definition.cache === 'none' || cache === undefined) {
     beforeLoad?.();
     return runUncached(dependencies, prepared, request);
   }
-  const key = pinnedProject === undefined ? validated.key : validated.pinnedKey;
+  const key = pin === undefined ? validated.key : pinnedKeyOf(definition, validated, pin);
   const cached = forceRefresh ? undefined : cache.getCached(key);
   if (cached !== undefined) return toRun(cached);
   beforeLoad?.();
@@ -83,6 +83,24 @@ export function runEndpoint(
   const lifetime = { lifetimeMs: lifetime_seconds * 1000, refreshAfterMs: warming_seconds * 1000 };
   const load = createLoad(dependencies, prepared, request, () => cache.updateSize(key));
   return cache.get({ key, lifetime, load }, toGetOptions(request, forceRefresh)).then(toRun);
+}
+
+/** The requested project, or all projects of the token if the endpoint has no parameter `project`. Empty: not allowed. */
+function findPin(
+  definition: EndpointDefinition,
+  values: BoundValues,
+  projects: readonly string[],
+): readonly string[] {
+  if (!hasProject(definition)) return [...new Set(projects)].sort();
+  return projects.filter(project => project === values['project']?.value).slice(0, 1);
+}
+
+function pinnedKeyOf(
+  definition: EndpointDefinition,
+  { values, pinnedKey }: ValidatedRequest,
+  pin: readonly string[],
+): string {
+  return hasProject(definition) ? pinnedKey : createKey(definition, values, pin);
 }
 
 /**
@@ -161,7 +179,7 @@ async function rejectProject(
 
 async function loadResult(
   { store, clock, maxResultBytes }: EndpointDependencies,
-  { endpoint, values, pinnedProject }: PreparedQuery,
+  { endpoint, values, pin }: PreparedQuery,
   options: QueryOptions,
   onSizeChange?: () => void,
 ): Promise<EndpointResult> {
@@ -169,8 +187,8 @@ async function loadResult(
   const now = clock();
   await checkPatterns(store, definition, values, options);
   // Read before the query runs, so that the query sees every record up to this timestamp.
-  const newest = await store.newestTimestamp(definition.reads, now, pinnedProject, options);
-  const queryResult = await store.query(query, addContextValues(values, now, pinnedProject), {
+  const newest = await findNewest(store, definition, now, pin, options);
+  const queryResult = await store.query(query, addContextValues(definition, values, now, pin), {
     ...options,
     maxBytes: maxResultBytes,
   });
@@ -181,6 +199,22 @@ async function loadResult(
   const dataThrough = newest === undefined ? undefined : formatTimestamp(newest);
   const resultOptions = { maxBytes: maxResultBytes, onSizeChange };
   return new EndpointResult(query.columns, queryResult, { dataThrough, clipped }, resultOptions);
+}
+
+/** The timestamp of the newest record that the result may contain. */
+async function findNewest(
+  store: Store,
+  { reads }: EndpointDefinition,
+  now: bigint,
+  pin: readonly string[] | undefined,
+  options: QueryOptions,
+): Promise<bigint | undefined> {
+  let newest: bigint | undefined;
+  for (const project of pin ?? [undefined]) {
+    const found = await store.newestTimestamp(reads, now, project, options);
+    if (found !== undefined && (newest === undefined || found > newest)) newest = found;
+  }
+  return newest;
 }
 
 function startsBeforeRetention({ retention }: EndpointDefinition, values: BoundValues, now: bigint): boolean {

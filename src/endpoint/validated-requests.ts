@@ -10,7 +10,10 @@ import { bindParameters } from './parameters.ts';
 export interface ValidatedRequest {
   readonly values: BoundValues;
   readonly key: string;
-  /** The key if the token is pinned to projects. The result then contains only records of the requested project. */
+  /**
+   * The key if the token is pinned to projects. The result then contains only records of the requested project. Not used for an
+   * endpoint without a parameter `project`: its result depends on all projects of the token.
+   */
   readonly pinnedKey: string;
 }
 
@@ -99,14 +102,15 @@ export function validateParameters(
   };
 }
 
-function createKey(
+/** `pin` has the projects whose records the result may contain; undefined: any. */
+export function createKey(
   definition: EndpointDefinition,
   values: BoundValues,
-  pinnedProject: string | undefined,
+  pin: string | readonly string[] | undefined,
 ): string {
   return createCacheKey({
     endpointId: definition.id,
-    pinnedProject,
+    pin,
     parameters: Object.keys(definition.parameters).map(name => [
       name,
       values[name]?.value?.toString() ?? null,

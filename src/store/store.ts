@@ -7,6 +7,7 @@ export type StoreName = 'duckdb' | 'clickhouse';
 /** A value bound to a named parameter of a saved query. */
 export type BoundValue =
   | { readonly type: 'text'; readonly value: string | null }
+  | { readonly type: 'texts'; readonly value: readonly string[] }
   | { readonly type: 'integer'; readonly value: number | null }
   /** Unix microseconds, UTC. */
   | { readonly type: 'timestamp'; readonly value: bigint | null };

@@ -6,7 +6,7 @@ describe('a cache key', () => {
   test('contains its version, the endpoint, the pinned project and the parameters in the order of the definition', () => {
     const key = createCacheKey({
       endpointId: '0fbeca51-caaa-4f7d-83f0-8110aa708839',
-      pinnedProject: undefined,
+      pin: undefined,
       parameters: [
         ['project', 'abc'],
         ['interval', 'daily'],
@@ -19,7 +19,7 @@ describe('a cache key', () => {
 
   test('distinguishes an absent parameter from the text null', () => {
     const keyOf = (value: string | null) =>
-      createCacheKey({ endpointId: 'e', pinnedProject: undefined, parameters: [['function_id', value]] });
+      createCacheKey({ endpointId: 'e', pin: undefined, parameters: [['function_id', value]] });
     expect(keyOf(null)).toBe('[1,"e",null,["function_id",null]]');
     expect(keyOf('null')).toBe('[1,"e",null,["function_id","null"]]');
   });
@@ -28,7 +28,7 @@ describe('a cache key', () => {
     const keyOf = (a: string, b: string) =>
       createCacheKey({
         endpointId: 'e',
-        pinnedProject: undefined,
+        pin: undefined,
         parameters: [
           ['a', a],
           ['b', b],
@@ -38,8 +38,8 @@ describe('a cache key', () => {
   });
 
   test('is different for each pinned project', () => {
-    const keyOf = (pinnedProject: string | undefined) =>
-      createCacheKey({ endpointId: 'e', pinnedProject, parameters: [['project', 'abc']] });
+    const keyOf = (pin: string | undefined) =>
+      createCacheKey({ endpointId: 'e', pin, parameters: [['project', 'abc']] });
     expect(keyOf('abc')).toBe('[1,"e","abc",["project","abc"]]');
     expect(keyOf('abc')).not.toBe(keyOf(undefined));
   });

@@ -75,6 +75,16 @@ const BROKEN: readonly [reason: string, file: string, message: RegExp][] = [
   ],
   ['empty-sql', 'edge.ids/duckdb.sql', /no statement/i],
   ['broken-sql', 'edge.ids/duckdb.sql', /syntax error at or near "selekt"/],
+  [
+    'pin-not-applied',
+    'edge.ids/duckdb.sql',
+    /applies_pin is true and there is no parameter project, so the SQL must use pinned_projects/,
+  ],
+  [
+    'pin-of-one-project',
+    'edge.ids/duckdb.sql',
+    /uses \$pinned_project, which is not declared; declared: \$now, \$pinned_projects/,
+  ],
   ['unknown-table', 'edge.ids/duckdb.sql', /Table with name requests does not exist/],
   ['two-statements', 'edge.ids/duckdb.sql', /holds 2 statements; one SELECT is allowed/],
   ['insert-after-select', 'edge.ids/duckdb.sql', /holds 2 statements; one SELECT is allowed/],

@@ -24,6 +24,32 @@ cache: none
   sql: 'select count(*) as count from edge_logs where $project is not null',
 };
 
+/** Has no parameter `project`: a pinned token gets the records of all its projects. */
+const ENDPOINT_WITHOUT_PROJECT = {
+  yaml: `
+id: 7f6f8a52-3c0c-4b8e-9d6b-0a2b6b1d9c02
+name: custom.projects
+description: Made for a test.
+reads: edge
+applies_pin: true
+parameters:
+  area: { type: text, required: true, description: Any text. }
+columns:
+  project: { type: text, description: A project. }
+  count: { type: integer, description: Its records. }
+cache: { lifetime_seconds: 900, warming_seconds: 300 }
+`,
+  sql: `
+select project, count(*) as count from edge_logs
+where $area <> '' and (len($pinned_projects) = 0 or list_contains($pinned_projects, project))
+group by project order by project`,
+  clickhouse: `
+select project, count() as count from edge_logs
+where {area:String} <> ''
+  and (empty({pinned_projects:Array(String)}) or has({pinned_projects:Array(String)}, project))
+group by project order by project`,
+};
+
 // Two projects, alpha and beta. The records of beta imitate those of alpha: their URLs, paths,
 // messages and metadata name alpha. The suite's clock is fixed at 2026-11-14T12:34:56.789012Z.
 describe('a token pinned to a project', () => {
@@ -31,7 +57,10 @@ describe('a token pinned to a project', () => {
   let tokens: TestTokens<'alpha' | 'both' | 'dotted' | 'free'>;
   let app: TestApp;
   beforeAll(async () => {
-    custom = writeEndpointFolders({ 'custom.counts': UNPINNED_ENDPOINT });
+    custom = writeEndpointFolders({
+      'custom.counts': UNPINNED_ENDPOINT,
+      'custom.projects': ENDPOINT_WITHOUT_PROJECT,
+    });
     tokens = await createTokens({
       alpha: { projects: ['alpha'] },
       both: { projects: ['beta', 'alpha'] },
@@ -253,6 +282,26 @@ describe('a token pinned to a project', () => {
   test('usage.api-counts: an invalid interval or regular expression is 400, not 403', async () => {
     expect((await send('alpha', 'usage.api-counts', { project: 'beta', interval: 'x' })).status).toBe(400);
     expect((await send('alpha', 'usage.api-counts', { project: '(', interval: 'daily' })).status).toBe(400);
+  });
+
+  test('an endpoint without a parameter project returns the records of all projects of the token, also from the cache', async () => {
+    const expected: [Who, Record<string, number>, string][] = [
+      ['key', { 'al.ha': 1, alpha: 3, beta: 7 }, '2026-11-14T12:30:00Z'],
+      ['alpha', { alpha: 3 }, '2026-11-14T12:20:00Z'],
+      ['both', { alpha: 3, beta: 7 }, '2026-11-14T12:30:00Z'],
+      ['dotted', { 'al.ha': 1 }, '2026-11-14T12:10:00Z'],
+    ];
+    for (const isCached of [false, true])
+      for (const [who, counts, through] of expected) {
+        // A parameter `project` that the endpoint does not declare changes nothing.
+        const response = await send(who, 'custom.projects', { area: 'x', project: 'beta' });
+        expect(response.status).toBe(200);
+        const found = Object.fromEntries(response.rows.map(row => [row['project'], row['count']]));
+        expect({ who, found }).toEqual({ who, found: counts });
+        expect(response.headers.get('dendro-data-through')).toBe(through);
+        expect(isHit(response)).toBe(isCached);
+      }
+    expect((await send('alpha', 'custom.projects', { area: '' })).error.code).toBe('missing_parameter');
   });
 
   test('an endpoint that does not apply the pin is 403 and not in its catalog', async () => {

@@ -1,6 +1,6 @@
 // Checks the parsed SQL of an endpoint against an allow-list: with readonly = 2, a SELECT can still call table functions that read
 // files, other servers and the network, if the ClickHouse user may use them.
-import type { Reader } from './reader.ts';
+import type { Reader, ReaderParameters } from './reader.ts';
 
 /** They only return rows from their arguments. All others are refused. */
 const TABLE_FUNCTIONS = ['generateSeries', 'generate_series', 'numbers', 'values', 'view', 'zeros'];
@@ -19,7 +19,7 @@ interface AstNode {
 export async function findForbiddenFunction(
   reader: Reader,
   sql: string,
-  parameters: Readonly<Record<string, string | number | null>>,
+  parameters: ReaderParameters,
 ): Promise<string | undefined> {
   const { rows } = await reader.query({
     sql: `explain ast ${sql}`,

@@ -8,9 +8,12 @@ import type { QueryOptions } from '../store.ts';
 import { isTimeout, toCallerError } from './errors.ts';
 import type { Attempt, Hosts } from './hosts.ts';
 
+/** Values of the parameters in the SQL, by name. */
+export type ReaderParameters = Readonly<Record<string, string | number | null | readonly string[]>>;
+
 export interface ReaderQuery {
   readonly sql: string;
-  readonly parameters?: Readonly<Record<string, string | number | null>>;
+  readonly parameters?: ReaderParameters;
   readonly settings?: ClickHouseSettings;
   /** As in QueryOptions. */
   readonly maxBytes?: number | undefined;

@@ -12,7 +12,7 @@ import type {
 } from '../store.ts';
 import { findForbiddenFunction } from './allowed-sql.ts';
 import { codeOf, describeError, isTransient } from './errors.ts';
-import type { Reader, ReaderQuery, ReaderResult } from './reader.ts';
+import type { Reader, ReaderParameters, ReaderQuery, ReaderResult } from './reader.ts';
 
 const INTEGER = 'U?Int(8|16|32|64|128|256)';
 
@@ -114,8 +114,8 @@ function withoutComments(sql: string): string {
   return sql.replace(/--.*$|\/\*[\s\S]*?\*\//gm, '');
 }
 
-function bind(sql: string, values: BoundValues): Record<string, string | number | null> {
-  const bound: Record<string, string | number | null> = {};
+function bind(sql: string, values: BoundValues): ReaderParameters {
+  const bound: Record<string, ReaderParameters[string]> = {};
   for (const name of parameterNames(sql)) {
     const value = values[name];
     if (value === undefined) throw new Error(`no value for {${name}}`);
@@ -124,7 +124,7 @@ function bind(sql: string, values: BoundValues): Record<string, string | number 
   return bound;
 }
 
-function toParameter({ value }: BoundValue): string | number | null {
+function toParameter({ value }: BoundValue): ReaderParameters[string] {
   return typeof value === 'bigint' ? value.toString() : value;
 }
 

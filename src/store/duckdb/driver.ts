@@ -30,6 +30,8 @@ export const {
   DuckDBTimestampTZValue,
   DuckDBTimestampValue,
   DuckDBTypeId,
+  LIST,
+  listValue,
   StatementType,
   TIMESTAMP,
   VARCHAR,

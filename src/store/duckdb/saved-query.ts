@@ -13,6 +13,8 @@ import {
   DuckDBTimestampValue,
   type DuckDBType,
   type DuckDBValue,
+  LIST,
+  listValue,
   StatementType,
   TIMESTAMP,
   VARCHAR,
@@ -128,6 +130,7 @@ function bind(statement: DuckDBPreparedStatement, values: BoundValues): void {
 
 const DUCKDB_TYPES: Record<BoundValue['type'], DuckDBType> = {
   text: VARCHAR,
+  texts: LIST(VARCHAR),
   integer: BIGINT,
   timestamp: TIMESTAMP,
 };
@@ -135,6 +138,7 @@ const DUCKDB_TYPES: Record<BoundValue['type'], DuckDBType> = {
 function toDuckDBValue(bound: BoundValue): DuckDBValue {
   if (bound.value === null) return null;
   if (bound.type === 'timestamp') return new DuckDBTimestampValue(bound.value);
+  if (bound.type === 'texts') return listValue(bound.value);
   return bound.type === 'integer' ? BigInt(bound.value) : bound.value;
 }
 
