@@ -343,6 +343,19 @@ describe('validateQuery', () => {
   });
 });
 
+describe('query', () => {
+  test.each([
+    ['an empty list', []],
+    ['a list of texts', ['plain', "o'clock", 'a,b', '🦕', '\\']],
+  ])('binds %s', async (_, value) => {
+    const sql = isOnClickHouse()
+      ? "select length({list:Array(String)}), arrayStringConcat({list:Array(String)}, '|')"
+      : "select len($list), coalesce(array_to_string($list, '|'), '')";
+    const rows = await rowsOf(sql, ['integer', 'text'], { list: { type: 'texts', value } });
+    expect(rows).toEqual([[value.length, value.join('|')]]);
+  });
+});
+
 describe('the limits of queries', () => {
   test('an aborted query is cancelled in the store, and the next one succeeds', async () => {
     const controller = new AbortController();
