@@ -166,6 +166,7 @@ describe('a custom endpoint', () => {
         { name: 'since' },
         { name: 'path_pattern', schema: { format: 'regex' } },
         { name: 'format' },
+        { name: 'timestamps' },
       ],
     });
   });
