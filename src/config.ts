@@ -111,7 +111,7 @@ export const FLAGS = {
   scope: {
     value: 'SCOPE',
     many: true,
-    help: 'scope of the token: query, query:ENDPOINT, ingest, ingest:KIND or metrics (repeatable)',
+    help: 'scope of the token: query, query:ENDPOINT, ingest, ingest:KIND, metrics or admin (repeatable)',
   },
   expires: {
     value: 'DURATION',

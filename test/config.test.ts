@@ -9,6 +9,22 @@ import { createTempDirectory, findFreePort } from './support/process.ts';
 const flags = commands.find(({ name }) => name === 'serve')?.flags ?? [];
 const read = (...args: string[]) => readServeConfig(readInvocation(args, {}, flags));
 
+describe('keys in the environment', () => {
+  test('none has the scope admin', () => {
+    const keys = {
+      DENDRO_API_KEY: 'a'.repeat(16),
+      DENDRO_INGEST_KEY: 'b'.repeat(16),
+      DENDRO_QUERY_KEY: 'c'.repeat(16),
+    };
+    const { environmentKeys } = readServeConfig(readInvocation([], keys, flags));
+    expect(environmentKeys.map(({ scopes }) => scopes)).toEqual([
+      ['query', 'ingest', 'metrics'],
+      ['ingest'],
+      ['query'],
+    ]);
+  });
+});
+
 describe('--cors-origin', () => {
   test.each([
     ['https://Dash.Example.com', 'https://dash.example.com'],

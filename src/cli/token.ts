@@ -48,6 +48,8 @@ function readToken(invocation: Invocation, secret: string): StoredToken {
   const projects = invocation.many('project');
   if (projects.includes(''))
     throw new UsageError('--project is empty; omit it for a token that is valid for any project');
+  if (projects.length > 0 && scopes.includes('admin'))
+    throw new UsageError('--scope admin concerns all projects; omit --project, or create two tokens');
   const lifetime = readDuration(invocation, 'expires');
   return {
     name: requireText(invocation, 'name'),

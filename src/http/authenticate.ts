@@ -7,7 +7,8 @@ import type { Clock } from '../system/clock.ts';
 import type { TokenSet } from '../token/active-tokens.ts';
 import type { LastUsedTimes } from '../token/last-used.ts';
 import type { RateLimit } from '../token/rate-limit.ts';
-import { hasExpired, type Token } from '../token/token.ts';
+import { allows, hasExpired, type Token } from '../token/token.ts';
+import { missingScopeError } from './error-response.ts';
 
 export interface AuthDependencies {
   readonly tokens: TokenSet;
@@ -41,6 +42,13 @@ export function authenticate(dependencies: AuthDependencies, rawRequest: Incomin
       retryAfterSeconds: Math.ceil(waitSeconds),
     });
   dependencies.lastUsed.record(token);
+  return token;
+}
+
+/** Returns the request's token like `authenticate`, for a route under /api/admin/. Throws `forbidden` without the scope `admin`. */
+export function authenticateAdmin(dependencies: AuthDependencies, rawRequest: IncomingMessage): Token {
+  const token = authenticate(dependencies, rawRequest);
+  if (!allows(token, 'admin')) throw missingScopeError();
   return token;
 }
 

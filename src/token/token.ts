@@ -22,9 +22,9 @@ export interface Token {
   readonly redact_pii?: boolean | undefined;
 }
 
-export const ALL_SCOPES = ['query', 'ingest', 'metrics'] as const;
+export const ALL_SCOPES = ['query', 'ingest', 'metrics', 'admin'] as const;
 
-export const SCOPE_SYNTAX = 'query, query:<endpoint name>, ingest, ingest:<log kind>, metrics';
+export const SCOPE_SYNTAX = 'query, query:<endpoint name>, ingest, ingest:<log kind>, metrics, admin';
 
 export function isScope(text: string): boolean {
   const [area, ...rest] = text.split(':');
@@ -48,7 +48,11 @@ export function hasExpired({ expires_at }: Token, clock: Clock): boolean {
   return expires_at !== undefined && clock() >= (parseTimestamp(expires_at) ?? 0n);
 }
 
-/** A scope includes everything below it: `query` allows `query:logs.all`. */
-export function allows({ scopes }: Token, area: string, name?: string): boolean {
+/**
+ * A scope includes everything below it: `query` allows `query:logs.all`. `metrics` and `admin` concern all projects, so they allow
+ * a token that is pinned to projects nothing.
+ */
+export function allows({ scopes, projects }: Token, area: string, name?: string): boolean {
+  if (projects !== undefined && (area === 'metrics' || area === 'admin')) return false;
   return scopes.includes(area) || (name !== undefined && scopes.includes(`${area}:${name}`));
 }

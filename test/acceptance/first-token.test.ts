@@ -55,7 +55,7 @@ describe('tokens of a new data directory', () => {
     const { tokens } = JSON.parse(readFileSync(file, 'utf8'));
     expect(tokens).toHaveLength(1);
     expect(tokens[0]).toMatchObject({
-      scopes: ['query', 'ingest', 'metrics'],
+      scopes: ['query', 'ingest', 'metrics', 'admin'],
       sha256: expect.stringMatching(/^[0-9a-f]{64}$/),
     });
     const holders = readdirSync(directory.path, { recursive: true, withFileTypes: true })

@@ -158,7 +158,12 @@ describe('dendro token without a server', () => {
     ['no name', ['--scope', 'query'], '--name is required'],
     ['an empty name', ['--name', '', '--scope', 'query'], '--name is required'],
     ['no scope', ['--name', 'n'], '--scope is required; allowed: query, query:<endpoint name>'],
-    ['an unknown scope', ['--name', 'n', '--scope', 'admin'], '--scope admin is unknown; allowed:'],
+    ['an unknown scope', ['--name', 'n', '--scope', 'root'], '--scope root is unknown; allowed:'],
+    [
+      'the scope admin and a project',
+      [...valid, '--scope', 'admin', '--project', 'alpha'],
+      '--scope admin concerns all projects; omit --project',
+    ],
     [
       'the UUID of an endpoint in a scope',
       ['--name', 'n', '--scope', 'query', '--scope', 'query:0FBECA51-caaa-4f7d-83f0-8110aa708839'],

@@ -7,30 +7,30 @@ import { createTokens, type TestTokens } from '../support/tokens.ts';
 // The access matrix. A column is a kind of token, a cell the expected status. The queries use the project that the
 // pinned token is pinned to.
 const TABLE = `
-                                     none  wrong  expired  revoked  full  query  logs  usage  stats  pinned  ingest  metrics
-GET  /api/endpoints/query/{logs}      401   401    401      401     200    200   200    403    403    200     403     403
-GET  /api/endpoints/query/{logs-id}   401   401    401      401     200    200   200    403    403    200     403     403
-GET  /api/endpoints/query/{usage}     401   401    401      401     200    200   403    200    403    200     403     403
-GET  /api/endpoints/query/{usage-id}  401   401    401      401     200    200   403    200    403    200     403     403
-GET  /api/endpoints/query/{stats}     401   401    401      401     200    200   403    403    200    200     403     403
-GET  /api/endpoints/query/{stats-id}  401   401    401      401     200    200   403    403    200    200     403     403
-GET  /api/endpoints/query/{unknown}   401   401    401      401     404    404   403    403    403    404     403     403
-GET  /api/endpoints/query/{no-uuid}   401   401    401      401     404    404   403    403    403    404     403     403
-GET  /api/endpoints/query/{below}     401   401    401      401     404    404   403    403    403    404     403     403
-GET  /api/endpoints                   401   401    401      401     200    200   200    200    200    200     403     403
-GET  /openapi.json                    200   200    200      200     200    200   200    200    200    200     200     200
-GET  /health                          200   200    200      200     200    200   200    200    200    200     200     200
-GET  /api/endpoints/query             404   404    404      404     404    404   404    404    404    404     404     404
-GET  /metrics                         404   404    404      404     404    404   404    404    404    404     404     404
-GET  /api/logs                        404   404    404      404     404    404   404    404    404    404     404     404
-GET  /nowhere                         404   404    404      404     404    404   404    404    404    404     404     404
-POST /api/endpoints/query/{logs}      405   405    405      405     405    405   405    405    405    405     405     405
-POST /api/endpoints/query/{unknown}   405   405    405      405     405    405   405    405    405    405     405     405
-POST /api/endpoints                   405   405    405      405     405    405   405    405    405    405     405     405
-POST /openapi.json                    405   405    405      405     405    405   405    405    405    405     405     405
-POST /health                          405   405    405      405     405    405   405    405    405    405     405     405
-POST /api/logs                        404   404    404      404     404    404   404    404    404    404     404     404
-POST /nowhere                         404   404    404      404     404    404   404    404    404    404     404     404
+                                     none  wrong  expired  revoked  full  query  logs  usage  stats  pinned  ingest  metrics  admin
+GET  /api/endpoints/query/{logs}      401   401    401      401     200    200   200    403    403    200     403     403    403
+GET  /api/endpoints/query/{logs-id}   401   401    401      401     200    200   200    403    403    200     403     403    403
+GET  /api/endpoints/query/{usage}     401   401    401      401     200    200   403    200    403    200     403     403    403
+GET  /api/endpoints/query/{usage-id}  401   401    401      401     200    200   403    200    403    200     403     403    403
+GET  /api/endpoints/query/{stats}     401   401    401      401     200    200   403    403    200    200     403     403    403
+GET  /api/endpoints/query/{stats-id}  401   401    401      401     200    200   403    403    200    200     403     403    403
+GET  /api/endpoints/query/{unknown}   401   401    401      401     404    404   403    403    403    404     403     403    403
+GET  /api/endpoints/query/{no-uuid}   401   401    401      401     404    404   403    403    403    404     403     403    403
+GET  /api/endpoints/query/{below}     401   401    401      401     404    404   403    403    403    404     403     403    403
+GET  /api/endpoints                   401   401    401      401     200    200   200    200    200    200     403     403    403
+GET  /openapi.json                    200   200    200      200     200    200   200    200    200    200     200     200    200
+GET  /health                          200   200    200      200     200    200   200    200    200    200     200     200    200
+GET  /api/endpoints/query             404   404    404      404     404    404   404    404    404    404     404     404    404
+GET  /metrics                         404   404    404      404     404    404   404    404    404    404     404     404    404
+GET  /api/logs                        404   404    404      404     404    404   404    404    404    404     404     404    404
+GET  /nowhere                         404   404    404      404     404    404   404    404    404    404     404     404    404
+POST /api/endpoints/query/{logs}      405   405    405      405     405    405   405    405    405    405     405     405    405
+POST /api/endpoints/query/{unknown}   405   405    405      405     405    405   405    405    405    405     405     405    405
+POST /api/endpoints                   405   405    405      405     405    405   405    405    405    405     405     405    405
+POST /openapi.json                    405   405    405      405     405    405   405    405    405    405     405     405    405
+POST /health                          405   405    405      405     405    405   405    405    405    405     405     405    405
+POST /api/logs                        404   404    404      404     404    404   404    404    404    404     404     404    404
+POST /nowhere                         404   404    404      404     404    404   404    404    404    404     404     404    404
 `;
 
 const NAMES: Readonly<Record<string, string>> = {
@@ -56,6 +56,7 @@ const SPECS = {
   pinned: { projects: ['alpha'] },
   ingest: { scopes: ['ingest', 'ingest:edge'] },
   metrics: { scopes: ['metrics'] },
+  admin: { scopes: ['admin'] },
 };
 
 type TokenName = keyof typeof SPECS;

@@ -4,7 +4,7 @@ import { BlockList } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startApp } from '../../src/app.ts';
-import type { ServeConfig } from '../../src/config.ts';
+import { KEY_VARIABLES, type ServeConfig } from '../../src/config.ts';
 import type { LogKind } from '../../src/domain/log-columns.ts';
 import { type LogLines, toLogLines } from '../../src/domain/log-line.ts';
 import type { LogRecord } from '../../src/domain/log-record.ts';
@@ -15,7 +15,6 @@ import type { Event } from '../../src/observe/event.ts';
 import { storeNameOf } from '../../src/store/open-store.ts';
 import type { Store } from '../../src/store/store.ts';
 import { systemTimer, type Timer } from '../../src/system/timer.ts';
-import { ALL_SCOPES } from '../../src/token/token.ts';
 import { storeOverrides } from './clickhouse.ts';
 import { ManualTimer } from './manual-timer.ts';
 
@@ -129,7 +128,7 @@ export function testConfig(dataDirectory: string): ServeConfig {
     tls: undefined,
     endpointFolders: { builtIn: join(import.meta.dirname, '../../endpoints'), custom: undefined },
     tokensFile: join(dataDirectory, 'tokens.json'),
-    environmentKeys: [{ name: 'DENDRO_API_KEY', secret: API_KEY, scopes: ALL_SCOPES }],
+    environmentKeys: [{ name: 'DENDRO_API_KEY', secret: API_KEY, scopes: KEY_VARIABLES.DENDRO_API_KEY }],
   };
 }
 

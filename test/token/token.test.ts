@@ -38,6 +38,7 @@ describe('scopes', () => {
     'ingest:edge',
     'ingest:function_edge',
     'metrics',
+    'admin',
   ])('%s is a valid scope', scope => {
     expect(isScope(scope)).toBe(true);
   });
@@ -55,7 +56,9 @@ describe('scopes', () => {
     'ingest:nothing',
     'metrics:all',
     'metrics:',
-    'admin',
+    'admin:',
+    'admin:backup',
+    'Admin',
     '*',
     'query,ingest',
     'query ingest',
@@ -73,6 +76,7 @@ describe('scopes', () => {
     'ingest:edge',
     'ingest:function',
     'metrics',
+    'admin',
   ];
   test.each([
     [['query'], ['query', 'query:logs.all', 'query:logs']],
@@ -86,6 +90,7 @@ describe('scopes', () => {
     [['ingest:edge'], ['ingest:edge']],
     [['ingest:function_edge'], []],
     [['metrics'], ['metrics']],
+    [['admin'], ['admin']],
     [
       ['metrics', 'ingest:edge'],
       ['ingest:edge', 'metrics'],
@@ -95,6 +100,11 @@ describe('scopes', () => {
     const token = storedToken('t', 's', { scopes });
     const split = (scope: string) => scope.split(':') as [area: string, below?: string];
     expect(candidates.filter(scope => allows(token, ...split(scope)))).toEqual(opened);
+  });
+
+  test('a token that is pinned to projects has neither metrics nor admin, which concern all projects', () => {
+    const token = storedToken('t', 's', { scopes: ['query', 'metrics', 'admin'], projects: ['alpha'] });
+    expect(candidates.filter(scope => allows(token, scope))).toEqual(['query']);
   });
 });
 
