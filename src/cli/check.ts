@@ -1,6 +1,6 @@
 // dendro check: finds the problems that would make the startup of `serve` fail, without serving. With --parity it also compares
 // the results of the embedded store and ClickHouse.
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Invocation, readServeConfig, type ServeConfig } from '../config.ts';
@@ -13,6 +13,7 @@ import { logTo } from '../observe/log.ts';
 import { openStore, type StoreOptions, storeNameOf } from '../store/open-store.ts';
 import { systemClock } from '../system/clock.ts';
 import { readTokenFile } from '../token/token-file.ts';
+import { requireEmbeddedStore } from './embedded-store.ts';
 
 /** Longer lists of differences do not help to find the cause. */
 const SHOWN_DIFFERENCES = 10;
@@ -41,8 +42,7 @@ async function checkParity(invocation: Invocation, config: ServeConfig): Promise
     throw new UsageError(
       '--parity compares the store of --data with --store clickhouse://… and needs at least one --project',
     );
-  if (!existsSync(join(embedded.dataDirectory, 'dendro.duckdb')))
-    throw new OperatorError(`there is no embedded store in ${embedded.dataDirectory}`);
+  requireEmbeddedStore(embedded.dataDirectory);
   await withTemporaryDirectory('dendro-parity-', async directory => {
     const stores: ComparedStore[] = [];
     try {

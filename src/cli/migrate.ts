@@ -1,5 +1,4 @@
 // dendro migrate: copies the records of an embedded store to ClickHouse and verifies the copy. Resumes if interrupted.
-import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Invocation, readStoreOptions, requireText } from '../config.ts';
 import { OperatorError, UsageError } from '../domain/errors.ts';
@@ -10,6 +9,7 @@ import { type ClickHouseUrl, isClickHouseUrl, parseClickHouseUrl } from '../stor
 import { compareDays, copyRecords } from '../store/migration.ts';
 import { openClickHouseOutbox, openStore } from '../store/open-store.ts';
 import type { Store } from '../store/store.ts';
+import { requireEmbeddedStore } from './embedded-store.ts';
 import { createProgressBar } from './progress-bar.ts';
 
 const MAX_DIFFERENCES_SHOWN = 20;
@@ -52,8 +52,7 @@ export async function migrate(invocation: Invocation): Promise<void> {
 function readSource(invocation: Invocation): string {
   const dataDirectory = /^duckdb:(.+)$/s.exec(requireText(invocation, 'from'))?.[1];
   if (dataDirectory === undefined) throw new UsageError('--from must be duckdb:DIR, such as duckdb:./data');
-  if (!existsSync(join(dataDirectory, 'dendro.duckdb')))
-    throw new OperatorError(`there is no embedded store in ${dataDirectory}`);
+  requireEmbeddedStore(dataDirectory);
   return dataDirectory;
 }
 

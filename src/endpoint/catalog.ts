@@ -1,9 +1,10 @@
 // Loads endpoint folders. If a folder is broken, startup fails with one line that names the file and the problem.
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { load as parseYaml, YAMLException } from 'js-yaml';
 import { OperatorError } from '../domain/errors.ts';
 import type { SavedQuery, Store, StoreName } from '../store/store.ts';
+import { describeFileError } from '../system/file-access.ts';
 import { type EndpointDefinition, hasProject, readDefinition } from './definition.ts';
 import { createSampleValues } from './parameters.ts';
 
@@ -89,7 +90,9 @@ function listEndpointFolders(parent: string): string[] {
       .map(entry => join(parent, entry.name))
       .sort();
   } catch (error) {
-    throw new OperatorError(`cannot read the endpoint folders in ${parent}: ${(error as Error).message}`);
+    throw new OperatorError(
+      `cannot read the endpoint folders in ${parent}: ${describeFileError(parent, error as NodeJS.ErrnoException)}`,
+    );
   }
 }
 
@@ -132,6 +135,14 @@ function parseFile(file: string): unknown {
 }
 
 function readText(file: string): string {
-  if (!existsSync(file)) throw new OperatorError(`${file}: is missing`);
-  return readFileSync(file, 'utf8');
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    const systemError = error as NodeJS.ErrnoException;
+    throw new OperatorError(
+      systemError.code === 'ENOENT'
+        ? `${file}: is missing`
+        : `${file}: cannot be read: ${describeFileError(file, systemError)}`,
+    );
+  }
 }

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { createSecureContext, TLSSocket } from 'node:tls';
 import { OperatorError } from '../domain/errors.ts';
+import { describeFileError } from '../system/file-access.ts';
 import type { HttpResponse } from './response.ts';
 
 export interface TlsFiles {
@@ -31,7 +32,9 @@ function readPem(file: string, flag: string): Buffer {
   try {
     return readFileSync(file);
   } catch (error) {
-    throw new OperatorError(`${flag} ${file} cannot be read: ${(error as Error).message}`);
+    throw new OperatorError(
+      `${flag} ${file} cannot be read: ${describeFileError(file, error as NodeJS.ErrnoException)}`,
+    );
   }
 }
 

@@ -1,8 +1,9 @@
 // Checks a data directory before it is used: this user can write to it, its files belong to this user, and no newer version of
 // Dendro has written to it.
-import { closeSync, fstatSync, openSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { OperatorError } from '../domain/errors.ts';
+import { describeUser, findOwner, isAccessDenied } from './file-access.ts';
 import { createDirectory, writeFileDurably } from './files.ts';
 import { readVersion } from './version.ts';
 
@@ -50,7 +51,7 @@ function cannotWrite(dataDirectory: string, error: NodeJS.ErrnoException): Opera
   const owner = findOwner(dataDirectory);
   const fix =
     owner === undefined ? `install -d -o ${uid} ${dataDirectory}` : `chown -R ${uid} ${dataDirectory}`;
-  const isDenied = error.code === 'EACCES' || error.code === 'EPERM';
+  const isDenied = isAccessDenied(error);
   return new OperatorError(
     [
       `${describeUser(uid)} cannot write to the data directory ${dataDirectory}`,
@@ -60,28 +61,6 @@ function cannotWrite(dataDirectory: string, error: NodeJS.ErrnoException): Opera
       ' another directory with --data',
     ].join(''),
   );
-}
-
-/** Undefined if it does not exist or this user cannot see it. */
-function findOwner(path: string): number | undefined {
-  try {
-    return statSync(path).uid;
-  } catch {
-    return undefined;
-  }
-}
-
-function describeUser(uid: number): string {
-  const entry = new RegExp(`^([^:]+):[^:]*:${uid}:`, 'm').exec(readUsers());
-  return entry === null ? `uid ${uid}` : `user ${entry[1]} (uid ${uid})`;
-}
-
-function readUsers(): string {
-  try {
-    return readFileSync('/etc/passwd', 'utf8');
-  } catch {
-    return '';
-  }
 }
 
 /** The format of the data directory. A release that writes files which earlier releases cannot read increases it. */

@@ -12,8 +12,10 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
+import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { OperatorError } from '../domain/errors.ts';
+import { describeFileError } from './file-access.ts';
 import { writeFileDurably } from './files.ts';
 import { isRunning, readPidNamespace, readStart, readText } from './process-identity.ts';
 
@@ -43,7 +45,8 @@ const ownLockFiles = new Set<string>();
 
 /**
  * Reads, changes and replaces a file, so that no concurrent change is lost. If the lock was lost or the file has changed in the
- * meantime, this starts again and calls `change` with the new content. The content is undefined if there is no file.
+ * meantime, this starts again and calls `change` with the new content. The content is undefined if there is no file. The file keeps
+ * its owner and mode.
  */
 export async function changeLockedFile(
   file: string,
@@ -55,6 +58,7 @@ export async function changeLockedFile(
       const before = readContent(file);
       await writeFileDurably(file, change(before), {
         temporary: `${file}.${randomUUID()}.new`, // a process that lost its lock may still write to its own
+        keepOwner: true,
         beforeRename() {
           if (!lock.isHeld() || readContent(file) !== before) throw lostLock;
         },
@@ -111,7 +115,9 @@ function tryCreate(lockFile: string): number | undefined {
     descriptor = openSync(lockFile, 'wx', 0o600);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') return undefined;
-    throw new OperatorError(`cannot create the lock file ${lockFile}: ${(error as Error).message}`);
+    throw new OperatorError(
+      `cannot create the lock file ${lockFile}: ${describeFileError(dirname(lockFile), error as NodeJS.ErrnoException)}`,
+    );
   }
   const { pid } = process;
   const owner: Owner = { pid, start: readStart(pid), namespace: readPidNamespace(), id: randomUUID() };

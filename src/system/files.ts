@@ -1,6 +1,6 @@
 // Files that survive a crash: after a power cut a file has its old content or its new content, never half of either.
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync } from 'node:fs';
-import { open, rm } from 'node:fs/promises';
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, statSync } from 'node:fs';
+import { type FileHandle, open, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
 export interface DurableWrite {
@@ -8,20 +8,26 @@ export interface DurableWrite {
   readonly temporary?: string;
   /** Can throw to keep the old file. No other code of this process runs between this call and the rename. */
   readonly beforeRename?: () => void;
+  /**
+   * The new file gets the owner and the mode of the old one. If there is no old one and this is root, it gets the owner of the
+   * directory. So a command that root runs leaves a file that the service can read.
+   */
+  readonly keepOwner?: true;
 }
 
 /**
- * Replaces a file atomically and durably, mode 0600: temporary file, fsync, rename, fsync of the directory. If the write fails,
+ * Replaces a file atomically and durably, mode 0600 unless `keepOwner` is set: temporary file, fsync, rename, fsync of the directory. If the write fails,
  * such as on a full disk, the old file is unchanged and no temporary file remains. One call at a time for each file.
  */
 export async function writeFileDurably(
   file: string,
   content: Uint8Array | string,
-  { temporary = `${file}.new`, beforeRename = () => {} }: DurableWrite = {},
+  { temporary = `${file}.new`, beforeRename = () => {}, keepOwner }: DurableWrite = {},
 ): Promise<void> {
   try {
     const handle = await open(temporary, 'w', 0o600);
     try {
+      if (keepOwner) await copyOwner(file, handle);
       await handle.writeFile(content); // continues after a short write
       await handle.datasync();
     } finally {
@@ -34,6 +40,14 @@ export async function writeFileDurably(
     throw error;
   }
   await syncDirectory(dirname(file));
+}
+
+async function copyOwner(file: string, handle: FileHandle): Promise<void> {
+  const old = statSync(file, { throwIfNoEntry: false });
+  const own = await handle.stat();
+  const owner = old ?? (own.uid === 0 ? statSync(dirname(file)) : own);
+  if (owner.uid !== own.uid || owner.gid !== own.gid) await handle.chown(owner.uid, owner.gid);
+  if (old !== undefined) await handle.chmod(old.mode & 0o777);
 }
 
 /** Syncs the entries of a directory: a new file survives a crash only after its directory was synced. */

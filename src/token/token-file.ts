@@ -1,9 +1,11 @@
-// Reads and changes tokens.json, which holds the hashes of the secrets and has mode 0600. Its field names are on-disk names.
+// Reads and changes tokens.json, which holds the hashes of the secrets. It is created with mode 0600; a change keeps its owner and
+// mode. Its field names are on-disk names.
 import { readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import * as v from 'valibot';
 import { OperatorError } from '../domain/errors.ts';
 import { parseTimestamp } from '../domain/timestamp.ts';
+import { describeFileError } from '../system/file-access.ts';
 import { changeLockedFile } from '../system/file-lock.ts';
 import { createDirectory } from '../system/files.ts';
 import { isScope, type Token } from './token.ts';
@@ -39,7 +41,7 @@ export function readTokenFile(file: string): readonly StoredToken[] {
     return parseTokens(file, readFileSync(file, 'utf8'));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
-    throw nameProblem(`cannot read the tokens file ${file}`, error);
+    throw nameProblem(`cannot read the tokens file ${file}`, file, error);
   }
 }
 
@@ -59,7 +61,7 @@ export async function changeTokenFile(
       return `${JSON.stringify(content, undefined, 2)}\n`;
     });
   } catch (error) {
-    throw nameProblem(`cannot change the tokens file ${file}`, error);
+    throw nameProblem(`cannot change the tokens file ${file}`, file, error);
   }
 }
 
@@ -73,7 +75,8 @@ function parseTokens(file: string, text: string): readonly StoredToken[] {
 }
 
 /** An error of the system, such as "EACCES: permission denied", becomes one line for the operator. Returns others unchanged. */
-function nameProblem(problem: string, error: unknown): unknown {
-  const { code, message } = error as NodeJS.ErrnoException;
-  return code === undefined ? error : new OperatorError(`${problem}: ${message.split(', ', 1)[0]}`);
+function nameProblem(problem: string, file: string, error: unknown): unknown {
+  const systemError = error as NodeJS.ErrnoException;
+  if (systemError.code === undefined) return error;
+  return new OperatorError(`${problem}: ${describeFileError(file, systemError)}`);
 }

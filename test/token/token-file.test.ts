@@ -1,5 +1,6 @@
 import {
   chmodSync,
+  chownSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -16,6 +17,21 @@ import { writeFileDurably } from '../../src/system/files.ts';
 import { createSecret } from '../../src/token/token.ts';
 import { changeTokenFile, readTokenFile, type StoredToken } from '../../src/token/token-file.ts';
 import { storedToken } from '../support/tokens.ts';
+
+const isRoot = process.getuid?.() === 0;
+const NOBODY = 65_534;
+
+/** Root may read every file. */
+async function asNobody(work: () => unknown): Promise<void> {
+  process.setegid?.(NOBODY);
+  process.seteuid?.(NOBODY);
+  try {
+    await work();
+  } finally {
+    process.seteuid?.(0);
+    process.setegid?.(0);
+  }
+}
 
 describe('the tokens file', () => {
   let directory: string;
@@ -58,17 +74,53 @@ describe('the tokens file', () => {
     expect(text).not.toContain(secret.slice(4, 20));
   });
 
-  test('has mode 0600, whatever the old mode and the umask', async () => {
+  test('is created with mode 0600, whatever the umask', async () => {
     const mask = process.umask(0);
     try {
       await add(full);
       expect(modeOf(file)).toBe('600');
-      chmodSync(file, 0o666);
-      await add(storedToken('another', 'other'));
-      expect(modeOf(file)).toBe('600');
     } finally {
       process.umask(mask);
     }
+  });
+
+  test('keeps its mode when it is changed, whatever the umask', async () => {
+    const mask = process.umask(0o077);
+    try {
+      await add(full);
+      chmodSync(file, 0o640);
+      await add(storedToken('another', 'other'));
+      expect(modeOf(file)).toBe('640');
+    } finally {
+      process.umask(mask);
+    }
+  });
+
+  test.runIf(isRoot)('keeps its owner and group when root changes it', async () => {
+    await add(full);
+    chownSync(file, NOBODY, NOBODY);
+    await add(storedToken('another', 'other'));
+    expect(statSync(file)).toMatchObject({ uid: NOBODY, gid: NOBODY });
+    expect(modeOf(file)).toBe('600');
+  });
+
+  test.runIf(isRoot)('gets the owner of its directory when root creates it', async () => {
+    chownSync(directory, NOBODY, NOBODY);
+    await add(full);
+    expect(statSync(file)).toMatchObject({ uid: NOBODY, gid: NOBODY });
+  });
+
+  test.runIf(isRoot)('is not replaced by a user who cannot keep its owner', async () => {
+    await add(full);
+    chmodSync(file, 0o644);
+    chmodSync(directory, 0o777);
+    await asNobody(() =>
+      expect(add(storedToken('another', 'other'))).rejects.toThrow(
+        /^cannot change the tokens file .*: EPERM: operation not permitted for user \S+ \(uid 65534\); it belongs to user root \(uid 0\) and has mode 0644/,
+      ),
+    );
+    expect(readTokenFile(file)).toEqual([full]);
+    expect(readdirSync(directory)).toEqual(['tokens.json']);
   });
 
   test('is replaced atomically: a reader with the old file open reads all of it', async () => {
@@ -157,15 +209,15 @@ describe('the tokens file', () => {
     test('is reported with its path and "permission denied" if it may not be read', async () => {
       await add(full);
       chmodSync(file, 0o000);
-      const asNobody = process.getuid?.() === 0;
-      if (asNobody) process.seteuid?.(65534); // root may read every file
-      try {
+      const read = () =>
         expect(() => readTokenFile(file)).toThrow(
-          new OperatorError(`cannot read the tokens file ${file}: EACCES: permission denied`),
+          /^cannot read the tokens file \S+: EACCES: permission denied for user \S+ \(uid \d+\); it belongs to user \S+ \(uid \d+\) and has mode 0000: run this as its owner or as root$/,
         );
-      } finally {
-        if (asNobody) process.seteuid?.(0);
-      }
+      chmodSync(directory, 0o755);
+      await (isRoot ? asNobody(read) : read());
+      chmodSync(directory, 0o700);
+      if (isRoot)
+        await asNobody(() => expect(() => readTokenFile(file)).toThrow(/, who cannot enter its directory$/));
     });
 
     test('is not replaced by a command that adds a token', async () => {

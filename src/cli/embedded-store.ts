@@ -1,0 +1,20 @@
+// Finds the file of the embedded store in a data directory, for commands that read an existing one.
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
+import { OperatorError } from '../domain/errors.ts';
+import { describeFileError } from '../system/file-access.ts';
+
+/** Throws an OperatorError if the directory has no embedded store, or if this user cannot see it. */
+export function requireEmbeddedStore(dataDirectory: string): void {
+  const file = join(dataDirectory, 'dendro.duckdb');
+  try {
+    statSync(file);
+  } catch (error) {
+    const systemError = error as NodeJS.ErrnoException;
+    throw new OperatorError(
+      systemError.code === 'ENOENT'
+        ? `there is no embedded store in ${dataDirectory}`
+        : `cannot read the embedded store in ${dataDirectory}: ${describeFileError(file, systemError)}`,
+    );
+  }
+}

@@ -1,0 +1,46 @@
+// Who may use a file: names its owner and this user, so that an error of the system says what to change.
+import { readFileSync, statSync } from 'node:fs';
+
+/**
+ * Describes an error of a file operation in one line, without the name of the system call. If access is denied, it names this
+ * user, and the owner and the mode of what denies it.
+ */
+export function describeFileError(path: string, error: NodeJS.ErrnoException): string {
+  const [reason = ''] = error.message.split(', ', 1);
+  if (!isAccessDenied(error)) return reason;
+  const denied = `${reason} for ${describeUser(process.geteuid?.() ?? 0)}`;
+  const stats = readStats(path);
+  if (stats === undefined) return `${denied}, who cannot enter its directory`;
+  const mode = (stats.mode & 0o7777).toString(8).padStart(4, '0');
+  return `${denied}; it belongs to ${describeUser(stats.uid)} and has mode ${mode}: run this as its owner or as root`;
+}
+
+export function isAccessDenied({ code }: NodeJS.ErrnoException): boolean {
+  return code === 'EACCES' || code === 'EPERM';
+}
+
+/** Undefined if it does not exist or this user cannot see it. */
+export function findOwner(path: string): number | undefined {
+  return readStats(path)?.uid;
+}
+
+export function describeUser(uid: number): string {
+  const entry = new RegExp(`^([^:]+):[^:]*:${uid}:`, 'm').exec(readUsers());
+  return entry === null ? `uid ${uid}` : `user ${entry[1]} (uid ${uid})`;
+}
+
+function readStats(path: string): { readonly uid: number; readonly mode: number } | undefined {
+  try {
+    return statSync(path);
+  } catch {
+    return undefined;
+  }
+}
+
+function readUsers(): string {
+  try {
+    return readFileSync('/etc/passwd', 'utf8');
+  } catch {
+    return '';
+  }
+}
