@@ -19,6 +19,7 @@ import { Intake, type IntakeDependencies } from './intake/intake.ts';
 import { createStoreCallbacks, Quarantine } from './intake/quarantine.ts';
 import type { Observe } from './observe/event.ts';
 import { Metrics, type SampledValues } from './observe/metrics.ts';
+import { Eviction } from './store/eviction.ts';
 import { Maintenance } from './store/maintenance.ts';
 import { openStore } from './store/open-store.ts';
 import { Retention } from './store/retention.ts';
@@ -342,4 +343,8 @@ function startBackgroundJobs({ config, clock, timer, observe, closers }: Context
     () => retention.close(),
     () => maintenance.close(),
   );
+  if (config.maxDiskBytes === undefined) return;
+  const eviction = new Eviction(store, config.store.dataDirectory, config.maxDiskBytes, timer, observe);
+  eviction.start();
+  closers.add('jobs', () => eviction.close());
 }

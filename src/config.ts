@@ -45,6 +45,10 @@ export const FLAGS = {
     default: '90',
     help: 'age at which stored records are removed; intake rejects records that are older',
   },
+  'max-disk': {
+    value: 'SIZE',
+    help: 'limit of the data directory, such as 50GB; the oldest records are removed first (default: no limit)',
+  },
   'query-timeout': {
     value: 'SECONDS',
     default: '30',
@@ -248,6 +252,8 @@ export interface ServeConfig {
   /** 0 disables the cache. */
   readonly cacheBytes: number;
   readonly retentionDays: number;
+  /** The limit of the data directory. Undefined: no limit. */
+  readonly maxDiskBytes: number | undefined;
   /** The limit of a result before compression. */
   readonly responseBytes: number;
   /** The limit of all responses that clients have not read yet. */
@@ -279,6 +285,7 @@ export function readServeConfig(invocation: Invocation): ServeConfig {
     storeName: store.clickhouse === undefined ? 'duckdb' : 'clickhouse',
     store,
     retentionDays: readRetentionDays(invocation),
+    maxDiskBytes: readMaxDisk(invocation, store),
     cacheBytes: readInteger(invocation, 'cache-bytes', 0, 2 ** 40),
     // At least one row of the built-in endpoints: a record of 1 MiB can grow sixfold when it is encoded. At most what a string
     // can hold after this growth.
@@ -379,6 +386,22 @@ export function readDuration(invocation: Invocation, name: FlagName): bigint | u
 
 export function readRetentionDays(invocation: Invocation): number {
   return readInteger(invocation, 'retention-days', 1, 36_500);
+}
+
+const BYTE_UNITS: Readonly<Record<string, number>> = { K: 1, M: 2, G: 3, T: 4 };
+/** Room for the largest spool, a full intake queue and the quarantine files, which are never removed for space. */
+const MIN_MAX_DISK = 1e9;
+
+function readMaxDisk(invocation: Invocation, { clickhouse }: StoreOptions): number | undefined {
+  const text = invocation.text('max-disk');
+  if (text === undefined) return undefined;
+  if (clickhouse !== undefined)
+    throw new UsageError('--max-disk works with --store duckdb only; limit the disks of ClickHouse itself');
+  const [, digits = '', unit = '', binary] = /^(\d{1,6}(?:\.\d+)?) ?([KMGT])(i?)B$/i.exec(text) ?? [];
+  const bytes = Number(digits) * (binary ? 1024 : 1000) ** (BYTE_UNITS[unit.toUpperCase()] ?? 0);
+  if (unit === '' || bytes < MIN_MAX_DISK)
+    throw new UsageError(`--max-disk ${text} is not a size of at least 1GB, such as 50GB or 2TB`);
+  return bytes;
 }
 
 export function requireText(invocation: Invocation, name: FlagName): string {

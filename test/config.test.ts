@@ -42,6 +42,35 @@ describe('--cors-origin', () => {
   );
 });
 
+describe('--max-disk', () => {
+  test.each([
+    ['1GB', 1e9],
+    ['1.5 TB', 1.5e12],
+    ['2GiB', 2 * 1024 ** 3],
+  ])('%s is %d bytes', (given, bytes) => {
+    expect(read('--max-disk', given).maxDiskBytes).toBe(bytes);
+  });
+
+  test('there is no limit without it', () => {
+    expect(read().maxDiskBytes).toBeUndefined();
+  });
+
+  test.each(['50', '999MB', '0GB', '-1GB', 'GB', '50 apples'])(
+    '%s is not a size of at least 1GB and is rejected',
+    given => {
+      expect(() => read(`--max-disk=${given}`)).toThrow(
+        new UsageError(`--max-disk ${given} is not a size of at least 1GB, such as 50GB or 2TB`),
+      );
+    },
+  );
+
+  test('it is rejected with a ClickHouse store', () => {
+    expect(() => read('--max-disk', '50GB', '--store', 'clickhouse://h:8123/d')).toThrow(
+      new UsageError('--max-disk works with --store duckdb only; limit the disks of ClickHouse itself'),
+    );
+  });
+});
+
 describe('--trusted-proxy', () => {
   test.each(['10.0.0.0/8', '127.0.0.1/32', 'fd00::/8', '::1/128'])('%s is a range of addresses', given => {
     expect(read('--trusted-proxy', given).trustedProxies.rules).toHaveLength(1);

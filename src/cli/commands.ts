@@ -26,6 +26,7 @@ const SERVE_FLAGS: readonly FlagName[] = [
   'endpoints',
   'tokens',
   'retention-days',
+  'max-disk',
   'query-timeout',
   'query-concurrency',
   'query-queue',

@@ -72,6 +72,9 @@ export type Event =
   | { readonly type: 'quarantine_failed'; readonly error: unknown }
   | { readonly type: 'records_expired'; readonly count: number }
   | { readonly type: 'retention_failed'; readonly error: unknown }
+  /** The oldest records were removed because of --max-disk. */
+  | { readonly type: 'records_evicted'; readonly count: number }
+  | { readonly type: 'eviction_failed'; readonly error: unknown }
   /** The store merged parts. */
   | { readonly type: 'compacted' }
   | { readonly type: 'compaction_failed'; readonly error: unknown }

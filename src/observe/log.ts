@@ -14,6 +14,7 @@ const THROTTLED: readonly Event['type'][] = [
   'spool_write_failed',
   'quarantine_failed',
   'retention_failed',
+  'eviction_failed',
 ];
 
 export function logTo(
@@ -101,6 +102,10 @@ function describe(event: Exclude<Event, MetricOnlyEvent | { type: 'listening' }>
       return `removed ${event.count} records older than the retention period`;
     case 'retention_failed':
       return `removing records older than the retention period failed: ${messageOf(event.error)}`;
+    case 'records_evicted':
+      return `removed the oldest ${event.count} records, because the data directory came close to --max-disk`;
+    case 'eviction_failed':
+      return `removing the oldest records failed, so the data directory may exceed --max-disk: ${messageOf(event.error)}`;
     case 'compaction_failed':
       return `compaction failed; queries will be slower: ${messageOf(event.error)}`;
     case 'vacuum_failed':

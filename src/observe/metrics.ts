@@ -22,6 +22,7 @@ export const METRICS = {
     'Records that the store rejected, kept in the quarantine file.',
   ],
   dendro_records_expired_total: ['counter', 'Records removed because they exceeded the retention period.'],
+  dendro_records_evicted_total: ['counter', 'The oldest records, removed because of --max-disk.'],
   dendro_compactions_total: ['counter', 'Compactions: the store merged parts.'],
   dendro_vacuums_total: [
     'counter',
@@ -29,7 +30,7 @@ export const METRICS = {
   ],
   dendro_failures_total: [
     'counter',
-    'Failed background operations, by operation: spool_read, spool_write, spool_cleanup, apply, flush, quarantine, retention, compaction, vacuum. apply and flush have the log kind, too.',
+    'Failed background operations, by operation: spool_read, spool_write, spool_cleanup, apply, flush, quarantine, retention, eviction, compaction, vacuum. apply and flush have the log kind, too.',
   ],
   dendro_intake_queue_bytes: ['gauge', 'Bytes received by intake and not yet visible to queries.'],
   dendro_spool_bytes: ['gauge', 'Size of the spool on disk in bytes.'],
@@ -73,6 +74,9 @@ export class Metrics {
       case 'records_expired':
         this.#add('dendro_records_expired_total', event.count, {});
         break;
+      case 'records_evicted':
+        this.#add('dendro_records_evicted_total', event.count, {});
+        break;
       case 'compacted':
         this.#add('dendro_compactions_total', 1, {});
         break;
@@ -91,6 +95,7 @@ export class Metrics {
       case 'spool_cleanup_failed':
       case 'quarantine_failed':
       case 'retention_failed':
+      case 'eviction_failed':
       case 'compaction_failed':
       case 'vacuum_failed':
         this.#countFailure(event.type);

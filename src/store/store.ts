@@ -205,6 +205,15 @@ export interface Store {
    */
   deleteBefore(micros: bigint): Promise<number>;
 
+  /** The disk space that the stored records use, in bytes. Only the embedded store has this method. */
+  usedBytes?(): Promise<number>;
+
+  /**
+   * Removes the oldest flushed records until they use at most this much disk space. Returns their number. Only the embedded store
+   * has this method. Throws if it fails, such as on a full disk; then some of them may be removed.
+   */
+  evictOldest?(maxBytes: number): Promise<number>;
+
   /**
    * Runs one compaction, if that makes queries faster. Returns whether there was work; if so, call it again. Runs concurrently
    * with everything but `vacuum`. Throws if it fails, such as on a full disk; no record is affected. The following calls skip

@@ -114,6 +114,7 @@ export function testConfig(dataDirectory: string): ServeConfig {
     storeName: 'duckdb',
     store: testStoreOptions(dataDirectory),
     retentionDays: 90,
+    maxDiskBytes: undefined,
     cacheBytes: 0, // most tests need every record immediately; tests of the cache enable it
     responseBytes: 16 * 1024 * 1024,
     unsentBytes: 128 * 1024 * 1024,

@@ -24,18 +24,20 @@ export class Checkpointer {
     this.#dependencies = dependencies;
   }
 
-  /** Must be called by the holder of the file mutex, after its commit. */
-  async run(): Promise<void> {
+  /** Must be called by the holder of the file mutex, after its commit. Returns whether everything is in the file now. */
+  async run(): Promise<boolean> {
     const { connection, hasDiskSpace, syncDirectory } = this.#dependencies;
     for (let attempt = 1; attempt <= ATTEMPTS && (await hasDiskSpace()); attempt++) {
       try {
         await connection.run('checkpoint logs');
-        return await syncDirectory();
+        await syncDirectory();
+        return true;
       } catch (error) {
         // DuckDB rejects a checkpoint while certain transactions end.
         if (!/^TransactionContext Error: Cannot CHECKPOINT/.test((error as Error).message)) throw error;
         await sleep(PAUSE_MS);
       }
     }
+    return false;
   }
 }

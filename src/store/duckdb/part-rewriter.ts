@@ -1,4 +1,4 @@
-// Replaces parts by a copy of their records, for compaction and vacuum. A rewrite fills a temporary table that no query sees, with
+// Replaces parts by a copy of their records, for compaction, vacuum and the removal of records. A rewrite fills a temporary table that no query sees, with
 // pauses while the store is busy. Then it drops the sources and renames the temporary table, in one transaction. Meanwhile
 // flushes go to another part. If the process is killed, the next start drops the temporary table.
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -26,7 +26,9 @@ export interface Rewrite {
   readonly sources: readonly [Part, ...Part[]];
   /** Whether the copy is sorted as a whole. */
   readonly isCompacted: boolean;
-  /** Copies all records of the sources to the table `to`. Returns how many. */
+  /** How many records `copy` keeps. Default: all of the sources. */
+  readonly keptRows?: number;
+  /** Copies the records of the sources to the table `to`. Returns how many. */
   copy(connection: DuckDBConnection, to: string, afterSlice: AfterSlice): Promise<number>;
   /** Called after the checkpoint, while the file mutex is still held. */
   onReplaced?(): Promise<void>;
@@ -34,7 +36,7 @@ export interface Rewrite {
 
 export class PartRewriter {
   readonly #dependencies: RewriterDependencies;
-  /** Compaction and vacuum exclude each other: only one can have parts reserved. */
+  /** Compaction, vacuum and removals exclude each other: only one can have parts reserved. */
   readonly #jobs = new Mutex();
   #isClosing = false;
 
@@ -62,6 +64,29 @@ export class PartRewriter {
     });
   }
 
+  /**
+   * Reserves all parts that exist now, then calls `toRewrite` for each and rewrites it if there is a result. Records that are
+   * flushed meanwhile go to other parts.
+   */
+  runForAll(toRewrite: (part: Part) => Promise<Rewrite | undefined>): Promise<void> {
+    const { fileMutex, parts } = this.#dependencies;
+    return this.#jobs.run(async () => {
+      const all = await fileMutex.run(async () => {
+        parts.reserve(parts.listAll());
+        return parts.listAll();
+      });
+      try {
+        for (const part of all) {
+          if (this.#isClosing) throw new Error('the store is closed');
+          const rewrite = await toRewrite(part);
+          if (rewrite !== undefined) await this.#rewrite(rewrite);
+        }
+      } finally {
+        parts.releaseReserved();
+      }
+    });
+  }
+
   /** Cancels the running rewrite. */
   async close(): Promise<void> {
     this.#isClosing = true;
@@ -73,7 +98,7 @@ export class PartRewriter {
     const { fileWriter, fileMutex, parts, requireDiskSpace } = this.#dependencies;
     const { sources, isCompacted } = rewrite;
     const { kind, number } = sources.at(-1) ?? sources[0];
-    const rows = sources.reduce((sum, part) => sum + part.rows, 0);
+    const { keptRows: rows = sources.reduce((sum, part) => sum + part.rows, 0) } = rewrite;
     const replacement: Part = { kind, number, isCompacted, rows };
     const temporaryTable = temporaryNameOf(replacement);
     await requireDiskSpace(rows);
@@ -94,6 +119,7 @@ export class PartRewriter {
       await parts.replace(sources, replacement);
       const name = nameOf(replacement).replace('logs.', '');
       await fileWriter.run(`alter table ${temporaryNameOf(replacement)} rename to ${name}`);
+      await parts.adjustRowCount(replacement, 0); // drops it if it is empty
     });
     await checkpointer.run();
     await onReplaced?.();

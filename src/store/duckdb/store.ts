@@ -11,6 +11,7 @@ import { ConnectionPool } from './connection-pool.ts';
 import { deleteBefore } from './delete-expired.ts';
 import { DiskSpace } from './disk-space.ts';
 import type { DuckDBConnection } from './driver.ts';
+import { evictOldest, measureUsedBytes } from './evict-oldest.ts';
 import { IdleKinds } from './idle-kinds.ts';
 import { findLoadsOfSize } from './loads.ts';
 import { Memtables } from './memtables.ts';
@@ -151,6 +152,10 @@ function createStore(components: Components): Store {
   const vacuum = new Vacuum({ rewriter, fileWriter, parts, idleKinds });
   const appendUnderMutex = createAppend(components);
   const deleteUnderMutex = createDelete(components);
+  const evictionDependencies = {
+    ...components,
+    onRemoved: (micros: bigint) => newestTimestamps.forgetBefore(micros),
+  };
   let closing: Promise<void> | undefined;
   /** Closing waits for work that has started, and rejects new work. */
   const unlessClosing = <T>(work: () => Promise<T>): Promise<T> =>
@@ -188,6 +193,8 @@ function createStore(components: Components): Store {
     durableUpTo: kind => memtables.flushedUpTo(kind), // without the spool, only flushed records survive a restart
 
     deleteBefore: micros => unlessClosing(() => deleteUnderMutex(micros)),
+    usedBytes: () => unlessClosing(() => measureUsedBytes(components)),
+    evictOldest: maxBytes => unlessClosing(() => evictOldest(evictionDependencies, maxBytes)),
     compact: nowMicros => unlessClosing(() => compactor.run(nowMicros)),
     vacuum: () => unlessClosing(() => vacuum.run()),
 

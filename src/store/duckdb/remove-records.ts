@@ -1,0 +1,34 @@
+// Removes records from the parts: each part that has some is replaced by a copy without them, which frees their space. A DELETE
+// would free only the space of empty row groups. If the process is killed, each part has all of these records or none.
+import { type Condition, copyInOrder } from './copy-records.ts';
+import type { DuckDBConnection } from './driver.ts';
+import type { PartRewriter, Rewrite } from './part-rewriter.ts';
+import { nameOf, type Part } from './parts.ts';
+
+/** Removes the matching records from all parts that exist now. Returns how many. */
+export async function removeRecords(
+  rewriter: PartRewriter,
+  connection: DuckDBConnection,
+  condition: Condition,
+): Promise<number> {
+  let removed = 0;
+  const toRewrite = async (part: Part): Promise<Rewrite | undefined> => {
+    const result = await connection.runAndReadAll(
+      `select count(*) from ${nameOf(part)} where ${condition.sql}`,
+      { ...condition.values },
+    );
+    const matching = Number(result.value(0, 0));
+    if (matching === 0) return undefined;
+    return {
+      sources: [part],
+      isCompacted: part.isCompacted,
+      keptRows: part.rows - matching,
+      copy: (writer, to, afterSlice) => copyInOrder(writer, nameOf(part), to, afterSlice, condition),
+      onReplaced: async () => {
+        removed += matching;
+      },
+    };
+  };
+  await rewriter.runForAll(toRewrite);
+  return removed;
+}

@@ -1,0 +1,66 @@
+// Keeps the data directory within --max-disk: removes the oldest stored records when the files come close to it. Records that are
+// acknowledged and not stored yet, in the spool, are never removed.
+import { readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Observe } from '../observe/event.ts';
+import { every, type RepeatingJob, type Timer } from '../system/timer.ts';
+import type { Store } from './store.ts';
+
+const INTERVAL_MS = 60_000;
+/** Above the first share of the limit, records are removed down to the second. The rest is space for copies during compaction. */
+const START_SHARE = 0.9;
+const TARGET_SHARE = 0.8;
+
+export class Eviction {
+  readonly #store: Store;
+  readonly #dataDirectory: string;
+  readonly #maxBytes: number;
+  readonly #timer: Timer;
+  readonly #observe: Observe;
+  #job: RepeatingJob | undefined;
+  #isClosed = false;
+
+  constructor(store: Store, dataDirectory: string, maxBytes: number, timer: Timer, observe: Observe) {
+    this.#store = store;
+    this.#dataDirectory = dataDirectory;
+    this.#maxBytes = maxBytes;
+    this.#timer = timer;
+    this.#observe = observe;
+  }
+
+  start(): void {
+    this.#job = every(this.#timer, INTERVAL_MS, () => this.#check());
+  }
+
+  /** Does not wait for a running removal: closing the store cancels it. */
+  close(): void {
+    this.#isClosed = true;
+    void this.#job?.stop();
+  }
+
+  async #check(): Promise<void> {
+    const { evictOldest, usedBytes } = this.#store;
+    if (evictOldest === undefined || usedBytes === undefined) return;
+    try {
+      // The other files, such as the spool, leave less for the store.
+      const otherBytes = await measureOtherFiles(this.#dataDirectory);
+      const stored = await usedBytes();
+      if (stored + otherBytes <= this.#maxBytes * START_SHARE) return;
+      const count = await evictOldest(Math.max(0, this.#maxBytes * TARGET_SHARE - otherBytes));
+      if (count > 0) this.#observe({ type: 'records_evicted', count });
+    } catch (error) {
+      if (!this.#isClosed) this.#observe({ type: 'eviction_failed', error });
+    }
+  }
+}
+
+/** The size of all files but the store's, which also has unused blocks. */
+async function measureOtherFiles(directory: string): Promise<number> {
+  let bytes = 0;
+  for (const entry of await readdir(directory, { recursive: true, withFileTypes: true })) {
+    const path = join(entry.parentPath, entry.name);
+    if (!entry.isFile() || path === join(directory, 'dendro.duckdb')) continue;
+    bytes += (await stat(path).catch(() => undefined))?.size ?? 0; // a file can disappear meanwhile
+  }
+  return bytes;
+}
