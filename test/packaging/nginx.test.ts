@@ -113,12 +113,17 @@ async function get(path: string, { headers = {}, from = '127.0.0.1' }: GetOption
   }).end();
   const [response] = await once(sent, 'response');
   const chunks: Buffer[] = await response.toArray();
-  return { status: response.statusCode as number, text: Buffer.concat(chunks).toString() };
+  return {
+    status: response.statusCode as number,
+    headers: response.headers,
+    text: Buffer.concat(chunks).toString(),
+  };
 }
 
 test('a client reads an endpoint over TLS', async () => {
   const response = await get(CALL, { headers: { 'X-API-KEY': PROCESS_API_KEY } });
-  expect(response).toEqual({ status: 200, text: '{"result":[]}' });
+  expect(response).toMatchObject({ status: 200, text: '{"result":[]}' });
+  expect(response.headers['strict-transport-security']).toBe('max-age=31536000');
   expect((await get(CALL)).status).toBe(401);
 });
 
