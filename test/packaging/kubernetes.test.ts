@@ -49,6 +49,6 @@ test('the pod runs as the user of the image, without privileges and with a read-
 test('all three probes use the public port', () => {
   const { startupProbe, readinessProbe, livenessProbe } = container;
   for (const probe of [startupProbe, readinessProbe])
-    expect(probe.httpGet).toEqual({ path: '/health', port: 'public' });
-  expect(livenessProbe.tcpSocket).toEqual({ port: 'public' });
+    expect(probe.httpGet).toEqual({ path: '/health/ready', port: 'public' });
+  expect(livenessProbe.httpGet).toEqual({ path: '/health/live', port: 'public' });
 });
