@@ -1,6 +1,6 @@
--- Requests per service area and time bucket, of the requests whose URL matches the pattern.
+-- Requests per service area and time bucket. The parameter `project` is a regular expression that the URL must match.
 -- A path counts in every area whose text it contains. A bucket without matching requests returns no row.
--- Of a longer URL, the first 8,192 bytes are matched, without a character that would be cut: at most 4 lengths are tried.
+-- Only the first 8,192 bytes of a URL are matched. A character that this would cut is left out, so the text is up to 3 bytes shorter.
 select
   time_bucket(to_seconds($bucket_seconds), timestamp) as timestamp,
   count(*) filter (contains(path, '/rest')) as total_rest_requests,

@@ -163,6 +163,7 @@ export class ResultCache<V> {
     return entry === undefined || now - entry.loadedAt >= entry.lifetime.lifetimeMs ? undefined : entry;
   }
 
+  /** Marks the entry as the most recently requested one, and adds it if it is new. */
   #touch(entry: CacheEntry<V>, now: number): void {
     entry.requestedAt = now;
     if (entry === this.#lastRequested) return;

@@ -28,7 +28,7 @@ export async function demo(invocation: Invocation): Promise<void> {
   }
 }
 
-/** Replaces the operator's store, data directory, tokens file and keys. */
+/** Replaces the operator's store, data directory, tokens file, and the API keys from environment variables. */
 function withTemporaryStore(invocation: Invocation, dataDirectory: string): Invocation {
   return {
     ...invocation,

@@ -101,7 +101,8 @@ function loadEndpoint(folder: string, store: StoreName, builtIn: boolean): Endpo
   const definition = loadDefinition(definitionFile);
   const sqlFile = join(folder, `${store}.sql`);
   const sql = readText(sqlFile);
-  // With a parameter `project`, the SQL can apply the pin by comparing `project` with it. Without one, only $pinned_projects can.
+  // With a parameter `project`, the condition `project = $project` already applies the pin. Without one, the SQL must use
+  // $pinned_projects.
   if (definition.applies_pin && !hasProject(definition) && !/\bpinned_projects\b/.test(sql))
     throw new OperatorError(
       `${sqlFile}: applies_pin is true and there is no parameter project, so the SQL must use pinned_projects`,

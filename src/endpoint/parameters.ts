@@ -130,7 +130,7 @@ function capTier(
   return tiers[Math.min(tiers.indexOf(choice), maxIndex)];
 }
 
-/** If an optional choice is absent, its values are null. `example` is the same value of the first choice, and used only for its type. */
+/** If an optional choice is absent, its values are null. `example` is the value of the first choice and is used only for its type. */
 function bindChoiceValue(value: string | number | undefined, example: string | number): BoundValue {
   return typeof example === 'number'
     ? { type: 'integer', value: typeof value === 'number' ? value : null }
@@ -142,7 +142,7 @@ export function readIsoTimestamps(parameters: URLSearchParams): boolean {
   const values = parameters.getAll('timestamps').filter(value => value !== '');
   if (values.length === 0) return false;
   if (values.length > 1 || values[0] !== 'iso')
-    throw invalid('timestamps', 'timestamps must be iso, given once, or absent');
+    throw invalid('timestamps', 'the only allowed value of timestamps is iso, given at most once');
   return true;
 }
 

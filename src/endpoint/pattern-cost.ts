@@ -1,6 +1,6 @@
 // The cost of a regular expression: the size of its deterministic automaton (DFA). RE2, which both stores use, matches with a
 // DFA in constant time per byte as long as the DFA fits into its memory. Otherwise it tracks every position of the expression
-// that a match can be at, which can be a thousand times slower, and no engine stops in the middle of a block of rows.
+// that a match can be at, which can be a thousand times slower, and a query cannot be cancelled within a block of rows.
 import { type PatternNode, parsePattern, type Ranges } from './pattern-syntax.ts';
 
 /**
@@ -19,7 +19,7 @@ const MULTI_BYTE_WEIGHT = 4;
 const UNICODE_CLASS_WEIGHT = 16;
 
 /**
- * Returns the cost: the number of positions of the expression in all states of its DFA. Returns Infinity above the limit, and
+ * Returns the cost: for each state of the DFA, 1 plus the weights of its positions. Returns Infinity above the limit, and
  * undefined for an expression with unknown syntax.
  */
 export function computePatternCost(pattern: string): number | undefined {
@@ -27,7 +27,7 @@ export function computePatternCost(pattern: string): number | undefined {
   if (tree === undefined) return undefined;
   if (isPlainText(tree)) return tree.nodes.length; // both stores search for it without an automaton
   try {
-    return new Dfa(new Nfa(tree)).countPositions();
+    return new Dfa(new Nfa(tree)).computeCost();
   } catch (error) {
     if (error instanceof TooExpensive) return Number.POSITIVE_INFINITY;
     throw error;
@@ -52,7 +52,7 @@ type NfaNode =
 /** The id of the node in which every match ends. */
 const MATCH = 0;
 
-/** A nondeterministic automaton, built as Thompson described it: counted repetitions are written out. */
+/** A nondeterministic automaton, built by Thompson's construction. Counted repetitions are expanded: a{3} becomes aaa. */
 class Nfa {
   readonly nodes: NfaNode[] = [{ type: 'match' }];
   readonly start: number;
@@ -120,10 +120,10 @@ function weightOf({ ranges, isUnicodeClass }: PatternNode & { type: 'set' }): nu
 const SEPARATOR = 0xffff;
 
 /**
- * The subset construction, as RE2 does it. A match may start at every character. A state contains the positions of all matches
- * that have begun, in groups: earlier matches first, each position only in the first group that reaches it. The last group
- * would be that of the match that begins at the next character; it is in every state and is left out here. A state with a
- * complete match is final, because the engine stops there.
+ * The subset construction for an unanchored search, as RE2 does it. A position is the id of an NFA node of type `set` or `match`. A
+ * DFA state is an ordered list of groups of positions: one group for each start of a match, the earliest start first. A position is
+ * kept only in its first group. Every state also contains the start positions, because a match can begin at the next character;
+ * they are not stored. A state with a complete match is final, because the engine stops there.
  */
 class Dfa {
   readonly #nfa: Nfa;
@@ -142,10 +142,11 @@ class Dfa {
     this.#symbols = assignSymbols(nfa);
   }
 
-  countPositions(): number {
+  computeCost(): number {
     const { start } = this.#nfa;
     const first = this.#nfa.closure(start);
     if (first.includes(MATCH)) return 0; // matches every text at once
+    // The successors of the state in which no match has begun.
     for (const [symbol, positions] of this.#step(first)) this.#afterFirst[symbol] = positions;
     this.#enter(this.#nfa.closure(start, true));
     for (const positions of this.#afterFirst) if (positions !== undefined) this.#enter(positions);

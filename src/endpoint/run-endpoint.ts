@@ -104,8 +104,8 @@ function pinnedKeyOf(
 }
 
 /**
- * `signal` is a getter, because a forced refresh less than 10 s after the last one returns the cached result. A separate
- * function, because closures of one function share its variables: with this getter in runEndpoint, the closure that the cache
+ * `signal` is a getter, so that it is created only if a query runs: a forced refresh within 10 s of the last one returns the
+ * cached result. A separate function, because closures of one function share its variables: with this getter in runEndpoint, the closure that the cache
  * entry keeps would also keep the request in memory.
  */
 function toGetOptions(request: RequestContext | undefined, forceRefresh: boolean): GetOptions {

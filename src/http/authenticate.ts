@@ -17,7 +17,7 @@ export interface AuthDependencies {
   readonly lastUsed: LastUsedTimes;
 }
 
-/** A secret of no valid token. It may be a guess, so the auth throttle may delay the response. */
+/** The request has a secret that belongs to no valid token. It may be a guess, so the auth throttle may delay the response. */
 export class WrongSecretError extends DendroError {
   constructor() {
     super('unauthorized', 'the token is unknown, expired or revoked');

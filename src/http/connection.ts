@@ -13,7 +13,7 @@ export function trackUnfinished(socket: Socket, rawResponse: ServerResponse): vo
 }
 
 /** Calls back when the responses to all requests that were completely received are sent. */
-export function afterUnfinished(socket: Socket, callback: () => void): void {
+export function afterEarlierResponses(socket: Socket, callback: () => void): void {
   const unfinished = [...(unfinishedResponses.get(socket) ?? [])];
   const last = unfinished.findLast(({ req }) => req.complete);
   if (last === undefined) callback();

@@ -55,7 +55,7 @@ function sendResponse(
   response: HttpResponse,
 ): void {
   if (response.reportDelivery !== undefined) watchDelivery(rawRequest, rawResponse, response.reportDelivery);
-  // A response that waits behind another one is not destroyed with its connection.
+  // A pipelined response that waits for an earlier one is not destroyed when the connection closes, so the socket is checked too.
   if (rawResponse.destroyed || rawRequest.socket.destroyed) return;
   const { corsOrigins, unsentResponses } = dependencies;
   if (corsOrigins.length > 0) addCors(response, corsOrigins, rawRequest);

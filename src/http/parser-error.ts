@@ -2,7 +2,7 @@
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { DendroError } from '../domain/errors.ts';
-import { afterUnfinished, closeAfterWriting } from './connection.ts';
+import { afterEarlierResponses, closeAfterWriting } from './connection.ts';
 import { errorResponse } from './error-response.ts';
 import { headersTooLarge, MAX_URL_BYTES, uriTooLong } from './request-limits.ts';
 import type { HttpResponse } from './response.ts';
@@ -26,9 +26,9 @@ export function respondToParserError(error: ParserError, socket: Socket): void {
   if (!isHttp) socket.destroy();
   if (socket.destroyed || isRejected(socket)) return;
   rejectedConnections.add(socket);
-  const response = errorResponse(toParserError(error));
+  const response = errorResponse(toDendroError(error));
   addHsts(response, socket);
-  afterUnfinished(socket, () => closeAfterWriting(socket, formatResponse(response)));
+  afterEarlierResponses(socket, () => closeAfterWriting(socket, formatResponse(response)));
 }
 
 function formatResponse({ status, headers: responseHeaders, body }: HttpResponse): string {
@@ -37,7 +37,7 @@ function formatResponse({ status, headers: responseHeaders, body }: HttpResponse
   return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${head}\r\n${body}`;
 }
 
-function toParserError(error: ParserError): DendroError {
+function toDendroError(error: ParserError): DendroError {
   switch (error.code) {
     case 'HPE_HEADER_OVERFLOW': {
       const requestLineEnd = error.rawPacket?.indexOf('\r\n') ?? 0;

@@ -79,7 +79,7 @@ export function healthRoutes({ state, isRecoverable, version, storeName }: Publi
   ];
 }
 
-/** The memory of a smaller result does not matter, and its cache hit has no promise. */
+/** Results up to this size are not reserved in `unsentResponses`, so that a cache hit can respond synchronously. */
 const MAX_SMALL_RESULT_BYTES = 256 * 1024;
 
 /** Returns a promise only if the result is not cached: awaiting takes a noticeable part of the time of a cache hit. */
@@ -124,7 +124,7 @@ function handleQuery(
       ? encoded.then(bytes => toResponse(completed, bytes))
       : toResponse(completed, encoded);
   };
-  /** Counts the rows until they are encoded, so that many large results at once cannot take all memory. */
+  /** Reserves the memory of the rows until they are encoded, so that many large results at once cannot take all memory. */
   const respondWithLarge = async (completed: EndpointRun) => {
     const release = serving.unsentResponses.reserve(completed.result.rowBytes);
     try {
@@ -165,7 +165,7 @@ function describeEndpoint({ definition }: Endpoint): Record<string, unknown> {
     description,
     max_rows,
     cache: cache === 'none' ? { lifetime_seconds: 0, warming_seconds: null } : cache,
-    sandboxing: false, // queries are read-only, and not isolated any further
+    sandboxing: false, // clients of this API expect the field; a caller can never pass SQL of its own
     parameters: Object.entries(parameters).map(([key, rule]) => describeParameter(key, rule)),
     columns: Object.entries(columns).map(([key, column]) => ({ name: key, ...column })),
   };
@@ -191,15 +191,16 @@ function handleOpenApi(
   { raw }: HttpRequest,
 ): HttpResponse {
   const ready = serving();
-  const token = ready === undefined ? 'no secret' : findToken(ready, raw);
+  const found = ready === undefined ? 'no secret' : findToken(ready, raw);
+  const token = typeof found === 'string' ? undefined : found;
   const shown = catalog.endpoints.filter(endpoint =>
-    typeof token === 'string' ? endpoint.builtIn : mayCall(token, endpoint),
+    token === undefined ? endpoint.builtIn : mayCall(token, endpoint),
   );
   const response = jsonResponse(200, buildOpenApi(version, shown), {
     'Cache-Control': 'private, no-cache',
     Vary: 'X-API-KEY, Authorization',
   });
-  return { ...response, isThrottled: token === 'wrong secret' };
+  return { ...response, isThrottled: found === 'wrong secret' };
 }
 
 /**

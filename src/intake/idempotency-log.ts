@@ -20,7 +20,7 @@ export interface DiskRequest {
 }
 
 /** The requests that the spool and the idempotency log read at startup, and that they keep on disk. */
-export interface RequestMemory {
+export interface RememberedRequests {
   /** Called for each request on disk, about in the order of arrival. */
   restore(request: CompletedRequest, segmentNumber: number): void;
   /** The requests of a segment that have to be kept when the segment is deleted. */
@@ -54,12 +54,12 @@ export function requestFromDisk(value: unknown): CompletedRequest | undefined {
 
 export class IdempotencyLog {
   readonly #directory: string;
-  readonly #memory: RequestMemory;
+  readonly #memory: RememberedRequests;
   readonly #nowMs: () => number;
   /** For each file, by path, when all of its requests have expired, on the monotonic clock. */
   readonly #expiresAtMs = new Map<string, number>();
 
-  constructor(directory: string, memory: RequestMemory, nowMs: () => number) {
+  constructor(directory: string, memory: RememberedRequests, nowMs: () => number) {
     this.#directory = directory;
     this.#memory = memory;
     this.#nowMs = nowMs;

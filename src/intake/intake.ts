@@ -17,7 +17,7 @@ import {
 } from './idempotency-index.ts';
 import {
   deleteUndelivered,
-  type RequestMemory,
+  type RememberedRequests,
   readUndelivered,
   writeUndelivered,
 } from './idempotency-log.ts';
@@ -232,11 +232,14 @@ export class Intake {
   }
 }
 
-/** After a clean stop, `undelivered` has the keys of all responses that were not delivered. The others are known to be. */
+/**
+ * After a clean stop, `undelivered` has the keys of all responses that were not delivered. All others were delivered, so their
+ * requests are not restored. Undefined: there was no clean stop, and nothing is known.
+ */
 function withoutDelivered(
   index: IdempotencyIndex,
   undelivered: ReadonlySet<string> | undefined,
-): RequestMemory {
+): RememberedRequests {
   return {
     restore(request, segmentNumber) {
       const isDelivered = request.onlyIfUndelivered && undelivered?.has(request.key) === false;
@@ -256,7 +259,7 @@ function queueFull(): DendroError {
 function shareExceeded(): DendroError {
   return new DendroError(
     'rate_limited',
-    'the requests of this token use their share of the memory; no record of this request was stored, retry later',
+    'the requests of this token have used up their share of the memory; no record of this request was stored, retry later',
   );
 }
 

@@ -1,7 +1,7 @@
 // The write-ahead log of the intake: records are durable here before they are acknowledged. Group commit: one sync for many
-// requests. A segment is deleted when the store has flushed all of its records. A segment also has
-// the idempotency keys and results of its requests; when it is deleted, they move to the idempotency log until they expire. sequences.ts
-// saves the next sequence number of each kind, so that no number is reused after its segment is deleted.
+// requests. A segment is deleted when the store has flushed all of its records. A segment also has the idempotency keys and
+// results of its requests; when it is deleted, they move to the idempotency log until they expire. sequences.ts saves the next
+// sequence number of each kind, so that no number is reused after its segment is deleted.
 //
 // Every sequence number named `end…` or `…UpTo` is exclusive: it is the number after the last record.
 import { readdir, unlink } from 'node:fs/promises';
@@ -11,7 +11,7 @@ import { LINE_FORMAT_VERSION } from '../domain/log-line.ts';
 import type { Observe } from '../observe/event.ts';
 import { createDirectory, syncDirectory } from '../system/files.ts';
 import type { CompletedRequest } from './idempotency-index.ts';
-import { IdempotencyLog, type RequestMemory } from './idempotency-log.ts';
+import { IdempotencyLog, type RememberedRequests } from './idempotency-log.ts';
 import { readSequences, type Sequences, writeSequences } from './sequences.ts';
 import { encodeBlock, type SpoolBlockHeader } from './spool-block.ts';
 import { SpoolPositions, type SpoolWindow } from './spool-positions.ts';
@@ -67,7 +67,7 @@ export class Spool {
     directory: string,
     durableUpTo: (kind: LogKind) => number,
     observe: Observe,
-    requests?: { readonly memory: RequestMemory; readonly nowMs: () => number },
+    requests?: { readonly memory: RememberedRequests; readonly nowMs: () => number },
   ): Promise<Spool> {
     createDirectory(directory);
     const idempotencyLog =
@@ -224,7 +224,7 @@ async function* openSegments(
   directory: string,
   durableUpTo: (kind: LogKind) => number,
   observe: Observe,
-  memory: RequestMemory | undefined,
+  memory: RememberedRequests | undefined,
 ): AsyncGenerator<SpoolSegment> {
   const names = (await readdir(directory)).filter(name => /^\d+\.spool$/.test(name)).sort();
   const endsBefore = new Map<LogKind, number>();

@@ -158,7 +158,7 @@ export class QueryQueue {
   }
 
   /**
-   * Foreground queries first, in the order of arrival; a query whose group uses its share of the slots is skipped. A background
+   * Foreground queries first, in the order of arrival; a query whose group has used up its share of the slots is skipped. A background
    * query leaves one slot free, unless there is only one slot.
    */
   #dispatch(): void {

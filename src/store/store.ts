@@ -58,11 +58,11 @@ export interface QueryOptions {
   readonly priority?: { readonly background: boolean } | undefined;
   /** Queries of one group, such as those of one endpoint, never use all slots or the whole queue. */
   readonly group?: string | undefined;
-  /** Who runs the query (endpoint name, request id or `warming`), for the query log of the store. Contains no parameter value and no token. */
+  /** Who runs the query (endpoint name, request id or `warming`), for the query log of the store. No parameter value, no token. */
   readonly label?: string | undefined;
   /**
-   * Limits the memory of the result: the store reads rows while their texts have at most this many characters in total. A
-   * response needs at least one byte for each of them.
+   * Limits the memory of the result: the store reads rows while their texts have at most this many characters in total. It
+   * counts characters as a lower bound for bytes: each takes at least one byte in the response.
    */
   readonly maxBytes?: number | undefined;
 }
@@ -75,7 +75,7 @@ export interface SpooledLines extends LogLines {
 
 /** Content that was loaded into the store, such as a file. */
 export interface LoadIdentity {
-  /** What the content is loaded as, such as its log kind. The same content of another source is other content. */
+  /** What the content is loaded as, such as its log kind. The same bytes with a different source count as different content. */
   readonly source: string;
   /** SHA-256 of the content. */
   readonly digest: string;

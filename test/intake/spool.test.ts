@@ -15,7 +15,7 @@ import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { LOG_KINDS, type LogKind } from '../../src/domain/log-columns.ts';
 import type { CompletedRequest } from '../../src/intake/idempotency-index.ts';
-import type { RequestMemory } from '../../src/intake/idempotency-log.ts';
+import type { RememberedRequests } from '../../src/intake/idempotency-log.ts';
 import { Spool } from '../../src/intake/spool.ts';
 import type { Event } from '../../src/observe/event.ts';
 import { createDataDirectory, removeDataDirectory } from '../support/store.ts';
@@ -48,7 +48,7 @@ const emptyStore = () => 0;
 const openSpool = async (durableUpTo: (kind: LogKind) => number = emptyStore): Promise<Spool> => {
   await spool?.close();
   restoredRequests = [];
-  const memory: RequestMemory = {
+  const memory: RememberedRequests = {
     restore: request => restoredRequests.push(request),
     requestsOf: segmentNumber =>
       indexedRequests.filter(each => each.segmentNumber === segmentNumber).map(({ request }) => request),

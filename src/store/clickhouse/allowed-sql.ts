@@ -24,7 +24,8 @@ export async function findForbiddenFunction(
   const { rows } = await reader.query({
     sql: `explain ast ${sql}`,
     parameters,
-    // The client appends FORMAT, which ClickHouse takes for a part of the explained query.
+    // The client's FORMAT clause becomes part of the explained query and does not set the format of this result.
+    // This setting does.
     settings: { default_format: 'JSONCompactEachRow' },
     purpose: 'check',
   });
@@ -57,7 +58,7 @@ function listTableFunctions(nodes: readonly AstNode[]): string[] {
   return found;
 }
 
-/** The arguments of the function at `index`: the nodes below it with this depth. */
+/** The arguments of the function at `index`: the nodes below it with this depth. (Its child is the list, which has the arguments.) */
 function childrenAt(nodes: readonly AstNode[], index: number, depth: number): AstNode[] {
   const children: AstNode[] = [];
   for (const node of nodes.slice(index + 1)) {

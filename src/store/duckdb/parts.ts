@@ -55,8 +55,8 @@ export class Parts {
   }
 
   /**
-   * Reads the tables of the file and creates the missing ones. `syncDirectory` is called after each commit: it can create the
-   * write-ahead log, which survives a power cut only then.
+   * Reads the tables of the file and creates the missing ones. `syncDirectory` is called after each commit: a commit can create
+   * the file of the write-ahead log, which survives a power cut only after its directory is synced.
    */
   static async open(connection: DuckDBConnection, syncDirectory: () => Promise<void>): Promise<Parts> {
     const parts = new Parts(connection, syncDirectory);

@@ -53,7 +53,7 @@ export class Vacuum {
     };
   }
 
-  /** Returns the part with the last used block of the file, the number of that block, and the number of blocks of the part. */
+  /** Returns the part with the last used block of the file, the id of that block (`end`), and how many blocks the part has. */
   async #findLastPart(): Promise<{ part: Part; end: number; blocks: number } | undefined> {
     let last: { part: Part; end: number; blocks: number } | undefined;
     for (const part of this.#dependencies.parts.listAll()) {
