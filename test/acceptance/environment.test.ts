@@ -24,11 +24,16 @@ const CHECKED: [FlagName, string, string][] = [
   ['endpoints', 'no-such-folder', 'valid'],
   ['tokens', 'invalid/tokens.json', 'valid/tokens.json'],
   ['retention-days', 'x', '30'],
+  ['max-disk', 'x', '50GB'],
   ['query-timeout', 'x', '30'],
   ['query-concurrency', 'x', '2'],
   ['query-queue', 'x', '2'],
   ['memory-limit', 'x', '300MB'],
   ['cache-bytes', 'x', '0'],
+  ['response-bytes', 'x', '8388608'],
+  ['unsent-bytes', 'x', '8388608'],
+  ['min-download-rate', 'x', '0'],
+  ['min-upload-rate', 'x', '0'],
   ['warm-concurrency', '0', '2'],
   ['intake-queue-bytes', 'x', '33554432'],
   ['idempotency-bytes', 'x', '1048576'],
@@ -123,10 +128,11 @@ describe('environment variables', () => {
       );
     });
 
-    test('DENDRO_JSON and DENDRO_CSV select the output format', async () => {
+    test('DENDRO_JSON, DENDRO_CSV and DENDRO_CSV_RAW select the output format', async () => {
       const args = ['--project', 'a', ...INTERVAL];
       expect((await query(args, { DENDRO_JSON: '1' })).stdout).toBe('{"result":[]}\n');
-      expect((await query(args, { DENDRO_CSV: 'true' })).stdout).toMatch(/^timestamp,total_rest_requests,/);
+      for (const variable of ['DENDRO_CSV', 'DENDRO_CSV_RAW'])
+        expect((await query(args, { [variable]: 'true' })).stdout).toMatch(/^timestamp,total_rest_requests,/);
     });
 
     test('DENDRO_URL and DENDRO_TOKEN select a server and a token, and the flags take precedence', async () => {
@@ -156,6 +162,15 @@ describe('environment variables', () => {
     expect((await ingest([], 'edge')).code).toBe(0);
     expect((await ingest([], 'dance')).code).toBe(2);
     expect((await ingest(['--source', 'edge'], 'dance')).code).toBe(0);
+  });
+
+  test('DENDRO_AGAIN loads content once more that dendro ingest loaded before', async () => {
+    writeFileSync(join(directory.path, 'one.ndjson'), '{"project":"a","message":"one"}\n');
+    const ingest = async (env: Record<string, string>) =>
+      (await run(['ingest', 'one.ndjson', '--source', 'edge', '--data', 'again'], env)).stdout;
+    expect(await ingest({})).toContain('1 accepted');
+    expect(await ingest({})).not.toContain('1 accepted');
+    expect(await ingest({ DENDRO_AGAIN: '1' })).toContain('1 accepted');
   });
 
   test('a token can be created from variables only, and the flags take precedence', async () => {
@@ -250,6 +265,8 @@ describe('environment variables', () => {
       'param',
       'json',
       'csv',
+      'csv-raw',
+      'again',
       'url',
       'token',
       'source',
