@@ -2,7 +2,7 @@
 
 import { ResultCache } from './cache/result-cache.ts';
 import { Warmer } from './cache/warmer.ts';
-import { type Address, FLAGS, type ServeConfig } from './config.ts';
+import type { Address, ServeConfig } from './config.ts';
 import { OperatorError } from './domain/errors.ts';
 import { type Catalog, loadCatalog } from './endpoint/catalog.ts';
 import type { EndpointResult } from './endpoint/endpoint-result.ts';
@@ -264,7 +264,6 @@ async function openListeners(
     clientAddressOf: clientAddressReader(context.config.trustedProxies),
   };
   if (internalAddress.port !== 0 && internalAddress.port === publicAddress.port) {
-    checkSharedHost(publicAddress, internalAddress);
     const url = await openListener(context, {
       name: 'public',
       address: publicAddress,
@@ -292,13 +291,6 @@ async function openListener(
   const listener = await listen({ ...options, corsOrigins, tls, unsentResponses, observe });
   closers.add('listeners', () => listener.close());
   return listener.url;
-}
-
-function checkSharedHost({ host: publicHost }: Address, { host }: Address): void {
-  if (host !== publicHost && host !== FLAGS['internal-host'].default)
-    throw new OperatorError(
-      `--internal-host ${host} differs from --host ${publicHost}, but both use the same port; use one host or two ports`,
-    );
 }
 
 async function startPreflight(

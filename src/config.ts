@@ -3,6 +3,7 @@
 import { BlockList, isIP } from 'node:net';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { suggest } from './domain/closest-name.ts';
 import { UsageError } from './domain/errors.ts';
 import type { EndpointFolders } from './endpoint/catalog.ts';
 import { isClickHouseUrl, parseClickHouseUrl } from './store/clickhouse-url.ts';
@@ -154,9 +155,24 @@ export const FLAGS = {
 
 export type FlagName = keyof typeof FLAGS;
 
+/** The listener of a running server that a command with --url sends its requests to. */
+export type ListenerName = 'public' | 'internal';
+
+/** --url has a variable for each listener, because a machine often sends requests to both. */
+export const URL_VARIABLES: Readonly<Record<ListenerName, string>> = {
+  public: 'DENDRO_URL',
+  internal: 'DENDRO_INTERNAL_URL',
+};
+
 export interface Invocation {
   readonly positionals: readonly string[];
   readonly environmentKeys: readonly EnvironmentKey[];
+  /** The listener that --url names. */
+  readonly listener: ListenerName;
+  /** Whether the variable with the URL of the other listener is set. */
+  readonly hasOtherUrl: boolean;
+  /** Where the value of the flag comes from; undefined: it is not given. */
+  origin(name: FlagName): 'flag' | 'variable' | undefined;
   /** The flag's value, or that of its variable, or the default. */
   text(name: FlagName): string | undefined;
   many(name: FlagName): readonly string[];
@@ -168,33 +184,58 @@ export function readInvocation(
   args: readonly string[],
   environment: NodeJS.ProcessEnv,
   flags: readonly FlagName[],
+  listener: ListenerName = 'public',
 ): Invocation {
+  const { positionals, values } = parseFlags(args, flags);
+  const variable = (name: FlagName) =>
+    (name === 'url' ? environment[URL_VARIABLES[listener]] : environment[variableOf(name)]) || undefined;
+  return {
+    positionals,
+    environmentKeys: readEnvironmentKeys(environment),
+    listener,
+    hasOtherUrl: Boolean(environment[URL_VARIABLES[listener === 'public' ? 'internal' : 'public']]),
+    origin(name) {
+      if (values[name] !== undefined) return 'flag';
+      return variable(name) === undefined ? undefined : 'variable';
+    },
+    many: name =>
+      (values[name] as string[] | undefined) ??
+      variable(name)
+        ?.split(/[\s,]+/)
+        .filter(Boolean) ??
+      [],
+    text(name) {
+      const given = (values[name] as string[] | undefined) ?? [];
+      if (given.length > 1) throw new UsageError(`--${name} is given ${given.length} times; give it once`);
+      const flag: Flag = FLAGS[name];
+      return given[0] ?? variable(name) ?? flag.default;
+    },
+    isOn: name => values[name] !== undefined || readSwitch(variableOf(name), variable(name)),
+  };
+}
+
+function parseFlags(
+  args: readonly string[],
+  flags: readonly FlagName[],
+): Pick<ReturnType<typeof parseArgs>, 'positionals' | 'values'> {
   const options: Record<string, { type: 'string' | 'boolean'; multiple: boolean }> = {};
   for (const name of flags) options[name] = { type: isSwitch(name) ? 'boolean' : 'string', multiple: true };
-  let parsed: ReturnType<typeof parseArgs>;
   try {
-    parsed = parseArgs({ args: [...args], options, allowPositionals: true });
+    return parseArgs({ args: [...args], options, allowPositionals: true });
   } catch (error) {
-    const [reason] = (error as Error).message.split(/\. |\n/);
-    throw new UsageError(`${reason}; allowed flags: ${flags.map(name => `--${name}`).join(' ')}`);
+    const { code, message } = error as NodeJS.ErrnoException;
+    const [reason = ''] = message.split(/\. |\n/);
+    if (code !== 'ERR_PARSE_ARGS_UNKNOWN_OPTION') throw new UsageError(reason);
+    const unknown = /'(.+)'/s.exec(reason)?.[1] ?? '';
+    const names = flags.map(name => `--${name}`);
+    throw new UsageError(`${reason}; ${suggest(unknown, names, 'allowed flags')}`);
   }
-  const many = (name: FlagName) => {
-    const values = parsed.values[name] as string[] | undefined;
-    return values ?? (environment[variableOf(name)]?.split(/[\s,]+/).filter(Boolean) || []);
-  };
-  return {
-    positionals: parsed.positionals,
-    environmentKeys: readEnvironmentKeys(environment),
-    many,
-    text(name) {
-      const values = (parsed.values[name] as string[] | undefined) ?? [];
-      if (values.length > 1) throw new UsageError(`--${name} is given ${values.length} times; give it once`);
-      const flag: Flag = FLAGS[name];
-      return values[0] ?? (environment[variableOf(name)] || flag.default);
-    },
-    isOn: name =>
-      parsed.values[name] !== undefined || /^(1|true|yes|on)$/i.test(environment[variableOf(name)] ?? ''),
-  };
+}
+
+function readSwitch(variable: string, value: string | undefined): boolean {
+  if (value === undefined || /^(0|false|no|off)$/i.test(value)) return false;
+  if (/^(1|true|yes|on)$/i.test(value)) return true;
+  throw new UsageError(`${variable} ${value} is unknown; allowed: 1, true, yes, on, 0, false, no, off`);
 }
 
 export function isSwitch(name: FlagName): boolean {
@@ -204,6 +245,29 @@ export function isSwitch(name: FlagName): boolean {
 
 export function variableOf(flag: FlagName): string {
   return `DENDRO_${flag.toUpperCase().replaceAll('-', '_')}`;
+}
+
+/** What the value comes from, as error messages name it: the variable, or else the flag. */
+export function nameOf({ origin, listener }: Invocation, name: FlagName): string {
+  if (origin(name) !== 'variable') return `--${name}`;
+  return name === 'url' ? URL_VARIABLES[listener] : variableOf(name);
+}
+
+/**
+ * Returns the switch that is on, of several that exclude each other. A flag takes precedence over variables. Throws a UsageError
+ * if several are given in the same way.
+ */
+export function readOneOf<Name extends FlagName>(
+  invocation: Invocation,
+  names: readonly Name[],
+): Name | undefined {
+  const byFlag = names.filter(name => invocation.origin(name) === 'flag');
+  const [only, ...others] = byFlag.length > 0 ? byFlag : names.filter(name => invocation.isOn(name));
+  if (only !== undefined && others[0] !== undefined)
+    throw new UsageError(
+      `${nameOf(invocation, only)} and ${nameOf(invocation, others[0])} exclude each other; give one of them`,
+    );
+  return only;
 }
 
 /** Variables whose values are tokens of the server, with their scopes. They have no flag: the process list shows flags. */
@@ -272,16 +336,25 @@ export interface ServeConfig {
   readonly corsOrigins: readonly string[];
   /** Proxies whose X-Forwarded-For is read; empty: the header is ignored. */
   readonly trustedProxies: BlockList;
-  /** Paths of the PEM files; undefined: plain HTTP. */
-  readonly tls: { readonly cert: string; readonly key: string } | undefined;
+  /** Paths of the PEM files, and the flags or variables they come from; undefined: plain HTTP. */
+  readonly tls:
+    | {
+        readonly cert: string;
+        readonly key: string;
+        readonly names?: { readonly cert: string; readonly key: string };
+      }
+    | undefined;
   readonly environmentKeys: readonly EnvironmentKey[];
 }
 
 export function readServeConfig(invocation: Invocation): ServeConfig {
   const store = readStoreOptions(invocation);
+  const publicAddress = readAddress(invocation, 'host', 'port');
+  const internalAddress = readAddress(invocation, 'internal-host', 'internal-port');
+  checkSharedPort(invocation, publicAddress, internalAddress);
   return Object.freeze({
-    publicAddress: readAddress(invocation, 'host', 'port'),
-    internalAddress: readAddress(invocation, 'internal-host', 'internal-port'),
+    publicAddress,
+    internalAddress,
     storeName: store.clickhouse === undefined ? 'duckdb' : 'clickhouse',
     store,
     retentionDays: readRetentionDays(invocation),
@@ -312,10 +385,10 @@ export function readStoreOptions(invocation: Invocation): StoreOptions {
   const isClickHouse = isClickHouseUrl(store);
   if (store !== 'duckdb' && !isClickHouse)
     throw new UsageError(
-      `--store ${store.replace(/:\/\/.*$/s, '://…')} is unknown; allowed: duckdb, clickhouse://…`,
+      `${nameOf(invocation, 'store')} ${store.replace(/:\/\/.*$/s, '://…')} is unknown; allowed: duckdb, clickhouse://…`,
     );
   return Object.freeze({
-    ...(isClickHouse ? { clickhouse: parseClickHouseUrl(store) } : {}),
+    ...(isClickHouse ? { clickhouse: parseClickHouseUrl(store, nameOf(invocation, 'store')) } : {}),
     dataDirectory: requireText(invocation, 'data'),
     memoryLimit: readSize(invocation, 'memory-limit'),
     queryConcurrency: readInteger(invocation, 'query-concurrency', 1, 64),
@@ -342,7 +415,7 @@ function readOrigins(invocation: Invocation): readonly string[] {
       /^https?:\/\/[^/\s?#@]+$/i.test(text) && URL.canParse(text) ? new URL(text).origin : undefined;
     if (origin === undefined)
       throw new UsageError(
-        `--cors-origin ${text} is not a web origin, such as https://dashboard.example.com`,
+        `${nameOf(invocation, 'cors-origin')} ${text} is not a web origin, such as https://dashboard.example.com`,
       );
     return origin;
   });
@@ -355,7 +428,7 @@ function readTrustedProxies(invocation: Invocation): BlockList {
     const family = isIP(address);
     if (family === 0 || Number(prefix) > (family === 4 ? 32 : 128))
       throw new UsageError(
-        `--trusted-proxy ${text} is not a range of addresses in CIDR notation, such as 10.0.0.0/8, 127.0.0.1/32 or fd00::/8`,
+        `${nameOf(invocation, 'trusted-proxy')} ${text} is not a range of addresses in CIDR notation, such as 10.0.0.0/8, 127.0.0.1/32 or fd00::/8`,
       );
     proxies.addSubnet(address, Number(prefix), family === 4 ? 'ipv4' : 'ipv6');
   }
@@ -367,8 +440,10 @@ function readTls(invocation: Invocation): ServeConfig['tls'] {
   const key = invocation.text('tls-key');
   if (cert === undefined && key === undefined) return undefined;
   if (cert === undefined || key === undefined)
-    throw new UsageError('--tls-cert and --tls-key must be given together');
-  return { cert, key };
+    throw new UsageError(
+      `--tls-cert and --tls-key must be given together; only ${nameOf(invocation, cert === undefined ? 'tls-key' : 'tls-cert')} is given`,
+    );
+  return { cert, key, names: { cert: nameOf(invocation, 'tls-cert'), key: nameOf(invocation, 'tls-key') } };
 }
 
 const DURATION_UNITS: Readonly<Record<string, bigint>> = { s: 1n, m: 60n, h: 3600n, d: 86_400n };
@@ -380,7 +455,9 @@ export function readDuration(invocation: Invocation, name: FlagName): bigint | u
   const [, count = '', unit = ''] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
   const seconds = DURATION_UNITS[unit];
   if (seconds === undefined || Number(count) === 0)
-    throw new UsageError(`--${name} ${text} is not a duration such as 30s, 15m, 12h or 90d`);
+    throw new UsageError(
+      `${nameOf(invocation, name)} ${text} is not a duration such as 30s, 15m, 12h or 90d`,
+    );
   return BigInt(count) * seconds * MICROS_PER_SECOND;
 }
 
@@ -414,17 +491,26 @@ function readAddress(invocation: Invocation, host: FlagName, port: FlagName): Ad
   return { host: requireText(invocation, host), port: readInteger(invocation, port, 0, 65_535) };
 }
 
+/** With the same port, both listeners are one, on the public host. Another internal host would be ignored. */
+function checkSharedPort(invocation: Invocation, { host, port }: Address, internal: Address): void {
+  if (port === 0 || port !== internal.port || invocation.origin('internal-host') === undefined) return;
+  if (internal.host !== host)
+    throw new UsageError(
+      `${nameOf(invocation, 'internal-host')} ${internal.host} differs from --host ${host}, but both use port ${port}; use one host or two ports`,
+    );
+}
+
 function readInteger(invocation: Invocation, name: FlagName, min: number, max: number): number {
   const text = requireText(invocation, name);
   const number = Number(text);
   if (!/^\d+$/.test(text) || number < min || number > max)
-    throw new UsageError(`--${name} ${text} is not a whole number from ${min} to ${max}`);
+    throw new UsageError(`${nameOf(invocation, name)} ${text} is not a whole number from ${min} to ${max}`);
   return number;
 }
 
 function readSize(invocation: Invocation, name: FlagName): string {
   const text = requireText(invocation, name);
   if (!/^\d+(\.\d+)? ?[KMGT]i?B$/i.test(text))
-    throw new UsageError(`--${name} ${text} is not a size such as 500MB or 2GB`);
+    throw new UsageError(`${nameOf(invocation, name)} ${text} is not a size such as 500MB or 2GB`);
   return text;
 }

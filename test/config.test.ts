@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { startApp } from '../src/app.ts';
 import { commands } from '../src/cli/commands.ts';
 import { readInvocation, readServeConfig } from '../src/config.ts';
-import { OperatorError, UsageError } from '../src/domain/errors.ts';
+import { UsageError } from '../src/domain/errors.ts';
 import { testConfig } from './support/app.ts';
 import { createTempDirectory, findFreePort } from './support/process.ts';
 
@@ -113,7 +113,12 @@ describe('one port for both listeners', () => {
     expect(await start('0.0.0.0', '127.0.0.1')).toEqual(['0.0.0.0', '0.0.0.0']);
   });
 
-  test('is an error if the internal host differs, because it would be ignored', async () => {
-    await expect(start('127.0.0.1', '127.0.0.2')).rejects.toThrow(OperatorError);
-  });
+  test.each(['127.0.0.2', '127.0.0.1'])(
+    'is a usage error if --internal-host %s differs from --host, because it would be ignored',
+    internalHost => {
+      const hosts = ['--host', '0.0.0.0', '--internal-host', internalHost];
+      expect(() => read('--port', '80', '--internal-port', '80', ...hosts)).toThrow(UsageError);
+      expect(() => read('--port', '80', '--internal-port', '81', ...hosts)).not.toThrow();
+    },
+  );
 });

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { commands } from '../src/cli/commands.ts';
-import { FLAGS, type FlagName, isSwitch, KEY_VARIABLES, variableOf } from '../src/config.ts';
+import { FLAGS, type FlagName, isSwitch, KEY_VARIABLES, URL_VARIABLES, variableOf } from '../src/config.ts';
 import { loadCatalog } from '../src/endpoint/catalog.ts';
 import { STATUS_BY_CODE } from '../src/http/error-response.ts';
 import { type InternalDependencies, internalRoutes } from '../src/http/internal-routes.ts';
@@ -74,9 +74,12 @@ describe(CONFIGURATION, () => {
     expectMention(CONFIGURATION, configuration, 'variable', variable);
   });
 
-  test.each(Object.keys(KEY_VARIABLES))('documents the variable %s', variable => {
-    expectMention(CONFIGURATION, configuration, 'variable', variable);
-  });
+  test.each([...Object.keys(KEY_VARIABLES), ...Object.values(URL_VARIABLES)])(
+    'documents the variable %s',
+    variable => {
+      expectMention(CONFIGURATION, configuration, 'variable', variable);
+    },
+  );
 
   test.each(commands.map(({ name }) => name))('documents the command %s', name => {
     const isThere = new RegExp(`(\`|dendro )${name}(?![\\w-])`).test(configuration);
@@ -100,7 +103,11 @@ describe(CONFIGURATION, () => {
       documented.filter(flag => !known.has(flag)),
       `${CONFIGURATION} has flags that do not exist`,
     ).toEqual([]);
-    const variables = new Set([...flags.map(variableOf), ...Object.keys(KEY_VARIABLES)]);
+    const variables = new Set([
+      ...flags.map(variableOf),
+      ...Object.keys(KEY_VARIABLES),
+      ...Object.values(URL_VARIABLES),
+    ]);
     const written = [...configuration.matchAll(/\bDENDRO_[A-Z][A-Z_]*[A-Z]\b/g)].map(([name]) => name);
     expect(
       written.filter(name => !variables.has(name)),

@@ -3,7 +3,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Invocation, readServeConfig, type ServeConfig } from '../config.ts';
+import { type Invocation, nameOf, readServeConfig, type ServeConfig } from '../config.ts';
 import { OperatorError, UsageError } from '../domain/errors.ts';
 import { type Catalog, loadCatalog } from '../endpoint/catalog.ts';
 import { type ComparedStore, compareStores } from '../endpoint/parity.ts';
@@ -20,6 +20,7 @@ const SHOWN_DIFFERENCES = 10;
 
 export async function check(invocation: Invocation): Promise<void> {
   const config = readServeConfig(invocation);
+  checkParityFlags(invocation, config);
   readTokenFile(config.tokensFile);
   const catalog = loadCatalog(config.endpointFolders, config.storeName);
   await withTemporaryDirectory('dendro-check-', directory => checkStore(config, catalog, directory));
@@ -35,13 +36,19 @@ async function checkStore(config: ServeConfig, catalog: Catalog, dataDirectory: 
   await runPreflight(catalog, store).finally(() => store.close());
 }
 
+function checkParityFlags(invocation: Invocation, { store }: ServeConfig): void {
+  if (!invocation.isOn('parity')) {
+    if (invocation.origin('project') === 'flag')
+      throw new UsageError('--project needs --parity: it names a project whose results are compared');
+  } else if (store.clickhouse === undefined || invocation.many('project').length === 0)
+    throw new UsageError(
+      `${nameOf(invocation, 'parity')} compares the store of --data with --store clickhouse://… and needs at least one --project`,
+    );
+}
+
 async function checkParity(invocation: Invocation, config: ServeConfig): Promise<void> {
   const projects = invocation.many('project');
-  const { clickhouse, ...embedded } = config.store;
-  if (clickhouse === undefined || projects.length === 0)
-    throw new UsageError(
-      '--parity compares the store of --data with --store clickhouse://… and needs at least one --project',
-    );
+  const { clickhouse: _, ...embedded } = config.store;
   requireEmbeddedStore(embedded.dataDirectory);
   await withTemporaryDirectory('dendro-parity-', async directory => {
     const stores: ComparedStore[] = [];

@@ -1,5 +1,5 @@
 // The commands and their flags. The code of a command is loaded only when it runs.
-import type { FlagName, Invocation } from '../config.ts';
+import type { FlagName, Invocation, ListenerName } from '../config.ts';
 import { UsageError } from '../domain/errors.ts';
 
 type RunCommand = (invocation: Invocation) => Promise<void>;
@@ -10,6 +10,8 @@ export interface Command {
   readonly usage: string;
   readonly summary: string;
   readonly flags: readonly FlagName[];
+  /** The listener that --url names; default: public. */
+  readonly listener?: ListenerName;
   readonly examples: readonly string[];
   load(): Promise<RunCommand>;
 }
@@ -61,6 +63,7 @@ export const commands: readonly Command[] = [
     summary:
       'Load NDJSON, JSON or Parquet files (also .gz; - is standard input) into the store, or with --url into a running server.',
     flags: ['source', 'again', 'url', 'token', 'retention-days', ...STORE_FLAGS],
+    listener: 'internal',
     examples: [
       'dendro ingest --source edge requests.ndjson.gz',
       'zcat archive.gz | dendro ingest --source function_edge -',
@@ -93,6 +96,7 @@ export const commands: readonly Command[] = [
       'rate',
       'tier',
       'redact-pii',
+      'json',
       'data',
       'tokens',
       'endpoints',

@@ -1,5 +1,5 @@
 // The help texts of the program and of each command.
-import { FLAGS, type FlagName, variableOf } from '../config.ts';
+import { FLAGS, type FlagName, type ListenerName, URL_VARIABLES, variableOf } from '../config.ts';
 import { type Command, commands } from './commands.ts';
 
 export function describeProgram(): string {
@@ -11,28 +11,29 @@ export function describeProgram(): string {
     '',
     ...lines,
     '',
-    'dendro COMMAND --help lists the flags of a command. Every flag also has an environment variable, DENDRO_<NAME>.',
-    'dendro --version prints the version.',
+    'dendro help COMMAND lists the flags of a command (also: dendro COMMAND --help or -h). Every flag also has an environment',
+    'variable, DENDRO_<NAME>. dendro version prints the version (also: --version or -v).',
   ].join('\n');
 }
 
-export function describeCommand({ name, usage, summary, flags, examples }: Command): string {
+export function describeCommand({ name, usage, summary, flags, examples, listener }: Command): string {
   return [
     `Usage: dendro ${name}${usage === '' ? '' : ` ${usage}`} [FLAGS]`,
     '',
     summary,
     '',
     'Flags:',
-    ...flags.map(describeFlag),
+    ...flags.map(flag => describeFlag(flag, listener)),
     '',
     'Examples:',
     ...examples.map(example => `  ${example}`),
   ].join('\n');
 }
 
-function describeFlag(name: FlagName): string {
+function describeFlag(name: FlagName, listener: ListenerName = 'public'): string {
   const flag: { value?: string; default?: string; help: string } = FLAGS[name];
   const left = `  --${name}${flag.value === undefined ? '' : ` ${flag.value}`}`;
   const right = [flag.help, flag.default === undefined ? '' : ` (default: ${flag.default})`].join('');
-  return `${left.padEnd(30)}${right}${name === 'help' ? '' : ` [${variableOf(name)}]`}`;
+  const variable = name === 'url' ? URL_VARIABLES[listener] : variableOf(name);
+  return `${left.padEnd(30)}${right} [${variable}]`;
 }

@@ -3,7 +3,8 @@ import { createHash } from 'node:crypto';
 import { stat } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { basename } from 'node:path';
-import { type Invocation, readRetentionDays, readStoreOptions } from '../config.ts';
+import { type Invocation, nameOf, readRetentionDays, readStoreOptions } from '../config.ts';
+import { suggest } from '../domain/closest-name.ts';
 import { UsageError } from '../domain/errors.ts';
 import type { LogKind } from '../domain/log-columns.ts';
 import { BodyParserPool } from '../intake/body-parser-pool.ts';
@@ -49,18 +50,22 @@ function readKind(invocation: Invocation): LogKind | undefined {
   if (source === undefined) return undefined;
   const kind = kindOf(source);
   if (kind === undefined)
-    throw new UsageError(`--source ${source} is unknown; allowed: ${ACCEPTED_NAMES.join(', ')}`);
+    throw new UsageError(
+      `${nameOf(invocation, 'source')} ${source} is unknown; ${suggest(source, ACCEPTED_NAMES, 'allowed')}`,
+    );
   return kind;
 }
 
 async function openTarget(invocation: Invocation): Promise<IngestTarget> {
   const server = readRunningServer(invocation);
   if (server !== undefined) return new ServerTarget(server);
+  const options = readStoreOptions(invocation);
+  const retentionDays = readRetentionDays(invocation);
   const cores = availableParallelism();
   const parser = new BodyParserPool(cores);
   // The parser threads keep the cores busy; with as many engine threads as cores, a load took a quarter longer.
-  const store = await openStore({ ...readStoreOptions(invocation), threads: Math.ceil(cores / 2) });
-  return new StoreTarget(store, parser, readRetentionDays(invocation), systemClock);
+  const store = await openStore({ ...options, threads: Math.ceil(cores / 2) });
+  return new StoreTarget(store, parser, retentionDays, systemClock);
 }
 
 /** The source of a load in the store: the records of a quarantine file have their own kinds. */

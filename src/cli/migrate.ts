@@ -1,6 +1,6 @@
 // dendro migrate: copies the records of an embedded store to ClickHouse and verifies the copy. Resumes if interrupted.
 import { join } from 'node:path';
-import { type Invocation, readStoreOptions, requireText } from '../config.ts';
+import { type Invocation, nameOf, readStoreOptions, requireText } from '../config.ts';
 import { OperatorError, UsageError } from '../domain/errors.ts';
 import { LOG_KINDS } from '../domain/log-columns.ts';
 import { replaySpool } from '../intake/applier.ts';
@@ -51,15 +51,17 @@ export async function migrate(invocation: Invocation): Promise<void> {
 
 function readSource(invocation: Invocation): string {
   const dataDirectory = /^duckdb:(.+)$/s.exec(requireText(invocation, 'from'))?.[1];
-  if (dataDirectory === undefined) throw new UsageError('--from must be duckdb:DIR, such as duckdb:./data');
+  if (dataDirectory === undefined)
+    throw new UsageError(`${nameOf(invocation, 'from')} must be duckdb:DIR, such as duckdb:./data`);
   requireEmbeddedStore(dataDirectory);
   return dataDirectory;
 }
 
 function readTarget(invocation: Invocation): ClickHouseUrl {
   const url = requireText(invocation, 'to');
-  if (!isClickHouseUrl(url)) throw new UsageError('--to must be a ClickHouse URL: clickhouse://…');
-  return parseClickHouseUrl(url, '--to');
+  if (!isClickHouseUrl(url))
+    throw new UsageError(`${nameOf(invocation, 'to')} must be a ClickHouse URL: clickhouse://…`);
+  return parseClickHouseUrl(url, nameOf(invocation, 'to'));
 }
 
 /**

@@ -1,6 +1,7 @@
 // dendro query: runs an endpoint on the store of --data, or on a running server with --url, and prints its rows.
 
-import { type Invocation, readEndpointFolders, readStoreOptions } from '../config.ts';
+import { type Invocation, nameOf, readEndpointFolders, readOneOf, readStoreOptions } from '../config.ts';
+import { suggest } from '../domain/closest-name.ts';
 import { OperatorError, UsageError } from '../domain/errors.ts';
 import { checkCatalog, loadCatalog } from '../endpoint/catalog.ts';
 import { encodeRows, formatCells, type ResultFormat } from '../endpoint/encode-rows.ts';
@@ -21,11 +22,12 @@ export async function query(invocation: Invocation): Promise<void> {
   if (name === undefined || others.length > 0)
     throw new UsageError('name exactly one endpoint, such as: dendro query logs.all --project abc');
   const parameters = readParameters(invocation);
+  const format = readFormat(invocation);
   const server = readRunningServer(invocation);
   const output =
     server === undefined
-      ? await queryStore(invocation, name, parameters)
-      : await queryServer(server, name, parameters, readFormat(invocation));
+      ? await queryStore(invocation, name, parameters, format)
+      : await queryServer(server, name, parameters, format);
   // A file or another program gets the exact bytes.
   process.stdout.write(process.stdout.isTTY ? escapeLinesForTerminal(output.toString()) : output);
   if (output.length > 0 && output.at(-1) !== LINE_FEED) process.stdout.write('\n');
@@ -39,7 +41,7 @@ function readParameters(invocation: Invocation): URLSearchParams {
   if (project !== undefined) parameters.append('project', project);
   for (const pair of invocation.many('param')) {
     const separator = pair.indexOf('=');
-    if (separator < 1) throw new UsageError(`--param ${pair} is not NAME=VALUE`);
+    if (separator < 1) throw new UsageError(`${nameOf(invocation, 'param')} ${pair} is not NAME=VALUE`);
     parameters.append(pair.slice(0, separator), pair.slice(separator + 1));
   }
   return parameters;
@@ -47,22 +49,25 @@ function readParameters(invocation: Invocation): URLSearchParams {
 
 /** Undefined means a table. */
 function readFormat(invocation: Invocation): ResultFormat | undefined {
-  if (invocation.isOn('json')) return 'json';
-  if (invocation.isOn('csv-raw')) return 'csv-raw';
-  return invocation.isOn('csv') ? 'csv' : undefined;
+  return readOneOf(invocation, ['json', 'csv', 'csv-raw']);
 }
 
 async function queryStore(
   invocation: Invocation,
   name: string,
   parameters: URLSearchParams,
+  format: ResultFormat | undefined,
 ): Promise<Buffer> {
   const options = readStoreOptions(invocation);
   const catalog = loadCatalog(readEndpointFolders(invocation), storeNameOf(options));
   const endpoint = catalog.find(name);
   if (endpoint === undefined)
     throw new UsageError(
-      `there is no endpoint ${name}; available: ${catalog.endpoints.map(e => e.definition.name).join(', ')}`,
+      `there is no endpoint ${name}; ${suggest(
+        name,
+        catalog.endpoints.map(e => e.definition.name),
+        'available',
+      )}`,
     );
   const store = await openStore(options);
   try {
@@ -74,7 +79,6 @@ async function queryStore(
     reportClipped(result.notes.clipped.join(', '));
     const { rows } = result;
     const { columns } = endpoint.query;
-    const format = readFormat(invocation);
     if (format !== undefined) return (await encodeRows(columns, rows, { format, isoTimestamps })).body;
     const table = formatTable(
       columns.map(column => column.name),

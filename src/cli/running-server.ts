@@ -1,5 +1,5 @@
 // The flags --url and --token: the running server that a command sends requests to, instead of opening the data directory.
-import type { Invocation } from '../config.ts';
+import { type FlagName, type Invocation, nameOf, URL_VARIABLES } from '../config.ts';
 import { UsageError } from '../domain/errors.ts';
 
 export interface RunningServer {
@@ -8,15 +8,48 @@ export interface RunningServer {
   readonly token: string;
 }
 
-/** Returns undefined if --url is not given. */
+/** Flags of the data directory and of the store that a command opens itself. A running server has its own. */
+const LOCAL_FLAGS: readonly FlagName[] = [
+  'data',
+  'store',
+  'memory-limit',
+  'query-timeout',
+  'retention-days',
+  'endpoints',
+];
+
+/** Returns undefined if the command is to open the data directory. Throws a UsageError if the flags contradict each other. */
 export function readRunningServer(invocation: Invocation): RunningServer | undefined {
-  const url = invocation.text('url');
-  if (url === undefined) return undefined;
+  const localFlag = LOCAL_FLAGS.find(name => invocation.origin(name) === 'flag');
+  if (localFlag !== undefined && invocation.origin('url') === 'flag')
+    throw new UsageError(
+      `--url and --${localFlag} exclude each other: with --url, the running server uses its own data directory and settings`,
+    );
+  // A flag takes precedence over a variable.
+  const url = localFlag === undefined ? invocation.text('url') : undefined;
+  if (url === undefined) {
+    checkWithoutUrl(invocation);
+    return undefined;
+  }
+  const name = nameOf(invocation, 'url');
   const token = invocation.text('token') ?? findApiKey(invocation);
-  if (token === undefined) throw new UsageError('--url needs a token: set --token or DENDRO_API_KEY');
+  if (token === undefined) throw new UsageError(`${name} needs a token: set --token or DENDRO_API_KEY`);
   if (!/^https?:\/\/[^/]/i.test(url) || !URL.canParse(url))
-    throw new UsageError(`--url ${url} is not a URL; allowed: http://HOST:PORT or https://HOST:PORT`);
+    throw new UsageError(`${name} ${url} is not a URL; allowed: http://HOST:PORT or https://HOST:PORT`);
   return { url: url.replace(/\/+$/, ''), token };
+}
+
+function checkWithoutUrl(invocation: Invocation): void {
+  if (invocation.origin('token') === 'flag')
+    throw new UsageError('--token needs --url: a command that opens the data directory uses no token');
+  const { listener, hasOtherUrl } = invocation;
+  if (!hasOtherUrl || invocation.origin('data') !== undefined || invocation.origin('store') !== undefined)
+    return;
+  // Probably someone expects the variable of the other listener to apply. Opening ./data instead would surprise them.
+  const other = listener === 'public' ? 'internal' : 'public';
+  throw new UsageError(
+    `${URL_VARIABLES[other]} is the URL of the ${other} listener, but this command uses the ${listener} listener: set --url or ${URL_VARIABLES[listener]}, or name a data directory with --data`,
+  );
 }
 
 function findApiKey({ environmentKeys }: Invocation): string | undefined {

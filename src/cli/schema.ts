@@ -1,5 +1,5 @@
 // dendro schema clickhouse: prints the statements that create the tables of a ClickHouse store, or runs them (--apply).
-import { type Invocation, readRetentionDays, readStoreOptions } from '../config.ts';
+import { type Invocation, nameOf, readRetentionDays, readStoreOptions } from '../config.ts';
 import { UsageError } from '../domain/errors.ts';
 import { applyClickHouseSchema, printClickHouseSchema } from '../store/open-store.ts';
 
@@ -17,7 +17,8 @@ export async function schema(invocation: Invocation): Promise<void> {
     process.stdout.write(await printClickHouseSchema({ database, cluster, retentionDays }));
     return;
   }
-  if (clickhouse === undefined) throw new UsageError('--apply needs --store clickhouse://…');
+  if (clickhouse === undefined)
+    throw new UsageError(`${nameOf(invocation, 'apply')} needs --store clickhouse://…`);
   const applied = await applyClickHouseSchema({ ...clickhouse, cluster }, retentionDays);
   const outcome =
     applied.length === 0 ? 'tables and retention are up to date' : `applied version ${applied.join(', ')}`;
@@ -28,7 +29,7 @@ function readCluster(invocation: Invocation): string | undefined {
   const cluster = invocation.text('cluster');
   if (cluster !== undefined && !/^[\w.-]+$/.test(cluster))
     throw new UsageError(
-      `--cluster ${cluster} is not a valid cluster name; allowed: letters, digits, _, - and .`,
+      `${nameOf(invocation, 'cluster')} ${cluster} is not a valid cluster name; allowed: letters, digits, _, - and .`,
     );
   return cluster;
 }

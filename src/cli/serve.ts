@@ -8,9 +8,9 @@ import { readVersion } from '../system/version.ts';
 import type { FirstToken } from '../token/first-token.ts';
 
 export async function serve(invocation: Invocation): Promise<void> {
+  const config = readServeConfig(invocation);
   const observe = logTo(process.stdout, process.stderr);
   const stopSignal = waitForStopSignal();
-  const config = readServeConfig(invocation);
   const app = await startApp(config, observe);
   const { publicUrl, internalUrl } = app;
   try {

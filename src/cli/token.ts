@@ -1,12 +1,15 @@
 // dendro token create | list | revoke: reads and changes the tokens file. A running server applies a change within 1 s.
 
 import {
+  type FlagName,
   type Invocation,
+  nameOf,
   readDuration,
   readEndpointFolders,
   readTokensFile,
   requireText,
 } from '../config.ts';
+import { suggest } from '../domain/closest-name.ts';
 import { OperatorError, UsageError } from '../domain/errors.ts';
 import { formatTimestamp } from '../domain/timestamp.ts';
 import { listTiers, loadDefinitions } from '../endpoint/catalog.ts';
@@ -16,18 +19,35 @@ import { createSecret, hasExpired, hashSecret, isScope, SCOPE_SYNTAX } from '../
 import { changeTokenFile, readTokenFile, type StoredToken } from '../token/token-file.ts';
 import { formatTable } from './table.ts';
 
+const ACTIONS = { create, list, revoke };
+
+/** The flags of one action only; all actions have the others. */
+const ACTION_FLAGS: Readonly<Partial<Record<FlagName, keyof typeof ACTIONS>>> = {
+  name: 'create',
+  scope: 'create',
+  project: 'create',
+  expires: 'create',
+  rate: 'create',
+  tier: 'create',
+  'redact-pii': 'create',
+  endpoints: 'create',
+  json: 'list',
+};
+
 export async function token(invocation: Invocation): Promise<void> {
   const [action, ...names] = invocation.positionals;
-  switch (action) {
-    case 'create':
-      return create(invocation, names);
-    case 'list':
-      return list(invocation, names);
-    case 'revoke':
-      return revoke(invocation, names);
-    default:
-      throw new UsageError('an action is required: dendro token create, list or revoke');
-  }
+  if (action === undefined)
+    throw new UsageError('an action is required: dendro token create, list or revoke');
+  if (!isAction(action))
+    throw new UsageError(`unknown action ${action}; ${suggest(action, Object.keys(ACTIONS), 'actions')}`);
+  for (const [flag, owner] of Object.entries(ACTION_FLAGS) as [FlagName, string][])
+    if (owner !== action && invocation.origin(flag) === 'flag')
+      throw new UsageError(`--${flag} is a flag of dendro token ${owner}, not of dendro token ${action}`);
+  return ACTIONS[action](invocation, names);
+}
+
+function isAction(text: string): text is keyof typeof ACTIONS {
+  return Object.hasOwn(ACTIONS, text);
 }
 
 async function create(invocation: Invocation, names: readonly string[]): Promise<void> {
@@ -68,23 +88,29 @@ function readScopes(invocation: Invocation): readonly string[] {
   const scopes = invocation.many('scope');
   if (scopes.length === 0) throw new UsageError(`--scope is required; allowed: ${SCOPE_SYNTAX}`);
   for (const scope of scopes) {
-    const uuid = UUID_SCOPE.exec(scope)?.[1]?.toLowerCase();
-    if (uuid !== undefined) throw uuidScopeError(invocation, scope, uuid);
-    if (!isScope(scope)) throw new UsageError(`--scope ${scope} is unknown; allowed: ${SCOPE_SYNTAX}`);
+    const problem = findScopeProblem(invocation, scope);
+    if (problem !== undefined) throw new UsageError(`${nameOf(invocation, 'scope')} ${scope}${problem}`);
   }
   return scopes;
 }
 
-const UUID_SCOPE = /^query:([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i;
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-/** A scope has the name of the endpoint: with a UUID it would allow nothing. */
-function uuidScopeError(invocation: Invocation, scope: string, uuid: string): UsageError {
-  const endpoint = loadDefinitions(readEndpointFolders(invocation)).find(({ id }) => id === uuid);
-  const hint =
-    endpoint === undefined
-      ? 'no endpoint has this UUID (--endpoints adds custom ones)'
-      : `use query:${endpoint.name}`;
-  return new UsageError(`--scope ${scope}: a scope has the name of an endpoint, not its UUID; ${hint}`);
+/** A scope has the name of an endpoint that exists: with its UUID or another name, the scope would allow nothing. */
+function findScopeProblem(invocation: Invocation, scope: string): string | undefined {
+  const endpoint = /^query:(.+)$/s.exec(scope)?.[1];
+  if (endpoint === undefined || !(isScope(scope) || UUID.test(endpoint)))
+    return isScope(scope) ? undefined : ` is unknown; allowed: ${SCOPE_SYNTAX}`;
+  const definitions = loadDefinitions(readEndpointFolders(invocation));
+  if (UUID.test(endpoint)) {
+    const name = definitions.find(({ id }) => id === endpoint.toLowerCase())?.name;
+    return `: a scope has the name of an endpoint, not its UUID; ${
+      name === undefined ? 'no endpoint has this UUID (--endpoints adds custom ones)' : `use query:${name}`
+    }`;
+  }
+  const names = definitions.map(({ name }) => name);
+  if (names.includes(endpoint)) return undefined;
+  return `: there is no endpoint ${endpoint} (--endpoints adds custom ones); ${suggest(endpoint, names, 'available')}`;
 }
 
 function readRate(invocation: Invocation): number | undefined {
@@ -92,7 +118,9 @@ function readRate(invocation: Invocation): number | undefined {
   if (text === undefined) return undefined;
   const rate = Number(text);
   if (!/^\d{1,9}(\.\d+)?$/.test(text) || rate <= 0)
-    throw new UsageError(`--rate ${text} is not a number of requests per second, such as 10 or 0.5`);
+    throw new UsageError(
+      `${nameOf(invocation, 'rate')} ${text} is not a number of requests per second, such as 10 or 0.5`,
+    );
   return rate;
 }
 
@@ -101,7 +129,8 @@ function readTier(invocation: Invocation): string | undefined {
   const tier = invocation.text('tier');
   if (tier === undefined) return undefined;
   const tiers = listTiers(loadDefinitions(readEndpointFolders(invocation)));
-  if (!tiers.includes(tier)) throw new UsageError(`--tier ${tier} is unknown; allowed: ${tiers.join(', ')}`);
+  if (!tiers.includes(tier))
+    throw new UsageError(`${nameOf(invocation, 'tier')} ${tier} is unknown; allowed: ${tiers.join(', ')}`);
   return tier;
 }
 
@@ -109,9 +138,31 @@ async function list(invocation: Invocation, names: readonly string[]): Promise<v
   rejectArguments(names);
   const file = readTokensFile(invocation);
   const lastUsed = readLastUsed(file);
-  const rows = readTokenFile(file).map(stored => describeRow(stored, lastUsed));
+  const tokens = readTokenFile(file);
+  if (invocation.isOn('json')) {
+    const described = tokens.map(stored => describeAsJson(stored, lastUsed));
+    process.stdout.write(`${JSON.stringify({ tokens: described }, undefined, 2)}\n`);
+    return;
+  }
+  const rows = tokens.map(stored => describeRow(stored, lastUsed));
   const columns = ['name', 'scopes', 'projects', 'limits', 'expires', 'last used'];
   process.stdout.write(rows.length === 0 ? 'no tokens\n' : formatTable(columns, rows));
+}
+
+/** Every key is always there. The hash of the secret is not. */
+function describeAsJson(stored: StoredToken, lastUsed: LastUsed): Record<string, unknown> {
+  return {
+    name: stored.name,
+    scopes: stored.scopes,
+    projects: stored.projects ?? null,
+    created_at: stored.created_at,
+    expires_at: stored.expires_at ?? null,
+    expired: hasExpired(stored, systemClock),
+    rate: stored.rate ?? null,
+    tier: stored.tier ?? null,
+    redact_pii: stored.redact_pii ?? false,
+    last_used_at: lastUsed[stored.sha256] ?? null,
+  };
 }
 
 function describeRow(stored: StoredToken, lastUsed: LastUsed): string[] {
@@ -120,15 +171,20 @@ function describeRow(stored: StoredToken, lastUsed: LastUsed): string[] {
     stored.tier === undefined ? [] : [`up to ${stored.tier}`],
     stored.redact_pii === true ? ['redacted'] : [],
   ].flat();
-  const expiry = stored.expires_at ?? 'never';
+  const expiry = toSeconds(stored.expires_at);
   return [
     stored.name,
     stored.scopes.join(' '),
     stored.projects?.join(' ') ?? 'any',
     limits.join(', '),
     hasExpired(stored, systemClock) ? `${expiry} (expired)` : expiry,
-    lastUsed[stored.sha256] ?? 'never',
+    toSeconds(lastUsed[stored.sha256]),
   ];
+}
+
+/** Microseconds would only make the time harder to read. */
+function toSeconds(timestamp: string | undefined): string {
+  return timestamp?.replace(/\.\d+Z$/, 'Z') ?? 'never';
 }
 
 async function revoke(invocation: Invocation, names: readonly string[]): Promise<void> {

@@ -6,17 +6,22 @@ import { OperatorError } from '../domain/errors.ts';
 import { describeFileError } from '../system/file-access.ts';
 import type { HttpResponse } from './response.ts';
 
+/** Paths of the PEM files, and the names by which errors call them. */
 export interface TlsFiles {
   readonly cert: string;
   readonly key: string;
+  readonly names?: { readonly cert: string; readonly key: string };
 }
 
 /** Reads and checks both files. If one is bad, startup fails with a message that names it. */
-export function readTlsPair({ cert, key }: TlsFiles): { cert: Buffer; key: Buffer } {
-  const pair = { cert: readPem(cert, '--tls-cert'), key: readPem(key, '--tls-key') };
-  checkPem({ cert: pair.cert }, `--tls-cert ${cert} is not a PEM certificate`);
-  checkPem({ key: pair.key }, `--tls-key ${key} is not an unencrypted PEM private key`);
-  checkPem(pair, `--tls-key ${key} is not the private key of the certificate in --tls-cert ${cert}`);
+export function readTlsPair({ cert, key, names = { cert: '--tls-cert', key: '--tls-key' } }: TlsFiles): {
+  cert: Buffer;
+  key: Buffer;
+} {
+  const pair = { cert: readPem(cert, names.cert), key: readPem(key, names.key) };
+  checkPem({ cert: pair.cert }, `${names.cert} ${cert} is not a PEM certificate`);
+  checkPem({ key: pair.key }, `${names.key} ${key} is not an unencrypted PEM private key`);
+  checkPem(pair, `${names.key} ${key} is not the private key of the certificate in ${names.cert} ${cert}`);
   return pair;
 }
 
@@ -28,12 +33,12 @@ function checkPem(options: { cert?: Buffer; key?: Buffer }, message: string): vo
   }
 }
 
-function readPem(file: string, flag: string): Buffer {
+function readPem(file: string, name: string): Buffer {
   try {
     return readFileSync(file);
   } catch (error) {
     throw new OperatorError(
-      `${flag} ${file} cannot be read: ${describeFileError(file, error as NodeJS.ErrnoException)}`,
+      `${name} ${file} cannot be read: ${describeFileError(file, error as NodeJS.ErrnoException)}`,
     );
   }
 }

@@ -2,8 +2,8 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { commands } from '../../src/cli/commands.ts';
-import { FLAGS, type FlagName, isSwitch, variableOf } from '../../src/config.ts';
-import { createTempDirectory, onlyLine, runDendro } from '../support/process.ts';
+import { FLAGS, type FlagName, variableOf } from '../../src/config.ts';
+import { createTempDirectory, runDendro } from '../support/process.ts';
 
 describe('the command line', () => {
   let directory: ReturnType<typeof createTempDirectory>;
@@ -14,18 +14,25 @@ describe('the command line', () => {
 
   const run = (...args: string[]) => runDendro(args, { cwd: directory.path });
 
-  test('dendro --version prints the version', async () => {
+  test.each(['--version', '-v', 'version'])('dendro %s prints the version', async argument => {
     const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8'));
-    expect(await run('--version')).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' });
+    expect(await run(argument)).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' });
   });
 
-  test('dendro --help and dendro without arguments list the commands', async () => {
+  test('dendro --help, -h, help and dendro without arguments list the commands', async () => {
     const { code, stdout, stderr } = await run('--help');
     expect(code).toBe(0);
     expect(stderr).toBe('');
     for (const { name, summary } of commands)
       expect(stdout).toMatch(new RegExp(`^  ${name} +${summary.slice(0, 20)}`, 'm'));
-    expect(await run()).toEqual({ code, stdout, stderr });
+    for (const args of [[], ['-h'], ['help']]) expect(await run(...args)).toEqual({ code, stdout, stderr });
+  });
+
+  test('dendro help COMMAND and dendro COMMAND -h print the same as dendro COMMAND --help', async () => {
+    const help = await run('ingest', '--help');
+    expect(help.stdout).toContain('[DENDRO_INTERNAL_URL]');
+    expect(await run('help', 'ingest')).toEqual(help);
+    expect(await run('ingest', '-h')).toEqual(help);
   });
 
   test.each(commands.map(command => [command.name, command] as const))(
@@ -40,7 +47,7 @@ describe('the command line', () => {
         const line = stdout.split('\n').find(text => text.startsWith(`  --${flag} `)) ?? '';
         const { help, ...rest }: { help: string; default?: string } = FLAGS[flag as FlagName];
         expect(line).toContain(help);
-        if (!isSwitch(flag)) expect(line).toContain(`[${variableOf(flag)}]`);
+        if (flag !== 'url') expect(line).toContain(`[${variableOf(flag)}]`);
         if (rest.default !== undefined) expect(line).toContain(`(default: ${rest.default})`);
       }
     },
@@ -48,52 +55,6 @@ describe('the command line', () => {
 
   test('--help takes precedence over invalid values', async () => {
     expect((await run('serve', '--port', 'x', '--help')).code).toBe(0);
-  });
-
-  test.each([
-    ['an unknown command', ['dance'], 'dance'],
-    ['an unknown flag', ['serve', '--dance'], '--dance'],
-    ['a flag of another command', ['serve', '--json'], '--json'],
-    ['a flag without its value', ['serve', '--port'], '--port'],
-    ['a value that starts with dashes', ['serve', '--data', '--port'], '--data'],
-    ['a flag given twice', ['serve', '--port', '1', '--port', '2'], '--port'],
-    ['an unexpected argument', ['serve', 'fast'], 'fast'],
-    ['an unexpected argument', ['check', 'fast'], 'fast'],
-    ['no endpoint', ['query'], 'endpoint'],
-    ['two endpoints', ['query', 'logs.all', 'usage.api-counts'], 'endpoint'],
-    ['a parameter that is not NAME=VALUE', ['query', 'logs.all', '--param', 'project'], '--param'],
-    ['no file', ['ingest', '--source', 'edge'], 'file'],
-    ['an unknown source', ['ingest', 'file.ndjson', '--source', 'dance'], 'dance'],
-  ])('%s (dendro %j): one line that names it, exit 2', async (_, args, named) => {
-    const outcome = await run(...args);
-    expect(outcome.code).toBe(2);
-    expect(outcome.stdout).toBe('');
-    expect(onlyLine(outcome)).toContain(named);
-  });
-
-  test.each([
-    ['port', '-1'],
-    ['port', '65536'],
-    ['port', '80x'],
-    ['port', '1.5'],
-    ['port', ''],
-    ['internal-port', 'x'],
-    ['host', ''],
-    ['data', ''],
-    ['store', 'sqlite'],
-    ['retention-days', '0'],
-    ['retention-days', 'x'],
-    ['query-timeout', '0'],
-    ['query-concurrency', '0'],
-    ['query-queue', 'x'],
-    ['memory-limit', '500'],
-    ['memory-limit', "1GB'; drop"],
-  ])('--%s %j: one line that names the flag, exit 2', async (flag, value) => {
-    // `check` reads the configuration of `serve`, and exits by itself if a value is accepted by mistake.
-    const outcome = await run('check', `--${flag}=${value}`);
-    expect(outcome.code).toBe(2);
-    expect(onlyLine(outcome)).toContain(`--${flag}`);
-    expect(outcome.stdout).toBe('');
   });
 
   test('a command with an invalid flag does not create the data directory', async () => {

@@ -1,8 +1,10 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { commands } from '../../src/cli/commands.ts';
+import { runProgram } from '../../src/cli/program.ts';
 import { FLAGS, type FlagName, variableOf } from '../../src/config.ts';
+import { UsageError } from '../../src/domain/errors.ts';
 import { SLEEP, writeEndpointFolders } from '../support/custom-endpoints.ts';
 import {
   createTempDirectory,
@@ -41,28 +43,43 @@ const CHECKED: [FlagName, string, string][] = [
   ['trusted-proxy', '10.0.0.1', '10.0.0.0/8'],
 ];
 
+/** Tests that run at the same time cannot share ports. */
+const PORTS = { DENDRO_PORT: '0', DENDRO_INTERNAL_PORT: '0' };
+
 describe('environment variables', () => {
   let directory: ReturnType<typeof createTempDirectory>;
+  const checkout = process.cwd();
   beforeAll(() => {
     directory = createTempDirectory();
+    process.chdir(directory.path);
+    vi.spyOn(process.stdout, 'write').mockReturnValue(true);
     for (const name of ['invalid', 'valid']) mkdirSync(join(directory.path, name));
     writeFileSync(join(directory.path, 'invalid/tokens.json'), 'not a tokens file');
   });
-  afterAll(() => directory.remove());
+  afterAll(() => {
+    vi.restoreAllMocks();
+    process.chdir(checkout);
+    directory.remove();
+  });
 
   const run = (args: readonly string[], env: Record<string, string>) =>
     runDendro(args, { cwd: directory.path, env });
+  /** Runs a command in this process. Returns the error that the program would print. */
+  const runHere = (args: readonly string[], env: Record<string, string>) =>
+    runProgram(args, env).then(
+      () => undefined,
+      (error: unknown) => error as Error,
+    );
 
   test.each(CHECKED)(
     '--%s is read from its variable, and the flag takes precedence',
     async (flag, invalid, valid) => {
       const env = { [variableOf(flag)]: invalid };
-      const [byVariable, byFlag] = await Promise.all([
-        run(['check'], env),
-        run(['check', `--${flag}`, valid], env),
-      ]);
-      expect(byVariable.code).not.toBe(0);
-      expect(byFlag).toMatchObject({ code: 0, stderr: '' });
+      const byVariable = await runHere(['check'], { ...PORTS, ...env });
+      expect(byVariable).toBeInstanceOf(Error);
+      if (byVariable instanceof UsageError)
+        expect(byVariable.message).toMatch(new RegExp(`^${variableOf(flag)} `));
+      expect(await runHere(['check', `--${flag}`, valid], { ...PORTS, ...env })).toBeUndefined();
     },
   );
 
@@ -139,6 +156,8 @@ describe('environment variables', () => {
       const env = { DENDRO_API_KEY: PROCESS_API_KEY };
       const server = await startServer(['--data', 'served'], { cwd: directory.path, env });
       try {
+        const query = (args: string[], env: Record<string, string>) =>
+          run(['query', 'usage.api-counts', ...args], env);
         const args = ['--project', 'a', ...INTERVAL];
         const valid = { DENDRO_URL: server.url, DENDRO_TOKEN: PROCESS_API_KEY };
         expect((await query(args, valid)).stdout).toBe('no rows\n');
@@ -149,6 +168,8 @@ describe('environment variables', () => {
         const nowhere = { ...valid, DENDRO_URL: `http://127.0.0.1:${await findFreePort()}` };
         expect((await query(args, nowhere)).code).toBe(1);
         expect((await query([...args, '--url', server.url], nowhere)).code).toBe(0);
+        // A flag of the data directory takes precedence over the variable too.
+        expect((await query([...args, '--data', 'queried'], nowhere)).code).toBe(0);
       } finally {
         await server.stop();
       }
@@ -198,7 +219,7 @@ describe('environment variables', () => {
     const alone = await run(['check'], { DENDRO_TLS_CERT: 'cert.pem' });
     expect(alone).toMatchObject({
       code: 2,
-      stderr: 'dendro: --tls-cert and --tls-key must be given together\n',
+      stderr: 'dendro: --tls-cert and --tls-key must be given together; only DENDRO_TLS_CERT is given\n',
     });
     const pair = { DENDRO_TLS_CERT: 'cert.pem', DENDRO_TLS_KEY: 'key.pem' };
     const { code, stderr } = await run(
@@ -230,26 +251,26 @@ describe('environment variables', () => {
     expect((await schema(['--cluster', 'mine'], { DENDRO_CLUSTER: 'logs' })).stdout).not.toContain("'logs'");
     expect(await schema([], { DENDRO_APPLY: 'yes' })).toMatchObject({
       code: 2,
-      stderr: 'dendro: --apply needs --store clickhouse://…\n',
+      stderr: 'dendro: DENDRO_APPLY needs --store clickhouse://…\n',
     });
   });
 
   test('DENDRO_PARITY without a ClickHouse store is rejected', async () => {
     const { code, stderr } = await run(['check'], { DENDRO_PARITY: '1', DENDRO_DATA: 'valid' });
     expect(code).toBe(2);
-    expect(stderr).toContain('--parity compares the store of --data with --store clickhouse://…');
+    expect(stderr).toContain('DENDRO_PARITY compares the store of --data with --store clickhouse://…');
   });
 
   test('DENDRO_FROM and DENDRO_TO set the stores of a migration, and the flags take precedence', async () => {
     const migrate = async (args: string[], env: Record<string, string>) =>
       (await run(['migrate', ...args], env)).stderr;
-    expect(await migrate([], { DENDRO_FROM: 'elsewhere' })).toContain('--from must be duckdb:DIR');
+    expect(await migrate([], { DENDRO_FROM: 'elsewhere' })).toContain('DENDRO_FROM must be duckdb:DIR');
     expect(await migrate([], { DENDRO_FROM: 'duckdb:nowhere' })).toContain('no embedded store in nowhere');
     expect(await migrate(['--from', 'duckdb:other'], { DENDRO_FROM: 'x' })).toContain('store in other');
     expect((await run(['query', 'logs.all', '--project', 'a', '--data', 'moved'], {})).code).toBe(0);
     const from = ['--from', 'duckdb:moved'];
     expect(await migrate(from, { DENDRO_TO: 'duckdb:x' })).toContain(
-      '--to must be a ClickHouse URL: clickhouse://…',
+      'DENDRO_TO must be a ClickHouse URL: clickhouse://…',
     );
     expect(await migrate([...from, '--to', 'clickhouse://'], { DENDRO_TO: 'x' })).toContain(
       'not a valid URL',

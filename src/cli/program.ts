@@ -1,0 +1,55 @@
+// Runs the command that the arguments name, or prints the version or a help text.
+import { readInvocation } from '../config.ts';
+import { suggest } from '../domain/closest-name.ts';
+import { UsageError } from '../domain/errors.ts';
+import { readVersion } from '../system/version.ts';
+import { type Command, commands } from './commands.ts';
+import { describeCommand, describeProgram } from './help.ts';
+
+/** `args` are the arguments after the program's name. Throws a UsageError for a wrong call. */
+export async function runProgram(args: readonly string[], environment: NodeJS.ProcessEnv): Promise<void> {
+  const [name = 'help', ...rest] = args;
+  switch (name) {
+    case 'version':
+    case '--version':
+    case '-v':
+      rejectArguments(rest);
+      return print(readVersion());
+    case 'help':
+    case '--help':
+    case '-h':
+      return printHelp(rest);
+  }
+  const command = findCommand(name);
+  if (asksForHelp(rest)) return print(describeCommand(command));
+  const run = await command.load();
+  await run(readInvocation(rest, environment, command.flags, command.listener));
+}
+
+function printHelp([name, ...others]: readonly string[]): void {
+  rejectArguments(others);
+  print(name === undefined ? describeProgram() : describeCommand(findCommand(name)));
+}
+
+function findCommand(name: string): Command {
+  const command = commands.find(candidate => candidate.name === name);
+  if (command !== undefined) return command;
+  if (name.startsWith('-'))
+    throw new UsageError(`${name}: the command comes before its flags: dendro COMMAND [FLAGS]`);
+  const names = [...commands.map(({ name }) => name), 'help', 'version'];
+  throw new UsageError(`unknown command ${name}; ${suggest(name, names, 'commands')}`);
+}
+
+/** Takes precedence over everything else in a call. Behind `--` there are arguments only. */
+function asksForHelp(args: readonly string[]): boolean {
+  const end = args.indexOf('--');
+  return args.slice(0, end === -1 ? undefined : end).some(arg => arg === '--help' || arg === '-h');
+}
+
+function rejectArguments([unexpected]: readonly string[]): void {
+  if (unexpected !== undefined) throw new UsageError(`unexpected argument: ${unexpected}`);
+}
+
+function print(text: string): void {
+  process.stdout.write(`${text}\n`);
+}

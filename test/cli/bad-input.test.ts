@@ -1,0 +1,241 @@
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { commands } from '../../src/cli/commands.ts';
+import { runProgram } from '../../src/cli/program.ts';
+import { UsageError } from '../../src/domain/errors.ts';
+import { createTempDirectory, onlyLine, PROCESS_API_KEY, runDendro } from '../support/process.ts';
+
+// Wrong calls of every command. They are refused before anything is opened, so they run in this process. One call at the end
+// shows that the program prints such an error as one line and exits with 2.
+
+/** The arguments, words of the message, and environment variables. */
+type WrongCall = [args: string, words: string, variables?: Record<string, string>];
+
+const URL_AND_TOKEN = '--url http://127.0.0.1:1 --token t';
+const KEY = { DENDRO_API_KEY: PROCESS_API_KEY };
+
+const WRONG: Record<string, WrongCall[]> = {
+  dendro: [
+    ['dance', 'unknown command dance; commands: serve, ingest, query,'],
+    ['qeury logs.all', 'unknown command qeury; did you mean query?'],
+    ['--port 80 serve', 'the command comes before its flags'],
+    ['help dance', 'unknown command dance'],
+    ['help toekn', 'did you mean token?'],
+    ['help serve query', 'unexpected argument: query'],
+    ['version 2', 'unexpected argument: 2'],
+  ],
+  serve: [
+    ['fast', 'unexpected argument: fast'],
+    ['--dance', "Unknown option '--dance'; allowed flags: --data, --host,"],
+    ['--prot 80', "Unknown option '--prot'; did you mean --port?"],
+    ['--json', "Unknown option '--json'"],
+    ['-p 80', "Unknown option '-p'"],
+    ['--port', "'--port <value>' argument missing"],
+    ['--data --port', "'--data' argument is ambiguous"],
+    ['--port 1 --port 2', '--port is given 2 times'],
+    ['--port=', '--port is required'],
+    ['--port -1', "'--port' argument is ambiguous"],
+    ['--port=-1', '--port -1 is not a whole number from 0 to 65535'],
+    ['--port 65536', '--port 65536 is not'],
+    ['--port 80x', '--port 80x is not'],
+    ['--port 1.5', '--port 1.5 is not'],
+    ['--internal-port x', '--internal-port x is not'],
+    ['--host=', '--host is required'],
+    ['--data=', '--data is required'],
+    ['--store sqlite', '--store sqlite is unknown; allowed: duckdb, clickhouse://…'],
+    ['--store clickhouse://', '--store is not a valid URL'],
+    ['--retention-days 0', '--retention-days 0 is not a whole number from 1'],
+    ['--query-timeout 0', '--query-timeout 0 is not'],
+    ['--query-concurrency 0', '--query-concurrency 0 is not'],
+    ['--query-queue x', '--query-queue x is not'],
+    ['--memory-limit 500', '--memory-limit 500 is not a size such as 500MB'],
+    ["--memory-limit=1GB';drop", '--memory-limit'],
+    ['--cache-bytes x', '--cache-bytes x is not'],
+    ['--warm-concurrency 0', '--warm-concurrency 0 is not'],
+    ['--response-bytes 1', '--response-bytes 1 is not'],
+    ['--metrics-open=no', "'--metrics-open' does not take an argument"],
+    ['--cors-origin *', '--cors-origin * is not a web origin'],
+    ['--trusted-proxy 10.0.0.1', '--trusted-proxy 10.0.0.1 is not a range'],
+    ['--tls-cert a.pem', '--tls-cert and --tls-key must be given together; only --tls-cert is given'],
+    ['--tls-key a.pem', 'only --tls-key is given'],
+    [
+      '--port 80 --internal-port 80 --internal-host 127.0.0.2',
+      '--internal-host 127.0.0.2 differs from --host 127.0.0.1, but both use port 80',
+    ],
+    ['', 'DENDRO_PORT x is not a whole number', { DENDRO_PORT: 'x' }],
+    ['', 'DENDRO_STORE sqlite is unknown', { DENDRO_STORE: 'sqlite' }],
+    ['', 'DENDRO_STORE is not a valid URL', { DENDRO_STORE: 'clickhouse://' }],
+    ['', 'DENDRO_MEMORY_LIMIT 1 is not a size', { DENDRO_MEMORY_LIMIT: '1' }],
+    ['', 'DENDRO_CORS_ORIGIN a is not a web origin', { DENDRO_CORS_ORIGIN: 'a' }],
+    ['', 'DENDRO_TRUSTED_PROXY a is not a range', { DENDRO_TRUSTED_PROXY: 'a' }],
+    ['', 'only DENDRO_TLS_CERT is given', { DENDRO_TLS_CERT: 'a.pem' }],
+    ['', 'DENDRO_METRICS_OPEN maybe is unknown; allowed: 1, true,', { DENDRO_METRICS_OPEN: 'maybe' }],
+    ['', 'DENDRO_API_KEY is too short', { DENDRO_API_KEY: 'short' }],
+  ],
+  ingest: [
+    ['--source edge', 'name at least one file'],
+    ['a.ndjson --source dance', '--source dance is unknown; allowed: edge,'],
+    ['a.ndjson --source egde', '--source egde is unknown; did you mean edge?'],
+    ['a.ndjson', 'DENDRO_SOURCE egde is unknown', { DENDRO_SOURCE: 'egde' }],
+    ['a.ndjson', 'DENDRO_AGAIN maybe is unknown', { DENDRO_AGAIN: 'maybe' }],
+    ['a.ndjson --agian', 'did you mean --again?'],
+    ['a.ndjson --source edge --retention-days 0', '--retention-days 0 is not'],
+    [
+      'a.ndjson --source edge --url localhost --token t',
+      '--url localhost is not a URL; allowed: http://HOST',
+    ],
+    ['a.ndjson --source edge --url http://127.0.0.1:1', '--url needs a token'],
+    ['a.ndjson --source edge --token t', '--token needs --url'],
+    [`a.ndjson --source edge --data d ${URL_AND_TOKEN}`, '--url and --data exclude each other'],
+    [`a.ndjson --source edge --retention-days 9 ${URL_AND_TOKEN}`, '--url and --retention-days exclude'],
+    ['a.ndjson --source edge', 'DENDRO_INTERNAL_URL x is not a URL', { ...KEY, DENDRO_INTERNAL_URL: 'x' }],
+    [
+      'a.ndjson --source edge',
+      'DENDRO_URL is the URL of the public listener, but this command uses the internal listener: set --url or DENDRO_INTERNAL_URL',
+      { DENDRO_URL: 'http://127.0.0.1:1' },
+    ],
+  ],
+  query: [
+    ['', 'name exactly one endpoint'],
+    ['logs.all usage.api-counts', 'name exactly one endpoint'],
+    ['logs.al --project p', 'there is no endpoint logs.al; did you mean logs.all?'],
+    ['dance --project p', 'there is no endpoint dance; available: functions.invocation-stats,'],
+    ['logs.all --param project', '--param project is not NAME=VALUE'],
+    ['logs.all', 'DENDRO_PARAM project is not NAME=VALUE', { DENDRO_PARAM: 'project' }],
+    ['logs.all --project a --project b', '--project is given 2 times'],
+    ['logs.all --project p --json --csv', '--json and --csv exclude each other'],
+    ['logs.all --project p --csv --csv-raw', '--csv and --csv-raw exclude each other'],
+    ['logs.all --project p', 'DENDRO_JSON and DENDRO_CSV exclude', { DENDRO_JSON: '1', DENDRO_CSV: '1' }],
+    ['logs.all --project p', 'DENDRO_CSV and DENDRO_CSV_RAW', { DENDRO_CSV_RAW: '1', DENDRO_CSV: '1' }],
+    ['logs.all --project p', 'DENDRO_JSON maybe is unknown', { DENDRO_JSON: 'maybe' }],
+    [`logs.all --project p --data d ${URL_AND_TOKEN}`, '--url and --data exclude each other'],
+    [`logs.all --project p --endpoints d ${URL_AND_TOKEN}`, '--url and --endpoints exclude each other'],
+    ['logs.all --project p --token t', '--token needs --url'],
+    ['logs.all --project p --url ftp://a --token t', '--url ftp://a is not a URL'],
+    ['logs.all --project p', 'DENDRO_URL x is not a URL', { ...KEY, DENDRO_URL: 'x' }],
+    ['logs.all --project p', 'DENDRO_URL needs a token', { DENDRO_URL: 'http://127.0.0.1:1' }],
+    [
+      'logs.all --project p',
+      'DENDRO_INTERNAL_URL is the URL of the internal listener, but this command uses the public listener',
+      { DENDRO_INTERNAL_URL: 'http://127.0.0.1:1' },
+    ],
+  ],
+  token: [
+    ['', 'an action is required: dendro token create, list or revoke'],
+    ['rotate', 'unknown action rotate; actions: create, list, revoke'],
+    ['craete', 'unknown action craete; did you mean create?'],
+    ['create --scope query', '--name is required'],
+    ['create --name n', '--scope is required; allowed: query, query:<endpoint name>'],
+    ['create --name n --scope everything', '--scope everything is unknown; allowed: query'],
+    ['create --name n --scope ingest:nothing', '--scope ingest:nothing is unknown'],
+    ['create --name n --scope query:', '--scope query: is unknown'],
+    [
+      'create --name n --scope query:logs.al',
+      '--scope query:logs.al: there is no endpoint logs.al (--endpoints adds custom ones); did you mean logs.all?',
+    ],
+    [
+      'create --name n',
+      'DENDRO_SCOPE query:dance: there is no endpoint dance',
+      { DENDRO_SCOPE: 'query:dance' },
+    ],
+    ['create --name n --scope query --rate fast', '--rate fast is not'],
+    ['create --name n --scope query', 'DENDRO_RATE 0 is not', { DENDRO_RATE: '0' }],
+    ['create --name n --scope query --tier GOLD', '--tier GOLD is unknown; allowed: FREE, PRO'],
+    ['create --name n --scope query', 'DENDRO_TIER GOLD is unknown', { DENDRO_TIER: 'GOLD' }],
+    ['create --name n --scope query --expires 90', '--expires 90 is not a duration'],
+    ['create --name n --scope query', 'DENDRO_EXPIRES 2w is not a duration', { DENDRO_EXPIRES: '2w' }],
+    ['create --name n --scope query --project=', '--project is empty'],
+    ['create extra --name n --scope query', 'unexpected argument: extra'],
+    [
+      'create --name n --scope query --json',
+      '--json is a flag of dendro token list, not of dendro token create',
+    ],
+    ['list a', 'unexpected argument: a'],
+    ['list --name n', '--name is a flag of dendro token create, not of dendro token list'],
+    ['revoke', 'name exactly one token'],
+    ['revoke a b', 'name exactly one token'],
+    ['revoke a --scope query', '--scope is a flag of dendro token create'],
+  ],
+  demo: [
+    ['fast', 'unexpected argument: fast'],
+    ['--port x', '--port x is not'],
+    ['--data d', "Unknown option '--data'"],
+  ],
+  check: [
+    ['fast', 'unexpected argument: fast'],
+    ['--port x', '--port x is not'],
+    ['--project p', '--project needs --parity'],
+    ['--parity', '--parity compares the store of --data with --store clickhouse://…'],
+    ['--parity --store clickhouse://h', 'needs at least one --project'],
+    ['', 'DENDRO_PARITY compares', { DENDRO_PARITY: '1' }],
+  ],
+  migrate: [
+    ['fast', 'unexpected argument: fast'],
+    ['', '--from is required'],
+    ['--from d', '--from must be duckdb:DIR'],
+    ['', 'DENDRO_FROM must be duckdb:DIR', { DENDRO_FROM: 'd' }],
+    ['--from duckdb:stored', '--to is required'],
+    ['--from duckdb:stored --to duckdb:d', '--to must be a ClickHouse URL'],
+    ['--from duckdb:stored', 'DENDRO_TO is not a valid URL', { DENDRO_TO: 'clickhouse://' }],
+  ],
+  schema: [
+    ['', 'expected: dendro schema clickhouse'],
+    ['duckdb', 'expected: dendro schema clickhouse'],
+    ['clickhouse again', 'expected: dendro schema clickhouse'],
+    ['clickhouse --cluster a,b', '--cluster a,b is not a valid cluster name'],
+    ['clickhouse', 'DENDRO_CLUSTER a,b is not', { DENDRO_CLUSTER: 'a,b' }],
+    ['clickhouse --apply', '--apply needs --store clickhouse://…'],
+    ['clickhouse --retention-days x', '--retention-days x is not'],
+  ],
+};
+
+describe('a wrong call', () => {
+  let directory: ReturnType<typeof createTempDirectory>;
+  const checkout = process.cwd();
+  beforeAll(() => {
+    directory = createTempDirectory();
+    mkdirSync(join(directory.path, 'stored'));
+    writeFileSync(join(directory.path, 'stored/dendro.duckdb'), '');
+    process.chdir(directory.path);
+  });
+  afterAll(() => {
+    process.chdir(checkout);
+    directory.remove();
+  });
+
+  const calls = Object.entries(WRONG).flatMap(([command, cases]) =>
+    cases.map(([args, words, variables = {}]) => {
+      const all = [command === 'dendro' ? '' : command, ...args.split(' ')].filter(Boolean);
+      const assignments = Object.entries(variables).map(([name, value]) => `${name}=${value} `);
+      return [`${assignments.join('')}dendro ${all.join(' ')}`, words, all, variables] as const;
+    }),
+  );
+
+  test.each(calls)('%s: one line with "%s"', async (_, words, all, variables) => {
+    const written = vi.spyOn(process.stdout, 'write').mockReturnValue(true);
+    try {
+      const error = await runProgram(all, variables).then(
+        () => undefined,
+        (reason: unknown) => reason,
+      );
+      expect(error).toBeInstanceOf(UsageError);
+      expect((error as Error).message).toContain(words);
+      expect((error as Error).message).not.toContain('\n');
+      expect(written).not.toHaveBeenCalled();
+      expect(readdirSync('.')).toEqual(['stored']);
+    } finally {
+      written.mockRestore();
+    }
+  });
+
+  test('is tested for every command', () => {
+    expect(commands.map(({ name }) => name).filter(name => WRONG[name] === undefined)).toEqual([]);
+  });
+
+  test('is printed as one line on standard error, and the exit code is 2', async () => {
+    const outcome = await runDendro(['serve', '--prot', '80'], { cwd: directory.path });
+    expect(outcome).toMatchObject({ code: 2, stdout: '' });
+    expect(onlyLine(outcome)).toBe("dendro: Unknown option '--prot'; did you mean --port?");
+  });
+});
