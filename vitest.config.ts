@@ -13,6 +13,7 @@ const unit: TestProjectInlineConfiguration = {
       'test/faults/**',
       'test/clickhouse/**',
       'test/packaging/**',
+      'test/operations/**',
     ],
     pool: 'forks', // the native library of a store needs its own process
     maxWorkers: 3, // most tests wait for processes, sockets or the disk
@@ -59,6 +60,18 @@ const packaging: TestProjectInlineConfiguration = {
   },
 };
 
+/** Metrics, alerts and the dashboard, with a real Prometheus from a Debian package. */
+const operations: TestProjectInlineConfiguration = {
+  test: {
+    name: 'operations',
+    include: ['test/operations/**/*.test.ts'],
+    pool: 'forks',
+    expect: { poll: { timeout: 30_000 } },
+    testTimeout: 60_000,
+    hookTimeout: 180_000, // downloads the package
+  },
+};
+
 /** The console in Chromium: `npm run test:browser`. */
 const browser: TestProjectInlineConfiguration = {
   test: {
@@ -100,5 +113,9 @@ const clickhouse: TestProjectInlineConfiguration = {
 const isProjectSelected = process.argv.some(argument => argument.startsWith('--project'));
 
 export default defineConfig({
-  test: { projects: isProjectSelected ? [unit, faults, shippers, packaging, browser, clickhouse] : [unit] },
+  test: {
+    projects: isProjectSelected
+      ? [unit, faults, shippers, packaging, operations, browser, clickhouse]
+      : [unit],
+  },
 });

@@ -4,3 +4,5 @@ export function ensurePrograms(
   options?: { readonly update?: boolean },
 ): string[];
 export function findProgram(name: string): string | undefined;
+/** Returns what is wrong, or undefined. */
+export function unpackPackage(name: string, directory: string): string | undefined;

@@ -1,7 +1,7 @@
 // Installs programs that benchmarks and long tests need, from Debian packages. Without the permission to install packages,
 // prints the command that does.
 import { spawnSync } from 'node:child_process';
-import { accessSync, constants, existsSync, statSync } from 'node:fs';
+import { accessSync, constants, existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { delimiter, isAbsolute, join } from 'node:path';
 
 let isPackageListUpdated = false;
@@ -76,4 +76,19 @@ function aptGet(...args) {
   });
   if (status !== 0) process.stderr.write(`${stdout ?? ''}${stderr ?? ''}`);
   return status === 0;
+}
+
+/**
+ * Unpacks a Debian package into a directory without installing it, so that nothing is started. Returns what is wrong, or
+ * undefined.
+ */
+export function unpackPackage(name, directory) {
+  mkdirSync(directory, { recursive: true });
+  if (canInstall() && !isPackageListUpdated) isPackageListUpdated = aptGet('update');
+  const download = spawnSync('apt-get', ['-q', 'download', name], { cwd: directory, encoding: 'utf8' });
+  if (download.status !== 0)
+    return `apt-get download ${name} failed: ${download.stderr ?? download.error?.message}`;
+  const archive = readdirSync(directory).find(file => file.startsWith(`${name}_`) && file.endsWith('.deb'));
+  const unpack = spawnSync('dpkg-deb', ['-x', `${archive}`, '.'], { cwd: directory, encoding: 'utf8' });
+  return unpack.status === 0 ? undefined : `dpkg-deb -x ${archive} failed: ${unpack.stderr}`;
 }

@@ -1,5 +1,5 @@
 // Runs the tests that `npm test` does not run, because they take minutes or need programs that npm does not install: faults
-// (kill -9, a full disk, thousands of malformed requests), log shippers, packages, the console in a browser, ClickHouse, and the
+// (kill -9, a full disk, thousands of malformed requests), log shippers, packages, Prometheus, the console in a browser, ClickHouse, and the
 // unit tests on Node 24. Runs every step, even after a failure. The exit code is 1 if a step failed.
 import { spawn } from 'node:child_process';
 import { delimiter, dirname, join } from 'node:path';
@@ -17,6 +17,7 @@ const steps = [
   { title: 'faults', run: () => runProject('faults') },
   { title: 'log shippers', run: () => runProject('shippers') },
   { title: 'packages', run: () => runProject('packaging') },
+  { title: 'metrics with Prometheus', run: () => runProject('operations') },
   { title: 'console in a browser', run: () => run('node', [join('scripts', 'test-browser.mjs')]) },
   { title: 'ClickHouse', run: () => runProject('clickhouse') },
   { title: `unit tests on Node ${NODE_24}`, run: testOnNode24 },

@@ -17,14 +17,16 @@ import { UnsentResponses } from './http/unsent-responses.ts';
 import { type BodyParser, BodyParserPool } from './intake/body-parser-pool.ts';
 import { Intake, type IntakeDependencies } from './intake/intake.ts';
 import { createStoreCallbacks, Quarantine } from './intake/quarantine.ts';
+import { INTAKE_REJECT_CODES } from './logs/rejection.ts';
 import type { Observe } from './observe/event.ts';
-import { Metrics, type SampledValues } from './observe/metrics.ts';
+import { Metrics } from './observe/metrics.ts';
+import { MetricSampler } from './sample-metrics.ts';
 import { Eviction } from './store/eviction.ts';
 import { Maintenance } from './store/maintenance.ts';
 import { openStore } from './store/open-store.ts';
 import { Retention } from './store/retention.ts';
 import type { Store } from './store/store.ts';
-import { type Clock, MICROS_PER_SECOND, systemClock } from './system/clock.ts';
+import { type Clock, systemClock } from './system/clock.ts';
 import { systemTimer, type Timer } from './system/timer.ts';
 import { readVersion } from './system/version.ts';
 import { watchTokens } from './token/active-tokens.ts';
@@ -64,7 +66,12 @@ export async function startApp(
   bodyParser: BodyParser = new BodyParserPool(1),
   idempotencyTimer: Pick<Timer, 'now'> = timer,
 ): Promise<App> {
-  const metrics = new Metrics();
+  const catalog = loadCatalog(config.endpointFolders, config.storeName);
+  const metrics = new Metrics({
+    store: config.storeName,
+    endpoints: catalog.endpoints.map(({ definition }) => definition.name),
+    rejectCodes: INTAKE_REJECT_CODES,
+  });
   const state = new ServerState();
   const invalidation = createStoreInvalidation();
   const observe: Observe = event => {
@@ -85,7 +92,6 @@ export async function startApp(
     return closers.close();
   };
   try {
-    const catalog = loadCatalog(config.endpointFolders, config.storeName);
     const quarantine = new Quarantine(config.store.dataDirectory, observe);
     closers.add(
       'quarantine',
@@ -114,6 +120,7 @@ export async function startApp(
       {
         ...{ store, cache, validatedRequests: new ValidatedRequests(), intake, unsentResponses, ...auth },
         maxResultBytes: config.responseBytes,
+        observe,
         uploadRate: { minBytesPerSecond: config.minUploadRate, timer },
       },
       () => preflight.passed && store.isReachable?.() !== false,
@@ -225,7 +232,7 @@ function routeDependencies(
   metrics: Metrics,
 ): InternalDependencies {
   const version = readVersion();
-  const startedAt = clock();
+  const sampler = new MetricSampler({ config, version, state, clock });
   return {
     version,
     storeName: config.storeName,
@@ -234,22 +241,8 @@ function routeDependencies(
     state: () => state.status,
     isRecoverable: () => !invalidation.hasHappened(),
     metricsOpen: config.metricsOpen,
-    renderMetrics: () => metrics.render(sampleValues(version, startedAt, state.lastServing)),
+    renderMetrics: async () => metrics.render(await sampler.sample()),
   };
-}
-
-function sampleValues(version: string, startedAt: bigint, serving?: ServingDependencies): SampledValues {
-  const { user, system } = process.cpuUsage();
-  return [
-    ['dendro_info', 1, { version }],
-    ['dendro_start_time_seconds', Number(startedAt / MICROS_PER_SECOND)],
-    ['dendro_resident_memory_bytes', process.memoryUsage.rss()],
-    ['dendro_cpu_seconds_total', (user + system) / 1e6],
-    ['dendro_intake_queue_bytes', serving?.intake.queuedBytes ?? 0],
-    ['dendro_spool_bytes', serving?.intake.spoolBytes ?? 0],
-    ['dendro_cache_bytes', serving?.cache?.bytes ?? 0],
-    ['dendro_unsent_bytes', serving?.unsentResponses.bytes ?? 0],
-  ];
 }
 
 /** Opens the public and the internal listener. If both have the same port, one listener serves the routes of both. */

@@ -22,8 +22,10 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'store/store.ts',
     'observe',
   ],
+  'sample-metrics.ts': ['type config.ts', 'type http', 'type observe', 'type store/store.ts'],
   'app.ts': [
     'config.ts',
+    'sample-metrics.ts',
     'http',
     'endpoint',
     'intake',
@@ -105,6 +107,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   '@clickhouse/client': ['store/clickhouse'],
   '@duckdb/node-api': ['store/duckdb', 'lazy logs/read-parquet.ts'],
   'js-yaml': ['endpoint'],
+  'prom-client': ['observe'],
   valibot: ['endpoint', 'token'],
 };
 

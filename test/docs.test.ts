@@ -7,7 +7,7 @@ import { loadCatalog } from '../src/endpoint/catalog.ts';
 import { STATUS_BY_CODE } from '../src/http/error-response.ts';
 import { type InternalDependencies, internalRoutes } from '../src/http/internal-routes.ts';
 import { publicRoutes } from '../src/http/public-routes.ts';
-import { METRICS } from '../src/observe/metrics.ts';
+import { METRICS } from '../src/observe/metric-definitions.ts';
 import { BUILT_IN } from './support/custom-endpoints.ts';
 
 // Compares the documentation with the program. The lists come from the code, so nothing new can stay undocumented.
@@ -58,7 +58,7 @@ const dependencies: InternalDependencies = {
   state: () => 'starting',
   isRecoverable: () => true,
   metricsOpen: false,
-  renderMetrics: () => '',
+  renderMetrics: async () => '',
 };
 const routes = [...publicRoutes(dependencies), ...internalRoutes(dependencies)].map(({ path }) =>
   path.replace(/\*$/, ''),
@@ -167,6 +167,25 @@ describe(METRICS_AND_LOGS, () => {
     const written = [...metricsAndLogs.matchAll(/\bdendro_[a-z_]+\b/g)].map(([name]) => name);
     expect(written.filter(name => !(name in METRICS))).toEqual([]);
   });
+});
+
+describe('deploy/', () => {
+  const alerts = read('deploy/prometheus/alerts.yml');
+
+  test.each([...alerts.matchAll(/- alert: (\w+)/g)].map(([, name = '']) => name))(
+    'docs/operate.md says what to do about the alert %s',
+    name => expectMention('docs/operate.md', read('docs/operate.md'), 'alert', name),
+  );
+
+  test.each(['deploy/prometheus/alerts.yml', 'deploy/grafana/dashboard.json'])(
+    '%s uses only metrics that exist',
+    file => {
+      const used = [...read(file).matchAll(/\bdendro_[a-z_]+(?=[{[\s)])/g)].map(([name]) => name);
+      const known = (name: string) => name in METRICS || name.replace(/_(bucket|sum|count)$/, '') in METRICS;
+      expect(used.length).toBeGreaterThan(10);
+      expect(used.filter(name => !known(name))).toEqual([]);
+    },
+  );
 });
 
 describe('pages of the documentation', () => {

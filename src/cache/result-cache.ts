@@ -71,6 +71,8 @@ export class ResultCache<V> {
   /** The last entry of `#entries`. If it is requested again, it does not have to be moved. */
   #lastRequested: CacheEntry<V> | undefined;
   #bytes = 0;
+  #refreshes = 0;
+  #refreshFailures = 0;
   #closed = false;
 
   constructor(maxBytes: number, sizeOf: (value: V) => number, timer: Timer) {
@@ -85,6 +87,15 @@ export class ResultCache<V> {
 
   get size(): number {
     return this.#entries.size;
+  }
+
+  /** Background refreshes so far, including failed ones. */
+  get refreshes(): number {
+    return this.#refreshes;
+  }
+
+  get refreshFailures(): number {
+    return this.#refreshFailures;
   }
 
   /** Returns the result if it is cached. Synchronous and without a CacheRequest, because most requests end here. */
@@ -142,7 +153,9 @@ export class ResultCache<V> {
   async refresh(entry: CacheEntry<V>): Promise<boolean> {
     const isDue = this.#entries.get(entry.key) === entry && this.#timer.now() >= entry.refreshAt;
     if (!isDue || this.#flights.has(entry.key)) return false;
+    this.#refreshes++;
     await this.#start(entry, true).result.catch(() => {
+      this.#refreshFailures++;
       const backoffMs = Math.min(FIRST_RETRY_MS * 2 ** entry.failures++, entry.lifetime.refreshAfterMs);
       entry.refreshAt = this.#timer.now() + backoffMs;
     });

@@ -42,6 +42,38 @@ export class DendroError extends Error {
   }
 }
 
+/** Why a request is refused because of its token. */
+export const REFUSAL_REASONS = [
+  'no_token',
+  'unknown_token',
+  'expired_token',
+  'rate_limited',
+  'missing_scope',
+  'project_not_allowed',
+] as const;
+export type RefusalReason = (typeof REFUSAL_REASONS)[number];
+
+/** A request is refused because of its token. `tokenName` is for the log; the client does not get it. */
+export class RefusedError extends DendroError {
+  readonly reason: RefusalReason;
+  readonly tokenName: string | undefined;
+
+  constructor(
+    code: ErrorCode,
+    message: string,
+    refusal: {
+      reason: RefusalReason;
+      tokenName?: string | undefined;
+      param?: string;
+      retryAfterSeconds?: number;
+    },
+  ) {
+    super(code, message, refusal);
+    this.reason = refusal.reason;
+    this.tokenName = refusal.tokenName;
+  }
+}
+
 /** Wrong use of the command line or the environment: exit code 2. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';

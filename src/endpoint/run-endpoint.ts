@@ -1,8 +1,9 @@
 // Runs an endpoint for a validated request: returns the cached result, or runs the query. Knows no HTTP.
 import type { CacheOutcome, CacheResult, GetOptions, ResultCache } from '../cache/result-cache.ts';
 import type { Load } from '../cache/single-flight.ts';
-import { DendroError } from '../domain/errors.ts';
+import { DendroError, RefusedError } from '../domain/errors.ts';
 import { formatTimestamp } from '../domain/timestamp.ts';
+import type { Observe } from '../observe/event.ts';
 import type { BoundValues, QueryOptions, Store } from '../store/store.ts';
 import { type Clock, MICROS_PER_DAY } from '../system/clock.ts';
 import type { Endpoint } from './catalog.ts';
@@ -19,6 +20,12 @@ export interface EndpointDependencies {
   readonly cache?: ResultCache<EndpointResult> | undefined;
   /** The limit of a result, before compression; undefined: no limit. */
   readonly maxResultBytes?: number | undefined;
+  readonly observe?: Observe;
+}
+
+/** The options of a query, and the id of the request, or `warming`. */
+interface LoadOptions extends QueryOptions {
+  readonly requestId: string | undefined;
 }
 
 export interface RunOptions {
@@ -131,12 +138,13 @@ function createLoad(
   const { definition } = prepared.endpoint;
   let firstRequest = request;
   return (signal, priority) => {
-    const label = createLabel(definition, priority.background ? 'warming' : firstRequest?.id);
+    const requestId = priority.background ? 'warming' : firstRequest?.id;
     firstRequest = undefined;
+    const label = createLabel(definition, requestId);
     return loadResult(
       dependencies,
       prepared,
-      { signal, priority, group: definition.name, label },
+      { signal, priority, group: definition.name, label, requestId },
       onSizeChange,
     );
   };
@@ -147,8 +155,10 @@ function createLabel({ name }: EndpointDefinition, origin: string | undefined): 
   return origin === undefined ? name : `${name} ${origin}`;
 }
 
-function toQueryOptions(definition: EndpointDefinition, request: RequestContext | undefined): QueryOptions {
-  return { signal: request?.signal, group: definition.name, label: createLabel(definition, request?.id) };
+function toQueryOptions(definition: EndpointDefinition, request: RequestContext | undefined): LoadOptions {
+  const requestId = request?.id;
+  const label = createLabel(definition, requestId);
+  return { signal: request?.signal, group: definition.name, label, requestId };
 }
 
 async function runUncached(
@@ -170,17 +180,17 @@ async function rejectProject(
 ): Promise<never> {
   // An invalid pattern is reported as `invalid_parameter`, also for a pinned token.
   await checkPatterns(store, definition, values, toQueryOptions(definition, request));
-  throw new DendroError(
+  throw new RefusedError(
     'forbidden',
     'the token is pinned to projects: project must be the exact name of one of them',
-    { param: 'project' },
+    { reason: 'project_not_allowed', param: 'project' },
   );
 }
 
 async function loadResult(
-  { store, clock, maxResultBytes }: EndpointDependencies,
+  { store, clock, maxResultBytes, observe }: EndpointDependencies,
   { endpoint, values, pin }: PreparedQuery,
-  options: QueryOptions,
+  { requestId, ...options }: LoadOptions,
   onSizeChange?: () => void,
 ): Promise<EndpointResult> {
   const { definition, query } = endpoint;
@@ -191,6 +201,15 @@ async function loadResult(
   const queryResult = await store.query(query, addContextValues(definition, values, now, pin), {
     ...options,
     maxBytes: maxResultBytes,
+  });
+  const { queuedMs, executedMs, rows } = queryResult;
+  observe?.({
+    type: 'query_completed',
+    endpoint: definition.name,
+    id: requestId,
+    queuedMs,
+    executedMs,
+    rows: rows.length,
   });
   const clipped: ClippedReason[] = [];
   if (queryResult.truncated) clipped.push('row-limit');

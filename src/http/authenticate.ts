@@ -2,7 +2,7 @@
 // record with the hash of a secret. A secret in the query string is never read.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import { DendroError } from '../domain/errors.ts';
+import { RefusedError } from '../domain/errors.ts';
 import type { Clock } from '../system/clock.ts';
 import type { TokenSet } from '../token/active-tokens.ts';
 import type { LastUsedTimes } from '../token/last-used.ts';
@@ -18,9 +18,9 @@ export interface AuthDependencies {
 }
 
 /** The request has a secret that belongs to no valid token. It may be a guess, so the auth throttle may delay the response. */
-export class WrongSecretError extends DendroError {
-  constructor() {
-    super('unauthorized', 'the token is unknown, expired or revoked');
+export class WrongSecretError extends RefusedError {
+  constructor(reason: 'unknown_token' | 'expired_token', tokenName: string | undefined) {
+    super('unauthorized', 'the token is unknown, expired or revoked', { reason, tokenName });
   }
 }
 
@@ -30,15 +30,12 @@ export class WrongSecretError extends DendroError {
  */
 export function authenticate(dependencies: AuthDependencies, rawRequest: IncomingMessage): Token {
   const token = findToken(dependencies, rawRequest);
-  if (token === 'wrong secret') throw new WrongSecretError();
-  if (token === 'no secret')
-    throw new DendroError(
-      'unauthorized',
-      'a token is required, in the header X-API-KEY or as Authorization: Bearer <token>',
-    );
+  if (typeof token === 'string') throw toRefusedError(dependencies, rawRequest, token);
   const waitSeconds = dependencies.rateLimit.take(token);
   if (waitSeconds > 0)
-    throw new DendroError('rate_limited', `the token is limited to ${token.rate} requests per second`, {
+    throw new RefusedError('rate_limited', `the token is limited to ${token.rate} requests per second`, {
+      reason: 'rate_limited',
+      tokenName: token.name,
       retryAfterSeconds: Math.ceil(waitSeconds),
     });
   dependencies.lastUsed.record(token);
@@ -48,8 +45,26 @@ export function authenticate(dependencies: AuthDependencies, rawRequest: Incomin
 /** Returns the request's token like `authenticate`, for a route under /api/admin/. Throws `forbidden` without the scope `admin`. */
 export function authenticateAdmin(dependencies: AuthDependencies, rawRequest: IncomingMessage): Token {
   const token = authenticate(dependencies, rawRequest);
-  if (!allows(token, 'admin')) throw missingScopeError();
+  if (!allows(token, 'admin')) throw missingScopeError(token);
   return token;
+}
+
+/** Why a request has no valid token. */
+type InvalidToken = 'no_token' | 'unknown_token' | 'expired_token';
+
+function toRefusedError(
+  { tokens }: AuthDependencies,
+  { headers }: IncomingMessage,
+  reason: InvalidToken,
+): RefusedError {
+  if (reason === 'no_token')
+    return new RefusedError(
+      'unauthorized',
+      'a token is required, in the header X-API-KEY or as Authorization: Bearer <token>',
+      { reason },
+    );
+  const tokenName = reason === 'expired_token' ? tokens.find(readSecret(headers))?.name : undefined;
+  return new WrongSecretError(reason, tokenName);
 }
 
 /**
@@ -62,13 +77,14 @@ const lastSecrets = new WeakMap<Socket, { readonly secret: string; readonly sha2
 export function findToken(
   { tokens, clock }: AuthDependencies,
   { headers, socket }: IncomingMessage,
-): Token | 'no secret' | 'wrong secret' {
+): Token | InvalidToken {
   const secret = readSecret(headers);
-  if (secret === '') return 'no secret';
+  if (secret === '') return 'no_token';
   const last = lastSecrets.get(socket);
   const isLastSecret = last !== undefined && isSameSecret(last.secret, secret);
   const token = isLastSecret ? tokens.findByHash(last.sha256) : tokens.find(secret);
-  if (token === undefined || hasExpired(token, clock)) return 'wrong secret';
+  if (token === undefined) return 'unknown_token';
+  if (hasExpired(token, clock)) return 'expired_token';
   if (!isLastSecret) lastSecrets.set(socket, { secret, sha256: token.sha256 });
   return token;
 }

@@ -1,5 +1,6 @@
 // Converts errors to responses: the HTTP status of each error code, and the JSON body that all errors share.
-import { DendroError, type ErrorCode } from '../domain/errors.ts';
+import { DendroError, type ErrorCode, RefusedError } from '../domain/errors.ts';
+import type { Token } from '../token/token.ts';
 import { type HttpResponse, jsonResponse } from './response.ts';
 
 export const STATUS_BY_CODE: Readonly<Record<ErrorCode, number>> = {
@@ -43,6 +44,9 @@ export function toClientError(error: unknown): DendroError {
     : new DendroError('internal', 'internal error; the server log has the details');
 }
 
-export function missingScopeError(): DendroError {
-  return new DendroError('forbidden', 'the token does not have the required scope');
+export function missingScopeError({ name }: Token): RefusedError {
+  return new RefusedError('forbidden', 'the token does not have the required scope', {
+    reason: 'missing_scope',
+    tokenName: name,
+  });
 }

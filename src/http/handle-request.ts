@@ -1,8 +1,8 @@
 // Handles one request: limits, path, method, then the route. Every thrown error becomes an error response.
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { DendroError } from '../domain/errors.ts';
-import type { Observe } from '../observe/event.ts';
+import { DendroError, RefusedError } from '../domain/errors.ts';
+import type { CACHE_OUTCOMES, Observe } from '../observe/event.ts';
 import { WrongSecretError } from './authenticate.ts';
 import { onConnectionClose, trackUnfinished } from './connection.ts';
 import { addCors, corsPreflightResponse } from './cors.ts';
@@ -71,13 +71,15 @@ function createResponse(
   rawResponse: ServerResponse,
 ): HttpResponse | Promise<HttpResponse> {
   const { router, corsOrigins } = dependencies;
+  const startedAt = performance.now();
   let routePath = '';
   let request: RoutedRequest | undefined;
   const toErrorResponse = (error: unknown) => {
-    if (!rawResponse.destroyed) reportError(dependencies, routePath, error, request);
+    if (!rawResponse.destroyed) reportError(dependencies, rawRequest, routePath, error, request);
     return { ...errorResponse(toClientError(error)), isThrottled: error instanceof WrongSecretError };
   };
-  const complete = (response: HttpResponse) => completeResponse(dependencies, routePath, response, request);
+  const complete = (response: HttpResponse) =>
+    completeResponse(dependencies, routePath, response, request, startedAt);
   try {
     checkRequest(rawRequest);
     const match = router.find(rawRequest.url ?? '');
@@ -87,7 +89,7 @@ function createResponse(
       return corsPreflightResponse(route.methods);
     if (!route.methods.includes(rawRequest.method ?? ''))
       return complete(methodNotAllowedResponse(rawRequest, route));
-    request = new RoutedRequest(rawRequest, rawResponse, match);
+    request = new RoutedRequest(rawRequest, rawResponse, match, startedAt);
     const response = route.handle(request);
     if (!(response instanceof Promise)) return complete(response);
     return response.catch(toErrorResponse).then(complete);
@@ -102,19 +104,36 @@ function completeResponse(
   routePath: string,
   response: HttpResponse,
   request: RoutedRequest | undefined,
+  startedAt: number,
 ): HttpResponse {
-  observe({ type: 'request_completed', route: routePath, status: response.status });
+  observe({
+    type: 'request_completed',
+    route: routePath,
+    endpoint: request?.endpoint,
+    status: response.status,
+    outcome: request?.outcome ?? 'none',
+    durationMs: performance.now() - startedAt,
+  });
   if (request?.usedId !== undefined) response.headers.push('Dendro-Request-Id', request.usedId);
   return response;
 }
 
 /** Reports the details of an error that the operator needs and the client does not get. */
 function reportError(
-  { observe }: RequestDependencies,
+  { observe, clientAddressOf }: RequestDependencies,
+  rawRequest: IncomingMessage,
   routePath: string,
   error: unknown,
   request: RoutedRequest | undefined,
 ): void {
+  if (error instanceof RefusedError)
+    observe({
+      type: 'token_refused',
+      reason: error.reason,
+      address: clientAddressOf(rawRequest),
+      route: routePath,
+      tokenName: error.tokenName,
+    });
   const { code, cause } = toClientError(error);
   if (code === 'internal')
     observe({ type: 'request_failed', route: routePath, id: request?.id ?? '', error });
@@ -131,6 +150,9 @@ class RoutedRequest implements HttpRequest {
   readonly pathParameter: string;
   readonly queryString: string;
   readonly target: string;
+  readonly startedAt: number;
+  endpoint: string | undefined = undefined;
+  outcome: (typeof CACHE_OUTCOMES)[number] = 'none';
   readonly #rawResponse: ServerResponse;
   #parameters: URLSearchParams | undefined;
   #signal: AbortSignal | undefined;
@@ -140,7 +162,9 @@ class RoutedRequest implements HttpRequest {
     rawRequest: IncomingMessage,
     rawResponse: ServerResponse,
     { pathParameter, queryString, target }: RouteMatch,
+    startedAt: number,
   ) {
+    this.startedAt = startedAt;
     this.raw = rawRequest;
     this.#rawResponse = rawResponse;
     this.pathParameter = pathParameter;

@@ -11,7 +11,7 @@ export interface InternalDependencies extends PublicDependencies {
   /** Serve /metrics without a token. */
   readonly metricsOpen: boolean;
   /** Returns the Prometheus text format. */
-  readonly renderMetrics: () => string;
+  readonly renderMetrics: () => Promise<string>;
 }
 
 export function internalRoutes(dependencies: InternalDependencies): Route[] {
@@ -30,11 +30,14 @@ export function internalRoutes(dependencies: InternalDependencies): Route[] {
   ];
 }
 
-function handleMetrics(dependencies: InternalDependencies, { raw }: HttpRequest): HttpResponse {
+async function handleMetrics(
+  dependencies: InternalDependencies,
+  { raw }: HttpRequest,
+): Promise<HttpResponse> {
   if (!dependencies.metricsOpen) {
     const token = authenticate(requireServing(dependencies), raw);
-    if (!allows(token, 'metrics')) throw missingScopeError();
+    if (!allows(token, 'metrics')) throw missingScopeError(token);
   }
   const headers = { 'Content-Type': 'text/plain; version=0.0.4; charset=utf-8', 'Cache-Control': 'no-store' };
-  return { status: 200, headers: toHeaderList(headers), body: dependencies.renderMetrics() };
+  return { status: 200, headers: toHeaderList(headers), body: await dependencies.renderMetrics() };
 }

@@ -63,7 +63,7 @@ function readKind(token: Token, { raw, parameters }: HttpRequest): LogKind {
   const kinds = new Set(sourceNames.map(kindOf));
   const [kind] = kinds;
   const isUnambiguous = kind !== undefined && kinds.size === 1;
-  if (!allows(token, 'ingest', isUnambiguous ? kind : undefined)) throw missingScopeError();
+  if (!allows(token, 'ingest', isUnambiguous ? kind : undefined)) throw missingScopeError(token);
   if (isUnambiguous) return kind;
   const param = 'source_name';
   if (kinds.size === 0)

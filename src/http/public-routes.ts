@@ -97,7 +97,7 @@ function handleQuery(
     contentCoding: chooseCoding(headers['accept-encoding']),
     redacted: token.redact_pii === true,
   };
-  const startedAt = performance.now();
+  request.endpoint = endpoint.definition.name;
   const validated = serving.validatedRequests.validate(endpoint.definition, request, token.tier);
   const run = runEndpoint(serving, endpoint, validated, {
     projects: token.projects,
@@ -106,7 +106,8 @@ function handleQuery(
     beforeLoad: serving.unsentResponses.requireRoom,
   });
   const toResponse = (completed: EndpointRun, encoded: EncodedResult) => {
-    const tookMs = performance.now() - startedAt;
+    const tookMs = performance.now() - request.startedAt;
+    request.outcome = completed.outcome;
     const ifNoneMatch = headers['if-none-match'];
     return resultResponse(
       endpoint.definition,
@@ -141,7 +142,7 @@ function findEndpoint(catalog: Catalog, token: Token, idOrName: string): Endpoin
   const endpoint = catalog.find(idOrName);
   if (endpoint === undefined && allows(token, 'query', idOrName))
     throw new DendroError('not_found', 'unknown endpoint; /api/endpoints lists the available ones');
-  if (endpoint === undefined || !mayCall(token, endpoint)) throw missingScopeError();
+  if (endpoint === undefined || !mayCall(token, endpoint)) throw missingScopeError(token);
   return endpoint;
 }
 
@@ -153,7 +154,7 @@ function mayCall(token: Token, { definition }: Endpoint): boolean {
 function handleCatalog(dependencies: PublicDependencies, { raw }: HttpRequest): HttpResponse {
   const token = authenticate(requireServing(dependencies), raw);
   const callable = dependencies.catalog.endpoints.filter(endpoint => mayCall(token, endpoint));
-  if (callable.length === 0) throw missingScopeError();
+  if (callable.length === 0) throw missingScopeError(token);
   return jsonResponse(200, { result: callable.map(describeEndpoint) }, { 'Cache-Control': 'no-store' });
 }
 
@@ -191,7 +192,7 @@ function handleOpenApi(
   { raw }: HttpRequest,
 ): HttpResponse {
   const ready = serving();
-  const found = ready === undefined ? 'no secret' : findToken(ready, raw);
+  const found = ready === undefined ? 'no_token' : findToken(ready, raw);
   const token = typeof found === 'string' ? undefined : found;
   const shown = catalog.endpoints.filter(endpoint =>
     token === undefined ? endpoint.builtIn : mayCall(token, endpoint),
@@ -200,7 +201,7 @@ function handleOpenApi(
     'Cache-Control': 'private, no-cache',
     Vary: 'X-API-KEY, Authorization',
   });
-  return { ...response, isThrottled: found === 'wrong secret' };
+  return { ...response, isThrottled: found === 'unknown_token' || found === 'expired_token' };
 }
 
 /**

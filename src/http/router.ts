@@ -1,6 +1,7 @@
 // The request and route types, and the router, which finds the route for a request target.
 import type { IncomingMessage } from 'node:http';
 import { DendroError } from '../domain/errors.ts';
+import type { CACHE_OUTCOMES } from '../observe/event.ts';
 import type { HttpResponse } from './response.ts';
 
 /** The request that a route's handler receives. */
@@ -19,6 +20,11 @@ export interface HttpRequest {
   readonly id: string;
   /** Aborts when the client disconnects before the response is complete. */
   readonly signal: AbortSignal;
+  /** When the request arrived, as performance.now(). */
+  readonly startedAt: number;
+  /** For metrics and logs, set by the handler: the name of the endpoint, and how its result was obtained. */
+  endpoint: string | undefined;
+  outcome: (typeof CACHE_OUTCOMES)[number];
 }
 
 export interface Route {

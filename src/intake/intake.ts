@@ -110,10 +110,11 @@ export class Intake {
     const { store, clock, idempotencyTimer: timer, observe } = dependencies;
     const directory = spoolDirectoryIn(options.dataDirectory);
     const index = new IdempotencyIndex({ maxBytes: options.idempotencyBytes, clock, timer });
-    const spool = await Spool.open(directory, kind => store.durableUpTo(kind), observe, {
+    const requests = {
       memory: withoutDelivered(index, await readUndelivered(directory)),
       nowMs: () => timer.now(),
-    });
+    };
+    const spool = await Spool.open(directory, kind => store.durableUpTo(kind), observe, requests, clock);
     await deleteUndelivered(directory);
     const intake = new Intake(options, dependencies, spool, index);
     await intake.#applier.start();
@@ -128,6 +129,11 @@ export class Intake {
   /** Bytes of the spool on disk, including blocks that the store has applied. */
   get spoolBytes(): number {
     return this.#spool.diskBytes;
+  }
+
+  /** Age of the oldest record in the spool that the store has not applied; 0 if there is none. */
+  get oldestUnappliedAgeMs(): number {
+    return this.#spool.oldestUnappliedAgeMs;
   }
 
   /** The caller reserves memory as the body arrives, and releases all of it when the request is completed. */
@@ -163,7 +169,7 @@ export class Intake {
   }
 
   async #acceptParsed(
-    { sender, kind, idempotencyKey }: Batch,
+    { sender, kind, idempotencyKey, data }: Batch,
     parsed: ParsedBody,
     nowMicros: number,
   ): Promise<AcceptedBatch> {
@@ -178,6 +184,7 @@ export class Intake {
     observe({
       type: 'batch_completed',
       kind,
+      bytes: data.length,
       accepted: result.accepted,
       rejected,
       deduplicated: isRepeat,

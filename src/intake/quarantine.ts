@@ -44,6 +44,7 @@ export class Quarantine {
     void this.#mutex.run(async () => {
       try {
         await this.#write(Buffer.from(lines));
+        this.#observe({ type: 'records_quarantined', count: countLines(lines) });
       } catch (error) {
         this.#observe({ type: 'quarantine_failed', error });
       }
@@ -67,6 +68,12 @@ export class Quarantine {
   }
 }
 
+function countLines(text: string): number {
+  let count = 0;
+  for (let end = text.indexOf('\n'); end !== -1; end = text.indexOf('\n', end + 1)) count++;
+  return count;
+}
+
 /** Creates the callbacks that `openStore` takes. A record that the store rejects goes to the quarantine. */
 export function createStoreCallbacks(quarantine: Quarantine, clock: Clock, observe: Observe): StoreCallbacks {
   return {
@@ -75,6 +82,7 @@ export function createStoreCallbacks(quarantine: Quarantine, clock: Clock, obser
       const rejection = { code: 'rejected_by_store', message: reason } as const;
       quarantine.append(formatQuarantineLine(kind, Number(clock()), parseSpooledLine(line), rejection));
     },
+    flushed: (kind, durationMs) => observe({ type: 'flushed', kind, durationMs }),
     flushFailed: (kind, error) => observe({ type: 'flush_failed', kind, error }),
   };
 }

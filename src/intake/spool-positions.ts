@@ -19,7 +19,11 @@ interface Position {
   offset: number;
   /** Length of the kind's blocks after this position. Never 0. */
   unappliedBytes: number;
+  /** When these blocks were appended, the oldest first. Blocks of the same second share an element. */
+  readonly appended: { bytes: number; readonly atMs: number }[];
 }
+
+const MERGE_MS = 1_000;
 
 export class SpoolPositions {
   /** The array of the spool itself: the spool adds and deletes segments. */
@@ -31,14 +35,26 @@ export class SpoolPositions {
   constructor(segments: readonly SpoolSegment[]) {
     this.#segments = segments;
     for (const segment of segments)
-      for (const [kind, bytes] of segment.bytesOfKind) this.add(kind, bytes, segment, 0);
+      for (const [kind, bytes] of segment.bytesOfKind) this.add(kind, bytes, segment, 0, segment.createdAtMs);
   }
 
-  /** Adds unapplied blocks of a kind that are in a segment, at or after an offset. */
-  add(kind: LogKind, bytes: number, segment: SpoolSegment, offset: number): void {
-    const position = this.#positions.get(kind);
-    if (position === undefined) this.#positions.set(kind, { segment, offset, unappliedBytes: bytes });
-    else position.unappliedBytes += bytes;
+  /** Adds unapplied blocks of a kind that are in a segment, at or after an offset. `atMs`: when, in Unix milliseconds. */
+  add(kind: LogKind, bytes: number, segment: SpoolSegment, offset: number, atMs: number): void {
+    let position = this.#positions.get(kind);
+    if (position === undefined) {
+      position = { segment, offset, unappliedBytes: 0, appended: [] };
+      this.#positions.set(kind, position);
+    }
+    position.unappliedBytes += bytes;
+    const last = position.appended.at(-1);
+    if (last !== undefined && atMs - last.atMs < MERGE_MS) last.bytes += bytes;
+    else position.appended.push({ bytes, atMs });
+  }
+
+  /** When the oldest unapplied block was appended, to the second, in Unix milliseconds. */
+  get oldestAtMs(): number | undefined {
+    const times = [...this.#positions.values()].flatMap(({ appended }) => appended[0]?.atMs ?? []);
+    return times.length === 0 ? undefined : Math.min(...times);
   }
 
   get unappliedKinds(): LogKind[] {
@@ -81,8 +97,10 @@ export class SpoolPositions {
   #advance(kind: LogKind, blocks: readonly SpoolBlock[], end: number): void {
     const position = this.#positions.get(kind);
     if (position === undefined) return;
-    for (const { header, blockBytes } of blocks)
-      if (header.kind === kind) position.unappliedBytes -= blockBytes;
+    let appliedBytes = 0;
+    for (const { header, blockBytes } of blocks) if (header.kind === kind) appliedBytes += blockBytes;
+    position.unappliedBytes -= appliedBytes;
+    removeOldest(position.appended, appliedBytes);
     position.offset = end;
     if (position.unappliedBytes === 0) this.#positions.delete(kind);
   }
@@ -97,5 +115,15 @@ export class SpoolPositions {
     position.segment = next;
     position.offset = 0;
     return position;
+  }
+}
+
+function removeOldest(appended: Position['appended'], bytes: number): void {
+  let left = bytes;
+  for (let oldest = appended[0]; oldest !== undefined && left > 0; oldest = appended[0]) {
+    const removed = Math.min(left, oldest.bytes);
+    oldest.bytes -= removed;
+    left -= removed;
+    if (oldest.bytes === 0) appended.shift();
   }
 }

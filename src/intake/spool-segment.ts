@@ -1,4 +1,5 @@
 // One segment file of the spool: a sequence of blocks, appended at the end and read from the start.
+import type { Stats } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { OperatorError } from '../domain/errors.ts';
 import type { LogKind } from '../domain/log-columns.ts';
@@ -12,6 +13,8 @@ const READ_BYTES = 8 * 1024 * 1024;
 export class SpoolSegment {
   readonly number: number;
   readonly path: string;
+  /** Unix milliseconds. */
+  readonly createdAtMs: number;
   readonly #handle: FileHandle;
   /** Length of the blocks that are valid and durable. */
   validBytes = 0;
@@ -20,15 +23,17 @@ export class SpoolSegment {
   /** For each kind in the segment, the length of its blocks. */
   readonly bytesOfKind = new Map<LogKind, number>();
 
-  private constructor(number: number, path: string, handle: FileHandle) {
+  private constructor(number: number, path: string, handle: FileHandle, createdAtMs: number) {
     this.number = number;
     this.path = path;
+    this.createdAtMs = createdAtMs;
     this.#handle = handle;
   }
 
   /** A file of this name exists only if an earlier create() failed before the first append, so overwriting it is safe. */
   static async create(number: number, path: string): Promise<SpoolSegment> {
-    return new SpoolSegment(number, path, await open(path, 'w+', 0o600));
+    const handle = await open(path, 'w+', 0o600);
+    return new SpoolSegment(number, path, handle, creationTimeOf(await handle.stat()));
   }
 
   /**
@@ -40,9 +45,10 @@ export class SpoolSegment {
     path: string,
   ): Promise<{ segment: SpoolSegment; invalidBytes: number; requests: CompletedRequest[] }> {
     const handle = await open(path, 'r+');
-    const segment = new SpoolSegment(number, path, handle);
+    const stats = await handle.stat();
+    const { size } = stats;
+    const segment = new SpoolSegment(number, path, handle, creationTimeOf(stats));
     const requests: CompletedRequest[] = [];
-    const { size } = await handle.stat();
     while (segment.validBytes < size) {
       const { blocks, end } = await segment.read(segment.validBytes, READ_BYTES, size);
       const incompatible = blocks.find(({ header }) => header.formatVersion !== LINE_FORMAT_VERSION);
@@ -141,4 +147,9 @@ export class SpoolSegment {
     this.endSequences.set(kind, Math.max(this.endSequences.get(kind) ?? 0, firstSequence + count));
     this.bytesOfKind.set(kind, (this.bytesOfKind.get(kind) ?? 0) + blockBytes);
   }
+}
+
+/** Some file systems do not store the time of creation; the last change is nearest to it. */
+function creationTimeOf({ birthtimeMs, mtimeMs }: Stats): number {
+  return birthtimeMs > 0 ? birthtimeMs : mtimeMs;
 }

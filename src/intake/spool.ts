@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { LOG_KINDS, type LogKind } from '../domain/log-columns.ts';
 import { LINE_FORMAT_VERSION } from '../domain/log-line.ts';
 import type { Observe } from '../observe/event.ts';
+import { type Clock, systemClock } from '../system/clock.ts';
 import { createDirectory, syncDirectory } from '../system/files.ts';
 import type { CompletedRequest } from './idempotency-index.ts';
 import { IdempotencyLog, type RememberedRequests } from './idempotency-log.ts';
@@ -40,6 +41,7 @@ export class Spool {
   readonly #segments: SpoolSegment[];
   readonly #nextSequences: Map<LogKind, number>;
   readonly #positions: SpoolPositions;
+  readonly #clock: Clock;
   readonly #pending: PendingAppend[] = [];
   #committing: Promise<void> | undefined;
   #notifyAppend = () => {};
@@ -51,7 +53,9 @@ export class Spool {
     idempotencyLog: IdempotencyLog | undefined,
     segments: SpoolSegment[],
     nextSequences: Map<LogKind, number>,
+    clock: Clock,
   ) {
+    this.#clock = clock;
     this.#directory = directory;
     this.#idempotencyLog = idempotencyLog;
     this.#segments = segments;
@@ -68,6 +72,7 @@ export class Spool {
     durableUpTo: (kind: LogKind) => number,
     observe: Observe,
     requests?: { readonly memory: RememberedRequests; readonly nowMs: () => number },
+    clock: Clock = systemClock,
   ): Promise<Spool> {
     createDirectory(directory);
     const idempotencyLog =
@@ -85,7 +90,7 @@ export class Spool {
         observe({ type: 'spool_incomplete', directory, kinds: kindsAhead });
       // The next start may use a different store, which does not know these sequence numbers.
       if (kindsAhead.length > 0) await writeSequences(directory, nextSequences);
-      return new Spool(directory, idempotencyLog, segments, nextSequences);
+      return new Spool(directory, idempotencyLog, segments, nextSequences, clock);
     } catch (error) {
       for (const segment of segments) await segment.close();
       throw error;
@@ -104,6 +109,12 @@ export class Spool {
 
   unappliedBytesOf(kind: LogKind): number {
     return this.#positions.unappliedBytesOf(kind);
+  }
+
+  /** The age of the oldest block that the store has not applied, in milliseconds; 0 if there is none. */
+  get oldestUnappliedAgeMs(): number {
+    const oldest = this.#positions.oldestAtMs;
+    return oldest === undefined ? 0 : Math.max(0, toMs(this.#clock()) - oldest);
   }
 
   /** Length of all segments on disk. */
@@ -193,7 +204,7 @@ export class Spool {
         const offset = segment.validBytes;
         await segment.append(group, encoded);
         for (const { header, blockBytes } of group)
-          this.#positions.add(header.kind, blockBytes, segment, offset);
+          this.#positions.add(header.kind, blockBytes, segment, offset, toMs(this.#clock()));
         this.#notifyAppend();
         for (const { resolve } of group) resolve(segment.number);
       } catch (error) {
@@ -276,4 +287,8 @@ async function createSegment(directory: string, number: number): Promise<SpoolSe
     await segment.close();
     throw error;
   }
+}
+
+function toMs(micros: bigint): number {
+  return Number(micros / 1000n);
 }

@@ -1,18 +1,21 @@
 // Why a record is rejected: a code for programs (a closed list) and a message for people.
 
-export type RejectCode =
-  | 'invalid_json'
-  | 'not_an_object'
-  | 'too_deep'
-  | 'too_large'
-  | 'no_project'
-  | 'project_not_allowed'
-  | 'empty_record'
-  | 'invalid_timestamp'
-  | 'in_the_future'
-  | 'past_retention'
-  /** The store rejected a record that passed the rules. Only quarantine lines have this code. */
-  | 'rejected_by_store';
+/** The codes of records that intake rejects. */
+export const INTAKE_REJECT_CODES = [
+  'invalid_json',
+  'not_an_object',
+  'too_deep',
+  'too_large',
+  'no_project',
+  'project_not_allowed',
+  'empty_record',
+  'invalid_timestamp',
+  'in_the_future',
+  'past_retention',
+] as const;
+
+/** `rejected_by_store`: the store rejected a record that passed the rules. Only quarantine lines have this code. */
+export type RejectCode = (typeof INTAKE_REJECT_CODES)[number] | 'rejected_by_store';
 
 export interface Rejection {
   readonly code: RejectCode;

@@ -1,7 +1,11 @@
 // The events of a running server, as one union type. log.ts logs them and metrics.ts counts them.
 // No event contains the secret of a token. No event contains a parameter's value, with one exception: an `error` of the store's
 // engine may quote a value in its message.
+import type { RefusalReason } from '../domain/errors.ts';
 import type { LogKind } from '../domain/log-columns.ts';
+
+/** How the result of an endpoint was obtained, as in the header Cache-Status; `none`: the request failed. */
+export const CACHE_OUTCOMES = ['hit', 'miss', 'collapsed', 'request', 'bypass', 'none'] as const;
 
 export type Event =
   | {
@@ -19,8 +23,35 @@ export type Event =
   | { readonly type: 'stop_timed_out'; readonly seconds: number }
   | { readonly type: 'tokens_read'; readonly count: number }
   | { readonly type: 'tokens_unreadable'; readonly error: unknown }
-  /** `route` is the route's path, empty if no route matched. */
-  | { readonly type: 'request_completed'; readonly route: string; readonly status: number }
+  | {
+      readonly type: 'request_completed';
+      /** The route's path, empty if no route matched. */
+      readonly route: string;
+      /** The name of the endpoint, if the request was for one that exists and that the token may call. */
+      readonly endpoint: string | undefined;
+      readonly status: number;
+      /** How the result was obtained; `none` if there is none. */
+      readonly outcome: (typeof CACHE_OUTCOMES)[number];
+      /** Until the response was ready to be sent. */
+      readonly durationMs: number;
+    }
+  /** A query of an endpoint succeeded. `id` is the request id, or `warming`. */
+  | {
+      readonly type: 'query_completed';
+      readonly endpoint: string;
+      readonly id: string | undefined;
+      readonly queuedMs: number;
+      readonly executedMs: number;
+      readonly rows: number;
+    }
+  /** A request was refused because of its token. `tokenName` is the name of a valid or expired token, never its secret. */
+  | {
+      readonly type: 'token_refused';
+      readonly reason: RefusalReason;
+      readonly address: string;
+      readonly route: string;
+      readonly tokenName: string | undefined;
+    }
   /** An internal error. `id` is the request id that the client gets. */
   | { readonly type: 'request_failed'; readonly route: string; readonly id: string; readonly error: unknown }
   /** A request failed because of the store. `error` has details that the client does not get. */
@@ -29,10 +60,14 @@ export type Event =
   | {
       readonly type: 'batch_completed';
       readonly kind: LogKind;
+      /** Size of the body as received. */
+      readonly bytes: number;
       readonly accepted: number;
       readonly rejected: Readonly<Record<string, number>>;
       readonly deduplicated: boolean;
     }
+  /** Rejected records were written to the quarantine file. */
+  | { readonly type: 'records_quarantined'; readonly count: number }
   /** Queries see these records from now on. */
   | { readonly type: 'records_applied'; readonly kind: LogKind; readonly count: number }
   /** The record is in the quarantine file. `reason` is the engine's message. */
@@ -41,6 +76,7 @@ export type Event =
   | { readonly type: 'apply_recovered'; readonly kind: LogKind; readonly failures: number }
   /** Segments that are no longer needed could not be deleted, or a flush for that purpose failed. It is retried. */
   | { readonly type: 'spool_cleanup_failed'; readonly error: unknown }
+  | { readonly type: 'flushed'; readonly kind: LogKind; readonly durationMs: number }
   | { readonly type: 'flush_failed'; readonly kind: LogKind; readonly error: unknown }
   | { readonly type: 'spool_write_failed'; readonly error: unknown }
   /** The store is unreachable or incomplete, so queries fail. The preflight is retried. */
@@ -76,10 +112,10 @@ export type Event =
   | { readonly type: 'records_evicted'; readonly count: number }
   | { readonly type: 'eviction_failed'; readonly error: unknown }
   /** The store merged parts. */
-  | { readonly type: 'compacted' }
+  | { readonly type: 'compacted'; readonly durationMs: number }
   | { readonly type: 'compaction_failed'; readonly error: unknown }
   /** The store rewrote its file to shrink it. */
-  | { readonly type: 'vacuumed' }
+  | { readonly type: 'vacuumed'; readonly durationMs: number }
   | { readonly type: 'vacuum_failed'; readonly error: unknown }
   /** The time of day changed by this much without that time having passed. Retention pauses. */
   | { readonly type: 'clock_jumped'; readonly seconds: number };

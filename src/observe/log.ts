@@ -41,7 +41,11 @@ function throttleName(event: Event): string {
 
 const METRIC_ONLY = [
   'request_completed',
+  'query_completed',
+  'token_refused',
   'batch_completed',
+  'records_quarantined',
+  'flushed',
   'records_applied',
   'compacted',
   'vacuumed',

@@ -1,69 +1,102 @@
 // Counts events and renders the Prometheus text format. No label contains a project, a token or a parameter value.
-import type { Event } from './event.ts';
+import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import { REFUSAL_REASONS } from '../domain/errors.ts';
+import { LOG_KINDS } from '../domain/log-columns.ts';
+import { CACHE_OUTCOMES, type Event } from './event.ts';
+import { Histogram, type HistogramSeries, type Labels } from './histogram.ts';
+import { METRICS, type MetricName } from './metric-definitions.ts';
 
-type Labels = Readonly<Record<string, string>>;
-
-interface Metric {
-  readonly type: 'counter' | 'gauge';
-  readonly help: string;
-  /** By formatted labels. */
-  readonly values: Map<string, number>;
+/** The values of labels that other modules define. */
+export interface LabelValues {
+  /** The name of the store. Metrics of the other store do not exist. */
+  readonly store: string;
+  readonly endpoints: readonly string[];
+  readonly rejectCodes: readonly string[];
 }
-
-/** All metrics: name, type and help text. */
-export const METRICS = {
-  dendro_requests_total: ['counter', 'HTTP responses by route and status.'],
-  dendro_records_accepted_total: ['counter', 'Log records accepted and acknowledged.'],
-  dendro_records_rejected_total: ['counter', 'Log records rejected by intake, by error code.'],
-  dendro_batches_deduplicated_total: ['counter', 'Batches that were sent again and not stored twice.'],
-  dendro_records_applied_total: ['counter', 'Records applied to the store and visible to queries.'],
-  dendro_records_rejected_by_store_total: [
-    'counter',
-    'Records that the store rejected, kept in the quarantine file.',
-  ],
-  dendro_records_expired_total: ['counter', 'Records removed because they exceeded the retention period.'],
-  dendro_records_evicted_total: ['counter', 'The oldest records, removed because of --max-disk.'],
-  dendro_compactions_total: ['counter', 'Compactions: the store merged parts.'],
-  dendro_vacuums_total: [
-    'counter',
-    'Vacuum runs: the store moved one part towards the start of its file, so that the file can shrink.',
-  ],
-  dendro_failures_total: [
-    'counter',
-    'Failed background operations, by operation: spool_read, spool_write, spool_cleanup, apply, flush, quarantine, retention, eviction, compaction, vacuum. apply and flush have the log kind, too.',
-  ],
-  dendro_intake_queue_bytes: ['gauge', 'Bytes received by intake and not yet visible to queries.'],
-  dendro_spool_bytes: ['gauge', 'Size of the spool on disk in bytes.'],
-  dendro_cache_bytes: ['gauge', 'Size of the cached results in bytes.'],
-  dendro_unsent_bytes: ['gauge', 'Size of the responses that clients have not read yet, in bytes.'],
-  dendro_start_time_seconds: ['gauge', 'Start time of the process in Unix seconds.'],
-  dendro_resident_memory_bytes: ['gauge', 'Resident memory of the process in bytes.'],
-  dendro_cpu_seconds_total: ['counter', 'CPU time used by the process in seconds.'],
-  dendro_info: ['gauge', 'Always 1. The label version has the version.'],
-} as const satisfies Record<string, readonly [Metric['type'], string]>;
-
-export type MetricName = keyof typeof METRICS;
 
 /** Values that are read when the metrics are rendered (gauges, and counters kept elsewhere), not counted from events. */
 export type SampledValues = readonly (readonly [MetricName, number, Labels?])[];
 
-export class Metrics {
-  readonly #metrics = new Map<MetricName, Metric>();
-  /** Requests by route and status. Kept apart, because building labels for every request would slow down a cache hit. */
-  readonly #requests = new Map<string, Map<number, number>>();
+/** From a cache hit to the default time limit of a query, in seconds. */
+const REQUEST_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+const BACKGROUND_BUCKETS = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900];
 
-  constructor() {
-    for (const [name, [type, help]] of Object.entries(METRICS))
-      this.#metrics.set(name as MetricName, { type, help, values: new Map() });
+/**
+ * Metrics of prom-client that are invalid: gauges with the names of counters, whose values are also in nodejs_active_handles etc.,
+ * and gauges that are not a number if metrics are read twice at once.
+ */
+const INVALID_METRICS = [
+  'nodejs_active_handles_total',
+  'nodejs_active_requests_total',
+  'nodejs_active_resources_total',
+  'nodejs_eventloop_lag_mean_seconds',
+  'nodejs_eventloop_lag_stddev_seconds',
+];
+
+const STATUS_CLASSES = ['', '1xx', '2xx', '3xx', '4xx', '5xx'];
+const FIRST_FINAL_CLASS = 2;
+
+/** The requests of an endpoint or route, by the first digit of their status. */
+interface RequestSeries {
+  readonly durations: HistogramSeries[];
+  /** Only for endpoints: by status class, then by cache outcome. */
+  readonly outcomes: Record<CacheOutcome, number>[];
+}
+
+type CacheOutcome = (typeof CACHE_OUTCOMES)[number];
+type RequestCompleted = Extract<Event, { type: 'request_completed' }>;
+
+export class Metrics {
+  readonly #registry = new Registry();
+  readonly #counters = new Map<MetricName, Counter>();
+  readonly #gauges = new Map<MetricName, Gauge>();
+  readonly #histograms = new Map<MetricName, Histogram>();
+  /** By route and status. Not counted by prom-client, which hashes the labels each time: that would slow down a cache hit. */
+  readonly #responses = new Map<string, Map<number, number>>();
+  /** By endpoint or, for other requests, by route. */
+  readonly #requests = new Map<string, RequestSeries>();
+  readonly #queueWaits = new Map<string, HistogramSeries>();
+  readonly #storeTimes = new Map<string, HistogramSeries>();
+  readonly #flushes = new Map<string, HistogramSeries>();
+  readonly #compactions: HistogramSeries | undefined;
+  readonly #vacuums: HistogramSeries | undefined;
+
+  constructor({ store, endpoints, rejectCodes }: LabelValues) {
+    for (const [name, definition] of Object.entries(METRICS))
+      if (!('store' in definition) || definition.store === store) this.#create(name as MetricName);
+    for (const endpoint of endpoints) {
+      this.#requests.set(endpoint, this.#createRequestSeries(endpoint));
+      this.#queueWaits.set(endpoint, this.#addSeries('dendro_query_queue_seconds', { endpoint }));
+      this.#storeTimes.set(endpoint, this.#addSeries('dendro_query_store_seconds', { endpoint }));
+    }
+    if (store === 'duckdb') {
+      for (const kind of LOG_KINDS)
+        this.#flushes.set(kind, this.#addSeries('dendro_flush_duration_seconds', { kind }));
+      this.#compactions = this.#addSeries('dendro_compaction_duration_seconds', {});
+      this.#vacuums = this.#addSeries('dendro_vacuum_duration_seconds', {});
+    }
+    for (const [name, labels] of listFixedLabels(rejectCodes)) this.#add(name, 0, labels);
+    collectDefaultMetrics({ register: this.#registry });
+    for (const name of INVALID_METRICS) this.#registry.removeSingleMetric(name);
   }
 
   record(event: Event): void {
     switch (event.type) {
       case 'request_completed':
-        this.#countRequest(event.route, event.status);
+        this.#countRequest(event);
+        break;
+      case 'query_completed':
+        this.#queueWaits.get(event.endpoint)?.observe(event.queuedMs / 1000);
+        this.#storeTimes.get(event.endpoint)?.observe(event.executedMs / 1000);
+        break;
+      case 'token_refused':
+        this.#add('dendro_auth_failures_total', 1, { reason: event.reason });
         break;
       case 'batch_completed':
         this.#countBatch(event);
+        break;
+      case 'records_quarantined':
+        this.#add('dendro_records_quarantined_total', event.count);
         break;
       case 'records_applied':
         this.#add('dendro_records_applied_total', event.count, { kind: event.kind });
@@ -72,24 +105,36 @@ export class Metrics {
         this.#add('dendro_records_rejected_by_store_total', 1, { kind: event.kind });
         break;
       case 'records_expired':
-        this.#add('dendro_records_expired_total', event.count, {});
+        this.#add('dendro_records_expired_total', event.count);
+        break;
+      default:
+        this.#countBackgroundWork(event);
+    }
+  }
+
+  #countBackgroundWork(event: Event): void {
+    switch (event.type) {
+      case 'flushed':
+        this.#flushes.get(event.kind)?.observe(event.durationMs / 1000);
         break;
       case 'records_evicted':
-        this.#add('dendro_records_evicted_total', event.count, {});
+        this.#add('dendro_records_evicted_total', event.count);
         break;
       case 'compacted':
-        this.#add('dendro_compactions_total', 1, {});
+        this.#add('dendro_compactions_total', 1);
+        this.#compactions?.observe(event.durationMs / 1000);
         break;
       case 'vacuumed':
-        this.#add('dendro_vacuums_total', 1, {});
-        break;
-      case 'apply_failed':
-      case 'flush_failed':
-        this.#countFailure(event.type, { kind: event.kind });
+        this.#add('dendro_vacuums_total', 1);
+        this.#vacuums?.observe(event.durationMs / 1000);
         break;
       case 'spool_damaged':
       case 'spool_incomplete':
         this.#countFailure('spool_read_failed');
+        break;
+      case 'apply_failed':
+      case 'flush_failed':
+        this.#countFailure(event.type, event.kind);
         break;
       case 'spool_write_failed':
       case 'spool_cleanup_failed':
@@ -102,48 +147,146 @@ export class Metrics {
     }
   }
 
-  #countFailure(type: `${string}_failed`, labels: Labels = {}): void {
-    this.#add('dendro_failures_total', 1, { operation: type.replace('_failed', ''), ...labels });
+  /** An empty label is the same as no label. */
+  #countFailure(type: `${string}_failed`, kind = ''): void {
+    this.#add('dendro_failures_total', 1, { operation: type.replace('_failed', ''), kind });
   }
 
-  #countRequest(route: string, status: number): void {
-    const byStatus = this.#requests.get(route);
-    if (byStatus === undefined) this.#requests.set(route, new Map([[status, 1]]));
+  #countRequest({ route, endpoint, status, outcome, durationMs }: RequestCompleted): void {
+    const byStatus = this.#responses.get(route);
+    if (byStatus === undefined) this.#responses.set(route, new Map([[status, 1]]));
     else byStatus.set(status, (byStatus.get(status) ?? 0) + 1);
+    const name = endpoint ?? route;
+    let series = this.#requests.get(name);
+    if (series === undefined) {
+      series = this.#createRequestSeries(name);
+      this.#requests.set(name, series);
+    }
+    const statusClass = Math.floor(status / 100);
+    series.durations[statusClass]?.observe(durationMs / 1000);
+    const outcomes = endpoint === undefined ? undefined : series.outcomes[statusClass];
+    if (outcomes !== undefined) outcomes[outcome]++;
   }
 
-  #countBatch({ kind, accepted, rejected, deduplicated }: Extract<Event, { type: 'batch_completed' }>): void {
+  #createRequestSeries(endpoint: string): RequestSeries {
+    const durations: HistogramSeries[] = [];
+    const outcomes: Record<CacheOutcome, number>[] = [];
+    for (let digit = FIRST_FINAL_CLASS; digit < STATUS_CLASSES.length; digit++) {
+      const labels = { endpoint, status_class: STATUS_CLASSES[digit] ?? '' };
+      durations[digit] = this.#addSeries('dendro_http_request_duration_seconds', labels);
+      outcomes[digit] = { hit: 0, miss: 0, collapsed: 0, request: 0, bypass: 0, none: 0 };
+    }
+    return { durations, outcomes };
+  }
+
+  #countBatch({
+    kind,
+    bytes,
+    accepted,
+    rejected,
+    deduplicated,
+  }: Extract<Event, { type: 'batch_completed' }>): void {
+    this.#add('dendro_intake_requests_total', 1, { kind });
+    this.#add('dendro_intake_bytes_total', bytes, { kind });
     if (deduplicated) this.#add('dendro_batches_deduplicated_total', 1, { kind });
     else this.#add('dendro_records_accepted_total', accepted, { kind });
     for (const [code, count] of Object.entries(rejected))
       this.#add('dendro_records_rejected_total', count, { kind, code });
   }
 
-  render(sampled: SampledValues): string {
-    for (const [route, byStatus] of this.#requests)
-      for (const [status, count] of byStatus)
-        this.#set('dendro_requests_total', count, { route, status: String(status) });
-    for (const [name, value, labels = {}] of sampled) this.#set(name, value, labels);
-    let text = '';
-    for (const [name, { type, help, values }] of this.#metrics) {
-      text += `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n`;
-      for (const [labels, value] of values) text += `${name}${labels} ${value}\n`;
+  /** A gauge has only the values that `sampled` has now. */
+  async render(sampled: SampledValues): Promise<string> {
+    this.#copyRequestCounts();
+    for (const gauge of this.#gauges.values()) gauge.reset();
+    for (const [name, value, labels = {}] of sampled) {
+      this.#gauges.get(name)?.set(labels, value);
+      const counter = this.#counters.get(name);
+      counter?.reset();
+      counter?.inc(labels, value);
     }
-    return text;
+    return this.#registry.metrics();
   }
 
-  #set(name: MetricName, value: number, labels: Labels): void {
-    this.#metrics.get(name)?.values.set(formatLabels(labels), value);
+  #copyRequestCounts(): void {
+    this.#counters.get('dendro_requests_total')?.reset();
+    for (const [route, byStatus] of this.#responses)
+      for (const [status, count] of byStatus)
+        this.#add('dendro_requests_total', count, { route, status: String(status) });
+    this.#counters.get('dendro_endpoint_requests_total')?.reset();
+    for (const [endpoint] of this.#queueWaits) this.#copyOutcomes(endpoint);
   }
 
-  #add(name: MetricName, count: number, labels: Labels): void {
-    const values = this.#metrics.get(name)?.values;
-    const key = formatLabels(labels);
-    values?.set(key, (values.get(key) ?? 0) + count);
+  /** A request that got a result has a cache outcome; one that failed has `none`. */
+  #copyOutcomes(endpoint: string): void {
+    for (const [digit, counts] of this.#requests.get(endpoint)?.outcomes.entries() ?? []) {
+      const hasResult = digit < 4;
+      for (const cache of CACHE_OUTCOMES)
+        if (counts !== undefined && (hasResult === (cache !== 'none') || counts[cache] > 0))
+          this.#add('dendro_endpoint_requests_total', counts[cache], {
+            endpoint,
+            status_class: STATUS_CLASSES[digit] ?? '',
+            cache,
+          });
+    }
+  }
+
+  #add(name: MetricName, count: number, labels: Labels = {}): void {
+    this.#counters.get(name)?.inc(labels, count);
+  }
+
+  #addSeries(name: MetricName, labels: Labels): HistogramSeries {
+    const histogram = this.#histograms.get(name);
+    if (histogram === undefined) throw new Error(`${name} is not a histogram`);
+    return histogram.addSeries(labels);
+  }
+
+  #create(name: MetricName): void {
+    const { type, help, labels } = METRICS[name];
+    const options = { name, help, labelNames: [...labels], registers: [this.#registry] };
+    if (type === 'counter') this.#counters.set(name, new Counter(options));
+    else if (type === 'gauge') this.#gauges.set(name, new Gauge(options));
+    else this.#createHistogram(name, help);
+  }
+
+  #createHistogram(name: MetricName, help: string): void {
+    const isOfRequests = name === 'dendro_http_request_duration_seconds' || name.startsWith('dendro_query_');
+    const histogram = new Histogram(name, help, isOfRequests ? REQUEST_BUCKETS : BACKGROUND_BUCKETS);
+    this.#histograms.set(name, histogram);
+    // The registry calls only `name` and `get()`; its type demands the whole class.
+    this.#registry.registerMetric(histogram as unknown as Counter);
   }
 }
 
-function formatLabels(labels: Labels): string {
-  const pairs = Object.entries(labels).map(([name, value]) => `${name}="${value}"`);
-  return pairs.length === 0 ? '' : `{${pairs.join(',')}}`;
+/** The labels of counters whose values are known, so that they are 0 from the start: a rate needs two values. */
+function listFixedLabels(rejectCodes: readonly string[]): [MetricName, Labels][] {
+  const fixed: [MetricName, Labels][] = [];
+  for (const kind of LOG_KINDS) {
+    for (const name of BY_KIND) fixed.push([name, { kind }]);
+    for (const code of rejectCodes) fixed.push(['dendro_records_rejected_total', { kind, code }]);
+    for (const operation of ['apply', 'flush']) fixed.push(['dendro_failures_total', { operation, kind }]);
+  }
+  for (const operation of OPERATIONS) fixed.push(['dendro_failures_total', { operation, kind: '' }]);
+  for (const reason of REFUSAL_REASONS) fixed.push(['dendro_auth_failures_total', { reason }]);
+  return fixed;
 }
+
+const BY_KIND: readonly MetricName[] = [
+  'dendro_intake_requests_total',
+  'dendro_intake_bytes_total',
+  'dendro_records_accepted_total',
+  'dendro_records_applied_total',
+  'dendro_records_rejected_by_store_total',
+  'dendro_batches_deduplicated_total',
+];
+
+/** Background operations that can fail, without those of one kind. */
+const OPERATIONS = [
+  'spool_write',
+  'spool_read',
+  'spool_cleanup',
+  'quarantine',
+  'retention',
+  'eviction',
+  'compaction',
+  'vacuum',
+];

@@ -41,9 +41,11 @@ export class Maintenance {
 
   /** Runs one job. Returns the delay until the next one in milliseconds: 0 as long as there is work. */
   async #runNext(): Promise<number> {
+    const startedAt = performance.now();
+    const elapsed = () => performance.now() - startedAt;
     try {
       if (await this.#store.compact?.(this.#clock())) {
-        this.#observe({ type: 'compacted' });
+        this.#observe({ type: 'compacted', durationMs: elapsed() });
         return 0;
       }
     } catch (error) {
@@ -52,7 +54,7 @@ export class Maintenance {
     }
     try {
       if (!(await this.#store.vacuum?.())) return INTERVAL_MS;
-      this.#observe({ type: 'vacuumed' });
+      this.#observe({ type: 'vacuumed', durationMs: elapsed() });
       return 0;
     } catch (error) {
       if (!this.#isClosed) this.#observe({ type: 'vacuum_failed', error });

@@ -95,6 +95,14 @@ export class QueryQueue {
     }
   }
 
+  get waiting(): number {
+    return this.#waiters.length;
+  }
+
+  get running(): number {
+    return this.#total.busy;
+  }
+
   /** Cancels every query. Resolves when no slot is in use. */
   async close(): Promise<void> {
     this.#isClosed = true;

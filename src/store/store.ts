@@ -106,6 +106,7 @@ export interface StoreCallbacks {
     readonly line: string;
     readonly reason: string;
   }) => void;
+  readonly flushed?: (kind: LogKind, durationMs: number) => void;
   /** A flush failed. Its records are still in the spool, and the store retries the flush. */
   readonly flushFailed?: (kind: LogKind, error: unknown) => void;
   /**
@@ -115,9 +116,30 @@ export interface StoreCallbacks {
   readonly storeInvalidated?: (error: unknown) => void;
 }
 
+export interface StoreStatistics {
+  readonly waitingQueries: number;
+  readonly runningQueries: number;
+  /** Only the embedded store. */
+  readonly embedded?: {
+    readonly fileBytes: number;
+    readonly activeMemtables: number;
+    readonly immutableMemtables: number;
+    readonly partsOfKind: ReadonlyMap<LogKind, number>;
+  };
+  /** Only ClickHouse. */
+  readonly clickhouse?: {
+    /** By host and port. */
+    readonly isHostUp: ReadonlyMap<string, boolean>;
+    readonly outboxRecords: number;
+  };
+}
+
 /** Methods can be called concurrently unless they say otherwise. After `close`, they throw `unavailable`. */
 export interface Store {
   readonly name: StoreName;
+
+  /** Current numbers for metrics. Reads only memory and the size of files. */
+  readStatistics(): StoreStatistics;
 
   // Queries
 

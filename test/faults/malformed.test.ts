@@ -98,7 +98,7 @@ test('4,000 malformed bodies get 4xx, or 200 if valid by chance, and neither mem
   timeout: 300_000,
 }, async () => {
   const statuses = new Map<number, number>();
-  const before = await metric('dendro_resident_memory_bytes');
+  const before = await metric('process_resident_memory_bytes');
   await fc.assert(
     fc.asyncProperty(
       fc.array(
@@ -135,7 +135,7 @@ test('4,000 malformed bodies get 4xx, or 200 if valid by chance, and neither mem
   expect(statuses.get(200)).toBeGreaterThan(50);
   await expect.poll(() => metric('dendro_intake_queue_bytes'), { timeout: 10_000 }).toBe(0);
   await expectQueryable();
-  expect((await metric('dendro_resident_memory_bytes')) - before).toBeLessThan(400 * MIB);
+  expect((await metric('process_resident_memory_bytes')) - before).toBeLessThan(400 * MIB);
   expect(server.stderr()).not.toMatch(/applying records to the store failed/);
 });
 
@@ -200,7 +200,7 @@ describe('hostile bodies do not delay queries', () => {
       expect(text.length).toBeLessThan(20_000);
       expect(queries).toBeGreaterThan(0);
       expect(slowest).toBeLessThan(5_000);
-      expect(await metric('dendro_resident_memory_bytes')).toBeLessThan(MAX_RSS);
+      expect(await metric('process_resident_memory_bytes')).toBeLessThan(MAX_RSS);
     },
   );
 
@@ -211,6 +211,6 @@ describe('hostile bodies do not delay queries', () => {
     await sleep(300);
     const url = `${server.url}/api/endpoints/query/logs.all?project=after`;
     await expect.poll(async () => (await fetchResponse(url, { headers })).rows.length).toBe(1);
-    expect(await metric('dendro_resident_memory_bytes')).toBeLessThan(MAX_RSS);
+    expect(await metric('process_resident_memory_bytes')).toBeLessThan(MAX_RSS);
   });
 });

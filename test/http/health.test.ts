@@ -65,7 +65,7 @@ describe('GET /health', () => {
         state: () => state,
         isRecoverable: () => state === 'starting',
         metricsOpen: false,
-        renderMetrics: () => '',
+        renderMetrics: async () => '',
       };
       const address = { host: '127.0.0.1', port: 0 };
       const options = {

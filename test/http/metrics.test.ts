@@ -1,16 +1,23 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { METRICS } from '../../src/observe/metrics.ts';
-import { API_KEY, fetchResponse, startTestApp, type TestApp } from '../support/app.ts';
+import { REFUSAL_REASONS } from '../../src/domain/errors.ts';
+import { LOG_KINDS } from '../../src/domain/log-columns.ts';
+import { INTAKE_REJECT_CODES } from '../../src/logs/rejection.ts';
+import { METRICS, type MetricDefinition } from '../../src/observe/metric-definitions.ts';
+import { parseClickHouseUrl } from '../../src/store/clickhouse-url.ts';
+import { API_KEY, fetchResponse, startTestApp, type TestApp, testStoreOptions } from '../support/app.ts';
 import { idsOf, sendLogs } from '../support/logs.ts';
+import { createTempDirectory } from '../support/process.ts';
 import { createTokens, type TestTokens } from '../support/tokens.ts';
 
-let tokens: TestTokens<'metrics' | 'other' | 'pinned'>;
+let tokens: TestTokens<'metrics' | 'other' | 'pinned' | 'expired' | 'limited'>;
 let app: TestApp;
 beforeAll(async () => {
   tokens = await createTokens({
     metrics: { scopes: ['metrics'] },
     other: { scopes: ['query', 'ingest'] },
     pinned: { scopes: ['metrics', 'query'], projects: ['p'] },
+    expired: { scopes: ['query'], expires_at: '2026-01-01T00:00:00Z' },
+    limited: { scopes: ['query'], rate: 1e-6 },
   });
   app = await startTestApp({ tokensFile: tokens.file });
 });
@@ -63,14 +70,16 @@ describe('the content of /metrics', () => {
     expect(headers.get('cache-control')).toBe('no-store');
     expect(text.endsWith('\n')).toBe(true);
     const FORM =
-      /^(# HELP \w+ .+|# TYPE \w+ (counter|gauge)|\w+(\{\w+="[^"\\\n]*"(,\w+="[^"\\\n]*")*\})? -?\d+(\.\d+)?(e[+-]?\d+)?)$/;
+      /^(# HELP \w+ .+|# TYPE \w+ (counter|gauge|histogram)|\w+(\{\w+="[^"\\\n]*"(,\w+="[^"\\\n]*")*\})? -?\d+(\.\d+)?(e[+-]?\d+)?|)$/;
     expect(
       text
         .trimEnd()
         .split('\n')
         .filter(line => !FORM.test(line)),
     ).toEqual([]);
-    for (const [name, [type]] of Object.entries(METRICS)) {
+    for (const [name, definition] of Object.entries(METRICS)) {
+      const { type, store }: MetricDefinition = definition;
+      if (store === 'clickhouse') continue;
       expect(text).toContain(`# HELP ${name} `);
       expect(text).toContain(`# TYPE ${name} ${type}\n`);
     }
@@ -84,22 +93,123 @@ describe('the content of /metrics', () => {
     await sendLogs(app.internalUrl, [8], { query });
     await expect.poll(() => idsOf(app, 'p', 'storage')).toEqual(['a']);
     const { text } = await send();
-    expect(text.split('\n').filter(line => line.includes('kind="storage"'))).toEqual([
+    const bytes = 2 * JSON.stringify(body).length + '[8]'.length;
+    const counted = text.split('\n').filter(line => /_total\{.*kind="storage".* [1-9]/.test(line));
+    expect(counted).toEqual([
+      'dendro_intake_requests_total{kind="storage"} 3',
+      `dendro_intake_bytes_total{kind="storage"} ${bytes}`,
       'dendro_records_accepted_total{kind="storage"} 1',
       'dendro_records_rejected_total{kind="storage",code="not_an_object"} 2',
       'dendro_records_rejected_total{kind="storage",code="no_project"} 2',
       'dendro_batches_deduplicated_total{kind="storage"} 1',
       'dendro_records_applied_total{kind="storage"} 1',
     ]);
+    await expect.poll(() => numberOf('dendro_records_quarantined_total')).toBe(4);
   });
 
-  test('has the size of the spool and of the process, and the version', async () => {
+  test('has the standard metrics of the process, and the version', async () => {
+    expect(await numberOf('process_resident_memory_bytes')).toBeGreaterThan(1e7);
+    expect(await numberOf('process_cpu_seconds_total')).toBeGreaterThan(0);
+    expect(await numberOf('process_start_time_seconds')).toBeGreaterThan(1e9);
+    expect(await numberOf('nodejs_heap_size_used_bytes')).toBeGreaterThan(1e6);
+    expect((await send()).text).toMatch(/^dendro_build_info\{version="\d+\.\d+\.\d+",store="duckdb"\} 1$/m);
+  });
+
+  test('has the state of the spool, the store and the disk', async () => {
     expect(await numberOf('dendro_spool_bytes')).toBeGreaterThan(100);
-    expect(await numberOf('dendro_resident_memory_bytes')).toBeGreaterThan(1e7);
-    expect(await numberOf('dendro_cpu_seconds_total')).toBeGreaterThan(0);
-    expect(await numberOf('dendro_start_time_seconds')).toBe(1_794_659_696);
     await expect.poll(() => numberOf('dendro_intake_queue_bytes')).toBe(0);
-    expect((await send()).text).toMatch(/^dendro_info\{version="\d+\.\d+\.\d+"\} 1$/m);
+    expect(await numberOf('dendro_spool_oldest_record_age_seconds')).toBe(0);
+    expect(await numberOf('dendro_store_bytes')).toBeGreaterThan(10_000);
+    expect(await numberOf('dendro_disk_free_bytes')).toBeGreaterThan(1e6);
+    expect(await numberOf('dendro_queries_waiting')).toBe(0);
+    expect(await numberOf('dendro_queries_running')).toBe(0);
+    expect(await numberOf('dendro_memtables{state="active"}')).toBeGreaterThan(0);
+    expect(await numberOf('dendro_parts{kind="edge"}')).toBe(1);
+    expect(await numberOf('dendro_ready')).toBe(1);
+    expect(await numberOf('dendro_newest_record_timestamp_seconds{kind="storage"}')).toBe(
+      1_794_659_696.789012,
+    );
+    expect(await numberOf('dendro_newest_record_timestamp_seconds{kind="auth"}')).toBeNaN(); // no record yet
+  });
+
+  test('has every counter whose labels are known from the start, with 0', async () => {
+    const fresh = await startTestApp({ metricsOpen: true });
+    try {
+      const { text } = await send('', 'GET', fresh.internalUrl);
+      const zeros = [
+        ...LOG_KINDS.flatMap(kind => [
+          `dendro_records_accepted_total{kind="${kind}"}`,
+          `dendro_intake_bytes_total{kind="${kind}"}`,
+          `dendro_failures_total{operation="flush",kind="${kind}"}`,
+          ...INTAKE_REJECT_CODES.map(code => `dendro_records_rejected_total{kind="${kind}",code="${code}"}`),
+          `dendro_flush_duration_seconds_count{kind="${kind}"}`,
+        ]),
+        ...REFUSAL_REASONS.map(reason => `dendro_auth_failures_total{reason="${reason}"}`),
+        'dendro_failures_total{operation="spool_write",kind=""}',
+        'dendro_records_quarantined_total',
+        'dendro_records_expired_total',
+        'dendro_compactions_total',
+        'dendro_cache_refreshes_total',
+        'dendro_cache_refresh_failures_total',
+        'dendro_endpoint_requests_total{endpoint="logs.all",status_class="2xx",cache="bypass"}',
+        'dendro_endpoint_requests_total{endpoint="usage.api-counts",status_class="5xx",cache="none"}',
+        'dendro_http_request_duration_seconds_count{endpoint="logs.all",status_class="5xx"}',
+        'dendro_query_store_seconds_count{endpoint="logs.all"}',
+      ];
+      const lines = text.split('\n');
+      expect(zeros.filter(series => !lines.includes(`${series} 0`))).toEqual([]);
+    } finally {
+      await fresh.close();
+    }
+  });
+
+  test('counts requests by endpoint, status class and cache outcome, with their durations', async () => {
+    const cached = await startTestApp({ cacheBytes: 1e6, metricsOpen: true });
+    try {
+      const stats = { project: 'p', interval: '1day' };
+      for (let request = 0; request < 3; request++) await cached.query('functions.invocation-stats', stats);
+      await cached.query('logs.all', { project: 'p' });
+      await cached.query('logs.all', {});
+      const { text } = await send('', 'GET', cached.internalUrl);
+      const lines = text.split('\n').filter(line => / [1-9]\d*$/.test(line));
+      expect(lines.filter(line => line.startsWith('dendro_endpoint_requests_total'))).toEqual([
+        'dendro_endpoint_requests_total{endpoint="functions.invocation-stats",status_class="2xx",cache="hit"} 2',
+        'dendro_endpoint_requests_total{endpoint="functions.invocation-stats",status_class="2xx",cache="miss"} 1',
+        'dendro_endpoint_requests_total{endpoint="logs.all",status_class="2xx",cache="bypass"} 1',
+        'dendro_endpoint_requests_total{endpoint="logs.all",status_class="4xx",cache="none"} 1',
+      ]);
+      expect(lines.filter(line => /_seconds_count\{endpoint="/.test(line))).toEqual([
+        'dendro_http_request_duration_seconds_count{endpoint="functions.invocation-stats",status_class="2xx"} 3',
+        'dendro_http_request_duration_seconds_count{endpoint="logs.all",status_class="2xx"} 1',
+        'dendro_http_request_duration_seconds_count{endpoint="logs.all",status_class="4xx"} 1',
+        'dendro_query_queue_seconds_count{endpoint="functions.invocation-stats"} 1',
+        'dendro_query_queue_seconds_count{endpoint="logs.all"} 1',
+        'dendro_query_store_seconds_count{endpoint="functions.invocation-stats"} 1',
+        'dendro_query_store_seconds_count{endpoint="logs.all"} 1',
+      ]);
+      expect(lines).toContain('dendro_cache_entries 1');
+    } finally {
+      await cached.close();
+    }
+  });
+
+  test('counts refused tokens by reason', async () => {
+    const read = async () =>
+      (await send()).text.split('\n').filter(line => line.startsWith('dendro_auth_failures_total'));
+    const before = await read();
+    const project = 'another-project';
+    await send('');
+    await send('dnd_wrong');
+    await send(tokens.secrets.other);
+    const pinned = { headers: { 'X-API-KEY': tokens.secrets.pinned } };
+    await app.get(`/api/endpoints/query/logs.all?project=${project}`, pinned);
+    const expired = { headers: { 'X-API-KEY': tokens.secrets.expired } };
+    await app.get('/api/endpoints', expired);
+    const limited = { headers: { 'X-API-KEY': tokens.secrets.limited } };
+    for (let request = 0; request < 2; request++) await app.get('/api/endpoints', limited);
+    const countIn = (line = '') => Number(line.split(' ')[1]);
+    const after = await read();
+    expect(after.map((line, index) => countIn(line) - countIn(before[index]))).toEqual([1, 1, 1, 1, 1, 1]);
   });
 
   test('contains no project, token or secret', async () => {
@@ -108,4 +218,30 @@ describe('the content of /metrics', () => {
     expect(text).not.toMatch(/a-very-secret-project|dnd_/);
     expect(text).not.toContain(API_KEY);
   });
+});
+
+test('with ClickHouse, the metrics have its hosts, the outbox and the age of the records that wait', async () => {
+  const directory = createTempDirectory();
+  const clickhouse = parseClickHouseUrl('clickhouse://u:p@127.0.0.1:1/db'); // nothing listens on port 1
+  const remote = await startTestApp({
+    storeName: 'clickhouse',
+    store: { ...testStoreOptions(directory.path), clickhouse },
+    metricsOpen: true,
+  });
+  try {
+    expect((await sendLogs(remote.internalUrl, { project: 'p', message: 'm' })).status).toBe(200);
+    await remote.pass(90_000);
+    const read = async () => (await send('', 'GET', remote.internalUrl)).text;
+    await expect.poll(read).toMatch(/^dendro_outbox_records 1$/m);
+    const text = await read();
+    expect(text).toMatch(/^dendro_clickhouse_host_up\{host="127.0.0.1:1"\} 0$/m);
+    expect(text).toMatch(/^dendro_spool_oldest_record_age_seconds 90$/m);
+    expect(text).toMatch(/^dendro_ready 0$/m);
+    expect(text).toMatch(/^dendro_build_info\{version="[^"]+",store="clickhouse"\} 1$/m);
+    expect(text).not.toContain('dendro_parts'); // only the embedded store has parts
+    expect(text).not.toContain('dendro_store_bytes');
+  } finally {
+    await remote.close();
+    directory.remove();
+  }
 });

@@ -418,7 +418,7 @@ describe('POST /api/logs: order of checks', () => {
         state: () => 'starting',
         isRecoverable: () => true,
         metricsOpen: false,
-        renderMetrics: () => '',
+        renderMetrics: async () => '',
       }),
     });
     try {

@@ -16,11 +16,14 @@ const SOCKET_TIMEOUT_MS = 3_700_000;
 
 class Host {
   readonly client: ClickHouseClient;
+  /** Host and port. */
+  readonly name: string;
   isUp = true;
   /** Requests to this host. They are aborted when a ping fails. */
   readonly inFlight = new InFlight();
 
   constructor(url: string, { reader, database }: ClickHouseUrl, maxConnections: number) {
+    this.name = new URL(url).host;
     this.client = createClient({
       url,
       // The default. Inserts pass the credentials of the writer with each request (writer.ts).
@@ -56,6 +59,11 @@ export class Hosts {
   /** Whether any host was up when it was last tried. */
   get isReachable(): boolean {
     return this.#hosts.some(host => host.isUp);
+  }
+
+  /** Whether each host was up when it was last tried. */
+  get isUp(): ReadonlyMap<string, boolean> {
+    return new Map(this.#hosts.map(({ name, isUp }) => [name, isUp]));
   }
 
   /**

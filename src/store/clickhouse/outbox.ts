@@ -88,6 +88,11 @@ export class Outbox {
     return this.#pending.get(kind);
   }
 
+  /** Records in all pending blocks. */
+  get pendingRecords(): number {
+    return [...this.#pending.values()].reduce((sum, { count }) => sum + count, 0);
+  }
+
   /** Writes a block durably. A kind has at most one pending block: acknowledge the previous one first. */
   async add({ kind, firstSequence, count, lines }: SpooledLines): Promise<OutboxBlock> {
     const token = createHash('sha256')

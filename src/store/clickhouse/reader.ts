@@ -61,6 +61,10 @@ export class Reader {
     this.#queue = new QueryQueue(limits);
   }
 
+  get queue(): Pick<QueryQueue, 'waiting' | 'running'> {
+    return this.#queue;
+  }
+
   /** Throws as Store.query does; errors about the SQL itself are thrown as ClickHouse reports them. */
   async query(query: ReaderQuery, options: QueryOptions = {}): Promise<ReaderResult> {
     const comment = `dendro ${query.purpose}${options.label === undefined ? '' : ` ${options.label}`}`;

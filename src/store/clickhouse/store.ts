@@ -71,6 +71,11 @@ function createStore(components: Components): Store {
   return {
     name: 'clickhouse',
     applyBatchBytes: APPLY_BATCH_BYTES,
+    readStatistics: () => ({
+      waitingQueries: reader.queue.waiting,
+      runningQueries: reader.queue.running,
+      clickhouse: { isHostUp: hosts.isUp, outboxRecords: outbox.pendingRecords },
+    }),
     isReachable: () => hosts.isReachable,
     preflight: () => runPreflight(reader, writer),
     validateQuery: (query, sample) => validateSavedQuery(reader, query, sample),

@@ -38,6 +38,10 @@ export class ConnectionPool {
     return new ConnectionPool(await Promise.all(pooled), options);
   }
 
+  get queue(): Pick<QueryQueue, 'waiting' | 'running'> {
+    return this.#queue;
+  }
+
   /** Runs `work` in a read-only transaction. Throws as Store.query does. */
   async run<T>(
     work: (connection: QueryConnection) => Promise<T>,

@@ -1,5 +1,6 @@
 // Checks the free disk space before a write. If a commit or a checkpoint runs out of space, DuckDB invalidates its file until
 // the next start. So no write starts without enough space for it.
+import { statSync } from 'node:fs';
 import { stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { FILE_NAME } from './open-database.ts';
@@ -12,6 +13,12 @@ export class DiskSpace {
 
   constructor(dataDirectory: string) {
     this.#dataDirectory = dataDirectory;
+  }
+
+  /** Size of the file and its write-ahead log. Synchronous, for metrics. */
+  readFileBytes(): number {
+    const paths = [FILE_NAME, `${FILE_NAME}.wal`].map(name => join(this.#dataDirectory, name));
+    return paths.reduce((sum, path) => sum + (statSync(path, { throwIfNoEntry: false })?.size ?? 0), 0);
   }
 
   /** Throws unless this many bytes can be written twice: to the write-ahead log and to the file. */

@@ -94,6 +94,12 @@ export class Memtables {
     return this.#flushedUpTo.get(kind) ?? 0;
   }
 
+  /** Memtables with records. */
+  get counts(): { readonly active: number; readonly immutable: number } {
+    const active = [...this.#active.values()].filter(({ rows }) => rows > 0).length;
+    return { active, immutable: this.#immutable.length };
+  }
+
   /** Skips records that were applied before. Resolves when the others are visible. */
   async apply(records: SpooledLines): Promise<void> {
     if (this.#immutable.length > MAX_IMMUTABLE_MEMTABLES) await this.#flushImmutable();
@@ -211,8 +217,10 @@ export class Memtables {
     if (performance.now() < this.#retryFlushAt)
       throw new Error(`the last flush failed less than ${RETRY_MS / 1000} s ago`);
     for (let memtable = this.#immutable[0]; memtable !== undefined; memtable = this.#immutable[0]) {
+      const startedAt = performance.now();
       try {
         await this.#flushOne(memtable);
+        this.#dependencies.callbacks.flushed?.(memtable.kind, performance.now() - startedAt);
       } catch (error) {
         this.#retryFlushAt = performance.now() + RETRY_MS;
         this.#dependencies.callbacks.flushFailed?.(memtable.kind, error);

@@ -1,9 +1,10 @@
 // The embedded store: one DuckDB file of parts, memtables in front of it, a pool of connections for queries, and jobs in the
 // background (compaction, vacuum). This file opens its components and implements the Store contract with them.
+import { LOG_KINDS } from '../../domain/log-columns.ts';
 import { Mutex } from '../../system/mutex.ts';
 import { ReadWriteLock } from '../../system/read-write-lock.ts';
 import { type QueryLimits, storeClosed } from '../query-queue.ts';
-import type { Store, StoreCallbacks } from '../store.ts';
+import type { Store, StoreCallbacks, StoreStatistics } from '../store.ts';
 import { appendLines } from './append.ts';
 import { Checkpointer } from './checkpoint.ts';
 import { Compactor } from './compaction.ts';
@@ -164,6 +165,7 @@ function createStore(components: Components): Store {
   return {
     name: 'duckdb',
     applyBatchBytes: APPLY_BATCH_BYTES,
+    readStatistics: () => readStatistics(components),
 
     async validateQuery(query, sample) {
       return (await pool.run(({ connection }) => validateSavedQuery(connection, query, sample))).result;
@@ -201,6 +203,20 @@ function createStore(components: Components): Store {
     close() {
       closing ??= closeComponents(components);
       return closing;
+    },
+  };
+}
+
+function readStatistics({ pool, disk, memtables, parts }: Components): StoreStatistics {
+  const { active, immutable } = memtables.counts;
+  return {
+    waitingQueries: pool.queue.waiting,
+    runningQueries: pool.queue.running,
+    embedded: {
+      fileBytes: disk.readFileBytes(),
+      activeMemtables: active,
+      immutableMemtables: immutable,
+      partsOfKind: new Map(LOG_KINDS.map(kind => [kind, parts.list(kind).length])),
     },
   };
 }

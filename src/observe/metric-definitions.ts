@@ -1,0 +1,214 @@
+// All metrics of Dendro: type, help text and labels. The metrics of the process (process_*, nodejs_*) are those of prom-client.
+
+export interface MetricDefinition {
+  readonly type: 'counter' | 'gauge' | 'histogram';
+  readonly help: string;
+  readonly labels: readonly string[];
+  /** The metric exists only with this store. */
+  readonly store?: 'duckdb' | 'clickhouse';
+}
+
+export const METRICS = {
+  dendro_build_info: {
+    type: 'gauge',
+    help: 'Always 1. The labels have the version and the store.',
+    labels: ['version', 'store'],
+  },
+  dendro_ready: {
+    type: 'gauge',
+    help: '1 if queries are served, as in /health/ready; otherwise 0.',
+    labels: [],
+  },
+
+  // HTTP
+  dendro_requests_total: {
+    type: 'counter',
+    help: 'HTTP responses by route and status.',
+    labels: ['route', 'status'],
+  },
+  dendro_endpoint_requests_total: {
+    type: 'counter',
+    help: 'Requests to endpoints by status class and cache outcome. Failed requests have the outcome none.',
+    labels: ['endpoint', 'status_class', 'cache'],
+  },
+  dendro_http_request_duration_seconds: {
+    type: 'histogram',
+    help: 'Time until the response was ready to be sent, by endpoint and status class. Other requests have their route as endpoint.',
+    labels: ['endpoint', 'status_class'],
+  },
+  dendro_auth_failures_total: {
+    type: 'counter',
+    help: 'Requests refused because of their token, by reason.',
+    labels: ['reason'],
+  },
+  dendro_unsent_bytes: {
+    type: 'gauge',
+    help: 'Size of the responses that clients have not read yet, in bytes.',
+    labels: [],
+  },
+
+  // Queries
+  dendro_query_queue_seconds: {
+    type: 'histogram',
+    help: 'Time that successful queries waited in the queue, by endpoint.',
+    labels: ['endpoint'],
+  },
+  dendro_query_store_seconds: {
+    type: 'histogram',
+    help: 'Time that successful queries ran in the store, by endpoint.',
+    labels: ['endpoint'],
+  },
+  dendro_queries_waiting: { type: 'gauge', help: 'Queries in the queue.', labels: [] },
+  dendro_queries_running: { type: 'gauge', help: 'Queries that the store is running.', labels: [] },
+
+  // Cache
+  dendro_cache_entries: { type: 'gauge', help: 'Cached results.', labels: [] },
+  dendro_cache_bytes: { type: 'gauge', help: 'Size of the cached results in bytes.', labels: [] },
+  dendro_cache_refreshes_total: {
+    type: 'counter',
+    help: 'Background refreshes of cached results, including failed ones.',
+    labels: [],
+  },
+  dendro_cache_refresh_failures_total: {
+    type: 'counter',
+    help: 'Background refreshes that failed. The cached result stays until it expires.',
+    labels: [],
+  },
+
+  // Intake
+  dendro_intake_requests_total: {
+    type: 'counter',
+    help: 'Log requests that were processed, by kind, repeats included.',
+    labels: ['kind'],
+  },
+  dendro_intake_bytes_total: {
+    type: 'counter',
+    help: 'Size of the bodies of these requests as received, before decompression.',
+    labels: ['kind'],
+  },
+  dendro_records_accepted_total: {
+    type: 'counter',
+    help: 'Log records accepted and acknowledged.',
+    labels: ['kind'],
+  },
+  dendro_records_rejected_total: {
+    type: 'counter',
+    help: 'Log records rejected by intake, by error code.',
+    labels: ['kind', 'code'],
+  },
+  dendro_records_quarantined_total: {
+    type: 'counter',
+    help: 'Rejected records written to the quarantine file.',
+    labels: [],
+  },
+  dendro_batches_deduplicated_total: {
+    type: 'counter',
+    help: 'Batches that were sent again and not stored twice.',
+    labels: ['kind'],
+  },
+  dendro_intake_queue_bytes: {
+    type: 'gauge',
+    help: 'Bytes received by intake and not yet visible to queries.',
+    labels: [],
+  },
+  dendro_spool_bytes: { type: 'gauge', help: 'Size of the spool on disk in bytes.', labels: [] },
+  dendro_spool_oldest_record_age_seconds: {
+    type: 'gauge',
+    help: 'Age of the oldest spooled record that queries do not see yet; 0 if there is none.',
+    labels: [],
+  },
+
+  // Store
+  dendro_records_applied_total: {
+    type: 'counter',
+    help: 'Records applied to the store and visible to queries.',
+    labels: ['kind'],
+  },
+  dendro_records_rejected_by_store_total: {
+    type: 'counter',
+    help: 'Records that the store rejected, kept in the quarantine file.',
+    labels: ['kind'],
+  },
+  dendro_records_expired_total: {
+    type: 'counter',
+    help: 'Records removed because they exceeded the retention period.',
+    labels: [],
+  },
+  dendro_records_evicted_total: {
+    type: 'counter',
+    help: 'The oldest records, removed because of --max-disk.',
+    labels: [],
+  },
+  dendro_newest_record_timestamp_seconds: {
+    type: 'gauge',
+    help: 'Timestamp of the newest stored record in Unix seconds, by kind.',
+    labels: ['kind'],
+  },
+  dendro_failures_total: {
+    type: 'counter',
+    help: 'Failed background operations, by operation: spool_read, spool_write, spool_cleanup, apply, flush, quarantine, retention, eviction, compaction, vacuum. apply and flush have the log kind, too.',
+    labels: ['operation', 'kind'],
+  },
+  dendro_disk_free_bytes: {
+    type: 'gauge',
+    help: 'Free space of the file system of the data directory, in bytes.',
+    labels: [],
+  },
+  dendro_store_bytes: {
+    type: 'gauge',
+    help: 'Size of dendro.duckdb and its write-ahead log in bytes.',
+    labels: [],
+    store: 'duckdb',
+  },
+  dendro_memtables: {
+    type: 'gauge',
+    help: 'Memtables with records: active ones, and immutable ones that wait for their flush.',
+    labels: ['state'],
+    store: 'duckdb',
+  },
+  dendro_parts: { type: 'gauge', help: 'Parts of the file, by kind.', labels: ['kind'], store: 'duckdb' },
+  dendro_flush_duration_seconds: {
+    type: 'histogram',
+    help: 'Duration of successful flushes, by kind.',
+    labels: ['kind'],
+    store: 'duckdb',
+  },
+  dendro_compactions_total: {
+    type: 'counter',
+    help: 'Compactions: the store merged parts.',
+    labels: [],
+    store: 'duckdb',
+  },
+  dendro_compaction_duration_seconds: {
+    type: 'histogram',
+    help: 'Duration of successful compactions.',
+    labels: [],
+    store: 'duckdb',
+  },
+  dendro_vacuums_total: {
+    type: 'counter',
+    help: 'Vacuum runs: the store moved one part towards the start of its file, so that the file can shrink.',
+    labels: [],
+    store: 'duckdb',
+  },
+  dendro_vacuum_duration_seconds: {
+    type: 'histogram',
+    help: 'Duration of successful vacuum runs.',
+    labels: [],
+    store: 'duckdb',
+  },
+  dendro_clickhouse_host_up: {
+    type: 'gauge',
+    help: '1 if the ClickHouse host responded when it was last tried; otherwise 0.',
+    labels: ['host'],
+    store: 'clickhouse',
+  },
+  dendro_outbox_records: {
+    type: 'gauge',
+    help: 'Records in the outbox, which ClickHouse has not acknowledged yet.',
+    labels: [],
+    store: 'clickhouse',
+  },
+} as const satisfies Record<string, MetricDefinition>;
+
+export type MetricName = keyof typeof METRICS;
