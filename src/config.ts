@@ -473,11 +473,15 @@ function readMaxDisk(invocation: Invocation, { clickhouse }: StoreOptions): numb
   const text = invocation.text('max-disk');
   if (text === undefined) return undefined;
   if (clickhouse !== undefined)
-    throw new UsageError('--max-disk works with --store duckdb only; limit the disks of ClickHouse itself');
+    throw new UsageError(
+      `${nameOf(invocation, 'max-disk')} works with --store duckdb only; limit the disks of ClickHouse itself`,
+    );
   const [, digits = '', unit = '', binary] = /^(\d{1,6}(?:\.\d+)?) ?([KMGT])(i?)B$/i.exec(text) ?? [];
   const bytes = Number(digits) * (binary ? 1024 : 1000) ** (BYTE_UNITS[unit.toUpperCase()] ?? 0);
   if (unit === '' || bytes < MIN_MAX_DISK)
-    throw new UsageError(`--max-disk ${text} is not a size of at least 1GB, such as 50GB or 2TB`);
+    throw new UsageError(
+      `${nameOf(invocation, 'max-disk')} ${text} is not a size of at least 1GB, such as 50GB or 2TB`,
+    );
   return bytes;
 }
 

@@ -12,6 +12,7 @@ import type { Clock } from '../system/clock.ts';
 import type { IngestSummary, RejectedRecord } from './ingest-summary.ts';
 import { parseJson, type RunningServer, readErrorMessage } from './running-server.ts';
 import { type RetryPolicy, sendRequest } from './send-request.ts';
+import { checkListener } from './server-catalog.ts';
 import { escapeForTerminal } from './terminal.ts';
 
 /** NDJSON lines of one kind, or a record that cannot be written as a line. */
@@ -158,6 +159,7 @@ export class ServerTarget implements IngestTarget {
       this.#retryPolicy,
     );
     const { url } = this.#server;
+    if (status === 404) await checkListener(this.#server, 'internal');
     if (status !== 200 && status !== 422) throw unexpectedResponse(url, status, body.toString());
     return readBatchResponse(url, status, body.toString());
   }

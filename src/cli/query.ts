@@ -2,7 +2,7 @@
 
 import { type Invocation, nameOf, readEndpointFolders, readOneOf, readStoreOptions } from '../config.ts';
 import { suggest } from '../domain/closest-name.ts';
-import { OperatorError, UsageError } from '../domain/errors.ts';
+import { DendroError, OperatorError, UsageError } from '../domain/errors.ts';
 import { checkCatalog, loadCatalog } from '../endpoint/catalog.ts';
 import { encodeRows, formatCells, type ResultFormat } from '../endpoint/encode-rows.ts';
 import { readIsoTimestamps } from '../endpoint/parameters.ts';
@@ -12,8 +12,9 @@ import { replaySpool } from '../intake/applier.ts';
 import { logTo } from '../observe/log.ts';
 import { openStore, storeNameOf } from '../store/open-store.ts';
 import { systemClock } from '../system/clock.ts';
-import { type RunningServer, readErrorMessage, readRunningServer } from './running-server.ts';
+import { parseJson, type RunningServer, readErrorMessage, readRunningServer } from './running-server.ts';
 import { type RetryPolicy, sendRequest } from './send-request.ts';
+import { checkListener, checkParameterNames, listEndpoints } from './server-catalog.ts';
 import { formatTable } from './table.ts';
 import { escapeForTerminal, escapeLinesForTerminal } from './terminal.ts';
 
@@ -24,10 +25,13 @@ export async function query(invocation: Invocation): Promise<void> {
   const parameters = readParameters(invocation);
   const format = readFormat(invocation);
   const server = readRunningServer(invocation);
-  const output =
-    server === undefined
-      ? await queryStore(invocation, name, parameters, format)
-      : await queryServer(server, name, parameters, format);
+  const output = await (server === undefined
+    ? queryStore(invocation, name, parameters, format)
+    : queryServer(server, name, parameters, format)
+  ).catch((error: unknown) => {
+    // A wrong parameter is a wrong call.
+    throw error instanceof DendroError && error.param !== undefined ? new UsageError(error.message) : error;
+  });
   // A file or another program gets the exact bytes.
   process.stdout.write(process.stdout.isTTY ? escapeLinesForTerminal(output.toString()) : output);
   if (output.length > 0 && output.at(-1) !== LINE_FEED) process.stdout.write('\n');
@@ -44,6 +48,8 @@ function readParameters(invocation: Invocation): URLSearchParams {
     if (separator < 1) throw new UsageError(`${nameOf(invocation, 'param')} ${pair} is not NAME=VALUE`);
     parameters.append(pair.slice(0, separator), pair.slice(separator + 1));
   }
+  if (parameters.has('format'))
+    throw new UsageError('format is not a parameter here; use --json, --csv or --csv-raw');
   return parameters;
 }
 
@@ -69,12 +75,14 @@ async function queryStore(
         'available',
       )}`,
     );
+  const { definition } = endpoint;
+  checkParameterNames(definition.name, Object.keys(definition.parameters), parameters);
+  const isoTimestamps = readIsoTimestamps(parameters);
+  const validated = validateParameters(definition, parameters);
   const store = await openStore(options);
   try {
     await checkCatalog(catalog, store);
     await replaySpool(options.dataDirectory, store, logTo(process.stdout, process.stderr));
-    const isoTimestamps = readIsoTimestamps(parameters);
-    const validated = validateParameters(endpoint.definition, parameters);
     const { result } = await runEndpoint({ store, clock: systemClock }, endpoint, validated);
     reportClipped(result.notes.clipped.join(', '));
     const { rows } = result;
@@ -82,7 +90,8 @@ async function queryStore(
     if (format !== undefined) return (await encodeRows(columns, rows, { format, isoTimestamps })).body;
     const table = formatTable(
       columns.map(column => column.name),
-      rows.map(row => formatCells(columns, row, isoTimestamps)),
+      rows.map(row => formatCells(columns, row, true)),
+      column => ['integer', 'number'].includes(columns[column]?.type ?? ''),
     );
     return Buffer.from(table);
   } finally {
@@ -101,14 +110,14 @@ async function queryServer(
 ): Promise<Buffer> {
   const { url } = server;
   const contentType = format === 'csv' || format === 'csv-raw' ? 'text/csv' : 'application/json';
-  if (format === 'csv-raw') parameters.append('format', format); // Accept cannot select it
-  const path = `/api/endpoints/query/${encodeURIComponent(name)}?${parameters}`;
+  const sent = new URLSearchParams(parameters);
+  if (format === 'csv-raw') sent.append('format', format); // Accept cannot select it
+  if (format === undefined && !sent.has('timestamps')) sent.append('timestamps', 'iso'); // a table is for people
+  const path = `/api/endpoints/query/${encodeURIComponent(name)}?${sent}`;
   const response = await sendRequest(server, path, { headers: { Accept: contentType } }, RETRY_POLICY);
   const { status, body } = response;
-  if (status !== 200)
-    throw new OperatorError(
-      `${url} returned ${status}: ${readErrorMessage(body.toString()) ?? 'no reason given'}`,
-    );
+  await checkCall(server, name, parameters, status);
+  if (status !== 200) throw describeFailure(url, status, body.toString());
   if (!response.headers.get('content-type')?.startsWith(contentType))
     throw new OperatorError(`${url} did not return ${contentType}; is it the public listener of Dendro?`);
   reportClipped(response.headers.get('dendro-clipped') ?? '');
@@ -118,8 +127,50 @@ async function queryServer(
   const table = formatTable(
     columns,
     result.map(row => columns.map(column => formatValue(row[column]))),
+    index => result.every(row => ['number', 'null'].includes(typeOf(row[columns[index] ?? '']))),
   );
   return Buffer.from(table);
+}
+
+/**
+ * Throws a UsageError if the URL, the endpoint or a parameter is wrong. Asks the server for its endpoints only after the query, so
+ * that a token with a low rate limit can still run it.
+ */
+async function checkCall(
+  server: RunningServer,
+  name: string,
+  parameters: URLSearchParams,
+  status: number,
+): Promise<void> {
+  if (status === 404) await checkListener(server, 'public');
+  else if (!(status === 200 || status === 400) || parameters.size === 0) return;
+  const endpoints = await listEndpoints(server).catch(() => undefined);
+  if (endpoints === undefined) return;
+  const endpoint = endpoints.find(({ id, name: known }) => known === name || id === name.toLowerCase());
+  if (endpoint !== undefined)
+    checkParameterNames(
+      endpoint.name,
+      endpoint.parameters.map(parameter => parameter.name),
+      parameters,
+    );
+  else if (status === 404)
+    throw new UsageError(
+      `${server.url} has no endpoint ${name}; ${suggest(
+        name,
+        endpoints.map(known => known.name),
+        'available',
+      )}`,
+    );
+}
+
+function describeFailure(url: string, status: number, body: string): Error {
+  const message = `${url} returned ${status}: ${readErrorMessage(body) ?? 'no reason given'}`;
+  const response = parseJson(body) as { error?: { param?: string } } | undefined;
+  return response?.error?.param === undefined ? new OperatorError(message) : new UsageError(message);
+}
+
+function typeOf(value: unknown): string {
+  return value === null ? 'null' : typeof value;
 }
 
 /** On standard error, so that the rows on standard output stay as they are. */

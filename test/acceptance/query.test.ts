@@ -69,8 +69,9 @@ describe.each(['--data', '--url'] as const)('dendro query %s', source => {
     expect(lines).toHaveLength(6);
     expect(lines[0]).toMatch(/^id +timestamp +event_message +metadata$/);
     expect(lines[1]).toMatch(/^-+( +-+){3}$/);
-    expect(lines[2]).toMatch(new RegExp(`^new +${micros(at(1))} +two lines, and "quotes" +\\{"request":`));
-    expect(lines[3]).toMatch(/^old +\d+ +plain +\{/);
+    const time = at(1).replace(/(\.\d{3})Z$/, '$1000Z');
+    expect(lines[2]).toMatch(new RegExp(`^new +${time} +two lines, and "quotes" +\\{"request":`));
+    expect(lines[3]).toMatch(/^old +20\d\d-\d\d-\d\dT[\d:.]+Z +plain +\{/);
     expect(lines[4]).toBe('2 rows');
   });
 
@@ -153,14 +154,11 @@ describe.each(['--data', '--url'] as const)('dendro query %s', source => {
   });
 
   test('usage.api-counts counts the loaded records', async () => {
-    const { stdout } = await query(
-      'usage.api-counts',
-      '--project',
-      'alpha',
-      '--param',
-      'interval=daily',
-      '--json',
-    );
+    const args = ['usage.api-counts', '--project', 'alpha', '--param', 'interval=daily'];
+    const table = (await query(...args)).stdout.split('\n');
+    // The numbers are aligned right, below the ends of their column names.
+    expect(table[2]?.trimEnd()).toHaveLength(table[0]?.length ?? 0);
+    const { stdout } = await query(...args, '--json');
     const { result } = JSON.parse(stdout) as { result: Record<string, number>[] };
     const sum = (column: string) => result.reduce((total, row) => total + (row[column] ?? 0), 0);
     expect(sum('total_rest_requests')).toBe(1);
@@ -189,17 +187,22 @@ describe.each(['--data', '--url'] as const)('dendro query %s', source => {
       ['logs.all', '--project', 'a', '--param', 'project=b'],
       'project is given 2 times',
     ],
-  ])('%s prints the message of the API: one line, exit 1', async (_, args, words) => {
+    [
+      'an unknown parameter',
+      ['usage.api-counts', '--project', 'a', '--param', 'intervall=daily'],
+      'endpoint usage.api-counts has no parameter intervall; did you mean interval?',
+    ],
+    [
+      'an unknown parameter next to all that are required',
+      ['logs.all', '--project', 'a', '--param', 'sql=x'],
+      'endpoint logs.all has no parameter sql; its parameters: project, project_tier,',
+    ],
+    ['an unknown endpoint', ['logs.al', '--project', 'a'], 'no endpoint logs.al; did you mean logs.all?'],
+  ])('%s: one line, exit 2', async (_, args, words) => {
     const outcome = await query(...args);
-    expect(outcome.code).toBe(1);
+    expect(outcome.code).toBe(2);
     expect(outcome.stdout).toBe('');
     expect(onlyLine(outcome)).toContain(words);
-  });
-
-  test('an unknown endpoint: one line, exit 2 with --data and 1 with --url', async () => {
-    const outcome = await query('logs.none', '--project', 'a');
-    expect(outcome.code).toBe(source === '--data' ? 2 : 1);
-    expect(onlyLine(outcome)).toContain('endpoint');
   });
 
   test('a custom endpoint can be queried', async () => {
@@ -239,6 +242,23 @@ describe('dendro query', () => {
     const outcome = await query('--url', server.url);
     expect(outcome.code).toBe(2);
     expect(onlyLine(outcome)).toContain('token');
+  });
+
+  test('--url of the internal listener: one line that names both listeners, exit 2', async () => {
+    const outcome = await query('--url', server.internalUrl, '--token', PROCESS_API_KEY);
+    expect(outcome.code).toBe(2);
+    expect(onlyLine(outcome)).toBe(
+      `dendro: ${server.internalUrl} is the internal listener of Dendro, but this command uses the public listener: set --url or DENDRO_URL to its URL`,
+    );
+  });
+
+  test('dendro ingest --url of the public listener: one line that names both listeners, exit 2', async () => {
+    const args = ['ingest', '-', '--source', 'edge', '--url', server.url, '--token', PROCESS_API_KEY];
+    const outcome = await runDendro(args, { input: '{"project":"p","message":"m"}\n' });
+    expect(outcome.code).toBe(2);
+    expect(onlyLine(outcome)).toContain(
+      `${server.url} is the public listener of Dendro, but this command uses the internal listener: set --url or DENDRO_INTERNAL_URL`,
+    );
   });
 
   test('--token sets the token, and a slash at the end of --url is ignored', async () => {

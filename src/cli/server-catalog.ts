@@ -1,0 +1,55 @@
+// What a running server tells about itself, for errors that help: which listener a URL belongs to, and which endpoints and
+// parameters exist.
+import { type ListenerName, URL_VARIABLES } from '../config.ts';
+import { suggest } from '../domain/closest-name.ts';
+import { UsageError } from '../domain/errors.ts';
+import { parseJson, type RunningServer } from './running-server.ts';
+import { sendRequest } from './send-request.ts';
+
+/** A path that only this listener has, and a method that it rejects with 405 before it looks at the token. */
+const PROBES = {
+  public: { path: '/api/endpoints', method: 'POST' },
+  internal: { path: '/api/logs', method: 'GET' },
+} as const;
+
+/** Throws a UsageError if the URL is that of the other listener. Called after a response of 404. */
+export async function checkListener({ url }: RunningServer, wanted: ListenerName): Promise<void> {
+  const other = wanted === 'public' ? 'internal' : 'public';
+  const hasRoutes = async (listener: ListenerName) => {
+    const { path, method } = PROBES[listener];
+    const response = await fetch(`${url}${path}`, { method }).catch(() => undefined);
+    await response?.arrayBuffer().catch(() => {});
+    return response?.status === 405;
+  };
+  if ((await hasRoutes(wanted)) || !(await hasRoutes(other))) return;
+  throw new UsageError(
+    `${url} is the ${other} listener of Dendro, but this command uses the ${wanted} listener: set --url or ${URL_VARIABLES[wanted]} to its URL`,
+  );
+}
+
+export interface KnownEndpoint {
+  readonly id: string;
+  readonly name: string;
+  readonly parameters: readonly { readonly name: string }[];
+}
+
+/** The endpoints that the token may call; undefined if the server does not tell, such as to a token above its rate limit. */
+export async function listEndpoints(server: RunningServer): Promise<readonly KnownEndpoint[] | undefined> {
+  const policy = { maxAttempts: 1, retryUnreachable: false };
+  const { status, body } = await sendRequest(server, PROBES.public.path, {}, policy);
+  const response = parseJson(body.toString()) as { result?: readonly KnownEndpoint[] } | undefined;
+  return status === 200 ? response?.result : undefined;
+}
+
+/** Throws a UsageError for a parameter that the endpoint does not have. The API ignores such parameters; here it is a typo. */
+export function checkParameterNames(
+  endpoint: string,
+  known: readonly string[],
+  parameters: URLSearchParams,
+): void {
+  for (const name of parameters.keys())
+    if (!known.includes(name) && name !== 'timestamps')
+      throw new UsageError(
+        `endpoint ${endpoint} has no parameter ${name}; ${suggest(name, known, 'its parameters')}`,
+      );
+}
