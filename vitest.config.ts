@@ -2,6 +2,16 @@
 // `npx vitest run --project NAME`. One run can select only projects with the same number of workers.
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
 
+/** Random inputs by the thousand, and processes at the limit of their memory. They would take a third of the time of `npm test`. */
+const SLOW_TESTS = [
+  'test/acceptance/{intake-load,repeats,wrong-tokens}.test.ts',
+  'test/demo/history.test.ts',
+  'test/endpoint/property.test.ts',
+  'test/http/{random-requests,token-fuzz}.test.ts',
+  'test/intake/random-records.test.ts',
+  'test/token/stalled-change.test.ts',
+];
+
 const unit: TestProjectInlineConfiguration = {
   test: {
     name: 'unit',
@@ -14,12 +24,25 @@ const unit: TestProjectInlineConfiguration = {
       'test/clickhouse/**',
       'test/packaging/**',
       'test/operations/**',
+      ...SLOW_TESTS,
     ],
     pool: 'forks', // the native library of a store needs its own process
     maxWorkers: 3, // most tests wait for processes, sockets or the disk
     expect: { poll: { timeout: 20_000 } }, // enough on a busy machine
     testTimeout: 30_000,
     hookTimeout: 30_000,
+  },
+};
+
+const slow: TestProjectInlineConfiguration = {
+  test: {
+    name: 'slow',
+    include: SLOW_TESTS,
+    pool: 'forks',
+    maxWorkers: 2,
+    expect: { poll: { timeout: 20_000 } },
+    testTimeout: 120_000,
+    hookTimeout: 60_000,
   },
 };
 
@@ -115,7 +138,7 @@ const isProjectSelected = process.argv.some(argument => argument.startsWith('--p
 export default defineConfig({
   test: {
     projects: isProjectSelected
-      ? [unit, faults, shippers, packaging, operations, browser, clickhouse]
+      ? [unit, slow, faults, shippers, packaging, operations, browser, clickhouse]
       : [unit],
   },
 });

@@ -1,6 +1,6 @@
-// Runs the tests that `npm test` does not run, because they take minutes or need programs that npm does not install: faults
-// (kill -9, a full disk, thousands of malformed requests), log shippers, packages, Prometheus, the console in a browser, ClickHouse, and the
-// unit tests on Node 24. Runs every step, even after a failure. The exit code is 1 if a step failed.
+// Runs the tests that `npm test` does not run, because they take minutes or need programs that npm does not install: slow tests,
+// faults (kill -9, a full disk, thousands of malformed requests), log shippers, packages, Prometheus, the console in a browser,
+// ClickHouse, and the unit tests on Node 24. Runs every step, even after a failure. The exit code is 1 if a step failed.
 import { spawn } from 'node:child_process';
 import { delimiter, dirname, join } from 'node:path';
 import { installNode } from './install-node.mjs';
@@ -14,6 +14,7 @@ const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 
 const steps = [
   { title: 'build', run: () => run('npm', ['run', 'build']) },
+  { title: 'slow tests', run: () => runProject('slow') },
   { title: 'faults', run: () => runProject('faults') },
   { title: 'log shippers', run: () => runProject('shippers') },
   { title: 'packages', run: () => runProject('packaging') },
