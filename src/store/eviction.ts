@@ -10,6 +10,10 @@ const INTERVAL_MS = 60_000;
 /** Above the first share of the limit, records are removed down to the second. The rest is space for copies during compaction. */
 const START_SHARE = 0.9;
 const TARGET_SHARE = 0.8;
+/** If files other than the store's use more than this share, removing records does not help: something else fills the disk. */
+const MAX_OTHER_SHARE = 0.5;
+/** Of the data directory. They shrink by themselves, and records are gone for good. */
+const TEMPORARY_DIRECTORIES = ['tmp', 'staging'];
 
 export class Eviction {
   readonly #store: Store;
@@ -46,7 +50,11 @@ export class Eviction {
       const otherBytes = await measureOtherFiles(this.#dataDirectory);
       const stored = await usedBytes();
       if (stored + otherBytes <= this.#maxBytes * START_SHARE) return;
-      const count = await evictOldest(Math.max(0, this.#maxBytes * TARGET_SHARE - otherBytes));
+      if (otherBytes > this.#maxBytes * MAX_OTHER_SHARE)
+        throw new Error(
+          'files other than dendro.duckdb use more than half of the limit; no record was removed',
+        );
+      const count = await evictOldest(this.#maxBytes * TARGET_SHARE - otherBytes);
       if (count > 0) this.#observe({ type: 'records_evicted', count });
     } catch (error) {
       if (!this.#isClosed) this.#observe({ type: 'eviction_failed', error });
@@ -54,13 +62,15 @@ export class Eviction {
   }
 }
 
-/** The size of all files but the store's, which also has unused blocks. */
+/** The disk space of all files but the store's, which also has unused blocks, and but temporary files. */
 async function measureOtherFiles(directory: string): Promise<number> {
+  const skipped = ['dendro.duckdb', ...TEMPORARY_DIRECTORIES].map(name => join(directory, name));
   let bytes = 0;
   for (const entry of await readdir(directory, { recursive: true, withFileTypes: true })) {
     const path = join(entry.parentPath, entry.name);
-    if (!entry.isFile() || path === join(directory, 'dendro.duckdb')) continue;
-    bytes += (await stat(path).catch(() => undefined))?.size ?? 0; // a file can disappear meanwhile
+    if (!entry.isFile() || skipped.some(each => path === each || path.startsWith(`${each}/`))) continue;
+    const stats = await stat(path).catch(() => undefined); // a file can disappear meanwhile
+    bytes += (stats?.blocks ?? 0) * 512; // a sparse file uses less disk space than its size
   }
   return bytes;
 }

@@ -1,4 +1,6 @@
 import { randomBytes } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { toLogLines } from '../../src/domain/log-line.ts';
 import type { LogRecord } from '../../src/domain/log-record.ts';
@@ -78,6 +80,27 @@ test('a server with a disk limit removes the oldest records and counts them', as
     expect(newest.rows[0]?.['id']).toBe('0');
     const metrics = await fetchResponse(`${app.internalUrl}/metrics`, { headers: { 'X-API-KEY': API_KEY } });
     expect(metrics.text).toMatch(/^dendro_records_evicted_total [1-9]\d*$/m);
+  } finally {
+    await app.close();
+  }
+});
+
+test('files that are not records do not make a server remove records', async () => {
+  const timer = new ManualTimer();
+  const app = await startTestApp({ maxDiskBytes: 30 * MEBIBYTE }, timer);
+  const findEvents = (prefix: string) => app.events.filter(({ type }) => type.includes(prefix));
+  try {
+    await app.append('edge', largeRecords(200));
+    const temporary = join(app.dataDirectory, 'staging', 'spilled');
+    writeFileSync(temporary, randomBytes(30 * MEBIBYTE)); // as if DuckDB wrote intermediate results
+    await timer.advance(60_000);
+    writeFileSync(join(app.dataDirectory, 'copy-of-something'), randomBytes(30 * MEBIBYTE));
+    await timer.advance(60_000);
+    await expect.poll(() => findEvents('eviction_failed')).toHaveLength(1);
+    expect(findEvents('records_evicted')).toEqual([]);
+    expect(
+      (await app.query('logs.all', { project: 'p0', project_tier: 'ENTERPRISE' })).rows.length,
+    ).toBeGreaterThan(60);
   } finally {
     await app.close();
   }

@@ -32,6 +32,7 @@ export interface TestResponse {
 export interface TestApp {
   readonly url: string;
   readonly internalUrl: string;
+  readonly dataDirectory: string;
   readonly store: Store;
   readonly events: Event[];
   setNow(timestamp: string): void;
@@ -74,6 +75,7 @@ export async function startTestApp(
   return {
     url: app.publicUrl,
     internalUrl: app.internalUrl,
+    dataDirectory,
     store: app.store,
     events,
     get,
