@@ -41,7 +41,10 @@ export interface SpoolBlock {
 
 const NEWLINE = 0x0a;
 const CHECKSUM_LENGTH = 8;
-/** The start of a header after the checksum. Log lines do not contain a line that starts like a block. */
+/**
+ * The start of a header after the checksum. A log line can contain this text, but not a whole header with a matching checksum,
+ * which `decodeBlock` checks.
+ */
 const HEADER_START = ' {"form":';
 
 export function encodeBlock(
@@ -149,7 +152,7 @@ export function isTornWrite(tail: Buffer): boolean {
   const header = parseHeader(tail.toString('utf8', CHECKSUM_LENGTH + 1, headerEnd));
   if (header === undefined) return false;
   const lines = tail.subarray(headerEnd + 1);
-  // With all lines, the block is complete, and its header has a wrong length.
+  // If all lines are there although the length is too short, the write was not torn: the header's length is damaged.
   return lines.length < header.lineBytes && countLines(lines) < header.count;
 }
 

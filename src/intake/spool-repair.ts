@@ -96,9 +96,13 @@ function tornBytesAtEnd(invalid: Buffer): number {
   return isTornWrite(tail) ? tail.length : 0;
 }
 
-/** A header at the start of the bytes or of a line. No log line looks like this, because its metadata follows a separator. */
+/**
+ * A header at the start of the bytes or of a line. A header has no unit separator. A log line has several, so it does not look like
+ * a header even if its id does and one of its separators is damaged.
+ */
 const HEADER =
-  /(?:^|\n)[^\n]{8} \{"form":\d+,"kind":"(\w+)","first":(\d{1,15}),"count":(\d{1,9}),"bytes":[^\n]*\n/g;
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the unit separator
+  /(?:^|\n)[^\n\x1f]{8} \{"form":\d+,"kind":"(\w+)","first":(\d{1,15}),"count":(\d{1,9}),"bytes":[^\n\x1f]*\n/g;
 
 function readDamagedBlocks(bytes: Buffer): DamagedBlock[] {
   const headers = [...bytes.toString('latin1').matchAll(HEADER)];

@@ -14,6 +14,7 @@ import { crc32 } from 'node:zlib';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { LOG_KINDS, type LogKind } from '../../src/domain/log-columns.ts';
+import { toLogLines } from '../../src/domain/log-line.ts';
 import type { CompletedRequest } from '../../src/intake/idempotency-index.ts';
 import type { RememberedRequests } from '../../src/intake/idempotency-log.ts';
 import { Spool } from '../../src/intake/spool.ts';
@@ -431,6 +432,29 @@ describe('damage in the last segment', () => {
     const forged = Buffer.from(`\x1f${checksum}\x1f${json}\nx\nend\n`);
     expect(await reopen([['auth', 3, forged], ...blocks], flip('end'))).toHaveLength(4);
   });
+
+  test.each([
+    ['before', '\x1f1\x1f'],
+    ['at', '\x1f1234567'],
+  ])(
+    'damage %s an id that looks like the header of a block changes neither the recovery nor the count of the records',
+    async (_, damagedText) => {
+      const forgedHeader = '1234567 {"form":2,"kind":"edge","first":0,"count":999999,"bytes":1';
+      const common = { timestampMicros: 1, project: 'p', eventMessage: 'm', metadata: '{}' };
+      const block = toLogLines(
+        'edge',
+        ['1', '2', forgedHeader, '4', '5'].map(id => ({ ...common, id, extracted: { url: 'u', path: '/' } })),
+      );
+      const all = await reopen([['edge', block.count, Buffer.from(block.lines)]], bytes => {
+        bytes[bytes.indexOf(damagedText)] = 0x21;
+        return undefined;
+      });
+      expect(all).toEqual([]);
+      expect(events).toMatchObject([
+        { type: 'spool_damaged', lost: { edge: 5 }, isLostKnown: true, readable: 4 },
+      ]);
+    },
+  );
 
   test('if the damaged bytes cannot be copied, opening fails and the file is unchanged', async () => {
     const one = await openSpool();
