@@ -15,6 +15,7 @@ import { type ListenerOptions, listen } from './http/listener.ts';
 import { type PublicDependencies, publicRoutes, type ServingDependencies } from './http/public-routes.ts';
 import { UnsentResponses } from './http/unsent-responses.ts';
 import { type BodyParser, BodyParserPool } from './intake/body-parser-pool.ts';
+import { Erasure, type ErasureDependencies } from './intake/erasure.ts';
 import { Intake, type IntakeDependencies } from './intake/intake.ts';
 import { createStoreCallbacks, Quarantine } from './intake/quarantine.ts';
 import { INTAKE_REJECT_CODES } from './logs/rejection.ts';
@@ -115,16 +116,26 @@ export async function startApp(
     const auth = openTokens(context);
     const cache = startCache(context);
     startBackgroundJobs(context, store);
+    const erasure = await openErasure(context, { store, intake, quarantine, cache });
     if (invalidation.hasHappened()) await invalidation.promise;
     state.start(
       {
-        ...{ store, cache, validatedRequests: new ValidatedRequests(), intake, unsentResponses, ...auth },
+        ...{
+          store,
+          cache,
+          validatedRequests: new ValidatedRequests(),
+          intake,
+          erasure,
+          unsentResponses,
+          ...auth,
+        },
         maxResultBytes: config.responseBytes,
         observe,
         uploadRate: { minBytesPerSecond: config.minUploadRate, timer },
       },
       () => preflight.passed && store.isReachable?.() !== false,
     );
+    void erasure.resume().catch(() => {}); // reported as an event
     return { ...urls, store, firstToken, storeInvalidated: invalidation.promise, close };
   } catch (error) {
     await close();
@@ -222,6 +233,25 @@ async function openIntake({ config, closers }: Context, dependencies: IntakeDepe
   const intake = await Intake.open(options, dependencies);
   closers.add('intake', () => intake.close());
   return intake;
+}
+
+async function openErasure(
+  { config, observe, closers }: Context,
+  {
+    cache,
+    ...components
+  }: Pick<ErasureDependencies, 'store' | 'intake' | 'quarantine'> & {
+    readonly cache: ResultCache<EndpointResult> | undefined;
+  },
+): Promise<Erasure> {
+  const erasure = await Erasure.open({
+    ...components,
+    dataDirectory: config.store.dataDirectory,
+    clearCache: () => cache?.clear(),
+    observe,
+  });
+  closers.add('jobs', () => erasure.close());
+  return erasure;
 }
 
 function routeDependencies(

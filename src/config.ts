@@ -107,8 +107,13 @@ export const FLAGS = {
   project: {
     value: 'REF',
     many: true,
-    help: 'query: value of the parameter project; token: pin the token to this project (repeatable); check --parity: project to compare',
+    help: 'query: value of the parameter project; token: pin the token to this project (repeatable); check --parity: project to compare; erase: project to erase',
   },
+  before: {
+    value: 'TIME',
+    help: 'erase: only records with an earlier timestamp, such as 2026-11-01 or 2026-11-01T12:00:00Z',
+  },
+  yes: { help: 'do not ask for confirmation; required if there is no terminal' },
   param: { value: 'NAME=VALUE', many: true, help: 'any other parameter (repeatable)' },
   url: { value: 'URL', help: 'send requests to this running server instead of opening the data directory' },
   token: { value: 'TOKEN', help: 'token for --url (default: DENDRO_API_KEY)' },

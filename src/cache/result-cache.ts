@@ -162,13 +162,19 @@ export class ResultCache<V> {
     return true;
   }
 
+  /** Removes all entries. Loads that are running return their results, but these are not cached. */
+  clear(): void {
+    this.#flights.clear();
+    this.#entries.clear();
+    this.#lastRequested = undefined;
+    this.#bytes = 0;
+  }
+
   /** Cancels all loads and removes all entries. Closing twice is safe. */
   close(): void {
     this.#closed = true;
     for (const flight of this.#flights.values()) flight.cancel(new Error('the cache is closed'));
-    this.#entries.clear();
-    this.#lastRequested = undefined;
-    this.#bytes = 0;
+    this.clear();
   }
 
   #liveEntry(key: string, now: number): CacheEntry<V> | undefined {
@@ -192,8 +198,9 @@ export class ResultCache<V> {
       if (this.#flights.get(request.key) === flight) this.#flights.delete(request.key);
     };
     flight.result.then(value => {
+      const isCurrent = this.#flights.get(request.key) === flight; // not if the cache was cleared meanwhile
       removeFlight();
-      this.#store(request, value, flight, forcedAt);
+      if (isCurrent) this.#store(request, value, flight, forcedAt);
     }, removeFlight);
     return flight;
   }

@@ -109,6 +109,19 @@ export const commands: readonly Command[] = [
     load: async () => (await import('./token.ts')).token,
   },
   {
+    name: 'erase',
+    usage: '',
+    summary:
+      'Erase all records of a project, or those before a time, in a running server (--url, internal listener) or in the data directory of a stopped one.',
+    flags: ['project', 'before', 'yes', 'url', 'token', ...STORE_FLAGS],
+    listener: 'internal',
+    examples: [
+      'dendro erase --project abc --url http://127.0.0.1:4001',
+      'dendro erase --project abc --before 2026-11-01 --yes --data /var/lib/dendro',
+    ],
+    load: async () => withoutArguments((await import('./erase.ts')).erase),
+  },
+  {
     name: 'demo',
     usage: '',
     summary:

@@ -1,6 +1,7 @@
-// The routes of the internal listener, for the platform's own machines: log intake, metrics, health.
+// The routes of the internal listener, for the platform's own machines: log intake, administration, metrics, health.
 import { allows } from '../token/token.ts';
 import { authenticate } from './authenticate.ts';
+import { getErase, postErase } from './erase.ts';
 import { missingScopeError } from './error-response.ts';
 import { postLogs } from './post-logs.ts';
 import { healthRoutes, type PublicDependencies, requireServing } from './public-routes.ts';
@@ -20,6 +21,14 @@ export function internalRoutes(dependencies: InternalDependencies): Route[] {
       path: '/api/logs',
       methods: ['POST'],
       handle: request => postLogs(requireServing(dependencies), request),
+    },
+    {
+      path: '/api/admin/erase',
+      methods: ['GET', 'POST'],
+      handle: request => {
+        const handle = request.raw.method === 'POST' ? postErase : getErase;
+        return handle(requireServing(dependencies), request);
+      },
     },
     {
       path: '/metrics',

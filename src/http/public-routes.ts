@@ -7,6 +7,7 @@ import type { Parameter } from '../endpoint/definition.ts';
 import type { EncodedResult } from '../endpoint/endpoint-result.ts';
 import { type EndpointDependencies, type EndpointRun, runEndpoint } from '../endpoint/run-endpoint.ts';
 import type { ValidatedRequests } from '../endpoint/validated-requests.ts';
+import type { Erasure } from '../intake/erasure.ts';
 import type { Intake } from '../intake/intake.ts';
 import type { StoreName } from '../store/store.ts';
 import { allows, type Token } from '../token/token.ts';
@@ -26,6 +27,7 @@ export interface ServingDependencies extends EndpointDependencies, AuthDependenc
   readonly validatedRequests: ValidatedRequests;
   readonly unsentResponses: UnsentResponses;
   readonly intake: Intake;
+  readonly erasure: Erasure;
   readonly uploadRate: UploadRate;
 }
 

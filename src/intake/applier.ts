@@ -46,6 +46,7 @@ export class Applier {
   #closed = false;
   #running: Promise<void> = Promise.resolve();
   #wake = () => {};
+  readonly #drains: { readonly resolve: () => void; readonly reject: (error: unknown) => void }[] = [];
 
   constructor(dependencies: ApplierDependencies) {
     this.#dependencies = dependencies;
@@ -71,10 +72,23 @@ export class Applier {
     this.#running = this.#run();
   }
 
+  /**
+   * Applies and flushes all records that are in the spool now, and deletes their segments. Throws if the store does not accept
+   * some of them; they stay in the spool.
+   */
+  drain(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#drains.push({ resolve, reject });
+      this.#wake();
+      if (this.#closed) this.#rejectDrains();
+    });
+  }
+
   async close(): Promise<void> {
     this.#closed = true;
     this.#wake();
     await this.#running;
+    this.#rejectDrains();
   }
 
   /**
@@ -95,6 +109,7 @@ export class Applier {
       if (this.#closed) return;
       await this.#applyEach(this.#dueKinds());
       await this.#cleanUp();
+      await this.#drainIfRequested();
       const dueBytes = sumOf(this.#dueKinds(), kind => spool.unappliedBytesOf(kind));
       if (dueBytes < store.applyBatchBytes && !this.#closed) await this.#pause(BATCH_DELAY_MS);
     }
@@ -110,7 +125,7 @@ export class Applier {
 
   /** Resolves when records arrive, a kind is due for a retry, or it is time for a flush. */
   async #waitForWork(): Promise<void> {
-    if (this.#dueKinds().length > 0) return;
+    if (this.#dueKinds().length > 0 || this.#drains.length > 0) return;
     const { spool, timer } = this.#dependencies;
     const retryTimes = [...this.#failing.values()].map(({ retryAtMs }) => retryAtMs - timer.now());
     await Promise.race([
@@ -200,6 +215,35 @@ export class Applier {
     }
   }
 
+  async #drainIfRequested(): Promise<void> {
+    const requests = this.#drains.splice(0);
+    if (requests.length === 0) return;
+    try {
+      await this.#drainSpool();
+      for (const { resolve } of requests) resolve();
+    } catch (error) {
+      for (const { reject } of requests) reject(error);
+    }
+  }
+
+  async #drainSpool(): Promise<void> {
+    const { spool, store } = this.#dependencies;
+    const lastSegment = await spool.rotate();
+    while (!spool.isAppliedThrough(lastSegment)) {
+      const errors = await this.#applyEach(spool.unappliedKinds);
+      for (const error of errors.values()) throw error;
+      if (this.#closed) throw intakeClosed();
+    }
+    await store.flush(LOG_KINDS);
+    await this.#deleteFlushed();
+    if (spool.firstSegmentNumber <= lastSegment)
+      throw new Error('the store has not flushed all records of the spool');
+  }
+
+  #rejectDrains(): void {
+    for (const { reject } of this.#drains.splice(0)) reject(intakeClosed());
+  }
+
   async #flushIfDue(): Promise<void> {
     const { spool, store, timer } = this.#dependencies;
     if (timer.now() - this.#lastFlushMs >= FLUSH_INTERVAL_MS) {
@@ -226,6 +270,10 @@ export class Applier {
       };
     });
   }
+}
+
+function intakeClosed(): Error {
+  return new Error('the intake is closed');
 }
 
 function sumOf(kinds: readonly LogKind[], bytesOf: (kind: LogKind) => number): number {

@@ -193,6 +193,11 @@ export class Intake {
     return { result, reportDelivery: isDelivered => this.#idempotency.reportDelivery(entry, isDelivered) };
   }
 
+  /** Moves all records that are acknowledged now from the spool to the store's tables. Throws if the store does not accept some. */
+  drain(): Promise<void> {
+    return this.#applier.drain();
+  }
+
   /** Records that the store has not applied stay in the spool for the next start. */
   async close(): Promise<void> {
     await this.#applier.close();

@@ -1,6 +1,6 @@
 // Keeps rejected records with their reasons in a file for the operator (format: logs/quarantine-line.ts). Rotated at 32 MiB;
 // one old file is kept.
-import { appendFile, rename, stat } from 'node:fs/promises';
+import { appendFile, readFile, rename, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { readLogLine } from '../domain/log-line.ts';
 import { type ParseResult, parseLine } from '../logs/parse.ts';
@@ -8,6 +8,7 @@ import { formatQuarantineLine } from '../logs/quarantine-line.ts';
 import type { Observe } from '../observe/event.ts';
 import type { StoreCallbacks } from '../store/store.ts';
 import type { Clock } from '../system/clock.ts';
+import { writeFileDurably } from '../system/files.ts';
 import { Mutex } from '../system/mutex.ts';
 
 const MAX_FILE_BYTES = 32 * 1024 * 1024;
@@ -18,7 +19,7 @@ export class Quarantine {
   readonly #maxFileBytes: number;
   readonly #observe: Observe;
   readonly #mutex = new Mutex();
-  /** Size of the file. Undefined before the first write. */
+  /** Size of the file. Undefined if it is unknown. */
   #fileBytes: number | undefined;
   /** Length of the lines that are waiting to be written. */
   #queuedLength = 0;
@@ -55,6 +56,26 @@ export class Quarantine {
   /** Resolves when all lines are written. */
   idle(): Promise<void> {
     return this.#mutex.idle();
+  }
+
+  /** Removes the lines for which `matches` returns true from both files. Returns how many. */
+  remove(matches: (line: string) => boolean): Promise<number> {
+    return this.#mutex.run(async () => {
+      let removed = 0;
+      for (const file of [this.#file, this.#olderFile]) {
+        const content = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+          if (error.code === 'ENOENT') return '';
+          throw error;
+        });
+        const lines = content.split('\n');
+        const kept = lines.filter(line => line === '' || !matches(line));
+        if (kept.length === lines.length) continue;
+        await writeFileDurably(file, kept.join('\n'));
+        removed += lines.length - kept.length;
+      }
+      this.#fileBytes = undefined;
+      return removed;
+    });
   }
 
   async #write(lines: Buffer): Promise<void> {

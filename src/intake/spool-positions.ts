@@ -72,6 +72,13 @@ export class SpoolPositions {
     );
   }
 
+  /** Whether all unapplied blocks are in segments with a higher number. */
+  areAfter(segmentNumber: number): boolean {
+    return this.unappliedKinds.every(
+      kind => (this.#moveToNextBlock(kind)?.segment.number ?? Number.POSITIVE_INFINITY) > segmentNumber,
+    );
+  }
+
   /** Reads about `maxBytes` from the earliest position of these kinds. */
   async read(kinds: readonly LogKind[], maxBytes: number): Promise<SpoolWindow> {
     const positions = kinds.flatMap(kind => this.#moveToNextBlock(kind) ?? []);

@@ -187,6 +187,34 @@ export class Spool {
     await this.#idempotencyLog?.deleteExpired();
   }
 
+  /**
+   * Starts a new segment, so that the earlier ones can be deleted. Returns the number of the last earlier segment: all records
+   * that were durable before the call are in it or before it.
+   */
+  async rotate(): Promise<number> {
+    while (this.#committing !== undefined) await this.#committing;
+    const last = this.#segments.at(-1);
+    if (this.#closed || last === undefined) throw new Error('the spool is closed');
+    if (last.validBytes === 0) return last.number - 1;
+    const created = createSegment(this.#directory, last.number + 1).then(segment => {
+      this.#segments.push(segment);
+    });
+    // Appends that arrive meanwhile wait, as they do for a commit.
+    this.#committing = created.catch(() => {}).then(() => this.#commitPending());
+    await created;
+    return last.number;
+  }
+
+  /** Whether the store has applied all blocks of the segments up to this number, inclusive. */
+  isAppliedThrough(segmentNumber: number): boolean {
+    return this.#positions.areAfter(segmentNumber);
+  }
+
+  /** The number of the oldest segment on disk. */
+  get firstSegmentNumber(): number {
+    return this.#segments[0]?.number ?? 0;
+  }
+
   async close(): Promise<void> {
     this.#closed = true;
     await this.#committing;

@@ -1,10 +1,12 @@
 // The format of the quarantine file: one rejected record per line, with its source, the time of arrival and the reason.
 // `dendro ingest` reads these lines back. The field names are part of the on-disk format.
 import type { LogKind } from '../domain/log-columns.ts';
-import { formatTimestamp } from '../domain/timestamp.ts';
+import { formatTimestamp, parseTimestamp } from '../domain/timestamp.ts';
 import { stringifyExactJson } from './exact-json.ts';
 import { isJsonObject } from './json-object.ts';
 import { type ParseResult, parseLine } from './parse.ts';
+import { projectOf } from './record.ts';
+import { readRecordTimestamp } from './record-timestamp.ts';
 import type { Rejection } from './rejection.ts';
 import { kindOf } from './source-name.ts';
 
@@ -26,6 +28,23 @@ function formatContent(parsed: ParseResult): string {
   } catch {
     return '"record":null'; // nested too deeply for JSON.stringify; the reason is kept
   }
+}
+
+/**
+ * Whether a line of the quarantine file has a record of this project, from before a time if one is given. A record without a
+ * valid timestamp counts with its time of arrival. A record that cannot be read counts if its text contains the project.
+ */
+export function isQuarantinedOf(line: string, project: string, beforeMicros?: bigint): boolean {
+  const outer = parseLine(line, 0);
+  const { parsed } = ('value' in outer ? parseQuarantined(outer.value, 0) : undefined) ?? {};
+  const value = parsed !== undefined && 'value' in parsed ? parsed.value : undefined;
+  const isOfProject = isJsonObject(value) ? projectOf(value) === project : line.includes(project);
+  if (!isOfProject || beforeMicros === undefined) return isOfProject;
+  const receivedAt = /"received_at":"([^"]+)"/.exec(line)?.[1] ?? '';
+  const receivedMicros = Number(parseTimestamp(receivedAt) ?? 0n);
+  const timestamp = isJsonObject(value) ? value['timestamp'] : undefined;
+  const micros = readRecordTimestamp(timestamp, receivedMicros, Number.POSITIVE_INFINITY);
+  return (typeof micros === 'number' ? micros : receivedMicros) < Number(beforeMicros);
 }
 
 /** Returns the kind and the rejected record, or undefined if the value does not come from a quarantine line. */

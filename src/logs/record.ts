@@ -130,6 +130,11 @@ function findMessageKey(value: JsonObject): 'event_message' | 'message' | undefi
   return isText(value['message']) ? 'message' : undefined;
 }
 
+/** The project of a value from a sender, whether or not the value is a valid record. */
+export function projectOf(value: unknown): string | undefined {
+  return isJsonObject(value) ? findProject(value, mergeMetadata(value, findMessageKey(value))) : undefined;
+}
+
 function findProject(value: JsonObject, metadata: JsonObject): string | undefined {
   return (
     nonEmptyText(value['project']) ??

@@ -111,6 +111,9 @@ export type Event =
   /** The oldest records were removed because of --max-disk. */
   | { readonly type: 'records_evicted'; readonly count: number }
   | { readonly type: 'eviction_failed'; readonly error: unknown }
+  /** `dendro erase` has erased the records of a project. */
+  | { readonly type: 'project_erased'; readonly records: number; readonly quarantined: number }
+  | { readonly type: 'erase_failed'; readonly error: unknown }
   /** The store merged parts. */
   | { readonly type: 'compacted'; readonly durationMs: number }
   | { readonly type: 'compaction_failed'; readonly error: unknown }

@@ -110,6 +110,10 @@ function describe(event: Exclude<Event, MetricOnlyEvent | { type: 'listening' }>
       return `removed the oldest ${event.count} records, because the data directory came close to --max-disk`;
     case 'eviction_failed':
       return `removing the oldest records failed, so the data directory may exceed --max-disk: ${messageOf(event.error)}`;
+    case 'project_erased':
+      return `erased a project: ${event.records} stored and ${event.quarantined} quarantined records`;
+    case 'erase_failed':
+      return `ERASING A PROJECT FAILED; some of its records may still exist. Repeat the command, or restart the server, which continues: ${messageOf(event.error)}`;
     case 'compaction_failed':
       return `compaction failed; queries will be slower: ${messageOf(event.error)}`;
     case 'vacuum_failed':

@@ -141,6 +141,7 @@ export class Metrics {
       case 'quarantine_failed':
       case 'retention_failed':
       case 'eviction_failed':
+      case 'erase_failed':
       case 'compaction_failed':
       case 'vacuum_failed':
         this.#countFailure(event.type);
@@ -287,6 +288,7 @@ const OPERATIONS = [
   'quarantine',
   'retention',
   'eviction',
+  'erase',
   'compaction',
   'vacuum',
 ];

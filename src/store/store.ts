@@ -98,6 +98,13 @@ export interface EarlierLoad {
   readonly loadedAtMicros: bigint;
 }
 
+/** The records that an erasure removes. */
+export interface EraseScope {
+  readonly project: string;
+  /** Only records with an earlier timestamp, in Unix microseconds. Undefined: all. */
+  readonly beforeMicros?: bigint | undefined;
+}
+
 /** Callbacks for events that no method returns: background failures and records that the store rejects. */
 export interface StoreCallbacks {
   /** The store cannot store this line because of its content. It stores the other lines. `reason` is the engine's message. */
@@ -226,6 +233,12 @@ export interface Store {
    * records itself deletes none and returns 0.
    */
   deleteBefore(micros: bigint): Promise<number>;
+
+  /**
+   * Erases the flushed records of a project, and their text in the store's files. Records that are stored after the call stay.
+   * Returns the number of erased records. Safe to repeat: if it throws or the process is killed, some records may be erased.
+   */
+  eraseProject(scope: EraseScope): Promise<number>;
 
   /** The disk space that the stored records use, in bytes. Only the embedded store has this method. */
   usedBytes?(): Promise<number>;

@@ -46,6 +46,19 @@ describe('the result cache', () => {
     expect((await get()).freshForMs).toBe(200_000);
   });
 
+  test('after clear, neither an old result nor that of a load that was running is returned', async () => {
+    await get('a');
+    store.tookMs = 1_000;
+    const running = get('b');
+    cache.clear();
+    expect([cache.size, cache.bytes]).toEqual([0, 0]);
+    await timer.advance(1_000);
+    expect((await running).value).toBe(2); // its own request gets it
+    store.tookMs = 0;
+    expect(await get('a')).toMatchObject({ value: 3, outcome: 'miss' });
+    expect(await get('b')).toMatchObject({ value: 4, outcome: 'miss' });
+  });
+
   test('different keys have different entries', async () => {
     await get('a');
     expect((await get('b')).outcome).toBe('miss');

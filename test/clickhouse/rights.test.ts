@@ -78,6 +78,7 @@ describe('the documented users', () => {
       expect((await app.query('usage.api-counts', { project: 'p', interval: 'daily' })).status).toBe(200);
       expect((await app.query('usage.api-counts', { project: '(', interval: 'daily' })).status).toBe(400);
       expect((await app.query('functions.invocation-stats', { project: 'p' })).status).toBe(200);
+      expect(await app.store.eraseProject({ project: 'p' })).toBe(1);
     } finally {
       await app.close();
       removeDataDirectory(directory);

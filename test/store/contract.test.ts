@@ -196,6 +196,36 @@ describe('apply', () => {
   });
 });
 
+describe('eraseProject', () => {
+  const EARLIER = '2026-11-14T11:00:00Z';
+  const create = (project: string) => [
+    record({ id: `${project}-early`, at: EARLIER, project }),
+    record({ id: `${project}-late`, at: AT, project }),
+  ];
+  const idsOf = async (kind: LogKind) =>
+    (await rowsOf(`select id from ${kind}_logs where project like 'erase%' order by id`, ['text'])).flat();
+
+  test('eraseProject erases the records of one project of every kind, and later ones are stored', async () => {
+    for (const kind of ['auth', 'rest'] as const)
+      await store.append(batches(kind, [...create("erase'd"), ...create('erase-not')]));
+    expect(await store.eraseProject({ project: "erase'd" })).toBe(4);
+    for (const kind of ['auth', 'rest'] as const)
+      expect(await idsOf(kind)).toEqual(['erase-not-early', 'erase-not-late']);
+    expect(await store.newestTimestamp('auth', micros(AT), "erase'd")).toBeUndefined();
+    expect(await store.newestTimestamp('auth', micros(AT), 'erase-not')).toBe(micros(AT));
+    expect(await store.eraseProject({ project: "erase'd" })).toBe(0);
+    await store.append(batches('auth', create("erase'd")));
+    expect(await idsOf('auth')).toHaveLength(4);
+  });
+
+  test('eraseProject with a time erases only earlier records', async () => {
+    await store.append(batches('pooler', create('erase-some')));
+    expect(await store.eraseProject({ project: 'erase-some', beforeMicros: micros(EARLIER) })).toBe(0);
+    expect(await store.eraseProject({ project: 'erase-some', beforeMicros: micros(EARLIER) + 1n })).toBe(1);
+    expect(await idsOf('pooler')).toEqual(['erase-some-late']);
+  });
+});
+
 describe('query', () => {
   test.each([
     [2, 2, true],

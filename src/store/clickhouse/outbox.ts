@@ -64,10 +64,13 @@ export class Outbox {
     const outbox = new Outbox(directory, progress);
     if (!exists) await outbox.#writeAcknowledged({});
     for (const kind of LOG_KINDS) {
-      const block = readBlock(outbox.#blockFile(kind));
-      // After a crash between the two steps of `acknowledge` the file of an acknowledged block still exists.
+      const blockFile = outbox.#blockFile(kind);
+      const block = readBlock(blockFile);
       if (block !== undefined && endOf(block) > outbox.acknowledgedUpTo(kind))
         outbox.#pending.set(kind, block);
+      // After a crash between the two steps of `acknowledge` the file of an acknowledged block still exists.
+      else await rm(blockFile, { force: true });
+      await rm(`${blockFile}.new`, { force: true }); // of an interrupted write
     }
     return outbox;
   }

@@ -103,11 +103,11 @@ function hasTtl({ retentionDays }: SchemaOptions): boolean {
 }
 
 /** On a cluster the records are in local tables, and the table that queries use is Distributed. */
-function storageTable(kind: LogKind, { cluster }: SchemaOptions): string {
+export function storageTable(kind: LogKind, { cluster }: Pick<SchemaOptions, 'cluster'>): string {
   return cluster === undefined ? `${kind}_logs` : `${kind}_logs_local`;
 }
 
-function onCluster({ cluster }: SchemaOptions): string {
+export function onCluster({ cluster }: Pick<SchemaOptions, 'cluster'>): string {
   return cluster === undefined ? '' : ` on cluster '${cluster}'`;
 }
 

@@ -7,6 +7,7 @@ import type { ClickHouseUrl } from '../clickhouse-url.ts';
 import { type QueryLimits, storeClosed } from '../query-queue.ts';
 import type { SpooledLines, Store, StoreCallbacks } from '../store.ts';
 import { appendBlocks, removeStagedBlocks } from './append.ts';
+import { eraseProject } from './erase-project.ts';
 import { Hosts } from './hosts.ts';
 import { queryNewestTimestamp } from './newest-timestamp.ts';
 import { Outbox } from './outbox.ts';
@@ -32,6 +33,7 @@ export interface ClickHouseStoreOptions extends QueryLimits {
 }
 
 interface Components {
+  readonly clickhouse: ClickHouseUrl;
   /** Contains the outbox and staged blocks. */
   readonly directory: string;
   readonly outbox: Outbox;
@@ -52,6 +54,7 @@ export async function openClickHouseStore(
   await removeStagedBlocks(directory);
   const hosts = new Hosts(options.clickhouse, options.queryConcurrency + EXTRA_CONNECTIONS);
   return createStore({
+    clickhouse: options.clickhouse,
     directory,
     outbox,
     hosts,
@@ -63,7 +66,7 @@ export async function openClickHouseStore(
 }
 
 function createStore(components: Components): Store {
-  const { directory, outbox, hosts, reader, writer, applyMutex, appendMutex } = components;
+  const { clickhouse, directory, outbox, hosts, reader, writer, applyMutex, appendMutex } = components;
   let closing: Promise<void> | undefined;
   const runUnlessClosed = (mutex: Mutex, work: () => Promise<void>): Promise<void> =>
     closing === undefined ? mutex.run(work) : Promise.reject(storeClosed());
@@ -90,6 +93,8 @@ function createStore(components: Components): Store {
     apply: records => runUnlessClosed(applyMutex, () => applyNext(outbox, writer, records)),
     flushedUpTo: kind => outbox.acknowledgedUpTo(kind),
     durableUpTo: kind => outbox.durableUpTo(kind),
+    eraseProject: scope =>
+      closing === undefined ? eraseProject(hosts, clickhouse, scope) : Promise.reject(storeClosed()),
     flush: async () => {}, // applied records are already in ClickHouse
     deleteBefore: async () => 0, // the TTL of the tables expires records
 

@@ -1,6 +1,5 @@
 // Removes the oldest records of all kinds until the file uses few enough blocks. Free blocks do not count: new records fill them.
 import { LOG_KINDS } from '../../domain/log-columns.ts';
-import type { Mutex } from '../../system/mutex.ts';
 import type { Checkpointer } from './checkpoint.ts';
 import { type DuckDBConnection, DuckDBTimestampValue } from './driver.ts';
 import type { PartRewriter } from './part-rewriter.ts';
@@ -15,7 +14,6 @@ export interface EvictionDependencies {
   readonly rewriter: PartRewriter;
   readonly rewriteWriter: DuckDBConnection;
   readonly fileWriter: DuckDBConnection;
-  readonly fileMutex: Mutex;
   readonly checkpointer: Checkpointer;
   /** Called after the records from before this time were removed. */
   readonly onRemoved: (micros: bigint) => void;
@@ -23,11 +21,11 @@ export interface EvictionDependencies {
 
 /** Returns the number of removed records. Leaves memtables as they are. */
 export async function evictOldest(dependencies: EvictionDependencies, maxBytes: number): Promise<number> {
-  const { rewriter, rewriteWriter, fileMutex, checkpointer, onRemoved } = dependencies;
+  const { rewriter, rewriteWriter, checkpointer, onRemoved } = dependencies;
   let removed = 0;
   for (let round = 0; round < MAX_ROUNDS; round++) {
     // Without a checkpoint, removed records would still count, and too many would be removed.
-    if (!(await fileMutex.run(() => checkpointer.run()))) break;
+    if (!(await rewriter.withFile(() => checkpointer.run()))) break;
     const usedBytes = await measureUsedBytes(dependencies);
     if (usedBytes <= maxBytes) break;
     const micros = await findTimeAt(dependencies, Math.max(MIN_SHARE, 1 - maxBytes / usedBytes));
@@ -46,9 +44,9 @@ export async function evictOldest(dependencies: EvictionDependencies, maxBytes: 
 /** The blocks of the file that are in use. */
 export async function measureUsedBytes({
   fileWriter,
-  fileMutex,
-}: Pick<EvictionDependencies, 'fileWriter' | 'fileMutex'>): Promise<number> {
-  const result = await fileMutex.run(() =>
+  rewriter,
+}: Pick<EvictionDependencies, 'fileWriter' | 'rewriter'>): Promise<number> {
+  const result = await rewriter.withFile(() =>
     fileWriter.runAndReadAll(
       "select used_blocks * block_size from pragma_database_size() where database_name = 'logs'",
     ),
@@ -58,12 +56,12 @@ export async function measureUsedBytes({
 
 /** The time up to which the oldest records make up this share of all records in the file. Undefined if there are none. */
 async function findTimeAt(
-  { fileWriter, fileMutex }: EvictionDependencies,
+  { fileWriter, rewriter }: EvictionDependencies,
   share: number,
 ): Promise<bigint | undefined> {
   const kinds = LOG_KINDS.map(kind => `select timestamp from logs.${kind}_logs`);
   const sql = `select approx_quantile(epoch_us(timestamp), ${Math.min(1, share)})::bigint from (${kinds.join(' union all ')})`;
-  const result = await fileMutex.run(() => fileWriter.runAndReadAll(sql));
+  const result = await rewriter.withFile(() => fileWriter.runAndReadAll(sql));
   const value = result.value(0, 0);
   return value === null ? undefined : BigInt(String(value));
 }

@@ -51,6 +51,12 @@ export class NewestTimestamps {
     this.#recentlyFound.clear();
   }
 
+  /** Must be called after records of any age were removed. */
+  async reload(connection: DuckDBConnection): Promise<void> {
+    this.#newest.clear();
+    for (const kind of LOG_KINDS) await this.update(connection, kind, `mem.${kind}_logs`);
+  }
+
   /** Implements Store.newestTimestamp. Queries the tables only for one project, or if the newest record is after `notAfter`. */
   async find(
     kind: LogKind,

@@ -87,6 +87,14 @@ export class PartRewriter {
     });
   }
 
+  /** Runs short work while the file mutex is held. Throws if the store is closing, because the connections may be closed. */
+  withFile<T>(work: () => Promise<T>): Promise<T> {
+    return this.#dependencies.fileMutex.run(async () => {
+      if (this.#isClosing) throw new Error('the store is closed');
+      return work();
+    });
+  }
+
   /** Cancels the running rewrite. */
   async close(): Promise<void> {
     this.#isClosing = true;

@@ -1,5 +1,6 @@
 // Removes records from the parts: each part that has some is replaced by a copy without them, which frees their space. A DELETE
 // would free only the space of empty row groups. If the process is killed, each part has all of these records or none.
+// A part in which retention has deleted records is replaced, too: it still has their content.
 import { type Condition, copyInOrder } from './copy-records.ts';
 import type { DuckDBConnection } from './driver.ts';
 import type { PartRewriter, Rewrite } from './part-rewriter.ts';
@@ -14,11 +15,12 @@ export async function removeRecords(
   let removed = 0;
   const toRewrite = async (part: Part): Promise<Rewrite | undefined> => {
     const result = await connection.runAndReadAll(
-      `select count(*) from ${nameOf(part)} where ${condition.sql}`,
+      `select count(*), (select estimated_size from duckdb_tables() where 'logs.' || table_name = '${nameOf(part)}')
+      from ${nameOf(part)} where ${condition.sql}`,
       { ...condition.values },
     );
-    const matching = Number(result.value(0, 0));
-    if (matching === 0) return undefined;
+    const [matching, rowsInFile] = [Number(result.value(0, 0)), Number(result.value(1, 0))];
+    if (matching === 0 && rowsInFile === part.rows) return undefined;
     return {
       sources: [part],
       isCompacted: part.isCompacted,

@@ -4,7 +4,7 @@ import { LOG_KINDS } from '../../domain/log-columns.ts';
 import { Mutex } from '../../system/mutex.ts';
 import { ReadWriteLock } from '../../system/read-write-lock.ts';
 import { type QueryLimits, storeClosed } from '../query-queue.ts';
-import type { Store, StoreCallbacks, StoreStatistics } from '../store.ts';
+import type { EraseScope, Store, StoreCallbacks, StoreStatistics } from '../store.ts';
 import { appendLines } from './append.ts';
 import { Checkpointer } from './checkpoint.ts';
 import { Compactor } from './compaction.ts';
@@ -12,6 +12,7 @@ import { ConnectionPool } from './connection-pool.ts';
 import { deleteBefore } from './delete-expired.ts';
 import { DiskSpace } from './disk-space.ts';
 import type { DuckDBConnection } from './driver.ts';
+import { eraseProject } from './erase-project.ts';
 import { evictOldest, measureUsedBytes } from './evict-oldest.ts';
 import { IdleKinds } from './idle-kinds.ts';
 import { findLoadsOfSize } from './loads.ts';
@@ -57,6 +58,7 @@ interface Components extends Writers {
   readonly memtables: Memtables;
   readonly rewriter: PartRewriter;
   readonly operations: OperationCount;
+  readonly queryTimeoutMs: number;
 }
 
 /** How many queries and batches the store has received. Compaction and vacuum pause while this grows. */
@@ -120,6 +122,7 @@ async function openComponents(options: DuckDBStoreOptions, callbacks: StoreCallb
     memtables,
     rewriter,
     operations,
+    queryTimeoutMs: options.queryTimeoutSeconds * 1000,
   };
 }
 
@@ -153,6 +156,11 @@ function createStore(components: Components): Store {
   const vacuum = new Vacuum({ rewriter, fileWriter, parts, idleKinds });
   const appendUnderMutex = createAppend(components);
   const deleteUnderMutex = createDelete(components);
+  const eraseAndReload = async (scope: EraseScope) => {
+    const erased = await eraseProject(components, scope);
+    await rewriter.withFile(() => newestTimestamps.reload(fileWriter));
+    return erased;
+  };
   const evictionDependencies = {
     ...components,
     onRemoved: (micros: bigint) => newestTimestamps.forgetBefore(micros),
@@ -195,6 +203,7 @@ function createStore(components: Components): Store {
     durableUpTo: kind => memtables.flushedUpTo(kind), // without the spool, only flushed records survive a restart
 
     deleteBefore: micros => unlessClosing(() => deleteUnderMutex(micros)),
+    eraseProject: scope => unlessClosing(() => eraseAndReload(scope)),
     usedBytes: () => unlessClosing(() => measureUsedBytes(components)),
     evictOldest: maxBytes => unlessClosing(() => evictOldest(evictionDependencies, maxBytes)),
     compact: nowMicros => unlessClosing(() => compactor.run(nowMicros)),

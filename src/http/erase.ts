@@ -1,0 +1,77 @@
+// POST /api/admin/erase starts to erase a project, and GET returns how far that is. Erasing can take longer than clients wait for a
+// response, so the client asks again until it is done.
+import { DendroError } from '../domain/errors.ts';
+import { formatTimestamp, parseTimestamp, TIMESTAMP_FORMS } from '../domain/timestamp.ts';
+import type { EraseStatus, Erasure } from '../intake/erasure.ts';
+import type { EraseScope } from '../store/store.ts';
+import { type AuthDependencies, authenticateAdmin } from './authenticate.ts';
+import { readRequestBody, type UploadRate } from './request-body.ts';
+import { type HttpResponse, jsonResponse } from './response.ts';
+import type { HttpRequest } from './router.ts';
+
+const MAX_BODY_BYTES = 64 * 1024;
+
+interface EraseDependencies extends AuthDependencies {
+  readonly erasure: Erasure;
+  readonly uploadRate: UploadRate;
+}
+
+export async function postErase(service: EraseDependencies, { raw }: HttpRequest): Promise<HttpResponse> {
+  authenticateAdmin(service, raw);
+  const { erasure, uploadRate } = service;
+  const body = await readRequestBody(raw, {
+    maxBytes: MAX_BODY_BYTES,
+    tooLarge: () => new DendroError('payload_too_large', 'the body is larger than 64 KiB'),
+    reserve: () => {},
+    uploadRate,
+  });
+  await erasure.start(readScope(body.toString('utf8')));
+  return statusResponse(202, erasure.status);
+}
+
+export function getErase(service: EraseDependencies, { raw }: HttpRequest): HttpResponse {
+  authenticateAdmin(service, raw);
+  return statusResponse(200, service.erasure.status);
+}
+
+function readScope(text: string): EraseScope {
+  const { project, before } = parseObject(text);
+  if (typeof project !== 'string' || project === '')
+    throw new DendroError('missing_parameter', 'project is missing: the project whose records are erased', {
+      param: 'project',
+    });
+  if (before === undefined || before === null) return { project };
+  const beforeMicros = typeof before === 'string' ? parseTimestamp(before) : undefined;
+  if (beforeMicros === undefined)
+    throw new DendroError('invalid_parameter', `before is not a time; allowed: ${TIMESTAMP_FORMS}`, {
+      param: 'before',
+    });
+  return { project, beforeMicros };
+}
+
+function parseObject(text: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === 'object' && value !== null) return value as Record<string, unknown>;
+  } catch {
+    // the same error as for any other value that is not an object
+  }
+  throw new DendroError('invalid_body', 'the body is not a JSON object such as {"project":"abc"}');
+}
+
+function statusResponse(statusCode: number, status: EraseStatus | undefined): HttpResponse {
+  const headers = { 'Cache-Control': 'no-store' };
+  if (status === undefined) return jsonResponse(statusCode, { result: null }, headers);
+  const { scope, state, report } = status;
+  const result = {
+    state,
+    project: scope.project,
+    before: scope.beforeMicros === undefined ? null : formatTimestamp(scope.beforeMicros),
+    ...(report && {
+      records: report.records,
+      quarantined: report.quarantined,
+      damaged_files: report.damagedFiles,
+    }),
+  };
+  return jsonResponse(statusCode, { result }, headers);
+}

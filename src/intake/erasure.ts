@@ -1,0 +1,183 @@
+// Erases the records of a project from everything that this server keeps: spool, store, outbox, quarantine and cache. The scope is
+// saved first, in erase.json, until all steps are done. Every step can be repeated, so a run that a crash interrupted starts again
+// from the first one: when the server starts, or when the command is repeated.
+import { existsSync } from 'node:fs';
+import { readdir, readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { DendroError, OperatorError } from '../domain/errors.ts';
+import { isQuarantinedOf } from '../logs/quarantine-line.ts';
+import type { Observe } from '../observe/event.ts';
+import type { EraseScope, Store } from '../store/store.ts';
+import { syncDirectory, writeFileDurably } from '../system/files.ts';
+import { Mutex } from '../system/mutex.ts';
+import type { Intake } from './intake.ts';
+import type { Quarantine } from './quarantine.ts';
+import { spoolDirectoryIn } from './spool.ts';
+
+export interface EraseReport {
+  /** Records in the store. */
+  readonly records: number;
+  /** Records in the quarantine files. */
+  readonly quarantined: number;
+  /** Files with damaged parts of the spool, which may contain records of any project and are not changed. */
+  readonly damagedFiles: number;
+}
+
+export interface EraseStatus {
+  readonly scope: EraseScope;
+  readonly state: 'running' | 'done' | 'failed';
+  readonly report?: EraseReport;
+}
+
+export interface ErasureDependencies {
+  readonly dataDirectory: string;
+  readonly intake: Pick<Intake, 'drain'>;
+  readonly store: Pick<Store, 'eraseProject'>;
+  readonly quarantine: Pick<Quarantine, 'remove'>;
+  /** Removes all results that may contain erased records. */
+  readonly clearCache: () => void;
+  readonly observe: Observe;
+}
+
+export class Erasure {
+  readonly #dependencies: ErasureDependencies;
+  readonly #file: string;
+  readonly #mutex = new Mutex();
+  #status: EraseStatus | undefined;
+  #isClosed = false;
+
+  private constructor(dependencies: ErasureDependencies) {
+    this.#dependencies = dependencies;
+    this.#file = join(dependencies.dataDirectory, 'erase.json');
+  }
+
+  /** If an earlier process left an unfinished erasure, it counts as running from now on. The caller must call `resume`. */
+  static async open(dependencies: ErasureDependencies): Promise<Erasure> {
+    const erasure = new Erasure(dependencies);
+    const [scope] = await erasure.#readUnfinished();
+    if (scope !== undefined) erasure.#status = { scope, state: 'running' };
+    return erasure;
+  }
+
+  /** The current erasure, or the last one since the start. */
+  get status(): EraseStatus | undefined {
+    return this.#status;
+  }
+
+  /** Starts in the background. Resolves when the scope is saved. If the same erasure is running already, there is nothing to do. */
+  async start(scope: EraseScope): Promise<void> {
+    if (this.#status?.state === 'running') {
+      if (isSame(this.#status.scope, scope)) return;
+      throw new DendroError('unavailable', 'another project is being erased; retry later', {
+        retryAfterSeconds: 5,
+      });
+    }
+    this.#status = { scope, state: 'running' };
+    try {
+      await this.#save(scope);
+    } catch (error) {
+      this.#status = { scope, state: 'failed' };
+      throw error;
+    }
+    void this.#run(scope).catch(() => {}); // reported as an event
+  }
+
+  /** Finishes the erasures that an earlier process did not finish. */
+  async resume(): Promise<void> {
+    for (const scope of await this.#readUnfinished()) await this.#run(scope);
+  }
+
+  /** Resolves when all steps are done. Records that are acknowledged before the call are erased. */
+  async run(scope: EraseScope): Promise<EraseReport> {
+    await this.#save(scope);
+    return this.#run(scope);
+  }
+
+  /** An erasure that is running fails when the intake and the store are closed. The next start continues it. */
+  close(): void {
+    this.#isClosed = true;
+  }
+
+  #run(scope: EraseScope): Promise<EraseReport> {
+    return this.#mutex.run(() => this.#runNow(scope));
+  }
+
+  async #runNow(scope: EraseScope): Promise<EraseReport> {
+    this.#status = { scope, state: 'running' };
+    try {
+      const report = await this.#erase(scope);
+      await this.#forget(scope);
+      this.#status = { scope, state: 'done', report };
+      const { records, quarantined } = report;
+      this.#dependencies.observe({ type: 'project_erased', records, quarantined });
+      return report;
+    } catch (error) {
+      this.#status = { scope, state: 'failed' };
+      if (!this.#isClosed) this.#dependencies.observe({ type: 'erase_failed', error });
+      throw error;
+    }
+  }
+
+  async #erase(scope: EraseScope): Promise<EraseReport> {
+    const { dataDirectory, intake, store, quarantine, clearCache } = this.#dependencies;
+    await intake.drain();
+    const records = await store.eraseProject(scope);
+    // After the drain, because the store may have rejected some of the records.
+    const quarantined = await quarantine.remove(line =>
+      isQuarantinedOf(line, scope.project, scope.beforeMicros),
+    );
+    clearCache();
+    return { records, quarantined, damagedFiles: await countDamagedFiles(dataDirectory) };
+  }
+
+  async #save(scope: EraseScope): Promise<void> {
+    const unfinished = (await this.#readUnfinished()).filter(other => !isSame(other, scope));
+    await this.#write([...unfinished, scope]);
+  }
+
+  async #forget(scope: EraseScope): Promise<void> {
+    await this.#write((await this.#readUnfinished()).filter(other => !isSame(other, scope)));
+  }
+
+  async #readUnfinished(): Promise<EraseScope[]> {
+    if (!existsSync(this.#file)) return [];
+    try {
+      const scopes = JSON.parse(await readFile(this.#file, 'utf8')) as DiskScope[];
+      return scopes.map(fromDisk);
+    } catch (error) {
+      throw new OperatorError(
+        `cannot read ${this.#file}: ${(error as Error).message}; delete it, then repeat dendro erase for projects that may not be erased`,
+      );
+    }
+  }
+
+  async #write(scopes: readonly EraseScope[]): Promise<void> {
+    const { dataDirectory } = this.#dependencies;
+    if (scopes.length > 0) return writeFileDurably(this.#file, JSON.stringify(scopes.map(toDisk)));
+    await rm(this.#file, { force: true });
+    await syncDirectory(dataDirectory);
+  }
+}
+
+/** An element of erase.json. The names are part of the on-disk format. */
+interface DiskScope {
+  readonly project: string;
+  readonly before_micros?: string;
+}
+
+function toDisk({ project, beforeMicros }: EraseScope): DiskScope {
+  return { project, ...(beforeMicros === undefined ? {} : { before_micros: String(beforeMicros) }) };
+}
+
+function fromDisk({ project, before_micros }: DiskScope): EraseScope {
+  return { project, ...(before_micros === undefined ? {} : { beforeMicros: BigInt(before_micros) }) };
+}
+
+function isSame(one: EraseScope, other: EraseScope): boolean {
+  return one.project === other.project && one.beforeMicros === other.beforeMicros;
+}
+
+async function countDamagedFiles(dataDirectory: string): Promise<number> {
+  const directory = join(spoolDirectoryIn(dataDirectory), 'damaged');
+  return existsSync(directory) ? (await readdir(directory)).length : 0;
+}

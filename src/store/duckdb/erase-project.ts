@@ -1,0 +1,87 @@
+// Erases the records of a project from the file, so that no block of it contains their text. After the affected parts were
+// rewritten, the old blocks are free but still have their content, so all free blocks are overwritten.
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { EraseScope } from '../store.ts';
+import type { Checkpointer } from './checkpoint.ts';
+import type { Condition } from './copy-records.ts';
+import { type DuckDBConnection, DuckDBTimestampValue } from './driver.ts';
+import type { PartRewriter } from './part-rewriter.ts';
+import { removeRecords } from './remove-records.ts';
+
+/** Overwritten at once, while flushes wait. */
+const BLOCKS_PER_STEP = 256;
+/** A block holds this many numbers of 8 bytes. */
+const NUMBERS_PER_BLOCK = 32_768;
+/** Some of the first blocks go to the tables' metadata. */
+const EXTRA_BLOCKS = 4;
+/** DuckDB writes metadata in pieces of this size, 64 in a block. */
+const METADATA_PIECE_BYTES = 4096;
+const EXTRA_PIECES = 16;
+const FILLER = 'logs.free_block_filler';
+const CHECKPOINT_PAUSE_MS = 200;
+
+export interface EraseDependencies {
+  readonly rewriter: PartRewriter;
+  readonly rewriteWriter: DuckDBConnection;
+  readonly fileWriter: DuckDBConnection;
+  readonly checkpointer: Checkpointer;
+  /** No query runs longer than this. */
+  readonly queryTimeoutMs: number;
+}
+
+/** Returns the number of erased records. Safe to repeat, also after it was interrupted. */
+export async function eraseProject(dependencies: EraseDependencies, scope: EraseScope): Promise<number> {
+  const { rewriter, rewriteWriter } = dependencies;
+  const erased = await removeRecords(rewriter, rewriteWriter, toCondition(scope));
+  await overwriteFreeBlocks(dependencies);
+  return erased;
+}
+
+function toCondition({ project, beforeMicros }: EraseScope): Condition {
+  if (beforeMicros === undefined) return { sql: 'project = $project', values: { project } };
+  const before = new DuckDBTimestampValue(beforeMicros);
+  return { sql: 'project = $project and timestamp < $before', values: { project, before } };
+}
+
+/**
+ * DuckDB uses all free blocks before it extends the file. So a table that is larger than all of them overwrites them. The metadata
+ * has the first eight bytes of the smallest and the largest text of each segment, and free pieces of its own: a long comment
+ * overwrites those.
+ */
+async function overwriteFreeBlocks(dependencies: EraseDependencies): Promise<void> {
+  const { fileWriter, rewriter } = dependencies;
+  const run = (sql: string) => rewriter.withFile(() => fileWriter.run(sql));
+  const readNumber = async (sql: string) =>
+    Number((await rewriter.withFile(() => fileWriter.runAndReadAll(sql))).value(0, 0));
+  await run(`drop table if exists ${FILLER}`); // of an interrupted run
+  await run(`create table ${FILLER} (number ubigint using compression uncompressed)`);
+  try {
+    await checkpoint(dependencies);
+    const freeBlocks = await readNumber(
+      "select free_blocks from pragma_database_size() where database_name = 'logs'",
+    );
+    for (let left = freeBlocks + EXTRA_BLOCKS; left > 0; left -= BLOCKS_PER_STEP) {
+      const numbers = Math.min(left, BLOCKS_PER_STEP) * NUMBERS_PER_BLOCK;
+      await run(`insert into ${FILLER} select hash(range) from range(${numbers})`);
+    }
+    const freePieces = await readNumber("select sum(free_blocks) from pragma_metadata_info('logs')");
+    const comment = '.'.repeat((freePieces + EXTRA_PIECES) * METADATA_PIECE_BYTES);
+    await run(`comment on table ${FILLER} is '${comment}'`);
+    await checkpoint(dependencies);
+  } finally {
+    await run(`drop table if exists ${FILLER}`);
+  }
+  await checkpoint(dependencies);
+}
+
+/** While a query reads a part that was replaced, DuckDB cannot free its blocks. So this waits until all such queries have ended. */
+async function checkpoint({ rewriter, checkpointer, queryTimeoutMs }: EraseDependencies): Promise<void> {
+  const deadline = performance.now() + 2 * queryTimeoutMs;
+  while (!(await rewriter.withFile(() => checkpointer.run()))) {
+    if (performance.now() > deadline)
+      throw new Error(
+        'the store could not write a checkpoint: a query runs for too long or the disk is full',
+      );
+    await sleep(CHECKPOINT_PAUSE_MS);
+  }
+}

@@ -1,0 +1,216 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { type EraseReport, Erasure } from '../../src/intake/erasure.ts';
+import { fetchResponse, micros, NOW, startTestApp, type TestApp, testStoreOptions } from '../support/app.ts';
+import { idsOf, sendLogs } from '../support/logs.ts';
+import { edgeRecord } from '../support/record.ts';
+import { createDataDirectory, removeDataDirectory } from '../support/store.ts';
+import { createTokens, type TestTokens } from '../support/tokens.ts';
+
+const PROJECT = 'qkzvxwyjfhbg';
+/** In every text of the erased records. */
+const TEXT = 'needle-7f3a9c51';
+
+let directory: string;
+let tokens: TestTokens<'admin' | 'pinned' | 'reader'>;
+let app: TestApp;
+
+const start = async () => {
+  app = await startTestApp({
+    store: testStoreOptions(directory),
+    tokensFile: tokens.file,
+    cacheBytes: 1024 * 1024,
+  });
+};
+beforeEach(async () => {
+  directory = createDataDirectory();
+  tokens = await createTokens({
+    admin: { scopes: ['admin'] },
+    pinned: { scopes: ['admin'], projects: [PROJECT] },
+    reader: { scopes: ['query', 'ingest', 'metrics'] },
+  });
+  await start();
+});
+afterEach(async () => {
+  await app.close();
+  tokens.remove();
+  removeDataDirectory(directory);
+});
+
+const call = (method: 'GET' | 'POST', body?: unknown, token = tokens.secrets.admin) =>
+  fetchResponse(`${app.internalUrl}/api/admin/erase`, {
+    method,
+    headers: { 'X-API-KEY': token },
+    ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+  });
+const status = async () => JSON.parse((await call('GET')).text).result;
+const erase = async (body: { project: string; before?: string }): Promise<Record<string, unknown>> => {
+  const response = await call('POST', body);
+  expect([response.status, response.text]).toEqual([202, expect.stringContaining('"running"')]);
+  await expect.poll(async () => (await status()).state, { timeout: 20_000 }).not.toBe('running');
+  return status();
+};
+
+/** The files of the data directory that contain a text, as raw bytes. */
+const filesWith = (text: string) =>
+  readdirSync(directory, { recursive: true, withFileTypes: true })
+    .filter(entry => entry.isFile() && readFileSync(join(entry.parentPath, entry.name)).includes(text))
+    .map(({ name }) => name)
+    .sort();
+
+const logOf = (project: string, text: string, timestamp = NOW) => ({
+  id: `${text}-id`,
+  project,
+  message: `${text} message`,
+  timestamp,
+  metadata: { text, request: { url: `https://${project}.example/${text}` } },
+});
+const waitForIds = (project: string, count: number, kind = 'edge') =>
+  expect.poll(() => idsOf(app, project, kind)).toHaveLength(count);
+
+test('an erased project leaves no text in any file, and other projects keep theirs', async () => {
+  await app.append('edge', [
+    edgeRecord({ id: `${TEXT}-a`, project: PROJECT, at: NOW, message: TEXT, metadata: { TEXT } }),
+    edgeRecord({ id: 'b', project: 'other', at: NOW }),
+  ]);
+  expect((await sendLogs(app.internalUrl, [logOf(PROJECT, TEXT), logOf('other', 'kept')])).status).toBe(200);
+  // One record without a valid timestamp, and one line that is not JSON.
+  const rejected = [
+    JSON.stringify({ ...logOf(PROJECT, TEXT), timestamp: 'never' }),
+    `{"project":"${PROJECT}" ${TEXT}`,
+  ];
+  const kept = JSON.stringify({ ...logOf('other', 'kept'), timestamp: 'never' });
+  const ndjson = { headers: { 'Content-Type': 'application/x-ndjson' } };
+  expect((await sendLogs(app.internalUrl, [...rejected, kept].join('\n'), ndjson)).rejected).toBe(3);
+  await waitForIds(PROJECT, 2);
+  await expect
+    .poll(() => filesWith(TEXT))
+    .toEqual(['000000000001.spool', 'dendro.duckdb', 'quarantine.ndjson']);
+
+  expect(await erase({ project: PROJECT })).toEqual({
+    ...{ state: 'done', project: PROJECT, before: null },
+    ...{ records: 2, quarantined: 2, damaged_files: 0 },
+  });
+  expect(filesWith(TEXT)).toEqual([]);
+  expect(filesWith(PROJECT)).toEqual([]);
+  expect(await idsOf(app, PROJECT)).toEqual([]);
+  expect(await idsOf(app, 'other')).toEqual(['b', 'kept-id']);
+  expect(filesWith('kept')).toContain('quarantine.ndjson');
+  await app.close();
+  expect(filesWith(TEXT)).toEqual([]);
+  await start();
+  expect(await idsOf(app, 'other')).toEqual(['b', 'kept-id']);
+});
+
+test('text that retention has deleted from a part, but not from the file, is erased too', async () => {
+  const old = micros(NOW) - 40n * 86_400_000_000n;
+  await app.append('edge', [
+    edgeRecord({ id: `${TEXT}-a`, project: PROJECT, at: old, message: TEXT }),
+    edgeRecord({ id: 'b', project: 'other', at: NOW }),
+  ]);
+  await app.store.deleteBefore(old + 1n);
+  expect(filesWith(TEXT)).toEqual(['dendro.duckdb']);
+  expect(await erase({ project: PROJECT })).toMatchObject({ state: 'done', records: 0 });
+  expect(filesWith(TEXT)).toEqual([]);
+  expect(await idsOf(app, 'other')).toEqual(['b']);
+});
+
+test('with a time, only earlier records are erased, from the store and from the quarantine', async () => {
+  const [early, late] = ['2026-11-14T10:00:00Z', '2026-11-14T11:00:00Z'];
+  await sendLogs(app.internalUrl, [logOf(PROJECT, 'early', early), logOf(PROJECT, 'late', late)]);
+  const rejected = [logOf(PROJECT, 'expired', '2026-01-01'), logOf(PROJECT, 'future', '2027-01-01')];
+  expect((await sendLogs(app.internalUrl, rejected)).rejected).toBe(2);
+  await waitForIds(PROJECT, 2);
+  expect(await erase({ project: PROJECT, before: late })).toMatchObject({
+    ...{ state: 'done', before: late },
+    ...{ records: 1, quarantined: 1 },
+  });
+  expect(await idsOf(app, PROJECT)).toEqual(['late-id']);
+  expect(readFileSync(join(directory, 'quarantine.ndjson'), 'utf8')).toMatch(/^[^\n]*future-id[^\n]*\n$/);
+});
+
+test('a cached result of the project is not served after the erasure', async () => {
+  await app.append('edge', [edgeRecord({ project: PROJECT, at: NOW })]);
+  const url = `/api/endpoints/query/usage.api-counts?project=${PROJECT}&interval=minutely`;
+  const get = () => app.get(url, { headers: { 'X-API-KEY': tokens.secrets.reader } });
+  expect((await get()).rows).toHaveLength(1);
+  expect((await get()).headers.get('cache-status')).toMatch(/hit/);
+  await erase({ project: PROJECT });
+  expect((await get()).rows).toHaveLength(0);
+  expect((await get()).headers.get('dendro-data-through')).toBeNull();
+});
+
+test('records that arrive after the erasure are kept', async () => {
+  await sendLogs(app.internalUrl, [logOf(PROJECT, 'before')]);
+  await erase({ project: PROJECT });
+  await sendLogs(app.internalUrl, [logOf(PROJECT, 'after')]);
+  await waitForIds(PROJECT, 1);
+  expect(await idsOf(app, PROJECT)).toEqual(['after-id']);
+});
+
+test('the next start continues an erasure that a crash interrupted', async () => {
+  await sendLogs(app.internalUrl, [logOf(PROJECT, TEXT), logOf('other', 'kept')]);
+  await app.close();
+  writeFileSync(join(directory, 'erase.json'), JSON.stringify([{ project: PROJECT }]));
+  await start();
+  await expect.poll(async () => (await status())?.state).toBe('done');
+  expect(filesWith(TEXT)).toEqual([]);
+  expect(existsSync(join(directory, 'erase.json'))).toBe(false);
+  expect(await idsOf(app, 'other')).toEqual(['kept-id']);
+});
+
+test('an erasure in which a step fails stays unfinished until it is repeated', async () => {
+  await app.append('edge', [edgeRecord({ project: PROJECT, at: NOW })]);
+  let failures = 1;
+  const erasure = await Erasure.open({
+    dataDirectory: directory,
+    intake: { drain: async () => {} },
+    store: {
+      eraseProject: scope =>
+        failures-- > 0 ? Promise.reject(new Error('disk full')) : app.store.eraseProject(scope),
+    },
+    quarantine: { remove: async () => 0 },
+    clearCache: () => {},
+    observe: event => app.events.push(event),
+  });
+  await expect(erasure.run({ project: PROJECT })).rejects.toThrow('disk full');
+  expect(erasure.status?.state).toBe('failed');
+  expect(JSON.parse(readFileSync(join(directory, 'erase.json'), 'utf8'))).toEqual([{ project: PROJECT }]);
+  expect(app.events).toContainEqual({ type: 'erase_failed', error: expect.any(Error) });
+  const report: EraseReport = await erasure.run({ project: PROJECT });
+  expect(report).toEqual({ records: 1, quarantined: 0, damagedFiles: 0 });
+  expect(existsSync(join(directory, 'erase.json'))).toBe(false);
+});
+
+test('an erasure fails while the store does not accept records of the spool, and works when it is repeated', async () => {
+  const stagingFile = join(directory, 'staging', 'apply.lines');
+  mkdirSync(stagingFile); // the store cannot apply records while a directory has this name
+  await sendLogs(app.internalUrl, [logOf(PROJECT, TEXT)]);
+  expect(await erase({ project: PROJECT })).toEqual({ state: 'failed', project: PROJECT, before: null });
+  expect(filesWith(TEXT)).toEqual(['000000000001.spool']);
+  rmSync(stagingFile, { recursive: true });
+  expect(await erase({ project: PROJECT })).toMatchObject({ state: 'done', records: 1 });
+  expect(filesWith(TEXT)).toEqual([]);
+});
+
+describe('POST /api/admin/erase', () => {
+  test('needs the scope admin, which a token that is pinned to projects cannot use', async () => {
+    for (const token of [tokens.secrets.reader, tokens.secrets.pinned]) {
+      expect((await call('POST', { project: PROJECT }, token)).status).toBe(403);
+      expect((await call('GET', undefined, token)).status).toBe(403);
+    }
+    expect((await call('POST', { project: PROJECT }, 'wrong')).status).toBe(401);
+  });
+
+  test.each([
+    ['{', 'invalid_body'],
+    ['"p"', 'invalid_body'],
+    [{}, 'missing_parameter'],
+    [{ project: '' }, 'missing_parameter'],
+    [{ project: 'p', before: 'tomorrow' }, 'invalid_parameter'],
+  ])('the body %j is refused', async (body, code) => {
+    expect((await call('POST', body)).error.code).toBe(code);
+    expect(await status()).toBeNull();
+  });
+});
