@@ -1,18 +1,21 @@
 // Loads endpoint folders. If a folder is broken, startup fails with one line that names the file and the problem.
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { load as parseYaml, YAMLException } from 'js-yaml';
 import { OperatorError } from '../domain/errors.ts';
-import type { SavedQuery, Store, StoreName } from '../store/store.ts';
+import type { BoundValues, Column, SavedQuery, Store, StoreName } from '../store/store.ts';
 import { describeFileError } from '../system/file-access.ts';
-import { type EndpointDefinition, hasProject, readDefinition } from './definition.ts';
+import { type EndpointDefinition, EXPLAIN_TIMES, hasProject, readDefinition } from './definition.ts';
 import { createSampleValues } from './parameters.ts';
 
 export interface Endpoint {
   readonly definition: EndpointDefinition;
   readonly query: SavedQuery;
+  /** Counts the records that remain after each condition of the query; undefined if the folder has no explain SQL for the store. */
+  readonly explainQuery: SavedQuery | undefined;
   readonly definitionFile: string;
   readonly sqlFile: string;
+  readonly explainFile: string;
   /** True for an endpoint that is part of Dendro, false for a custom endpoint of the operator. */
   readonly builtIn: boolean;
 }
@@ -70,10 +73,21 @@ export function listTiers(definitions: readonly EndpointDefinition[]): string[] 
 
 /** Lets the store validate the SQL of every endpoint; throws for the first that it rejects. */
 export async function checkCatalog(catalog: Catalog, store: Store): Promise<void> {
-  for (const { definition, query, sqlFile } of catalog.endpoints) {
-    const problem = await store.validateQuery(query, createSampleValues(definition));
-    if (problem !== undefined) throw new OperatorError(`${sqlFile}: ${problem}`);
+  for (const { definition, query, sqlFile, explainQuery, explainFile } of catalog.endpoints) {
+    const sample = createSampleValues(definition);
+    await checkQuery(store, query, sample, sqlFile);
+    if (explainQuery !== undefined) await checkQuery(store, explainQuery, sample, explainFile);
   }
+}
+
+async function checkQuery(
+  store: Store,
+  query: SavedQuery,
+  sample: BoundValues,
+  sqlFile: string,
+): Promise<void> {
+  const problem = await store.validateQuery(query, sample);
+  if (problem !== undefined) throw new OperatorError(`${sqlFile}: ${problem}`);
 }
 
 const DEFINITION_FILE = 'endpoint.yaml';
@@ -100,21 +114,39 @@ function loadEndpoint(folder: string, store: StoreName, builtIn: boolean): Endpo
   const definitionFile = join(folder, DEFINITION_FILE);
   const definition = loadDefinition(definitionFile);
   const sqlFile = join(folder, `${store}.sql`);
-  const sql = readText(sqlFile);
-  // With a parameter `project`, the condition `project = $project` already applies the pin. Without one, the SQL must use
-  // $pinned_projects.
-  if (definition.applies_pin && !hasProject(definition) && !/\bpinned_projects\b/.test(sql))
-    throw new OperatorError(
-      `${sqlFile}: applies_pin is true and there is no parameter project, so the SQL must use pinned_projects`,
-    );
+  const explainFile = join(folder, `explain.${store}.sql`);
   const columns = Object.entries(definition.columns).map(([name, { type }]) => ({ name, type }));
   return {
     definition,
     definitionFile,
     sqlFile,
+    explainFile,
     builtIn,
-    query: { sql, columns, maxRows: definition.max_rows },
+    query: { sql: readSql(sqlFile, definition), columns, maxRows: definition.max_rows },
+    explainQuery: existsSync(explainFile) ? loadExplainQuery(explainFile, definition) : undefined,
   };
+}
+
+function loadExplainQuery(file: string, definition: EndpointDefinition): SavedQuery {
+  const { explain: conditions } = definition;
+  if (conditions === undefined)
+    throw new OperatorError(`${file}: ${DEFINITION_FILE} has no key explain, the list of the conditions`);
+  const columns: Column[] = [
+    ...EXPLAIN_TIMES.map(name => ({ name, type: 'unix_microseconds' as const })),
+    ...conditions.map(name => ({ name, type: 'integer' as const })),
+  ];
+  return { sql: readSql(file, definition), columns, maxRows: 1 };
+}
+
+function readSql(file: string, definition: EndpointDefinition): string {
+  const sql = readText(file);
+  // With a parameter `project`, the condition `project = $project` already applies the pin. Without one, the SQL must use
+  // $pinned_projects.
+  if (definition.applies_pin && !hasProject(definition) && !/\bpinned_projects\b/.test(sql))
+    throw new OperatorError(
+      `${file}: applies_pin is true and there is no parameter project, so the SQL must use pinned_projects`,
+    );
+  return sql;
 }
 
 function loadDefinition(file: string): EndpointDefinition {

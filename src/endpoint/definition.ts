@@ -67,6 +67,11 @@ const endpointDefinition = v.strictObject({
    * value) before now. It does not limit the query; the SQL must do that.
    */
   retention: v.optional(v.strictObject({ start: name, days: name })),
+  /**
+   * The names of the query's conditions, in order. The explain SQL returns the number of records that remain after each of them,
+   * in a column of that name (explain.ts).
+   */
+  explain: v.optional(v.pipe(v.array(name), v.nonEmpty('needs at least one condition'))),
   max_rows: v.optional(v.pipe(positiveInteger, v.maxValue(1000)), 1000),
   /**
    * `none`: every request runs the query. Otherwise a result is cached for `lifetime_seconds` and refreshed in the
@@ -134,11 +139,14 @@ function describeIssue({ expected, received }: v.BaseIssue<unknown>): string {
 }
 
 /** Checks what the schema cannot express, because it involves more than one key. */
-function findProblem({ parameters, retention, columns }: EndpointDefinition): DefinitionProblem | undefined {
+function findProblem(definition: EndpointDefinition): DefinitionProblem | undefined {
+  const { parameters, retention, explain, columns } = definition;
   const [parameterProblem] = findParameterProblems(parameters);
   if (parameterProblem !== undefined) return parameterProblem;
   const retentionProblem = findRetentionProblem(parameters, retention);
   if (retentionProblem !== undefined) return { path: ['retention'], message: retentionProblem };
+  const explainProblem = findExplainProblem(explain);
+  if (explainProblem !== undefined) return { path: ['explain'], message: explainProblem };
   return Object.keys(columns).length === 0
     ? { path: ['columns'], message: 'needs at least one column' }
     : undefined;
@@ -176,6 +184,18 @@ function findRetentionProblem(
       Object.values(parameter.choices).some(values => typeof values[retention.days] === 'number'),
   );
   return hasDays ? undefined : `no choice has a number called ${retention.days}`;
+}
+
+/** The first columns of every explain SQL: timestamps, or null. */
+export const EXPLAIN_TIMES = ['window_start', 'window_end', 'newest', 'oldest'] as const;
+
+function findExplainProblem(conditions: readonly string[] = []): string | undefined {
+  const usedNames = new Set<string>(EXPLAIN_TIMES);
+  for (const condition of conditions) {
+    if (usedNames.has(condition)) return `the name ${condition} is reserved or already used`;
+    usedNames.add(condition);
+  }
+  return undefined;
 }
 
 function findChoiceProblems(

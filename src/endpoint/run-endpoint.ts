@@ -93,7 +93,7 @@ export function runEndpoint(
 }
 
 /** The requested project, or all projects of the token if the endpoint has no parameter `project`. Empty: not allowed. */
-function findPin(
+export function findPin(
   definition: EndpointDefinition,
   values: BoundValues,
   projects: readonly string[],
@@ -155,7 +155,7 @@ function createLabel({ name }: EndpointDefinition, origin: string | undefined): 
   return origin === undefined ? name : `${name} ${origin}`;
 }
 
-function toQueryOptions(definition: EndpointDefinition, request: RequestContext | undefined): LoadOptions {
+export function toQueryOptions(definition: EndpointDefinition, request: RequestContext | undefined): LoadOptions {
   const requestId = request?.id;
   const label = createLabel(definition, requestId);
   return { signal: request?.signal, group: definition.name, label, requestId };
@@ -172,7 +172,7 @@ async function runUncached(
 }
 
 /** Throws `forbidden`: with a pinned token, `project` must equal one of its projects. */
-async function rejectProject(
+export async function rejectProject(
   { store }: EndpointDependencies,
   definition: EndpointDefinition,
   values: BoundValues,
@@ -250,7 +250,7 @@ function startsBeforeRetention({ retention }: EndpointDefinition, values: BoundV
  * Lets the engine that runs the query validate the patterns, so a pattern that passes here cannot fail in the query. Rejects
  * patterns that could keep the engine busy for minutes.
  */
-async function checkPatterns(
+export async function checkPatterns(
   store: Store,
   definition: EndpointDefinition,
   values: BoundValues,

@@ -16,17 +16,23 @@ export function buildOpenApi(version: string, endpoints: readonly Endpoint[]): J
     `/api/endpoints/query/${endpoint.definition.name}`,
     { get: describeQuery(endpoint) },
   ]);
+  const explainPaths = endpoints
+    .filter(({ explainQuery }) => explainQuery !== undefined)
+    .map(endpoint => [
+      `/api/endpoints/explain/${endpoint.definition.name}`,
+      { get: describeExplain(endpoint) },
+    ]);
   return {
     openapi: '3.1.0',
     info: { title: 'Dendro', version, description: 'Saved log queries, served as HTTP endpoints.' },
     security: [{ apiKey: [] }, { bearer: [] }],
-    paths: { ...Object.fromEntries(queryPaths), ...FIXED_PATHS },
+    paths: { ...Object.fromEntries([...queryPaths, ...explainPaths]), ...FIXED_PATHS },
     components: {
       securitySchemes: {
         apiKey: { type: 'apiKey', in: 'header', name: 'X-API-KEY' },
         bearer: { type: 'http', scheme: 'bearer' },
       },
-      schemas: { Error: ERROR_SCHEMA },
+      schemas: { Error: ERROR_SCHEMA, Explanation: EXPLANATION_SCHEMA },
     },
   };
 }
@@ -90,6 +96,31 @@ function describeQuery({ definition }: Endpoint): Json {
   };
 }
 
+function describeExplain({ definition }: Endpoint): Json {
+  const json = {
+    type: 'object',
+    required: ['result'],
+    properties: { result: { $ref: '#/components/schemas/Explanation' } },
+  };
+  return {
+    operationId: `explain:${definition.name}`,
+    summary: `Explains a result of ${definition.name}: how many records remain after each condition of its query.`,
+    description: `Also at /api/endpoints/explain/${definition.id}.`,
+    parameters: Object.entries(definition.parameters).map(([name, rule]) => describeParameter(name, rule)),
+    responses: {
+      200: { description: 'The explanation.', content: { [CONTENT_TYPES.json]: { schema: json } } },
+      ...errorResponses(
+        'invalid_parameter',
+        'unauthorized',
+        'forbidden',
+        'not_found',
+        'unavailable',
+        'query_timeout',
+      ),
+    },
+  };
+}
+
 function describeParameter(name: string, rule: Parameter): Json {
   const { required, description } = rule;
   return { name, in: 'query', required, description, schema: parameterSchema(rule) };
@@ -141,6 +172,50 @@ const ERROR_SCHEMA: Json = {
         },
       },
     },
+  },
+};
+
+const NULLABLE_TIME: Json = { type: ['string', 'null'], format: 'date-time' };
+
+const EXPLANATION_SCHEMA: Json = {
+  type: 'object',
+  required: ['parameters', 'window', 'newest', 'oldest', 'conditions', 'summary'],
+  properties: {
+    parameters: {
+      type: 'object',
+      description: 'The parameters of the endpoint after their rules. An absent one is null.',
+      additionalProperties: { type: ['string', 'null'] },
+    },
+    window: {
+      type: 'object',
+      description: 'The time window of the query. null: no bound.',
+      required: ['start', 'end'],
+      properties: { start: NULLABLE_TIME, end: NULLABLE_TIME },
+    },
+    newest: {
+      ...NULLABLE_TIME,
+      description: 'Time of the newest record of the project. null: it has no records.',
+    },
+    oldest: {
+      ...NULLABLE_TIME,
+      description: 'Time of the oldest record of the project. null: it has no records.',
+    },
+    conditions: {
+      type: 'array',
+      description: 'The conditions of the query that apply to the request, in order.',
+      items: {
+        type: 'object',
+        required: ['name', 'remaining'],
+        properties: {
+          name: { type: 'string' },
+          remaining: {
+            type: 'integer',
+            description: 'How many records meet this condition and all before it.',
+          },
+        },
+      },
+    },
+    summary: { type: 'string', description: 'One sentence.' },
   },
 };
 

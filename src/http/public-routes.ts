@@ -5,8 +5,9 @@ import { DendroError } from '../domain/errors.ts';
 import type { Catalog, Endpoint } from '../endpoint/catalog.ts';
 import type { Parameter } from '../endpoint/definition.ts';
 import type { EncodedResult } from '../endpoint/endpoint-result.ts';
+import { explainEndpoint, requireExplainQuery } from '../endpoint/explain.ts';
 import { type EndpointDependencies, type EndpointRun, runEndpoint } from '../endpoint/run-endpoint.ts';
-import type { ValidatedRequests } from '../endpoint/validated-requests.ts';
+import { type ValidatedRequests, validateParameters } from '../endpoint/validated-requests.ts';
 import type { Erasure } from '../intake/erasure.ts';
 import type { Intake } from '../intake/intake.ts';
 import type { StoreName } from '../store/store.ts';
@@ -50,6 +51,11 @@ export function publicRoutes(dependencies: PublicDependencies): Route[] {
       path: '/api/endpoints/query/*',
       methods: READ_METHODS,
       handle: request => handleQuery(dependencies, request),
+    },
+    {
+      path: '/api/endpoints/explain/*',
+      methods: READ_METHODS,
+      handle: request => handleExplain(dependencies, request),
     },
     {
       path: '/api/endpoints',
@@ -137,6 +143,19 @@ function handleQuery(
     }
   };
   return run instanceof Promise ? run.then(respond) : respond(run);
+}
+
+/** An explanation is always JSON, but wrong values of `format` and `timestamps` are errors, as in a query. */
+async function handleExplain(dependencies: PublicDependencies, request: HttpRequest): Promise<HttpResponse> {
+  const serving = requireServing(dependencies);
+  const token = authenticate(serving, request.raw);
+  const endpoint = findEndpoint(dependencies.catalog, token, request.pathParameter);
+  requireExplainQuery(endpoint);
+  chooseFormat(request, undefined);
+  chooseIsoTimestamps(request);
+  const validated = validateParameters(endpoint.definition, request.parameters, token.tier);
+  const result = await explainEndpoint(serving, endpoint, validated, { projects: token.projects, request });
+  return jsonResponse(200, { result }, { 'Cache-Control': 'no-store' });
 }
 
 /** A token that is limited to some endpoints gets `forbidden` for every other name, whether that endpoint exists or not. */

@@ -3,7 +3,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { LogKind } from '../../src/domain/log-columns.ts';
 import type { LogRecord } from '../../src/domain/log-record.ts';
 import { loadCatalog } from '../../src/endpoint/catalog.ts';
+import { explainEndpoint } from '../../src/endpoint/explain.ts';
 import { compareStores } from '../../src/endpoint/parity.ts';
+import { validateParameters } from '../../src/endpoint/validated-requests.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import type { Store } from '../../src/store/store.ts';
 import { micros, NOW, testStoreOptions } from '../support/app.ts';
@@ -29,6 +31,12 @@ beforeAll(async () => {
     ...testStoreOptions(createDirectory()),
     clickhouse: await createDatabase(),
   });
+  const records: [LogKind, LogRecord[]][] = [
+    ['edge', sample(edge, 3_000)],
+    ['function_edge', sample(functionEdge, 3_000)],
+  ];
+  for (const store of [duckdb, clickhouse])
+    for (const [kind, all] of records) await store.append(batches(kind, all));
 });
 afterAll(async () => {
   await duckdb.close();
@@ -78,19 +86,39 @@ const functionEdge = fc
 const sample = <T>(arbitrary: fc.Arbitrary<T>, count: number) =>
   fc.sample(arbitrary, { numRuns: count, seed: Math.trunc(performance.timeOrigin) });
 
+const catalogOf = (store: Store) => loadCatalog({ builtIn: BUILT_IN, custom: undefined }, store.name);
+
 test('both stores return the same results for random records, for every endpoint and a grid of parameters', async () => {
-  const records: [LogKind, LogRecord[]][] = [
-    ['edge', sample(edge, 3_000)],
-    ['function_edge', sample(functionEdge, 3_000)],
-  ];
-  for (const store of [duckdb, clickhouse])
-    for (const [kind, all] of records) await store.append(batches(kind, all));
-  const side = (store: Store) => ({
-    store,
-    catalog: loadCatalog({ builtIn: BUILT_IN, custom: undefined }, store.name),
-  });
+  const side = (store: Store) => ({ store, catalog: catalogOf(store) });
   const parity = await compareStores(side(duckdb), side(clickhouse), PROJECTS, NOW_MICROS);
   expect(parity.differences).toEqual([]);
   expect(parity.queries).toBe(3 * 5 + 3 * 3 + 3 * 4 * 3 * 3);
   expect(parity.rows).toBeGreaterThan(1_000);
+});
+
+const START = '2026-11-12T00:00:00.000001Z';
+const END = '2026-11-14T00:00:00Z';
+
+test.each<[name: string, parameters: string]>([
+  ['logs.all', ''],
+  ['logs.all', 'project_tier=PAYG'],
+  ['logs.all', `project_tier=PRO&iso_timestamp_start=${START}`],
+  ['logs.all', `project_tier=PRO&iso_timestamp_end=${END}`],
+  ['logs.all', `project_tier=PRO&iso_timestamp_start=${START}&iso_timestamp_end=${END}`],
+  ['functions.invocation-stats', 'interval=5min'],
+  ['functions.invocation-stats', 'interval=7day&function_id=a'],
+  ['usage.api-counts', 'interval=minutely'],
+  ['usage.api-counts', 'interval=daily'],
+])('both stores return the same explanation of %s?%s, pinned or not', async (name, query) => {
+  for (const project of [PROJECTS[0] ?? '', 'nobody'])
+    for (const projects of [undefined, [project]]) {
+      const explain = async (store: Store) => {
+        const endpoint = catalogOf(store).find(name);
+        if (endpoint === undefined) throw new Error(`there is no endpoint ${name}`);
+        const parameters = new URLSearchParams(`${query}&project=${project}`);
+        const validated = validateParameters(endpoint.definition, parameters);
+        return explainEndpoint({ store, clock: () => NOW_MICROS }, endpoint, validated, { projects });
+      };
+      expect(await explain(clickhouse)).toEqual(await explain(duckdb));
+    }
 });

@@ -85,6 +85,28 @@ const BROKEN: readonly [reason: string, file: string, message: RegExp][] = [
     'edge.ids/duckdb.sql',
     /uses \$pinned_project, which is not declared; declared: \$now, \$pinned_projects/,
   ],
+  [
+    'explain-pin-not-applied',
+    'edge.ids/explain.duckdb.sql',
+    /applies_pin is true and there is no parameter project, so the SQL must use pinned_projects/,
+  ],
+  [
+    'explain-without-conditions',
+    'edge.ids/explain.duckdb.sql',
+    /endpoint\.yaml has no key explain, the list of the conditions/,
+  ],
+  [
+    'explain-wrong-columns',
+    'edge.ids/explain.duckdb.sql',
+    /but window_start, window_end, newest, oldest, project, window are declared/,
+  ],
+  ['explain-writes', 'edge.ids/explain.duckdb.sql', /is not a SELECT/],
+  [
+    'explain-duplicate-condition',
+    'edge.ids/endpoint.yaml',
+    /explain: the name newest is reserved or already used/,
+  ],
+  ['explain-no-conditions', 'edge.ids/endpoint.yaml', /explain: needs at least one condition/],
   ['unknown-table', 'edge.ids/duckdb.sql', /Table with name requests does not exist/],
   ['two-statements', 'edge.ids/duckdb.sql', /holds 2 statements; one SELECT is allowed/],
   ['insert-after-select', 'edge.ids/duckdb.sql', /holds 2 statements; one SELECT is allowed/],

@@ -40,3 +40,25 @@ test('the example endpoint of the documentation returns the failed requests by p
   expect(await rowsOf('hour')).toEqual(hour);
   expect(await rowsOf('day')).toEqual([...hour, { path: '/early', count: 1 }]);
 });
+
+test('the example endpoint of the documentation explains its result', async () => {
+  const failed = { project: 'explained', path: '/a', metadata: { response: { status_code: 500 } } };
+  await app.append('edge', [
+    edgeRecord({ ...failed, at: '2026-11-14T12:30:00Z' }),
+    edgeRecord({ ...failed, at: '2026-11-14T12:31:00Z', metadata: { response: {} } }),
+    edgeRecord({ ...failed, at: '2026-11-14T01:00:00Z' }),
+  ]);
+  const { text } = await app.get('/api/endpoints/explain/errors.by-path?project=explained');
+  expect(JSON.parse(text).result).toEqual({
+    parameters: { project: 'explained', period: 'hour' },
+    window: { start: '2026-11-14T11:34:56.789012Z', end: null },
+    newest: '2026-11-14T12:31:00Z',
+    oldest: '2026-11-14T01:00:00Z',
+    conditions: [
+      { name: 'project', remaining: 3 },
+      { name: 'window', remaining: 2 },
+      { name: 'status', remaining: 1 },
+    ],
+    summary: '1 record matches all conditions',
+  });
+});

@@ -142,6 +142,23 @@ describe('GET /openapi.json', () => {
     },
   );
 
+  test.each(BUILT_IN_NAMES)('describes the explanation of %s with the same parameters', async name => {
+    const { parameters = [], responses } = operationOf(`/api/endpoints/explain/${name}`);
+    const queryParameters = operationOf(`/api/endpoints/query/${name}`).parameters ?? [];
+    expect(parameters).toEqual(
+      queryParameters.filter(parameter => !['format', 'timestamps'].includes(parameter.name)),
+    );
+    const { required } = document.components.schemas['Explanation'] ?? {};
+    const { text } = await app.get(`/api/endpoints/explain/${name}?project=alpha&interval=daily`);
+    expect(Object.keys(JSON.parse(text).result)).toEqual(required);
+    for (const status of ['200', '400', '401', '403', '404', '503', '504'])
+      expect(responses).toHaveProperty(status);
+  });
+
+  test('describes no explanation of an endpoint without explain SQL', () => {
+    expect(document.paths).not.toHaveProperty(['/api/endpoints/explain/test.sleep']);
+  });
+
   test('lists the allowed values of a choice as enum, or as examples if it has a fallback', () => {
     const schemaOf = (name: string, parameter: string) =>
       operationOf(`/api/endpoints/query/${name}`).parameters?.find(({ name: found }) => found === parameter)

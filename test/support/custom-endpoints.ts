@@ -11,6 +11,9 @@ export interface EndpointFiles {
   readonly sql: string;
   /** The SQL for ClickHouse; undefined: the endpoint is not tested on ClickHouse. */
   readonly clickhouse?: string;
+  /** The content of explain.duckdb.sql. */
+  readonly explain?: string | undefined;
+  readonly explainClickhouse?: string | undefined;
 }
 
 export interface CustomEndpoints {
@@ -21,11 +24,17 @@ export interface CustomEndpoints {
 /** Writes one endpoint folder for each entry, named by its key, to a temporary directory. */
 export function writeEndpointFolders(endpoints: Readonly<Record<string, EndpointFiles>>): CustomEndpoints {
   const folder = mkdtempSync(join(tmpdir(), 'dendro-endpoints-'));
-  for (const [name, { yaml, sql, clickhouse }] of Object.entries(endpoints)) {
+  for (const [name, files] of Object.entries(endpoints)) {
     mkdirSync(join(folder, name));
-    writeFileSync(join(folder, name, 'endpoint.yaml'), yaml);
-    writeFileSync(join(folder, name, 'duckdb.sql'), sql);
-    if (clickhouse !== undefined) writeFileSync(join(folder, name, 'clickhouse.sql'), clickhouse);
+    const contents: Record<string, string | undefined> = {
+      'endpoint.yaml': files.yaml,
+      'duckdb.sql': files.sql,
+      'clickhouse.sql': files.clickhouse,
+      'explain.duckdb.sql': files.explain,
+      'explain.clickhouse.sql': files.explainClickhouse,
+    };
+    for (const [file, content] of Object.entries(contents))
+      if (content !== undefined) writeFileSync(join(folder, name, file), content);
   }
   return { folder, remove: () => rmSync(folder, { recursive: true, force: true }) };
 }
@@ -43,6 +52,8 @@ export function documentedEndpoint(): EndpointFiles {
     yaml: findBlock('# endpoint.yaml'),
     sql: findBlock('-- duckdb.sql'),
     clickhouse: findBlock('-- clickhouse.sql'),
+    explain: findBlock('-- explain.duckdb.sql'),
+    explainClickhouse: findBlock('-- explain.clickhouse.sql'),
   };
 }
 

@@ -1,0 +1,2 @@
+-- Not broken: the explain SQL is.
+select id, timestamp from edge_logs where project = $project

@@ -1,0 +1,2 @@
+-- Broken: no SELECT.
+delete from edge_logs where project = $project

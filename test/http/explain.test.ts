@@ -1,0 +1,236 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
+import { BUILT_IN, type CustomEndpoints, SLEEP, writeEndpointFolders } from '../support/custom-endpoints.ts';
+import { edgeRecord, functionEdgeRecord } from '../support/record.ts';
+import { createTokens, type TestTokens } from '../support/tokens.ts';
+
+const EXPLAIN = '/api/endpoints/explain';
+const QUERY = '/api/endpoints/query';
+const LOGS_ALL_ID = '36d4086c-7022-4186-9a0f-e33ec7d730da';
+
+/** Has no parameter `project`, and a condition of its own. */
+const CUSTOM = {
+  yaml: `
+id: 7f6f8a52-3c0c-4b8e-9d6b-0a2b6b1d9c77
+name: custom.paths
+description: Made for a test.
+reads: edge
+applies_pin: true
+parameters:
+  path: { type: text, required: true, description: Any text. }
+columns:
+  count: { type: integer, description: Records. }
+explain: [project, path, never]
+cache: none
+`,
+  sql: 'select count(*) as count from edge_logs where len($pinned_projects) = 0 or list_contains($pinned_projects, project)',
+  explain: `
+select null::timestamp as window_start, null::timestamp as window_end, max(timestamp) as newest, min(timestamp) as oldest,
+  case when len($pinned_projects) > 0 then count(*) end as project,
+  count(*) filter (path = $path) as path, null::integer as never
+from edge_logs
+where len($pinned_projects) = 0 or list_contains($pinned_projects, project)`,
+};
+
+const GROUPED = {
+  yaml: CUSTOM.yaml
+    .replace('9c77', '9c78')
+    .replace('custom.paths', 'custom.grouped')
+    .replace('applies_pin: true', ''),
+  sql: 'select count(*) as count from edge_logs',
+  explain: `${CUSTOM.explain} group by project`,
+};
+
+// The clock is fixed at 2026-11-14T12:34:56.789012Z.
+describe('GET /api/endpoints/explain', () => {
+  let custom: CustomEndpoints;
+  let tokens: TestTokens<'all' | 'logs' | 'machine' | 'alpha' | 'both' | 'slow'>;
+  let app: TestApp;
+  beforeAll(async () => {
+    custom = writeEndpointFolders({ sleep: SLEEP, custom: CUSTOM, grouped: GROUPED });
+    tokens = await createTokens({
+      all: {},
+      logs: { scopes: ['query:logs.all'] },
+      machine: { scopes: ['ingest', 'metrics'] },
+      alpha: { projects: ['alpha'] },
+      both: { projects: ['alpha', 'beta'] },
+      slow: { rate: 0.001 },
+    });
+    app = await startTestApp({
+      tokensFile: tokens.file,
+      cacheBytes: 1024 * 1024,
+      endpointFolders: { builtIn: BUILT_IN, custom: custom.folder },
+    });
+    // The records of beta imitate those of alpha: their URLs and functions name alpha.
+    await app.append('edge', [
+      edgeRecord({ project: 'alpha', at: '2026-11-14T12:20:00Z', path: '/a' }),
+      ...Array.from({ length: 7 }, () =>
+        edgeRecord({
+          project: 'beta',
+          at: '2026-11-14T12:30:00Z',
+          path: '/a',
+          url: 'https://alpha.example/a',
+        }),
+      ),
+    ]);
+    await app.append('function_edge', [
+      functionEdgeRecord({ project: 'alpha', at: '2026-11-14T12:20:00Z' }),
+      ...Array.from({ length: 7 }, () =>
+        functionEdgeRecord({ project: 'beta', at: '2026-11-14T12:30:00Z', functionId: 'alpha' }),
+      ),
+    ]);
+  });
+  afterAll(async () => {
+    await app.close();
+    tokens.remove();
+    custom.remove();
+  });
+
+  type Who = keyof typeof tokens.secrets | 'none' | 'wrong' | 'key';
+  const send = (path: string, who: Who, method = 'GET') => {
+    const secret = { none: '', wrong: 'dnd_wrong', key: API_KEY, ...tokens.secrets }[who];
+    return app.get(path, { method, headers: { 'X-API-KEY': secret } });
+  };
+
+  test.each(['logs.all', LOGS_ALL_ID, LOGS_ALL_ID.toUpperCase()])(
+    'explains an endpoint by name or UUID: %s',
+    async name => {
+      const { status, headers, text } = await send(`${EXPLAIN}/${name}?project=alpha`, 'logs');
+      expect(status).toBe(200);
+      expect(headers.get('content-type')).toBe('application/json; charset=utf-8');
+      expect(headers.get('cache-control')).toBe('no-store');
+      expect(headers.get('dendro-request-id')).toMatch(/^[0-9a-f-]{36}$/);
+      expect(Object.keys(JSON.parse(text).result)).toEqual([
+        'parameters',
+        'window',
+        'newest',
+        'oldest',
+        'conditions',
+        'summary',
+      ]);
+    },
+  );
+
+  test('HEAD returns the headers of GET, including Content-Length', async () => {
+    const path = `${EXPLAIN}/logs.all?project=alpha`;
+    const get = await send(path, 'all');
+    const head = await send(path, 'all', 'HEAD');
+    expect({ status: head.status, text: head.text }).toEqual({ status: 200, text: '' });
+    expect(head.headers.get('content-length')).toBe(String(Buffer.byteLength(get.text)));
+    expect((await send(`${EXPLAIN}/logs.all`, 'all', 'HEAD')).status).toBe(400);
+  });
+
+  test.each<[string, string, Who, string, number]>([
+    ['path before method', `${EXPLAIN}/`, 'none', 'POST', 404],
+    ['method before token', `${EXPLAIN}/logs.all`, 'none', 'POST', 405],
+    ['token before endpoint', `${EXPLAIN}/no.such`, 'none', 'GET', 401],
+    ['token before parameters', `${EXPLAIN}/logs.all?format=xml`, 'wrong', 'GET', 401],
+    ['endpoint before parameters', `${EXPLAIN}/no.such?format=xml`, 'all', 'GET', 404],
+    ['scope before a missing endpoint', `${EXPLAIN}/no.such`, 'logs', 'GET', 403],
+    ['scope before a missing explanation', `${EXPLAIN}/test.sleep`, 'logs', 'GET', 403],
+    ['scope before parameters', `${EXPLAIN}/usage.api-counts?format=xml`, 'machine', 'GET', 403],
+    ['a missing explanation before parameters', `${EXPLAIN}/test.sleep?format=xml`, 'all', 'GET', 404],
+    ['parameters before the pin', `${EXPLAIN}/usage.api-counts?project=beta&interval=x`, 'alpha', 'GET', 400],
+    ['the pin last', `${EXPLAIN}/usage.api-counts?project=beta&interval=daily`, 'alpha', 'GET', 403],
+  ])('checks %s', async (_, path, who, method, status) => {
+    expect((await send(path, who, method)).status).toBe(status);
+  });
+
+  test("checks the token's rate before the endpoint", async () => {
+    expect((await send(`${EXPLAIN}/no.such`, 'slow')).status).toBe(404);
+    expect((await send(`${EXPLAIN}/no.such`, 'slow')).status).toBe(429);
+  });
+
+  test('an endpoint without explain SQL is 404 that says so', async () => {
+    const { status, error } = await send(`${EXPLAIN}/test.sleep?milliseconds=0`, 'all');
+    expect(status).toBe(404);
+    expect(error).toEqual({
+      code: 'not_found',
+      message: 'the endpoint test.sleep has no explanation: its folder has no explain SQL for this store',
+    });
+  });
+
+  test.each([
+    'logs.all',
+    'logs.all?project=',
+    'logs.all?project=a&project=b',
+    'logs.all?project=a%00',
+    `logs.all?project=${'a'.repeat(1025)}`,
+    'logs.all?project=a&iso_timestamp_start=yesterday',
+    'logs.all?project=a&format=xml',
+    'logs.all?project=a&timestamps=unix',
+    'usage.api-counts?project=a',
+    'usage.api-counts?project=a&interval=yearly',
+    'usage.api-counts?project=(&interval=daily',
+    'usage.api-counts?project=a%5Bab%5D%7B20%7Dz&interval=daily',
+  ])('bad parameters get the error of the query route: %s', async target => {
+    const explained = await send(`${EXPLAIN}/${target}`, 'all');
+    expect(explained.status).toBe(400);
+    expect(explained.text).toBe((await send(`${QUERY}/${target}`, 'all')).text);
+  });
+
+  test('is JSON with ISO 8601 times, whatever format and timestamps a query would have', async () => {
+    const path = `${EXPLAIN}/logs.all?project=alpha`;
+    const { text } = await send(`${path}&format=csv&timestamps=iso`, 'all');
+    expect(text).toBe((await send(path, 'all')).text);
+    expect(JSON.parse(text).result.newest).toBe('2026-11-14T12:20:00Z');
+  });
+
+  const ENDPOINTS = ['logs.all?', 'usage.api-counts?interval=daily&', 'functions.invocation-stats?'];
+
+  test.each(ENDPOINTS)('a pinned token learns nothing about other projects: %s', async target => {
+    const { status, text } = await send(`${EXPLAIN}/${target}project=alpha`, 'alpha');
+    expect(status).toBe(200);
+    const others = { project: 'gamma', at: '2026-11-14T12:34:00Z' };
+    await app.append('edge', [edgeRecord({ ...others, url: 'https://alpha.example/a' })]);
+    await app.append('function_edge', [functionEdgeRecord(others)]);
+    expect((await send(`${EXPLAIN}/${target}project=alpha`, 'alpha')).text).toBe(text);
+    const { conditions, newest, oldest } = JSON.parse(text).result;
+    expect(new Set(conditions.map(({ remaining }: { remaining: number }) => remaining))).toEqual(
+      new Set([1]),
+    );
+    expect([newest, oldest]).toEqual(['2026-11-14T12:20:00Z', '2026-11-14T12:20:00Z']);
+    expect((await send(`${EXPLAIN}/${target}project=beta`, 'both')).text).toContain('"remaining":7');
+  });
+
+  test.each(ENDPOINTS)('a pinned token gets 403 for another project: %s', async target => {
+    for (const project of ['beta', 'ALPHA', 'alph.', 'nobody']) {
+      const { status, error } = await send(`${EXPLAIN}/${target}project=${project}`, 'alpha');
+      expect({ status, param: error.param }).toEqual({ status: 403, param: 'project' });
+    }
+  });
+
+  test('an endpoint without a parameter project explains the records of all projects of the token', async () => {
+    const conditionsOf = async (who: Who, path: string) =>
+      JSON.parse((await send(`${EXPLAIN}/custom.paths?path=${path}`, who)).text).result.conditions;
+    expect(await conditionsOf('alpha', '/a')).toEqual([
+      { name: 'project', remaining: 1 },
+      { name: 'path', remaining: 1 },
+    ]);
+    expect((await conditionsOf('both', '/a'))[0]).toEqual({ name: 'project', remaining: 8 });
+    expect(await conditionsOf('all', '/b')).toEqual([{ name: 'path', remaining: 0 }]);
+  });
+
+  test('the summary names the condition of a custom endpoint, and the window may have no bounds', async () => {
+    const resultOf = async (who: Who) =>
+      JSON.parse((await send(`${EXPLAIN}/custom.paths?path=/none`, who)).text).result;
+    expect(await resultOf('all')).toMatchObject({
+      window: { start: null, end: null },
+      summary: '0 rows: no edge record meets the condition path; the newest is from 2026-11-14T12:34:00Z',
+    });
+    expect((await resultOf('alpha')).summary).toBe(
+      "0 rows: the only record of the token's projects does not meet the condition path",
+    );
+    expect((await resultOf('both')).summary).toBe(
+      "0 rows: of 8 records of the token's projects, none meets the condition path",
+    );
+  });
+
+  test('explain SQL that does not return one row is an internal error, and the log names the file', async () => {
+    expect((await send(`${EXPLAIN}/custom.grouped?path=/a`, 'all')).status).toBe(500);
+    expect(app.events.at(-2)).toMatchObject({
+      type: 'request_failed',
+      error: { message: expect.stringContaining('explain.duckdb.sql did not return exactly one row') },
+    });
+  });
+});
