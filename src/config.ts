@@ -150,6 +150,9 @@ export const FLAGS = {
   from: { value: 'STORE', help: 'source store: duckdb:DIR' },
   to: { value: 'STORE', help: 'target store: clickhouse://user:password@host:8123/database' },
   parity: { help: 'check that the store of --data and --store clickhouse://… return the same results' },
+  explain: {
+    help: 'print how many records remain after each condition of the query, instead of its rows',
+  },
   json: { help: 'print JSON instead of a table' },
   csv: {
     help: 'print CSV instead of a table, with a single quote before texts that a spreadsheet would run as formulas',

@@ -1,19 +1,23 @@
-// dendro query: runs an endpoint on the store of --data, or on a running server with --url, and prints its rows.
+// dendro query: runs an endpoint on the store of --data, or on a running server with --url, and prints its rows. With
+// --explain, it prints how many records remain after each condition of the query.
 
 import { type Invocation, nameOf, readEndpointFolders, readOneOf, readStoreOptions } from '../config.ts';
 import { suggest } from '../domain/closest-name.ts';
 import { DendroError, OperatorError, UsageError } from '../domain/errors.ts';
-import { checkCatalog, loadCatalog } from '../endpoint/catalog.ts';
+import { checkCatalog, type Endpoint, loadCatalog } from '../endpoint/catalog.ts';
 import { encodeRows, formatCells, type ResultFormat } from '../endpoint/encode-rows.ts';
+import { type Explanation, explainEndpoint } from '../endpoint/explain.ts';
 import { readIsoTimestamps } from '../endpoint/parameters.ts';
 import { runEndpoint } from '../endpoint/run-endpoint.ts';
-import { validateParameters } from '../endpoint/validated-requests.ts';
+import { type ValidatedRequest, validateParameters } from '../endpoint/validated-requests.ts';
 import { replaySpool } from '../intake/applier.ts';
 import { logTo } from '../observe/log.ts';
 import { openStore, storeNameOf } from '../store/open-store.ts';
+import type { Store } from '../store/store.ts';
 import { systemClock } from '../system/clock.ts';
+import { formatExplanation } from './explanation.ts';
 import { parseJson, type RunningServer, readErrorMessage, readRunningServer } from './running-server.ts';
-import { type RetryPolicy, sendRequest } from './send-request.ts';
+import { type RetryPolicy, type ServerResponse, sendRequest } from './send-request.ts';
 import { checkListener, checkParameterNames, listEndpoints } from './server-catalog.ts';
 import { formatTable } from './table.ts';
 import { escapeForTerminal, escapeLinesForTerminal } from './terminal.ts';
@@ -25,10 +29,12 @@ export async function query(invocation: Invocation): Promise<void> {
   const parameters = readParameters(invocation);
   const format = readFormat(invocation);
   const server = readRunningServer(invocation);
-  const output = await (server === undefined
-    ? queryStore(invocation, name, parameters, format)
-    : queryServer(server, name, parameters, format)
-  ).catch((error: unknown) => {
+  const run = invocation.isOn('explain')
+    ? explain(invocation, server, name, parameters, format)
+    : server === undefined
+      ? queryStore(invocation, name, parameters, format)
+      : queryServer(server, name, parameters, format);
+  const output = await run.catch((error: unknown) => {
     // A wrong parameter is a wrong call.
     throw error instanceof DendroError && error.param !== undefined ? new UsageError(error.message) : error;
   });
@@ -58,12 +64,35 @@ function readFormat(invocation: Invocation): ResultFormat | undefined {
   return readOneOf(invocation, ['json', 'csv', 'csv-raw']);
 }
 
-async function queryStore(
+function queryStore(
   invocation: Invocation,
   name: string,
   parameters: URLSearchParams,
   format: ResultFormat | undefined,
 ): Promise<Buffer> {
+  return useStore(invocation, name, parameters, async (store, endpoint, validated) => {
+    const { result } = await runEndpoint({ store, clock: systemClock }, endpoint, validated);
+    reportClipped(result.notes.clipped.join(', '));
+    const { rows } = result;
+    const { columns } = endpoint.query;
+    const isoTimestamps = readIsoTimestamps(parameters);
+    if (format !== undefined) return (await encodeRows(columns, rows, { format, isoTimestamps })).body;
+    const table = formatTable(
+      columns.map(column => column.name),
+      rows.map(row => formatCells(columns, row, true)),
+      column => ['integer', 'number'].includes(columns[column]?.type ?? ''),
+    );
+    return Buffer.from(table);
+  });
+}
+
+/** Validates the parameters, opens the store of --data and passes both to `use`. */
+async function useStore<T>(
+  invocation: Invocation,
+  name: string,
+  parameters: URLSearchParams,
+  use: (store: Store, endpoint: Endpoint, validated: ValidatedRequest) => Promise<T>,
+): Promise<T> {
   const options = readStoreOptions(invocation);
   const catalog = loadCatalog(readEndpointFolders(invocation), storeNameOf(options));
   const endpoint = catalog.find(name);
@@ -77,23 +106,13 @@ async function queryStore(
     );
   const { definition } = endpoint;
   checkParameterNames(definition.name, Object.keys(definition.parameters), parameters);
-  const isoTimestamps = readIsoTimestamps(parameters);
+  readIsoTimestamps(parameters); // throws for a wrong value
   const validated = validateParameters(definition, parameters);
   const store = await openStore(options);
   try {
     await checkCatalog(catalog, store);
     await replaySpool(options.dataDirectory, store, logTo(process.stdout, process.stderr));
-    const { result } = await runEndpoint({ store, clock: systemClock }, endpoint, validated);
-    reportClipped(result.notes.clipped.join(', '));
-    const { rows } = result;
-    const { columns } = endpoint.query;
-    if (format !== undefined) return (await encodeRows(columns, rows, { format, isoTimestamps })).body;
-    const table = formatTable(
-      columns.map(column => column.name),
-      rows.map(row => formatCells(columns, row, true)),
-      column => ['integer', 'number'].includes(columns[column]?.type ?? ''),
-    );
-    return Buffer.from(table);
+    return await use(store, endpoint, validated);
   } finally {
     await store.close();
   }
@@ -108,19 +127,13 @@ async function queryServer(
   parameters: URLSearchParams,
   format: ResultFormat | undefined,
 ): Promise<Buffer> {
-  const { url } = server;
   const contentType = format === 'csv' || format === 'csv-raw' ? 'text/csv' : 'application/json';
   const sent = new URLSearchParams(parameters);
   if (format === 'csv-raw') sent.append('format', format); // Accept cannot select it
   if (format === undefined && !sent.has('timestamps')) sent.append('timestamps', 'iso'); // a table is for people
   const path = `/api/endpoints/query/${encodeURIComponent(name)}?${sent}`;
-  const response = await sendRequest(server, path, { headers: { Accept: contentType } }, RETRY_POLICY);
-  const { status, body } = response;
-  await checkCall(server, name, parameters, status);
-  if (status !== 200) throw describeFailure(url, status, body.toString());
-  if (!response.headers.get('content-type')?.startsWith(contentType))
-    throw new OperatorError(`${url} did not return ${contentType}; is it the public listener of Dendro?`);
-  reportClipped(response.headers.get('dendro-clipped') ?? '');
+  const { headers, body } = await getFromServer(server, path, contentType, { name, parameters });
+  reportClipped(headers.get('dendro-clipped') ?? '');
   if (format !== undefined) return body;
   const { result } = JSON.parse(body.toString()) as { result: Record<string, unknown>[] };
   const columns = Object.keys(result[0] ?? {});
@@ -130,6 +143,53 @@ async function queryServer(
     index => result.every(row => ['number', 'null'].includes(typeOf(row[columns[index] ?? '']))),
   );
   return Buffer.from(table);
+}
+
+/** `call` is what the user wrote, for errors that help. */
+async function getFromServer(
+  server: RunningServer,
+  path: string,
+  contentType: string,
+  call: { readonly name: string; readonly parameters: URLSearchParams },
+): Promise<ServerResponse> {
+  const { url } = server;
+  const response = await sendRequest(server, path, { headers: { Accept: contentType } }, RETRY_POLICY);
+  const { status, body } = response;
+  await checkCall(server, call.name, call.parameters, status);
+  if (status !== 200) throw describeFailure(url, status, body.toString());
+  if (!response.headers.get('content-type')?.startsWith(contentType))
+    throw new OperatorError(`${url} did not return ${contentType}; is it the public listener of Dendro?`);
+  return response;
+}
+
+async function explain(
+  invocation: Invocation,
+  server: RunningServer | undefined,
+  name: string,
+  parameters: URLSearchParams,
+  format: ResultFormat | undefined,
+): Promise<Buffer> {
+  if (format === 'csv' || format === 'csv-raw')
+    throw new UsageError(
+      `${nameOf(invocation, 'explain')} and ${nameOf(invocation, format)} exclude each other; allowed: --json`,
+    );
+  const result =
+    server === undefined
+      ? await useStore(invocation, name, parameters, (store, endpoint, validated) =>
+          explainEndpoint({ store, clock: systemClock }, endpoint, validated),
+        )
+      : await fetchExplanation(server, name, parameters);
+  return Buffer.from(format === 'json' ? JSON.stringify({ result }) : formatExplanation(result));
+}
+
+async function fetchExplanation(
+  server: RunningServer,
+  name: string,
+  parameters: URLSearchParams,
+): Promise<Explanation> {
+  const path = `/api/endpoints/explain/${encodeURIComponent(name)}?${parameters}`;
+  const { body } = await getFromServer(server, path, 'application/json', { name, parameters });
+  return (JSON.parse(body.toString()) as { result: Explanation }).result;
 }
 
 /**

@@ -64,14 +64,16 @@ export async function explainEndpoint(
   { projects, request }: Pick<RunOptions, 'projects' | 'request'> = {},
 ): Promise<Explanation> {
   const { definition, explainFile } = endpoint;
-  const { store, clock } = dependencies;
+  const { store, clock, observe } = dependencies;
   const query = requireExplainQuery(endpoint);
   const pin = projects === undefined ? undefined : findPin(definition, values, projects);
   if (pin?.length === 0) return rejectProject(dependencies, definition, values, request);
-  const options = toQueryOptions(definition, request);
+  const { requestId, ...options } = toQueryOptions(definition, request);
   await checkPatterns(store, definition, values, options);
   const bound = addContextValues(definition, values, clock(), pin);
-  const { rows, truncated } = await store.query(query, bound, options);
+  const { rows, truncated, queuedMs, executedMs } = await store.query(query, bound, options);
+  const timing = { queuedMs, executedMs, rows: rows.length };
+  observe?.({ type: 'query_completed', endpoint: definition.name, id: requestId, ...timing });
   const [row] = rows;
   if (row === undefined || truncated) throw new Error(`${explainFile} did not return exactly one row`);
   const counts = readCounts(definition, row);

@@ -155,7 +155,10 @@ function createLabel({ name }: EndpointDefinition, origin: string | undefined): 
   return origin === undefined ? name : `${name} ${origin}`;
 }
 
-export function toQueryOptions(definition: EndpointDefinition, request: RequestContext | undefined): LoadOptions {
+export function toQueryOptions(
+  definition: EndpointDefinition,
+  request: RequestContext | undefined,
+): LoadOptions {
   const requestId = request?.id;
   const label = createLabel(definition, requestId);
   return { signal: request?.signal, group: definition.name, label, requestId };

@@ -145,11 +145,12 @@ describe('environment variables', () => {
       );
     });
 
-    test('DENDRO_JSON, DENDRO_CSV and DENDRO_CSV_RAW select the output format', async () => {
+    test('DENDRO_JSON, DENDRO_CSV, DENDRO_CSV_RAW and DENDRO_EXPLAIN select the output', async () => {
       const args = ['--project', 'a', ...INTERVAL];
       expect((await query(args, { DENDRO_JSON: '1' })).stdout).toBe('{"result":[]}\n');
       for (const variable of ['DENDRO_CSV', 'DENDRO_CSV_RAW'])
         expect((await query(args, { [variable]: 'true' })).stdout).toMatch(/^timestamp,total_rest_requests,/);
+      expect((await query(args, { DENDRO_EXPLAIN: 'true' })).stdout).toContain('\nafter window');
     });
 
     test('DENDRO_URL and DENDRO_TOKEN select a server and a token, and the flags take precedence', async () => {
@@ -288,6 +289,7 @@ describe('environment variables', () => {
       'csv',
       'csv-raw',
       'again',
+      'explain',
       'url',
       'token',
       'source',

@@ -75,6 +75,65 @@ describe.each(['--data', '--url'] as const)('dendro query %s', source => {
     expect(lines[4]).toBe('2 rows');
   });
 
+  test('--explain prints how many records remain after each condition, and a summary', async () => {
+    const { code, stdout, stderr } = await query(
+      'logs.all',
+      '--project',
+      'alpha',
+      '--param',
+      `iso_timestamp_start=${at(0)}`,
+      '--explain',
+    );
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout.split('\n')).toEqual([
+      'parameter project              alpha',
+      'parameter project_tier         FREE',
+      expect.stringContaining(`parameter iso_timestamp_start  ${at(0).slice(0, 19)}`),
+      'parameter iso_timestamp_end    -',
+      expect.stringMatching(/^window start {19}\d{4}-/),
+      'window end                     -',
+      expect.stringMatching(/^newest record {18}\d{4}-/),
+      expect.stringMatching(/^oldest record {18}\d{4}-/),
+      'after project                  2 records',
+      'after retention                2 records',
+      'after range                    0 records',
+      expect.stringMatching(
+        /^0 rows: 2 records of this project within the FREE tier's 1 day match, all older than the start of the requested range, /,
+      ),
+      '',
+    ]);
+  });
+
+  test('--explain --json prints the JSON of the route', async () => {
+    const { code, stdout } = await query('logs.all', '--project', 'nobody', '--explain', '--json');
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout).result).toMatchObject({
+      parameters: { project: 'nobody' },
+      newest: null,
+      conditions: [
+        { name: 'project', remaining: 0 },
+        { name: 'retention', remaining: 0 },
+      ],
+      summary: '0 rows: the store has no edge records of this project',
+    });
+  });
+
+  test('--explain without explain SQL, and with a bad parameter, fails with one line', async () => {
+    const unexplained = await query('test.fault', '--param', 'number=1', '--explain');
+    expect(unexplained.code).toBe(1);
+    expect(onlyLine(unexplained)).toContain('the endpoint test.fault has no explanation');
+    const missing = await query('logs.all', '--explain');
+    expect(missing.code).toBe(2);
+    expect(onlyLine(missing)).toContain('project is required');
+    expect(missing.stdout).toBe('');
+  });
+
+  test.each(['--csv', '--csv-raw'])('--explain with %s is a usage error', async flag => {
+    const outcome = await query('logs.all', '--project', 'alpha', '--explain', flag);
+    expect(outcome.code).toBe(2);
+    expect(onlyLine(outcome)).toContain(`--explain and ${flag} exclude each other; allowed: --json`);
+  });
+
   test('a table escapes control characters; JSON and CSV in a pipe are exact', async () => {
     const table = await query('logs.all', '--project', 'unsafe');
     expect(table.stdout.split('\n')[2]).toContain('=a\\u001b[31mb\\u009b2Jc\\u202ed');
