@@ -1,6 +1,6 @@
 // The response type, and send(), the only function that writes a response to a socket.
 import type { ServerResponse } from 'node:http';
-import type { UnsentResponse, UnsentResponses } from './unsent-responses.ts';
+import type { UnsentResponses } from './unsent-responses.ts';
 
 /** Alternating names and values: Node writes such a list faster than an object. */
 export type HeaderList = string[];
@@ -60,12 +60,12 @@ export function send(
   }
 }
 
-function writeInSlices(rawResponse: ServerResponse, body: Buffer, unsent: UnsentResponse): void {
+function writeInSlices(rawResponse: ServerResponse, body: Buffer, onSlice: (bytes: number) => void): void {
   let start = 0;
   const writeSlice = () => {
-    unsent.sentBytes = start; // all slices before this one are written
     const slice = body.subarray(start, start + SLICE_BYTES);
     start += slice.length;
+    onSlice(slice.length);
     if (start === body.length) rawResponse.end(slice);
     else if (rawResponse.write(slice)) writeSlice();
     else rawResponse.once('drain', writeSlice);

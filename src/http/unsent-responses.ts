@@ -12,23 +12,36 @@ export interface UnsentLimits {
 }
 
 /** A response that is being sent. */
-export interface UnsentResponse {
+interface UnsentResponse {
   readonly rawResponse: ServerResponse;
   readonly bytes: number;
-  /** Bytes of the body that the operating system has taken. */
+}
+
+interface Connection {
+  readonly responses: Set<UnsentResponse>;
+  /** Bytes that were written since the last rate check. */
   sentBytes: number;
+  /** How many bytes more than the minimum rate requires were written before the last rate check. */
+  leadBytes: number;
   cancelRateCheck: () => void;
 }
 
-/** Each time this has passed, the client must have read as much as the minimum rate requires. */
+/** How often the rate of each connection is checked. */
 export const RATE_PERIOD_MS = 15_000;
+
+/**
+ * Bytes that were written faster than required count for later checks, up to this limit. The server sees what the operating
+ * system takes, not what the client reads: Linux takes up to 4 MB ahead of the network, and the client's system buffers more.
+ * Then it takes nothing until the client has read a large part of it.
+ */
+export const MAX_LEAD_BYTES = 8 * 1024 * 1024;
 
 const RETRY_AFTER_SECONDS = 5;
 
 export class UnsentResponses {
   readonly #limits: UnsentLimits;
   readonly #timer: Timer;
-  readonly #bySocket = new Map<Socket, Set<UnsentResponse>>();
+  readonly #connections = new Map<Socket, Connection>();
   #bytes = 0;
 
   constructor(limits: UnsentLimits, timer: Timer) {
@@ -58,44 +71,57 @@ export class UnsentResponses {
     };
   }
 
-  /** Counts a response until it is sent or its connection closes, and checks how fast the client reads it. */
-  track(rawResponse: ServerResponse, bytes: number): UnsentResponse {
-    const unsent: UnsentResponse = { rawResponse, bytes, sentBytes: 0, cancelRateCheck: () => {} };
+  /**
+   * Counts a response until it is sent or its connection closes, and checks how fast the client reads it. The caller calls the
+   * returned function with the size of each slice that it writes.
+   */
+  track(rawResponse: ServerResponse, bytes: number): (sliceBytes: number) => void {
+    const unsent: UnsentResponse = { rawResponse, bytes };
     const { socket } = rawResponse.req;
+    const connection = this.#connections.get(socket) ?? this.#addConnection(socket);
+    const isFirst = connection.responses.size === 0;
     this.#bytes += bytes;
-    this.#ofSocket(socket).add(unsent);
-    rawResponse.once('finish', () => this.#remove(socket, unsent));
-    if (this.#limits.minBytesPerSecond > 0) this.#checkRate(socket, unsent);
-    return unsent;
+    connection.responses.add(unsent);
+    rawResponse.once('finish', () => this.#remove(connection, unsent));
+    if (isFirst && this.#limits.minBytesPerSecond > 0) this.#checkRate(socket, connection);
+    return sliceBytes => {
+      connection.sentBytes += sliceBytes;
+    };
   }
 
   /** A response that waits behind another one of its connection emits no `close`, so its socket is observed. */
-  #ofSocket(socket: Socket): Set<UnsentResponse> {
-    const existing = this.#bySocket.get(socket);
-    if (existing !== undefined) return existing;
-    const responses = new Set<UnsentResponse>();
-    this.#bySocket.set(socket, responses);
+  #addConnection(socket: Socket): Connection {
+    const connection: Connection = {
+      responses: new Set(),
+      sentBytes: 0,
+      leadBytes: 0,
+      cancelRateCheck: () => {},
+    };
+    this.#connections.set(socket, connection);
     socket.once('close', () => {
-      for (const unsent of responses) this.#remove(socket, unsent);
-      this.#bySocket.delete(socket);
+      for (const unsent of connection.responses) this.#remove(connection, unsent);
+      this.#connections.delete(socket);
     });
-    return responses;
+    return connection;
   }
 
-  #remove(socket: Socket, unsent: UnsentResponse): void {
-    if (!this.#bySocket.get(socket)?.delete(unsent)) return;
+  #remove(connection: Connection, unsent: UnsentResponse): void {
+    if (!connection.responses.delete(unsent)) return;
     this.#bytes -= unsent.bytes;
-    unsent.cancelRateCheck();
+    if (connection.responses.size === 0) connection.cancelRateCheck();
   }
 
-  #checkRate(socket: Socket, unsent: UnsentResponse): void {
-    const { sentBytes, rawResponse } = unsent;
-    const requiredBytes = (this.#limits.minBytesPerSecond * RATE_PERIOD_MS) / 1000;
+  /** Measures the connection, not the response: a response may wait until the client has read the one before it. */
+  #checkRate(socket: Socket, connection: Connection): void {
     // Node assigns the socket to a response when the responses before it are sent. Only then can the client read it.
-    const isWaiting = rawResponse.socket === null;
-    unsent.cancelRateCheck = this.#timer.after(RATE_PERIOD_MS, () => {
-      if (!isWaiting && unsent.sentBytes - sentBytes < requiredBytes) socket.destroy();
-      else this.#checkRate(socket, unsent);
+    const isSending = [...connection.responses].some(({ rawResponse }) => rawResponse.socket !== null);
+    const requiredBytes = isSending ? (this.#limits.minBytesPerSecond * RATE_PERIOD_MS) / 1000 : 0;
+    connection.cancelRateCheck = this.#timer.after(RATE_PERIOD_MS, () => {
+      const leadBytes = connection.leadBytes + connection.sentBytes - requiredBytes;
+      connection.leadBytes = Math.min(leadBytes, MAX_LEAD_BYTES);
+      connection.sentBytes = 0;
+      if (leadBytes < 0) socket.destroy();
+      else this.#checkRate(socket, connection);
     });
   }
 }
