@@ -17,7 +17,8 @@ const MAX_RETRY_DELAY_MS = 8_000;
 const FLUSH_INTERVAL_MS = 3_600_000;
 /**
  * A few unflushed records of a quiet kind keep segments on disk that a busy kind has filled. Above this size the kinds of
- * the oldest segment are flushed. The records of a failing kind keep segments, too: above this size it gets no more records.
+ * the oldest segment are flushed. The records of a failing kind keep segments, too: above this size it gets no more records, and
+ * no flush is made for these segments.
  */
 const MAX_SPOOL_BYTES = 512 * 1024 * 1024;
 

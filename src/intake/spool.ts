@@ -159,24 +159,22 @@ export class Spool {
   }
 
   /**
-   * Returns the kinds that a flush would have to include so that the oldest possible segment can be deleted. Leaves out the
-   * kinds that the store fails to apply: a flush does not help them.
+   * Returns the kinds to flush next: those with unflushed records in the oldest segment that can be deleted afterwards. So each
+   * flush deletes a segment. Segments with unflushed records of a kind that the store fails to apply are left out.
    */
   kindsToFlush(flushedUpTo: (kind: LogKind) => number, failingKinds: ReadonlySet<LogKind>): LogKind[] {
-    for (const segment of this.#segments) {
-      const kinds = unflushedKinds(segment, flushedUpTo).filter(kind => !failingKinds.has(kind));
-      if (kinds.length > 0) return kinds;
+    for (const segment of this.#appliedSegments()) {
+      const kinds = unflushedKinds(segment, flushedUpTo);
+      if (kinds.length > 0 && !kinds.some(kind => failingKinds.has(kind))) return kinds;
     }
     return [];
   }
 
   /** Deletes the segments whose records are all flushed. A kind that stays behind keeps only the segments with its records. */
   async deleteFlushed(flushedUpTo: (kind: LogKind) => number): Promise<void> {
-    const flushed = this.#segments
-      .slice(0, -1)
-      .filter(
-        segment => !this.#positions.needs(segment) && unflushedKinds(segment, flushedUpTo).length === 0,
-      );
+    const flushed = this.#appliedSegments().filter(
+      segment => unflushedKinds(segment, flushedUpTo).length === 0,
+    );
     for (const segment of flushed) {
       await this.#idempotencyLog?.write(segment.number);
       await writeSequences(this.#directory, this.#nextSequences);
@@ -242,6 +240,11 @@ export class Spool {
     // There is no await between the last check of #pending and this line, so no append can be missed: a later append finds
     // `undefined` and starts its own commit.
     this.#committing = undefined;
+  }
+
+  /** The segments that get no more appends and that the store has applied, the oldest first. */
+  #appliedSegments(): SpoolSegment[] {
+    return this.#segments.slice(0, -1).filter(segment => !this.#positions.needs(segment));
   }
 
   async #writableSegment(): Promise<SpoolSegment> {

@@ -5,11 +5,13 @@ import type { LogKind } from '../../src/domain/log-columns.ts';
 import { toLogLines } from '../../src/domain/log-line.ts';
 import { Applier } from '../../src/intake/applier.ts';
 import { Spool } from '../../src/intake/spool.ts';
+import type { Event } from '../../src/observe/event.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import type { Store } from '../../src/store/store.ts';
 import { systemTimer } from '../../src/system/timer.ts';
 import { API_KEY, NOW, startTestApp, type TestApp, testStoreOptions } from '../support/app.ts';
 import { idsOf, sendLogs } from '../support/logs.ts';
+import { ManualTimer } from '../support/manual-timer.ts';
 import { openConnection, rawRequest } from '../support/raw-http.ts';
 import { record as anyRecord, edgeRecord } from '../support/record.ts';
 import { createDataDirectory, removeDataDirectory, savedQuery } from '../support/store.ts';
@@ -133,6 +135,53 @@ describe('a store that fails to apply one kind', () => {
 
   const createRecord = (kind: LogKind, options: Parameters<typeof edgeRecord>[0]) =>
     kind === 'edge' ? edgeRecord(options) : anyRecord(options);
+
+  test('while its records keep the spool above its size limit, the other kinds are not flushed in every round', async () => {
+    await start();
+    await app.close();
+    const store = await openStore(testStoreOptions(directory));
+    const spool = await Spool.open(
+      join(directory, 'spool'),
+      kind => store.durableUpTo(kind),
+      () => {},
+    );
+    Object.defineProperty(spool, 'diskBytes', { value: 600 * MIB }); // above the limit, without writing as much
+    breakKind(store, 'auth');
+    const { flush } = store;
+    const flushes: (readonly LogKind[])[] = [];
+    store.flush = kinds => {
+      if (kinds.length > 0) flushes.push(kinds);
+      return flush(kinds);
+    };
+    let applied = 0;
+    const timer = new ManualTimer();
+    const observe = (event: Event) => {
+      if (event.type === 'records_applied') applied += event.count;
+    };
+    const applier = new Applier({ spool, store, timer, observe });
+    await applier.start();
+    const append = (kind: LogKind, id: string) => {
+      const { count, lines } = toLogLines(kind, [createRecord(kind, { id, at: NOW })]);
+      return spool.append(kind, count, lines);
+    };
+    await append('auth', 'fails');
+    for (let i = 0; i < 20; i++) {
+      await append('edge', `edge ${i}`);
+      await expect
+        .poll(
+          async () => {
+            await timer.advance(250);
+            return applied;
+          },
+          { interval: 5 },
+        )
+        .toBe(i + 1);
+    }
+    expect(flushes).toEqual([]);
+    await applier.close();
+    await spool.close();
+    await store.close();
+  });
 
   test('replaying a spool of several batches applies every other kind, and later the failed kind exactly once', async () => {
     await start();
