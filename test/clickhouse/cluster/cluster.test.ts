@@ -195,4 +195,17 @@ describe('a cluster of two shards with two replicas each', () => {
     });
     expect(status).toBe(200);
   });
+
+  test('an erased project is gone from every replica, and the other projects are not', async () => {
+    await sendRecords('before-erasure');
+    await waitUntilAllAreVisible();
+    const erased = 'project-3';
+    expect(await app.store.eraseProject({ project: erased })).toBe(sent.get(erased)?.length);
+    sent.delete(erased);
+    const sql = `select count() from edge_logs_local where project = '${erased}'`;
+    const counts = () =>
+      Promise.all([0, 1, 2, 3].map(async index => Number((await runSql(nodeAt(index), sql))[0]?.[0])));
+    await expect.poll(counts, { timeout: 30_000 }).toEqual([0, 0, 0, 0]); // 18.16 cannot wait for the replicas
+    await waitUntilAllAreVisible();
+  });
 });
