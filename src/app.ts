@@ -308,10 +308,11 @@ const INTERNAL_LISTENER = { corsOrigins: [], tls: undefined };
 
 async function openListener(
   { config, observe, closers, unsentResponses }: Context,
-  options: Omit<ListenerOptions, 'corsOrigins' | 'tls' | 'unsentResponses' | 'observe'>,
+  options: Omit<ListenerOptions, 'corsOrigins' | 'tls' | 'unsentResponses' | 'observe' | 'hasAccessLog'>,
 ): Promise<string> {
   const { corsOrigins, tls } = options.name === 'public' ? config : INTERNAL_LISTENER;
-  const listener = await listen({ ...options, corsOrigins, tls, unsentResponses, observe });
+  const hasAccessLog = config.accessLog;
+  const listener = await listen({ ...options, corsOrigins, tls, unsentResponses, observe, hasAccessLog });
   closers.add('listeners', () => listener.close());
   return listener.url;
 }

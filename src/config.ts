@@ -6,6 +6,8 @@ import { parseArgs } from 'node:util';
 import { suggest } from './domain/closest-name.ts';
 import { UsageError } from './domain/errors.ts';
 import type { EndpointFolders } from './endpoint/catalog.ts';
+import { LOG_FORMATS } from './observe/log.ts';
+import { LOG_LEVELS, type LogLevel } from './observe/log-messages.ts';
 import { isClickHouseUrl, parseClickHouseUrl } from './store/clickhouse-url.ts';
 import type { StoreOptions } from './store/open-store.ts';
 import type { StoreName } from './store/store.ts';
@@ -98,6 +100,17 @@ export const FLAGS = {
     default: '1024',
     help: 'minimum rate at which the body of a log request must arrive, in bytes per second; 0 disables it',
   },
+  'log-format': {
+    value: 'FORMAT',
+    help: 'format of the log on standard error: json or text (default: text on a terminal, otherwise json)',
+  },
+  'log-level': { value: 'LEVEL', default: 'info', help: 'least important log lines: error, warn or info' },
+  'slow-query-ms': {
+    value: 'MS',
+    default: '1000',
+    help: 'log queries that take at least this long, without their parameters; 0 logs none',
+  },
+  'access-log': { help: 'log every request: method, route, endpoint, status, duration and address' },
   'metrics-open': { help: 'serve /metrics without a token' },
   source: {
     value: 'KIND',
@@ -337,6 +350,14 @@ export interface ServeConfig {
   readonly idempotencyBytes: number;
   /** Bytes per second; 0: no minimum. */
   readonly minUploadRate: number;
+  readonly log: {
+    /** Undefined: text on a terminal, otherwise JSON. */
+    readonly format: 'json' | 'text' | undefined;
+    readonly level: LogLevel;
+    /** 0: slow queries are not logged. */
+    readonly slowQueryMs: number;
+  };
+  readonly accessLog: boolean;
   readonly metricsOpen: boolean;
   readonly endpointFolders: EndpointFolders;
   readonly tokensFile: string;
@@ -378,6 +399,12 @@ export function readServeConfig(invocation: Invocation): ServeConfig {
     intakeQueueBytes: readInteger(invocation, 'intake-queue-bytes', 32 * 1024 * 1024, 2 ** 40),
     idempotencyBytes: readInteger(invocation, 'idempotency-bytes', 1024 * 1024, 2 ** 40),
     minUploadRate: readInteger(invocation, 'min-upload-rate', 0, 2 ** 30),
+    log: {
+      format: readChoice(invocation, 'log-format', LOG_FORMATS),
+      level: readChoice(invocation, 'log-level', LOG_LEVELS) ?? 'info',
+      slowQueryMs: readInteger(invocation, 'slow-query-ms', 0, 3_600_000),
+    },
+    accessLog: invocation.isOn('access-log'),
     metricsOpen: invocation.isOn('metrics-open'),
     endpointFolders: readEndpointFolders(invocation),
     tokensFile: readTokensFile(invocation),
@@ -510,6 +537,18 @@ function checkSharedPort(invocation: Invocation, { host, port }: Address, intern
     throw new UsageError(
       `${nameOf(invocation, 'internal-host')} ${internal.host} differs from --host ${host}, but both use port ${port}; use one host or two ports`,
     );
+}
+
+function readChoice<T extends string>(
+  invocation: Invocation,
+  name: FlagName,
+  choices: readonly T[],
+): T | undefined {
+  const text = invocation.text(name);
+  const choice = choices.find(candidate => candidate === text);
+  if (text !== undefined && choice === undefined)
+    throw new UsageError(`${nameOf(invocation, name)} ${text} is unknown; allowed: ${choices.join(', ')}`);
+  return choice;
 }
 
 function readInteger(invocation: Invocation, name: FlagName, min: number, max: number): number {

@@ -41,6 +41,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   'config.ts': [
     'type endpoint',
+    'observe',
     'store/clickhouse-url.ts',
     'type store/open-store.ts',
     'type store/store.ts',

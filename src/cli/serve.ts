@@ -9,7 +9,8 @@ import type { FirstToken } from '../token/first-token.ts';
 
 export async function serve(invocation: Invocation): Promise<void> {
   const config = readServeConfig(invocation);
-  const observe = logTo(process.stdout, process.stderr);
+  const format = config.log.format ?? (process.stderr.isTTY ? 'text' : 'json');
+  const observe = logTo(process.stdout, process.stderr, { ...config.log, format });
   const stopSignal = waitForStopSignal();
   const app = await startApp(config, observe);
   const { publicUrl, internalUrl } = app;

@@ -7,7 +7,7 @@ import { WrongSecretError } from './authenticate.ts';
 import { onConnectionClose, trackUnfinished } from './connection.ts';
 import { addCors, corsPreflightResponse } from './cors.ts';
 import { watchDelivery } from './delivery.ts';
-import { errorResponse, toClientError } from './error-response.ts';
+import { errorResponse, STATUS_BY_CODE, toClientError } from './error-response.ts';
 import { isRejected } from './parser-error.ts';
 import { checkRequest } from './request-limits.ts';
 import { type HttpResponse, send } from './response.ts';
@@ -22,6 +22,8 @@ export interface RequestDependencies extends ThrottleDependencies {
   readonly corsOrigins: readonly string[];
   readonly unsentResponses: UnsentResponses;
   readonly observe: Observe;
+  /** Whether to report every response with the client's address. */
+  readonly hasAccessLog?: boolean;
 }
 
 export function handleRequest(
@@ -79,7 +81,7 @@ function createResponse(
     return { ...errorResponse(toClientError(error)), isThrottled: error instanceof WrongSecretError };
   };
   const complete = (response: HttpResponse) =>
-    completeResponse(dependencies, routePath, response, request, startedAt);
+    completeResponse(dependencies, rawRequest, routePath, response, request, startedAt);
   try {
     checkRequest(rawRequest);
     const match = router.find(rawRequest.url ?? '');
@@ -100,20 +102,29 @@ function createResponse(
 
 /** Counts the request, and adds the request id if something was logged or sent to the store under it. */
 function completeResponse(
-  { observe }: RequestDependencies,
+  { observe, hasAccessLog, clientAddressOf }: RequestDependencies,
+  rawRequest: IncomingMessage,
   routePath: string,
   response: HttpResponse,
   request: RoutedRequest | undefined,
   startedAt: number,
 ): HttpResponse {
-  observe({
+  const completed = {
     type: 'request_completed',
     route: routePath,
     endpoint: request?.endpoint,
     status: response.status,
     outcome: request?.outcome ?? 'none',
     durationMs: performance.now() - startedAt,
-  });
+  } as const;
+  observe(completed);
+  if (hasAccessLog)
+    observe({
+      ...completed,
+      type: 'request_served',
+      method: rawRequest.method ?? '',
+      address: clientAddressOf(rawRequest),
+    });
   if (request?.usedId !== undefined) response.headers.push('Dendro-Request-Id', request.usedId);
   return response;
 }
@@ -135,10 +146,11 @@ function reportError(
       tokenName: error.tokenName,
     });
   const { code, cause } = toClientError(error);
-  if (code === 'internal')
-    observe({ type: 'request_failed', route: routePath, id: request?.id ?? '', error });
-  else if (code === 'unavailable' && cause !== undefined)
-    observe({ type: 'store_query_failed', id: request?.id ?? '', error: cause });
+  const status = STATUS_BY_CODE[code];
+  if (status < 500) return;
+  const details = { route: routePath, endpoint: request?.endpoint, id: request?.id ?? '' };
+  if (status === 500) observe({ type: 'request_failed', ...details, error });
+  else observe({ type: 'request_unserved', ...details, status, error: cause ?? error });
 }
 
 /**

@@ -52,10 +52,34 @@ export type Event =
       readonly route: string;
       readonly tokenName: string | undefined;
     }
-  /** An internal error. `id` is the request id that the client gets. */
-  | { readonly type: 'request_failed'; readonly route: string; readonly id: string; readonly error: unknown }
-  /** A request failed because of the store. `error` has details that the client does not get. */
-  | { readonly type: 'store_query_failed'; readonly id: string; readonly error: unknown }
+  /** A request failed with 500, because of a defect. `id` is the request id that the client gets. */
+  | {
+      readonly type: 'request_failed';
+      readonly route: string;
+      readonly endpoint: string | undefined;
+      readonly id: string;
+      readonly error: unknown;
+    }
+  /** A request failed with 503 or 504. `error` may have details that the client does not get. */
+  | {
+      readonly type: 'request_unserved';
+      readonly route: string;
+      readonly endpoint: string | undefined;
+      readonly status: number;
+      readonly id: string;
+      readonly error: unknown;
+    }
+  /** Only with --access-log: a response to a request is ready to be sent. */
+  | {
+      readonly type: 'request_served';
+      readonly method: string;
+      readonly route: string;
+      readonly endpoint: string | undefined;
+      readonly status: number;
+      readonly outcome: (typeof CACHE_OUTCOMES)[number];
+      readonly durationMs: number;
+      readonly address: string;
+    }
   /** The result of a batch is known. `deduplicated`: the batch was accepted before and is not stored again. */
   | {
       readonly type: 'batch_completed';

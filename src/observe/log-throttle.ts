@@ -3,6 +3,11 @@
 
 const FIRST_PAUSE_MS = 1_000;
 const MAX_PAUSE_MS = 60_000;
+/** A series of this age has ended. */
+const SERIES_MS = 2 * MAX_PAUSE_MS;
+/** Names can come from clients, such as addresses. Beyond this number of series, all others share one. */
+const MAX_SERIES = 500;
+const SHARED_NAME = '';
 
 interface Series {
   loggedAt: number;
@@ -22,10 +27,11 @@ export class LogThrottle {
   /** Returns the number of lines suppressed since the last logged one, or undefined if this line must be suppressed, too. */
   admit(name: string): number | undefined {
     const now = this.#now();
-    const series = this.#seriesByName.get(name);
+    const key = this.#seriesByName.has(name) || this.#hasSpace(now) ? name : SHARED_NAME;
+    const series = this.#seriesByName.get(key);
     const elapsed = now - (series?.loggedAt ?? 0);
-    if (series === undefined || elapsed > 2 * MAX_PAUSE_MS) {
-      this.#seriesByName.set(name, { loggedAt: now, pauseMs: FIRST_PAUSE_MS, suppressed: 0 });
+    if (series === undefined || elapsed > SERIES_MS) {
+      this.#seriesByName.set(key, { loggedAt: now, pauseMs: FIRST_PAUSE_MS, suppressed: 0 });
       return series?.suppressed ?? 0;
     }
     if (elapsed < series.pauseMs) {
@@ -33,8 +39,16 @@ export class LogThrottle {
       return undefined;
     }
     const pauseMs = Math.min(2 * series.pauseMs, MAX_PAUSE_MS);
-    this.#seriesByName.set(name, { loggedAt: now, pauseMs, suppressed: 0 });
+    this.#seriesByName.set(key, { loggedAt: now, pauseMs, suppressed: 0 });
     return series.suppressed;
+  }
+
+  /** Whether there is space for one more series. Forgets those that have ended, if necessary. */
+  #hasSpace(now: number): boolean {
+    if (this.#seriesByName.size < MAX_SERIES) return true;
+    for (const [name, { loggedAt }] of this.#seriesByName)
+      if (now - loggedAt > SERIES_MS) this.#seriesByName.delete(name);
+    return this.#seriesByName.size < MAX_SERIES;
   }
 
   /** Ends a series: the next line of this name is logged immediately. */

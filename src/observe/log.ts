@@ -1,13 +1,29 @@
-// Writes events as log lines: `listening` to standard output, everything else to standard error. A line says what happened, then
-// why.
-import { isProgrammingError } from '../domain/errors.ts';
+// Writes events as log lines to standard error, as JSON or as text, and `listening` to standard output. Each line has the time, the
+// level, the event and a message.
+import { type Clock, systemClock } from '../system/clock.ts';
 import { systemTimer, type Timer } from '../system/timer.ts';
 import type { Event, Observe } from './event.ts';
+import { describe, isLogged, LEVELS, LOG_LEVELS, type LoggedEvent, type LogLevel } from './log-messages.ts';
 import { LogThrottle } from './log-throttle.ts';
+
+export const LOG_FORMATS = ['json', 'text'] as const;
+
+export interface LogOptions {
+  /** `plain`: only the message, for commands that a person runs. */
+  readonly format: (typeof LOG_FORMATS)[number] | 'plain';
+  /** The least important level that is logged. */
+  readonly level: LogLevel;
+  /** Queries that take at least this long are logged; 0: none. */
+  readonly slowQueryMs: number;
+}
+
+const PLAIN: LogOptions = { format: 'plain', level: 'info', slowQueryMs: 0 };
 
 /** Events that repeat for as long as their cause lasts. */
 const THROTTLED: readonly Event['type'][] = [
-  'store_query_failed',
+  'request_failed',
+  'request_unserved',
+  'token_refused',
   'apply_failed',
   'flush_failed',
   'spool_cleanup_failed',
@@ -20,133 +36,72 @@ const THROTTLED: readonly Event['type'][] = [
 export function logTo(
   output: NodeJS.WritableStream,
   errors: NodeJS.WritableStream,
+  options = PLAIN,
   timer: Pick<Timer, 'now'> = systemTimer,
+  clock: Clock = systemClock,
 ): Observe {
   const throttle = new LogThrottle(() => timer.now());
+  const isEnabled = (level: LogLevel) => LOG_LEVELS.indexOf(level) <= LOG_LEVELS.indexOf(options.level);
   return event => {
     if (event.type === 'listening') output.write(`${event.listener}: listening on ${event.url}\n`);
-    if (event.type === 'listening' || isMetricOnly(event)) return;
     if (event.type === 'apply_recovered') throttle.reset(`apply_failed ${event.kind}`);
-    const suppressedBefore = THROTTLED.includes(event.type) ? throttle.admit(throttleName(event)) : 0;
-    if (suppressedBefore === undefined) return; // this one is suppressed, too
-    const note = suppressedBefore === 0 ? '' : ` (${suppressedBefore} similar messages suppressed)`;
-    errors.write(`${describe(event)}${note}\n`);
+    if (!isLogged(event) || !isEnabled(LEVELS[event.type])) return;
+    if (event.type === 'query_completed' && !isSlow(event, options.slowQueryMs)) return;
+    const suppressed = THROTTLED.includes(event.type) ? throttle.admit(throttleName(event)) : 0;
+    if (suppressed === undefined) return; // this one is suppressed, too
+    errors.write(`${format(event, options.format, suppressed, clock)}\n`);
   };
 }
 
-/** Each kind has its own series, so that the failure of one kind does not hide that of another. */
-function throttleName(event: Event): string {
-  return 'kind' in event ? `${event.type} ${event.kind}` : event.type;
+function isSlow(
+  { queuedMs, executedMs }: Extract<Event, { type: 'query_completed' }>,
+  slowQueryMs: number,
+): boolean {
+  return slowQueryMs > 0 && queuedMs + executedMs >= slowQueryMs;
 }
 
-const METRIC_ONLY = [
-  'request_completed',
-  'query_completed',
-  'token_refused',
-  'batch_completed',
-  'records_quarantined',
-  'flushed',
-  'records_applied',
-  'compacted',
-  'vacuumed',
-] as const satisfies Event['type'][];
-
-/** Routine events, counted by metrics.ts and not logged. */
-type MetricOnlyEvent = Extract<Event, { type: (typeof METRIC_ONLY)[number] }>;
-
-function isMetricOnly(event: Event): event is MetricOnlyEvent {
-  return METRIC_ONLY.some(type => type === event.type);
-}
-
-function describe(event: Exclude<Event, MetricOnlyEvent | { type: 'listening' }>): string {
+/** Each series is throttled by itself, so that the failure of one kind or one client does not hide that of another. */
+function throttleName(event: LoggedEvent): string {
   switch (event.type) {
-    case 'started':
-      return `dendro ${event.version} started: store ${event.store}, data directory ${event.dataDirectory}, public ${event.publicUrl}, internal ${event.internalUrl}`;
-    case 'stopping':
-      return `received ${event.signal}; finishing running requests, then stopping`;
-    case 'stopped':
-      return 'stopped';
-    case 'stop_timed_out':
-      return `not stopped within ${event.seconds} s, because a query does not react to its cancellation; killing the process. No acknowledged data is lost`;
-    case 'tokens_read':
-      return `tokens reloaded: ${event.count}`;
-    case 'tokens_unreadable':
-      return `TOKENS FILE CANNOT BE READ; the last valid tokens stay active: ${messageOf(event.error)}`;
+    case 'token_refused':
+      return `${event.type} ${event.reason} ${event.address}`;
     case 'request_failed':
-      return `request ${event.id}: ${event.route} failed: ${event.error instanceof Error ? (event.error.stack ?? event.error.message) : event.error}`;
-    case 'store_query_failed':
-      return `request ${event.id}: the store query failed: ${messageOf(event.error)}`;
-    case 'record_rejected_by_store':
-      return `the store rejected a record of kind ${event.kind}; it is in the quarantine file: ${event.reason}`;
-    case 'apply_failed':
-      return `applying records of kind ${event.kind} to the store failed; they stay in the spool and are retried: ${messageOf(event.error)}`;
-    case 'apply_recovered':
-      return `applying records of kind ${event.kind} works again after ${event.failures} failed attempts`;
-    case 'spool_cleanup_failed':
-      return `deleting files of the spool that are no longer needed failed; it is retried: ${messageOf(event.error)}`;
-    case 'flush_failed':
-      return `flushing records of kind ${event.kind} failed; they stay in memory and in the spool: ${messageOf(event.error)}`;
-    case 'store_unavailable':
-      return `store unavailable; queries fail and records wait in the spool: ${messageOf(causeOf(event.error))}`;
-    case 'store_available':
-      return 'store available; queries are served';
-    case 'spool_write_failed':
-      return `writing to the spool failed; the records were not accepted: ${messageOf(event.error)}`;
-    case 'spool_truncated':
-      return `removed an unfinished write of ${event.invalidBytes} bytes from the end of the spool; it was not acknowledged`;
-    case 'spool_damaged':
-      return describeDamage(event);
-    case 'spool_incomplete':
-      return `SPOOL INCOMPLETE: files of ${event.directory} are missing${describeKindsAhead(event.kinds)}. Acknowledged records that were not in the store yet may be lost. New records are stored as usual`;
-    case 'idempotency_log_damaged':
-      return `skipped ${event.malformedLines} unreadable lines of ${event.path}; retries of their requests may be stored again`;
-    case 'quarantine_failed':
-      return `writing to the quarantine file failed; the rejected records are not kept: ${messageOf(event.error)}`;
-    case 'records_expired':
-      return `removed ${event.count} records older than the retention period`;
-    case 'retention_failed':
-      return `removing records older than the retention period failed: ${messageOf(event.error)}`;
-    case 'records_evicted':
-      return `removed the oldest ${event.count} records, because the data directory came close to --max-disk`;
-    case 'eviction_failed':
-      return `removing the oldest records failed, so the data directory may exceed --max-disk: ${messageOf(event.error)}`;
-    case 'project_erased':
-      return `erased a project: ${event.records} stored and ${event.quarantined} quarantined records`;
-    case 'erase_failed':
-      return `ERASING A PROJECT FAILED; some of its records may still exist. Repeat the command, or restart the server, which continues: ${messageOf(event.error)}`;
-    case 'compaction_failed':
-      return `compaction failed; queries will be slower: ${messageOf(event.error)}`;
-    case 'vacuum_failed':
-      return `vacuum failed; the store's file stays larger than necessary: ${messageOf(event.error)}`;
-    case 'clock_jumped':
-      return `the clock jumped by ${event.seconds} s; no records are removed until it has been steady for an hour`;
+      return `${event.type} ${event.endpoint ?? event.route} ${describeCause(event.error)}`;
+    case 'request_unserved':
+      return `${event.type} ${event.endpoint ?? event.route} ${event.status}`;
+    default:
+      return 'kind' in event ? `${event.type} ${event.kind}` : event.type;
   }
 }
 
-function describeDamage(event: Extract<Event, { type: 'spool_damaged' }>): string {
-  const counts = Object.entries(event.lost).map(([kind, count]) => `${count} of kind ${kind}`);
-  const unknown = event.isLostKnown ? [] : ['an unknown number'];
-  const lost = [...counts, ...unknown].join(', ');
-  return [
-    `SPOOL DAMAGED: ${event.damagedBytes} bytes of ${event.path} cannot be read and are now in ${event.directory}`,
-    lost === '' ? 'No record is lost: the store has them all' : `Acknowledged records lost, at most: ${lost}`,
-    ...(event.readable === 0
-      ? []
-      : [`${event.readable} of them can be read: load the .ndjson files there with dendro ingest`]),
-  ].join('. ');
+function describeCause(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
 
-function describeKindsAhead(kinds: readonly string[]): string {
-  return kinds.length === 0 ? '' : `; the store has newer records of these kinds: ${kinds.join(', ')}`;
+function format(event: LoggedEvent, format: LogOptions['format'], suppressed: number, clock: Clock): string {
+  const note = suppressed === 0 ? '' : ` (${suppressed} similar messages suppressed)`;
+  const text = `${describe(event)}${note}`;
+  if (format === 'plain') return text;
+  const time = new Date(Number(clock() / 1000n)).toISOString();
+  const name = event.type === 'query_completed' ? 'slow_query' : event.type;
+  const level = LEVELS[event.type];
+  if (format === 'text') return `${time} ${level.padEnd(5)} ${name}: ${escapeControls(text)}`;
+  const fields = { time, level, event: name, message: describe(event), ...fieldsOf(event) };
+  return JSON.stringify(suppressed === 0 ? fields : { ...fields, suppressed });
 }
 
-/** A DendroError hides its cause from clients; the log shows the cause. */
-function causeOf(error: unknown): unknown {
-  return error instanceof Error && error.cause instanceof Error ? error.cause : error;
+/** A line break is kept only within a stack trace, so that no text from outside looks like a line of its own. */
+function escapeControls(text: string): string {
+  return text.replace(/(?!\n +at )\p{Cc}/gu, ' ');
 }
 
-/** One line, except for a defect of the program: its stack shows where it is. */
-function messageOf(error: unknown): string {
-  if (isProgrammingError(error)) return error.stack ?? error.message;
-  return error instanceof Error ? (error.message.split('\n', 1)[0] ?? '') : String(error);
+/** The details of an event, with names as in the metrics. `message` has the error. */
+function fieldsOf(event: LoggedEvent): Record<string, unknown> {
+  const fields: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(event)) {
+    if (name === 'type' || name === 'error' || value === undefined) continue;
+    const field = name === 'id' ? 'request_id' : name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`);
+    fields[field] = typeof value === 'number' ? Math.round(value * 1000) / 1000 : value;
+  }
+  return fields;
 }

@@ -27,7 +27,7 @@ test('serve logs one line with the version, the store, the data directory and th
   const server = await startServer(['--data', directory.path], { env });
   const { stderr } = await server.stop();
   const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8'));
-  expect(stderr.split('\n')[0]).toBe(
+  expect(JSON.parse(stderr.split('\n')[0] ?? '').message).toBe(
     `dendro ${version} started: store duckdb, data directory ${directory.path}, public ${server.url}, internal ${server.internalUrl}`,
   );
 });

@@ -39,6 +39,9 @@ const CHECKED: [FlagName, string, string][] = [
   ['warm-concurrency', '0', '2'],
   ['intake-queue-bytes', 'x', '33554432'],
   ['idempotency-bytes', 'x', '1048576'],
+  ['log-format', 'xml', 'text'],
+  ['log-level', 'loud', 'warn'],
+  ['slow-query-ms', 'x', '0'],
   ['cors-origin', 'nowhere', 'https://dashboard.example.com'],
   ['trusted-proxy', '10.0.0.1', '10.0.0.0/8'],
 ];
@@ -231,18 +234,18 @@ describe('environment variables', () => {
     expect(stderr).toContain('cert.pem');
   });
 
-  test('/metrics needs a token unless DENDRO_METRICS_OPEN is set', async () => {
+  test('/metrics needs a token unless DENDRO_METRICS_OPEN is set, and DENDRO_ACCESS_LOG logs the request', async () => {
     const statusOf = async (env: Record<string, string>) => {
       const server = await startServer(['--data', 'metrics'], {
         cwd: directory.path,
         env: { DENDRO_API_KEY: PROCESS_API_KEY, ...env },
       });
       const { status } = await fetch(`${server.internalUrl}/metrics`);
-      await server.stop();
-      return status;
+      const { stderr } = await server.stop();
+      return [status, stderr.includes('"event":"request_served"')];
     };
-    expect(await statusOf({})).toBe(401);
-    expect(await statusOf({ DENDRO_METRICS_OPEN: 'yes' })).toBe(200);
+    expect(await statusOf({})).toEqual([401, false]);
+    expect(await statusOf({ DENDRO_METRICS_OPEN: 'yes', DENDRO_ACCESS_LOG: 'yes' })).toEqual([200, true]);
   });
 
   test('DENDRO_CLUSTER and DENDRO_APPLY configure dendro schema, and the flag takes precedence', async () => {
@@ -300,6 +303,7 @@ describe('environment variables', () => {
       'tier',
       'redact-pii',
       'metrics-open',
+      'access-log',
       'tls-cert',
       'tls-key',
       'cluster',

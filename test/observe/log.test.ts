@@ -1,13 +1,18 @@
-import { PassThrough } from 'node:stream';
+import { PassThrough, Writable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import type { Event } from '../../src/observe/event.ts';
-import { logTo } from '../../src/observe/log.ts';
+import { type LogOptions, logTo } from '../../src/observe/log.ts';
 
 /** Observes one event each second. Returns the seconds in which a line was logged, with the lines. */
-const logEachSecond = (eventAt: (second: number) => Event | undefined, seconds: number) => {
+const logEachSecond = (
+  eventAt: (second: number) => Event | undefined,
+  seconds: number,
+  format: LogOptions['format'] = 'text',
+) => {
   let now = 5_000_000;
   const errors = new PassThrough();
-  const observe = logTo(new PassThrough(), errors, { now: () => now });
+  const options = { format, level: 'info', slowQueryMs: 0 } as const;
+  const observe = logTo(new PassThrough(), errors, options, { now: () => now });
   const logged: [number, string][] = [];
   for (let second = 0; second < seconds; second++, now += 1_000) {
     const event = eventAt(second);
@@ -24,7 +29,7 @@ describe('the log of a failure that repeats every second', () => {
     const logged = logEachSecond(() => failed, 300);
     expect(logged.map(([second]) => second)).toEqual([0, 1, 3, 7, 15, 31, 63, 123, 183, 243]);
     expect(logged[0]?.[1]).toMatch(
-      /^applying records of kind edge to the store failed.*: the store is gone\n$/,
+      /^\S+ error apply_failed: applying records of kind edge to the store failed.*: the store is gone\n$/,
     );
     expect(logged[3]?.[1]).toMatch(/: the store is gone \(3 similar messages suppressed\)\n$/);
   });
@@ -40,7 +45,9 @@ describe('the log of a failure that repeats every second', () => {
       20,
     );
     expect(logged.map(([second]) => second)).toEqual([0, 1, 3, 7, 10, 11, 12]);
-    expect(logged[4]?.[1]).toBe('applying records of kind edge works again after 10 failed attempts\n');
+    expect(logged[4]?.[1]).toMatch(
+      / info {2}apply_recovered: applying records of kind edge works again after 10 failed attempts\n$/,
+    );
     expect(logged[5]?.[1]).not.toContain('suppressed');
   });
 
@@ -60,5 +67,109 @@ describe('the log of a failure that repeats every second', () => {
 test('a failure that is a defect of the program is logged with its stack', () => {
   const defect: Event = { type: 'apply_failed', kind: 'edge', error: new TypeError('x is not a function') };
   const [[, line] = [0, '']] = logEachSecond(() => defect, 1);
-  expect(line).toMatch(/^applying records.*failed.*: TypeError: x is not a function\n +at .*log\.test\.ts/);
+  expect(line).toMatch(/: applying records.*failed.*: TypeError: x is not a function\n +at .*log\.test\.ts/);
+});
+
+/** Returns the lines that the log writes for these events. */
+const logLines = (events: readonly Event[], options: Partial<LogOptions> = {}) => {
+  let text = '';
+  const errors = new Writable({
+    decodeStrings: false,
+    write(chunk: string, _, done) {
+      text += chunk;
+      done();
+    },
+  });
+  const clock = () => 1_794_659_696_789_012n;
+  const all: LogOptions = { format: 'json', level: 'info', slowQueryMs: 1000, ...options };
+  const observe = logTo(new PassThrough(), errors, all, { now: () => 5_000_000 }, clock);
+  for (const event of events) observe(event);
+  return text.split('\n').slice(0, -1);
+};
+const slowQuery: Event = {
+  type: 'query_completed',
+  endpoint: 'logs.all',
+  id: 'an-id',
+  queuedMs: 400.4,
+  executedMs: 700.1234,
+  rows: 3,
+};
+const refused: Event = {
+  type: 'token_refused',
+  reason: 'expired_token',
+  address: '192.0.2.1',
+  route: '/api/logs',
+  tokenName: 'shipper',
+};
+
+describe('a log line', () => {
+  test('in JSON has time, level, event and message, then the details of the event', () => {
+    expect(logLines([slowQuery, { type: 'stopped' }]).map(line => JSON.parse(line))).toEqual([
+      {
+        time: '2026-11-14T12:34:56.789Z',
+        level: 'warn',
+        event: 'slow_query',
+        message: 'slow query of logs.all: 400 ms in the queue, 700 ms in the store, 3 rows (request an-id)',
+        endpoint: 'logs.all',
+        request_id: 'an-id',
+        queued_ms: 400.4,
+        executed_ms: 700.123,
+        rows: 3,
+      },
+      { time: '2026-11-14T12:34:56.789Z', level: 'info', event: 'stopped', message: 'stopped' },
+    ]);
+  });
+
+  test('in text has time, level, event and message', () => {
+    expect(logLines([refused], { format: 'text' })).toEqual([
+      '2026-11-14T12:34:56.789Z warn  token_refused: refused a request to /api/logs from 192.0.2.1: its token has expired (token shipper)',
+    ]);
+  });
+
+  test('in text stays one line, whatever an error says, except for a stack trace', () => {
+    const reason = 'bad\rvalue\u001b[31m';
+    const [line = '', ...others] = logLines([{ type: 'record_rejected_by_store', kind: 'edge', reason }], {
+      format: 'text',
+    });
+    expect(others).toEqual([]);
+    expect(line).toMatch(/: bad value \[31m$/);
+    const defect: Event = {
+      type: 'request_failed',
+      route: '/',
+      endpoint: undefined,
+      id: 'i',
+      error: new Error('x'),
+    };
+    expect(logLines([defect], { format: 'text' })[1]).toMatch(/^ +at /);
+  });
+});
+
+test('--log-level leaves out less important lines', () => {
+  const events: Event[] = [
+    { type: 'stopped' },
+    refused,
+    { type: 'spool_write_failed', error: new Error('full') },
+  ];
+  const levelsOf = (level: LogOptions['level']) =>
+    logLines(events, { level }).map(line => JSON.parse(line).level);
+  expect(levelsOf('info')).toEqual(['info', 'warn', 'error']);
+  expect(levelsOf('warn')).toEqual(['warn', 'error']);
+  expect(levelsOf('error')).toEqual(['error']);
+});
+
+test('queries are logged from --slow-query-ms on, and never if it is 0', () => {
+  const eventsOf = (slowQueryMs: number) => logLines([slowQuery], { slowQueryMs }).length;
+  expect([1100, 1101, 0].map(eventsOf)).toEqual([1, 0, 0]);
+});
+
+test('refused tokens are throttled for each address, and together beyond 500 addresses', () => {
+  const from = (address: string): Event => ({ ...refused, address });
+  expect(logLines([from('a'), from('a'), from('b')])).toHaveLength(2);
+  const many = Array.from({ length: 2000 }, (_, index) => from(`192.0.2.${index}`));
+  expect(logLines(many)).toHaveLength(501);
+});
+
+test('a throttled line in JSON has the number of suppressed ones', () => {
+  const lines = logEachSecond(() => failed, 8, 'json');
+  expect(lines.map(([, line]) => JSON.parse(line).suppressed)).toEqual([undefined, undefined, 1, 3]);
 });

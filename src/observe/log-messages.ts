@@ -1,0 +1,188 @@
+// What the log says about each event, and how important it is. No message contains a token or a parameter value, except where an
+// error of the store's engine quotes a value.
+import { isProgrammingError, type RefusalReason } from '../domain/errors.ts';
+import type { Event } from './event.ts';
+
+export const LOG_LEVELS = ['error', 'warn', 'info'] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+const METRIC_ONLY = [
+  'request_completed',
+  'batch_completed',
+  'records_quarantined',
+  'flushed',
+  'records_applied',
+  'compacted',
+  'vacuumed',
+] as const satisfies Event['type'][];
+
+/** Routine events, counted by metrics.ts and not logged. `listening` has its own line on standard output. */
+type UnloggedEvent = Extract<Event, { type: (typeof METRIC_ONLY)[number] | 'listening' }>;
+
+export type LoggedEvent = Exclude<Event, UnloggedEvent>;
+
+const UNLOGGED: ReadonlySet<Event['type']> = new Set(['listening', ...METRIC_ONLY]);
+
+export function isLogged(event: Event): event is LoggedEvent {
+  return !UNLOGGED.has(event.type);
+}
+
+/** Something to act on: `error` if data or requests are lost, `warn` if Dendro goes on or retries by itself. */
+export const LEVELS: Readonly<Record<LoggedEvent['type'], LogLevel>> = {
+  started: 'info',
+  stopping: 'info',
+  stopped: 'info',
+  stop_timed_out: 'error',
+  tokens_read: 'info',
+  tokens_unreadable: 'error',
+  request_failed: 'error',
+  request_unserved: 'warn',
+  request_served: 'info',
+  query_completed: 'warn',
+  token_refused: 'warn',
+  record_rejected_by_store: 'warn',
+  apply_failed: 'error',
+  apply_recovered: 'info',
+  spool_cleanup_failed: 'warn',
+  flush_failed: 'error',
+  store_unavailable: 'error',
+  store_available: 'info',
+  spool_write_failed: 'error',
+  spool_truncated: 'warn',
+  spool_damaged: 'error',
+  spool_incomplete: 'error',
+  idempotency_log_damaged: 'warn',
+  quarantine_failed: 'error',
+  records_expired: 'info',
+  retention_failed: 'error',
+  records_evicted: 'warn',
+  eviction_failed: 'error',
+  project_erased: 'info',
+  erase_failed: 'error',
+  compaction_failed: 'warn',
+  vacuum_failed: 'warn',
+  clock_jumped: 'warn',
+};
+
+const REFUSALS: Readonly<Record<RefusalReason, string>> = {
+  no_token: 'it has no token',
+  unknown_token: 'its token is unknown or revoked',
+  expired_token: 'its token has expired',
+  rate_limited: 'its token exceeds its rate',
+  missing_scope: 'its token does not have the required scope',
+  project_not_allowed: 'its token is pinned to other projects',
+};
+
+export function describe(event: LoggedEvent): string {
+  switch (event.type) {
+    case 'started':
+      return `dendro ${event.version} started: store ${event.store}, data directory ${event.dataDirectory}, public ${event.publicUrl}, internal ${event.internalUrl}`;
+    case 'stopping':
+      return `received ${event.signal}; finishing running requests, then stopping`;
+    case 'stopped':
+      return 'stopped';
+    case 'stop_timed_out':
+      return `not stopped within ${event.seconds} s, because a query does not react to its cancellation; killing the process. No acknowledged data is lost`;
+    case 'tokens_read':
+      return `tokens reloaded: ${event.count}`;
+    case 'tokens_unreadable':
+      return `TOKENS FILE CANNOT BE READ; the last valid tokens stay active: ${messageOf(event.error)}`;
+    case 'request_failed':
+      return `request ${event.id}: ${nameOf(event)} failed with 500: ${stackOf(event.error)}`;
+    case 'request_unserved':
+      return `request ${event.id}: ${nameOf(event)} failed with ${event.status}: ${messageOf(event.error)}`;
+    case 'query_completed':
+      return `slow query of ${event.endpoint}: ${Math.round(event.queuedMs)} ms in the queue, ${Math.round(event.executedMs)} ms in the store, ${event.rows} rows (request ${event.id ?? 'unknown'})`;
+    case 'token_refused':
+      return `refused a request to ${event.route} from ${event.address}: ${REFUSALS[event.reason]}${event.tokenName === undefined ? '' : ` (token ${event.tokenName})`}`;
+    case 'request_served':
+      return `${event.method} ${nameOf(event)} ${event.status} from ${event.address} in ${event.durationMs.toFixed(1)} ms`;
+    case 'record_rejected_by_store':
+      return `the store rejected a record of kind ${event.kind}; it is in the quarantine file: ${event.reason.split('\n', 1)[0]}`;
+    case 'apply_failed':
+      return `applying records of kind ${event.kind} to the store failed; they stay in the spool and are retried: ${messageOf(event.error)}`;
+    case 'apply_recovered':
+      return `applying records of kind ${event.kind} works again after ${event.failures} failed attempts`;
+    case 'spool_cleanup_failed':
+      return `deleting files of the spool that are no longer needed failed; it is retried: ${messageOf(event.error)}`;
+    case 'flush_failed':
+      return `flushing records of kind ${event.kind} failed; they stay in memory and in the spool: ${messageOf(event.error)}`;
+    case 'store_unavailable':
+      return `store unavailable; queries fail and records wait in the spool: ${messageOf(causeOf(event.error))}`;
+    case 'store_available':
+      return 'store available; queries are served';
+    case 'spool_write_failed':
+      return `writing to the spool failed; the records were not accepted: ${messageOf(event.error)}`;
+    case 'spool_truncated':
+      return `removed an unfinished write of ${event.invalidBytes} bytes from the end of the spool; it was not acknowledged`;
+    case 'spool_damaged':
+      return describeDamage(event);
+    case 'spool_incomplete':
+      return `SPOOL INCOMPLETE: files of ${event.directory} are missing${describeKindsAhead(event.kinds)}. Acknowledged records that were not in the store yet may be lost. New records are stored as usual`;
+    case 'idempotency_log_damaged':
+      return `skipped ${event.malformedLines} unreadable lines of ${event.path}; retries of their requests may be stored again`;
+    case 'quarantine_failed':
+      return `writing to the quarantine file failed; the rejected records are not kept: ${messageOf(event.error)}`;
+    case 'records_expired':
+      return `removed ${event.count} records older than the retention period`;
+    case 'retention_failed':
+      return `removing records older than the retention period failed: ${messageOf(event.error)}`;
+    case 'records_evicted':
+      return `removed the oldest ${event.count} records, because the data directory came close to --max-disk`;
+    case 'eviction_failed':
+      return `removing the oldest records failed, so the data directory may exceed --max-disk: ${messageOf(event.error)}`;
+    case 'project_erased':
+      return `erased a project: ${event.records} stored and ${event.quarantined} quarantined records`;
+    case 'erase_failed':
+      return `ERASING A PROJECT FAILED; some of its records may still exist. Repeat the command, or restart the server, which continues: ${messageOf(event.error)}`;
+    case 'compaction_failed':
+      return `compaction failed; queries will be slower: ${messageOf(event.error)}`;
+    case 'vacuum_failed':
+      return `vacuum failed; the store's file stays larger than necessary: ${messageOf(event.error)}`;
+    case 'clock_jumped':
+      return `the clock jumped by ${event.seconds} s; no records are removed until it has been steady for an hour`;
+  }
+}
+
+function describeDamage(event: Extract<Event, { type: 'spool_damaged' }>): string {
+  const counts = Object.entries(event.lost).map(([kind, count]) => `${count} of kind ${kind}`);
+  const unknown = event.isLostKnown ? [] : ['an unknown number'];
+  const lost = [...counts, ...unknown].join(', ');
+  return [
+    `SPOOL DAMAGED: ${event.damagedBytes} bytes of ${event.path} cannot be read and are now in ${event.directory}`,
+    lost === '' ? 'No record is lost: the store has them all' : `Acknowledged records lost, at most: ${lost}`,
+    ...(event.readable === 0
+      ? []
+      : [`${event.readable} of them can be read: load the .ndjson files there with dendro ingest`]),
+  ].join('. ');
+}
+
+function describeKindsAhead(kinds: readonly string[]): string {
+  return kinds.length === 0 ? '' : `; the store has newer records of these kinds: ${kinds.join(', ')}`;
+}
+
+/** A DendroError hides its cause from clients; the log shows the cause. */
+function causeOf(error: unknown): unknown {
+  return error instanceof Error && error.cause instanceof Error ? error.cause : error;
+}
+
+/** One line, except for a defect of the program: its stack shows where it is. */
+function messageOf(error: unknown): string {
+  if (isProgrammingError(error)) return error.stack ?? error.message;
+  return error instanceof Error ? (error.message.split('\n', 1)[0] ?? '') : String(error);
+}
+
+/** The endpoint of a request, or its route. */
+function nameOf({
+  endpoint,
+  route,
+}: {
+  readonly endpoint: string | undefined;
+  readonly route: string;
+}): string {
+  return endpoint ?? (route === '' ? 'an unknown path' : route);
+}
+
+function stackOf(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}
