@@ -11,8 +11,9 @@ import { ValidatedRequests } from './endpoint/validated-requests.ts';
 import type { AuthDependencies } from './http/authenticate.ts';
 import { clientAddressReader } from './http/client-address.ts';
 import { type InternalDependencies, internalRoutes } from './http/internal-routes.ts';
-import { type ListenerOptions, listen } from './http/listener.ts';
+import { type ListenerOptions, listen, tryToListen } from './http/listener.ts';
 import { type PublicDependencies, publicRoutes, type ServingDependencies } from './http/public-routes.ts';
+import { readTlsPair } from './http/tls.ts';
 import { UnsentResponses } from './http/unsent-responses.ts';
 import { type BodyParser, BodyParserPool } from './intake/body-parser-pool.ts';
 import { Erasure, type ErasureDependencies } from './intake/erasure.ts';
@@ -301,6 +302,25 @@ async function openListeners(
     publicUrl: await open('public', publicAddress),
     internalUrl: await open('internal', internalAddress),
   };
+}
+
+/** The errors with which the listeners of a configuration would fail to open. */
+export async function findListenerProblems(config: ServeConfig): Promise<unknown[]> {
+  const { tls, publicAddress, internalAddress } = config;
+  const isShared = internalAddress.port !== 0 && internalAddress.port === publicAddress.port;
+  const attempts = [
+    async () => void (tls === undefined || readTlsPair(tls)),
+    () => tryToListen({ name: 'public', address: publicAddress }),
+    () => (isShared ? undefined : tryToListen({ name: 'internal', address: internalAddress })),
+  ];
+  const problems: unknown[] = [];
+  for (const attempt of attempts)
+    try {
+      await attempt();
+    } catch (error) {
+      problems.push(error);
+    }
+  return problems;
 }
 
 /** The internal listener is for machines in the platform's own network, not for browsers. */

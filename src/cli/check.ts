@@ -2,16 +2,20 @@
 // the results of the embedded store and ClickHouse.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
+import { findListenerProblems } from '../app.ts';
 import { type Invocation, nameOf, readServeConfig, type ServeConfig } from '../config.ts';
-import { OperatorError, UsageError } from '../domain/errors.ts';
+import { DendroError, OperatorError, UsageError } from '../domain/errors.ts';
 import { type Catalog, loadCatalog } from '../endpoint/catalog.ts';
 import { type ComparedStore, compareStores } from '../endpoint/parity.ts';
 import { runPreflight } from '../endpoint/preflight.ts';
 import { replaySpool } from '../intake/applier.ts';
 import { logTo } from '../observe/log.ts';
-import { openStore, type StoreOptions, storeNameOf } from '../store/open-store.ts';
+import { checkStoreFile, openStore, type StoreOptions, storeNameOf } from '../store/open-store.ts';
 import { systemClock } from '../system/clock.ts';
+import { inspectDataDirectory } from '../system/data-directory.ts';
+import { findLockOwner } from '../system/directory-lock.ts';
+import { checkWritable, describeFileError } from '../system/file-access.ts';
 import { readTokenFile } from '../token/token-file.ts';
 import { requireEmbeddedStore } from './embedded-store.ts';
 
@@ -21,13 +25,93 @@ const SHOWN_DIFFERENCES = 10;
 export async function check(invocation: Invocation): Promise<void> {
   const config = readServeConfig(invocation);
   checkParityFlags(invocation, config);
-  readTokenFile(config.tokensFile);
-  const catalog = loadCatalog(config.endpointFolders, config.storeName);
-  await withTemporaryDirectory('dendro-check-', directory => checkStore(config, catalog, directory));
+  const isJson = invocation.isOn('json');
+  const findings = await findProblems(config);
+  if (isJson && !(invocation.isOn('parity') && findings.problems.length === 0)) printFindings(findings);
+  if (findings.problems.length > 0) throw toOneError(findings.problems);
   if (invocation.isOn('parity')) return checkParity(invocation, config);
-  for (const { definition } of catalog.endpoints)
-    process.stdout.write(`${definition.name}  ${definition.id}\n`);
-  process.stdout.write(`${catalog.endpoints.length} endpoints, no problems found\n`);
+  if (isJson) return;
+  for (const { name, id } of findings.endpoints) process.stdout.write(`${name}  ${id}\n`);
+  if (findings.serverPid !== undefined)
+    process.stdout.write(
+      `the data directory is in use (PID ${findings.serverPid}): its store was not read, and ports in use count as those of this process\n`,
+    );
+  process.stdout.write(`${findings.endpoints.length} endpoints, no problems found\n`);
+}
+
+interface Findings {
+  endpoints: readonly { readonly id: string; readonly name: string }[];
+  readonly problems: readonly Error[];
+  /** The process that uses the data directory, if there is one. */
+  readonly serverPid: number | undefined;
+}
+
+/** Looks for everything that `serve` would refuse. If a server already uses the data directory, it may use the ports too. */
+async function findProblems(config: ServeConfig): Promise<Findings> {
+  const { dataDirectory } = config.store;
+  const serverPid = findLockOwner(dataDirectory);
+  const problems: Error[] = [];
+  const report = (error: unknown) => {
+    if (!(error instanceof OperatorError || error instanceof DendroError)) throw error;
+    problems.push(error);
+  };
+  const attempt = async (step: () => unknown) => {
+    try {
+      await step();
+    } catch (error) {
+      report(error);
+    }
+  };
+  const isOwnPort = (error: unknown) => serverPid !== undefined && isAddressInUse(error);
+  for (const problem of await findListenerProblems(config)) if (!isOwnPort(problem)) report(problem);
+  const earlierProblems = problems.length;
+  await attempt(() => inspectDataDirectory(dataDirectory));
+  const isUsable = problems.length === earlierProblems;
+  if (isUsable && serverPid === undefined) await attempt(() => checkStoreFile(config.store));
+  if (isUsable || !isInside(dataDirectory, config.tokensFile)) await attempt(() => checkTokens(config));
+  let endpoints: Findings['endpoints'] = [];
+  await attempt(async () => {
+    const catalog = loadCatalog(config.endpointFolders, config.storeName);
+    await withTemporaryDirectory('dendro-check-', directory => checkStore(config, catalog, directory));
+    endpoints = catalog.endpoints.map(({ definition: { id, name } }) => ({ id, name }));
+  });
+  return { endpoints, problems, serverPid };
+}
+
+function isAddressInUse(error: unknown): boolean {
+  return ((error as Error).cause as NodeJS.ErrnoException | undefined)?.code === 'EADDRINUSE';
+}
+
+function isInside(directory: string, file: string): boolean {
+  return resolve(dirname(file)) === resolve(directory);
+}
+
+/** The first start creates the tokens file, unless a key is in the environment. */
+function checkTokens({ tokensFile, environmentKeys }: ServeConfig): void {
+  if (readTokenFile(tokensFile).length > 0 || environmentKeys.length > 0) return;
+  const directory = dirname(resolve(tokensFile));
+  try {
+    checkWritable(directory);
+  } catch (error) {
+    const reason = describeFileError(directory, error as NodeJS.ErrnoException);
+    throw new OperatorError(`cannot create the tokens file ${tokensFile}: ${reason}`);
+  }
+}
+
+function printFindings({ endpoints, problems, serverPid }: Findings): void {
+  const findings = {
+    endpoints,
+    problems: problems.map(({ message }) => message),
+    data_directory_used_by: serverPid ?? null,
+  };
+  process.stdout.write(`${JSON.stringify(findings, undefined, 2)}\n`);
+}
+
+function toOneError(problems: readonly Error[]): Error {
+  const [only = new Error(), ...others] = problems;
+  if (others.length === 0) return only;
+  const list = problems.map(({ message }, index) => `(${index + 1}) ${message}`);
+  return new OperatorError(`${problems.length} problems: ${list.join('; ')}`);
 }
 
 /** Uses an empty data directory, so that the command can run next to a server that locks its own. */
@@ -59,7 +143,7 @@ async function checkParity(invocation: Invocation, config: ServeConfig): Promise
       const [duckdb, other] = stores;
       if (duckdb === undefined || other === undefined) return;
       await replaySpool(embedded.dataDirectory, duckdb.store, logTo(process.stdout, process.stderr));
-      await printParity(duckdb, other, projects);
+      await printParity(duckdb, other, projects, invocation.isOn('json'));
     } finally {
       for (const { store } of stores) await store.close();
     }
@@ -75,15 +159,17 @@ async function printParity(
   duckdb: ComparedStore,
   clickhouse: ComparedStore,
   projects: readonly string[],
+  isJson: boolean,
 ): Promise<void> {
   const { queries, rows, differences } = await compareStores(duckdb, clickhouse, projects, systemClock());
-  for (const { endpoint, parameters, description } of differences.slice(0, SHOWN_DIFFERENCES))
+  if (isJson) process.stdout.write(`${JSON.stringify({ queries, rows, differences }, undefined, 2)}\n`);
+  for (const { endpoint, parameters, description } of isJson ? [] : differences.slice(0, SHOWN_DIFFERENCES))
     process.stdout.write(`${endpoint}?${parameters}: ${description}\n`);
   if (differences.length > 0)
     throw new OperatorError(
       `${differences.length} of ${queries} results differ between duckdb and clickhouse`,
     );
-  process.stdout.write(`${queries} results, ${rows} rows: duckdb and clickhouse agree\n`);
+  if (!isJson) process.stdout.write(`${queries} results, ${rows} rows: duckdb and clickhouse agree\n`);
 }
 
 async function withTemporaryDirectory(

@@ -151,7 +151,7 @@ export const commands: readonly Command[] = [
     usage: '',
     summary:
       'Check the configuration and the endpoint folders without serving and without changing the data.',
-    flags: [...SERVE_FLAGS, 'parity', 'project'],
+    flags: [...SERVE_FLAGS, 'parity', 'project', 'json'],
     examples: [
       'dendro check --endpoints ./my-endpoints',
       "DENDRO_STORE='clickhouse://…' dendro check --parity --project acme",

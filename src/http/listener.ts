@@ -44,10 +44,7 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
   server.maxHeadersCount = MAX_HEADERS;
   server.on('checkExpectation', onRequest); // an unknown `Expect` header is ignored
   server.on('clientError', respondToParserError);
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', error => reject(toListenError(error, options)));
-    server.listen(options.address.port, options.address.host, resolve);
-  });
+  await bind(server, options);
   const sockets = trackSockets(server);
   let closing: Promise<void> | undefined;
   return {
@@ -57,6 +54,20 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
       return closing;
     },
   };
+}
+
+/** Throws the error of `listen` if the address cannot be used. Uses it for a moment, without accepting a request. */
+export async function tryToListen(options: Pick<ListenerOptions, 'name' | 'address'>): Promise<void> {
+  const server = createServer();
+  await bind(server, options);
+  await new Promise(resolve => server.close(resolve));
+}
+
+function bind(server: Server, options: Pick<ListenerOptions, 'name' | 'address'>): Promise<void> {
+  return new Promise<void>((resolve, reject) => {
+    server.once('error', error => reject(toListenError(error, options)));
+    server.listen(options.address.port, options.address.host, resolve);
+  });
 }
 
 function createHttpServer({ tls }: ListenerOptions, onRequest: RequestListener): Server {
@@ -71,7 +82,7 @@ function createHttpServer({ tls }: ListenerOptions, onRequest: RequestListener):
 
 function toListenError(
   error: NodeJS.ErrnoException,
-  { name, address: { host, port } }: ListenerOptions,
+  { name, address: { host, port } }: Pick<ListenerOptions, 'name' | 'address'>,
 ): Error {
   const reasons: Record<string, string> = {
     EADDRINUSE: 'the port is in use by another program',
@@ -81,6 +92,7 @@ function toListenError(
   };
   return new OperatorError(
     `the ${name} listener cannot listen on ${host}:${port}: ${reasons[error.code ?? ''] ?? error.message}`,
+    { cause: error },
   );
 }
 

@@ -50,6 +50,12 @@ export async function openStore(options: StoreOptions, callbacks: StoreCallbacks
   }
 }
 
+/** Throws the OperatorError with which an embedded store would refuse its file. Only reads it; no other process may use it. */
+export async function checkStoreFile({ clickhouse, dataDirectory }: StoreOptions): Promise<void> {
+  if (clickhouse !== undefined) return;
+  await (await import('./duckdb/open-database.ts')).checkDatabaseFile(dataDirectory);
+}
+
 async function openUnlocked(options: StoreOptions, callbacks: StoreCallbacks): Promise<Store> {
   const { clickhouse } = options;
   if (clickhouse !== undefined) {

@@ -1,20 +1,30 @@
 // Checks a data directory before it is used: this user can write to it, its files belong to this user, and no newer version of
 // Dendro has written to it.
-import { closeSync, fstatSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { closeSync, existsSync, fstatSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { OperatorError } from '../domain/errors.ts';
-import { describeUser, findOwner, isAccessDenied } from './file-access.ts';
+import { checkWritable, describeUser, findOwner, isAccessDenied } from './file-access.ts';
 import { createDirectory, writeFileDurably } from './files.ts';
 import { readVersion } from './version.ts';
 
 /** Creates the directory if it is missing. Throws an OperatorError that says what to do if this user cannot use it. */
 export function prepareDataDirectory(dataDirectory: string): void {
+  requireUsable(dataDirectory, createDirectory);
+}
+
+/** Throws the errors of `prepareDataDirectory` and `checkFormat`, and creates nothing that stays. */
+export function inspectDataDirectory(dataDirectory: string): void {
+  requireUsable(dataDirectory, checkWritable);
+  refuseNewerFormat(dataDirectory);
+}
+
+function requireUsable(dataDirectory: string, prepare: (directory: string) => void): void {
   const directory = resolve(dataDirectory);
   let ownUid: number | undefined;
   let storeUid: number | undefined;
   try {
-    createDirectory(directory);
-    ownUid = findOwnerOfNewFiles(directory);
+    prepare(directory);
+    if (existsSync(directory)) ownUid = findOwnerOfNewFiles(directory);
     storeUid = findOwnerOfStore(directory);
   } catch (error) {
     throw cannotWrite(dataDirectory, error as NodeJS.ErrnoException);
@@ -71,13 +81,9 @@ const FORMAT = 1;
  * of version 0.2.0 and earlier have no format file. The caller must hold the lock of the directory.
  */
 export async function checkFormat(dataDirectory: string): Promise<void> {
-  const file = join(resolve(dataDirectory), 'format.json');
+  const found = refuseNewerFormat(dataDirectory);
+  const file = formatFileIn(dataDirectory);
   const own = { format: FORMAT, version: readVersion() };
-  const found = readFormat(file);
-  if (found !== undefined && !(found.format <= FORMAT))
-    throw new OperatorError(
-      `the data directory ${dataDirectory} was written by Dendro ${found.version} in format ${found.format}; this is Dendro ${own.version}, which reads formats up to ${FORMAT}; install ${found.version} or later, or restore a backup from before the upgrade`,
-    );
   if (found?.format === own.format && found.version === own.version) return;
   try {
     await writeFileDurably(file, `${JSON.stringify(own)}\n`);
@@ -86,7 +92,26 @@ export async function checkFormat(dataDirectory: string): Promise<void> {
   }
 }
 
-function readFormat(file: string): { readonly format: number; readonly version: string } | undefined {
+interface Format {
+  readonly format: number;
+  readonly version: string;
+}
+
+/** Returns the format of the directory; undefined if it has none yet. */
+function refuseNewerFormat(dataDirectory: string): Format | undefined {
+  const found = readFormat(formatFileIn(dataDirectory));
+  if (found !== undefined && !(found.format <= FORMAT))
+    throw new OperatorError(
+      `the data directory ${dataDirectory} was written by Dendro ${found.version} in format ${found.format}; this is Dendro ${readVersion()}, which reads formats up to ${FORMAT}; install ${found.version} or later, or restore a backup from before the upgrade`,
+    );
+  return found;
+}
+
+function formatFileIn(dataDirectory: string): string {
+  return join(resolve(dataDirectory), 'format.json');
+}
+
+function readFormat(file: string): Format | undefined {
   try {
     const { format, version } = JSON.parse(readFileSync(file, 'utf8'));
     return { format, version };

@@ -36,6 +36,12 @@ export async function lockDirectory(dataDirectory: string): Promise<{ release():
   };
 }
 
+/** The PID of the running process that holds the directory; undefined if none does. */
+export function findLockOwner(dataDirectory: string): number | undefined {
+  const owner = readOwner(join(resolve(dataDirectory), 'dendro.pid'));
+  return isRunning(owner) ? owner.pid : undefined;
+}
+
 function unusable(dataDirectory: string, error: unknown): OperatorError {
   return new OperatorError(`cannot use the data directory ${dataDirectory}: ${(error as Error).message}`);
 }

@@ -1,5 +1,6 @@
 // Who may use a file: names its owner and this user, so that an error of the system says what to change.
-import { readFileSync, statSync } from 'node:fs';
+import { accessSync, constants, existsSync, readFileSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
 
 /**
  * Describes an error of a file operation in one line, without the name of the system call. If access is denied, it names this
@@ -17,6 +18,16 @@ export function describeFileError(path: string, error: NodeJS.ErrnoException): s
 
 export function isAccessDenied({ code }: NodeJS.ErrnoException): boolean {
   return code === 'EACCES' || code === 'EPERM';
+}
+
+/**
+ * Throws the error of the system if this user cannot create files in a directory. If the directory does not exist, checks that it
+ * can be created. Changes nothing.
+ */
+export function checkWritable(directory: string): void {
+  const parent = dirname(directory);
+  if (!existsSync(directory) && parent !== directory) checkWritable(parent);
+  else accessSync(`${directory}/.`, constants.W_OK | constants.X_OK); // with `/.`, a file is an error too
 }
 
 /** Undefined if it does not exist or this user cannot see it. */

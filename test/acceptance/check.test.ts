@@ -146,7 +146,12 @@ describe('dendro check', () => {
     const env = { DENDRO_API_KEY: PROCESS_API_KEY };
     const server = await startServer(['--data', directory.path], { env });
     try {
-      expect((await runDendro(['check', '--data', directory.path], { env })).code).toBe(0);
+      const ports = ['--port', new URL(server.url).port, '--internal-port', new URL(server.internalUrl).port];
+      const { code, stdout } = await runDendro(['check', '--json', '--data', directory.path, ...ports], {
+        env,
+      });
+      expect(code).toBe(0);
+      expect(JSON.parse(stdout)).toMatchObject({ problems: [], data_directory_used_by: server.pid });
       expect((await fetch(`${server.url}/health`)).status).toBe(200);
     } finally {
       await server.stop();

@@ -125,7 +125,7 @@ describe('environment variables', () => {
   });
 
   test('an empty variable counts as not set', async () => {
-    expect((await run(['check'], { DENDRO_PORT: '', DENDRO_STORE: '' })).code).toBe(0);
+    expect((await run(['check'], { DENDRO_RETENTION_DAYS: '', DENDRO_STORE: '' })).code).toBe(0);
   });
 
   describe('of dendro query', () => {

@@ -11,7 +11,7 @@ const BIN = join(import.meta.dirname, '../../bin/dendro');
 export const PROCESS_API_KEY = 'a-key-of-the-acceptance-tests';
 
 export interface RunOptions {
-  /** Environment variables of this run; those of the test process are not inherited. */
+  /** Environment variables of this run; those of the test process are not inherited. Default: free ports. */
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
   /** The program and its first arguments; default: bin/dendro of this checkout. */
@@ -81,7 +81,9 @@ function start(
 ): ChildProcessWithoutNullStreams {
   const { PATH, HOME, TMPDIR } = process.env;
   const [program, ...firstArgs] = command;
-  return spawn(program, [...firstArgs, ...args], { cwd, env: { PATH, HOME, TMPDIR, ...env } });
+  // Processes that run at the same time cannot share ports.
+  const ports = { DENDRO_PORT: '0', DENDRO_INTERNAL_PORT: '0' };
+  return spawn(program, [...firstArgs, ...args], { cwd, env: { PATH, HOME, TMPDIR, ...ports, ...env } });
 }
 
 function collect(child: ChildProcessWithoutNullStreams) {

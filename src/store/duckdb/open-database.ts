@@ -1,6 +1,6 @@
 // Opens the store's file and locks DuckDB down: afterwards no SQL can read or write files outside the staging directory, load an
 // extension or change a setting.
-import { closeSync, fsync, mkdirSync, openSync, rmSync } from 'node:fs';
+import { closeSync, existsSync, fsync, mkdirSync, openSync, rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
@@ -8,7 +8,7 @@ import { OperatorError } from '../../domain/errors.ts';
 import { createDirectory } from '../../system/files.ts';
 import { type DuckDBConnection, DuckDBInstance } from './driver.ts';
 import { type OnFatalError, watchFatalErrors } from './fatal-errors.ts';
-import { applySchema } from './schema.ts';
+import { applySchema, checkSchemaVersion } from './schema.ts';
 
 const fsyncDescriptor = promisify(fsync);
 
@@ -121,9 +121,29 @@ async function createInstance(
   }
 }
 
-async function attachFile(connection: DuckDBConnection, file: string, dataDirectory: string): Promise<void> {
+/** Throws the OperatorError with which `openDatabase` would refuse an existing file. Only reads the file. */
+export async function checkDatabaseFile(dataDirectory: string): Promise<void> {
+  const file = join(resolve(dataDirectory), FILE_NAME);
+  if (!existsSync(file)) return;
+  const instance = await DuckDBInstance.create(':memory:');
+  const connection = await instance.connect();
   try {
-    await connection.run(`attach '${file.replaceAll("'", "''")}' as logs (storage_version 'latest')`);
+    await attachFile(connection, file, dataDirectory, 'read_only');
+    await checkSchemaVersion(connection, dataDirectory);
+  } finally {
+    connection.closeSync();
+    instance.closeSync();
+  }
+}
+
+async function attachFile(
+  connection: DuckDBConnection,
+  file: string,
+  dataDirectory: string,
+  option = "storage_version 'latest'",
+): Promise<void> {
+  try {
+    await connection.run(`attach '${file.replaceAll("'", "''")}' as logs (${option})`);
     await connection.run('use logs');
   } catch (error) {
     const message = (error as Error).message;

@@ -32,11 +32,23 @@ export async function applySchema(connection: DuckDBConnection, dataDirectory: s
   await connection.run('commit');
 }
 
-async function upgrade(connection: DuckDBConnection, from: number, dataDirectory: string): Promise<void> {
+/** Throws an OperatorError if a newer version of Dendro has written the attached file. */
+export async function checkSchemaVersion(connection: DuckDBConnection, dataDirectory: string): Promise<void> {
+  const tables = await listTables(connection);
+  if (!tables.includes('schema_version')) return;
+  const newest = await connection.runAndReadAll('select max(version) from logs.schema_version');
+  refuseNewer(Number(newest.value(0, 0)), dataDirectory);
+}
+
+function refuseNewer(from: number, dataDirectory: string): void {
   if (from > SCHEMA_VERSION)
     throw new OperatorError(
       `the store in ${dataDirectory} has schema version ${from}, but this version of Dendro supports at most ${SCHEMA_VERSION}; use a newer version`,
     );
+}
+
+async function upgrade(connection: DuckDBConnection, from: number, dataDirectory: string): Promise<void> {
+  refuseNewer(from, dataDirectory);
   for (const { version, run } of UPGRADES) if (from < version) await run(connection);
 }
 

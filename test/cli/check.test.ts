@@ -1,0 +1,148 @@
+import { chownSync, mkdirSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { startApp } from '../../src/app.ts';
+import { commands } from '../../src/cli/commands.ts';
+import { runProgram } from '../../src/cli/program.ts';
+import { readInvocation, readServeConfig } from '../../src/config.ts';
+import { OperatorError } from '../../src/domain/errors.ts';
+import { createTempDirectory } from '../support/process.ts';
+import { createSelfSigned } from '../support/self-signed.ts';
+
+const isRoot = process.getuid?.() === 0;
+const NOBODY = 65_534;
+const flags = commands.find(({ name }) => name === 'serve')?.flags ?? [];
+
+/** What serve refuses: the arguments, and words of the message. PORT is a port in use. */
+const REFUSED: [problem: string, args: string, words: string][] = [
+  [
+    'a certificate that does not exist',
+    '--tls-cert no.pem --tls-key key.pem',
+    '--tls-cert no.pem cannot be read',
+  ],
+  [
+    'a certificate that is none',
+    '--tls-cert text --tls-key key.pem',
+    '--tls-cert text is not a PEM certificate',
+  ],
+  [
+    'a key of another certificate',
+    '--tls-cert cert.pem --tls-key other.pem',
+    '--tls-key other.pem is not the',
+  ],
+  [
+    'a public port in use',
+    '--port PORT',
+    'the public listener cannot listen on 127.0.0.1:PORT: the port is in use',
+  ],
+  [
+    'an internal port in use',
+    '--internal-port PORT',
+    'the internal listener cannot listen on 127.0.0.1:PORT',
+  ],
+  ['an address of another machine', '--host 192.0.2.1', 'this machine does not have this address'],
+  ['a data directory that is a file', '--data text', 'cannot write to the data directory text: ENOTDIR'],
+  [
+    'a data directory below a file',
+    '--data text/data',
+    'cannot write to the data directory text/data: ENOTDIR',
+  ],
+  ['a data directory of a newer version', '--data newer', 'was written by Dendro 9.1.0 in format 99'],
+  ['a store file that is damaged', '--data damaged', 'cannot open the store in damaged'],
+  ['a tokens file that is damaged', '--tokens text', 'text: not a tokens file that this version can read'],
+  [
+    'an endpoint directory that does not exist',
+    '--endpoints none',
+    'cannot read the endpoint folders in none',
+  ],
+  ...(isRoot
+    ? ([['a data directory of another user', '--data foreign', 'foreign belongs to user']] as [
+        string,
+        string,
+        string,
+      ][])
+    : []),
+];
+
+describe('dendro check', () => {
+  let directory: ReturnType<typeof createTempDirectory>;
+  let port = 0;
+  let output = '';
+  const checkout = process.cwd();
+  const listener = createServer();
+  beforeAll(async () => {
+    directory = createTempDirectory();
+    process.chdir(directory.path);
+    for (const name of ['newer', 'damaged', 'foreign']) mkdirSync(name);
+    mkdirSync('foreign/spool');
+    if (isRoot) chownSync('foreign/spool', NOBODY, NOBODY);
+    writeFileSync('text', 'text');
+    writeFileSync('newer/format.json', '{"format":99,"version":"9.1.0"}');
+    writeFileSync('damaged/dendro.duckdb', 'not a DuckDB file');
+    const { cert, key } = createSelfSigned();
+    for (const [name, content] of Object.entries({ cert, key, other: createSelfSigned().key }))
+      writeFileSync(`${name}.pem`, content);
+    await new Promise<void>(resolve => listener.listen(0, '127.0.0.1', resolve));
+    port = (listener.address() as { port: number }).port;
+    vi.spyOn(process.stdout, 'write').mockImplementation(text => {
+      output += text;
+      return true;
+    });
+  });
+  afterAll(() => {
+    vi.restoreAllMocks();
+    listener.close();
+    process.chdir(checkout);
+    directory.remove();
+  });
+
+  const fill = (text: string) => text.replaceAll('PORT', String(port));
+  const ports = { DENDRO_PORT: '0', DENDRO_INTERNAL_PORT: '0' };
+  const check = async (args: readonly string[]) => {
+    output = '';
+    return runProgram(['check', ...args], ports).then(
+      () => undefined,
+      (error: unknown) => error as Error,
+    );
+  };
+
+  test.each(REFUSED)('finds %s (%s), with the message of serve', async (_, args, words) => {
+    const given = fill(args).split(' ');
+    const found = await check(given);
+    expect(found).toBeInstanceOf(OperatorError);
+    expect(found?.message).toContain(fill(words));
+    expect(output).toBe('');
+    const config = readServeConfig(readInvocation(given, ports, flags));
+    const refused = await startApp(config, () => {}).then(
+      app => app.close(),
+      (error: unknown) => error as Error,
+    );
+    expect(refused?.message).toBe(found?.message);
+  });
+
+  test('finds a tokens file that cannot be created', async () => {
+    expect((await check(['--tokens', 'text/tokens.json']))?.message).toContain(
+      'tokens file text/tokens.json: ENOTDIR',
+    );
+  });
+
+  test('reports all problems in one line, and with --json as a list', async () => {
+    const args = ['--tokens', 'text', '--endpoints', 'none', '--json'];
+    const found = await check(args);
+    expect(found?.message).toMatch(
+      /^2 problems: \(1\) text: not a tokens file.*; \(2\) cannot read the endpoint/,
+    );
+    expect(JSON.parse(output)).toEqual({
+      endpoints: [],
+      problems: [expect.stringContaining('text: not a tokens file'), expect.stringContaining('none')],
+      data_directory_used_by: null,
+    });
+  });
+
+  test('--json lists the endpoints if there is no problem', async () => {
+    expect(await check(['--json'])).toBeUndefined();
+    const { endpoints, problems } = JSON.parse(output);
+    expect(problems).toEqual([]);
+    expect(endpoints).toContainEqual({ id: '36d4086c-7022-4186-9a0f-e33ec7d730da', name: 'logs.all' });
+  });
+});
