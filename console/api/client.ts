@@ -17,6 +17,13 @@ export interface QueryResult {
   readonly clipped: readonly string[];
 }
 
+/** How many records remain after each condition of a query. */
+export interface Explanation {
+  readonly conditions: readonly { readonly name: string; readonly remaining: number }[];
+  /** One sentence. */
+  readonly summary: string;
+}
+
 /** An error that the API returned, or an error of the client if there was no usable response. */
 export class ApiError extends Error {
   readonly code: string;
@@ -47,9 +54,34 @@ export async function runQuery(
   parameters: Readonly<Record<string, string>>,
   options: RequestOptions = {},
 ): Promise<QueryResult> {
+  return readBody(await send(createPath('query', endpoint, parameters), options), readResult, options);
+}
+
+/** Throws `not_found` if the endpoint has no explanation. */
+export async function explainQuery(
+  endpoint: string,
+  parameters: Readonly<Record<string, string>>,
+  options: RequestOptions = {},
+): Promise<Explanation> {
+  const path = createPath('explain', endpoint, parameters);
+  return readBody(
+    await send(path, options),
+    async response => {
+      const { result } = (await response.json()) as { result: Explanation };
+      if (!Array.isArray(result?.conditions)) throw new Error('the body has no explanation');
+      return result;
+    },
+    options,
+  );
+}
+
+function createPath(
+  route: 'query' | 'explain',
+  endpoint: string,
+  parameters: Readonly<Record<string, string>>,
+): string {
   const present = Object.entries(parameters).filter(([, value]) => value !== '');
-  const path = `api/endpoints/query/${encodeURIComponent(endpoint)}?${new URLSearchParams(present)}`;
-  return readBody(await send(path, options), readResult, options);
+  return `api/endpoints/${route}/${encodeURIComponent(endpoint)}?${new URLSearchParams(present)}`;
 }
 
 export async function fetchCatalog(): Promise<readonly Endpoint[]> {

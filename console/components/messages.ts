@@ -1,7 +1,7 @@
 // Messages that replace the content of a view: loading, no project, no rows and why, or an error.
-import type { ApiError, QueryResult } from '../api/client.ts';
+import type { ApiError, Explanation, QueryResult } from '../api/client.ts';
 import { h } from '../dom.ts';
-import { formatDateTime, formatElapsed } from '../format.ts';
+import { formatDateTime, formatElapsed, formatRecordCount } from '../format.ts';
 
 export interface EmptyState {
   /** Such as "No invocations in project acme in the last 5 minutes". */
@@ -31,20 +31,42 @@ export function createProjectPrompt(): HTMLElement {
   );
 }
 
-export function createEmptyMessage(state: EmptyState, result: QueryResult): HTMLElement {
+/** Without an explanation, or if it finds records, the message lists possible reasons instead. */
+export function createEmptyMessage(
+  state: EmptyState,
+  result: QueryResult,
+  explanation: Explanation | undefined,
+): HTMLElement {
+  const isExplained = explanation?.conditions.at(-1)?.remaining === 0;
+  const reasons = findReasons(state, result, isExplained ? explanation : undefined);
   return h(
     'div',
     { class: 'message', role: 'status' },
     h('h2', {}, state.title),
-    h('p', {}, 'Possible reasons:'),
-    h('ul', {}, ...findReasons(state, result).map(reason => h('li', {}, reason))),
+    ...(isExplained ? describeExplanation(explanation) : []),
+    reasons.length === 0 ? undefined : h('p', {}, isExplained ? 'Notes:' : 'Possible reasons:'),
+    reasons.length === 0 ? undefined : h('ul', {}, ...reasons.map(reason => h('li', {}, reason))),
   );
 }
 
-function findReasons({ hints, log, windowSeconds }: EmptyState, result: QueryResult): string[] {
+function describeExplanation({ summary, conditions }: Explanation): HTMLElement[] {
+  const counts = conditions.map(({ name, remaining }) =>
+    h('li', {}, `after the condition ${name}: ${formatRecordCount(remaining)}`),
+  );
+  return [h('p', {}, summary), h('p', {}, 'Records that remain:'), h('ul', {}, ...counts)];
+}
+
+function findReasons(
+  { hints, log, windowSeconds }: EmptyState,
+  result: QueryResult,
+  explanation: Explanation | undefined,
+): string[] {
   const reasons: string[] = [];
   const { dataThrough, ranAt, clipped } = result;
-  if (dataThrough === undefined) reasons.push(`The ${log} has no records that your token can read.`);
+  if (explanation !== undefined) {
+    const [first] = explanation.conditions;
+    if (first?.name === 'project' && first.remaining === 0) reasons.push(CHECK_SPELLING);
+  } else if (dataThrough === undefined) reasons.push(`The ${log} has no records that your token can read.`);
   else {
     const lagSeconds = (ranAt - dataThrough) / 1000;
     const newest = `The newest record of the ${log} is from ${formatDateTime(dataThrough)}`;
@@ -52,14 +74,13 @@ function findReasons({ hints, log, windowSeconds }: EmptyState, result: QueryRes
       reasons.push(
         `${newest}, ${formatElapsed(lagSeconds)} before the query ran. Choose a longer interval, or check that logs still arrive.`,
       );
-    else
-      reasons.push(
-        `There are no records for this project. Check the spelling of its reference. (${newest}.)`,
-      );
+    else reasons.push(`${CHECK_SPELLING} (${newest}.)`);
   }
   if (clipped.includes('retention')) reasons.push(RETENTION_NOTE);
   return [...reasons, ...hints];
 }
+
+const CHECK_SPELLING = 'There are no records for this project. Check the spelling of its reference.';
 
 export const RETENTION_NOTE =
   'The time range starts before the retention of the tier. Older records are not shown.';

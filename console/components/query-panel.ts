@@ -1,5 +1,12 @@
 // Runs a query and shows its result, a message or an error. Refreshes the result while the tab is visible.
-import { ApiError, ageSeconds, type QueryResult, runQuery } from '../api/client.ts';
+import {
+  ApiError,
+  ageSeconds,
+  type Explanation,
+  explainQuery,
+  type QueryResult,
+  runQuery,
+} from '../api/client.ts';
 import { h, replaceChildren } from '../dom.ts';
 import type { ViewContext } from '../views/view.ts';
 import { createFreshnessBar } from './freshness-bar.ts';
@@ -45,6 +52,8 @@ export class QueryPanel {
   #query: Query | undefined;
   #request: AbortController | undefined;
   #hasContent = false;
+  /** Of the current query, while its result is empty. 'none': the endpoint has no explanation, or it failed. */
+  #explanation: Explanation | 'none' | undefined;
 
   constructor(options: QueryPanelOptions) {
     this.#options = options;
@@ -61,6 +70,7 @@ export class QueryPanel {
   /** The previous content stays visible, dimmed, until the new result arrives. */
   run(query: Query): void {
     this.#query = query;
+    this.#explanation = undefined;
     if (!this.#hasContent) this.#showMessage(createLoadingMessage());
     void this.#load({ isNewQuery: true });
   }
@@ -89,12 +99,15 @@ export class QueryPanel {
     try {
       const { signal } = request;
       const result = await runQuery(query.endpoint, query.parameters(), { forceRefresh, signal });
+      if (forceRefresh) this.#explanation = undefined;
       this.#showResult(query, result);
       isFirstResult = false;
+      let newest = result;
       if (isStale(query, result)) {
-        const options = { forceRefresh: true, signal };
-        this.#showResult(query, await runQuery(query.endpoint, query.parameters(), options));
+        newest = await runQuery(query.endpoint, query.parameters(), { forceRefresh: true, signal });
+        this.#showResult(query, newest);
       }
+      if (newest.rows.length === 0) await this.#explain(query, newest, signal);
       this.#scheduleRefresh();
     } catch (error) {
       if (request.signal.aborted) return;
@@ -109,13 +122,31 @@ export class QueryPanel {
     this.#markInvalid(undefined);
     this.#freshnessBar.showResult(result);
     if (result.rows.length === 0) {
-      this.#showMessage(createEmptyMessage(query.emptyState, result));
+      this.#showEmpty(query, result);
       return;
     }
+    this.#explanation = undefined;
     this.#message.hidden = true;
     this.#options.content.hidden = false;
     this.#hasContent = true;
     this.#options.render(result);
+  }
+
+  #showEmpty(query: Query, result: QueryResult): void {
+    const explanation = this.#explanation === 'none' ? undefined : this.#explanation;
+    this.#showMessage(createEmptyMessage(query.emptyState, result, explanation));
+  }
+
+  /** Adds the explanation to the message. Automatic refreshes reuse it, because it counts all records of the project. */
+  async #explain(query: Query, result: QueryResult, signal: AbortSignal): Promise<void> {
+    if (this.#explanation !== undefined) return;
+    try {
+      this.#explanation = await explainQuery(query.endpoint, query.parameters(), { signal });
+      this.#showEmpty(query, result);
+    } catch (error) {
+      if (signal.aborted || !(error instanceof ApiError)) throw error;
+      this.#explanation = 'none';
+    }
   }
 
   /** A failed refresh keeps the previous result on the page. */

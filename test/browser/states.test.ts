@@ -17,6 +17,18 @@ describe('empty result', () => {
     await page.getByText('The function id must match exactly').waitFor();
   });
 
+  test('an empty result shows how many records remain after each condition', async () => {
+    tab = await openTab({ token: inject('token') });
+    const { page } = tab;
+    await tab.goTo('?view=functions&project=nobody&interval=1hr');
+    await page.getByText('0 rows: the store has no function_edge records of this project').waitFor();
+    await page.getByText('after the condition project: 0 records').waitFor();
+    await tab.goTo('?view=functions&project=busy-market&interval=1hr&function=no-such-function');
+    await page.getByText(/^0 rows: of [\d,]+ records of this project in the time window, none/).waitFor();
+    await page.getByText('after the condition function: 0 records').waitFor();
+    expect(await page.getByText('Check the spelling').count()).toBe(0);
+  });
+
   test('an empty result says how old the newest record is if it is older than the window', async () => {
     tab = await openTab({ token: inject('token') });
     const { page } = tab;
