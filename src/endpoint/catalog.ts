@@ -140,9 +140,9 @@ function loadExplainQuery(file: string, definition: EndpointDefinition): SavedQu
 
 function readSql(file: string, definition: EndpointDefinition): string {
   const sql = readText(file);
-  // With a parameter `project`, the condition `project = $project` already applies the pin. Without one, the SQL must use
-  // $pinned_projects.
-  if (definition.applies_pin && !hasProject(definition) && !/\bpinned_projects\b/.test(sql))
+  // With a parameter `project`, a pinned token may name only its own projects (run-endpoint.ts), and the SQL uses $project or
+  // $pinned_project. Without one, the SQL must use $pinned_projects.
+  if (definition.applies_pin && !hasProject(definition) && !/\bpinned_projects\b/.test(withoutComments(sql)))
     throw new OperatorError(
       `${file}: applies_pin is true and there is no parameter project, so the SQL must use pinned_projects`,
     );
@@ -178,4 +178,9 @@ function readText(file: string): string {
         : `${file}: cannot be read: ${describeFileError(file, systemError)}`,
     );
   }
+}
+
+/** Also removes what looks like a comment in a string, which does not matter to the search for a parameter. */
+function withoutComments(sql: string): string {
+  return sql.replace(/--.*$|\/\*[\s\S]*?\*\//gm, '');
 }

@@ -28,7 +28,7 @@ export interface EncodingRequest extends RowEncoding {
 }
 
 export interface ResultNotes {
-  /** Timestamp of the newest record of the log kind when the query ran; ISO 8601. */
+  /** ISO 8601 timestamp of the newest record of the log kind, read before the query ran. For a pinned token: of its projects. */
   readonly dataThrough: string | undefined;
   /** Why rows are missing from the result; empty if it is complete. An encoding can be clipped further. */
   readonly clipped: readonly ClippedReason[];

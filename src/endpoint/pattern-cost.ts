@@ -9,8 +9,8 @@ import { type PatternNode, parsePattern, type Ranges } from './pattern-syntax.ts
  */
 export const MAX_PATTERN_COST = 10_000;
 
-/** Bounds the time to compute the cost to a few milliseconds. An expression that needs more counts as too expensive. */
-const MAX_STEPS = 100_000;
+/** Bounds the time to compute the cost to tens of milliseconds. An expression that needs more counts as too expensive. */
+const MAX_STEPS = 500_000;
 const MAX_NODES = 5_000;
 
 /** RE2 matches bytes: a set of characters beyond ASCII needs several states, a Unicode class such as \pL many. */

@@ -92,7 +92,10 @@ export function runEndpoint(
   return cache.get({ key, lifetime, load }, toGetOptions(request, forceRefresh)).then(toRun);
 }
 
-/** The requested project, or all projects of the token if the endpoint has no parameter `project`. Empty: not allowed. */
+/**
+ * The requested project, or all projects of the token if the endpoint has no parameter `project`. An empty list if the token is
+ * not pinned to the requested project.
+ */
 export function findPin(
   definition: EndpointDefinition,
   values: BoundValues,
@@ -112,8 +115,8 @@ function pinnedKeyOf(
 
 /**
  * `signal` is a getter, so that it is created only if a query runs: a forced refresh within 10 s of the last one returns the
- * cached result. A separate function, because closures of one function share its variables: with this getter in runEndpoint, the closure that the cache
- * entry keeps would also keep the request in memory.
+ * cached result. A separate function, because closures of one function share its variables: with this getter in runEndpoint, the
+ * callback `() => cache.updateSize(key)`, which the cache entry keeps, would also keep the request in memory.
  */
 function toGetOptions(request: RequestContext | undefined, forceRefresh: boolean): GetOptions {
   return {
@@ -223,7 +226,7 @@ async function loadResult(
   return new EndpointResult(query.columns, queryResult, { dataThrough, clipped }, resultOptions);
 }
 
-/** The timestamp of the newest record that the result may contain. */
+/** The timestamp of the newest record of the log kind. For a pinned token: of its projects that the result may contain. */
 async function findNewest(
   store: Store,
   { reads }: EndpointDefinition,

@@ -167,7 +167,7 @@ function findEndpoint(catalog: Catalog, token: Token, idOrName: string): Endpoin
   return endpoint;
 }
 
-/** A token that is pinned to projects may call only endpoints whose SQL restricts the records to one project. */
+/** A token that is pinned to projects may call only endpoints whose SQL restricts the records to its projects (`applies_pin`). */
 function mayCall(token: Token, { definition }: Endpoint): boolean {
   return allows(token, 'query', definition.name) && (token.projects === undefined || definition.applies_pin);
 }

@@ -53,8 +53,8 @@ const MAX_QUARANTINE_LENGTH = 16 * 1024 * 1024;
 const LINES_PER_BUFFER = 2_000;
 
 /**
- * Throws DendroError if the body does not have the declared encoding or format, or when `isCancelled` returns true. It is called
- * before each record and between the steps before them.
+ * Throws DendroError if the body does not have the declared encoding or format, or when `isCancelled` returns true. That is
+ * checked after decompression, after decoding, and before each record.
  */
 export function parseBody(body: BatchBody, isCancelled: () => boolean = () => false): ParsedBody {
   const stopIfCancelled = () => {

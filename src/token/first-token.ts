@@ -1,4 +1,4 @@
-// Creates a token at the first startup, when the data directory has no tokens file yet.
+// Creates a token at the first startup, when there is no tokens file yet.
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { formatTimestamp } from '../domain/timestamp.ts';

@@ -1,4 +1,4 @@
-// Classifies the errors of ClickHouse and of the network by ClickHouse's error codes, and translates them: to
+// Classifies errors: those of ClickHouse by their codes; errors without a code come from the network. Translates them: to
 // a detailed message for the operator, and to `unavailable` for callers of the store.
 import { ClickHouseError } from '@clickhouse/client';
 import { DendroError, isProgrammingError, OperatorError } from '../../domain/errors.ts';
@@ -58,21 +58,21 @@ export function codeOf(error: unknown): number | undefined {
   return error instanceof ClickHouseError ? Number(error.code) : undefined;
 }
 
-/** Another host may succeed: the cause is this host, the network or the moment, not the request and not a defect of ours. */
+/** A retry may succeed, on another host or later: the cause is neither the request nor a defect of ours. */
 export function isTransient(error: unknown): boolean {
   if (isProgrammingError(error)) return false;
   const code = codeOf(error);
   return code === undefined || TRANSIENT_ERRORS.has(code);
 }
 
-/** Somebody ended the query on purpose, so no other host runs it again. */
+/** A transient error that is not retried on another host: somebody ended the query on purpose. */
 export function isKilled(error: unknown): boolean {
   return codeOf(error) === CODES.killed;
 }
 
 /**
  * ClickHouse cannot parse a row of the insert and has stored none of its rows. A materialized view of the operator can
- * fail with the same codes, but its error names no row, and some of the rows may be stored.
+ * fail with the same codes after some rows are stored; its error names no row, or says `while pushing to view`.
  */
 export function isRowError(error: unknown): boolean {
   if (!DATA_ERROR_CODES.has(codeOf(error) ?? -1)) return false;

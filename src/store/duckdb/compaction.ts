@@ -19,13 +19,16 @@ const RECENT_MICROS = 7n * MICROS_PER_DAY;
 const MAX_RECENT_SPAN = RECENT_MICROS / 2n;
 /** Upper bound, so that a merge always finishes. */
 const MAX_COMPACTED_ROWS = 128 * ROW_GROUP_ROWS;
-/** A part is merged with newer ones if it has at most this many times their rows, so that few rows do not rewrite many. */
+/**
+ * A part is merged with newer ones if it has at most this many times their rows, so that a merge does not rewrite many old rows to
+ * add a few new ones.
+ */
 const MAX_SIZE_RATIO = 4;
 /** Estimated size of the columns other than the message and the metadata. */
 const OTHER_COLUMNS_BYTES = 200;
 /**
- * DuckDB holds 2,048 consecutive records in memory when it writes or reads a part. So the large records of a compaction have at most
- * this size in total: a project that sends records of 1 MiB would have all of them next to each other.
+ * DuckDB holds 2,048 consecutive records in memory when it writes or reads a part. So the records above LARGE_RECORD_BYTES of one
+ * compaction have at most MAX_LARGE_RECORDS_BYTES in total: a project that sends records of 1 MiB would have all of them next to each other.
  */
 const LARGE_RECORD_BYTES = 32 * 1024;
 const MAX_LARGE_RECORDS_BYTES = 64 * 1024 * 1024;

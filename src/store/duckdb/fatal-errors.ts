@@ -9,7 +9,7 @@ import {
   DuckDBResultReader,
 } from './driver.ts';
 
-/** Only of these types: errors of other types can quote a text of a client, such as an invalid regular expression. */
+/** Matches only error types that never quote a text of a client. Others do, such as the error for an invalid regular expression. */
 const FATAL_ERROR = /^FATAL Error|^(IO|TransactionContext|INTERNAL) Error: .*has been invalidated/;
 
 export type OnFatalError = (error: unknown) => void;

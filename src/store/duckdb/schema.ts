@@ -10,7 +10,7 @@ const SCHEMA_VERSION = 4;
 
 /** Each upgrades a file from the previous version. */
 const UPGRADES: readonly { readonly version: number; run(connection: DuckDBConnection): Promise<void> }[] = [
-  { version: 3, run: splitTables },
+  { version: 3, run: renameToFirstPart },
   { version: 4, run: renameTables },
 ];
 
@@ -52,8 +52,11 @@ async function upgrade(connection: DuckDBConnection, from: number, dataDirectory
   for (const { version, run } of UPGRADES) if (from < version) await run(connection);
 }
 
-/** Versions 1 and 2 had one table for each kind, <kind>_logs. Since version 3, <kind>_logs is a view. */
-async function splitTables(connection: DuckDBConnection): Promise<void> {
+/**
+ * Versions 1 and 2 had one table for each kind, <kind>_logs. It becomes a part, because <kind>_logs is the name of a view since
+ * version 3. renameTables creates the views.
+ */
+async function renameToFirstPart(connection: DuckDBConnection): Promise<void> {
   const tables = (await listTables(connection)).filter(table => table.endsWith('_logs'));
   for (const [index, table] of tables.entries()) {
     const renamed = table.replace(/_logs$/, `_sealed_${index + 1}`);

@@ -1,2 +1,2 @@
--- Broken: pinned tokens may call it, but it does not apply the pin.
+-- Broken: pinned tokens may call it, but only this comment has pinned_projects.
 select id, timestamp from edge_logs
