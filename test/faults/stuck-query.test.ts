@@ -51,7 +51,7 @@ describe('a query that does not react to its cancellation', () => {
     const { code, stderr } = await server.ended;
     expect(code).toBeNull(); // ended by a signal
     expect(stderr).toMatch(
-      /^not stopped within 15 s, .*; killing the process\. No acknowledged data is lost$/m,
+      /"message":"not stopped within 15 s, .*; killing the process\. No acknowledged data is lost"/,
     );
     server = await startServer(['--data', directory], { env });
     const response = await fetch(`${server.url}/api/endpoints/query/logs.all?project=acme`, { headers });
