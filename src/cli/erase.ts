@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { createInterface } from 'node:readline/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Invocation, readStoreOptions } from '../config.ts';
+import { type Invocation, nameOf, readStoreOptions } from '../config.ts';
 import { OperatorError, UsageError } from '../domain/errors.ts';
 import { formatTimestamp, parseTimestamp, TIMESTAMP_FORMS } from '../domain/timestamp.ts';
 import { type EraseReport, Erasure } from '../intake/erasure.ts';
@@ -40,7 +40,9 @@ function readScope(invocation: Invocation): EraseScope {
   if (before === undefined) return { project };
   const beforeMicros = parseTimestamp(before);
   if (beforeMicros === undefined)
-    throw new UsageError(`--before ${before} is not a time; allowed: ${TIMESTAMP_FORMS}`);
+    throw new UsageError(
+      `${nameOf(invocation, 'before')} ${before} is not a time; allowed: ${TIMESTAMP_FORMS}`,
+    );
   return { project, beforeMicros };
 }
 

@@ -165,6 +165,15 @@ const WRONG: Record<string, WrongCall[]> = {
     ['revoke a b', 'name exactly one token'],
     ['revoke a --scope query', '--scope is a flag of dendro token create'],
   ],
+  erase: [
+    ['fast', 'unexpected argument: fast'],
+    ['--yes', '--project is required, once'],
+    ['--project a --project b --yes', '--project is required, once'],
+    ['--project p --before yesterday --yes', '--before yesterday is not a time'],
+    ['--project p --yes', 'DENDRO_BEFORE yesterday is not a time', { DENDRO_BEFORE: 'yesterday' }],
+    ['--project p', '--yes is required, because there is no terminal'],
+    [`--project p --yes --data d ${URL_AND_TOKEN}`, '--url and --data exclude each other'],
+  ],
   demo: [
     ['fast', 'unexpected argument: fast'],
     ['--port x', '--port x is not'],
