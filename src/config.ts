@@ -77,7 +77,7 @@ export const FLAGS = {
   'unsent-bytes': {
     value: 'BYTES',
     default: '134217728',
-    help: 'limit of all responses that clients have not read yet; above it, queries get 503',
+    help: 'limit of all responses that clients have not read yet; one token gets half of what others leave free',
   },
   'min-download-rate': {
     value: 'BYTES',

@@ -34,8 +34,10 @@ export interface RunOptions {
   /** Runs the query even if its result is cached, but at most once in 10 s for each cache key (result-cache.ts). */
   readonly forceRefresh?: boolean;
   readonly request?: RequestContext | undefined;
+  /** Identifies whom the query runs for; an argument of `beforeLoad`, which so needs no closure for every request. */
+  readonly caller?: string;
   /** Called before the query runs, or the request joins a running one. May throw to reject the request. */
-  readonly beforeLoad?: (() => void) | undefined;
+  readonly beforeLoad?: ((caller: string) => void) | undefined;
 }
 
 /** Both values may be getters that create the value: a cache hit reads neither. */
@@ -73,19 +75,19 @@ export function runEndpoint(
 ): EndpointRun | Promise<EndpointRun> {
   const { definition } = endpoint;
   const { values } = validated;
-  const { projects, forceRefresh = false, request, beforeLoad } = options;
+  const { projects, forceRefresh = false, request, caller = '', beforeLoad } = options;
   const pin = projects === undefined ? undefined : findPin(definition, values, projects);
   if (pin?.length === 0) return rejectProject(dependencies, definition, values, request);
   const prepared: PreparedQuery = { endpoint, values, pin };
   const { cache } = dependencies;
   if (definition.cache === 'none' || cache === undefined) {
-    beforeLoad?.();
+    beforeLoad?.(caller);
     return runUncached(dependencies, prepared, request);
   }
   const key = pin === undefined ? validated.key : pinnedKeyOf(definition, validated, pin);
   const cached = forceRefresh ? undefined : cache.getCached(key);
   if (cached !== undefined) return toRun(cached);
-  beforeLoad?.();
+  beforeLoad?.(caller);
   const { lifetime_seconds, warming_seconds } = definition.cache;
   const lifetime = { lifetimeMs: lifetime_seconds * 1000, refreshAfterMs: warming_seconds * 1000 };
   const load = createLoad(dependencies, prepared, request, () => cache.updateSize(key));

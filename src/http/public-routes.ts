@@ -111,6 +111,7 @@ function handleQuery(
     projects: token.projects,
     forceRefresh: isRefreshForced(headers),
     request,
+    caller: token.sha256,
     beforeLoad: serving.unsentResponses.requireRoom,
   });
   const toResponse = (completed: EndpointRun, encoded: EncodedResult) => {
@@ -124,6 +125,7 @@ function handleQuery(
       encoded,
       ifNoneMatch,
       tookMs,
+      token.sha256,
     );
   };
   const respond = (completed: EndpointRun) => {
@@ -135,7 +137,7 @@ function handleQuery(
   };
   /** Reserves the memory of the rows until they are encoded, so that many large results at once cannot take all memory. */
   const respondWithLarge = async (completed: EndpointRun) => {
-    const release = serving.unsentResponses.reserve(completed.result.rowBytes);
+    const release = serving.unsentResponses.reserve(token.sha256, completed.result.rowBytes);
     try {
       return toResponse(completed, await completed.result.encode(representation));
     } finally {

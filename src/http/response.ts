@@ -1,6 +1,6 @@
 // The response type, and send(), the only function that writes a response to a socket.
 import type { ServerResponse } from 'node:http';
-import type { UnsentResponses } from './unsent-responses.ts';
+import type { UnsentResponse, UnsentResponses } from './unsent-responses.ts';
 
 /** Alternating names and values: Node writes such a list faster than an object. */
 export type HeaderList = string[];
@@ -10,6 +10,8 @@ export interface HttpResponse {
   /** Not shared with another response: send() appends to it. */
   readonly headers: HeaderList;
   readonly body: string | Buffer;
+  /** The hash of the token, for a response that can be large: it counts towards the token's share of the unsent bytes. */
+  readonly caller?: string | undefined;
   /** Called once: whether the response was completely written to its connection (delivery.ts). */
   readonly reportDelivery?: ((isDelivered: boolean) => void) | undefined;
   /** The response to a wrong secret: the auth throttle may delay it. */
@@ -41,10 +43,13 @@ export function matchesEtag(ifNoneMatch: string | undefined, etag: string): bool
 /** A larger body is written in slices, so that the client's progress can be observed and TLS encrypts only a slice at a time. */
 const SLICE_BYTES = 64 * 1024;
 
+/** All responses without a caller have one share of the unsent bytes together. */
+const NO_CALLER = 'none';
+
 /** Always sets Content-Length, so that HEAD returns it too. Node omits the body of a response to HEAD. */
 export function send(
   rawResponse: ServerResponse,
-  { status, headers, body }: HttpResponse,
+  { status, headers, body, caller }: HttpResponse,
   unsentResponses: UnsentResponses,
 ): void {
   headers.push('X-Content-Type-Options', 'nosniff');
@@ -53,20 +58,28 @@ export function send(
   rawResponse.writeHead(status, headers);
   if (rawResponse.req.method === 'HEAD') rawResponse.end();
   else if (typeof body !== 'string' && bytes > SLICE_BYTES)
-    writeInSlices(rawResponse, body, unsentResponses.track(rawResponse, bytes));
+    writeInSlices(body, unsentResponses.track(rawResponse, caller ?? NO_CALLER, bytes), unsentResponses);
   else {
     rawResponse.end(body);
-    if (!rawResponse.writableFinished) unsentResponses.track(rawResponse, bytes);
+    if (!rawResponse.writableFinished) unsentResponses.track(rawResponse, caller ?? NO_CALLER, bytes);
   }
 }
 
-function writeInSlices(rawResponse: ServerResponse, body: Buffer, onSlice: (bytes: number) => void): void {
+/** Copies the rest whenever half of the body is written, so that the memory of slow clients is freed as they read. */
+function writeInSlices(body: Buffer, unsent: UnsentResponse, unsentResponses: UnsentResponses): void {
+  const { rawResponse } = unsent;
+  let rest = body;
   let start = 0;
   const writeSlice = () => {
-    const slice = body.subarray(start, start + SLICE_BYTES);
+    if (start >= rest.length / 2) {
+      rest = Buffer.from(rest.subarray(start));
+      start = 0;
+      unsentResponses.reduceTo(unsent, rest.length);
+    }
+    const slice = rest.subarray(start, start + SLICE_BYTES);
     start += slice.length;
-    onSlice(slice.length);
-    if (start === body.length) rawResponse.end(slice);
+    unsentResponses.countSent(unsent, slice.length);
+    if (start === rest.length) rawResponse.end(slice);
     else if (rawResponse.write(slice)) writeSlice();
     else rawResponse.once('drain', writeSlice);
   };

@@ -26,6 +26,7 @@ export function resultResponse(
   encoded: EncodedResult,
   ifNoneMatch: string | undefined,
   tookMs: number,
+  caller: string,
 ): HttpResponse {
   const age = Math.floor(run.ageMs / 1000);
   const maxAge = age + Math.ceil(run.freshForMs / 1000);
@@ -39,7 +40,7 @@ export function resultResponse(
   if (matchesEtag(ifNoneMatch, encoded.etag)) return { status: 304, headers, body: '' };
   headers.push('Content-Type', CONTENT_TYPES[format]);
   if (encoded.contentCoding !== 'identity') headers.push('Content-Encoding', encoded.contentCoding);
-  return { status: 200, headers, body: encoded.body };
+  return { status: 200, headers, body: encoded.body, caller };
 }
 
 function listResultHeaders(

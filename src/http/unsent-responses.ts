@@ -1,8 +1,9 @@
-// The responses that clients have not read completely. Limits their bytes in total, and disconnects clients that read too slowly:
-// otherwise a few clients that read large responses slowly could take all memory.
+// The responses that clients have not read completely. Limits their bytes, in total and for each token, and disconnects clients
+// that read too slowly: otherwise a few clients that read large responses slowly could take all memory.
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { DendroError } from '../domain/errors.ts';
+import { MemoryShares } from '../system/memory-shares.ts';
 import type { Timer } from '../system/timer.ts';
 
 export interface UnsentLimits {
@@ -12,9 +13,13 @@ export interface UnsentLimits {
 }
 
 /** A response that is being sent. */
-interface UnsentResponse {
+export interface UnsentResponse {
   readonly rawResponse: ServerResponse;
-  readonly bytes: number;
+  readonly connection: Connection;
+  /** Whose share it counts towards. */
+  readonly caller: string;
+  /** The memory of the part that is kept. */
+  bytes: number;
 }
 
 interface Connection {
@@ -42,51 +47,57 @@ export class UnsentResponses {
   readonly #limits: UnsentLimits;
   readonly #timer: Timer;
   readonly #connections = new Map<Socket, Connection>();
-  #bytes = 0;
+  readonly #memory: MemoryShares;
 
   constructor(limits: UnsentLimits, timer: Timer) {
     this.#limits = limits;
+    this.#memory = new MemoryShares(limits.maxBytes);
     this.#timer = timer;
   }
 
   /** Unsent bytes, and the results whose responses are being created. */
   get bytes(): number {
-    return this.#bytes;
+    return this.#memory.held;
   }
 
-  /** Throws `unavailable` if the limit is reached. Called before a query runs. */
-  readonly requireRoom = (): void => {
-    if (this.#bytes >= this.#limits.maxBytes) throw noRoom();
+  /** Throws `unavailable` if the caller has used up its share. Called before a query runs. */
+  readonly requireRoom = (caller: string): void => {
+    if (!this.#memory.hasRoom(caller)) throw noRoom();
   };
 
   /**
    * Counts a result until the returned function is called. Throws `unavailable` if it does not fit. A result that is alone always
    * fits: otherwise a result above the limit would never be sent.
    */
-  reserve(bytes: number): () => void {
-    if (this.#bytes > 0 && this.#bytes + bytes > this.#limits.maxBytes) throw noRoom();
-    this.#bytes += bytes;
-    return () => {
-      this.#bytes -= bytes;
-    };
+  reserve(caller: string, bytes: number): () => void {
+    if (this.#memory.held === 0) this.#memory.reserve(caller, bytes);
+    else if (!this.#memory.tryReserve(caller, bytes)) throw noRoom();
+    return () => this.#memory.release(caller, bytes);
   }
 
-  /**
-   * Counts a response until it is sent or its connection closes, and checks how fast the client reads it. The caller calls the
-   * returned function with the size of each slice that it writes.
-   */
-  track(rawResponse: ServerResponse, bytes: number): (sliceBytes: number) => void {
-    const unsent: UnsentResponse = { rawResponse, bytes };
+  /** Counts a response until it is sent or its connection closes, and checks how fast the client reads it. */
+  track(rawResponse: ServerResponse, caller: string, bytes: number): UnsentResponse {
     const { socket } = rawResponse.req;
     const connection = this.#connections.get(socket) ?? this.#addConnection(socket);
+    const unsent: UnsentResponse = { rawResponse, connection, caller, bytes };
     const isFirst = connection.responses.size === 0;
-    this.#bytes += bytes;
+    this.#memory.reserve(caller, bytes);
     connection.responses.add(unsent);
-    rawResponse.once('finish', () => this.#remove(connection, unsent));
+    rawResponse.once('finish', () => this.#remove(unsent));
     if (isFirst && this.#limits.minBytesPerSecond > 0) this.#checkRate(socket, connection);
-    return sliceBytes => {
-      connection.sentBytes += sliceBytes;
-    };
+    return unsent;
+  }
+
+  /** Called for each slice of a response that is written. */
+  countSent({ connection }: UnsentResponse, bytes: number): void {
+    connection.sentBytes += bytes;
+  }
+
+  /** Called when a part of a response is freed. */
+  reduceTo(unsent: UnsentResponse, bytes: number): void {
+    if (!unsent.connection.responses.has(unsent)) return;
+    this.#memory.release(unsent.caller, unsent.bytes - bytes);
+    unsent.bytes = bytes;
   }
 
   /** A response that waits behind another one of its connection emits no `close`, so its socket is observed. */
@@ -99,15 +110,16 @@ export class UnsentResponses {
     };
     this.#connections.set(socket, connection);
     socket.once('close', () => {
-      for (const unsent of connection.responses) this.#remove(connection, unsent);
+      for (const unsent of connection.responses) this.#remove(unsent);
       this.#connections.delete(socket);
     });
     return connection;
   }
 
-  #remove(connection: Connection, unsent: UnsentResponse): void {
+  #remove(unsent: UnsentResponse): void {
+    const { connection, caller, bytes } = unsent;
     if (!connection.responses.delete(unsent)) return;
-    this.#bytes -= unsent.bytes;
+    this.#memory.release(caller, bytes);
     if (connection.responses.size === 0) connection.cancelRateCheck();
   }
 
@@ -127,7 +139,9 @@ export class UnsentResponses {
 }
 
 function noRoom(): DendroError {
-  return new DendroError('unavailable', 'too many responses are waiting to be read; retry in a moment', {
-    retryAfterSeconds: RETRY_AFTER_SECONDS,
-  });
+  return new DendroError(
+    'unavailable',
+    'the responses that wait to be read have used up the memory share of this token; read them, or retry in a moment',
+    { retryAfterSeconds: RETRY_AFTER_SECONDS },
+  );
 }

@@ -5,6 +5,7 @@ import type { LogKind } from '../domain/log-columns.ts';
 import type { Observe } from '../observe/event.ts';
 import type { Store } from '../store/store.ts';
 import type { Clock } from '../system/clock.ts';
+import { MemoryShares } from '../system/memory-shares.ts';
 import type { Timer } from '../system/timer.ts';
 import { Applier } from './applier.ts';
 import type { BodyParser } from './body-parser-pool.ts';
@@ -21,7 +22,6 @@ import {
   readUndelivered,
   writeUndelivered,
 } from './idempotency-log.ts';
-import { MemoryShares } from './memory-shares.ts';
 import type { BatchBody, ParsedBody } from './parse-body.ts';
 import type { Quarantine } from './quarantine.ts';
 import { Spool, spoolDirectoryIn } from './spool.ts';

@@ -1,5 +1,6 @@
 import { connect, type Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { KEY_VARIABLES } from '../../src/config.ts';
 import { MAX_LEAD_BYTES, RATE_PERIOD_MS } from '../../src/http/unsent-responses.ts';
 import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
 import { ManualTimer } from '../support/manual-timer.ts';
@@ -11,20 +12,18 @@ const LARGE_BYTES = 14_000_000;
 const MIN_RATE = 32_768;
 const BYTES_PER_PERIOD = (MIN_RATE * RATE_PERIOD_MS) / 1000;
 
+const sockets: Socket[] = [];
+
 describe('responses that a client does not read', () => {
   const timer = new ManualTimer();
-  const sockets: Socket[] = [];
   let app: TestApp;
   beforeAll(async () => {
     app = await startTestApp(
       { unsentBytes: LARGE_BYTES, minDownloadRate: MIN_RATE, cacheBytes: 1_000_000 },
       timer,
     );
-    const message = 'x'.repeat(1_000_000);
-    const records = Array.from({ length: 14 }, (_, i) =>
-      edgeRecord({ project: 'large', at: `2026-11-14T12:00:${10 + i}Z`, message }),
-    );
-    await app.append('edge', [...records, edgeRecord({ project: 'small', at: '2026-11-14T12:00:00Z' })]);
+    await appendLarge(app);
+    await app.append('edge', [edgeRecord({ project: 'small', at: '2026-11-14T12:00:00Z' })]);
     await app.append('function_edge', [functionEdgeRecord({ at: '2026-11-14T12:00:00Z', project: 'small' })]);
   });
   afterEach(async () => {
@@ -33,35 +32,8 @@ describe('responses that a client does not read', () => {
   });
   afterAll(() => app.close());
 
-  const readUnsentBytes = async () => {
-    const response = await fetch(`${app.internalUrl}/metrics`, { headers: { 'X-API-KEY': API_KEY } });
-    return Number(/^dendro_unsent_bytes (\d+)$/m.exec(await response.text())?.[1]);
-  };
-
-  /** Sends requests for a large result, and stops reading with the first bytes of the first response. */
-  const openSlowReader = async (requests = 1) => {
-    const { hostname, port } = new URL(app.url);
-    const socket = connect({ host: hostname, port: Number(port) });
-    sockets.push(socket);
-    socket.on('error', () => {});
-    const path = '/api/endpoints/query/logs.all?project=large';
-    socket.write(rawRequest(`GET ${path}`, { 'X-API-KEY': API_KEY }).repeat(requests));
-    const reader = { socket, received: 0, pauseAt: 0 };
-    socket.on('data', data => {
-      reader.received += data.length;
-      if (reader.received >= reader.pauseAt) socket.pause();
-    });
-    await new Promise(resolve => socket.once('data', resolve));
-    return reader;
-  };
-
-  /** Reads this many bytes or slightly more, or the rest of the response. */
-  const readMore = async (reader: Awaited<ReturnType<typeof openSlowReader>>, bytes: number) => {
-    reader.pauseAt = Math.min(reader.received + bytes, LARGE_BYTES);
-    const { socket } = reader;
-    socket.resume();
-    await expect.poll(() => socket.isPaused() || socket.destroyed, { interval: 1 }).toBe(true);
-  };
+  const readUnsentBytes = () => readUnsentBytesOf(app);
+  const openSlowReader = (requests = 1) => openSlowReaderOf(app, requests);
 
   test('at the limit, a query gets 503 with Retry-After and does not run; a cache hit is served', async () => {
     const stats = { project: 'small', interval: '1day' };
@@ -110,3 +82,87 @@ describe('responses that a client does not read', () => {
     expect(reader.received).toBeGreaterThan(LARGE_BYTES);
   });
 });
+
+describe('slow readers of one token', () => {
+  const scopes = KEY_VARIABLES.DENDRO_API_KEY;
+  const other = { name: 'other', secret: 'another-key-of-the-suite', scopes };
+  const environmentKeys = [{ name: 'slow', secret: API_KEY, scopes }, other];
+  let app: TestApp;
+  beforeAll(async () => {
+    // A result counts twice its size until it is encoded. Half of this limit is enough for three unread responses.
+    app = await startTestApp({ unsentBytes: 9 * LARGE_BYTES, environmentKeys }, new ManualTimer());
+    await appendLarge(app);
+  });
+  afterAll(async () => {
+    for (const socket of sockets.splice(0)) socket.destroy();
+    await app.close();
+  });
+
+  test('reach the limit of their token, and a large query with another token gets 200', async () => {
+    const statuses: number[] = [];
+    do {
+      const { head } = await openSlowReaderOf(app);
+      statuses.push(Number(head.split(' ')[1]));
+    } while (statuses.at(-1) === 200);
+    expect(statuses).toEqual([200, 200, 200, 503]);
+    const { status, text } = await app.get(LARGE_QUERY, { headers: { 'X-API-KEY': other.secret } });
+    expect([status, text.length > LARGE_BYTES]).toEqual([200, true]);
+  });
+
+  test('get new responses as soon as they have read half of the old ones', async () => {
+    for (const socket of sockets.splice(0)) socket.destroy();
+    await expect.poll(() => readUnsentBytesOf(app)).toBe(0);
+    const reader = await openSlowReaderOf(app);
+    await expect.poll(() => readUnsentBytesOf(app)).toBeGreaterThan(LARGE_BYTES);
+    await readMore(reader, LARGE_BYTES / 2);
+    await expect.poll(() => readUnsentBytesOf(app)).toBeLessThan(LARGE_BYTES / 2 + 100_000);
+  });
+});
+
+const LARGE_QUERY = '/api/endpoints/query/logs.all?project=large';
+
+async function appendLarge(app: TestApp): Promise<void> {
+  const message = 'x'.repeat(1_000_000);
+  const records = Array.from({ length: 14 }, (_, i) =>
+    edgeRecord({ project: 'large', at: `2026-11-14T12:00:${10 + i}Z`, message }),
+  );
+  await app.append('edge', records);
+}
+
+async function readUnsentBytesOf(app: TestApp): Promise<number> {
+  const response = await fetch(`${app.internalUrl}/metrics`, { headers: { 'X-API-KEY': API_KEY } });
+  return Number(/^dendro_unsent_bytes (\d+)$/m.exec(await response.text())?.[1]);
+}
+
+interface SlowReader {
+  readonly socket: Socket;
+  /** The first bytes of the first response. */
+  readonly head: string;
+  received: number;
+  pauseAt: number;
+}
+
+/** Sends requests for a large result, and stops reading with the first bytes of the first response. */
+async function openSlowReaderOf(app: TestApp, requests = 1): Promise<SlowReader> {
+  const { hostname, port } = new URL(app.url);
+  const socket = connect({ host: hostname, port: Number(port) });
+  sockets.push(socket);
+  socket.on('error', () => {});
+  socket.write(rawRequest(`GET ${LARGE_QUERY}`, { 'X-API-KEY': API_KEY }).repeat(requests));
+  const head = await new Promise<Buffer>(resolve => socket.once('data', resolve));
+  socket.pause();
+  const reader = { socket, head: head.toString('latin1'), received: head.length, pauseAt: 0 };
+  socket.on('data', data => {
+    reader.received += data.length;
+    if (reader.received >= reader.pauseAt) socket.pause();
+  });
+  return reader;
+}
+
+/** Reads this many bytes or slightly more, or the rest of the response. */
+async function readMore(reader: SlowReader, bytes: number): Promise<void> {
+  reader.pauseAt = Math.min(reader.received + bytes, LARGE_BYTES);
+  const { socket } = reader;
+  socket.resume();
+  await expect.poll(() => socket.isPaused() || socket.destroyed, { interval: 1 }).toBe(true);
+}
