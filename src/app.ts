@@ -133,6 +133,10 @@ export async function startApp(
         maxResultBytes: config.responseBytes,
         observe,
         uploadRate: { minBytesPerSecond: config.minUploadRate, timer },
+        backup: {
+          ...{ store, intake, quarantine, clock, observe, tokensFile: config.tokensFile },
+          dataDirectory: config.store.dataDirectory,
+        },
       },
       () => preflight.passed && store.isReachable?.() !== false,
     );

@@ -3,13 +3,14 @@ import { dirname, join, posix, relative, sep } from 'node:path';
 import { describe, expect, test } from 'vitest';
 
 // Which module may import which. Imports point down:
-// main → cli, app → http → endpoint, intake → store, token → cache, logs, observe → domain, system.
+// main → cli, app → http → backup → endpoint, intake → store, token → cache, logs, observe → domain, system.
 //
 //   module                may import, besides itself, domain and system
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'main.ts': ['cli', 'config.ts'],
   cli: [
     'app.ts',
+    'backup',
     'config.ts',
     'demo',
     'endpoint',
@@ -47,7 +48,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'type store/store.ts',
     'type token',
   ],
-  http: ['endpoint', 'intake', 'logs', 'token', 'cache', 'store/store.ts', 'observe'],
+  http: ['backup', 'endpoint', 'intake', 'logs', 'token', 'cache', 'store/store.ts', 'observe'],
+  backup: ['intake', 'store/open-store.ts', 'store/store.ts', 'observe'],
   demo: ['logs', 'store/store.ts'],
   endpoint: ['cache', 'store/store.ts', 'observe'],
   intake: ['logs', 'store/store.ts', 'observe'],

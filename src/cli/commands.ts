@@ -159,6 +159,19 @@ export const commands: readonly Command[] = [
     load: async () => withoutArguments((await import('./check.ts')).check),
   },
   {
+    name: 'backup',
+    usage: 'DIR',
+    summary:
+      'Copy the data of a running server (--url of the internal listener) or of an idle data directory into the new directory DIR, and read the copy back.',
+    flags: ['url', 'token', 'data', 'store', 'tokens', 'memory-limit'],
+    listener: 'internal',
+    examples: [
+      'dendro backup /backup/monday --url http://127.0.0.1:4001',
+      'dendro backup /backup/monday --data /var/lib/dendro',
+    ],
+    load: async () => (await import('./backup.ts')).backup,
+  },
+  {
     name: 'migrate',
     usage: '',
     summary: 'Move the records of an embedded store to ClickHouse. Resumes if interrupted.',

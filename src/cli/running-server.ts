@@ -12,6 +12,7 @@ export interface RunningServer {
 const LOCAL_FLAGS: readonly FlagName[] = [
   'data',
   'store',
+  'tokens',
   'memory-limit',
   'query-timeout',
   'retention-days',

@@ -58,7 +58,10 @@ function sendResponse(
 ): void {
   if (response.reportDelivery !== undefined) watchDelivery(rawRequest, rawResponse, response.reportDelivery);
   // A pipelined response that waits for an earlier one is not destroyed when the connection closes, so the socket is checked too.
-  if (rawResponse.destroyed || rawRequest.socket.destroyed) return;
+  if (rawResponse.destroyed || rawRequest.socket.destroyed) {
+    void response.stream?.release();
+    return;
+  }
   const { corsOrigins, unsentResponses } = dependencies;
   if (corsOrigins.length > 0) addCors(response, corsOrigins, rawRequest);
   addHsts(response, rawRequest.socket);

@@ -3,6 +3,7 @@ import { allows } from '../token/token.ts';
 import { authenticate } from './authenticate.ts';
 import { getErase, postErase } from './erase.ts';
 import { missingScopeError } from './error-response.ts';
+import { BACKUP_PATH, getBackup } from './get-backup.ts';
 import { postLogs } from './post-logs.ts';
 import { healthRoutes, type PublicDependencies, requireServing } from './public-routes.ts';
 import { type HttpResponse, toHeaderList } from './response.ts';
@@ -34,6 +35,11 @@ export function internalRoutes(dependencies: InternalDependencies): Route[] {
       path: '/metrics',
       methods: ['GET', 'HEAD'],
       handle: request => handleMetrics(dependencies, request),
+    },
+    {
+      path: BACKUP_PATH,
+      methods: ['GET'],
+      handle: request => getBackup(requireServing(dependencies), request),
     },
     ...healthRoutes(dependencies),
   ];

@@ -1,6 +1,7 @@
 // The routes of the public listener. They change no data. Checks run in this order: path, method, token, rate limit, endpoint,
 // scope, parameters, and the projects that the token is pinned to.
 import type { IncomingHttpHeaders } from 'node:http';
+import type { BackupDependencies } from '../backup/take-backup.ts';
 import { DendroError } from '../domain/errors.ts';
 import type { Catalog, Endpoint } from '../endpoint/catalog.ts';
 import type { Parameter } from '../endpoint/definition.ts';
@@ -30,6 +31,7 @@ export interface ServingDependencies extends EndpointDependencies, AuthDependenc
   readonly intake: Intake;
   readonly erasure: Erasure;
   readonly uploadRate: UploadRate;
+  readonly backup: BackupDependencies;
 }
 
 export interface PublicDependencies {

@@ -1,5 +1,6 @@
 // The response type, and send(), the only function that writes a response to a socket.
 import type { ServerResponse } from 'node:http';
+import { pipeline } from 'node:stream/promises';
 import type { UnsentResponse, UnsentResponses } from './unsent-responses.ts';
 
 /** Alternating names and values: Node writes such a list faster than an object. */
@@ -12,10 +13,19 @@ export interface HttpResponse {
   readonly body: string | Buffer;
   /** The hash of the token, for a response that can be large: it counts towards the token's share of the unsent bytes. */
   readonly caller?: string | undefined;
+  /** Sent after `body`, in chunks, without Content-Length. Its `release` is called once in any case. */
+  readonly stream?: ResponseStream;
   /** Called once: whether the response was completely written to its connection (delivery.ts). */
   readonly reportDelivery?: ((isDelivered: boolean) => void) | undefined;
   /** The response to a wrong secret: the auth throttle may delay it. */
   readonly isThrottled?: boolean;
+}
+
+export interface ResponseStream {
+  readonly chunks: AsyncIterable<Uint8Array>;
+  readonly release: () => Promise<void>;
+  /** Called if the chunks fail, or if the client disconnects. The client sees a response that breaks off. */
+  readonly onError: (error: unknown) => void;
 }
 
 export const JSON_TYPE = 'application/json; charset=utf-8';
@@ -49,10 +59,15 @@ const NO_CALLER = 'none';
 /** Always sets Content-Length, so that HEAD returns it too. Node omits the body of a response to HEAD. */
 export function send(
   rawResponse: ServerResponse,
-  { status, headers, body, caller }: HttpResponse,
+  { status, headers, body, caller, stream }: HttpResponse,
   unsentResponses: UnsentResponses,
 ): void {
   headers.push('X-Content-Type-Options', 'nosniff');
+  if (stream !== undefined) {
+    rawResponse.writeHead(status, headers);
+    void sendStream(rawResponse, stream, unsentResponses);
+    return;
+  }
   const bytes = typeof body === 'string' ? Buffer.byteLength(body) : body.length;
   if (status !== 204 && status !== 304) headers.push('Content-Length', String(bytes));
   rawResponse.writeHead(status, headers);
@@ -84,4 +99,27 @@ function writeInSlices(body: Buffer, unsent: UnsentResponse, unsentResponses: Un
     else rawResponse.once('drain', writeSlice);
   };
   writeSlice();
+}
+
+/** Reads the next chunk when the client has taken the one before, and disconnects a client that reads too slowly. */
+async function sendStream(
+  rawResponse: ServerResponse,
+  { chunks, release, onError }: ResponseStream,
+  unsentResponses: UnsentResponses,
+): Promise<void> {
+  const unsent = unsentResponses.track(rawResponse, NO_CALLER, 0);
+  const counted = async function* () {
+    for await (const chunk of chunks)
+      for (let start = 0; start < chunk.length; start += SLICE_BYTES) {
+        yield chunk.subarray(start, start + SLICE_BYTES);
+        unsentResponses.countSent(unsent, Math.min(SLICE_BYTES, chunk.length - start));
+      }
+  };
+  try {
+    await pipeline(counted, rawResponse);
+  } catch (error) {
+    onError(error);
+  } finally {
+    await release();
+  }
 }

@@ -102,6 +102,11 @@ export class IdempotencyLog {
     this.#trackFile(path);
   }
 
+  /** The paths of the files that are complete. */
+  get files(): readonly string[] {
+    return [...this.#expiresAtMs.keys()];
+  }
+
   async deleteExpired(): Promise<void> {
     for (const [path, expiresAtMs] of this.#expiresAtMs) {
       if (this.#nowMs() < expiresAtMs) continue;

@@ -25,6 +25,7 @@ import {
 import type { BatchBody, ParsedBody } from './parse-body.ts';
 import type { Quarantine } from './quarantine.ts';
 import { Spool, spoolDirectoryIn } from './spool.ts';
+import type { SpoolSnapshot } from './spool-snapshot.ts';
 
 export interface IntakeOptions {
   readonly dataDirectory: string;
@@ -196,6 +197,11 @@ export class Intake {
   /** Moves all records that are acknowledged now from the spool to the store's tables. Throws if the store does not accept some. */
   drain(): Promise<void> {
     return this.#applier.drain();
+  }
+
+  /** The durable content of the spool at this moment, for a backup. */
+  snapshotSpool(): SpoolSnapshot {
+    return this.#spool.snapshot();
   }
 
   /** Records that the store has not applied stay in the spool for the next start. */

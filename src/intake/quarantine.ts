@@ -1,7 +1,7 @@
 // Keeps rejected records with their reasons in a file for the operator (format: logs/quarantine-line.ts). Rotated at 32 MiB;
 // one old file is kept.
 import { appendFile, readFile, rename, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { readLogLine } from '../domain/log-line.ts';
 import { type ParseResult, parseLine } from '../logs/parse.ts';
 import { formatQuarantineLine } from '../logs/quarantine-line.ts';
@@ -10,6 +10,7 @@ import type { StoreCallbacks } from '../store/store.ts';
 import type { Clock } from '../system/clock.ts';
 import { writeFileDurably } from '../system/files.ts';
 import { Mutex } from '../system/mutex.ts';
+import { OpenFile } from '../system/open-file.ts';
 
 const MAX_FILE_BYTES = 32 * 1024 * 1024;
 
@@ -50,6 +51,16 @@ export class Quarantine {
         this.#observe({ type: 'quarantine_failed', error });
       }
       this.#queuedLength -= lines.length;
+    });
+  }
+
+  /** Opens the files when all lines are written that were appended before this call. The caller closes them. */
+  openFiles(): Promise<OpenFile[]> {
+    const opened: OpenFile[] = [];
+    return this.#mutex.run(async () => {
+      for (const file of [this.#olderFile, this.#file])
+        opened.push(...[OpenFile.ifExists(file, basename(file)) ?? []].flat());
+      return opened;
     });
   }
 

@@ -11,10 +11,10 @@ import { writeFileDurably } from '../system/files.ts';
 export type Sequences = ReadonlyMap<LogKind, number>;
 
 /** The name is part of the on-disk format: an older version that does not find this file would use numbers twice. */
-const FILE = 'next-numbers.json';
+export const SEQUENCES_FILE = 'next-numbers.json';
 
 export async function readSequences(directory: string): Promise<Sequences> {
-  const file = join(directory, FILE);
+  const file = join(directory, SEQUENCES_FILE);
   return existsSync(file) ? parseSequences(file) : new Map();
 }
 
@@ -24,10 +24,14 @@ export async function readSequences(directory: string): Promise<Sequences> {
  */
 export async function writeSequences(directory: string, sequences: Sequences): Promise<void> {
   try {
-    await writeFileDurably(join(directory, FILE), JSON.stringify(Object.fromEntries(sequences)));
+    await writeFileDurably(join(directory, SEQUENCES_FILE), formatSequences(sequences));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error;
   }
+}
+
+export function formatSequences(sequences: Sequences): string {
+  return JSON.stringify(Object.fromEntries(sequences));
 }
 
 async function parseSequences(file: string): Promise<Sequences> {

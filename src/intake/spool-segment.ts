@@ -107,14 +107,13 @@ export class SpoolSegment {
     maxBytes: number,
     segmentEnd = this.validBytes,
   ): Promise<{ blocks: SpoolBlock[]; end: number }> {
-    const available = segmentEnd - offset;
-    for (let length = Math.min(maxBytes, available); ; ) {
-      const data = await this.#readData(offset, length);
-      const { blocks, decodedBytes, missingBytes } = decodeBlocks(data, offset);
-      const isFinal = blocks.length > 0 || missingBytes === undefined || length === available;
-      if (isFinal) return { blocks, end: offset + decodedBytes };
-      length = Math.min(available, Math.max(length * 2, length + missingBytes));
-    }
+    const { blocks, data } = await readBlocks(
+      (...range) => this.#readData(...range),
+      offset,
+      maxBytes,
+      segmentEnd,
+    );
+    return { blocks, end: offset + data.length };
   }
 
   /** Reads blocks that were sound before. Throws if they are not any more. */
@@ -152,4 +151,21 @@ export class SpoolSegment {
 /** Some file systems do not store the time of creation; the last change is nearest to it. */
 function creationTimeOf({ birthtimeMs, mtimeMs }: Stats): number {
   return birthtimeMs > 0 ? birthtimeMs : mtimeMs;
+}
+
+/** Reads complete blocks as `SpoolSegment.read` does. `data` has their bytes. */
+export async function readBlocks(
+  readAt: (offset: number, length: number) => Promise<Buffer>,
+  offset: number,
+  maxBytes: number,
+  segmentEnd: number,
+): Promise<{ blocks: SpoolBlock[]; data: Buffer }> {
+  const available = segmentEnd - offset;
+  for (let length = Math.min(maxBytes, available); ; ) {
+    const data = await readAt(offset, length);
+    const { blocks, decodedBytes, missingBytes } = decodeBlocks(data, offset);
+    const isFinal = blocks.length > 0 || missingBytes === undefined || length === available;
+    if (isFinal) return { blocks, data: data.subarray(0, decodedBytes) };
+    length = Math.min(available, Math.max(length * 2, length + missingBytes));
+  }
 }

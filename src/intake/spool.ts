@@ -13,11 +13,12 @@ import { type Clock, systemClock } from '../system/clock.ts';
 import { createDirectory, syncDirectory } from '../system/files.ts';
 import type { CompletedRequest } from './idempotency-index.ts';
 import { IdempotencyLog, type RememberedRequests } from './idempotency-log.ts';
-import { readSequences, type Sequences, writeSequences } from './sequences.ts';
+import { formatSequences, readSequences, type Sequences, writeSequences } from './sequences.ts';
 import { encodeBlock, type SpoolBlockHeader } from './spool-block.ts';
 import { SpoolPositions, type SpoolWindow } from './spool-positions.ts';
 import { repairSegment } from './spool-repair.ts';
 import { SpoolSegment } from './spool-segment.ts';
+import { openSpoolSnapshot, type SpoolSnapshot } from './spool-snapshot.ts';
 
 export function spoolDirectoryIn(dataDirectory: string): string {
   return join(dataDirectory, 'spool');
@@ -211,6 +212,15 @@ export class Spool {
   /** The number of the oldest segment on disk. */
   get firstSegmentNumber(): number {
     return this.#segments[0]?.number ?? 0;
+  }
+
+  /** The durable content of the spool at this moment. Synchronous: the caller takes the content of the store at the same moment. */
+  snapshot(): SpoolSnapshot {
+    return openSpoolSnapshot(
+      this.#segments,
+      this.#idempotencyLog?.files ?? [],
+      formatSequences(this.#nextSequences),
+    );
   }
 
   async close(): Promise<void> {

@@ -7,7 +7,7 @@ import type { Outbox } from './clickhouse/outbox.ts';
 import type { SchemaOptions } from './clickhouse/schema.ts';
 import type { ClickHouseUrl } from './clickhouse-url.ts';
 import type { DuckDBStoreOptions } from './duckdb/store.ts';
-import type { Store, StoreCallbacks, StoreName } from './store.ts';
+import type { Store, StoreCallbacks, StoreContent, StoreName } from './store.ts';
 
 export interface StoreOptions extends DuckDBStoreOptions {
   /** If given, records are stored in ClickHouse instead of in the data directory. */
@@ -31,6 +31,20 @@ export async function applyClickHouseSchema(
 export async function openClickHouseOutbox(dataDirectory: string): Promise<Outbox> {
   const { Outbox } = await import('./clickhouse/outbox.ts');
   return Outbox.open(join(resolve(dataDirectory), 'clickhouse'));
+}
+
+/**
+ * Reads every record of the store's files in a directory, without changing them. With ClickHouse, that is the outbox. Throws if a
+ * file is damaged.
+ */
+export async function readStoreCopy(
+  storeName: StoreName,
+  dataDirectory: string,
+  memoryLimit: string,
+): Promise<StoreContent> {
+  return storeName === 'duckdb'
+    ? (await import('./duckdb/read-copy.ts')).readCopy(dataDirectory, memoryLimit)
+    : (await import('./clickhouse/read-copy.ts')).readCopy(join(resolve(dataDirectory), 'clickhouse'));
 }
 
 export function storeNameOf({ clickhouse }: StoreOptions): StoreName {

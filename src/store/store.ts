@@ -1,6 +1,7 @@
 // The contract that every store implements. A store knows records and SQL; it knows no endpoint, cache or HTTP.
 import type { LogKind } from '../domain/log-columns.ts';
 import type { LogLines } from '../domain/log-line.ts';
+import type { TarFile } from '../system/tar.ts';
 
 export type StoreName = 'duckdb' | 'clickhouse';
 
@@ -103,6 +104,22 @@ export interface EraseScope {
   readonly project: string;
   /** Only records with an earlier timestamp, in Unix microseconds. Undefined: all. */
   readonly beforeMicros?: bigint | undefined;
+}
+
+/** What the files of a store contain. */
+export interface StoreContent {
+  /** How many records of each kind they have. */
+  readonly records: ReadonlyMap<LogKind, number>;
+  /** See Store.durableUpTo. */
+  durableUpTo(kind: LogKind): number;
+}
+
+/** The files of a store at one moment. */
+export interface StoreSnapshot extends StoreContent {
+  /** Their paths are relative to the data directory. */
+  readonly files: readonly TarFile[];
+  /** Call it when the files were read, or are no longer needed. Can be called twice. */
+  release(): void;
 }
 
 /** Callbacks for events that no method returns: background failures and records that the store rejects. */
@@ -261,6 +278,13 @@ export interface Store {
    * had no work. Throws as `compact` does.
    */
   vacuum?(): Promise<boolean>;
+
+  /**
+   * Returns the store's files of one moment, for a backup. Calls `atMoment` synchronously at that moment: what it reads belongs
+   * to the same moment. Records can be applied and flushed until `release` is called, but the store does not compact. Throws
+   * `unavailable` if the disk has no space for it.
+   */
+  snapshot(atMoment: () => void): Promise<StoreSnapshot>;
 
   /** Cancels running queries, waits for writes that have started, and closes every connection. Can be called twice. */
   close(): Promise<void>;

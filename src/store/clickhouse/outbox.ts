@@ -4,9 +4,10 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import { createDirectory, writeFileDurably } from '../../system/files.ts';
+import { bufferFile, type TarFile } from '../../system/tar.ts';
 import type { SpooledLines } from '../store.ts';
 import { compress, toRows } from './rows.ts';
 
@@ -96,6 +97,22 @@ export class Outbox {
     return [...this.#pending.values()].reduce((sum, { count }) => sum + count, 0);
   }
 
+  /** The content of the outbox's files at this moment. */
+  snapshot(): { readonly blocks: readonly OutboxBlock[]; readonly files: readonly TarFile[] } {
+    const blocks = [...this.#pending.values()].filter(
+      block => endOf(block) > this.acknowledgedUpTo(block.kind),
+    );
+    const progress: Progress = { spool: this.#outboxId, settled: this.#acknowledged };
+    const toPath = (file: string) => `${basename(this.#directory)}/${basename(file)}`;
+    return {
+      blocks,
+      files: [
+        bufferFile(toPath(PROGRESS_FILE), JSON.stringify(progress)),
+        ...blocks.map(block => bufferFile(toPath(this.#blockFile(block.kind)), encodeBlock(block))),
+      ],
+    };
+  }
+
   /** Writes a block durably. A kind has at most one pending block: acknowledge the previous one first. */
   async add({ kind, firstSequence, count, lines }: SpooledLines): Promise<OutboxBlock> {
     const token = createHash('sha256')
@@ -104,9 +121,8 @@ export class Outbox {
       .digest('hex');
     const compressed = await compress(await toRows(lines));
     const header: BlockHeader = { kind, first: firstSequence, count, token };
-    const headerLine = Buffer.from(`${JSON.stringify(header)}\n`);
-    await writeFileDurably(this.#blockFile(kind), Buffer.concat([headerLine, compressed]));
     const block = { ...header, compressed };
+    await writeFileDurably(this.#blockFile(kind), encodeBlock(block));
     this.#pending.set(kind, block);
     return block;
   }
@@ -138,6 +154,10 @@ export class Outbox {
 /** The sequence number after the last record of a block. */
 function endOf({ first, count }: BlockHeader): number {
   return first + count;
+}
+
+function encodeBlock({ compressed, ...header }: OutboxBlock): Buffer {
+  return Buffer.concat([Buffer.from(`${JSON.stringify(header)}\n`), compressed]);
 }
 
 function readBlock(file: string): OutboxBlock | undefined {

@@ -1,11 +1,12 @@
 // The distributed store: ClickHouse, as a single node or as a cluster. The local disk has only records that ClickHouse has not
 // acknowledged yet, in the spool and in the outbox.
 import { join, resolve } from 'node:path';
+import { LOG_KINDS } from '../../domain/log-columns.ts';
 import { offsetAfterLines } from '../../domain/log-line.ts';
 import { Mutex } from '../../system/mutex.ts';
 import type { ClickHouseUrl } from '../clickhouse-url.ts';
 import { type QueryLimits, storeClosed } from '../query-queue.ts';
-import type { SpooledLines, Store, StoreCallbacks } from '../store.ts';
+import type { SpooledLines, Store, StoreCallbacks, StoreSnapshot } from '../store.ts';
 import { appendBlocks, removeStagedBlocks } from './append.ts';
 import { eraseProject } from './erase-project.ts';
 import { Hosts } from './hosts.ts';
@@ -98,10 +99,28 @@ function createStore(components: Components): Store {
     flush: async () => {}, // applied records are already in ClickHouse
     deleteBefore: async () => 0, // the TTL of the tables expires records
 
+    async snapshot(atMoment) {
+      const snapshot = snapshotOutbox(outbox);
+      atMoment();
+      return snapshot;
+    },
+
     close(): Promise<void> {
       closing ??= closeComponents(components);
       return closing;
     },
+  };
+}
+
+/** The records in ClickHouse itself are not part of it. */
+function snapshotOutbox(outbox: Outbox): StoreSnapshot {
+  const durable = new Map(LOG_KINDS.map(kind => [kind, outbox.durableUpTo(kind)]));
+  const { blocks, files } = outbox.snapshot();
+  return {
+    files,
+    records: new Map(blocks.map(({ kind, count }) => [kind, count])),
+    durableUpTo: kind => durable.get(kind) ?? 0,
+    release: () => {},
   };
 }
 

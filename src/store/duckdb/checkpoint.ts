@@ -19,15 +19,37 @@ export interface CheckpointDependencies {
 
 export class Checkpointer {
   readonly #dependencies: CheckpointDependencies;
+  #pauses = 0;
 
   constructor(dependencies: CheckpointDependencies) {
     this.#dependencies = dependencies;
   }
 
+  /** Whether a snapshot of the file is being read. */
+  get isPaused(): boolean {
+    return this.#pauses > 0;
+  }
+
+  /**
+   * Until the returned function is called, no checkpoint runs. It returns false if it was called before. Meanwhile nothing changes in the file that the last checkpoint wrote:
+   * commits are in the write-ahead log, and their records in blocks that the last checkpoint does not use.
+   */
+  pause(): () => boolean {
+    this.#pauses++;
+    let isActive = true;
+    return () => {
+      if (!isActive) return false;
+      isActive = false;
+      this.#pauses--;
+      return true;
+    };
+  }
+
   /** Must be called by the holder of the file mutex, after its commit. Returns whether everything is in the file now. */
   async run(): Promise<boolean> {
     const { connection, hasDiskSpace, syncDirectory } = this.#dependencies;
-    for (let attempt = 1; attempt <= ATTEMPTS && (await hasDiskSpace()); attempt++) {
+    for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
+      if (this.isPaused || !(await hasDiskSpace())) return false;
       try {
         await connection.run('checkpoint logs');
         await syncDirectory();

@@ -80,7 +80,7 @@ async function checkpoint({ rewriter, checkpointer, queryTimeoutMs }: EraseDepen
   while (!(await rewriter.withFile(() => checkpointer.run()))) {
     if (performance.now() > deadline)
       throw new Error(
-        'the store could not write a checkpoint: a query runs for too long or the disk is full',
+        'the store could not write a checkpoint: a query or a backup runs for too long, or the disk is full',
       );
     await sleep(CHECKPOINT_PAUSE_MS);
   }

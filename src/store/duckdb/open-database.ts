@@ -1,11 +1,12 @@
 // Opens the store's file and locks DuckDB down: afterwards no SQL can read or write files outside the staging directory, load an
 // extension or change a setting.
-import { closeSync, existsSync, fsync, mkdirSync, openSync, rmSync } from 'node:fs';
+import { closeSync, existsSync, fstatSync, fsync, mkdirSync, openSync, rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { OperatorError } from '../../domain/errors.ts';
 import { createDirectory } from '../../system/files.ts';
+import { readAt } from '../../system/open-file.ts';
 import { type DuckDBConnection, DuckDBInstance } from './driver.ts';
 import { type OnFatalError, watchFatalErrors } from './fatal-errors.ts';
 import { applySchema, checkSchemaVersion } from './schema.ts';
@@ -28,6 +29,10 @@ export interface Database {
   connect(): Promise<DuckDBConnection>;
   /** Makes the creation and the deletion of DuckDB's files durable. If it fails, it counts as a fatal error. */
   syncDirectory(): Promise<void>;
+  /** Reads the file. Returns fewer bytes than `length` at its end. */
+  readFile(offset: number, length: number): Promise<Buffer>;
+  /** The size of the file in bytes. */
+  fileSize(): number;
   /** All connections must be closed. */
   close(): void;
 }
@@ -70,6 +75,8 @@ export async function openDatabase(
   }
   connection.closeSync();
   const descriptor = openSync(directory, 'r'); // kept open, because the process may run out of descriptors
+  // Kept open, because closing any descriptor of the file would release DuckDB's lock on it.
+  const fileDescriptor = openSync(join(directory, FILE_NAME), 'r');
   return {
     instance,
     stagingDirectory,
@@ -86,8 +93,11 @@ export async function openDatabase(
         throw error;
       }
     },
+    readFile: (offset, length) => readAt(fileDescriptor, offset, length),
+    fileSize: () => fstatSync(fileDescriptor).size,
     close() {
       instance.closeSync();
+      closeSync(fileDescriptor);
       closeSync(descriptor);
     },
   };

@@ -50,9 +50,11 @@ export class PartRewriter {
 
   /** Calls `choose` while the file mutex is held, reserves the chosen parts and rewrites them. Returns whether there was work. */
   run(choose: () => Promise<Rewrite | undefined>): Promise<boolean> {
-    const { fileMutex, parts } = this.#dependencies;
+    const { fileMutex, parts, checkpointer } = this.#dependencies;
     return this.#jobs.run(async () => {
       const rewrite = await fileMutex.run(async () => {
+        // Without a checkpoint, the blocks of the replaced parts would not become free.
+        if (checkpointer.isPaused) return undefined;
         const chosen = await choose();
         if (this.#isClosing) return undefined;
         if (chosen !== undefined) parts.reserve(chosen.sources);

@@ -1,7 +1,7 @@
 // The tables of the store's file that are not parts, and the upgrade of files that an earlier version wrote. Old names of tables
 // appear in this file only, except for those of temporary tables (parts.ts).
 import { OperatorError } from '../../domain/errors.ts';
-import { LOG_KINDS } from '../../domain/log-columns.ts';
+import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import type { DuckDBConnection } from './driver.ts';
 import { CREATE_LOADS_SQL } from './loads.ts';
 import { createViewSql } from './parts.ts';
@@ -79,6 +79,15 @@ async function renameTables(connection: DuckDBConnection): Promise<void> {
     parts.sort((a, b) => numberOf(a) - numberOf(b));
     if (parts.length > 0) await connection.run(createViewSql(kind, parts));
   }
+}
+
+/** The table with the flushed sequence numbers, in this version and in version 3. */
+export const FLUSHED_TABLES: readonly string[] = ['flushed_records', 'sealed_records'];
+
+/** The kind whose records a table has, in any version of the schema. Undefined for other tables and temporary ones. */
+export function kindOfTable(table: string): LogKind | undefined {
+  const name = /^(\w+)_(?:logs|(?:part|compacted|sealed|merged)_\d+)$/.exec(table)?.[1];
+  return LOG_KINDS.find(kind => kind === name);
 }
 
 async function listTables(connection: DuckDBConnection): Promise<string[]> {

@@ -23,6 +23,7 @@ import { PartRewriter } from './part-rewriter.ts';
 import { Parts } from './parts.ts';
 import { PatternCheck } from './pattern-check.ts';
 import { runSavedQuery, validateSavedQuery } from './saved-query.ts';
+import { Snapshots } from './snapshot.ts';
 import { Staging } from './staging.ts';
 import { Vacuum } from './vacuum.ts';
 
@@ -59,6 +60,7 @@ interface Components extends Writers {
   readonly rewriter: PartRewriter;
   readonly operations: OperationCount;
   readonly queryTimeoutMs: number;
+  readonly snapshots: Snapshots;
 }
 
 /** How many queries and batches the store has received. Compaction and vacuum pause while this grows. */
@@ -123,6 +125,10 @@ async function openComponents(options: DuckDBStoreOptions, callbacks: StoreCallb
     rewriter,
     operations,
     queryTimeoutMs: options.queryTimeoutSeconds * 1000,
+    snapshots: new Snapshots({
+      ...{ database, fileMutex, checkpointer, parts },
+      flushedUpTo: kind => memtables.flushedUpTo(kind),
+    }),
   };
 }
 
@@ -148,7 +154,7 @@ async function openWriters(database: Database): Promise<Writers> {
 }
 
 function createStore(components: Components): Store {
-  const { pool, parts, fileMutex, fileWriter, newestTimestamps, memtables, rewriter, operations } =
+  const { pool, parts, fileMutex, fileWriter, newestTimestamps, memtables, rewriter, operations, snapshots } =
     components;
   const patterns = new PatternCheck(pool);
   const idleKinds = new IdleKinds(parts);
@@ -208,6 +214,7 @@ function createStore(components: Components): Store {
     evictOldest: maxBytes => unlessClosing(() => evictOldest(evictionDependencies, maxBytes)),
     compact: nowMicros => unlessClosing(() => compactor.run(nowMicros)),
     vacuum: () => unlessClosing(() => vacuum.run()),
+    snapshot: atMoment => unlessClosing(() => snapshots.take(atMoment)),
 
     close() {
       closing ??= closeComponents(components);
@@ -255,7 +262,8 @@ function createDelete(components: Components): Store['deleteBefore'] {
 }
 
 async function closeComponents(components: Components): Promise<void> {
-  const { rewriter, memtables, fileMutex, pool, database } = components;
+  const { rewriter, memtables, fileMutex, pool, database, snapshots } = components;
+  await snapshots.close();
   await rewriter.close();
   await memtables.close();
   await fileMutex.idle();

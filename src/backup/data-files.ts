@@ -1,0 +1,44 @@
+// The files of an idle data directory that belong to a backup. Not among them: lock files, temporary files, the plain text of the
+// first token, and the damaged bytes of an earlier spool repair.
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { OpenFile } from '../system/open-file.ts';
+import type { TarFile } from '../system/tar.ts';
+
+const TOP_FILES = [
+  'dendro.duckdb',
+  'dendro.duckdb.wal',
+  'format.json',
+  'erase.json',
+  'quarantine.older.ndjson',
+  'quarantine.ndjson',
+];
+const DIRECTORY_FILES = {
+  spool: /^(\d+\.(spool|requests)|next-numbers\.json|undelivered\.json)$/,
+  clickhouse: /^(progress\.json|\w+\.block)$/,
+};
+
+/** Opens each file when the one before it was read. The caller must hold the lock of the directory. */
+export async function* readDataFiles(dataDirectory: string, tokensFile: string): AsyncGenerator<TarFile> {
+  const nested = Object.entries(DIRECTORY_FILES).flatMap(([name, pattern]) =>
+    listDirectory(join(dataDirectory, name))
+      .filter(file => pattern.test(file))
+      .map(file => `${name}/${file}`),
+  );
+  for (const path of [...TOP_FILES, ...nested]) yield* readIfExists(join(dataDirectory, path), path);
+  yield* readIfExists(tokensFile, 'tokens.json');
+}
+
+async function* readIfExists(file: string, path: string): AsyncGenerator<TarFile> {
+  const opened = OpenFile.ifExists(file, path);
+  if (opened === undefined) return;
+  try {
+    yield opened;
+  } finally {
+    await opened.close();
+  }
+}
+
+function listDirectory(directory: string): string[] {
+  return existsSync(directory) ? readdirSync(directory).sort() : [];
+}

@@ -1,0 +1,57 @@
+// Reads every record of a copy, without changing it.
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import type { LogKind } from '../domain/log-columns.ts';
+import { spoolDirectoryIn } from '../intake/spool.ts';
+import { DamagedBlockError, readSegment, SpooledCounts } from '../intake/spool-snapshot.ts';
+import { readStoreCopy } from '../store/open-store.ts';
+import type { StoreContent, StoreName } from '../store/store.ts';
+import { OpenFile } from '../system/open-file.ts';
+import { type BackupReport, countsByKind } from './backup-report.ts';
+
+export interface ReadBackOptions {
+  readonly store: StoreName;
+  /** In DuckDB's notation. */
+  readonly memoryLimit: string;
+  /** A process that was killed can leave an unfinished block at the end of the last segment. It was never acknowledged. */
+  readonly allowsTornEnd: boolean;
+}
+
+/** Throws if a file is missing or damaged. */
+export async function readBack(
+  directory: string,
+  { store, memoryLimit, allowsTornEnd }: ReadBackOptions,
+): Promise<BackupReport['records']> {
+  const content: StoreContent = hasStoreFiles(store, directory)
+    ? await readStoreCopy(store, directory, memoryLimit)
+    : { records: new Map(), durableUpTo: () => 0 };
+  const spooled = await countSpooled(directory, content.durableUpTo, allowsTornEnd);
+  return countsByKind(content.records, spooled);
+}
+
+/** A data directory that no server has used yet may have none. */
+function hasStoreFiles(store: StoreName, directory: string): boolean {
+  return existsSync(join(directory, store === 'duckdb' ? 'dendro.duckdb' : 'clickhouse/progress.json'));
+}
+
+async function countSpooled(
+  directory: string,
+  durableUpTo: (kind: LogKind) => number,
+  allowsTornEnd: boolean,
+): Promise<ReadonlyMap<LogKind, number>> {
+  const spool = spoolDirectoryIn(directory);
+  const names = existsSync(spool) ? readdirSync(spool).filter(name => name.endsWith('.spool')) : [];
+  const spooled = new SpooledCounts(durableUpTo);
+  for (const name of names.sort()) {
+    const file = new OpenFile(join(spool, name), `spool/${name}`);
+    try {
+      for await (const { blocks } of readSegment(file)) spooled.add(blocks);
+    } catch (error) {
+      const isTornEnd = allowsTornEnd && name === names.at(-1) && error instanceof DamagedBlockError;
+      if (!isTornEnd) throw error;
+    } finally {
+      await file.close();
+    }
+  }
+  return spooled.counts;
+}

@@ -1,0 +1,179 @@
+// dendro backup DIR: copies the data of a running server (--url) or of an idle data directory (--data), and verifies the copy by
+// reading every record. DIR appears only when the copy is complete and verified.
+import { existsSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { type BackupReport, formatReport, REPORT_FILE, totalCounts } from '../backup/backup-report.ts';
+import { readDataFiles } from '../backup/data-files.ts';
+import { readBack } from '../backup/read-back.ts';
+import { unpack } from '../backup/unpack.ts';
+import { type Invocation, readStoreOptions, readTokensFile } from '../config.ts';
+import { OperatorError, UsageError } from '../domain/errors.ts';
+import { formatTimestamp } from '../domain/timestamp.ts';
+import { type StoreOptions, storeNameOf } from '../store/open-store.ts';
+import { systemClock } from '../system/clock.ts';
+import { lockDirectory } from '../system/directory-lock.ts';
+import { createDirectory, syncDirectory, writeFileDurably } from '../system/files.ts';
+import { readTar } from '../system/tar.ts';
+import { readVersion } from '../system/version.ts';
+import { createProgressBar } from './progress-bar.ts';
+import {
+  describeUnreachable,
+  type RunningServer,
+  readErrorMessage,
+  readRunningServer,
+} from './running-server.ts';
+
+export async function backup(invocation: Invocation): Promise<void> {
+  const directory = readTarget(invocation);
+  const server = readRunningServer(invocation);
+  const options = readStoreOptions(invocation);
+  const incomplete = createIncomplete(directory);
+  const cancelCleanup = removeOnSignal(incomplete);
+  try {
+    const report =
+      server === undefined
+        ? await copyIdle(options, readTokensFile(invocation), incomplete)
+        : await download(server, options, incomplete);
+    moveInPlace(incomplete, directory);
+    await syncDirectory(dirname(directory));
+    const { stored, spooled } = totalCounts(report);
+    process.stdout.write(
+      `${directory}: ${stored + spooled} records (${stored} stored, ${spooled} in the spool) as of ${report.takenAt}; every record was read back\n`,
+    );
+  } catch (error) {
+    rmSync(incomplete, { recursive: true, force: true });
+    throw error;
+  } finally {
+    cancelCleanup();
+  }
+}
+
+function readTarget({ positionals }: Invocation): string {
+  const [target, ...others] = positionals;
+  if (target === undefined || target === '' || others.length > 0)
+    throw new UsageError('name exactly one directory for the copy: dendro backup DIR');
+  const directory = resolve(target);
+  if (existsSync(directory) && !isEmptyDirectory(directory))
+    throw new OperatorError(
+      `${target} is not an empty directory; name a directory that is empty or does not exist`,
+    );
+  return directory;
+}
+
+function isEmptyDirectory(path: string): boolean {
+  try {
+    return readdirSync(path).length === 0;
+  } catch {
+    return false;
+  }
+}
+
+/** A directory next to the target, on the same file system, with a name that says that it is not a backup. */
+function createIncomplete(directory: string): string {
+  try {
+    createDirectory(dirname(directory));
+    return mkdtempSync(`${directory}.incomplete-`);
+  } catch (error) {
+    throw new OperatorError(`cannot create a directory next to ${directory}: ${(error as Error).message}`);
+  }
+}
+
+/** Atomic: an empty directory is replaced. */
+function moveInPlace(incomplete: string, directory: string): void {
+  try {
+    renameSync(incomplete, directory);
+  } catch (error) {
+    throw new OperatorError(
+      `cannot move the copy to ${directory}: ${(error as Error).message}; if it is a mount point, name a directory below it`,
+    );
+  }
+}
+
+/** Returns a function that cancels the cleanup. */
+function removeOnSignal(incomplete: string): () => void {
+  const exitCodes = { SIGINT: 130, SIGTERM: 143 };
+  const listeners = Object.entries(exitCodes).map(([signal, code]) => {
+    const listener = () => {
+      rmSync(incomplete, { recursive: true, force: true });
+      process.exit(code);
+    };
+    process.on(signal, listener);
+    return () => process.off(signal, listener);
+  });
+  return () => {
+    for (const remove of listeners) remove();
+  };
+}
+
+/** The data directory is locked while it is copied. */
+async function copyIdle(options: StoreOptions, tokensFile: string, target: string): Promise<BackupReport> {
+  const { dataDirectory, memoryLimit } = options;
+  if (!existsSync(dataDirectory))
+    throw new OperatorError(
+      `there is no data directory ${dataDirectory}; name it with --data, or a server with --url`,
+    );
+  const store = storeNameOf(options);
+  const lock = await lockDirectory(dataDirectory);
+  const takenAt = formatTimestamp(systemClock());
+  try {
+    await unpackWithProgress(readDataFiles(dataDirectory, tokensFile), target);
+  } finally {
+    lock.release();
+  }
+  const records = await readBackOrThrow(target, { store, memoryLimit, allowsTornEnd: true });
+  const report = { version: readVersion(), takenAt, store, records };
+  await writeFileDurably(join(target, REPORT_FILE), formatReport(report));
+  return report;
+}
+
+/** Compares what the copy has with what the server reported for that moment. */
+async function download(
+  server: RunningServer,
+  { memoryLimit }: StoreOptions,
+  target: string,
+): Promise<BackupReport> {
+  const body = await requestBackup(server);
+  const paths = await unpackWithProgress(readTar(body), target).catch((error: Error) => {
+    const reason = error.cause === undefined ? error.message : describeUnreachable(server, error);
+    throw new OperatorError(`the download is not complete, nothing was kept: ${reason}`);
+  });
+  if (!paths.has(REPORT_FILE)) throw new OperatorError('the download is not complete, nothing was kept');
+  const report = JSON.parse(readFileSync(join(target, REPORT_FILE), 'utf8')) as BackupReport;
+  const found = await readBackOrThrow(target, { store: report.store, memoryLimit, allowsTornEnd: false });
+  if (JSON.stringify(found) !== JSON.stringify(report.records))
+    throw new OperatorError(
+      `the copy does not have the records that the server reported, nothing was kept: reported ${JSON.stringify(report.records)}, found ${JSON.stringify(found)}`,
+    );
+  return report;
+}
+
+async function requestBackup(server: RunningServer): Promise<AsyncIterable<Uint8Array>> {
+  const { url, token } = server;
+  const response = await fetch(`${url}/api/admin/backup`, { headers: { 'X-API-KEY': token } }).catch(
+    (error: Error) => {
+      throw new OperatorError(describeUnreachable(server, error));
+    },
+  );
+  if (response.status === 200 && response.body !== null) return response.body;
+  const hint =
+    {
+      403: '; a backup needs a token with the scope admin: dendro token create --name backup --scope admin',
+      404: '; --url must be the URL of the internal listener',
+    }[response.status] ?? '';
+  const message = readErrorMessage(await response.text()) ?? `status ${response.status}`;
+  throw new OperatorError(`${url}: ${message}${hint}`);
+}
+
+async function unpackWithProgress(...[files, target]: Parameters<typeof unpack>): ReturnType<typeof unpack> {
+  const bar = createProgressBar('backup', process.stderr);
+  return unpack(files, target, bytes => bar.update(undefined, `${bytes} bytes`)).finally(() => bar.clear());
+}
+
+async function readBackOrThrow(...args: Parameters<typeof readBack>): ReturnType<typeof readBack> {
+  try {
+    return await readBack(...args);
+  } catch (error) {
+    const [reason] = (error as Error).message.split('\n', 1);
+    throw new OperatorError(`the copy cannot be read back, nothing was kept: ${reason}`);
+  }
+}

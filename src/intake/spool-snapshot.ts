@@ -1,0 +1,110 @@
+// The content of the spool at one moment, for a backup: segments up to their durable length, complete files of the idempotency log,
+// and the next sequence numbers. The files stay open, so the spool can delete them meanwhile.
+import { basename } from 'node:path';
+import type { LogKind } from '../domain/log-columns.ts';
+import { OpenFile } from '../system/open-file.ts';
+import { bufferFile, type TarFile } from '../system/tar.ts';
+import { SEQUENCES_FILE } from './sequences.ts';
+import type { SpoolBlock } from './spool-block.ts';
+import { readBlocks } from './spool-segment.ts';
+
+export interface SpoolSnapshot {
+  /** Their paths start with `spool/`. Reading a segment checks its blocks, and throws if one is damaged. */
+  readonly files: readonly TarFile[];
+  /** The blocks of the segments that were read so far are passed to `onBlocks`. */
+  onBlocks: (blocks: readonly SpoolBlock[]) => void;
+  close(): Promise<void>;
+}
+
+const READ_BYTES = 1024 * 1024;
+
+export function openSpoolSnapshot(
+  segments: readonly { readonly path: string; readonly validBytes: number }[],
+  requestFiles: readonly string[],
+  sequences: string,
+): SpoolSnapshot {
+  const opened: OpenFile[] = [];
+  const openFile = (path: string, bytes?: number) => {
+    const file = new OpenFile(path, `spool/${basename(path)}`, bytes);
+    opened.push(file);
+    return file;
+  };
+  const close = async () => {
+    await Promise.all(opened.map(file => file.close()));
+  };
+  try {
+    const snapshot: SpoolSnapshot = {
+      files: [
+        ...requestFiles.map(path => openFile(path)),
+        ...segments.map(({ path, validBytes }) =>
+          segmentFile(openFile(path, validBytes), blocks => snapshot.onBlocks(blocks)),
+        ),
+        bufferFile(`spool/${SEQUENCES_FILE}`, sequences),
+      ],
+      onBlocks: () => {},
+      close,
+    };
+    return snapshot;
+  } catch (error) {
+    void close();
+    throw error;
+  }
+}
+
+function segmentFile(file: OpenFile, onBlocks: SpoolSnapshot['onBlocks']): TarFile {
+  const { path, bytes } = file;
+  return {
+    path,
+    bytes,
+    async *content() {
+      for await (const { blocks, data } of readSegment(file)) {
+        onBlocks(blocks);
+        yield data;
+      }
+    },
+  };
+}
+
+/** Reads all blocks of a segment. Throws if one is damaged. */
+export async function* readSegment({
+  path,
+  bytes,
+  readAt,
+}: Pick<OpenFile, 'path' | 'bytes' | 'readAt'>): AsyncGenerator<{
+  readonly blocks: readonly SpoolBlock[];
+  readonly data: Buffer;
+}> {
+  for (let offset = 0; offset < bytes; ) {
+    const { blocks, data } = await readBlocks(readAt, offset, READ_BYTES, bytes);
+    if (blocks.length === 0) throw new DamagedBlockError(path, offset);
+    offset += data.length;
+    yield { blocks, data };
+  }
+}
+
+export class DamagedBlockError extends Error {
+  readonly offset: number;
+
+  constructor(path: string, offset: number) {
+    super(`${path} has a damaged block at offset ${offset}`);
+    this.offset = offset;
+  }
+}
+
+/** Counts the records of each kind whose sequence number is not in the store yet. */
+export class SpooledCounts {
+  readonly counts = new Map<LogKind, number>();
+  readonly #durableUpTo: (kind: LogKind) => number;
+
+  constructor(durableUpTo: (kind: LogKind) => number) {
+    this.#durableUpTo = durableUpTo;
+  }
+
+  readonly add = (blocks: readonly SpoolBlock[]): void => {
+    for (const { header } of blocks) {
+      const { kind, firstSequence, count } = header;
+      const stored = Math.min(count, Math.max(0, this.#durableUpTo(kind) - firstSequence));
+      if (count > stored) this.counts.set(kind, (this.counts.get(kind) ?? 0) + count - stored);
+    }
+  };
+}

@@ -1,0 +1,44 @@
+// Reads every record of a store's file without changing the file, also if an earlier version wrote it. DuckDB checks the checksum
+// of each block that it reads.
+import { join, resolve } from 'node:path';
+import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
+import type { StoreContent } from '../store.ts';
+import { type DuckDBConnection, DuckDBInstance } from './driver.ts';
+import { FILE_NAME } from './open-database.ts';
+import { FLUSHED_TABLES, kindOfTable } from './schema.ts';
+
+/** The caller must hold the lock of the data directory, or know that no other process uses it. */
+export async function readCopy(dataDirectory: string, memoryLimit: string): Promise<StoreContent> {
+  const instance = await DuckDBInstance.create(':memory:', { memory_limit: memoryLimit });
+  const connection = await instance.connect();
+  try {
+    const file = join(resolve(dataDirectory), FILE_NAME);
+    await connection.run(`attach '${file.replaceAll("'", "''")}' as logs (read_only)`);
+    return await readTables(connection);
+  } finally {
+    connection.closeSync();
+    instance.closeSync();
+  }
+}
+
+async function readTables(connection: DuckDBConnection): Promise<StoreContent> {
+  const records = new Map<LogKind, number>(LOG_KINDS.map(kind => [kind, 0]));
+  const flushed = new Map<LogKind, number>();
+  const tables = await connection.runAndReadAll(
+    "select table_name from duckdb_tables() where database_name = 'logs'",
+  );
+  for (const [name] of tables.getRows()) {
+    const table = String(name);
+    // The hash needs every column of every row.
+    const read = await connection.runAndReadAll(
+      `select count(*), bit_xor(hash(row)) from logs.${table} as row`,
+    );
+    const kind = kindOfTable(table);
+    if (kind !== undefined) records.set(kind, (records.get(kind) ?? 0) + Number(read.value(0, 0)));
+    if (!FLUSHED_TABLES.includes(table)) continue;
+    const sequences = await connection.runAndReadAll(`select kind, records from logs.${table}`);
+    for (const [flushedKind, sequence] of sequences.getRows())
+      flushed.set(flushedKind as LogKind, Number(sequence));
+  }
+  return { records, durableUpTo: kind => flushed.get(kind) ?? 0 };
+}

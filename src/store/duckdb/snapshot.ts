@@ -1,0 +1,77 @@
+// The store's file at one moment, for a backup. After a checkpoint the file alone has all flushed records. No checkpoint runs until
+// the file is read, so nothing that it refers to changes, while flushes continue into the write-ahead log and into other blocks.
+import { DendroError } from '../../domain/errors.ts';
+import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
+import { Mutex } from '../../system/mutex.ts';
+import { readChunks } from '../../system/open-file.ts';
+import { storeClosed } from '../query-queue.ts';
+import type { StoreSnapshot } from '../store.ts';
+import type { Checkpointer } from './checkpoint.ts';
+import { type Database, FILE_NAME } from './open-database.ts';
+import type { Parts } from './parts.ts';
+
+export interface SnapshotDependencies {
+  readonly database: Database;
+  readonly fileMutex: Mutex;
+  readonly checkpointer: Checkpointer;
+  readonly parts: Parts;
+  readonly flushedUpTo: (kind: LogKind) => number;
+}
+
+export class Snapshots {
+  readonly #dependencies: SnapshotDependencies;
+  /** The database closes its file after the reads that have started. */
+  readonly #reads = new Mutex();
+  #isClosed = false;
+
+  constructor(dependencies: SnapshotDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  take(atMoment: () => void): Promise<StoreSnapshot> {
+    const { fileMutex, checkpointer } = this.#dependencies;
+    return fileMutex.run(async () => {
+      // Another snapshot pauses checkpoints, or the disk is full.
+      if (!(await checkpointer.run()))
+        throw new DendroError(
+          'unavailable',
+          'the store cannot write all records to its file now, because another backup is running or the disk is nearly full; retry later, or stop the server and back up its data directory',
+          { retryAfterSeconds: 60 },
+        );
+      const resume = checkpointer.pause();
+      const snapshot = this.#createSnapshot(() => {
+        if (resume() && !this.#isClosed) void fileMutex.run(() => checkpointer.run()).catch(() => {}); // the next one retries
+      });
+      try {
+        atMoment();
+        return snapshot;
+      } catch (error) {
+        snapshot.release();
+        throw error;
+      }
+    });
+  }
+
+  /** Fails the reads of all snapshots from now on, and waits for those that have started. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#reads.idle();
+  }
+
+  #createSnapshot(release: () => void): StoreSnapshot {
+    const { database, parts, flushedUpTo } = this.#dependencies;
+    const bytes = database.fileSize();
+    const flushed = new Map(LOG_KINDS.map(kind => [kind, flushedUpTo(kind)]));
+    const countRows = (kind: LogKind) => parts.list(kind).reduce((sum, { rows }) => sum + rows, 0);
+    const read = (offset: number, length: number) =>
+      this.#reads.run(() =>
+        this.#isClosed ? Promise.reject(storeClosed()) : database.readFile(offset, length),
+      );
+    return {
+      files: [{ path: FILE_NAME, bytes, content: () => readChunks(read, bytes) }],
+      records: new Map(LOG_KINDS.map(kind => [kind, countRows(kind)])),
+      durableUpTo: kind => flushed.get(kind) ?? 0,
+      release,
+    };
+  }
+}

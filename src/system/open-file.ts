@@ -1,0 +1,72 @@
+// A file that is kept open, so that its first bytes can be read later even if it was deleted or renamed, or has grown.
+import { close, fstatSync, openSync, read } from 'node:fs';
+import { promisify } from 'node:util';
+import type { TarFile } from './tar.ts';
+
+const readDescriptor = promisify(read);
+const closeDescriptor = promisify(close);
+
+const CHUNK_BYTES = 1024 * 1024;
+
+/** Returns `length` bytes, or fewer at the end of the file. */
+export async function readAt(descriptor: number, offset: number, length: number): Promise<Buffer> {
+  const data = Buffer.allocUnsafe(length);
+  let filled = 0;
+  while (filled < length) {
+    const { bytesRead } = await readDescriptor(descriptor, data, filled, length - filled, offset + filled);
+    if (bytesRead === 0) break;
+    filled += bytesRead;
+  }
+  return data.subarray(0, filled);
+}
+
+/** Reads `bytes` from the start in chunks. Throws if the source ends before that. */
+export async function* readChunks(
+  readAtOffset: (offset: number, length: number) => Promise<Buffer>,
+  bytes: number,
+): AsyncGenerator<Buffer> {
+  for (let offset = 0; offset < bytes; ) {
+    const chunk = await readAtOffset(offset, Math.min(CHUNK_BYTES, bytes - offset));
+    if (chunk.length === 0) throw new Error(`the file ends after ${offset} bytes instead of ${bytes}`);
+    offset += chunk.length;
+    yield chunk;
+  }
+}
+
+export class OpenFile implements TarFile {
+  readonly path: string;
+  readonly bytes: number;
+  readonly #descriptor: number;
+  #closing: Promise<void> | undefined;
+
+  /** `path` is the name in the archive. Opens synchronously, so that several files can be opened at one moment. */
+  constructor(file: string, path: string, bytes?: number) {
+    this.path = path;
+    this.#descriptor = openSync(file, 'r');
+    this.bytes = bytes ?? fstatSync(this.#descriptor).size;
+  }
+
+  /** Returns undefined if the file does not exist. */
+  static ifExists(file: string, path: string): OpenFile | undefined {
+    try {
+      return new OpenFile(file, path);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+      throw error;
+    }
+  }
+
+  readonly readAt = (offset: number, length: number): Promise<Buffer> =>
+    this.#closing === undefined
+      ? readAt(this.#descriptor, offset, length)
+      : Promise.reject(new Error(`${this.path} is closed`));
+
+  content(): AsyncIterable<Uint8Array> {
+    return readChunks(this.readAt, this.bytes);
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= closeDescriptor(this.#descriptor);
+    return this.#closing;
+  }
+}

@@ -1,0 +1,177 @@
+// Writes and reads tar archives (ustar) of plain files, as a stream. Any tar program can read them. Only plain files are written,
+// and everything else is refused when an archive is read.
+
+export interface TarFile {
+  /** A relative path with `/`, at most 100 bytes. */
+  readonly path: string;
+  readonly bytes: number;
+  /** The content, exactly `bytes` long. Can be read once. */
+  content(): AsyncIterable<Uint8Array>;
+}
+
+const BLOCK_BYTES = 512;
+/** The largest size that 11 octal digits can express, 8 GiB. A larger one is written in base 256, as GNU tar does. */
+const MAX_OCTAL_SIZE = 0o77777777777;
+
+export function bufferFile(path: string, content: string | Uint8Array): TarFile {
+  const data = Buffer.from(content);
+  return {
+    path,
+    bytes: data.length,
+    async *content() {
+      yield data;
+    },
+  };
+}
+
+/** Each file is asked for when the one before it is written. Throws if the content of a file does not have its length. */
+export async function* writeTar(
+  files: AsyncIterable<TarFile> | Iterable<TarFile>,
+  mtimeSeconds: number,
+): AsyncGenerator<Uint8Array> {
+  for await (const file of files) {
+    yield encodeHeader(file, mtimeSeconds);
+    let written = 0;
+    for await (const chunk of file.content()) {
+      written += chunk.length;
+      if (written > file.bytes) throw new Error(`${file.path} is longer than ${file.bytes} bytes`);
+      yield chunk;
+    }
+    if (written < file.bytes)
+      throw new Error(`${file.path} ends after ${written} bytes instead of ${file.bytes}`);
+    if (written % BLOCK_BYTES > 0) yield Buffer.alloc(BLOCK_BYTES - (written % BLOCK_BYTES));
+  }
+  yield Buffer.alloc(2 * BLOCK_BYTES);
+}
+
+/**
+ * Yields the files of an archive. The caller reads the content of each file before it takes the next one. Throws if the archive
+ * breaks off, or if it contains anything but plain files.
+ */
+export async function* readTar(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<TarFile> {
+  const source = new ByteSource(chunks);
+  try {
+    for (;;) {
+      const header = await source.take(BLOCK_BYTES);
+      if (header.every(byte => byte === 0)) break;
+      const { path, bytes } = decodeHeader(header);
+      let left = bytes;
+      yield {
+        path,
+        bytes,
+        async *content() {
+          while (left > 0) {
+            const chunk = await source.takeUpTo(left);
+            left -= chunk.length;
+            yield chunk;
+          }
+        },
+      };
+      if (left > 0) throw new Error(`the content of ${path} was not read`);
+      await source.take((BLOCK_BYTES - (bytes % BLOCK_BYTES)) % BLOCK_BYTES);
+    }
+    await source.take(BLOCK_BYTES);
+    await source.drain(); // other programs may add more empty blocks
+  } finally {
+    await source.close();
+  }
+}
+
+function encodeHeader({ path, bytes }: TarFile, mtimeSeconds: number): Buffer {
+  if (Buffer.byteLength(path) > 100) throw new Error(`the path ${path} is too long for a tar archive`);
+  const header = Buffer.alloc(BLOCK_BYTES);
+  header.write(path, 0);
+  header.write('0000600\0', 100); // mode
+  header.write('0000000\0', 108); // user
+  header.write('0000000\0', 116); // group
+  if (bytes <= MAX_OCTAL_SIZE) header.write(`${octal(bytes, 11)}\0`, 124);
+  else {
+    header[124] = 0x80;
+    header.writeBigUInt64BE(BigInt(bytes), 128);
+  }
+  header.write(`${octal(mtimeSeconds, 11)}\0`, 136);
+  header.write('        0ustar\x0000', 148); // an empty checksum, a plain file
+  header.write(`${octal(checksum(header), 6)}\0 `, 148);
+  return header;
+}
+
+function decodeHeader(header: Buffer): { path: string; bytes: number } {
+  const stored = Number.parseInt(header.toString('latin1', 148, 156), 8);
+  const expected = checksum(
+    Buffer.concat([header.subarray(0, 148), Buffer.alloc(8, ' '), header.subarray(156)]),
+  );
+  if (stored !== expected) throw new Error('the archive is damaged: a header has a wrong checksum');
+  const path = readText(header, 0, 100);
+  const type = readText(header, 156, 1);
+  const prefix = readText(header, 345, 155);
+  if ((type !== '0' && type !== '') || prefix !== '')
+    throw new Error(
+      `the archive contains ${JSON.stringify(path)}, which is not a plain file with a short path`,
+    );
+  const isBase256 = header[124] === 0x80;
+  const bytes = isBase256
+    ? Number(header.readBigUInt64BE(128))
+    : Number.parseInt(readText(header, 124, 12).trim(), 8);
+  if (!Number.isSafeInteger(bytes))
+    throw new Error(`the archive has no valid size for ${JSON.stringify(path)}`);
+  return { path, bytes };
+}
+
+function octal(value: number, digits: number): string {
+  return value.toString(8).padStart(digits, '0');
+}
+
+function checksum(header: Buffer): number {
+  return header.reduce((sum, byte) => sum + byte, 0);
+}
+
+function readText(header: Buffer, start: number, length: number): string {
+  const field = header.toString('utf8', start, start + length);
+  const end = field.indexOf('\0');
+  return end === -1 ? field : field.slice(0, end);
+}
+
+/** Takes byte ranges from a stream of chunks. */
+class ByteSource {
+  readonly #chunks: AsyncIterator<Uint8Array>;
+  #rest: Buffer = Buffer.alloc(0);
+
+  constructor(chunks: AsyncIterable<Uint8Array>) {
+    this.#chunks = chunks[Symbol.asyncIterator]();
+  }
+
+  /** Returns 1 to `maxBytes` bytes. */
+  async takeUpTo(maxBytes: number): Promise<Buffer> {
+    if (this.#rest.length === 0 && !(await this.#next())) throw new Error('the archive breaks off');
+    const taken = this.#rest.subarray(0, maxBytes);
+    this.#rest = this.#rest.subarray(taken.length);
+    return taken;
+  }
+
+  async take(bytes: number): Promise<Buffer> {
+    const taken: Buffer[] = [];
+    for (let left = bytes; left > 0; ) {
+      const chunk = await this.takeUpTo(left);
+      taken.push(chunk);
+      left -= chunk.length;
+    }
+    return Buffer.concat(taken);
+  }
+
+  async drain(): Promise<void> {
+    while (await this.#next());
+  }
+
+  async close(): Promise<void> {
+    await this.#chunks.return?.();
+  }
+
+  async #next(): Promise<boolean> {
+    for (;;) {
+      const { done, value } = await this.#chunks.next();
+      if (done) return false;
+      this.#rest = Buffer.from(value.buffer, value.byteOffset, value.byteLength);
+      if (value.length > 0) return true;
+    }
+  }
+}

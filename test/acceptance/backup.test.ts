@@ -1,0 +1,233 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { connect, createServer, type Server } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { fetchResponse } from '../support/app.ts';
+import {
+  createTempDirectory,
+  onlyLine,
+  PROCESS_API_KEY,
+  runDendro,
+  type ServerProcess,
+  startServer,
+} from '../support/process.ts';
+
+type Directory = ReturnType<typeof createTempDirectory>;
+
+async function postRecords(server: ServerProcess, secret: string, count: number): Promise<void> {
+  const records = Array.from({ length: count }, (_, i) => ({ project: 'acme', message: `record ${i}` }));
+  const { status } = await fetchResponse(`${server.internalUrl}/api/logs?source_name=edge`, {
+    method: 'POST',
+    headers: { 'X-API-KEY': secret },
+    body: JSON.stringify(records),
+  });
+  expect(status).toBe(200);
+}
+
+/** Waits until all records are visible. The contract says 2 s; a busy machine may need longer. */
+async function untilRows(server: ServerProcess, secret: string, count: number): Promise<unknown[]> {
+  for (;;) {
+    const url = `${server.url}/api/endpoints/query/logs.all?project=acme`;
+    const { rows } = await fetchResponse(url, { headers: { 'X-API-KEY': secret } });
+    if (rows.length === count) return rows;
+    await sleep(50);
+  }
+}
+
+/** Every file and directory, with its mode. */
+function listModes(directory: string): Record<string, string> {
+  const names = ['.', ...(readdirSync(directory, { recursive: true }) as string[])].sort();
+  return Object.fromEntries(
+    names.map(name => [name, (statSync(join(directory, name)).mode & 0o777).toString(8)]),
+  );
+}
+
+describe('dendro backup of a running server', () => {
+  let directory: Directory;
+  let server: ServerProcess;
+  let admin: string;
+  let proxy: Server | undefined;
+  beforeAll(async () => {
+    directory = createTempDirectory();
+    const data = join(directory.path, 'data');
+    const created = await runDendro([
+      'token',
+      'create',
+      '--name',
+      'backup',
+      '--scope',
+      'admin',
+      '--data',
+      data,
+    ]);
+    admin = created.stdout.trimEnd();
+    server = await startServer(['--data', data], { env: { DENDRO_API_KEY: PROCESS_API_KEY } });
+    await postRecords(server, PROCESS_API_KEY, 20);
+    await untilRows(server, PROCESS_API_KEY, 20);
+  });
+  afterEach(() => {
+    proxy?.close();
+    proxy = undefined;
+  });
+  afterAll(async () => {
+    await server.stop();
+    directory.remove();
+  });
+
+  const target = (name: string) => join(directory.path, name);
+  const backUp = (name: string, url = server.internalUrl, token = admin) =>
+    runDendro(['backup', target(name), '--url', url], { env: { DENDRO_TOKEN: token } });
+  const leftovers = () => readdirSync(directory.path).filter(name => name.includes('incomplete'));
+
+  test('writes a private copy that a second server serves, next to the original', async () => {
+    mkdirSync(target('copy'));
+    const { code, stdout, stderr } = await backUp('copy');
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toMatch(
+      /^\S+\/copy: 20 records \(0 stored, 20 in the spool\) as of \S+Z; every record was read back\n$/,
+    );
+    expect(listModes(target('copy'))).toEqual({
+      '.': '700',
+      'backup.json': '600',
+      'dendro.duckdb': '600',
+      'format.json': '600',
+      spool: '700',
+      'spool/000000000001.spool': '600',
+      'spool/next-numbers.json': '600',
+      'tokens.json': '600',
+    });
+    expect(leftovers()).toEqual([]);
+    const second = await startServer(['--data', target('copy')], {
+      env: { DENDRO_API_KEY: PROCESS_API_KEY },
+    });
+    try {
+      const rows = await untilRows(second, PROCESS_API_KEY, 20);
+      expect(rows).toEqual(await untilRows(server, PROCESS_API_KEY, 20));
+      expect(second.stderr()).not.toMatch(/spool/i);
+    } finally {
+      await second.stop();
+    }
+  });
+
+  test('does not touch a directory that is not empty', async () => {
+    mkdirSync(target('used'));
+    writeFileSync(join(target('used'), 'mine'), 'content');
+    const outcome = await backUp('used');
+    expect(outcome.code).toBe(1);
+    expect(onlyLine(outcome)).toContain('not an empty directory');
+    expect(readdirSync(target('used'))).toEqual(['mine']);
+  });
+
+  test.each([
+    ['an environment key', () => [server.internalUrl, PROCESS_API_KEY], 'needs a token with the scope admin'],
+    ['a wrong token', () => [server.internalUrl, 'dnd_wrong'], 'unknown, expired or revoked'],
+    ['the public listener', () => [server.url, admin], 'must be the URL of the internal listener'],
+    ['an unreachable server', () => ['http://127.0.0.1:1', admin], 'cannot reach http://127.0.0.1:1'],
+  ] as const)('with %s prints one line and leaves nothing', async (_, connection, words) => {
+    const outcome = await backUp('refused', ...(connection() as [string, string]));
+    expect({ code: outcome.code, stdout: outcome.stdout }).toEqual({ code: 1, stdout: '' });
+    expect(onlyLine(outcome)).toContain(words);
+    expect(existsSync(target('refused'))).toBe(false);
+    expect(leftovers()).toEqual([]);
+  });
+
+  test('whose connection breaks leaves nothing that looks like a backup', async () => {
+    const { hostname, port } = new URL(server.internalUrl);
+    let left = 100_000;
+    proxy = createServer(client => {
+      const upstream = connect(Number(port), hostname);
+      for (const socket of [client, upstream]) socket.on('error', () => {});
+      client.pipe(upstream);
+      upstream.on('data', (chunk: Buffer) => {
+        client.write(chunk.subarray(0, left));
+        left -= chunk.length;
+        if (left <= 0) for (const socket of [client, upstream]) socket.destroy();
+      });
+    });
+    await new Promise<void>(resolve => proxy?.listen(0, '127.0.0.1', resolve));
+    const address = proxy.address() as { port: number };
+    const outcome = await backUp('broken', `http://127.0.0.1:${address.port}`);
+    expect(outcome.code).toBe(1);
+    expect(onlyLine(outcome)).toContain('the download is not complete, nothing was kept');
+    expect(existsSync(target('broken'))).toBe(false);
+    expect(leftovers()).toEqual([]);
+  });
+});
+
+describe('dendro backup of an idle data directory', () => {
+  let directory: Directory;
+  beforeEach(() => {
+    directory = createTempDirectory();
+  });
+  afterEach(() => directory.remove());
+
+  test('copies it, also after the server was killed; a directory in use is refused', async () => {
+    const [data, copy] = [join(directory.path, 'data'), join(directory.path, 'copies/copy')];
+    const server = await startServer(['--data', data], { env: { DENDRO_API_KEY: PROCESS_API_KEY } });
+    await postRecords(server, PROCESS_API_KEY, 5);
+    const refused = await runDendro(['backup', copy, '--data', data]);
+    expect(refused.code).toBe(1);
+    expect(onlyLine(refused)).toContain(`is in use by another process (PID ${server.pid})`);
+    server.signal('SIGKILL');
+    await server.ended;
+    const { code, stdout, stderr } = await runDendro(['backup', copy, '--data', data]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toContain('5 records (0 stored, 5 in the spool)');
+    expect(JSON.parse(readFileSync(join(copy, 'backup.json'), 'utf8'))).toMatchObject({
+      store: 'duckdb',
+      records: { edge: { stored: 0, spooled: 5 } },
+    });
+    const again = await startServer(['--data', copy], { env: { DENDRO_API_KEY: PROCESS_API_KEY } });
+    await untilRows(again, PROCESS_API_KEY, 5);
+    await again.stop();
+  });
+
+  test('copies a directory of version 0.1.0 without upgrading it', async () => {
+    const [data, copy] = [join(directory.path, 'data'), join(directory.path, 'copy')];
+    mkdirSync(data);
+    execFileSync('tar', ['-xzf', join(import.meta.dirname, '../upgrade/embedded-0.1.0.tar.gz'), '-C', data]);
+    const { code, stdout } = await runDendro(['backup', copy, '--data', data]);
+    expect(code).toBe(0);
+    expect(stdout).toContain('984 records (951 stored, 33 in the spool)');
+    for (const file of ['dendro.duckdb', 'dendro.duckdb.wal', 'spool/000000000002.spool', 'tokens.json'])
+      expect(readFileSync(join(copy, file)).equals(readFileSync(join(data, file))), file).toBe(true);
+  });
+
+  test('reports a damaged file instead of keeping a copy', async () => {
+    const [data, copy] = [join(directory.path, 'data'), join(directory.path, 'copy')];
+    const ndjson = join(directory.path, 'edge.ndjson');
+    writeFileSync(ndjson, '{"project":"acme","message":"one"}\n'.repeat(2000));
+    expect((await runDendro(['ingest', '--source', 'edge', ndjson, '--data', data])).code).toBe(0);
+    const file = join(data, 'dendro.duckdb');
+    const bytes = readFileSync(file);
+    for (let block = 12_288; block < bytes.length; block += 262_144)
+      bytes.fill(0x55, block + 1000, block + 2000);
+    writeFileSync(file, bytes);
+    const outcome = await runDendro(['backup', copy, '--data', data]);
+    expect(outcome.code).toBe(1);
+    expect(onlyLine(outcome)).toContain('the copy cannot be read back, nothing was kept');
+    expect(existsSync(copy)).toBe(false);
+  });
+
+  test.each([
+    ['no directory', []],
+    ['two directories', ['one', 'two']],
+    ['an empty name', ['']],
+    ['--url without a token', ['one', '--url', 'http://127.0.0.1:1']],
+    ['an invalid URL', ['one', '--url', 'nowhere', '--token', 'dnd_x']],
+  ])('with %s prints one line: exit 2', async (_, args) => {
+    const outcome = await runDendro(['backup', ...args], { cwd: directory.path });
+    expect(outcome.code).toBe(2);
+    onlyLine(outcome);
+    expect(readdirSync(directory.path)).toEqual([]);
+  });
+
+  test('with a data directory that does not exist prints one line and creates nothing', async () => {
+    const outcome = await runDendro(['backup', 'copy', '--data', 'missing'], { cwd: directory.path });
+    expect(outcome.code).toBe(1);
+    expect(onlyLine(outcome)).toContain('there is no data directory missing');
+    expect(readdirSync(directory.path)).toEqual([]);
+  });
+});

@@ -1,0 +1,222 @@
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { request } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { BackupReport } from '../../src/backup/backup-report.ts';
+import { readBack } from '../../src/backup/read-back.ts';
+import { unpack } from '../../src/backup/unpack.ts';
+import { LOG_KINDS } from '../../src/domain/log-columns.ts';
+import { readTar } from '../../src/system/tar.ts';
+import { fetchResponse, startTestApp, type TestApp, testStoreOptions } from '../support/app.ts';
+import { createTokens, type TestTokens } from '../support/tokens.ts';
+
+const REQUESTS = [
+  ['logs.all', {}],
+  ['logs.all', { project_tier: 'ENTERPRISE' }],
+  ['logs.all', { iso_timestamp_start: '2026-11-14T12:20:00Z', iso_timestamp_end: '2026-11-14T12:25:30Z' }],
+  ...['minutely', 'hourly', 'daily'].map(interval => ['usage.api-counts', { interval }] as const),
+  ...['15min', '1hr', '1day', '7day'].map(
+    interval => ['functions.invocation-stats', { interval, function_id: 'hello' }] as const,
+  ),
+] as const;
+
+describe('a backup of a running server', () => {
+  let tokens: TestTokens<'admin' | 'other' | 'pinned'>;
+  let directory: string;
+  const apps: TestApp[] = [];
+  beforeEach(async () => {
+    directory = mkdtempSync(join(tmpdir(), 'dendro-backup-'));
+    tokens = await createTokens({
+      admin: { scopes: ['admin', 'ingest', 'query'] },
+      other: { scopes: ['query', 'ingest', 'metrics'] },
+      pinned: { scopes: ['admin'], projects: ['alpha'] },
+    });
+  });
+  afterEach(async () => {
+    for (const app of apps.splice(0)) await app.close();
+    tokens.remove();
+    rmSync(directory, { recursive: true, force: true });
+  });
+
+  const start = async (dataDirectory?: string) => {
+    const store = dataDirectory === undefined ? {} : { store: testStoreOptions(dataDirectory) };
+    const app = await startTestApp({ tokensFile: tokens.file, minDownloadRate: 0, ...store });
+    apps.push(app);
+    return app;
+  };
+  const headers = () => ({ 'X-API-KEY': tokens.secrets.admin });
+  const post = async (app: TestApp, kind: 'edge' | 'function_edge', project: string, numbers: number[]) => {
+    const records = numbers.map(number => ({
+      id: `${project}-${number}`,
+      project,
+      timestamp: Date.parse('2026-11-14T12:20:00Z') + number * 100,
+      event_message: `message ${number}`,
+      metadata: {
+        project_ref: project,
+        ...(kind === 'edge'
+          ? { request: { url: `https://${project}.example/auth/v1/${number}`, path: `/auth/v1/${number}` } }
+          : { function_id: 'hello', execution_time_ms: number, response: { status_code: 200 } }),
+      },
+    }));
+    const { status } = await fetchResponse(`${app.internalUrl}/api/logs?source_name=${kind}`, {
+      method: 'POST',
+      headers: headers(),
+      body: JSON.stringify(records),
+    });
+    expect(status).toBe(200);
+  };
+  const kindOf = (number: number) => (number % 2 === 0 ? 'edge' : 'function_edge');
+  const numbersOf = (kind: string, end: number) =>
+    Array.from({ length: end }, (_, number) => number).filter(number => kindOf(number) === kind);
+  const postAll = async (app: TestApp, project: string, end: number) => {
+    for (const kind of ['edge', 'function_edge'] as const)
+      await post(app, kind, project, numbersOf(kind, end));
+  };
+  const answers = async (app: TestApp, project: string) => {
+    const texts: string[] = [];
+    for (const [name, parameters] of REQUESTS) {
+      const { status, text } = await app.query(name, { project, ...parameters });
+      expect(status).toBe(200);
+      texts.push(text);
+    }
+    return texts;
+  };
+  const untilVisible = async (app: TestApp, count: number) => {
+    const sql = 'select (select count(*) from edge_logs) + (select count(*) from function_edge_logs)';
+    const query = { sql, maxRows: 1, columns: [{ name: 'n', type: 'integer' as const }] };
+    while (Number((await app.store.query(query, {})).rows[0]?.[0]) < count);
+  };
+  const backUp = async (app: TestApp): Promise<BackupReport> => {
+    const response = await fetch(`${app.internalUrl}/api/admin/backup`, { headers: headers() });
+    expect(response.status).toBe(200);
+    expect(response.headers.get('content-type')).toBe('application/x-tar');
+    await unpack(readTar(response.body as AsyncIterable<Uint8Array>), directory);
+    const { default: report } = await import(join(directory, 'backup.json'), { with: { type: 'json' } });
+    return report;
+  };
+
+  test('has exactly the records of one moment while intake and flushes continue: every answer is the same', async () => {
+    const app = await start();
+    await postAll(app, 'still', 40);
+    await app.store.flush(LOG_KINDS);
+    let isDone = false;
+    let sent = 0;
+    const sending = (async () => {
+      for (; !isDone; sent++) {
+        await post(app, kindOf(sent), 'moving', [sent]);
+        if (sent % 5 === 0) await app.store.flush(LOG_KINDS);
+      }
+    })();
+    while (sent < 8) await new Promise(resolve => setTimeout(resolve, 5));
+    const sentBefore = sent;
+    const report = await backUp(app).finally(() => {
+      isDone = true;
+    });
+    await sending;
+    const expected = await readBack(directory, {
+      store: 'duckdb',
+      memoryLimit: '500MB',
+      allowsTornEnd: false,
+    });
+    expect(report.records).toEqual(expected);
+
+    const countOf = (kind: 'edge' | 'function_edge') => {
+      const { stored, spooled } = report.records[kind] ?? { stored: 0, spooled: 0 };
+      return stored + spooled - 20;
+    };
+    const moved = countOf('edge') + countOf('function_edge');
+    expect(moved).toBeGreaterThanOrEqual(sentBefore);
+    // The kinds alternate, so a copy of one moment has as many of each, or one more of the first.
+    expect(countOf('edge') - countOf('function_edge')).toBe(moved % 2);
+
+    const copy = await start(directory);
+    const reference = await start();
+    await postAll(reference, 'moving', moved);
+    await untilVisible(reference, moved);
+    await untilVisible(copy, moved + 40);
+    expect(await answers(copy, 'moving')).toEqual(await answers(reference, 'moving'));
+    expect(await answers(copy, 'still')).toEqual(await answers(app, 'still'));
+    expect((await answers(copy, 'still')).join()).toContain('message 38');
+    // The copy is a data directory of its own: it accepts records, next to the original.
+    await post(copy, 'edge', 'still', [100]);
+    await untilVisible(copy, moved + 41);
+  }, 30_000);
+
+  test('needs the scope admin, which a pinned token does not have', async () => {
+    const app = await start();
+    const statusOf = async (secret: string) => {
+      const init = { headers: { 'X-API-KEY': secret } };
+      const response = await fetch(`${app.internalUrl}/api/admin/backup`, init);
+      await response.arrayBuffer();
+      return response.status;
+    };
+    expect(await statusOf('')).toBe(401);
+    expect(await statusOf(tokens.secrets.other)).toBe(403);
+    expect(await statusOf(tokens.secrets.pinned)).toBe(403);
+    expect(await statusOf(tokens.secrets.admin)).toBe(200);
+    expect((await app.get('/api/admin/backup', { headers: headers() })).status).toBe(404);
+  });
+
+  test('that the client does not read to the end is released: the next one works', async () => {
+    const app = await start();
+    await post(app, 'edge', 'still', [1]);
+    const disconnected = request(`${app.internalUrl}/api/admin/backup`, { headers: headers() }).end();
+    const [response] = await once(disconnected, 'response');
+    expect(response.statusCode).toBe(200);
+    disconnected.destroy();
+    const retry = async (): Promise<number> => {
+      const next = await fetch(`${app.internalUrl}/api/admin/backup`, { headers: headers() });
+      await next.arrayBuffer();
+      return next.status === 503 ? retry() : next.status;
+    };
+    expect(await retry()).toBe(200);
+    expect(app.events.filter(({ type }) => type === 'request_failed')).toEqual([]);
+  });
+});
+
+describe('a backup of a server with ClickHouse', () => {
+  test('has the spool, the outbox and the tokens', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'dendro-backup-'));
+    const tokens = await createTokens({ admin: { scopes: ['admin', 'ingest'] } });
+    const dataDirectory = join(directory, 'data');
+    const { parseClickHouseUrl } = await import('../../src/store/clickhouse-url.ts');
+    const clickhouse = parseClickHouseUrl('clickhouse://127.0.0.1:1/logs');
+    const app = await startTestApp({
+      tokensFile: tokens.file,
+      storeName: 'clickhouse',
+      store: { ...testStoreOptions(dataDirectory), clickhouse },
+    });
+    try {
+      const headers = { 'X-API-KEY': tokens.secrets.admin };
+      const post = (message: string) =>
+        fetchResponse(`${app.internalUrl}/api/logs?source_name=edge`, {
+          method: 'POST',
+          headers,
+          body: JSON.stringify([{ project: 'a', message }]),
+        });
+      expect((await post('one')).status).toBe(200);
+      while (app.store.durableUpTo('edge') === 0) await new Promise(resolve => setTimeout(resolve, 5));
+      expect((await post('two')).status).toBe(200);
+      const response = await fetch(`${app.internalUrl}/api/admin/backup`, { headers });
+      const copy = join(directory, 'copy');
+      const paths = await unpack(readTar(response.body as AsyncIterable<Uint8Array>), copy);
+      expect([...paths].sort()).toEqual([
+        'backup.json',
+        'clickhouse/edge.block',
+        'clickhouse/progress.json',
+        'format.json',
+        'spool/000000000001.spool',
+        'spool/next-numbers.json',
+        'tokens.json',
+      ]);
+      const options = { store: 'clickhouse', memoryLimit: '500MB', allowsTornEnd: false } as const;
+      expect(await readBack(copy, options)).toEqual({ edge: { stored: 1, spooled: 1 } });
+    } finally {
+      await app.close();
+      tokens.remove();
+      rmSync(directory, { recursive: true, force: true });
+    }
+  });
+});
