@@ -142,13 +142,17 @@ export function findBlock(data: Buffer, start: number): number | undefined {
   return undefined;
 }
 
+/** The start of a header without its end. Other text without a newline may be the rest of a damaged block. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: a header contains no control character
+const UNFINISHED_HEADER = /^(?:[0-9a-f]{1,8}|[0-9a-f]{8} (?:\{[^\0-\x1f]*)?)$/;
+
 /**
- * Whether a crash interrupted the write of these last bytes of the spool: the block has no end, or pages of it are still zero.
- * A block of full length with a wrong checksum is damaged instead: it may have been acknowledged. Log lines contain no zero.
+ * Whether it is certain that a crash interrupted the write of these last bytes of the spool: the file ends before the block does.
+ * A block of full length may have been acknowledged, even if parts of it are zero.
  */
 export function isTornWrite(tail: Buffer): boolean {
   const headerEnd = tail.indexOf(NEWLINE);
-  if (tail.includes(0) || headerEnd === -1) return true;
+  if (headerEnd === -1) return UNFINISHED_HEADER.test(tail.toString('latin1'));
   const header = parseHeader(tail.toString('utf8', CHECKSUM_LENGTH + 1, headerEnd));
   if (header === undefined) return false;
   const lines = tail.subarray(headerEnd + 1);

@@ -13,8 +13,8 @@ import { parseSpooledLine } from './quarantine.ts';
 import { decodeBlocks, findBlock, isTornWrite, type SpoolBlock } from './spool-block.ts';
 
 export interface RepairContext {
-  /** Only the last segment can end in a torn write. */
-  readonly isLast: boolean;
+  /** The bytes of the segment up to here were complete. Only behind them can a torn write be. */
+  readonly completeBytes: number;
   /** For each kind in the segments before, the sequence number after its last record. */
   readonly endsBefore: ReadonlyMap<LogKind, number>;
   /** The store has the records up to this number itself. */
@@ -44,7 +44,7 @@ interface DamagedBlock {
  */
 export async function repairSegment(path: string, context: RepairContext): Promise<SpoolDamage | undefined> {
   const data = await readFile(path);
-  const { blocks, ranges } = scan(data, context.isLast);
+  const { blocks, ranges } = scan(data, context.completeBytes);
   if (ranges.length === 0) return undefined;
   const directory = join(dirname(path), 'damaged');
   let readable = 0;
@@ -68,7 +68,7 @@ export async function repairSegment(path: string, context: RepairContext): Promi
   };
 }
 
-function scan(data: Buffer, isLast: boolean): { blocks: SpoolBlock[]; ranges: DamagedRange[] } {
+function scan(data: Buffer, completeBytes: number): { blocks: SpoolBlock[]; ranges: DamagedRange[] } {
   const blocks: SpoolBlock[] = [];
   const ranges: DamagedRange[] = [];
   for (let offset = 0; offset < data.length; ) {
@@ -77,8 +77,9 @@ function scan(data: Buffer, isLast: boolean): { blocks: SpoolBlock[]; ranges: Da
     offset += decoded.decodedBytes;
     const next = findBlock(data, offset) ?? data.length;
     const invalid = data.subarray(offset, next);
-    const isTail = isLast && next === data.length;
-    const bytes = isTail ? invalid.subarray(0, invalid.length - tornBytesAtEnd(invalid)) : invalid;
+    const tornBytes =
+      next === data.length ? tornBytesAtEnd(data.subarray(Math.max(offset, completeBytes))) : 0;
+    const bytes = invalid.subarray(0, invalid.length - tornBytes);
     if (bytes.length > 0) ranges.push({ start: offset, bytes, blocks: readDamagedBlocks(bytes) });
     offset = next;
   }
@@ -87,12 +88,9 @@ function scan(data: Buffer, isLast: boolean): { blocks: SpoolBlock[]; ranges: Da
 
 /** The length of the torn write at the end. Complete blocks before it are damaged instead. */
 function tornBytesAtEnd(invalid: Buffer): number {
-  let start = 0;
-  for (const { index } of invalid.toString('latin1').matchAll(HEADER)) {
-    if (invalid.subarray(start, index).includes(0)) break;
-    if (index > 0) start = index + 1; // after the newline that the match starts with
-  }
-  const tail = invalid.subarray(start);
+  const lastHeader = [...invalid.toString('latin1').matchAll(HEADER)].at(-1)?.index ?? 0;
+  // All headers but one at the start begin with the newline before them.
+  const tail = invalid.subarray(lastHeader === 0 ? 0 : lastHeader + 1);
   return isTornWrite(tail) ? tail.length : 0;
 }
 

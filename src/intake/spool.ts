@@ -11,6 +11,7 @@ import { LINE_FORMAT_VERSION } from '../domain/log-line.ts';
 import type { Observe } from '../observe/event.ts';
 import { type Clock, systemClock } from '../system/clock.ts';
 import { createDirectory, syncDirectory } from '../system/files.ts';
+import { readCompleteBytes, writeCleanStop } from './clean-stop.ts';
 import type { CompletedRequest } from './idempotency-index.ts';
 import { IdempotencyLog, type RememberedRequests } from './idempotency-log.ts';
 import { formatSequences, readSequences, type Sequences, writeSequences } from './sequences.ts';
@@ -227,6 +228,8 @@ export class Spool {
     this.#closed = true;
     await this.#committing;
     this.#notifyAppend();
+    const last = this.#segments.at(-1);
+    if (last !== undefined) await writeCleanStop(this.#directory, last);
     for (const segment of this.#segments.splice(0)) await segment.close();
   }
 
@@ -287,9 +290,13 @@ async function* openSegments(
     if (invalidBytes > 0) {
       await segment.close();
       const isLast = index === names.length - 1;
-      const damage = await repairSegment(path, { isLast, endsBefore, durableUpTo });
-      if (damage !== undefined) observe(damage);
+      const completeBytes = isLast ? await readCompleteBytes(directory, number) : Number.POSITIVE_INFINITY;
+      const damage = await repairSegment(path, { completeBytes, endsBefore, durableUpTo });
       ({ segment, invalidBytes, requests } = await SpoolSegment.open(number, path));
+      if (damage !== undefined) {
+        observe(damage);
+        if (isLast) await writeCleanStop(directory, segment); // the segment is shorter now
+      }
     }
     yield segment; // before the truncation, so that the caller closes the segment if that fails
     for (const request of requests) memory?.restore(request, number);

@@ -61,6 +61,12 @@ const openSpool = async (durableUpTo: (kind: LogKind) => number = emptyStore): P
 const lines = (text: string, count = 1) => Buffer.from(`${text}\n`.repeat(count));
 const file = (number: number) => join(directory, `${String(number).padStart(12, '0')}.spool`);
 const files = () => readdirSync(directory).sort();
+/** Closes the spool, and leaves its directory as after a crash. */
+const crash = async () => {
+  await spool?.close();
+  spool = undefined;
+  rmSync(join(directory, 'clean-stop.json'), { force: true });
+};
 const request = (key: string, atMicros = 1): CompletedRequest => ({
   key,
   digest: 'd',
@@ -156,7 +162,7 @@ describe('Spool.append', () => {
     await closed.close();
     rmSync(file(1));
     await expect(closed.append('edge', 1, lines('after'))).rejects.toThrow();
-    expect(files()).toEqual([]);
+    expect(files()).toEqual(['clean-stop.json']);
   });
 });
 
@@ -244,10 +250,15 @@ describe('segments of the spool', () => {
     expect(keys()).toEqual(['fill-edge-1', 'fill-edge-2', 'fill-edge-3', 'last']);
     nowMs = 599_999;
     await spool?.deleteFlushed(all);
-    expect(files()).toEqual(['000000000001.requests', '000000000002.spool', 'next-numbers.json']);
+    expect(files()).toEqual([
+      '000000000001.requests',
+      '000000000002.spool',
+      'clean-stop.json',
+      'next-numbers.json',
+    ]);
     nowMs = 600_000;
     await spool?.deleteFlushed(all);
-    expect(files()).toEqual(['000000000002.spool', 'next-numbers.json']);
+    expect(files()).toEqual(['000000000002.spool', 'clean-stop.json', 'next-numbers.json']);
     await openSpool(all);
     expect(keys()).toEqual(['last']);
   });
@@ -338,16 +349,16 @@ describe('segments of the spool', () => {
 
 describe('damage in the last segment', () => {
   const damagedDirectory = () => join(directory, 'damaged');
-  /** Writes a spool, changes it, and opens it again. */
+  /** Writes a spool, crashes, changes the file, and opens it again. */
   const reopen = async (
     blocks: readonly (readonly [LogKind, number, Buffer])[],
     change: (bytes: Buffer) => Buffer | undefined,
     durableUpTo: (kind: LogKind) => number = emptyStore,
+    stop: () => Promise<void> = crash,
   ) => {
     const one = await openSpool();
     for (const [kind, count, content] of blocks) await one.append(kind, count, content);
-    await one.close();
-    spool = undefined;
+    await stop();
     const bytes = readFileSync(file(1));
     writeFileSync(file(1), change(bytes) ?? bytes);
     return readAll(await openSpool(durableUpTo));
@@ -402,11 +413,64 @@ describe('damage in the last segment', () => {
     },
   );
 
-  test('a last block whose pages were not all written is an unfinished write', async () => {
-    const all = await reopen(blocks, bytes => bytes.fill(0, bytes.indexOf('fourth')));
-    expect(all).toHaveLength(3);
-    expect(events).toMatchObject([{ type: 'spool_truncated' }]);
-    expect(existsSync(damagedDirectory())).toBe(false);
+  test.each([
+    ['a zero byte', (bytes: Buffer) => bytes.fill(0, bytes.indexOf('fourth'), bytes.indexOf('fourth') + 1)],
+    ['only zeros in its lines', (bytes: Buffer) => bytes.fill(0, bytes.indexOf('fourth'))],
+    ['only zeros', (bytes: Buffer) => bytes.fill(0, bytes.indexOf('third\n') + 'third\n'.length)],
+  ])(
+    'a last block of full length with %s may have been acknowledged, so a copy is kept, even after a crash',
+    async (_, change) => {
+      let changed = Buffer.alloc(0);
+      expect(await reopen(blocks, bytes => (changed = Buffer.from(change(bytes))))).toHaveLength(3);
+      expect(events).toMatchObject([{ type: 'spool_damaged' }]);
+      const [copy = '', ...others] = readdirSync(damagedDirectory());
+      expect(others).toEqual([]);
+      const start = changed.indexOf('third\n') + 'third\n'.length;
+      expect(readFileSync(join(damagedDirectory(), copy)).equals(changed.subarray(start))).toBe(true);
+    },
+  );
+
+  describe('after a clean stop', () => {
+    const stopCleanly = async () => {
+      await spool?.close();
+      spool = undefined;
+    };
+    const changeFile = (change: (bytes: Buffer) => Buffer) =>
+      writeFileSync(file(1), change(readFileSync(file(1))));
+
+    test('an incomplete last block is damage, because no write was unfinished', async () => {
+      const cutOff = (bytes: Buffer) => bytes.subarray(0, -3);
+      expect(await reopen(blocks, cutOff, emptyStore, stopCleanly)).toHaveLength(3);
+      expect(events).toMatchObject([{ type: 'spool_damaged', lost: { edge: 1 }, isLostKnown: true }]);
+      expect(readdirSync(damagedDirectory())).toHaveLength(1);
+    });
+
+    test('a later crash still tells a damaged block of before the stop from an unfinished write', async () => {
+      await reopen(blocks, bytes => bytes, emptyStore, stopCleanly);
+      const end = statSync(file(1)).size;
+      await spool?.append('edge', 1, lines('fifth'));
+      const atStop = readFileSync(join(directory, 'clean-stop.json'));
+      await stopCleanly();
+      writeFileSync(join(directory, 'clean-stop.json'), atStop); // as if it had crashed
+      changeFile(bytes => bytes.fill(0, end - 'fourth\n'.length, end).subarray(0, -3));
+      expect(await readAll(await openSpool())).toHaveLength(3);
+      expect(events).toMatchObject([
+        { type: 'spool_damaged', lost: { edge: 1 }, isLostKnown: true },
+        { type: 'spool_truncated' },
+      ]);
+    });
+
+    test('an unfinished write into a repaired segment is told from damage', async () => {
+      await reopen(blocks, bytes => bytes.subarray(0, -3), emptyStore, stopCleanly);
+      await spool?.append('edge', 1, lines('5'));
+      const atRepair = readFileSync(join(directory, 'clean-stop.json'));
+      await stopCleanly();
+      writeFileSync(join(directory, 'clean-stop.json'), atRepair); // as if it had crashed
+      changeFile(bytes => bytes.subarray(0, -1));
+      events.length = 0;
+      expect(await readAll(await openSpool())).toHaveLength(3);
+      expect(events).toMatchObject([{ type: 'spool_truncated' }]);
+    });
   });
 
   test('two damaged places and an unfinished write at the end are told apart', async () => {
@@ -512,8 +576,7 @@ describe('an incomplete block at the end of the spool', () => {
       ends.push(statSync(file(1)).size);
     }
     const all = await readAll(one);
-    await one.close();
-    spool = undefined;
+    await crash();
     copyFileSync(file(1), join(root, 'whole'));
     return { ends, all, bytes: readFileSync(file(1)) };
   };
@@ -529,8 +592,7 @@ describe('an incomplete block at the end of the spool', () => {
       expect(await readAll(truncated)).toEqual(all.slice(0, validBlocks));
       expect(restoredRequests).toHaveLength(validBlocks >= 2 ? 1 : 0);
       expect(statSync(file(1)).size).toBe(ends[validBlocks]);
-      await truncated.close();
-      spool = undefined;
+      await crash();
     }
     const truncations = events.filter(({ type }) => type === 'spool_truncated');
     expect(truncations).toHaveLength(bytes.length + 1 - ends.length);
