@@ -1,3 +1,5 @@
+import { cpSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ensurePrograms } from '../../../scripts/debian.mjs';
 import type { ClickHouseUrl } from '../../../src/store/clickhouse-url.ts';
@@ -46,7 +48,17 @@ beforeAll(async () => {
   await applyClickHouseSchema(clickhouse, 90);
   dataDirectory = createDataDirectory();
   const store = { ...testStoreOptions(dataDirectory), clickhouse, queryTimeoutSeconds: 10 };
-  app = await startTestApp({ store, storeName: 'clickhouse', cacheBytes: 2 ** 20 }, systemTimer);
+  // 18.16 does not have the functions of the explanations.
+  const builtIn = join(dataDirectory, 'endpoints');
+  cpSync(join(import.meta.dirname, '../../../endpoints'), builtIn, {
+    recursive: true,
+    filter: source => !basename(source).startsWith('explain.'),
+  });
+  const endpointFolders = { builtIn, custom: undefined };
+  app = await startTestApp(
+    { store, storeName: 'clickhouse', cacheBytes: 2 ** 20, endpointFolders },
+    systemTimer,
+  );
   app.setNow(NOW);
 });
 afterAll(async () => {
