@@ -2,13 +2,14 @@
 // `npx vitest run --project NAME`. One run can select only projects with the same number of workers.
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
 
-/** Random inputs by the thousand, and processes at the limit of their memory. They would take a third of the time of `npm test`. */
+/** Random inputs by the thousand, slow clients, and many processes. `npm test` would take twice as long with them. */
 const SLOW_TESTS = [
-  'test/acceptance/{intake-load,repeats,wrong-tokens}.test.ts',
+  'test/acceptance/{check,environment,ingest,ingest-once,intake-load,repeats,wrong-tokens}.test.ts',
   'test/demo/history.test.ts',
   'test/endpoint/property.test.ts',
-  'test/http/{random-requests,token-fuzz}.test.ts',
+  'test/http/{hardening,random-requests,token-fuzz}.test.ts',
   'test/intake/random-records.test.ts',
+  'test/store/duckdb-compaction.test.ts',
   'test/token/stalled-change.test.ts',
 ];
 
@@ -39,7 +40,7 @@ const slow: TestProjectInlineConfiguration = {
     name: 'slow',
     include: SLOW_TESTS,
     pool: 'forks',
-    maxWorkers: 2,
+    maxWorkers: 3,
     expect: { poll: { timeout: 20_000 } },
     testTimeout: 120_000,
     hookTimeout: 60_000,

@@ -198,6 +198,13 @@ describe('environment variables', () => {
     expect(await ingest({ DENDRO_AGAIN: '1' })).toContain('1 accepted');
   });
 
+  test('DENDRO_BEFORE and DENDRO_YES are read by dendro erase', async () => {
+    const erase = (env: Record<string, string>) => run(['erase', '--project', 'a', '--data', 'again'], env);
+    expect(await erase({ DENDRO_YES: '1', DENDRO_BEFORE: 'x' })).toMatchObject({ code: 2 });
+    expect(await erase({ DENDRO_BEFORE: '2020-01-01' })).toMatchObject({ code: 2 });
+    expect(await erase({ DENDRO_YES: '1', DENDRO_BEFORE: '2020-01-01' })).toMatchObject({ code: 0 });
+  });
+
   test('a token can be created from variables only, and the flags take precedence', async () => {
     const env = {
       DENDRO_DATA: 'valid',
@@ -292,6 +299,8 @@ describe('environment variables', () => {
       'csv',
       'csv-raw',
       'again',
+      'before',
+      'yes',
       'explain',
       'url',
       'token',

@@ -165,6 +165,13 @@ const WRONG: Record<string, WrongCall[]> = {
     ['revoke a b', 'name exactly one token'],
     ['revoke a --scope query', '--scope is a flag of dendro token create'],
   ],
+  backup: [
+    ['', 'name exactly one directory for the copy'],
+    ['one two', 'name exactly one directory for the copy'],
+    [`copy --data d ${URL_AND_TOKEN}`, '--url and --data exclude each other'],
+    ['copy --token t', '--token'],
+    ['copy --store x', '--store x is unknown'],
+  ],
   erase: [
     ['fast', 'unexpected argument: fast'],
     ['--yes', '--project is required, once'],

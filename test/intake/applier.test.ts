@@ -9,7 +9,7 @@ import type { Event } from '../../src/observe/event.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import type { Store } from '../../src/store/store.ts';
 import { systemTimer } from '../../src/system/timer.ts';
-import { API_KEY, NOW, startTestApp, type TestApp, testStoreOptions } from '../support/app.ts';
+import { API_KEY, fetchResponse, NOW, startTestApp, type TestApp, testStoreOptions } from '../support/app.ts';
 import { idsOf, sendLogs } from '../support/logs.ts';
 import { ManualTimer } from '../support/manual-timer.ts';
 import { openConnection, rawRequest } from '../support/raw-http.ts';
@@ -276,9 +276,14 @@ describe('a batch beyond --intake-queue-bytes', () => {
     const slow = await openConnection(app.internalUrl);
     const headers = { 'X-API-KEY': API_KEY, 'Content-Length': String(900 * 1024) };
     slow.write(rawRequest('POST /api/logs?source_name=edge', headers, '['.padEnd(450 * 1024)));
-    // A new batch each time: one that was accepted before the slow body arrived would be recognised as a repeat.
-    let number = 2;
-    await expect.poll(async () => (await send(batch(number++))).status).toBe(429);
+    const readQueueBytes = async () => {
+      const { text } = await fetchResponse(`${app.internalUrl}/metrics`, {
+        headers: { 'X-API-KEY': API_KEY },
+      });
+      return Number(/^dendro_intake_queue_bytes (\d+)$/m.exec(text)?.[1]);
+    };
+    await expect.poll(readQueueBytes).toBeGreaterThanOrEqual(450 * 1024);
+    expect((await send(batch(2))).status).toBe(429);
     expect((await send(record('small'))).status).toBe(200);
     slow.close();
     await expect.poll(async () => (await send(batch(1))).status).toBe(200);
