@@ -33,7 +33,7 @@ test('the package contains the program, its endpoints and the console, and nothi
     /^dist\/[\w/-]+\.(js|sql)$/,
     /^dist\/store\/migrate\/\w+\.\w+\.sql$/,
     /^dist\/console\/(index\.html|assets\/[\w-]+\.(js|css|svg))(\.gz|\.br)?$/,
-    /^endpoints\/[a-z.-]+\/(endpoint\.yaml|duckdb\.sql|clickhouse\.sql)$/,
+    /^endpoints\/[a-z.-]+\/(endpoint\.yaml|(explain\.)?(duckdb|clickhouse)\.sql)$/,
   ];
   const names = files.map(file => file.replace(/^package\//, ''));
   expect(names.filter(name => !expected.some(pattern => pattern.test(name)))).toEqual([]);
