@@ -91,7 +91,7 @@ describe('the documented users', () => {
     ['reader', 'alter table auth_logs delete where 1'],
     ['reader', `select * from system.users`],
     ['writer', 'select * from auth_logs'],
-    ['writer', 'alter table auth_logs delete where 1'],
+    ['writer', 'alter table auth_logs drop column metadata'],
     ['writer', 'drop table auth_logs'],
     ['writer', `create table ${USERS_DATABASE}.evil (a Int8) engine = Memory`],
   ])('do not allow the %s to run: %s', async (name, statement) => {
