@@ -116,7 +116,7 @@ export const FLAGS = {
     value: 'KIND',
     help: 'log kind or source name of the records; not needed for a quarantine file',
   },
-  again: { help: 'load content once more that was loaded before' },
+  again: { help: 'load content even if it was loaded before' },
   project: {
     value: 'REF',
     many: true,

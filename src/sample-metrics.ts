@@ -7,7 +7,7 @@ import type { SampledValues } from './observe/metrics.ts';
 import type { Store } from './store/store.ts';
 import { type Clock, MICROS_PER_SECOND } from './system/clock.ts';
 
-/** ClickHouse is asked for the newest records at most this often, however often metrics are read. */
+/** The minimum time between two queries to ClickHouse for the newest records, however often metrics are read. */
 const NEWEST_RECORDS_INTERVAL_MS = 60_000;
 /** A store that responds more slowly must not delay the metrics. */
 const NEWEST_RECORDS_TIMEOUT_MS = 1_000;

@@ -73,7 +73,7 @@ export class IngestSummary {
 /** Says that the same content was loaded before. */
 export function describeEarlierLoad(file: string, { records, loadedAtMicros }: EarlierLoad): string {
   const time = new Date(Number(loadedAtMicros / 1000n)).toISOString().replace(/\.\d+Z$/, 'Z');
-  return `${escapeForTerminal(file)}: already loaded at ${time}, ${format(records)} ${records === 1 ? 'record' : 'records'}; --again loads it once more\n`;
+  return `${escapeForTerminal(file)}: already loaded at ${time}, ${format(records)} ${records === 1 ? 'record' : 'records'}; use --again to load it a second time\n`;
 }
 
 /** A server returns the total of rejected records, but lists only the first errors. */

@@ -21,7 +21,7 @@ interface Flags {
 
 const MAX_CODE_POINT = 0x10ffff;
 const ANY: Ranges = [0, MAX_CODE_POINT];
-/** Stands for the characters of a Unicode class: ASCII letters and everything beyond ASCII. */
+/** Approximates a Unicode class: ASCII letters and everything beyond ASCII. */
 const UNICODE_CLASS: Ranges = [0x41, 0x5a, 0x61, 0x7a, 0x80, MAX_CODE_POINT];
 const DIGIT: Ranges = [0x30, 0x39];
 const SPACE: Ranges = [0x09, 0x0a, 0x0c, 0x0d, 0x20, 0x20];
@@ -70,7 +70,7 @@ export function parsePattern(pattern: string): PatternNode | undefined {
 
 class PatternSyntaxError extends Error {}
 
-/** Part of a class: its ranges, and whether they stand for a Unicode class. */
+/** Part of a class: its ranges, and whether it is a Unicode class. */
 interface ClassPart {
   readonly ranges: Ranges;
   readonly isUnicodeClass: boolean;

@@ -24,7 +24,7 @@ export function bufferFile(path: string, content: string | Uint8Array): TarFile 
   };
 }
 
-/** Each file is asked for when the one before it is written. Throws if the content of a file does not have its length. */
+/** Requests each file after writing the one before it. Throws if the content of a file is shorter or longer than its declared size. */
 export async function* writeTar(
   files: AsyncIterable<TarFile> | Iterable<TarFile>,
   mtimeSeconds: number,
