@@ -15,7 +15,7 @@ const BIN = join(import.meta.dirname, '../../bin/dendro');
 /** Without ids and timestamps: nothing but the content identifies them. */
 const LINES = '{"project":"alpha","message":"one"}\n{"project":"alpha","message":"two"}\n';
 const ALREADY_LOADED =
-  /^[\w. ]+: already loaded at \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ, 2 records; --again loads it once more\n$/;
+  /^[\w. ]+: already loaded at \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ, 2 records; use --again to load it a second time\n$/;
 
 let directory: ReturnType<typeof createTempDirectory>;
 beforeEach(() => {
