@@ -1,11 +1,13 @@
 // The composition root: creates all components of the server from a configuration, step by step, and closes them in order.
 
+import { endpointIdOf } from './cache/cache-key.ts';
 import { ResultCache } from './cache/result-cache.ts';
 import { Warmer } from './cache/warmer.ts';
 import type { Address, ServeConfig } from './config.ts';
 import { OperatorError } from './domain/errors.ts';
 import { type Catalog, loadCatalog } from './endpoint/catalog.ts';
 import type { EndpointResult } from './endpoint/endpoint-result.ts';
+import { LiveCatalog } from './endpoint/live-catalog.ts';
 import { Preflight } from './endpoint/preflight.ts';
 import { ValidatedRequests } from './endpoint/validated-requests.ts';
 import type { AuthDependencies } from './http/authenticate.ts';
@@ -45,6 +47,8 @@ export interface App {
   readonly firstToken: FirstToken | undefined;
   /** Never resolves. Rejects when DuckDB has invalidated its file: every query fails until a new process opens the file. */
   readonly storeInvalidated: Promise<never>;
+  /** Loads the endpoint folders again. A problem is reported as an event, and the current endpoints stay. */
+  reloadEndpoints(): Promise<void>;
   /** Waits for running requests, then closes everything. Closing twice is safe. */
   close(): Promise<void>;
 }
@@ -68,12 +72,7 @@ export async function startApp(
   bodyParser: BodyParser = new BodyParserPool(1),
   idempotencyTimer: Pick<Timer, 'now'> = timer,
 ): Promise<App> {
-  const catalog = loadCatalog(config.endpointFolders, config.storeName);
-  const metrics = new Metrics({
-    store: config.storeName,
-    endpoints: catalog.endpoints.map(({ definition }) => definition.name),
-    rejectCodes: INTAKE_REJECT_CODES,
-  });
+  const metrics = new Metrics({ store: config.storeName, rejectCodes: INTAKE_REJECT_CODES });
   const state = new ServerState();
   const invalidation = createStoreInvalidation();
   const observe: Observe = event => {
@@ -81,6 +80,8 @@ export async function startApp(
     // Once the store is lost, everything that uses it fails. The process exits with one line that says why.
     if (!(invalidation.hasHappened() && 'error' in event)) log(event);
   };
+  const catalog = openCatalog(config, timer, observe);
+  metrics.addEndpoints(namesOf(catalog));
   const closers = new Closers();
   const unsentLimits = { maxBytes: config.unsentBytes, minBytesPerSecond: config.minDownloadRate };
   const unsentResponses = new UnsentResponses(unsentLimits, timer);
@@ -118,13 +119,23 @@ export async function startApp(
     const cache = startCache(context);
     startBackgroundJobs(context, store);
     const erasure = await openErasure(context, { store, intake, quarantine, cache });
+    const validatedRequests = new ValidatedRequests();
+    catalog.start({
+      store,
+      onReload(reloaded, changedIds) {
+        metrics.addEndpoints(namesOf(reloaded));
+        validatedRequests.clear();
+        cache?.removeWhere(key => changedIds.has(endpointIdOf(key)));
+      },
+    });
+    closers.add('jobs', () => catalog.close());
     if (invalidation.hasHappened()) await invalidation.promise;
     state.start(
       {
         ...{
           store,
           cache,
-          validatedRequests: new ValidatedRequests(),
+          validatedRequests,
           intake,
           erasure,
           unsentResponses,
@@ -141,11 +152,22 @@ export async function startApp(
       () => preflight.passed && store.isReachable?.() !== false,
     );
     void erasure.resume().catch(() => {}); // reported as an event
-    return { ...urls, store, firstToken, storeInvalidated: invalidation.promise, close };
+    const reloadEndpoints = () => catalog.reload();
+    return { ...urls, store, firstToken, storeInvalidated: invalidation.promise, reloadEndpoints, close };
   } catch (error) {
     await close();
     throw error;
   }
+}
+
+function openCatalog(config: ServeConfig, timer: Timer, observe: Observe): LiveCatalog {
+  const { endpointFolders, storeName } = config;
+  const load = () => loadCatalog(endpointFolders, storeName);
+  return new LiveCatalog({ load, watched: endpointFolders.custom, timer, observe });
+}
+
+function namesOf({ endpoints }: Catalog): string[] {
+  return endpoints.map(({ definition }) => definition.name);
 }
 
 /** Every component closes after the components that use it. */

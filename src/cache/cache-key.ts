@@ -14,3 +14,8 @@ export interface CacheKeyFields {
 export function createCacheKey({ endpointId, pin, parameters }: CacheKeyFields): string {
   return JSON.stringify([KEY_VERSION, endpointId, pin ?? null, ...parameters]);
 }
+
+/** Returns the endpointId of a key. */
+export function endpointIdOf(key: string): string {
+  return (JSON.parse(key) as [number, string])[1];
+}

@@ -162,6 +162,12 @@ export class ResultCache<V> {
     return true;
   }
 
+  /** Removes the entries with these keys. Loads that are running return their results, but these are not cached. */
+  removeWhere(isRemoved: (key: string) => boolean): void {
+    for (const key of this.#flights.keys()) if (isRemoved(key)) this.#flights.delete(key);
+    for (const entry of this.#entries.values()) if (isRemoved(entry.key)) this.#remove(entry);
+  }
+
   /** Removes all entries. Loads that are running return their results, but these are not cached. */
   clear(): void {
     this.#flights.clear();

@@ -159,6 +159,18 @@ export const commands: readonly Command[] = [
     load: async () => withoutArguments((await import('./check.ts')).check),
   },
   {
+    name: 'endpoint',
+    usage: 'new NAME | test [NAME…]',
+    summary:
+      'Create a commented folder for a new endpoint in --endpoints, or run the examples of the endpoints there on a temporary store.',
+    flags: ['endpoints', 'memory-limit', 'query-timeout'],
+    examples: [
+      'dendro endpoint new errors.by-path --endpoints ./my-endpoints',
+      'dendro endpoint test --endpoints ./my-endpoints',
+    ],
+    load: async () => (await import('./endpoint.ts')).endpoint,
+  },
+  {
     name: 'backup',
     usage: 'DIR',
     summary:

@@ -1,4 +1,4 @@
-// dendro serve: starts the service and stops it on SIGTERM or SIGINT.
+// dendro serve: starts the service, reloads its endpoints on SIGHUP, and stops on SIGTERM or SIGINT.
 import { resolve } from 'node:path';
 import { type App, startApp } from '../app.ts';
 import { type Invocation, readServeConfig } from '../config.ts';
@@ -12,6 +12,8 @@ export async function serve(invocation: Invocation): Promise<void> {
   const format = config.log.format ?? (process.stderr.isTTY ? 'text' : 'json');
   const observe = logTo(process.stdout, process.stderr, { ...config.log, format });
   const stopSignal = waitForStopSignal();
+  let reloadEndpoints = async () => {}; // until the server has started, there is nothing to reload
+  process.on('SIGHUP', () => void reloadEndpoints());
   const app = await startApp(config, observe);
   const { publicUrl, internalUrl } = app;
   try {
@@ -26,6 +28,7 @@ export async function serve(invocation: Invocation): Promise<void> {
     });
     observe({ type: 'listening', listener: 'public', url: publicUrl });
     observe({ type: 'listening', listener: 'internal', url: internalUrl });
+    reloadEndpoints = app.reloadEndpoints;
     // If the store is invalidated, this throws: the app is closed and the process exits with the error.
     observe({ type: 'stopping', signal: await Promise.race([stopSignal, app.storeInvalidated]) });
   } finally {

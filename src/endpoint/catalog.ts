@@ -3,9 +3,10 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { load as parseYaml, YAMLException } from 'js-yaml';
 import { OperatorError } from '../domain/errors.ts';
-import type { BoundValues, Column, SavedQuery, Store, StoreName } from '../store/store.ts';
+import type { ParameterRules, RequiredParameters } from '../store/query-parameters.ts';
+import type { Column, SavedQuery, Store, StoreName } from '../store/store.ts';
 import { describeFileError } from '../system/file-access.ts';
-import { type EndpointDefinition, EXPLAIN_TIMES, hasProject, readDefinition } from './definition.ts';
+import { type EndpointDefinition, EXPLAIN_TIMES, listBoundNames, readDefinition } from './definition.ts';
 import { createSampleValues } from './parameters.ts';
 
 export interface Endpoint {
@@ -73,20 +74,46 @@ export function listTiers(definitions: readonly EndpointDefinition[]): string[] 
 
 /** Lets the store validate the SQL of every endpoint; throws for the first that it rejects. */
 export async function checkCatalog(catalog: Catalog, store: Store): Promise<void> {
-  for (const { definition, query, sqlFile, explainQuery, explainFile } of catalog.endpoints) {
-    const sample = createSampleValues(definition);
-    await checkQuery(store, query, sample, sqlFile);
-    if (explainQuery !== undefined) await checkQuery(store, explainQuery, sample, explainFile);
-  }
+  for (const endpoint of catalog.endpoints) await checkEndpoint(endpoint, store);
+}
+
+export async function checkEndpoint(endpoint: Endpoint, store: Store): Promise<void> {
+  const { definition, query, sqlFile, explainQuery, explainFile } = endpoint;
+  const sample = createSampleValues(definition);
+  const pin = listPinParameters(definition);
+  await checkQuery(store, query, { sample, required: [...pin, ...listUsedParameters(definition)] }, sqlFile);
+  if (explainQuery !== undefined)
+    await checkQuery(store, explainQuery, { sample, required: pin }, explainFile);
+}
+
+/** The SQL must use every declared parameter, or a value of its choices: a forgotten condition would return too many records. */
+function listUsedParameters({ parameters }: EndpointDefinition): RequiredParameters[] {
+  return Object.entries(parameters).map(([name, parameter]) => ({
+    anyOf: listBoundNames(name, parameter),
+    reason: `the definition declares the parameter ${name}; use it in the SQL, or remove it from the definition`,
+  }));
+}
+
+/**
+ * What the SQL must use if the endpoint declares `applies_pin`. A pinned token may name only its own projects (run-endpoint.ts), so
+ * a condition on $project applies the pin, unless it matches a pattern, which can match other projects too.
+ */
+function listPinParameters({ applies_pin, parameters }: EndpointDefinition): RequiredParameters[] {
+  if (!applies_pin) return [];
+  const reason = 'applies_pin is true, so the SQL must return only records of the projects of a pinned token';
+  const project = parameters['project'];
+  if (project === undefined) return [{ anyOf: ['pinned_projects'], reason }];
+  const isExact = project.type === 'text' || project.type === 'choice';
+  return [{ anyOf: isExact ? ['project', 'pinned_project'] : ['pinned_project'], reason }];
 }
 
 async function checkQuery(
   store: Store,
   query: SavedQuery,
-  sample: BoundValues,
+  rules: ParameterRules,
   sqlFile: string,
 ): Promise<void> {
-  const problem = await store.validateQuery(query, sample);
+  const problem = await store.validateQuery(query, rules);
   if (problem !== undefined) throw new OperatorError(`${sqlFile}: ${problem}`);
 }
 
@@ -122,7 +149,7 @@ function loadEndpoint(folder: string, store: StoreName, builtIn: boolean): Endpo
     sqlFile,
     explainFile,
     builtIn,
-    query: { sql: readSql(sqlFile, definition), columns, maxRows: definition.max_rows },
+    query: { sql: readText(sqlFile), columns, maxRows: definition.max_rows },
     explainQuery: existsSync(explainFile) ? loadExplainQuery(explainFile, definition) : undefined,
   };
 }
@@ -135,30 +162,33 @@ function loadExplainQuery(file: string, definition: EndpointDefinition): SavedQu
     ...EXPLAIN_TIMES.map(name => ({ name, type: 'unix_microseconds' as const })),
     ...conditions.map(name => ({ name, type: 'integer' as const })),
   ];
-  return { sql: readSql(file, definition), columns, maxRows: 1 };
-}
-
-function readSql(file: string, definition: EndpointDefinition): string {
-  const sql = readText(file);
-  // With a parameter `project`, a pinned token may name only its own projects (run-endpoint.ts), and the SQL uses $project or
-  // $pinned_project. Without one, the SQL must use $pinned_projects.
-  if (definition.applies_pin && !hasProject(definition) && !/\bpinned_projects\b/.test(withoutComments(sql)))
-    throw new OperatorError(
-      `${file}: applies_pin is true and there is no parameter project, so the SQL must use pinned_projects`,
-    );
-  return sql;
+  return { sql: readText(file), columns, maxRows: 1 };
 }
 
 function loadDefinition(file: string): EndpointDefinition {
-  const definition = readDefinition(parseFile(file));
+  const text = readText(file);
+  const definition = readDefinition(parseDefinition(file, text));
   if (!('problem' in definition)) return definition;
   const { path, message } = definition.problem;
-  throw new OperatorError(`${file}: ${path.length === 0 ? '' : `${path.join('.')}: `}${message}`);
+  if (path.length === 0) throw new OperatorError(`${file}: ${message}`);
+  throw new OperatorError(`${file}: ${path.join('.')}: ${message} at line ${findLine(text, path)}`);
 }
 
-function parseFile(file: string): unknown {
+/** The line of a key, counted from 1, or of its nearest parent that is in the text. */
+function findLine(text: string, path: readonly string[]): number {
+  let end = 0;
+  for (const key of path) {
+    const literal = key.replace(/[^\w-]/g, '\\$&');
+    const pattern = new RegExp(`(^|[\\s{,])["']?${literal}["']?\\s*:`, 'gm');
+    pattern.lastIndex = end;
+    if (pattern.exec(text) !== null) end = pattern.lastIndex;
+  }
+  return text.slice(0, end).split('\n').length;
+}
+
+function parseDefinition(file: string, text: string): unknown {
   try {
-    return parseYaml(readText(file));
+    return parseYaml(text);
   } catch (error) {
     if (!(error instanceof YAMLException)) throw error;
     const { reason, mark } = error;
@@ -178,9 +208,4 @@ function readText(file: string): string {
         : `${file}: cannot be read: ${describeFileError(file, systemError)}`,
     );
   }
-}
-
-/** Also removes what looks like a comment in a string, which does not matter to the search for a parameter. */
-function withoutComments(sql: string): string {
-  return sql.replace(/--.*$|\/\*[\s\S]*?\*\//gm, '');
 }

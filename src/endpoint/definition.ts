@@ -43,14 +43,25 @@ const parameter = v.variant('type', [
 
 const columnType = v.picklist(['text', 'integer', 'number', 'json', 'unix_microseconds', 'utc_datetime']);
 
+/** What the endpoint returns for these records, for `dendro endpoint test`. */
+const example = v.strictObject({
+  title: description,
+  /** The time of the request. */
+  now: v.string(),
+  /** By log kind, as senders post them. */
+  records: v.record(v.picklist(LOG_KINDS), v.array(v.unknown())),
+  parameters: v.optional(v.record(name, v.union([v.string(), v.number(), v.boolean()])), {}),
+  /** As the API returns them. */
+  rows: v.array(v.record(v.string(), v.unknown())),
+});
+
+export const ENDPOINT_NAME = /^[a-z0-9][a-z0-9_-]*(\.[a-z0-9_-]+)*$/;
+
 const endpointDefinition = v.strictObject({
   id: v.pipe(v.string(), v.uuid('must be a UUID'), v.toLowerCase()),
   name: v.pipe(
     v.string(),
-    v.regex(
-      /^[a-z0-9][a-z0-9_-]*(\.[a-z0-9_-]+)*$/,
-      'must be dotted lower-case words, such as usage.api-counts',
-    ),
+    v.regex(ENDPOINT_NAME, 'must be dotted lower-case words, such as usage.api-counts'),
   ),
   description,
   /** The log kind that the query reads. The header Dendro-Data-Through contains the timestamp of its newest record. */
@@ -84,9 +95,11 @@ const endpointDefinition = v.strictObject({
     ],
     'must be none, or lifetime_seconds and warming_seconds, whole numbers from 1',
   ),
+  examples: v.optional(v.array(example), []),
 });
 
 export type EndpointDefinition = v.InferOutput<typeof endpointDefinition>;
+export type Example = v.InferOutput<typeof example>;
 export type Parameter = v.InferOutput<typeof parameter>;
 export type ChoiceParameter = Extract<Parameter, { type: 'choice' }>;
 
@@ -160,8 +173,7 @@ function findParameterProblems(parameters: Record<string, Parameter>): Definitio
   const usedNames = new Set(RESERVED_NAMES);
   for (const [parameterName, parameter] of Object.entries(parameters)) {
     const path = ['parameters', parameterName];
-    const valueNames = parameter.type === 'choice' ? listChoiceValueNames(parameter) : [];
-    for (const boundName of [parameterName, ...valueNames]) {
+    for (const boundName of listBoundNames(parameterName, parameter)) {
       if (usedNames.has(boundName))
         problems.push({ path, message: `the name ${boundName} is reserved or already used` });
       usedNames.add(boundName);
@@ -222,9 +234,10 @@ function describeTypes(values: Record<string, string | number>): string {
     .join();
 }
 
-/** The names of the SQL parameters that the choices set. */
-function listChoiceValueNames({ choices }: ChoiceParameter): string[] {
-  return Object.keys(Object.values(choices)[0] ?? {});
+/** The names of the SQL parameters that a parameter sets: its own, and those of the values of its choices. */
+export function listBoundNames(name: string, parameter: Parameter): string[] {
+  if (parameter.type !== 'choice') return [name];
+  return [name, ...Object.keys(Object.values(parameter.choices)[0] ?? {})];
 }
 
 /** Whether a request names its project. If not, a pinned token gets the records of all its projects. */

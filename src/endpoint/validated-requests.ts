@@ -82,6 +82,12 @@ export class ValidatedRequests {
     }
   }
 
+  /** Call it when the definition of an endpoint has changed. */
+  clear(): void {
+    this.#memoized.clear();
+    this.#bytes = 0;
+  }
+
   #remove(target: string): void {
     this.#bytes -= this.#memoized.get(target)?.bytes ?? 0;
     this.#memoized.delete(target);

@@ -23,6 +23,10 @@ export type Event =
   | { readonly type: 'stop_timed_out'; readonly seconds: number }
   | { readonly type: 'tokens_read'; readonly count: number }
   | { readonly type: 'tokens_unreadable'; readonly error: unknown }
+  /** The endpoint folders were loaded again; `changed` counts the endpoints that were added, changed or removed. */
+  | { readonly type: 'endpoints_reloaded'; readonly count: number; readonly changed: number }
+  /** A changed endpoint folder has a problem. The last valid endpoints are still served. */
+  | { readonly type: 'endpoints_rejected'; readonly error: unknown }
   | {
       readonly type: 'request_completed';
       /** The route's path, empty if no route matched. */

@@ -35,6 +35,8 @@ export const LEVELS: Readonly<Record<LoggedEvent['type'], LogLevel>> = {
   stop_timed_out: 'error',
   tokens_read: 'info',
   tokens_unreadable: 'error',
+  endpoints_reloaded: 'info',
+  endpoints_rejected: 'error',
   request_failed: 'error',
   request_unserved: 'warn',
   request_served: 'info',
@@ -87,6 +89,10 @@ export function describe(event: LoggedEvent): string {
       return `tokens reloaded: ${event.count}`;
     case 'tokens_unreadable':
       return `TOKENS FILE CANNOT BE READ; the last valid tokens stay active: ${messageOf(event.error)}`;
+    case 'endpoints_reloaded':
+      return `endpoints reloaded: ${event.count}, of which ${event.changed} were added, changed or removed`;
+    case 'endpoints_rejected':
+      return `ENDPOINTS NOT RELOADED; the last valid ones are still served: ${messageOf(event.error)}`;
     case 'request_failed':
       return `request ${event.id}: ${nameOf(event)} failed with 500: ${stackOf(event.error)}`;
     case 'request_unserved':

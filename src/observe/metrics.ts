@@ -10,7 +10,6 @@ import { METRICS, type MetricName } from './metric-definitions.ts';
 export interface LabelValues {
   /** The name of the store. Metrics of the other store do not exist. */
   readonly store: string;
-  readonly endpoints: readonly string[];
   readonly rejectCodes: readonly string[];
 }
 
@@ -61,14 +60,9 @@ export class Metrics {
   readonly #compactions: HistogramSeries | undefined;
   readonly #vacuums: HistogramSeries | undefined;
 
-  constructor({ store, endpoints, rejectCodes }: LabelValues) {
+  constructor({ store, rejectCodes }: LabelValues) {
     for (const [name, definition] of Object.entries(METRICS))
       if (!('store' in definition) || definition.store === store) this.#create(name as MetricName);
-    for (const endpoint of endpoints) {
-      this.#requests.set(endpoint, this.#createRequestSeries(endpoint));
-      this.#queueWaits.set(endpoint, this.#addSeries('dendro_query_queue_seconds', { endpoint }));
-      this.#storeTimes.set(endpoint, this.#addSeries('dendro_query_store_seconds', { endpoint }));
-    }
     if (store === 'duckdb') {
       for (const kind of LOG_KINDS)
         this.#flushes.set(kind, this.#addSeries('dendro_flush_duration_seconds', { kind }));
@@ -78,6 +72,15 @@ export class Metrics {
     for (const [name, labels] of listFixedLabels(rejectCodes)) this.#add(name, 0, labels);
     collectDefaultMetrics({ register: this.#registry });
     for (const name of INVALID_METRICS) this.#registry.removeSingleMetric(name);
+  }
+
+  /** Metrics of an endpoint exist from now on. Those of removed endpoints stay, as counters must not disappear. */
+  addEndpoints(names: readonly string[]): void {
+    for (const endpoint of names.filter(name => !this.#queueWaits.has(name))) {
+      if (!this.#requests.has(endpoint)) this.#requests.set(endpoint, this.#createRequestSeries(endpoint));
+      this.#queueWaits.set(endpoint, this.#addSeries('dendro_query_queue_seconds', { endpoint }));
+      this.#storeTimes.set(endpoint, this.#addSeries('dendro_query_store_seconds', { endpoint }));
+    }
   }
 
   record(event: Event): void {

@@ -2,6 +2,7 @@
 import type { LogKind } from '../domain/log-columns.ts';
 import type { LogLines } from '../domain/log-line.ts';
 import type { TarFile } from '../system/tar.ts';
+import type { ParameterRules } from './query-parameters.ts';
 
 export type StoreName = 'duckdb' | 'clickhouse';
 
@@ -177,10 +178,10 @@ export interface Store {
   preflight?(): Promise<string | undefined>;
 
   /**
-   * Checks that a saved query is one SELECT, uses only parameters of `sample` and returns the declared columns. Does not return
-   * rows. Returns what is wrong in one sentence, or undefined.
+   * Checks that a saved query is one SELECT, uses its parameters as the rules say and returns the declared columns. Does not
+   * return rows. Returns what is wrong in one sentence, or undefined.
    */
-  validateQuery(query: SavedQuery, sample: BoundValues): Promise<string | undefined>;
+  validateQuery(query: SavedQuery, rules: ParameterRules): Promise<string | undefined>;
 
   /**
    * Checks a regular expression in the engine that will run it. Returns what is wrong, in the engine's words, or undefined.

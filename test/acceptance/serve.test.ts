@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -123,6 +123,15 @@ describe('dendro serve', () => {
     const outcome = await runDendro(args, { env });
     expect(outcome.code).toBe(1);
     expect(onlyLine(outcome)).toContain(directory.path);
+  });
+
+  test('SIGHUP loads the endpoint folders again and does not stop the server', async () => {
+    const endpoints = join(directory.path, 'endpoints');
+    mkdirSync(endpoints);
+    server = await startServer(['--data', directory.path, '--endpoints', endpoints], { env });
+    server.signal('SIGHUP');
+    await expect.poll(() => server?.stderr()).toContain('endpoints reloaded: 3, of which 0 were added');
+    expect((await fetchResponse(`${server.url}/health`, {})).status).toBe(200);
   });
 
   describe.each(['SIGTERM', 'SIGINT'] as const)('%s', signal => {

@@ -186,6 +186,17 @@ const WRONG: Record<string, WrongCall[]> = {
     ['--port x', '--port x is not'],
     ['--data d', "Unknown option '--data'"],
   ],
+  endpoint: [
+    ['', 'an action is required: dendro endpoint new or test'],
+    ['nw', 'unknown action nw; did you mean new?'],
+    ['new', 'give exactly one name, such as: dendro endpoint new errors.by-path'],
+    ['new a b --endpoints d', 'give exactly one name'],
+    ['new a', '--endpoints is required'],
+    ['new Errors --endpoints d', 'Errors is not a name of an endpoint: use dotted lower-case words'],
+    ['new ../a --endpoints d', '../a is not a name of an endpoint'],
+    ['test', '--endpoints is required'],
+    ['test --data d', "Unknown option '--data'"],
+  ],
   check: [
     ['fast', 'unexpected argument: fast'],
     ['--port x', '--port x is not'],

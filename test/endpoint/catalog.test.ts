@@ -74,11 +74,11 @@ const BROKEN: readonly [reason: string, file: string, message: RegExp][] = [
     /area: the name project is reserved or already used/,
   ],
   ['empty-sql', 'edge.ids/duckdb.sql', /no statement/i],
-  ['broken-sql', 'edge.ids/duckdb.sql', /syntax error at or near "selekt"/],
+  ['broken-sql', 'edge.ids/duckdb.sql', /at line 2: .*syntax error at or near "selekt"/],
   [
     'pin-not-applied',
     'edge.ids/duckdb.sql',
-    /applies_pin is true and there is no parameter project, so the SQL must use pinned_projects/,
+    /does not use \$pinned_projects: applies_pin is true, so the SQL must return only records of the projects/,
   ],
   [
     'pin-of-one-project',
@@ -88,7 +88,7 @@ const BROKEN: readonly [reason: string, file: string, message: RegExp][] = [
   [
     'explain-pin-not-applied',
     'edge.ids/explain.duckdb.sql',
-    /applies_pin is true and there is no parameter project, so the SQL must use pinned_projects/,
+    /does not use \$pinned_projects: applies_pin is true, so the SQL must return only records of the projects/,
   ],
   [
     'explain-without-conditions',
@@ -132,6 +132,21 @@ const BROKEN: readonly [reason: string, file: string, message: RegExp][] = [
     'undeclared-parameter',
     'edge.ids/duckdb.sql',
     /uses \$owner, which is not declared; declared: \$project, \$now/,
+  ],
+  [
+    'unused-parameter',
+    'edge.ids/duckdb.sql',
+    /does not use \$project: the definition declares the parameter project; use it in the SQL, or remove it/,
+  ],
+  [
+    'unused-choice',
+    'edge.ids/duckdb.sql',
+    /uses neither \$period nor \$window_seconds: the definition declares the parameter period/,
+  ],
+  [
+    'pattern-without-pin',
+    'edge.ids/duckdb.sql',
+    /does not use \$pinned_project: applies_pin is true, so the SQL must return only records of the projects/,
   ],
   ['positional-parameter', 'edge.ids/duckdb.sql', /uses \$1, which is not declared/],
   [

@@ -28,6 +28,12 @@ test('the example endpoint of the documentation returns the failed requests by p
     edgeRecord({ ...failed, at: '2026-11-14T12:31:00Z', path: '/b' }),
     edgeRecord({ ...failed, at: '2026-11-14T12:32:00Z', path: '/a' }),
     edgeRecord({ ...failed, at: '2026-11-14T12:33:00Z', path: '/ok', metadata: { response: {} } }),
+    edgeRecord({
+      ...failed,
+      at: '2026-11-14T12:33:00Z',
+      path: '/odd',
+      metadata: { response: { status_code: 'odd' } },
+    }),
     edgeRecord({ ...failed, at: '2026-11-14T12:33:00Z', path: '/other', project: 'other' }),
     edgeRecord({ ...failed, at: '2026-11-14T01:00:00Z', path: '/early' }),
   ]);

@@ -23,7 +23,9 @@ columns:
 explain: [project, path, never]
 cache: none
 `,
-  sql: 'select count(*) as count from edge_logs where len($pinned_projects) = 0 or list_contains($pinned_projects, project)',
+  sql: `
+select count(*) as count from edge_logs
+where path = $path and (len($pinned_projects) = 0 or list_contains($pinned_projects, project))`,
   explain: `
 select null::timestamp as window_start, null::timestamp as window_end, max(timestamp) as newest, min(timestamp) as oldest,
   case when len($pinned_projects) > 0 then count(*) end as project,
@@ -37,7 +39,7 @@ const GROUPED = {
     .replace('9c77', '9c78')
     .replace('custom.paths', 'custom.grouped')
     .replace('applies_pin: true', ''),
-  sql: 'select count(*) as count from edge_logs',
+  sql: 'select count(*) as count from edge_logs where path = $path',
   explain: `${CUSTOM.explain} group by project`,
 };
 

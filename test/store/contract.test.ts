@@ -323,7 +323,7 @@ const FORBIDDEN_FUNCTIONS: readonly [name: string, duckdb: string, clickhouse: s
 
 describe('validateQuery', () => {
   const findProblem = (sql: string, types: readonly ColumnType[] = ['integer']) =>
-    store.validateQuery(savedQuery(sql, types), { project: { type: 'text', value: 'sample' } });
+    store.validateQuery(savedQuery(sql, types), { sample: { project: { type: 'text', value: 'sample' } } });
 
   test('validateQuery accepts one SELECT with the declared columns', async () => {
     expect(
@@ -340,7 +340,7 @@ describe('validateQuery', () => {
     ['drop table auth_logs', /is not a SELECT/],
     ['select 1 as other', /returns the columns other, but column_0 are declared/],
     ["select 'a' as column_0", /which is not a valid type for integer/],
-    ['select a as column_0 from nowhere', /(DuckDB|ClickHouse) rejects it: /],
+    ['select a as column_0 from nowhere', /(DuckDB|ClickHouse) rejects it( at line 1)?: /],
   ])('validateQuery rejects %j', async (sql, problem) => {
     expect(await findProblem(sql)).toMatch(problem);
   });

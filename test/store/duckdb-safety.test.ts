@@ -34,7 +34,7 @@ afterAll(async () => {
 
 describe('validation of a saved query', () => {
   const findProblem = (sql: string, columns = COLUMNS) =>
-    opened.store.validateQuery({ sql, columns, maxRows: 10 }, SAMPLE);
+    opened.store.validateQuery({ sql, columns, maxRows: 10 }, { sample: SAMPLE });
 
   test.each([
     ['a SELECT', 'select id, timestamp from edge_logs where project = $project'],
@@ -84,7 +84,11 @@ describe('validation of a saved query', () => {
       'select id, timestamp, url from edge_logs',
       /columns id, timestamp, url/,
     ],
-    ['a column that does not exist', 'select id, time from edge_logs', /DuckDB rejects it: Binder Error/],
+    [
+      'a column that does not exist',
+      'select id, time from edge_logs',
+      /DuckDB rejects it at line 1: Binder Error/,
+    ],
     ['the wrong type', "select id, 'now' as timestamp from edge_logs", /timestamp as VARCHAR/],
     [
       'a function that does not exist',
@@ -197,7 +201,7 @@ describe('access to files, settings and other tables', () => {
   const fillIn = (sql: string) => sql.replaceAll('OUTSIDE', outside).replaceAll('DATA', opened.dataDirectory);
 
   test.each(ATTEMPTS)('%s fails the validation', async (_, sql) => {
-    const problem = await opened.store.validateQuery(savedQuery(fillIn(sql)), SAMPLE);
+    const problem = await opened.store.validateQuery(savedQuery(fillIn(sql)), { sample: SAMPLE });
     expect(problem).toBeDefined();
     expect(problem).not.toContain('returns the columns'); // rejected for what it does, not for its columns
   });

@@ -44,6 +44,7 @@ export interface TestApp {
   /** Sends a GET with the suite's token, unless `init` has other headers. */
   get(path: string, init?: RequestInit): Promise<TestResponse>;
   query(name: string, parameters: Record<string, string>): Promise<TestResponse>;
+  reloadEndpoints(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -93,6 +94,7 @@ export async function startTestApp(
       await app.store.append(batchesOf(kind, records));
     },
     query: (name, parameters) => get(`/api/endpoints/query/${name}?${new URLSearchParams(parameters)}`),
+    reloadEndpoints: app.reloadEndpoints,
     async close() {
       await app.close();
       rmSync(dataDirectory, { recursive: true, force: true });

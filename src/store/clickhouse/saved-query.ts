@@ -1,6 +1,7 @@
 // Validates and runs saved queries on ClickHouse. Parameters are written {name:Type} in the SQL; the server binds their
 // values, which are never spliced into the SQL.
 import { findColumnProblem } from '../column-types.ts';
+import { findParameterProblem, type ParameterRules } from '../query-parameters.ts';
 import type {
   BoundValue,
   BoundValues,
@@ -33,19 +34,17 @@ type CellConverter = (cell: NonNullable<RawCell>) => Cell;
 export async function validateSavedQuery(
   reader: Reader,
   query: SavedQuery,
-  sample: BoundValues,
+  rules: ParameterRules,
 ): Promise<string | undefined> {
   const sql = withoutComments(query.sql).trim();
   if (sql === '') return 'holds no statement; one SELECT is allowed';
   if (!/^(select|with|\()/i.test(sql)) return 'is not a SELECT; one SELECT is allowed';
-  const unknown = parameterNames(query.sql).find(name => sample[name] === undefined);
-  if (unknown !== undefined)
-    return `uses {${unknown}}, which is not declared; declared: ${Object.keys(sample)
-      .map(name => `{${name}}`)
-      .join(', ')}`;
+  const parameterProblem = findParameterProblem(parameterNames(query.sql), rules, name => `{${name}}`);
+  if (parameterProblem !== undefined) return parameterProblem;
   // ClickHouse accepts exactly one SELECT inside the parentheses, so anything else is rejected here.
-  const inParentheses = `(\n${query.sql.trim().replace(/;$/, '')}\n)`;
-  const parameters = bind(query.sql, sample);
+  // The SQL begins on the first line, so that ClickHouse's errors name the lines of the file.
+  const inParentheses = `(${query.sql.trimEnd().replace(/;$/, '')}\n)`;
+  const parameters = bind(query.sql, rules.sample);
   const describeQuery: ReaderQuery = { sql: `describe table ${inParentheses}`, parameters, purpose: 'check' };
   try {
     // Before the query is described: that contacts the servers of its table functions.

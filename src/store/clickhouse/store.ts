@@ -82,7 +82,7 @@ function createStore(components: Components): Store {
     }),
     isReachable: () => hosts.isReachable,
     preflight: () => runPreflight(reader, writer),
-    validateQuery: (query, sample) => validateSavedQuery(reader, query, sample),
+    validateQuery: (query, rules) => validateSavedQuery(reader, query, rules),
     validatePattern: (pattern, options) => validatePattern(reader, pattern, options),
     query: (query, values, options) => runSavedQuery(reader, query, values, options),
     newestTimestamp: (kind, notAfter, project, options) =>

@@ -1,5 +1,6 @@
 // Validates and runs a saved query on one connection. Values are bound by name, never spliced into the SQL.
 import { findColumnProblem } from '../column-types.ts';
+import { findParameterProblem, type ParameterRules } from '../query-parameters.ts';
 import { countCharacters } from '../result-size.ts';
 import type { BoundValue, BoundValues, Cell, ColumnType, QueryResult, SavedQuery } from '../store.ts';
 import { findForbiddenFunction, findForbiddenTable, parseReferences } from './allowed-sql.ts';
@@ -37,7 +38,7 @@ const WRITES_A_VIEW = /Can only \w+ (from |into )?base table|is not an table/i;
 export async function validateSavedQuery(
   connection: DuckDBConnection,
   query: SavedQuery,
-  sample: BoundValues,
+  rules: ParameterRules,
 ): Promise<string | undefined> {
   try {
     // extractStatements fails without a reason for text that has no statement.
@@ -53,13 +54,10 @@ export async function validateSavedQuery(
     if (statement.statementType !== StatementType.SELECT) return 'is not a SELECT; one SELECT is allowed';
     const forbiddenTable = findForbiddenTable(references);
     if (forbiddenTable !== undefined) return forbiddenTable;
-    const unknown = parameterNames(statement).find(name => sample[name] === undefined);
-    if (unknown !== undefined)
-      return `uses $${unknown}, which is not declared; declared: ${Object.keys(sample)
-        .map(name => `$${name}`)
-        .join(', ')}`;
+    const parameterProblem = findParameterProblem(parameterNames(statement), rules, name => `$${name}`);
+    if (parameterProblem !== undefined) return parameterProblem;
     const describe = await connection.prepare(`describe ${query.sql}`);
-    bind(describe, sample);
+    bind(describe, rules.sample);
     const rows = (await describe.runAndReadAll()).getRows();
     return findColumnProblem(
       query.columns,
@@ -67,10 +65,12 @@ export async function validateSavedQuery(
       { patterns: ACCEPTED_TYPES },
     );
   } catch (error) {
-    const [problem = ''] = (error as Error).message.split('\n');
+    const { message } = error as Error;
+    const [problem = ''] = message.split('\n');
     // mem.edge_logs and so on are views. For a write to a view the planner fails before the type of the statement is known.
     if (WRITES_A_VIEW.test(problem)) return 'is not a SELECT; one SELECT is allowed';
-    return `DuckDB rejects it: ${problem}`;
+    const line = /^LINE (\d+):/m.exec(message)?.[1];
+    return `DuckDB rejects it${line === undefined ? '' : ` at line ${line}`}: ${problem}`;
   }
 }
 

@@ -181,8 +181,8 @@ function createStore(components: Components): Store {
     applyBatchBytes: APPLY_BATCH_BYTES,
     readStatistics: () => readStatistics(components),
 
-    async validateQuery(query, sample) {
-      return (await pool.run(({ connection }) => validateSavedQuery(connection, query, sample))).result;
+    async validateQuery(query, rules) {
+      return (await pool.run(({ connection }) => validateSavedQuery(connection, query, rules))).result;
     },
     validatePattern: (pattern, options) => patterns.findProblem(pattern, options),
     async query(query, values, options) {

@@ -1,0 +1,89 @@
+// Runs the examples of an endpoint's definition: stores the records of an example in a temporary embedded store, runs the endpoint
+// and compares the rows.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import { DendroError, OperatorError } from '../domain/errors.ts';
+import type { LogKind } from '../domain/log-columns.ts';
+import type { LogLines } from '../domain/log-line.ts';
+import { parseTimestamp, TIMESTAMP_FORMS } from '../domain/timestamp.ts';
+import { checkEndpoint, type Endpoint } from '../endpoint/catalog.ts';
+import type { Example } from '../endpoint/definition.ts';
+import { encodeRows } from '../endpoint/encode-rows.ts';
+import { runEndpoint } from '../endpoint/run-endpoint.ts';
+import { validateParameters } from '../endpoint/validated-requests.ts';
+import { parseBody } from '../intake/parse-body.ts';
+import { openStore, type StoreOptions } from '../store/open-store.ts';
+import type { Store } from '../store/store.ts';
+
+export interface ExampleOutcome {
+  readonly title: string;
+  /** What is wrong, over several lines; undefined: the rows are as expected. */
+  readonly problem: string | undefined;
+}
+
+/** Examples can have records of any age. */
+const RETENTION_DAYS = 36_500;
+
+/** Every example gets an empty store. Throws if the store rejects the SQL of the endpoint. */
+export async function* runExamples(
+  endpoint: Endpoint,
+  options: StoreOptions,
+): AsyncGenerator<ExampleOutcome> {
+  for (const example of endpoint.definition.examples) {
+    const dataDirectory = mkdtempSync(join(tmpdir(), 'dendro-example-'));
+    const store = await openStore({ ...options, clickhouse: undefined, dataDirectory });
+    try {
+      await checkEndpoint(endpoint, store);
+      yield { title: example.title, problem: await findProblem(store, endpoint, example) };
+    } finally {
+      await store.close();
+      rmSync(dataDirectory, { recursive: true, force: true });
+    }
+  }
+}
+
+async function findProblem(store: Store, endpoint: Endpoint, example: Example): Promise<string | undefined> {
+  const now = parseTimestamp(example.now);
+  if (now === undefined) return `  now: ${example.now} is not a timestamp; allowed: ${TIMESTAMP_FORMS}`;
+  try {
+    await store.append(toBatches(example, now));
+    const parameters = new URLSearchParams(
+      Object.entries(example.parameters).map(([name, value]): [string, string] => [name, String(value)]),
+    );
+    const validated = validateParameters(endpoint.definition, parameters);
+    const { result } = await runEndpoint({ store, clock: () => now }, endpoint, validated);
+    const encoding = { format: 'json', isoTimestamps: false } as const;
+    const { body } = await encodeRows(endpoint.query.columns, result.rows, encoding);
+    const { result: rows } = JSON.parse(body.toString()) as { result: unknown[] };
+    if (isDeepStrictEqual(rows, example.rows)) return undefined;
+    return `  expected ${formatRows(example.rows)}\n  returned ${formatRows(rows)}`;
+  } catch (error) {
+    if (!(error instanceof DendroError || error instanceof OperatorError)) throw error;
+    return `  ${error.message}`;
+  }
+}
+
+/** Records pass the same rules as records that a sender posts. Throws if a record is rejected. */
+async function* toBatches({ records }: Example, now: bigint): AsyncGenerator<LogLines> {
+  for (const [kind, values = []] of Object.entries(records) as [LogKind, unknown[]][]) {
+    const { accepted, lines, errors } = parseBody({
+      data: Buffer.from(JSON.stringify(values)),
+      contentCoding: '',
+      format: 'json',
+      kind,
+      context: { nowMicros: Number(now), retentionDays: RETENTION_DAYS },
+      needsDeduplication: false,
+    });
+    const [error] = errors;
+    if (error !== undefined)
+      throw new OperatorError(`record ${error.index + 1} of kind ${kind}: ${error.message}`);
+    if (accepted > 0) yield { kind, count: accepted, lines };
+  }
+}
+
+/** One line per row. */
+function formatRows(rows: readonly unknown[]): string {
+  return rows.length === 0 ? 'no rows' : rows.map(row => `\n    ${JSON.stringify(row)}`).join('');
+}

@@ -1,0 +1,143 @@
+// The endpoints that a running server serves. They are loaded again when an endpoint folder has changed, or on SIGHUP. If the new
+// set has a problem, the server keeps the last valid one.
+import { readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import { DendroError } from '../domain/errors.ts';
+import type { Observe } from '../observe/event.ts';
+import type { Store } from '../store/store.ts';
+import { Mutex } from '../system/mutex.ts';
+import { every, type RepeatingJob, type Timer } from '../system/timer.ts';
+import { type Catalog, checkCatalog, type Endpoint } from './catalog.ts';
+
+export interface LiveCatalogOptions {
+  /** Reads the endpoint folders. Throws if one is broken. */
+  readonly load: () => Catalog;
+  /** The directory of the custom endpoints, which is watched; undefined: there is none. */
+  readonly watched: string | undefined;
+  readonly timer: Timer;
+  readonly observe: Observe;
+}
+
+/** Where a new set of endpoints takes effect. */
+export interface ReloadTargets {
+  readonly store: Store;
+  /** Called with the new set, and with the ids of the endpoints whose results may differ: changed, added and removed ones. */
+  readonly onReload: (catalog: Catalog, changedIds: ReadonlySet<string>) => void;
+}
+
+/** A change is loaded when the files have not changed between two checks, so that an editor can finish writing them. */
+const CHECK_EVERY_MS = 500;
+
+const UNKNOWN = 'unknown';
+
+export class LiveCatalog implements Catalog {
+  readonly #options: LiveCatalogOptions;
+  readonly #reloads = new Mutex();
+  #current: Catalog;
+  #targets: ReloadTargets | undefined;
+  #job: RepeatingJob | undefined;
+  /** The state of the files at the last load, successful or not. */
+  #loadedVersion: string;
+  #seenVersion: string;
+  #lastProblem = '';
+
+  constructor(options: LiveCatalogOptions) {
+    this.#options = options;
+    this.#loadedVersion = this.#seenVersion = this.#readVersion(); // before the load, so that no later change is missed
+    this.#current = options.load();
+  }
+
+  get endpoints(): readonly Endpoint[] {
+    return this.#current.endpoints;
+  }
+
+  find(idOrName: string): Endpoint | undefined {
+    return this.#current.find(idOrName);
+  }
+
+  /** Starts to watch the files. */
+  start(targets: ReloadTargets): void {
+    this.#targets = targets;
+    const { watched, timer } = this.#options;
+    if (watched !== undefined) this.#job = every(timer, CHECK_EVERY_MS, () => this.#reloadIfChanged());
+  }
+
+  /** Loads the endpoint folders again. Reports a problem as an event and keeps the current endpoints. */
+  reload(): Promise<void> {
+    return this.#reloads.run(async () => {
+      if (this.#targets !== undefined) await this.#load(this.#targets);
+    });
+  }
+
+  async close(): Promise<void> {
+    await this.#job?.stop();
+    await this.#reloads.idle();
+  }
+
+  #readVersion(): string {
+    const { watched } = this.#options;
+    return watched === undefined ? '' : readVersion(watched);
+  }
+
+  async #reloadIfChanged(): Promise<void> {
+    const version = this.#readVersion();
+    const isStable = version === this.#seenVersion;
+    this.#seenVersion = version;
+    if (!isStable || version === this.#loadedVersion) return;
+    this.#loadedVersion = version;
+    await this.reload();
+  }
+
+  async #load({ store, onReload }: ReloadTargets): Promise<void> {
+    const { load, observe } = this.#options;
+    try {
+      const loaded = load();
+      await checkCatalog(loaded, store);
+      const changedIds = findChanges(this.#current, loaded);
+      this.#current = loaded;
+      this.#lastProblem = '';
+      onReload(loaded, changedIds);
+      observe({ type: 'endpoints_reloaded', count: loaded.endpoints.length, changed: changedIds.size });
+    } catch (error) {
+      // An unreachable store says nothing about the files, so the next check loads them again.
+      if (error instanceof DendroError && error.code === 'unavailable') this.#loadedVersion = UNKNOWN;
+      const { message } = error as Error;
+      if (message !== this.#lastProblem) observe({ type: 'endpoints_rejected', error });
+      this.#lastProblem = message;
+    }
+  }
+}
+
+/** The ids of endpoints that are not the same in both sets. */
+function findChanges(before: Catalog, after: Catalog): Set<string> {
+  const ids = [...before.endpoints, ...after.endpoints].map(({ definition }) => definition.id);
+  return new Set(ids.filter(id => !isDeepStrictEqual(before.find(id), after.find(id))));
+}
+
+/** Changes whenever a file of an endpoint folder changes. Follows symbolic links, which mounted configurations replace. */
+function readVersion(directory: string): string {
+  const folders = listNames(directory).filter(name => !name.startsWith('.'));
+  return folders
+    .flatMap(folder => listNames(join(directory, folder)).map(file => join(directory, folder, file)))
+    .map(readFileVersion)
+    .join('\n');
+}
+
+/** An unreadable directory has no names; loading it reports the problem. */
+function listNames(directory: string): string[] {
+  try {
+    return readdirSync(directory).sort();
+  } catch {
+    return [];
+  }
+}
+
+function readFileVersion(path: string): string {
+  try {
+    const { ino, size, mtimeMs } = statSync(path);
+    return `${path} ${ino} ${size} ${mtimeMs}`;
+  } catch {
+    return `${path} missing`; // removed since the directory was read
+  }
+}
