@@ -66,8 +66,19 @@ const BROKEN: [string, EndpointFiles, 'endpoint.yaml' | 'duckdb.sql', string][] 
     'duckdb.sql',
     'nowhere',
   ],
-  ['the SQL returns other columns', { yaml, sql: 'select 1 as question' }, 'duckdb.sql', 'question'],
-  ['the SQL returns another type', { yaml, sql: "select 'a' as answer" }, 'duckdb.sql', 'VARCHAR'],
+  ['the SQL returns other columns', { yaml, sql: 'select $number as question' }, 'duckdb.sql', 'question'],
+  [
+    'the SQL does not use a parameter',
+    { yaml, sql: 'select 1 as answer' },
+    'duckdb.sql',
+    'does not use $number',
+  ],
+  [
+    'the SQL returns another type',
+    { yaml, sql: "select 'a' as answer where $number <> ''" },
+    'duckdb.sql',
+    'VARCHAR',
+  ],
   [
     'the SQL reads a file',
     { yaml, sql: "select 1 as answer from read_text('/etc/hostname')" },

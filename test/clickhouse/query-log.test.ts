@@ -16,8 +16,8 @@ columns:
   comment: { type: text, description: The log_comment of the query. }
 cache: ${cache}
 `,
-  sql: "select '' as comment",
-  clickhouse: "select getSetting('log_comment') as comment",
+  sql: "select '' as comment where $project <> ''",
+  clickhouse: "select getSetting('log_comment') as comment where {project:String} <> ''",
 });
 
 let own: CustomEndpoints;

@@ -33,7 +33,7 @@ describe.each(RELEASES)('a data directory of release $version', ({ version, toke
     server = await startServer(args);
   };
   const readContents = async () => {
-    const url = `${server.url}/api/endpoints/query/upgrade.contents?project=any`;
+    const url = `${server.url}/api/endpoints/query/upgrade.contents`;
     const { rows } = await fetchResponse(url, { headers: { 'X-API-KEY': token } });
     return Object.fromEntries(rows.map(({ kind, ...contents }) => [kind, contents]));
   };
