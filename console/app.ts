@@ -1,25 +1,32 @@
 // The console app: signs in, loads the catalog and shows the view that the URL names.
 import type { Endpoint } from './api/catalog.ts';
 import { ApiError, fetchCatalog } from './api/client.ts';
+import { listenForShortcuts, type Shortcut } from './shortcuts.ts';
 import { readToken, removeToken, saveToken, takeTokenFromUrl } from './token.ts';
 import { parseUrlState, toSearch, type UrlState } from './url-state.ts';
 import { defineEndpointView } from './views/endpoint.ts';
 import { defineFunctionsView } from './views/functions.ts';
 import { defineLogsView } from './views/logs.ts';
+import { createLogsSettings } from './views/logs-link.ts';
+import { createProjectPrompt } from './views/project-prompt.ts';
 import { createShell, type Shell } from './views/shell.ts';
 import { createSignInPage, createTokenChoicePage, createWaitingPage } from './views/sign-in.ts';
 import { defineUsageView } from './views/usage.ts';
-import type { View, ViewDefinition } from './views/view.ts';
+import type { OpenLogs, View, ViewDefinition } from './views/view.ts';
 
 /** The endpoints that have a specialized view, in the order of the navigation. */
-const BUILT_IN_VIEWS = new Map([
+const BUILT_IN_VIEWS = new Map<string, (endpoint: Endpoint, catalog: readonly Endpoint[]) => ViewDefinition>([
   ['functions.invocation-stats', defineFunctionsView],
   ['usage.api-counts', defineUsageView],
   ['logs.all', defineLogsView],
 ]);
 
+/** The endpoints that the logs view and the project field use. They have no view of their own. */
+const USED_ENDPOINTS = ['logs.search', 'logs.histogram', 'logs.fields', 'logs.record', 'projects.active'];
+
 export class ConsoleApp {
   readonly #host: HTMLElement;
+  #catalog: readonly Endpoint[] = [];
   #views: readonly ViewDefinition[] = [];
   #shell: Shell | undefined;
   #open: { definition: ViewDefinition; view: View } | undefined;
@@ -30,6 +37,7 @@ export class ConsoleApp {
 
   constructor(host: HTMLElement) {
     this.#host = host;
+    listenForShortcuts(() => this.#listShortcuts());
     // Also fired when only the fragment changes.
     addEventListener('popstate', () => {
       const token = takeTokenFromUrl();
@@ -86,10 +94,13 @@ export class ConsoleApp {
   }
 
   #openShell(catalog: readonly Endpoint[]): void {
+    this.#catalog = catalog;
     this.#views = defineViews(catalog);
     this.#closeView();
     this.#shell = createShell({
+      catalog,
       views: this.#views,
+      listShortcuts: () => this.#listShortcuts(),
       stateOf: view => ({
         view: view.name,
         project: this.#state.project,
@@ -101,6 +112,10 @@ export class ConsoleApp {
     });
     this.#host.replaceChildren(this.#shell.element);
     this.#render();
+  }
+
+  #listShortcuts(): readonly Shortcut[] {
+    return [...(this.#shell?.shortcuts ?? []), ...(this.#open?.view.shortcuts ?? [])];
   }
 
   #navigate(state: UrlState): void {
@@ -131,11 +146,43 @@ export class ConsoleApp {
 
   #openView(definition: ViewDefinition): View {
     return definition.open({
+      catalog: this.#catalog,
+      findOpenLogs: kind => this.#findOpenLogs(kind),
       updateSettings: settings =>
         this.#navigate({ ...this.#state, settings: { ...this.#state.settings, ...settings } }),
       onUnauthorized: error => this.#signIn(error.message),
+      createProjectPrompt: () => this.#createProjectPrompt(),
       setProjectInvalid: isInvalid => this.#shell?.setProjectInvalid(isInvalid),
     });
+  }
+
+  #createProjectPrompt(): HTMLElement {
+    return createProjectPrompt({
+      catalog: this.#catalog,
+      linkTo: project => toSearch({ ...this.#state, project }),
+      openProject: project => this.#navigate({ ...this.#state, project }),
+      openOnlyProject: project => {
+        history.replaceState(null, '', toSearch({ ...this.#state, project }));
+        this.#render();
+      },
+      onUnauthorized: error => this.#signIn(error.message),
+    });
+  }
+
+  #findOpenLogs(kind: string): OpenLogs | undefined {
+    const logs = this.#views.find(({ name }) => name === 'logs');
+    const canSearch = this.#catalog.some(({ name }) => name === 'logs.search');
+    if (logs === undefined || (kind !== 'edge' && !canSearch)) return undefined;
+    return (range, query = '') => {
+      const previous = this.#lastSettings.get(logs.name) ?? logs.defaults;
+      const settings = createLogsSettings(this.#catalog, previous, range);
+      const filter = canSearch ? { kind, query } : {};
+      this.#navigate({
+        view: logs.name,
+        project: this.#state.project,
+        settings: { ...settings, ...filter },
+      });
+    };
   }
 
   /** Replaces the shell with a page, such as the sign-in page. */
@@ -156,8 +203,11 @@ export class ConsoleApp {
 /** The catalog contains only endpoints that the token can call, so a built-in view can be missing. */
 function defineViews(catalog: readonly Endpoint[]): ViewDefinition[] {
   const builtIn = [...BUILT_IN_VIEWS].flatMap(([name, define]) =>
-    catalog.filter(endpoint => endpoint.name === name).map(define),
+    catalog.filter(endpoint => endpoint.name === name).map(endpoint => define(endpoint, catalog)),
   );
-  const others = catalog.filter(({ name }) => !BUILT_IN_VIEWS.has(name));
+  const hasLogs = catalog.some(({ name }) => name === 'logs.all');
+  const others = catalog.filter(
+    ({ name }) => !BUILT_IN_VIEWS.has(name) && !(hasLogs && USED_ENDPOINTS.includes(name)),
+  );
   return [...builtIn, ...others.map(defineEndpointView)];
 }

@@ -41,6 +41,11 @@ export function replaceChildren(element: Element, ...children: Child[]): void {
   element.replaceChildren(...withoutUndefined(children));
 }
 
+/** A click that opens a link in this tab. */
+export function isPlainClick(event: MouseEvent): boolean {
+  return !event.metaKey && !event.ctrlKey && !event.shiftKey && event.button === 0;
+}
+
 let lastId = 0;
 
 /** An id that is unique within the page. */

@@ -3,6 +3,7 @@ import './style/theme.css';
 import './style/base.css';
 import './style/controls.css';
 import './style/shell.css';
+import './style/overlays.css';
 import './style/query-panel.css';
 import './style/chart.css';
 import './style/table.css';

@@ -3,7 +3,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
-import { build } from 'vite';
+import { build, transformWithEsbuild } from 'vite';
 
 export async function buildConsole(root) {
   const directory = join(root, 'dist', 'console');
@@ -20,9 +20,28 @@ export async function buildConsole(root) {
       modulePreload: false,
       reportCompressedSize: false,
     },
+    plugins: [addInitialTheme(join(root, 'console', 'initial-theme.js'))],
   });
   const entries = readdirSync(directory, { recursive: true, withFileTypes: true });
   for (const entry of entries) if (entry.isFile()) compress(join(entry.parentPath, entry.name));
+}
+
+/** Adds the script to the head. Vite bundles modules only, and they run after the first paint. */
+function addInitialTheme(file) {
+  return {
+    name: 'initial-theme',
+    async buildStart() {
+      const { code } = await transformWithEsbuild(readFileSync(file, 'utf8'), file, { minify: true });
+      this.emitFile({ type: 'asset', name: 'initial-theme.js', source: code });
+    },
+    transformIndexHtml: {
+      order: 'post',
+      handler(_html, { bundle }) {
+        const [asset] = Object.values(bundle).filter(({ names }) => names?.includes('initial-theme.js'));
+        return [{ tag: 'script', attrs: { src: `./${asset.fileName}` }, injectTo: 'head-prepend' }];
+      },
+    },
+  };
 }
 
 function compress(file) {

@@ -217,7 +217,7 @@ describe('rules about the content of source files', () => {
 describe('the console', () => {
   const CONSOLE = join(SRC, '../console');
   const files = readdirSync(CONSOLE, { recursive: true, encoding: 'utf8' })
-    .filter(file => /\.(ts|css)$/.test(file))
+    .filter(file => /\.(ts|js|css)$/.test(file))
     .map(file => ({ file, text: readFileSync(join(CONSOLE, file), 'utf8') }));
 
   test('imports nothing from src, and no package but uplot', () => {
@@ -234,16 +234,15 @@ describe('the console', () => {
     expect(files.filter(({ text }) => !/^(\/\/|\/\*) /.test(text)).map(({ file }) => file)).toEqual([]);
   });
 
-  test('only client.ts sends requests, only token.ts stores the token, and nothing is parsed as HTML', () => {
+  test('only client.ts sends requests, only token.ts stores the token, only the theme outlives the tab, and nothing is parsed as HTML', () => {
     const filesWith = (pattern: RegExp) =>
       files.filter(({ text }) => pattern.test(text)).map(({ file }) => file);
     expect(filesWith(/\bfetch\(|XMLHttpRequest|sendBeacon|EventSource|WebSocket\(/)).toEqual([
       'api/client.ts',
     ]);
     expect(filesWith(/dendro\.token/)).toEqual(['token.ts']);
-    expect(filesWith(/innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|localStorage/)).toEqual(
-      [],
-    );
+    expect(filesWith(/innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(/)).toEqual([]);
+    expect(filesWith(/localStorage/)).toEqual(['initial-theme.js', 'theme.ts']);
   });
 });
 

@@ -22,6 +22,12 @@ export interface ChartData {
   readonly series: readonly ChartSeries[];
 }
 
+/** From a start, inclusive, to an end, exclusive, in Unix microseconds. */
+export interface TimeRange {
+  readonly startMicros: number;
+  readonly endMicros: number;
+}
+
 export interface ChartOptions {
   /** The accessible name. */
   readonly label: string;
@@ -29,11 +35,47 @@ export interface ChartOptions {
   readonly type: 'stacked-bars' | 'lines';
   readonly formatValue: (value: number) => string;
   readonly formatTick: (value: number) => string;
+  /** A low chart, for a series that adds to another chart. */
+  readonly isLow?: boolean;
+  /** Charts of the same group share a cursor. */
+  readonly cursorGroup?: string;
+  /** The user dragged over these buckets, or selected them with Shift and the arrow keys. */
+  readonly onSelectRange?: ((range: TimeRange) => void) | undefined;
+  /** The user clicked this bucket, or pressed Enter on it. */
+  readonly onOpenBucket?: ((bucket: TimeRange) => void) | undefined;
 }
 
 /** The x values. A bucket is drawn at its middle. */
 export function toX({ starts, bucketSeconds }: ChartData): number[] {
   return starts.map(start => start + bucketSeconds / 2);
+}
+
+/** The buckets that contain two points in time, in Unix seconds, and all buckets between them. */
+export function toTimeRange({ starts, bucketSeconds }: ChartData, from: number, to: number): TimeRange {
+  const first = starts[0] ?? 0;
+  const end = (starts.at(-1) ?? first) + bucketSeconds;
+  if (bucketSeconds === 0) return { startMicros: toMicros(from), endMicros: toMicros(to) + 1 };
+  const floor = (seconds: number) => first + Math.floor((seconds - first) / bucketSeconds) * bucketSeconds;
+  const clamp = (seconds: number) => Math.min(Math.max(seconds, first), end - bucketSeconds);
+  return {
+    startMicros: toMicros(clamp(floor(from))),
+    endMicros: toMicros(clamp(floor(to)) + bucketSeconds),
+  };
+}
+
+function toMicros(seconds: number): number {
+  return Math.round(seconds * 1e6);
+}
+
+/** A bucket of 1 s is never partial: the server reports its time in whole seconds. */
+export function findPartial(
+  { starts, bucketSeconds, rangeStart, rangeEnd }: ChartData,
+  index: number,
+): 'in progress' | 'partial' | undefined {
+  const start = (starts[index] ?? 0) * 1000;
+  if (bucketSeconds <= 1) return undefined;
+  if (start + bucketSeconds * 1000 > rangeEnd) return 'in progress';
+  return start < rangeStart ? 'partial' : undefined;
 }
 
 /**

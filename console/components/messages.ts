@@ -1,7 +1,8 @@
-// Messages that replace the content of a view: loading, no project, no rows and why, or an error.
+// Messages that replace the content of a view: loading, no rows and why, a reversed range, or an error.
 import type { ApiError, Explanation, QueryResult } from '../api/client.ts';
 import { h } from '../dom.ts';
 import { formatDateTime, formatElapsed, formatRecordCount } from '../format.ts';
+import { createFirstLogHelp, type FirstLogKind } from './first-log.ts';
 
 export interface EmptyState {
   /** Such as "No invocations in project acme in the last 5 minutes". */
@@ -12,23 +13,19 @@ export interface EmptyState {
   readonly log: string;
   /** Undefined if the query has no lower time bound. */
   readonly windowSeconds: number | undefined;
+  /** The record of the command that is shown if the log has no records at all. */
+  readonly firstLog?: { readonly kind: FirstLogKind; readonly project: string };
+  /** A longer time range that may contain records. */
+  readonly wider?: Action | undefined;
+}
+
+export interface Action {
+  readonly label: string;
+  run(): void;
 }
 
 export function createLoadingMessage(): HTMLElement {
   return h('div', { class: 'message loading', role: 'status' }, h('p', {}, 'Loading…'));
-}
-
-export function createProjectPrompt(): HTMLElement {
-  return h(
-    'div',
-    { class: 'message' },
-    h('h2', {}, 'Choose a project'),
-    h(
-      'p',
-      {},
-      'Enter a project reference above. It becomes part of this page’s URL, so you can bookmark the page.',
-    ),
-  );
 }
 
 /** Without an explanation, or if it finds records, the message lists possible reasons instead. */
@@ -39,14 +36,65 @@ export function createEmptyMessage(
 ): HTMLElement {
   const isExplained = explanation?.conditions.at(-1)?.remaining === 0;
   const reasons = findReasons(state, result, isExplained ? explanation : undefined);
+  const isLogEmpty = result.dataThrough === undefined;
+  return h(
+    'div',
+    { class: 'message' },
+    h(
+      'div',
+      { class: 'message-text', role: 'status' },
+      h('h2', {}, state.title),
+      ...(isExplained ? describeExplanation(explanation) : []),
+      reasons.length === 0 ? undefined : h('p', {}, isExplained ? 'Notes:' : 'Possible reasons:'),
+      reasons.length === 0 ? undefined : h('ul', {}, ...reasons.map(reason => h('li', {}, reason))),
+    ),
+    state.wider === undefined || isLogEmpty ? undefined : createActionButton(state.wider),
+    ...(state.firstLog !== undefined && isLogEmpty
+      ? createFirstLogHelp(state.firstLog.kind, state.firstLog.project)
+      : []),
+  );
+}
+
+export function createReversedRangeMessage(
+  { start, end }: ReversedRange,
+  swap: (() => void) | undefined,
+): HTMLElement {
   return h(
     'div',
     { class: 'message', role: 'status' },
-    h('h2', {}, state.title),
-    ...(isExplained ? describeExplanation(explanation) : []),
-    reasons.length === 0 ? undefined : h('p', {}, isExplained ? 'Notes:' : 'Possible reasons:'),
-    reasons.length === 0 ? undefined : h('ul', {}, ...reasons.map(reason => h('li', {}, reason))),
+    h('h2', {}, 'The time range is reversed'),
+    h(
+      'p',
+      {},
+      `It starts at ${formatDateTime(start)}, and it ends before that, at ${formatDateTime(end)}. No record can be in it.`,
+    ),
+    swap === undefined ? undefined : createActionButton({ label: 'Swap start and end', run: swap }),
   );
+}
+
+function createActionButton({ label, run }: Action): HTMLElement {
+  return h('button', { type: 'button', class: 'button', on: { click: run } }, label);
+}
+
+/** Unix milliseconds. */
+export interface ReversedRange {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** Finds a parameter that ends in `_start` and is later than the parameter that ends in `_end`. */
+export function findReversedRange(parameters: Readonly<Record<string, string>>): ReversedRange | undefined {
+  for (const [name, value] of Object.entries(parameters)) {
+    const start = parseTimestamp(value);
+    const end = parseTimestamp(parameters[name.replace(/_start$/, '_end')] ?? '');
+    if (name.endsWith('_start') && start > end) return { start, end };
+  }
+  return undefined;
+}
+
+/** Not a number if the text is no timestamp. Without an offset, it is in UTC, as in the API. */
+function parseTimestamp(text: string): number {
+  return Date.parse(/T[^Z+-]*$/i.test(text) ? `${text}Z` : text);
 }
 
 function describeExplanation({ summary, conditions }: Explanation): HTMLElement[] {

@@ -8,14 +8,16 @@ import {
   runQuery,
 } from '../api/client.ts';
 import { h, replaceChildren } from '../dom.ts';
+import type { Shortcut } from '../shortcuts.ts';
 import type { ViewContext } from '../views/view.ts';
 import { createFreshnessBar } from './freshness-bar.ts';
 import {
   createEmptyMessage,
   createErrorMessage,
   createLoadingMessage,
-  createProjectPrompt,
+  createReversedRangeMessage,
   type EmptyState,
+  findReversedRange,
 } from './messages.ts';
 
 export interface Query {
@@ -26,6 +28,10 @@ export interface Query {
   readonly windowSeconds: number | undefined;
   readonly refreshSeconds: number;
   readonly emptyState: EmptyState;
+  /** A query with the key of the current one is not run again. Its result is rendered again. */
+  readonly key?: string;
+  /** Exchanges the start and the end of a time range that the user entered. */
+  readonly swapRange?: () => void;
 }
 
 export interface QueryPanelOptions {
@@ -33,7 +39,7 @@ export interface QueryPanelOptions {
   render(result: QueryResult): void;
   /** Marks the field of the parameter that the API rejected; undefined: no parameter is invalid. */
   markInvalid(param: string | undefined): void;
-  readonly context: Pick<ViewContext, 'onUnauthorized' | 'setProjectInvalid'>;
+  readonly context: Pick<ViewContext, 'onUnauthorized' | 'setProjectInvalid' | 'createProjectPrompt'>;
 }
 
 /** The maximum age of a cached result, as a fraction of the window. */
@@ -42,6 +48,13 @@ const ERROR_RETRY_SECONDS = 10;
 
 export class QueryPanel {
   readonly element: HTMLElement;
+  readonly shortcuts: readonly Shortcut[] = [
+    {
+      key: 'r',
+      description: 'Refresh the result, without the cache',
+      run: () => void this.#load({ forceRefresh: true }),
+    },
+  ];
   readonly #options: QueryPanelOptions;
   readonly #freshnessBar = createFreshnessBar(
     () => void this.#load({ forceRefresh: true }),
@@ -51,7 +64,8 @@ export class QueryPanel {
   readonly #timer = new RefreshTimer(() => void this.#load({}));
   #query: Query | undefined;
   #request: AbortController | undefined;
-  #hasContent = false;
+  /** The result on the page; undefined while the page shows a message instead. */
+  #shown: { readonly query: Query; readonly result: QueryResult } | undefined;
   /** Of the current query, while its result is empty. 'none': the endpoint has no explanation, or it failed. */
   #explanation: Explanation | 'none' | undefined;
 
@@ -69,9 +83,14 @@ export class QueryPanel {
 
   /** The previous content stays visible, dimmed, until the new result arrives. */
   run(query: Query): void {
+    const isSame = (other: Query | undefined) => query.key !== undefined && query.key === other?.key;
+    if (this.#shown !== undefined && isSame(this.#shown.query) && isSame(this.#query)) {
+      this.#options.render(this.#shown.result);
+      return;
+    }
     this.#query = query;
     this.#explanation = undefined;
-    if (!this.#hasContent) this.#showMessage(createLoadingMessage());
+    if (this.#shown === undefined) this.#showMessage(createLoadingMessage());
     void this.#load({ isNewQuery: true });
   }
 
@@ -79,7 +98,7 @@ export class QueryPanel {
     this.#query = undefined;
     this.#stop();
     this.#freshnessBar.clear();
-    this.#showMessage(createProjectPrompt());
+    this.#showMessage(this.#options.context.createProjectPrompt());
   }
 
   close(): void {
@@ -128,11 +147,16 @@ export class QueryPanel {
     this.#explanation = undefined;
     this.#message.hidden = true;
     this.#options.content.hidden = false;
-    this.#hasContent = true;
+    this.#shown = { query, result };
     this.#options.render(result);
   }
 
   #showEmpty(query: Query, result: QueryResult): void {
+    const reversed = findReversedRange(query.parameters());
+    if (reversed !== undefined) {
+      this.#showMessage(createReversedRangeMessage(reversed, query.swapRange));
+      return;
+    }
     const explanation = this.#explanation === 'none' ? undefined : this.#explanation;
     this.#showMessage(createEmptyMessage(query.emptyState, result, explanation));
   }
@@ -156,7 +180,7 @@ export class QueryPanel {
       return;
     }
     this.#markInvalid(error.param);
-    if (this.#hasContent && !isFirstResult) this.#freshnessBar.showError(error.message);
+    if (this.#shown !== undefined && !isFirstResult) this.#freshnessBar.showError(error.message);
     else {
       this.#freshnessBar.clear();
       this.#showMessage(createErrorMessage(error));
@@ -176,7 +200,7 @@ export class QueryPanel {
     replaceChildren(this.#message, message);
     this.#message.hidden = false;
     this.#options.content.hidden = true;
-    this.#hasContent = false;
+    this.#shown = undefined;
   }
 
   #scheduleRefresh(): void {

@@ -1,5 +1,7 @@
 // The parameter `interval` of an endpoint that returns one row per time bucket, as the catalog defines it.
 import { type Choice, type Endpoint, readChoices } from '../api/catalog.ts';
+import type { Action } from '../components/messages.ts';
+import { formatPeriod } from '../format.ts';
 
 export interface Interval {
   readonly name: string;
@@ -11,8 +13,11 @@ export interface Interval {
 export interface Intervals {
   readonly all: readonly Interval[];
   readonly default: Interval;
+  readonly longest: Interval;
   /** The interval with this name, or the default. */
   find(name: string | undefined): Interval;
+  /** The interval with the shortest buckets that reaches back to this time, in Unix milliseconds; at most `selected`. */
+  findFinest(selected: Interval, startMs: number): Interval;
 }
 
 export function readIntervals(endpoint: Endpoint): Intervals {
@@ -22,7 +27,27 @@ export function readIntervals(endpoint: Endpoint): Intervals {
   return {
     all,
     default: defaultInterval,
+    longest: all.reduce((longest, each) => (each.windowSeconds > longest.windowSeconds ? each : longest)),
     find: requested => all.find(({ name }) => name === requested) ?? defaultInterval,
+    findFinest(selected, startMs) {
+      const neededSeconds = (Date.now() - startMs) / 1000;
+      return all
+        .filter(({ windowSeconds }) => windowSeconds >= neededSeconds)
+        .reduce((finest, each) => (each.bucketSeconds < finest.bucketSeconds ? each : finest), selected);
+    },
+  };
+}
+
+/** Offers the longest interval if this one is shorter. */
+export function createWiderAction(
+  { longest }: Intervals,
+  { windowSeconds }: Interval,
+  choose: (interval: string) => void,
+): Action | undefined {
+  if (windowSeconds >= longest.windowSeconds) return undefined;
+  return {
+    label: `Show the last ${formatPeriod(longest.windowSeconds)}`,
+    run: () => choose(longest.name),
   };
 }
 

@@ -1,78 +1,79 @@
-// The frame around every view: logo, project field, navigation, sign-out button and footer.
-import { h, replaceChildren, setAttribute, setInvalid } from '../dom.ts';
+// The frame around every view: logo, project field, theme and help buttons, navigation, sign-out button and footer.
+import type { Endpoint } from '../api/catalog.ts';
+import { type Combobox, createCombobox } from '../components/combobox.ts';
+import { openHelpDialog } from '../components/help-dialog.ts';
+import { h, replaceChildren } from '../dom.ts';
 import { timeZone } from '../format.ts';
 import iconUrl from '../icon.svg';
-import { toSearch, type UrlState } from '../url-state.ts';
+import { saveRecentProject, suggestProjects } from '../projects.ts';
+import type { Shortcut } from '../shortcuts.ts';
+import { readTheme, saveTheme, THEMES, type Theme } from '../theme.ts';
+import type { UrlState } from '../url-state.ts';
+import { createNavigation, type NavigationOptions } from './navigation.ts';
 import type { ViewDefinition } from './view.ts';
 
 export interface Shell {
   readonly element: HTMLElement;
+  readonly shortcuts: readonly Shortcut[];
   /** Updates the navigation and the title, and replaces the content if it is a different element. */
   show(state: UrlState, view: ViewDefinition, content: HTMLElement): void;
   setProjectInvalid(isInvalid: boolean): void;
 }
 
-export interface ShellOptions {
-  readonly views: readonly ViewDefinition[];
-  /** The state to which a link to the view leads. */
-  stateOf(view: ViewDefinition): UrlState;
-  navigate(state: UrlState): void;
+export interface ShellOptions extends NavigationOptions {
+  readonly catalog: readonly Endpoint[];
+  /** All shortcuts of the page, for the help. */
+  listShortcuts(): readonly Shortcut[];
   onProjectChange(project: string): void;
   onSignOut(): void;
 }
 
 export function createShell(options: ShellOptions): Shell {
-  const { views, stateOf, navigate, onProjectChange, onSignOut } = options;
-  const project = createProjectField(onProjectChange);
-  const links = views.map(view => {
-    const link = h('a', { class: 'nav-link' }, view.title);
-    link.addEventListener('click', event => {
-      if (event.metaKey || event.ctrlKey || event.shiftKey || event.button !== 0) return;
-      event.preventDefault();
-      navigate(stateOf(view));
-    });
-    return { view, link };
+  const { catalog, views, stateOf, navigate, listShortcuts, onProjectChange, onSignOut } = options;
+  const project = createCombobox({
+    id: 'project',
+    placeholder: 'project reference',
+    suggest: (text, signal) => suggestProjects(catalog, text, signal),
+    onCommit: onProjectChange,
   });
-  const signOut = h(
-    'button',
-    { type: 'button', class: 'button ghost', title: 'Remove the token from this tab' },
-    'Sign out',
-  );
-  signOut.addEventListener('click', onSignOut);
+  const navigation = createNavigation(options);
+  const theme = createThemeButton();
+  const openHelp = () => openHelpDialog(listShortcuts());
   const title = h('h1', { class: 'visually-hidden' });
   const main = h('main', { id: 'content', tabindex: -1 });
+  const bar = createBar(project, theme.element, openHelp, onSignOut);
   const element = h(
     'div',
     { class: 'shell' },
     h('a', { class: 'skip-link', href: '#content' }, 'Skip to content'),
-    h(
-      'header',
-      {},
-      h('div', { class: 'bar' }, createLogo(), project.element, signOut),
-      h('nav', { 'aria-label': 'Views' }, ...links.map(({ link }) => link)),
-    ),
+    h('header', {}, bar, navigation.element),
     main,
-    h(
-      'footer',
-      {},
-      timeZone === 'UTC' ? 'Times are in UTC. ' : `Times are in ${timeZone}. Hover over a time for UTC. `,
-      h('a', { href: 'openapi.json' }, 'API description'),
-    ),
+    createFooter(),
   );
   return {
     element,
-    setProjectInvalid: project.setInvalid,
+    shortcuts: [
+      { key: '?', description: 'Show this help', run: openHelp },
+      { key: 'p', description: 'Choose a project', run: () => project.input.focus() },
+      ...views.slice(0, 9).map((view, i) => ({
+        key: String(i + 1),
+        description: `Open ${view.title}`,
+        run: () => navigate(stateOf(view)),
+      })),
+      ...(navigation.openMenu === undefined
+        ? []
+        : [{ key: 'e', description: 'Choose an endpoint', run: navigation.openMenu }]),
+      { key: 't', description: 'Change the theme', run: theme.change },
+    ],
+    setProjectInvalid: isInvalid => project.setInvalid(isInvalid),
     show(state, current, content) {
       project.setValue(state.project);
-      for (const { view, link } of links) {
-        const isCurrent = view === current;
-        link.href = toSearch(isCurrent ? state : stateOf(view));
-        setAttribute(link, 'aria-current', isCurrent ? 'page' : undefined);
-        if (isCurrent) link.scrollIntoView({ block: 'nearest', inline: 'nearest' });
-      }
+      saveRecentProject(state.project);
+      navigation.show(state, current);
       title.textContent = current.title;
       document.title = [current.title, state.project, 'Dendro'].filter(text => text !== '').join(' · ');
       if (main.lastElementChild !== content) replaceChildren(main, title, content);
+      if (state.project === '') project.input.focus();
     },
   };
 }
@@ -81,65 +82,72 @@ export function createLogo(): HTMLElement {
   return h('span', { class: 'logo' }, h('img', { src: iconUrl, alt: '', width: 24, height: 24 }), 'Dendro');
 }
 
-function createProjectField(onChange: (project: string) => void) {
-  const suggestions = h('datalist', { id: 'recent-projects' });
-  const input = h('input', {
-    id: 'project',
-    type: 'text',
-    class: 'mono',
-    list: 'recent-projects',
-    placeholder: 'project reference',
-    autocomplete: 'off',
-    autocapitalize: 'off',
-    spellcheck: 'false',
-    enterkeyhint: 'go',
-  });
-  const form = h(
-    'form',
-    { class: 'project', role: 'search' },
-    h('label', { for: 'project' }, 'Project'),
-    input,
-    suggestions,
-  );
-  let current = '';
-  const commit = () => {
-    const value = input.value.trim();
-    if (value !== current) onChange(value);
-  };
-  form.addEventListener('submit', event => {
-    event.preventDefault();
-    commit();
-  });
-  input.addEventListener('change', commit);
-  return {
-    element: form,
-    setInvalid: (isInvalid: boolean) => setInvalid(input, isInvalid),
-    setValue(project: string) {
-      current = project;
-      if (input.value.trim() !== project) input.value = project;
-      saveRecentProject(project);
-      replaceChildren(suggestions, ...readRecentProjects().map(value => h('option', { value })));
-      if (project === '') input.focus();
+function createBar(
+  project: Combobox,
+  themeButton: HTMLElement,
+  openHelp: () => void,
+  onSignOut: () => void,
+): HTMLElement {
+  const help = h(
+    'button',
+    {
+      type: 'button',
+      class: 'button ghost',
+      'aria-label': 'Keyboard shortcuts',
+      title: 'Keyboard shortcuts (?)',
     },
+    '?',
+  );
+  help.addEventListener('click', openHelp);
+  const signOut = h(
+    'button',
+    { type: 'button', class: 'button ghost', title: 'Remove the token from this tab' },
+    'Sign out',
+  );
+  signOut.addEventListener('click', onSignOut);
+  return h(
+    'div',
+    { class: 'bar' },
+    createLogo(),
+    h(
+      'div',
+      { class: 'project', role: 'search' },
+      h('label', { for: 'project' }, 'Project'),
+      project.element,
+    ),
+    h('div', { class: 'bar-buttons' }, themeButton, help, signOut),
+  );
+}
+
+const THEME_ICONS: Readonly<Record<Theme, string>> = { system: '◐', light: '☀', dark: '☾' };
+
+/** A button that changes to the next theme. */
+function createThemeButton() {
+  const button = h('button', { type: 'button', class: 'button ghost' });
+  const update = () => {
+    const theme = readTheme();
+    replaceChildren(
+      button,
+      `${THEME_ICONS[theme]} `,
+      h('span', {}, theme.charAt(0).toUpperCase() + theme.slice(1)),
+    );
+    button.setAttribute('aria-label', `Theme: ${theme}`);
+    button.title = 'Change the theme: system, light, dark (t)';
   };
+  const change = () => {
+    saveTheme(THEMES[(THEMES.indexOf(readTheme()) + 1) % THEMES.length] ?? 'system');
+    update();
+  };
+  button.addEventListener('click', change);
+  update();
+  return { element: button, change };
 }
 
-/** Session storage key of the projects that this tab has shown, newest first. */
-const RECENT_PROJECTS_KEY = 'dendro.projects';
-const MAX_RECENT_PROJECTS = 12;
-
-function readRecentProjects(): readonly string[] {
-  try {
-    const saved: unknown = JSON.parse(sessionStorage.getItem(RECENT_PROJECTS_KEY) ?? '[]');
-    return Array.isArray(saved) ? saved.filter(project => typeof project === 'string') : [];
-  } catch {
-    return [];
-  }
-}
-
-function saveRecentProject(project: string): void {
-  if (project === '') return;
-  const others = readRecentProjects().filter(other => other !== project);
-  const projects = [project, ...others].slice(0, MAX_RECENT_PROJECTS);
-  sessionStorage.setItem(RECENT_PROJECTS_KEY, JSON.stringify(projects));
+function createFooter(): HTMLElement {
+  return h(
+    'footer',
+    {},
+    timeZone === 'UTC' ? 'Times are in UTC. ' : `Times are in ${timeZone}. Hover over a time for UTC. `,
+    h('a', { href: 'openapi.json' }, 'API description'),
+  );
 }

@@ -33,6 +33,18 @@ export function createSignInPage(error: string | undefined, onToken: (token: str
       { class: 'field-hint', id: `${id}-hint` },
       'The token needs the scope query. It stays in this browser tab and is sent as a header, to this server only.',
     ),
+    h(
+      'details',
+      { class: 'sign-in-help' },
+      h('summary', {}, 'Where do I get a token?'),
+      h('p', {}, 'On the server, this command prints a new token once:'),
+      h('code', { class: 'command' }, 'dendro token create --name me --scope query'),
+      h(
+        'p',
+        {},
+        'The first start of a server without tokens creates one too. It prints the token to the terminal, or the name of the file that contains it. If you do not operate this server, ask the person who does.',
+      ),
+    ),
   );
   form.addEventListener('submit', event => {
     event.preventDefault();

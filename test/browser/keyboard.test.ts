@@ -22,16 +22,22 @@ describe('keyboard', () => {
     await tab.goTo('?view=functions&project=busy-market');
     await page.getByRole('img', { name: /Invocations/ }).waitFor();
     const order: string[] = [];
-    for (let i = 0; i < 14; i++) {
+    for (let i = 0; i < 16; i++) {
       await press('Tab');
       order.push(
         (await readFocused()) ||
           (await page.evaluate<string>('document.activeElement.id || document.activeElement.type')),
       );
     }
-    expect(order.slice(0, 3)).toEqual(['Skip to content', 'project', 'Sign out']);
-    expect(order.slice(3, 8)).toEqual(['Functions', 'API usage', 'Logs', 'errors.hourly', 'paths.top']);
-    expect(order[8]).toBe('The last day');
+    expect(order.slice(0, 5)).toEqual([
+      'Skip to content',
+      'project',
+      'Theme: system',
+      'Keyboard shortcuts',
+      'Sign out',
+    ]);
+    expect(order.slice(5, 10)).toEqual(['Functions', 'API usage', 'Logs', 'errors.hourly', 'paths.top']);
+    expect(order[10]).toBe('The last day');
     expect(order.join()).toMatch(/Refresh,Succeeded.*,Errors/);
     await press('Shift+Tab');
     await page.getByRole('link', { name: 'Skip to content' }).focus();

@@ -40,8 +40,8 @@ describe('the console', () => {
     expect((await fetch(`${app.url}/?view=logs&project=alpha&range=1hr`)).status).toBe(200);
   });
 
-  test('the page loads a script, a style and an icon from its own host only', async () => {
-    expect(assets.map(asset => asset.split('.').at(-1)).sort()).toEqual(['css', 'js', 'svg']);
+  test('the page loads the script of the theme, a script, a style and an icon from its own host only', async () => {
+    expect(assets.map(asset => asset.split('.').at(-1)).sort()).toEqual(['css', 'js', 'js', 'svg']);
     const page = readFileSync(join(BUILT, 'index.html'), 'utf8');
     expect(page).not.toMatch(/(src|href)="(https?:)?\/\//);
     expect(page).not.toMatch(/<style|style=|<script(?![^>]* src=)|\son\w+=/);

@@ -1,0 +1,191 @@
+// A text field with a list of suggestions below it. The user can choose one or enter any other text. It reports its value when
+// the user chooses a suggestion, presses Enter or leaves the field.
+import { createId, h, replaceChildren, setAttribute, setInvalid } from '../dom.ts';
+
+export interface Suggestion {
+  readonly value: string;
+  /** Shown behind the value, such as a count. */
+  readonly detail?: string;
+}
+
+export interface SuggestionGroup {
+  readonly heading: string;
+  readonly suggestions: readonly Suggestion[];
+}
+
+export interface ComboboxOptions {
+  readonly id: string;
+  readonly placeholder: string;
+  /** The suggestions for a text; for an empty text, all of them. */
+  readonly suggest: (text: string, signal: AbortSignal) => Promise<readonly SuggestionGroup[]>;
+  readonly onCommit: (value: string) => void;
+}
+
+export interface Combobox {
+  /** Contains the field and the list, but no label. */
+  readonly element: HTMLElement;
+  readonly input: HTMLInputElement;
+  setValue(value: string): void;
+  setInvalid(isInvalid: boolean): void;
+}
+
+/** Waits for a pause in typing before it requests suggestions. */
+const TYPING_PAUSE_MS = 150;
+
+export function createCombobox(options: ComboboxOptions): Combobox {
+  return new ComboboxField(options);
+}
+
+class ComboboxField implements Combobox {
+  readonly element: HTMLElement;
+  readonly input: HTMLInputElement;
+  readonly #options: ComboboxOptions;
+  readonly #list: HTMLElement;
+  #committed = '';
+  #items: readonly HTMLElement[] = [];
+  #active = -1;
+  #request: AbortController | undefined;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(options: ComboboxOptions) {
+    this.#options = options;
+    const listId = createId('suggestions');
+    this.#list = h('div', {
+      id: listId,
+      class: 'suggestions card',
+      role: 'listbox',
+      'aria-label': 'Suggestions',
+      hidden: true,
+    });
+    this.input = h('input', {
+      id: options.id,
+      type: 'text',
+      class: 'mono',
+      role: 'combobox',
+      placeholder: options.placeholder,
+      'aria-expanded': 'false',
+      'aria-controls': listId,
+      'aria-autocomplete': 'list',
+      autocomplete: 'off',
+      autocapitalize: 'off',
+      spellcheck: 'false',
+      enterkeyhint: 'go',
+      on: {
+        input: () => this.#openSoon(),
+        click: () => void this.#open(''),
+        keydown: event => this.#onKey(event),
+        change: () => this.#commit(this.input.value),
+        blur: () => this.#close(),
+      },
+    });
+    this.element = h('div', { class: 'combobox' }, this.input, this.#list);
+  }
+
+  setValue(value: string): void {
+    this.#committed = value;
+    if (this.input.value.trim() !== value) this.input.value = value;
+  }
+
+  setInvalid(isInvalid: boolean): void {
+    setInvalid(this.input, isInvalid);
+  }
+
+  #commit(text: string): void {
+    const value = text.trim();
+    this.#close();
+    if (value === this.#committed) return;
+    this.#committed = value;
+    this.#options.onCommit(value);
+  }
+
+  #openSoon(): void {
+    this.#cancel();
+    this.#timer = setTimeout(() => void this.#open(this.input.value.trim()), TYPING_PAUSE_MS);
+  }
+
+  async #open(text: string): Promise<void> {
+    this.#cancel();
+    const request = new AbortController();
+    this.#request = request;
+    const groups = await this.#options.suggest(text, request.signal);
+    if (request.signal.aborted || document.activeElement !== this.input) return;
+    const items: HTMLElement[] = [];
+    const sections = groups
+      .filter(({ suggestions }) => suggestions.length > 0)
+      .map(({ heading, suggestions }) => {
+        const options = suggestions.map(suggestion => this.#createItem(suggestion));
+        items.push(...options);
+        return h(
+          'div',
+          { role: 'group', 'aria-label': heading },
+          h('div', { class: 'suggestions-heading', 'aria-hidden': 'true' }, heading),
+          ...options,
+        );
+      });
+    replaceChildren(this.#list, ...sections);
+    this.#items = items;
+    this.#setActive(-1);
+    this.#setOpen(items.length > 0);
+  }
+
+  #createItem({ value, detail }: Suggestion): HTMLElement {
+    const item = h(
+      'div',
+      { id: createId('suggestion'), class: 'suggestion', role: 'option', 'aria-selected': 'false' },
+      h('span', { class: 'mono' }, value),
+      detail === undefined ? undefined : h('small', {}, detail),
+    );
+    item.dataset['value'] = value;
+    item.addEventListener('mousedown', event => event.preventDefault()); // keeps the focus in the field
+    item.addEventListener('click', () => this.#choose(item));
+    return item;
+  }
+
+  #choose(item: HTMLElement): void {
+    this.input.value = item.dataset['value'] ?? '';
+    this.#commit(this.input.value);
+  }
+
+  #onKey(event: KeyboardEvent): void {
+    const isOpen = !this.#list.hidden;
+    const active = this.#items[this.#active];
+    if (event.key === 'ArrowDown' || event.key === 'ArrowUp') {
+      event.preventDefault();
+      const count = this.#items.length;
+      const step = event.key === 'ArrowDown' ? 1 : -1;
+      if (!isOpen) void this.#open('');
+      else this.#setActive((Math.max(this.#active, step === 1 ? -1 : 0) + step + count) % count);
+    } else if (event.key === 'Enter') {
+      event.preventDefault();
+      if (isOpen && active !== undefined) this.#choose(active);
+      else this.#commit(this.input.value);
+    } else if (event.key === 'Escape' && isOpen) {
+      event.preventDefault();
+      this.#close();
+    }
+  }
+
+  #setActive(index: number): void {
+    this.#active = index;
+    for (const [i, item] of this.#items.entries()) item.setAttribute('aria-selected', String(i === index));
+    const active = this.#items[index];
+    setAttribute(this.input, 'aria-activedescendant', active?.id);
+    active?.scrollIntoView({ block: 'nearest' });
+  }
+
+  #setOpen(isOpen: boolean): void {
+    this.#list.hidden = !isOpen;
+    this.input.setAttribute('aria-expanded', String(isOpen));
+  }
+
+  #close(): void {
+    this.#cancel();
+    this.#setActive(-1);
+    this.#setOpen(false);
+  }
+
+  #cancel(): void {
+    clearTimeout(this.#timer);
+    this.#request?.abort();
+  }
+}

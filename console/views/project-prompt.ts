@@ -1,0 +1,98 @@
+// What a view shows while no project is chosen: the projects to choose from, or how to send the first log record if the store is
+// empty. If there is only one project, as with a token that is pinned to it, it is opened at once.
+import type { Endpoint } from '../api/catalog.ts';
+import { ApiError } from '../api/client.ts';
+import { createFirstLogHelp } from '../components/first-log.ts';
+import { h, isPlainClick, replaceChildren } from '../dom.ts';
+import {
+  type ActiveProject,
+  canListProjects,
+  describeProject,
+  fetchProjects,
+  readRecentProjects,
+} from '../projects.ts';
+
+export interface ProjectPromptOptions {
+  readonly catalog: readonly Endpoint[];
+  /** The URL of the current view with this project. */
+  linkTo(project: string): string;
+  openProject(project: string): void;
+  /** Opens a project without an entry in the history of the browser. */
+  openOnlyProject(project: string): void;
+  onUnauthorized(error: ApiError): void;
+}
+
+export function createProjectPrompt(options: ProjectPromptOptions): HTMLElement {
+  const host = h('div', { class: 'message' });
+  const recent = readRecentProjects();
+  if (canListProjects(options.catalog)) {
+    replaceChildren(host, h('h2', {}, 'Choose a project'), h('p', { role: 'status' }, 'Loading projects…'));
+    void loadProjects(host, recent, options);
+  } else replaceChildren(host, ...createTextPrompt(recent, options));
+  return host;
+}
+
+async function loadProjects(
+  host: HTMLElement,
+  recent: readonly string[],
+  options: ProjectPromptOptions,
+): Promise<void> {
+  try {
+    const projects = await fetchProjects();
+    const [only] = projects;
+    if (!host.isConnected) return;
+    if (projects.length === 1 && only !== undefined) options.openOnlyProject(only.project);
+    else if (projects.length === 0) replaceChildren(host, ...createFirstLogHelp('edge', ''));
+    else replaceChildren(host, ...createList(projects, options));
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    if (error.code === 'unauthorized') options.onUnauthorized(error);
+    else replaceChildren(host, ...createTextPrompt(recent, options), h('p', {}, error.message));
+  }
+}
+
+function createList(projects: readonly ActiveProject[], options: ProjectPromptOptions): HTMLElement[] {
+  return [
+    h('h2', {}, 'Choose a project'),
+    h(
+      'p',
+      {},
+      'These projects have records that your token can read. Enter a reference above for any other.',
+    ),
+    h(
+      'ul',
+      { class: 'project-list' },
+      ...projects.map(each => createLink(each.project, describeProject(each), options)),
+    ),
+  ];
+}
+
+function createTextPrompt(recent: readonly string[], options: ProjectPromptOptions): HTMLElement[] {
+  const links = recent.map(project => createLink(project, 'recent', options));
+  return [
+    h('h2', {}, 'Choose a project'),
+    h(
+      'p',
+      {},
+      'Enter a project reference above. It becomes part of this page’s URL, so you can bookmark the page.',
+    ),
+    ...(links.length === 0 ? [] : [h('ul', { class: 'project-list' }, ...links)]),
+    h(
+      'p',
+      { class: 'muted' },
+      'To list the projects with records here, start the server with ',
+      h('code', {}, '--packs explore'),
+      '.',
+    ),
+  ];
+}
+
+function createLink(project: string, detail: string, options: ProjectPromptOptions): HTMLElement {
+  const link = h('a', { class: 'mono', href: options.linkTo(project) }, project);
+  link.addEventListener('click', event => {
+    if (!isPlainClick(event)) return;
+    event.preventDefault();
+    options.openProject(project);
+  });
+  return h('li', {}, link, h('small', {}, detail));
+}

@@ -1,0 +1,151 @@
+// The frame of the console: theme, keyboard shortcuts, project field, width, sign-in, and help for an empty store.
+import { afterEach, describe, expect, inject, test } from 'vitest';
+import { findAccessibilityViolations } from './support/accessibility.ts';
+import { openTab, type Tab } from './support/tab.ts';
+
+let tab: Tab;
+afterEach(() => tab.close());
+
+const USAGE = '?view=usage&project=busy-market&interval=daily';
+const readBackground = () => tab.page.evaluate<string>('getComputedStyle(document.body).backgroundColor');
+const DARK = 'rgb(14, 18, 16)';
+const LIGHT = 'rgb(246, 247, 245)';
+
+describe('theme', () => {
+  test('the theme button chooses light, dark or the mode of the system, and a reload paints the choice at once', async () => {
+    tab = await openTab({ token: inject('token') });
+    const { page } = tab;
+    await tab.goTo(USAGE);
+    await page.getByRole('img', { name: /Requests/ }).waitFor();
+    await page.getByRole('button', { name: 'Theme: system' }).click();
+    expect(await readBackground()).toBe(LIGHT);
+    const readCanvas = () => page.evaluate<string>("document.querySelector('canvas').toDataURL()");
+    const light = await readCanvas();
+    await page.getByRole('button', { name: 'Theme: light' }).click();
+    expect(await readBackground()).toBe(DARK);
+    expect(await readCanvas()).not.toBe(light);
+
+    // The module with the console never arrives, so only the script in the head can set the theme.
+    await page.route('**/assets/index-*.js', route => route.abort());
+    await page.reload();
+    expect(await readBackground()).toBe(DARK);
+    await page.unrouteAll();
+    tab.unexpectedErrors.splice(0);
+    await page.reload();
+    await page.getByRole('button', { name: 'Theme: dark' }).click();
+    expect(await readBackground()).toBe(LIGHT);
+    expect(await page.evaluate('localStorage.length')).toBe(0);
+  });
+});
+
+describe('keyboard shortcuts', () => {
+  test('? opens an accessible list of the shortcuts, and Escape closes it', async () => {
+    tab = await openTab({ token: inject('token') });
+    const { page } = tab;
+    await tab.goTo(USAGE);
+    await page.getByRole('img', { name: /Requests/ }).waitFor();
+    await page.keyboard.press('?');
+    const help = page.getByRole('dialog', { name: 'Keyboard shortcuts' });
+    await help.getByText('Refresh the result, without the cache').waitFor();
+    await tab.screenshot('help');
+    expect(await findAccessibilityViolations(page)).toEqual([]);
+    await page.keyboard.press('1'); // shortcuts are off while the dialog is open
+    expect(page.url()).toContain('view=usage');
+    await page.keyboard.press('Escape');
+    await help.waitFor({ state: 'detached' });
+  });
+
+  test('shortcuts open views, focus the project field and refresh, but not while the user types', async () => {
+    tab = await openTab({ token: inject('token') });
+    const { page, apiRequests } = tab;
+    await tab.goTo(USAGE);
+    await page.getByRole('img', { name: /Requests/ }).waitFor();
+    await page.keyboard.press('r');
+    await expect.poll(() => apiRequests.at(-1)?.headers['cache-control']).toBe('no-cache');
+    await page.keyboard.press('1');
+    await page.waitForURL(/view=functions/);
+    await page.keyboard.press('p');
+    await page.keyboard.type('3tr?');
+    expect(await page.getByLabel('Project').inputValue()).toContain('3tr?');
+    expect(page.url()).toContain('view=functions');
+    expect(await page.getByRole('dialog').count()).toBe(0);
+  });
+});
+
+test('the project field suggests the recent projects, and the keyboard chooses one', async () => {
+  tab = await openTab({ token: inject('token') });
+  const { page } = tab;
+  await tab.goTo('?view=functions&project=busy-market');
+  await page.getByRole('navigation').waitFor();
+  await tab.goTo('?view=functions&project=slow-river');
+  const field = page.getByLabel('Project');
+  await field.click();
+  const recent = page.getByRole('group', { name: 'Recent' }).getByRole('option');
+  await recent.first().waitFor();
+  expect(await recent.locator('.mono').allTextContents()).toEqual(['slow-river', 'busy-market']);
+  expect(await findAccessibilityViolations(page)).toEqual([]);
+  await field.fill('busy');
+  await expect.poll(() => recent.count()).toBe(1);
+  await page.keyboard.press('ArrowDown');
+  expect(await recent.first().getAttribute('aria-selected')).toBe('true');
+  await page.keyboard.press('Enter');
+  await page.waitForURL(/project=busy-market/);
+  expect(await page.getByRole('listbox').isVisible()).toBe(false);
+});
+
+test('the content uses the full width of a wide screen', async () => {
+  tab = await openTab({ token: inject('token'), viewport: { width: 2560, height: 1200 } });
+  const { page } = tab;
+  await tab.goTo('?view=functions&project=stormy-harbor&interval=1hr');
+  await page.getByRole('img', { name: /Invocations/ }).waitFor();
+  await tab.screenshot('functions-wide');
+  const edges = await page.evaluate<number[]>(
+    "[...document.querySelectorAll('.chart')].map(chart => chart.getBoundingClientRect().right)",
+  );
+  expect(Math.max(...edges)).toBeGreaterThan(2500);
+  await tab.goTo(USAGE);
+  await page.getByRole('img', { name: /Requests/ }).waitFor();
+  await tab.screenshot('usage-wide');
+  expect(await page.evaluate("document.querySelector('.chart').clientWidth")).toBeGreaterThan(2400);
+});
+
+test('the sign-in page says where tokens come from', async () => {
+  tab = await openTab();
+  const { page } = tab;
+  await tab.goTo('');
+  await page.getByText('Where do I get a token?').click();
+  await page.getByText('dendro token create --name me --scope query').waitFor();
+  await tab.screenshot('sign-in-help');
+  expect(await findAccessibilityViolations(page)).toEqual([]);
+});
+
+describe('empty results', () => {
+  test('a log without records shows a command that sends the first record', async () => {
+    tab = await openTab({ token: inject('token'), permissions: ['clipboard-read', 'clipboard-write'] });
+    const { page } = tab;
+    await page.route('**/api/endpoints/query/**', route =>
+      route.fulfill({ body: '{"result":[]}', contentType: 'application/json' }),
+    );
+    await tab.goTo("?view=functions&project=it's-new");
+    await page.getByRole('heading', { name: 'Send your first log' }).waitFor();
+    await page.getByRole('button', { name: 'Copy the second command' }).click();
+    await page.getByText('Copied').waitFor();
+    const command = await page.evaluate<string>('navigator.clipboard.readText()');
+    expect(command).toMatch(
+      /^curl -X POST 'http:\/\/127\.0\.0\.1:4001\/api\/logs\?source_name=function_edge'/,
+    );
+    expect(command).toContain(`"project_ref":"it'\\''s-new"`);
+    await tab.screenshot('first-log');
+    expect(await findAccessibilityViolations(page)).toEqual([]);
+  });
+
+  test('an interval without records offers the longest interval', async () => {
+    tab = await openTab({ token: inject('token') });
+    const { page } = tab;
+    await tab.goTo('?view=functions&project=nobody&interval=5min');
+    await page.getByRole('button', { name: 'Show the last 7 days' }).click();
+    await page.waitForURL(/interval=7day/);
+    await page.getByRole('heading', { name: /in the last 7 days/ }).waitFor();
+    expect(await page.getByRole('button', { name: /^Show the last/ }).count()).toBe(0);
+  });
+});
