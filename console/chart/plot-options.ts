@@ -1,5 +1,6 @@
 // The uPlot configuration of a chart: colours, axes, series styles, and the columns of values that uPlot draws.
 import uPlot from 'uplot';
+import { h } from '../dom.ts';
 import { formatDay, formatTime, formatTimeSeconds } from '../format.ts';
 import type { ChartData, ChartOptions, ChartSeries } from './chart-data.ts';
 
@@ -14,8 +15,10 @@ const MAX_LABELED_BUCKETS = 4;
 /** 1, 2, 5, 10, 20, 50 and so on. */
 const INTEGER_STEPS = Array.from({ length: 13 }, (_, i) => [1, 2, 5].map(step => step * 10 ** i)).flat();
 
-/** The colours of the page. A canvas cannot use CSS variables. */
-interface Theme {
+const MIN_DRAG_PIXELS = 8;
+
+/** The colours of the page, resolved: a canvas cannot use CSS variables. */
+interface Palette {
   readonly text: string;
   readonly grid: string;
   color(name: string): string;
@@ -27,7 +30,7 @@ export function createPlotOptions(
   hidden: ReadonlySet<string>,
   size: { width: number; height: number },
 ): Omit<uPlot.Options, 'hooks'> {
-  const theme = readTheme();
+  const palette = readPalette();
   const isStacked = options.type === 'stacked-bars';
   const series = toDrawingOrder(getData().series, isStacked);
   return {
@@ -36,20 +39,33 @@ export function createPlotOptions(
     legend: { show: false },
     cursor: {
       y: false,
-      drag: { x: false, y: false, setScale: false },
+      drag: {
+        x: options.onSelectRange !== undefined,
+        y: false,
+        setScale: false,
+        dist: MIN_DRAG_PIXELS,
+        click: () => {}, // the default suppresses the click even if the mouse moved by one pixel only
+      },
       points: { show: !isStacked, size: 8 },
+      ...(options.cursorGroup === undefined ? {} : { sync: shareCursor(options.cursorGroup) }),
     },
     scales: { x: { time: true, range: () => timeRange(getData()) }, y: { range: valueRange } },
-    axes: createAxes(options, theme, getData),
+    axes: createAxes(options, palette, getData),
     series: [
       {},
       ...series.map(one => ({
         label: one.label,
         show: !hidden.has(one.key),
-        ...(isStacked ? barStyle(one, theme) : lineStyle(one, theme)),
+        ...(isStacked ? barStyle(one, palette) : lineStyle(one, palette)),
       })),
     ],
   };
+}
+
+/** Shares the position of the cursor in time, but not the selection. */
+function shareCursor(key: string): uPlot.Cursor.Sync {
+  const isMove = (type: string) => type === 'mousemove' || type === 'mouseleave';
+  return { key, scales: ['x', null], setSeries: false, filters: { pub: isMove, sub: isMove } };
 }
 
 /** The values of each series in drawing order. The values of a stacked bar include those of the bars below it. */
@@ -83,31 +99,31 @@ export function toDrawingOrder(series: readonly ChartSeries[], isStacked: boolea
   ];
 }
 
-const darkMode = matchMedia('(prefers-color-scheme: dark)');
-
-/** Returns a function that removes the listener. */
-export function onThemeChange(listener: () => void): () => void {
-  darkMode.addEventListener('change', listener);
-  return () => darkMode.removeEventListener('change', listener);
+export function readPalette(): Palette {
+  return { text: resolveColor('text-muted'), grid: resolveColor('grid'), color: resolveColor };
 }
 
-function readTheme(): Theme {
-  const styles = getComputedStyle(document.documentElement);
-  const color = (name: string) => styles.getPropertyValue(`--${name}`).trim();
-  return { text: color('text-muted'), grid: color('grid'), color };
+/** A colour of style/theme.css in the current palette. */
+function resolveColor(name: string): string {
+  const probe = h('span', { hidden: true });
+  probe.style.color = `var(--${name})`;
+  document.body.append(probe);
+  const { color } = getComputedStyle(probe);
+  probe.remove();
+  return color;
 }
 
-function barStyle({ color }: ChartSeries, theme: Theme): Partial<uPlot.Series> {
+function barStyle({ color }: ChartSeries, palette: Palette): Partial<uPlot.Series> {
   return {
-    fill: theme.color(color),
+    fill: palette.color(color),
     width: 0,
     ...(BARS === undefined ? {} : { paths: BARS }),
     points: { show: false },
   };
 }
 
-function lineStyle({ color, dashed }: ChartSeries, theme: Theme): Partial<uPlot.Series> {
-  const stroke = theme.color(color);
+function lineStyle({ color, dashed }: ChartSeries, palette: Palette): Partial<uPlot.Series> {
+  const stroke = palette.color(color);
   return {
     stroke,
     width: dashed ? 1 : 2,
@@ -134,8 +150,8 @@ function valueRange(_plot: uPlot, _min: number, max: number | null): [number, nu
   return [0, max === null || max <= 0 ? 1 : max * 1.08];
 }
 
-function createAxes(options: ChartOptions, theme: Theme, getData: () => ChartData): uPlot.Axis[] {
-  const common = { font: FONT, stroke: theme.text };
+function createAxes(options: ChartOptions, palette: Palette, getData: () => ChartData): uPlot.Axis[] {
+  const common = { font: FONT, stroke: palette.text };
   return [
     {
       ...common,
@@ -143,7 +159,7 @@ function createAxes(options: ChartOptions, theme: Theme, getData: () => ChartDat
       size: 44,
       gap: 6,
       grid: { show: false },
-      ticks: { stroke: theme.grid, width: 1, size: 5 },
+      ticks: { stroke: palette.grid, width: 1, size: 5 },
       ...(hasBucketTicks(getData()) ? bucketTicks(getData) : { values: formatTimeTicks }),
     },
     {
@@ -151,7 +167,7 @@ function createAxes(options: ChartOptions, theme: Theme, getData: () => ChartDat
       space: 44,
       size: 60,
       gap: 8,
-      grid: { stroke: theme.grid, width: 1 },
+      grid: { stroke: palette.grid, width: 1 },
       ticks: { show: false },
       values: (_plot, splits) => splits.map(options.formatTick),
       ...(options.type === 'stacked-bars' ? { incrs: INTEGER_STEPS } : {}),

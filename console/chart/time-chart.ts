@@ -1,12 +1,16 @@
-// A chart over time: a canvas that uPlot draws, with legend, tooltip and keyboard support. A canvas is not accessible, so
-// every view with a chart also has a table of the same values.
+// A chart over time: a canvas that uPlot draws, with legend, tooltip, selection of ranges, and keyboard support. A canvas is not
+// accessible, so every view with a chart also has a table of the same values.
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import { h } from '../dom.ts';
-import { type ChartData, type ChartOptions, toX } from './chart-data.ts';
+import { onThemeChange } from '../theme.ts';
+import { type ChartData, type ChartOptions, toTimeRange, toX } from './chart-data.ts';
+import { hasPartialBuckets, hatchBackground, hatchBars } from './hatching.ts';
 import { createLegend, type LegendEntry } from './legend.ts';
-import { createPlotOptions, onThemeChange, toColumns, toDrawingOrder } from './plot-options.ts';
+import { createPlotOptions, readPalette, toColumns, toDrawingOrder } from './plot-options.ts';
 import { createTooltip, describePoint } from './tooltip.ts';
+
+const NO_SELECTION = { left: 0, top: 0, width: 0, height: 0 };
 
 export class TimeChart {
   readonly element: HTMLElement;
@@ -14,6 +18,8 @@ export class TimeChart {
   readonly #isStacked: boolean;
   readonly #plotHost: HTMLElement;
   readonly #title = h('h2', {});
+  readonly #partialHint = h('span', { hidden: true }, h('i', { class: 'swatch hatched' }), 'incomplete');
+  readonly #note = h('p', { class: 'chart-note', hidden: true });
   readonly #announcement = h('p', { class: 'visually-hidden', 'aria-live': 'polite' });
   readonly #hidden = new Set<string>();
   readonly #legend = createLegend(this.#hidden, () => this.#updatePlot());
@@ -21,24 +27,28 @@ export class TimeChart {
   readonly #cleanups: (() => void)[] = [];
   #plot: uPlot | undefined;
   #data: ChartData | undefined;
+  /** The bucket at which a selection with the keyboard starts. */
+  #anchor: number | undefined;
+  /** The mouse button was released after a drag, so the click that follows opens no bucket. */
+  #didDrag = false;
 
   constructor(title: string, options: ChartOptions) {
     this.#options = options;
     this.#isStacked = options.type === 'stacked-bars';
     this.setTitle(title);
     this.#tooltip = createTooltip(options);
-    this.#plotHost = h('div', {
-      class: 'plot',
-      tabindex: 0,
-      role: 'img',
-      'aria-label': `${options.label}. Use the left and right arrow keys to read each point. The table below has all values.`,
-      on: { keydown: event => this.#onKey(event), blur: () => this.#clearCursor() },
-    });
+    this.#plotHost = this.#createPlotHost();
     this.element = h(
       'figure',
       { class: 'card chart' },
-      h('figcaption', {}, this.#title),
+      h(
+        'figcaption',
+        {},
+        this.#title,
+        h('p', { class: 'chart-hints' }, this.#partialHint, describeMouse(options)),
+      ),
       this.#legend.element,
+      this.#note,
       h('div', { class: 'plot-frame' }, this.#plotHost, this.#tooltip.element),
       this.#announcement,
     );
@@ -50,10 +60,14 @@ export class TimeChart {
     );
   }
 
-  render(data: ChartData, entries: readonly LegendEntry[]): void {
+  /** The note explains what the chart does not show. */
+  render(data: ChartData, entries: readonly LegendEntry[], note = ''): void {
     const previous = this.#data;
     this.#data = data;
     this.#legend.render(entries);
+    this.#note.textContent = note;
+    this.#note.hidden = note === '';
+    this.#partialHint.hidden = !hasPartialBuckets(data);
     const hasSameOptions =
       previous?.bucketSeconds === data.bucketSeconds &&
       previous.series.map(({ key }) => key).join() === data.series.map(({ key }) => key).join();
@@ -70,15 +84,45 @@ export class TimeChart {
     this.#plot?.destroy();
   }
 
+  #createPlotHost(): HTMLElement {
+    const { label, isLow = false, onSelectRange, onOpenBucket } = this.#options;
+    const keys = [
+      'Use the left and right arrow keys to read each point.',
+      onSelectRange === undefined ? '' : 'Hold Shift to select a range, and press Enter to zoom.',
+      onOpenBucket === undefined ? '' : 'Press Enter to open the logs of a point.',
+      'The table below has all values.',
+    ];
+    return h('div', {
+      class: `plot${isLow ? ' low' : ''}${onOpenBucket === undefined ? '' : ' clickable'}`,
+      tabindex: 0,
+      role: 'img',
+      'aria-label': `${label}. ${keys.filter(text => text !== '').join(' ')}`,
+      on: { keydown: event => this.#onKey(event), blur: () => this.#clearCursor() },
+    });
+  }
+
   #createPlot(): void {
     const data = this.#data;
     const size = this.#size();
     this.#plot?.destroy();
     this.#plot = undefined;
     if (data === undefined || size.width === 0) return;
-    const options = createPlotOptions(this.#options, () => this.#data ?? data, this.#hidden, size);
-    const hooks = { setCursor: [() => this.#updateTooltip()] };
+    const getData = () => this.#data ?? data;
+    const options = createPlotOptions(this.#options, getData, this.#hidden, size);
+    const { grid } = readPalette();
+    const hooks: uPlot.Hooks.Arrays = {
+      setCursor: [() => this.#updateTooltip()],
+      setSelect: [() => this.#reportDrag()],
+      [this.#isStacked ? 'draw' : 'drawClear']: [
+        (plot: uPlot) =>
+          this.#isStacked ? hatchBars(plot, getData()) : hatchBackground(plot, getData(), grid),
+      ],
+    };
     this.#plot = new uPlot({ ...options, hooks }, this.#toPlotData(data), this.#plotHost);
+    this.#plot.over.addEventListener('mousedown', () => {
+      this.#didDrag = false;
+    });
+    this.#plot.over.addEventListener('click', () => this.#onClick());
   }
 
   #updatePlot(): void {
@@ -122,6 +166,23 @@ export class TimeChart {
     }
   }
 
+  #reportDrag(): void {
+    const plot = this.#plot;
+    if (plot === undefined || this.#data === undefined || plot.select.width === 0) return;
+    const { left, width } = plot.select;
+    const range = toTimeRange(this.#data, plot.posToVal(left, 'x'), plot.posToVal(left + width, 'x'));
+    this.#didDrag = true;
+    plot.setSelect(NO_SELECTION, false);
+    this.#options.onSelectRange?.(range);
+  }
+
+  #onClick(): void {
+    const left = this.#plot?.cursor.left ?? -1;
+    if (this.#plot === undefined || this.#data === undefined || this.#didDrag || left < 0) return;
+    const seconds = this.#plot.posToVal(left, 'x');
+    this.#options.onOpenBucket?.(toTimeRange(this.#data, seconds, seconds));
+  }
+
   #onKey(event: KeyboardEvent): void {
     if (this.#plot === undefined || this.#data === undefined) return;
     const last = this.#data.starts.length - 1;
@@ -133,17 +194,65 @@ export class TimeChart {
       End: last,
     };
     if (event.key === 'Escape') this.#clearCursor();
+    if (event.key === 'Enter') this.#onEnter(current);
     const target = targets[event.key];
     if (target === undefined) return;
     event.preventDefault();
     const index = Math.min(Math.max(target, 0), last);
-    const x = this.#plot.data[0][index] ?? 0;
-    this.#plot.setCursor({ left: this.#plot.valToPos(x, 'x'), top: 0 });
+    this.#moveCursor(this.#plot.valToPos(this.#plot.data[0][index] ?? 0, 'x'), 0);
+    if (event.shiftKey && this.#options.onSelectRange !== undefined)
+      this.#selectFrom(this.#anchor ?? Math.min(Math.max(current, 0), last), index);
+    else this.#clearSelection();
     this.#announcement.textContent = describePoint(this.#options, this.#data, this.#hidden, index);
   }
 
+  #moveCursor(left: number, top: number): void {
+    // The third argument, which the types lack, publishes the position to the charts of the same group.
+    const setCursor = this.#plot?.setCursor as
+      | ((position: { left: number; top: number }, fireHook: boolean, publish: boolean) => void)
+      | undefined;
+    setCursor?.({ left, top }, true, true);
+  }
+
+  #selectFrom(anchor: number, index: number): void {
+    const plot = this.#plot;
+    if (plot === undefined || this.#data === undefined) return;
+    this.#anchor = anchor;
+    const { starts, bucketSeconds } = this.#data;
+    const left = plot.valToPos(starts[Math.min(anchor, index)] ?? 0, 'x');
+    const right = plot.valToPos((starts[Math.max(anchor, index)] ?? 0) + bucketSeconds, 'x');
+    plot.setSelect({ left, top: 0, width: right - left, height: plot.bbox.height / devicePixelRatio }, false);
+  }
+
+  #onEnter(index: number): void {
+    const x = this.#plot?.data[0] ?? [];
+    const [from, to] = [this.#anchor ?? index, index].sort((a, b) => a - b).map(i => x[i]);
+    if (this.#data === undefined || from === undefined || to === undefined) return;
+    const range = toTimeRange(this.#data, from, to);
+    if (this.#anchor === undefined) this.#options.onOpenBucket?.(range);
+    else {
+      this.#clearCursor();
+      this.#options.onSelectRange?.(range);
+    }
+  }
+
+  #clearSelection(): void {
+    this.#anchor = undefined;
+    this.#plot?.setSelect(NO_SELECTION, false);
+  }
+
   #clearCursor(): void {
-    this.#plot?.setCursor({ left: -10, top: -10 });
+    this.#clearSelection();
+    this.#moveCursor(-10, -10);
     this.#tooltip.hide();
   }
+}
+
+function describeMouse({ onSelectRange, onOpenBucket }: ChartOptions): string {
+  const hints = [
+    onSelectRange === undefined ? '' : 'Drag to zoom',
+    onOpenBucket === undefined ? '' : 'click a bucket for its logs',
+  ].filter(text => text !== '');
+  const text = hints.join(', ');
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }

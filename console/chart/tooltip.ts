@@ -1,7 +1,7 @@
 // The tooltip of a chart: the time of a point (local time and UTC) and the value of every visible series.
 import { h, replaceChildren } from '../dom.ts';
 import { formatBucketStart, formatDateTime, formatTime, formatTimeSeconds, formatUtc } from '../format.ts';
-import type { ChartData, ChartOptions } from './chart-data.ts';
+import { type ChartData, type ChartOptions, findPartial } from './chart-data.ts';
 
 export interface Tooltip {
   readonly element: HTMLElement;
@@ -60,15 +60,14 @@ function describeTime({ starts, bucketSeconds }: ChartData, index: number): stri
   if (bucketSeconds === 0) return formatDateTime(start);
   const end = start + bucketSeconds * 1000;
   if (bucketSeconds === 1) return formatTimeSeconds(start);
-  const to = bucketSeconds >= 86_400 ? formatBucketStart(end, bucketSeconds) : formatTime(end);
+  const formatEnd = bucketSeconds < 60 ? formatTimeSeconds : formatTime;
+  const to = bucketSeconds >= 86_400 ? formatBucketStart(end, bucketSeconds) : formatEnd(end);
   return `${formatBucketStart(start, bucketSeconds)} – ${to}`;
 }
 
-function describePartial({ starts, bucketSeconds, rangeStart, rangeEnd }: ChartData, index: number): string {
-  const start = (starts[index] ?? 0) * 1000;
-  if (bucketSeconds <= 1) return '';
-  if (start + bucketSeconds * 1000 > rangeEnd) return ' · in progress';
-  return start < rangeStart ? ' · partial' : '';
+function describePartial(data: ChartData, index: number): string {
+  const partial = findPartial(data, index);
+  return partial === undefined ? '' : ` · ${partial}`;
 }
 
 function formatOptional({ formatValue }: ChartOptions, value: number | null | undefined): string {

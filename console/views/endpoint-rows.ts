@@ -1,8 +1,9 @@
 // The table and charts of an endpoint that has no specialized view. The column types determine how values are shown.
 import type { Column, Endpoint } from '../api/catalog.ts';
 import type { QueryResult, Row } from '../api/client.ts';
-import type { ChartData } from '../chart/chart-data.ts';
+import type { ChartData, TimeRange } from '../chart/chart-data.ts';
 import type { LegendEntry } from '../chart/legend.ts';
+import { keepZoomed } from '../chart/zoom.ts';
 import {
   type Cell,
   createNumberCell,
@@ -31,15 +32,22 @@ export interface ChartContent {
 }
 
 /** Empty if there is no time column, there are no number columns, or several rows have the same time. */
-export function createChartContents({ columns }: Endpoint, { rows, ranAt }: QueryResult): ChartContent[] {
+export function createChartContents(
+  { columns }: Endpoint,
+  { rows, ranAt }: QueryResult,
+  zoom: TimeRange | undefined,
+): ChartContent[] {
   const timeColumn = columns.find(isTime);
   if (timeColumn === undefined) return [];
-  const points = rows
+  const allPoints = rows
     .map(row => ({ row, micros: parseMicros(timeColumn, row[timeColumn.name]) }))
     .filter(({ micros }) => micros !== undefined)
     .sort((a, b) => Number(a.micros) - Number(b.micros));
-  const starts = points.map(({ micros }) => Number(micros) / 1e6);
-  if (starts.length < 2 || new Set(starts).size < starts.length) return [];
+  const allStarts = allPoints.map(({ micros }) => Number(micros) / 1e6);
+  if (allStarts.length < 2 || new Set(allStarts).size < allStarts.length) return [];
+  const starts = keepZoomed(allStarts, zoom);
+  const shown = new Set(starts);
+  const points = allPoints.filter((_, i) => shown.has(allStarts[i] ?? Number.NaN));
   const lines = columns.filter(isNumber).map((column, i) => ({
     column,
     key: column.name,

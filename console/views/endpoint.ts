@@ -2,7 +2,9 @@
 // has a time column.
 import type { Endpoint, Parameter } from '../api/catalog.ts';
 import type { QueryResult } from '../api/client.ts';
+import type { TimeRange } from '../chart/chart-data.ts';
 import { TimeChart } from '../chart/time-chart.ts';
+import { createZoomBar, formatZoom, parseZoom } from '../chart/zoom.ts';
 import { createSelect, createTextField, type Field } from '../components/controls.ts';
 import { type Query, QueryPanel } from '../components/query-panel.ts';
 import { h } from '../dom.ts';
@@ -17,6 +19,7 @@ export function defineEndpointView(endpoint: Endpoint): ViewDefinition {
   return {
     name: `endpoint.${endpoint.name}`,
     title: endpoint.name,
+    isEndpoint: true,
     defaults: {},
     open: context => openEndpoint(endpoint, context),
   };
@@ -24,7 +27,9 @@ export function defineEndpointView(endpoint: Endpoint): ViewDefinition {
 
 function openEndpoint(endpoint: Endpoint, context: ViewContext): View {
   const form = createForm(endpoint, context.updateSettings);
-  const charts = new ChartGroup(endpoint.name);
+  const zoomBar = createZoomBar(() => context.updateSettings({ zoom: '' }));
+  let zoom: TimeRange | undefined;
+  const charts = new ChartGroup(endpoint.name, range => context.updateSettings({ zoom: formatZoom(range) }));
   const tableHost = h('div', {});
   const rowCount = h('p', { class: 'muted', role: 'status' });
   const panel = new QueryPanel({
@@ -40,7 +45,7 @@ function openEndpoint(endpoint: Endpoint, context: ViewContext): View {
       ),
     ),
     render(result) {
-      charts.render(createChartContents(endpoint, result));
+      charts.render(createChartContents(endpoint, result, zoom));
       tableHost.replaceChildren(createRowTable(endpoint, result.rows));
       rowCount.textContent = describeRowCount(result);
     },
@@ -48,18 +53,22 @@ function openEndpoint(endpoint: Endpoint, context: ViewContext): View {
     context,
   });
   return {
+    shortcuts: [...panel.shortcuts, zoomBar.shortcut],
     element: h(
       'div',
       { class: 'view' },
       h('p', { class: 'view-description' }, endpoint.description),
       h('div', { class: 'controls' }, ...form.elements),
+      zoomBar.element,
       panel.element,
     ),
     show(state) {
       form.setValues(state.settings);
+      zoom = parseZoom(state.settings['zoom']);
+      zoomBar.show(zoom);
       const needsProject = endpoint.parameters.some(({ name, required }) => name === 'project' && required);
       if (needsProject && state.project === '') panel.promptForProject();
-      else panel.run(createQuery(endpoint, state));
+      else panel.run(createQuery(endpoint, state, context.updateSettings));
     },
     close() {
       panel.close();
@@ -68,14 +77,20 @@ function openEndpoint(endpoint: Endpoint, context: ViewContext): View {
   };
 }
 
-function createQuery({ name, parameters }: Endpoint, { project, settings }: UrlState): Query {
+function createQuery(
+  { name, parameters }: Endpoint,
+  { project, settings }: UrlState,
+  updateSettings: ViewContext['updateSettings'],
+): Query {
   const values = parameters.map(parameter => [
     parameter.name,
     parameter.name === 'project' ? project : (settings[toSetting(parameter.name)] ?? ''),
   ]);
   return {
     endpoint: name,
+    key: JSON.stringify(values),
     parameters: () => Object.fromEntries(values),
+    swapRange: () => updateSettings(swapRange(settings)),
     windowSeconds: undefined,
     refreshSeconds: REFRESH_SECONDS,
     emptyState: {
@@ -85,6 +100,19 @@ function createQuery({ name, parameters }: Endpoint, { project, settings }: UrlS
       windowSeconds: undefined,
     },
   };
+}
+
+/** Exchanges each setting that ends in `_start` with the one that ends in `_end`. */
+function swapRange(settings: UrlState['settings']): UrlState['settings'] {
+  const starts = Object.keys(settings).filter(name => name.endsWith('_start'));
+  const swapped = starts.flatMap(start => {
+    const end = start.replace(/_start$/, '_end');
+    return [
+      [start, settings[end] ?? ''],
+      [end, settings[start] ?? ''],
+    ];
+  });
+  return Object.fromEntries(swapped);
 }
 
 interface Form {
@@ -136,12 +164,14 @@ function createField(parameter: Parameter, onCommit: (value: string) => void): F
 
 /** Creates charts as needed and hides those that the current rows do not need. */
 class ChartGroup {
-  readonly element = h('div', { class: 'stack' });
+  readonly element = h('div', { class: 'charts' });
   readonly #endpoint: string;
+  readonly #onSelectRange: (range: TimeRange) => void;
   readonly #charts: TimeChart[] = [];
 
-  constructor(endpoint: string) {
+  constructor(endpoint: string, onSelectRange: (range: TimeRange) => void) {
     this.#endpoint = endpoint;
+    this.#onSelectRange = onSelectRange;
   }
 
   render(contents: readonly ChartContent[]): void {
@@ -166,6 +196,8 @@ class ChartGroup {
       type: 'lines',
       formatValue: formatDecimal,
       formatTick: formatCompact,
+      cursorGroup: this.#endpoint,
+      onSelectRange: this.#onSelectRange,
     });
     this.element.append(chart.element);
     return chart;

@@ -1,14 +1,16 @@
 // The API usage view: requests by service area.
 import type { Endpoint } from '../api/catalog.ts';
 import type { QueryResult, Row } from '../api/client.ts';
-import { listBucketStarts } from '../chart/chart-data.ts';
+import { listBucketStarts, type TimeRange } from '../chart/chart-data.ts';
 import { TimeChart } from '../chart/time-chart.ts';
+import { createZoomBar, formatZoom, keepZoomed, parseZoom } from '../chart/zoom.ts';
 import { createSegmentedControl, type Option } from '../components/controls.ts';
 import { CollapsibleTable, createNumberCell, createTable, createTimeCell } from '../components/data-table.ts';
+import type { Action } from '../components/messages.ts';
 import { type Query, QueryPanel } from '../components/query-panel.ts';
 import { h } from '../dom.ts';
 import { formatCompact, formatCount, formatPercent, formatPeriod } from '../format.ts';
-import { type Interval, type Intervals, readIntervals } from './interval.ts';
+import { createWiderAction, type Interval, type Intervals, readIntervals } from './interval.ts';
 import type { View, ViewContext, ViewDefinition } from './view.ts';
 
 const AREAS = [
@@ -30,26 +32,34 @@ export function defineUsageView(endpoint: Endpoint): ViewDefinition {
 
 function openUsage(endpoint: Endpoint, intervals: Intervals, context: ViewContext): View {
   const intervalControl = createSegmentedControl('Interval', intervals.all.map(toOption), interval =>
-    context.updateSettings({ interval }),
+    context.updateSettings({ interval, zoom: '' }),
   );
+  const zoomBar = createZoomBar(() => context.updateSettings({ zoom: '' }));
+  const openLogs = context.findOpenLogs('edge');
   const chart = new TimeChart('Requests by service area', {
     label: 'Requests by service area over time, stacked bars',
     type: 'stacked-bars',
     formatValue: formatCount,
     formatTick: formatCompact,
+    onSelectRange: range => context.updateSettings({ zoom: formatZoom(range) }),
+    onOpenBucket: openLogs && (range => openLogs(range)),
   });
+  const wider = (current: Interval) =>
+    createWiderAction(intervals, current, name => context.updateSettings({ interval: name, zoom: '' }));
   const table = new CollapsibleTable('All values as a table');
   let interval = intervals.default;
+  let zoom: TimeRange | undefined;
   const panel = new QueryPanel({
     content: h('div', { class: 'stack' }, chart.element, table.element),
     render: result => {
-      renderChart(result, interval, chart);
+      renderChart(result, interval, zoom, chart);
       table.render(() => createValueTable(result.rows));
     },
     markInvalid: () => {},
     context,
   });
   return {
+    shortcuts: [...panel.shortcuts, zoomBar.shortcut],
     element: h(
       'div',
       { class: 'view' },
@@ -63,15 +73,20 @@ function openUsage(endpoint: Endpoint, intervals: Intervals, context: ViewContex
           'Counts requests whose URL matches the project as a regular expression. A request can count in several areas.',
         ),
       ),
+      zoomBar.element,
       panel.element,
     ),
     show({ project, settings }) {
       const requested = settings['interval'] ?? intervals.default.name;
-      interval = intervals.find(requested);
+      const selected = intervals.find(requested);
       intervalControl.setValue(requested);
-      if (project === '') panel.promptForProject();
+      zoom = parseZoom(settings['zoom']);
+      zoomBar.show(zoom);
+      interval = zoom === undefined ? selected : intervals.findFinest(selected, zoom.startMicros / 1000);
       // An unlisted interval is sent unchanged, because the API returns an error that lists the intervals.
-      else panel.run(createQuery(endpoint.name, project, requested, interval));
+      const sent = interval === selected ? requested : interval.name;
+      if (project === '') panel.promptForProject();
+      else panel.run(createQuery(endpoint.name, project, sent, interval, wider(interval)));
     },
     close() {
       panel.close();
@@ -94,9 +109,11 @@ function createQuery(
   project: string,
   requested: string,
   { windowSeconds, refreshSeconds }: Interval,
+  wider: Action | undefined,
 ): Query {
   return {
     endpoint,
+    key: JSON.stringify([project, requested]),
     parameters: () => ({ project, interval: requested }),
     windowSeconds,
     refreshSeconds,
@@ -105,14 +122,23 @@ function createQuery(
       hints: ['The project is matched against the whole URL, and upper and lower case must match.'],
       log: 'edge request log',
       windowSeconds,
+      firstLog: { kind: 'edge', project },
+      wider,
     },
   };
 }
 
-function renderChart({ rows, ranAt }: QueryResult, interval: Interval, chart: TimeChart): void {
+function renderChart(
+  { rows, ranAt }: QueryResult,
+  interval: Interval,
+  zoom: TimeRange | undefined,
+  chart: TimeChart,
+): void {
   const rowsByStart = new Map(rows.map(row => [readStart(row), row]));
-  const starts = listBucketStarts(interval, ranAt, [...rowsByStart.keys()]);
-  const totals = AREAS.map(({ key }) => rows.reduce((total, row) => total + Number(row[key]), 0));
+  const starts = keepZoomed(listBucketStarts(interval, ranAt, [...rowsByStart.keys()]), zoom);
+  const totals = AREAS.map(({ key }) =>
+    starts.reduce((total, start) => total + Number(rowsByStart.get(start)?.[key] ?? 0), 0),
+  );
   const sum = totals.reduce((subtotal, total) => subtotal + total, 0);
   chart.render(
     {

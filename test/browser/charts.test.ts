@@ -1,0 +1,228 @@
+// Charts: zoom, shared cursor, logs of a bucket, incomplete buckets, and which numbers a chart shows.
+import type { Locator } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { openTab, queryApi, type Tab } from './support/tab.ts';
+
+let tab: Tab;
+beforeAll(async () => {
+  tab = await openTab({ token: inject('token') });
+});
+afterAll(() => tab.close());
+
+const plot = (name: RegExp) => tab.page.getByRole('img', { name });
+const invocations = () => plot(/^Invocations/);
+const readSettings = () => Object.fromEntries(new URL(tab.page.url()).searchParams);
+const queries = () => tab.apiRequests.filter(({ url }) => url.pathname.includes('/query/'));
+
+async function findBox(chart: Locator) {
+  await chart.locator('canvas').waitFor();
+  const box = await chart.locator('.u-over').boundingBox();
+  if (box === null) throw new Error('the chart is not visible');
+  return box;
+}
+
+/** Drags with the mouse between two positions, as fractions of the width. */
+async function drag(chart: Locator, from: number, to: number): Promise<void> {
+  const { x, y, width, height } = await findBox(chart);
+  await tab.page.mouse.move(x + from * width, y + height / 2);
+  await tab.page.mouse.down();
+  await tab.page.mouse.move(x + ((from + to) / 2) * width, y + height / 2);
+  await tab.page.mouse.move(x + to * width, y + height / 2);
+  await tab.page.mouse.up();
+}
+
+const readZoom = () => {
+  const [start = '', end = ''] = (readSettings()['zoom'] ?? '').split('/');
+  return { start: Date.parse(start), end: Date.parse(end) };
+};
+
+const sumCounts = (rows: readonly Record<string, unknown>[], key: string) =>
+  rows.reduce((total, row) => total + Number(row[key]), 0);
+
+describe('zoom', () => {
+  test('dragging over a chart shows these buckets in all charts of the view, and the way back leads to the whole range', async () => {
+    const { page } = tab;
+    await tab.goTo('?view=functions&project=busy-market&interval=1day');
+    const { rows } = await queryApi('functions.invocation-stats', {
+      project: 'busy-market',
+      interval: '1day',
+    });
+    const total = `of ${sumCounts(rows, 'count').toLocaleString('en-GB')} invocations`;
+    await page.getByText(total, { exact: true }).waitFor();
+    await drag(invocations(), 0.3, 0.5);
+    await page.getByText(/^Zoomed to/).waitFor();
+    const { start, end } = readZoom();
+    const hours = (end - start) / 3_600_000;
+    expect(hours).toBeGreaterThanOrEqual(5);
+    expect(hours).toBeLessThanOrEqual(7);
+    const zoomed = rows.filter(({ timestamp }) => {
+      const ms = Number(timestamp) / 1000;
+      return ms >= start && ms < end;
+    });
+    const zoomedTotal = `of ${sumCounts(zoomed, 'count').toLocaleString('en-GB')} invocations`;
+    await page.getByText(zoomedTotal, { exact: true }).waitFor();
+    await tab.screenshot('functions-zoomed');
+    await page.reload();
+    await page.getByText(zoomedTotal, { exact: true }).waitFor();
+    await page.goBack();
+    await page.getByText(total, { exact: true }).waitFor();
+    await page.goForward();
+    await page.getByRole('button', { name: 'Reset zoom' }).click();
+    await page.getByText(total, { exact: true }).waitFor();
+    expect(readSettings()['zoom']).toBeUndefined();
+  });
+
+  test('a zoom into the last hour loads minutes instead of hours', async () => {
+    const { page } = tab;
+    await tab.goTo('?view=functions&project=busy-market&interval=1day');
+    await drag(invocations(), 0.985, 0.999);
+    await page.getByText(/^Zoomed to/).waitFor();
+    await expect.poll(() => queries().at(-1)?.url.searchParams.get('interval')).not.toBe('1day');
+    expect(await page.getByRole('radio', { name: 'The last day' }).isChecked()).toBe(true);
+    await page.keyboard.press('z');
+    await page.getByText(/^Zoomed to/).waitFor({ state: 'hidden' });
+  });
+
+  test('Shift and the arrow keys select buckets, and Enter zooms to them', async () => {
+    const { page } = tab;
+    await tab.goTo('?view=usage&project=busy-market&interval=daily');
+    await plot(/^Requests/).focus();
+    for (const key of ['Home', 'ArrowRight', 'Shift+ArrowRight', 'Shift+ArrowRight', 'Enter'])
+      await page.keyboard.press(key);
+    await page.getByText(/^Zoomed to/).waitFor();
+    const { start, end } = readZoom();
+    expect((end - start) / 86_400_000).toBe(3);
+    expect(new Date(start).getUTCHours()).toBe(0);
+  });
+});
+
+describe('logs of a bucket', () => {
+  test('a click on a bar opens the log records of its bucket', async () => {
+    const { page } = tab;
+    await tab.goTo('?view=usage&project=busy-market&interval=daily');
+    const { x, y, width, height } = await findBox(plot(/^Requests/));
+    await page.mouse.click(x + width * 0.55, y + height / 2); // the fifth of eight days
+    await page.waitForURL(/view=logs/);
+    await page.locator('.log-row').first().waitFor();
+    const { start = '', end = '', range, tier } = readSettings();
+    expect({ range, tier }).toEqual({ range: 'custom', tier: 'PRO' });
+    expect(start).toMatch(/T23:59:59\.999999Z$/);
+    expect(Date.parse(end) - Date.parse(start)).toBe(86_400_000);
+    const times = await page
+      .locator('.log-row time')
+      .evaluateAll(elements => elements.map(element => element.getAttribute('datetime') ?? ''));
+    expect(times.filter(time => time <= start || time > end)).toEqual([]);
+  });
+
+  test('Enter opens the log records of the bucket that the arrow keys have reached', async () => {
+    const { page } = tab;
+    await tab.goTo('?view=usage&project=busy-market&interval=minutely');
+    await plot(/^Requests/).focus();
+    for (const key of ['End', 'ArrowLeft', 'Enter']) await page.keyboard.press(key);
+    await page.waitForURL(/view=logs/);
+    const { start = '', end = '' } = readSettings();
+    expect(Date.parse(end) - Date.parse(start)).toBe(60_000);
+  });
+});
+
+describe('what a chart shows', () => {
+  test('the cursor of one chart is shared with the other charts of the view', async () => {
+    const { page } = tab;
+    await tab.goTo('?view=functions&project=busy-market&interval=1hr');
+    const { x, y, width, height } = await findBox(invocations());
+    await page.mouse.move(x + width / 2, y + height / 2);
+    await expect.poll(() => page.locator('.tooltip:visible').count()).toBe(3);
+    const times = await page.locator('.tooltip:visible strong').allTextContents();
+    expect(new Set(times).size).toBe(1);
+    await page.mouse.move(x, y - 60);
+    await expect.poll(() => page.locator('.tooltip:visible').count()).toBe(0);
+    await plot(/^Execution times/).focus();
+    await page.keyboard.press('End');
+    expect(await page.locator('.tooltip:visible').count()).toBe(3);
+  });
+
+  test('the first and the last bucket of a window are hatched, because they are incomplete', async () => {
+    const { page } = tab;
+    await tab.goTo('?view=usage&project=busy-market&interval=daily');
+    await findBox(plot(/^Requests/));
+    await page.getByText('incomplete', { exact: true }).waitFor();
+    await tab.screenshot('usage-hatched');
+    // Counts the changes between transparent and opaque pixels in the lowest part of each of the eight bars.
+    const changes = await page.evaluate<number[]>(`(() => {
+      const canvas = document.querySelector('canvas');
+      const over = document.querySelector('.u-over').getBoundingClientRect();
+      const frame = canvas.getBoundingClientRect();
+      const scale = canvas.width / frame.width;
+      const y = Math.round((over.bottom - frame.top - 4) * scale);
+      const { data } = canvas.getContext('2d').getImageData(0, y, canvas.width, 1);
+      return Array.from({ length: 8 }, (_, i) => {
+        const first = Math.round((over.left - frame.left + (over.width * (i + 0.3)) / 8) * scale);
+        const last = first + Math.round(over.width * 0.05 * scale);
+        let changes = 0;
+        for (let x = first; x < last; x++)
+          if (data[x * 4 + 3] > 127 !== data[x * 4 + 7] > 127) changes += 1;
+        return changes;
+      });
+    })()`);
+    expect(changes.slice(1, -1)).toEqual([0, 0, 0, 0, 0, 0]);
+    expect(changes[0]).toBeGreaterThan(3);
+    expect(changes[7]).toBeGreaterThan(3);
+  });
+
+  test('5 minutes are shown in steps of 5 s without percentiles, and a zoom shows seconds with percentiles', async () => {
+    const { page } = tab;
+    await tab.goTo('?view=functions&project=busy-market&interval=5min');
+    await findBox(invocations());
+    await page.getByText('Each point is 5 seconds.').waitFor();
+    const entries = page.locator('.legend-name');
+    expect(await entries.allTextContents()).toEqual([
+      'Succeeded',
+      'Errors',
+      'Min',
+      'Avg',
+      'Max',
+      'Error share',
+    ]);
+    await invocations().focus();
+    await page.keyboard.press('End');
+    await page.keyboard.press('ArrowLeft');
+    expect(await page.locator('.tooltip strong').first().textContent()).toMatch(
+      /^\d\d:\d\d:\d[05] – \d\d:\d\d:\d[05]$/,
+    );
+    await page.keyboard.press('Escape');
+    await drag(invocations(), 0.3, 0.6);
+    await page.locator('.legend-name', { hasText: 'p95' }).waitFor();
+    expect(await page.getByText('Each point is').isVisible()).toBe(false);
+  });
+
+  test('the legend does not show a percentile of all buckets, but the highest one of a bucket', async () => {
+    const { page } = tab;
+    await tab.goTo('?view=functions&project=busy-market&interval=1day');
+    const { rows } = await queryApi('functions.invocation-stats', {
+      project: 'busy-market',
+      interval: '1day',
+    });
+    const highest = Math.max(...rows.map(row => Number(row['p95_execution_time'])));
+    const entry = page.locator('[data-series="p95_execution_time"]');
+    expect(await entry.locator('.legend-value').textContent()).toMatch(/^up to /);
+    expect(
+      Number.parseFloat((await entry.locator('.legend-value').textContent())?.slice(6) ?? ''),
+    ).toBeCloseTo(highest >= 1000 ? highest / 1000 : highest, 0);
+    expect(await entry.locator('.legend-description').textContent()).toMatch(/^highest p95 of one hour, at /);
+  });
+
+  test('the error share is that of all shown invocations', async () => {
+    const { page } = tab;
+    await tab.goTo('?view=functions&project=stormy-harbor&interval=1hr');
+    const { rows } = await queryApi('functions.invocation-stats', {
+      project: 'stormy-harbor',
+      interval: '1hr',
+    });
+    const [errors, count] = [sumCounts(rows, 'error_count'), sumCounts(rows, 'count')];
+    expect(errors).toBeGreaterThan(0);
+    const share = (errors / count).toLocaleString('en-GB', { style: 'percent', maximumFractionDigits: 1 });
+    const entry = page.locator('[data-series="error_share"]');
+    expect(await entry.locator('.legend-value').textContent()).toBe(share);
+    await plot(/^Share of invocations with errors/).waitFor();
+  });
+});
