@@ -432,7 +432,8 @@ export function readStoreOptions(invocation: Invocation): StoreOptions {
   });
 }
 
-const BUILT_IN_ENDPOINTS = join(import.meta.dirname, '..', 'endpoints');
+/** The directory of the endpoints that are part of Dendro. */
+export const BUILT_IN_ENDPOINTS = join(import.meta.dirname, '..', 'endpoints');
 
 export function readEndpointFolders(invocation: Invocation): EndpointFolders {
   return { builtIn: BUILT_IN_ENDPOINTS, custom: invocation.text('endpoints') };

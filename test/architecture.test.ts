@@ -220,13 +220,14 @@ describe('the console', () => {
     .filter(file => /\.(ts|js|css)$/.test(file))
     .map(file => ({ file, text: readFileSync(join(CONSOLE, file), 'utf8') }));
 
-  test('imports nothing from src, and no package but uplot', () => {
+  test('imports nothing from src, only the typed client, and no package but uplot', () => {
     const imported = files.flatMap(({ file, text }) =>
       [...text.matchAll(/^import\s+(?:[^']*\sfrom\s+)?'([^']+)'/gm)].map(([, to = '']) =>
         to.startsWith('.') ? posix.normalize(posix.join(dirname(file), to)) : `package ${to.split('/')[0]}`,
       ),
     );
-    expect(imported.filter(to => to.startsWith('..'))).toEqual([]);
+    const outside = imported.filter(to => to.startsWith('..'));
+    expect([...new Set(outside)]).toEqual(['../client/index.ts']);
     expect([...new Set(imported.filter(to => to.startsWith('package')))]).toEqual(['package uplot']);
   });
 
@@ -234,15 +235,33 @@ describe('the console', () => {
     expect(files.filter(({ text }) => !/^(\/\/|\/\*) /.test(text)).map(({ file }) => file)).toEqual([]);
   });
 
-  test('only client.ts sends requests, only token.ts stores the token, only the theme outlives the tab, and nothing is parsed as HTML', () => {
+  test('only client.ts creates a client, only token.ts stores the token, only the theme outlives the tab, and nothing is parsed as HTML', () => {
     const filesWith = (pattern: RegExp) =>
       files.filter(({ text }) => pattern.test(text)).map(({ file }) => file);
-    expect(filesWith(/\bfetch\(|XMLHttpRequest|sendBeacon|EventSource|WebSocket\(/)).toEqual([
-      'api/client.ts',
-    ]);
+    expect(filesWith(/\bfetch\(|XMLHttpRequest|sendBeacon|EventSource|WebSocket\(/)).toEqual([]);
+    expect(filesWith(/\bcreateClient\b/)).toEqual(['api/client.ts']);
     expect(filesWith(/dendro\.token/)).toEqual(['token.ts']);
     expect(filesWith(/innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(/)).toEqual([]);
     expect(filesWith(/localStorage/)).toEqual(['initial-theme.js', 'theme.ts']);
+  });
+});
+
+describe('the typed client', () => {
+  const CLIENT = join(SRC, '../client');
+  const files = readdirSync(CLIENT)
+    .filter(file => file.endsWith('.ts'))
+    .map(file => ({ file, text: readFileSync(join(CLIENT, file), 'utf8') }));
+
+  test('imports nothing but its own files, so that it works in Node and in browsers', () => {
+    const imported = files.flatMap(({ text }) =>
+      [...text.matchAll(/\bfrom '([^']+)'/g)].map(([, to = '']) => to),
+    );
+    expect(imported.length).toBeGreaterThan(0);
+    expect(imported.filter(to => !/^\.\/[\w-]+\.ts$/.test(to))).toEqual([]);
+  });
+
+  test('every file starts with a comment that says what it is for', () => {
+    expect(files.filter(({ text }) => !text.startsWith('// ')).map(({ file }) => file)).toEqual([]);
   });
 });
 

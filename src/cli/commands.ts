@@ -100,6 +100,15 @@ export const commands: readonly Command[] = [
     load: async () => (await import('./query.ts')).query,
   },
   {
+    name: 'types',
+    usage: '',
+    summary:
+      'Print TypeScript that adds the custom endpoints of a running server to the types of dendro/client.',
+    flags: ['url', 'token'],
+    examples: ['dendro types --url http://127.0.0.1:4000 > dendro-endpoints.d.ts'],
+    load: async () => withoutArguments((await import('./types.ts')).types),
+  },
+  {
     name: 'token',
     usage: 'create | list | revoke NAME',
     summary:

@@ -16,7 +16,7 @@ import { openStore, storeNameOf } from '../store/open-store.ts';
 import type { Store } from '../store/store.ts';
 import { systemClock } from '../system/clock.ts';
 import { formatExplanation } from './explanation.ts';
-import { parseJson, type RunningServer, readErrorMessage, readRunningServer } from './running-server.ts';
+import { describeFailure, type RunningServer, readRunningServer } from './running-server.ts';
 import { type RetryPolicy, type ServerResponse, sendRequest } from './send-request.ts';
 import { checkListener, checkParameterNames, listEndpoints } from './server-catalog.ts';
 import { formatTable } from './table.ts';
@@ -221,12 +221,6 @@ async function checkCall(
         'available',
       )}`,
     );
-}
-
-function describeFailure(url: string, status: number, body: string): Error {
-  const message = `${url} returned ${status}: ${readErrorMessage(body) ?? 'no reason given'}`;
-  const response = parseJson(body) as { error?: { param?: string } } | undefined;
-  return response?.error?.param === undefined ? new OperatorError(message) : new UsageError(message);
 }
 
 function typeOf(value: unknown): string {

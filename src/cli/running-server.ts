@@ -1,6 +1,6 @@
 // The flags --url and --token: the running server that a command sends requests to, instead of opening the data directory.
 import { type FlagName, type Invocation, nameOf, URL_VARIABLES } from '../config.ts';
-import { UsageError } from '../domain/errors.ts';
+import { OperatorError, UsageError } from '../domain/errors.ts';
 
 export interface RunningServer {
   /** Without a slash at the end. */
@@ -40,6 +40,18 @@ export function readRunningServer(invocation: Invocation): RunningServer | undef
   return { url: url.replace(/\/+$/, ''), token };
 }
 
+/** For a command that only works with a running server. */
+export function requireRunningServer(invocation: Invocation): RunningServer {
+  const url = URL_VARIABLES[invocation.listener];
+  if (invocation.text('url') === undefined)
+    throw new UsageError(
+      `--url is required: the URL of the ${invocation.listener} listener of a running server; ${url} can set it too`,
+    );
+  const server = readRunningServer(invocation);
+  if (server === undefined) throw new Error('unreachable: --url is given');
+  return server;
+}
+
 function checkWithoutUrl(invocation: Invocation): void {
   if (invocation.origin('token') === 'flag')
     throw new UsageError('--token needs --url: a command that opens the data directory uses no token');
@@ -63,6 +75,13 @@ export function describeUnreachable({ url }: RunningServer, error: Error): strin
   return error.message === 'terminated'
     ? `the response of ${url} broke off: ${reason}`
     : `cannot reach ${url}: ${reason}`;
+}
+
+/** Describes an error response. A wrong parameter is a wrong call. */
+export function describeFailure(url: string, status: number, body: string): Error {
+  const message = `${url} returned ${status}: ${readErrorMessage(body) ?? 'no reason given'}`;
+  const response = parseJson(body) as { error?: { param?: string } } | undefined;
+  return response?.error?.param === undefined ? new OperatorError(message) : new UsageError(message);
 }
 
 /** The message of an error response; undefined if the body is not an error response of Dendro. */

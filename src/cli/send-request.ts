@@ -20,26 +20,31 @@ export interface ServerResponse {
 
 const MAX_BACKOFF_SECONDS = 10;
 
-/** Retries the statuses 429 and 503. Returns the response of the last attempt, and throws OperatorError if there is none. */
+/**
+ * Retries the statuses 429 and 503. Returns the response of the last attempt, and throws OperatorError if there is none. Throws an
+ * AbortError if `init.signal` aborts.
+ */
 export async function sendRequest(
   server: RunningServer,
   path: string,
   init: RequestInit,
   { maxAttempts, retryUnreachable, onRetry }: RetryPolicy,
 ): Promise<ServerResponse> {
+  const sleepOptions = init.signal ? { signal: init.signal } : {};
   for (let attempt = 1; ; attempt++) {
     const response = await attemptRequest(server, path, init).catch((error: Error) => error);
     const isLast = attempt === maxAttempts;
     if (response instanceof Error) {
+      if (init.signal?.aborted) throw response;
       const problem = describeUnreachable(server, response);
       if (isLast || !(retryUnreachable || hasBrokenOff(response))) throw new OperatorError(problem);
       onRetry?.(problem);
-      await sleep(backoffMs(attempt, null));
+      await sleep(backoffMs(attempt, null), undefined, sleepOptions);
       continue;
     }
     const { status, headers } = response;
     if (isLast || (status !== 429 && status !== 503)) return response;
-    await sleep(backoffMs(attempt, headers.get('retry-after')));
+    await sleep(backoffMs(attempt, headers.get('retry-after')), undefined, sleepOptions);
   }
 }
 

@@ -2,9 +2,10 @@
 // parameters exist.
 import { type ListenerName, URL_VARIABLES } from '../config.ts';
 import { suggest } from '../domain/closest-name.ts';
-import { UsageError } from '../domain/errors.ts';
-import { parseJson, type RunningServer } from './running-server.ts';
-import { sendRequest } from './send-request.ts';
+import { OperatorError, UsageError } from '../domain/errors.ts';
+import type { CatalogEntry } from '../endpoint/catalog-entry.ts';
+import { describeFailure, parseJson, type RunningServer } from './running-server.ts';
+import { type RetryPolicy, sendRequest } from './send-request.ts';
 
 /** A path that only this listener has, and a method that it rejects with 405 before it looks at the token. */
 const PROBES = {
@@ -27,18 +28,40 @@ export async function checkListener({ url }: RunningServer, wanted: ListenerName
   );
 }
 
-export interface KnownEndpoint {
-  readonly id: string;
-  readonly name: string;
-  readonly parameters: readonly { readonly name: string }[];
-}
-
 /** The endpoints that the token may call; undefined if the server does not tell, such as to a token above its rate limit. */
-export async function listEndpoints(server: RunningServer): Promise<readonly KnownEndpoint[] | undefined> {
+export async function listEndpoints(server: RunningServer): Promise<readonly CatalogEntry[] | undefined> {
   const policy = { maxAttempts: 1, retryUnreachable: false };
   const { status, body } = await sendRequest(server, PROBES.public.path, {}, policy);
-  const response = parseJson(body.toString()) as { result?: readonly KnownEndpoint[] } | undefined;
-  return status === 200 ? response?.result : undefined;
+  return status === 200 ? readCatalog(body) : undefined;
+}
+
+/** The endpoints that the token may call. Throws a UsageError or an OperatorError that says why there are none. */
+export async function requireEndpoints(
+  server: RunningServer,
+  policy: RetryPolicy,
+  signal?: AbortSignal,
+): Promise<readonly CatalogEntry[]> {
+  const { status, body } = await sendRequest(server, PROBES.public.path, signal ? { signal } : {}, policy);
+  if (status === 404) await checkListener(server, 'public');
+  if (status !== 200) throw describeFailure(server.url, status, body.toString());
+  const endpoints = readCatalog(body);
+  if (endpoints === undefined)
+    throw new OperatorError(`${server.url} returned no catalog; is it the public listener of Dendro?`);
+  return endpoints;
+}
+
+function readCatalog(body: Buffer): readonly CatalogEntry[] | undefined {
+  const response = parseJson(body.toString()) as { result?: unknown } | null | undefined;
+  return Array.isArray(response?.result) && response.result.every(isCatalogEntry)
+    ? response.result
+    : undefined;
+}
+
+function isCatalogEntry(value: unknown): value is CatalogEntry {
+  const { id, name, parameters, columns } = (value ?? {}) as Partial<CatalogEntry>;
+  return (
+    typeof id === 'string' && typeof name === 'string' && Array.isArray(parameters) && Array.isArray(columns)
+  );
 }
 
 /** Throws a UsageError for a parameter that the endpoint does not have. The API ignores such parameters; here it is a typo. */

@@ -72,7 +72,15 @@ const endpointDefinition = v.strictObject({
    */
   applies_pin: flag,
   parameters: v.record(name, parameter),
-  columns: v.record(name, v.strictObject({ type: columnType, description })),
+  columns: v.record(
+    name,
+    v.strictObject({
+      type: columnType,
+      description,
+      /** False: the SQL never returns null in this column. For clients; it is not checked. */
+      nullable: v.optional(v.boolean()),
+    }),
+  ),
   /**
    * Says when the response has `Dendro-Clipped: retention`: if the timestamp parameter `start` is more than `days` (a choice
    * value) before now. It does not limit the query; the SQL must do that.

@@ -4,7 +4,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { BackupDependencies } from '../backup/take-backup.ts';
 import { DendroError } from '../domain/errors.ts';
 import type { Catalog, Endpoint } from '../endpoint/catalog.ts';
-import type { Parameter } from '../endpoint/definition.ts';
+import { toCatalogEntry } from '../endpoint/catalog-entry.ts';
 import type { EncodedResult } from '../endpoint/endpoint-result.ts';
 import { explainEndpoint, requireExplainQuery } from '../endpoint/explain.ts';
 import { type EndpointDependencies, type EndpointRun, runEndpoint } from '../endpoint/run-endpoint.ts';
@@ -180,35 +180,11 @@ function handleCatalog(dependencies: PublicDependencies, { raw }: HttpRequest): 
   const token = authenticate(requireServing(dependencies), raw);
   const callable = dependencies.catalog.endpoints.filter(endpoint => mayCall(token, endpoint));
   if (callable.length === 0) throw missingScopeError(token);
-  return jsonResponse(200, { result: callable.map(describeEndpoint) }, { 'Cache-Control': 'no-store' });
-}
-
-function describeEndpoint({ definition }: Endpoint): Record<string, unknown> {
-  const { id, name, description, max_rows, cache, parameters, columns } = definition;
-  return {
-    id,
-    name,
-    description,
-    max_rows,
-    cache: cache === 'none' ? { lifetime_seconds: 0, warming_seconds: null } : cache,
-    sandboxing: false, // clients of this API expect the field; a caller can never pass SQL of its own
-    parameters: Object.entries(parameters).map(([key, rule]) => describeParameter(key, rule)),
-    columns: Object.entries(columns).map(([key, column]) => ({ name: key, ...column })),
-  };
-}
-
-function describeParameter(name: string, rule: Parameter): Record<string, unknown> {
-  const { type, required, description } = rule;
-  if (rule.type !== 'choice') return { name, type, required, description };
-  return {
-    name,
-    type,
-    required,
-    description,
-    choices: Object.keys(rule.choices),
-    choice_values: rule.choices,
-    fallback: rule.fallback ?? null,
-  };
+  return jsonResponse(
+    200,
+    { result: callable.map(({ definition }) => toCatalogEntry(definition)) },
+    { 'Cache-Control': 'no-store' },
+  );
 }
 
 /** Without a valid token: the built-in endpoints. With a valid token: every endpoint that it may call. */

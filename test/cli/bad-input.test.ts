@@ -129,6 +129,16 @@ const WRONG: Record<string, WrongCall[]> = {
       { DENDRO_INTERNAL_URL: 'http://127.0.0.1:1' },
     ],
   ],
+  types: [
+    ['fast', 'unexpected argument: fast'],
+    ['', '--url is required: the URL of the public listener'],
+    ['', '--url is required', { DENDRO_INTERNAL_URL: 'http://127.0.0.1:1' }],
+    ['--url http://127.0.0.1:1', '--url needs a token'],
+    ['--url localhost --token t', '--url localhost is not a URL'],
+    ['', 'DENDRO_URL x is not a URL', { ...KEY, DENDRO_URL: 'x' }],
+    ['--token t', '--url is required'],
+    ['--endpoints d', "Unknown option '--endpoints'"],
+  ],
   token: [
     ['', 'an action is required: dendro token create, list or revoke'],
     ['rotate', 'unknown action rotate; actions: create, list, revoke'],

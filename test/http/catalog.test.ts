@@ -68,10 +68,10 @@ describe('GET /api/endpoints', () => {
         { name: 'iso_timestamp_end', type: 'timestamp', required: false, description: expect.any(String) },
       ],
       columns: [
-        { name: 'id', type: 'text', description: expect.any(String) },
-        { name: 'timestamp', type: 'unix_microseconds', description: expect.any(String) },
-        { name: 'event_message', type: 'text', description: expect.any(String) },
-        { name: 'metadata', type: 'json', description: expect.any(String) },
+        { name: 'id', type: 'text', nullable: false, description: expect.any(String) },
+        { name: 'timestamp', type: 'unix_microseconds', nullable: false, description: expect.any(String) },
+        { name: 'event_message', type: 'text', nullable: false, description: expect.any(String) },
+        { name: 'metadata', type: 'json', nullable: false, description: expect.any(String) },
       ],
     });
   });

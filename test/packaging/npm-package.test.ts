@@ -32,12 +32,32 @@ test('the package contains the program, its endpoints and the console, and nothi
     /^(LICENSE|README\.md|package\.json|bin\/dendro|bin\/package\.json)$/,
     /^dist\/[\w/-]+\.(js|sql)$/,
     /^dist\/store\/migrate\/\w+\.\w+\.sql$/,
+    /^dist\/client\/[\w-]+\.d\.ts$/,
     /^dist\/console\/(index\.html|assets\/[\w-]+\.(js|css|svg))(\.gz|\.br)?$/,
     /^endpoints\/[a-z.-]+\/(endpoint\.yaml|(explain\.)?(duckdb|clickhouse)\.sql)$/,
   ];
   const names = files.map(file => file.replace(/^package\//, ''));
   expect(names.filter(name => !expected.some(pattern => pattern.test(name)))).toEqual([]);
-  expect(names).toEqual(expect.arrayContaining(['bin/dendro', 'dist/main.js', 'dist/console/index.html']));
+  expect(names).toEqual(
+    expect.arrayContaining([
+      'bin/dendro',
+      'dist/main.js',
+      'dist/client/index.d.ts',
+      'dist/console/index.html',
+    ]),
+  );
+});
+
+test('dendro/client can be imported from the package, and nothing else of it', async () => {
+  const run = (code: string) =>
+    execFileSync(process.execPath, ['--input-type=module', '-e', code], {
+      cwd: app,
+      encoding: 'utf8',
+      stdio: 'pipe',
+    });
+  const code = "import { createClient } from 'dendro/client'; console.log(typeof createClient)";
+  expect(run(code)).toBe('function\n');
+  expect(() => run("import 'dendro/dist/main.js'")).toThrow(/ERR_PACKAGE_PATH_NOT_EXPORTED/);
 });
 
 test('the installation has no development dependency', () => {

@@ -1,0 +1,61 @@
+// An endpoint as GET /api/endpoints describes it. Clients, OpenAPI, `dendro types` and `dendro mcp` read this form, so that they
+// describe an endpoint of a running server like one of this program.
+import type { EndpointDefinition, Parameter } from './definition.ts';
+
+export interface CatalogEntry {
+  readonly id: string;
+  readonly name: string;
+  readonly description: string;
+  readonly max_rows: number;
+  readonly cache: { readonly lifetime_seconds: number; readonly warming_seconds: number | null };
+  readonly sandboxing: false;
+  readonly parameters: readonly CatalogParameter[];
+  readonly columns: readonly CatalogColumn[];
+}
+
+export interface CatalogParameter {
+  readonly name: string;
+  readonly type: Parameter['type'];
+  readonly required: boolean;
+  readonly description: string;
+  /** The choices, their values and the fallback; only for the type `choice`. */
+  readonly choices?: readonly string[];
+  readonly choice_values?: Readonly<Record<string, Readonly<Record<string, string | number>>>>;
+  readonly fallback?: string | null;
+}
+
+export interface CatalogColumn {
+  readonly name: string;
+  readonly type: EndpointDefinition['columns'][string]['type'];
+  readonly description: string;
+  /** False: a value is never null. */
+  readonly nullable?: boolean | undefined;
+}
+
+export function toCatalogEntry(definition: EndpointDefinition): CatalogEntry {
+  const { id, name, description, max_rows, cache, parameters, columns } = definition;
+  return {
+    id,
+    name,
+    description,
+    max_rows,
+    cache: cache === 'none' ? { lifetime_seconds: 0, warming_seconds: null } : cache,
+    sandboxing: false, // clients of this API expect the field; a caller can never pass SQL of its own
+    parameters: Object.entries(parameters).map(([key, rule]) => toCatalogParameter(key, rule)),
+    columns: Object.entries(columns).map(([key, column]) => ({ name: key, ...column })),
+  };
+}
+
+function toCatalogParameter(name: string, rule: Parameter): CatalogParameter {
+  const { type, required, description } = rule;
+  if (rule.type !== 'choice') return { name, type, required, description };
+  return {
+    name,
+    type,
+    required,
+    description,
+    choices: Object.keys(rule.choices),
+    choice_values: rule.choices,
+    fallback: rule.fallback ?? null,
+  };
+}
