@@ -1,5 +1,8 @@
+import { Validator } from '@seriousme/openapi-schema-validator';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { STATUS_BY_CODE } from '../../src/http/error-response.ts';
+import { type InternalDependencies, internalRoutes } from '../../src/http/internal-routes.ts';
+import { publicRoutes } from '../../src/http/public-routes.ts';
 import { readVersion } from '../../src/system/version.ts';
 import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
 import { BUILT_IN, type CustomEndpoints, SLEEP, writeEndpointFolders } from '../support/custom-endpoints.ts';
@@ -10,7 +13,10 @@ interface Operation {
   readonly operationId?: string;
   readonly security?: Record<string, unknown>[];
   readonly parameters?: { name: string; in: string; required?: boolean; schema: Record<string, unknown> }[];
-  readonly responses: Record<string, { content?: Record<string, { schema: Schema }> }>;
+  readonly responses: Record<
+    string,
+    { content?: Record<string, { schema: Schema }>; headers?: Record<string, unknown> }
+  >;
 }
 
 interface Schema {
@@ -24,7 +30,8 @@ interface Document {
   readonly openapi: string;
   readonly info: { title: string; version: string };
   readonly security: Record<string, unknown>[];
-  readonly paths: Record<string, Record<string, Operation>>;
+  readonly servers: unknown[];
+  readonly paths: Record<string, Record<string, Operation> & { servers?: never }>;
   readonly components: { schemas: Record<string, Schema>; securitySchemes: Record<string, unknown> };
 }
 
@@ -72,6 +79,74 @@ describe('GET /openapi.json', () => {
     expect(document.info).toMatchObject({ title: 'Dendro', version: readVersion() });
   });
 
+  test('an independent validator accepts the document, with and without a token', async () => {
+    for (const headers of [{ 'X-API-KEY': API_KEY }, {}])
+      expect(await new Validator().validate({ ...(await read(headers)) })).toEqual({ valid: true });
+    const broken = { ...document, paths: { '/x': { get: { responses: { 200: {} } } } } };
+    expect((await new Validator().validate(broken)).valid).toBe(false);
+  });
+
+  test('names the public listener as its server, and the internal one for the routes that only that has', () => {
+    expect(document.servers).toMatchObject([{ url: '/' }]);
+    const internal = Object.entries(document.paths).filter(([, { servers }]) => servers !== undefined);
+    expect(internal.map(([path]) => path)).toEqual([
+      '/api/logs',
+      '/api/admin/erase',
+      '/api/admin/backup',
+      '/metrics',
+    ]);
+  });
+
+  test('has every route of both listeners, with its methods', () => {
+    const dependencies = { catalog: { endpoints: [] } } as unknown as InternalDependencies;
+    const routes = [...publicRoutes(dependencies), ...internalRoutes(dependencies)]
+      .filter(({ path }) => path !== '/' && !path.startsWith('/assets/'))
+      .flatMap(({ path, methods }) =>
+        methods
+          .filter(method => method !== 'HEAD') // like GET
+          .map(method => `${method} ${path.replace('*', 'logs.all')}`),
+      );
+    const described = Object.entries(document.paths).flatMap(([path, item]) =>
+      Object.keys(item)
+        .filter(key => key !== 'servers')
+        .map(method => `${method.toUpperCase()} ${path}`),
+    );
+    expect(routes.filter(route => !described.includes(route))).toEqual([]);
+    expect(described).toContain('POST /api/logs');
+  });
+
+  test('real responses have a documented status, and its headers', async () => {
+    const query = '/api/endpoints/query/logs.all';
+    const calls: [string, string, RequestInit][] = [
+      [query, `${query}?project=alpha`, { headers: { 'X-API-KEY': API_KEY } }],
+      [query, query, { headers: { 'X-API-KEY': API_KEY } }],
+      [query, query, {}],
+      [query, `${query}?project=alpha`, { headers: { 'X-API-KEY': API_KEY, Accept: 'image/png' } }],
+      [query, `${query}?project=alpha`, { headers: { 'X-API-KEY': tokens.secrets.machine } }],
+      [query, query, { method: 'POST' }],
+      [query, `${query}?x=${'x'.repeat(9000)}`, {}],
+      ['/health', '/health', {}],
+    ];
+    for (const [path, target, init] of calls) {
+      const { status, headers } = await fetch(`${app.url}${target}`, init);
+      const response = operationOf(path).responses[status];
+      expect(response, `${path} returned ${status}`).toBeDefined();
+      for (const header of ['Retry-After', 'WWW-Authenticate', 'Allow', 'ETag', 'Dendro-Request-Id'])
+        if (headers.has(header) && status !== 503)
+          expect([header, response?.headers ?? {}]).toEqual([
+            header,
+            expect.objectContaining({ [header]: expect.anything() }),
+          ]);
+    }
+    const sent = await fetch(`${app.internalUrl}/api/logs?source_name=edge`, {
+      method: 'POST',
+      headers: { 'X-API-KEY': API_KEY },
+      body: '[{"message":"no project"}]',
+    });
+    expect(sent.status).toBe(422);
+    expect(document.paths['/api/logs']?.['post']?.responses).toHaveProperty('422');
+  });
+
   test('every reference resolves', () => {
     const references = [...JSON.stringify(document).matchAll(/"\$ref":"([^"]*)"/g)].map(
       match => match[1] ?? '',
@@ -97,7 +172,8 @@ describe('GET /openapi.json', () => {
     expect(document.security.length).toBeGreaterThan(0);
   });
 
-  const operations = () => Object.values(document.paths).flatMap(path => Object.values(path));
+  const operations = () =>
+    Object.values(document.paths).flatMap(({ servers: _, ...methods }) => Object.values(methods));
 
   test('operation ids are unique, and every operation has responses', () => {
     const ids = operations().flatMap(({ operationId }) => (operationId === undefined ? [] : [operationId]));
@@ -137,8 +213,8 @@ describe('GET /openapi.json', () => {
       const row = json?.properties?.['result']?.items;
       expect(row?.required).toEqual(entry.columns.map(column => column.name));
       expect(Object.keys(row?.properties ?? {})).toEqual(row?.required);
-      for (const status of ['400', '401', '403', '404', '406', '503', '504'])
-        expect(responses).toHaveProperty(status);
+      for (const status of [304, 400, 401, 403, 404, 405, 406, 408, 414, 429, 431, 500, 503, 504])
+        expect(responses).toHaveProperty(String(status));
     },
   );
 

@@ -1,0 +1,138 @@
+// The routes of the internal listener in OpenAPI: log intake, administration, metrics.
+import { ACCEPTED_NAMES } from '../logs/source-name.ts';
+import { type Json, jsonResult, tokenErrors } from './openapi-responses.ts';
+
+const INTERNAL_SERVERS = [
+  {
+    url: '{internal_url}',
+    description: 'The internal listener.',
+    variables: {
+      internal_url: { default: 'http://127.0.0.1:4001', description: 'URL of the internal listener.' },
+    },
+  },
+];
+
+const ref = (name: string): Json => ({ $ref: `#/components/schemas/${name}` });
+const RECORDS = { type: 'array', items: ref('LogRecord') };
+const NO_BODY_CODES = ['invalid_body', 'payload_too_large'] as const;
+
+const POST_LOGS: Json = {
+  operationId: 'sendLogs',
+  summary: 'Accepts log records. Responds when the accepted ones are durable.',
+  parameters: [
+    {
+      name: 'source_name',
+      in: 'query',
+      description:
+        'The log kind, or an alias of it. Required, unless the parameter source or the header X-Source has it.',
+      schema: { enum: ACCEPTED_NAMES },
+    },
+    {
+      name: 'Idempotency-Key',
+      in: 'header',
+      description: 'A repeated request with the same key gets the first response, for 10 minutes.',
+      schema: { type: 'string', maxLength: 255 },
+    },
+    {
+      name: 'Content-Encoding',
+      in: 'header',
+      description: 'Compression of the body. zstd needs a version of Node that has it.',
+      schema: { enum: ['identity', 'gzip', 'deflate', 'br', 'zstd'] },
+    },
+  ],
+  requestBody: {
+    required: true,
+    description: 'At most 16 MiB after decompression, and 1 MiB per record.',
+    content: {
+      'application/json': {
+        schema: {
+          anyOf: [
+            RECORDS,
+            { type: 'object', required: ['batch'], properties: { batch: RECORDS } },
+            ref('LogRecord'),
+          ],
+        },
+      },
+      'application/x-ndjson': { schema: { type: 'string', description: 'One record per line.' } },
+    },
+  },
+  responses: {
+    ...tokenErrors(
+      'invalid_parameter',
+      'missing_parameter',
+      ...NO_BODY_CODES,
+      'unsupported_media_type',
+      'idempotency_conflict',
+    ),
+    200: jsonResult('The accepted records are durable. Rejected ones are listed.', ref('IntakeResult')),
+    422: jsonResult(
+      'nothing_accepted: no record was accepted; idempotency_conflict: the key was used before with another body.',
+      { anyOf: [ref('IntakeResult'), ref('Error')] },
+    ),
+  },
+};
+
+const ERASE_RESULT: Json = {
+  type: 'object',
+  required: ['result'],
+  properties: { result: ref('Erasure') },
+};
+
+const ERASE: Json = {
+  post: {
+    operationId: 'erase',
+    summary: 'Starts to erase the records of a project, or those before a time.',
+    requestBody: {
+      required: true,
+      content: {
+        'application/json': {
+          schema: {
+            type: 'object',
+            required: ['project'],
+            properties: {
+              project: { type: 'string' },
+              before: { type: ['string', 'null'], description: 'RFC 3339 date-time or date.' },
+            },
+          },
+        },
+      },
+    },
+    responses: {
+      202: jsonResult('The request is saved. GET returns its progress.', ERASE_RESULT),
+      ...tokenErrors('invalid_parameter', 'missing_parameter', ...NO_BODY_CODES),
+    },
+  },
+  get: {
+    operationId: 'getErasure',
+    summary: 'The progress of an erasure.',
+    responses: { 200: jsonResult('The erasure.', ERASE_RESULT), ...tokenErrors() },
+  },
+};
+
+const METRICS: Json = {
+  operationId: 'metrics',
+  summary: 'Metrics in the Prometheus text format. With --metrics-open, no token is needed.',
+  responses: {
+    200: { description: 'The metrics.', content: { 'text/plain': { schema: { type: 'string' } } } },
+    ...tokenErrors(),
+  },
+};
+
+const BACKUP: Json = {
+  operationId: 'backup',
+  summary: 'A copy of the data directory at one moment.',
+  responses: {
+    200: {
+      description: 'A tar archive.',
+      content: { 'application/x-tar': { schema: { type: 'string', format: 'binary' } } },
+    },
+    ...tokenErrors(),
+  },
+};
+
+export const INTERNAL_PATHS: Json = {
+  '/api/logs': { servers: INTERNAL_SERVERS, post: POST_LOGS },
+  '/api/admin/erase': { servers: INTERNAL_SERVERS, ...ERASE },
+  '/api/admin/backup': { servers: INTERNAL_SERVERS, get: BACKUP },
+  '/metrics': { servers: INTERNAL_SERVERS, get: METRICS },
+};
