@@ -142,6 +142,7 @@ export async function startApp(
           ...auth,
         },
         maxResultBytes: config.responseBytes,
+        timeLimitMs: config.store.queryTimeoutSeconds * 1000,
         observe,
         uploadRate: { minBytesPerSecond: config.minUploadRate, timer },
         backup: {

@@ -42,6 +42,11 @@ export const FLAGS = {
     value: 'DIR',
     help: 'directory with custom endpoint folders, in addition to the built-in endpoints',
   },
+  packs: {
+    value: 'PACK',
+    many: true,
+    help: 'pack of endpoints to enable, in addition to the built-in endpoints: explore (repeatable)',
+  },
   tokens: { value: 'FILE', help: 'tokens file (default: tokens.json in the data directory)' },
   'retention-days': {
     value: 'DAYS',
@@ -434,9 +439,29 @@ export function readStoreOptions(invocation: Invocation): StoreOptions {
 
 /** The directory of the endpoints that are part of Dendro. */
 export const BUILT_IN_ENDPOINTS = join(import.meta.dirname, '..', 'endpoints');
+const PACKS_DIRECTORY = join(import.meta.dirname, '..', 'packs');
 
-export function readEndpointFolders(invocation: Invocation): EndpointFolders {
-  return { builtIn: BUILT_IN_ENDPOINTS, custom: invocation.text('endpoints') };
+export const PACKS = ['explore'] as const;
+
+export function readEndpointFolders(
+  invocation: Invocation,
+  packs: readonly string[] = readPacks(invocation),
+): EndpointFolders {
+  return {
+    builtIn: BUILT_IN_ENDPOINTS,
+    packs: packs.map(pack => join(PACKS_DIRECTORY, pack)),
+    custom: invocation.text('endpoints'),
+  };
+}
+
+function readPacks(invocation: Invocation): readonly string[] {
+  const packs = new Set(invocation.many('packs').flatMap(text => text.split(',')));
+  for (const pack of packs)
+    if (!PACKS.some(known => known === pack))
+      throw new UsageError(
+        `${nameOf(invocation, 'packs')} ${pack} is unknown; available packs: ${PACKS.join(', ')}`,
+      );
+  return [...packs];
 }
 
 export function readTokensFile(invocation: Invocation): string {

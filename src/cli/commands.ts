@@ -26,6 +26,7 @@ const SERVE_FLAGS: readonly FlagName[] = [
   'internal-port',
   'store',
   'endpoints',
+  'packs',
   'tokens',
   'retention-days',
   'max-disk',
@@ -58,7 +59,11 @@ export const commands: readonly Command[] = [
     usage: '',
     summary: 'Serve the endpoints over HTTP.',
     flags: SERVE_FLAGS,
-    examples: ['dendro serve', 'dendro serve --data /var/lib/dendro --host 0.0.0.0 --port 8080'],
+    examples: [
+      'dendro serve',
+      'dendro serve --data /var/lib/dendro --host 0.0.0.0 --port 8080',
+      'dendro serve --packs explore',
+    ],
     load: async () => withoutArguments((await import('./serve.ts')).serve),
   },
   {
@@ -90,6 +95,7 @@ export const commands: readonly Command[] = [
       'url',
       'token',
       'endpoints',
+      'packs',
       ...STORE_FLAGS,
     ],
     examples: [

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type App, startApp } from '../app.ts';
-import { type Invocation, readServeConfig, type ServeConfig } from '../config.ts';
+import { type Invocation, PACKS, readServeConfig, type ServeConfig } from '../config.ts';
 import { fillHistory } from '../demo/history.ts';
 import { LiveTraffic } from '../demo/live-traffic.ts';
 import { DEMO_PROJECTS } from '../demo/platform.ts';
@@ -28,11 +28,12 @@ export async function demo(invocation: Invocation): Promise<void> {
   }
 }
 
-/** Replaces the operator's store, data directory, tokens file, and the API keys from environment variables. */
+/** Replaces the operator's store, data directory, tokens file and API keys from environment variables, and enables all packs. */
 function withTemporaryStore(invocation: Invocation, dataDirectory: string): Invocation {
   return {
     ...invocation,
     environmentKeys: [],
+    many: name => (name === 'packs' ? PACKS : invocation.many(name)),
     text(name) {
       if (name === 'data') return dataDirectory;
       if (name === 'store') return 'duckdb';

@@ -54,6 +54,8 @@ function generateParameter(parameter: CatalogParameter): string[] {
 
 function parameterType({ type, choices = [] }: CatalogParameter): string {
   if (type === 'choice' && choices.length > 0) return choices.map(quote).join(' | ');
+  if (type === 'integer') return 'number';
+  if (type === 'boolean') return 'boolean';
   return type === 'timestamp' ? 'string | Date' : 'string';
 }
 

@@ -71,8 +71,9 @@ function queryStore(
   format: ResultFormat | undefined,
 ): Promise<Buffer> {
   return useStore(invocation, name, parameters, async (store, endpoint, validated) => {
-    const { result } = await runEndpoint({ store, clock: systemClock }, endpoint, validated);
-    reportClipped(result.notes.clipped.join(', '));
+    const timeLimitMs = readStoreOptions(invocation).queryTimeoutSeconds * 1000;
+    const { result } = await runEndpoint({ store, clock: systemClock, timeLimitMs }, endpoint, validated);
+    reportClipped(result.notes.clipped.join(', '), result.nextCursor);
     const { rows } = result;
     const { columns } = endpoint.query;
     const isoTimestamps = readIsoTimestamps(parameters);
@@ -133,7 +134,7 @@ async function queryServer(
   if (format === undefined && !sent.has('timestamps')) sent.append('timestamps', 'iso'); // a table is for people
   const path = `/api/endpoints/query/${encodeURIComponent(name)}?${sent}`;
   const { headers, body } = await getFromServer(server, path, contentType, { name, parameters });
-  reportClipped(headers.get('dendro-clipped') ?? '');
+  reportClipped(headers.get('dendro-clipped') ?? '', headers.get('dendro-next-cursor') ?? undefined);
   if (format !== undefined) return body;
   const { result } = JSON.parse(body.toString()) as { result: Record<string, unknown>[] };
   const columns = Object.keys(result[0] ?? {});
@@ -228,8 +229,10 @@ function typeOf(value: unknown): string {
 }
 
 /** On standard error, so that the rows on standard output stay as they are. */
-function reportClipped(reasons: string): void {
+function reportClipped(reasons: string, nextCursor: string | undefined): void {
   if (reasons !== '') process.stderr.write(`rows are missing: ${escapeForTerminal(reasons)}\n`);
+  if (nextCursor !== undefined)
+    process.stderr.write(`there may be more rows: --param cursor=${escapeForTerminal(nextCursor)}\n`);
 }
 
 function formatValue(value: unknown): string {

@@ -17,6 +17,7 @@ const LOCAL_FLAGS: readonly FlagName[] = [
   'query-timeout',
   'retention-days',
   'endpoints',
+  'packs',
 ];
 
 /** Returns undefined if the command is to open the data directory. Throws a UsageError if the flags contradict each other. */

@@ -4,6 +4,7 @@ import {
   type FlagName,
   type Invocation,
   nameOf,
+  PACKS,
   readDuration,
   readEndpointFolders,
   readTokensFile,
@@ -101,7 +102,7 @@ function findScopeProblem(invocation: Invocation, scope: string): string | undef
   const endpoint = /^query:(.+)$/s.exec(scope)?.[1];
   if (endpoint === undefined || !(isScope(scope) || UUID.test(endpoint)))
     return isScope(scope) ? undefined : ` is unknown; allowed: ${SCOPE_SYNTAX}`;
-  const definitions = loadDefinitions(readEndpointFolders(invocation));
+  const definitions = loadDefinitions(readEndpointFolders(invocation, PACKS));
   if (UUID.test(endpoint)) {
     const name = definitions.find(({ id }) => id === endpoint.toLowerCase())?.name;
     return `: a scope has the name of an endpoint, not its UUID; ${
@@ -128,7 +129,7 @@ function readRate(invocation: Invocation): number | undefined {
 function readTier(invocation: Invocation): string | undefined {
   const tier = invocation.text('tier');
   if (tier === undefined) return undefined;
-  const tiers = listTiers(loadDefinitions(readEndpointFolders(invocation)));
+  const tiers = listTiers(loadDefinitions(readEndpointFolders(invocation, PACKS)));
   if (!tiers.includes(tier))
     throw new UsageError(`${nameOf(invocation, 'tier')} ${tier} is unknown; allowed: ${tiers.join(', ')}`);
   return tier;

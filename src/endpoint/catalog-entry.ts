@@ -1,6 +1,8 @@
 // An endpoint as GET /api/endpoints describes it. Clients, OpenAPI, `dendro types` and `dendro mcp` read this form, so that they
 // describe an endpoint of a running server like one of this program.
-import type { EndpointDefinition, Parameter } from './definition.ts';
+import { fieldsOf } from '../domain/log-fields.ts';
+import { type EndpointDefinition, kindsOf } from './definition.ts';
+import type { Parameter } from './parameter-definition.ts';
 
 export interface CatalogEntry {
   readonly id: string;
@@ -22,6 +24,13 @@ export interface CatalogParameter {
   readonly choices?: readonly string[];
   readonly choice_values?: Readonly<Record<string, Readonly<Record<string, string | number>>>>;
   readonly fallback?: string | null;
+  /** The value of an absent parameter; of a choice, an integer or a boolean that has one. */
+  readonly default?: string | number | boolean;
+  /** Only for the type `integer`. */
+  readonly min?: number;
+  readonly max?: number;
+  /** The fields that a search expression can use, by log kind. */
+  readonly fields?: Readonly<Record<string, readonly string[]>>;
 }
 
 export interface CatalogColumn {
@@ -41,21 +50,37 @@ export function toCatalogEntry(definition: EndpointDefinition): CatalogEntry {
     max_rows,
     cache: cache === 'none' ? { lifetime_seconds: 0, warming_seconds: null } : cache,
     sandboxing: false, // clients of this API expect the field; a caller can never pass SQL of its own
-    parameters: Object.entries(parameters).map(([key, rule]) => toCatalogParameter(key, rule)),
+    parameters: Object.entries(parameters).map(([key, rule]) => toCatalogParameter(definition, key, rule)),
     columns: Object.entries(columns).map(([key, column]) => ({ name: key, ...column })),
   };
 }
 
-function toCatalogParameter(name: string, rule: Parameter): CatalogParameter {
+function toCatalogParameter(definition: EndpointDefinition, name: string, rule: Parameter): CatalogParameter {
   const { type, required, description } = rule;
-  if (rule.type !== 'choice') return { name, type, required, description };
-  return {
-    name,
-    type,
-    required,
-    description,
-    choices: Object.keys(rule.choices),
-    choice_values: rule.choices,
-    fallback: rule.fallback ?? null,
-  };
+  const common = { name, type, required, description };
+  switch (rule.type) {
+    case 'choice':
+      return {
+        ...common,
+        choices: Object.keys(rule.choices),
+        choice_values: rule.choices,
+        fallback: rule.fallback ?? null,
+        ...defaultOf(rule),
+      };
+    case 'integer':
+      return { ...common, min: rule.min, max: rule.max, ...defaultOf(rule) };
+    case 'boolean':
+      return { ...common, ...defaultOf(rule) };
+    case 'search':
+      return {
+        ...common,
+        fields: Object.fromEntries(kindsOf(definition).map(kind => [kind, fieldsOf(kind)])),
+      };
+    default:
+      return common;
+  }
+}
+
+function defaultOf<T>(rule: { readonly default?: T | undefined }): { readonly default?: T } {
+  return rule.default === undefined ? {} : { default: rule.default };
 }

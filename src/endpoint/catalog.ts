@@ -3,17 +3,35 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { load as parseYaml, YAMLException } from 'js-yaml';
 import { OperatorError } from '../domain/errors.ts';
+import type { LogKind } from '../domain/log-columns.ts';
 import type { ParameterRules, RequiredParameters } from '../store/query-parameters.ts';
-import type { Column, SavedQuery, Store, StoreName } from '../store/store.ts';
+import type { BoundValues, Column, SavedQuery, Store, StoreName } from '../store/store.ts';
 import { describeFileError } from '../system/file-access.ts';
-import { type EndpointDefinition, EXPLAIN_TIMES, listBoundNames, readDefinition } from './definition.ts';
+import {
+  type EndpointDefinition,
+  EXPLAIN_TIMES,
+  kindsOf,
+  listRangeNames,
+  readDefinition,
+  searchParameterOf,
+  selectKinds,
+} from './definition.ts';
+import { listBoundNames } from './parameter-definition.ts';
 import { createSampleValues } from './parameters.ts';
+import { fillPlaceholders, listKnownPlaceholders, listPlaceholders } from './sql-template.ts';
 
-export interface Endpoint {
-  readonly definition: EndpointDefinition;
+/** The SQL of an endpoint, with its placeholders filled. */
+export interface EndpointQueries {
   readonly query: SavedQuery;
   /** Counts the records that remain after each condition of the query; undefined if the folder has no explain SQL for the store. */
   readonly explainQuery: SavedQuery | undefined;
+}
+
+/** `query` and `explainQuery` are those of the first log kind that the endpoint can read. */
+export interface Endpoint extends EndpointQueries {
+  readonly definition: EndpointDefinition;
+  /** By log kind, if a parameter selects it. Otherwise empty. */
+  readonly queriesByKind: ReadonlyMap<LogKind, EndpointQueries>;
   readonly definitionFile: string;
   readonly sqlFile: string;
   readonly explainFile: string;
@@ -24,6 +42,8 @@ export interface Endpoint {
 /** Directories that contain endpoint folders. */
 export interface EndpointFolders {
   readonly builtIn: string;
+  /** One directory for each enabled pack. A pack is a set of endpoints that is part of Dendro and off by default. */
+  readonly packs?: readonly string[];
   readonly custom: string | undefined;
 }
 
@@ -34,9 +54,9 @@ export interface Catalog {
 }
 
 /** Loads every endpoint folder. Does not check the SQL: that needs an open store, see checkCatalog(). */
-export function loadCatalog({ builtIn, custom }: EndpointFolders, store: StoreName): Catalog {
+export function loadCatalog({ builtIn, packs = [], custom }: EndpointFolders, store: StoreName): Catalog {
   const endpoints = [
-    ...listEndpointFolders(builtIn).map(folder => loadEndpoint(folder, store, true)),
+    ...[builtIn, ...packs].flatMap(listEndpointFolders).map(folder => loadEndpoint(folder, store, true)),
     ...(custom === undefined ? [] : listEndpointFolders(custom)).map(folder =>
       loadEndpoint(folder, store, false),
     ),
@@ -56,8 +76,8 @@ export function loadCatalog({ builtIn, custom }: EndpointFolders, store: StoreNa
 }
 
 /** Loads every definition without its SQL, which depends on the store. */
-export function loadDefinitions({ builtIn, custom }: EndpointFolders): EndpointDefinition[] {
-  return [builtIn, ...(custom === undefined ? [] : [custom])]
+export function loadDefinitions({ builtIn, packs = [], custom }: EndpointFolders): EndpointDefinition[] {
+  return [builtIn, ...packs, ...(custom === undefined ? [] : [custom])]
     .flatMap(listEndpointFolders)
     .map(folder => loadDefinition(join(folder, DEFINITION_FILE)));
 }
@@ -72,26 +92,38 @@ export function listTiers(definitions: readonly EndpointDefinition[]): string[] 
   return [...tiers];
 }
 
+/** The queries for a request: those of the log kind that it selects, or the only ones. */
+export function selectQueries(endpoint: Endpoint, values: BoundValues): EndpointQueries {
+  const [kind] = selectKinds(endpoint.definition, values);
+  return (kind === undefined ? undefined : endpoint.queriesByKind.get(kind)) ?? endpoint;
+}
+
 /** Lets the store validate the SQL of every endpoint; throws for the first that it rejects. */
 export async function checkCatalog(catalog: Catalog, store: Store): Promise<void> {
   for (const endpoint of catalog.endpoints) await checkEndpoint(endpoint, store);
 }
 
 export async function checkEndpoint(endpoint: Endpoint, store: Store): Promise<void> {
-  const { definition, query, sqlFile, explainQuery, explainFile } = endpoint;
+  const { definition, sqlFile, explainFile, queriesByKind } = endpoint;
   const sample = createSampleValues(definition);
   const pin = listPinParameters(definition);
-  await checkQuery(store, query, { sample, required: [...pin, ...listUsedParameters(definition)] }, sqlFile);
-  if (explainQuery !== undefined)
-    await checkQuery(store, explainQuery, { sample, required: pin }, explainFile);
+  const required = [...pin, ...listUsedParameters(definition)];
+  for (const { query, explainQuery } of queriesByKind.size === 0 ? [endpoint] : queriesByKind.values()) {
+    await checkQuery(store, query, { sample, required }, sqlFile);
+    if (explainQuery !== undefined)
+      await checkQuery(store, explainQuery, { sample, required: pin }, explainFile);
+  }
 }
 
 /** The SQL must use every declared parameter, or a value of its choices: a forgotten condition would return too many records. */
-function listUsedParameters({ parameters }: EndpointDefinition): RequiredParameters[] {
-  return Object.entries(parameters).map(([name, parameter]) => ({
-    anyOf: listBoundNames(name, parameter),
-    reason: `the definition declares the parameter ${name}; use it in the SQL, or remove it from the definition`,
-  }));
+function listUsedParameters(definition: EndpointDefinition): RequiredParameters[] {
+  const { parameters, reads } = definition;
+  return Object.entries(parameters)
+    .filter(([name]) => typeof reads === 'string' || name !== reads.parameter)
+    .map(([name, parameter]) => ({
+      anyOf: [...listBoundNames(name, parameter), ...listRangeNames(definition, name, parameter)],
+      reason: `the definition declares the parameter ${name}; use it in the SQL, or remove it from the definition`,
+    }));
 }
 
 /**
@@ -143,15 +175,35 @@ function loadEndpoint(folder: string, store: StoreName, builtIn: boolean): Endpo
   const sqlFile = join(folder, `${store}.sql`);
   const explainFile = join(folder, `explain.${store}.sql`);
   const columns = Object.entries(definition.columns).map(([name, { type }]) => ({ name, type }));
+  const query = { sql: readSql(sqlFile, definition), columns, maxRows: definition.max_rows };
+  const explainQuery = existsSync(explainFile) ? loadExplainQuery(explainFile, definition) : undefined;
+  const forKind = (kind: LogKind): EndpointQueries => ({
+    query: fillQuery(query, definition, kind, store),
+    explainQuery: explainQuery && fillQuery(explainQuery, definition, kind, store),
+  });
+  const kinds = kindsOf(definition);
+  const [firstKind] = kinds;
   return {
+    ...(firstKind === undefined || definition.reads === 'all' ? { query, explainQuery } : forKind(firstKind)),
+    queriesByKind: new Map(
+      typeof definition.reads === 'string' ? [] : kinds.map(kind => [kind, forKind(kind)]),
+    ),
     definition,
     definitionFile,
     sqlFile,
     explainFile,
     builtIn,
-    query: { sql: readText(sqlFile), columns, maxRows: definition.max_rows },
-    explainQuery: existsSync(explainFile) ? loadExplainQuery(explainFile, definition) : undefined,
   };
+}
+
+function fillQuery(
+  query: SavedQuery,
+  definition: EndpointDefinition,
+  kind: LogKind,
+  store: StoreName,
+): SavedQuery {
+  const context = { store, kind, searchParameter: searchParameterOf(definition) };
+  return { ...query, sql: fillPlaceholders(query.sql, context) };
 }
 
 function loadExplainQuery(file: string, definition: EndpointDefinition): SavedQuery {
@@ -162,7 +214,19 @@ function loadExplainQuery(file: string, definition: EndpointDefinition): SavedQu
     ...EXPLAIN_TIMES.map(name => ({ name, type: 'unix_microseconds' as const })),
     ...conditions.map(name => ({ name, type: 'integer' as const })),
   ];
-  return { sql: readText(file), columns, maxRows: 1 };
+  return { sql: readSql(file, definition), columns, maxRows: 1 };
+}
+
+function readSql(file: string, definition: EndpointDefinition): string {
+  const sql = readText(file);
+  const known =
+    definition.reads === 'all' ? [] : listKnownPlaceholders(searchParameterOf(definition) !== undefined);
+  const unknown = listPlaceholders(sql).find(name => !known.includes(name));
+  if (unknown !== undefined)
+    throw new OperatorError(
+      `${file}: there is no placeholder {{${unknown}}}; ${known.length === 0 ? 'with reads: all there are none' : `allowed: ${known.join(', ')}`}`,
+    );
+  return sql;
 }
 
 function loadDefinition(file: string): EndpointDefinition {

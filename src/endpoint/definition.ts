@@ -1,45 +1,19 @@
 // The schema of endpoint.yaml: an endpoint, its parameters and its columns.
 import * as v from 'valibot';
-import { LOG_KINDS } from '../domain/log-columns.ts';
+import { LOG_KINDS, type LogKind } from '../domain/log-columns.ts';
+import type { BoundValues } from '../store/store.ts';
+import {
+  type DefinitionProblem,
+  description,
+  findParameterProblems,
+  flag,
+  listBoundNames,
+  name,
+  type Parameter,
+  parameter,
+} from './parameter-definition.ts';
 
-const description = v.pipe(v.string(), v.nonEmpty('must not be empty'));
-const flag = v.optional(v.boolean(), false);
 const positiveInteger = v.pipe(v.number(), v.integer('must be a whole number'), v.minValue(1));
-
-/** The name of an SQL parameter or a column. */
-const name = v.pipe(
-  v.string(),
-  v.regex(/^[a-z][a-z0-9_]*$/, 'must be lower-case letters, digits and underscores'),
-);
-
-const choiceValue = v.union(
-  [v.string(), v.pipe(v.number(), v.integer())],
-  'must be a text or a whole number',
-);
-
-const parameter = v.variant('type', [
-  /** Any text of up to 1,024 characters without NUL. Bound as text. */
-  v.strictObject({ type: v.literal('text'), required: flag, description }),
-  /** Text that is a regular expression in RE2 syntax. Bound as text. */
-  v.strictObject({ type: v.literal('pattern'), required: flag, description }),
-  /** An RFC 3339 date-time or a date. Bound as a timestamp. */
-  v.strictObject({ type: v.literal('timestamp'), required: flag, description }),
-  /** One of a list. Bound as text. */
-  v.strictObject({
-    type: v.literal('choice'),
-    required: flag,
-    /** Each choice sets further SQL parameters. Every choice of a parameter must set the same ones. */
-    choices: v.record(v.string(), v.record(name, choiceValue)),
-    /** The choice for an absent parameter and for unlisted values. Without a fallback, an unlisted value is an error. */
-    fallback: v.optional(v.string()),
-    /**
-     * The choices are tiers, from lowest to highest. A token can have a maximum tier. A request for a higher tier gets
-     * the maximum.
-     */
-    tiers: flag,
-    description,
-  }),
-]);
 
 const columnType = v.picklist(['text', 'integer', 'number', 'json', 'unix_microseconds', 'utc_datetime']);
 
@@ -64,8 +38,14 @@ const endpointDefinition = v.strictObject({
     v.regex(ENDPOINT_NAME, 'must be dotted lower-case words, such as usage.api-counts'),
   ),
   description,
-  /** The log kind that the query reads. The header Dendro-Data-Through contains the timestamp of its newest record. */
-  reads: v.picklist(LOG_KINDS),
+  /**
+   * The log kind that the query reads; `{ parameter: kind }`: the one that this choice parameter selects; `all`: every kind. The
+   * header Dendro-Data-Through contains the timestamp of its newest record.
+   */
+  reads: v.union(
+    [v.picklist([...LOG_KINDS, 'all']), v.strictObject({ parameter: name })],
+    `must be a log kind (${LOG_KINDS.join(', ')}), all, or { parameter: NAME }`,
+  ),
   /**
    * The SQL returns a token that is pinned to projects only records of these: of `$pinned_project` if the endpoint has a
    * parameter `project`, otherwise of `$pinned_projects`. A pinned token can only call endpoints that declare this.
@@ -86,6 +66,16 @@ const endpointDefinition = v.strictObject({
    * value) before now. It does not limit the query; the SQL must do that.
    */
   retention: v.optional(v.strictObject({ start: name, days: name })),
+  /**
+   * The time range of a request: the timestamp parameters `start` (exclusive) and `end`, and the choice value `days`, the retention.
+   * Binds $range_start, $range_end and $bucket_micros. Includes the key `retention`.
+   */
+  range: v.optional(v.strictObject({ start: name, end: name, days: name })),
+  /**
+   * The range is searched in slices, newest first, until there are `max_rows` rows or the time is up. The response has a cursor
+   * for the next page. Needs `range` and a parameter of type cursor. Binds $slice_start and $slice_end.
+   */
+  partial: flag,
   /**
    * The names of the query's conditions, in order. The explain SQL returns the number of records that remain after each of them,
    * in a column of that name (explain.ts).
@@ -108,14 +98,6 @@ const endpointDefinition = v.strictObject({
 
 export type EndpointDefinition = v.InferOutput<typeof endpointDefinition>;
 export type Example = v.InferOutput<typeof example>;
-export type Parameter = v.InferOutput<typeof parameter>;
-export type ChoiceParameter = Extract<Parameter, { type: 'choice' }>;
-
-/** What is wrong with a definition, and where in the file. */
-export interface DefinitionProblem {
-  readonly path: readonly string[];
-  readonly message: string;
-}
 
 /** Returns the definition in a parsed file, or the first problem of the file. */
 export function readDefinition(
@@ -161,9 +143,15 @@ function describeIssue({ expected, received }: v.BaseIssue<unknown>): string {
 
 /** Checks what the schema cannot express, because it involves more than one key. */
 function findProblem(definition: EndpointDefinition): DefinitionProblem | undefined {
-  const { parameters, retention, explain, columns } = definition;
+  const { parameters, retention, explain, columns, range } = definition;
   const [parameterProblem] = findParameterProblems(parameters);
   if (parameterProblem !== undefined) return parameterProblem;
+  const readsProblem = findReadsProblem(definition);
+  if (readsProblem !== undefined) return { path: ['reads'], message: readsProblem };
+  const rangeProblem = findRetentionProblem(parameters, range) ?? findEndProblem(parameters, range);
+  if (rangeProblem !== undefined) return { path: ['range'], message: rangeProblem };
+  const partialProblem = findPartialProblem(definition);
+  if (partialProblem !== undefined) return { path: ['partial'], message: partialProblem };
   const retentionProblem = findRetentionProblem(parameters, retention);
   if (retentionProblem !== undefined) return { path: ['retention'], message: retentionProblem };
   const explainProblem = findExplainProblem(explain);
@@ -173,22 +161,68 @@ function findProblem(definition: EndpointDefinition): DefinitionProblem | undefi
     : undefined;
 }
 
-/** `now` and `pinned_project` or `pinned_projects` are bound in every query; `format` and `timestamps` select the form of the response. */
-const RESERVED_NAMES = ['now', 'pinned_project', 'pinned_projects', 'format', 'timestamps'];
+function findReadsProblem({ reads, parameters }: EndpointDefinition): string | undefined {
+  const hasSearch = Object.values(parameters).some(({ type }) => type === 'search');
+  if (reads === 'all')
+    return hasSearch ? 'a parameter of type search needs one log kind; the fields depend on it' : undefined;
+  if (typeof reads === 'string') return undefined;
+  const parameter = parameters[reads.parameter];
+  if (parameter?.type !== 'choice') return `${reads.parameter} is not a parameter of type choice`;
+  if (Object.keys(parameter.choices).some(choice => !isLogKind(choice)))
+    return `the choices of ${reads.parameter} must be log kinds: ${LOG_KINDS.join(', ')}`;
+  return parameter.required || parameter.default !== undefined || parameter.fallback !== undefined
+    ? undefined
+    : `${reads.parameter} must be required or have a default`;
+}
 
-function findParameterProblems(parameters: Record<string, Parameter>): DefinitionProblem[] {
-  const problems: DefinitionProblem[] = [];
-  const usedNames = new Set(RESERVED_NAMES);
-  for (const [parameterName, parameter] of Object.entries(parameters)) {
-    const path = ['parameters', parameterName];
-    for (const boundName of listBoundNames(parameterName, parameter)) {
-      if (usedNames.has(boundName))
-        problems.push({ path, message: `the name ${boundName} is reserved or already used` });
-      usedNames.add(boundName);
-    }
-    if (parameter.type === 'choice') problems.push(...findChoiceProblems(parameter, path));
-  }
-  return problems;
+function findEndProblem(
+  parameters: Record<string, Parameter>,
+  range: { end: string } | undefined,
+): string | undefined {
+  if (range === undefined || parameters[range.end]?.type === 'timestamp') return undefined;
+  return `${range.end} is not a parameter of type timestamp`;
+}
+
+/** The columns by which pages are ordered. */
+const PAGE_COLUMNS = { id: 'text', timestamp: 'unix_microseconds' } as const;
+
+function findPartialProblem({
+  partial,
+  range,
+  parameters,
+  columns,
+  cache,
+}: EndpointDefinition): string | undefined {
+  const hasCursor = Object.values(parameters).some(({ type }) => type === 'cursor');
+  if (partial !== hasCursor) return 'partial: true and a parameter of type cursor need each other';
+  if (!partial) return undefined;
+  if (range === undefined) return 'needs the key range';
+  if (cache !== 'none') return 'needs cache: none';
+  const missing = Object.entries(PAGE_COLUMNS).find(([column, type]) => columns[column]?.type !== type);
+  return missing === undefined ? undefined : `needs a column ${missing[0]} of type ${missing[1]}`;
+}
+
+function isLogKind(text: string): text is LogKind {
+  return LOG_KINDS.some(kind => kind === text);
+}
+
+/** The log kinds that the endpoint can read. */
+export function kindsOf({ reads, parameters }: EndpointDefinition): readonly LogKind[] {
+  if (reads === 'all') return LOG_KINDS;
+  if (typeof reads === 'string') return [reads];
+  const parameter = parameters[reads.parameter];
+  return parameter?.type === 'choice' ? Object.keys(parameter.choices).filter(isLogKind) : [];
+}
+
+/** The log kinds that a request reads. */
+export function selectKinds(definition: EndpointDefinition, values: BoundValues): readonly LogKind[] {
+  const { reads } = definition;
+  if (typeof reads === 'string') return kindsOf(definition);
+  return kindsOf(definition).filter(kind => kind === values[reads.parameter]?.value);
+}
+
+export function searchParameterOf({ parameters }: EndpointDefinition): string | undefined {
+  return Object.keys(parameters).find(key => parameters[key]?.type === 'search');
 }
 
 function findRetentionProblem(
@@ -218,34 +252,13 @@ function findExplainProblem(conditions: readonly string[] = []): string | undefi
   return undefined;
 }
 
-function findChoiceProblems(
-  { choices, fallback, tiers }: ChoiceParameter,
-  path: string[],
-): DefinitionProblem[] {
-  const valuesByChoice = Object.values(choices);
-  if (valuesByChoice.length === 0) return [{ path, message: 'needs at least one choice' }];
-  // JavaScript moves keys that are whole numbers to the front of an object.
-  if (tiers && Object.keys(choices).some(name => /^\d+$/.test(name)))
-    return [{ path, message: 'a tier cannot be named by a number: the order of the tiers would be lost' }];
-  if (fallback !== undefined && !Object.hasOwn(choices, fallback))
-    return [{ path: [...path, 'fallback'], message: 'must be one of the choices' }];
-  const signatures = valuesByChoice.map(describeTypes);
-  if (new Set(signatures).size > 1)
-    return [{ path, message: 'every choice must have values of the same names and types' }];
-  return [];
-}
-
-function describeTypes(values: Record<string, string | number>): string {
-  return Object.entries(values)
-    .map(([key, value]) => `${key}:${typeof value}`)
-    .sort()
-    .join();
-}
-
-/** The names of the SQL parameters that a parameter sets: its own, and those of the values of its choices. */
-export function listBoundNames(name: string, parameter: Parameter): string[] {
-  if (parameter.type !== 'choice') return [name];
-  return [name, ...Object.keys(Object.values(parameter.choices)[0] ?? {})];
+/** The names of the bounds of the range that depend on a parameter. */
+export function listRangeNames({ range }: EndpointDefinition, name: string, parameter: Parameter): string[] {
+  if (range === undefined) return [];
+  if (name === range.end) return ['range_end', 'slice_end'];
+  return name === range.start || listBoundNames(name, parameter).includes(range.days)
+    ? ['range_start', 'slice_start']
+    : [];
 }
 
 /** Whether a request names its project. If not, a pinned token gets the records of all its projects. */

@@ -18,6 +18,8 @@ export interface RowEncoding {
 
 export interface EncodedRows {
   readonly body: Buffer;
+  /** How many rows the body has. */
+  readonly rowCount: number;
   /** Rows are missing, because the body would exceed the limit. */
   readonly isCut: boolean;
 }
@@ -38,7 +40,7 @@ export async function encodeRows(
   let sliceBytes = 0;
   let text = start;
   let isCut = false;
-  let isFirst = true;
+  let rowCount = 0;
   const endSlice = () => {
     const slice = Buffer.from(text);
     slices.push(slice);
@@ -46,8 +48,7 @@ export async function encodeRows(
     text = '';
   };
   for (const row of rows) {
-    const encoded = isFirst ? encodeRow(row) : separator + encodeRow(row);
-    isFirst = false;
+    const encoded = rowCount === 0 ? encodeRow(row) : separator + encodeRow(row);
     const room = maxBytes - sliceBytes - end.length;
     // Counting bytes takes time, so the first check uses an upper bound.
     if ((text.length + encoded.length) * MAX_UTF8_BYTES_PER_CHARACTER > room) {
@@ -55,6 +56,7 @@ export async function encodeRows(
       if (isCut) break;
     }
     text += encoded;
+    rowCount++;
     if (text.length < SLICE_CHARACTERS) continue;
     endSlice();
     await yieldToEventLoop();
@@ -62,7 +64,7 @@ export async function encodeRows(
   text += end;
   endSlice();
   const [only] = slices;
-  return { body: slices.length === 1 && only !== undefined ? only : Buffer.concat(slices), isCut };
+  return { body: slices.length === 1 && only !== undefined ? only : Buffer.concat(slices), rowCount, isCut };
 }
 
 /** A body is `start`, the rows with `separator` between them, and `end`, which is ASCII. */

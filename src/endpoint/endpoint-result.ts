@@ -19,6 +19,8 @@ export interface EncodedResult {
   readonly contentCoding: ContentCoding;
   /** Why rows are missing from the body; empty if it is complete. */
   readonly clipped: readonly ClippedReason[];
+  /** Where the rows go on; undefined if there are no more. */
+  readonly nextCursor: string | undefined;
 }
 
 export interface EncodingRequest extends RowEncoding {
@@ -34,13 +36,15 @@ export interface ResultNotes {
   readonly clipped: readonly ClippedReason[];
 }
 
-export type ClippedReason = 'row-limit' | 'byte-limit' | 'retention';
+export type ClippedReason = 'row-limit' | 'byte-limit' | 'time-limit' | 'retention';
 
 export interface ResultOptions {
   /** The limit of a body before compression; rows beyond it are cut. */
   readonly maxBytes?: number | undefined;
   /** Called after each new encoding, because it increases `bytes`. */
   readonly onSizeChange?: (() => void) | undefined;
+  /** The cursor after the first `rowCount` rows, of an endpoint with pages. Undefined: there are no more rows. */
+  readonly cursorAfter?: ((rowCount: number) => string | undefined) | undefined;
 }
 
 /** Compressing a smaller body takes more time than it saves. */
@@ -73,6 +77,11 @@ export class EndpointResult {
     this.#options = options;
   }
 
+  /** The cursor after all rows; see ResultOptions.cursorAfter. */
+  get nextCursor(): string | undefined {
+    return this.#options.cursorAfter?.(this.rows.length);
+  }
+
   /** Estimated size in memory. */
   get bytes(): number {
     return this.rowBytes + this.#encodedBytes;
@@ -100,11 +109,13 @@ export class EndpointResult {
       const plain = await this.encode({ ...request, contentCoding: 'identity' });
       if (plain.body.length <= MIN_BYTES_TO_COMPRESS) return plain;
       const body = await COMPRESSORS[contentCoding](plain.body);
-      return { body, etag: await createEtag(body), contentCoding, clipped: plain.clipped };
+      return { ...plain, body, etag: await createEtag(body), contentCoding };
     }
     const rows = redacted ? redactLazily(this.#columns, this.rows) : this.rows;
-    const { body, isCut } = await encodeRows(this.#columns, rows, request, this.#options.maxBytes);
-    return { body, etag: await createEtag(body), contentCoding, clipped: this.#listClipped(isCut) };
+    const { body, rowCount, isCut } = await encodeRows(this.#columns, rows, request, this.#options.maxBytes);
+    const clipped = this.#listClipped(isCut);
+    const nextCursor = this.#options.cursorAfter?.(rowCount);
+    return { body, etag: await createEtag(body), contentCoding, clipped, nextCursor };
   }
 
   #listClipped(isCut: boolean): readonly ClippedReason[] {

@@ -1,7 +1,7 @@
 // The sentence of an explanation: which condition of the query removed the last records, and why.
 import { formatTimestamp } from '../domain/timestamp.ts';
 import type { BoundValues } from '../store/store.ts';
-import { type EndpointDefinition, hasProject } from './definition.ts';
+import { type EndpointDefinition, hasProject, selectKinds } from './definition.ts';
 import type { RecordCounts } from './explain.ts';
 
 /** How the sentence speaks of a condition. */
@@ -24,8 +24,11 @@ export function summarize(definition: EndpointDefinition, values: BoundValues, c
   if (empty === undefined) return summarizeMatches(conditions.at(-1)?.remaining);
   const phrases = describeCondition(empty.name, definition, values, counts);
   const remaining = before.at(-1)?.remaining;
-  if (remaining === undefined)
-    return `0 rows: ${describeEmptyStart(definition, empty.name, phrases, newest)}`;
+  if (remaining === undefined) {
+    const kinds = selectKinds(definition, values);
+    const logs = kinds.length === 1 ? `${kinds[0]} ` : '';
+    return `0 rows: ${describeEmptyStart(logs, empty.name, phrases, newest)}`;
+  }
   const met = before.map(({ name }) => describeCondition(name, definition, values, counts).met);
   return `0 rows: ${describeRemoved(remaining, met.join(' '), phrases)}`;
 }
@@ -38,16 +41,16 @@ function summarizeMatches(remaining: number | undefined): string {
     : `${formatCount(remaining)} records match all conditions`;
 }
 
-/** No record meets the first condition. */
+/** No record meets the first condition. `logs` names the log kind, with a space after it. */
 function describeEmptyStart(
-  { reads }: EndpointDefinition,
+  logs: string,
   condition: string,
   { met, none }: Phrases,
   newest: bigint | null,
 ): string {
-  if (condition === 'project') return `the store has no ${reads} records ${met}`;
-  if (newest === null) return `the store has no ${reads} records`;
-  return `no ${reads} record ${none}; the newest is from ${formatTimestamp(newest)}`;
+  if (condition === 'project') return `the store has no ${logs}records ${met}`;
+  if (newest === null) return `the store has no ${logs}records`;
+  return `no ${logs}record ${none}; the newest is from ${formatTimestamp(newest)}`;
 }
 
 /** `count` records meet the conditions before, and none of them meets this one. */
@@ -81,6 +84,8 @@ function describeCondition(
     }
     case 'function':
       return toPhrases('of this function');
+    case 'search':
+      return { met: 'that match the search', none: 'matches the search', only: 'does not match the search' };
     case 'pattern':
       return {
         met: 'whose URL matches the pattern',
@@ -113,7 +118,8 @@ function describeOutside(
 }
 
 /** Such as "the FREE tier's 1 day". */
-function describeRetention({ parameters, retention }: EndpointDefinition, values: BoundValues): string {
+function describeRetention(definition: EndpointDefinition, values: BoundValues): string {
+  const { parameters, range, retention = range } = definition;
   const days = retention === undefined ? undefined : values[retention.days]?.value;
   if (retention === undefined || typeof days !== 'number') return 'the retention';
   const duration = days === 1 ? '1 day' : `${formatCount(days)} days`;

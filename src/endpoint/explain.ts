@@ -3,7 +3,7 @@
 import { DendroError } from '../domain/errors.ts';
 import { formatTimestamp } from '../domain/timestamp.ts';
 import type { BoundValue, BoundValues, Cell, SavedQuery } from '../store/store.ts';
-import type { Endpoint } from './catalog.ts';
+import { type Endpoint, selectQueries } from './catalog.ts';
 import { type EndpointDefinition, EXPLAIN_TIMES } from './definition.ts';
 import { summarize } from './explain-summary.ts';
 import { addContextValues } from './parameters.ts';
@@ -65,11 +65,12 @@ export async function explainEndpoint(
 ): Promise<Explanation> {
   const { definition, explainFile } = endpoint;
   const { store, clock, observe } = dependencies;
-  const query = requireExplainQuery(endpoint);
+  requireExplainQuery(endpoint);
   const pin = projects === undefined ? undefined : findPin(definition, values, projects);
   if (pin?.length === 0) return rejectProject(dependencies, definition, values, request);
   const { requestId, ...options } = toQueryOptions(definition, request);
   await checkPatterns(store, definition, values, options);
+  const query = requireExplainQuery({ ...endpoint, ...selectQueries(endpoint, values) });
   const bound = addContextValues(definition, values, clock(), pin);
   const { rows, truncated, queuedMs, executedMs } = await store.query(query, bound, options);
   const timing = { queuedMs, executedMs, rows: rows.length };

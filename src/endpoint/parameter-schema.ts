@@ -2,7 +2,9 @@
 import type { CatalogParameter } from './catalog-entry.ts';
 import { MAX_VALUE_LENGTH } from './parameters.ts';
 
-export function parameterSchema({ type, choices = [], fallback }: CatalogParameter): Record<string, unknown> {
+export function parameterSchema(parameter: CatalogParameter): Record<string, unknown> {
+  const { type, choices = [], fallback, min, max } = parameter;
+  const defaultValue = parameter.default === undefined ? {} : { default: parameter.default };
   switch (type) {
     case 'pattern':
       return { type: 'string', maxLength: MAX_VALUE_LENGTH, format: 'regex' };
@@ -14,8 +16,14 @@ export function parameterSchema({ type, choices = [], fallback }: CatalogParamet
     case 'choice':
       // With a fallback every value is valid, so the schema can only give examples.
       return fallback === undefined || fallback === null
-        ? { type: 'string', enum: choices }
+        ? { type: 'string', enum: choices, ...defaultValue }
         : { type: 'string', examples: choices, default: fallback };
+    case 'integer':
+      return { type: 'integer', minimum: min, maximum: max, ...defaultValue };
+    case 'boolean':
+      return { type: 'boolean', ...defaultValue };
+    case 'search':
+      return { type: 'string', maxLength: MAX_VALUE_LENGTH, examples: ['timeout -retry status:5xx'] };
     default:
       return { type: 'string', maxLength: MAX_VALUE_LENGTH };
   }

@@ -1,8 +1,15 @@
 // Converts the string parameters of a request to the values that are bound in its SQL, as the endpoint's definition says.
 import { DendroError } from '../domain/errors.ts';
+import { fieldsOf } from '../domain/log-fields.ts';
 import { parseTimestamp, TIMESTAMP_FORMS } from '../domain/timestamp.ts';
 import type { BoundValue, BoundValues } from '../store/store.ts';
-import { type ChoiceParameter, type EndpointDefinition, hasProject, type Parameter } from './definition.ts';
+import { decodeCursor } from './cursor.ts';
+import { type EndpointDefinition, hasProject, selectKinds } from './definition.ts';
+import { bindPosition, describePagedQuery } from './page-position.ts';
+import type { ChoiceParameter, Parameter } from './parameter-definition.ts';
+import { parseSearchExpression, SearchSyntaxError } from './search-expression.ts';
+import { bindSearchTerms } from './search-patterns.ts';
+import { chooseBucket, findTimeRange } from './time-range.ts';
 
 export const MAX_VALUE_LENGTH = 1024;
 
@@ -20,7 +27,36 @@ export function bindParameters(
   const bound: MutableValues = {};
   for (const [name, parameter] of Object.entries(definition.parameters))
     bindParameter(name, parameter, readOnce(parameters, name), maxTier, bound);
+  // Both depend on other parameters: the fields of a search on the log kind, a cursor on everything else.
+  for (const [name, { type }] of Object.entries(definition.parameters))
+    if (type === 'search') bindSearch(definition, name, bound);
+  for (const [name, { type }] of Object.entries(definition.parameters))
+    if (type === 'cursor') bindCursor(definition, name, bound);
   return bound;
+}
+
+function bindSearch(definition: EndpointDefinition, name: string, bound: MutableValues): void {
+  const [kind] = selectKinds(definition, bound);
+  const fields = kind === undefined ? [] : fieldsOf(kind);
+  try {
+    const terms = parseSearchExpression(String(bound[name]?.value ?? ''), fields);
+    Object.assign(bound, bindSearchTerms(name, terms));
+  } catch (error) {
+    if (!(error instanceof SearchSyntaxError)) throw error;
+    throw invalid(name, `${name} is not a search expression: ${error.message}`);
+  }
+}
+
+function bindCursor(definition: EndpointDefinition, name: string, bound: MutableValues): void {
+  const text = bound[name]?.value;
+  const isGiven = typeof text === 'string';
+  const position = isGiven ? decodeCursor(text, describePagedQuery(definition, bound)) : undefined;
+  if (isGiven && position === undefined)
+    throw invalid(
+      name,
+      `${name} is not a cursor of this query; send the value of Dendro-Next-Cursor unchanged, with the same other parameters`,
+    );
+  Object.assign(bound, bindPosition(definition, position));
 }
 
 /** A value for every parameter that the endpoint's SQL may use, to validate the SQL before the first request. */
@@ -32,8 +68,20 @@ export function createSampleValues(definition: EndpointDefinition): BoundValues 
 }
 
 function createSampleValue(parameter: Parameter): string {
-  if (parameter.type === 'choice') return Object.keys(parameter.choices)[0] ?? '';
-  return parameter.type === 'timestamp' ? '2000-01-01' : 'sample';
+  switch (parameter.type) {
+    case 'choice':
+      return Object.keys(parameter.choices)[0] ?? '';
+    case 'timestamp':
+      return '2000-01-01';
+    case 'integer':
+      return String(parameter.default ?? Math.max(parameter.min, Math.min(parameter.max, 1)));
+    case 'boolean':
+      return 'true';
+    case 'cursor':
+      return ''; // a cursor belongs to one query
+    default:
+      return 'sample';
+  }
 }
 
 /**
@@ -48,9 +96,24 @@ export function addContextValues(
   pin: readonly string[] | undefined,
 ): BoundValues {
   const now: BoundValue = { type: 'timestamp', value: nowMicros };
+  const values = { ...bound, now, ...bindRange(definition, bound, nowMicros) };
   return hasProject(definition)
-    ? { ...bound, now, pinned_project: { type: 'text', value: pin?.[0] ?? null } }
-    : { ...bound, now, pinned_projects: { type: 'texts', value: pin ?? [] } };
+    ? { ...values, pinned_project: { type: 'text', value: pin?.[0] ?? null } }
+    : { ...values, pinned_projects: { type: 'texts', value: pin ?? [] } };
+}
+
+/** Without a requested end, the range ends now. The slice is the whole range until the caller selects a smaller one. */
+function bindRange(definition: EndpointDefinition, bound: BoundValues, nowMicros: bigint): BoundValues {
+  const range = findTimeRange(definition, bound, nowMicros);
+  if (range === undefined) return {};
+  const { start, end = nowMicros } = range;
+  return {
+    range_start: { type: 'timestamp', value: start },
+    range_end: { type: 'timestamp', value: end },
+    bucket_micros: { type: 'integer', value: Number(chooseBucket(start, end)) },
+    slice_start: { type: 'timestamp', value: start },
+    slice_end: { type: 'timestamp', value: end },
+  };
 }
 
 function readOnce(parameters: URLSearchParams, name: string): string {
@@ -75,10 +138,27 @@ function bindParameter(
   switch (parameter.type) {
     case 'text':
     case 'pattern':
+    case 'search':
+    case 'cursor':
       bound[name] = { type: 'text', value: value === '' ? null : checkText(name, value) };
       return;
     case 'timestamp':
-      bound[name] = { type: 'timestamp', value: value === '' ? null : readTimestamp(name, value) };
+      bound[name] = {
+        type: 'timestamp',
+        value: value === '' ? null : readTimestamp(name, value, parameter.accepts_microseconds),
+      };
+      return;
+    case 'integer':
+      bound[name] = {
+        type: 'integer',
+        value: value === '' ? (parameter.default ?? null) : readInteger(name, value, parameter),
+      };
+      return;
+    case 'boolean':
+      bound[name] = {
+        type: 'boolean',
+        value: value === '' ? (parameter.default ?? null) : readBoolean(name, value),
+      };
       return;
     case 'choice':
       bindChoice(name, parameter, value, maxTier, bound);
@@ -93,10 +173,30 @@ function checkText(name: string, value: string): string {
   return value;
 }
 
-function readTimestamp(name: string, value: string): bigint {
+function readInteger(
+  name: string,
+  value: string,
+  { min, max }: { readonly min: number; readonly max: number },
+): number {
+  const number = Number(value);
+  if (!/^[+-]?\d{1,16}$/.test(value) || number < min || number > max)
+    throw invalid(name, `${name} must be a whole number from ${min} to ${max}`);
+  return number;
+}
+
+function readBoolean(name: string, value: string): boolean {
+  if (value !== 'true' && value !== 'false') throw invalid(name, `${name} must be true or false`);
+  return value === 'true';
+}
+
+function readTimestamp(name: string, value: string, acceptsMicroseconds: boolean): bigint {
+  if (acceptsMicroseconds && /^-?\d{1,18}$/.test(value)) return BigInt(value);
   // An unescaped + in a query string is decoded as a space.
   const micros = parseTimestamp(checkText(name, value).replace(/ (?=\d\d:\d\d$)/, '+'));
-  if (micros === undefined) throw invalid(name, `${name} is not a timestamp; allowed: ${TIMESTAMP_FORMS}`);
+  if (micros === undefined) {
+    const integers = acceptsMicroseconds ? ', or whole Unix microseconds' : '';
+    throw invalid(name, `${name} is not a timestamp; allowed: ${TIMESTAMP_FORMS}${integers}`);
+  }
   return micros;
 }
 
@@ -107,7 +207,7 @@ function bindChoice(
   maxTier: string | undefined,
   bound: MutableValues,
 ): void {
-  const { choices, fallback } = parameter;
+  const { choices, fallback = value === '' ? parameter.default : undefined } = parameter;
   const choice = capTier(parameter, Object.hasOwn(choices, value) ? value : fallback, maxTier);
   if (choice === undefined && value !== '')
     throw invalid(name, `${name} must be one of ${Object.keys(choices).join(', ')}`);

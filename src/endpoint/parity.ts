@@ -3,7 +3,8 @@ import { formatTimestamp } from '../domain/timestamp.ts';
 import type { Cell, Column, Store, StoreName } from '../store/store.ts';
 import { MICROS_PER_SECOND } from '../system/clock.ts';
 import type { Catalog } from './catalog.ts';
-import type { EndpointDefinition, Parameter } from './definition.ts';
+import type { EndpointDefinition } from './definition.ts';
+import type { Parameter } from './parameter-definition.ts';
 import { runEndpoint } from './run-endpoint.ts';
 import { validateParameters } from './validated-requests.ts';
 
@@ -80,11 +81,26 @@ function createGrid(
 }
 
 function listGridValues(parameter: Parameter, projects: readonly string[], now: bigint): readonly string[] {
-  if (parameter.type === 'choice') return Object.keys(parameter.choices);
-  if (parameter.type === 'timestamp')
-    return ['', ...[86_400n, 3_600n].map(age => formatTimestamp(now - age * MICROS_PER_SECOND))];
-  if (parameter.type === 'pattern') return projects.map(escapePattern);
-  return parameter.required ? projects : [''];
+  switch (parameter.type) {
+    case 'choice':
+      return Object.keys(parameter.choices);
+    case 'timestamp': {
+      const times = [86_400n, 3_600n].map(age => formatTimestamp(now - age * MICROS_PER_SECOND));
+      return parameter.required ? times : ['', ...times];
+    }
+    case 'pattern':
+      return projects.map(escapePattern);
+    case 'search':
+      return ['', 'error -debug'];
+    case 'integer':
+      return [String(parameter.default ?? parameter.min)];
+    case 'boolean':
+      return ['true', 'false'];
+    case 'cursor':
+      return [''];
+    case 'text':
+      return parameter.required ? projects : [''];
+  }
 }
 
 function escapePattern(text: string): string {

@@ -6,11 +6,12 @@ import { formatTimestamp } from '../domain/timestamp.ts';
 import type { Observe } from '../observe/event.ts';
 import type { BoundValues, QueryOptions, Store } from '../store/store.ts';
 import { type Clock, MICROS_PER_DAY } from '../system/clock.ts';
-import type { Endpoint } from './catalog.ts';
-import { type EndpointDefinition, hasProject } from './definition.ts';
+import { type Endpoint, selectQueries } from './catalog.ts';
+import { type EndpointDefinition, hasProject, selectKinds } from './definition.ts';
 import { type ClippedReason, EndpointResult } from './endpoint-result.ts';
 import { addContextValues } from './parameters.ts';
 import { computePatternCost, MAX_PATTERN_COST } from './pattern-cost.ts';
+import { querySlices } from './query-slices.ts';
 import { createKey, type ValidatedRequest } from './validated-requests.ts';
 
 export interface EndpointDependencies {
@@ -20,6 +21,8 @@ export interface EndpointDependencies {
   readonly cache?: ResultCache<EndpointResult> | undefined;
   /** The limit of a result, before compression; undefined: no limit. */
   readonly maxResultBytes?: number | undefined;
+  /** The time limit of an endpoint that declares partial results; undefined: no limit but that of each query. */
+  readonly timeLimitMs?: number | undefined;
   readonly observe?: Observe;
 }
 
@@ -196,20 +199,23 @@ export async function rejectProject(
 }
 
 async function loadResult(
-  { store, clock, maxResultBytes, observe }: EndpointDependencies,
+  { store, clock, maxResultBytes, timeLimitMs, observe }: EndpointDependencies,
   { endpoint, values, pin }: PreparedQuery,
   { requestId, ...options }: LoadOptions,
   onSizeChange?: () => void,
 ): Promise<EndpointResult> {
-  const { definition, query } = endpoint;
+  const { definition } = endpoint;
+  const { query } = selectQueries(endpoint, values);
   const now = clock();
   await checkPatterns(store, definition, values, options);
   // Read before the query runs, so that the query sees every record up to this timestamp.
-  const newest = await findNewest(store, definition, now, pin, options);
-  const queryResult = await store.query(query, addContextValues(definition, values, now, pin), {
-    ...options,
-    maxBytes: maxResultBytes,
-  });
+  const newest = await findNewest(store, definition, values, now, pin, options);
+  const bound = addContextValues(definition, values, now, pin);
+  const queryOptions = { ...options, maxBytes: maxResultBytes };
+  const page = definition.partial
+    ? await querySlices({ store, definition, query, values: bound, newest, timeLimitMs }, queryOptions)
+    : undefined;
+  const queryResult = page?.result ?? (await store.query(query, bound, queryOptions));
   const { queuedMs, executedMs, rows } = queryResult;
   observe?.({
     type: 'query_completed',
@@ -220,31 +226,35 @@ async function loadResult(
     rows: rows.length,
   });
   const clipped: ClippedReason[] = [];
-  if (queryResult.truncated) clipped.push('row-limit');
+  if (queryResult.truncated && page === undefined) clipped.push('row-limit');
   if (queryResult.exceedsMaxBytes) clipped.push('byte-limit');
+  if (page?.isTimeUp) clipped.push('time-limit');
   if (startsBeforeRetention(definition, values, now)) clipped.push('retention');
   const dataThrough = newest === undefined ? undefined : formatTimestamp(newest);
-  const resultOptions = { maxBytes: maxResultBytes, onSizeChange };
+  const resultOptions = { maxBytes: maxResultBytes, onSizeChange, cursorAfter: page?.cursorAfter };
   return new EndpointResult(query.columns, queryResult, { dataThrough, clipped }, resultOptions);
 }
 
-/** The timestamp of the newest record of the log kind. For a pinned token: of its projects that the result may contain. */
+/** The timestamp of the newest record of the log kinds that the request reads. For a pinned token: of its projects that the result may contain. */
 async function findNewest(
   store: Store,
-  { reads }: EndpointDefinition,
+  definition: EndpointDefinition,
+  values: BoundValues,
   now: bigint,
   pin: readonly string[] | undefined,
   options: QueryOptions,
 ): Promise<bigint | undefined> {
   let newest: bigint | undefined;
-  for (const project of pin ?? [undefined]) {
-    const found = await store.newestTimestamp(reads, now, project, options);
-    if (found !== undefined && (newest === undefined || found > newest)) newest = found;
-  }
+  for (const kind of selectKinds(definition, values))
+    for (const project of pin ?? [undefined]) {
+      const found = await store.newestTimestamp(kind, now, project, options);
+      if (found !== undefined && (newest === undefined || found > newest)) newest = found;
+    }
   return newest;
 }
 
-function startsBeforeRetention({ retention }: EndpointDefinition, values: BoundValues, now: bigint): boolean {
+function startsBeforeRetention(definition: EndpointDefinition, values: BoundValues, now: bigint): boolean {
+  const retention = definition.retention ?? definition.range;
   if (retention === undefined) return false;
   const start = values[retention.start];
   const days = values[retention.days];

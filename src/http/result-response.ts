@@ -45,7 +45,7 @@ export function resultResponse(
 
 function listResultHeaders(
   { outcome, result }: EndpointRun,
-  { etag, clipped }: EncodedResult,
+  { etag, clipped, nextCursor }: EncodedResult,
   age: number,
   maxAge: number,
   ttl: number,
@@ -59,6 +59,7 @@ function listResultHeaders(
     'Cache-Status': formatCacheStatus(outcome, ttl),
     ...(dataThrough !== undefined && { 'Dendro-Data-Through': dataThrough }),
     ...(clipped.length > 0 && { 'Dendro-Clipped': clipped.join(', ') }),
+    ...(nextCursor !== undefined && { 'Dendro-Next-Cursor': nextCursor }),
   });
 }
 

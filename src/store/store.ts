@@ -11,6 +11,7 @@ export type BoundValue =
   | { readonly type: 'text'; readonly value: string | null }
   | { readonly type: 'texts'; readonly value: readonly string[] }
   | { readonly type: 'integer'; readonly value: number | null }
+  | { readonly type: 'boolean'; readonly value: boolean | null }
   /** Unix microseconds, UTC. */
   | { readonly type: 'timestamp'; readonly value: bigint | null };
 

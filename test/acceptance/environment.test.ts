@@ -24,6 +24,7 @@ const CHECKED: [FlagName, string, string][] = [
   ['internal-port', 'x', '0'],
   ['store', 'clickhouse://', 'duckdb'],
   ['endpoints', 'no-such-folder', 'valid'],
+  ['packs', 'unknown', 'explore'],
   ['tokens', 'invalid/tokens.json', 'valid/tokens.json'],
   ['retention-days', 'x', '30'],
   ['max-disk', 'x', '50GB'],

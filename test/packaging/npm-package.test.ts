@@ -34,7 +34,7 @@ test('the package contains the program, its endpoints and the console, and nothi
     /^dist\/store\/migrate\/\w+\.\w+\.sql$/,
     /^dist\/client\/[\w-]+\.d\.ts$/,
     /^dist\/console\/(index\.html|assets\/[\w-]+\.(js|css|svg))(\.gz|\.br)?$/,
-    /^endpoints\/[a-z.-]+\/(endpoint\.yaml|(explain\.)?(duckdb|clickhouse)\.sql)$/,
+    /^(?:endpoints|packs\/explore)\/[a-z.-]+\/(endpoint\.yaml|(explain\.)?(duckdb|clickhouse)\.sql)$/,
   ];
   const names = files.map(file => file.replace(/^package\//, ''));
   expect(names.filter(name => !expected.some(pattern => pattern.test(name)))).toEqual([]);

@@ -19,7 +19,7 @@ beforeAll(() => {
   const node = installNode('x64', NODE_20);
   if (node === undefined) throw new Error('Node for x64 is missing');
   const app = join(directory.path, 'app');
-  for (const name of ['bin', 'dist', 'endpoints', 'package.json', 'package-lock.json'])
+  for (const name of ['bin', 'dist', 'endpoints', 'packs', 'package.json', 'package-lock.json'])
     cpSync(join(ROOT, name), join(app, name), { recursive: true });
   const platform = ['--cpu=x64', '--os=linux', '--libc=glibc'];
   execFileSync('npm', ['ci', '--omit=dev', '--ignore-scripts', '--no-audit', '--no-fund', ...platform], {

@@ -6,6 +6,9 @@ import { join } from 'node:path';
 /** The directory of the built-in endpoints. */
 export const BUILT_IN = join(import.meta.dirname, '../../endpoints');
 
+/** The directory of the explore pack. */
+export const EXPLORE = join(import.meta.dirname, '../../packs/explore');
+
 export interface EndpointFiles {
   readonly yaml: string;
   readonly sql: string;

@@ -124,6 +124,7 @@ function bind(sql: string, values: BoundValues): ReaderParameters {
 }
 
 function toParameter({ value }: BoundValue): ReaderParameters[string] {
+  if (typeof value === 'boolean') return Number(value); // UInt8 in every version; Bool reads it too
   return typeof value === 'bigint' ? value.toString() : value;
 }
 

@@ -21,6 +21,7 @@ accessors.textDecoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 export const {
   BIGINT,
+  BOOLEAN,
   DuckDBDecimalValue,
   DuckDBExtractedStatements,
   DuckDBInstance,

@@ -6,6 +6,7 @@ import type { BoundValue, BoundValues, Cell, ColumnType, QueryResult, SavedQuery
 import { findForbiddenFunction, findForbiddenTable, parseReferences } from './allowed-sql.ts';
 import {
   BIGINT,
+  BOOLEAN,
   type DuckDBConnection,
   type DuckDBDataChunk,
   DuckDBDecimalValue,
@@ -132,6 +133,7 @@ const DUCKDB_TYPES: Record<BoundValue['type'], DuckDBType> = {
   text: VARCHAR,
   texts: LIST(VARCHAR),
   integer: BIGINT,
+  boolean: BOOLEAN,
   timestamp: TIMESTAMP,
 };
 

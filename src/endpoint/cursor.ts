@@ -1,0 +1,91 @@
+// The cursor of a paged endpoint: where the next page starts. A cursor belongs to one query: it contains a checksum of the endpoint
+// and of all other parameters. It is not signed, because it grants nothing: a query applies its conditions on every page.
+import { createHash } from 'node:crypto';
+
+/** The next page starts at the record with this timestamp and id, after `skip` records of that timestamp. */
+export interface Position {
+  readonly timestampMicros: bigint;
+  /** The id of the last record, or its beginning if it is long. Empty: all ids. */
+  readonly id: string;
+  /** How many records with this timestamp whose ids start with `id` were returned before. */
+  readonly skip: number;
+  /** The size of the first slice that the next page searches (query-slices.ts). */
+  readonly sliceSeconds: number;
+}
+
+/** Ids have no other limit than the size of a record, and a cursor is sent in a header and in a URL. */
+const MAX_ID_BYTES = 256;
+
+const CHECKSUM_BYTES = 8;
+const TIMESTAMP_BYTES = 8;
+const SKIP_BYTES = 4;
+const SLICE_BYTES = 4;
+const SKIP_OFFSET = CHECKSUM_BYTES + TIMESTAMP_BYTES;
+const SLICE_OFFSET = SKIP_OFFSET + SKIP_BYTES;
+const ID_OFFSET = SLICE_OFFSET + SLICE_BYTES;
+
+/** `query` is a text that identifies the query. */
+export function encodeCursor({ timestampMicros, id, skip, sliceSeconds }: Position, query: string): string {
+  const idBytes = Buffer.from(id);
+  const bytes = Buffer.alloc(ID_OFFSET + idBytes.length);
+  bytes.writeBigInt64BE(timestampMicros, CHECKSUM_BYTES);
+  bytes.writeUInt32BE(skip, SKIP_OFFSET);
+  bytes.writeUInt32BE(sliceSeconds, SLICE_OFFSET);
+  idBytes.copy(bytes, ID_OFFSET);
+  checksumOf(bytes, query).copy(bytes);
+  return bytes.toString('base64url');
+}
+
+/** Returns undefined if the text is not a cursor of this query. */
+export function decodeCursor(text: string, query: string): Position | undefined {
+  const bytes = Buffer.from(text, 'base64url');
+  // Decoding ignores characters that are not base64url, so the text is compared with its only valid form.
+  if (bytes.length < ID_OFFSET || bytes.toString('base64url') !== text) return undefined;
+  if (!checksumOf(bytes, query).equals(bytes.subarray(0, CHECKSUM_BYTES))) return undefined;
+  return {
+    timestampMicros: bytes.readBigInt64BE(CHECKSUM_BYTES),
+    id: bytes.toString('utf8', ID_OFFSET),
+    skip: bytes.readUInt32BE(SKIP_OFFSET),
+    sliceSeconds: bytes.readUInt32BE(SLICE_OFFSET),
+  };
+}
+
+function checksumOf(bytes: Buffer, query: string): Buffer {
+  return createHash('sha256')
+    .update(query)
+    .update('\0')
+    .update(bytes.subarray(CHECKSUM_BYTES))
+    .digest()
+    .subarray(0, CHECKSUM_BYTES);
+}
+
+/** The key of a row, by which the rows are ordered: newest first, then by id. */
+export interface RowKey {
+  readonly timestampMicros: bigint;
+  readonly id: string;
+}
+
+/** The position after the last of these rows. `start` is the position of the first row, if the page does not begin at the newest. */
+export function positionAfter(
+  rows: readonly RowKey[],
+  start: Position | undefined,
+): Omit<Position, 'sliceSeconds'> | undefined {
+  const last = rows.at(-1);
+  if (last === undefined) return start;
+  const { timestampMicros } = last;
+  const id = truncateId(last.id);
+  const firstOther = rows.findLastIndex(
+    row => row.timestampMicros !== timestampMicros || !row.id.startsWith(id),
+  );
+  const continues = firstOther === -1 && start?.timestampMicros === timestampMicros && start.id === id;
+  return { timestampMicros, id, skip: rows.length - 1 - firstOther + (continues ? start.skip : 0) };
+}
+
+/** Cuts between two characters. */
+function truncateId(id: string): string {
+  const bytes = Buffer.from(id);
+  if (bytes.length <= MAX_ID_BYTES) return id;
+  let end = MAX_ID_BYTES;
+  while (((bytes[end] ?? 0) & 0xc0) === 0x80) end--;
+  return bytes.toString('utf8', 0, end);
+}

@@ -1,0 +1,109 @@
+// Collects the rows of a page from several queries, and creates the cursor of the next page.
+import type { BoundValues, Cell, QueryResult, SavedQuery } from '../store/store.ts';
+import { MICROS_PER_SECOND } from '../system/clock.ts';
+import { encodeCursor, type Position, positionAfter, type RowKey } from './cursor.ts';
+import type { EndpointDefinition } from './definition.ts';
+import { describePagedQuery } from './page-position.ts';
+
+export interface Page {
+  readonly result: QueryResult;
+  /** The time limit ended the search before the page was full. */
+  readonly isTimeUp: boolean;
+  /** The cursor after the first `rowCount` rows; undefined: there are no more. */
+  readonly cursorAfter: (rowCount: number) => string | undefined;
+}
+
+/** How the search goes on after the page. */
+export interface Continuation {
+  readonly isTimeUp: boolean;
+  /** The end of the part of the range that was not searched; undefined: all of it was. */
+  readonly sliceEnd: bigint | undefined;
+  readonly sliceMicros: bigint;
+}
+
+/** What the page is for. */
+export interface PageContext {
+  readonly definition: EndpointDefinition;
+  readonly query: SavedQuery;
+  readonly values: BoundValues;
+  /** Undefined: the page begins at the newest record. */
+  readonly start: Position | undefined;
+}
+
+export class PageBuilder {
+  readonly #context: PageContext;
+  readonly #rows: (readonly Cell[])[] = [];
+  #truncated = false;
+  #exceedsMaxBytes = false;
+  #characters = 0;
+  #queuedMs = 0;
+  #executedMs = 0;
+
+  constructor(context: PageContext) {
+    this.#context = context;
+  }
+
+  /** How many more rows the page can have. */
+  get rowsLeft(): number {
+    return this.#context.query.maxRows - this.#rows.length;
+  }
+
+  get isFull(): boolean {
+    return this.#hasMore || this.rowsLeft === 0;
+  }
+
+  /** The last query had more rows than were added. */
+  get #hasMore(): boolean {
+    return this.#truncated || this.#exceedsMaxBytes;
+  }
+
+  /** The timestamp of the last row, if the last query had more rows. */
+  get cutAt(): bigint | undefined {
+    return this.#truncated ? this.#listKeys().at(-1)?.timestampMicros : undefined;
+  }
+
+  bytesLeft(maxBytes: number | undefined): number | undefined {
+    return maxBytes === undefined ? undefined : Math.max(0, maxBytes - this.#characters);
+  }
+
+  add({ rows, truncated, exceedsMaxBytes, queuedMs, executedMs }: QueryResult): void {
+    for (const row of rows) {
+      this.#rows.push(row);
+      for (const cell of row) if (typeof cell === 'string') this.#characters += cell.length;
+    }
+    this.#truncated = truncated;
+    this.#exceedsMaxBytes = exceedsMaxBytes;
+    this.#queuedMs += queuedMs;
+    this.#executedMs += executedMs;
+  }
+
+  finish({ isTimeUp, sliceEnd, sliceMicros }: Continuation): Page {
+    const { definition, values, start } = this.#context;
+    const keys = this.#listKeys();
+    const query = describePagedQuery(definition, values);
+    const sliceSeconds = Number(sliceMicros / MICROS_PER_SECOND);
+    const end = sliceEnd === undefined ? undefined : { timestampMicros: sliceEnd, id: '', skip: 0 };
+    return {
+      result: {
+        rows: this.#rows,
+        truncated: this.#truncated,
+        exceedsMaxBytes: this.#exceedsMaxBytes,
+        queuedMs: this.#queuedMs,
+        executedMs: this.#executedMs,
+      },
+      isTimeUp,
+      cursorAfter: rowCount => {
+        const isCut = this.#hasMore || rowCount < keys.length;
+        const position = isCut ? positionAfter(keys.slice(0, rowCount), start) : end;
+        return position && encodeCursor({ ...position, sliceSeconds }, query);
+      },
+    };
+  }
+
+  #listKeys(): RowKey[] {
+    const { columns } = this.#context.query;
+    const indexOf = (column: string) => columns.findIndex(({ name }) => name === column);
+    const [timestamp, id] = [indexOf('timestamp'), indexOf('id')];
+    return this.#rows.map(row => ({ timestampMicros: BigInt(row[timestamp] ?? 0), id: String(row[id]) }));
+  }
+}

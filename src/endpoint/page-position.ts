@@ -1,0 +1,43 @@
+// The position of a page as the values that its query binds, and the query that a cursor belongs to.
+import { createCacheKey } from '../cache/cache-key.ts';
+import type { BoundValues } from '../store/store.ts';
+import type { Position } from './cursor.ts';
+import type { EndpointDefinition } from './definition.ts';
+import { cursorValueNames } from './parameter-definition.ts';
+
+/** Undefined: the page begins at the newest record. */
+export function bindPosition(definition: EndpointDefinition, position: Position | undefined): BoundValues {
+  const names = namesOf(definition);
+  return {
+    [names.timestamp]: { type: 'timestamp', value: position?.timestampMicros ?? null },
+    [names.id]: { type: 'text', value: position?.id ?? null },
+    [names.skip]: { type: 'integer', value: position?.skip ?? 0 },
+    [names.slice]: { type: 'integer', value: position?.sliceSeconds ?? null },
+  };
+}
+
+export function readPosition(definition: EndpointDefinition, values: BoundValues): Position | undefined {
+  const names = namesOf(definition);
+  const timestamp = values[names.timestamp];
+  if (timestamp?.type !== 'timestamp' || timestamp.value === null) return undefined;
+  return {
+    timestampMicros: timestamp.value,
+    id: String(values[names.id]?.value ?? ''),
+    skip: Number(values[names.skip]?.value ?? 0),
+    sliceSeconds: Number(values[names.slice]?.value ?? 0),
+  };
+}
+
+function namesOf({ parameters }: EndpointDefinition): ReturnType<typeof cursorValueNames> {
+  return cursorValueNames(Object.keys(parameters).find(name => parameters[name]?.type === 'cursor') ?? '');
+}
+
+/** Identifies the query that a cursor belongs to: the endpoint and all parameters but the cursor. */
+export function describePagedQuery({ id, parameters }: EndpointDefinition, values: BoundValues): string {
+  const others = Object.keys(parameters).filter(name => parameters[name]?.type !== 'cursor');
+  return createCacheKey({
+    endpointId: id,
+    pin: undefined,
+    parameters: others.map(name => [name, values[name]?.value?.toString() ?? null]),
+  });
+}

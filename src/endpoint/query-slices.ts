@@ -1,0 +1,172 @@
+// Runs the query of an endpoint with pages: searches its time range in slices, from the newest to the oldest, until it has a page of
+// rows or the time is up. So the first page of a common search reads little, and a search that takes too long still returns
+// what it found, with a cursor to go on from.
+import { DendroError } from '../domain/errors.ts';
+import type { BoundValues, QueryOptions, QueryResult, SavedQuery, Store } from '../store/store.ts';
+import { MICROS_PER_SECOND } from '../system/clock.ts';
+import type { EndpointDefinition } from './definition.ts';
+import { type Page, PageBuilder } from './page-builder.ts';
+import { bindPosition, readPosition } from './page-position.ts';
+
+export interface SlicedQuery {
+  readonly store: Store;
+  readonly definition: EndpointDefinition;
+  readonly query: SavedQuery;
+  readonly values: BoundValues;
+  /** The timestamp of the newest record that the query may return; undefined: there is none that is not after now. */
+  readonly newest: bigint | undefined;
+  /** Covers all slices; undefined: no limit. */
+  readonly timeLimitMs: number | undefined;
+}
+
+/** Later than every record: the end of the year 9999. */
+const END_OF_TIME = 253_402_300_799_999_999n;
+
+const MIN_SLICE_MICROS = 600n * MICROS_PER_SECOND;
+/** About 100 years, more than any range. A cursor has 32 bits for the seconds. */
+const MAX_SLICE_MICROS = 3_200_000_000n * MICROS_PER_SECOND;
+
+/** Throws as Store.query does, and `query_timeout` if not even the smallest slice was searched in time. */
+export async function querySlices(sliced: SlicedQuery, options: QueryOptions): Promise<Page> {
+  const deadline = new Deadline(sliced.timeLimitMs, options.signal);
+  try {
+    return await searchSlices(sliced, { ...options, signal: deadline.signal }, deadline);
+  } finally {
+    deadline.clear();
+  }
+}
+
+async function searchSlices(
+  { store, definition, query, values, newest }: SlicedQuery,
+  options: QueryOptions,
+  deadline: Deadline,
+): Promise<Page> {
+  const rangeStart = toMicros(values['range_start']?.value) ?? 0n;
+  const start = readPosition(definition, values);
+  const page = new PageBuilder({ definition, query, values, start });
+  const sizes = new SliceSizes(start === undefined ? undefined : BigInt(start.sliceSeconds));
+  let end = start?.timestampMicros ?? toMicros(values[definition.range?.end ?? '']?.value) ?? END_OF_TIME;
+  let bound = values;
+  while (end > rangeStart) {
+    // No record is between `newest` and now, so the first slice starts there.
+    const top = newest !== undefined && newest < end ? newest : end;
+    const sliceStart = newest === undefined ? rangeStart : max(rangeStart, top - sizes.micros);
+    const slice: BoundValues = {
+      slice_start: { type: 'timestamp', value: sliceStart },
+      slice_end: { type: 'timestamp', value: end },
+    };
+    const result = await deadline.attempt(() =>
+      store.query(
+        { ...query, maxRows: page.rowsLeft },
+        { ...bound, ...slice },
+        { ...options, maxBytes: page.bytesLeft(options.maxBytes) },
+      ),
+    );
+    if (result === undefined) {
+      if (sizes.isSmallest && bound === values) throw timedOut();
+      sizes.shrink();
+      return page.finish({ isTimeUp: true, sliceEnd: end, sliceMicros: sizes.micros });
+    }
+    page.add(result);
+    end = sliceStart;
+    bound = { ...values, ...bindPosition(definition, undefined) }; // only the first slice starts in the middle
+    sizes.adapt(result.executedMs, page.cutAt === undefined ? undefined : top - page.cutAt);
+    const sliceEnd = end > rangeStart ? end : undefined;
+    const isTimeUp = !page.isFull && sliceEnd !== undefined && deadline.isShort(result.executedMs);
+    if (page.isFull || isTimeUp) return page.finish({ isTimeUp, sliceEnd, sliceMicros: sizes.micros });
+  }
+  return page.finish({ isTimeUp: false, sliceEnd: undefined, sliceMicros: sizes.micros });
+}
+
+/**
+ * Slices grow while they are fast, so that an empty range takes few queries, and shrink if a slice takes seconds. A cursor has the
+ * size, so that the next page does not begin with small slices again.
+ */
+class SliceSizes {
+  #micros: bigint;
+  /** What a query takes whatever its range: smaller slices would not save it. */
+  #fastestMs = Number.POSITIVE_INFINITY;
+
+  constructor(seconds: bigint | undefined) {
+    this.#micros = limitSize((seconds ?? 0n) * MICROS_PER_SECOND);
+  }
+
+  get micros(): bigint {
+    return this.#micros;
+  }
+
+  get isSmallest(): boolean {
+    return this.#micros === MIN_SLICE_MICROS;
+  }
+
+  shrink(): void {
+    this.#micros = limitSize(this.#micros / 4n);
+  }
+
+  /** `pageMicros`: how much of the slice filled the page; undefined: all of it was not enough. */
+  adapt(executedMs: number, pageMicros: bigint | undefined): void {
+    this.#fastestMs = Math.min(this.#fastestMs, executedMs);
+    const excessMs = executedMs - this.#fastestMs;
+    if (pageMicros !== undefined) this.#micros = min(this.#micros, limitSize(2n * pageMicros));
+    else if (executedMs < 100) this.#micros = limitSize(this.#micros * 16n);
+    else if (excessMs < 400) this.#micros = limitSize(this.#micros * 4n);
+    else this.#micros = limitSize(excessMs < 2000 ? this.#micros * 2n : this.#micros / 2n);
+  }
+}
+
+class Deadline {
+  readonly #endsAt: number;
+  readonly #controller = new AbortController();
+  readonly #timer: NodeJS.Timeout | undefined;
+  readonly signal: AbortSignal;
+
+  constructor(timeLimitMs: number | undefined, callerSignal: AbortSignal | undefined) {
+    this.#endsAt = performance.now() + (timeLimitMs ?? Number.POSITIVE_INFINITY);
+    if (timeLimitMs !== undefined)
+      this.#timer = setTimeout(() => this.#controller.abort(timedOut()), timeLimitMs).unref();
+    const { signal } = this.#controller;
+    this.signal = callerSignal === undefined ? signal : AbortSignal.any([signal, callerSignal]);
+  }
+
+  /** Returns undefined if the time is up. */
+  async attempt(run: () => Promise<QueryResult>): Promise<QueryResult | undefined> {
+    try {
+      return await run();
+    } catch (error) {
+      if (this.#controller.signal.aborted) return undefined;
+      throw error;
+    }
+  }
+
+  /** Whether the next slice would probably not finish. */
+  isShort(lastSliceMs: number): boolean {
+    return this.#endsAt - performance.now() < lastSliceMs;
+  }
+
+  clear(): void {
+    clearTimeout(this.#timer);
+  }
+}
+
+function limitSize(micros: bigint): bigint {
+  return min(MAX_SLICE_MICROS, max(MIN_SLICE_MICROS, micros));
+}
+
+function toMicros(value: unknown): bigint | undefined {
+  return typeof value === 'bigint' ? value : undefined;
+}
+
+function max(a: bigint, b: bigint): bigint {
+  return a > b ? a : b;
+}
+
+function min(a: bigint, b: bigint): bigint {
+  return a < b ? a : b;
+}
+
+function timedOut(): DendroError {
+  return new DendroError(
+    'query_timeout',
+    'the search exceeded its time limit before it had searched any of the range; ask for a shorter time range',
+  );
+}

@@ -1,0 +1,182 @@
+// Parses a search expression: words and "phrases" that must all occur, -word to exclude, and field:value for typed fields. Errors
+// name the position of the character that they are about.
+import { LOG_FIELDS, type LogField } from '../domain/log-fields.ts';
+
+/** Words and phrases that must occur. Each has its own condition in the SQL, so there is a maximum. */
+export const MAX_SEARCH_WORDS = 10;
+/** Wildcards in one value. */
+export const MAX_WILDCARDS = 4;
+
+export interface SearchTerm {
+  /** Undefined: a word or a phrase. */
+  readonly field: LogField | undefined;
+  /** The literal texts between the wildcards. A value without a wildcard, a word and a phrase have one. */
+  readonly parts: readonly string[];
+  readonly isExcluded: boolean;
+}
+
+/** What is wrong with an expression, and where: the first character has position 1. */
+export class SearchSyntaxError extends Error {
+  readonly position: number;
+
+  constructor(message: string, position: number) {
+    super(message);
+    this.position = position;
+  }
+}
+
+/** `fields` are those that the expression may use. Throws a SearchSyntaxError. */
+export function parseSearchExpression(text: string, fields: readonly LogField[]): SearchTerm[] {
+  const parser = new Parser(text, fields);
+  const terms: SearchTerm[] = [];
+  let words = 0;
+  for (;;) {
+    parser.skipSpace();
+    if (parser.isAtEnd) return terms;
+    const position = parser.position;
+    const term = parser.readTerm();
+    if (term.field === undefined && !term.isExcluded && ++words > MAX_SEARCH_WORDS)
+      throw new SearchSyntaxError(
+        `too many words at character ${position}: at most ${MAX_SEARCH_WORDS} words and phrases are allowed; put words that follow each other into one "phrase"`,
+        position,
+      );
+    terms.push(term);
+  }
+}
+
+const SPACE = /\s/u;
+const FIELD_NAME = /^[a-z_]+$/i;
+
+class Parser {
+  /** Code points, so that a position counts characters as people do. */
+  readonly #characters: readonly string[];
+  readonly #fields: readonly LogField[];
+  #index = 0;
+
+  constructor(text: string, fields: readonly LogField[]) {
+    this.#characters = [...text];
+    this.#fields = fields;
+  }
+
+  get isAtEnd(): boolean {
+    return this.#index >= this.#characters.length;
+  }
+
+  /** The position of the next character, from 1. */
+  get position(): number {
+    return this.#index + 1;
+  }
+
+  skipSpace(): void {
+    while (!this.isAtEnd && this.#isAtSpace()) this.#index++;
+  }
+
+  readTerm(): SearchTerm {
+    const isExcluded = this.#next() === '-';
+    if (isExcluded) {
+      this.#index++;
+      if (this.isAtEnd || this.#isAtSpace())
+        throw this.#fail(
+          'a word, a phrase or a field must follow the -',
+          this.position - 1,
+          '; to search for -, write "-"',
+        );
+    }
+    if (this.#next() === '"') return { field: undefined, parts: [this.#readQuoted('phrase')], isExcluded };
+    return { ...this.#readWord(), isExcluded };
+  }
+
+  /** A word, or field:value. */
+  #readWord(): Omit<SearchTerm, 'isExcluded'> {
+    const start = this.position;
+    let word = '';
+    while (!this.isAtEnd && !this.#isAtSpace()) {
+      const character = this.#next();
+      if (character === '"')
+        throw this.#fail('a quote stands inside a word', this.position, '; put the whole text in quotes');
+      this.#index++;
+      if (character === ':' && FIELD_NAME.test(word)) return this.#readField(word, start);
+      word += character;
+    }
+    return { field: undefined, parts: [word] };
+  }
+
+  #readField(name: string, start: number): Omit<SearchTerm, 'isExcluded'> {
+    const field = this.#fields.find(known => known === name.toLowerCase());
+    if (field === undefined) throw this.#unknownField(name, start);
+    const valueStart = this.position;
+    const parts = this.#next() === '"' ? [this.#readQuoted('value')] : this.#readValue(name);
+    if (field === 'status') return { field, parts: [this.#checkStatus(parts, valueStart)] };
+    if (parts.length - 1 > MAX_WILDCARDS)
+      throw this.#fail(`the value has more than ${MAX_WILDCARDS} wildcards (*)`, valueStart, '');
+    return { field, parts };
+  }
+
+  #unknownField(name: string, start: number): SearchSyntaxError {
+    const reason = LOG_FIELDS.some(known => known === name.toLowerCase())
+      ? `these logs have no field ${name}`
+      : `there is no field ${name}`;
+    const fields = this.#fields.length === 0 ? 'none' : this.#fields.join(', ');
+    return this.#fail(
+      reason,
+      start,
+      `; allowed fields: ${fields}. To search for text with a colon, put it in quotes`,
+    );
+  }
+
+  /** A value without quotes. An asterisk stands for any text. */
+  #readValue(name: string): string[] {
+    const start = this.#index;
+    while (!this.isAtEnd && !this.#isAtSpace()) {
+      if (this.#next() === '"')
+        throw this.#fail('a quote stands inside a value', this.position, '; put the whole value in quotes');
+      this.#index++;
+    }
+    if (this.#index === start) throw this.#fail(`${name}: has no value`, start + 1, '');
+    return this.#characters.slice(start, this.#index).join('').split(/\*+/);
+  }
+
+  /** In quotes, \" is a quote and \\ is a backslash. */
+  #readQuoted(what: 'phrase' | 'value'): string {
+    const start = this.position;
+    this.#index++;
+    let text = '';
+    for (; !this.isAtEnd; this.#index++) {
+      const character = this.#next();
+      if (character === '"') break;
+      const following = this.#characters[this.#index + 1];
+      const isEscape = character === '\\' && (following === '"' || following === '\\');
+      if (isEscape) this.#index++;
+      text += isEscape ? following : character;
+    }
+    if (this.isAtEnd) throw this.#fail('the quote is not closed', start, '');
+    this.#index++;
+    if (text === '') throw this.#fail(`the ${what} is empty`, start, '');
+    if (!this.isAtEnd && !this.#isAtSpace())
+      throw this.#fail('a space must follow the closing quote', this.position, '');
+    return text;
+  }
+
+  /** Returns the code, or the class with x for the digits that may differ. */
+  #checkStatus(parts: readonly string[], start: number): string {
+    const [status = ''] = parts;
+    if (parts.length === 1 && /^[1-5](?:\d\d|xx)$/i.test(status)) return status.toLowerCase();
+    throw this.#fail(
+      'the value of status is not a status code',
+      start,
+      '; allowed: a code such as 503, or a class such as 5xx',
+    );
+  }
+
+  #next(): string | undefined {
+    return this.#characters[this.#index];
+  }
+
+  #isAtSpace(): boolean {
+    return SPACE.test(this.#next() ?? '');
+  }
+
+  #fail(problem: string, position: number, advice: string): SearchSyntaxError {
+    return new SearchSyntaxError(`${problem} at character ${position}${advice}`, position);
+  }
+}

@@ -1,0 +1,96 @@
+// Converts the terms of a search expression to regular expressions (RE2 syntax), which are bound as values of the query. Both stores
+// match them without regard to case by Unicode's simple case folding, so they return the same records.
+import { LOG_FIELDS } from '../domain/log-fields.ts';
+import type { BoundValue } from '../store/store.ts';
+import { MAX_SEARCH_WORDS, type SearchTerm } from './search-expression.ts';
+
+/** The names of the values that a search parameter binds. A value is null if the expression has no such term. */
+export interface SearchValueNames {
+  /** One for each word, in the message and in the JSON text of the metadata. */
+  readonly words: readonly { readonly message: string; readonly metadata: string }[];
+  readonly excludedWords: { readonly message: string; readonly metadata: string };
+  readonly field: (field: string) => { readonly included: string; readonly excluded: string };
+}
+
+export function searchValueNames(parameter: string): SearchValueNames {
+  const pair = (name: string) => ({ message: name, metadata: `${name}_in_json` });
+  return {
+    words: Array.from({ length: MAX_SEARCH_WORDS }, (_, index) => pair(`${parameter}_word_${index + 1}`)),
+    excludedWords: pair(`${parameter}_no_word`),
+    field: field => ({ included: `${parameter}_${field}`, excluded: `${parameter}_no_${field}` }),
+  };
+}
+
+/** All values of a search parameter, by name. */
+export function bindSearchTerms(parameter: string, terms: readonly SearchTerm[]): Record<string, BoundValue> {
+  const names = searchValueNames(parameter);
+  const bound: Record<string, BoundValue> = {};
+  const bind = (name: string, patterns: readonly string[], toExpression: (any: string) => string) => {
+    bound[name] = { type: 'text', value: patterns.length === 0 ? null : toExpression(patterns.join('|')) };
+  };
+  const included = terms.filter(({ isExcluded }) => !isExcluded);
+  const excluded = terms.filter(({ isExcluded }) => isExcluded);
+  const words = listWords(included);
+  for (const [index, { message, metadata }] of names.words.entries()) {
+    bind(message, words.slice(index, index + 1).map(escapePattern), anywhere);
+    bind(metadata, words.slice(index, index + 1).map(toJsonPattern), anywhere);
+  }
+  bind(names.excludedWords.message, listWords(excluded).map(escapePattern), anywhere);
+  bind(names.excludedWords.metadata, listWords(excluded).map(toJsonPattern), anywhere);
+  for (const field of LOG_FIELDS) {
+    const values = names.field(field);
+    bind(values.included, listValuePatterns(included, field), whole);
+    bind(values.excluded, listValuePatterns(excluded, field), whole);
+  }
+  return bound;
+}
+
+function anywhere(pattern: string): string {
+  return `(?i)${pattern}`;
+}
+
+/** `s`: a wildcard also matches line breaks. */
+function whole(pattern: string): string {
+  return `(?is)^(?:${pattern})$`;
+}
+
+function listWords(terms: readonly SearchTerm[]): string[] {
+  return terms.filter(({ field }) => field === undefined).map(({ parts }) => parts.join(''));
+}
+
+function listValuePatterns(terms: readonly SearchTerm[], field: string): string[] {
+  return terms
+    .filter(term => term.field === field)
+    .map(({ parts }) =>
+      field === 'status' ? parts.join('').replaceAll('x', '[0-9]') : parts.map(escapePattern).join('.*'),
+    );
+}
+
+function escapePattern(text: string): string {
+  return text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
+}
+
+/**
+ * A text in JSON: each character as it is, or as an escape. Senders may escape any character; letters and digits of ASCII are
+ * assumed to be written as they are.
+ */
+function toJsonPattern(text: string): string {
+  return [...text]
+    .map(character => (/[a-z0-9 ]/i.test(character) ? character : escapeAsJson(character)))
+    .join('');
+}
+
+function escapeAsJson(character: string): string {
+  const short = JSON.stringify(character).slice(1, -1);
+  const forms = new Set([character, short, ...(character === '/' ? ['\\/'] : [])]);
+  for (const variant of [character, character.toLowerCase(), character.toUpperCase()])
+    if ([...variant].length === 1) forms.add(toUnicodeEscape(variant));
+  return `(?:${[...forms].map(escapePattern).join('|')})`;
+}
+
+/** \u00e9, or two escapes (a surrogate pair) for a character outside the Basic Multilingual Plane. */
+function toUnicodeEscape(character: string): string {
+  return Array.from({ length: character.length }, (_, index) => character.charCodeAt(index))
+    .map(unit => `\\u${unit.toString(16).padStart(4, '0')}`)
+    .join('');
+}

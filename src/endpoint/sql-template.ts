@@ -1,0 +1,170 @@
+// Fills the placeholders in the SQL of an endpoint for one log kind, when the endpoint is loaded: {{logs}} is the kind's table,
+// {{status}} and so on are its typed fields, {{search}} is the condition of a search parameter. No value of a request becomes SQL.
+import type { LogKind } from '../domain/log-columns.ts';
+import { columnsOf } from '../domain/log-columns.ts';
+import {
+  type FieldSource,
+  fieldSourceOf,
+  fieldsOf,
+  LOG_FIELDS,
+  type LogField,
+} from '../domain/log-fields.ts';
+import type { StoreName } from '../store/store.ts';
+import { searchValueNames } from './search-patterns.ts';
+
+export interface SqlContext {
+  readonly store: StoreName;
+  readonly kind: LogKind;
+  /** The name of the parameter of type search, if the endpoint has one. */
+  readonly searchParameter: string | undefined;
+}
+
+/** The SQL of one store for what the placeholders need. Every field is a text, or null if the record does not have it. */
+interface Dialect {
+  /** A text parameter that may be null. */
+  parameter(name: string): string;
+  /** Whether a parameter is null. */
+  isNull(parameter: string): string;
+  /** Whether a text matches the expression of a parameter. Null if the text is null. */
+  matches(text: string, parameter: string): string;
+  readonly metadata: string;
+  readonly noField: string;
+  column(name: string): string;
+  /** A status code in an integer column. */
+  statusColumn(name: string): string;
+  /** A text or a whole number in the metadata. */
+  metadataText(keys: readonly string[]): string;
+  /** A status code in the metadata: a number or a text. */
+  metadataStatus(keys: readonly string[]): string;
+  statusClass(status: string): string;
+  levelInLowerCase(level: string): string;
+}
+
+// Numbers that are whole but written with a fraction (500.0) count as whole. Some engines print them without it.
+const STATUS_TOKEN = '^"?([1-5][0-9][0-9])(?:[.]0)?"?$';
+const WHOLE_NUMBER = '^(-?[0-9]{1,15})(?:[.]0)?$';
+/** Anything else in the place of a level is not one; as a category it would be unbounded. */
+const LEVEL = '^[A-Za-z0-9_.-]{1,32}$';
+
+const DUCKDB: Dialect = {
+  parameter: name => `$${name}`,
+  isNull: parameter => `${parameter} is null`,
+  matches: (text, parameter) => `regexp_matches(${text}, ${parameter})`,
+  metadata: 'metadata::varchar',
+  noField: 'null::varchar',
+  column: name => `nullif(${name}, '')`,
+  statusColumn: name => `case when ${name} between 100 and 599 then ${name}::varchar end`,
+  metadataText: keys => {
+    const path = toJsonPath(keys);
+    return `case when json_type(metadata, ${path}) = 'VARCHAR' then nullif(metadata ->> ${path}, '') else nullif(regexp_extract((metadata -> ${path})::varchar, '${WHOLE_NUMBER}', 1), '') end`;
+  },
+  metadataStatus: keys =>
+    `nullif(regexp_extract((metadata -> ${toJsonPath(keys)})::varchar, '${STATUS_TOKEN}', 1), '')`,
+  statusClass: status => `coalesce(left(${status}, 1) || 'xx', 'other')`,
+  levelInLowerCase: level =>
+    `case when regexp_matches(${level}, '${LEVEL}') then lower(${level}) else 'other' end`,
+};
+
+const CLICKHOUSE: Dialect = {
+  parameter: name => `{${name}:Nullable(String)}`,
+  isNull: parameter => `isNull(${parameter})`,
+  matches: (text, parameter) => `match(${text}, ifNull(${parameter}, ''))`,
+  metadata: 'metadata',
+  noField: 'cast(null as Nullable(String))',
+  column: name => `nullIf(${name}, '')`,
+  statusColumn: name => `if(${name} between 100 and 599, toString(${name}), null)`,
+  metadataText: keys => {
+    const raw = toRawJson(keys);
+    return `nullIf(if(startsWith(${raw}, '"'), JSONExtractString(${raw}), extract(${raw}, '${WHOLE_NUMBER}')), '')`;
+  },
+  metadataStatus: keys => `nullIf(extract(${toRawJson(keys)}, '${STATUS_TOKEN}'), '')`,
+  statusClass: status => `ifNull(concat(substring(${status}, 1, 1), 'xx'), 'other')`,
+  levelInLowerCase: level =>
+    `if(ifNull(match(${level}, '${LEVEL}'), 0), lower(ifNull(${level}, '')), 'other')`,
+};
+
+const DIALECTS: Readonly<Record<StoreName, Dialect>> = { duckdb: DUCKDB, clickhouse: CLICKHOUSE };
+
+const PLACEHOLDER = /\{\{\s*(\w+)\s*\}\}/g;
+
+/** The names of the placeholders that the SQL uses. */
+export function listPlaceholders(sql: string): string[] {
+  return [...sql.matchAll(PLACEHOLDER)].map(([, name = '']) => name);
+}
+
+/** The placeholders that an endpoint can use. */
+export function listKnownPlaceholders(hasSearch: boolean): string[] {
+  return ['logs', ...LOG_FIELDS, 'category', ...(hasSearch ? ['search'] : [])];
+}
+
+/** Leaves unknown placeholders in the SQL; the caller has checked them. */
+export function fillPlaceholders(sql: string, context: SqlContext): string {
+  const values = createValues(context);
+  return sql.replace(PLACEHOLDER, (text, name: string) => values.get(name)?.() ?? text);
+}
+
+function createValues({ store, kind, searchParameter }: SqlContext): Map<string, () => string> {
+  const dialect = DIALECTS[store];
+  const values = new Map<string, () => string>([['logs', () => `${kind}_logs`]]);
+  for (const field of LOG_FIELDS) values.set(field, () => `(${fieldSql(dialect, kind, field)})`);
+  values.set('category', () => `(${categorySql(dialect, kind)})`);
+  if (searchParameter !== undefined)
+    values.set('search', () => `(${searchSql(dialect, kind, searchParameter)})`);
+  return values;
+}
+
+function fieldSql(dialect: Dialect, kind: LogKind, field: LogField): string {
+  const source = fieldSourceOf(kind, field);
+  if (source === undefined) return dialect.noField;
+  if ('metadata' in source)
+    return field === 'status'
+      ? dialect.metadataStatus(source.metadata)
+      : dialect.metadataText(source.metadata);
+  return isInteger(kind, source) ? dialect.statusColumn(source.column) : dialect.column(source.column);
+}
+
+function isInteger(kind: LogKind, { column }: Extract<FieldSource, { column: string }>): boolean {
+  return columnsOf(kind).find(({ name }) => name === column)?.type === 'integer';
+}
+
+/** The class of the status, such as 5xx; of a kind without a status the level; `other` if the record has neither. */
+function categorySql(dialect: Dialect, kind: LogKind): string {
+  const fields = fieldsOf(kind);
+  if (fields.includes('status')) return dialect.statusClass(fieldSql(dialect, kind, 'status'));
+  return fields.includes('level')
+    ? dialect.levelInLowerCase(`(${fieldSql(dialect, kind, 'level')})`)
+    : "'other'";
+}
+
+/**
+ * One condition for each value that the search parameter can bind. A value of null turns its condition off: both stores remove the
+ * condition when they plan the query, because they plan it with the bound values.
+ */
+function searchSql(dialect: Dialect, kind: LogKind, parameterName: string): string {
+  const names = searchValueNames(parameterName);
+  const occurs = (value: { message: string; metadata: string }) =>
+    `${dialect.matches('event_message', dialect.parameter(value.message))} or ${dialect.matches(dialect.metadata, dialect.parameter(value.metadata))}`;
+  const unlessNull = (name: string, condition: string) =>
+    `(${dialect.isNull(dialect.parameter(name))} or ${condition})`;
+  const hasValue = (field: LogField, name: string) =>
+    `coalesce(${dialect.matches(`(${fieldSql(dialect, kind, field)})`, dialect.parameter(name))}, false)`;
+  return [
+    ...fieldsOf(kind).flatMap(field => {
+      const { included, excluded } = names.field(field);
+      return [
+        unlessNull(included, hasValue(field, included)),
+        unlessNull(excluded, `not ${hasValue(field, excluded)}`),
+      ];
+    }),
+    ...names.words.map(word => unlessNull(word.message, occurs(word))),
+    unlessNull(names.excludedWords.message, `not (${occurs(names.excludedWords)})`),
+  ].join('\n    and ');
+}
+
+function toJsonPath(keys: readonly string[]): string {
+  return `'$${keys.map(key => `."${key}"`).join('')}'`;
+}
+
+function toRawJson(keys: readonly string[]): string {
+  return `JSONExtractRaw(metadata, ${keys.map(key => `'${key}'`).join(', ')})`;
+}

@@ -1,0 +1,52 @@
+// The time range of a request to an endpoint with the key `range`, and the size of its buckets.
+import type { BoundValues } from '../store/store.ts';
+import { MICROS_PER_DAY, MICROS_PER_SECOND } from '../system/clock.ts';
+import type { EndpointDefinition } from './definition.ts';
+
+export interface TimeRange {
+  /** Exclusive. */
+  readonly start: bigint;
+  /** Inclusive; undefined: the request has none. */
+  readonly end: bigint | undefined;
+}
+
+/** From the later of the requested start and the retention's limit to the requested end. Undefined without the key `range`. */
+export function findTimeRange(
+  { range }: EndpointDefinition,
+  values: BoundValues,
+  now: bigint,
+): TimeRange | undefined {
+  if (range === undefined) return undefined;
+  const retentionStart = now - BigInt(Number(values[range.days]?.value ?? 0)) * MICROS_PER_DAY;
+  const start = toMicros(values, range.start) ?? retentionStart;
+  return { start: start > retentionStart ? start : retentionStart, end: toMicros(values, range.end) };
+}
+
+function toMicros(values: BoundValues, name: string): bigint | undefined {
+  const bound = values[name];
+  return bound?.type === 'timestamp' ? (bound.value ?? undefined) : undefined;
+}
+
+/** A range has at most this many buckets. Neighbouring steps differ by a factor of at most 3, so it has at least a third of them. */
+const MAX_BUCKETS = 120n;
+
+const MINUTE = 60n * MICROS_PER_SECOND;
+const HOUR = 60n * MINUTE;
+
+/** The sizes that a bucket can have, in microseconds. */
+const BUCKET_STEPS: readonly bigint[] = [
+  ...[1n, 10n, 100n, 1_000n, 10_000n, 100_000n].flatMap(unit => [unit, 2n * unit, 5n * unit]),
+  ...[1n, 2n, 5n, 10n, 15n, 30n].map(count => count * MICROS_PER_SECOND),
+  ...[1n, 2n, 5n, 10n, 15n, 30n].map(count => count * MINUTE),
+  ...[1n, 2n, 3n, 6n, 12n].map(count => count * HOUR),
+  ...[1n, 10n, 100n, 1_000n, 10_000n].flatMap(unit =>
+    [unit, 2n * unit, 5n * unit].map(count => count * MICROS_PER_DAY),
+  ),
+];
+const LARGEST_STEP = 100_000n * MICROS_PER_DAY;
+
+/** The smallest step with which the range touches at most 120 buckets. Buckets start at multiples of their size. */
+export function chooseBucket(start: bigint, end: bigint): bigint {
+  const first = start + 1n; // the start is exclusive
+  return BUCKET_STEPS.find(step => end / step - first / step < MAX_BUCKETS) ?? LARGEST_STEP;
+}

@@ -1,0 +1,104 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { micros, startTestApp, type TestApp, testStoreOptions } from '../support/app.ts';
+import {
+  BUILT_IN,
+  type CustomEndpoints,
+  EXPLORE,
+  writeEndpointFolders,
+} from '../support/custom-endpoints.ts';
+import { edgeRecord } from '../support/record.ts';
+import { createDataDirectory, removeDataDirectory } from '../support/store.ts';
+
+/** logs.search without a search, but each slice takes at least a second. */
+const SLOW_SEARCH = {
+  yaml: `
+id: 2b1c4b5e-52a4-4f6e-8f0b-7d8f3a1c9e12
+name: test.slow-search
+description: Made for a test.
+reads: edge
+applies_pin: true
+parameters:
+  project: { type: text, required: true, description: Any text. }
+  slice_ms: { type: integer, min: 0, max: 60000, default: 1000, description: The time that each slice takes. }
+  start: { type: timestamp, description: Any time. }
+  end: { type: timestamp, description: Any time. }
+  tier:
+    type: choice
+    choices: { ALL: { days: 90 } }
+    fallback: ALL
+    description: How far back.
+  cursor: { type: cursor, description: Where the page starts. }
+columns:
+  id: { type: text, description: Any text. }
+  timestamp: { type: unix_microseconds, description: Any time. }
+range: { start: start, end: end, days: days }
+partial: true
+max_rows: 100
+cache: none
+`,
+  sql: `
+select id, timestamp from {{logs}}
+where project = $project and timestamp > $slice_start and timestamp <= $slice_end
+  and ($cursor_id is null or timestamp < $cursor_timestamp or id >= $cursor_id)
+  and (select sleep_ms($slice_ms)) is null
+order by timestamp desc, id
+limit 101 offset $cursor_skip`,
+};
+
+// The clock of the tests is fixed at 2026-11-14T12:34:56.789012Z.
+describe('an endpoint with partial results', () => {
+  let custom: CustomEndpoints;
+  let app: TestApp;
+  const dataDirectory = createDataDirectory();
+  beforeAll(async () => {
+    custom = writeEndpointFolders({ 'test.slow-search': SLOW_SEARCH });
+    app = await startTestApp({
+      store: { ...testStoreOptions(dataDirectory), queryTimeoutSeconds: 3 },
+      endpointFolders: { builtIn: BUILT_IN, packs: [EXPLORE], custom: custom.folder },
+    });
+    const now = micros('2026-11-14T12:34:56Z');
+    const day = 86_400_000_000n;
+    await app.append(
+      'edge',
+      Array.from({ length: 60 }, (_, i) =>
+        edgeRecord({ id: `day-${i}`, at: now - BigInt(i) * day, project: 'slow' }),
+      ),
+    );
+  });
+  afterAll(async () => {
+    await app.close();
+    custom.remove();
+    removeDataDirectory(dataDirectory);
+  });
+
+  test('returns what it found at the time limit, with a cursor; its pages have every record once', async () => {
+    const seen: unknown[] = [];
+    const clipped: (string | null)[] = [];
+    for (let cursor: string | null = ''; cursor !== null; ) {
+      const { status, rows, headers } = await app.query('test.slow-search', { project: 'slow', cursor });
+      expect(status).toBe(200);
+      seen.push(...rows.map(row => row['id']));
+      clipped.push(headers.get('dendro-clipped'));
+      cursor = headers.get('dendro-next-cursor');
+    }
+    expect(seen).toEqual(Array.from({ length: 60 }, (_, i) => `day-${i}`));
+    expect(clipped.length).toBeGreaterThan(1);
+    expect(new Set(clipped.slice(0, -1))).toEqual(new Set(['time-limit']));
+    expect(clipped.at(-1)).toBeNull();
+  });
+
+  test('is 504 if not even the first slice is searched within the time limit', async () => {
+    const { status, error } = await app.query('test.slow-search', { project: 'slow', slice_ms: '4000' });
+    expect([status, error.code]).toEqual([504, 'query_timeout']);
+  });
+
+  test.each([
+    [{ slice_ms: '1.5' }, 'slice_ms must be a whole number from 0 to 60000'],
+    [{ slice_ms: '-1' }, 'slice_ms must be a whole number from 0 to 60000'],
+    [{ slice_ms: '60001' }, 'slice_ms must be a whole number from 0 to 60000'],
+    [{ slice_ms: '0x10' }, 'slice_ms must be a whole number from 0 to 60000'],
+  ])('%j is 400', async (parameters, message) => {
+    const { status, error } = await app.query('test.slow-search', { project: 'slow', ...parameters });
+    expect([status, error.param, error.message]).toEqual([400, 'slice_ms', message]);
+  });
+});

@@ -1,0 +1,108 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
+import { BUILT_IN, EXPLORE } from '../support/custom-endpoints.ts';
+import { edgeRecord } from '../support/record.ts';
+import { createTokens, type TestTokens } from '../support/tokens.ts';
+
+// Two projects, alpha and beta. The clock of the tests is fixed at 2026-11-14T12:34:56.789012Z.
+describe('the explore pack', () => {
+  let app: TestApp;
+  let tokens: TestTokens<'alpha' | 'redacted' | 'narrow' | 'free'>;
+  beforeAll(async () => {
+    tokens = await createTokens({
+      alpha: { projects: ['alpha'] },
+      redacted: { redact_pii: true },
+      narrow: { scopes: ['query:logs.all'] },
+      free: { tier: 'FREE' },
+    });
+    app = await startTestApp({
+      tokensFile: tokens.file,
+      responseBytes: 100_000,
+      endpointFolders: { builtIn: BUILT_IN, packs: [EXPLORE], custom: undefined },
+    });
+    const metadata = { client: '192.0.2.7', request: { host: '192.0.2.8' } };
+    await app.append('edge', [
+      edgeRecord({
+        id: 'a',
+        at: '2026-11-14T12:20:00Z',
+        project: 'alpha',
+        message: 'from 192.0.2.1',
+        metadata,
+      }),
+      edgeRecord({ id: 'a-old', at: '2026-11-10T12:20:00Z', project: 'alpha' }),
+      ...['1', '2'].map(id =>
+        edgeRecord({ id: `THEIRS-${id}`, at: '2026-11-14T12:30:00Z', project: 'beta' }),
+      ),
+    ]);
+  });
+  afterAll(async () => {
+    await app.close();
+    tokens.remove();
+  });
+
+  const send = (who: keyof typeof tokens.secrets | 'key', name: string, query: string) =>
+    app.get(`/api/endpoints/query/${name}?${query}`, {
+      headers: { 'X-API-KEY': who === 'key' ? API_KEY : tokens.secrets[who] },
+    });
+
+  test('a pinned token gets the records of its project', async () => {
+    const { rows, headers } = await send('alpha', 'logs.search', 'project=alpha');
+    expect(rows.map(row => row['id'])).toEqual(['a']);
+    expect(headers.get('dendro-data-through')).toBe('2026-11-14T12:20:00Z');
+  });
+
+  test.each(['logs.search'])('a pinned token gets 403 from %s for another project', async name => {
+    const { status, error } = await send('alpha', name, 'project=beta&query=x');
+    expect([status, error.code, error.param]).toEqual([403, 'forbidden', 'project']);
+  });
+
+  test('a token with another scope gets 403', async () => {
+    expect((await send('narrow', 'logs.search', 'project=alpha')).status).toBe(403);
+  });
+
+  test('a token with a maximum tier gets the retention of that tier', async () => {
+    const query = 'project=alpha&project_tier=ENTERPRISE';
+    expect((await send('key', 'logs.search', query)).rows.length).toBe(2);
+    expect((await send('free', 'logs.search', query)).rows.length).toBe(1);
+  });
+
+  test('redaction replaces the addresses in message and metadata', async () => {
+    const { text } = await send('redacted', 'logs.search', 'project=alpha');
+    expect(text).not.toContain('192.0.2');
+    expect(text).toContain('from REDACTED');
+  });
+
+  test('the pages of logs.search have every record once if the byte limit cuts them', async () => {
+    const message = '\u0001'.repeat(10_000); // six times as long in JSON
+    const ids = Array.from({ length: 10 }, (_, i) => `${i}`);
+    await app.append(
+      'edge',
+      ids.map(id => edgeRecord({ id, project: 'bytes', at: '2026-11-14T12:00:00Z', message })),
+    );
+    for (const format of ['json', 'csv']) {
+      const seen: string[] = [];
+      for (let cursor: string | null = ''; cursor !== null; ) {
+        const { text, headers } = await app.query('logs.search', { project: 'bytes', format, cursor });
+        seen.push(...[...text.matchAll(/(?:"id":"|\n|^)(\d)[",]/g)].map(([, id = '']) => id));
+        cursor = headers.get('dendro-next-cursor');
+        if (cursor !== null) expect(headers.get('dendro-clipped')).toBe('byte-limit');
+      }
+      expect(seen).toEqual(ids);
+    }
+  });
+
+  test('is in the catalog and in OpenAPI, with the fields of each kind', async () => {
+    const { rows } = await app.get('/api/endpoints');
+    const endpoint = rows.find(row => row['name'] === 'logs.search') as { parameters: { name: string }[] };
+    const parameter = (name: string) => endpoint.parameters.find(known => known.name === name);
+    expect(parameter('kind')).toMatchObject({ type: 'choice', default: 'edge', fallback: null });
+    expect(parameter('query')).toMatchObject({
+      type: 'search',
+      fields: { edge: ['status', 'method', 'path', 'host'], realtime: ['level'] },
+    });
+    expect(parameter('cursor')).toMatchObject({ type: 'cursor', required: false });
+    const document = JSON.parse((await app.get('/openapi.json')).text);
+    const operation = document.paths['/api/endpoints/query/logs.search'].get;
+    expect(operation.responses[200].headers).toHaveProperty('Dendro-Next-Cursor');
+  });
+});
