@@ -4,9 +4,9 @@ import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config
 
 /** Random inputs by the thousand, slow clients, and many processes. `npm test` would take twice as long with them. */
 const SLOW_TESTS = [
-  'test/acceptance/{check,environment,ingest,ingest-once,intake-load,mcp,query,repeats,wrong-tokens}.test.ts',
+  'test/acceptance/{check,environment,ingest,ingest-once,intake-load,query,repeats,wrong-tokens}.test.ts',
   'test/demo/history.test.ts',
-  'test/endpoint/{partial-results,property}.test.ts',
+  'test/endpoint/{partial-results,property,search-property}.test.ts',
   'test/http/{hardening,random-requests,token-fuzz}.test.ts',
   'test/intake/random-records.test.ts',
   'test/store/duckdb-compaction.test.ts',
@@ -120,7 +120,7 @@ const clickhouse: TestProjectInlineConfiguration = {
     include: [
       'test/clickhouse/**/*.test.ts',
       'test/store/contract.test.ts',
-      'test/endpoint/{logs-all,invocation-stats,api-counts,property,time-zone,documented,explain,logs-search}.test.ts',
+      'test/endpoint/{logs-all,invocation-stats,api-counts,property,time-zone,documented,explain,explore,logs-search,search-property}.test.ts',
     ],
     // DENDRO_TEST_CLICKHOUSE names a server to test; the cluster tests start their own servers.
     exclude: process.env['DENDRO_TEST_CLICKHOUSE'] ? ['test/clickhouse/cluster/**'] : [],

@@ -51,9 +51,43 @@ describe('the explore pack', () => {
     expect(headers.get('dendro-data-through')).toBe('2026-11-14T12:20:00Z');
   });
 
-  test.each(['logs.search'])('a pinned token gets 403 from %s for another project', async name => {
-    const { status, error } = await send('alpha', name, 'project=beta&query=x');
-    expect([status, error.code, error.param]).toEqual([403, 'forbidden', 'project']);
+  const ID = 'id=THEIRS-1&timestamp=2026-11-14T12:30:00Z';
+  test.each([
+    ['logs.search', ''],
+    ['logs.search', 'query=x'],
+    ['logs.histogram', ''],
+    ['logs.fields', 'field=path'],
+    ['logs.record', ID],
+  ])('a pinned token gets 403 from %s?%s for another project', async (name, query) => {
+    for (const project of ['beta', 'ALPHA', 'alpha%', '*']) {
+      const { status, error } = await send('alpha', name, `project=${encodeURIComponent(project)}&${query}`);
+      expect([status, error.code, error.param]).toEqual([403, 'forbidden', 'project']);
+    }
+  });
+
+  test('a pinned token gets nothing of another project from any endpoint', async () => {
+    const calls = [
+      ['logs.search', 'project=alpha&query=THEIRS'],
+      ['logs.histogram', 'project=alpha&project_tier=PRO'],
+      ['logs.fields', 'project=alpha&field=path'],
+      ['logs.record', `project=alpha&${ID}`],
+      ['projects.active', ''],
+      ['projects.active', 'prefix=beta'],
+    ] as const;
+    const counts: (readonly [string, unknown])[] = [];
+    for (const [name, query] of calls) {
+      const { status, text, rows } = await send('alpha', name, query);
+      expect([status, text.includes('THEIRS'), text.includes('beta')]).toEqual([200, false, false]);
+      counts.push([name, rows.reduce((sum, row) => sum + Number(row['count'] ?? 1), 0)]);
+    }
+    expect(counts).toEqual([
+      ['logs.search', 0],
+      ['logs.histogram', 2],
+      ['logs.fields', 1],
+      ['logs.record', 0],
+      ['projects.active', 2],
+      ['projects.active', 0],
+    ]);
   });
 
   test('a token with another scope gets 403', async () => {
@@ -70,6 +104,11 @@ describe('the explore pack', () => {
     const { text } = await send('redacted', 'logs.search', 'project=alpha');
     expect(text).not.toContain('192.0.2');
     expect(text).toContain('from REDACTED');
+    const fields = await send('redacted', 'logs.fields', 'project=alpha&field=host');
+    expect(fields.rows).toEqual([{ value: 'REDACTED', count: 1 }]);
+    const around = await send('redacted', 'logs.record', 'project=alpha&id=a&timestamp=2026-11-14T12:20:00Z');
+    expect(around.text).toContain('from REDACTED');
+    expect(around.text).not.toContain('192.0.2');
   });
 
   test('the pages of logs.search have every record once if the byte limit cuts them', async () => {

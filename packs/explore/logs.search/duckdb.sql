@@ -26,6 +26,6 @@ where project = $project
   and timestamp <= $slice_end
   and ($cursor_id is null or timestamp < $cursor_timestamp or id >= $cursor_id)
   and {{search}}
-order by timestamp desc, id, event_message, metadata
+order by timestamp desc, id, event_message, metadata::varchar
 limit 101
 offset $cursor_skip

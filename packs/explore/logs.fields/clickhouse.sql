@@ -1,0 +1,23 @@
+-- The most frequent values of a field among the records of one project and log kind that match a search expression. Records
+-- without the field are not counted.
+select value, count() as count
+from (
+  select
+    multiIf(
+      {field:String} = 'status', {{status}},
+      {field:String} = 'method', {{method}},
+      {field:String} = 'path', {{path}},
+      {field:String} = 'function', {{function}},
+      {field:String} = 'host', {{host}},
+      {{level}}
+    ) as value
+  from {{logs}}
+  where project = {project:String}
+    and timestamp > {range_start:Int64}
+    and timestamp <= ifNull({iso_timestamp_end:Nullable(Int64)}, toInt64(9223372036854775807))
+    and {{search}}
+)
+where isNotNull(value)
+group by value
+order by count desc, value
+limit 50

@@ -1,0 +1,25 @@
+-- The most frequent values of a field among the records of one project and log kind that match a search expression. Records
+-- without the field are not counted.
+with field_values as (
+  select
+    case $field
+      when 'status' then {{status}}
+      when 'method' then {{method}}
+      when 'path' then {{path}}
+      when 'function' then {{function}}
+      when 'host' then {{host}}
+      when 'level' then {{level}}
+    end as value
+  from {{logs}}
+  where project = $project
+    and timestamp > $now - to_days($retention_days)
+    and timestamp > $range_start
+    and ($iso_timestamp_end is null or timestamp <= $iso_timestamp_end)
+    and {{search}}
+)
+select value, count(*) as count
+from field_values
+where value is not null
+group by value
+order by count desc, value
+limit 50
