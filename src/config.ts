@@ -176,6 +176,8 @@ export const FLAGS = {
     help: 'print CSV instead of a table, with a single quote before texts that a spreadsheet would run as formulas',
   },
   'csv-raw': { help: 'print CSV with unchanged texts' },
+  'max-rows': { value: 'N', default: '100', help: 'rows that a tool returns' },
+  'max-bytes': { value: 'BYTES', default: '65536', help: 'limit of the rows that a tool returns' },
   help: { help: 'print this help' },
 } as const satisfies Record<string, Flag>;
 
@@ -435,6 +437,15 @@ export function readStoreOptions(invocation: Invocation): StoreOptions {
     queryQueueLength: readInteger(invocation, 'query-queue', 0, 100_000),
     queryTimeoutSeconds: readInteger(invocation, 'query-timeout', 1, 3600),
   });
+}
+
+/** The limits of a result of a tool of `dendro mcp`. */
+export function readToolLimits(invocation: Invocation): { maxRows: number; maxBytes: number } {
+  return {
+    maxRows: readInteger(invocation, 'max-rows', 1, 1000),
+    // Clients read messages of up to 10 MB, and a message has the rows twice.
+    maxBytes: readInteger(invocation, 'max-bytes', 1024, 2 * 1024 * 1024),
+  };
 }
 
 /** The directory of the endpoints that are part of Dendro. */

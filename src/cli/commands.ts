@@ -115,6 +115,15 @@ export const commands: readonly Command[] = [
     load: async () => withoutArguments((await import('./types.ts')).types),
   },
   {
+    name: 'mcp',
+    usage: '',
+    summary:
+      'Serve the endpoints of a running server as tools to a client of the Model Context Protocol, over standard input and output.',
+    flags: ['url', 'token', 'max-rows', 'max-bytes'],
+    examples: ['DENDRO_TOKEN=… dendro mcp --url http://127.0.0.1:4000'],
+    load: async () => withoutArguments((await import('./mcp.ts')).mcp),
+  },
+  {
     name: 'token',
     usage: 'create | list | revoke NAME',
     summary:

@@ -289,6 +289,20 @@ describe('environment variables', () => {
     );
   });
 
+  test('DENDRO_MAX_ROWS and DENDRO_MAX_BYTES limit the tools of dendro mcp, and the flags take precedence', async () => {
+    const server = { DENDRO_URL: 'http://127.0.0.1:1', DENDRO_TOKEN: 'token' };
+    const start = (args: string[], env: Record<string, string>) =>
+      run(['mcp', ...args], { ...server, ...env });
+    for (const name of ['rows', 'bytes']) {
+      const wrong = { [`DENDRO_MAX_${name.toUpperCase()}`]: '0' };
+      expect(await start([], wrong)).toMatchObject({ code: 2 });
+      expect(await start([`--max-${name}`, name === 'rows' ? '10' : '10000'], wrong)).toMatchObject({
+        code: 0,
+        stdout: '',
+      });
+    }
+  });
+
   test('every flag is covered by these tests', () => {
     const covered = new Set<string>(CHECKED.map(([flag]) => flag));
     for (const flag of [
@@ -321,6 +335,8 @@ describe('environment variables', () => {
       'parity',
       'from',
       'to',
+      'max-rows',
+      'max-bytes',
       'help',
     ])
       covered.add(flag);

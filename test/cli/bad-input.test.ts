@@ -146,6 +146,17 @@ const WRONG: Record<string, WrongCall[]> = {
     ['--token t', '--url is required'],
     ['--endpoints d', "Unknown option '--endpoints'"],
   ],
+  mcp: [
+    ['fast', 'unexpected argument: fast'],
+    ['', '--url is required: the URL of the public listener'],
+    ['--url http://127.0.0.1:1', '--url needs a token'],
+    ['--url ftp://a --token t', '--url ftp://a is not a URL'],
+    [`--max-rows 0 ${URL_AND_TOKEN}`, '--max-rows 0 is not a whole number from 1 to 1000'],
+    [`--max-rows 1001 ${URL_AND_TOKEN}`, '--max-rows 1001 is not'],
+    [`--max-bytes 1 ${URL_AND_TOKEN}`, '--max-bytes 1 is not a whole number from 1024'],
+    [URL_AND_TOKEN, 'DENDRO_MAX_ROWS x is not a whole number', { DENDRO_MAX_ROWS: 'x' }],
+    [URL_AND_TOKEN, 'DENDRO_MAX_BYTES x is not a whole number', { DENDRO_MAX_BYTES: 'x' }],
+  ],
   token: [
     ['', 'an action is required: dendro token create, list or revoke'],
     ['rotate', 'unknown action rotate; actions: create, list, revoke'],
