@@ -1,4 +1,5 @@
-// The types of the built-in endpoints. Generated from their definitions; `npx vitest run test/client/types.test.ts -u` updates it.
+// The types of the endpoints that are part of Dendro, packs included. Generated from their definitions;
+// `npx vitest run test/client/types.test.ts -u` updates it.
 
 export interface BuiltInEndpoints {
   /** Execution statistics of one project's serverless functions per time bucket. */
@@ -72,6 +73,139 @@ export interface BuiltInEndpoints {
       total_auth_requests: number;
       /** Requests whose path contains /realtime. */
       total_realtime_requests: number;
+    };
+  };
+  /** The most frequent values of a field among the records that match a search expression, at most 50. */
+  'logs.fields': {
+    parameters: {
+      /** Project reference. Only records of this project are counted. */
+      project: string;
+      /** Log kind. */
+      kind?: 'edge' | 'postgres' | 'function_edge' | 'function' | 'auth' | 'realtime' | 'storage' | 'rest' | 'pooler' | undefined;
+      /** Search expression, such as: timeout -retry "connection reset" status:5xx. If absent or empty, all records. */
+      query?: string | undefined;
+      /** Only records later than this time (exclusive). If absent or empty, no lower bound. */
+      iso_timestamp_start?: string | Date | undefined;
+      /** Only records at or before this time. If absent or empty, no upper bound. */
+      iso_timestamp_end?: string | Date | undefined;
+      /** Tier of the project. Only records newer than now minus the tier's retention are counted. */
+      project_tier?: 'FREE' | 'PRO' | 'PAYG' | 'ENTERPRISE' | undefined;
+      /** Field whose values are counted. If the log kind does not have it, there are none. */
+      field: 'status' | 'method' | 'path' | 'function' | 'host' | 'level';
+    };
+    row: {
+      /** Value of the field. */
+      value: string;
+      /** Number of records. */
+      count: number;
+    };
+  };
+  /** The number of records that match a search expression, by time bucket and by status class or level. */
+  'logs.histogram': {
+    parameters: {
+      /** Project reference. Only records of this project are counted. */
+      project: string;
+      /** Log kind. */
+      kind?: 'edge' | 'postgres' | 'function_edge' | 'function' | 'auth' | 'realtime' | 'storage' | 'rest' | 'pooler' | undefined;
+      /** Search expression, such as: timeout -retry "connection reset" status:5xx. If absent or empty, all records. */
+      query?: string | undefined;
+      /** Only records later than this time (exclusive). If absent or empty, no lower bound. */
+      iso_timestamp_start?: string | Date | undefined;
+      /** Only records at or before this time. If absent or empty, now. */
+      iso_timestamp_end?: string | Date | undefined;
+      /** Tier of the project. Only records newer than now minus the tier's retention are counted. */
+      project_tier?: 'FREE' | 'PRO' | 'PAYG' | 'ENTERPRISE' | undefined;
+    };
+    row: {
+      /** Start of the bucket. */
+      timestamp: number;
+      /** Size of the bucket in seconds. */
+      bucket_seconds: number;
+      /** Class of the status, such as 5xx; of a kind without a status, the level in lower case; other if there is none. */
+      category: string;
+      /** Number of records. */
+      count: number;
+    };
+  };
+  /** One record by id and timestamp, with its neighbours in time of the same project and log kind, newest first. */
+  'logs.record': {
+    parameters: {
+      /** Project reference. Only records of this project are returned. */
+      project: string;
+      /** Log kind. */
+      kind?: 'edge' | 'postgres' | 'function_edge' | 'function' | 'auth' | 'realtime' | 'storage' | 'rest' | 'pooler' | undefined;
+      /** Identifier of the record. */
+      id: string;
+      /** Time of the record, as logs.search returns it or as RFC 3339. */
+      timestamp: string | Date;
+      /** How many older and how many newer records are returned with it. */
+      neighbours?: number | undefined;
+      /** Tier of the project. Only records newer than now minus the tier's retention are returned. */
+      project_tier?: 'FREE' | 'PRO' | 'PAYG' | 'ENTERPRISE' | undefined;
+    };
+    row: {
+      /** Identifier of the record. */
+      id: string;
+      /** Time of the record. */
+      timestamp: number;
+      /** Message of the record. */
+      event_message: string;
+      /** Structured metadata of the record. */
+      metadata: Record<string, unknown>;
+      /** Log kind of the record. */
+      kind: string;
+      /** 0: the record; -1, -2 and so on: older ones; 1, 2 and so on: newer ones. */
+      position: number;
+    };
+  };
+  /** The records of one project and log kind that match a search expression, newest first, 100 per page. */
+  'logs.search': {
+    parameters: {
+      /** Project reference. Only records of this project are returned. */
+      project: string;
+      /** Log kind. */
+      kind?: 'edge' | 'postgres' | 'function_edge' | 'function' | 'auth' | 'realtime' | 'storage' | 'rest' | 'pooler' | undefined;
+      /** Search expression, such as: timeout -retry "connection reset" status:5xx. If absent or empty, all records. */
+      query?: string | undefined;
+      /** Only records later than this time (exclusive). If absent or empty, no lower bound. */
+      iso_timestamp_start?: string | Date | undefined;
+      /** Only records at or before this time. If absent or empty, no upper bound. */
+      iso_timestamp_end?: string | Date | undefined;
+      /** Tier of the project. Only records newer than now minus the tier's retention are returned. */
+      project_tier?: 'FREE' | 'PRO' | 'PAYG' | 'ENTERPRISE' | undefined;
+      /** Where the page starts, from the header Dendro-Next-Cursor of the page before. If absent or empty, the first page. */
+      cursor?: string | undefined;
+    };
+    row: {
+      /** Identifier of the record. */
+      id: string;
+      /** Time of the record. */
+      timestamp: number;
+      /** Message of the record. */
+      event_message: string;
+      /** Structured metadata of the record. */
+      metadata: Record<string, unknown>;
+      /** Log kind of the record. */
+      kind: string;
+    };
+  };
+  /** The projects that have records in a time range, those with the most records first, at most 100. */
+  'projects.active': {
+    parameters: {
+      /** Only records later than this time (exclusive). If absent or empty, no lower bound. */
+      iso_timestamp_start?: string | Date | undefined;
+      /** Only records at or before this time. If absent or empty, no upper bound. */
+      iso_timestamp_end?: string | Date | undefined;
+      /** Only projects that start with this text. Upper and lower case differ. */
+      prefix?: string | undefined;
+    };
+    row: {
+      /** Project reference. */
+      project: string;
+      /** Number of records of all log kinds. */
+      count: number;
+      /** Time of the newest record. */
+      newest: number;
     };
   };
 }

@@ -24,5 +24,8 @@ export interface Endpoints extends BuiltInEndpoints {}
 /** Endpoints that are known only at run time: `createClient<AnyEndpoints>(…)`. */
 export type AnyEndpoints = Record<
   string,
-  { parameters: Record<string, string | undefined>; row: Record<string, unknown> }
+  {
+    parameters: Record<string, string | number | boolean | Date | undefined>;
+    row: Record<string, unknown>;
+  }
 >;

@@ -448,8 +448,7 @@ export function readToolLimits(invocation: Invocation): { maxRows: number; maxBy
   };
 }
 
-/** The directory of the endpoints that are part of Dendro. */
-export const BUILT_IN_ENDPOINTS = join(import.meta.dirname, '..', 'endpoints');
+const BUILT_IN_ENDPOINTS = join(import.meta.dirname, '..', 'endpoints');
 const PACKS_DIRECTORY = join(import.meta.dirname, '..', 'packs');
 
 export const PACKS = ['explore'] as const;
@@ -464,6 +463,13 @@ export function readEndpointFolders(
     custom: invocation.text('endpoints'),
   };
 }
+
+/** All endpoints that are part of Dendro, whether they are enabled or not. */
+export const SHIPPED_ENDPOINTS: EndpointFolders = {
+  builtIn: BUILT_IN_ENDPOINTS,
+  packs: PACKS.map(pack => join(PACKS_DIRECTORY, pack)),
+  custom: undefined,
+};
 
 function readPacks(invocation: Invocation): readonly string[] {
   const packs = new Set(invocation.many('packs').flatMap(text => text.split(',')));

@@ -188,6 +188,25 @@ describe('deploy/', () => {
   );
 });
 
+describe('deploy/Dockerfile', () => {
+  test('gets every directory that the build reads or the image contains', () => {
+    const given = [...read('.dockerignore').matchAll(/^!(.+)$/gm)].map(([, name]) => name);
+    const copied = [...read('deploy/Dockerfile').matchAll(/--from=build \/src\/(\S+)/g)].map(
+      ([, name]) => name,
+    );
+    const built = ['node_modules', 'dist'];
+    const needed = [
+      'client',
+      'console',
+      'scripts',
+      'src',
+      ...copied.filter(name => !built.includes(`${name}`)),
+    ];
+    expect(copied.length).toBeGreaterThan(0);
+    expect(needed.filter(name => !given.includes(name))).toEqual([]);
+  });
+});
+
 describe('pages of the documentation', () => {
   test.each(pages.filter(page => page.startsWith('docs/') && page !== METRICS_AND_LOGS))(
     '%s names only metrics that exist',

@@ -2,10 +2,11 @@
 // program, so every text in it is escaped.
 import type { CatalogColumn, CatalogEntry, CatalogParameter } from '../endpoint/catalog-entry.ts';
 
-/** The interface of the built-in endpoints, which is part of the client. */
+/** The interface of the endpoints that are part of Dendro, packs included. It is part of the client. */
 export function generateBuiltInTypes(entries: readonly CatalogEntry[]): string {
   return [
-    '// The types of the built-in endpoints. Generated from their definitions; `npx vitest run test/client/types.test.ts -u` updates it.',
+    '// The types of the endpoints that are part of Dendro, packs included. Generated from their definitions;',
+    '// `npx vitest run test/client/types.test.ts -u` updates it.',
     '',
     'export interface BuiltInEndpoints {',
     ...generateMembers(entries, '  '),

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ErrorCode as ClientErrorCode } from '../../client/index.ts';
 import { generateBuiltInTypes, generateTypes } from '../../src/cli/endpoint-types.ts';
+import { SHIPPED_ENDPOINTS } from '../../src/config.ts';
 import type { ErrorCode } from '../../src/domain/errors.ts';
 import { loadDefinitions } from '../../src/endpoint/catalog.ts';
 import { type CatalogEntry, toCatalogEntry } from '../../src/endpoint/catalog-entry.ts';
@@ -18,8 +19,8 @@ import { createTempDirectory, onlyLine, runDendro } from '../support/process.ts'
 
 const ROOT = join(import.meta.dirname, '../..');
 
-test('the types of the built-in endpoints are current; vitest -u updates them', async () => {
-  const definitions = loadDefinitions({ builtIn: BUILT_IN, custom: undefined });
+test('the types of the built-in endpoints and packs are current; vitest -u updates them', async () => {
+  const definitions = loadDefinitions(SHIPPED_ENDPOINTS);
   await expect(generateBuiltInTypes(definitions.map(toCatalogEntry))).toMatchFileSnapshot(
     join(ROOT, 'client/endpoints.ts'),
   );
@@ -63,6 +64,8 @@ describe('dendro types', () => {
       'const end = { iso_timestamp_end: new Date(), project_tier: undefined };',
       "const logs = await client.query('logs.all', { project: 'a', ...end }, { signal: AbortSignal.timeout(1) });",
       'export const metadata: Record<string, unknown> | undefined = logs.rows[0]?.metadata;',
+      "const page = await client.query('logs.search', { project: 'a', kind: 'auth', cursor: logs.nextCursor });",
+      'export const kind: string | undefined = page.rows[0]?.kind;',
       "const errors = await client.query('errors.by-path', { project: 'a', period: 'day' });",
       'export const path: string | null | undefined = errors.rows[0]?.path;',
       `await client.query(${JSON.stringify(evil.name)}, {} as never);`,

@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
 
@@ -61,6 +63,18 @@ describe('CORS for configured origins', () => {
       'retry-after',
     ])
       expect(exposed).toContain(name);
+  });
+
+  test('every response header that the typed client reads is exposed', async () => {
+    const { headers } = await send(CALL, OURS);
+    const exposed = headers.get('access-control-expose-headers')?.split(/, */) ?? [];
+    const safelisted = ['Cache-Control']; // browsers expose it anyway
+    const client = ['client.ts', 'error.ts', 'result.ts'].map(file =>
+      readFileSync(join(import.meta.dirname, '../../client', file), 'utf8'),
+    );
+    const used = [...client.join('').matchAll(/headers\.get\('([^']+)'\)/g)].map(([, name = '']) => name);
+    expect(used.length).toBeGreaterThan(7);
+    expect(used.filter(name => !exposed.includes(name) && !safelisted.includes(name))).toEqual([]);
   });
 
   // Only an exact match counts, not a similar origin.
