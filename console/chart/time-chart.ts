@@ -45,7 +45,12 @@ export class TimeChart {
         'figcaption',
         {},
         this.#title,
-        h('p', { class: 'chart-hints' }, this.#partialHint, describeMouse(options)),
+        h(
+          'p',
+          { class: 'chart-hints' },
+          this.#partialHint,
+          h('span', { class: 'mouse-hint' }, describeMouse(options)),
+        ),
       ),
       this.#legend.element,
       this.#note,

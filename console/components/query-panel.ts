@@ -163,7 +163,7 @@ export class QueryPanel {
 
   /** Adds the explanation to the message. Automatic refreshes reuse it, because it counts all records of the project. */
   async #explain(query: Query, result: QueryResult, signal: AbortSignal): Promise<void> {
-    if (this.#explanation !== undefined) return;
+    if (this.#explanation !== undefined || findReversedRange(query.parameters()) !== undefined) return;
     try {
       this.#explanation = await explainQuery(query.endpoint, query.parameters(), { signal });
       this.#showEmpty(query, result);

@@ -7,12 +7,14 @@ import { keepZoomed } from '../chart/zoom.ts';
 import { createNumberCell, createTable, createTimeCell } from '../components/data-table.ts';
 import { h } from '../dom.ts';
 import {
-  formatBucketStart,
   formatCompact,
   formatCount,
+  formatDay,
   formatMilliseconds,
   formatPercent,
   formatPeriod,
+  formatTime,
+  formatTimeSeconds,
 } from '../format.ts';
 import {
   chooseMergedSeconds,
@@ -191,12 +193,18 @@ function createTimeEntry(series: TimeSeries, { rows, bucketSeconds }: Buckets): 
   if (value === undefined) return { ...series, value: '–', description };
   if (!isPercentile(series)) return { ...series, value: formatMilliseconds(value), description };
   const peak = rows.find(row => row[key] === value);
-  const at = peak === undefined ? '' : ` at ${formatBucketStart(readStart(peak) * 1000, bucketSeconds)}`;
+  const at = peak === undefined ? '' : formatStart(readStart(peak) * 1000, bucketSeconds);
   return {
     ...series,
     value: `up to ${formatMilliseconds(value)}`,
-    description: `highest ${label} of one ${formatPeriod(bucketSeconds)},${at}`,
+    description: `highest ${label} of one ${formatPeriod(bucketSeconds)}, ${at}`,
   };
+}
+
+/** Short, because the axis of the chart has the rest. */
+function formatStart(ms: number, bucketSeconds: number): string {
+  if (bucketSeconds >= 86_400) return formatDay(ms);
+  return `at ${bucketSeconds < 60 ? formatTimeSeconds(ms) : formatTime(ms)}`;
 }
 
 function summarize(key: string, rows: readonly Row[]): [number | undefined, string] {

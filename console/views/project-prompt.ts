@@ -68,7 +68,7 @@ function createList(projects: readonly ActiveProject[], options: ProjectPromptOp
 }
 
 function createTextPrompt(recent: readonly string[], options: ProjectPromptOptions): HTMLElement[] {
-  const links = recent.map(project => createLink(project, 'recent', options));
+  const links = recent.map(project => createLink(project, '', options));
   return [
     h('h2', {}, 'Choose a project'),
     h(
@@ -76,7 +76,9 @@ function createTextPrompt(recent: readonly string[], options: ProjectPromptOptio
       {},
       'Enter a project reference above. It becomes part of this page’s URL, so you can bookmark the page.',
     ),
-    ...(links.length === 0 ? [] : [h('ul', { class: 'project-list' }, ...links)]),
+    ...(links.length === 0
+      ? []
+      : [h('p', {}, 'Recent projects:'), h('ul', { class: 'project-list' }, ...links)]),
     h(
       'p',
       { class: 'muted' },

@@ -1,10 +1,13 @@
-// The frame of the console: theme, keyboard shortcuts, project field, width, sign-in, and help for an empty store.
-import { afterEach, describe, expect, inject, test } from 'vitest';
+// The frame of the console: theme, keyboard shortcuts, project field, width, empty results and sign-in.
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { findAccessibilityViolations } from './support/accessibility.ts';
 import { openTab, type Tab } from './support/tab.ts';
 
 let tab: Tab;
-afterEach(() => tab.close());
+beforeAll(async () => {
+  tab = await openTab({ token: inject('token') });
+});
+afterAll(() => tab.close());
 
 const USAGE = '?view=usage&project=busy-market&interval=daily';
 const readBackground = () => tab.page.evaluate<string>('getComputedStyle(document.body).backgroundColor');
@@ -13,7 +16,6 @@ const LIGHT = 'rgb(246, 247, 245)';
 
 describe('theme', () => {
   test('the theme button chooses light, dark or the mode of the system, and a reload paints the choice at once', async () => {
-    tab = await openTab({ token: inject('token') });
     const { page } = tab;
     await tab.goTo(USAGE);
     await page.getByRole('img', { name: /Requests/ }).waitFor();
@@ -40,7 +42,6 @@ describe('theme', () => {
 
 describe('keyboard shortcuts', () => {
   test('? opens an accessible list of the shortcuts, and Escape closes it', async () => {
-    tab = await openTab({ token: inject('token') });
     const { page } = tab;
     await tab.goTo(USAGE);
     await page.getByRole('img', { name: /Requests/ }).waitFor();
@@ -56,7 +57,6 @@ describe('keyboard shortcuts', () => {
   });
 
   test('shortcuts open views, focus the project field and refresh, but not while the user types', async () => {
-    tab = await openTab({ token: inject('token') });
     const { page, apiRequests } = tab;
     await tab.goTo(USAGE);
     await page.getByRole('img', { name: /Requests/ }).waitFor();
@@ -73,7 +73,6 @@ describe('keyboard shortcuts', () => {
 });
 
 test('the project field suggests the recent projects, and the keyboard chooses one', async () => {
-  tab = await openTab({ token: inject('token') });
   const { page } = tab;
   await tab.goTo('?view=functions&project=busy-market');
   await page.getByRole('navigation').waitFor();
@@ -94,8 +93,8 @@ test('the project field suggests the recent projects, and the keyboard chooses o
 });
 
 test('the content uses the full width of a wide screen', async () => {
-  tab = await openTab({ token: inject('token'), viewport: { width: 2560, height: 1200 } });
   const { page } = tab;
+  await page.setViewportSize({ width: 2560, height: 1200 });
   await tab.goTo('?view=functions&project=stormy-harbor&interval=1hr');
   await page.getByRole('img', { name: /Invocations/ }).waitFor();
   await tab.screenshot('functions-wide');
@@ -109,43 +108,20 @@ test('the content uses the full width of a wide screen', async () => {
   expect(await page.evaluate("document.querySelector('.chart').clientWidth")).toBeGreaterThan(2400);
 });
 
-test('the sign-in page says where tokens come from', async () => {
-  tab = await openTab();
+test('an interval without records offers the longest interval', async () => {
   const { page } = tab;
-  await tab.goTo('');
+  await tab.goTo('?view=functions&project=nobody&interval=5min');
+  await page.getByRole('button', { name: 'Show the last 7 days' }).click();
+  await page.waitForURL(/interval=7day/);
+  await page.getByRole('heading', { name: /in the last 7 days/ }).waitFor();
+  expect(await page.getByRole('button', { name: /^Show the last/ }).count()).toBe(0);
+});
+
+test('the sign-in page says where tokens come from', async () => {
+  const { page } = tab;
+  await page.getByRole('button', { name: 'Sign out' }).click();
   await page.getByText('Where do I get a token?').click();
   await page.getByText('dendro token create --name me --scope query').waitFor();
   await tab.screenshot('sign-in-help');
   expect(await findAccessibilityViolations(page)).toEqual([]);
-});
-
-describe('empty results', () => {
-  test('a log without records shows a command that sends the first record', async () => {
-    tab = await openTab({ token: inject('token'), permissions: ['clipboard-read', 'clipboard-write'] });
-    const { page } = tab;
-    await page.route('**/api/endpoints/query/**', route =>
-      route.fulfill({ body: '{"result":[]}', contentType: 'application/json' }),
-    );
-    await tab.goTo("?view=functions&project=it's-new");
-    await page.getByRole('heading', { name: 'Send your first log' }).waitFor();
-    await page.getByRole('button', { name: 'Copy the second command' }).click();
-    await page.getByText('Copied').waitFor();
-    const command = await page.evaluate<string>('navigator.clipboard.readText()');
-    expect(command).toMatch(
-      /^curl -X POST 'http:\/\/127\.0\.0\.1:4001\/api\/logs\?source_name=function_edge'/,
-    );
-    expect(command).toContain(`"project_ref":"it'\\''s-new"`);
-    await tab.screenshot('first-log');
-    expect(await findAccessibilityViolations(page)).toEqual([]);
-  });
-
-  test('an interval without records offers the longest interval', async () => {
-    tab = await openTab({ token: inject('token') });
-    const { page } = tab;
-    await tab.goTo('?view=functions&project=nobody&interval=5min');
-    await page.getByRole('button', { name: 'Show the last 7 days' }).click();
-    await page.waitForURL(/interval=7day/);
-    await page.getByRole('heading', { name: /in the last 7 days/ }).waitFor();
-    expect(await page.getByRole('button', { name: /^Show the last/ }).count()).toBe(0);
-  });
 });

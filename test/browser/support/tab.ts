@@ -30,12 +30,14 @@ function connect(): Promise<Browser> {
 export interface TabOptions extends BrowserContextOptions {
   /** Saved in the tab before the page loads; undefined: the user has to sign in. */
   readonly token?: string | undefined;
+  /** The URL of the server; default: the server with the demo data. */
+  readonly url?: string;
   /** Status codes of API responses that the browser may log as errors, such as 401. */
   readonly expectedStatuses?: readonly number[];
 }
 
 export async function openTab(options: TabOptions = {}): Promise<Tab> {
-  const { token, expectedStatuses = [], ...contextOptions } = options;
+  const { token, url: serverUrl = inject('url'), expectedStatuses = [], ...contextOptions } = options;
   const browser = await connect();
   const context = await browser.newContext({
     viewport: DESKTOP,
@@ -47,7 +49,7 @@ export async function openTab(options: TabOptions = {}): Promise<Tab> {
   });
   const page = await context.newPage();
   page.setDefaultTimeout(30_000);
-  const origin = new URL(inject('url')).origin;
+  const origin = new URL(serverUrl).origin;
   const apiRequests: Tab['apiRequests'] = [];
   const unexpectedErrors: string[] = [];
   page.on('request', request => {
@@ -69,7 +71,7 @@ export async function openTab(options: TabOptions = {}): Promise<Tab> {
     apiRequests,
     unexpectedErrors,
     async goTo(search) {
-      await page.goto(`${inject('url')}/${search}`);
+      await page.goto(`${serverUrl}/${search}`);
     },
     async screenshot(name) {
       const directory = inject('screenshotDirectory');

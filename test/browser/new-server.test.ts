@@ -1,0 +1,150 @@
+// The console of a server that has many custom endpoints and no records yet.
+import { execFileSync } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { type CustomEndpoints, writeEndpointFolders } from '../support/custom-endpoints.ts';
+import { createTempDirectory, type ServerProcess, startServer } from '../support/process.ts';
+import { createTokens, type TestTokens } from '../support/tokens.ts';
+import { findAccessibilityViolations } from './support/accessibility.ts';
+import { openTab, PHONE, type Tab, type TabOptions } from './support/tab.ts';
+
+const AREAS = ['billing', 'errors', 'latency', 'paths', 'users'];
+const NAMES = AREAS.flatMap(area =>
+  ['daily', 'hourly', 'top', 'by-region', 'by-plan', 'trend'].map(each => `${area}.${each}`),
+);
+
+const createDefinition = (name: string) => `
+id: ${randomUUID()}
+name: ${name}
+description: The number of requests in a time range.
+reads: edge
+parameters:
+  project: { type: text, required: true, description: Project reference. }
+  range_start: { type: timestamp, description: Only requests after this time. }
+  range_end: { type: timestamp, description: Only requests up to this time. }
+columns:
+  path: { type: text, description: The path. }
+cache: none
+`;
+
+const SQL = `
+select path from edge_logs
+where project = $project
+  and ($range_start is null or timestamp > $range_start)
+  and ($range_end is null or timestamp <= $range_end)`;
+
+const data = createTempDirectory();
+let custom: CustomEndpoints;
+let tokens: TestTokens<'all'>;
+let server: ServerProcess;
+beforeAll(async () => {
+  custom = writeEndpointFolders(
+    Object.fromEntries(NAMES.map(name => [name, { yaml: createDefinition(name), sql: SQL }])),
+  );
+  tokens = await createTokens({ all: { scopes: ['query', 'ingest'] } });
+  server = await startServer([
+    ...['--data', data.path, '--tokens', tokens.file, '--endpoints', custom.folder],
+  ]);
+});
+afterAll(async () => {
+  await server.stop();
+  custom.remove();
+  tokens.remove();
+  data.remove();
+});
+
+let tab: Tab;
+afterEach(() => tab.close());
+const open = async (search: string, options: TabOptions = {}) => {
+  tab = await openTab({ token: tokens.secrets.all, url: server.url, ...options });
+  await tab.goTo(search);
+  return tab.page;
+};
+
+describe('30 endpoints', () => {
+  test('a menu lists them in groups, filters them and opens one with the keyboard', async () => {
+    const page = await open('?view=usage&project=abc');
+    expect(await page.getByRole('navigation').getByRole('link').allTextContents()).toEqual([
+      'Functions',
+      'API usage',
+      'Logs',
+    ]);
+    await page.getByRole('button', { name: 'Endpoints (30)' }).waitFor();
+    await page.keyboard.press('e');
+    const links = page.locator('.nav-menu .nav-link:visible');
+    await expect.poll(() => links.count()).toBe(30);
+    expect(await page.locator('.nav-menu h2').allTextContents()).toEqual(AREAS);
+    await tab.screenshot('endpoints-menu');
+    expect(await findAccessibilityViolations(page)).toEqual([]);
+    await page.keyboard.type('latency.by');
+    await expect.poll(() => links.allTextContents()).toEqual(['latency.by-plan', 'latency.by-region']);
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/view=endpoint\.latency\.by-region/);
+    await page.getByRole('button', { name: 'Endpoints: latency.by-region' }).waitFor();
+    expect(await page.locator('.nav-menu').isVisible()).toBe(false);
+  });
+
+  test('the menu fits the width of a phone', async () => {
+    const page = await open('?view=usage&project=abc', { viewport: PHONE });
+    await page.getByRole('button', { name: 'Endpoints (30)' }).click();
+    await page.getByLabel('Filter endpoints').waitFor();
+    await tab.screenshot('endpoints-menu-phone');
+    const { left, right } = await page.evaluate<{ left: number; right: number }>(
+      "document.querySelector('.nav-menu').getBoundingClientRect().toJSON()",
+    );
+    expect(left).toBeGreaterThanOrEqual(0);
+    expect(right).toBeLessThanOrEqual(PHONE.width);
+  });
+});
+
+test('a time range whose start is after its end is explained and can be swapped', async () => {
+  const page = await open(
+    '?view=endpoint.paths.top&project=abc&p.range_start=2026-11-15T10:00:00Z&p.range_end=2026-11-14T10:00:00',
+    { expectedStatuses: [404] }, // the endpoint has no explanation
+  );
+  await page.getByRole('heading', { name: 'The time range is reversed' }).waitFor();
+  await page
+    .getByText('starts at 15 Nov 2026, 11:00:00, and it ends before that, at 14 Nov 2026, 11:00:00')
+    .waitFor();
+  expect(tab.apiRequests.filter(({ url }) => url.pathname.includes('/explain/'))).toEqual([]);
+  await page.getByRole('button', { name: 'Swap start and end' }).click();
+  await page.getByRole('heading', { name: 'No rows' }).waitFor();
+  expect(await page.getByLabel('range_start').inputValue()).toBe('2026-11-14T10:00:00');
+  expect(await page.getByLabel('range_end').inputValue()).toBe('2026-11-15T10:00:00Z');
+});
+
+test('the command for an empty store sends a record that the console then shows', async () => {
+  const page = await open('?view=usage&project=it%27s-new', {
+    permissions: ['clipboard-read', 'clipboard-write'],
+  });
+  await page.getByRole('heading', { name: 'Send your first log' }).waitFor();
+  await tab.screenshot('first-log');
+  expect(await findAccessibilityViolations(page)).toEqual([]);
+  await page.getByRole('button', { name: 'Copy the second command' }).click();
+  await page.getByText('Copied').waitFor();
+  const command = await page.evaluate<string>('navigator.clipboard.readText()');
+  // A shell splits the command, as it would for the user.
+  const printArguments = command.replace(/^curl -X POST/, "printf '%s\\n'");
+  const [url = '', , key = '', , type = '', , body = ''] = execFileSync('sh', ['-c', printArguments], {
+    encoding: 'utf8',
+    env: { ...process.env, DENDRO_TOKEN: tokens.secrets.all },
+  }).split('\n');
+  const { port } = new URL(server.internalUrl);
+  const response = await fetch(url.replace(':4001/', `:${port}/`), {
+    method: 'POST',
+    headers: Object.fromEntries([key, type].map(header => header.split(': '))),
+    body,
+  });
+  expect(await response.json()).toMatchObject({ accepted: 1, rejected: 0 });
+  await expect
+    .poll(
+      async () => {
+        await page.keyboard.press('r');
+        return page.getByRole('img', { name: /Requests/ }).isVisible();
+      },
+      { timeout: 30_000, interval: 1000 },
+    )
+    .toBe(true);
+});
