@@ -35,8 +35,8 @@ export interface ChartOptions {
   readonly type: 'stacked-bars' | 'lines';
   readonly formatValue: (value: number) => string;
   readonly formatTick: (value: number) => string;
-  /** A low chart, for a series that adds to another chart. */
-  readonly isLow?: boolean;
+  /** `low`: adds to another chart. `tall`: fills the column beside two other charts on a wide screen. */
+  readonly height?: 'low' | 'tall';
   /** Charts of the same group share a cursor. */
   readonly cursorGroup?: string;
   /** The user dragged over these buckets, or selected them with Shift and the arrow keys. */

@@ -90,7 +90,7 @@ export class TimeChart {
   }
 
   #createPlotHost(): HTMLElement {
-    const { label, isLow = false, onSelectRange, onOpenBucket } = this.#options;
+    const { label, height = '', onSelectRange, onOpenBucket } = this.#options;
     const keys = [
       'Use the left and right arrow keys to read each point.',
       onSelectRange === undefined ? '' : 'Hold Shift to select a range, and press Enter to zoom.',
@@ -98,7 +98,7 @@ export class TimeChart {
       'The table below has all values.',
     ];
     return h('div', {
-      class: `plot${isLow ? ' low' : ''}${onOpenBucket === undefined ? '' : ' clickable'}`,
+      class: `plot ${height} ${onOpenBucket === undefined ? '' : 'clickable'}`,
       tabindex: 0,
       role: 'img',
       'aria-label': `${label}. ${keys.filter(text => text !== '').join(' ')}`,

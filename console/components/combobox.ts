@@ -1,6 +1,7 @@
 // A text field with a list of suggestions below it. The user can choose one or enter any other text. It reports its value when
 // the user chooses a suggestion, presses Enter or leaves the field.
 import { createId, h, replaceChildren, setAttribute, setInvalid } from '../dom.ts';
+import type { Field } from './controls.ts';
 
 export interface Suggestion {
   readonly value: string;
@@ -33,10 +34,26 @@ export interface Combobox {
 const TYPING_PAUSE_MS = 150;
 
 export function createCombobox(options: ComboboxOptions): Combobox {
-  return new ComboboxField(options);
+  return new TextWithSuggestions(options);
 }
 
-class ComboboxField implements Combobox {
+/** A combobox with a label, for a form. */
+export function createComboboxField(label: string, options: Omit<ComboboxOptions, 'id'>): Field {
+  const id = createId('field');
+  const combobox = createCombobox({ ...options, id });
+  return {
+    element: h(
+      'div',
+      { class: 'field' },
+      h('label', { class: 'field-label', for: id }, label),
+      combobox.element,
+    ),
+    setValue: value => combobox.setValue(value),
+    setInvalid: isInvalid => combobox.setInvalid(isInvalid),
+  };
+}
+
+class TextWithSuggestions implements Combobox {
   readonly element: HTMLElement;
   readonly input: HTMLInputElement;
   readonly #options: ComboboxOptions;

@@ -147,7 +147,14 @@ function createForm({ parameters }: Endpoint, updateSettings: ViewContext['updat
 function createField(parameter: Parameter, onCommit: (value: string) => void): Field {
   const { name, type, required, description: hint, choices = [], fallback = null } = parameter;
   const options = { required, hint, mono: true };
-  switch (type) {
+  switch (type as string) {
+    case 'boolean':
+      return createSelect(
+        name,
+        ['', 'true', 'false'].map(value => ({ value, label: value || '–' })),
+        options,
+        onCommit,
+      );
     case 'choice': {
       const none = fallback === null ? [{ value: '', label: '–' }] : [];
       const all = [...none, ...choices.map(value => ({ value, label: value }))];

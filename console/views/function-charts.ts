@@ -80,7 +80,7 @@ export class FunctionCharts {
       type: 'lines',
       formatValue: formatPercent,
       formatTick: formatPercent,
-      isLow: true,
+      height: 'low',
     });
     this.#times = new TimeChart('Execution time', {
       ...common,
@@ -88,9 +88,14 @@ export class FunctionCharts {
       type: 'lines',
       formatValue: formatMilliseconds,
       formatTick: formatMilliseconds,
+      height: 'tall',
     });
-    const charts = [this.#counts, this.#times, this.#errorShare];
-    this.element = h('div', { class: 'charts' }, ...charts.map(({ element }) => element));
+    this.element = h(
+      'div',
+      { class: 'charts' },
+      h('div', { class: 'stack' }, this.#counts.element, this.#errorShare.element),
+      this.#times.element,
+    );
   }
 
   render(result: QueryResult, interval: Interval, zoom: TimeRange | undefined): void {

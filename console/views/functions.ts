@@ -2,13 +2,15 @@
 import type { Endpoint } from '../api/catalog.ts';
 import type { TimeRange } from '../chart/chart-data.ts';
 import { createZoomBar, formatZoom, parseZoom } from '../chart/zoom.ts';
-import { createSegmentedControl, createTextField } from '../components/controls.ts';
+import { type ComboboxOptions, createComboboxField } from '../components/combobox.ts';
+import { createSegmentedControl } from '../components/controls.ts';
 import { CollapsibleTable } from '../components/data-table.ts';
 import type { Action } from '../components/messages.ts';
 import { type Query, QueryPanel } from '../components/query-panel.ts';
 import { h } from '../dom.ts';
 import { formatPeriod, formatShortDuration } from '../format.ts';
 import { createFunctionTable, FunctionCharts } from './function-charts.ts';
+import { suggestFunctions } from './function-suggestions.ts';
 import { createWiderAction, type Interval, type Intervals, readIntervals } from './interval.ts';
 import type { View, ViewContext, ViewDefinition } from './view.ts';
 
@@ -25,10 +27,17 @@ export function defineFunctionsView(endpoint: Endpoint): ViewDefinition {
 function openFunctions(endpoint: Endpoint, intervals: Intervals, context: ViewContext): View {
   const { updateSettings } = context;
   const openLogs = context.findOpenLogs('function_edge');
+  let project = '';
   let functionId = '';
   let interval = intervals.default;
   let zoom: TimeRange | undefined;
-  const controls = createControls(intervals, updateSettings);
+  const controls = createControls(intervals, context, (text, signal) =>
+    suggestFunctions(
+      { catalog: context.catalog, project, windowSeconds: interval.windowSeconds },
+      text,
+      signal,
+    ),
+  );
   const zoomBar = createZoomBar(() => updateSettings({ zoom: '' }));
   const charts = new FunctionCharts({
     onSelectRange: range => updateSettings({ zoom: formatZoom(range) }),
@@ -49,7 +58,8 @@ function openFunctions(endpoint: Endpoint, intervals: Intervals, context: ViewCo
   return {
     shortcuts: [...panel.shortcuts, zoomBar.shortcut],
     element: h('div', { class: 'view' }, controls.element, zoomBar.element, panel.element),
-    show({ project, settings }) {
+    show({ settings, ...state }) {
+      project = state.project;
       const selected = intervals.find(settings['interval']);
       functionId = settings['function'] ?? '';
       controls.setValues(selected, functionId);
@@ -71,7 +81,11 @@ function toLogQuery(functionId: string): string {
   return functionId === '' ? '' : `function:"${functionId.replaceAll('"', '')}"`;
 }
 
-function createControls(intervals: Intervals, updateSettings: ViewContext['updateSettings']) {
+function createControls(
+  intervals: Intervals,
+  { updateSettings }: ViewContext,
+  suggest: ComboboxOptions['suggest'],
+) {
   const intervalControl = createSegmentedControl(
     'Interval',
     intervals.all.map(({ name, windowSeconds }) => ({
@@ -81,9 +95,11 @@ function createControls(intervals: Intervals, updateSettings: ViewContext['updat
     })),
     interval => updateSettings({ interval, zoom: '' }),
   );
-  const functionField = createTextField('Function id', { placeholder: 'all functions', mono: true }, value =>
-    updateSettings({ function: value.trim() }),
-  );
+  const functionField = createComboboxField('Function id', {
+    placeholder: 'all functions',
+    suggest,
+    onCommit: value => updateSettings({ function: value }),
+  });
   return {
     element: h('div', { class: 'controls' }, intervalControl.element, functionField.element),
     functionField,

@@ -21,7 +21,8 @@ export function createLogsSettings(
   };
 }
 
-function chooseTier(catalog: readonly Endpoint[], current: string, startMicros: number): string {
+/** The current tier, or the first one whose retention reaches back to the start. */
+export function chooseTier(catalog: readonly Endpoint[], current: string, startMicros: number): string {
   const endpoint = catalog.find(({ name }) => name === 'logs.all');
   if (endpoint === undefined) return current;
   const { all } = readChoices(endpoint, 'project_tier');

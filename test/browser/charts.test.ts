@@ -178,10 +178,10 @@ describe('what a chart shows', () => {
     expect(await entries.allTextContents()).toEqual([
       'Succeeded',
       'Errors',
+      'Error share',
       'Min',
       'Avg',
       'Max',
-      'Error share',
     ]);
     await invocations().focus();
     await page.keyboard.press('End');

@@ -20,8 +20,8 @@ description: The number of requests in a time range.
 reads: edge
 parameters:
   project: { type: text, required: true, description: Project reference. }
-  range_start: { type: timestamp, description: Only requests after this time. }
-  range_end: { type: timestamp, description: Only requests up to this time. }
+  seen_start: { type: timestamp, description: Only requests after this time. }
+  seen_end: { type: timestamp, description: Only requests up to this time. }
 columns:
   path: { type: text, description: The path. }
 cache: none
@@ -30,8 +30,8 @@ cache: none
 const SQL = `
 select path from edge_logs
 where project = $project
-  and ($range_start is null or timestamp > $range_start)
-  and ($range_end is null or timestamp <= $range_end)`;
+  and ($seen_start is null or timestamp > $seen_start)
+  and ($seen_end is null or timestamp <= $seen_end)`;
 
 const data = createTempDirectory();
 let custom: CustomEndpoints;
@@ -56,7 +56,9 @@ afterAll(async () => {
 let tab: Tab;
 afterEach(() => tab.close());
 const open = async (search: string, options: TabOptions = {}) => {
-  tab = await openTab({ token: tokens.secrets.all, url: server.url, ...options });
+  // The custom endpoints have no explanation, so a request for one gets 404.
+  const common = { token: tokens.secrets.all, url: server.url, expectedStatuses: [404] };
+  tab = await openTab({ ...common, ...options });
   await tab.goTo(search);
   return tab.page;
 };
@@ -101,8 +103,7 @@ describe('30 endpoints', () => {
 
 test('a time range whose start is after its end is explained and can be swapped', async () => {
   const page = await open(
-    '?view=endpoint.paths.top&project=abc&p.range_start=2026-11-15T10:00:00Z&p.range_end=2026-11-14T10:00:00',
-    { expectedStatuses: [404] }, // the endpoint has no explanation
+    '?view=endpoint.paths.top&project=abc&p.seen_start=2026-11-15T10:00:00Z&p.seen_end=2026-11-14T10:00:00',
   );
   await page.getByRole('heading', { name: 'The time range is reversed' }).waitFor();
   await page
@@ -111,8 +112,8 @@ test('a time range whose start is after its end is explained and can be swapped'
   expect(tab.apiRequests.filter(({ url }) => url.pathname.includes('/explain/'))).toEqual([]);
   await page.getByRole('button', { name: 'Swap start and end' }).click();
   await page.getByRole('heading', { name: 'No rows' }).waitFor();
-  expect(await page.getByLabel('range_start').inputValue()).toBe('2026-11-14T10:00:00');
-  expect(await page.getByLabel('range_end').inputValue()).toBe('2026-11-15T10:00:00Z');
+  expect(await page.getByLabel('seen_start').inputValue()).toBe('2026-11-14T10:00:00');
+  expect(await page.getByLabel('seen_end').inputValue()).toBe('2026-11-15T10:00:00Z');
 });
 
 test('the command for an empty store sends a record that the console then shows', async () => {
@@ -138,13 +139,6 @@ test('the command for an empty store sends a record that the console then shows'
     body,
   });
   expect(await response.json()).toMatchObject({ accepted: 1, rejected: 0 });
-  await expect
-    .poll(
-      async () => {
-        await page.keyboard.press('r');
-        return page.getByRole('img', { name: /Requests/ }).isVisible();
-      },
-      { timeout: 30_000, interval: 1000 },
-    )
-    .toBe(true);
+  await tab.goTo('?view=logs&project=it%27s-new');
+  await page.locator('.log-row', { hasText: 'GET /rest/v1/hello 200' }).waitFor();
 });
