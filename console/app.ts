@@ -6,6 +6,7 @@ import { readToken, removeToken, saveToken, takeTokenFromUrl } from './token.ts'
 import { parseUrlState, toSearch, type UrlState } from './url-state.ts';
 import { defineEndpointView } from './views/endpoint.ts';
 import { defineFunctionsView } from './views/functions.ts';
+import { defineLogSearchView } from './views/log-search.ts';
 import { defineLogsView } from './views/logs.ts';
 import { createLogsSettings } from './views/logs-link.ts';
 import { createProjectPrompt } from './views/project-prompt.ts';
@@ -18,11 +19,12 @@ import type { OpenLogs, View, ViewDefinition } from './views/view.ts';
 const BUILT_IN_VIEWS = new Map<string, (endpoint: Endpoint, catalog: readonly Endpoint[]) => ViewDefinition>([
   ['functions.invocation-stats', defineFunctionsView],
   ['usage.api-counts', defineUsageView],
+  ['logs.search', defineLogSearchView],
   ['logs.all', defineLogsView],
 ]);
 
 /** The endpoints that the logs view and the project field use. They have no view of their own. */
-const USED_ENDPOINTS = ['logs.search', 'logs.histogram', 'logs.fields', 'logs.record', 'projects.active'];
+const USED_ENDPOINTS = ['logs.histogram', 'logs.fields', 'logs.record', 'projects.active'];
 
 export class ConsoleApp {
   readonly #host: HTMLElement;
@@ -202,10 +204,12 @@ export class ConsoleApp {
 
 /** The catalog contains only endpoints that the token can call, so a built-in view can be missing. */
 function defineViews(catalog: readonly Endpoint[]): ViewDefinition[] {
-  const builtIn = [...BUILT_IN_VIEWS].flatMap(([name, define]) =>
+  const found = [...BUILT_IN_VIEWS].flatMap(([name, define]) =>
     catalog.filter(endpoint => endpoint.name === name).map(endpoint => define(endpoint, catalog)),
   );
-  const hasLogs = catalog.some(({ name }) => name === 'logs.all');
+  // Two endpoints have a logs view; the first one has more functions.
+  const builtIn = found.filter(({ name }, i) => found.findIndex(other => other.name === name) === i);
+  const hasLogs = builtIn.some(({ name }) => name === 'logs');
   const others = catalog.filter(
     ({ name }) => !BUILT_IN_VIEWS.has(name) && !(hasLogs && USED_ENDPOINTS.includes(name)),
   );

@@ -8,6 +8,7 @@ import './style/query-panel.css';
 import './style/chart.css';
 import './style/table.css';
 import './style/logs.css';
+import './style/log-search.css';
 import { ConsoleApp } from './app.ts';
 
 const host = document.getElementById('console');

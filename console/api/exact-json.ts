@@ -34,11 +34,11 @@ function isSafe(value: number, source: string): boolean {
   return !isOutOfRange && digits.length <= SAFE_DIGITS;
 }
 
-export function formatJson(value: unknown): string {
+export function formatJson(value: unknown, indent = 2): string {
   const { rawJSON } = JSON as JsonWithRawText;
   return JSON.stringify(
     value,
     (_key, item) => (item instanceof ExactNumber ? (rawJSON?.(item.digits) ?? Number(item.digits)) : item),
-    2,
+    indent,
   );
 }

@@ -5,8 +5,12 @@ import type { Field } from './controls.ts';
 
 export interface Suggestion {
   readonly value: string;
+  /** Shown instead of the value, if the value is longer than what the user chooses. */
+  readonly label?: string;
   /** Shown behind the value, such as a count. */
   readonly detail?: string;
+  /** The user goes on typing at this position, so the value is not reported yet. */
+  readonly caret?: number;
 }
 
 export interface SuggestionGroup {
@@ -18,7 +22,11 @@ export interface ComboboxOptions {
   readonly id: string;
   readonly placeholder: string;
   /** The suggestions for a text; for an empty text, all of them. */
-  readonly suggest: (text: string, signal: AbortSignal) => Promise<readonly SuggestionGroup[]>;
+  readonly suggest: (
+    text: string,
+    signal: AbortSignal,
+    input: HTMLInputElement,
+  ) => Promise<readonly SuggestionGroup[]>;
   readonly onCommit: (value: string) => void;
 }
 
@@ -28,6 +36,8 @@ export interface Combobox {
   readonly input: HTMLInputElement;
   setValue(value: string): void;
   setInvalid(isInvalid: boolean): void;
+  /** Reports the text that the user has entered. */
+  commit(): void;
 }
 
 /** Waits for a pause in typing before it requests suggestions. */
@@ -91,7 +101,7 @@ class TextWithSuggestions implements Combobox {
         input: () => this.#openSoon(),
         click: () => void this.#open(''),
         keydown: event => this.#onKey(event),
-        change: () => this.#commit(this.input.value),
+        change: () => this.commit(),
         blur: () => this.#close(),
       },
     });
@@ -107,8 +117,8 @@ class TextWithSuggestions implements Combobox {
     setInvalid(this.input, isInvalid);
   }
 
-  #commit(text: string): void {
-    const value = text.trim();
+  commit(): void {
+    const value = this.input.value.trim();
     this.#close();
     if (value === this.#committed) return;
     this.#committed = value;
@@ -124,7 +134,7 @@ class TextWithSuggestions implements Combobox {
     this.#cancel();
     const request = new AbortController();
     this.#request = request;
-    const groups = await this.#options.suggest(text, request.signal);
+    const groups = await this.#options.suggest(text, request.signal, this.input);
     if (request.signal.aborted || document.activeElement !== this.input) return;
     const items: HTMLElement[] = [];
     const sections = groups
@@ -145,22 +155,26 @@ class TextWithSuggestions implements Combobox {
     this.#setOpen(items.length > 0);
   }
 
-  #createItem({ value, detail }: Suggestion): HTMLElement {
+  #createItem(suggestion: Suggestion): HTMLElement {
+    const { value, label = value, detail } = suggestion;
     const item = h(
       'div',
       { id: createId('suggestion'), class: 'suggestion', role: 'option', 'aria-selected': 'false' },
-      h('span', { class: 'mono' }, value),
+      h('span', { class: 'mono' }, label),
       detail === undefined ? undefined : h('small', {}, detail),
     );
-    item.dataset['value'] = value;
     item.addEventListener('mousedown', event => event.preventDefault()); // keeps the focus in the field
-    item.addEventListener('click', () => this.#choose(item));
+    item.addEventListener('click', () => this.#choose(suggestion));
     return item;
   }
 
-  #choose(item: HTMLElement): void {
-    this.input.value = item.dataset['value'] ?? '';
-    this.#commit(this.input.value);
+  #choose({ value, caret }: Suggestion): void {
+    this.input.value = value;
+    if (caret === undefined) this.commit();
+    else {
+      this.input.setSelectionRange(caret, caret);
+      this.#openSoon();
+    }
   }
 
   #onKey(event: KeyboardEvent): void {
@@ -174,8 +188,8 @@ class TextWithSuggestions implements Combobox {
       else this.#setActive((Math.max(this.#active, step === 1 ? -1 : 0) + step + count) % count);
     } else if (event.key === 'Enter') {
       event.preventDefault();
-      if (isOpen && active !== undefined) this.#choose(active);
-      else this.#commit(this.input.value);
+      if (isOpen && active !== undefined) active.click();
+      else this.commit();
     } else if (event.key === 'Escape' && isOpen) {
       event.preventDefault();
       this.#close();

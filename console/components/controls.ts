@@ -135,7 +135,7 @@ export function createCopyButton(label: string, getText: () => string): HTMLElem
   const caption = h('span', { 'aria-live': 'polite' }, label);
   const button = h('button', { type: 'button', class: 'button small' }, caption);
   button.addEventListener('click', async () => {
-    caption.textContent = (await copy(getText(), button)) ? 'Copied' : 'Copy failed';
+    caption.textContent = (await copyText(getText(), button)) ? 'Copied' : 'Copy failed';
     setTimeout(() => {
       caption.textContent = label;
     }, COPY_FEEDBACK_MS);
@@ -144,7 +144,7 @@ export function createCopyButton(label: string, getText: () => string): HTMLElem
 }
 
 /** Browsers offer the clipboard API on HTTPS and localhost only; elsewhere `execCommand` still works. */
-async function copy(text: string, button: HTMLElement): Promise<boolean> {
+export async function copyText(text: string, button: HTMLElement): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);
     return true;

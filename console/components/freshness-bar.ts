@@ -7,6 +7,7 @@ import { formatDateTime, formatElapsed, formatUtc } from '../format.ts';
 export interface FreshnessBar {
   readonly element: HTMLElement;
   readonly isAutoRefreshOn: boolean;
+  setAutoRefreshAvailable(isAvailable: boolean): void;
   showResult(result: QueryResult): void;
   /** Shows that a refresh failed while the previous result stays on the page. */
   showError(message: string): void;
@@ -14,7 +15,14 @@ export interface FreshnessBar {
   close(): void;
 }
 
-export function createFreshnessBar(onRefresh: () => void, onAutoRefreshChange: () => void): FreshnessBar {
+export interface FreshnessBarOptions {
+  onRefresh(): void;
+  onAutoRefreshChange(): void;
+  readonly autoRefreshLabel: string;
+}
+
+export function createFreshnessBar(options: FreshnessBarOptions): FreshnessBar {
+  const { onRefresh, onAutoRefreshChange, autoRefreshLabel } = options;
   const text = h('p', { class: 'freshness-text' });
   const autoRefresh = h('input', { type: 'checkbox', role: 'switch', checked: true });
   autoRefresh.addEventListener('change', onAutoRefreshChange);
@@ -30,22 +38,19 @@ export function createFreshnessBar(onRefresh: () => void, onAutoRefreshChange: (
     if (shown !== undefined) replaceChildren(text, ...describeFreshness(shown));
   };
   const timer = setInterval(update, 1000);
+  const autoRefreshSwitch = h(
+    'label',
+    { class: 'switch', title: 'Pauses while this tab is hidden' },
+    autoRefresh,
+    h('span', {}, autoRefreshLabel),
+  );
   return {
-    element: h(
-      'div',
-      { class: 'freshness' },
-      text,
-      error,
-      h(
-        'label',
-        { class: 'switch', title: 'Pauses while this tab is hidden' },
-        autoRefresh,
-        h('span', {}, 'Auto-refresh'),
-      ),
-      button,
-    ),
+    element: h('div', { class: 'freshness' }, text, error, autoRefreshSwitch, button),
     get isAutoRefreshOn() {
       return autoRefresh.checked;
+    },
+    setAutoRefreshAvailable(isAvailable) {
+      autoRefreshSwitch.hidden = !isAvailable;
     },
     showResult(result) {
       shown = result;

@@ -5,12 +5,13 @@ import {
   type Explanation,
   explainQuery,
   type QueryResult,
+  type RequestOptions,
   runQuery,
 } from '../api/client.ts';
 import { h, replaceChildren } from '../dom.ts';
 import type { Shortcut } from '../shortcuts.ts';
 import type { ViewContext } from '../views/view.ts';
-import { createFreshnessBar } from './freshness-bar.ts';
+import { createFreshnessBar, type FreshnessBar } from './freshness-bar.ts';
 import {
   createEmptyMessage,
   createErrorMessage,
@@ -23,22 +24,28 @@ import {
 export interface Query {
   readonly endpoint: string;
   /** Called for each request, because a time range can be relative to now. */
-  readonly parameters: () => Readonly<Record<string, string>>;
+  parameters(request: { readonly isAutoRefresh: boolean }): Readonly<Record<string, string>>;
   /** A result that is older than a tenth of the window is refreshed immediately; undefined: a result has no maximum age. */
   readonly windowSeconds: number | undefined;
-  readonly refreshSeconds: number;
+  /** Undefined: the result does not change, so there is no auto-refresh. */
+  readonly refreshSeconds: number | undefined;
   readonly emptyState: EmptyState;
   /** A query with the key of the current one is not run again. Its result is rendered again. */
   readonly key?: string;
   /** Exchanges the start and the end of a time range that the user entered. */
   readonly swapRange?: () => void;
+  /** Explains an empty result instead of the endpoint's explanation. */
+  describeEmpty?(result: QueryResult, signal: AbortSignal): Promise<HTMLElement>;
 }
 
 export interface QueryPanelOptions {
   readonly content: HTMLElement;
   render(result: QueryResult): void;
   /** Marks the field of the parameter that the API rejected; undefined: no parameter is invalid. */
-  markInvalid(param: string | undefined): void;
+  markInvalid(param: string | undefined, message: string): void;
+  /** Replaces the message about an error; undefined: the usual message. */
+  createErrorMessage?(error: ApiError): HTMLElement | undefined;
+  readonly autoRefreshLabel?: string;
   readonly context: Pick<ViewContext, 'onUnauthorized' | 'setProjectInvalid' | 'createProjectPrompt'>;
 }
 
@@ -56,21 +63,25 @@ export class QueryPanel {
     },
   ];
   readonly #options: QueryPanelOptions;
-  readonly #freshnessBar = createFreshnessBar(
-    () => void this.#load({ forceRefresh: true }),
-    () => this.#scheduleRefresh(),
-  );
+  readonly #freshnessBar: FreshnessBar;
   readonly #message = h('div', { class: 'query-panel-message' });
   readonly #timer = new RefreshTimer(() => void this.#load({}));
   #query: Query | undefined;
   #request: AbortController | undefined;
+  /** Of the last request. */
+  #parameters: Readonly<Record<string, string>> = {};
   /** The result on the page; undefined while the page shows a message instead. */
   #shown: { readonly query: Query; readonly result: QueryResult } | undefined;
   /** Of the current query, while its result is empty. 'none': the endpoint has no explanation, or it failed. */
-  #explanation: Explanation | 'none' | undefined;
+  #explanation: Explanation | HTMLElement | 'none' | undefined;
 
   constructor(options: QueryPanelOptions) {
     this.#options = options;
+    this.#freshnessBar = createFreshnessBar({
+      onRefresh: () => void this.#load({ forceRefresh: true }),
+      onAutoRefreshChange: () => this.#scheduleRefresh(),
+      autoRefreshLabel: options.autoRefreshLabel ?? 'Auto-refresh',
+    });
     options.content.hidden = true;
     this.element = h(
       'section',
@@ -90,6 +101,7 @@ export class QueryPanel {
     }
     this.#query = query;
     this.#explanation = undefined;
+    this.#freshnessBar.setAutoRefreshAvailable(query.refreshSeconds !== undefined);
     if (this.#shown === undefined) this.#showMessage(createLoadingMessage());
     void this.#load({ isNewQuery: true });
   }
@@ -114,16 +126,21 @@ export class QueryPanel {
     const request = new AbortController();
     let isFirstResult = isNewQuery;
     this.#request = request;
-    this.element.setAttribute('aria-busy', 'true');
+    const isAutoRefresh = !forceRefresh && !isNewQuery;
+    if (!isAutoRefresh) this.element.setAttribute('aria-busy', 'true'); // a page that dims every few seconds flickers
     try {
       const { signal } = request;
-      const result = await runQuery(query.endpoint, query.parameters(), { forceRefresh, signal });
+      const load = (options: RequestOptions) => {
+        this.#parameters = query.parameters({ isAutoRefresh });
+        return runQuery(query.endpoint, this.#parameters, { ...options, signal });
+      };
+      const result = await load({ forceRefresh });
       if (forceRefresh) this.#explanation = undefined;
       this.#showResult(query, result);
       isFirstResult = false;
       let newest = result;
       if (isStale(query, result)) {
-        newest = await runQuery(query.endpoint, query.parameters(), { forceRefresh: true, signal });
+        newest = await load({ forceRefresh: true });
         this.#showResult(query, newest);
       }
       if (newest.rows.length === 0) await this.#explain(query, newest, signal);
@@ -152,20 +169,26 @@ export class QueryPanel {
   }
 
   #showEmpty(query: Query, result: QueryResult): void {
-    const reversed = findReversedRange(query.parameters());
+    const reversed = findReversedRange(this.#parameters);
     if (reversed !== undefined) {
       this.#showMessage(createReversedRangeMessage(reversed, query.swapRange));
       return;
     }
     const explanation = this.#explanation === 'none' ? undefined : this.#explanation;
-    this.#showMessage(createEmptyMessage(query.emptyState, result, explanation));
+    this.#showMessage(
+      explanation instanceof HTMLElement
+        ? explanation
+        : createEmptyMessage(query.emptyState, result, explanation),
+    );
   }
 
   /** Adds the explanation to the message. Automatic refreshes reuse it, because it counts all records of the project. */
   async #explain(query: Query, result: QueryResult, signal: AbortSignal): Promise<void> {
-    if (this.#explanation !== undefined || findReversedRange(query.parameters()) !== undefined) return;
+    if (this.#explanation !== undefined || findReversedRange(this.#parameters) !== undefined) return;
     try {
-      this.#explanation = await explainQuery(query.endpoint, query.parameters(), { signal });
+      this.#explanation =
+        (await query.describeEmpty?.(result, signal)) ??
+        (await explainQuery(query.endpoint, this.#parameters, { signal }));
       this.#showEmpty(query, result);
     } catch (error) {
       if (signal.aborted || !(error instanceof ApiError)) throw error;
@@ -179,11 +202,11 @@ export class QueryPanel {
       this.#options.context.onUnauthorized(error);
       return;
     }
-    this.#markInvalid(error.param);
+    this.#markInvalid(error.param, error.message);
     if (this.#shown !== undefined && !isFirstResult) this.#freshnessBar.showError(error.message);
     else {
       this.#freshnessBar.clear();
-      this.#showMessage(createErrorMessage(error));
+      this.#showMessage(this.#options.createErrorMessage?.(error) ?? createErrorMessage(error));
     }
     const shouldRetry = error.retryAfterSeconds !== undefined || !isFirstResult;
     this.#timer.schedule(
@@ -191,8 +214,8 @@ export class QueryPanel {
     );
   }
 
-  #markInvalid(param: string | undefined): void {
-    this.#options.markInvalid(param);
+  #markInvalid(param: string | undefined, message = ''): void {
+    this.#options.markInvalid(param, message);
     this.#options.context.setProjectInvalid(param === 'project');
   }
 

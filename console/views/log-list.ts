@@ -1,14 +1,23 @@
 // The table of log records. Each row expands to the details of its record and stays expanded across refreshes.
 import type { Row } from '../api/client.ts';
-import { formatJson } from '../api/exact-json.ts';
-import { createCopyButton } from '../components/controls.ts';
-import { createJsonTree } from '../components/json-tree.ts';
-import { createId, h, replaceChildren } from '../dom.ts';
-import { formatDateTime, formatDay, formatTimeMillis, formatUtc, microsToIso, timeZone } from '../format.ts';
+import { createId, h, replaceChildren, setAttribute } from '../dom.ts';
+import { formatDay, formatTimeMillis, formatUtc, microsToIso, timeZone } from '../format.ts';
+import { type LogColumn, STATUS_COLUMN } from '../logs/kinds.ts';
+import { createRecordDetails, type RecordActions } from '../logs/record-details.ts';
+import { readMessage, readMicros, readStatus, toRowKey } from '../logs/record-fields.ts';
+
+export interface LogListOptions {
+  /** The columns between the time and the message. */
+  readonly columns: readonly LogColumn[];
+  /** Undefined: the list is not the result of a search. */
+  readonly actions: RecordActions | undefined;
+}
 
 export class LogList {
   readonly element: HTMLElement;
+  readonly #headings = h('tr', {});
   readonly #body = h('tbody', {});
+  #options: LogListOptions = { columns: [STATUS_COLUMN], actions: undefined };
   #rows = new Map<string, LogRow>();
   #filter = '';
 
@@ -21,18 +30,23 @@ export class LogList {
         { class: 'visually-hidden' },
         'Log records, newest first. Press Enter to open a record and the arrow keys to move.',
       ),
-      h(
-        'thead',
-        {},
-        h(
-          'tr',
-          {},
-          h('th', { scope: 'col' }, 'Time ', h('small', {}, timeZone)),
-          h('th', { scope: 'col' }, 'Status'),
-          h('th', { scope: 'col' }, 'Message'),
-        ),
-      ),
+      h('thead', {}, this.#headings),
       this.#body,
+    );
+    this.#renderHeadings();
+  }
+
+  /** Removes all rows, because the columns may differ. */
+  setOptions(options: LogListOptions): void {
+    this.#options = options;
+    this.#renderHeadings();
+    this.render([]);
+  }
+
+  /** A row is open, or the focus is on one: the list must not move now. */
+  get isInUse(): boolean {
+    return (
+      this.#body.contains(document.activeElement) || [...this.#rows.values()].some(({ isOpen }) => isOpen())
     );
   }
 
@@ -42,7 +56,7 @@ export class LogList {
     this.#rows = new Map(
       records.map(record => {
         const key = toRowKey(record);
-        return [key, previous.get(key) ?? createLogRow(record)];
+        return [key, previous.get(key) ?? createLogRow(record, this.#options)];
       }),
     );
     const focused = document.activeElement;
@@ -53,20 +67,44 @@ export class LogList {
     this.filter(this.#filter);
   }
 
+  /** Opens the row of a record and marks it as the one that the page is about. */
+  highlight(record: Row): void {
+    const row = this.#rows.get(toRowKey(record));
+    if (row === undefined) return;
+    setAttribute(row.summary, 'aria-current', 'true');
+    row.toggle(true);
+  }
+
+  focusFirst(): void {
+    const [first] = this.#rows.values();
+    first?.button.focus();
+  }
+
   /** Hides the records whose status, message and id do not contain the text. Returns the number of visible records. */
   filter(text: string): number {
     this.#filter = text;
     const lowerCaseText = text.toLowerCase();
     let count = 0;
-    for (const { fields, summary, details, button } of this.#rows.values()) {
-      const matches = `${fields.status ?? ''} ${fields.message} ${fields.id}`
+    for (const { record, summary, details, isOpen } of this.#rows.values()) {
+      const matches = `${readStatus(record) ?? ''} ${readMessage(record)} ${record['id']}`
         .toLowerCase()
         .includes(lowerCaseText);
       if (matches) count += 1;
       summary.hidden = !matches;
-      details.hidden = !matches || button.getAttribute('aria-expanded') !== 'true';
+      details.hidden = !matches || !isOpen();
     }
     return count;
+  }
+
+  #renderHeadings(): void {
+    replaceChildren(
+      this.#headings,
+      h('th', { scope: 'col', class: 'column-time' }, 'Time ', h('small', {}, timeZone)),
+      ...this.#options.columns.map(({ heading, name, numeric }) =>
+        h('th', { scope: 'col', class: `column-${name}${numeric === true ? ' number' : ''}` }, heading),
+      ),
+      h('th', { scope: 'col' }, 'Message'),
+    );
   }
 
   #onKey(event: KeyboardEvent): void {
@@ -87,127 +125,64 @@ export class LogList {
   }
 }
 
-/** Identifies a record within the results of a query. */
-export function toRowKey(record: Row): string {
-  return `${record['timestamp']} ${record['id']}`;
-}
-
 interface LogRow {
-  readonly fields: LogFields;
+  readonly record: Row;
   readonly summary: HTMLTableRowElement;
   /** The table row below the summary, hidden while the record is collapsed. */
   readonly details: HTMLTableRowElement;
   readonly button: HTMLButtonElement;
-  toggle(isOpen?: boolean): void;
+  isOpen(): boolean;
+  toggle(isOpen: boolean): void;
 }
 
-function createLogRow(record: Row): LogRow {
-  const fields = readLogFields(record);
-  const ms = Math.floor(fields.timestamp / 1000);
+function createLogRow(record: Row, { columns, actions }: LogListOptions): LogRow {
   const detailsId = createId('details');
-  const button = h(
+  const button = createToggle(record, detailsId);
+  const summary = h(
+    'tr',
+    { class: 'log-row' },
+    h('td', {}, button),
+    ...columns.map((column, i) => createCell(record, column, i)),
+    h('td', { class: 'log-message' }, h('span', {}, readMessage(record))),
+  );
+  const cell = h('td', { colspan: columns.length + 2 });
+  const details = h('tr', { class: 'log-details', id: detailsId, hidden: true }, cell);
+  const isOpen = () => button.getAttribute('aria-expanded') === 'true';
+  const toggle = (shouldOpen: boolean) => {
+    if (shouldOpen && cell.childElementCount === 0) cell.append(createRecordDetails(record, actions));
+    details.hidden = !shouldOpen;
+    button.setAttribute('aria-expanded', String(shouldOpen));
+    summary.classList.toggle('open', shouldOpen);
+  };
+  summary.addEventListener('click', () => {
+    if (getSelection()?.isCollapsed !== false) toggle(!isOpen()); // the click does not end a text selection
+  });
+  return { record, summary, details, button, isOpen, toggle };
+}
+
+function createToggle(record: Row, detailsId: string): HTMLButtonElement {
+  const micros = readMicros(record);
+  const ms = Math.floor(micros / 1000);
+  return h(
     'button',
     { type: 'button', class: 'log-toggle', 'aria-expanded': 'false', 'aria-controls': detailsId },
     h(
       'time',
-      { datetime: microsToIso(fields.timestamp), title: formatUtc(ms) },
+      { datetime: microsToIso(micros), title: formatUtc(ms) },
       h('span', { class: 'log-day' }, formatDay(ms)),
       ' ',
       formatTimeMillis(ms),
     ),
   );
-  const summary = h(
-    'tr',
-    { class: 'log-row' },
-    h('td', {}, button),
-    h('td', {}, h('span', { class: statusClass(fields.status) }, String(fields.status ?? '–'))),
-    h('td', { class: 'log-message' }, h('span', {}, fields.message)),
-  );
-  const cell = h('td', { colspan: 3 });
-  const details = h('tr', { class: 'log-details', id: detailsId, hidden: true }, cell);
-  const toggle = (isOpen = details.hidden === true) => {
-    if (isOpen && cell.childElementCount === 0) cell.append(createDetails(record, fields, ms));
-    details.hidden = !isOpen;
-    button.setAttribute('aria-expanded', String(isOpen));
-    summary.classList.toggle('open', isOpen);
-  };
-  summary.addEventListener('click', () => {
-    if (getSelection()?.isCollapsed !== false) toggle(); // the click does not end a text selection
-  });
-  return { fields, summary, details, button, toggle };
 }
 
-function createDetails(record: Row, { id, message, timestamp }: LogFields, ms: number): HTMLElement {
+/** A phone shows the first column only. */
+function createCell(record: Row, column: LogColumn, index: number): HTMLElement {
+  const classes = [index > 0 ? 'log-extra' : undefined, column.numeric === true ? 'number' : undefined];
+  const text = column.read(record) ?? '–';
   return h(
-    'div',
-    { class: 'details' },
-    h(
-      'div',
-      { class: 'details-header' },
-      h('p', { class: 'details-message' }, message),
-      createCopyButton('Copy as JSON', () => formatJson(record)),
-    ),
-    h(
-      'dl',
-      {},
-      h('dt', {}, 'Time'),
-      h('dd', {}, formatDateTime(ms)),
-      h('dt', {}, 'UTC'),
-      h('dd', { class: 'mono' }, microsToIso(timestamp)),
-      h('dt', {}, 'Id'),
-      h('dd', { class: 'mono' }, id),
-    ),
-    h('h2', {}, 'Metadata'),
-    createJsonTree(record['metadata']),
+    'td',
+    { class: classes.filter(name => name !== undefined).join(' ') || undefined },
+    column.createCell?.(record) ?? h('span', { class: 'log-text', title: text }, text),
   );
-}
-
-interface LogFields {
-  readonly id: string;
-  /** Unix microseconds. */
-  readonly timestamp: number;
-  readonly message: string;
-  readonly status: number | undefined;
-}
-
-function readLogFields(record: Row): LogFields {
-  const { metadata } = record;
-  return {
-    id: String(record['id']),
-    timestamp: Number(record['timestamp']),
-    message: readMessage(record),
-    status: parseStatus(
-      readPath(metadata, 'response', 'status_code') ??
-        readPath(metadata, 'status_code') ??
-        readPath(metadata, 'status'),
-    ),
-  };
-}
-
-/** A record without a message shows the method and path of its request. */
-function readMessage({ event_message: message, metadata }: Row): string {
-  if (typeof message === 'string' && message !== '') return message;
-  const request = [readPath(metadata, 'request', 'method'), readPath(metadata, 'request', 'path')];
-  return request.filter(text => typeof text === 'string').join(' ') || '(no message)';
-}
-
-/** Some log shippers wrap every object in an array of one element. */
-function readPath(value: unknown, ...path: readonly string[]): unknown {
-  let current = value;
-  for (const key of path) {
-    if (Array.isArray(current)) current = current[0];
-    if (current === null || typeof current !== 'object') return undefined;
-    current = (current as Record<string, unknown>)[key];
-  }
-  return current;
-}
-
-function parseStatus(value: unknown): number | undefined {
-  const status = Number(value ?? Number.NaN);
-  return Number.isInteger(status) && status >= 100 && status <= 999 ? status : undefined;
-}
-
-function statusClass(status: number | undefined): string {
-  if (status === undefined) return 'status status-none';
-  return `status status-${Math.min(5, Math.floor(status / 100))}`;
 }

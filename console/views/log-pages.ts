@@ -2,7 +2,7 @@
 // continued without a gap.
 import type { QueryResult, Row } from '../api/client.ts';
 import { formatCount, microsToIso } from '../format.ts';
-import { toRowKey } from './log-list.ts';
+import { readMicros, toRowKey } from '../logs/record-fields.ts';
 
 /** The maximum number of rows that the endpoint returns. If a page has this many, there can be more. */
 const PAGE_ROWS = 100;
@@ -55,8 +55,4 @@ export function describeSkipped(skipped: readonly number[]): string {
   const others = skipped.length - 1;
   const timestamps = `${microsToIso(first)}${others === 0 ? '' : ` and ${formatCount(others)} more`}`;
   return `Records may be missing: a page has no room for all records with one timestamp (${timestamps}).`;
-}
-
-function readMicros(row: Row): number {
-  return Number(row['timestamp']);
 }

@@ -1,25 +1,16 @@
-// The logs view: the newest records of the edge request log, with a time range, a tier and a text filter.
+// The logs view of a server without the explore pack: the newest records of the edge request log, with a time range, a tier and
+// a text filter.
 import { type Choices, type Endpoint, readChoices } from '../api/catalog.ts';
 import { ApiError, type Row, runQuery } from '../api/client.ts';
-import {
-  createSegmentedControl,
-  createSelect,
-  createTextField,
-  type Option,
-} from '../components/controls.ts';
 import { RETENTION_NOTE } from '../components/messages.ts';
 import { type Query, QueryPanel } from '../components/query-panel.ts';
 import { h } from '../dom.ts';
-import {
-  formatCount,
-  formatDuration,
-  formatPeriod,
-  formatRecordCount,
-  formatShortDuration,
-  microsToIso,
-} from '../format.ts';
+import { formatCount, formatRecordCount, microsToIso } from '../format.ts';
+import { createRangeControls } from '../logs/range-controls.ts';
+import { toRowKey } from '../logs/record-fields.ts';
+import { ALL, findRange, toBounds } from '../logs/time-range.ts';
 import type { UrlState } from '../url-state.ts';
-import { LogList, toRowKey } from './log-list.ts';
+import { LogList } from './log-list.ts';
 import {
   describeSkipped,
   findNextEnd,
@@ -32,31 +23,6 @@ import type { View, ViewContext, ViewDefinition } from './view.ts';
 
 const REFRESH_SECONDS = 10;
 
-interface Range extends Option {
-  /** The length of a range that ends now; undefined for other ranges. */
-  readonly seconds?: number;
-}
-
-const ALL = 'all';
-const CUSTOM = 'custom';
-
-const RANGES: readonly Range[] = [
-  createRelativeRange('15min', 900),
-  createRelativeRange('1hr', 3600),
-  createRelativeRange('1day', 86_400),
-  { value: ALL, label: 'All', title: 'All records within the retention of the tier' },
-  { value: CUSTOM, label: 'Custom', title: 'A custom time range' },
-];
-
-function createRelativeRange(value: string, seconds: number): Range {
-  return {
-    value,
-    label: formatShortDuration(seconds),
-    title: `The last ${formatPeriod(seconds)}`,
-    seconds,
-  };
-}
-
 export function defineLogsView(endpoint: Endpoint): ViewDefinition {
   const tiers = readChoices(endpoint, 'project_tier');
   return {
@@ -68,7 +34,7 @@ export function defineLogsView(endpoint: Endpoint): ViewDefinition {
 }
 
 function openLogs(endpoint: Endpoint, tiers: Choices, context: ViewContext): View {
-  const controls = createControls(tiers, context.updateSettings);
+  const controls = createRangeControls(tiers, context.updateSettings);
   const records = createRecordCard();
   let state: UrlState = { view: '', project: '', settings: {} };
   const panel = new QueryPanel({
@@ -104,51 +70,31 @@ function openLogs(endpoint: Endpoint, tiers: Choices, context: ViewContext): Vie
   });
 
   return {
-    element: h('div', { class: 'view' }, controls.element, panel.element),
+    element: h(
+      'div',
+      { class: 'view' },
+      h('div', { class: 'controls' }, ...controls.elements, createPackNote()),
+      panel.element,
+    ),
     show(next) {
       state = next;
       records.clear();
       controls.setValues(state.settings);
       if (state.project === '') panel.promptForProject();
-      else panel.run(createQuery(endpoint.name, state));
+      else panel.run(createQuery(endpoint.name, state, context.updateSettings));
     },
     close: () => panel.close(),
   };
 }
 
-function createControls(tiers: Choices, updateSettings: ViewContext['updateSettings']) {
-  const range = createSegmentedControl('Range', RANGES, value => updateSettings({ range: value }));
-  const tier = createSelect(
-    'Tier',
-    tiers.all.map(({ name, values }) => ({
-      value: name,
-      label: `${name} · ${formatDuration(Number(values['retention_days']) * 86_400)}`,
-    })),
-    {},
-    value => updateSettings({ tier: value }),
+function createPackNote(): HTMLElement {
+  return h(
+    'p',
+    { class: 'controls-note' },
+    'To search all log kinds, start the server with ',
+    h('code', {}, '--packs explore'),
+    ' and use a token that may call logs.search.',
   );
-  const createTimeField = (label: string, key: 'start' | 'end') =>
-    createTextField(label, { type: 'datetime-local' }, value =>
-      updateSettings({ range: CUSTOM, [key]: fromLocalInput(value) }),
-    );
-  const start = createTimeField('After', 'start');
-  const end = createTimeField('Up to', 'end');
-  const customRange = h('div', { class: 'controls-group' }, start.element, end.element);
-  return {
-    element: h('div', { class: 'controls' }, range.element, tier.element, customRange),
-    setValues(settings: UrlState['settings']) {
-      const selected = findRange(settings)?.value ?? ALL;
-      range.setValue(selected);
-      customRange.hidden = selected !== CUSTOM;
-      tier.setValue(settings['tier'] ?? '');
-      start.setValue(toLocalInput(settings['start'] ?? ''));
-      end.setValue(toLocalInput(settings['end'] ?? ''));
-    },
-    markInvalid(param: string | undefined) {
-      start.setInvalid(param === 'iso_timestamp_start');
-      end.setInvalid(param === 'iso_timestamp_end');
-    },
-  };
 }
 
 /** The card with the filter, the list of records, and the button that loads older ones. */
@@ -228,12 +174,18 @@ function createRecordCard() {
   };
 }
 
-function createQuery(endpoint: string, state: UrlState): Query {
+function createQuery(
+  endpoint: string,
+  state: UrlState,
+  updateSettings: ViewContext['updateSettings'],
+): Query {
+  const { start = '', end = '' } = state.settings;
   return {
     endpoint,
     parameters: () => createParameters(state),
     windowSeconds: undefined,
     refreshSeconds: REFRESH_SECONDS,
+    swapRange: () => updateSettings({ start: end, end: start }),
     emptyState: {
       title: `No log records of project ${state.project} in this time range`,
       hints: [
@@ -246,31 +198,5 @@ function createQuery(endpoint: string, state: UrlState): Query {
 }
 
 function createParameters({ project, settings }: UrlState): Record<string, string> {
-  const common = { project, project_tier: settings['tier'] ?? '' };
-  if (settings['range'] === CUSTOM)
-    return {
-      ...common,
-      iso_timestamp_start: settings['start'] ?? '',
-      iso_timestamp_end: settings['end'] ?? '',
-    };
-  const seconds = findRange(settings)?.seconds;
-  const start = seconds === undefined ? '' : new Date(Date.now() - seconds * 1000).toISOString();
-  return { ...common, iso_timestamp_start: start };
-}
-
-function findRange(settings: UrlState['settings']): Range | undefined {
-  return RANGES.find(({ value }) => value === settings['range']);
-}
-
-/** The value of a datetime-local input; empty if the time is invalid. */
-function toLocalInput(iso: string): string {
-  const ms = Date.parse(iso);
-  if (Number.isNaN(ms)) return '';
-  const local = new Date(ms - new Date(ms).getTimezoneOffset() * 60_000);
-  return local.toISOString().slice(0, 19);
-}
-
-function fromLocalInput(value: string): string {
-  const ms = Date.parse(value); // in the user's time zone, because the value has no offset
-  return Number.isNaN(ms) ? '' : new Date(ms).toISOString().replace('.000Z', 'Z');
+  return { project, project_tier: settings['tier'] ?? '', ...toBounds(settings) };
 }

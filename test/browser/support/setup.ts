@@ -13,13 +13,19 @@ import { createTempDirectory, startServer } from '../../support/process.ts';
 import { edgeRecord } from '../../support/record.ts';
 import { createTokens } from '../../support/tokens.ts';
 import { writeCustomEndpoints } from './custom-endpoints.ts';
+import { createSearchRecords } from './search-records.ts';
 
 declare module 'vitest' {
   export interface ProvidedContext {
     url: string;
+    internalUrl: string;
     browser: string;
-    /** A token with access to all endpoints. */
+    /** A token with access to the built-in and the custom endpoints, like every token of a server without the explore pack. */
     token: string;
+    /** A token with access to all endpoints, those of the explore pack included. */
+    exploreToken: string;
+    /** A token that can send logs. */
+    ingestToken: string;
     /** A token with access to logs.all only. */
     logsToken: string;
     screenshotDirectory: string;
@@ -52,18 +58,32 @@ const SCREENSHOT_DIRECTORY = join(import.meta.dirname, '..', 'output');
 /** The amount of demo data: enough for every chart, and created within 2 s. */
 const SCALE = 0.7;
 
+const WITHOUT_PACK = [
+  'functions.invocation-stats',
+  'usage.api-counts',
+  'logs.all',
+  'errors.hourly',
+  'paths.top',
+];
+
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   rmSync(SCREENSHOT_DIRECTORY, { recursive: true, force: true });
   const data = createTempDirectory();
   const store = await openStore(testStoreOptions(data.path));
   await fillHistory(store, { endMs: Number(systemClock()) / 1000, scale: SCALE, random: new Random(11) });
   await store.append(createTiedRecords());
+  await store.append(createSearchRecords());
   await store.close();
 
-  const tokens = await createTokens({ all: { scopes: ['query'] }, logs: { scopes: ['query:logs.all'] } });
+  const tokens = await createTokens({
+    builtIn: { scopes: WITHOUT_PACK.map(name => `query:${name}`) },
+    all: { scopes: ['query'] },
+    logs: { scopes: ['query:logs.all'] },
+    ingest: { scopes: ['ingest'] },
+  });
   const custom = writeCustomEndpoints();
   const server = await startServer([
-    ...['--data', data.path, '--tokens', tokens.file, '--endpoints', custom.folder],
+    ...['--data', data.path, '--tokens', tokens.file, '--endpoints', custom.folder, '--packs', 'explore'],
   ]);
   const browser = await chromium.launchServer({
     executablePath: process.env['CHROMIUM'] ?? 'chromium',
@@ -73,7 +93,10 @@ export default async function setup(project: TestProject): Promise<() => Promise
   });
   project.provide('url', server.url);
   project.provide('browser', browser.wsEndpoint());
-  project.provide('token', tokens.secrets.all);
+  project.provide('internalUrl', server.internalUrl);
+  project.provide('token', tokens.secrets.builtIn);
+  project.provide('exploreToken', tokens.secrets.all);
+  project.provide('ingestToken', tokens.secrets.ingest);
   project.provide('logsToken', tokens.secrets.logs);
   project.provide('screenshotDirectory', SCREENSHOT_DIRECTORY);
   return async () => {

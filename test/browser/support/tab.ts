@@ -88,7 +88,7 @@ export async function openTab(options: TabOptions = {}): Promise<Tab> {
 /** Sends a query to the API directly, to compare its response with the page. */
 export function queryApi(name: string, parameters: Record<string, string>): Promise<TestResponse> {
   return fetchResponse(`${inject('url')}/api/endpoints/query/${name}?${new URLSearchParams(parameters)}`, {
-    headers: { 'X-API-KEY': inject('token') },
+    headers: { 'X-API-KEY': inject('exploreToken') },
   });
 }
 

@@ -1,0 +1,78 @@
+// The button that downloads the records of a search as CSV: page by page, from the newest, up to a maximum.
+import { ApiError, type Row, runQuery } from '../api/client.ts';
+import { h } from '../dom.ts';
+import { formatCount, formatRecordCount } from '../format.ts';
+import { downloadText, toCsv } from './csv.ts';
+import type { LogColumn } from './kinds.ts';
+
+/** Keeps the file small enough for the memory of a tab, and the load on the server bounded. */
+const MAX_RECORDS = 10_000;
+
+export interface Download {
+  readonly parameters: Readonly<Record<string, string>>;
+  readonly columns: readonly LogColumn[];
+  readonly fileName: string;
+}
+
+export function createDownloadButton(endpoint: string, getDownload: () => Download): HTMLElement {
+  const label = 'Download CSV';
+  const button = h(
+    'button',
+    {
+      type: 'button',
+      class: 'button small',
+      title: `The records of this search, from the newest, at most ${formatCount(MAX_RECORDS)}`,
+    },
+    label,
+  );
+  const status = h('span', { class: 'muted download-status', role: 'status' });
+  let request: AbortController | undefined;
+  button.addEventListener('click', async () => {
+    if (request !== undefined) return request.abort();
+    request = new AbortController();
+    button.textContent = 'Cancel';
+    const { parameters, columns, fileName } = getDownload();
+    try {
+      const showProgress = (count: number) => {
+        status.textContent = formatRecordCount(count);
+      };
+      const { records, isComplete } = await loadAll(endpoint, parameters, request.signal, showProgress);
+      downloadText(fileName, 'text/csv;charset=utf-8', toCsv(records, columns));
+      status.textContent = describeDownload(records.length, isComplete);
+    } catch (error) {
+      if (!request.signal.aborted && !(error instanceof ApiError)) throw error;
+      status.textContent = request.signal.aborted
+        ? 'Cancelled'
+        : `Download failed: ${(error as Error).message}`;
+    } finally {
+      request = undefined;
+      button.textContent = label;
+    }
+  });
+  return h('span', { class: 'download' }, status, button);
+}
+
+function describeDownload(count: number, isComplete: boolean): string {
+  const records = formatRecordCount(count);
+  return isComplete
+    ? `Downloaded ${records}`
+    : `Downloaded the newest ${records}: narrow the search to get the others`;
+}
+
+async function loadAll(
+  endpoint: string,
+  parameters: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+  onProgress: (count: number) => void,
+): Promise<{ records: Row[]; isComplete: boolean }> {
+  const records: Row[] = [];
+  let cursor = '';
+  do {
+    const { rows, nextCursor } = await runQuery(endpoint, { ...parameters, cursor }, { signal });
+    records.push(...rows);
+    onProgress(records.length);
+    if (nextCursor === undefined) return { records, isComplete: true };
+    cursor = nextCursor;
+  } while (records.length < MAX_RECORDS);
+  return { records: records.slice(0, MAX_RECORDS), isComplete: false };
+}

@@ -1,0 +1,84 @@
+// Loads the histogram of a search. The list is refreshed every few seconds, the histogram less often, because it counts all records
+// of the time range.
+import { ApiError, type QueryResult, runQuery } from '../api/client.ts';
+import type { TimeRange } from '../chart/chart-data.ts';
+import type { UrlState } from '../url-state.ts';
+import { Histogram, sumCounts } from './histogram.ts';
+import { toFilterKey, toFilters } from './search-state.ts';
+import { toBounds } from './time-range.ts';
+
+export interface HistogramLoaderOptions {
+  /** Undefined if the token cannot call logs.histogram. */
+  readonly endpoint: string | undefined;
+  /** The retention of a tier. */
+  toRetentionDays(tier: string): number;
+  onZoom(range: TimeRange): void;
+  /** Reports the number of records; undefined if it is unknown. */
+  onTotal(total: number | undefined): void;
+}
+
+export class HistogramLoader {
+  readonly element: HTMLElement;
+  readonly #options: HistogramLoaderOptions;
+  readonly #histogram: Histogram;
+  #request: AbortController | undefined;
+  /** What the histogram on the page belongs to. */
+  #filters = '';
+  #loadedAt = 0;
+
+  constructor(options: HistogramLoaderOptions) {
+    this.#options = options;
+    this.#histogram = new Histogram(options.onZoom);
+    this.element = this.#histogram.element;
+    this.hide();
+  }
+
+  hide(): void {
+    this.#request?.abort();
+    this.#filters = '';
+    this.element.hidden = true;
+  }
+
+  /** Loads the histogram if it belongs to another search or is older than this. */
+  async load(state: UrlState, maxAgeSeconds: number): Promise<void> {
+    const { endpoint, onTotal } = this.#options;
+    const filters = toFilterKey(state);
+    const isCurrent = filters === this.#filters && Date.now() - this.#loadedAt <= maxAgeSeconds * 1000;
+    if (endpoint === undefined || isCurrent) return;
+    this.#request?.abort();
+    const request = new AbortController();
+    this.#request = request;
+    if (filters !== this.#filters) onTotal(undefined);
+    this.#filters = filters;
+    this.#loadedAt = Date.now();
+    this.element.hidden = false;
+    try {
+      const result = await runQuery(endpoint, toFilters(state), { signal: request.signal });
+      this.#histogram.render(result, this.#toRange(state, result));
+      onTotal(sumCounts(result.rows));
+    } catch (error) {
+      if (request.signal.aborted) return;
+      if (!(error instanceof ApiError)) throw error;
+      onTotal(undefined);
+      // The list reports an invalid parameter.
+      if (error.param === undefined) this.#histogram.showError(error.message);
+      else this.hide();
+    }
+  }
+
+  close(): void {
+    this.#request?.abort();
+    this.#histogram.close();
+  }
+
+  /** The range that the histogram covers, in Unix milliseconds. */
+  #toRange({ settings }: UrlState, { ranAt }: QueryResult): { start: number; end: number } {
+    const bounds = toBounds(settings);
+    const oldest = ranAt - this.#options.toRetentionDays(settings['tier'] ?? '') * 86_400_000;
+    // The bounds are one microsecond before a bucket if they were chosen in a chart. `Date.parse` cuts to milliseconds.
+    return {
+      start: Math.max(Date.parse(bounds.iso_timestamp_start) + 1 || oldest, oldest),
+      end: Math.min(Date.parse(bounds.iso_timestamp_end) + 1 || ranAt, ranAt),
+    };
+  }
+}

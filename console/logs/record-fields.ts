@@ -1,0 +1,68 @@
+// Reads the fields of a log record that the list shows and the search expression knows, from the metadata of each log kind.
+import type { Row } from '../api/client.ts';
+import { ExactNumber } from '../api/exact-json.ts';
+
+export type FieldName = 'status' | 'method' | 'path' | 'host' | 'function' | 'level';
+
+/** Where the metadata of the log kinds has the fields, in the order of precedence. */
+const PATHS: Readonly<Record<FieldName, readonly string[]>> = {
+  status: ['response.status_code', 'status_code', 'status', 'res.statusCode'],
+  method: ['request.method', 'method', 'req.method'],
+  path: ['request.path', 'request.pathname', 'path', 'req.url', 'request.url'],
+  host: ['request.host', 'host', 'req.hostname'],
+  function: ['function_id'],
+  level: ['level', 'parsed.error_severity'],
+};
+
+/** Identifies a record within the results of a query. */
+export function toRowKey(record: Row): string {
+  return `${record['timestamp']} ${record['id']}`;
+}
+
+/** Unix microseconds. */
+export function readMicros(record: Row): number {
+  return Number(record['timestamp']);
+}
+
+export function readField(record: Row, field: FieldName): string | undefined {
+  for (const path of PATHS[field]) {
+    const text = toText(readPath(record['metadata'], path.split('.')));
+    if (text !== undefined) return text;
+  }
+  return undefined;
+}
+
+export function readStatus(record: Row): number | undefined {
+  const status = Number(readField(record, 'status') ?? Number.NaN);
+  return Number.isInteger(status) && status >= 100 && status <= 999 ? status : undefined;
+}
+
+export function readExecutionTime(record: Row): number | undefined {
+  const text = toText(readPath(record['metadata'], ['execution_time_ms']));
+  const ms = Number(text ?? Number.NaN);
+  return Number.isFinite(ms) ? ms : undefined;
+}
+
+/** A record without a message shows the method and path of its request. */
+export function readMessage(record: Row): string {
+  const { event_message: message } = record;
+  if (typeof message === 'string' && message !== '') return message;
+  const request = [readField(record, 'method'), readField(record, 'path')];
+  return request.filter(text => text !== undefined).join(' ') || '(no message)';
+}
+
+export function readPath(value: unknown, path: readonly string[]): unknown {
+  let current = value;
+  for (const key of path) {
+    if (Array.isArray(current)) current = current[0];
+    if (current === null || typeof current !== 'object') return undefined;
+    current = (current as Record<string, unknown>)[key];
+  }
+  return current;
+}
+
+function toText(value: unknown): string | undefined {
+  if (value instanceof ExactNumber) return value.digits;
+  if (typeof value === 'number' || (typeof value === 'string' && value !== '')) return String(value);
+  return undefined;
+}

@@ -1,0 +1,191 @@
+// The card with the records of a search: how many there are, the list, and the buttons for older and newer pages. New records wait
+// behind a button while the user reads: while a row is open or has the focus.
+import type { QueryResult } from '../api/client.ts';
+import { RETENTION_NOTE } from '../components/messages.ts';
+import { h, replaceChildren } from '../dom.ts';
+import { formatCount, formatRecordCount } from '../format.ts';
+import { LogList, type LogListOptions } from '../views/log-list.ts';
+import { countNew, mergeNewer, type Page } from './live-tail.ts';
+
+export interface ResultCardOptions {
+  onOlder(): void;
+  /** To the page that the user came from. */
+  onNewer(): void;
+  onNewest(): void;
+  /** There are more new records than one page. */
+  onReload(): void;
+  readonly copyButton: HTMLElement;
+  readonly downloadButton: HTMLElement;
+}
+
+/** The place of a page in the result of a search. */
+export interface PagePlace {
+  /** The number of records on newer pages. */
+  readonly offset: number;
+  readonly isNewest: boolean;
+  readonly canGoNewer: boolean;
+}
+
+const EMPTY: Page = { rows: [], nextCursor: undefined };
+
+export class ResultCard {
+  readonly element: HTMLElement;
+  readonly #options: ResultCardOptions;
+  readonly #list = new LogList();
+  readonly #count = h('p', { class: 'muted', role: 'status' });
+  readonly #notes = h('div', { class: 'logs-notes' });
+  readonly #newRecords: HTMLButtonElement;
+  readonly #older: HTMLButtonElement;
+  readonly #newer: HTMLButtonElement;
+  readonly #newest: HTMLButtonElement;
+  readonly #footer: HTMLElement;
+  readonly #downloadButton: HTMLElement;
+  #page = EMPTY;
+  #place: PagePlace = { offset: 0, isNewest: true, canGoNewer: false };
+  #total: number | undefined;
+  /** What waits until the user has read the open row: the page with the new records, or a new page. */
+  #waiting: Page | 'reload' | undefined;
+
+  constructor(options: ResultCardOptions) {
+    const { onOlder, onNewer, onNewest, copyButton, downloadButton } = options;
+    this.#options = options;
+    this.#newRecords = createButton('', 'button primary small new-records', event => {
+      this.#showWaiting();
+      // A keyboard user goes on at the first new record; the focus of others would keep the list from moving again.
+      if (event.detail === 0) this.#list.focusFirst();
+    });
+    this.#older = createButton('Older', 'button', onOlder);
+    this.#newer = createButton('Newer', 'button', onNewer);
+    this.#newest = createButton('Newest', 'button', onNewest);
+    this.#downloadButton = downloadButton;
+    this.#footer = h('div', { class: 'logs-footer' }, this.#newest, this.#newer, this.#older);
+    this.element = h(
+      'div',
+      { class: 'card logs' },
+      h(
+        'div',
+        { class: 'logs-header' },
+        this.#count,
+        h('div', { class: 'logs-actions' }, copyButton, downloadButton),
+      ),
+      this.#notes,
+      h('div', { class: 'new-records-bar', 'aria-live': 'polite' }, this.#newRecords),
+      this.#list.element,
+      this.#footer,
+    );
+    this.#newRecords.hidden = true;
+  }
+
+  get page(): Page {
+    return this.#page;
+  }
+
+  get isInUse(): boolean {
+    return this.#list.isInUse;
+  }
+
+  /** Removes all records. */
+  reset(options: LogListOptions): void {
+    this.#page = EMPTY;
+    this.#list.setOptions(options);
+    this.#setWaiting(undefined);
+  }
+
+  showPage(result: QueryResult, place: PagePlace): void {
+    this.#page = result;
+    this.#place = place;
+    this.#setWaiting(undefined);
+    replaceChildren(this.#notes, ...createNotes(result));
+    this.#render();
+  }
+
+  /** Adds the records of the live tail to the newest page. */
+  showNewer(result: QueryResult): void {
+    const merged = mergeNewer(this.#page, result);
+    const count = countNew(this.#page.rows, result.rows);
+    if (count === 0) return;
+    const atLeast = merged === undefined ? 'at least ' : '';
+    this.#setWaiting(
+      merged ?? 'reload',
+      `${atLeast}${formatCount(count)} new ${count === 1 ? 'record' : 'records'}`,
+    );
+    if (!this.#list.isInUse) this.#showWaiting();
+  }
+
+  /** The number of records that match the search; undefined if it is unknown. */
+  setTotal(total: number | undefined): void {
+    this.#total = total;
+    this.#renderCount();
+  }
+
+  /** Shows a record between its neighbours in time. */
+  showSurroundings(result: QueryResult, header: HTMLElement): void {
+    const isFirst = this.#page.rows.length === 0;
+    this.#page = { rows: result.rows, nextCursor: undefined };
+    this.#setWaiting(undefined);
+    replaceChildren(this.#notes, header);
+    this.#list.render(result.rows);
+    const record = result.rows.find(row => row['position'] === 0);
+    if (record !== undefined && isFirst) this.#list.highlight(record);
+    this.#count.textContent = `This record and ${formatCount(result.rows.length - 1)} around it`;
+    this.#footer.hidden = true;
+    this.#downloadButton.hidden = true;
+  }
+
+  #setWaiting(waiting: Page | 'reload' | undefined, text = ''): void {
+    this.#waiting = waiting;
+    if (this.#newRecords.textContent !== text) this.#newRecords.textContent = text;
+    this.#newRecords.hidden = waiting === undefined;
+  }
+
+  #showWaiting(): void {
+    const waiting = this.#waiting;
+    this.#setWaiting(undefined);
+    if (waiting === 'reload') this.#options.onReload();
+    if (waiting === 'reload' || waiting === undefined) return;
+    if (this.#total !== undefined) this.#total += countNew(this.#page.rows, waiting.rows);
+    this.#page = waiting;
+    this.#render();
+  }
+
+  #render(): void {
+    this.#list.render(this.#page.rows);
+    this.#older.hidden = this.#page.nextCursor === undefined;
+    this.#newer.hidden = !this.#place.canGoNewer;
+    this.#newest.hidden = this.#place.isNewest;
+    this.#footer.hidden = [this.#older, this.#newer, this.#newest].every(({ hidden }) => hidden);
+    this.#downloadButton.hidden = false;
+    this.#renderCount();
+  }
+
+  #renderCount(): void {
+    const { offset, isNewest } = this.#place;
+    const shown = this.#page.rows.length;
+    const last = offset + shown;
+    const isLastPage = this.#page.nextCursor === undefined;
+    const total = isLastPage ? last : this.#total === undefined ? undefined : Math.max(this.#total, last);
+    const ofTotal = total === undefined ? 'records' : `of ${formatRecordCount(total)}`;
+    if (isNewest && shown === total) this.#count.textContent = formatRecordCount(shown);
+    else if (isNewest) this.#count.textContent = `Newest ${formatCount(shown)} ${ofTotal}`;
+    else this.#count.textContent = `${formatCount(offset + 1)}–${formatCount(last)} ${ofTotal}`;
+  }
+}
+
+function createButton(
+  label: string,
+  classes: string,
+  onClick: (event: MouseEvent) => void,
+): HTMLButtonElement {
+  return h('button', { type: 'button', class: classes, on: { click: onClick } }, label);
+}
+
+const TIME_LIMIT_NOTE =
+  'The time limit ended the search before the page was full. “Older” goes on from there.';
+
+function createNotes({ clipped }: QueryResult): HTMLElement[] {
+  const notes = [
+    clipped.includes('retention') ? RETENTION_NOTE : undefined,
+    clipped.includes('time-limit') ? TIME_LIMIT_NOTE : undefined,
+  ];
+  return notes.filter(note => note !== undefined).map(note => h('p', { class: 'note' }, note));
+}

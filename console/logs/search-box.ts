@@ -1,0 +1,91 @@
+// The search box of the logs view: a text field with suggestions, and the error of the server with its position.
+import { createCombobox } from '../components/combobox.ts';
+import { createId, h, replaceChildren } from '../dom.ts';
+import { type SuggestionSource, suggest } from './suggestions.ts';
+
+export interface SearchBox {
+  readonly element: HTMLElement;
+  focus(): void;
+  setValue(expression: string): void;
+  setSource(source: SuggestionSource): void;
+  /** Shows why the server rejected the expression; empty: it is valid. */
+  showError(message: string): void;
+}
+
+export function createSearchBox(onCommit: (expression: string) => void): SearchBox {
+  const id = createId('search');
+  const error = h('div', { id: `${id}-error`, class: 'search-error', role: 'alert', hidden: true });
+  let source: SuggestionSource = { fields: [], parameters: undefined };
+  let expression = '';
+  const field = createCombobox({
+    id,
+    placeholder: 'timeout "connection reset" -healthcheck status:5xx path:/rest*',
+    suggest: (_text, signal, { value, selectionStart }) =>
+      suggest(value, selectionStart ?? value.length, source, signal),
+    onCommit(committed) {
+      expression = committed;
+      onCommit(committed);
+    },
+  });
+  field.input.type = 'search';
+  field.input.enterKeyHint = 'search';
+  field.input.setAttribute('aria-describedby', `${id}-error ${id}-hint`);
+  const button = h('button', {
+    type: 'button',
+    class: 'button primary',
+    on: { click: () => field.commit() },
+  });
+  button.append('Search');
+  return {
+    element: h(
+      'div',
+      { class: 'search-box' },
+      h('label', { class: 'field-label', for: id }, 'Search'),
+      h('div', { class: 'search-row' }, field.element, button),
+      error,
+      h(
+        'p',
+        { class: 'field-hint', id: `${id}-hint` },
+        'Finds records with all the words, in the message or the metadata. ',
+        ...createExamples(),
+      ),
+    ),
+    focus: () => field.input.focus(),
+    setValue(value) {
+      expression = value;
+      field.setValue(value);
+    },
+    setSource(next) {
+      source = next;
+    },
+    showError(message) {
+      error.hidden = message === '';
+      field.setInvalid(message !== '');
+      replaceChildren(error, ...(message === '' ? [] : describeError(message, expression)));
+    },
+  };
+}
+
+function createExamples(): HTMLElement[] {
+  const examples = [
+    ['"two words"', 'a phrase'],
+    ['-word', 'without a word'],
+    ['status:5xx', 'the value of a field'],
+    ['path:/rest*', 'any text for *'],
+  ];
+  return examples.map(([code, meaning]) =>
+    h('span', { class: 'search-example' }, h('code', {}, code), ` ${meaning}`),
+  );
+}
+
+/** Repeats the expression and marks the character that the message names. */
+function describeError(message: string, expression: string): HTMLElement[] {
+  const position = Number(/at character (\d+)/.exec(message)?.[1] ?? Number.NaN);
+  const text = h('p', {}, message);
+  const characters = [...expression];
+  if (!(position >= 1 && position <= characters.length + 1)) return [text];
+  const before = characters.slice(0, position - 1).join('');
+  const after = characters.slice(position).join('');
+  const marked = characters[position - 1] ?? ' '; // the error is at the end
+  return [text, h('code', { class: 'search-error-position' }, before, h('mark', {}, marked), after)];
+}

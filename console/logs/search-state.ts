@@ -1,0 +1,107 @@
+// The settings of the logs view in the URL: the filters of a search, the page, the zoom, and the record that a link leads to.
+import type { Row } from '../api/client.ts';
+import type { TimeRange } from '../chart/chart-data.ts';
+import { microsToIso } from '../format.ts';
+import type { UrlState } from '../url-state.ts';
+import type { Page } from './live-tail.ts';
+import { readMicros } from './record-fields.ts';
+import { ALL, type Bounds, CUSTOM, toBounds } from './time-range.ts';
+
+export type Settings = UrlState['settings'];
+
+/**
+ * The settings that lead to one page or one record. They do not apply to another search. A cursor is valid only with the exact
+ * bounds (`from`, `until`) of the page before, so a range that is relative to now has fixed bounds on older pages.
+ */
+export const FIRST_PAGE: Settings = { cursor: '', offset: '', from: '', until: '', record: '', at: '' };
+
+/** The parameters that all endpoints of the explore pack share. */
+export function toFilters({ project, settings }: UrlState): Record<string, string> {
+  const { kind = '', query = '', tier = '' } = settings;
+  return { project, kind, query, project_tier: tier, ...toBounds(settings) };
+}
+
+/** States with the same key have the same histogram. */
+export function toFilterKey({ project, settings }: UrlState): string {
+  const { kind, query, range, start, end, tier } = settings;
+  return JSON.stringify([project, kind, query, range, start, end, tier]);
+}
+
+/** States with the same key show the same list, which then keeps its open rows. */
+export function toListKey(state: UrlState): string {
+  const { cursor, until, record } = state.settings;
+  return JSON.stringify([toFilterKey(state), cursor, until, record]);
+}
+
+/** The newest page, which grows while the live tail is on. A page with fixed bounds is the newest one of some time ago. */
+export function isNewestPage({ cursor = '', until = '' }: Settings): boolean {
+  return cursor === '' && until === '';
+}
+
+export function readOffset({ offset = '' }: Settings): number {
+  return Number(offset) || 0;
+}
+
+/** The bounds of the current page. */
+export function toPageBounds(settings: Settings): Bounds {
+  const { from = '', until = '' } = settings;
+  return isNewestPage(settings)
+    ? toBounds(settings)
+    : { iso_timestamp_start: from, iso_timestamp_end: until };
+}
+
+/** The page after `page`, which was loaded with these bounds. */
+export function toOlderPage(settings: Settings, page: Page, bounds: Bounds): Settings {
+  const offset = String(readOffset(settings) + page.rows.length);
+  return { ...FIRST_PAGE, ...toFixedBounds(bounds), cursor: page.nextCursor ?? '', offset };
+}
+
+/** The settings that return to this page. The newest page gets an end, because newer records may arrive meanwhile. */
+export function toReturnPage(settings: Settings, page: Page, bounds: Bounds): Settings {
+  const { cursor = '', offset = '' } = settings;
+  const [newest] = page.rows;
+  const fixed = { ...FIRST_PAGE, ...toFixedBounds(bounds), cursor, offset };
+  return isNewestPage(settings) && newest !== undefined
+    ? { ...fixed, until: microsToIso(readMicros(newest)) }
+    : fixed;
+}
+
+function toFixedBounds({ iso_timestamp_start: from, iso_timestamp_end: until }: Bounds): Settings {
+  return { from, until };
+}
+
+export function toRecord(record: Row): Settings {
+  return { ...FIRST_PAGE, record: String(record['id']), at: String(record['timestamp']) };
+}
+
+/** Narrows the range. `zoomed_from` keeps the range before the first zoom. */
+export function zoomIn(settings: Settings, { startMicros, endMicros }: TimeRange): Settings {
+  const { range = ALL, start = '', end = '', zoomed_from: previous = '' } = settings;
+  const current = range === CUSTOM ? `${start}/${end}` : range;
+  return {
+    range: CUSTOM,
+    // The start of a range is exclusive, and its end inclusive.
+    start: microsToIso(startMicros - 1),
+    end: microsToIso(endMicros - 1),
+    zoomed_from: previous === '' ? current : previous,
+  };
+}
+
+export function zoomOut({ zoomed_from: previous = ALL }: Settings): Settings {
+  const [start = '', end] = previous.split('/');
+  if (end === undefined) return { zoomed_from: '', range: previous, start: '', end: '' };
+  return { zoomed_from: '', range: CUSTOM, start, end };
+}
+
+/** Undefined if the range is not the result of a zoom. */
+export function readZoom({
+  zoomed_from: previous = '',
+  range,
+  start = '',
+  end = '',
+}: Settings): TimeRange | undefined {
+  const [startMicros = 0, endMicros = 0] = [start, end].map(text => Date.parse(text) * 1000 + 1000);
+  return previous !== '' && range === CUSTOM && startMicros < endMicros
+    ? { startMicros, endMicros }
+    : undefined;
+}

@@ -1,0 +1,336 @@
+// The logs view of a server with the explore pack: search in all log kinds, with a histogram, pages, a live tail, and links to
+// single records.
+import { type Choices, type Endpoint, readChoices } from '../api/catalog.ts';
+import type { QueryResult, Row } from '../api/client.ts';
+import { createZoomBar } from '../chart/zoom.ts';
+import { createCopyButton, createSelect } from '../components/controls.ts';
+import { type Query, QueryPanel } from '../components/query-panel.ts';
+import { h } from '../dom.ts';
+import { microsToIso } from '../format.ts';
+import { toCurl } from '../logs/curl.ts';
+import { createDownloadButton } from '../logs/download.ts';
+import { describeEmptySearch } from '../logs/empty-search.ts';
+import { HistogramLoader } from '../logs/histogram-loader.ts';
+import { findKind, listFields } from '../logs/kinds.ts';
+import { findTailStart, type Page } from '../logs/live-tail.ts';
+import { createRangeControls } from '../logs/range-controls.ts';
+import { ResultCard } from '../logs/result-card.ts';
+import { createSearchBox } from '../logs/search-box.ts';
+import { addTerm } from '../logs/search-expression.ts';
+import * as search from '../logs/search-state.ts';
+import { ALL, type Bounds, describeRange, isOpenEnded } from '../logs/time-range.ts';
+import type { Shortcut } from '../shortcuts.ts';
+import { toSearch, type UrlState } from '../url-state.ts';
+import type { View, ViewContext, ViewDefinition } from './view.ts';
+
+const TAIL_SECONDS = 3;
+const HISTOGRAM_SECONDS = 30;
+/** A longer list is loaded again from the newest record, so that a live tail does not grow without bound. */
+const MAX_TAIL_ROWS = 1000;
+
+export function defineLogSearchView(endpoint: Endpoint, catalog: readonly Endpoint[]): ViewDefinition {
+  const tiers = readChoices(endpoint, 'project_tier');
+  const kinds = readChoices(endpoint, 'kind');
+  return {
+    name: 'logs',
+    title: 'Logs',
+    defaults: { kind: kinds.default.name, range: ALL, tier: tiers.default.name },
+    open: context => new LogSearchView({ tiers, kinds, catalog }, context),
+  };
+}
+
+interface LogSearchOptions {
+  readonly tiers: Choices;
+  readonly kinds: Choices;
+  readonly catalog: readonly Endpoint[];
+}
+
+class LogSearchView implements View {
+  readonly element: HTMLElement;
+  readonly shortcuts: readonly Shortcut[];
+  readonly #catalog: readonly Endpoint[];
+  readonly #context: ViewContext;
+  readonly #searchBox = createSearchBox(query => this.#updateFilters({ query }));
+  readonly #kind: ReturnType<typeof createSelect>;
+  readonly #range: ReturnType<typeof createRangeControls>;
+  readonly #zoomBar = createZoomBar(() => this.#updateFilters(search.zoomOut(this.#settings)));
+  readonly #histogram: HistogramLoader;
+  readonly #card: ResultCard;
+  readonly #panel: QueryPanel;
+  #state: UrlState = { view: '', project: '', settings: {} };
+  /** The running request asks for new records only. */
+  #isTailRequest = false;
+  #ranAt = 0;
+  /** The bounds of the page that is requested, and of the page that is shown. */
+  #requestedBounds: Bounds = { iso_timestamp_start: '', iso_timestamp_end: '' };
+  #shownBounds = this.#requestedBounds;
+  /** The page from which the user came to the page with this cursor. */
+  readonly #returnPages = new Map<string, search.Settings>();
+
+  constructor({ kinds, tiers, catalog }: LogSearchOptions, context: ViewContext) {
+    this.#catalog = catalog;
+    this.#context = context;
+    this.#kind = createSelect(
+      'Log',
+      kinds.all.map(({ name }) => ({ value: name, label: findKind(name).title })),
+      {},
+      kind => this.#updateFilters({ kind }),
+    );
+    this.#range = createRangeControls(tiers, settings =>
+      this.#updateFilters({ zoomed_from: '', ...settings }),
+    );
+    this.#histogram = new HistogramLoader({
+      endpoint: this.#find('logs.histogram'),
+      toRetentionDays: tier => {
+        const { values } = tiers.all.find(({ name }) => name === tier) ?? tiers.default;
+        return Number(values['retention_days']);
+      },
+      onZoom: range => this.#updateFilters(search.zoomIn(this.#settings, range)),
+      onTotal: total => this.#card.setTotal(total),
+    });
+    this.#card = new ResultCard({
+      onOlder: () => this.#goOlder(this.#card.page, this.#shownBounds),
+      onNewer: () => context.updateSettings(this.#returnPages.get(this.#settings['cursor'] ?? '') ?? {}),
+      onNewest: () => context.updateSettings(search.FIRST_PAGE),
+      onReload: () => this.#panel.run(this.#createSearchQuery()),
+      copyButton: this.#createCopyButton(),
+      downloadButton: this.#createDownloadButton(),
+    });
+    this.#panel = this.#createPanel();
+    this.shortcuts = [
+      { key: '/', description: 'Go to the search box', run: () => this.#searchBox.focus() },
+      ...this.#panel.shortcuts,
+      this.#zoomBar.shortcut,
+    ];
+    this.element = h(
+      'div',
+      { class: 'view' },
+      h('div', { class: 'controls' }, this.#kind.element, ...this.#range.elements),
+      this.#searchBox.element,
+      this.#zoomBar.element,
+      this.#histogram.element,
+      this.#panel.element,
+    );
+  }
+
+  show(state: UrlState): void {
+    const { settings, project } = state;
+    const isOtherList = search.toListKey(state) !== search.toListKey(this.#state);
+    this.#state = state;
+    this.#kind.setValue(settings['kind'] ?? '');
+    this.#range.setValues(settings);
+    this.#zoomBar.show(search.readZoom(settings));
+    this.#searchBox.setValue(settings['query'] ?? '');
+    this.#searchBox.setSource({
+      fields: listFields(findKind(this.#kindName)),
+      parameters:
+        project === '' || this.#find('logs.fields') === undefined ? undefined : search.toFilters(state),
+    });
+    if (isOtherList) this.#resetCard();
+    if (project === '') {
+      this.#histogram.hide();
+      this.#panel.promptForProject();
+    } else if (this.#isRecord) {
+      this.#histogram.hide();
+      this.#panel.run(this.#createRecordQuery());
+    } else {
+      this.#panel.run(this.#createSearchQuery());
+      void this.#histogram.load(state, HISTOGRAM_SECONDS);
+    }
+  }
+
+  close(): void {
+    this.#panel.close();
+    this.#histogram.close();
+  }
+
+  get #settings(): search.Settings {
+    return this.#state.settings;
+  }
+
+  get #kindName(): string {
+    return this.#settings['kind'] ?? '';
+  }
+
+  get #isRecord(): boolean {
+    return (this.#settings['record'] ?? '') !== '' && this.#find('logs.record') !== undefined;
+  }
+
+  /** Undefined if the token cannot call the endpoint. */
+  #find(endpoint: string): string | undefined {
+    return this.#catalog.find(({ name }) => name === endpoint)?.name;
+  }
+
+  #updateFilters(settings: search.Settings): void {
+    this.#context.updateSettings({ ...search.FIRST_PAGE, ...settings });
+  }
+
+  #createPanel(): QueryPanel {
+    return new QueryPanel({
+      content: this.#card.element,
+      render: result => this.#render(result),
+      markInvalid: (param, message) => {
+        this.#range.markInvalid(param);
+        this.#kind.setInvalid(param === 'kind');
+        this.#searchBox.showError(param === 'query' ? message : '');
+      },
+      createErrorMessage: error => (error.param === 'query' ? createInvalidSearchMessage() : undefined),
+      autoRefreshLabel: 'Live tail',
+      context: this.#context,
+    });
+  }
+
+  #createSearchQuery(): Query {
+    const isLive = search.isNewestPage(this.#settings) && isOpenEnded(this.#settings);
+    return {
+      endpoint: 'logs.search',
+      parameters: ({ isAutoRefresh }) => this.#prepareRequest(isAutoRefresh),
+      windowSeconds: undefined,
+      refreshSeconds: isLive ? TAIL_SECONDS : undefined,
+      emptyState: {
+        title: `No records of project ${this.#state.project} ${describeRange(this.#settings)}`,
+        hints: [],
+        log: 'log',
+        windowSeconds: undefined,
+      },
+      swapRange: () => {
+        const { start = '', end = '' } = this.#settings;
+        this.#updateFilters({ start: end, end: start });
+      },
+      describeEmpty: (result, signal) => this.#describeEmpty(result, signal),
+    };
+  }
+
+  #toPageParameters(bounds: Bounds): Record<string, string> {
+    return { ...search.toFilters(this.#state), ...bounds, cursor: this.#settings['cursor'] ?? '' };
+  }
+
+  /** The parameters of the next request, which is remembered. */
+  #prepareRequest(isAutoRefresh: boolean): Record<string, string> {
+    const bounds = search.toPageBounds(this.#settings);
+    const parameters = this.#toPageParameters(bounds);
+    const { rows } = this.#card.page;
+    this.#isTailRequest = isAutoRefresh && rows.length < MAX_TAIL_ROWS;
+    if (!this.#isTailRequest) {
+      this.#requestedBounds = bounds;
+      return parameters;
+    }
+    const tailStart = findTailStart(rows, this.#ranAt);
+    const isInRange = !(Date.parse(bounds.iso_timestamp_start) * 1000 > tailStart);
+    return isInRange ? { ...parameters, iso_timestamp_start: microsToIso(tailStart) } : parameters;
+  }
+
+  #createRecordQuery(): Query {
+    return {
+      endpoint: 'logs.record',
+      parameters: () => this.#toRecordParameters(),
+      windowSeconds: undefined,
+      refreshSeconds: undefined,
+      emptyState: { title: 'This record does not exist', hints: [], log: 'log', windowSeconds: undefined },
+      describeEmpty: async () =>
+        h(
+          'div',
+          { class: 'message', role: 'status' },
+          h('h2', {}, 'This record does not exist'),
+          h('p', {}, 'It may be older than the retention of the tier, or it was erased.'),
+          this.#createBackButton(),
+        ),
+    };
+  }
+
+  #toRecordParameters(): Record<string, string> {
+    const { project, settings } = this.#state;
+    const { record = '', at = '', tier = '' } = settings;
+    return { project, kind: this.#kindName, id: record, timestamp: at, project_tier: tier };
+  }
+
+  #describeEmpty(result: QueryResult, signal: AbortSignal): Promise<HTMLElement> {
+    this.#ranAt = result.ranAt;
+    this.#histogram.hide();
+    const options = {
+      state: this.#state,
+      kindTitle: findKind(this.#kindName).title,
+      canCount: this.#find('logs.histogram') !== undefined,
+      updateFilters: (settings: search.Settings) => this.#updateFilters(settings),
+      continueSearch: (nextCursor: string) => this.#goOlder({ rows: [], nextCursor }, this.#requestedBounds),
+    };
+    return describeEmptySearch(options, result, signal);
+  }
+
+  #render(result: QueryResult): void {
+    if (this.#isRecord) {
+      const text = 'One record, and the records before and after it of the same project and log.';
+      this.#card.showSurroundings(
+        result,
+        h('div', { class: 'logs-note' }, h('p', {}, text), this.#createBackButton()),
+      );
+      return;
+    }
+    this.#ranAt = result.ranAt;
+    if (this.#isTailRequest && this.#card.page.rows.length > 0) this.#card.showNewer(result);
+    else {
+      this.#shownBounds = this.#requestedBounds;
+      this.#card.showPage(result, {
+        offset: search.readOffset(this.#settings),
+        isNewest: search.isNewestPage(this.#settings),
+        canGoNewer: this.#returnPages.has(this.#settings['cursor'] ?? ''),
+      });
+    }
+    if (!this.#card.isInUse) void this.#histogram.load(this.#state, HISTOGRAM_SECONDS);
+  }
+
+  #resetCard(): void {
+    const kind = findKind(this.#kindName);
+    this.#card.reset({
+      columns: kind.columns,
+      actions: {
+        kind,
+        addTerm: term => this.#updateFilters({ query: addTerm(this.#settings['query'] ?? '', term) }),
+        toLink: this.#find('logs.record') === undefined ? undefined : record => this.#toLink(record),
+        showSurroundings: record => this.#context.updateSettings(search.toRecord(record)),
+      },
+    });
+  }
+
+  #createCopyButton(): HTMLElement {
+    return createCopyButton('Copy as curl', () =>
+      this.#isRecord
+        ? toCurl('logs.record', this.#toRecordParameters())
+        : toCurl('logs.search', this.#toPageParameters(search.toPageBounds(this.#settings))),
+    );
+  }
+
+  #createDownloadButton(): HTMLElement {
+    return createDownloadButton('logs.search', () => ({
+      parameters: search.toFilters(this.#state),
+      columns: findKind(this.#kindName).columns,
+      fileName: `${this.#kindName}-${this.#state.project}.csv`.replace(/[^\w.-]+/g, '_'),
+    }));
+  }
+
+  #createBackButton(): HTMLElement {
+    const button = h('button', { type: 'button', class: 'button small' }, 'Back to the search');
+    button.addEventListener('click', () => this.#context.updateSettings({ record: '', at: '' }));
+    return button;
+  }
+
+  #toLink(record: Row): string {
+    const settings = { ...this.#settings, ...search.toRecord(record) };
+    return new URL(toSearch({ ...this.#state, settings }), location.href).href;
+  }
+
+  #goOlder(page: Page, bounds: Bounds): void {
+    this.#returnPages.set(page.nextCursor ?? '', search.toReturnPage(this.#settings, page, bounds));
+    this.#context.updateSettings(search.toOlderPage(this.#settings, page, bounds));
+    this.#panel.element.scrollIntoView({ block: 'start' });
+  }
+}
+
+function createInvalidSearchMessage(): HTMLElement {
+  return h(
+    'div',
+    { class: 'message' },
+    h('h2', {}, 'Invalid search'),
+    h('p', {}, 'The search box shows what is wrong.'),
+  );
+}

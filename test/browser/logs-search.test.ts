@@ -1,0 +1,245 @@
+// The search of the logs view: search box, suggestions, log kinds, histogram, and the explanation of an empty result.
+import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest';
+import { openTab, queryApi, readTable, type Tab } from './support/tab.ts';
+
+let tab: Tab;
+beforeEach(async () => {
+  tab = await openTab({ token: inject('exploreToken'), expectedStatuses: [400] });
+});
+afterEach(() => tab.close());
+
+const SEARCH = '?view=logs&project=search&tier=PRO';
+const box = () => tab.page.getByRole('combobox', { name: 'Search' });
+const count = () => tab.page.locator('.logs-header p');
+const rows = () => tab.page.locator('.log-row');
+const settings = () => Object.fromEntries(new URL(tab.page.url()).searchParams);
+const open = async (search: string) => {
+  await tab.goTo(search);
+  await rows().first().waitFor();
+};
+const readColumn = (name: string) =>
+  tab.page.locator('.log-table').evaluate((table, heading) => {
+    const headings = [...table.querySelectorAll('th')].map(({ textContent }) => textContent);
+    const index = headings.indexOf(heading);
+    return [...table.querySelectorAll('.log-row')].map(row => row.children[index]?.textContent ?? '');
+  }, name);
+
+describe('search box', () => {
+  test('an expression filters the list, stands in the URL, and is there after a reload', async () => {
+    await open(SEARCH);
+    await box().fill('status:5xx -path:/auth*');
+    await box().press('Enter');
+    await tab.page.waitForURL(/query=/);
+    expect(settings()).toMatchObject({ kind: 'edge', query: 'status:5xx -path:/auth*', tier: 'PRO' });
+    const { rows: expected } = await queryApi('logs.search', {
+      project: 'search',
+      project_tier: 'PRO',
+      query: 'status:5xx -path:/auth*',
+    });
+    expect(expected.length).toBe(100);
+    await expect
+      .poll(async () => (await readColumn('Message')).join())
+      .toBe(expected.map(row => row['event_message']).join());
+    await tab.page.reload();
+    await rows().first().waitFor();
+    expect(await box().inputValue()).toBe('status:5xx -path:/auth*');
+    expect(new Set(await readColumn('Status'))).toEqual(new Set(['500', '503']));
+  });
+
+  test('the box suggests the fields of the log kind, then the values of a field with their counts', async () => {
+    await open(SEARCH);
+    await box().click();
+    const options = tab.page.locator('.search-box').getByRole('option');
+    await options.first().waitFor();
+    expect((await options.allTextContents()).map(text => text.split(':')[0])).toEqual([
+      'status',
+      'method',
+      'path',
+      'host',
+    ]);
+    await box().press('ArrowDown');
+    expect(await box().getAttribute('aria-activedescendant')).toBe(await options.first().getAttribute('id'));
+    await box().press('Enter');
+    await tab.page.getByRole('option', { name: 'status:503 50 records' }).waitFor();
+    expect(await options.first().textContent()).toBe('status:5xx100 records');
+    await tab.page.keyboard.type('40');
+    await expect.poll(() => options.allTextContents()).toEqual(['status:40450 records']);
+    await options.first().click();
+    await tab.page.waitForURL(/query=status%3A404/);
+    await expect.poll(async () => new Set(await readColumn('Status'))).toEqual(new Set(['404']));
+    await box().click();
+    await box().press('End');
+    await tab.page.keyboard.type(' -meth');
+    await tab.page.getByRole('option', { name: /^-method:/ }).waitFor();
+    await box().press('Escape');
+    expect(await options.count()).toBe(0);
+    expect(await box().inputValue()).toBe('status:404 -meth');
+  });
+
+  test('an invalid expression shows the message of the API at the box and marks the character', async () => {
+    const query = 'timeout "connection';
+    await open(SEARCH);
+    await box().fill(query);
+    await box().press('Enter');
+    const { error } = await queryApi('logs.search', { project: 'search', query });
+    const alert = tab.page.getByRole('alert');
+    await alert.getByText(error.message).waitFor();
+    expect(error.message).toContain('at character 9');
+    expect(await alert.locator('code').textContent()).toBe(query);
+    expect(await alert.locator('mark').textContent()).toBe('"');
+    expect(await box().getAttribute('aria-invalid')).toBe('true');
+    await box().fill('items');
+    await box().press('Enter');
+    await rows().first().waitFor();
+    expect(await alert.isVisible()).toBe(false);
+    expect(await box().getAttribute('aria-invalid')).toBeNull();
+  });
+
+  test('a field that the log kind does not have is an error at its position', async () => {
+    await tab.goTo(`${SEARCH}&query=${encodeURIComponent('items function:hello')}`);
+    await tab.page.getByRole('alert').getByText('at character 7').waitFor();
+    expect(await tab.page.getByRole('alert').locator('mark').textContent()).toBe('f');
+  });
+});
+
+test('each log kind has its own columns', async () => {
+  await open(SEARCH);
+  const { page } = tab;
+  const headings = () => page.locator('.log-table th').allTextContents();
+  const columns = async () => (await headings()).slice(1, -1);
+  expect(await columns()).toEqual(['Status', 'Method', 'Path']);
+  await page.getByLabel('Log', { exact: true }).selectOption('Postgres');
+  await page.waitForURL(/kind=postgres/);
+  await expect.poll(columns).toEqual(['Level', 'User']);
+  await expect.poll(() => readColumn('Level')).toEqual(['error', 'log']);
+  await page.getByLabel('Log', { exact: true }).selectOption('Function requests');
+  await expect.poll(columns).toEqual(['Status', 'Function', 'Duration']);
+  await expect.poll(() => readColumn('Function')).toEqual(['hello', 'report']);
+  expect(await readColumn('Duration')).toEqual(['120 ms', '120 ms']);
+});
+
+describe('histogram', () => {
+  const plot = () => tab.page.locator('.histogram .u-over');
+  const drag = async (from: number, to: number) => {
+    const area = await plot().boundingBox();
+    if (area === null) throw new Error('the histogram is not visible');
+    const y = area.y + area.height / 2;
+    await tab.page.mouse.move(area.x + area.width * from, y);
+    await tab.page.mouse.down();
+    await tab.page.mouse.move(area.x + area.width * to, y, { steps: 4 });
+    await tab.page.mouse.up();
+  };
+  const readTotal = async () => Number(/of ([\d,]+)/.exec((await count().textContent()) ?? '')?.[1] ?? 0);
+
+  test('the counts are those of the API, and their sum is the total of the list', async () => {
+    await open(SEARCH);
+    await tab.page.getByText('Counts as a table').click();
+    await count().getByText('Newest 100 of 250 records').waitFor();
+    const table = await readTable(tab.page, 'Records by time and category');
+    expect(table.reduce((sum, cells) => sum + Number(cells[2]), 0)).toBe(250);
+    const { rows: expected } = await queryApi('logs.histogram', { project: 'search', project_tier: 'PRO' });
+    expect(table.map(cells => cells[1])).toEqual(expected.map(row => row['category']));
+    expect(await tab.page.locator('[data-series="5xx"] .legend-value').textContent()).toBe('100');
+  });
+
+  test('dragging narrows the time range to the selected buckets, and the zoom can be reset', async () => {
+    await open(`${SEARCH}&range=1day`);
+    await count().getByText('Newest 100 of 250 records').waitFor();
+    await drag(0.9, 0.97);
+    await tab.page.waitForURL(/range=custom/);
+    const { start = '', end = '' } = settings();
+    expect(Date.parse(end) - Date.parse(start)).toBeLessThan(4 * 3_600_000);
+    const bounds = { iso_timestamp_start: start, iso_timestamp_end: end };
+    const { rows: buckets } = await queryApi('logs.histogram', {
+      project: 'search',
+      project_tier: 'PRO',
+      ...bounds,
+    });
+    const total = buckets.reduce((sum, row) => sum + Number(row['count']), 0);
+    expect(total).toBeGreaterThan(0);
+    expect(total).toBeLessThan(250);
+    await tab.page.locator('.histogram h2').getByText(`${total} records`, { exact: true }).waitFor();
+    await tab.page.getByRole('button', { name: 'Reset zoom' }).click();
+    await tab.page.waitForURL(/range=1day/);
+    await expect.poll(readTotal).toBe(250);
+  });
+
+  test('a click on a bucket narrows the time range to it, and so does Enter', async () => {
+    await open(`${SEARCH}&range=1hr`);
+    await tab.page.locator('.histogram [data-series]').first().waitFor();
+    const area = await plot().boundingBox();
+    await plot().click({ position: { x: (area?.width ?? 0) * 0.5, y: 30 } });
+    await tab.page.waitForURL(/range=custom/);
+    const { start = '', end = '' } = settings();
+    const bucketMs = Date.parse(end) - Date.parse(start);
+    expect(bucketMs).toBeGreaterThanOrEqual(30_000); // an hour has at most 120 buckets
+    expect(bucketMs).toBeLessThanOrEqual(120_000);
+    await tab.page.goBack();
+    await tab.page.waitForURL(/range=1hr/);
+    await tab.page.locator('.histogram [data-series]').first().waitFor();
+    await tab.page.getByRole('img', { name: /Records over time/ }).focus();
+    await tab.page.keyboard.press('End');
+    await tab.page.keyboard.press('Enter');
+    await tab.page.waitForURL(/range=custom/);
+  });
+});
+
+describe('empty result', () => {
+  test('the page says how many records do not match the expression, which can be removed', async () => {
+    await tab.goTo(`${SEARCH}&query=no-record-contains-this`);
+    const { page } = tab;
+    await page.getByRole('heading', { name: 'No matches in this time range' }).waitFor();
+    await page.getByText('250 records of this time range do not match').waitFor();
+    await page.getByRole('button', { name: 'Remove the search expression' }).click();
+    await rows().first().waitFor();
+    expect(settings()['query']).toBeUndefined();
+  });
+
+  test('the page says when the newest record is if it is outside the time range', async () => {
+    const days = (ago: number) => new Date(Date.now() - ago * 86_400_000).toISOString();
+    const range = new URLSearchParams({ range: 'custom', start: days(5), end: days(4) });
+    await tab.goTo(`${SEARCH}&${range}`);
+    await tab.page.getByText(/The newest record of this project and log kind is from/).waitFor();
+    await tab.page.getByRole('button', { name: 'Show all records of the tier' }).click();
+    await rows().first().waitFor();
+  });
+
+  test('the page says that a project without records may be misspelt', async () => {
+    await tab.goTo('?view=logs&project=nobody');
+    await tab.page.getByText('Check the spelling of its reference').waitFor();
+  });
+
+  test('a reversed time range is explained, and its times can be swapped', async () => {
+    const hours = (ago: number) => new Date(Date.now() - ago * 3_600_000).toISOString();
+    const range = new URLSearchParams({ range: 'custom', start: hours(1), end: hours(3) });
+    await tab.goTo(`${SEARCH}&${range}`);
+    await tab.page.getByRole('heading', { name: 'The time range is reversed' }).waitFor();
+    await tab.page.getByRole('button', { name: /Swap/ }).click();
+    await rows().first().waitFor();
+  });
+
+  test('a search that the time limit ended can be continued', async () => {
+    const { page } = tab;
+    const body = '{"result":[]}';
+    const headers = { 'Dendro-Clipped': 'time-limit', 'Dendro-Next-Cursor': 'next' };
+    await page.route('**/logs.search?**', route => route.fulfill({ body, headers }), { times: 1 });
+    await tab.goTo(`${SEARCH}&range=1day&query=rare`);
+    await page.getByRole('heading', { name: 'No matches so far' }).waitFor();
+    const first = tab.apiRequests.find(({ url }) => url.pathname.endsWith('/logs.search'));
+    await page.route('**/logs.search?**', route => route.fulfill({ body }));
+    await page.getByRole('button', { name: 'Go on with older records' }).click();
+    await page.getByRole('heading', { name: 'No matches in the last day' }).waitFor();
+    const next = tab.apiRequests.find(({ url }) => url.searchParams.get('cursor') === 'next');
+    // A cursor is valid only with the same other parameters.
+    for (const name of ['query', 'iso_timestamp_start', 'kind'])
+      expect(next?.url.searchParams.get(name)).toBe(first?.url.searchParams.get(name));
+  });
+});
+
+test('without the explore pack, the logs view says how to enable it', async () => {
+  const other = await openTab({ token: inject('token') });
+  await other.goTo('?view=logs&project=search');
+  await other.page.locator('.log-row').first().waitFor();
+  await other.page.getByText('start the server with --packs explore').waitFor();
+  await other.close();
+});
