@@ -4,11 +4,12 @@ import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config
 
 /** Random inputs by the thousand, slow clients, and many processes. `npm test` would take twice as long with them. */
 const SLOW_TESTS = [
-  'test/acceptance/{check,environment,ingest,ingest-once,intake-load,mcp,query,repeats,wrong-tokens}.test.ts',
+  'test/acceptance/{check,environment,ingest,ingest-once,intake-load,mcp,otlp,query,repeats,wrong-tokens}.test.ts',
   'test/demo/history.test.ts',
   'test/endpoint/{partial-results,property,search-property}.test.ts',
   'test/http/{hardening,random-requests,token-fuzz}.test.ts',
-  'test/intake/random-records.test.ts',
+  'test/intake/{random-records,several-kinds}.test.ts',
+  'test/logs/otlp-protobuf.test.ts',
   'test/store/duckdb-compaction.test.ts',
   'test/token/stalled-change.test.ts',
 ];

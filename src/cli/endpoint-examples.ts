@@ -68,7 +68,7 @@ async function findProblem(store: Store, endpoint: Endpoint, example: Example): 
 /** Records pass the same rules as records that a sender posts. Throws if a record is rejected. */
 async function* toBatches({ records }: Example, now: bigint): AsyncGenerator<LogLines> {
   for (const [kind, values = []] of Object.entries(records) as [LogKind, unknown[]][]) {
-    const { accepted, lines, errors } = parseBody({
+    const { batches } = parseBody({
       data: Buffer.from(JSON.stringify(values)),
       contentCoding: '',
       format: 'json',
@@ -76,10 +76,12 @@ async function* toBatches({ records }: Example, now: bigint): AsyncGenerator<Log
       context: { nowMicros: Number(now), retentionDays: RETENTION_DAYS },
       needsDeduplication: false,
     });
-    const [error] = errors;
-    if (error !== undefined)
-      throw new OperatorError(`record ${error.index + 1} of kind ${kind}: ${error.message}`);
-    if (accepted > 0) yield { kind, count: accepted, lines };
+    for (const { accepted, lines, errors } of batches) {
+      const [error] = errors;
+      if (error !== undefined)
+        throw new OperatorError(`record ${error.index + 1} of kind ${kind}: ${error.message}`);
+      if (accepted > 0) yield { kind, count: accepted, lines };
+    }
   }
 }
 

@@ -81,8 +81,10 @@ export class StoreTarget implements IngestTarget {
         if ('rejection' in chunk) summary.reject(chunk.rejection);
         continue;
       }
-      summary.add(result.accepted, result.rejectedByCode, result.errors);
-      if (result.accepted > 0) yield { kind: chunk.kind, count: result.accepted, lines: result.lines };
+      for (const { accepted, rejectedByCode, errors, lines } of result.batches) {
+        summary.add(accepted, rejectedByCode, errors);
+        if (accepted > 0) yield { kind: chunk.kind, count: accepted, lines };
+      }
     }
   }
 

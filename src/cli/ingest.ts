@@ -12,6 +12,7 @@ import { type LogChunk, toChunks } from '../logs/log-chunks.ts';
 import { type ParseResult, parseNdjsonLines } from '../logs/parse.ts';
 import { parseQuarantined } from '../logs/quarantine-line.ts';
 import { digestLogFile, type ReadProgress, readLogFile } from '../logs/read-file.ts';
+import { quote, type Rejection } from '../logs/rejection.ts';
 import { ACCEPTED_NAMES, kindOf } from '../logs/source-name.ts';
 import { openStore } from '../store/open-store.ts';
 import type { EarlierLoad } from '../store/store.ts';
@@ -124,22 +125,37 @@ async function* withKind(
 /** Groups the records of a quarantine file by kind. Throws UsageError for a line that is not a quarantined record. */
 async function* readQuarantined(chunks: AsyncIterable<LogChunk>): AsyncGenerator<KindChunk> {
   for await (const chunk of chunks) {
-    if ('rejection' in chunk) yield chunk;
-    else for (const [kind, records] of groupByKind(chunk.lines)) yield* withKind(toChunks(records), kind);
+    if ('rejection' in chunk) {
+      yield chunk;
+      continue;
+    }
+    const { groups, rejections } = groupByKind(chunk.lines);
+    for (const rejection of rejections) yield { rejection };
+    for (const [kind, records] of groups) yield* withKind(toChunks(records), kind);
   }
 }
 
-function groupByKind(lines: Uint8Array): Map<LogKind, ParseResult[]> {
+function groupByKind(lines: Uint8Array): {
+  groups: Map<LogKind, ParseResult[]>;
+  rejections: Rejection[];
+} {
   const groups = new Map<LogKind, ParseResult[]>();
+  const rejections: Rejection[] = [];
   for (const line of parseNdjsonLines(Buffer.from(lines).toString('utf8').split('\n'))) {
     const quarantined = 'value' in line ? parseQuarantined(line.value, line.index) : undefined;
     if (quarantined === undefined)
       throw new UsageError(
         '--source is required: only the records of a quarantine file contain their source',
       );
-    const group = groups.get(quarantined.kind) ?? [];
-    groups.set(quarantined.kind, group);
-    group.push(quarantined.parsed);
+    const { kind, source, parsed } = quarantined;
+    if (kind === undefined) {
+      const message = `The source ${quote(source)} is unknown. Change "source" in the line to a log kind.`;
+      rejections.push({ code: 'unknown_source', message });
+      continue;
+    }
+    const group = groups.get(kind) ?? [];
+    groups.set(kind, group);
+    group.push(parsed);
   }
-  return groups;
+  return { groups, rejections };
 }

@@ -31,8 +31,11 @@ export function errorResponse(error: DendroError, headers: Record<string, string
   return jsonResponse(STATUS_BY_CODE[code], { error: fields }, { ...headersOf(error), ...headers });
 }
 
-function headersOf({ code, retryAfterSeconds = 1 }: DendroError): Record<string, string> {
+/** The headers that an error has in every format. */
+export function headersOf({ code, retryAfterSeconds = 1 }: DendroError): Record<string, string> {
   if (code === 'unauthorized') return { 'WWW-Authenticate': 'Bearer' };
+  // The rest of a body that arrives too slowly would arrive just as slowly.
+  if (code === 'request_timeout') return { Connection: 'close' };
   const isRetryable = code === 'rate_limited' || code === 'unavailable';
   return isRetryable ? { 'Retry-After': String(retryAfterSeconds) } : {};
 }

@@ -77,18 +77,21 @@ function createResponse(
 ): HttpResponse | Promise<HttpResponse> {
   const { router, corsOrigins } = dependencies;
   const startedAt = performance.now();
+  let route: Route | undefined;
   let routePath = '';
   let request: RoutedRequest | undefined;
   const toErrorResponse = (error: unknown) => {
     if (!rawResponse.destroyed) reportError(dependencies, rawRequest, routePath, error, request);
-    return { ...errorResponse(toClientError(error)), isThrottled: error instanceof WrongSecretError };
+    const clientError = toClientError(error);
+    const response = route?.errorResponse?.(clientError, rawRequest) ?? errorResponse(clientError);
+    return { ...response, isThrottled: error instanceof WrongSecretError };
   };
   const complete = (response: HttpResponse) =>
     completeResponse(dependencies, rawRequest, routePath, response, request, startedAt);
   try {
     checkRequest(rawRequest);
     const match = router.find(rawRequest.url ?? '');
-    const { route } = match;
+    route = match.route;
     routePath = route.path;
     if (rawRequest.method === 'OPTIONS' && corsOrigins.length > 0)
       return corsPreflightResponse(route.methods);

@@ -4,7 +4,9 @@ import { authenticate } from './authenticate.ts';
 import { getErase, postErase } from './erase.ts';
 import { missingScopeError } from './error-response.ts';
 import { BACKUP_PATH, getBackup } from './get-backup.ts';
+import { otlpErrorResponse } from './otlp-response.ts';
 import { postLogs } from './post-logs.ts';
+import { postOtlpLogs } from './post-otlp-logs.ts';
 import { healthRoutes, type PublicDependencies, requireServing } from './public-routes.ts';
 import { type HttpResponse, toHeaderList } from './response.ts';
 import type { HttpRequest, Route } from './router.ts';
@@ -22,6 +24,12 @@ export function internalRoutes(dependencies: InternalDependencies): Route[] {
       path: '/api/logs',
       methods: ['POST'],
       handle: request => postLogs(requireServing(dependencies), request),
+    },
+    {
+      path: '/v1/logs',
+      methods: ['POST'],
+      handle: request => postOtlpLogs(requireServing(dependencies), request),
+      errorResponse: otlpErrorResponse,
     },
     {
       path: '/api/admin/erase',

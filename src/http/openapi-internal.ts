@@ -16,6 +16,21 @@ const ref = (name: string): Json => ({ $ref: `#/components/schemas/${name}` });
 const RECORDS = { type: 'array', items: ref('LogRecord') };
 const NO_BODY_CODES = ['invalid_body', 'payload_too_large'] as const;
 
+const INTAKE_HEADERS = [
+  {
+    name: 'Idempotency-Key',
+    in: 'header',
+    description: 'A repeated request with the same key gets the first response, for 10 minutes.',
+    schema: { type: 'string', maxLength: 255 },
+  },
+  {
+    name: 'Content-Encoding',
+    in: 'header',
+    description: 'Compression of the body. zstd needs a version of Node that has it.',
+    schema: { enum: ['identity', 'gzip', 'deflate', 'br', 'zstd'] },
+  },
+];
+
 const POST_LOGS: Json = {
   operationId: 'sendLogs',
   summary: 'Accepts log records. Responds when the accepted ones are durable.',
@@ -27,18 +42,7 @@ const POST_LOGS: Json = {
         'The log kind, or an alias of it. Required, unless the parameter source or the header X-Source has it.',
       schema: { enum: ACCEPTED_NAMES },
     },
-    {
-      name: 'Idempotency-Key',
-      in: 'header',
-      description: 'A repeated request with the same key gets the first response, for 10 minutes.',
-      schema: { type: 'string', maxLength: 255 },
-    },
-    {
-      name: 'Content-Encoding',
-      in: 'header',
-      description: 'Compression of the body. zstd needs a version of Node that has it.',
-      schema: { enum: ['identity', 'gzip', 'deflate', 'br', 'zstd'] },
-    },
+    ...INTAKE_HEADERS,
   ],
   requestBody: {
     required: true,
@@ -71,6 +75,55 @@ const POST_LOGS: Json = {
     ),
   },
 };
+
+/** A message of OTLP in both encodings. */
+const otlpContent = (message: string, properties: Json = {}): Json => ({
+  'application/x-protobuf': { schema: { type: 'string', format: 'binary', description: message } },
+  'application/json': { schema: { type: 'object', description: message, properties } },
+});
+
+const STATUS = otlpContent('google.rpc.Status', { code: { type: 'integer' }, message: { type: 'string' } });
+
+const POST_OTLP_LOGS: Json = {
+  operationId: 'sendOtlpLogs',
+  summary: 'Accepts log records of the OpenTelemetry protocol. Responds when the accepted ones are durable.',
+  parameters: [
+    {
+      name: 'source_name',
+      in: 'query',
+      description: 'The log kind of all records. Absent: X-Source, then service.name of each resource.',
+      schema: { type: 'string' },
+    },
+    ...INTAKE_HEADERS,
+  ],
+  requestBody: {
+    required: true,
+    description: 'At most 16 MiB after decompression, and 1 MiB per record.',
+    content: otlpContent('ExportLogsServiceRequest', { resourceLogs: { type: 'array' } }),
+  },
+  responses: {
+    ...withContent(
+      STATUS,
+      tokenErrors('invalid_parameter', ...NO_BODY_CODES, 'unsupported_media_type', 'idempotency_conflict'),
+    ),
+    200: {
+      description: 'The accepted records are durable. partialSuccess counts the rejected ones.',
+      content: otlpContent('ExportLogsServiceResponse', {
+        partialSuccess: {
+          type: 'object',
+          properties: { rejectedLogRecords: { type: 'string' }, errorMessage: { type: 'string' } },
+        },
+      }),
+    },
+  },
+};
+
+/** The same responses with other bodies. */
+function withContent(content: Json, responses: Json): Json {
+  return Object.fromEntries(
+    Object.entries(responses).map(([status, response]) => [status, { ...(response as Json), content }]),
+  );
+}
 
 const ERASE_RESULT: Json = {
   type: 'object',
@@ -132,6 +185,7 @@ const BACKUP: Json = {
 
 export const INTERNAL_PATHS: Json = {
   '/api/logs': { servers: INTERNAL_SERVERS, post: POST_LOGS },
+  '/v1/logs': { servers: INTERNAL_SERVERS, post: POST_OTLP_LOGS },
   '/api/admin/erase': { servers: INTERNAL_SERVERS, ...ERASE },
   '/api/admin/backup': { servers: INTERNAL_SERVERS, get: BACKUP },
   '/metrics': { servers: INTERNAL_SERVERS, get: METRICS },

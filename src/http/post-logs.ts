@@ -5,24 +5,35 @@ import { DendroError } from '../domain/errors.ts';
 import type { LogKind } from '../domain/log-columns.ts';
 import { type BodyFormat, bodyTooLarge, MAX_BODY_BYTES } from '../intake/decode-body.ts';
 import type { IntakeResult } from '../intake/idempotency-index.ts';
-import type { Intake } from '../intake/intake.ts';
+import type { AcceptedBatch, Batch, Intake } from '../intake/intake.ts';
 import { ACCEPTED_NAMES, kindOf } from '../logs/source-name.ts';
 import { allows, type Token } from '../token/token.ts';
 import { type AuthDependencies, authenticate } from './authenticate.ts';
-import { errorResponse, missingScopeError } from './error-response.ts';
-import { readRequestBody, type UploadRate } from './request-body.ts';
+import { missingScopeError } from './error-response.ts';
+import { mediaTypeOf, readRequestBody, type UploadRate } from './request-body.ts';
 import { type HttpResponse, jsonResponse } from './response.ts';
 import type { HttpRequest } from './router.ts';
 
-export async function postLogs(
-  service: AuthDependencies & { readonly intake: Intake; readonly uploadRate: UploadRate },
-  request: HttpRequest,
-): Promise<HttpResponse> {
-  const { raw } = request;
-  const token = authenticate(service, raw);
+export interface IntakeDependencies extends AuthDependencies {
+  readonly intake: Intake;
+  readonly uploadRate: UploadRate;
+}
+
+export async function postLogs(service: IntakeDependencies, request: HttpRequest): Promise<HttpResponse> {
+  const token = authenticate(service, request.raw);
   const kind = readKind(token, request);
-  const format = readFormat(raw.headers['content-type']);
-  const { intake, uploadRate } = service;
+  const format = readFormat(request.raw.headers['content-type']);
+  const { result, reportDelivery } = await acceptBody(service, request, token, { kind, format });
+  return { ...intakeResponse(result), reportDelivery };
+}
+
+/** Reads the body of the request and passes it to the intake. Resolves when the accepted records are durable. */
+export async function acceptBody(
+  { intake, uploadRate }: IntakeDependencies,
+  { raw, signal }: HttpRequest,
+  token: Token,
+  content: Pick<Batch, 'kind' | 'format'>,
+): Promise<AcceptedBatch> {
   const memory = intake.openBodyMemory(token.sha256);
   try {
     const data = await readRequestBody(raw, {
@@ -31,22 +42,15 @@ export async function postLogs(
       reserve: memory.reserve,
       uploadRate,
     });
-    const { result, reportDelivery } = await intake.accept({
+    return await intake.accept({
+      ...content,
       data,
       contentCoding: (raw.headers['content-encoding'] ?? '').trim().toLowerCase(),
-      format,
-      kind,
       sender: token.sha256,
       projects: token.projects,
       idempotencyKey: readIdempotencyKey(raw.headers),
-      signal: request.signal,
+      signal,
     });
-    return { ...intakeResponse(result), reportDelivery };
-  } catch (error) {
-    // The rest of the body would arrive just as slowly, so the connection is closed.
-    if (error instanceof DendroError && error.code === 'request_timeout')
-      return errorResponse(error, { Connection: 'close' });
-    throw error;
   } finally {
     memory.release();
   }
@@ -102,8 +106,8 @@ const FORMATS: Readonly<Record<string, BodyFormat>> = {
   'application/octet-stream': 'json',
 };
 
-function readFormat(contentType: string | undefined): BodyFormat {
-  const type = (contentType ?? 'application/json').split(';', 1)[0]?.trim().toLowerCase() ?? '';
+function readFormat(contentType = 'application/json'): BodyFormat {
+  const type = mediaTypeOf(contentType);
   const format = Object.hasOwn(FORMATS, type) ? FORMATS[type] : undefined;
   if (format === undefined)
     throw new DendroError(

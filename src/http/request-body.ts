@@ -18,6 +18,11 @@ interface Limits {
   readonly uploadRate: UploadRate;
 }
 
+/** The media type of a Content-Type, without its parameters. */
+export function mediaTypeOf(contentType: string): string {
+  return contentType.split(';', 1)[0]?.trim().toLowerCase() ?? '';
+}
+
 export async function readRequestBody(rawRequest: IncomingMessage, limits: Limits): Promise<Buffer> {
   const declaredBytes = Number(rawRequest.headers['content-length'] ?? Number.NaN);
   if (declaredBytes > limits.maxBytes) throw limits.tooLarge();

@@ -32,6 +32,8 @@ export interface Route {
   readonly path: string;
   readonly methods: readonly string[];
   handle(request: HttpRequest): HttpResponse | Promise<HttpResponse>;
+  /** The response to an error, for a route with an error format of its own. */
+  readonly errorResponse?: (error: DendroError, rawRequest: IncomingMessage) => HttpResponse;
 }
 
 export interface RouteMatch extends Pick<HttpRequest, 'pathParameter' | 'queryString' | 'target'> {

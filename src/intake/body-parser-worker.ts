@@ -9,13 +9,18 @@ const isCancelled = () => Atomics.load(cancelled, 0) !== 0;
 
 parentPort?.on('message', (body: BatchBody) => {
   const result = tryParseBody(body);
-  parentPort?.postMessage(result, 'parsed' in result ? [result.parsed.lines.buffer as ArrayBuffer] : []);
+  const batches = 'parsed' in result ? result.parsed.batches : [];
+  parentPort?.postMessage(
+    result,
+    batches.map(({ lines }) => lines.buffer as ArrayBuffer),
+  );
 });
 
 function tryParseBody(body: BatchBody): WorkerResult {
   try {
     const parsed = parseBody(body, isCancelled);
-    return { parsed: { ...parsed, lines: toTransferable(parsed.lines) } };
+    const batches = parsed.batches.map(batch => ({ ...batch, lines: toTransferable(batch.lines) }));
+    return { parsed: { ...parsed, batches } };
   } catch (error) {
     if (error instanceof DendroError) return { bodyError: { code: error.code, message: error.message } };
     return { unexpectedError: error as Error };

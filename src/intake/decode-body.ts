@@ -1,12 +1,16 @@
 // Decodes a request body: decompresses it up to a size limit, and decodes its text up to a limit on the number of values.
 import * as zlib from 'node:zlib';
 import { DendroError } from '../domain/errors.ts';
+import { tooManyValues } from '../logs/parse.ts';
 import { quote } from '../logs/rejection.ts';
 
 /** The limit for a body, both as sent and decompressed. */
 export const MAX_BODY_BYTES = 16 * 1024 * 1024;
 
-export type BodyFormat = 'json' | 'ndjson';
+/** The formats of a text. */
+type TextFormat = 'json' | 'ndjson';
+
+export type BodyFormat = TextFormat | 'otlp-json' | 'otlp-protobuf';
 
 type Decompress = (body: Uint8Array, options: { maxOutputLength: number }) => Buffer;
 
@@ -66,14 +70,14 @@ const MAX_UNCOUNTED_LENGTH = 4 * 1024 * 1024;
  * invalid lines take minutes.
  */
 const VALUE_LIMITS: Readonly<
-  Record<BodyFormat, { readonly starts: ReadonlySet<number>; readonly max: number }>
+  Record<TextFormat, { readonly starts: ReadonlySet<number>; readonly max: number }>
 > = {
   json: { starts: toCharCodes('[{,'), max: 4 * 1024 * 1024 },
   ndjson: { starts: toCharCodes('\n'), max: 1024 * 1024 },
 };
 
 /** Decodes UTF-8 and removes a byte order mark. Throws `payload_too_large` if the text may contain too many values. */
-export function decodeText(data: Uint8Array, format: BodyFormat): string {
+export function decodeText(data: Uint8Array, format: TextFormat): string {
   const text = Buffer.from(data.buffer, data.byteOffset, data.byteLength)
     .toString('utf8')
     .replace(/^\ufeff/, '');
@@ -82,19 +86,12 @@ export function decodeText(data: Uint8Array, format: BodyFormat): string {
 }
 
 /** Counts without parsing, so characters inside strings count too. */
-function mayHaveTooManyValues(text: string, format: BodyFormat): boolean {
+function mayHaveTooManyValues(text: string, format: TextFormat): boolean {
   if (text.length <= MAX_UNCOUNTED_LENGTH) return false;
   const { starts, max } = VALUE_LIMITS[format];
   let count = 0;
   for (let index = 0; index < text.length; index++) if (starts.has(text.charCodeAt(index))) count++;
   return count > max;
-}
-
-function tooManyValues(): DendroError {
-  return new DendroError(
-    'payload_too_large',
-    'the body contains too many values to parse at once; send smaller batches',
-  );
 }
 
 function toCharCodes(characters: string): ReadonlySet<number> {

@@ -5,7 +5,7 @@ import { DendroError } from '../domain/errors.ts';
 import type { LogKind } from '../domain/log-columns.ts';
 import type { Clock } from '../system/clock.ts';
 import type { Timer } from '../system/timer.ts';
-import type { ParsedBody, RecordError } from './parse-body.ts';
+import type { ParsedBatch, ParsedBody, RecordError } from './parse-body.ts';
 
 export interface IntakeResult {
   readonly accepted: number;
@@ -72,7 +72,11 @@ export function identifyRequest(
   sender: string,
   kind: LogKind,
   idempotencyKey: string | undefined,
-  { digest, canDeduplicate, accepted }: Pick<ParsedBody, 'digest' | 'canDeduplicate' | 'accepted'>,
+  {
+    digest,
+    canDeduplicate,
+    accepted,
+  }: Pick<ParsedBody, 'digest' | 'canDeduplicate'> & Pick<ParsedBatch, 'accepted'>,
 ): RequestIdentity | undefined {
   if (idempotencyKey === undefined && accepted === 0) return undefined;
   const identity = idempotencyKey === undefined ? ['body', digest] : ['key', idempotencyKey];
@@ -136,6 +140,12 @@ export class IdempotencyIndex {
   remove(entry: IndexEntry): void {
     if (this.#entries.get(entry.key) === entry) this.#delete(entry);
     settle(entry);
+  }
+
+  /** The request of a claimed entry failed: `remove` for a first request. A repeat stays a repeat. */
+  release(entry: IndexEntry): void {
+    if (entry.result === undefined) this.remove(entry);
+    else settle(entry);
   }
 
   /**

@@ -9,13 +9,8 @@ import { MemoryShares } from '../system/memory-shares.ts';
 import type { Timer } from '../system/timer.ts';
 import { Applier } from './applier.ts';
 import type { BodyParser } from './body-parser-pool.ts';
-import {
-  type CompletedRequest,
-  IdempotencyIndex,
-  type IndexEntry,
-  type IntakeResult,
-  identifyRequest,
-} from './idempotency-index.ts';
+import { type ClaimedBatch, claimBatches, mergeResults, release } from './claimed-batches.ts';
+import { IdempotencyIndex, type IndexEntry, type IntakeResult } from './idempotency-index.ts';
 import {
   deleteUndelivered,
   type RememberedRequests,
@@ -24,7 +19,7 @@ import {
 } from './idempotency-log.ts';
 import type { BatchBody, ParsedBody } from './parse-body.ts';
 import type { Quarantine } from './quarantine.ts';
-import { Spool, spoolDirectoryIn } from './spool.ts';
+import { Spool, type SpoolAppend, spoolDirectoryIn } from './spool.ts';
 import type { SpoolSnapshot } from './spool-snapshot.ts';
 
 export interface IntakeOptions {
@@ -160,7 +155,10 @@ export class Intake {
       { ...body, context, needsDeduplication: true },
       { sender, ...(signal && { signal }) },
     );
-    const parsedBytes = parsed.lines.length + parsed.quarantineLines.length;
+    const parsedBytes = parsed.batches.reduce(
+      (sum, { lines, quarantineLines }) => sum + lines.length + quarantineLines.length,
+      0,
+    );
     if (!this.#linesMemory.tryReserve(sender, parsedBytes)) throw shareExceeded();
     try {
       return await this.#acceptParsed(batch, parsed, nowMicros);
@@ -169,29 +167,26 @@ export class Intake {
     }
   }
 
-  async #acceptParsed(
-    { sender, kind, idempotencyKey, data }: Batch,
-    parsed: ParsedBody,
-    nowMicros: number,
-  ): Promise<AcceptedBatch> {
-    const { observe } = this.#dependencies;
-    const identity = identifyRequest(sender, kind, idempotencyKey, parsed);
-    const claimed = identity && (await this.#idempotency.claim(identity, nowMicros));
-    const isRepeat = claimed?.result !== undefined;
-    const { result, entry } = isRepeat
-      ? { result: claimed.result, entry: claimed }
-      : await this.#store(kind, parsed, claimed);
-    const rejected = isRepeat ? {} : parsed.rejectedByCode;
-    observe({
-      type: 'batch_completed',
-      kind,
-      bytes: data.length,
-      accepted: result.accepted,
-      rejected,
-      deduplicated: isRepeat,
-    });
-    if (entry?.onlyIfUndelivered !== true) return { result, reportDelivery: undefined };
-    return { result, reportDelivery: isDelivered => this.#idempotency.reportDelivery(entry, isDelivered) };
+  async #acceptParsed(request: Batch, parsed: ParsedBody, nowMicros: number): Promise<AcceptedBatch> {
+    const claimed = await claimBatches(this.#idempotency, request, parsed, nowMicros);
+    const entries = await this.#store(claimed);
+    for (const [index, batch] of claimed.entries()) {
+      this.#dependencies.observe({
+        type: 'batch_completed',
+        kind: batch.kind ?? 'unknown',
+        bytes: index === 0 ? request.data.length : 0,
+        accepted: batch.result.accepted,
+        rejected: batch.isRepeat ? {} : batch.rejectedByCode,
+        deduplicated: batch.isRepeat,
+      });
+    }
+    const result = mergeResults(claimed.map(batch => batch.result));
+    const undelivered = entries.filter(({ onlyIfUndelivered }) => onlyIfUndelivered);
+    if (undelivered.length === 0) return { result, reportDelivery: undefined };
+    const reportDelivery = (isDelivered: boolean) => {
+      for (const entry of undelivered) this.#idempotency.reportDelivery(entry, isDelivered);
+    };
+    return { result, reportDelivery };
   }
 
   /** Moves all records that are acknowledged now from the spool to the store's tables. Throws if the store does not accept some. */
@@ -214,40 +209,40 @@ export class Intake {
     );
   }
 
-  /** Stores a batch that is not a repeat. `claimed` is its entry in the idempotency index. */
-  async #store(
-    kind: LogKind,
-    parsed: ParsedBody,
-    claimed: IndexEntry | undefined,
-  ): Promise<{ result: IntakeResult; entry: IndexEntry | undefined }> {
-    const { accepted, errors } = parsed;
-    const rejected = Object.values(parsed.rejectedByCode).reduce((sum, count) => sum + count, 0);
-    const result = { accepted, rejected, errors };
+  /** Stores the batches that are not repeats. Returns the entries of all batches in the idempotency index. */
+  async #store(claimed: readonly ClaimedBatch[]): Promise<IndexEntry[]> {
+    const first = claimed.filter(({ isRepeat }) => !isRepeat);
     try {
-      const segmentNumber = await this.#writeToSpool(kind, parsed, claimed && { ...claimed, result });
-      this.#dependencies.quarantine.append(parsed.quarantineLines);
-      return { result, entry: claimed && this.#idempotency.complete(claimed, result, segmentNumber) };
+      const segmentNumber = await this.#writeToSpool(first);
+      this.#dependencies.quarantine.append(first.map(({ quarantineLines }) => quarantineLines).join(''));
+      return claimed.flatMap(({ entry, isRepeat, result }) => {
+        if (entry === undefined) return [];
+        return isRepeat ? entry : this.#idempotency.complete(entry, result, segmentNumber);
+      });
     } catch (error) {
-      if (claimed !== undefined) this.#idempotency.remove(claimed);
+      release(this.#idempotency, claimed);
       throw error;
     }
   }
 
   /** Returns the number of the spool segment; 0 if there is nothing to write. */
-  async #writeToSpool(
-    kind: LogKind,
-    { accepted, lines }: ParsedBody,
-    request?: CompletedRequest,
-  ): Promise<number> {
-    if (accepted === 0) return 0;
-    if (!this.#applier.hasSpaceFor(kind, this.#options.queueBytes)) throw kindFails(kind);
+  async #writeToSpool(batches: readonly ClaimedBatch[]): Promise<number> {
+    const appends = batches.flatMap(toAppend);
+    if (appends.length === 0) return 0;
+    for (const { kind } of appends)
+      if (!this.#applier.hasSpaceFor(kind, this.#options.queueBytes)) throw kindFails(kind);
     try {
-      return await this.#spool.append(kind, accepted, lines, request);
+      return await this.#spool.appendAll(appends);
     } catch (error) {
       this.#dependencies.observe({ type: 'spool_write_failed', error });
       throw spoolUnavailable(error);
     }
   }
+}
+
+function toAppend({ kind, accepted, lines, entry, result }: ClaimedBatch): SpoolAppend[] {
+  if (kind === undefined || accepted === 0) return [];
+  return [{ kind, count: accepted, lines, request: entry && { ...entry, result } }];
 }
 
 /**

@@ -2,14 +2,18 @@
 // records become quarantine lines. Depends on its arguments only, so it can run in a worker thread (body-parser-pool.ts).
 import { hash } from 'node:crypto';
 import { DendroError } from '../domain/errors.ts';
-import type { LogKind } from '../domain/log-columns.ts';
+import { LOG_KINDS, type LogKind } from '../domain/log-columns.ts';
 import { toLogLine } from '../domain/log-line.ts';
 import type { LogRecord } from '../domain/log-record.ts';
+import { decodeOtlpJson } from '../logs/otlp-json.ts';
+import { decodeOtlpProtobuf } from '../logs/otlp-protobuf.ts';
+import { toSentRecords } from '../logs/otlp-record.ts';
 import { type ParseResult, parseJsonBody, parseNdjsonLines } from '../logs/parse.ts';
 import { formatQuarantineLine } from '../logs/quarantine-line.ts';
 import { hasIdentity, isRejection, toRecord, type ValidationContext } from '../logs/record.ts';
 import { createIdSequence } from '../logs/record-id.ts';
 import type { RejectCode, Rejection } from '../logs/rejection.ts';
+import { readSource, type Source } from '../logs/source-name.ts';
 import { type BodyFormat, decodeText, decompress } from './decode-body.ts';
 
 export interface BatchBody {
@@ -18,10 +22,19 @@ export interface BatchBody {
   /** The value of Content-Encoding. Empty: the body is not compressed. */
   readonly contentCoding: string;
   readonly format: BodyFormat;
-  readonly kind: LogKind;
+  /** The kind of all records; for OTLP, how each record gets its kind. */
+  readonly kind: LogKind | KindPerRecord;
   readonly context: Omit<ValidationContext, 'createId'>;
   /** Whether the sender may retry. If so, `digest` and `canDeduplicate` of the result are needed. False for files. */
   readonly needsDeduplication: boolean;
+}
+
+/** Each record of an OTLP body belongs to a resource, and may have a kind of its own. */
+export interface KindPerRecord {
+  /** The source of all records. Undefined: the `service.name` of each resource. */
+  readonly sourceName: string | undefined;
+  /** The kinds that the sender's token may send. */
+  readonly allowedKinds: readonly LogKind[];
 }
 
 export interface RecordError {
@@ -31,6 +44,18 @@ export interface RecordError {
 }
 
 export interface ParsedBody {
+  /** One for each kind in the body, in the order of LOG_KINDS. At most the last one has no kind. */
+  readonly batches: readonly ParsedBatch[];
+  /** SHA-256 of the decompressed body. Empty unless `needsDeduplication`. */
+  readonly digest: string;
+  /** At least one record was accepted, and each accepted record has an identity. An equal body is then a repeat. */
+  readonly canDeduplicate: boolean;
+}
+
+/** The records of one kind. */
+export interface ParsedBatch {
+  /** Undefined: the source of these records is unknown, and all of them are rejected. */
+  readonly kind: LogKind | undefined;
   readonly accepted: number;
   /** The accepted records as log lines (log-line.ts). */
   readonly lines: Uint8Array;
@@ -38,17 +63,15 @@ export interface ParsedBody {
   readonly rejectedByCode: Readonly<Partial<Record<RejectCode, number>>>;
   /** Errors of the first rejected records. */
   readonly errors: readonly RecordError[];
-  /** The rejected records as quarantine lines, up to MAX_QUARANTINE_LENGTH. */
+  /** The rejected records as quarantine lines; of all batches together, up to MAX_QUARANTINE_LENGTH. */
   readonly quarantineLines: string;
-  /** SHA-256 of the decompressed body. Empty unless `needsDeduplication`. */
-  readonly digest: string;
-  /** At least one record was accepted, and each accepted record has an identity. An equal body is then a repeat. */
-  readonly canDeduplicate: boolean;
 }
 
-const MAX_ERRORS = 20;
+export const MAX_ERRORS = 20;
 /** A body can contain millions of tiny invalid values. Its quarantine lines would be a hundred times as long as the body. */
 const MAX_QUARANTINE_LENGTH = 16 * 1024 * 1024;
+/** The lines of a JSON body are shorter than this. An OTLP body can have longer ones, because its records share attributes. */
+const MAX_LINES_BYTES = 80 * 1024 * 1024;
 /** Lines are encoded in groups of this size, because keeping the strings of a whole body would use much memory. */
 const LINES_PER_BUFFER = 2_000;
 
@@ -60,27 +83,100 @@ export function parseBody(body: BatchBody, isCancelled: () => boolean = () => fa
   const stopIfCancelled = () => {
     if (isCancelled()) throw new DendroError('unavailable', 'the client disconnected');
   };
-  const { kind, needsDeduplication } = body;
-  const context = { ...body.context, createId: createIdSequence(body.context.nowMicros) };
   const decompressed = decompress(body.data, body.contentCoding);
   stopIfCancelled();
-  const text = decodeText(decompressed, body.format);
+  const results = parseContent(decompressed, body);
   stopIfCancelled();
   const builder = new ParsedBodyBuilder(body);
-  for (const parsed of parseText(text, body.format)) {
+  for (const parsed of results) {
     stopIfCancelled();
-    const result =
-      'rejection' in parsed
-        ? parsed.rejection
-        : toRecord(parsed.value, kind, context, parsed.originalMetadata);
-    if (isRejection(result)) builder.reject(parsed, result);
-    else builder.accept(parsed, result);
+    builder.add(parsed);
   }
-  return builder.build(needsDeduplication ? hash('sha256', decompressed) : '');
+  return builder.build(body.needsDeduplication ? hash('sha256', decompressed) : '');
 }
 
+function parseContent(data: Uint8Array, { format, kind }: BatchBody): Iterable<ParseResult> {
+  const sourceName = typeof kind === 'string' ? kind : kind.sourceName;
+  switch (format) {
+    case 'json':
+      return parseJsonBody(decodeText(data, format));
+    case 'ndjson':
+      return parseNdjsonLines(splitLines(decodeText(data, format)));
+    case 'otlp-json':
+      return toSentRecords(decodeOtlpJson(decodeText(data, 'json')), sourceName);
+    case 'otlp-protobuf':
+      return toSentRecords(decodeOtlpProtobuf(data), sourceName);
+  }
+}
+
+/** Validates the records of a body and groups them by kind. */
 class ParsedBodyBuilder {
   readonly #body: BatchBody;
+  readonly #context: ValidationContext;
+  readonly #batches = new Map<LogKind | undefined, BatchBuilder>();
+  #allHaveIdentity = true;
+  #linesBytes = 0;
+  #quarantineLength = 0;
+
+  constructor(body: BatchBody) {
+    this.#body = body;
+    this.#context = { ...body.context, createId: createIdSequence(body.context.nowMicros) };
+    if (typeof body.kind === 'string') this.#batchOf(body.kind);
+  }
+
+  add(parsed: ParseResult): void {
+    const source = this.#readSource(parsed);
+    const batch = this.#batchOf(source.kind);
+    const result = this.#validate(parsed, source);
+    if (isRejection(result)) this.#reject(batch, parsed, result);
+    else this.#accept(batch, parsed, result);
+  }
+
+  build(digest: string): ParsedBody {
+    const kinds = [...LOG_KINDS, undefined];
+    const batches = kinds.flatMap(kind => this.#batches.get(kind)?.build() ?? []);
+    const hasAccepted = batches.some(({ accepted }) => accepted > 0);
+    return { batches, digest, canDeduplicate: this.#allHaveIdentity && hasAccepted };
+  }
+
+  #readSource(parsed: ParseResult): Source {
+    const { kind } = this.#body;
+    return typeof kind === 'string' ? { kind } : readSource(sourceNameOf(parsed), kind.allowedKinds);
+  }
+
+  #validate(parsed: ParseResult, source: Source): LogRecord | Rejection {
+    if ('rejection' in parsed) return parsed.rejection;
+    if ('rejection' in source) return source.rejection;
+    return toRecord(parsed.value, source.kind, this.#context, parsed.originalMetadata);
+  }
+
+  #accept(batch: BatchBuilder, parsed: ParseResult, record: LogRecord): void {
+    this.#linesBytes += batch.accept(toLogLine(record));
+    if (this.#linesBytes > MAX_LINES_BYTES) throw linesTooLong();
+    this.#allHaveIdentity &&= this.#body.needsDeduplication && 'value' in parsed && hasIdentity(parsed.value);
+  }
+
+  #reject(batch: BatchBuilder, parsed: ParseResult, rejection: Rejection): void {
+    batch.reject(parsed.index, rejection);
+    if (this.#quarantineLength >= MAX_QUARANTINE_LENGTH) return;
+    const source = batch.kind ?? sourceNameOf(parsed);
+    const line = formatQuarantineLine(source, this.#context.nowMicros, parsed, rejection);
+    this.#quarantineLength += line.length;
+    batch.quarantine(line);
+  }
+
+  #batchOf(kind: LogKind | undefined): BatchBuilder {
+    let batch = this.#batches.get(kind);
+    if (batch === undefined) {
+      batch = new BatchBuilder(kind);
+      this.#batches.set(kind, batch);
+    }
+    return batch;
+  }
+}
+
+class BatchBuilder {
+  readonly kind: LogKind | undefined;
   readonly #encodedLines: Buffer[] = [];
   /** Lines that are not encoded yet. */
   #lines: string[] = [];
@@ -88,52 +184,57 @@ class ParsedBodyBuilder {
   readonly #rejectedByCode: Partial<Record<RejectCode, number>> = {};
   readonly #errors: RecordError[] = [];
   readonly #quarantineLines: string[] = [];
-  #quarantineLength = 0;
-  #allHaveIdentity = true;
 
-  constructor(body: BatchBody) {
-    this.#body = body;
+  constructor(kind: LogKind | undefined) {
+    this.kind = kind;
   }
 
-  accept(parsed: ParseResult, record: LogRecord): void {
-    this.#lines.push(toLogLine(record));
+  /** Returns how many bytes it has encoded. */
+  accept(line: string): number {
+    this.#lines.push(line);
     this.#accepted++;
-    this.#allHaveIdentity &&= this.#body.needsDeduplication && 'value' in parsed && hasIdentity(parsed.value);
-    if (this.#lines.length === LINES_PER_BUFFER) this.#encodeLines();
+    return this.#lines.length === LINES_PER_BUFFER ? this.#encodeLines() : 0;
   }
 
-  reject(parsed: ParseResult, rejection: Rejection): void {
+  reject(index: number, rejection: Rejection): void {
     this.#rejectedByCode[rejection.code] = (this.#rejectedByCode[rejection.code] ?? 0) + 1;
-    if (this.#errors.length < MAX_ERRORS) this.#errors.push({ index: parsed.index, ...rejection });
-    if (this.#quarantineLength >= MAX_QUARANTINE_LENGTH) return;
-    const { kind, context } = this.#body;
-    const line = formatQuarantineLine(kind, context.nowMicros, parsed, rejection);
-    this.#quarantineLength += line.length;
+    if (this.#errors.length < MAX_ERRORS) this.#errors.push({ index, ...rejection });
+  }
+
+  quarantine(line: string): void {
     this.#quarantineLines.push(line);
   }
 
-  build(digest: string): ParsedBody {
+  build(): ParsedBatch {
     this.#encodeLines();
     const [first = Buffer.alloc(0)] = this.#encodedLines;
     return {
+      kind: this.kind,
       accepted: this.#accepted,
       lines: this.#encodedLines.length === 1 ? first : Buffer.concat(this.#encodedLines),
       rejectedByCode: this.#rejectedByCode,
       errors: this.#errors,
       quarantineLines: this.#quarantineLines.join(''),
-      digest,
-      canDeduplicate: this.#allHaveIdentity && this.#accepted > 0,
     };
   }
 
-  #encodeLines(): void {
-    this.#encodedLines.push(Buffer.from(this.#lines.join('')));
+  #encodeLines(): number {
+    const encoded = Buffer.from(this.#lines.join(''));
+    this.#encodedLines.push(encoded);
     this.#lines = [];
+    return encoded.length;
   }
 }
 
-function parseText(text: string, format: BodyFormat): Iterable<ParseResult> {
-  return format === 'json' ? parseJsonBody(text) : parseNdjsonLines(splitLines(text));
+function sourceNameOf(parsed: ParseResult): string {
+  return ('source' in parsed ? parsed.source : undefined) ?? '';
+}
+
+function linesTooLong(): DendroError {
+  return new DendroError(
+    'payload_too_large',
+    'the records of the body, each with the attributes of its resource, are larger than 80 MiB; send smaller batches',
+  );
 }
 
 /** Yields one line at a time, because an array of millions of empty lines would use too much memory. */

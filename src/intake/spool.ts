@@ -7,7 +7,7 @@
 import { readdir, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { LOG_KINDS, type LogKind } from '../domain/log-columns.ts';
-import { LINE_FORMAT_VERSION } from '../domain/log-line.ts';
+import { LINE_FORMAT_VERSION, type LogLines } from '../domain/log-line.ts';
 import type { Observe } from '../observe/event.ts';
 import { type Clock, systemClock } from '../system/clock.ts';
 import { createDirectory, syncDirectory } from '../system/files.ts';
@@ -28,12 +28,22 @@ export function spoolDirectoryIn(dataDirectory: string): string {
 /** A segment of this size gets no further appends. */
 const MAX_SEGMENT_BYTES = 32 * 1024 * 1024;
 
+/** Records of one kind and one request. */
+export interface SpoolAppend extends LogLines {
+  /** Undefined if retries of the request cannot be recognized. */
+  readonly request?: CompletedRequest | undefined;
+}
+
 interface PendingAppend {
+  readonly blocks: readonly PendingBlock[];
+  readonly resolve: (segmentNumber: number) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+interface PendingBlock {
   readonly header: SpoolBlockHeader;
   readonly blockBytes: number;
   readonly chunks: readonly Uint8Array[];
-  readonly resolve: (segmentNumber: number) => void;
-  readonly reject: (error: unknown) => void;
 }
 
 export class Spool {
@@ -124,12 +134,25 @@ export class Spool {
     return this.#segments.reduce((sum, segment) => sum + segment.validBytes, 0);
   }
 
-  /**
-   * Resolves when the records are durable, with the number of their segment. If it rejects, none of them is stored.
-   */
   append(kind: LogKind, count: number, lines: Uint8Array, request?: CompletedRequest): Promise<number> {
+    return this.appendAll([{ kind, count, lines, request }]);
+  }
+
+  /**
+   * Resolves when the records are durable, with the number of their segment. If it rejects, none of them is stored. After a crash,
+   * the first ones may be there without the others.
+   */
+  appendAll(appends: readonly SpoolAppend[]): Promise<number> {
     // After close() the list of segments is empty, so a new segment would get the number of an older one.
     if (this.#closed) return Promise.reject(new Error('the spool is closed'));
+    const blocks = appends.map(append => this.#createBlock(append));
+    return new Promise((resolve, reject) => {
+      this.#pending.push({ blocks, resolve, reject });
+      this.#committing ??= this.#commitPending();
+    });
+  }
+
+  #createBlock({ kind, count, lines, request }: SpoolAppend): PendingBlock {
     const firstSequence = this.#nextSequences.get(kind) ?? 0;
     this.#nextSequences.set(kind, firstSequence + count); // a failed write leaves a gap, which is harmless
     const header = {
@@ -140,12 +163,8 @@ export class Spool {
       lineBytes: lines.length,
       request,
     };
-    return new Promise((resolve, reject) => {
-      const chunks = encodeBlock(header, lines);
-      const blockBytes = chunks[0].length + chunks[1].length;
-      this.#pending.push({ header, blockBytes, chunks, resolve, reject });
-      this.#committing ??= this.#commitPending();
-    });
+    const chunks = encodeBlock(header, lines);
+    return { header, blockBytes: chunks[0].length + chunks[1].length, chunks };
   }
 
   /** Resolves after the next append, or when the spool is closed. */
@@ -237,12 +256,13 @@ export class Spool {
   async #commitPending(): Promise<void> {
     while (this.#pending.length > 0) {
       const group = this.#pending.splice(0);
-      const encoded = Buffer.concat(group.flatMap(({ chunks }) => chunks));
+      const blocks = group.flatMap(append => append.blocks);
+      const encoded = Buffer.concat(blocks.flatMap(({ chunks }) => chunks));
       try {
         const segment = await this.#writableSegment();
         const offset = segment.validBytes;
-        await segment.append(group, encoded);
-        for (const { header, blockBytes } of group)
+        await segment.append(blocks, encoded);
+        for (const { header, blockBytes } of blocks)
           this.#positions.add(header.kind, blockBytes, segment, offset, toMs(this.#clock()));
         this.#notifyAppend();
         for (const { resolve } of group) resolve(segment.number);

@@ -47,6 +47,11 @@ export function exactNumberText(value: unknown): string | undefined {
   return typeof value === 'string' && value.startsWith(MARKER) ? value.slice(MARKER.length) : undefined;
 }
 
+/** Returns what `parseExactJson` returns for a number. `token` must be a valid JSON number. */
+export function toExactNumber(token: string): number | string {
+  return isExactInDouble(token) ? Number(token) : `${MARKER}${token}`;
+}
+
 /** Whether `value` is a string in the JSON. A marked number has the type string but is not one. */
 export function isText(value: unknown): value is string {
   return typeof value === 'string' && !value.startsWith(MARKER);

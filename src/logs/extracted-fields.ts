@@ -12,13 +12,17 @@ export function extractFields(kind: LogKind, metadata: JsonObject, project: stri
   return NO_FIELDS;
 }
 
+// OpenTelemetry has flat attributes such as `request.path`, so a name with a dot counts like a field of a nested object.
+
 function extractEdge(metadata: JsonObject, project: string): EdgeFields {
   const request = unwrapObject(metadata['request']);
-  const sentUrl = nonEmptyText(request?.['url']);
-  const sentPath = nonEmptyText(request?.['path']);
+  const readText = (name: string) =>
+    nonEmptyText(request?.[name]) ?? nonEmptyText(metadata[`request.${name}`]);
+  const sentUrl = readText('url');
+  const sentPath = readText('path');
   if (sentUrl !== undefined) return { url: sentUrl, path: sentPath ?? pathOf(sentUrl) };
   const path = sentPath ?? '';
-  return { url: `https://${nonEmptyText(request?.['host']) ?? project}${path}`, path };
+  return { url: `https://${readText('host') ?? project}${path}`, path };
 }
 
 // The regular expression of RFC 3986, appendix B, up to the path. `new URL` is slow, rejects URLs that senders write, and
@@ -34,7 +38,7 @@ function extractFunctionEdge(metadata: JsonObject): FunctionEdgeFields {
   return {
     function_id: toId(metadata['function_id']),
     execution_time_ms: toMilliseconds(metadata['execution_time_ms']),
-    status_code: toInt32(response?.['status_code']),
+    status_code: toInt32(response?.['status_code'] ?? metadata['response.status_code']),
   };
 }
 

@@ -1,4 +1,4 @@
-// Type checks on values from parseExactJson.
+// Type checks on values from parseExactJson, and setField.
 import { isText } from './exact-json.ts';
 
 export type JsonObject = Readonly<Record<string, unknown>>;
@@ -37,4 +37,13 @@ export function nestsDeeperThan(value: object, levels: number): boolean {
     if (typeof field === 'object' && field !== null && nestsDeeperThan(field, inner)) return true;
   }
   return false;
+}
+
+export function setField(object: Record<string, unknown>, key: string, value: unknown): void {
+  // Assigning to __proto__ would set the prototype and drop the field.
+  if (key === '__proto__') {
+    Object.defineProperty(object, key, { value, enumerable: true, writable: true, configurable: true });
+  } else {
+    object[key] = value;
+  }
 }

@@ -6,20 +6,40 @@ import type { Rejection } from './rejection.ts';
 
 /** One value of a body or file, or the reason why it does not parse. `index` starts at 0, in the order of the input. */
 export type ParseResult =
-  /** `originalMetadata` is the text of the metadata as it was sent, if known. */
-  | { readonly index: number; readonly value: unknown; readonly originalMetadata?: string }
+  /**
+   * `originalMetadata` is the text of the metadata as it was sent, if known. `source` is the source name, in a format where each
+   * record has its own (OTLP); empty if the record has none.
+   */
+  | {
+      readonly index: number;
+      readonly value: unknown;
+      readonly originalMetadata?: string;
+      readonly source?: string;
+    }
   /** `line` is the text as it was sent, if known. */
   | { readonly index: number; readonly rejection: Rejection; readonly line?: string };
 
 /** Parses one JSON object, an array of them or `{"batch":[…]}`. Throws `invalid_body` if the text is not valid JSON. */
 export function parseJsonBody(text: string): readonly ParseResult[] {
+  return unwrapBatch(parseJsonText(text)).map((value, index) => ({ index, value }));
+}
+
+/** Parses the text of a body. Throws `invalid_body` if it is not valid JSON. */
+export function parseJsonText(text: string): unknown {
   try {
-    return unwrapBatch(parseExactJson(text)).map((value, index) => ({ index, value }));
+    return parseExactJson(text);
   } catch (error) {
     throw new DendroError('invalid_body', `invalid JSON: ${describeSyntaxError(error, text)}`, {
       cause: error,
     });
   }
+}
+
+export function tooManyValues(): DendroError {
+  return new DendroError(
+    'payload_too_large',
+    'the body contains too many values to parse at once; send smaller batches',
+  );
 }
 
 /** Parses one JSON value per line. A line that does not parse is one rejected record. Blank lines are skipped. */

@@ -10,14 +10,15 @@ import { readRecordTimestamp } from './record-timestamp.ts';
 import type { Rejection } from './rejection.ts';
 import { kindOf } from './source-name.ts';
 
+/** `source` is the log kind or, if the kind is not known, the source name as it was sent. */
 export function formatQuarantineLine(
-  kind: LogKind,
+  source: string,
   receivedMicros: number,
   parsed: ParseResult,
   { code, message }: Rejection,
 ): string {
   const received_at = formatTimestamp(BigInt(receivedMicros));
-  const reason = JSON.stringify({ source: kind, code, message, received_at });
+  const reason = JSON.stringify({ source, code, message, received_at });
   return `{"quarantine":${reason},${formatContent(parsed)}}\n`;
 }
 
@@ -47,15 +48,21 @@ export function isQuarantinedOf(line: string, project: string, beforeMicros?: bi
   return (typeof micros === 'number' ? micros : receivedMicros) < Number(beforeMicros);
 }
 
-/** Returns the kind and the rejected record, or undefined if the value does not come from a quarantine line. */
+/**
+ * Returns the rejected record and its kind, which is undefined if its source is unknown. Returns undefined if the value does not
+ * come from a quarantine line.
+ */
 export function parseQuarantined(
   value: unknown,
   index: number,
-): { kind: LogKind; parsed: ParseResult } | undefined {
+): { kind: LogKind | undefined; source: string; parsed: ParseResult } | undefined {
   if (!isJsonObject(value) || !isJsonObject(value['quarantine'])) return undefined;
   const { source } = value['quarantine'];
-  const kind = typeof source === 'string' ? kindOf(source) : undefined;
-  if (kind === undefined) return undefined;
+  if (typeof source !== 'string') return undefined;
   const { line, record } = value;
-  return { kind, parsed: typeof line === 'string' ? parseLine(line, index) : { index, value: record } };
+  return {
+    kind: kindOf(source),
+    source,
+    parsed: typeof line === 'string' ? parseLine(line, index) : { index, value: record },
+  };
 }

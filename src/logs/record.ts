@@ -4,7 +4,14 @@ import type { LogKind } from '../domain/log-columns.ts';
 import type { LogRecord } from '../domain/log-record.ts';
 import { exactNumberText, isText, unmark } from './exact-json.ts';
 import { extractFields } from './extracted-fields.ts';
-import { isJsonObject, type JsonObject, nestsDeeperThan, nonEmptyText, unwrapObject } from './json-object.ts';
+import {
+  isJsonObject,
+  type JsonObject,
+  nestsDeeperThan,
+  nonEmptyText,
+  setField,
+  unwrapObject,
+} from './json-object.ts';
 import { readRecordTimestamp } from './record-timestamp.ts';
 import { quote, type Rejection } from './rejection.ts';
 
@@ -177,15 +184,6 @@ function isExtraField(key: string, field: unknown, messageKey: string | undefine
       return !isText(field) || field === '';
     default:
       return true;
-  }
-}
-
-function setField(object: Record<string, unknown>, key: string, value: unknown): void {
-  // Assigning to __proto__ would set the prototype and drop the field.
-  if (key === '__proto__') {
-    Object.defineProperty(object, key, { value, enumerable: true, writable: true, configurable: true });
-  } else {
-    object[key] = value;
   }
 }
 

@@ -8,6 +8,8 @@ export const INTAKE_REJECT_CODES = [
   'too_large',
   'no_project',
   'project_not_allowed',
+  'unknown_source',
+  'kind_not_allowed',
   'empty_record',
   'invalid_timestamp',
   'in_the_future',

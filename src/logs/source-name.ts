@@ -1,5 +1,6 @@
 // The names by which senders identify each log kind.
 import { LOG_KINDS, type LogKind } from '../domain/log-columns.ts';
+import { quote, type Rejection } from './rejection.ts';
 
 // The platform's existing log shippers send these names. Matching is case-sensitive.
 const SOURCE_NAMES: Record<LogKind, readonly string[]> = {
@@ -24,4 +25,32 @@ export const ACCEPTED_NAMES: readonly string[] = [...KIND_OF_NAME.keys()];
 /** Finds the kind by its own name or by one of its source names. */
 export function kindOf(name: string): LogKind | undefined {
   return KIND_OF_NAME.get(name);
+}
+
+/** The kind of a record, or why a record of this source is rejected. */
+export type Source =
+  | { readonly kind: LogKind }
+  | { readonly kind: LogKind | undefined; readonly rejection: Rejection };
+
+/** Reads the source name of a record in a format where each record has its own. `name` is empty if the record has none. */
+export function readSource(name: string, allowedKinds: readonly LogKind[]): Source {
+  const kind = kindOf(name);
+  if (kind === undefined) return { kind, rejection: unknownSource(name) };
+  return allowedKinds.includes(kind) ? { kind } : { kind, rejection: kindNotAllowed(kind) };
+}
+
+function unknownSource(name: string): Rejection {
+  const problem =
+    name === '' ? 'The resource of the record has no service.name.' : `The source ${quote(name)} is unknown.`;
+  return {
+    code: 'unknown_source',
+    message: `${problem} Set source_name, X-Source or service.name to one of: ${ACCEPTED_NAMES.join(', ')}.`,
+  };
+}
+
+function kindNotAllowed(kind: LogKind): Rejection {
+  return {
+    code: 'kind_not_allowed',
+    message: `The token is not allowed to send records of the kind ${kind}.`,
+  };
 }

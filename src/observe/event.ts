@@ -87,7 +87,8 @@ export type Event =
   /** The result of a batch is known. `deduplicated`: the batch was accepted before and is not stored again. */
   | {
       readonly type: 'batch_completed';
-      readonly kind: LogKind;
+      /** `unknown`: the source of the records is unknown. */
+      readonly kind: LogKind | 'unknown';
       /** Size of the body as received. */
       readonly bytes: number;
       readonly accepted: number;

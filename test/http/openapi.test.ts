@@ -91,6 +91,7 @@ describe('GET /openapi.json', () => {
     const internal = Object.entries(document.paths).filter(([, { servers }]) => servers !== undefined);
     expect(internal.map(([path]) => path)).toEqual([
       '/api/logs',
+      '/v1/logs',
       '/api/admin/erase',
       '/api/admin/backup',
       '/metrics',

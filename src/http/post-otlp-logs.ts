@@ -1,0 +1,47 @@
+// POST /v1/logs: log records of the OpenTelemetry protocol (OTLP/HTTP), as protobuf or JSON. Differs from POST /api/logs in the
+// format of the body and of the response, and in that each record can have its own log kind.
+import { DendroError } from '../domain/errors.ts';
+import { LOG_KINDS } from '../domain/log-columns.ts';
+import type { KindPerRecord } from '../intake/parse-body.ts';
+import { kindOf } from '../logs/source-name.ts';
+import { allows, type Token } from '../token/token.ts';
+import { authenticate } from './authenticate.ts';
+import { missingScopeError } from './error-response.ts';
+import { otlpEncodingOf, otlpResponse } from './otlp-response.ts';
+import { acceptBody, type IntakeDependencies } from './post-logs.ts';
+import type { HttpResponse } from './response.ts';
+import type { HttpRequest } from './router.ts';
+
+export async function postOtlpLogs(service: IntakeDependencies, request: HttpRequest): Promise<HttpResponse> {
+  const token = authenticate(service, request.raw);
+  const kind = readKinds(token, request);
+  const encoding = otlpEncodingOf(request.raw);
+  if (encoding === undefined)
+    throw new DendroError(
+      'unsupported_media_type',
+      'the Content-Type is not supported; supported: application/x-protobuf, application/json',
+    );
+  const { result, reportDelivery } = await acceptBody(service, request, token, {
+    kind,
+    format: `otlp-${encoding}`,
+  });
+  return { ...otlpResponse(result, encoding), reportDelivery };
+}
+
+/**
+ * A source name in the request counts for all records, so a token without its scope gets `forbidden`. Without one, each record has a
+ * kind of its own, and records of other kinds than the token's are rejected.
+ */
+function readKinds(token: Token, { raw, parameters }: HttpRequest): KindPerRecord {
+  const header = raw.headers['x-source'];
+  const sourceName =
+    parameters.get('source_name') ||
+    parameters.get('source') ||
+    (typeof header === 'string' && header) ||
+    undefined;
+  const allowedKinds = LOG_KINDS.filter(kind => allows(token, 'ingest', kind));
+  const isAllowed =
+    sourceName === undefined ? allowedKinds.length > 0 : allows(token, 'ingest', kindOf(sourceName));
+  if (!isAllowed) throw missingScopeError(token);
+  return { sourceName, allowedKinds };
+}

@@ -1,0 +1,77 @@
+// The batches of one request, one per log kind, each with an entry of its own in the idempotency index and a block of its own in the
+// spool. If a crash leaves only some of the blocks, a retry therefore stores exactly the missing ones.
+import {
+  type IdempotencyIndex,
+  type IndexEntry,
+  type IntakeResult,
+  identifyRequest,
+} from './idempotency-index.ts';
+import { MAX_ERRORS, type ParsedBatch, type ParsedBody } from './parse-body.ts';
+
+export interface ClaimedBatch extends ParsedBatch {
+  /** The result of this request or, for a repeat, of the first one. */
+  readonly result: IntakeResult;
+  /** Undefined if there is nothing to store twice. */
+  readonly entry: IndexEntry | undefined;
+  readonly isRepeat: boolean;
+}
+
+/**
+ * Waits while an equal request is in flight. The caller must complete or release all batches. Throws `idempotency_conflict` as
+ * `IdempotencyIndex.claim` does.
+ */
+export async function claimBatches(
+  index: IdempotencyIndex,
+  { sender, idempotencyKey }: { readonly sender: string; readonly idempotencyKey?: string | undefined },
+  { batches, digest, canDeduplicate }: ParsedBody,
+  nowMicros: number,
+): Promise<ClaimedBatch[]> {
+  const claimed: { batch: ParsedBatch; entry: IndexEntry | undefined }[] = [];
+  try {
+    // Requests with the same key claim their kinds in the same order, so that no two wait for each other.
+    for (const batch of batches) {
+      const { kind, accepted } = batch;
+      const identity =
+        kind && identifyRequest(sender, kind, idempotencyKey, { digest, canDeduplicate, accepted });
+      claimed.push({ batch, entry: identity && (await index.claim(identity, nowMicros)) });
+    }
+  } catch (error) {
+    release(index, claimed);
+    throw error;
+  }
+  // A batch without an entry, such as one of an unknown source, is part of the same request as the others.
+  const hasRepeat = claimed.some(({ entry }) => entry?.result !== undefined);
+  return claimed.map(({ batch, entry }) => ({
+    ...batch,
+    result: entry?.result ?? resultOf(batch),
+    entry,
+    isRepeat: entry === undefined ? hasRepeat : entry.result !== undefined,
+  }));
+}
+
+/** The request failed: a retry is a new request, except for the batches that are repeats. */
+export function release(
+  index: IdempotencyIndex,
+  claimed: readonly { readonly entry: IndexEntry | undefined }[],
+): void {
+  for (const { entry } of claimed) if (entry !== undefined) index.release(entry);
+}
+
+function resultOf({ accepted, rejectedByCode, errors }: ParsedBatch): IntakeResult {
+  const rejected = Object.values(rejectedByCode).reduce((sum, count) => sum + count, 0);
+  return { accepted, rejected, errors };
+}
+
+/** The result of the whole request. */
+export function mergeResults(results: readonly IntakeResult[]): IntakeResult {
+  const [first] = results;
+  if (results.length === 1 && first !== undefined) return first;
+  return {
+    accepted: results.reduce((sum, { accepted }) => sum + accepted, 0),
+    rejected: results.reduce((sum, { rejected }) => sum + rejected, 0),
+    errors: results
+      .flatMap(({ errors }) => errors)
+      .sort((a, b) => a.index - b.index)
+      .slice(0, MAX_ERRORS),
+  };
+}

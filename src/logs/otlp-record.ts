@@ -1,0 +1,159 @@
+// Maps log records of the OpenTelemetry protocol (OTLP) to records as senders of /api/logs write them, so that record.ts validates
+// both by the same rules. otlp-protobuf.ts and otlp-json.ts decode the two encodings.
+import { DendroError } from '../domain/errors.ts';
+import { formatTimestamp } from '../domain/timestamp.ts';
+import { isText, stringifyExactJson } from './exact-json.ts';
+import { type JsonObject, nestsDeeperThan, nonEmptyText, setField } from './json-object.ts';
+import type { ParseResult } from './parse.ts';
+import { MAX_RECORD_LEVELS } from './record.ts';
+
+/** A decoded record. Its resource and its scope are the same objects for all of their records. */
+export interface OtlpEntry {
+  /** The attributes of the resource. */
+  readonly resource: JsonObject;
+  /** `name`, `version` and `attributes`, as far as they are not empty. */
+  readonly scope: JsonObject;
+  readonly record: OtlpRecord;
+}
+
+/** Empty strings, zeros and null: the sender did not set the field. */
+export interface OtlpRecord {
+  /** Unix microseconds. */
+  timeMicros: number;
+  observedMicros: number;
+  severityNumber: number;
+  severityText: string;
+  eventName: string;
+  /** Lower-case hexadecimal digits. */
+  traceId: string;
+  spanId: string;
+  body: unknown;
+  readonly attributes: Record<string, unknown>;
+}
+
+/** Containers of a value that are nested deeper are not decoded: the record is rejected anyway. */
+export const MAX_VALUE_LEVELS = MAX_RECORD_LEVELS;
+
+const MAX_RECORDS = 1024 * 1024;
+/**
+ * The resource and the scope are stored with each of their records. This limits the length of all copies together: otherwise a
+ * small body with a large resource and many records would take gigabytes.
+ */
+const MAX_COPIED_LENGTH = 64 * 1024 * 1024;
+
+export function createOtlpRecord(): OtlpRecord {
+  return {
+    timeMicros: 0,
+    observedMicros: 0,
+    severityNumber: 0,
+    severityText: '',
+    eventName: '',
+    traceId: '',
+    spanId: '',
+    body: null,
+    attributes: {},
+  };
+}
+
+/** The scope of an entry, without its empty fields. */
+export function toScope(name: string, version: string, attributes: JsonObject): JsonObject {
+  return {
+    ...(name !== '' && { name }),
+    ...(version !== '' && { version }),
+    ...(hasField(attributes) && { attributes }),
+  };
+}
+
+/** `sourceName`: the source of all records. Undefined: each record has the `service.name` of its resource. */
+export function* toSentRecords(
+  entries: Iterable<OtlpEntry>,
+  sourceName: string | undefined,
+): Generator<ParseResult> {
+  let index = 0;
+  let copiedLength = 0;
+  let last: { resource: JsonObject; scope: JsonObject; length: number } | undefined;
+  for (const { resource, scope, record } of entries) {
+    if (last?.resource !== resource || last.scope !== scope)
+      last = { resource, scope, length: JSON.stringify([resource, scope]).length };
+    copiedLength += last.length;
+    if (index >= MAX_RECORDS || copiedLength > MAX_COPIED_LENGTH) throw tooManyRecords();
+    const source = sourceName ?? nonEmptyText(resource['service.name']) ?? '';
+    yield { index: index++, source, value: toSentRecord(resource, scope, record) };
+  }
+}
+
+/** Changes the attributes of the record: they become its metadata. */
+function toSentRecord(resource: JsonObject, scope: JsonObject, record: OtlpRecord): JsonObject {
+  const { attributes: metadata, body } = record;
+  const project = findProject(resource, metadata);
+  addField(metadata, 'level', record.severityText || levelOf(record.severityNumber));
+  addField(metadata, 'severity_number', record.severityNumber);
+  addField(metadata, 'event_name', record.eventName);
+  addField(metadata, 'trace_id', withoutZeros(record.traceId));
+  addField(metadata, 'span_id', withoutZeros(record.spanId));
+  addField(metadata, 'scope', scope);
+  addField(metadata, 'resource', resource);
+  const event_message = body === null ? null : toMessage(body);
+  const timestamp = toTimestamp(record.timeMicros || record.observedMicros);
+  return project === undefined
+    ? { event_message, timestamp, metadata }
+    : { project, event_message, timestamp, metadata };
+}
+
+/** Undefined: record.ts looks for the project in the other fields where senders write it. */
+function findProject(resource: JsonObject, attributes: JsonObject): string | undefined {
+  return (
+    nonEmptyText(resource['service.namespace']) ??
+    nonEmptyText(attributes['project']) ??
+    nonEmptyText(attributes['project_ref']) ??
+    nonEmptyText(resource['project']) ??
+    nonEmptyText(resource['project_ref'])
+  );
+}
+
+/** Adds a field that the sender set. An attribute of the same name stays as it is. */
+function addField(
+  metadata: Record<string, unknown>,
+  name: string,
+  value: string | number | JsonObject,
+): void {
+  const isSet = typeof value === 'object' ? hasField(value) : value !== '' && value !== 0;
+  if (isSet && !Object.hasOwn(metadata, name)) setField(metadata, name, value);
+}
+
+function hasField(object: JsonObject): boolean {
+  for (const _ in object) return true;
+  return false;
+}
+
+const LEVELS = ['TRACE', 'DEBUG', 'INFO', 'WARN', 'ERROR', 'FATAL'];
+
+/** Four severity numbers belong to each level: TRACE has 1 to 4. */
+function levelOf(severityNumber: number): string {
+  return LEVELS[Math.floor((severityNumber - 1) / 4)] ?? '';
+}
+
+/** An id of zeros is no id. */
+function withoutZeros(id: string): string {
+  return /[^0]/.test(id) ? id : '';
+}
+
+/** A body that is not text becomes its JSON text. If it is nested too deeply, it stays as it is, and record.ts rejects the record. */
+function toMessage(body: unknown): unknown {
+  if (isText(body)) return body;
+  const isTooDeep = typeof body === 'object' && body !== null && nestsDeeperThan(body, MAX_RECORD_LEVELS - 1);
+  return isTooDeep ? body : stringifyExactJson(body);
+}
+
+/** A number with fewer than 16 digits would be read as milliseconds or seconds. */
+function toTimestamp(micros: number): number | string | null {
+  if (micros === 0) return null;
+  return micros >= 1e15 && micros < 1e16 ? micros : formatTimestamp(BigInt(micros));
+}
+
+function tooManyRecords(): DendroError {
+  return new DendroError(
+    'payload_too_large',
+    'the body contains too many records, or too many records of a large resource; send smaller batches',
+  );
+}

@@ -1,0 +1,133 @@
+// OpenTelemetry's own exporters send to a server that is killed and restarted meanwhile, and bodies that are not OTLP.
+import { OTLPLogExporter as HttpExporter } from '@opentelemetry/exporter-logs-otlp-http';
+import { OTLPLogExporter as ProtoExporter } from '@opentelemetry/exporter-logs-otlp-proto';
+import { resourceFromAttributes } from '@opentelemetry/resources';
+import { BatchLogRecordProcessor, LoggerProvider } from '@opentelemetry/sdk-logs';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { fetchResponse } from '../support/app.ts';
+import { encodeOtlp, field, otlpRequest, sendOtlp, text } from '../support/otlp.ts';
+import {
+  createTempDirectory,
+  findFreePort,
+  PROCESS_API_KEY,
+  type ServerProcess,
+  startServer,
+} from '../support/process.ts';
+
+let directory: ReturnType<typeof createTempDirectory>;
+let internalPort: number;
+let server: ServerProcess;
+const start = async () => {
+  const ports = ['--port', String(await findFreePort()), '--internal-port', String(internalPort)];
+  server = await startServer(['--data', directory.path, ...ports], {
+    env: { DENDRO_API_KEY: PROCESS_API_KEY },
+  });
+};
+beforeAll(async () => {
+  directory = createTempDirectory();
+  internalPort = await findFreePort();
+  await start();
+});
+afterAll(async () => {
+  await server.stop();
+  directory.remove();
+});
+
+const rowsOf = async (project: string) => {
+  const url = `${server.url}/api/endpoints/query/logs.all?project=${project}&project_tier=ENTERPRISE`;
+  return (await fetchResponse(url, { headers: { 'X-API-KEY': PROCESS_API_KEY } })).rows;
+};
+
+describe.each([
+  ['protobuf', ProtoExporter],
+  ['JSON', HttpExporter],
+])('the exporter for %s', (encoding, Exporter) => {
+  const project = `exporter-${encoding}`;
+  const createProvider = (compression: string) => {
+    const exporter = new Exporter({
+      url: `http://127.0.0.1:${internalPort}/v1/logs`,
+      headers: { 'X-API-KEY': PROCESS_API_KEY },
+      compression: compression as never, // the enum is in a package of its own
+      timeoutMillis: 60_000,
+    });
+    return new LoggerProvider({
+      resource: resourceFromAttributes({ 'service.name': 'edge', 'service.namespace': project }),
+      processors: [new BatchLogRecordProcessor({ exporter, exportTimeoutMillis: 60_000 })],
+    });
+  };
+
+  test('records sent before, while and after the server is killed are stored once', async () => {
+    const provider = createProvider('gzip');
+    const logger = provider.getLogger('test', '1.0');
+    const emit = (phase: string) => {
+      for (let index = 0; index < 20; index++)
+        logger.emit({
+          severityNumber: 9,
+          severityText: 'INFO',
+          body: `${phase} ${index}`,
+          attributes: { count: index, tags: ['a', 'b'], request: { path: `/rest/v1/${phase}` } },
+        });
+    };
+    emit('before');
+    await provider.forceFlush();
+    server.signal('SIGKILL');
+    await server.ended;
+    emit('while');
+    const flushed = provider.forceFlush(); // the exporter retries while there is no server
+    await start();
+    await flushed;
+    emit('after');
+    await provider.shutdown();
+    const expected = ['before', 'while', 'after'].flatMap(phase =>
+      Array.from({ length: 20 }, (_, index) => `${phase} ${index}`),
+    );
+    await expect.poll(async () => (await rowsOf(project)).length).toBe(expected.length);
+    const rows = await rowsOf(project);
+    expect(rows.map(row => row['event_message']).sort()).toEqual(expected.sort());
+    expect(rows.find(row => row['event_message'] === 'after 7')).toMatchObject({
+      metadata: {
+        count: 7,
+        tags: ['a', 'b'],
+        request: { path: '/rest/v1/after' },
+        level: 'INFO',
+        severity_number: 9,
+        scope: { name: 'test', version: '1.0' },
+        resource: { 'service.name': 'edge', 'service.namespace': project },
+      },
+    });
+  });
+});
+
+test('bodies that are not OTLP get 4xx, and neither store anything nor grow the memory', async () => {
+  const valid = encodeOtlp(
+    otlpRequest(
+      { 'service.name': 'edge', 'service.namespace': 'bad' },
+      Array.from({ length: 5_000 }, (_, index) => ({ body: text(`record ${index} ${'x'.repeat(400)}`) })),
+    ),
+  );
+  const bodies = [
+    valid.subarray(0, -1),
+    Buffer.concat([valid, Buffer.from([0x0a, 0xff, 0xff, 0x7f])]),
+    field(1, field(2, field(2, Buffer.concat([valid, Buffer.from([0x28, 0x01])])))),
+    Buffer.from(`{"resourceLogs":[${'{"scopeLogs":[{}]},'.repeat(50_000)}`),
+  ];
+  const send = async (body: Buffer) => {
+    const headers = body[0] === 0x7b ? { 'Content-Type': 'application/json' } : {};
+    return (await sendOtlp(server.internalUrl, body, { token: PROCESS_API_KEY, headers })).status;
+  };
+  const residentBytes = async () => {
+    const response = await fetch(`${server.internalUrl}/metrics`, {
+      headers: { 'X-API-KEY': PROCESS_API_KEY },
+    });
+    return Number(/^process_resident_memory_bytes (\S+)$/m.exec(await response.text())?.[1]);
+  };
+  const sendAll = async (rounds: number) => {
+    for (let round = 0; round < rounds; round++)
+      for (const body of bodies) expect(await send(body)).toBe(400);
+  };
+  await sendAll(3);
+  const before = await residentBytes();
+  await sendAll(15);
+  expect((await residentBytes()) - before).toBeLessThan(80 * 1024 * 1024);
+  expect(await rowsOf('bad')).toEqual([]);
+});

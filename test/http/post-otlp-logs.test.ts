@@ -1,0 +1,512 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { API_KEY, micros, NOW, startTestApp, type TestApp } from '../support/app.ts';
+import { idsOf, sendLogs } from '../support/logs.ts';
+import {
+  attribute,
+  encodeOtlp,
+  field,
+  nestedArrays,
+  type OtlpObject,
+  type OtlpOptions,
+  otlpRequest,
+  sendOtlp,
+  text,
+} from '../support/otlp.ts';
+import { createTokens, type TestTokens } from '../support/tokens.ts';
+
+let tokens: TestTokens<'edge' | 'reader' | 'pinned' | 'slow'>;
+let app: TestApp;
+beforeAll(async () => {
+  tokens = await createTokens({
+    edge: { scopes: ['ingest:edge'] },
+    reader: { scopes: ['query'] },
+    pinned: { scopes: ['ingest'], projects: ['mine'] },
+    slow: { scopes: ['ingest'], rate: 0.001 },
+  });
+  app = await startTestApp({ tokensFile: tokens.file });
+});
+afterAll(async () => {
+  await app.close();
+  tokens.remove();
+});
+
+const send = (request: OtlpObject | string | Uint8Array, options?: OtlpOptions) =>
+  sendOtlp(app.internalUrl, request, options);
+const nanos = (microseconds = 0) => String((micros(NOW) + BigInt(microseconds)) * 1000n);
+const record = (message: string, fields: OtlpObject = {}) => ({
+  timeUnixNano: nanos(),
+  body: text(message),
+  ...fields,
+});
+const countOf = async (project: string, kind = 'edge') => (await idsOf(app, project, kind)).length;
+const rowsOf = async (project: string) =>
+  (await app.query('logs.all', { project, project_tier: 'ENTERPRISE' })).rows;
+
+const ENCODINGS = [
+  ['protobuf', (request: OtlpObject) => request, 'application/x-protobuf'],
+  ['JSON', (request: OtlpObject) => JSON.stringify(request), 'application/json'],
+] as const;
+
+describe.each(ENCODINGS)('POST /v1/logs as %s', (encoding, encode, mediaType) => {
+  test('stores body, attributes, resource, scope, severity, time, trace and span id', async () => {
+    const project = `fields-${encoding}`;
+    const request = {
+      resourceLogs: [
+        {
+          resource: {
+            attributes: [
+              attribute('service.name', text('edge_logs')),
+              attribute('service.namespace', text(project)),
+            ],
+          },
+          scopeLogs: [
+            {
+              scope: { name: 'checkout', version: '1.2' },
+              logRecords: [
+                {
+                  timeUnixNano: nanos(-5),
+                  observedTimeUnixNano: nanos(7),
+                  severityNumber: 17,
+                  severityText: 'Error',
+                  eventName: 'payment.failed',
+                  traceId: '5b8efff798038103d269b633813fc60c',
+                  spanId: 'eee19b7ec3c1b174',
+                  body: text('payment failed'),
+                  attributes: [
+                    attribute('retry', { boolValue: true }),
+                    attribute('big', { intValue: '9223372036854775807' }),
+                    attribute('negative', { intValue: '-5' }),
+                    attribute('ratio', { doubleValue: 0.25 }),
+                    attribute('not.a.number', { doubleValue: 'NaN' }),
+                    attribute('raw', { bytesValue: 'AQI=' }),
+                    attribute('empty', {}),
+                    attribute('__proto__', text('data')),
+                    attribute('list', { arrayValue: { values: [text('a'), { intValue: 1 }] } }),
+                    attribute('request', {
+                      kvlistValue: { values: [attribute('url', text('https://x.test/rest/v1/a?b'))] },
+                    }),
+                  ],
+                },
+              ],
+            },
+          ],
+        },
+      ],
+    };
+    const { status, headers, body, message } = await send(encode(request));
+    expect([status, headers.get('content-type'), message]).toEqual([200, mediaType, {}]);
+    expect(body.toString()).toBe(encoding === 'JSON' ? '{}' : '');
+    await expect.poll(() => rowsOf(project)).toHaveLength(1);
+    const [row] = await rowsOf(project);
+    expect(row).toMatchObject({
+      event_message: 'payment failed',
+      timestamp: Number(micros(NOW)) - 5,
+      metadata: {
+        retry: true,
+        negative: -5,
+        ratio: 0.25,
+        'not.a.number': 'NaN',
+        raw: 'AQI=',
+        empty: null,
+        list: ['a', 1],
+        request: { url: 'https://x.test/rest/v1/a?b' },
+        level: 'Error',
+        severity_number: 17,
+        event_name: 'payment.failed',
+        trace_id: '5b8efff798038103d269b633813fc60c',
+        span_id: 'eee19b7ec3c1b174',
+        scope: { name: 'checkout', version: '1.2' },
+        resource: { 'service.name': 'edge_logs', 'service.namespace': project },
+      },
+    });
+    const { text: responseText } = await app.query('logs.all', { project });
+    expect(responseText).toContain('"big":9223372036854775807,');
+    expect(responseText).toContain('"__proto__":"data"');
+  });
+
+  test('records of an unknown source and without a project are rejected, and the others are stored', async () => {
+    const project = `partial-${encoding}`;
+    const resources = [
+      otlpRequest({ 'service.name': 'edge', 'service.namespace': project }, [record('a'), record('b')]),
+      otlpRequest({ 'service.name': 'checkout', 'service.namespace': project }, [record('c')]),
+      otlpRequest({ 'service.name': 'postgres' }, [record('d')]),
+      otlpRequest({ 'service.name': 'auth', 'service.namespace': project }, [record('e')]),
+    ];
+    const request = { resourceLogs: resources.flatMap(({ resourceLogs }) => resourceLogs) };
+    const { status, message } = await send(encode(request));
+    expect(status).toBe(200);
+    const { partialSuccess } = message as { partialSuccess: Record<string, string> };
+    expect(partialSuccess['rejectedLogRecords']).toBe('2');
+    expect(partialSuccess['errorMessage']).toMatch(
+      /^2 of 5 records were rejected\. Record 2: The source "checkout" is unknown\. .*Record 3: The record has no project\./,
+    );
+    await expect.poll(async () => [await countOf(project), await countOf(project, 'auth')]).toEqual([2, 1]);
+    const quarantine = () => readFileSync(join(app.dataDirectory, 'quarantine.ndjson'), 'utf8');
+    await expect.poll(quarantine).toContain(`"source":"checkout","code":"unknown_source"`);
+    expect(quarantine()).toContain(`"record":{"project":"${project}","event_message":"c"`);
+  });
+
+  test('a request without records gets an empty response', async () => {
+    for (const request of [{}, { resourceLogs: [] }, otlpRequest({ 'service.name': 'nobody' }, [])]) {
+      const { status, message } = await send(encode(request));
+      expect([status, message]).toEqual([200, {}]);
+    }
+  });
+
+  test('all records rejected is still a 200', async () => {
+    const { status, message } = await send(encode(otlpRequest({}, [record('a'), record('b')])));
+    expect(status).toBe(200);
+    expect(message).toMatchObject({
+      partialSuccess: {
+        rejectedLogRecords: '2',
+        errorMessage: expect.stringContaining('has no service.name'),
+      },
+    });
+  });
+
+  test.each([
+    ['no token', '', 401, 16],
+    ['a wrong token', 'dnd_wrong', 401, 16],
+    ['a token without ingest', 'reader', 403, 7],
+  ])('%s gets a Status', async (_, name, status, code) => {
+    const token = name === 'reader' ? tokens.secrets.reader : name;
+    const response = await send(encode(otlpRequest({}, [])), { token });
+    expect([response.status, response.headers.get('content-type')]).toEqual([status, mediaType]);
+    expect(response.message).toEqual({ code, message: expect.stringContaining('token') });
+  });
+
+  test('a token over its rate gets 429 with Retry-After and a Status', async () => {
+    const options = { token: tokens.secrets.slow, headers: { 'X-Attempt': encoding } };
+    await send(encode({}), options);
+    const { status, headers, message } = await send(encode({}), options);
+    expect([status, message['code']]).toEqual([429, 8]);
+    expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
+  });
+
+  test('records over 1 MiB are rejected, and the others are stored', async () => {
+    const project = `large-${encoding}`;
+    const large = attribute('large', text('x'.repeat(1024 * 1024)));
+    const request = otlpRequest({ 'service.name': 'edge', 'service.namespace': project }, [
+      record('large', { attributes: [large] }),
+      record('fine'),
+    ]);
+    const { status, message } = await send(encode(request));
+    expect([status, message]).toEqual([
+      200,
+      {
+        partialSuccess: {
+          rejectedLogRecords: '1',
+          errorMessage: expect.stringMatching(/^1 of 2 .*Record 0: .*larger than 1 MiB/),
+        },
+      },
+    ]);
+    await expect.poll(() => countOf(project)).toBe(1);
+  });
+
+  test('a body that is not text becomes its JSON text', async () => {
+    const project = `bodies-${encoding}`;
+    const bodies = [
+      { kvlistValue: { values: [attribute('a', { intValue: '12345678901234567' })] } },
+      { intValue: 5 },
+      { arrayValue: { values: [{ boolValue: false }, {}] } },
+    ];
+    const records = bodies.map((body, index) => ({ timeUnixNano: nanos(-index), body }));
+    await send(encode(otlpRequest({ 'service.name': 'edge', 'service.namespace': project }, records)));
+    const messages = async () => (await rowsOf(project)).map(row => row['event_message']);
+    await expect.poll(messages).toEqual(['{"a":12345678901234567}', '5', '[false,null]']);
+  });
+});
+
+describe('a value nested 100 levels', () => {
+  const resource = { 'service.name': 'edge', 'service.namespace': 'deep' };
+  const stringField = (value: string) => field(1, Buffer.from(value));
+  const keyValue = (key: string, value: Buffer) => Buffer.concat([stringField(key), field(2, value)]);
+  const logRecord = (...fields: Buffer[]) => field(2, Buffer.concat(fields));
+  const protobuf = (...logRecords: Buffer[]) => {
+    const attributes = Object.entries(resource).map(([key, value]) =>
+      field(1, keyValue(key, stringField(value))),
+    );
+    return field(
+      1,
+      Buffer.concat([field(1, Buffer.concat(attributes)), field(2, Buffer.concat(logRecords))]),
+    );
+  };
+  const nestedJson = () => {
+    let value: OtlpObject = text('x');
+    for (let level = 0; level < 100; level++)
+      value =
+        level % 2 === 0
+          ? { arrayValue: { values: [value] } }
+          : { kvlistValue: { values: [attribute('k', value)] } };
+    return value;
+  };
+
+  test.each([
+    [
+      'protobuf',
+      protobuf(
+        logRecord(field(6, keyValue('deep', nestedArrays(100)))),
+        logRecord(field(5, nestedArrays(100))),
+        logRecord(field(5, stringField('fine'))),
+      ),
+    ],
+    [
+      'JSON',
+      JSON.stringify(
+        otlpRequest(resource, [
+          record('deep', { attributes: [attribute('deep', nestedJson())] }),
+          { body: nestedJson() },
+          record('fine'),
+        ]),
+      ),
+    ],
+  ])('in an attribute or in the body rejects that record: %s', async (_, request) => {
+    const before = await countOf('deep');
+    const { status, message } = await send(request);
+    expect([status, message]).toEqual([
+      200,
+      {
+        partialSuccess: {
+          rejectedLogRecords: '2',
+          errorMessage: expect.stringMatching(/^2 of 3 .*Record 0: .*64 levels deep\.$/),
+        },
+      },
+    ]);
+    await expect.poll(() => countOf('deep')).toBe(before + 1);
+  });
+});
+
+describe('source and project', () => {
+  const request = (project: string) =>
+    otlpRequest({ 'service.name': 'storage', 'service.namespace': project }, [record(project)]);
+
+  test('source_name wins over X-Source, and X-Source over service.name', async () => {
+    await send(request('by-name'), { query: '?source_name=auth', headers: { 'X-Source': 'rest' } });
+    await send(request('by-header'), { headers: { 'X-Source': 'rest' } });
+    await send(request('by-service'));
+    await expect
+      .poll(async () => [
+        await countOf('by-name', 'auth'),
+        await countOf('by-header', 'rest'),
+        await countOf('by-service', 'storage'),
+      ])
+      .toEqual([1, 1, 1]);
+  });
+
+  test('an unknown source_name rejects the records', async () => {
+    const { status, message } = await send(request('nowhere'), { query: '?source_name=nope' });
+    expect([status, message]).toEqual([
+      200,
+      {
+        partialSuccess: {
+          rejectedLogRecords: '1',
+          errorMessage: expect.stringContaining('"nope" is unknown'),
+        },
+      },
+    ]);
+  });
+
+  test.each([
+    ['service.namespace', { 'service.namespace': 'ns-1', project: 'x' }, { project: 'y' }, 'ns-1'],
+    ['attribute project', { project: 'x' }, { project: 'p-1', project_ref: 'y' }, 'p-1'],
+    ['attribute project_ref', { project: 'x' }, { project_ref: 'p-2' }, 'p-2'],
+    ['resource attribute project', { project: 'p-3', project_ref: 'x' }, {}, 'p-3'],
+    ['resource attribute project_ref', { project_ref: 'p-4' }, {}, 'p-4'],
+  ])('the project comes from the %s', async (_, resource, attributes, project) => {
+    const fields = Object.entries(attributes).map(([key, value]) => attribute(key, text(value)));
+    await send(otlpRequest({ 'service.name': 'edge', ...resource }, [record('m', { attributes: fields })]));
+    await expect.poll(() => countOf(project)).toBe(1);
+  });
+
+  test('flat attributes with dots fill the extracted columns', async () => {
+    const attributes = [
+      attribute('function_id', text('f-1')),
+      attribute('execution_time_ms', { doubleValue: 12.5 }),
+      attribute('response.status_code', { intValue: 503 }),
+    ];
+    const resource = { 'service.name': 'function_edge', 'service.namespace': 'dotted' };
+    await send(otlpRequest(resource, [record('call', { attributes })]));
+    const stats = async () =>
+      (await app.query('functions.invocation-stats', { project: 'dotted', function_id: 'f-1' })).rows;
+    await expect.poll(stats).toMatchObject([{ count: 1, error_count: 1, max_execution_time: 12.5 }]);
+  });
+
+  test('a token with ingest:edge sends records of kind edge only', async () => {
+    const token = tokens.secrets.edge;
+    const edge = otlpRequest({ 'service.name': 'edge', 'service.namespace': 'scoped' }, [record('a')]);
+    const other = request('scoped');
+    const both = { resourceLogs: [...edge.resourceLogs, ...other.resourceLogs] };
+    const { status, message } = await send(both, { token });
+    expect(status).toBe(200);
+    expect(message).toMatchObject({
+      partialSuccess: { rejectedLogRecords: '1', errorMessage: expect.stringContaining('kind storage') },
+    });
+    expect((await send(both, { token, query: '?source_name=storage' })).status).toBe(403);
+    expect((await send(both, { token, query: '?source_name=nope' })).status).toBe(403);
+    await expect.poll(() => countOf('scoped')).toBe(1);
+    expect(await countOf('scoped', 'storage')).toBe(0);
+  });
+
+  test('a pinned token sends records of its projects only', async () => {
+    const projects = ['mine', 'other'].map(project =>
+      otlpRequest({ 'service.name': 'edge', 'service.namespace': project }, [record(project)]),
+    );
+    const both = { resourceLogs: projects.flatMap(({ resourceLogs }) => resourceLogs) };
+    const { message } = await send(both, { token: tokens.secrets.pinned });
+    expect(message).toMatchObject({ partialSuccess: { rejectedLogRecords: '1' } });
+    await expect.poll(() => countOf('mine')).toBe(1);
+    expect(await countOf('other')).toBe(0);
+  });
+
+  test('the time falls back to the observed time, then to the time of arrival', async () => {
+    const resource = { 'service.name': 'edge', 'service.namespace': 'times' };
+    const records = [
+      { timeUnixNano: '0', observedTimeUnixNano: nanos(-9), body: text('observed') },
+      { body: text('none') },
+    ];
+    await send(otlpRequest(resource, records));
+    const times = async () => (await rowsOf('times')).map(row => row['timestamp']);
+    await expect.poll(times).toEqual([Number(micros(NOW)), Number(micros(NOW)) - 9]);
+  });
+});
+
+describe('repeats', () => {
+  const request = (project: string) => ({
+    resourceLogs: ['edge', 'auth', 'edge'].flatMap(
+      kind =>
+        otlpRequest({ 'service.name': kind, 'service.namespace': project }, [record(kind)]).resourceLogs,
+    ),
+  });
+  const counts = async (project: string) => [await countOf(project), await countOf(project, 'auth')];
+
+  test('the same bytes are stored once, compressed or not', async () => {
+    const bytes = encodeOtlp(request('repeat'));
+    const first = await send(bytes);
+    const second = await send(gzipSync(bytes), { headers: { 'Content-Encoding': 'gzip' } });
+    expect([first.status, second.status, second.message]).toEqual([200, 200, {}]);
+    await expect.poll(() => counts('repeat')).toEqual([2, 1]);
+  });
+
+  test('a repeat gets the counts of the first response, and its rejected records are quarantined once', async () => {
+    const quarantined = () =>
+      app.events.reduce((sum, event) => (event.type === 'records_quarantined' ? sum + event.count : sum), 0);
+    const withUnknown = {
+      resourceLogs: [
+        ...request('repeat-rejected').resourceLogs,
+        ...otlpRequest({ 'service.name': 'what' }, [record('lost')]).resourceLogs,
+      ],
+    };
+    const before = quarantined();
+    const first = await send(withUnknown);
+    await expect.poll(quarantined).toBe(before + 1);
+    const second = await send(withUnknown);
+    expect(second.message).toEqual(first.message);
+    expect(first.message).toMatchObject({ partialSuccess: { rejectedLogRecords: '1' } });
+    await expect.poll(() => counts('repeat-rejected')).toEqual([2, 1]);
+    await sendLogs(app.internalUrl, [{ message: 'no project' }]);
+    await expect.poll(quarantined).toBe(before + 2);
+  });
+
+  test('equal requests at the same time are stored once', async () => {
+    const responses = await Promise.all(Array.from({ length: 5 }, () => send(request('twins'))));
+    expect(responses.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
+    await expect.poll(() => counts('twins')).toEqual([2, 1]);
+  });
+
+  test('an Idempotency-Key with other bytes gets 422, and nothing of that request is stored', async () => {
+    const headers = { 'Idempotency-Key': 'otlp-1' };
+    await send(otlpRequest({ 'service.name': 'edge', 'service.namespace': 'key' }, [record('a')]), {
+      headers,
+    });
+    const { status, message } = await send(request('key-2'), { headers });
+    expect([status, message['message']]).toEqual([422, expect.stringContaining('Idempotency-Key')]);
+    expect((await send(request('key-2'))).status).toBe(200);
+    await expect.poll(() => counts('key-2')).toEqual([2, 1]);
+  });
+});
+
+describe('malformed requests store nothing', () => {
+  const valid = encodeOtlp(
+    otlpRequest({ 'service.name': 'edge', 'service.namespace': 'bad' }, [record('a')]),
+  );
+
+  test('a protobuf body that is cut anywhere gets 400', async () => {
+    for (let length = 1; length < valid.length; length += 3) {
+      const { status, message } = await send(valid.subarray(0, length));
+      expect([status, message]).toEqual([
+        400,
+        { code: 3, message: expect.stringMatching(/^the body is not a valid protobuf message: /) },
+      ]);
+    }
+    expect(await countOf('bad')).toBe(0);
+  });
+
+  test.each([
+    ['a varint in place of a message', [0x08, 0x01]],
+    ['a wire type that does not exist', [0x0f]],
+    ['a group', [0x0b, 0x0c]],
+    ['the field number 0', [0x00, 0x00]],
+    ['an integer of 11 bytes', [0x10, ...Array(10).fill(0xff), 0x01]],
+    ['a length of 2^63', [0x0a, ...Array(8).fill(0xff), 0x7f]],
+    ['random text', [...Buffer.from('hello, this is not protobuf')]],
+  ])('a protobuf body with %s gets 400', async (_, bytes) => {
+    expect((await send(Buffer.from(bytes))).status).toBe(400);
+  });
+
+  test.each([
+    ['no JSON', '{'],
+    ['an empty body', ''],
+    ['an array', '[]'],
+    ['an object in place of an array', '{"resourceLogs":{}}'],
+    ['a record that is a string', '{"resourceLogs":[{"scopeLogs":[{"logRecords":["a"]}]}]}'],
+    ['a time in words', '{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"timeUnixNano":"now"}]}]}]}'],
+    [
+      'a trace id that is not hexadecimal',
+      '{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"traceId":"xyz"}]}]}]}',
+    ],
+    [
+      'a string value that is a number',
+      '{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"body":{"stringValue":1}}]}]}]}',
+    ],
+  ])('a JSON body with %s gets 400', async (_, body) => {
+    const { status, headers, message } = await send(body);
+    expect([status, headers.get('content-type'), message['code']]).toEqual([400, 'application/json', 3]);
+  });
+
+  test('unknown fields are ignored', async () => {
+    const json = JSON.stringify({
+      ...otlpRequest({ 'service.name': 'edge', 'service.namespace': 'unknown-fields' }, [
+        record('a', { somethingNew: [1] }),
+      ]),
+      more: 1,
+    });
+    const unknownField = Buffer.from([0xfa, 0x01, 0x02, 0x68, 0x69, 0x85, 0x02, 1, 2, 3, 4]);
+    const protobuf = encodeOtlp(
+      otlpRequest({ 'service.name': 'edge', 'service.namespace': 'unknown-fields' }, [record('b')]),
+    );
+    expect((await send(json)).message).toEqual({});
+    expect((await send(Buffer.concat([protobuf, unknownField]))).message).toEqual({});
+    await expect.poll(() => countOf('unknown-fields')).toBe(2);
+  });
+
+  test.each([
+    ['a Content-Type', { 'Content-Type': 'application/grpc' }],
+    ['a Content-Encoding', { 'Content-Encoding': 'lz4' }],
+  ])('%s that is not supported gets 415', async (_, headers) => {
+    expect((await send(valid, { headers })).status).toBe(415);
+  });
+
+  test('a body over 16 MiB after decompression gets 413', async () => {
+    const body = gzipSync(Buffer.alloc(16 * 1024 * 1024 + 1));
+    const { status, message } = await send(body, { headers: { 'Content-Encoding': 'gzip' } });
+    expect([status, message['code']]).toEqual([413, 3]);
+  });
+
+  test('GET gets 405', async () => {
+    const response = await fetch(`${app.internalUrl}/v1/logs`, { headers: { 'X-API-KEY': API_KEY } });
+    expect([response.status, response.headers.get('allow')]).toEqual([405, 'POST']);
+  });
+});
