@@ -82,6 +82,7 @@ async function measureServer(workspace, seconds, requests, report) {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   /** @param {number} duration @param {number} rate */
   const sendCommand = (duration, rate) => createSendCommand(server.internalUrl, duration, rate);
+  const otlpCommand = [...sendCommand(seconds, 0), 'otlp'];
   const [project] = listProjects();
   const request = { endpoint: 'logs.all', parameters: { project, project_tier: 'FREE' } };
   /** @param {(count: number) => boolean} isDone */
@@ -100,6 +101,9 @@ async function measureServer(workspace, seconds, requests, report) {
     const cpuBefore = readCpuMs(server.pid);
     const maximum = await workspace.readResult(sendCommand(seconds, 0), ENV);
     const cpuMicrosPerRecord = ((readCpuMs(server.pid) - cpuBefore) * 1000) / maximum.acknowledged;
+    report('sending OTLP at the maximum rate');
+    await workspace.readResult([...sendCommand(3, 0), 'otlp'], ENV);
+    const otlp = await workspace.readResult(otlpCommand, ENV);
     report('querying without intake');
     await waitUntilApplied(server.internalUrl);
     const withoutIntake = await measureLatency(count => count >= requests);
@@ -113,9 +117,12 @@ async function measureServer(workspace, seconds, requests, report) {
     return {
       commands: [
         server.command,
-        ...[sendCommand(seconds, 0), sendCommand(seconds, MODERATE_RATE)].map(workspace.describe),
+        ...[sendCommand(seconds, 0), otlpCommand, sendCommand(seconds, MODERATE_RATE)].map(
+          workspace.describe,
+        ),
       ],
       http: { ...maximum, cpuMicrosPerRecord: round(cpuMicrosPerRecord, 1) },
+      otlp,
       logsAll: { withoutIntake, withIntake, ratioP95: round(withIntake.p95 / withoutIntake.p95, 2), sent },
       residentMb: readPeakResidentMb(server.pid),
     };
@@ -147,13 +154,24 @@ export function createSendCommand(internalUrl, seconds, rate) {
  * @param {SuiteResults['intake']} result
  * @returns {Table[]}
  */
-export function intakeTables({ lineBytes, http, logsAll, residentMb, file }) {
+export function intakeTables({ lineBytes, http, otlp, logsAll, residentMb, file }) {
   return [
     {
       title: `Records of ${lineBytes} bytes; 8 connections over HTTP, ${formatCount(file.records)} records from a file`,
       header: ['figure', 'value', 'compared with', 'ratio'],
       rows: [
         ['over HTTP in batches of 1,000, records per second', formatCount(http.recordsPerSecond), '', ''],
+        // Results of earlier versions have no OTLP.
+        ...(otlp === undefined
+          ? []
+          : [
+              [
+                'over OTLP/HTTP as protobuf, in batches of 1,000, records per second',
+                formatCount(otlp.recordsPerSecond),
+                '',
+                '',
+              ],
+            ]),
         ['CPU time of the server over HTTP, µs per record', http.cpuMicrosPerRecord, '', ''],
         [
           'dendro ingest from a file, records per second',

@@ -1,14 +1,19 @@
 // One process that sends batches of logs to a server and counts the acknowledged records. Bodies are created before the clock
-// starts. Usage: node send-logs-process.mjs URL SECONDS RECORDS-PER-SECOND (0: maximum rate). Prints one line.
+// starts. Usage: node send-logs-process.mjs URL SECONDS RECORDS-PER-SECOND [otlp] (0: maximum rate). Prints one line.
 import { Agent, request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { createOtlpBody } from '../records/otlp-body.mjs';
 import { createLines } from '../records/sent-records.mjs';
 import { percentile, round } from '../tools/statistics.mjs';
 
-const [url, seconds, rate] = process.argv.slice(2);
+const [url, seconds, rate, format] = process.argv.slice(2);
+const isOtlp = format === 'otlp';
 const BATCH_RECORDS = 1000;
 const CONNECTIONS = 8;
-const BODIES = Array.from({ length: 16 }, () => Buffer.from(createLines(BATCH_RECORDS).join('')));
+const BODIES = Array.from({ length: 16 }, () =>
+  isOtlp ? createOtlpBody(BATCH_RECORDS) : Buffer.from(createLines(BATCH_RECORDS).join('')),
+);
+const target = isOtlp ? `${url}/v1/logs` : `${url}/api/logs?source_name=edge`;
 const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS });
 
 let acknowledged = 0;
@@ -56,11 +61,11 @@ function post(body, idempotencyKey) {
   return new Promise((resolve, reject) => {
     const headers = {
       'X-API-KEY': process.env['DENDRO_API_KEY'],
-      'Content-Type': 'application/x-ndjson',
+      'Content-Type': isOtlp ? 'application/x-protobuf' : 'application/x-ndjson',
       'Content-Length': body.length,
       'Idempotency-Key': idempotencyKey,
     };
-    const sent = request(`${url}/api/logs?source_name=edge`, { method: 'POST', agent, headers }, response => {
+    const sent = request(target, { method: 'POST', agent, headers }, response => {
       response.resume();
       response.once('end', () => resolve(response.statusCode ?? 0));
     });

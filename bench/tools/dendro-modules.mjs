@@ -13,6 +13,10 @@ export const { loadCatalog } = await load('endpoint/catalog.js');
 export const { bindParameters, addContextValues } = await load('endpoint/parameters.js');
 /** @type {typeof import('../../src/domain/log-line.ts')} */
 export const { toLogLines } = await load('domain/log-line.js');
+/** @type {typeof import('../../src/logs/otlp-protobuf.ts')} */
+export const { decodeOtlpProtobuf } = await load('logs/otlp-protobuf.js');
+/** @type {typeof import('../../src/logs/otlp-record.ts')} */
+export const { toSentRecords } = await load('logs/otlp-record.js');
 /** @type {typeof import('../../src/store/duckdb/open-database.ts')} */
 export const { openDatabase } = await load('store/duckdb/open-database.js');
 /** @type {typeof import('../../src/store/duckdb/parts.ts')} */
