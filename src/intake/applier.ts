@@ -238,7 +238,9 @@ export class Applier {
     await store.flush(LOG_KINDS);
     await this.#deleteFlushed();
     if (spool.firstSegmentNumber <= lastSegment)
-      throw new Error('the store has not flushed all records of the spool');
+      throw new Error(
+        'the store has not written all records of the spool to its file, or could not read them back; retry when no backup is running',
+      );
   }
 
   #rejectDrains(): void {
@@ -247,18 +249,23 @@ export class Applier {
 
   async #flushIfDue(): Promise<void> {
     const { spool, store, timer } = this.#dependencies;
+    const flushedUpTo = (kind: LogKind) => store.flushedUpTo(kind);
     if (timer.now() - this.#lastFlushMs >= FLUSH_INTERVAL_MS) {
       this.#lastFlushMs = timer.now();
       await store.flush(LOG_KINDS);
-    } else if (spool.diskBytes > MAX_SPOOL_BYTES) {
+    } else if (spool.unflushedBytes(flushedUpTo) > MAX_SPOOL_BYTES) {
       const failingKinds = new Set(this.#failing.keys());
-      await store.flush(spool.kindsToFlush(kind => store.flushedUpTo(kind), failingKinds));
+      await store.flush(spool.kindsToFlush(flushedUpTo, failingKinds));
     }
   }
 
-  #deleteFlushed(): Promise<void> {
+  async #deleteFlushed(): Promise<void> {
     const { spool, store } = this.#dependencies;
-    return spool.deleteFlushed(kind => store.flushedUpTo(kind));
+    try {
+      await store.verifyFlushed?.(spool.readRange);
+    } finally {
+      await spool.deleteFlushed(kind => store.verifiedUpTo(kind));
+    }
   }
 
   /** Resolves after `ms` or when `#wake` is called. */

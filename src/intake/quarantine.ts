@@ -116,6 +116,8 @@ export function createStoreCallbacks(quarantine: Quarantine, clock: Clock, obser
     },
     flushed: (kind, durationMs) => observe({ type: 'flushed', kind, durationMs }),
     flushFailed: (kind, error) => observe({ type: 'flush_failed', kind, error }),
+    verificationFailed: (kind, error, isRewritten) =>
+      observe({ type: 'verification_failed', kind, error, isRewritten }),
   };
 }
 

@@ -1,5 +1,5 @@
 // The write-ahead log of the intake: records are durable here before they are acknowledged. Group commit: one sync for many
-// requests. A segment is deleted when the store has flushed all of its records. A segment also has the idempotency keys and
+// requests. A segment is deleted when the store has read all of its records back from disk. A segment also has the idempotency keys and
 // results of its requests; when it is deleted, they move to the idempotency log until they expire. sequences.ts saves the next
 // sequence number of each kind, so that no number is reused after its segment is deleted.
 //
@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { LOG_KINDS, type LogKind } from '../domain/log-columns.ts';
 import { LINE_FORMAT_VERSION, type LogLines } from '../domain/log-line.ts';
 import type { Observe } from '../observe/event.ts';
+import type { ReadSpooled } from '../store/store.ts';
 import { type Clock, systemClock } from '../system/clock.ts';
 import { createDirectory, syncDirectory } from '../system/files.ts';
 import { readCompleteBytes, writeCleanStop } from './clean-stop.ts';
@@ -17,6 +18,7 @@ import { IdempotencyLog, type RememberedRequests } from './idempotency-log.ts';
 import { formatSequences, readSequences, type Sequences, writeSequences } from './sequences.ts';
 import { encodeBlock, type SpoolBlockHeader } from './spool-block.ts';
 import { SpoolPositions, type SpoolWindow } from './spool-positions.ts';
+import { readSpoolRange } from './spool-range.ts';
 import { repairSegment } from './spool-repair.ts';
 import { SpoolSegment } from './spool-segment.ts';
 import { openSpoolSnapshot, type SpoolSnapshot } from './spool-snapshot.ts';
@@ -191,12 +193,12 @@ export class Spool {
     return [];
   }
 
-  /** Deletes the segments whose records are all flushed. A kind that stays behind keeps only the segments with its records. */
-  async deleteFlushed(flushedUpTo: (kind: LogKind) => number): Promise<void> {
-    const flushed = this.#appliedSegments().filter(
-      segment => unflushedKinds(segment, flushedUpTo).length === 0,
+  /** Deletes the segments whose records are all flushed and verified. A kind that stays behind keeps only the segments with its records. */
+  async deleteFlushed(verifiedUpTo: (kind: LogKind) => number): Promise<void> {
+    const verified = this.#appliedSegments().filter(
+      segment => unflushedKinds(segment, verifiedUpTo).length === 0,
     );
-    for (const segment of flushed) {
+    for (const segment of verified) {
       await this.#idempotencyLog?.write(segment.number);
       await writeSequences(this.#directory, this.#nextSequences);
       this.#segments.splice(this.#segments.indexOf(segment), 1);
@@ -204,6 +206,17 @@ export class Spool {
       await unlink(segment.path);
     }
     await this.#idempotencyLog?.deleteExpired();
+  }
+
+  /** Reads records that the store has flushed but not verified. */
+  readonly readRange: ReadSpooled = (kind, range) => readSpoolRange([...this.#segments], kind, range);
+
+  /** Length of the segments on disk with records that the store has not flushed. */
+  unflushedBytes(flushedUpTo: (kind: LogKind) => number): number {
+    return this.#segments.reduce(
+      (sum, segment) => sum + (unflushedKinds(segment, flushedUpTo).length === 0 ? 0 : segment.validBytes),
+      0,
+    );
   }
 
   /**

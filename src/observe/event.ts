@@ -107,6 +107,16 @@ export type Event =
   | { readonly type: 'spool_cleanup_failed'; readonly error: unknown }
   | { readonly type: 'flushed'; readonly kind: LogKind; readonly durationMs: number }
   | { readonly type: 'flush_failed'; readonly kind: LogKind; readonly error: unknown }
+  /**
+   * Records in the store's file differ from those that were written, or cannot be read. If `isRewritten`, they were replaced by
+   * those of the spool. Otherwise nothing was deleted.
+   */
+  | {
+      readonly type: 'verification_failed';
+      readonly kind: LogKind;
+      readonly error: unknown;
+      readonly isRewritten: boolean;
+    }
   | { readonly type: 'spool_write_failed'; readonly error: unknown }
   /** The store is unreachable or incomplete, so queries fail. The preflight is retried. */
   | { readonly type: 'store_unavailable'; readonly error: unknown }

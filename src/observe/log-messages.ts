@@ -47,6 +47,7 @@ export const LEVELS: Readonly<Record<LoggedEvent['type'], LogLevel>> = {
   apply_recovered: 'info',
   spool_cleanup_failed: 'warn',
   flush_failed: 'error',
+  verification_failed: 'error',
   store_unavailable: 'error',
   store_available: 'info',
   spool_write_failed: 'error',
@@ -113,6 +114,8 @@ export function describe(event: LoggedEvent): string {
       return `deleting files of the spool that are no longer needed failed; it is retried: ${messageOf(event.error)}`;
     case 'flush_failed':
       return `flushing records of kind ${event.kind} failed; they stay in memory and in the spool: ${messageOf(event.error)}`;
+    case 'verification_failed':
+      return `RECORDS OF KIND ${event.kind} WERE DAMAGED WHEN THEY WERE WRITTEN TO THE STORE'S FILE; ${event.isRewritten ? 'they were rewritten from the spool, and none is lost' : 'their originals are kept, and it is retried'}. Check the disk and the memory of this machine: ${messageOf(event.error)}`;
     case 'store_unavailable':
       return `store unavailable; queries fail and records wait in the spool: ${messageOf(causeOf(event.error))}`;
     case 'store_available':

@@ -137,6 +137,7 @@ export class Metrics {
         break;
       case 'apply_failed':
       case 'flush_failed':
+      case 'verification_failed':
         this.#countFailure(event.type, event.kind);
         break;
       case 'spool_write_failed':
@@ -267,7 +268,8 @@ function listFixedLabels(rejectCodes: readonly string[]): [MetricName, Labels][]
   for (const kind of LOG_KINDS) {
     for (const name of BY_KIND) fixed.push([name, { kind }]);
     for (const code of rejectCodes) fixed.push(['dendro_records_rejected_total', { kind, code }]);
-    for (const operation of ['apply', 'flush']) fixed.push(['dendro_failures_total', { operation, kind }]);
+    for (const operation of ['apply', 'flush', 'verification'])
+      fixed.push(['dendro_failures_total', { operation, kind }]);
   }
   for (const operation of OPERATIONS) fixed.push(['dendro_failures_total', { operation, kind: '' }]);
   for (const reason of REFUSAL_REASONS) fixed.push(['dendro_auth_failures_total', { reason }]);

@@ -76,6 +76,13 @@ export interface SpooledLines extends LogLines {
   readonly firstSequence: number;
 }
 
+/** Records of one kind by their sequence numbers. */
+export interface SequenceRange {
+  readonly firstSequence: number;
+  /** Exclusive. */
+  readonly nextSequence: number;
+}
+
 /** Content that was loaded into the store, such as a file. */
 export interface LoadIdentity {
   /** What the content is loaded as, such as its log kind. The same bytes with a different source count as different content. */
@@ -100,6 +107,9 @@ export interface EarlierLoad {
   readonly records: number;
   readonly loadedAtMicros: bigint;
 }
+
+/** Returns the records of a range that are in the spool, in blocks that can begin before the range or end after it. */
+export type ReadSpooled = (kind: LogKind, range: SequenceRange) => AsyncIterable<SpooledLines>;
 
 /** The records that an erasure removes. */
 export interface EraseScope {
@@ -135,6 +145,11 @@ export interface StoreCallbacks {
   readonly flushed?: (kind: LogKind, durationMs: number) => void;
   /** A flush failed. Its records are still in the spool, and the store retries the flush. */
   readonly flushFailed?: (kind: LogKind, error: unknown) => void;
+  /**
+   * Records that were written to the file differ when they are read back, or cannot be read. If `isRewritten`, the store has
+   * replaced them by those of the spool and has read these back. Otherwise nothing was deleted and the store retries.
+   */
+  readonly verificationFailed?: (kind: LogKind, error: unknown, isRewritten: boolean) => void;
   /**
    * The engine invalidated its file: all later calls throw `unavailable` until the store is opened again. Called for every
    * such error. No acknowledged record is lost.
@@ -234,10 +249,23 @@ export interface Store {
   flush(kinds: readonly LogKind[]): Promise<void>;
 
   /**
-   * Records of a kind with a lower sequence number are in the store's tables on disk, so the spool can delete them.
+   * Records of a kind with a lower sequence number are in the store's tables on disk.
    * "UpTo" is exclusive in every name: the number is the first one that is not included.
    */
   flushedUpTo(kind: LogKind): number;
+
+  /**
+   * The store has read the records of a kind up to this sequence number back from disk, so the spool can delete them. Never higher
+   * than `flushedUpTo`.
+   */
+  verifiedUpTo(kind: LogKind): number;
+
+  /**
+   * Reads flushed records back from disk that `flush` could not read back, such as during a backup or because they are damaged.
+   * Rewrites damaged ones with those of the spool, which `readSpooled` returns. Only the embedded store has this method: its
+   * `flush` verifies all records, so there is usually nothing to do.
+   */
+  verifyFlushed?(readSpooled: ReadSpooled): Promise<void>;
 
   /**
    * The store has the records of a kind up to this sequence number on disk itself, in its tables or in its outbox. Never

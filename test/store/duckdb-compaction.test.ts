@@ -264,8 +264,8 @@ describe('vacuum', () => {
   test('vacuum does nothing if the last part does not fit into the free blocks', async () => {
     for (let i = 0; i < 2; i++) await flushRandom(NOW - 60n * DAY, 3000);
     await flushRandom(NOW - DAY, 9000);
-    const before = size();
     await store.deleteBefore(NOW - 30n * DAY);
+    const before = size();
     expect(await maintainWhenIdle()).toBe(false);
     expect(size()).toBe(before);
     expect(await counts()).toEqual([9000, 9000]);

@@ -93,6 +93,7 @@ function createStore(components: Components): Store {
     },
     apply: records => runUnlessClosed(applyMutex, () => applyNext(outbox, writer, records)),
     flushedUpTo: kind => outbox.acknowledgedUpTo(kind),
+    verifiedUpTo: kind => outbox.acknowledgedUpTo(kind), // ClickHouse checks its own files
     durableUpTo: kind => outbox.durableUpTo(kind),
     eraseProject: scope =>
       closing === undefined ? eraseProject(hosts, clickhouse, scope) : Promise.reject(storeClosed()),

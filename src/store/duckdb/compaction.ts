@@ -92,9 +92,10 @@ export class Compactor {
     for (const kind of LOG_KINDS) {
       if (performance.now() < (this.#retryAt.get(kind) ?? 0)) continue;
       const minRuns = idle.has(kind) ? MIN_RUNS_WHEN_IDLE : MIN_RUNS;
-      if (rewriter.isClosing || countRuns(parts.list(kind)) < minRuns) continue;
+      const verified = parts.list(kind).filter(({ unverified }) => unverified === undefined);
+      if (rewriter.isClosing || countRuns(verified) < minRuns) continue;
       onKind(kind);
-      const timed = await this.#findTimes(parts.list(kind));
+      const timed = await this.#findTimes(verified);
       const [first, ...rest] = chooseParts(timed, nowMicros - RECENT_MICROS, minRuns);
       if (first !== undefined) return this.#mergeOf([first, ...rest]);
     }

@@ -3,7 +3,7 @@
 import { LOG_KINDS } from '../../domain/log-columns.ts';
 import type { Checkpointer } from './checkpoint.ts';
 import { type DuckDBConnection, DuckDBTimestampValue } from './driver.ts';
-import { nameOf, type Parts } from './parts.ts';
+import { nameOf, type Part, type Parts } from './parts.ts';
 
 /** One transaction for each kind. Returns the number of deleted records. Must be called by the holder of the file mutex. */
 export async function deleteBefore(
@@ -18,6 +18,8 @@ export async function deleteBefore(
     await parts.transaction(async () => {
       for (const part of parts.list(kind)) {
         if (parts.isReserved(part)) continue; // a compaction or a vacuum copies it; the next run deletes from the copy
+        // Without some of its records a part cannot be verified, so the next run deletes them.
+        if (part.unverified !== undefined && !(await isExpired(connection, part, before))) continue;
         const { rowsChanged } = await connection.run(
           `delete from ${nameOf(part)} where timestamp < $before`,
           { before },
@@ -28,4 +30,16 @@ export async function deleteBefore(
     });
   if (deleted > 0) await checkpointer.run();
   return deleted;
+}
+
+/** Whether all records of the part are older. */
+async function isExpired(
+  connection: DuckDBConnection,
+  part: Part,
+  before: DuckDBTimestampValue,
+): Promise<boolean> {
+  const newest = await connection.runAndReadAll(`select max(timestamp) < $before from ${nameOf(part)}`, {
+    before,
+  });
+  return newest.value(0, 0) === true;
 }

@@ -13,10 +13,19 @@ import type { ReadWriteLock } from '../../system/read-write-lock.ts';
 import { insertWithBisect } from '../insert-with-bisect.ts';
 import type { SpooledLines, StoreCallbacks } from '../store.ts';
 import type { Checkpointer } from './checkpoint.ts';
+import { readChecksum } from './checksum.ts';
 import { copySorted } from './copy-records.ts';
 import type { DuckDBConnection } from './driver.ts';
-import { MAX_BATCH_BYTES, nameOf, type Parts, ROW_GROUP_ROWS, tableColumns } from './parts.ts';
-import type { Staging } from './staging.ts';
+import type { FlushVerification } from './flush-verification.ts';
+import {
+  MAX_BATCH_BYTES,
+  memoryTableColumns,
+  nameOf,
+  type Part,
+  type Parts,
+  ROW_GROUP_ROWS,
+} from './parts.ts';
+import { isDataError, type Staging } from './staging.ts';
 
 /** If the active memtables are larger than this together, the largest is flushed: nine nearly full ones would not fit in memory. */
 const MAX_ACTIVE_BYTES = 160 * 1024 * 1024;
@@ -25,9 +34,6 @@ const MAX_IMMUTABLE_MEMTABLES = 1;
 /** The pause after a failed flush, such as on a full disk. */
 const RETRY_MS = 5_000;
 
-/** DuckDB's errors about the data, after which a retry cannot succeed. After any other error (disk, memory) it can. */
-const DATA_ERROR = /^(Conversion|Invalid Input|Constraint|Out of Range|Invalid type|Cast) Error/i;
-
 interface Memtable {
   readonly kind: LogKind;
   readonly table: string;
@@ -35,6 +41,8 @@ interface Memtable {
   bytes: number;
   /** Included in the view. An empty memtable is not, because it would slow down every query a little. */
   isVisible: boolean;
+  /** The sequence number from which on it has records. */
+  readonly firstSequence: number;
   /** The sequence number after the last applied record. */
   nextSequence: number;
 }
@@ -46,6 +54,7 @@ export interface MemtablesDependencies {
   readonly checkpointer: Checkpointer;
   /** Held by everything that writes to the file: flush, append, retention, and the short steps of compaction and vacuum. */
   readonly fileMutex: Mutex;
+  readonly verification: FlushVerification;
   readonly staging: Staging;
   readonly viewLock: ReadWriteLock;
   readonly callbacks: StoreCallbacks;
@@ -149,7 +158,7 @@ export class Memtables {
   async #insert(memtable: Memtable, lines: Uint8Array, count: number): Promise<void> {
     const { memoryWriter, staging, callbacks, onApplied } = this.#dependencies;
     const inserted = insertWithBisect(lines, count, {
-      isRowError: error => DATA_ERROR.test((error as Error).message),
+      isRowError: isDataError,
       async insert(chunk, records) {
         await staging.insert(memoryWriter, memtable.kind, memtable.table, [chunk]);
         memtable.rows += records;
@@ -189,9 +198,8 @@ export class Memtables {
 
   async #createMemtable(kind: LogKind, nextSequence: number): Promise<Memtable> {
     const table = `mem.${kind}_${++this.#created}`;
-    const columns = tableColumns(kind).replaceAll(' using compression zstd', '');
-    await this.#dependencies.memoryWriter.run(`create table ${table} (${columns})`);
-    return { kind, table, rows: 0, bytes: 0, isVisible: false, nextSequence };
+    await this.#dependencies.memoryWriter.run(`create table ${table} (${memoryTableColumns(kind)})`);
+    return { kind, table, rows: 0, bytes: 0, isVisible: false, firstSequence: nextSequence, nextSequence };
   }
 
   /** Replaces the view mem.<kind>_logs: the union of the kind's memtables and parts, newest first. */
@@ -229,29 +237,36 @@ export class Memtables {
     }
   }
 
-  #flushOne(memtable: Memtable): Promise<void> {
-    const { fileMutex, parts, checkpointer, memoryWriter, requireDiskSpace } = this.#dependencies;
-    return fileMutex.run(async () => {
+  async #flushOne(memtable: Memtable): Promise<void> {
+    const { fileMutex, parts, checkpointer, memoryWriter, requireDiskSpace, verification } =
+      this.#dependencies;
+    const { part, isInFile } = await fileMutex.run(async () => {
       await requireDiskSpace(memtable.bytes);
-      await parts.transaction(
+      const part = await parts.transaction(
         () => this.#copyToPart(memtable),
         commit => this.#commitFlush(memtable, commit),
       );
       await this.#memoryMutex.run(() => memoryWriter.run(`drop table ${memtable.table}`));
-      await checkpointer.run();
+      return { part, isInFile: await checkpointer.run() };
     });
+    await verification.verifyFlushed(part, isInFile);
   }
 
-  async #copyToPart({ kind, table, rows, bytes, nextSequence }: Memtable): Promise<void> {
+  /** Each flush writes a part of its own, so that it can be verified and rewritten alone. */
+  async #copyToPart({ kind, table, rows, bytes, firstSequence, nextSequence }: Memtable): Promise<Part> {
     const { fileWriter, parts } = this.#dependencies;
-    const part = await parts.writablePart(kind);
-    const copied = await copySorted(fileWriter, table, nameOf(part), bytes / Math.max(1, rows));
-    if (copied !== rows) throw new Error(`only ${copied} of ${rows} records were copied`);
-    await parts.adjustRowCount(part, rows);
+    const part = await parts.emptyPart(kind);
+    if (rows > 0) {
+      const checksum = await readChecksum(fileWriter, kind, table);
+      const copied = await copySorted(fileWriter, table, nameOf(part), bytes / rows);
+      if (copied !== rows) throw new Error(`only ${copied} of ${rows} records were copied`);
+      parts.setContent(part, { checksum, unverified: { firstSequence, nextSequence } });
+    }
     await fileWriter.run('insert or replace into logs.flushed_records values ($kind, $nextSequence)', {
       kind,
       nextSequence,
     });
+    return part;
   }
 
   /** Commits and removes the memtable from the view. For queries this is one atomic step. */

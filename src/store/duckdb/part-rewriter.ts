@@ -1,12 +1,24 @@
 // Replaces parts by a copy of their records, for compaction, vacuum and the removal of records. A rewrite fills a temporary table that no query sees, with
-// pauses while the store is busy. Then it drops the sources and renames the temporary table, in one transaction. Meanwhile
-// flushes go to another part. If the process is killed, the next start drops the temporary table.
+// pauses while the store is busy. It reads the table back from the file and compares it with the sources. Then it drops the sources
+// and renames the temporary table, in one transaction. If the copy differs, the sources stay. Meanwhile flushes go to another part.
+// If the process is killed, the next start drops the temporary table.
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { LogKind } from '../../domain/log-columns.ts';
 import { Mutex } from '../../system/mutex.ts';
 import type { Checkpointer } from './checkpoint.ts';
-import type { AfterSlice } from './copy-records.ts';
+import {
+  addChecksums,
+  type Checksum,
+  EMPTY_CHECKSUM,
+  findDifference,
+  readChecksumInSlices,
+} from './checksum.ts';
+import type { AfterSlice, Condition } from './copy-records.ts';
 import type { DuckDBConnection } from './driver.ts';
 import { nameOf, type Part, type Parts, temporaryNameOf } from './parts.ts';
+import type { UncachedReader } from './uncached-reader.ts';
+
+const CHECKPOINT_PAUSE_MS = 200;
 
 export interface RewriterDependencies {
   /** Fills the temporary table. A separate connection, because this takes long and flushes continue on the file writer. */
@@ -15,8 +27,13 @@ export interface RewriterDependencies {
   readonly fileMutex: Mutex;
   readonly parts: Parts;
   readonly checkpointer: Checkpointer;
+  readonly reader: UncachedReader;
+  /** Called if a copy differs from its sources. The sources stay. */
+  readonly onMismatch: (kind: LogKind, error: Error) => void;
   /** Throws if the disk has no space for a copy of this many rows. */
   readonly requireDiskSpace: (rows: number) => Promise<void>;
+  /** No query runs longer than this. While one reads a part that was replaced, there may be no checkpoint. */
+  readonly queryTimeoutMs: number;
   /** How many queries and batches of records the store has received so far. */
   readonly countOperations: () => number;
 }
@@ -26,6 +43,8 @@ export interface Rewrite {
   readonly sources: readonly [Part, ...Part[]];
   /** Whether the copy is sorted as a whole. */
   readonly isCompacted: boolean;
+  /** The records that `copy` leaves out. Default: none. */
+  readonly except?: Condition;
   /** How many records `copy` keeps. Default: all of the sources. */
   readonly keptRows?: number;
   /** Copies the records of the sources to the table `to`. Returns how many. */
@@ -109,14 +128,14 @@ export class PartRewriter {
     const { sources, isCompacted } = rewrite;
     const { kind, number } = sources.at(-1) ?? sources[0];
     const { keptRows: rows = sources.reduce((sum, part) => sum + part.rows, 0) } = rewrite;
-    const replacement: Part = { kind, number, isCompacted, rows };
-    const temporaryTable = temporaryNameOf(replacement);
+    const temporaryTable = temporaryNameOf({ kind, number });
     await requireDiskSpace(rows);
     try {
       await fileMutex.run(() => parts.createTable(kind, temporaryTable));
-      const copied = await this.#fill(temporaryTable, rewrite);
+      const { copied, checksum } = await this.#fill(temporaryTable, rewrite);
       if (copied !== rows) throw new Error(`only ${copied} of ${rows} records were copied`);
-      await fileMutex.run(() => this.#replace(rewrite, replacement));
+      await this.#verify(kind, temporaryTable, checksum);
+      await fileMutex.run(() => this.#replace(rewrite, { kind, number, isCompacted, rows, checksum }));
     } catch (error) {
       await fileMutex.run(() => fileWriter.run(`drop table if exists ${temporaryTable}`)).catch(() => {});
       throw error;
@@ -135,18 +154,57 @@ export class PartRewriter {
     await onReplaced?.();
   }
 
-  /** Copies in one transaction, so that every row group but the last is full. */
-  async #fill(to: string, rewrite: Rewrite): Promise<number> {
+  /**
+   * Copies in one transaction, so that every row group but the last is full. Returns the number of copied records and the checksum
+   * that they must have.
+   */
+  async #fill(to: string, rewrite: Rewrite): Promise<{ copied: number; checksum: Checksum }> {
     const { rewriteWriter } = this.#dependencies;
     await rewriteWriter.run('begin transaction');
     try {
-      const copied = await rewrite.copy(rewriteWriter, to, this.#createThrottle());
+      const afterSlice = this.#createThrottle();
+      const copied = await rewrite.copy(rewriteWriter, to, afterSlice);
+      const checksum = await this.#readChecksumOfSources(rewrite, afterSlice);
       await rewriteWriter.run('commit');
-      return copied;
+      return { copied, checksum };
     } catch (error) {
       await rewriteWriter.run('rollback').catch(() => {}); // report the first error
       throw error;
     }
+  }
+
+  /** Reads the sources only if their checksums are not known, or if some of their records are left out. */
+  async #readChecksumOfSources({ sources, except }: Rewrite, afterSlice: AfterSlice): Promise<Checksum> {
+    const { rewriteWriter } = this.#dependencies;
+    let total = EMPTY_CHECKSUM;
+    for (const { checksum, ...part } of sources) {
+      const isKnown = checksum !== undefined && except === undefined;
+      total = addChecksums(
+        total,
+        isKnown
+          ? checksum
+          : await readChecksumInSlices(rewriteWriter, part.kind, nameOf(part), afterSlice, except),
+      );
+    }
+    return total;
+  }
+
+  /** Throws if the table in the file does not have the records of the sources. */
+  async #verify(kind: LogKind, table: string, checksum: Checksum): Promise<void> {
+    const { fileMutex, checkpointer, reader, onMismatch, queryTimeoutMs } = this.#dependencies;
+    const deadline = performance.now() + 2 * queryTimeoutMs;
+    while (!(await fileMutex.run(() => checkpointer.run()))) {
+      if (checkpointer.isPaused || this.#isClosing || performance.now() > deadline)
+        throw new Error(
+          'the copy cannot be verified now, because a backup is running, a query runs for too long, or the disk is nearly full',
+        );
+      await sleep(CHECKPOINT_PAUSE_MS, undefined, { ref: false });
+    }
+    const afterSlice = this.#createThrottle();
+    const difference = await findDifference(checksum, () => reader.readChecksum(kind, table, afterSlice));
+    if (difference === undefined) return;
+    onMismatch(kind, difference);
+    throw difference;
   }
 
   /** If the store was used during a slice, pauses for as long as the slice took. */

@@ -1,11 +1,14 @@
-// The parts of the file: tables with log records. Each kind has several. A flush adds a row group to the newest part, or
-// starts a new part if that one is full or its last row group is partial. Compaction replaces many parts by one. The view
-// logs.<kind>_logs is the union of a kind's parts. Queries use mem.<kind>_logs (memtables.ts), which adds the memtables.
+// The parts of the file: tables with log records. Each kind has several. A flush writes a part of its own, which verification.ts
+// reads back from the file. Compaction replaces many parts by one. The view logs.<kind>_logs is the union of a kind's parts.
+// Queries use mem.<kind>_logs (memtables.ts), which adds the memtables.
 //
 // Table names in the file: <kind>_part_N is sorted within each row group, <kind>_compacted_N is sorted as a whole, and
 // <kind>_rewriting_N is the temporary table of a compaction or a vacuum.
 import { columnsOf, LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
+import type { SequenceRange } from '../store.ts';
+import type { Checksum } from './checksum.ts';
 import type { DuckDBConnection } from './driver.ts';
+import { deleteChecksums, loadChecksums, type PartChecksum, saveChecksums } from './part-checksums.ts';
 
 /** The size of a full row group in DuckDB. An append to a part rewrites its last row group if that is partial; full ones stay. */
 export const ROW_GROUP_ROWS = 122_880;
@@ -29,6 +32,10 @@ export interface Part {
   /** Sorted as a whole. Other parts are sorted within each row group. */
   readonly isCompacted: boolean;
   readonly rows: number;
+  /** The checksum of its records. Undefined if it is unknown, such as after retention has deleted some of them. */
+  readonly checksum?: Checksum | undefined;
+  /** The sequence numbers of its records, until they were read back from the file. The spool keeps these records. */
+  readonly unverified?: SequenceRange | undefined;
 }
 
 /** The qualified name of the part's table. */
@@ -37,7 +44,7 @@ export function nameOf({ kind, isCompacted, number }: Part): string {
 }
 
 /** The temporary table that a compaction or a vacuum fills before it replaces parts. Dropped at the next start if interrupted. */
-export function temporaryNameOf({ kind, number }: Part): string {
+export function temporaryNameOf({ kind, number }: Pick<Part, 'kind' | 'number'>): string {
   return `logs.${kind}_rewriting_${number}`;
 }
 
@@ -63,8 +70,14 @@ export class Parts {
     const tables = await connection.runAndReadAll(
       "select table_name from duckdb_tables() where database_name = 'logs'",
     );
-    for (const [name] of tables.getRows()) await parts.#load(String(name));
+    const checksums = await loadChecksums(connection);
+    for (const [name] of tables.getRows()) await parts.#load(String(name), checksums);
+    const numbers = new Set(parts.listAll().map(({ number }) => number));
     await parts.transaction(async () => {
+      await deleteChecksums(
+        connection,
+        [...checksums.keys()].filter(number => !numbers.has(number)), // an earlier version replaced these parts
+      );
       for (const kind of LOG_KINDS) if (parts.list(kind).length === 0) await parts.writablePart(kind);
     });
     return parts;
@@ -99,6 +112,7 @@ export class Parts {
       const result = await work();
       for (const kind of LOG_KINDS)
         if (namesOf(this.list(kind)) !== namesOf(before.get(kind) ?? [])) await this.#updateView(kind);
+      await saveChecksums(this.#connection, [...before.values()].flat(), this.listAll());
       await wrapCommit(async () => {
         await this.#connection.run('commit');
         isCommitted = true;
@@ -113,6 +127,12 @@ export class Parts {
     }
   }
 
+  /** Returns an empty part of a kind. */
+  async emptyPart(kind: LogKind): Promise<Part> {
+    const newest = this.list(kind).at(-1);
+    return newest?.rows === 0 && !this.isReserved(newest) ? newest : this.#create(kind);
+  }
+
   /**
    * Returns the part for the next records of a kind: the newest one, or a new one if that is full. If the newest part ends in a
    * partial row group, DuckDB would rewrite that group, so the part is used only if it has fewer than
@@ -121,6 +141,10 @@ export class Parts {
   async writablePart(kind: LogKind, maxRowsToExtendPartial = 0): Promise<Part> {
     const newest = this.list(kind).at(-1);
     if (newest !== undefined && this.#acceptsRows(newest, maxRowsToExtendPartial)) return newest;
+    return this.#create(kind);
+  }
+
+  async #create(kind: LogKind): Promise<Part> {
     const created = { kind, number: ++this.#lastNumber, isCompacted: false, rows: 0 };
     await this.createTable(kind, nameOf(created));
     this.#put(created);
@@ -132,9 +156,24 @@ export class Parts {
     await this.#connection.run(`create table ${name} (${tableColumns(kind)})`);
   }
 
+  /** Registers what was written to an empty part. */
+  setContent(part: Part, content: PartChecksum): void {
+    this.#put({ ...part, rows: content.checksum.rows, ...content });
+  }
+
+  setVerified(part: Part): void {
+    this.#put({ ...part, unverified: undefined });
+  }
+
   /** Updates the row count of a part after an insert or a deletion. Drops an empty part, unless it is the only one of its kind. */
   async adjustRowCount(part: Part, delta: number): Promise<void> {
-    const changed = { ...part, rows: part.rows + delta };
+    const rows = part.rows + delta;
+    const changed = {
+      ...part,
+      rows,
+      checksum: delta === 0 ? part.checksum : undefined,
+      unverified: rows === 0 ? undefined : part.unverified,
+    };
     if (changed.rows === 0 && this.list(part.kind).length > 1) await this.#drop([part]);
     else this.#put(changed);
   }
@@ -176,7 +215,8 @@ export class Parts {
 
   #acceptsRows(part: Part, maxRowsToExtendPartial: number): boolean {
     const { isCompacted, rows } = part;
-    if (isCompacted || this.isReserved(part) || rows >= MAX_UNCOMPACTED_PART_ROWS) return false;
+    if (isCompacted || this.isReserved(part) || part.unverified !== undefined) return false;
+    if (rows >= MAX_UNCOMPACTED_PART_ROWS) return false;
     return rows % ROW_GROUP_ROWS === 0 || rows < maxRowsToExtendPartial;
   }
 
@@ -184,7 +224,7 @@ export class Parts {
     await this.#connection.run(createViewSql(kind, this.list(kind).map(nameOf)));
   }
 
-  async #load(table: string): Promise<void> {
+  async #load(table: string, checksums: ReadonlyMap<number, PartChecksum>): Promise<void> {
     const [, kind, state, digits] = TABLE_NAME.exec(table) ?? [];
     if (!isLogKind(kind)) return;
     const number = Number(digits);
@@ -194,7 +234,11 @@ export class Parts {
       return;
     }
     const count = await this.#connection.runAndReadAll(`select count(*) from logs.${table}`);
-    this.#put({ kind, number, isCompacted: state === 'compacted', rows: Number(count.value(0, 0)) });
+    const rows = Number(count.value(0, 0));
+    const written = checksums.get(number);
+    // An earlier version may have deleted records of a verified part. An unverified one must have all of them.
+    const isCurrent = written?.checksum.rows === rows || written?.unverified !== undefined;
+    this.#put({ kind, number, isCompacted: state === 'compacted', rows, ...(isCurrent ? written : {}) });
   }
 }
 
@@ -209,6 +253,11 @@ export function tableColumns(kind: LogKind): string {
   return columnsOf(kind)
     .map(({ name, duckdb }) => `${name} ${duckdb}`)
     .join(', ');
+}
+
+/** The same columns for a table in memory, where DuckDB compresses nothing. */
+export function memoryTableColumns(kind: LogKind): string {
+  return tableColumns(kind).replaceAll(' using compression zstd', '');
 }
 
 function namesOf(parts: readonly Part[]): string {

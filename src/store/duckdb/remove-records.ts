@@ -14,6 +14,7 @@ export async function removeRecords(
 ): Promise<number> {
   let removed = 0;
   const toRewrite = async (part: Part): Promise<Rewrite | undefined> => {
+    if (part.unverified !== undefined) return undefined; // its records are still in the spool
     const result = await connection.runAndReadAll(
       `select count(*), (select estimated_size from duckdb_tables() where 'logs.' || table_name = '${nameOf(part)}')
       from ${nameOf(part)} where ${condition.sql}`,
@@ -24,6 +25,7 @@ export async function removeRecords(
     return {
       sources: [part],
       isCompacted: part.isCompacted,
+      except: condition,
       keptRows: part.rows - matching,
       copy: (writer, to, afterSlice) => copyInOrder(writer, nameOf(part), to, afterSlice, condition),
       onReplaced: async () => {

@@ -4,6 +4,7 @@ import { OperatorError } from '../../domain/errors.ts';
 import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import type { DuckDBConnection } from './driver.ts';
 import { CREATE_LOADS_SQL } from './loads.ts';
+import { CREATE_PART_CHECKSUMS_SQL } from './part-checksums.ts';
 import { createViewSql } from './parts.ts';
 
 const SCHEMA_VERSION = 4;
@@ -27,6 +28,7 @@ export async function applySchema(connection: DuckDBConnection, dataDirectory: s
     'create table if not exists logs.flushed_records (kind varchar primary key, records bigint not null)',
   );
   await connection.run(CREATE_LOADS_SQL);
+  await connection.run(CREATE_PART_CHECKSUMS_SQL);
   if (Number(found) < SCHEMA_VERSION)
     await connection.run('insert into logs.schema_version values ($1)', [SCHEMA_VERSION]);
   await connection.run('commit');

@@ -19,6 +19,13 @@ const CSV_TYPES = {
  */
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
 
+/** DuckDB's errors about the data, after which a retry cannot succeed. After any other error (disk, memory) it can. */
+const DATA_ERROR = /^(Conversion|Invalid Input|Constraint|Out of Range|Invalid type|Cast) Error/i;
+
+export function isDataError(error: unknown): boolean {
+  return DATA_ERROR.test((error as Error).message);
+}
+
 /** One temporary file. Inserts through it must not overlap. */
 export class Staging {
   readonly #file: string;

@@ -14,6 +14,7 @@ import { DiskSpace } from './disk-space.ts';
 import type { DuckDBConnection } from './driver.ts';
 import { eraseProject } from './erase-project.ts';
 import { evictOldest, measureUsedBytes } from './evict-oldest.ts';
+import { FlushVerification } from './flush-verification.ts';
 import { IdleKinds } from './idle-kinds.ts';
 import { findLoadsOfSize } from './loads.ts';
 import { Memtables } from './memtables.ts';
@@ -25,6 +26,7 @@ import { PatternCheck } from './pattern-check.ts';
 import { runSavedQuery, validateSavedQuery } from './saved-query.ts';
 import { Snapshots } from './snapshot.ts';
 import { Staging } from './staging.ts';
+import { UncachedReader } from './uncached-reader.ts';
 import { Vacuum } from './vacuum.ts';
 
 /** Small, because a batch is in memory several times: it is read, written to the staging file and inserted. */
@@ -57,6 +59,8 @@ interface Components extends Writers {
   readonly checkpointer: Checkpointer;
   readonly newestTimestamps: NewestTimestamps;
   readonly memtables: Memtables;
+  readonly reader: UncachedReader;
+  readonly verification: FlushVerification;
   readonly rewriter: PartRewriter;
   readonly operations: OperationCount;
   readonly queryTimeoutMs: number;
@@ -92,6 +96,11 @@ async function openComponents(options: DuckDBStoreOptions, callbacks: StoreCallb
   });
   const newestTimestamps = new NewestTimestamps(pool);
   await newestTimestamps.load(fileWriter, parts);
+  const reader = new UncachedReader({ database, fileWriter, fileMutex });
+  const verification = new FlushVerification({
+    ...{ database, fileWriter, fileMutex, parts, checkpointer, reader, callbacks },
+    requireDiskSpace: bytes => disk.require(bytes),
+  });
   const memtables = await Memtables.open({
     memoryWriter,
     fileWriter,
@@ -100,6 +109,7 @@ async function openComponents(options: DuckDBStoreOptions, callbacks: StoreCallb
     fileMutex,
     viewLock,
     callbacks,
+    verification,
     staging: new Staging(database.stagingDirectory, 'apply'),
     onApplied: (kind, table) => newestTimestamps.update(memoryWriter, kind, table),
     requireDiskSpace: bytes => disk.require(bytes),
@@ -109,6 +119,9 @@ async function openComponents(options: DuckDBStoreOptions, callbacks: StoreCallb
     fileMutex,
     parts,
     checkpointer,
+    reader,
+    queryTimeoutMs: options.queryTimeoutSeconds * 1000,
+    onMismatch: (kind, error) => callbacks.verificationFailed?.(kind, error, false),
     requireDiskSpace: rows => disk.requireForRows(rows, parts.countRows()),
     countOperations: () => operations.total,
   });
@@ -122,6 +135,8 @@ async function openComponents(options: DuckDBStoreOptions, callbacks: StoreCallb
     checkpointer,
     newestTimestamps,
     memtables,
+    reader,
+    verification,
     rewriter,
     operations,
     queryTimeoutMs: options.queryTimeoutSeconds * 1000,
@@ -154,8 +169,8 @@ async function openWriters(database: Database): Promise<Writers> {
 }
 
 function createStore(components: Components): Store {
-  const { pool, parts, fileMutex, fileWriter, newestTimestamps, memtables, rewriter, operations, snapshots } =
-    components;
+  const { pool, parts, fileMutex, fileWriter, newestTimestamps, memtables, verification } = components;
+  const { rewriter, operations, snapshots } = components;
   const patterns = new PatternCheck(pool);
   const idleKinds = new IdleKinds(parts);
   const compactor = new Compactor({ rewriter, fileWriter, parts, idleKinds });
@@ -206,6 +221,8 @@ function createStore(components: Components): Store {
     },
     flush: kinds => unlessClosing(() => memtables.flush(kinds)),
     flushedUpTo: kind => memtables.flushedUpTo(kind),
+    verifiedUpTo: kind => verification.verifiedUpTo(kind, memtables.flushedUpTo(kind)),
+    verifyFlushed: readSpooled => unlessClosing(() => verification.verifyPending(readSpooled)),
     durableUpTo: kind => memtables.flushedUpTo(kind), // without the spool, only flushed records survive a restart
 
     deleteBefore: micros => unlessClosing(() => deleteUnderMutex(micros)),
@@ -262,10 +279,11 @@ function createDelete(components: Components): Store['deleteBefore'] {
 }
 
 async function closeComponents(components: Components): Promise<void> {
-  const { rewriter, memtables, fileMutex, pool, database, snapshots } = components;
+  const { rewriter, memtables, reader, fileMutex, pool, database, snapshots } = components;
   await snapshots.close();
   await rewriter.close();
   await memtables.close();
+  await reader.close();
   await fileMutex.idle();
   await pool.close();
   const { memoryWriter, fileWriter, rewriteWriter } = components;

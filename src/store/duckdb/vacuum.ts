@@ -57,6 +57,7 @@ export class Vacuum {
   async #findLastPart(): Promise<{ part: Part; end: number; blocks: number } | undefined> {
     let last: { part: Part; end: number; blocks: number } | undefined;
     for (const part of this.#dependencies.parts.listAll()) {
+      if (part.unverified !== undefined) continue;
       const [end = 0, blocks = 0] = await this.#readNumbers(
         `select max(block), count(distinct block)
         from (select unnest(list_prepend(block_id, additional_block_ids)) as block from pragma_storage_info('${nameOf(part)}'))`,

@@ -1,0 +1,173 @@
+// Reads flushed parts back from the file before the spool deletes their records. A part that differs from what was written is
+// rewritten with the records of the spool. Parts say whether they are verified, also after a restart (part-checksums.ts).
+import type { LogKind } from '../../domain/log-columns.ts';
+import { offsetAfterLines } from '../../domain/log-line.ts';
+import type { Mutex } from '../../system/mutex.ts';
+import { insertWithBisect } from '../insert-with-bisect.ts';
+import type { ReadSpooled, SequenceRange, SpooledLines, StoreCallbacks } from '../store.ts';
+import type { Checkpointer } from './checkpoint.ts';
+import { type Checksum, findDifference, readChecksum } from './checksum.ts';
+import { copySorted } from './copy-records.ts';
+import type { DuckDBConnection } from './driver.ts';
+import type { Database } from './open-database.ts';
+import { memoryTableColumns, nameOf, type Part, type Parts, temporaryNameOf } from './parts.ts';
+import { isDataError, Staging } from './staging.ts';
+import type { UncachedReader } from './uncached-reader.ts';
+
+/** The pause after a part could not be verified or rewritten. */
+const RETRY_MS = 60_000;
+
+export interface FlushVerificationDependencies {
+  readonly database: Database;
+  readonly fileWriter: DuckDBConnection;
+  readonly fileMutex: Mutex;
+  readonly parts: Parts;
+  readonly checkpointer: Checkpointer;
+  readonly reader: UncachedReader;
+  readonly callbacks: StoreCallbacks;
+  /** Throws if the disk has no space for this many bytes. */
+  readonly requireDiskSpace: (bytes: number) => Promise<void>;
+}
+
+interface UnverifiedPart extends Part {
+  readonly checksum: Checksum;
+  readonly unverified: SequenceRange;
+}
+
+/** The spool does not have all records of the part any more, such as after an operator has deleted segments. */
+class IncompleteSpoolError extends Error {}
+
+export class FlushVerification {
+  readonly #dependencies: FlushVerificationDependencies;
+  readonly #staging: Staging;
+  /** The numbers of the parts that were not verified right after their flush. */
+  readonly #pending: Set<number>;
+  #retryAt = 0;
+
+  constructor(dependencies: FlushVerificationDependencies) {
+    this.#dependencies = dependencies;
+    this.#staging = new Staging(dependencies.database.stagingDirectory, 'verify');
+    this.#pending = new Set(this.#listUnverified().map(({ number }) => number)); // of a process that was killed
+  }
+
+  /** Implements Store.verifiedUpTo. */
+  verifiedUpTo(kind: LogKind, flushedUpTo: number): number {
+    const unverified = this.#listUnverified().filter(part => part.kind === kind);
+    return Math.min(flushedUpTo, ...unverified.map(part => part.unverified.firstSequence));
+  }
+
+  /** Verifies a part after its flush. If it cannot be verified now or is damaged, it is left to `verifyPending`. */
+  async verifyFlushed(flushed: Part, isInFile: boolean): Promise<void> {
+    const part = this.#listUnverified().find(({ number }) => number === flushed.number);
+    if (part === undefined) return;
+    this.#pending.add(part.number);
+    if (!isInFile) return;
+    const difference = await this.#findDifference(part).catch((error: unknown) => error);
+    if (difference === undefined) await this.#setVerified(part);
+  }
+
+  /** Implements Store.verifyFlushed. One call at a time. */
+  async verifyPending(readSpooled: ReadSpooled): Promise<void> {
+    const { fileMutex, checkpointer } = this.#dependencies;
+    if (this.#pending.size === 0 || performance.now() < this.#retryAt) return;
+    if (!(await fileMutex.run(() => checkpointer.run()))) return; // a backup is running, or the disk is full
+    for (const part of this.#listUnverified()) {
+      if (!this.#pending.has(part.number)) continue;
+      const difference = await this.#findDifference(part);
+      if (difference === undefined) await this.#setVerified(part);
+      else await this.#repair(part, difference, readSpooled);
+    }
+  }
+
+  #listUnverified(): UnverifiedPart[] {
+    return this.#dependencies.parts.listAll().filter(isUnverified);
+  }
+
+  #findDifference({ kind, checksum, ...part }: UnverifiedPart): Promise<Error | undefined> {
+    const { reader } = this.#dependencies;
+    return findDifference(checksum, () => reader.readChecksum(kind, nameOf({ kind, ...part })));
+  }
+
+  async #setVerified(part: UnverifiedPart): Promise<void> {
+    const { fileMutex, parts } = this.#dependencies;
+    await fileMutex.run(() => parts.transaction(async () => parts.setVerified(part)));
+    this.#pending.delete(part.number);
+  }
+
+  async #repair(part: UnverifiedPart, difference: Error, readSpooled: ReadSpooled): Promise<void> {
+    const { fileMutex, checkpointer, callbacks } = this.#dependencies;
+    try {
+      const rewritten = await this.#rewrite(part, readSpooled);
+      const isInFile = await fileMutex.run(() => checkpointer.run());
+      const remaining = isInFile ? await this.#findDifference(rewritten) : difference;
+      if (remaining !== undefined) throw remaining;
+      await this.#setVerified(rewritten);
+      callbacks.verificationFailed?.(part.kind, difference, true);
+    } catch (error) {
+      callbacks.verificationFailed?.(part.kind, error, false);
+      // The segments that are left do not have these records, so there is no reason to keep them.
+      if (error instanceof IncompleteSpoolError) await this.#setVerified(part);
+      else this.#retryAt = performance.now() + RETRY_MS;
+    }
+  }
+
+  /** Replaces the part by one with the records of the spool. For queries this is one atomic step. */
+  async #rewrite(part: UnverifiedPart, readSpooled: ReadSpooled): Promise<UnverifiedPart> {
+    const { database, fileWriter, fileMutex, parts, requireDiskSpace } = this.#dependencies;
+    const { kind, number, unverified, checksum } = part;
+    const connection = await database.connect();
+    const table = `mem.rewritten_${kind}_${number}`;
+    try {
+      await connection.run(`create or replace table ${table} (${memoryTableColumns(kind)})`);
+      let bytes = 0;
+      for await (const lines of readSpooled(kind, unverified))
+        bytes += await this.#insert(connection, table, cut(lines, unverified));
+      const spooled = await readChecksum(connection, kind, table);
+      if (spooled.rows < checksum.rows)
+        throw new IncompleteSpoolError(
+          `a part with ${checksum.rows} records is damaged, and the spool has only ${spooled.rows} of them`,
+        );
+      const rewritten = { ...part, rows: spooled.rows, checksum: spooled };
+      await fileMutex.run(async () => {
+        await requireDiskSpace(bytes);
+        await parts.transaction(async () => {
+          await parts.createTable(kind, temporaryNameOf(part));
+          await copySorted(fileWriter, table, temporaryNameOf(part), bytes / spooled.rows);
+          await parts.replace([part], rewritten);
+          const name = nameOf(part).replace('logs.', '');
+          await fileWriter.run(`alter table ${temporaryNameOf(part)} rename to ${name}`);
+        });
+      });
+      return rewritten;
+    } finally {
+      await connection.run(`drop table if exists ${table}`).finally(() => connection.closeSync());
+    }
+  }
+
+  /** Leaves out the records that the store rejected before. Returns the size of the lines. */
+  async #insert(connection: DuckDBConnection, table: string, records: SpooledLines): Promise<number> {
+    const { kind, count, lines } = records;
+    if (count === 0) return 0;
+    await insertWithBisect(lines, count, {
+      isRowError: isDataError,
+      insert: chunk => this.#staging.insert(connection, kind, table, [chunk]),
+      reject: () => {},
+    });
+    return lines.length;
+  }
+}
+
+function isUnverified(part: Part): part is UnverifiedPart {
+  return part.unverified !== undefined && part.checksum !== undefined;
+}
+
+/** Returns only the records of the range. */
+function cut(block: SpooledLines, { firstSequence, nextSequence }: SequenceRange): SpooledLines {
+  const skipped = Math.max(0, firstSequence - block.firstSequence);
+  const end = Math.min(block.count, nextSequence - block.firstSequence);
+  const lines = block.lines.subarray(
+    offsetAfterLines(block.lines, skipped),
+    offsetAfterLines(block.lines, Math.max(skipped, end)),
+  );
+  return { ...block, firstSequence: block.firstSequence + skipped, count: Math.max(0, end - skipped), lines };
+}

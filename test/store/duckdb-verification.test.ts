@@ -1,0 +1,198 @@
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { toLogLines } from '../../src/domain/log-line.ts';
+import { openStore } from '../../src/store/open-store.ts';
+import type { ReadSpooled, SpooledLines, Store } from '../../src/store/store.ts';
+import { micros, NOW, testStoreOptions } from '../support/app.ts';
+import { replaceInBlocks } from '../support/duckdb-blocks.ts';
+import { edgeRecord } from '../support/record.ts';
+import { createDataDirectory, removeDataDirectory, savedQuery } from '../support/store.ts';
+
+let dataDirectory: string;
+let store: Store;
+/** What was passed to `apply`, as the spool has it. */
+let spool: SpooledLines[];
+let failures: { kind: string; message: string; isRewritten: boolean }[];
+
+const open = async () => {
+  store = await openStore(testStoreOptions(dataDirectory), {
+    verificationFailed: (kind, error, isRewritten) =>
+      failures.push({ kind, message: (error as Error).message, isRewritten }),
+  });
+};
+beforeEach(async () => {
+  dataDirectory = createDataDirectory();
+  spool = [];
+  failures = [];
+  await open();
+});
+afterEach(async () => {
+  await store.close();
+  removeDataDirectory(dataDirectory);
+});
+
+const file = () => join(dataDirectory, 'dendro.duckdb');
+const idOf = (sequence: number) => `id-${String(sequence).padStart(4, '0')}`;
+const timeOf = (sequence: number) => `2026-11-14T12:00:${String(sequence).padStart(2, '0')}Z`;
+const nextSequence = () => spool.reduce((end, block) => Math.max(end, block.firstSequence + block.count), 0);
+
+async function apply(count: number): Promise<void> {
+  const first = nextSequence();
+  const records = Array.from({ length: count }, (_, i) =>
+    edgeRecord({ id: idOf(first + i), at: timeOf(first + i), project: `p${i % 3}` }),
+  );
+  const block = { ...toLogLines('edge', records), firstSequence: first };
+  spool.push(block);
+  await store.apply(block);
+}
+
+const readSpooled: ReadSpooled = async function* (kind, range) {
+  for (const block of spool)
+    if (
+      block.kind === kind &&
+      block.firstSequence < range.nextSequence &&
+      block.firstSequence + block.count > range.firstSequence
+    )
+      yield block;
+};
+
+/** Flushes during a backup: the records are in the file only after it, and are not verified. */
+async function flushUnverified(): Promise<void> {
+  const backup = await store.snapshot(() => {});
+  await store.flush(['edge']);
+  backup.release();
+  await store.usedBytes?.(); // waits for the checkpoint that follows a backup
+}
+
+async function ids(): Promise<string[]> {
+  const { rows } = await store.query(savedQuery('select id from edge_logs order by id', ['text']), {});
+  return rows.map(([id]) => String(id));
+}
+const allIds = () => Array.from({ length: nextSequence() }, (_, sequence) => idOf(sequence));
+const verifiedUpTo = () => store.verifiedUpTo('edge');
+
+async function reopen(): Promise<void> {
+  await store.close();
+  await open();
+}
+
+describe('a flush', () => {
+  test('is verified when it resolves', async () => {
+    await apply(10);
+    expect([store.flushedUpTo('edge'), verifiedUpTo()]).toEqual([0, 0]);
+    await store.flush(['edge']);
+    expect([store.flushedUpTo('edge'), verifiedUpTo()]).toEqual([10, 10]);
+    expect(failures).toEqual([]);
+  });
+
+  test('is not verified during a backup, and is verified after it', async () => {
+    await apply(10);
+    await flushUnverified();
+    expect([store.flushedUpTo('edge'), verifiedUpTo()]).toEqual([10, 0]);
+    await store.verifyFlushed?.(readSpooled);
+    expect([verifiedUpTo(), failures]).toEqual([10, []]);
+  });
+
+  test('stays unverified if the process ends before, and the next one verifies it', async () => {
+    await apply(10);
+    await store.flush(['edge']);
+    await apply(5);
+    await flushUnverified();
+    await reopen();
+    expect([store.flushedUpTo('edge'), verifiedUpTo()]).toEqual([15, 10]);
+    await store.verifyFlushed?.(readSpooled);
+    expect([verifiedUpTo(), failures]).toEqual([15, []]);
+    await reopen();
+    expect(verifiedUpTo()).toBe(15);
+  });
+
+  test('that is not verified loses no single record to retention, but all of them if all have expired', async () => {
+    await apply(10);
+    await flushUnverified();
+    const fifth = micros(timeOf(5));
+    expect(await store.deleteBefore(fifth)).toBe(0);
+    await store.verifyFlushed?.(readSpooled);
+    expect(await store.deleteBefore(fifth)).toBe(5);
+    await apply(10);
+    await flushUnverified();
+    expect(await store.deleteBefore(micros(timeOf(20)))).toBe(15);
+    expect([verifiedUpTo(), failures]).toEqual([20, []]);
+  });
+});
+
+describe('damage between the checkpoint and the verification', () => {
+  test.each([
+    ['a block with a wrong checksum', false, /Corrupt database file/],
+    ['a wrong record in a block with a valid checksum', true, /10 records of a part differ/],
+  ])('%s is found in the file, and the part is rewritten from the spool', async (_, fixChecksum, message) => {
+    await apply(5);
+    await store.flush(['edge']);
+    await apply(10);
+    await flushUnverified();
+    expect(replaceInBlocks(file(), idOf(7), 'damaged', fixChecksum)).toBeGreaterThan(0);
+    expect(await ids()).toEqual(allIds()); // DuckDB still has the right block in memory
+    await store.verifyFlushed?.(readSpooled);
+    expect(failures).toMatchObject([{ kind: 'edge', isRewritten: true }]);
+    expect(failures[0]?.message).toMatch(message);
+    expect(verifiedUpTo()).toBe(15);
+    expect(await ids()).toEqual(allIds());
+    await reopen();
+    expect(await ids()).toEqual(allIds()); // from the file
+  });
+
+  test('if the spool has lost the records, the part stays as it is and no longer keeps other segments', async () => {
+    await apply(10);
+    await flushUnverified();
+    replaceInBlocks(file(), idOf(7), 'damaged', true);
+    spool = spool.map(block => ({ ...block, count: 0 }));
+    await store.verifyFlushed?.(readSpooled);
+    expect(failures).toMatchObject([{ isRewritten: false }]);
+    expect(failures[0]?.message).toContain('the spool has only 0 of them');
+    expect(verifiedUpTo()).toBe(10);
+  });
+});
+
+describe('a compaction', () => {
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ['performance'] });
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+  const flushParts = async () => {
+    for (let part = 0; part < 3; part++) {
+      await apply(4);
+      await store.flush(['edge']);
+    }
+  };
+  const compact = async () => {
+    await store.compact?.(micros(NOW));
+    vi.advanceTimersByTime(30_000); // from now on the kind is idle
+    return store.compact?.(micros(NOW));
+  };
+  const parts = async () => {
+    const sql =
+      "select table_name from duckdb_tables() where database_name = 'logs' and table_name like 'edge\\_%' escape '\\' order by 1";
+    return (await store.query(savedQuery(sql, ['text']), {})).rows.map(([name]) => String(name));
+  };
+
+  test('keeps its sources if the copy differs from what was written to them', async () => {
+    await flushParts();
+    await store.close();
+    expect(replaceInBlocks(file(), idOf(6), 'damaged', true)).toBeGreaterThan(0);
+    await open();
+    const before = await parts();
+    await expect(compact()).rejects.toThrow(/8 records of a part differ/);
+    expect(failures).toMatchObject([{ kind: 'edge', isRewritten: false }]);
+    expect(await parts()).toEqual(before);
+    expect(await ids()).toHaveLength(12);
+  });
+
+  test('passes the checksum on to the compacted part', async () => {
+    await flushParts();
+    expect(await compact()).toBe(true);
+    expect(await parts()).toEqual([expect.stringMatching(/^edge_compacted_/), 'edge_part_1']);
+    const sql = 'select count(*), sum(records) from logs.part_checksums';
+    expect((await store.query(savedQuery(sql, ['integer', 'integer']), {})).rows).toEqual([[2, 12]]);
+  });
+});
