@@ -1,0 +1,237 @@
+// Reference implementation of search expressions on an array of records, and random records and expressions. Written
+// independently of the parser and of the SQL, to be obviously correct and not fast.
+import fc from 'fast-check';
+import type { LogKind } from '../../src/domain/log-columns.ts';
+import type { EdgeFields, FunctionEdgeFields, LogRecord } from '../../src/domain/log-record.ts';
+import { edgeRecord, functionEdgeRecord, record } from './record.ts';
+
+/** A term of an expression. In `value`, undefined is a wildcard. */
+export type Term =
+  | { readonly excluded: boolean; readonly word: string }
+  | { readonly excluded: boolean; readonly field: string; readonly value: readonly (string | undefined)[] };
+
+export function formatExpression(terms: readonly Term[]): string {
+  return terms.map(term => (term.excluded ? '-' : '') + formatTerm(term)).join(' ');
+}
+
+function formatTerm(term: Term): string {
+  if ('word' in term) return /^[^\s"*:-][^\s":]*$/u.test(term.word) ? term.word : quote(term.word);
+  const isPlain = term.value.every(part => part === undefined || /^[^\s"*]+$/u.test(part));
+  const text = term.value.map(part => part ?? '*').join('');
+  return `${term.field}:${isPlain ? text : quote(text)}`;
+}
+
+function quote(text: string): string {
+  return `"${text.replace(/["\\]/g, '\\$&')}"`;
+}
+
+export function matchesExpression(kind: LogKind, log: LogRecord, terms: readonly Term[]): boolean {
+  const fields = new Set(terms.flatMap(term => ('field' in term && !term.excluded ? [term.field] : [])));
+  return (
+    terms.every(
+      term => ('field' in term && !term.excluded) || matchesTerm(kind, log, term) !== term.excluded,
+    ) &&
+    [...fields].every(field =>
+      terms.some(
+        term => 'field' in term && term.field === field && !term.excluded && matchesTerm(kind, log, term),
+      ),
+    )
+  );
+}
+
+function matchesTerm(kind: LogKind, log: LogRecord, term: Term): boolean {
+  if ('word' in term) return contains(log.eventMessage, term.word) || containsInJson(log.metadata, term.word);
+  const actual = readField(kind, log, term.field);
+  if (actual === undefined) return false;
+  if (term.field === 'status') return isSameStatus(actual, term.value.join(''));
+  const pattern = term.value.map(part => (part === undefined ? '.*' : escapePattern(part))).join('');
+  return new RegExp(`^${pattern}$`, 'isu').test(actual);
+}
+
+function isSameStatus(actual: string, expected: string): boolean {
+  return expected.endsWith('xx') ? actual[0] === expected[0] : actual === expected;
+}
+
+function contains(text: string, word: string): boolean {
+  return new RegExp(escapePattern(word), 'iu').test(text);
+}
+
+/** Each character of the word is in the JSON as it is, or as an escape. */
+function containsInJson(json: string, word: string): boolean {
+  const characters = [...word];
+  const matchesAt = (position: number, index: number): boolean => {
+    const expected = characters[index];
+    if (expected === undefined) return true;
+    return readCharacters(json, position, expected).some(
+      ([actual, length]) => contains(actual, expected) && matchesAt(position + length, index + 1),
+    );
+  };
+  return Array.from({ length: json.length }, (_, position) => position).some(start => matchesAt(start, 0));
+}
+
+/** The characters that a position can stand for, and how long each is in the JSON. */
+function readCharacters(json: string, position: number, expected: string): [string, number][] {
+  const rest = json.slice(position);
+  const [literal = ''] = rest;
+  const found: [string, number][] = literal === '' ? [] : [[literal, literal.length]];
+  const [escaped] = /^\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|u.{4}|["\\/bfnrt])/.exec(rest) ?? [];
+  if (escaped !== undefined && !/[a-z0-9 ]/i.test(expected))
+    found.push([JSON.parse(`"${escaped}"`), escaped.length]);
+  return found;
+}
+
+export function readField(kind: LogKind, log: LogRecord, field: string): string | undefined {
+  const metadata = JSON.parse(log.metadata);
+  const edge = log.extracted as EdgeFields;
+  const functionEdge = log.extracted as FunctionEdgeFields;
+  const places: Record<string, Record<string, unknown>> = {
+    edge: {
+      status: metadata.response?.status_code,
+      method: metadata.request?.method,
+      path: edge.path,
+      host: metadata.request?.host,
+    },
+    function_edge: {
+      status: functionEdge.status_code,
+      method: metadata.request?.method,
+      path: metadata.request?.pathname,
+      host: metadata.request?.host,
+      function: functionEdge.function_id,
+    },
+    storage: {
+      status: metadata.res?.statusCode,
+      method: metadata.req?.method,
+      path: metadata.req?.url,
+      host: metadata.req?.hostname,
+      level: metadata.level,
+    },
+  };
+  const value = places[kind]?.[field];
+  const text = typeof value === 'number' && Number.isSafeInteger(value) ? String(value) : value;
+  if (typeof text !== 'string' || text === '') return undefined;
+  return field === 'status' && !/^[1-5]\d\d$/.test(text) ? undefined : text;
+}
+
+function escapePattern(text: string): string {
+  return text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&');
+}
+
+// Few different characters, so that words often occur. Some fold in unusual ways: the Kelvin sign to k, long s to s, both sigmas.
+const CHARACTERS = [
+  'a',
+  'B',
+  'k',
+  'S',
+  'é',
+  'É',
+  '\u212a',
+  'ſ',
+  'σ',
+  'ς',
+  'İ',
+  'ı',
+  'ß',
+  '🦕',
+  '7',
+  ' ',
+  '"',
+  '\\',
+  '/',
+  '<',
+  '\n',
+  '.',
+  '*',
+  '(',
+  '%',
+  '_',
+  '-',
+  ':',
+  '{',
+];
+const text = (minLength: number, maxLength: number) =>
+  fc.array(fc.constantFrom(...CHARACTERS), { minLength, maxLength }).map(parts => parts.join(''));
+
+const METHODS = ['GET', 'POST', 'é', 'post'];
+const PATHS = ['/a', '/A/b', '/a b', '/é*', '', '/a\nb'];
+const status = fc.constantFrom(200, '200', 503, '5030', 500.5, null, true, '', 99, { a: 1 });
+const scalar = fc.oneof(fc.constantFrom(...METHODS, 7, -3, 1.5, null, true, ''), fc.constant({ a: ['x'] }));
+
+/** Some senders escape characters that they need not escape. */
+const json = (value: unknown, isEscaped: boolean) => {
+  const plain = JSON.stringify(value);
+  return isEscaped
+    ? plain
+        .replace(/[<éÉ]/g, character => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
+        .replaceAll('/', '\\/')
+    : plain;
+};
+
+export const SEARCHED_KINDS = ['edge', 'function_edge', 'storage'] as const;
+export type SearchedKind = (typeof SEARCHED_KINDS)[number];
+
+/** Creates a record of the kind at the given time. */
+export const recordDraft = fc
+  .record({
+    ...{ message: text(0, 12), note: text(0, 12), status, method: scalar, host: scalar, level: scalar },
+    ...{ path: fc.constantFrom(...PATHS), isEscaped: fc.boolean() },
+  })
+  .map(
+    ({ message, note, status: code, method, host, level, path, isEscaped }) =>
+      (kind: SearchedKind, options: { id: string; at: bigint; project: string }) => {
+        const common = { ...options, message };
+        const metadata = (fields: object) => json({ note, ...fields }, isEscaped);
+        if (kind === 'edge')
+          return {
+            ...edgeRecord({ ...common, path }),
+            metadata: metadata({ request: { method, host }, response: { status_code: code } }),
+          };
+        if (kind === 'storage')
+          return {
+            ...record(common),
+            metadata: metadata({
+              req: { method, hostname: host, url: path },
+              res: { statusCode: code },
+              level,
+            }),
+          };
+        const statusCode = typeof code === 'number' && Number.isInteger(code) ? code : null;
+        return {
+          ...functionEdgeRecord({ ...common, functionId: String(host), status: statusCode }),
+          metadata: metadata({ request: { method, pathname: path, host } }),
+        };
+      },
+  );
+
+const FIELDS: Record<SearchedKind, readonly string[]> = {
+  edge: ['status', 'method', 'path', 'host'],
+  function_edge: ['status', 'method', 'path', 'host', 'function'],
+  storage: ['status', 'method', 'path', 'host', 'level'],
+};
+
+export function expressionOf(kind: SearchedKind): fc.Arbitrary<readonly Term[]> {
+  const excluded = fc.integer({ min: 0, max: 3 }).map(number => number === 0);
+  const word = fc.record({ excluded, word: text(1, 2) });
+  const valuePart = fc.oneof(
+    fc.constantFrom(...METHODS, ...PATHS.filter(path => path !== ''), '7', '-3', 'null'),
+    text(1, 2),
+  );
+  const value = fc.oneof(
+    valuePart.map(part => [part]),
+    fc.constantFrom('/', 'p', 'a').map(part => [part, undefined]),
+    fc.constantFrom('b', 'T').map(part => [undefined, part]),
+    fc.constant([undefined]),
+  );
+  const fieldTerm = fc.record({
+    excluded,
+    field: fc.constantFrom(...FIELDS[kind].filter(field => field !== 'status')),
+    value,
+  });
+  const statusTerm = fc.record({
+    excluded,
+    field: fc.constant('status'),
+    value: fc.constantFrom(['200'], ['5xx'], ['503'], ['1xx']),
+  });
+  return fc.array(fc.oneof({ weight: 3, arbitrary: word }, { weight: 2, arbitrary: fieldTerm }, statusTerm), {
+    maxLength: 4,
+  });
+}
