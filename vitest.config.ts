@@ -7,7 +7,7 @@ const SLOW_TESTS = [
   'test/acceptance/{check,environment,ingest,ingest-once,intake-load,mcp,otlp,query,repeats,wrong-tokens}.test.ts',
   'test/demo/history.test.ts',
   'test/endpoint/{partial-results,property,search-property}.test.ts',
-  'test/http/{hardening,random-requests,token-fuzz}.test.ts',
+  'test/http/{hardening,random-requests,random-searches,token-fuzz}.test.ts',
   'test/intake/{random-records,several-kinds}.test.ts',
   'test/logs/otlp-protobuf.test.ts',
   'test/store/duckdb-compaction.test.ts',
