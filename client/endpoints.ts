@@ -137,7 +137,7 @@ export interface BuiltInEndpoints {
       /** Identifier of the record. */
       id: string;
       /** Time of the record, as logs.search returns it or as RFC 3339. */
-      timestamp: string | Date;
+      timestamp: string | Date | number;
       /** How many older and how many newer records are returned with it. */
       neighbours?: number | undefined;
       /** Tier of the project. Only records newer than now minus the tier's retention are returned. */

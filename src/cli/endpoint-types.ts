@@ -53,11 +53,12 @@ function generateParameter(parameter: CatalogParameter): string[] {
   return [`    ${toComment(description)}`, `    ${member}`];
 }
 
-function parameterType({ type, choices = [] }: CatalogParameter): string {
+function parameterType({ type, choices = [], accepts_microseconds }: CatalogParameter): string {
   if (type === 'choice' && choices.length > 0) return choices.map(quote).join(' | ');
   if (type === 'integer') return 'number';
   if (type === 'boolean') return 'boolean';
-  return type === 'timestamp' ? 'string | Date' : 'string';
+  if (type !== 'timestamp') return 'string';
+  return accepts_microseconds ? 'string | Date | number' : 'string | Date';
 }
 
 function generateColumn({ name, type, description, nullable }: CatalogColumn): string[] {

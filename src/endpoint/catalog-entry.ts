@@ -29,6 +29,8 @@ export interface CatalogParameter {
   /** Only for the type `integer`. */
   readonly min?: number;
   readonly max?: number;
+  /** Only for the type `timestamp`: whole Unix microseconds are allowed too. */
+  readonly accepts_microseconds?: true;
   /** The fields that a search expression can use, by log kind. */
   readonly fields?: Readonly<Record<string, readonly string[]>>;
 }
@@ -71,6 +73,8 @@ function toCatalogParameter(definition: EndpointDefinition, name: string, rule: 
       return { ...common, min: rule.min, max: rule.max, ...defaultOf(rule) };
     case 'boolean':
       return { ...common, ...defaultOf(rule) };
+    case 'timestamp':
+      return { ...common, ...(rule.accepts_microseconds && { accepts_microseconds: true }) };
     case 'search':
       return {
         ...common,

@@ -10,8 +10,8 @@ export function parameterSchema(parameter: CatalogParameter): Record<string, unk
       return { type: 'string', maxLength: MAX_VALUE_LENGTH, format: 'regex' };
     case 'timestamp':
       return {
-        type: 'string',
-        description: 'RFC 3339 date-time or date; UTC unless it has an offset.',
+        type: parameter.accepts_microseconds ? ['string', 'integer'] : 'string',
+        description: `RFC 3339 date-time or date; UTC unless it has an offset.${parameter.accepts_microseconds ? ' Or whole Unix microseconds.' : ''}`,
       };
     case 'choice':
       // With a fallback every value is valid, so the schema can only give examples.

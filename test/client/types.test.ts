@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ErrorCode as ClientErrorCode } from '../../client/index.ts';
@@ -66,6 +66,8 @@ describe('dendro types', () => {
       'export const metadata: Record<string, unknown> | undefined = logs.rows[0]?.metadata;',
       "const page = await client.query('logs.search', { project: 'a', kind: 'auth', cursor: logs.nextCursor });",
       'export const kind: string | undefined = page.rows[0]?.kind;',
+      'const [found] = page.rows;',
+      "if (found) await client.query('logs.record', { project: 'a', id: found.id, timestamp: found.timestamp });",
       "const errors = await client.query('errors.by-path', { project: 'a', period: 'day' });",
       'export const path: string | null | undefined = errors.rows[0]?.path;',
       `await client.query(${JSON.stringify(evil.name)}, {} as never);`,
@@ -75,6 +77,12 @@ describe('dendro types', () => {
     const write = (name: string, lines: readonly string[]) =>
       writeFileSync(join(directory.path, name), `${lines.join('\n')}\n`);
     write('right.mts', [start, ...right]);
+    const documented = readFileSync(join(ROOT, 'docs/clients.md'), 'utf8').match(
+      /(?<=^```ts\n)[\s\S]*?(?=^```)/gm,
+    );
+    expect(documented).toHaveLength(2);
+    const environment = 'declare const process: { env: Record<string, string | undefined> };';
+    write('documented.mts', [environment, ...(documented ?? [])]);
     write('evil.d.ts', [generateTypes([evil], evil.name)]);
     for (const [index, [call]] of WRONG_CALLS.entries())
       write(`wrong-${index}.mts`, [start, `export const x = ${call};`]);
