@@ -78,7 +78,7 @@ function openFunctions(endpoint: Endpoint, intervals: Intervals, context: ViewCo
 
 /** A search expression for the records of the function. */
 function toLogQuery(functionId: string): string {
-  return functionId === '' ? '' : `function:"${functionId.replaceAll('"', '')}"`;
+  return functionId === '' ? '' : `function:"${functionId.replaceAll(/["\\]/g, '\\$&')}"`;
 }
 
 function createControls(

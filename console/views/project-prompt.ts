@@ -91,6 +91,8 @@ function createTextPrompt(recent: readonly string[], options: ProjectPromptOptio
 
 function createLink(project: string, detail: string, options: ProjectPromptOptions): HTMLElement {
   const link = h('a', { class: 'mono', href: options.linkTo(project) }, project);
+  // Keeps the focus in the project field: when the field loses it, it opens the project that the user has typed.
+  link.addEventListener('mousedown', event => event.preventDefault());
   link.addEventListener('click', event => {
     if (!isPlainClick(event)) return;
     event.preventDefault();

@@ -1,7 +1,8 @@
-// The console of a server that has many custom endpoints and no records yet.
+// The console of a server that has the explore pack, many custom endpoints and, at first, no records.
 import { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { fetchResponse } from '../support/app.ts';
 import { type CustomEndpoints, writeEndpointFolders } from '../support/custom-endpoints.ts';
 import { createTempDirectory, type ServerProcess, startServer } from '../support/process.ts';
 import { createTokens, type TestTokens } from '../support/tokens.ts';
@@ -33,17 +34,22 @@ where project = $project
   and ($seen_start is null or timestamp > $seen_start)
   and ($seen_end is null or timestamp <= $seen_end)`;
 
+const PROJECT = "it's-new";
+
 const data = createTempDirectory();
 let custom: CustomEndpoints;
-let tokens: TestTokens<'all'>;
+let tokens: TestTokens<'all' | 'pinned'>;
 let server: ServerProcess;
 beforeAll(async () => {
   custom = writeEndpointFolders(
     Object.fromEntries(NAMES.map(name => [name, { yaml: createDefinition(name), sql: SQL }])),
   );
-  tokens = await createTokens({ all: { scopes: ['query', 'ingest'] } });
+  tokens = await createTokens({
+    all: { scopes: ['query', 'ingest'] },
+    pinned: { scopes: ['query'], projects: [PROJECT] },
+  });
   server = await startServer([
-    ...['--data', data.path, '--tokens', tokens.file, '--endpoints', custom.folder],
+    ...['--data', data.path, '--tokens', tokens.file, '--endpoints', custom.folder, '--packs', 'explore'],
   ]);
 });
 afterAll(async () => {
@@ -62,6 +68,27 @@ const open = async (search: string, options: TabOptions = {}) => {
   await tab.goTo(search);
   return tab.page;
 };
+
+const send = async (kind: string, records: readonly object[]) => {
+  const url = `${server.internalUrl}/api/logs?source_name=${kind}`;
+  const headers = { 'X-API-KEY': tokens.secrets.all, 'Content-Type': 'application/json' };
+  const response = await fetch(url, { method: 'POST', headers, body: JSON.stringify(records) });
+  expect(await response.json()).toMatchObject({ accepted: records.length, rejected: 0 });
+};
+
+const countRecords = async () => {
+  const { rows } = await fetchResponse(`${server.url}/api/endpoints/query/projects.active`, {
+    headers: { 'X-API-KEY': tokens.secrets.all },
+  });
+  return rows.reduce((total, { count }) => total + Number(count), 0);
+};
+
+test('a page without a project shows how to send the first record if the store is empty', async () => {
+  const page = await open('');
+  await page.getByRole('heading', { name: 'Send your first log' }).waitFor();
+  await page.getByText('"project":"my-project"').waitFor();
+  await tab.screenshot('no-project-empty-store');
+});
 
 describe('30 endpoints', () => {
   test('a menu lists them in groups, filters them and opens one with the keyboard', async () => {
@@ -139,6 +166,65 @@ test('the command for an empty store sends a record that the console then shows'
     body,
   });
   expect(await response.json()).toMatchObject({ accepted: 1, rejected: 0 });
+  await expect.poll(countRecords, { timeout: 20_000 }).toBe(1);
   await tab.goTo('?view=logs&project=it%27s-new');
-  await page.locator('.log-row', { hasText: 'GET /rest/v1/hello 200' }).waitFor();
+  await page.getByText('GET /rest/v1/hello 200').first().waitFor();
+});
+
+describe('projects and functions from the data', () => {
+  beforeAll(async () => {
+    const invoke = (function_id: string) => ({
+      event_message: 'POST 200',
+      metadata: { project_ref: PROJECT, function_id, execution_time_ms: 5, response: { status_code: 200 } },
+    });
+    await send('function_edge', [invoke('resize'), invoke('hello'), invoke('hello')]);
+    await send('edge', [{ project: 'other', event_message: 'GET / 200' }]);
+    await vi.waitFor(async () => expect(await countRecords()).toBe(5), { timeout: 20_000, interval: 200 });
+  });
+
+  test('a token that is pinned to one project opens it at once', async () => {
+    const page = await open('?view=functions', { token: tokens.secrets.pinned });
+    await page.waitForURL(/project=it%27s-new/);
+    await page.getByRole('img', { name: /^Invocations/ }).waitFor();
+    expect(await page.getByLabel('Project').inputValue()).toBe(PROJECT);
+  });
+
+  test('a page without a project lists the projects with records, and the project field suggests them', async () => {
+    const page = await open('?view=functions');
+    const links = page.locator('.project-list a');
+    await links.first().waitFor();
+    expect(await links.allTextContents()).toEqual([PROJECT, 'other']);
+    await page.getByText(/^4 records, newest .* ago$/).waitFor();
+    await tab.screenshot('projects');
+    expect(await findAccessibilityViolations(page)).toEqual([]);
+    const field = page.getByLabel('Project');
+    await field.pressSequentially('oth');
+    const active = page.getByRole('group', { name: 'With records of the last day' }).getByRole('option');
+    await expect.poll(() => active.allTextContents()).toEqual(['other1 record']);
+    await page.keyboard.press('Escape');
+    await links.first().click();
+    await page.waitForURL(/project=it%27s-new/);
+  });
+
+  test('the function id suggests the functions of the project, and a click on a bar opens their logs', async () => {
+    const page = await open('?view=functions&project=it%27s-new&interval=1hr');
+    await page.getByLabel('Function id').click();
+    const options = page.getByRole('group', { name: 'Invocations of the last hour' }).getByRole('option');
+    await expect.poll(() => options.allTextContents()).toEqual(['hello2', 'resize1']);
+    await tab.screenshot('function-suggestions');
+    await options.first().click();
+    await page.waitForURL(/function=hello/);
+    await page.getByText('of 2 invocations', { exact: true }).waitFor();
+    const chart = page.getByRole('img', { name: /^Invocations/ });
+    await chart.focus();
+    await page.keyboard.press('End');
+    const tooltip = page.locator('.tooltip').first();
+    for (let i = 0; i < 10 && !(await tooltip.textContent())?.includes('Succeeded2'); i++)
+      await page.keyboard.press('ArrowLeft');
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/view=logs/);
+    const settings = Object.fromEntries(new URL(page.url()).searchParams);
+    expect(settings).toMatchObject({ kind: 'function_edge', query: 'function:"hello"', range: 'custom' });
+    await expect.poll(() => page.locator('.log-row').count()).toBe(2);
+  });
 });
