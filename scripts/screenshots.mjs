@@ -9,9 +9,17 @@ import { ensurePrograms, findProgram } from './debian.mjs';
 const root = join(import.meta.dirname, '..');
 const directory = process.argv[2] ?? join(root, 'docs', 'images');
 
+const WIDTH = 1180;
+const HEIGHT = 760;
+
 const SCREENSHOTS = [
   { name: 'functions', search: '?view=functions&project=stormy-harbor&interval=1hr' },
-  { name: 'logs', search: `?view=logs&project=stormy-harbor&${incidentRange()}`, openRecord: true },
+  {
+    name: 'logs',
+    search: '?view=logs&project=stormy-harbor&range=1hr&query=path:/rest*+-status:200',
+    height: 1000,
+    openRecord: true,
+  },
 ];
 
 if (ensurePrograms({ chromium: 'chromium' }).length > 0) process.exit(1);
@@ -24,7 +32,7 @@ try {
   const browser = await chromium.launch({ executablePath: findProgram('chromium'), args: ['--no-sandbox'] });
   for (const colorScheme of ['light', 'dark']) {
     const context = await browser.newContext({
-      viewport: { width: 1180, height: 760 },
+      viewport: { width: WIDTH, height: HEIGHT },
       colorScheme,
       reducedMotion: 'reduce',
       locale: 'en-GB',
@@ -33,10 +41,13 @@ try {
     });
     const page = await context.newPage();
     await page.goto(link.href);
-    for (const { name, search, openRecord = false } of SCREENSHOTS) {
+    for (const { name, search, height = HEIGHT, openRecord = false } of SCREENSHOTS) {
+      await page.setViewportSize({ width: WIDTH, height });
       await page.goto(`${link.origin}/${search}`);
       await page.locator('.query-panel:not([aria-busy]) :is(.chart, .log-row):visible').first().waitFor();
+      await page.locator('[data-series]').first().waitFor();
       if (openRecord) await page.locator('.log-row:has(.status-5) .log-toggle').first().click();
+      await page.evaluate('scrollTo(0, 0)');
       await page.screenshot({ path: join(directory, `${name}-${colorScheme}.png`) });
     }
     await context.close();
@@ -44,12 +55,6 @@ try {
   await browser.close();
 } finally {
   demo.kill('SIGTERM');
-}
-
-/** The time range of the incident in the demo data. */
-function incidentRange() {
-  const minutesAgo = minutes => new Date(Date.now() - minutes * 60_000).toISOString();
-  return new URLSearchParams({ range: 'custom', start: minutesAgo(60), end: minutesAgo(24) });
 }
 
 /** Waits until the demo prints the link to the console. */

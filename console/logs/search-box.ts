@@ -70,8 +70,7 @@ function createExamples(): HTMLElement[] {
   const examples = [
     ['"two words"', 'a phrase'],
     ['-word', 'without a word'],
-    ['status:5xx', 'the value of a field'],
-    ['path:/rest*', 'any text for *'],
+    ['path:/rest*', 'the value of a field, * is any text'],
   ];
   return examples.map(([code, meaning]) =>
     h('span', { class: 'search-example' }, h('code', {}, code), ` ${meaning}`),
