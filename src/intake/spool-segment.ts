@@ -16,6 +16,7 @@ export class SpoolSegment {
   /** Unix milliseconds. */
   readonly createdAtMs: number;
   readonly #handle: FileHandle;
+  #isSynced = false;
   /** Length of the blocks that are valid and durable. */
   validBytes = 0;
   /** For each kind in the segment, the sequence number after its last record. */
@@ -92,10 +93,17 @@ export class SpoolSegment {
     for (const block of blocks) this.#trackBlock(block);
   }
 
+  /** Makes blocks durable that a process wrote which was killed before it synced them. */
+  async sync(): Promise<void> {
+    if (!this.#isSynced) await this.#handle.datasync();
+    this.#isSynced = true;
+  }
+
   /** Cuts the file from the first invalid block on. */
   async truncateInvalid(): Promise<void> {
     await this.#handle.truncate(this.validBytes);
     await this.#handle.datasync();
+    this.#isSynced = true;
   }
 
   /**

@@ -96,6 +96,7 @@ export class Spool {
     try {
       for await (const segment of openSegments(directory, durableUpTo, observe, requests?.memory))
         segments.push(segment);
+      await syncLast(directory, segments);
       const hasNoSegment = segments.length === 0;
       if (hasNoSegment) segments.push(await createSegment(directory, 1));
       const savedSequences = await readSequences(directory);
@@ -338,6 +339,17 @@ async function* openSegments(
     await segment.truncateInvalid();
     observe({ type: 'spool_truncated', path, invalidBytes });
   }
+}
+
+/**
+ * A process that was killed may not have synced its last block, or the creation of an empty segment. A repeat of that request is
+ * acknowledged without a write, so the block has to be durable before the first request.
+ */
+async function syncLast(directory: string, segments: readonly SpoolSegment[]): Promise<void> {
+  const last = segments.at(-1);
+  if (last === undefined) return;
+  if (last.validBytes > 0) await last.sync();
+  else await syncDirectory(directory);
 }
 
 /** `kindsAhead`: the store has sequence numbers of these kinds that are neither in the sequences file nor in the segments. */

@@ -132,6 +132,13 @@ describe('Spool.append', () => {
     expect(await readAll(many)).toHaveLength(500);
   });
 
+  test('opening a spool syncs its last block, which a killed process may have written without a sync', async () => {
+    const first = await openSpool();
+    await first.append('edge', 1, lines('a'));
+    await crash();
+    expect(await countSyncs(() => openSpool())).toBe(1);
+  });
+
   test('20 sequential appends need 20 syncs, because each is durable before it resolves', async () => {
     const one = await openSpool();
     const syncs = await countSyncs(async () => {
