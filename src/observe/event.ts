@@ -128,6 +128,13 @@ export type Event =
       readonly invalidBytes: number;
     }
   | {
+      /** The crash of an earlier run interrupted a write to DuckDB's write-ahead log. Its records are still in the spool. */
+      readonly type: 'store_log_truncated';
+      readonly path: string;
+      readonly invalidBytes: number;
+      readonly copy: string;
+    }
+  | {
       /** A segment was damaged. Its sound blocks are kept; the damaged bytes are in `directory`. */
       readonly type: 'spool_damaged';
       readonly path: string;

@@ -52,6 +52,7 @@ export const LEVELS: Readonly<Record<LoggedEvent['type'], LogLevel>> = {
   store_available: 'info',
   spool_write_failed: 'error',
   spool_truncated: 'warn',
+  store_log_truncated: 'warn',
   spool_damaged: 'error',
   spool_incomplete: 'error',
   idempotency_log_damaged: 'warn',
@@ -124,6 +125,8 @@ export function describe(event: LoggedEvent): string {
       return `writing to the spool failed; the records were not accepted: ${messageOf(event.error)}`;
     case 'spool_truncated':
       return `removed an unfinished write of ${event.invalidBytes} bytes from the end of the spool; it was not acknowledged`;
+    case 'store_log_truncated':
+      return `removed an unfinished write of ${event.invalidBytes} bytes from the end of ${event.path}; its records are still in the spool. A copy of the file is ${event.copy}; delete it when all records are there`;
     case 'spool_damaged':
       return describeDamage(event);
     case 'spool_incomplete':

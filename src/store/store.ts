@@ -155,6 +155,12 @@ export interface StoreCallbacks {
    * such error. No acknowledged record is lost.
    */
   readonly storeInvalidated?: (error: unknown) => void;
+  /** A crash left an unfinished write at the end of the engine's write-ahead log, which was cut off. `copy` is the whole log. */
+  readonly logTruncated?: (log: {
+    readonly path: string;
+    readonly invalidBytes: number;
+    readonly copy: string;
+  }) => void;
 }
 
 export interface StoreStatistics {

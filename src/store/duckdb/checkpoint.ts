@@ -15,6 +15,9 @@ export interface CheckpointDependencies {
    * before two checkpoints, DuckDB would refuse to open the file.
    */
   readonly syncDirectory: () => Promise<void>;
+  /** Saves what a checkpoint overwrites, so that the next start can restore it after a power cut. */
+  readonly saveMetadata: () => Promise<void>;
+  readonly removeMetadataBackup: () => Promise<void>;
 }
 
 export class Checkpointer {
@@ -47,14 +50,18 @@ export class Checkpointer {
 
   /** Must be called by the holder of the file mutex, after its commit. Returns whether everything is in the file now. */
   async run(): Promise<boolean> {
-    const { connection, hasDiskSpace, syncDirectory } = this.#dependencies;
+    const { connection, hasDiskSpace, saveMetadata, removeMetadataBackup, syncDirectory } =
+      this.#dependencies;
     for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
       if (this.isPaused || !(await hasDiskSpace())) return false;
       try {
+        await saveMetadata();
         await connection.run('checkpoint logs');
+        await removeMetadataBackup();
         await syncDirectory();
         return true;
       } catch (error) {
+        if (['ENOSPC', 'EDQUOT'].includes(`${(error as NodeJS.ErrnoException).code}`)) return false;
         // DuckDB rejects a checkpoint while certain transactions end.
         if (!/^TransactionContext Error: Cannot CHECKPOINT/.test((error as Error).message)) throw error;
         await sleep(PAUSE_MS);

@@ -9,6 +9,7 @@ import { createDirectory } from '../../system/files.ts';
 import { readAt } from '../../system/open-file.ts';
 import { type DuckDBConnection, DuckDBInstance } from './driver.ts';
 import { type OnFatalError, watchFatalErrors } from './fatal-errors.ts';
+import { cannotOpen, logOf, prepareFile, quote, type TruncatedLog, truncateLog } from './recover-file.ts';
 import { applySchema, checkSchemaVersion } from './schema.ts';
 
 const fsyncDescriptor = promisify(fsync);
@@ -23,6 +24,8 @@ export const SNAPSHOT_SQL = 'select 1 from mem.snapshot_anchor, logs.schema_vers
 
 export interface Database {
   readonly instance: DuckDBInstance;
+  /** The path of the file. */
+  readonly file: string;
   /** The only directory in which SQL can read and write files. */
   readonly stagingDirectory: string;
   /** Opens a connection in which edge_logs means mem.edge_logs, the view of memtables and parts, and so on. */
@@ -33,6 +36,8 @@ export interface Database {
   readFile(offset: number, length: number): Promise<Buffer>;
   /** The size of the file in bytes. */
   fileSize(): number;
+  /** Whether DuckDB's write-ahead log has changes that are not in the file. */
+  hasLog(): boolean;
   /** All connections must be closed. */
   close(): void;
 }
@@ -43,10 +48,11 @@ export interface DatabaseOptions {
   readonly threads?: number | undefined;
 }
 
-/** `onFatalError` is called when DuckDB has invalidated the file. */
+/** `onFatalError` is called when DuckDB has invalidated the file, `onLogTruncated` when a crash left an unfinished write. */
 export async function openDatabase(
   options: DatabaseOptions,
   onFatalError: OnFatalError = () => {},
+  onLogTruncated: (log: TruncatedLog) => void = () => {},
 ): Promise<Database> {
   const { dataDirectory, memoryLimit, threads = availableParallelism() } = options;
   const directory = resolve(dataDirectory);
@@ -56,10 +62,12 @@ export async function openDatabase(
     throw new OperatorError(`cannot use the data directory ${dataDirectory}: ${(error as Error).message}`);
   }
   const stagingDirectory = join(directory, 'staging');
+  const file = join(directory, FILE_NAME);
   const instance = await createInstance(directory, memoryLimit, threads);
   const connection = watchFatalErrors(await instance.connect(), onFatalError);
   try {
-    await attachFile(connection, join(directory, FILE_NAME), dataDirectory);
+    await prepareFile(connection, file);
+    await attachRecovering(connection, file, dataDirectory, onLogTruncated);
     await applySchema(connection, dataDirectory);
     await connection.run("attach ':memory:' as mem");
     await connection.run('create table mem.snapshot_anchor (unused boolean)');
@@ -76,9 +84,10 @@ export async function openDatabase(
   connection.closeSync();
   const descriptor = openSync(directory, 'r'); // kept open, because the process may run out of descriptors
   // Kept open, because closing any descriptor of the file would release DuckDB's lock on it.
-  const fileDescriptor = openSync(join(directory, FILE_NAME), 'r');
+  const fileDescriptor = openSync(file, 'r');
   return {
     instance,
+    file,
     stagingDirectory,
     async connect() {
       const opened = watchFatalErrors(await instance.connect(), onFatalError);
@@ -95,6 +104,7 @@ export async function openDatabase(
     },
     readFile: (offset, length) => readAt(fileDescriptor, offset, length),
     fileSize: () => fstatSync(fileDescriptor).size,
+    hasLog: () => existsSync(logOf(file)),
     close() {
       instance.closeSync();
       closeSync(fileDescriptor);
@@ -146,6 +156,23 @@ export async function checkDatabaseFile(dataDirectory: string): Promise<void> {
   }
 }
 
+/** Attaches the file. If a crash left an unfinished write at the end of its write-ahead log, cuts it off. */
+async function attachRecovering(
+  connection: DuckDBConnection,
+  file: string,
+  dataDirectory: string,
+  onLogTruncated: (log: TruncatedLog) => void,
+): Promise<void> {
+  try {
+    await attachFile(connection, file, dataDirectory);
+  } catch (error) {
+    const truncated = await truncateLog(file, error);
+    if (truncated === undefined) throw error;
+    onLogTruncated(truncated);
+    await attachFile(connection, file, dataDirectory);
+  }
+}
+
 async function attachFile(
   connection: DuckDBConnection,
   file: string,
@@ -153,7 +180,7 @@ async function attachFile(
   option = "storage_version 'latest'",
 ): Promise<void> {
   try {
-    await connection.run(`attach '${file.replaceAll("'", "''")}' as logs (${option})`);
+    await connection.run(`attach ${quote(file)} as logs (${option})`);
     await connection.run('use logs');
   } catch (error) {
     const message = (error as Error).message;
@@ -164,12 +191,14 @@ async function attachFile(
         `the data directory ${dataDirectory} is in use by ${who}; stop it, or talk to the running server with --url`,
       );
     }
-    throw new OperatorError(`cannot open the store in ${dataDirectory}: ${message.split('\n')[0]}`);
+    throw cannotOpen(file, dataDirectory, error);
   }
 }
 
 async function lockDown(connection: DuckDBConnection, stagingDirectory: string): Promise<void> {
   await connection.run("set global TimeZone = 'UTC'");
+  // Every checkpoint is run by the Checkpointer, which protects the file against a power cut meanwhile.
+  await connection.run('pragma disable_checkpoint_on_shutdown');
   await connection.run(`set global allowed_directories = ['${stagingDirectory.replaceAll("'", "''")}/']`);
   await connection.run('set global enable_external_access = false');
   await connection.run('set global lock_configuration = true');

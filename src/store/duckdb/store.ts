@@ -18,6 +18,7 @@ import { FlushVerification } from './flush-verification.ts';
 import { IdleKinds } from './idle-kinds.ts';
 import { findLoadsOfSize } from './loads.ts';
 import { Memtables } from './memtables.ts';
+import { removeMetadataBackup, saveMetadata } from './metadata-backup.ts';
 import { NewestTimestamps } from './newest-timestamps.ts';
 import { type Database, openDatabase, SNAPSHOT_SQL } from './open-database.ts';
 import { PartRewriter } from './part-rewriter.ts';
@@ -80,7 +81,11 @@ export async function openDuckDBStore(
 }
 
 async function openComponents(options: DuckDBStoreOptions, callbacks: StoreCallbacks): Promise<Components> {
-  const database = await openDatabase(options, error => callbacks.storeInvalidated?.(error));
+  const database = await openDatabase(
+    options,
+    error => callbacks.storeInvalidated?.(error),
+    log => callbacks.logTruncated?.(log),
+  );
   const viewLock = new ReadWriteLock();
   const pool = await openPool(database, options, viewLock);
   const writers = await openWriters(database);
@@ -93,6 +98,8 @@ async function openComponents(options: DuckDBStoreOptions, callbacks: StoreCallb
     connection: fileWriter,
     hasDiskSpace: () => disk.canCheckpoint(),
     syncDirectory: database.syncDirectory,
+    saveMetadata: () => saveMetadata(fileWriter, database.file, database.readFile),
+    removeMetadataBackup: () => removeMetadataBackup(database.file),
   });
   const newestTimestamps = new NewestTimestamps(pool);
   await newestTimestamps.load(fileWriter, parts);
@@ -279,11 +286,13 @@ function createDelete(components: Components): Store['deleteBefore'] {
 }
 
 async function closeComponents(components: Components): Promise<void> {
-  const { rewriter, memtables, reader, fileMutex, pool, database, snapshots } = components;
+  const { rewriter, memtables, reader, fileMutex, pool, database, snapshots, checkpointer } = components;
   await snapshots.close();
   await rewriter.close();
   await memtables.close();
   await reader.close();
+  // If it fails, the next start reads the write-ahead log.
+  if (database.hasLog()) await fileMutex.run(() => checkpointer.run()).catch(() => {});
   await fileMutex.idle();
   await pool.close();
   const { memoryWriter, fileWriter, rewriteWriter } = components;

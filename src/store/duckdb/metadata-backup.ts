@@ -1,0 +1,95 @@
+// Protects the file against a power cut during a checkpoint. DuckDB overwrites the blocks with its metadata in place, 256 KiB at a
+// time. If one of these writes is torn, DuckDB refuses to open the file. So the blocks are saved beside the file before each
+// checkpoint, and the next start writes them back, unless the checkpoint was completed.
+import { existsSync } from 'node:fs';
+import { open, readFile, rm } from 'node:fs/promises';
+import { crc32 } from 'node:zlib';
+import { writeFileDurably } from '../../system/files.ts';
+import { readAt } from '../../system/open-file.ts';
+import type { DuckDBConnection } from './driver.ts';
+
+/** Three headers of 4 KiB are before the first block. The second and third have the number of the checkpoint that wrote them. */
+const HEADER_BYTES = 4096;
+const FIRST_BLOCK = 3 * HEADER_BYTES;
+const CHECKPOINT_NUMBER_OFFSET = 8;
+const NEWLINE = 0x0a;
+
+/** The first line of the backup, after its checksum. The blocks follow. The names are part of the on-disk format. */
+interface BackupHeader {
+  /** The number of the last completed checkpoint. */
+  readonly checkpoint: string;
+  readonly blockBytes: number;
+  readonly blocks: readonly number[];
+}
+
+export function metadataBackupOf(file: string): string {
+  return `${file}.metadata-backup`;
+}
+
+/** Reads bytes of the file; fewer at its end. */
+type ReadAt = (offset: number, length: number) => Promise<Buffer>;
+
+/** Must be called by the holder of the file mutex, before a checkpoint. */
+export async function saveMetadata(connection: DuckDBConnection, file: string, read: ReadAt): Promise<void> {
+  const size = await connection.runAndReadAll(
+    "select block_size from pragma_database_size() where database_name = 'logs'",
+  );
+  const used = await connection.runAndReadAll("select block_id from pragma_metadata_info('logs') order by 1");
+  const blockBytes = Number(size.value(0, 0));
+  const header: BackupHeader = {
+    checkpoint: String(await readCheckpointNumber(read)),
+    blockBytes,
+    blocks: used.getRows().map(([block]) => Number(block)),
+  };
+  const content = [Buffer.from(`${JSON.stringify(header)}\n`)];
+  for (const block of header.blocks) {
+    const saved = Buffer.alloc(blockBytes);
+    (await read(FIRST_BLOCK + block * blockBytes, blockBytes)).copy(saved);
+    content.push(saved);
+  }
+  const bytes = Buffer.concat(content);
+  await writeFileDurably(metadataBackupOf(file), Buffer.concat([checksumOf(bytes), bytes]));
+}
+
+export async function removeMetadataBackup(file: string): Promise<void> {
+  await rm(metadataBackupOf(file), { force: true });
+}
+
+/** Call it before DuckDB opens the file. The caller must hold the lock of the data directory. */
+export async function restoreMetadata(file: string): Promise<void> {
+  const backup = metadataBackupOf(file);
+  if (!existsSync(backup) || !existsSync(file)) return;
+  const content = await readFile(backup);
+  const bytes = content.subarray(8);
+  if (!checksumOf(bytes).equals(content.subarray(0, 8))) return; // never: it is replaced atomically
+  const headerEnd = bytes.indexOf(NEWLINE) + 1;
+  const { checkpoint, blockBytes, blocks } = JSON.parse(bytes.toString('utf8', 0, headerEnd)) as BackupHeader;
+  const handle = await open(file, 'r+');
+  try {
+    const read: ReadAt = (offset, length) => readAt(handle.fd, offset, length);
+    if (String(await readCheckpointNumber(read)) === checkpoint)
+      for (const [index, block] of blocks.entries())
+        await handle.write(
+          bytes,
+          headerEnd + index * blockBytes,
+          blockBytes,
+          FIRST_BLOCK + block * blockBytes,
+        );
+    await handle.datasync();
+  } finally {
+    await handle.close();
+  }
+  await removeMetadataBackup(file);
+}
+
+/** DuckDB writes the two headers in turn, and uses the one with the higher number. */
+async function readCheckpointNumber(read: ReadAt): Promise<bigint> {
+  const headers = await read(HEADER_BYTES, 2 * HEADER_BYTES);
+  const first = headers.readBigUInt64LE(CHECKPOINT_NUMBER_OFFSET);
+  const second = headers.readBigUInt64LE(HEADER_BYTES + CHECKPOINT_NUMBER_OFFSET);
+  return first > second ? first : second;
+}
+
+function checksumOf(bytes: Buffer): Buffer {
+  return Buffer.from(crc32(bytes).toString(16).padStart(8, '0'));
+}

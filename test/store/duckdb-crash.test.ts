@@ -1,0 +1,110 @@
+import { appendFileSync, existsSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { toLogLines } from '../../src/domain/log-line.ts';
+import { type DuckDBConnection, DuckDBInstance } from '../../src/store/duckdb/driver.ts';
+import { metadataBackupOf, saveMetadata } from '../../src/store/duckdb/metadata-backup.ts';
+import { openStore } from '../../src/store/open-store.ts';
+import { NOW, testStoreOptions } from '../support/app.ts';
+import { edgeRecord } from '../support/record.ts';
+import { createDataDirectory, removeDataDirectory, savedQuery } from '../support/store.ts';
+
+// What a power cut leaves of the file, and how the next start recovers it. test/crash/ finds such states systematically.
+
+const FIRST_BLOCK = 12_288;
+const BLOCK_BYTES = 262_144;
+const RECORDS = 100;
+
+let directory: string;
+let file: string;
+beforeEach(async () => {
+  directory = createDataDirectory();
+  file = join(directory, 'dendro.duckdb');
+  const store = await openStore(testStoreOptions(directory));
+  const records = Array.from({ length: RECORDS }, (_, i) => edgeRecord({ id: `${i}`, at: NOW }));
+  await store.apply({ ...toLogLines('edge', records), firstSequence: 0 });
+  await store.flush(['edge']);
+  await store.close();
+});
+afterEach(() => removeDataDirectory(directory));
+
+/** Works on the file like the store, and leaves its write-ahead log. */
+async function withFile(work: (connection: DuckDBConnection) => Promise<void>): Promise<void> {
+  const instance = await DuckDBInstance.create(':memory:', { checkpoint_threshold: '1TB' });
+  const connection = await instance.connect();
+  await connection.run('pragma disable_checkpoint_on_shutdown');
+  await connection.run(`attach '${file}' as logs`);
+  await work(connection);
+  connection.closeSync();
+  instance.closeSync();
+}
+
+async function countRecords(callbacks: Parameters<typeof openStore>[1] = {}): Promise<unknown> {
+  const store = await openStore(testStoreOptions(directory), callbacks);
+  try {
+    return (await store.query(savedQuery('select count(*) from edge_logs', ['integer']), {})).rows[0]?.[0];
+  } finally {
+    await store.close();
+  }
+}
+
+const readAt = async (offset: number, length: number) => readFileSync(file).subarray(offset, offset + length);
+
+/** Tears the block with the metadata: its second half is lost. */
+function tearMetadata(): void {
+  const bytes = readFileSync(file);
+  const [header = ''] = readFileSync(metadataBackupOf(file)).toString('latin1').slice(8).split('\n', 1);
+  for (const block of (JSON.parse(header) as { blocks: number[] }).blocks)
+    bytes.fill(0x55, FIRST_BLOCK + block * BLOCK_BYTES, FIRST_BLOCK + block * BLOCK_BYTES + BLOCK_BYTES / 2);
+  writeFileSync(file, bytes);
+}
+
+test('if a power cut tears a metadata block during a checkpoint, the next start restores the block', async () => {
+  await withFile(connection => saveMetadata(connection, file, readAt));
+  tearMetadata();
+  expect(await countRecords()).toBe(RECORDS);
+  expect(existsSync(metadataBackupOf(file))).toBe(false);
+});
+
+test('metadata that was saved before a completed checkpoint is not restored', async () => {
+  await withFile(async connection => {
+    await saveMetadata(connection, file, readAt);
+    await connection.run("insert into logs.flushed_records values ('auth', 7)");
+    await connection.run('checkpoint logs');
+  });
+  const store = await openStore(testStoreOptions(directory));
+  expect(store.flushedUpTo('auth')).toBe(7);
+  await store.close();
+  expect(existsSync(metadataBackupOf(file))).toBe(false);
+});
+
+test('an unfinished write at the end of the write-ahead log is cut off and reported, and commits before it are kept', async () => {
+  await withFile(async connection => {
+    await connection.run("insert into logs.flushed_records values ('auth', 7)");
+  });
+  const log = `${file}.wal`;
+  const before = readFileSync(log);
+  appendFileSync(log, Buffer.alloc(4096));
+  const truncated: unknown[] = [];
+  expect(await countRecords({ logTruncated: event => truncated.push(event) })).toBe(RECORDS);
+  expect(truncated).toEqual([{ path: log, invalidBytes: 4096, copy: `${log}.damaged` }]);
+  expect(readFileSync(`${log}.damaged`)).toEqual(Buffer.concat([before, Buffer.alloc(4096)]));
+  const store = await openStore(testStoreOptions(directory));
+  expect(store.flushedUpTo('auth')).toBe(7);
+  await store.close();
+});
+
+test('a store whose creation was interrupted is created again', async () => {
+  removeDataDirectory(directory);
+  directory = createDataDirectory();
+  writeFileSync(join(directory, 'dendro.duckdb.new'), Buffer.alloc(4096));
+  expect(await countRecords()).toBe(0);
+  expect(existsSync(join(directory, 'dendro.duckdb.new'))).toBe(false);
+});
+
+test('a file that cannot be opened is refused with its name and what to do', async () => {
+  truncateSync(file, 5000);
+  await expect(openStore(testStoreOptions(directory))).rejects.toThrow(
+    `; keep a copy of ${file}, then restore the data directory from a backup`,
+  );
+});
