@@ -23,6 +23,7 @@ const unit: TestProjectInlineConfiguration = {
       'test/shippers/**',
       'test/browser/**',
       'test/faults/**',
+      'test/crash/simulate.test.ts',
       'test/clickhouse/**',
       'test/packaging/**',
       'test/operations/**',
@@ -52,7 +53,7 @@ const slow: TestProjectInlineConfiguration = {
 const faults: TestProjectInlineConfiguration = {
   test: {
     name: 'faults',
-    include: ['test/faults/**/*.test.ts'],
+    include: ['test/faults/**/*.test.ts', 'test/crash/simulate.test.ts'],
     pool: 'forks',
     maxWorkers: 1, // each test needs the whole machine
     expect: { poll: { timeout: 10_000 } },

@@ -16,6 +16,8 @@ const steps = [
   { title: 'build', run: () => run('npm', ['run', 'build']) },
   { title: 'slow tests', run: () => runProject('slow') },
   { title: 'faults', run: () => runProject('faults') },
+  { title: 'crash simulator, fixed seed', run: () => simulateCrashes(['--seed', '1']) },
+  { title: 'crash simulator, random seed', run: () => simulateCrashes([]) },
   { title: 'log shippers', run: () => runProject('shippers') },
   { title: 'packages', run: () => runProject('packaging') },
   { title: 'metrics with Prometheus', run: () => runProject('operations') },
@@ -47,6 +49,10 @@ async function testOnNode24() {
   // Tests start the program with the Node that runs them; PATH provides the same Node to programs that start `node`.
   const env = { ...process.env, PATH: `${dirname(node)}${delimiter}${process.env.PATH ?? ''}` };
   return run(node, [join('node_modules', 'vitest', 'vitest.mjs'), 'run', '--project', 'unit'], env);
+}
+
+function simulateCrashes(seed) {
+  return run('node', [join('test', 'crash', 'run.mjs'), '--minutes', '1.25', ...seed]);
 }
 
 function runProject(name) {

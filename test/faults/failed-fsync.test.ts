@@ -78,7 +78,7 @@ test('the data directory is synced after every commit and every checkpoint', asy
   const all = synced().flatMap(path => names.get(path) ?? []);
   const order = all.slice(all.indexOf('file') + 1); // after the creation of the file
   // A commit syncs the log, which it may have created. A checkpoint syncs the log and the file, then deletes the log.
-  const steps = order.join(' ').split(' directory');
+  const steps = ['', ...order].join(' ').split(' directory');
   expect(steps.length).toBeGreaterThan(4);
   expect(steps.pop()).toBe('');
   for (const step of steps) expect(step.trim()).toMatch(/^(log( log)*)?( file)*$/);

@@ -1,10 +1,9 @@
 // The whole application in this process: real store, real HTTP, a clock that tests set.
 import { mkdtempSync, rmSync } from 'node:fs';
-import { BlockList } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startApp } from '../../src/app.ts';
-import { KEY_VARIABLES, type ServeConfig } from '../../src/config.ts';
+import type { ServeConfig } from '../../src/config.ts';
 import type { LogKind } from '../../src/domain/log-columns.ts';
 import { type LogLines, toLogLines } from '../../src/domain/log-line.ts';
 import type { LogRecord } from '../../src/domain/log-record.ts';
@@ -16,9 +15,10 @@ import { storeNameOf } from '../../src/store/open-store.ts';
 import type { Store } from '../../src/store/store.ts';
 import { systemTimer, type Timer } from '../../src/system/timer.ts';
 import { storeOverrides } from './clickhouse.ts';
+import { API_KEY, testConfig, testStoreOptions } from './config.ts';
 import { ManualTimer } from './manual-timer.ts';
 
-export const API_KEY = 'test-api-key-of-the-suite';
+export { API_KEY, testConfig, testStoreOptions };
 export const NOW = '2026-11-14T12:34:56.789012Z';
 
 export interface TestResponse {
@@ -110,44 +110,6 @@ const fastTimer: Timer = {
   now: () => performance.now() * 1000,
   after: (ms, callback) => systemTimer.after(ms / 1000, callback),
 };
-
-export function testConfig(dataDirectory: string): ServeConfig {
-  return {
-    publicAddress: { host: '127.0.0.1', port: 0 },
-    internalAddress: { host: '127.0.0.1', port: 0 },
-    storeName: 'duckdb',
-    store: testStoreOptions(dataDirectory),
-    retentionDays: 90,
-    maxDiskBytes: undefined,
-    cacheBytes: 0, // most tests need every record immediately; tests of the cache enable it
-    responseBytes: 16 * 1024 * 1024,
-    unsentBytes: 128 * 1024 * 1024,
-    minDownloadRate: 0, // the clients of tests read in real time, whatever the timer of the test
-    warmConcurrency: 1,
-    intakeQueueBytes: 256 * 1024 * 1024,
-    idempotencyBytes: 128 * 1024 * 1024,
-    minUploadRate: 0, // the timer of most tests is too fast for it
-    log: { format: undefined, level: 'info', slowQueryMs: 0 },
-    accessLog: false,
-    metricsOpen: false,
-    corsOrigins: [],
-    trustedProxies: new BlockList(),
-    tls: undefined,
-    endpointFolders: { builtIn: join(import.meta.dirname, '../../endpoints'), custom: undefined },
-    tokensFile: join(dataDirectory, 'tokens.json'),
-    environmentKeys: [{ name: 'DENDRO_API_KEY', secret: API_KEY, scopes: KEY_VARIABLES.DENDRO_API_KEY }],
-  };
-}
-
-export function testStoreOptions(dataDirectory: string) {
-  return {
-    dataDirectory,
-    memoryLimit: '500MB',
-    queryConcurrency: 4,
-    queryQueueLength: 64,
-    queryTimeoutSeconds: 30,
-  };
-}
 
 export async function fetchResponse(url: string, init: RequestInit): Promise<TestResponse> {
   const response = await fetch(url, init);

@@ -1,0 +1,83 @@
+// Opens a data directory with the classes of the server, in this process, and returns what is stored in it.
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { OperatorError } from '../../src/domain/errors.ts';
+import { Intake } from '../../src/intake/intake.ts';
+import { createStoreCallbacks, Quarantine } from '../../src/intake/quarantine.ts';
+import { openStore } from '../../src/store/open-store.ts';
+import type { SavedQuery } from '../../src/store/store.ts';
+import { systemTimer } from '../../src/system/timer.ts';
+import { readTokenFile } from '../../src/token/token-file.ts';
+import { testStoreOptions } from '../support/config.ts';
+import { STORED_BATCHES_SQL, type StoredContent } from './ledger.ts';
+import { RETENTION_DAYS } from './workload.ts';
+
+export interface CheckRequest {
+  readonly dataDirectory: string;
+  /** Opens the directory this many times, each time after a clean stop. */
+  readonly starts: number;
+  /** Unix microseconds. */
+  readonly clock: number;
+}
+
+/** `error`: a start failed. `isClear`: the error names the file and what to do. */
+export type CheckResult =
+  | { readonly contents: readonly StoredContent[] }
+  | { readonly error: string; readonly isClear: boolean };
+
+export async function checkState({ dataDirectory, starts, clock }: CheckRequest): Promise<CheckResult> {
+  const contents: StoredContent[] = [];
+  try {
+    for (let start = 0; start < starts; start++)
+      contents.push(await readContent(dataDirectory, BigInt(clock)));
+    return { contents };
+  } catch (error) {
+    const { message, stack } = error as Error;
+    const isClear = error instanceof OperatorError && namesFileAndRemedy(message, dataDirectory);
+    return { error: error instanceof OperatorError ? message : `${stack}`, isClear };
+  }
+}
+
+/** An error line of the program has the form "what is wrong, with the file; what to do". */
+export function namesFileAndRemedy(message: string, dataDirectory: string): boolean {
+  const path = new RegExp(`${dataDirectory}/[^\\s:;,]+`).exec(message)?.[0];
+  return path !== undefined && existsSync(path) && /; \w+/.test(message);
+}
+
+const QUERY: SavedQuery = {
+  sql: STORED_BATCHES_SQL,
+  columns: ['number', 'records', 'distinct', 'intact'].map(name => ({ name, type: 'integer' })),
+  maxRows: 100_000,
+};
+
+async function readContent(dataDirectory: string, clockMicros: bigint): Promise<StoredContent> {
+  if (!existsSync(dataDirectory)) return { batches: [], tokens: [] };
+  const clock = () => clockMicros;
+  const observe = () => {};
+  const quarantine = new Quarantine(dataDirectory, observe);
+  const options = { ...testStoreOptions(dataDirectory), threads: 1, queryConcurrency: 1 };
+  const store = await openStore(options, createStoreCallbacks(quarantine, clock, observe));
+  try {
+    const intake = await Intake.open(
+      { dataDirectory, retentionDays: RETENTION_DAYS, queueBytes: 2 ** 26, idempotencyBytes: 2 ** 20 },
+      {
+        ...{ store, quarantine, clock, timer: systemTimer, idempotencyTimer: systemTimer, observe },
+        bodyParser: { parse: () => Promise.reject(new Error('not used')), close: async () => {} },
+      },
+    );
+    try {
+      const { rows } = await store.query(QUERY, {});
+      const batches = rows.map(row => {
+        const [number = 0, records = 0, distinct = 0, intact = 0] = row.map(Number);
+        return { number, records, distinct, intact };
+      });
+      const tokens = readTokenFile(join(dataDirectory, 'tokens.json')).map(({ name }) => name);
+      return { batches, tokens };
+    } finally {
+      await intake.close();
+      await quarantine.idle();
+    }
+  } finally {
+    await store.close();
+  }
+}
