@@ -5,6 +5,7 @@ import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config
 /** Random inputs by the thousand, slow clients, and many processes. `npm test` would take twice as long with them. */
 const SLOW_TESTS = [
   'test/acceptance/{check,environment,ingest,ingest-once,intake-load,mcp,otlp,query,repeats,wrong-tokens}.test.ts',
+  'test/cli/check-deep.test.ts',
   'test/demo/history.test.ts',
   'test/endpoint/{partial-results,property,search-property}.test.ts',
   'test/http/{hardening,random-requests,random-searches,token-fuzz}.test.ts',

@@ -167,6 +167,7 @@ export const FLAGS = {
   apply: { help: 'create the tables instead of printing the statements' },
   from: { value: 'STORE', help: 'source store: duckdb:DIR' },
   to: { value: 'STORE', help: 'target store: clickhouse://user:password@host:8123/database' },
+  deep: { help: 'check: read every record of the data directory and report what is damaged' },
   parity: { help: 'check that the store of --data and --store clickhouse://… return the same results' },
   explain: {
     help: 'print how many records remain after each condition of the query, instead of its rows',

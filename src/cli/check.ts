@@ -1,5 +1,5 @@
 // dendro check: finds the problems that would make the startup of `serve` fail, without serving. With --parity it also compares
-// the results of the embedded store and ClickHouse.
+// the results of the embedded store and ClickHouse. With --deep it reads all records instead (check-deep.ts).
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
@@ -17,6 +17,7 @@ import { inspectDataDirectory } from '../system/data-directory.ts';
 import { findLockOwner } from '../system/directory-lock.ts';
 import { checkWritable, describeFileError } from '../system/file-access.ts';
 import { readTokenFile } from '../token/token-file.ts';
+import { checkDeep } from './check-deep.ts';
 import { requireEmbeddedStore } from './embedded-store.ts';
 
 /** Longer lists of differences do not help to find the cause. */
@@ -26,6 +27,7 @@ export async function check(invocation: Invocation): Promise<void> {
   const config = readServeConfig(invocation);
   checkParityFlags(invocation, config);
   const isJson = invocation.isOn('json');
+  if (invocation.isOn('deep')) return checkDeep(config, isJson);
   const findings = await findProblems(config);
   if (isJson && !(invocation.isOn('parity') && findings.problems.length === 0)) printFindings(findings);
   if (findings.problems.length > 0) throw toOneError(findings.problems);
@@ -121,6 +123,8 @@ async function checkStore(config: ServeConfig, catalog: Catalog, dataDirectory: 
 }
 
 function checkParityFlags(invocation: Invocation, { store }: ServeConfig): void {
+  if (invocation.isOn('parity') && invocation.isOn('deep'))
+    throw new UsageError('--parity and --deep cannot be combined; run the command once for each');
   if (!invocation.isOn('parity')) {
     if (invocation.origin('project') === 'flag')
       throw new UsageError('--project needs --parity: it names a project whose results are compared');

@@ -175,9 +175,10 @@ export const commands: readonly Command[] = [
     usage: '',
     summary:
       'Check the configuration and the endpoint folders without serving and without changing the data.',
-    flags: [...SERVE_FLAGS, 'parity', 'project', 'json'],
+    flags: [...SERVE_FLAGS, 'deep', 'parity', 'project', 'json'],
     examples: [
       'dendro check --endpoints ./my-endpoints',
+      'dendro check --deep --data ./data',
       "DENDRO_STORE='clickhouse://…' dendro check --parity --project acme",
     ],
     load: async () => withoutArguments((await import('./check.ts')).check),

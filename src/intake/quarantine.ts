@@ -12,6 +12,10 @@ import { writeFileDurably } from '../system/files.ts';
 import { Mutex } from '../system/mutex.ts';
 import { OpenFile } from '../system/open-file.ts';
 
+const FILE = 'quarantine.ndjson';
+const OLDER_FILE = 'quarantine.older.ndjson';
+export const QUARANTINE_FILES: readonly string[] = [OLDER_FILE, FILE];
+
 const MAX_FILE_BYTES = 32 * 1024 * 1024;
 
 export class Quarantine {
@@ -26,8 +30,8 @@ export class Quarantine {
   #queuedLength = 0;
 
   constructor(dataDirectory: string, observe: Observe, maxFileBytes = MAX_FILE_BYTES) {
-    this.#file = join(dataDirectory, 'quarantine.ndjson');
-    this.#olderFile = join(dataDirectory, 'quarantine.older.ndjson');
+    this.#file = join(dataDirectory, FILE);
+    this.#olderFile = join(dataDirectory, OLDER_FILE);
     this.#maxFileBytes = maxFileBytes;
     this.#observe = observe;
   }

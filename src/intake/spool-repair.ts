@@ -68,6 +68,18 @@ export async function repairSegment(path: string, context: RepairContext): Promi
   };
 }
 
+/** Returns the damaged ranges of a segment, and an unfinished write at its end, without changing it. */
+export function findDamagedRanges(
+  data: Buffer,
+  completeBytes: number,
+): { readonly start: number; readonly end: number; readonly isTorn: boolean }[] {
+  const { blocks, ranges } = scan(data, completeBytes);
+  const found = ranges.map(({ start, bytes }) => ({ start, end: start + bytes.length, isTorn: false }));
+  const last = blocks.at(-1);
+  const end = Math.max(last === undefined ? 0 : last.offset + last.blockBytes, found.at(-1)?.end ?? 0);
+  return end < data.length ? [...found, { start: end, end: data.length, isTorn: true }] : found;
+}
+
 function scan(data: Buffer, completeBytes: number): { blocks: SpoolBlock[]; ranges: DamagedRange[] } {
   const blocks: SpoolBlock[] = [];
   const ranges: DamagedRange[] = [];

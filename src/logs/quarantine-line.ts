@@ -1,5 +1,6 @@
-// The format of the quarantine file: one rejected record per line, with its source, the time of arrival and the reason.
+// The format of the quarantine file: one rejected record per line, with its source, the time of arrival, the reason and a checksum.
 // `dendro ingest` reads these lines back. The field names are part of the on-disk format.
+import { crc32 } from 'node:zlib';
 import type { LogKind } from '../domain/log-columns.ts';
 import { formatTimestamp, parseTimestamp } from '../domain/timestamp.ts';
 import { stringifyExactJson } from './exact-json.ts';
@@ -19,7 +20,40 @@ export function formatQuarantineLine(
 ): string {
   const received_at = formatTimestamp(BigInt(receivedMicros));
   const reason = JSON.stringify({ source, code, message, received_at });
-  return `{"quarantine":${reason},${formatContent(parsed)}}\n`;
+  const content = formatContent(parsed);
+  return `${START}${reason.slice(0, -1)}${CHECKSUM_KEY}${checksumOf(reason, content)}"},${content}}\n`;
+}
+
+const START = '{"quarantine":';
+/** A JSON string cannot contain this text, because its quotation marks are escaped. */
+const CHECKSUM_KEY = ',"checksum":"';
+const CHECKSUM_LENGTH = 8;
+const KEYS = new Set(['source', 'code', 'message', 'received_at']);
+
+function checksumOf(reason: string, content: string): string {
+  return crc32(content, crc32(reason)).toString(16).padStart(CHECKSUM_LENGTH, '0');
+}
+
+/** Whether a line, without its newline, is as it was written. Lines of versions up to 0.2.0 have no checksum. */
+export function isIntactLine(line: string): boolean {
+  const at = line.indexOf(CHECKSUM_KEY);
+  if (at === -1) return isLineWithoutChecksum(line);
+  const start = at + CHECKSUM_KEY.length;
+  const end = start + CHECKSUM_LENGTH;
+  const reason = `${line.slice(START.length, at)}}`;
+  if (!('value' in parseLine(reason, 0))) return isLineWithoutChecksum(line); // the key is in the record
+  const content = line.slice(end + '"},'.length, -1);
+  const checksum = checksumOf(reason, content);
+  return line === `${START}${line.slice(START.length, at)}${CHECKSUM_KEY}${checksum}"},${content}}`;
+}
+
+/** If the name of the checksum is damaged, the line has an unknown name. */
+function isLineWithoutChecksum(line: string): boolean {
+  const parsed = parseLine(line, 0);
+  if (!('value' in parsed) || !isJsonObject(parsed.value)) return false;
+  const { quarantine, record: _, line: __, ...unknown } = parsed.value;
+  if (!isJsonObject(quarantine) || Object.keys(unknown).length > 0) return false;
+  return Object.keys(quarantine).every(key => KEYS.has(key));
 }
 
 function formatContent(parsed: ParseResult): string {

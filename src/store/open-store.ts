@@ -1,11 +1,14 @@
 // Opens the configured store. The only module that imports the directory of a store, so that the client library of an unused
 // store is never loaded.
+import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import type { Damage } from '../domain/damage.ts';
 import { checkFormat } from '../system/data-directory.ts';
 import { lockDirectory } from '../system/directory-lock.ts';
 import type { Outbox } from './clickhouse/outbox.ts';
 import type { SchemaOptions } from './clickhouse/schema.ts';
 import type { ClickHouseUrl } from './clickhouse-url.ts';
+import type { InspectOptions } from './duckdb/inspect-file.ts';
 import type { DuckDBStoreOptions } from './duckdb/store.ts';
 import type { Store, StoreCallbacks, StoreContent, StoreName } from './store.ts';
 
@@ -45,6 +48,23 @@ export async function readStoreCopy(
   return storeName === 'duckdb'
     ? (await import('./duckdb/read-copy.ts')).readCopy(dataDirectory, memoryLimit)
     : (await import('./clickhouse/read-copy.ts')).readCopy(join(resolve(dataDirectory), 'clickhouse'));
+}
+
+/** Reads every record of the store's files and returns what is damaged. The caller must hold the lock of the data directory. */
+export async function inspectStoreFiles(
+  storeName: StoreName,
+  options: InspectOptions,
+): Promise<{ readonly records: number; readonly damages: readonly Damage[] }> {
+  const { dataDirectory, memoryLimit } = options;
+  const file = storeName === 'duckdb' ? 'dendro.duckdb' : 'clickhouse/progress.json';
+  if (!existsSync(join(dataDirectory, file))) return { records: 0, damages: [] };
+  if (storeName === 'duckdb') return (await import('./duckdb/inspect-file.ts')).inspectFile(options);
+  try {
+    const { records } = await readStoreCopy(storeName, dataDirectory, memoryLimit);
+    return { records: [...records.values()].reduce((sum, count) => sum + count, 0), damages: [] };
+  } catch (error) {
+    return { records: 0, damages: [{ file: 'clickhouse/', place: '', problem: (error as Error).message }] };
+  }
 }
 
 export function storeNameOf({ clickhouse }: StoreOptions): StoreName {

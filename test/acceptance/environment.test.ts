@@ -333,6 +333,7 @@ describe('environment variables', () => {
       'cluster',
       'apply',
       'parity',
+      'deep',
       'from',
       'to',
       'max-rows',

@@ -231,6 +231,10 @@ const WRONG: Record<string, WrongCall[]> = {
     ['--project p', '--project needs --parity'],
     ['--parity', '--parity compares the store of --data with --store clickhouse://…'],
     ['--parity --store clickhouse://h', 'needs at least one --project'],
+    [
+      '--parity --deep --store clickhouse://h --project p',
+      '--parity and --deep cannot be combined; run the command once for each',
+    ],
     ['', 'DENDRO_PARITY compares', { DENDRO_PARITY: '1' }],
   ],
   migrate: [

@@ -39,6 +39,7 @@ describe('quarantine of rejected records', () => {
     expect(JSON.parse((await waitForLines(1))[0] ?? '')).toEqual({
       quarantine: {
         source: 'auth',
+        checksum: expect.stringMatching(/^[0-9a-f]{8}$/),
         code: 'no_project',
         message: errors[0]?.message,
         received_at: '2026-11-14T12:34:56.789012Z',

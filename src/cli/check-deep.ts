@@ -1,0 +1,85 @@
+// dendro check --deep: reads every record of a data directory that no server uses, and reports what is damaged, by file and place.
+import { existsSync } from 'node:fs';
+import { basename } from 'node:path';
+import type { ServeConfig } from '../config.ts';
+import type { Damage } from '../domain/damage.ts';
+import { OperatorError } from '../domain/errors.ts';
+import { inspectFiles } from '../intake/inspect-files.ts';
+import { inspectStoreFiles } from '../store/open-store.ts';
+import { inspectDataDirectory } from '../system/data-directory.ts';
+import { lockDirectory } from '../system/directory-lock.ts';
+import { readTokenFile } from '../token/token-file.ts';
+import { createProgressBar } from './progress-bar.ts';
+
+interface DeepFindings {
+  readonly records: { readonly stored: number; readonly spooled: number; readonly quarantined: number };
+  readonly damages: readonly Damage[];
+}
+
+export async function checkDeep(config: ServeConfig, isJson: boolean): Promise<void> {
+  const { dataDirectory } = config.store;
+  if (!existsSync(dataDirectory))
+    throw new OperatorError(`there is no data directory ${dataDirectory}; name one with --data`);
+  const lock = await lockDirectory(dataDirectory);
+  let findings: DeepFindings;
+  try {
+    findings = await findDamages(config);
+  } finally {
+    lock.release();
+  }
+  print(findings, isJson);
+  const { damages } = findings;
+  if (damages.length > 0)
+    throw new OperatorError(
+      `${damages.length} damaged ${damages.length === 1 ? 'place' : 'places'} in ${dataDirectory}; nothing was changed. Keep a copy of the directory, and restore a backup or start the server, which keeps all sound records`,
+    );
+}
+
+async function findDamages(config: ServeConfig): Promise<DeepFindings> {
+  const { store, storeName, tokensFile } = config;
+  const bar = createProgressBar('check', process.stderr);
+  try {
+    const stored = await inspectStoreFiles(storeName, {
+      ...store,
+      onProgress: (rows, total) => bar.update(rows / Math.max(1, total), `${rows} rows of the store`),
+    });
+    const { spool, quarantine } = await inspectFiles(store.dataDirectory, file =>
+      bar.update(undefined, file),
+    );
+    return {
+      records: { stored: stored.records, spooled: spool.records, quarantined: quarantine.records },
+      damages: [
+        ...stored.damages,
+        ...spool.damages,
+        ...quarantine.damages,
+        ...findProblem('format.json', () => inspectDataDirectory(store.dataDirectory)),
+        ...findProblem(basename(tokensFile), () => readTokenFile(tokensFile)),
+      ],
+    };
+  } finally {
+    bar.clear();
+  }
+}
+
+function findProblem(file: string, read: () => void): Damage[] {
+  try {
+    read();
+    return [];
+  } catch (error) {
+    if (!(error instanceof OperatorError)) throw error;
+    return [{ file, place: '', problem: error.message }];
+  }
+}
+
+function print({ records, damages }: DeepFindings, isJson: boolean): void {
+  if (isJson) {
+    process.stdout.write(`${JSON.stringify({ records, damages }, undefined, 2)}\n`);
+    return;
+  }
+  for (const { file, place, problem } of damages)
+    process.stdout.write(`${file}${place === '' ? '' : `, ${place}`}: ${problem}\n`);
+  const { stored, spooled, quarantined } = records;
+  process.stdout.write(
+    `read ${stored} stored, ${spooled} spooled and ${quarantined} quarantined records${damages.length === 0 ? '; no damage found' : ''}\n`,
+  );
+}

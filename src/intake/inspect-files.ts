@@ -1,0 +1,145 @@
+// Reads every record of the spool and the quarantine without changing them, and reports what is damaged. Blocks of the spool and
+// lines of the quarantine have a checksum. The idempotency log has none: only lines that cannot be read are found.
+import { createReadStream, existsSync, readdirSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { byteRange, type Damage } from '../domain/damage.ts';
+import { LINE_FORMAT_VERSION } from '../domain/log-line.ts';
+import { isIntactLine } from '../logs/quarantine-line.ts';
+import { readCompleteBytes } from './clean-stop.ts';
+import { requestFromDisk } from './idempotency-log.ts';
+import { QUARANTINE_FILES } from './quarantine.ts';
+import { SEQUENCES_FILE } from './sequences.ts';
+import { spoolDirectoryIn } from './spool.ts';
+import { decodeBlocks } from './spool-block.ts';
+import { findDamagedRanges } from './spool-repair.ts';
+
+const NEWLINE = 0x0a;
+
+/** How many records were read, and what is damaged. */
+export interface Inspection {
+  readonly records: number;
+  readonly damages: readonly Damage[];
+}
+
+/** The caller must hold the lock of the data directory. `onFile` is called before each file is read. */
+export async function inspectFiles(
+  dataDirectory: string,
+  onFile: (file: string) => void,
+): Promise<{ readonly spool: Inspection; readonly quarantine: Inspection }> {
+  return {
+    spool: await inspectSpool(dataDirectory, onFile),
+    quarantine: await inspectQuarantine(dataDirectory, onFile),
+  };
+}
+
+async function inspectSpool(dataDirectory: string, onFile: (file: string) => void): Promise<Inspection> {
+  const directory = spoolDirectoryIn(dataDirectory);
+  const names = existsSync(directory) ? readdirSync(directory).sort() : [];
+  const segments = names.filter(name => /^\d+\.spool$/.test(name));
+  const damages: Damage[] = [];
+  let records = 0;
+  for (const name of segments) {
+    onFile(`spool/${name}`);
+    const isLast = name === segments.at(-1);
+    const completeBytes = isLast
+      ? await readCompleteBytes(directory, Number.parseInt(name, 10))
+      : Number.POSITIVE_INFINITY;
+    const data = await readFile(join(directory, name));
+    const found = inspectSegment(`spool/${name}`, data, completeBytes);
+    records += found.records;
+    damages.push(...found.damages);
+  }
+  for (const name of names.filter(name => /^\d+\.requests$/.test(name))) {
+    onFile(`spool/${name}`);
+    damages.push(...(await inspectLines(join(directory, name), `spool/${name}`, isRequest)).damages);
+  }
+  for (const name of names.filter(
+    name => name === SEQUENCES_FILE || /^(clean-stop|undelivered)\.json$/.test(name),
+  ))
+    if (!isJson(await readFile(join(directory, name), 'utf8')))
+      damages.push({ file: `spool/${name}`, place: '', problem: 'it is not JSON' });
+  return { records, damages };
+}
+
+function inspectSegment(file: string, data: Buffer, completeBytes: number): Inspection {
+  const ranges = findDamagedRanges(data, completeBytes);
+  const damages = ranges.map(({ start, end, isTorn }) => ({
+    file,
+    place: byteRange(start, end),
+    problem: isTorn
+      ? 'an unfinished write that was not acknowledged, or a damaged block: the last process did not stop cleanly'
+      : 'the checksum of a block does not match, or its header cannot be read',
+  }));
+  let records = 0;
+  for (let offset = 0; offset < data.length; ) {
+    const { blocks, decodedBytes } = decodeBlocks(data.subarray(offset), offset);
+    for (const { header, offset: start, blockBytes } of blocks) {
+      records += header.count;
+      if (header.formatVersion !== LINE_FORMAT_VERSION)
+        damages.push({
+          file,
+          place: byteRange(start, start + blockBytes),
+          problem: `the line format ${header.formatVersion} belongs to another version of dendro`,
+        });
+    }
+    offset = ranges.find(({ start }) => start >= offset + decodedBytes)?.end ?? data.length;
+  }
+  return { records, damages };
+}
+
+async function inspectQuarantine(dataDirectory: string, onFile: (file: string) => void): Promise<Inspection> {
+  const damages: Damage[] = [];
+  let records = 0;
+  for (const name of QUARANTINE_FILES) {
+    if (!existsSync(join(dataDirectory, name))) continue;
+    onFile(name);
+    const found = await inspectLines(join(dataDirectory, name), name, isIntactLine);
+    records += found.records;
+    damages.push(...found.damages);
+  }
+  return { records, damages };
+}
+
+function isRequest(line: string): boolean {
+  return isJson(line) && requestFromDisk(JSON.parse(line)) !== undefined;
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Reads a file of lines. Lines for which `isIntact` returns false are reported. */
+async function inspectLines(
+  path: string,
+  file: string,
+  isIntact: (line: string) => boolean,
+): Promise<Inspection> {
+  const damages: Damage[] = [];
+  let records = 0;
+  let start = 0;
+  const inspect = (line: Buffer, end: number) => {
+    // Decoding replaces invalid bytes, which would hide them.
+    const text = line.toString('utf8');
+    if (Buffer.from(text).equals(line) && isIntact(text)) records++;
+    else damages.push({ file, place: byteRange(start, end), problem: 'a line is not as it was written' });
+    start = end;
+  };
+  let rest: Buffer<ArrayBufferLike> = Buffer.alloc(0);
+  for await (const chunk of createReadStream(path) as AsyncIterable<Buffer>) {
+    rest = Buffer.concat([rest, chunk]);
+    let from = 0;
+    for (let at = rest.indexOf(NEWLINE); at !== -1; at = rest.indexOf(NEWLINE, from)) {
+      inspect(rest.subarray(from, at), start + at + 1 - from);
+      from = at + 1;
+    }
+    rest = rest.subarray(from);
+  }
+  if (rest.length > 0) inspect(rest, start + rest.length);
+  return { records, damages };
+}

@@ -1,0 +1,180 @@
+// Reads every record of a store's file without changing it, and reports what is damaged: DuckDB checks the checksum of each block that
+// it reads, and each part has a checksum of its records.
+import { join, resolve } from 'node:path';
+import { byteRange, type Damage } from '../../domain/damage.ts';
+import { type DuckDBConnection, DuckDBInstance } from './driver.ts';
+import { FILE_NAME } from './open-database.ts';
+import { loadChecksums, type PartChecksum } from './part-checksums.ts';
+import { ROW_GROUP_ROWS } from './parts.ts';
+import { kindOfTable } from './schema.ts';
+
+export interface InspectOptions {
+  readonly dataDirectory: string;
+  /** In DuckDB's notation. */
+  readonly memoryLimit: string;
+  /** Called with the number of rows that were read, and how many there are. */
+  readonly onProgress: (rows: number, total: number) => void;
+}
+
+interface Table {
+  readonly name: string;
+  readonly rows: number;
+  readonly columns: readonly string[];
+}
+
+const BLOCK_BYTES = 256 * 1024;
+
+/** The caller must hold the lock of the data directory. Returns how many records were read, and what is damaged. */
+export async function inspectFile({
+  dataDirectory,
+  memoryLimit,
+  onProgress,
+}: InspectOptions): Promise<{ records: number; damages: Damage[] }> {
+  const instance = await DuckDBInstance.create(':memory:', { memory_limit: memoryLimit });
+  const connection = await instance.connect();
+  const damages: Damage[] = [];
+  const report = (place: string, error: unknown) => damages.push(toDamage(place, error));
+  try {
+    const tables = await openTables(connection, join(resolve(dataDirectory), FILE_NAME)).catch(error =>
+      report('', error),
+    );
+    if (typeof tables !== 'object') return { records: 0, damages };
+    const checksums = await loadIfExists(connection, tables).catch(error => {
+      report('table part_checksums', error);
+      return new Map<number, PartChecksum>();
+    });
+    const total = tables.reduce((sum, { rows }) => sum + rows, 0);
+    let [records, read] = [0, 0];
+    for (const table of tables) {
+      const onRead = (rows: number) => {
+        read += rows;
+        if (kindOfTable(table.name) !== undefined) records += rows;
+        onProgress(read, total);
+      };
+      const found = await readTable(connection, table, report, onRead);
+      const written = checksums.get(numberOf(table.name));
+      if (found !== undefined && written !== undefined) compare(table.name, written, found, report);
+    }
+    return { records, damages };
+  } finally {
+    connection.closeSync();
+    instance.closeSync();
+  }
+}
+
+type Report = (place: string, error: unknown) => void;
+
+interface Found {
+  rows: number;
+  sum: bigint;
+}
+
+async function openTables(connection: DuckDBConnection, file: string): Promise<Table[]> {
+  await connection.run(`attach '${file.replaceAll("'", "''")}' as logs (read_only)`);
+  const result = await connection.runAndReadAll(
+    `select table_name, any_value(estimated_size), string_agg(column_name, ',' order by column_index)
+    from duckdb_tables() join duckdb_columns() using (database_name, table_name)
+    where database_name = 'logs' group by all order by table_name`,
+  );
+  return result.getRows().map(([name, rows, columns]) => ({
+    name: String(name),
+    rows: Number(rows),
+    columns: String(columns).split(','),
+  }));
+}
+
+async function loadIfExists(
+  connection: DuckDBConnection,
+  tables: readonly Table[],
+): Promise<ReadonlyMap<number, PartChecksum>> {
+  return tables.some(({ name }) => name === 'part_checksums') ? loadChecksums(connection) : new Map();
+}
+
+function numberOf(table: string): number {
+  return Number(/_(?:part|compacted)_(\d+)$/.exec(table)?.[1] ?? Number.NaN);
+}
+
+/** Returns undefined if a part of the table cannot be read, which is reported. */
+async function readTable(
+  connection: DuckDBConnection,
+  { name, columns }: Table,
+  report: Report,
+  onRead: (rows: number) => void,
+): Promise<Found | undefined> {
+  const found: Found = { rows: 0, sum: 0n };
+  let isComplete = true;
+  let end: number;
+  try {
+    const last = await connection.runAndReadAll(`select max(rowid) from logs.${name}`);
+    end = Number(last.value(0, 0) ?? -1) + 1;
+  } catch (error) {
+    report(`table ${name}`, error);
+    return undefined;
+  }
+  for (let start = 0; start < end; start += ROW_GROUP_ROWS) {
+    const rows = { start, end: Math.min(end, start + ROW_GROUP_ROWS) };
+    try {
+      const read = await readRows(connection, name, columns, rows);
+      found.rows += read.rows;
+      found.sum += read.sum;
+      onRead(read.rows);
+    } catch (error) {
+      isComplete = false;
+      await reportColumns(connection, name, columns, rows, error, report);
+    }
+  }
+  return isComplete ? found : undefined;
+}
+
+async function readRows(
+  connection: DuckDBConnection,
+  table: string,
+  columns: readonly string[],
+  { start, end }: { readonly start: number; readonly end: number },
+): Promise<Found> {
+  const result = await connection.runAndReadAll(
+    `select count(*), coalesce(sum(hash(${columns.join(', ')})::hugeint), 0) from logs.${table}
+    where rowid >= ${start} and rowid < ${end}`,
+  );
+  return { rows: Number(result.value(0, 0)), sum: BigInt(String(result.value(1, 0))) };
+}
+
+/** Finds out which columns of a row group cannot be read. */
+async function reportColumns(
+  connection: DuckDBConnection,
+  table: string,
+  columns: readonly string[],
+  rows: { readonly start: number; readonly end: number },
+  firstError: unknown,
+  report: Report,
+): Promise<void> {
+  const place = `table ${table}, row group ${rows.start / ROW_GROUP_ROWS} (rows ${rows.start} to ${rows.end - 1})`;
+  let damagedColumns = 0;
+  for (const column of columns)
+    try {
+      await readRows(connection, table, [column], rows);
+    } catch (error) {
+      damagedColumns++;
+      report(`${place}, column ${column}`, error);
+    }
+  if (damagedColumns === 0) report(place, firstError);
+}
+
+function compare(table: string, { checksum, unverified }: PartChecksum, found: Found, report: Report): void {
+  const remedy = unverified === undefined ? '' : '; the next server rewrites it from the spool';
+  if (found.rows !== checksum.rows)
+    report(
+      `table ${table}`,
+      new Error(`it has ${found.rows} records, but ${checksum.rows} were written${remedy}`),
+    );
+  else if (found.sum !== checksum.sum)
+    report(`table ${table}`, new Error(`its records differ from those that were written${remedy}`));
+}
+
+/** DuckDB names the offset of a damaged block. */
+function toDamage(place: string, error: unknown): Damage {
+  const [problem = ''] = (error as Error).message.split('\n', 1);
+  const offset = Number(/in block at location (\d+)/.exec(problem)?.[1] ?? Number.NaN);
+  const block = Number.isNaN(offset) ? [] : [byteRange(offset, offset + BLOCK_BYTES)];
+  return { file: FILE_NAME, place: [...(place === '' ? [] : [place]), ...block].join(', '), problem };
+}

@@ -1,0 +1,136 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { inspectFiles } from '../../src/intake/inspect-files.ts';
+import { Spool } from '../../src/intake/spool.ts';
+import { readSegment } from '../../src/intake/spool-snapshot.ts';
+import { formatQuarantineLine, isIntactLine } from '../../src/logs/quarantine-line.ts';
+import { OpenFile } from '../../src/system/open-file.ts';
+import { createDataDirectory, removeDataDirectory } from '../support/store.ts';
+
+let directory: string;
+beforeEach(() => {
+  directory = createDataDirectory();
+});
+afterEach(() => removeDataDirectory(directory));
+
+const inspect = () => inspectFiles(directory, () => {});
+const SEGMENT = 'spool/000000000001.spool';
+const segmentFile = () => join(directory, SEGMENT);
+
+async function writeSpool(): Promise<void> {
+  const spool = await Spool.open(
+    join(directory, 'spool'),
+    () => 0,
+    () => {},
+  );
+  const request = {
+    ...{ key: 'k', digest: 'd', atMicros: 1, onlyIfUndelivered: false },
+    result: { accepted: 2, rejected: 0, errors: [] },
+  };
+  await spool.append('edge', 2, Buffer.from('first\nsecond\n'), request);
+  await spool.append('auth', 1, Buffer.from('third\n'));
+  await spool.append('edge', 1, Buffer.from('fourth\n'));
+  await spool.close();
+}
+
+/** The blocks of the segment as text. If one cannot be read, those before it. */
+async function readRecords(): Promise<string> {
+  const file = new OpenFile(segmentFile(), 'segment');
+  const read: unknown[] = [];
+  try {
+    for await (const { blocks } of readSegment(file))
+      read.push(...blocks.map(({ header, lines }) => [header, String(lines)]));
+  } catch {
+    read.push('damaged');
+  } finally {
+    await file.close();
+  }
+  return JSON.stringify(read);
+}
+
+/** Changes one byte, calls `check` and restores the file. */
+async function withFlip(file: string, offset: number, check: () => Promise<void>): Promise<void> {
+  const content = readFileSync(file);
+  const flipped = Buffer.from(content);
+  flipped[offset] = (flipped[offset] ?? 0) ^ (1 << (offset % 8));
+  writeFileSync(file, flipped);
+  await check();
+  writeFileSync(file, content);
+}
+
+describe('the spool', () => {
+  test('every changed byte of a segment that changes a record is found, with its range', async () => {
+    await writeSpool();
+    expect(await inspect()).toMatchObject({ spool: { records: 4, damages: [] } });
+    const [size, original] = [readFileSync(segmentFile()).length, await readRecords()];
+    let found = 0;
+    for (let offset = 0; offset < size; offset++)
+      await withFlip(segmentFile(), offset, async () => {
+        const { damages } = (await inspect()).spool;
+        const isChanged = (await readRecords()) !== original;
+        expect([offset, damages.length > 0]).toEqual([offset, isChanged]);
+        if (!isChanged) return;
+        found++;
+        const [, start, end] = /^bytes (\d+) to (\d+)$/.exec(damages[0]?.place ?? '') ?? [];
+        expect(damages[0]?.file).toBe(SEGMENT);
+        expect(Number(start) <= offset && offset <= Number(end)).toBe(true);
+      });
+    expect(found).toBe(size - 3); // the space after each of the three checksums has no meaning
+  });
+
+  test('a segment that ends within a block is reported, whether or not the last process stopped cleanly', async () => {
+    await writeSpool();
+    const content = readFileSync(segmentFile());
+    writeFileSync(segmentFile(), content.subarray(0, -3));
+    expect((await inspect()).spool).toMatchObject({ records: 3, damages: [{ file: SEGMENT }] });
+    writeFileSync(join(directory, 'spool/clean-stop.json'), '{}');
+    const { damages } = (await inspect()).spool;
+    expect(damages[0]?.problem).toContain('an unfinished write that was not acknowledged');
+  });
+
+  test('a line of the idempotency log that cannot be read is reported', async () => {
+    mkdirSync(join(directory, 'spool'));
+    writeFileSync(join(directory, 'spool/000000000001.requests'), '{"key":"k"}\n');
+    const { damages } = (await inspect()).spool;
+    expect(damages).toMatchObject([{ file: 'spool/000000000001.requests', place: 'bytes 0 to 11' }]);
+  });
+});
+
+describe('the quarantine', () => {
+  const line = (text: string) =>
+    formatQuarantineLine(
+      'edge',
+      1_700_000_000_000_000,
+      { index: 0, value: { text } },
+      {
+        code: 'no_project',
+        message: 'it has "no" project',
+      },
+    );
+  const file = () => join(directory, 'quarantine.ndjson');
+
+  test('every changed byte is found, with the range of its line', async () => {
+    const lines = [line('one, "checksum":"00000000"'), line('zwei ü'), line('three')];
+    writeFileSync(file(), lines.join(''));
+    expect(await inspect()).toMatchObject({ quarantine: { records: 3, damages: [] } });
+    for (let offset = 0; offset < readFileSync(file()).length - 1; offset++)
+      await withFlip(file(), offset, async () => {
+        const { damages } = (await inspect()).quarantine;
+        const isInside = damages.some(({ place }) => {
+          const [, start, end] = /^bytes (\d+) to (\d+)$/.exec(place) ?? [];
+          return Number(start) <= offset && offset <= Number(end);
+        });
+        expect([offset, isInside]).toEqual([offset, true]);
+      });
+  });
+
+  test('a line without a checksum, as version 0.2.0 wrote it, is intact', () => {
+    const old =
+      '{"quarantine":{"source":"edge","code":"no_project","message":"m","received_at":"t"},"record":{}}';
+    expect(isIntactLine(old)).toBe(true);
+    expect(isIntactLine(old.replace('{}', '{"a":{"b":1,"checksum":"00000000"},"c":1}'))).toBe(true);
+    expect(isIntactLine(old.replace('code', 'cnde'))).toBe(false);
+    expect(isIntactLine(old.slice(0, -1))).toBe(false);
+  });
+});
