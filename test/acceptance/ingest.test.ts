@@ -110,6 +110,15 @@ describe('dendro ingest', () => {
     expect(onlyLine(outcome)).toContain('--source');
   });
 
+  test('a quarantined record of an unknown source is rejected, and the others of the file are loaded', async () => {
+    const lines = ['edge', 'checkout'].map(source => ({ quarantine: { source }, record: edgeLines(1)[0] }));
+    const file = write('quarantine.ndjson', toNdjson(lines));
+    const outcome = await runDendro(['ingest', '--data', 'data', file], { cwd: directory.path });
+    expect(outcome.code).toBe(0);
+    expect(outcome.stdout).toMatch(/^quarantine\.ndjson: 1 accepted, 1 rejected\n/);
+    expect(outcome.stdout).toContain('The source "checkout" is unknown.');
+  });
+
   describe('into a running server', () => {
     const send = (args: readonly string[]) =>
       runDendro(['ingest', '--url', server?.internalUrl ?? '', ...args], { cwd: directory.path, env });

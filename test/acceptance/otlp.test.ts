@@ -2,7 +2,7 @@
 import { OTLPLogExporter as HttpExporter } from '@opentelemetry/exporter-logs-otlp-http';
 import { OTLPLogExporter as ProtoExporter } from '@opentelemetry/exporter-logs-otlp-proto';
 import { resourceFromAttributes } from '@opentelemetry/resources';
-import { BatchLogRecordProcessor, LoggerProvider } from '@opentelemetry/sdk-logs';
+import { BatchLogRecordProcessor, LoggerProvider, type LogRecordExporter } from '@opentelemetry/sdk-logs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { fetchResponse } from '../support/app.ts';
 import { encodeOtlp, field, otlpRequest, sendOtlp, text } from '../support/otlp.ts';
@@ -38,6 +38,20 @@ const rowsOf = async (project: string) => {
   return (await fetchResponse(url, { headers: { 'X-API-KEY': PROCESS_API_KEY } })).rows;
 };
 
+/** The exporters give up after 5 retries, which a slow start of the server can outlast. */
+function untilSuccess(exporter: LogRecordExporter): LogRecordExporter {
+  return {
+    export(records, report) {
+      exporter.export(records, result => {
+        if (result.code === 0) report(result);
+        else setTimeout(() => this.export(records, report), 500);
+      });
+    },
+    forceFlush: () => exporter.forceFlush(),
+    shutdown: () => exporter.shutdown(),
+  };
+}
+
 describe.each([
   ['protobuf', ProtoExporter],
   ['JSON', HttpExporter],
@@ -52,7 +66,9 @@ describe.each([
     });
     return new LoggerProvider({
       resource: resourceFromAttributes({ 'service.name': 'edge', 'service.namespace': project }),
-      processors: [new BatchLogRecordProcessor({ exporter, exportTimeoutMillis: 60_000 })],
+      processors: [
+        new BatchLogRecordProcessor({ exporter: untilSuccess(exporter), exportTimeoutMillis: 60_000 }),
+      ],
     });
   };
 
@@ -81,9 +97,9 @@ describe.each([
     const expected = ['before', 'while', 'after'].flatMap(phase =>
       Array.from({ length: 20 }, (_, index) => `${phase} ${index}`),
     );
-    await expect.poll(async () => (await rowsOf(project)).length).toBe(expected.length);
+    const messages = async () => (await rowsOf(project)).map(row => row['event_message']).sort();
+    await expect.poll(messages).toEqual(expected.sort());
     const rows = await rowsOf(project);
-    expect(rows.map(row => row['event_message']).sort()).toEqual(expected.sort());
     expect(rows.find(row => row['event_message'] === 'after 7')).toMatchObject({
       metadata: {
         count: 7,
