@@ -12,6 +12,7 @@ import { Preflight } from './endpoint/preflight.ts';
 import { ValidatedRequests } from './endpoint/validated-requests.ts';
 import type { AuthDependencies } from './http/authenticate.ts';
 import { clientAddressReader } from './http/client-address.ts';
+import { ConnectionLimit } from './http/connection-limit.ts';
 import { type InternalDependencies, internalRoutes } from './http/internal-routes.ts';
 import { type ListenerOptions, listen, tryToListen } from './http/listener.ts';
 import { type PublicDependencies, publicRoutes, type ServingDependencies } from './http/public-routes.ts';
@@ -61,6 +62,7 @@ interface Context {
   readonly observe: Observe;
   readonly closers: Closers;
   readonly unsentResponses: UnsentResponses;
+  readonly connectionLimit: ConnectionLimit;
 }
 
 /** Listens from the first steps on. Requests get 503 until all steps are done. */
@@ -85,7 +87,8 @@ export async function startApp(
   const closers = new Closers();
   const unsentLimits = { maxBytes: config.unsentBytes, minBytesPerSecond: config.minDownloadRate };
   const unsentResponses = new UnsentResponses(unsentLimits, timer);
-  const context: Context = { config, clock, timer, observe, closers, unsentResponses };
+  const connectionLimit = new ConnectionLimit();
+  const context: Context = { config, clock, timer, observe, closers, unsentResponses, connectionLimit };
   const reportInvalidation = (error: unknown) => {
     state.stop();
     invalidation.report(error);
@@ -354,12 +357,16 @@ export async function findListenerProblems(config: ServeConfig): Promise<unknown
 const INTERNAL_LISTENER = { corsOrigins: [], tls: undefined };
 
 async function openListener(
-  { config, observe, closers, unsentResponses }: Context,
-  options: Omit<ListenerOptions, 'corsOrigins' | 'tls' | 'unsentResponses' | 'observe' | 'hasAccessLog'>,
+  { config, observe, closers, unsentResponses, connectionLimit }: Context,
+  options: Omit<
+    ListenerOptions,
+    'corsOrigins' | 'tls' | 'unsentResponses' | 'connectionLimit' | 'observe' | 'hasAccessLog'
+  >,
 ): Promise<string> {
   const { corsOrigins, tls } = options.name === 'public' ? config : INTERNAL_LISTENER;
   const hasAccessLog = config.accessLog;
-  const listener = await listen({ ...options, corsOrigins, tls, unsentResponses, observe, hasAccessLog });
+  const shared = { unsentResponses, connectionLimit, observe };
+  const listener = await listen({ ...options, ...shared, corsOrigins, tls, hasAccessLog });
   closers.add('listeners', () => listener.close());
   return listener.url;
 }

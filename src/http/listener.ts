@@ -3,6 +3,7 @@ import { createServer, type RequestListener, type Server, type ServerOptions } f
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import { OperatorError } from '../domain/errors.ts';
+import type { ConnectionLimit } from './connection-limit.ts';
 import { handleRequest, type RequestDependencies } from './handle-request.ts';
 import { respondToParserError } from './parser-error.ts';
 import { MAX_HEADER_BYTES, MAX_HEADERS, MAX_URL_BYTES } from './request-limits.ts';
@@ -14,6 +15,7 @@ export interface ListenerOptions extends Omit<RequestDependencies, 'router'> {
   readonly name: 'public' | 'internal';
   readonly address: { readonly host: string; readonly port: number };
   readonly tls: TlsFiles | undefined;
+  readonly connectionLimit?: ConnectionLimit;
 }
 
 export interface Listener {
@@ -44,6 +46,7 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
   server.maxHeadersCount = MAX_HEADERS;
   server.on('checkExpectation', onRequest); // an unknown `Expect` header is ignored
   server.on('clientError', respondToParserError);
+  options.connectionLimit?.apply(server);
   await bind(server, options);
   const sockets = trackSockets(server);
   let closing: Promise<void> | undefined;

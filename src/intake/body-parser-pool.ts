@@ -136,7 +136,7 @@ export class BodyParserPool implements BodyParser {
     const job = this.#takeJob(worker);
     const index = this.#idle.indexOf(worker);
     if (index !== -1) this.#idle.splice(index, 1);
-    job?.reject(isOutOfMemory(error) ? tooExpensive() : error);
+    job?.reject(toJobError(error));
     if (!this.#closed) this.#dispatch();
   }
 
@@ -169,8 +169,19 @@ function tooExpensive(): DendroError {
   );
 }
 
-function isOutOfMemory(error: unknown): boolean {
-  return (error as NodeJS.ErrnoException).code === 'ERR_WORKER_OUT_OF_MEMORY';
+/** The error of a job whose worker has ended with this error. */
+function toJobError(error: unknown): unknown {
+  switch ((error as NodeJS.ErrnoException).code) {
+    case 'ERR_WORKER_OUT_OF_MEMORY':
+      return tooExpensive();
+    case 'ERR_WORKER_INIT_FAILED': // such as without a free file descriptor
+      return new DendroError('unavailable', 'no thread can be started to parse the body; retry later', {
+        cause: error,
+        retryAfterSeconds: 5,
+      });
+    default:
+      return error;
+  }
 }
 
 /** Copies data that shares its ArrayBuffer, as small Buffers do: transferring that would detach the other Buffers in it. */
