@@ -9,12 +9,22 @@ const UMASK = 0o077;
 
 function reportError(error: unknown): void {
   const isExpected =
-    error instanceof UsageError || error instanceof OperatorError || error instanceof DendroError;
+    error instanceof UsageError ||
+    error instanceof OperatorError ||
+    error instanceof DendroError ||
+    isSystemError(error);
   const text = isExpected
     ? escapeForTerminal(`${error.message}${formatCause(error)}`)
     : escapeLinesForTerminal(String((error as Error)?.stack ?? error));
   process.stderr.write(`dendro: ${text}\n`);
   process.exitCode = error instanceof UsageError ? 2 : 1;
+}
+
+/** A disk that is full, over its quota, read-only or broken; too many open files. The message names the cause and the operation. */
+const SYSTEM_ERRORS = ['ENOSPC', 'EDQUOT', 'EROFS', 'EIO', 'EMFILE', 'ENFILE'];
+
+function isSystemError(error: unknown): error is NodeJS.ErrnoException {
+  return SYSTEM_ERRORS.includes((error as NodeJS.ErrnoException)?.code ?? '');
 }
 
 /** The cause of a DendroError. Its message is for clients and hides the cause; the operator may see it. */
