@@ -58,7 +58,7 @@ const faults: TestProjectInlineConfiguration = {
     pool: 'forks',
     maxWorkers: 1, // each test needs the whole machine
     expect: { poll: { timeout: 10_000 } },
-    testTimeout: 120_000,
+    testTimeout: process.env['DENDRO_FAULT_SIZE'] === 'full' ? 1_800_000 : 300_000,
     hookTimeout: 30_000,
   },
 };

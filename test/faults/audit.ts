@@ -1,8 +1,10 @@
 // Compares the records in a data directory with the batches that its server acknowledged.
+import { expect } from 'vitest';
 import { startApp } from '../../src/app.ts';
 import { LOG_KINDS } from '../../src/domain/log-columns.ts';
 import { parseBody } from '../../src/intake/parse-body.ts';
 import { testConfig } from '../support/app.ts';
+import { reportFault } from '../support/fault-report.ts';
 import { savedQuery } from '../support/store.ts';
 import type { Ledger } from './load.ts';
 
@@ -11,9 +13,27 @@ export interface AuditResult {
   readonly wrong: string[];
   /** Unacknowledged batches that are stored in part or with duplicates. */
   readonly partial: string[];
+  /** Acknowledged records that are missing. */
+  readonly lost: number;
+  /** Records that are stored more than once. */
+  readonly duplicated: number;
   /** Number of flushed records of the kind edge. The others are in the spool only. */
   readonly flushed: number;
   readonly records: number;
+}
+
+/** Audits the directory, reports the row of the fault table, and fails if a batch is not stored as it must be. */
+export async function auditAndReport(
+  { fault, runs, outcome }: { readonly fault: string; readonly runs: number; readonly outcome: string },
+  dataDirectory: string,
+  ledger: Ledger,
+): Promise<AuditResult> {
+  const result = await auditDataDirectory(dataDirectory, ledger);
+  const { wrong, partial, lost, duplicated, records } = result;
+  reportFault({ fault, runs, outcome, lost, duplicated });
+  expect({ wrong, partial }).toEqual({ wrong: [], partial: [] });
+  expect(records).toBeGreaterThanOrEqual(ledger.acknowledgedRecords);
+  return result;
 }
 
 /** Opens the directory as a server start does, including the replay of the spool. */
@@ -35,14 +55,17 @@ export async function auditDataDirectory(dataDirectory: string, ledger: Ledger):
     }
     const wrong: string[] = [];
     const partial: string[] = [];
+    let [lost, duplicated] = [0, 0];
     for (const { number, kind, count: sent, acknowledged } of ledger.batches) {
       const { count, distinct } = stored.get(number) ?? { count: 0, distinct: 0 };
       const isComplete = count === sent && distinct === sent;
       const description = `${kind} ${number}: ${sent} sent, ${count} stored, ${distinct} distinct`;
+      if (acknowledged) lost += sent - distinct;
+      duplicated += count - distinct;
       if (acknowledged && !isComplete) wrong.push(description);
       if (!acknowledged && count !== 0 && !isComplete) partial.push(description);
     }
-    return { wrong, partial, records, flushed: app.store.flushedUpTo('edge') };
+    return { wrong, partial, lost, duplicated, records, flushed: app.store.flushedUpTo('edge') };
   } finally {
     await app.close();
   }

@@ -6,11 +6,12 @@ import { toLogLines } from '../../src/domain/log-line.ts';
 import { Spool } from '../../src/intake/spool.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { fetchResponse, NOW, testStoreOptions } from '../support/app.ts';
-import { PROCESS_API_KEY, startServer } from '../support/process.ts';
+import { reportFault, tally } from '../support/fault-report.ts';
+import { onlyLine, PROCESS_API_KEY, runDendro, startServer } from '../support/process.ts';
 import { edgeRecord } from '../support/record.ts';
 import { savedQuery } from '../support/store.ts';
-import { auditDataDirectory } from './audit.ts';
-import { Ledger, send } from './load.ts';
+import { auditAndReport } from './audit.ts';
+import { Ledger } from './load.ts';
 import { mountSmallDisk, type SmallDisk } from './small-disk.ts';
 
 const KIB = 1024;
@@ -38,7 +39,7 @@ test('on a full disk senders get 503 and queries succeed; when space is free aga
   let server = await startServer(['--data', path], { env: { DENDRO_API_KEY: PROCESS_API_KEY } });
   try {
     const post = (records: number, padding = 0) =>
-      send(
+      ledger.send(
         server.internalUrl,
         ledger.createBatch({ kinds: LOG_KINDS, records: [records, records], padding }),
       );
@@ -79,7 +80,7 @@ test('on a full disk senders get 503 and queries succeed; when space is free aga
 
     free();
     for (const batch of ledger.batches.filter(each => !each.acknowledged))
-      expect(await send(server.internalUrl, batch)).toBe(200);
+      expect(await ledger.send(server.internalUrl, batch)).toBe(200);
     for (let i = 0; i < 20; i++) expect(await post(20)).toBe(200);
     await expect.poll(() => queuedBytes(server.internalUrl), { timeout: 20_000 }).toBe(0);
 
@@ -99,9 +100,8 @@ test('on a full disk senders get 503 and queries succeed; when space is free aga
     expect(await query()).toEqual([200, true]);
     expect(await post(20)).toBe(200);
     await server.stop();
-    const { wrong, partial, records } = await auditDataDirectory(path, ledger);
-    expect([wrong, partial]).toEqual([[], []]);
-    expect(records).toBeGreaterThanOrEqual(ledger.acknowledgedRecords);
+    const outcome = `senders get ${ledger.refusals}, queries 200; with free space, retries get 200`;
+    await auditAndReport({ fault: 'full disk during intake', runs: 2, outcome }, path, ledger);
   } finally {
     server.signal('SIGKILL');
     await server.ended;
@@ -145,6 +145,14 @@ test.for([0, 64 * KIB, 300 * KIB, MIB, 20 * MIB, 66 * MIB])(
         savedQuery('select count(*), count(distinct id) from edge_logs', ['integer', 'integer']),
         {},
       );
+      const [count = 0, distinct = 0] = (rows[0] ?? []).map(Number);
+      reportFault({
+        fault: 'full disk during flush and retention',
+        runs: 1,
+        outcome: failures.length > 0 ? 'they wait, and succeed with free space' : 'the space is enough',
+        lost: 1_500 - distinct,
+        duplicated: count - distinct,
+      });
       expect(rows).toEqual([[1_500, 1_500]]);
     } finally {
       await again.close();
@@ -181,6 +189,39 @@ test('spool segments can be deleted on a full disk', async context => {
   await spool.deleteFlushed(() => 8);
   expect(freeBytes()).toBeGreaterThan(5 * MIB);
   await spool.close();
+});
+
+test('a command on a full disk fails with one line, changes nothing, and succeeds with free space', async context => {
+  const { path, fill, free } = requireDisk(context);
+  const input = '{"project":"p","message":"m","id":"a"}\n';
+  const commands = [
+    ['token', 'create', '--name', 'b', '--scope', 'query', '--data', path],
+    ['ingest', '-', '--source', 'edge', '--data', path],
+    ['backup', join(path, 'backup'), '--data', path],
+  ];
+  const create = ['token', 'create', '--name', 'a', '--scope', 'query', '--data', path];
+  expect((await runDendro(create)).code).toBe(0);
+  expect((await runDendro(['query', 'logs.all', '--project', 'p', '--data', path])).code).toBe(0);
+  fill(0);
+  const failed = [];
+  for (const command of commands) failed.push(await runDendro(command, { input }));
+  const list = await runDendro(['token', 'list', '--data', path]);
+  expect(list.stdout).toMatch(/^a /m);
+  free();
+  const repeated = [];
+  for (const command of commands) repeated.push(await runDendro(command, { input }));
+  const { stdout } = await runDendro(['query', 'logs.all', '--project', 'p', '--json', '--data', path]);
+  const ids = (JSON.parse(stdout) as { result: { id: string }[] }).result.map(({ id }) => id);
+  reportFault({
+    fault: 'full disk during a command',
+    runs: commands.length,
+    outcome: `one line, exit code ${tally(failed.map(({ code }) => code))}; with free space, exit code ${tally(repeated.map(({ code }) => code))}`,
+    lost: ids.includes('a') ? 0 : 1,
+    duplicated: Math.max(0, ids.length - 1),
+  });
+  for (const outcome of failed) expect(onlyLine(outcome)).toMatch(/no space|disk/i);
+  expect(failed.map(({ code }) => code)).toEqual([1, 1, 1]);
+  expect(repeated).toMatchObject([{ code: 0 }, { code: 0 }, { code: 0 }]);
 });
 
 async function queuedBytes(internalUrl: string): Promise<number> {

@@ -2,14 +2,17 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { LOG_KINDS } from '../../src/domain/log-columns.ts';
 import { ROW_GROUP_ROWS } from '../../src/store/duckdb/parts.ts';
-import { createTempDirectory, PROCESS_API_KEY, startServer } from '../support/process.ts';
-import { auditDataDirectory } from './audit.ts';
-import { type BatchShape, Ledger, send } from './load.ts';
+import { sized, tally } from '../support/fault-report.ts';
+import { createTempDirectory } from '../support/process.ts';
+import { auditAndReport } from './audit.ts';
+import { type BatchShape, Ledger } from './load.ts';
+import { kill, serve } from './server.ts';
 
-const MIN_KILLS = 24;
-const MAX_KILLS = 60;
+const MIN_KILLS = sized(8, 50);
+const MAX_KILLS = 100;
 /** The memtable is flushed one row group at a time, so this many records cause several flushes between the kills. */
-const MIN_RECORDS = 5 * ROW_GROUP_ROWS;
+const MIN_RECORDS = sized(2, 10) * ROW_GROUP_ROWS;
+const STOPS = sized(3, 20);
 
 const SENDERS: BatchShape[] = [
   { kinds: ['edge'], records: [4_000, 9_000] },
@@ -18,49 +21,55 @@ const SENDERS: BatchShape[] = [
   { kinds: LOG_KINDS, records: [1, 1] },
 ];
 
-test('after kill -9 at random moments every acknowledged record is stored once, and any other once or not at all', {
-  timeout: 300_000,
-}, async () => {
-  const dataDirectory = createTempDirectory();
-  const ledger = new Ledger();
-  let retriedBatches = 0;
+/** Starts a server, sends batches to it for a random time and ends it. Returns its exit code. */
+async function endUnderLoad(path: string, ledger: Ledger, signal: 'SIGKILL' | 'SIGTERM') {
+  const server = await serve(path);
   try {
-    let kills = 0;
-    while (kills < MIN_KILLS || (ledger.acknowledgedRecords < MIN_RECORDS && kills < MAX_KILLS)) {
-      const server = await startServer(['--data', dataDirectory.path], {
-        env: { DENDRO_API_KEY: PROCESS_API_KEY },
-      });
-      try {
-        // A shipper that got no response sends the same batch again. Half of these batches are not retried.
-        const unacknowledged = ledger.batches.filter(batch => !batch.acknowledged && batch.number % 2 === 0);
-        for (const batch of unacknowledged) expect(await send(server.internalUrl, batch)).toBe(200);
-        retriedBatches += unacknowledged.length;
-        const stop = new AbortController();
-        const sending = SENDERS.map(shape => ledger.keepSending(server.internalUrl, shape, stop.signal));
-        await sleep(50 + Math.random() * 900);
-        // One time in ten it gets SIGTERM under the same load instead.
-        const isKill = Math.random() < 0.9;
-        server.signal(isKill ? 'SIGKILL' : 'SIGTERM');
-        if (isKill) kills++;
-        else expect((await server.ended).code).toBe(0);
-        stop.abort();
-        await Promise.all(sending);
-      } finally {
-        server.signal('SIGKILL');
-        await server.ended;
-      }
-    }
-    const { wrong, partial, records, flushed } = await auditDataDirectory(dataDirectory.path, ledger);
-    expect(wrong).toEqual([]);
-    expect(partial).toEqual([]);
-    expect(kills).toBeGreaterThanOrEqual(20);
-    expect(retriedBatches).toBeGreaterThan(0);
-    expect(records).toBeGreaterThanOrEqual(ledger.acknowledgedRecords);
-    expect(flushed).toBeGreaterThanOrEqual(ROW_GROUP_ROWS);
-    console.info(
-      `${kills} kills, ${ledger.acknowledgedRecords} acknowledged, ${records} stored, ${flushed} flushed`,
-    );
+    // A shipper that got no response sends the same batch again. Half of these batches are not retried.
+    const unacknowledged = ledger.batches.filter(batch => !batch.acknowledged && batch.number % 2 === 0);
+    for (const batch of unacknowledged) expect(await ledger.send(server.internalUrl, batch)).toBe(200);
+    const stop = new AbortController();
+    const sending = SENDERS.map(shape => ledger.keepSending(server.internalUrl, shape, stop.signal));
+    await sleep(50 + Math.random() * 900);
+    server.signal(signal);
+    const { code } = await server.ended;
+    stop.abort();
+    await Promise.all(sending);
+    return { code, retriedBatches: unacknowledged.length };
   } finally {
-    dataDirectory.remove();
+    await kill(server);
+  }
+}
+
+test('after kill -9 at random moments every acknowledged record is stored once, and any other once or not at all', async () => {
+  const directory = createTempDirectory();
+  const ledger = new Ledger();
+  let [kills, retriedBatches] = [0, 0];
+  try {
+    while (kills < MIN_KILLS || (ledger.acknowledgedRecords < MIN_RECORDS && kills < MAX_KILLS)) {
+      retriedBatches += (await endUnderLoad(directory.path, ledger, 'SIGKILL')).retriedBatches;
+      kills++;
+    }
+    const outcome = `every restart succeeds; ${ledger.acknowledgedRecords} acknowledged records audited`;
+    const row = { fault: 'kill -9 during intake and flush', runs: kills, outcome };
+    const { flushed } = await auditAndReport(row, directory.path, ledger);
+    expect(retriedBatches).toBeGreaterThan(0);
+    expect(flushed).toBeGreaterThanOrEqual(ROW_GROUP_ROWS);
+  } finally {
+    directory.remove();
+  }
+});
+
+test('after SIGTERM under load the exit code is 0, and every acknowledged record is stored once', async () => {
+  const directory = createTempDirectory();
+  const ledger = new Ledger();
+  const codes: (number | null)[] = [];
+  try {
+    while (codes.length < STOPS) codes.push((await endUnderLoad(directory.path, ledger, 'SIGTERM')).code);
+    const outcome = `exit code ${tally(codes)}; every restart succeeds`;
+    await auditAndReport({ fault: 'SIGTERM under load', runs: STOPS, outcome }, directory.path, ledger);
+    expect(codes.filter(code => code !== 0)).toEqual([]);
+  } finally {
+    directory.remove();
   }
 });

@@ -8,7 +8,9 @@ export interface SentBatch {
   readonly number: number;
   readonly kind: LogKind;
   readonly count: number;
-  readonly body: Uint8Array<ArrayBuffer>;
+  readonly encoding: 'gzip' | 'identity';
+  /** Returns nothing once the batch is acknowledged: a long run would need too much memory. */
+  body: () => Uint8Array<ArrayBuffer>;
   /** The response was 200, so it must be stored once. Any other batch must be stored once or not at all. */
   acknowledged: boolean;
 }
@@ -21,8 +23,21 @@ export interface BatchShape {
   readonly padding?: number;
 }
 
+const CHEAP_RECORDS = 500;
+const ID_DIGITS = 8;
+const CHEAP_LINES = Array.from({ length: CHEAP_RECORDS }, (_, line) => {
+  const id = `${'0'.repeat(ID_DIGITS)}-${String(line).padStart(4, '0')}`;
+  const metadata = { request: { method: 'GET', path: '/rest/v1/items', host: 'p0.example' }, status: 200 };
+  return `${JSON.stringify({ id, project: 'p0', message: 'GET /rest/v1/items', metadata })}\n`;
+});
+const CHEAP_BODY = Buffer.from(CHEAP_LINES.join(''));
+const CHEAP_LINE_BYTES = CHEAP_BODY.length / CHEAP_RECORDS;
+const ID_OFFSET = '{"id":"'.length;
+
 export class Ledger {
   readonly batches: SentBatch[] = [];
+  /** How often each status was received; `none` if there was no response. */
+  readonly statuses = new Map<number | 'none', number>();
 
   createBatch({ kinds, records: [min, max], padding = 0 }: BatchShape): SentBatch {
     const number = this.batches.length;
@@ -35,20 +50,55 @@ export class Ledger {
         message: padding === 0 ? 'sent' : randomBytes(padding).toString('base64'),
       }),
     );
-    const batch = {
-      number,
-      kind,
-      count,
-      body: gzipSync(lines.join('\n'), { level: 1 }),
-      acknowledged: false,
+    const body = gzipSync(lines.join('\n'), { level: 1 });
+    return this.#add({ number, kind, count, encoding: 'gzip', body: () => body, acknowledged: false });
+  }
+
+  /** A batch that costs the sender far less than the server: a copy of one body with other ids. */
+  createCheapBatch(): SentBatch {
+    const number = this.batches.length;
+    const body = () => {
+      const bytes = Buffer.from(CHEAP_BODY);
+      for (let line = 0; line < CHEAP_RECORDS; line++)
+        bytes.write(String(number).padStart(ID_DIGITS, '0'), line * CHEAP_LINE_BYTES + ID_OFFSET, 'latin1');
+      return bytes;
     };
+    const rest = { kind: 'edge', count: CHEAP_RECORDS, encoding: 'identity', acknowledged: false } as const;
+    return this.#add({ ...rest, number, body });
+  }
+
+  #add(batch: SentBatch): SentBatch {
     this.batches.push(batch);
     return batch;
   }
 
   /** Sends batches until the signal aborts or the server does not respond. */
   async keepSending(url: string, shape: BatchShape, signal: AbortSignal): Promise<void> {
-    while (!signal.aborted && (await send(url, this.createBatch(shape))) !== undefined);
+    while (!signal.aborted && (await this.send(url, this.createBatch(shape))) !== undefined);
+  }
+
+  /** Returns the status, or undefined if there was no response. */
+  async send(url: string, batch: SentBatch): Promise<number | undefined> {
+    const status = await send(url, batch);
+    this.statuses.set(status ?? 'none', (this.statuses.get(status ?? 'none') ?? 0) + 1);
+    return status;
+  }
+
+  /** The statuses other than 200, such as `429 and 503`. */
+  get refusals(): string {
+    return [...this.statuses.keys()]
+      .filter(status => status !== 200)
+      .map(status => (status === 'none' ? 'no response' : String(status)))
+      .sort()
+      .join(' and ');
+  }
+
+  /** Sends batches without an acknowledgement again, as shippers do. Returns the statuses. */
+  async resend(url: string, max = Number.POSITIVE_INFINITY): Promise<(number | undefined)[]> {
+    const statuses: (number | undefined)[] = [];
+    for (const batch of this.batches.filter(({ acknowledged }) => !acknowledged).slice(0, max))
+      statuses.push(await this.send(url, batch));
+    return statuses;
   }
 
   get acknowledgedRecords(): number {
@@ -61,14 +111,17 @@ export async function send(url: string, batch: SentBatch): Promise<number | unde
   try {
     const response = await fetch(`${url}/api/logs?source_name=${batch.kind}`, {
       method: 'POST',
-      body: batch.body,
+      body: batch.body(),
       headers: {
         'X-API-KEY': PROCESS_API_KEY,
         'Content-Type': 'application/x-ndjson',
-        'Content-Encoding': 'gzip',
+        'Content-Encoding': batch.encoding,
       },
     });
-    if (response.status === 200) batch.acknowledged = true;
+    if (response.status === 200) {
+      batch.acknowledged = true;
+      batch.body = () => new Uint8Array();
+    }
     await response.arrayBuffer();
     return response.status;
   } catch {

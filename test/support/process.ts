@@ -6,7 +6,8 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-const BIN = join(import.meta.dirname, '../../bin/dendro');
+/** The program and its first argument. */
+export const DENDRO_COMMAND = [process.execPath, join(import.meta.dirname, '../../bin/dendro')] as const;
 
 export const PROCESS_API_KEY = 'a-key-of-the-acceptance-tests';
 
@@ -18,6 +19,8 @@ export interface RunOptions {
   readonly command?: readonly [string, ...string[]];
   /** The content of standard input. */
   readonly input?: string | Buffer;
+  /** Kills the process with SIGKILL after this time. */
+  readonly killAfterMs?: number;
 }
 
 export interface Outcome {
@@ -45,7 +48,9 @@ export async function runDendro(args: readonly string[], options: RunOptions = {
   const child = start(args, options);
   child.stdin.on('error', () => {}); // a command that fails may exit before it has read its input
   child.stdin.end(options.input ?? '');
-  return collect(child).ended;
+  const { killAfterMs } = options;
+  const kill = killAfterMs === undefined ? undefined : setTimeout(() => child.kill('SIGKILL'), killAfterMs);
+  return collect(child).ended.finally(() => clearTimeout(kill));
 }
 
 /** Starts `dendro serve`, on free ports unless `args` contain --port, and waits until it is ready. */
@@ -77,7 +82,7 @@ export async function startServer(args: readonly string[], options: RunOptions =
 
 function start(
   args: readonly string[],
-  { env = {}, cwd = tmpdir(), command = [process.execPath, BIN] }: RunOptions,
+  { env = {}, cwd = tmpdir(), command = DENDRO_COMMAND }: RunOptions,
 ): ChildProcessWithoutNullStreams {
   const { PATH, HOME, TMPDIR } = process.env;
   const [program, ...firstArgs] = command;

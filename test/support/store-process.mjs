@@ -29,6 +29,25 @@ const open = () =>
     queryQueueLength: 1,
     queryTimeoutSeconds: 15,
   });
+/** `flush` applies and flushes 50 records, whose timestamps are their sequence numbers. */
+const openToFlush = async () => {
+  const { toLogLines } = await load('domain/log-line.ts');
+  const store = await open();
+  const flush = async () => {
+    const first = store.flushedUpTo('edge');
+    const records = Array.from({ length: 50 }, (_, i) => ({
+      id: `n${first + i}`,
+      timestampMicros: first + i,
+      project: `p${i % 7}`,
+      eventMessage: 'x'.repeat(2000),
+      metadata: '{}',
+      extracted: { url: '', path: '' },
+    }));
+    await store.apply({ ...toLogLines('edge', records), firstSequence: first });
+    await store.flush(['edge']);
+  };
+  return { store, flush };
+};
 const print = value => process.stdout.write(`${JSON.stringify(value)}\n`);
 const outcomeOf = query =>
   query.then(
@@ -66,21 +85,7 @@ const TASKS = {
   },
   /** Flushes and compacts until it is killed. Prints the number of flushed records after the first compaction. */
   async compact() {
-    const { toLogLines } = await load('domain/log-line.ts');
-    const store = await open();
-    const flush = async () => {
-      const first = store.flushedUpTo('edge');
-      const records = Array.from({ length: 50 }, (_, i) => ({
-        id: `n${first + i}`,
-        timestampMicros: first + i,
-        project: `p${i % 7}`,
-        eventMessage: 'x'.repeat(2000),
-        metadata: '{}',
-        extracted: { url: '', path: '' },
-      }));
-      await store.apply({ ...toLogLines('edge', records), firstSequence: first });
-      await store.flush(['edge']);
-    };
+    const { store, flush } = await openToFlush();
     for (let i = 0; i < 16; i++) await flush();
     await store.compact(0n);
     print({ flushed: store.flushedUpTo('edge') });
@@ -88,6 +93,16 @@ const TASKS = {
       const compaction = store.compact(0n);
       for (let i = 0; i < 16; i++) await flush();
       await compaction;
+    }
+  },
+  /** Flushes records and removes all but the newest 400, until it is killed. Prints the number of flushed records at first. */
+  async expire() {
+    const { store, flush } = await openToFlush();
+    for (let i = 0; i < 10; i++) await flush();
+    print({ flushed: store.flushedUpTo('edge') });
+    for (;;) {
+      await flush();
+      await store.deleteBefore(BigInt(store.flushedUpTo('edge') - 400));
     }
   },
   async 'close-while-running'() {

@@ -1,0 +1,98 @@
+// `npm run test:faults`: runs the fault tests and prints the fault table. Takes about an hour.
+//   --quick        the size that `npm run test:full` runs: fewer and shorter runs, at most six minutes
+//   --write        also writes the table to docs/reliability.md, unless a test failed
+//   other values   select test files by a part of their name, such as `kill`
+import { spawn } from 'node:child_process';
+import { appendFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { formatTable, readReports, replaceTable, toRows } from './fault-table.mjs';
+
+const root = join(import.meta.dirname, '..');
+const page = join(root, 'docs', 'reliability.md');
+
+const CRASH_MINUTES = 10;
+const CRASH_SIMULATOR = join('test', 'crash', 'run.mjs');
+
+const { values, positionals: filters } = parseArgs({
+  allowPositionals: true,
+  options: { quick: { type: 'boolean', default: false }, write: { type: 'boolean', default: false } },
+});
+if (values.write && filters.length > 0) {
+  process.stderr.write('--write needs all fault tests; remove the names of files\n');
+  process.exit(2);
+}
+
+const directory = mkdtempSync(join(tmpdir(), 'dendro-fault-table-'));
+const reportsFile = join(directory, 'reports.ndjson');
+writeFileSync(reportsFile, '');
+const env = {
+  ...process.env,
+  DENDRO_FAULT_REPORTS: reportsFile,
+  DENDRO_FAULT_SIZE: values.quick ? 'quick' : 'full',
+};
+
+const start = performance.now();
+let hasFailed = !(await runTests('faults', filters));
+// The steps of `npm run test:full` for ClickHouse and for the crash simulator run these in the quick size.
+if (!values.quick && filters.length === 0) {
+  const migration = join('test', 'clickhouse', 'kill-migration.test.ts');
+  if (existsSync(join(root, migration)))
+    hasFailed = !(await runTests('clickhouse', [migration])) || hasFailed;
+  hasFailed = !(await simulateCrashes()) || hasFailed;
+}
+const minutes = ((performance.now() - start) / 60_000).toFixed(1);
+
+const rows = toRows(readReports(reportsFile)).filter(({ runs }) => runs > 0 || filters.length === 0);
+rmSync(directory, { recursive: true });
+const table = formatTable(rows);
+process.stdout.write(`\n${table}\n${hasFailed ? 'FAILED' : 'passed'} after ${minutes} minutes\n`);
+if (values.write && !hasFailed) writePage();
+process.exitCode = hasFailed ? 1 : 0;
+
+function writePage() {
+  const command = `npm run test:faults -- --write${values.quick ? ' --quick' : ''}`;
+  const size = values.quick ? 'the quick size' : 'the full size';
+  const date = new Date().toISOString().slice(0, 10);
+  const caption = `Run on ${date} with \`${command}\` (${size}, ${minutes} minutes):`;
+  writeFileSync(page, replaceTable(readFileSync(page, 'utf8'), `${caption}\n\n${table}`));
+  process.stdout.write('wrote docs/reliability.md\n');
+}
+
+/** Prints the progress of the tests. Returns whether all of them passed. */
+async function runTests(project, files) {
+  const args = ['vitest', 'run', '--project', project, '--reporter=verbose', ...files];
+  return (await run('npx', args, 'inherit')).code === 0;
+}
+
+/** Runs the crash simulator and reports its two rows. Returns whether it found no violation. */
+async function simulateCrashes() {
+  const args = [CRASH_SIMULATOR, '--minutes', String(CRASH_MINUTES), '--json'];
+  const { code, stdout } = await run('node', args, 'pipe');
+  const summary = stdout.split('\n').findLast(line => line.startsWith('{'));
+  if (summary === undefined) return false;
+  const { powerCut, failingOperations } = JSON.parse(summary);
+  report('power cut', powerCut.states, powerCut);
+  report('disk error in any file operation', failingOperations.runs, failingOperations);
+  return code === 0;
+}
+
+function report(fault, runs, { lost, duplicated, refused = 0, violations }) {
+  const outcome =
+    `every start succeeds${refused === 0 ? '' : `, or prints one line with the remedy (${refused} ×)`}; ` +
+    `${violations.length} violations of the guarantees`;
+  appendFileSync(reportsFile, `${JSON.stringify({ fault, runs, outcome, lost, duplicated })}\n`);
+}
+
+function run(program, args, output) {
+  const child = spawn(program, args, { cwd: root, env, stdio: ['ignore', output, 'inherit'] });
+  let stdout = '';
+  child.stdout?.on('data', data => {
+    stdout += data;
+  });
+  return new Promise(resolve => {
+    child.once('error', () => resolve({ code: null, stdout }));
+    child.once('close', code => resolve({ code, stdout }));
+  });
+}
