@@ -13,6 +13,14 @@ export const SIZES = {
     largeDataset: { perKind: 5_000_000, quietSeconds: QUIET_SECONDS },
     peers: { warmUps: 2, rounds: 31, minRounds: 9, limitMs: 4000 },
     postgres: { quietSeconds: QUIET_SECONDS, warmUps: 1, rounds: 15, minRounds: 5, limitMs: 5000 },
+    search: {
+      postgresShare: 0.2,
+      quietSeconds: QUIET_SECONDS,
+      warmUps: 1,
+      rounds: 15,
+      minRounds: 3,
+      limitMs: 5000,
+    },
     growth: {
       perKind: [500_000, 5_000_000, 15_000_000],
       quietSeconds: QUIET_SECONDS,
@@ -30,6 +38,7 @@ export const SIZES = {
     largeDataset: { perKind: 20_000, quietSeconds: 0 },
     peers: { warmUps: 1, rounds: 3, minRounds: 3, limitMs: 1000 },
     postgres: { quietSeconds: 0, warmUps: 1, rounds: 3, minRounds: 3, limitMs: 1000 },
+    search: { postgresShare: 0.2, quietSeconds: 0, warmUps: 1, rounds: 3, minRounds: 3, limitMs: 1000 },
     growth: {
       perKind: [5_000, 20_000, 60_000],
       quietSeconds: 0,

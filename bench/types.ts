@@ -92,6 +92,7 @@ export interface Table {
 export interface SuiteResults {
   peers: Comparison & { perKind: number };
   postgres: Comparison & { perKind: number };
+  search: { perKind: number; postgresShare: number; large?: Comparison; small?: Comparison; faults: Fault[] };
   growth: Comparison;
   service: Awaited<ReturnType<typeof import('./suites/service.mjs').measureService>>;
   'http-layer': Awaited<ReturnType<typeof import('./suites/http-layer.mjs').measureHttpLayer>>;

@@ -9,6 +9,7 @@ export const SYSTEM_NAMES = {
   duckdb: 'DuckDB alone',
   clickhouse: 'ClickHouse',
   postgres: 'PostgreSQL',
+  'postgres-trgm': 'PostgreSQL with pg_trgm',
 };
 
 /** @param {Table} table */

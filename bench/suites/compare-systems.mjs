@@ -116,7 +116,7 @@ export function isSameResult(endpoint, one, other) {
 
 /** @param {string} endpoint @param {Row} row */
 function normalizeRow(endpoint, row) {
-  if (endpoint !== 'logs.all') return row.map(toNumber);
+  if (endpoint !== 'logs.all' && endpoint !== 'logs.search') return row.map(toNumber);
   const [id, timestamp, message, metadata] = row;
   const parsed = typeof metadata === 'string' ? JSON.parse(metadata) : metadata;
   return [id, Number(timestamp), message, sortKeys(parsed)];

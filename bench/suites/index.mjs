@@ -5,6 +5,7 @@ import { httpLayerTables, measureHttpLayer } from './http-layer.mjs';
 import { intakeTables, measureIntake } from './intake.mjs';
 import { measurePeers, peersTables } from './peers.mjs';
 import { measurePostgres, postgresTables } from './postgres.mjs';
+import { measureSearch, searchTables } from './search.mjs';
 import { measureService, serviceTables } from './service.mjs';
 import { measureWarming, warmingTables } from './warming.mjs';
 
@@ -24,6 +25,7 @@ import { measureWarming, warmingTables } from './warming.mjs';
 export const SUITES = [
   { name: 'peers', measure: measurePeers, tables: peersTables },
   { name: 'postgres', needs: 'postgres', measure: measurePostgres, tables: postgresTables },
+  { name: 'search', measure: measureSearch, tables: searchTables },
   { name: 'growth', measure: measureGrowth, tables: growthTables },
   { name: 'service', measure: measureService, tables: serviceTables },
   { name: 'http-layer', needs: 'wrk', measure: measureHttpLayer, tables: httpLayerTables },

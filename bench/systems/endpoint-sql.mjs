@@ -4,10 +4,15 @@ import { addContextValues, bindParameters, loadCatalog } from '../tools/dendro-m
 
 /** @import { BenchRequest } from '../types.ts' */
 
-const builtIn = join(import.meta.dirname, '..', '..', 'endpoints');
+const root = join(import.meta.dirname, '..', '..');
+const folders = {
+  builtIn: join(root, 'endpoints'),
+  packs: [join(root, 'packs', 'explore')],
+  custom: undefined,
+};
 const catalogs = {
-  duckdb: loadCatalog({ builtIn, custom: undefined }, 'duckdb'),
-  clickhouse: loadCatalog({ builtIn, custom: undefined }, 'clickhouse'),
+  duckdb: loadCatalog(folders, 'duckdb'),
+  clickhouse: loadCatalog(folders, 'clickhouse'),
 };
 
 /** @param {'duckdb' | 'clickhouse'} storeName @param {string} endpoint */
@@ -32,6 +37,17 @@ export function readValues({ endpoint, parameters, pinnedProject }) {
       { type, value: typeof value === 'bigint' ? String(value) : value },
     ]),
   );
+}
+
+/**
+ * The condition of a search in the SQL of another system: every word occurs in the message or in the metadata.
+ * @param {BenchRequest} request @param {(word: string) => string} toCondition
+ */
+export function joinWords({ parameters }, toCondition) {
+  return parameters.query
+    .split(' ')
+    .map(word => `(${toCondition(word)})`)
+    .join(' and ');
 }
 
 /** @param {'duckdb' | 'clickhouse'} storeName @param {string} name */

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { KINDS } from '../records/dataset.mjs';
 import { streamRecords } from '../records/stream-records.mjs';
 import { findFreePorts } from '../tools/system.mjs';
-import { readValues } from './endpoint-sql.mjs';
+import { joinWords, readValues } from './endpoint-sql.mjs';
 import { connectPostgres } from './postgres-client.mjs';
 
 /** @import { BenchRequest, Dataset, Report, Workspace } from '../types.ts' */
@@ -67,6 +67,16 @@ export async function startPostgres(workspace) {
     'SIGINT',
   );
   const connection = await connectPostgres(port, USER, USER);
+  /** @param {BenchRequest} request @param {boolean} withTrigrams */
+  const query = async (request, withTrigrams) => {
+    const values = readValues(request);
+    const sql = readSqlFile(request.endpoint)
+      .replace('{words}', () => createWords(request, withTrigrams))
+      .replace(/\{(\w+)\}/g, (_, name) => toLiteral(values[name]));
+    const start = performance.now();
+    const rows = await connection.query(sql);
+    return { ms: performance.now() - start, rows };
+  };
   return {
     name: 'postgres',
     command: workspace.describe(command),
@@ -89,13 +99,18 @@ export async function startPostgres(workspace) {
     },
 
     /** @param {BenchRequest} request */
-    async query(request) {
-      const values = readValues(request);
-      const sql = readSqlFile(request.endpoint).replace(/\{(\w+)\}/g, (_, name) => toLiteral(values[name]));
-      const start = performance.now();
-      const rows = await connection.query(sql);
-      return { ms: performance.now() - start, rows };
-    },
+    query: request => query(request, false),
+
+    /** For `withTrigrams`. */
+    createTrigramIndexes: () => connection.query(readSqlFile('trigrams')),
+
+    /** The same server, whose searches use the trigram indexes. */
+    withTrigrams: () => ({
+      name: 'postgres-trgm',
+      command: workspace.describe(command),
+      query: (/** @type {BenchRequest} */ request) => query(request, true),
+      stop: async () => {}, // the server itself is another system
+    }),
 
     async diskBytes() {
       const sizes = KINDS.map(kind => `pg_total_relation_size('${kind}_logs')`);
@@ -107,6 +122,19 @@ export async function startPostgres(workspace) {
       await server.stop();
     },
   };
+}
+
+/**
+ * An expression other than that of an index does not use the index.
+ * @param {BenchRequest} request @param {boolean} withTrigrams
+ */
+function createWords(request, withTrigrams) {
+  const suffix = withTrigrams ? '' : " || ''";
+  return joinWords(request, word =>
+    ['event_message', "(body -> 'metadata')::text"]
+      .map(text => `(${text}${suffix}) ilike '%${word}%'`)
+      .join(' or '),
+  );
 }
 
 /** @param {string} name */
