@@ -22,7 +22,7 @@ export interface SlicedQuery {
 /** Later than every record: the end of the year 9999. */
 const END_OF_TIME = 253_402_300_799_999_999n;
 
-const MIN_SLICE_MICROS = 600n * MICROS_PER_SECOND;
+const MIN_SLICE_MICROS = 3600n * MICROS_PER_SECOND;
 /** About 100 years, more than any range. A cursor has 32 bits for the seconds. */
 const MAX_SLICE_MICROS = 3_200_000_000n * MICROS_PER_SECOND;
 
@@ -108,7 +108,7 @@ class SliceSizes {
     this.#fastestMs = Math.min(this.#fastestMs, executedMs);
     const excessMs = executedMs - this.#fastestMs;
     if (pageMicros !== undefined) this.#micros = min(this.#micros, limitSize(2n * pageMicros));
-    else if (executedMs < 100) this.#micros = limitSize(this.#micros * 16n);
+    else if (executedMs < 100) this.#micros = limitSize(this.#micros * (executedMs < 25 ? 64n : 16n));
     else if (excessMs < 400) this.#micros = limitSize(this.#micros * 4n);
     else this.#micros = limitSize(excessMs < 2000 ? this.#micros * 2n : this.#micros / 2n);
   }
