@@ -314,6 +314,7 @@ describe('a data directory of the embedded store, written by version 0.1.0', () 
         schema_version: 1,
         flushed_records: 1,
         loads: 1,
+        part_checksums: 1,
       };
       expect(await tables()).toEqual(renamed);
       await manual.pass(10_000);

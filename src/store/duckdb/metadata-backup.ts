@@ -1,6 +1,6 @@
 // Protects the file against a power cut during a checkpoint. DuckDB overwrites the blocks with its metadata in place, 256 KiB at a
-// time. If one of these writes is torn, DuckDB refuses to open the file. So the blocks are saved beside the file before each
-// checkpoint, and the next start writes them back, unless the checkpoint was completed.
+// time. If one of these writes is torn, DuckDB refuses to open the file. So the blocks that it may overwrite are saved beside the
+// file before each checkpoint, and the next start writes them back, unless the checkpoint was completed.
 import { existsSync } from 'node:fs';
 import { open, readFile, rm } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
@@ -34,12 +34,16 @@ export async function saveMetadata(connection: DuckDBConnection, file: string, r
   const size = await connection.runAndReadAll(
     "select block_size from pragma_database_size() where database_name = 'logs'",
   );
-  const used = await connection.runAndReadAll("select block_id from pragma_metadata_info('logs') order by 1");
+  // DuckDB writes new metadata only into blocks that have free space, so full blocks never change. Most blocks of a large file are
+  // full.
+  const writable = await connection.runAndReadAll(
+    "select block_id from pragma_metadata_info('logs') where free_blocks > 0 order by 1",
+  );
   const blockBytes = Number(size.value(0, 0));
   const header: BackupHeader = {
     checkpoint: String(await readCheckpointNumber(read)),
     blockBytes,
-    blocks: used.getRows().map(([block]) => Number(block)),
+    blocks: writable.getRows().map(([block]) => Number(block)),
   };
   const content = [Buffer.from(`${JSON.stringify(header)}\n`)];
   for (const block of header.blocks) {
