@@ -49,6 +49,7 @@ export interface SimulationResult {
 const START_MICROS = Date.UTC(2026, 10, 1) * 1000;
 const DEFAULT_STEPS = 12;
 const SECONDS_PER_RECORDING = 45;
+const MIN_EXPLORE_MS = 20_000;
 /** One in this many states is opened with the real program. */
 const PROGRAM_SHARE = 150;
 /** One in this many states is opened twice: the first start must leave a directory that the second can open. */
@@ -89,7 +90,7 @@ class Simulation {
   readonly #pool: CheckerPool;
   readonly #random: Random;
   readonly #result: SimulationResult;
-  readonly #endsAt: number;
+  #endsAt: number;
   #statesPerSecond = 15;
   #slots = 0;
 
@@ -140,6 +141,8 @@ class Simulation {
     const startedAt = performance.now();
     const statesBefore = this.#result.states;
     const all = listCrashPoints(recording, this.#options.mutation);
+    // On a slow machine, the first recording can take all of the time.
+    if (statesBefore === 0) this.#endsAt = Math.max(this.#endsAt, startedAt + MIN_EXPLORE_MS);
     const secondsLeft = Math.max(1, (this.#endsAt - performance.now()) / 1000);
     const wanted = Math.min(secondsLeft, SECONDS_PER_RECORDING) * this.#statesPerSecond;
     const chosen = sample(all, this.#options.states ?? Math.ceil(wanted), this.#random);
