@@ -77,7 +77,11 @@ export class Erasure {
       await this.#save(scope);
     } catch (error) {
       this.#status = { scope, state: 'failed' };
-      throw error;
+      if ((error as NodeJS.ErrnoException).syscall === undefined) throw error;
+      throw new DendroError('unavailable', 'writing to the disk failed; nothing was erased, retry later', {
+        retryAfterSeconds: 5,
+        cause: error,
+      });
     }
     void this.#run(scope).catch(() => {}); // reported as an event
   }

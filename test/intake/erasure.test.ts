@@ -69,6 +69,16 @@ const logOf = (project: string, text: string, timestamp = NOW) => ({
 const waitForIds = (project: string, count: number, kind = 'edge') =>
   expect.poll(() => idsOf(app, project, kind)).toHaveLength(count);
 
+test('if the disk does not accept the scope, POST gets 503 and nothing is erased', async () => {
+  mkdirSync(join(directory, 'erase.json.new')); // in place of the file that would be written
+  const { status: code, error } = await call('POST', { project: PROJECT });
+  expect([code, error.code, error.message]).toEqual([
+    503,
+    'unavailable',
+    'writing to the disk failed; nothing was erased, retry later',
+  ]);
+});
+
 test('an erased project leaves no text in any file, and other projects keep theirs', async () => {
   await app.append('edge', [
     edgeRecord({ id: `${TEXT}-a`, project: PROJECT, at: NOW, message: TEXT, metadata: { TEXT } }),
