@@ -13,7 +13,7 @@ export interface EmptyState {
   readonly log: string;
   /** Undefined if the query has no lower time bound. */
   readonly windowSeconds: number | undefined;
-  /** The record of the command that is shown if the log has no records at all. */
+  /** Log kind and project of the example record in the curl command that the page shows if the log is empty. */
   readonly firstLog?: { readonly kind: FirstLogKind; readonly project: string };
   /** A longer time range that may contain records. */
   readonly wider?: Action | undefined;
@@ -28,7 +28,7 @@ export function createLoadingMessage(): HTMLElement {
   return h('div', { class: 'message loading', role: 'status' }, h('p', {}, 'Loading…'));
 }
 
-/** Without an explanation, or if it finds records, the message lists possible reasons instead. */
+/** If there is no explanation, or if records remain in the explanation, the message lists possible reasons instead. */
 export function createEmptyMessage(
   state: EmptyState,
   result: QueryResult,
@@ -92,7 +92,7 @@ export function findReversedRange(parameters: Readonly<Record<string, string>>):
   return undefined;
 }
 
-/** Not a number if the text is no timestamp. Without an offset, it is in UTC, as in the API. */
+/** NaN if the text is not a timestamp. Without an offset, it is in UTC, as in the API. */
 function parseTimestamp(text: string): number {
   return Date.parse(/T[^Z+-]*$/i.test(text) ? `${text}Z` : text);
 }

@@ -39,7 +39,7 @@ export class HistogramLoader {
     this.element.hidden = true;
   }
 
-  /** Loads the histogram if it belongs to another search or is older than this. */
+  /** Loads the histogram if it belongs to another search or is older than `maxAgeSeconds`. */
   async load(state: UrlState, maxAgeSeconds: number): Promise<void> {
     const { endpoint, onTotal } = this.#options;
     const filters = toFilterKey(state);
@@ -75,7 +75,8 @@ export class HistogramLoader {
   #toRange({ settings }: UrlState, { ranAt }: QueryResult): { start: number; end: number } {
     const bounds = toBounds(settings);
     const oldest = ranAt - this.#options.toRetentionDays(settings['tier'] ?? '') * 86_400_000;
-    // The bounds are one microsecond before a bucket if they were chosen in a chart. `Date.parse` cuts to milliseconds.
+    // A range chosen in a chart has bounds 1 µs before a bucket start, because the start is exclusive. `Date.parse` truncates them to
+    // the millisecond before it, so add 1 ms.
     return {
       start: Math.max(Date.parse(bounds.iso_timestamp_start) + 1 || oldest, oldest),
       end: Math.min(Date.parse(bounds.iso_timestamp_end) + 1 || ranAt, ranAt),

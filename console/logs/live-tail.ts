@@ -5,7 +5,7 @@ import { readMicros, toRowKey } from './record-fields.ts';
 
 const OVERLAP_MICROS = 60_000_000;
 
-/** The start of the next request for new records, in Unix microseconds. `ranAt` counts if there are no records yet. */
+/** The start of the next request for new records, in Unix microseconds, calculated from `ranAtMs` if there are no records yet. */
 export function findTailStart(shown: readonly Row[], ranAtMs: number): number {
   const [newest] = shown;
   return (newest === undefined ? ranAtMs * 1000 : readMicros(newest)) - OVERLAP_MICROS;

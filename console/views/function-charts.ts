@@ -158,7 +158,7 @@ function findBuckets({ rows, ranAt }: QueryResult, interval: Interval, zoom: Tim
     starts: isMerged ? [...new Set(starts.map(start => floorTo(start, bucketSeconds)))] : starts,
     bucketSeconds,
     isMerged,
-    // The first bucket is complete: the endpoint extends the window to its start.
+    // The first bucket is complete, because the endpoint extends the window to the start of that bucket.
     rangeStart: (starts[0] ?? 0) * 1000,
   };
 }

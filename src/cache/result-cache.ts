@@ -242,7 +242,7 @@ export class ResultCache<V> {
     const bytes = this.#sizeOf(entry.value) + entry.key.length * 2 + ENTRY_OVERHEAD_BYTES;
     this.#bytes += bytes - entry.bytes;
     entry.bytes = bytes;
-    // Otherwise it would evict all other entries before itself.
+    // Remove an entry that is larger than the whole cache; otherwise it would evict all others first.
     if (bytes > this.#maxBytes) this.#remove(entry);
     for (const leastRecent of this.#entries.values()) {
       if (this.#bytes <= this.#maxBytes) return;

@@ -88,7 +88,7 @@ function isInside(directory: string, file: string): boolean {
   return resolve(dirname(file)) === resolve(directory);
 }
 
-/** The first start creates the tokens file, unless a key is in the environment. */
+/** Checks that the first start can create the tokens file. It creates none if an API key is in the environment. */
 function checkTokens({ tokensFile, environmentKeys }: ServeConfig): void {
   if (readTokenFile(tokensFile).length > 0 || environmentKeys.length > 0) return;
   const directory = dirname(resolve(tokensFile));

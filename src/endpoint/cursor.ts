@@ -2,12 +2,15 @@
 // and of all other parameters. It is not signed, because it grants nothing: a query applies its conditions on every page.
 import { createHash } from 'node:crypto';
 
-/** The next page starts at the record with this timestamp and id, after `skip` records of that timestamp. */
+/**
+ * The next page starts with the records of this timestamp whose id is `id` or later, without the first `skip` of them. Older
+ * records follow.
+ */
 export interface Position {
   readonly timestampMicros: bigint;
-  /** The id of the last record, or its beginning if it is long. Empty: all ids. */
+  /** The id of the last returned record, cut to 256 bytes. Empty: all ids. */
   readonly id: string;
-  /** How many records with this timestamp whose ids start with `id` were returned before. */
+  /** How many records with this timestamp and an id that starts with `id` were returned before. */
   readonly skip: number;
   /** The size of the first slice that the next page searches (query-slices.ts). */
   readonly sliceSeconds: number;

@@ -27,7 +27,8 @@ export function bindParameters(
   const bound: MutableValues = {};
   for (const [name, parameter] of Object.entries(definition.parameters))
     bindParameter(name, parameter, readOnce(parameters, name), maxTier, bound);
-  // Both depend on other parameters: the fields of a search on the log kind, a cursor on everything else.
+  // Search and cursor parameters are bound last, because they depend on others: a search on the log kind, a cursor on all other
+  // parameters.
   for (const [name, { type }] of Object.entries(definition.parameters))
     if (type === 'search') bindSearch(definition, name, bound);
   for (const [name, { type }] of Object.entries(definition.parameters))

@@ -13,7 +13,10 @@ export interface SlicedQuery {
   readonly definition: EndpointDefinition;
   readonly query: SavedQuery;
   readonly values: BoundValues;
-  /** The timestamp of the newest record that the query may return; undefined: there is none that is not after now. */
+  /**
+   * The timestamp of the newest record at or before now in the logs that the query reads. Undefined if every record is later than
+   * now, or there are no records.
+   */
   readonly newest: bigint | undefined;
   /** Covers all slices; undefined: no limit. */
   readonly timeLimitMs: number | undefined;
@@ -48,7 +51,8 @@ async function searchSlices(
   let end = start?.timestampMicros ?? toMicros(values[definition.range?.end ?? '']?.value) ?? END_OF_TIME;
   let bound = values;
   while (end > rangeStart) {
-    // No record is between `newest` and now, so the first slice starts there.
+    // There are no records between `newest` and now, so the size of the first slice is measured from `newest`. `slice_end` stays
+    // `end`, so that records with a timestamp after now are included.
     const top = newest !== undefined && newest < end ? newest : end;
     const sliceStart = newest === undefined ? rangeStart : max(rangeStart, top - sizes.micros);
     const slice: BoundValues = {
@@ -69,7 +73,7 @@ async function searchSlices(
     }
     page.add(result);
     end = sliceStart;
-    bound = { ...values, ...bindPosition(definition, undefined) }; // only the first slice starts in the middle
+    bound = { ...values, ...bindPosition(definition, undefined) }; // the cursor's id and skip apply to the first slice only
     sizes.adapt(result.executedMs, page.cutAt === undefined ? undefined : top - page.cutAt);
     const sliceEnd = end > rangeStart ? end : undefined;
     const isTimeUp = !page.isFull && sliceEnd !== undefined && deadline.isShort(result.executedMs);
@@ -79,12 +83,12 @@ async function searchSlices(
 }
 
 /**
- * Slices grow while they are fast, so that an empty range takes few queries, and shrink if a slice takes seconds. A cursor has the
- * size, so that the next page does not begin with small slices again.
+ * Slices grow while they are fast, so that an empty range takes few queries, and shrink if a slice takes seconds. A cursor
+ * contains the slice size, so that the next page does not begin with small slices again.
  */
 class SliceSizes {
   #micros: bigint;
-  /** What a query takes whatever its range: smaller slices would not save it. */
+  /** The fixed cost of a query, estimated by the fastest one so far. Smaller slices do not reduce it. */
   #fastestMs = Number.POSITIVE_INFINITY;
 
   constructor(seconds: bigint | undefined) {
@@ -103,7 +107,10 @@ class SliceSizes {
     this.#micros = limitSize(this.#micros / 4n);
   }
 
-  /** `pageMicros`: how much of the slice filled the page; undefined: all of it was not enough. */
+  /**
+   * `pageMicros`: the time span, from the newest end of the slice, whose rows filled the page. Undefined if the slice did not fill
+   * the page.
+   */
   adapt(executedMs: number, pageMicros: bigint | undefined): void {
     this.#fastestMs = Math.min(this.#fastestMs, executedMs);
     const excessMs = executedMs - this.#fastestMs;

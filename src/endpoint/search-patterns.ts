@@ -4,9 +4,9 @@ import { LOG_FIELDS } from '../domain/log-fields.ts';
 import type { BoundValue } from '../store/store.ts';
 import { MAX_SEARCH_WORDS, type SearchTerm } from './search-expression.ts';
 
-/** The names of the values that a search parameter binds. A value is null if the expression has no such term. */
+/** The names of the SQL parameters of a search. A parameter is null if the expression has no such term. */
 export interface SearchValueNames {
-  /** One for each word, in the message and in the JSON text of the metadata. */
+  /** Each of the 10 word slots has two: the pattern for the message, and the pattern for the JSON text of the metadata. */
   readonly words: readonly { readonly message: string; readonly metadata: string }[];
   readonly excludedWords: { readonly message: string; readonly metadata: string };
   readonly field: (field: string) => { readonly included: string; readonly excluded: string };

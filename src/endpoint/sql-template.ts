@@ -19,7 +19,7 @@ export interface SqlContext {
   readonly searchParameter: string | undefined;
 }
 
-/** The SQL of one store for what the placeholders need. Every field is a text, or null if the record does not have it. */
+/** SQL fragments of one store. The SQL of a log field returns text, or null if the record does not have the field. */
 interface Dialect {
   /** A text parameter that may be null. */
   parameter(name: string): string;
@@ -43,7 +43,7 @@ interface Dialect {
 // Numbers that are whole but written with a fraction (500.0) count as whole. Some engines print them without it.
 const STATUS_TOKEN = '^"?([1-5][0-9][0-9])(?:[.]0)?"?$';
 const WHOLE_NUMBER = '^(-?[0-9]{1,15})(?:[.]0)?$';
-/** Anything else in the place of a level is not one; as a category it would be unbounded. */
+/** Only text of this form is a level. Other values are counted as `other`, so that the number of categories stays small. */
 const LEVEL = '^[A-Za-z0-9_.-]{1,32}$';
 
 const DUCKDB: Dialect = {

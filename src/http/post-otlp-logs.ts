@@ -29,8 +29,8 @@ export async function postOtlpLogs(service: IntakeDependencies, request: HttpReq
 }
 
 /**
- * A source name in the request counts for all records, so a token without its scope gets `forbidden`. Without one, each record has a
- * kind of its own, and records of other kinds than the token's are rejected.
+ * If the request names a source, it applies to all records, and a token that may not send this kind gets `forbidden`. Otherwise each
+ * record has its own kind, and records of a kind that the token may not send are rejected.
  */
 function readKinds(token: Token, { raw, parameters }: HttpRequest): KindPerRecord {
   const header = raw.headers['x-source'];

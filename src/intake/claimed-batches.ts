@@ -11,7 +11,10 @@ import { MAX_ERRORS, type ParsedBatch, type ParsedBody } from './parse-body.ts';
 export interface ClaimedBatch extends ParsedBatch {
   /** The result of this request or, for a repeat, of the first one. */
   readonly result: IntakeResult;
-  /** Undefined if there is nothing to store twice. */
+  /**
+   * Undefined if the kind is unknown, or if no record was accepted and there is no Idempotency-Key: a retry then cannot store
+   * anything twice.
+   */
   readonly entry: IndexEntry | undefined;
   readonly isRepeat: boolean;
 }

@@ -9,7 +9,10 @@ interface SenderQueue<Job> {
 
 export class FairQueue<Job> {
   readonly #senders = new Map<string, SenderQueue<Job>>();
-  /** The `usedMs` of the sender whose job was taken last. A new sender starts here: it saves up no time while it is idle. */
+  /**
+   * The queue's virtual time: `usedMs` of the sender whose job was taken last. A sender that was idle starts here, so that it gets
+   * no credit for idle time.
+   */
   #position = 0;
 
   add(sender: string, job: Job): void {

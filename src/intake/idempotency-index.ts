@@ -107,8 +107,8 @@ export class IdempotencyIndex {
 
   /**
    * Returns the first request with this key if its records are durable: the caller's request is a repeat. Otherwise adds a new
-   * entry without result; the caller must call `complete` or `remove`. Waits while the first request is in flight. Throws
-   * `idempotency_conflict` if the first request had a different body.
+   * entry without result; the caller must call `complete`, or `release` if its request fails. Waits while the first
+   * request is in flight. Throws `idempotency_conflict` if the first request had a different body.
    */
   async claim(identity: RequestIdentity, atMicros: number): Promise<IndexEntry> {
     for (;;) {

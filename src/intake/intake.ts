@@ -74,7 +74,8 @@ export interface BodyMemory {
 const BODY_MEMORY_LIMIT = 64 * 1024 * 1024;
 /**
  * The log lines in memory, of all senders together. They accumulate while the disk is slow. Higher than the limit for bodies,
- * because the lines of a compressed body are many times its size: half of it is enough for the lines of any body.
+ * because the lines of a compressed body can be many times as large as the body. Half of this limit, the most one sender gets,
+ * holds the lines of any body.
  */
 const LINES_MEMORY_LIMIT = 3 * BODY_MEMORY_LIMIT;
 

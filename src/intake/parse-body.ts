@@ -44,7 +44,7 @@ export interface RecordError {
 }
 
 export interface ParsedBody {
-  /** One for each kind in the body, in the order of LOG_KINDS. At most the last one has no kind. */
+  /** One for each kind in the body, in the order of LOG_KINDS. Only the last one can be without a kind. */
   readonly batches: readonly ParsedBatch[];
   /** SHA-256 of the decompressed body. Empty unless `needsDeduplication`. */
   readonly digest: string;

@@ -93,7 +93,7 @@ export class SpoolSegment {
     for (const block of blocks) this.#trackBlock(block);
   }
 
-  /** Makes blocks durable that a process wrote which was killed before it synced them. */
+  /** Syncs blocks that an earlier process wrote but did not sync before it was killed. */
   async sync(): Promise<void> {
     if (!this.#isSynced) await this.#handle.datasync();
     this.#isSynced = true;

@@ -55,7 +55,7 @@ function toFields(keyValues: readonly JsonObject[], levels: number): Record<stri
   return fields;
 }
 
-/** `levels`: how many levels of arrays and lists are decoded. */
+/** `levels`: how many levels of arrays and key-value lists are decoded. */
 function toValue(anyValue: JsonObject, levels: number): unknown {
   for (const name in anyValue) {
     const value = anyValue[name];

@@ -21,7 +21,7 @@ export function* decodeOtlpProtobuf(data: Uint8Array): Generator<OtlpEntry> {
   const decoder = new Decoder(data);
   const { reader } = decoder;
   while (reader.skipTo(1)) {
-    const requestEnd = reader.enter();
+    const requestEnd = reader.enter(); // `enter` returns the end of the outer message
     const resource = decoder.readResource();
     while (reader.skipTo(2)) {
       const resourceLogsEnd = reader.enter();
@@ -136,7 +136,7 @@ class Decoder {
     setField(attributes, key, value);
   }
 
-  /** Reads a message AnyValue. `levels`: how many levels of arrays and lists are decoded. */
+  /** Reads a message AnyValue. `levels`: how many levels of arrays and key-value lists are decoded. */
   #readValue(levels: number): unknown {
     if (++this.#valueCount > MAX_VALUES) throw tooManyValues();
     const { reader } = this;

@@ -7,7 +7,7 @@ import { type JsonObject, nestsDeeperThan, nonEmptyText, setField } from './json
 import type { ParseResult } from './parse.ts';
 import { MAX_RECORD_LEVELS } from './record.ts';
 
-/** A decoded record. Its resource and its scope are the same objects for all of their records. */
+/** A decoded record. Records of the same resource and scope share these two objects. */
 export interface OtlpEntry {
   /** The attributes of the resource. */
   readonly resource: JsonObject;

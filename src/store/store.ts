@@ -93,9 +93,9 @@ export interface LoadIdentity {
   readonly fileBytes: number;
 }
 
-/** Content for `append`, which loads it once. */
+/** Identifies the content that `append` loads, so that it is not loaded twice. */
 export interface LoadContent {
-  /** Called after all batches have been read. */
+  /** Called after all batches were read, when the digest is known. */
   identify(): LoadIdentity;
   readonly nowMicros: bigint;
   /** Load the content although it was loaded before. */
@@ -267,9 +267,9 @@ export interface Store {
   verifiedUpTo(kind: LogKind): number;
 
   /**
-   * Reads flushed records back from disk that `flush` could not read back, such as during a backup or because they are damaged.
-   * Rewrites damaged ones with those of the spool, which `readSpooled` returns. Only the embedded store has this method: its
-   * `flush` verifies all records, so there is usually nothing to do.
+   * Verifies the flushed records that `flush` could not verify, because a backup was running, the disk was full, the process was
+   * killed or they are damaged. Rewrites damaged records from the spool (`readSpooled`). Usually there are none: `flush` verifies
+   * what it writes. Only the embedded store has this method.
    */
   verifyFlushed?(readSpooled: ReadSpooled): Promise<void>;
 

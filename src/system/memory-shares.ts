@@ -1,5 +1,5 @@
-// Memory that several owners share, such as tokens. An owner may hold at most half of what the others leave free, so an owner
-// that holds as much as it can never takes the memory of the others: one gets 1/2 of it, two get 1/3 each.
+// A memory budget shared by several owners, such as tokens, with a dynamic limit per owner: an owner may hold at most half of what
+// the others leave free. So one owner alone gets 1/2, and two get 1/3 each.
 
 export class MemoryShares {
   readonly #limit: number;

@@ -149,7 +149,7 @@ test.for([0, 64 * KIB, 300 * KIB, MIB, 20 * MIB, 66 * MIB])(
       reportFault({
         fault: 'full disk during flush and retention',
         runs: 1,
-        outcome: failures.length > 0 ? 'they wait, and succeed with free space' : 'the space is enough',
+        outcome: failures.length > 0 ? 'they wait, and succeed with free space' : 'the disk did not fill up',
         lost: 1_500 - distinct,
         duplicated: count - distinct,
       });

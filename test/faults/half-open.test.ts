@@ -24,7 +24,7 @@ const isServed = () =>
   );
 
 // The time limit of headers is 15 s, it is checked every 2 s, and the connection is closed 2 s later.
-test('clients with half-sent headers that never close hold all descriptors only until the time limit', async () => {
+test('clients that send only part of their headers hold all file descriptors only until the time limit', async () => {
   const { hostname, port } = new URL(server.url);
   const sockets: Socket[] = [];
   for (let i = 0; i < DESCRIPTORS + 4; i++) {
@@ -37,7 +37,7 @@ test('clients with half-sent headers that never close hold all descriptors only 
     await expect.poll(isServed).toBe(false);
     await expect.poll(isServed, { timeout: 60_000, interval: 500 }).toBe(true);
     const outcome =
-      'half-sent headers on all descriptors: other clients are served after the time limit of 15 s';
+      'clients use all file descriptors and send only part of their headers: others are served after the time limit of 15 s';
     reportFault({ fault: 'clients that vanish', runs: sockets.length, outcome, lost: 0, duplicated: 0 });
   } finally {
     for (const socket of sockets) socket.destroy();

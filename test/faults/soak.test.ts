@@ -64,9 +64,9 @@ test('a server under steady load does not grow in memory, descriptors, threads, 
     const growth = (key: keyof ProcessUse) => average(late, key) - average(early, key);
     const diskBytes = measureFiles(directory.path);
     const outcome =
-      `${MINUTES} minutes, ${ledger.acknowledgedRecords} records: from the second to the last quarter ` +
-      `${Math.round(growth('rssBytes') / MIB)} MiB of memory, ${Math.round(growth('descriptors'))} descriptors and ` +
-      `${Math.round(growth('threads'))} threads more; ${toMib(diskBytes)} MiB on disk for ${toMib(sentBytes)} MiB sent`;
+      `${MINUTES} minutes, ${ledger.acknowledgedRecords} records: growth from the second to the last quarter: ` +
+      `${Math.round(growth('rssBytes') / MIB)} MiB of memory, ${Math.round(growth('descriptors'))} descriptors, ` +
+      `${Math.round(growth('threads'))} threads; ${toMib(diskBytes)} MiB on disk for ${toMib(sentBytes)} MiB sent`;
     await auditAndReport({ fault: 'soak', runs: 1, outcome }, directory.path, ledger);
     expect(growth('rssBytes')).toBeLessThan(MAX_MEMORY_GROWTH);
     expect(growth('descriptors')).toBeLessThan(MAX_DESCRIPTOR_GROWTH);
