@@ -149,7 +149,7 @@ export class ConsoleApp {
   #openView(definition: ViewDefinition): View {
     return definition.open({
       catalog: this.#catalog,
-      findOpenLogs: kind => this.#findOpenLogs(kind),
+      logsOpenerFor: kind => this.#logsOpenerFor(kind),
       updateSettings: settings =>
         this.#navigate({ ...this.#state, settings: { ...this.#state.settings, ...settings } }),
       onUnauthorized: error => this.#signIn(error.message),
@@ -163,7 +163,7 @@ export class ConsoleApp {
       catalog: this.#catalog,
       linkTo: project => toSearch({ ...this.#state, project }),
       openProject: project => this.#navigate({ ...this.#state, project }),
-      openOnlyProject: project => {
+      replaceWithProject: project => {
         history.replaceState(null, '', toSearch({ ...this.#state, project }));
         this.#render();
       },
@@ -171,7 +171,7 @@ export class ConsoleApp {
     });
   }
 
-  #findOpenLogs(kind: string): OpenLogs | undefined {
+  #logsOpenerFor(kind: string): OpenLogs | undefined {
     const logs = this.#views.find(({ name }) => name === 'logs');
     const canSearch = this.#catalog.some(({ name }) => name === 'logs.search');
     if (logs === undefined || (kind !== 'edge' && !canSearch)) return undefined;

@@ -4,7 +4,7 @@ import { createFileRegistry, fromBinary } from '@bufbuild/protobuf';
 import { FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
 import descriptor from 'protobufjs/ext/descriptor.js';
 import { createOtlpBody, otlpTypes } from '../records/otlp-body.mjs';
-import { decodeOtlpProtobuf, toSentRecords } from './dendro-modules.mjs';
+import { decodeOtlpProtobuf, toIntakeRecords } from './dendro-modules.mjs';
 import { median } from './statistics.mjs';
 
 const RECORDS = 1000;
@@ -21,7 +21,7 @@ if (bufbuildType === undefined) throw new Error(`the schema has no ${REQUEST}`);
 const decoders = {
   '@bufbuild/protobuf': () => fromBinary(bufbuildType, body),
   protobufjs: () => protobufjsType.decode(body),
-  'Dendro, with conversion': () => [...toSentRecords(decodeOtlpProtobuf(body), undefined)],
+  'Dendro, with conversion': () => [...toIntakeRecords(decodeOtlpProtobuf(body), undefined)],
 };
 
 const times = Object.keys(decoders).map(name => ({ name, samples: /** @type {number[]} */ ([]) }));

@@ -16,7 +16,7 @@ export const { toLogLines } = await load('domain/log-line.js');
 /** @type {typeof import('../../src/logs/otlp-protobuf.ts')} */
 export const { decodeOtlpProtobuf } = await load('logs/otlp-protobuf.js');
 /** @type {typeof import('../../src/logs/otlp-record.ts')} */
-export const { toSentRecords } = await load('logs/otlp-record.js');
+export const { toIntakeRecords } = await load('logs/otlp-record.js');
 /** @type {typeof import('../../src/store/duckdb/open-database.ts')} */
 export const { openDatabase } = await load('store/duckdb/open-database.js');
 /** @type {typeof import('../../src/store/duckdb/parts.ts')} */

@@ -15,8 +15,8 @@ export interface EmptyState {
   readonly windowSeconds: number | undefined;
   /** Log kind and project of the example record in the curl command that the page shows if the log is empty. */
   readonly firstLog?: { readonly kind: FirstLogKind; readonly project: string };
-  /** A longer time range that may contain records. */
-  readonly wider?: Action | undefined;
+  /** Switches to a longer time range. */
+  readonly widerRangeAction?: Action | undefined;
 }
 
 export interface Action {
@@ -48,7 +48,9 @@ export function createEmptyMessage(
       reasons.length === 0 ? undefined : h('p', {}, isExplained ? 'Notes:' : 'Possible reasons:'),
       reasons.length === 0 ? undefined : h('ul', {}, ...reasons.map(reason => h('li', {}, reason))),
     ),
-    state.wider === undefined || isLogEmpty ? undefined : createActionButton(state.wider),
+    state.widerRangeAction === undefined || isLogEmpty
+      ? undefined
+      : createActionButton(state.widerRangeAction),
     ...(state.firstLog !== undefined && isLogEmpty
       ? createFirstLogHelp(state.firstLog.kind, state.firstLog.project)
       : []),

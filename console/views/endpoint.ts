@@ -19,7 +19,7 @@ export function defineEndpointView(endpoint: Endpoint): ViewDefinition {
   return {
     name: `endpoint.${endpoint.name}`,
     title: endpoint.name,
-    isEndpoint: true,
+    isGeneric: true,
     defaults: {},
     open: context => openEndpoint(endpoint, context),
   };

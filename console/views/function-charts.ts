@@ -1,4 +1,4 @@
-// The charts of the functions view: invocations, error share and execution times. They share a cursor and a zoom.
+// The charts of the functions view: invocations, error rate and execution times. They share a cursor and a zoom.
 import type { QueryResult, Row } from '../api/client.ts';
 import { type ChartOptions, listBucketStarts, type TimeRange } from '../chart/chart-data.ts';
 import type { LegendEntry } from '../chart/legend.ts';
@@ -34,7 +34,7 @@ const COUNT_SERIES = [
   { key: 'success_count', label: 'Succeeded', color: 'chart-blue' },
 ] as const;
 
-const ERROR_SHARE = { key: 'error_share', label: 'Error share', color: 'chart-red' };
+const ERROR_RATE = { key: 'error_rate', label: 'Error rate', color: 'chart-red' };
 
 const TIME_SERIES = [
   { key: 'min_execution_time', label: 'Min', color: 'chart-gray', dashed: true },
@@ -62,7 +62,7 @@ interface Buckets {
 export class FunctionCharts {
   readonly element: HTMLElement;
   readonly #counts: TimeChart;
-  readonly #errorShare: TimeChart;
+  readonly #errorRate: TimeChart;
   readonly #times: TimeChart;
 
   constructor(actions: Pick<ChartOptions, 'onSelectRange' | 'onOpenBucket'>) {
@@ -74,7 +74,7 @@ export class FunctionCharts {
       formatValue: formatCount,
       formatTick: formatCompact,
     });
-    this.#errorShare = new TimeChart('Error share', {
+    this.#errorRate = new TimeChart('Error rate', {
       ...common,
       label: 'Share of invocations with errors over time, line in percent',
       type: 'lines',
@@ -93,7 +93,7 @@ export class FunctionCharts {
     this.element = h(
       'div',
       { class: 'charts' },
-      h('div', { class: 'stack' }, this.#counts.element, this.#errorShare.element),
+      h('div', { class: 'stack' }, this.#counts.element, this.#errorRate.element),
       this.#times.element,
     );
   }
@@ -109,9 +109,9 @@ export class FunctionCharts {
       values: bucketRows.map(row => readNumber(row, series.key)),
     }));
     this.#counts.render({ ...common, series: countSeries }, createCountEntries(rows));
-    const shares = bucketRows.map(readErrorShare);
-    this.#errorShare.render({ ...common, series: [{ ...ERROR_SHARE, values: shares }] }, [
-      createShareEntry(rows),
+    const rates = bucketRows.map(readErrorRate);
+    this.#errorRate.render({ ...common, series: [{ ...ERROR_RATE, values: rates }] }, [
+      createRateEntry(rows),
     ]);
     const timeSeries = TIME_SERIES.filter(series => !isMerged || !isPercentile(series));
     this.#times.render(
@@ -128,7 +128,7 @@ export class FunctionCharts {
   }
 
   close(): void {
-    for (const chart of [this.#counts, this.#errorShare, this.#times]) chart.close();
+    for (const chart of [this.#counts, this.#errorRate, this.#times]) chart.close();
   }
 }
 
@@ -182,10 +182,10 @@ function createCountEntries(rows: readonly Row[]): LegendEntry[] {
   })).reverse();
 }
 
-function createShareEntry(rows: readonly Row[]): LegendEntry {
+function createRateEntry(rows: readonly Row[]): LegendEntry {
   const [count, errors] = [sum(rows, 'count'), sum(rows, 'error_count')];
   return {
-    ...ERROR_SHARE,
+    ...ERROR_RATE,
     value: count === 0 ? '–' : formatPercent(errors / count),
     description: 'of all invocations shown',
   };
@@ -223,7 +223,7 @@ function addSuccessCount(row: Row): Row {
 }
 
 /** A gap if there are no invocations. */
-function readErrorShare(row: Row | undefined): number | null {
+function readErrorRate(row: Row | undefined): number | null {
   const count = readNumber(row, 'count');
   return count === 0 ? null : readNumber(row, 'error_count') / count;
 }

@@ -26,7 +26,7 @@ export function defineFunctionsView(endpoint: Endpoint): ViewDefinition {
 
 function openFunctions(endpoint: Endpoint, intervals: Intervals, context: ViewContext): View {
   const { updateSettings } = context;
-  const openLogs = context.findOpenLogs('function_edge');
+  const openLogs = context.logsOpenerFor('function_edge');
   let project = '';
   let functionId = '';
   let interval = intervals.default;
@@ -43,7 +43,7 @@ function openFunctions(endpoint: Endpoint, intervals: Intervals, context: ViewCo
     onSelectRange: range => updateSettings({ zoom: formatZoom(range) }),
     onOpenBucket: openLogs && (range => openLogs(range, toLogQuery(functionId))),
   });
-  const wider = (current: Interval) =>
+  const widerThan = (current: Interval) =>
     createWiderAction(intervals, current, name => updateSettings({ interval: name, zoom: '' }));
   const table = new CollapsibleTable('All values as a table');
   const panel = new QueryPanel({
@@ -67,7 +67,7 @@ function openFunctions(endpoint: Endpoint, intervals: Intervals, context: ViewCo
       zoomBar.show(zoom);
       interval = zoom === undefined ? selected : intervals.findFinest(selected, zoom.startMicros / 1000);
       if (project === '') panel.promptForProject();
-      else panel.run(createQuery(endpoint.name, project, functionId, interval, wider(interval)));
+      else panel.run(createQuery(endpoint.name, project, functionId, interval, widerThan(interval)));
     },
     close() {
       panel.close();
@@ -115,7 +115,7 @@ function createQuery(
   project: string,
   functionId: string,
   interval: Interval,
-  wider: Action | undefined,
+  widerRangeAction: Action | undefined,
 ): Query {
   const { name, windowSeconds, refreshSeconds } = interval;
   const subject = functionId === '' ? '' : ` of function ${functionId}`;
@@ -131,7 +131,7 @@ function createQuery(
       log: 'function log',
       windowSeconds,
       firstLog: { kind: 'function_edge', project },
-      wider,
+      widerRangeAction,
     },
   };
 }

@@ -36,7 +36,7 @@ export function createNavigation({ views, stateOf, navigate }: NavigationOptions
     return { view, link };
   };
   const links = views.map(createLink);
-  const endpoints = links.filter(({ view }) => view.isEndpoint === true);
+  const endpoints = links.filter(({ view }) => view.isGeneric === true);
   const hasMenu = endpoints.length > MAX_ENDPOINT_LINKS;
   const row = hasMenu ? links.filter(link => !endpoints.includes(link)) : links;
   const menu = hasMenu ? createMenu(endpoints) : undefined;

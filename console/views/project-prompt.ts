@@ -17,8 +17,8 @@ export interface ProjectPromptOptions {
   /** The URL of the current view with this project. */
   linkTo(project: string): string;
   openProject(project: string): void;
-  /** Opens a project without an entry in the history of the browser. */
-  openOnlyProject(project: string): void;
+  /** Opens the project with `history.replaceState`, so that Back does not return to the prompt. */
+  replaceWithProject(project: string): void;
   onUnauthorized(error: ApiError): void;
 }
 
@@ -41,7 +41,7 @@ async function loadProjects(
     const projects = await fetchProjects();
     const [only] = projects;
     if (!host.isConnected) return;
-    if (projects.length === 1 && only !== undefined) options.openOnlyProject(only.project);
+    if (projects.length === 1 && only !== undefined) options.replaceWithProject(only.project);
     else if (projects.length === 0) replaceChildren(host, ...createFirstLogHelp('edge', ''));
     else replaceChildren(host, ...createList(projects, options));
   } catch (error) {

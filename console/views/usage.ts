@@ -35,7 +35,7 @@ function openUsage(endpoint: Endpoint, intervals: Intervals, context: ViewContex
     context.updateSettings({ interval, zoom: '' }),
   );
   const zoomBar = createZoomBar(() => context.updateSettings({ zoom: '' }));
-  const openLogs = context.findOpenLogs('edge');
+  const openLogs = context.logsOpenerFor('edge');
   const chart = new TimeChart('Requests by service area', {
     label: 'Requests by service area over time, stacked bars',
     type: 'stacked-bars',
@@ -44,7 +44,7 @@ function openUsage(endpoint: Endpoint, intervals: Intervals, context: ViewContex
     onSelectRange: range => context.updateSettings({ zoom: formatZoom(range) }),
     onOpenBucket: openLogs && (range => openLogs(range)),
   });
-  const wider = (current: Interval) =>
+  const widerThan = (current: Interval) =>
     createWiderAction(intervals, current, name => context.updateSettings({ interval: name, zoom: '' }));
   const table = new CollapsibleTable('All values as a table');
   let interval = intervals.default;
@@ -70,7 +70,7 @@ function openUsage(endpoint: Endpoint, intervals: Intervals, context: ViewContex
         h(
           'p',
           { class: 'controls-note' },
-          'Counts requests whose URL matches the project as a regular expression. A request can count in several areas.',
+          'Counts requests whose URL matches the project reference, which is used as a regular expression. A request can count in several areas.',
         ),
       ),
       zoomBar.element,
@@ -86,7 +86,7 @@ function openUsage(endpoint: Endpoint, intervals: Intervals, context: ViewContex
       // An unlisted interval is sent unchanged, because the API returns an error that lists the intervals.
       const sent = interval === selected ? requested : interval.name;
       if (project === '') panel.promptForProject();
-      else panel.run(createQuery(endpoint.name, project, sent, interval, wider(interval)));
+      else panel.run(createQuery(endpoint.name, project, sent, interval, widerThan(interval)));
     },
     close() {
       panel.close();
@@ -109,7 +109,7 @@ function createQuery(
   project: string,
   requested: string,
   { windowSeconds, refreshSeconds }: Interval,
-  wider: Action | undefined,
+  widerRangeAction: Action | undefined,
 ): Query {
   return {
     endpoint,
@@ -123,7 +123,7 @@ function createQuery(
       log: 'edge request log',
       windowSeconds,
       firstLog: { kind: 'edge', project },
-      wider,
+      widerRangeAction,
     },
   };
 }

@@ -11,8 +11,8 @@ export type OpenLogs = (range: TimeRange, query?: string) => void;
 export interface ViewContext {
   /** The endpoints that the token can call. */
   readonly catalog: readonly Endpoint[];
-  /** Undefined if the logs view cannot show records of this log kind. */
-  findOpenLogs(kind: 'edge' | 'function_edge'): OpenLogs | undefined;
+  /** Returns a function that opens the logs view; undefined if that view cannot show this log kind. */
+  logsOpenerFor(kind: 'edge' | 'function_edge'): OpenLogs | undefined;
   /** Changes settings of this view in the URL. The app then calls `show`. */
   updateSettings(settings: Readonly<Record<string, string>>): void;
   onUnauthorized(error: ApiError): void;
@@ -34,8 +34,8 @@ export interface ViewDefinition {
   /** The value of `view` in the URL. */
   readonly name: string;
   readonly title: string;
-  /** The view of any endpoint, not a specialized one. */
-  readonly isEndpoint?: boolean;
+  /** A generic view, which can show any endpoint. */
+  readonly isGeneric?: boolean;
   /** Settings that apply if the URL does not have them. */
   readonly defaults: Readonly<Record<string, string>>;
   open(context: ViewContext): View;

@@ -79,7 +79,7 @@ async function capture(
   try {
     const opened = await quarantineFiles;
     openFiles.push(...opened);
-    if (moment === undefined) throw new Error('the store has not called atMoment');
+    if (moment === undefined) throw new Error('the store has not called onSnapshot');
     const { otherFiles, ...others } = moment as Omit<Captured, 'store'>;
     return { ...others, store: snapshot, otherFiles: [...otherFiles, ...opened] };
   } catch (error) {

@@ -1,5 +1,5 @@
-// dendro backup DIR: copies the data of a running server (--url) or of an idle data directory (--data), and verifies the copy by
-// reading every record. DIR appears only when the copy is complete and verified.
+// dendro backup DIR: copies the data of a running server (--url) or of a data directory that no server uses (--data), and
+// verifies the copy by reading every record. DIR appears only when the copy is complete and verified.
 import { existsSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { type BackupReport, formatReport, REPORT_FILE, totalCounts } from '../backup/backup-report.ts';

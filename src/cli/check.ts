@@ -36,7 +36,7 @@ export async function check(invocation: Invocation): Promise<void> {
   for (const { name, id } of findings.endpoints) process.stdout.write(`${name}  ${id}\n`);
   if (findings.serverPid !== undefined)
     process.stdout.write(
-      `the data directory is in use (PID ${findings.serverPid}): its store was not read, and ports in use count as those of this process\n`,
+      `the data directory is in use by PID ${findings.serverPid}, so its store was not checked, and ports in use were assumed to belong to that process\n`,
     );
   process.stdout.write(`${findings.endpoints.length} endpoints, no problems found\n`);
 }
@@ -64,8 +64,8 @@ async function findProblems(config: ServeConfig): Promise<Findings> {
       report(error);
     }
   };
-  const isOwnPort = (error: unknown) => serverPid !== undefined && isAddressInUse(error);
-  for (const problem of await findListenerProblems(config)) if (!isOwnPort(problem)) report(problem);
+  const isPortOfServer = (error: unknown) => serverPid !== undefined && isAddressInUse(error);
+  for (const problem of await findListenerProblems(config)) if (!isPortOfServer(problem)) report(problem);
   const earlierProblems = problems.length;
   await attempt(() => inspectDataDirectory(dataDirectory));
   const isUsable = problems.length === earlierProblems;

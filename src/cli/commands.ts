@@ -187,7 +187,7 @@ export const commands: readonly Command[] = [
     name: 'endpoint',
     usage: 'new NAME | test [NAME…]',
     summary:
-      'Create a commented folder for a new endpoint in --endpoints, or run the examples of the endpoints there on a temporary store.',
+      'Create a folder with commented template files for a new endpoint in --endpoints, or run the examples of the endpoints there on a temporary store.',
     flags: ['endpoints', 'memory-limit', 'query-timeout'],
     examples: [
       'dendro endpoint new errors.by-path --endpoints ./my-endpoints',
@@ -199,7 +199,7 @@ export const commands: readonly Command[] = [
     name: 'backup',
     usage: 'DIR',
     summary:
-      'Copy the data of a running server (--url of the internal listener) or of an idle data directory into the new directory DIR, and read the copy back.',
+      'Copy the data of a running server (--url of the internal listener) or of a data directory that no server uses into the new directory DIR, and verify the copy.',
     flags: ['url', 'token', 'data', 'store', 'tokens', 'memory-limit'],
     listener: 'internal',
     examples: [

@@ -77,11 +77,11 @@ export function positionAfter(
   if (last === undefined) return start;
   const { timestampMicros } = last;
   const id = truncateId(last.id);
-  const firstOther = rows.findLastIndex(
+  const lastOther = rows.findLastIndex(
     row => row.timestampMicros !== timestampMicros || !row.id.startsWith(id),
   );
-  const continues = firstOther === -1 && start?.timestampMicros === timestampMicros && start.id === id;
-  return { timestampMicros, id, skip: rows.length - 1 - firstOther + (continues ? start.skip : 0) };
+  const continues = lastOther === -1 && start?.timestampMicros === timestampMicros && start.id === id;
+  return { timestampMicros, id, skip: rows.length - 1 - lastOther + (continues ? start.skip : 0) };
 }
 
 /** Cuts between two characters. */

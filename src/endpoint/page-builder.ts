@@ -16,8 +16,8 @@ export interface Page {
 /** How the search goes on after the page. */
 export interface Continuation {
   readonly isTimeUp: boolean;
-  /** The end of the part of the range that was not searched; undefined: all of it was. */
-  readonly sliceEnd: bigint | undefined;
+  /** The newest time that was not searched yet; undefined if the whole range was searched. */
+  readonly unsearchedEnd: bigint | undefined;
   readonly sliceMicros: bigint;
 }
 
@@ -77,12 +77,12 @@ export class PageBuilder {
     this.#executedMs += executedMs;
   }
 
-  finish({ isTimeUp, sliceEnd, sliceMicros }: Continuation): Page {
+  finish({ isTimeUp, unsearchedEnd, sliceMicros }: Continuation): Page {
     const { definition, values, start } = this.#context;
     const keys = this.#listKeys();
     const query = describePagedQuery(definition, values);
     const sliceSeconds = Number(sliceMicros / MICROS_PER_SECOND);
-    const end = sliceEnd === undefined ? undefined : { timestampMicros: sliceEnd, id: '', skip: 0 };
+    const end = unsearchedEnd === undefined ? undefined : { timestampMicros: unsearchedEnd, id: '', skip: 0 };
     return {
       result: {
         rows: this.#rows,

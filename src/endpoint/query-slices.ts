@@ -69,17 +69,17 @@ async function searchSlices(
     if (result === undefined) {
       if (sizes.isSmallest && bound === values) throw timedOut();
       sizes.shrink();
-      return page.finish({ isTimeUp: true, sliceEnd: end, sliceMicros: sizes.micros });
+      return page.finish({ isTimeUp: true, unsearchedEnd: end, sliceMicros: sizes.micros });
     }
     page.add(result);
     end = sliceStart;
     bound = { ...values, ...bindPosition(definition, undefined) }; // the cursor's id and skip apply to the first slice only
     sizes.adapt(result.executedMs, page.cutAt === undefined ? undefined : top - page.cutAt);
-    const sliceEnd = end > rangeStart ? end : undefined;
-    const isTimeUp = !page.isFull && sliceEnd !== undefined && deadline.isShort(result.executedMs);
-    if (page.isFull || isTimeUp) return page.finish({ isTimeUp, sliceEnd, sliceMicros: sizes.micros });
+    const unsearchedEnd = end > rangeStart ? end : undefined;
+    const isTimeUp = !page.isFull && unsearchedEnd !== undefined && deadline.isShort(result.executedMs);
+    if (page.isFull || isTimeUp) return page.finish({ isTimeUp, unsearchedEnd, sliceMicros: sizes.micros });
   }
-  return page.finish({ isTimeUp: false, sliceEnd: undefined, sliceMicros: sizes.micros });
+  return page.finish({ isTimeUp: false, unsearchedEnd: undefined, sliceMicros: sizes.micros });
 }
 
 /**

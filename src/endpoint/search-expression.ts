@@ -10,8 +10,8 @@ export const MAX_WILDCARDS = 4;
 export interface SearchTerm {
   /** Undefined: a word or a phrase. */
   readonly field: LogField | undefined;
-  /** The literal texts between the wildcards. A value without a wildcard, a word and a phrase have one. */
-  readonly parts: readonly string[];
+  /** The text between the wildcards. One element if there is no wildcard. */
+  readonly literals: readonly string[];
   readonly isExcluded: boolean;
 }
 
@@ -82,7 +82,7 @@ class Parser {
           '; to search for -, write "-"',
         );
     }
-    if (this.#next() === '"') return { field: undefined, parts: [this.#readQuoted('phrase')], isExcluded };
+    if (this.#next() === '"') return { field: undefined, literals: [this.#readQuoted('phrase')], isExcluded };
     return { ...this.#readWord(), isExcluded };
   }
 
@@ -98,23 +98,23 @@ class Parser {
       if (character === ':' && FIELD_NAME.test(word)) return this.#readField(word, start);
       word += character;
     }
-    return { field: undefined, parts: [word] };
+    return { field: undefined, literals: [word] };
   }
 
   #readField(name: string, start: number): Omit<SearchTerm, 'isExcluded'> {
     const field = this.#fields.find(known => known === name.toLowerCase());
     if (field === undefined) throw this.#unknownField(name, start);
     const valueStart = this.position;
-    const parts = this.#next() === '"' ? [this.#readQuoted('value')] : this.#readValue(name);
-    if (field === 'status') return { field, parts: [this.#checkStatus(parts, valueStart)] };
-    if (parts.length - 1 > MAX_WILDCARDS)
+    const literals = this.#next() === '"' ? [this.#readQuoted('value')] : this.#readValue(name);
+    if (field === 'status') return { field, literals: [this.#checkStatus(literals, valueStart)] };
+    if (literals.length - 1 > MAX_WILDCARDS)
       throw this.#fail(`the value has more than ${MAX_WILDCARDS} wildcards (*)`, valueStart, '');
-    return { field, parts };
+    return { field, literals };
   }
 
   #unknownField(name: string, start: number): SearchSyntaxError {
     const reason = LOG_FIELDS.some(known => known === name.toLowerCase())
-      ? `these logs have no field ${name}`
+      ? `the selected log kind has no field ${name}`
       : `there is no field ${name}`;
     const fields = this.#fields.length === 0 ? 'none' : this.#fields.join(', ');
     return this.#fail(
@@ -158,9 +158,9 @@ class Parser {
   }
 
   /** Returns the code, or the class with x for the digits that may differ. */
-  #checkStatus(parts: readonly string[], start: number): string {
-    const [status = ''] = parts;
-    if (parts.length === 1 && /^[1-5](?:\d\d|xx)$/i.test(status)) return status.toLowerCase();
+  #checkStatus(literals: readonly string[], start: number): string {
+    const [status = ''] = literals;
+    if (literals.length === 1 && /^[1-5](?:\d\d|xx)$/i.test(status)) return status.toLowerCase();
     throw this.#fail(
       'the value of status is not a status code',
       start,

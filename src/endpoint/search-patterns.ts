@@ -16,8 +16,8 @@ export function searchValueNames(parameter: string): SearchValueNames {
   const pair = (name: string) => ({ message: name, metadata: `${name}_in_json` });
   return {
     words: Array.from({ length: MAX_SEARCH_WORDS }, (_, index) => pair(`${parameter}_word_${index + 1}`)),
-    excludedWords: pair(`${parameter}_no_word`),
-    field: field => ({ included: `${parameter}_${field}`, excluded: `${parameter}_no_${field}` }),
+    excludedWords: pair(`${parameter}_excluded_word`),
+    field: field => ({ included: `${parameter}_${field}`, excluded: `${parameter}_excluded_${field}` }),
   };
 }
 
@@ -55,14 +55,16 @@ function whole(pattern: string): string {
 }
 
 function listWords(terms: readonly SearchTerm[]): string[] {
-  return terms.filter(({ field }) => field === undefined).map(({ parts }) => parts.join(''));
+  return terms.filter(({ field }) => field === undefined).map(({ literals }) => literals.join(''));
 }
 
 function listValuePatterns(terms: readonly SearchTerm[], field: string): string[] {
   return terms
     .filter(term => term.field === field)
-    .map(({ parts }) =>
-      field === 'status' ? parts.join('').replaceAll('x', '[0-9]') : parts.map(escapePattern).join('.*'),
+    .map(({ literals }) =>
+      field === 'status'
+        ? literals.join('').replaceAll('x', '[0-9]')
+        : literals.map(escapePattern).join('.*'),
     );
 }
 

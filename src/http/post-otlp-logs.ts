@@ -2,7 +2,7 @@
 // format of the body and of the response, and in that each record can have its own log kind.
 import { DendroError } from '../domain/errors.ts';
 import { LOG_KINDS } from '../domain/log-columns.ts';
-import type { KindPerRecord } from '../intake/parse-body.ts';
+import type { OtlpKindRules } from '../intake/parse-body.ts';
 import { kindOf } from '../logs/source-name.ts';
 import { allows, type Token } from '../token/token.ts';
 import { authenticate } from './authenticate.ts';
@@ -14,7 +14,7 @@ import type { HttpRequest } from './router.ts';
 
 export async function postOtlpLogs(service: IntakeDependencies, request: HttpRequest): Promise<HttpResponse> {
   const token = authenticate(service, request.raw);
-  const kind = readKinds(token, request);
+  const kind = readKindRules(token, request);
   const encoding = otlpEncodingOf(request.raw);
   if (encoding === undefined)
     throw new DendroError(
@@ -32,7 +32,7 @@ export async function postOtlpLogs(service: IntakeDependencies, request: HttpReq
  * If the request names a source, it applies to all records, and a token that may not send this kind gets `forbidden`. Otherwise each
  * record has its own kind, and records of a kind that the token may not send are rejected.
  */
-function readKinds(token: Token, { raw, parameters }: HttpRequest): KindPerRecord {
+function readKindRules(token: Token, { raw, parameters }: HttpRequest): OtlpKindRules {
   const header = raw.headers['x-source'];
   const sourceName =
     parameters.get('source_name') ||

@@ -208,7 +208,7 @@ export class Applier {
   async #cleanUp(): Promise<void> {
     try {
       await this.#flushIfDue();
-      await this.#deleteFlushed();
+      await this.#deleteVerified();
     } catch (error) {
       if (this.#closed) return;
       this.#dependencies.observe({ type: 'spool_cleanup_failed', error });
@@ -236,7 +236,7 @@ export class Applier {
       if (this.#closed) throw intakeClosed();
     }
     await store.flush(LOG_KINDS);
-    await this.#deleteFlushed();
+    await this.#deleteVerified();
     if (spool.firstSegmentNumber <= lastSegment)
       throw new Error(
         'the store has not written all records of the spool to its file, or could not read them back; retry when no backup is running',
@@ -259,12 +259,12 @@ export class Applier {
     }
   }
 
-  async #deleteFlushed(): Promise<void> {
+  async #deleteVerified(): Promise<void> {
     const { spool, store } = this.#dependencies;
     try {
       await store.verifyFlushed?.(spool.readRange);
     } finally {
-      await spool.deleteFlushed(kind => store.verifiedUpTo(kind));
+      await spool.deleteVerified(kind => store.verifiedUpTo(kind));
     }
   }
 

@@ -54,14 +54,14 @@ export function requestFromDisk(value: unknown): CompletedRequest | undefined {
 
 export class IdempotencyLog {
   readonly #directory: string;
-  readonly #memory: RememberedRequests;
+  readonly #index: RememberedRequests;
   readonly #nowMs: () => number;
   /** For each file, by path, when all of its requests have expired, on the monotonic clock. */
   readonly #expiresAtMs = new Map<string, number>();
 
-  constructor(directory: string, memory: RememberedRequests, nowMs: () => number) {
+  constructor(directory: string, index: RememberedRequests, nowMs: () => number) {
     this.#directory = directory;
-    this.#memory = memory;
+    this.#index = index;
     this.#nowMs = nowMs;
   }
 
@@ -76,7 +76,7 @@ export class IdempotencyLog {
           if (line === '') continue;
           const request = parseRequest(line);
           if (request === undefined) malformedLines++;
-          else this.#memory.restore(request, Number.parseInt(name, 10));
+          else this.#index.restore(request, Number.parseInt(name, 10));
         }
       if (malformedLines > 0) observe({ type: 'idempotency_log_damaged', path, malformedLines });
       this.#trackFile(path);
@@ -85,7 +85,7 @@ export class IdempotencyLog {
 
   /** Writes the requests of a segment that have not expired. They are durable when the promise resolves. */
   async write(segmentNumber: number): Promise<void> {
-    const requests = this.#memory.requestsOf(segmentNumber);
+    const requests = this.#index.requestsOf(segmentNumber);
     if (requests.length === 0) return;
     const path = join(this.#directory, `${String(segmentNumber).padStart(12, '0')}.requests`);
     const file = await open(path, 'w', 0o600);

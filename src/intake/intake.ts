@@ -108,7 +108,7 @@ export class Intake {
     const directory = spoolDirectoryIn(options.dataDirectory);
     const index = new IdempotencyIndex({ maxBytes: options.idempotencyBytes, clock, timer });
     const requests = {
-      memory: withoutDelivered(index, await readUndelivered(directory)),
+      index: withoutDelivered(index, await readUndelivered(directory)),
       nowMs: () => timer.now(),
     };
     const spool = await Spool.open(directory, kind => store.durableUpTo(kind), observe, requests, clock);
@@ -280,7 +280,7 @@ function shareExceeded(): DendroError {
 function kindFails(kind: LogKind): DendroError {
   return new DendroError(
     'rate_limited',
-    `too many records of kind ${kind} wait for the store, which accepts other kinds; no record of this request was stored, retry later`,
+    `the store fails to apply records of kind ${kind}, and too many records are waiting; no record of this request was stored, retry later`,
   );
 }
 

@@ -7,7 +7,7 @@ import { toLogLine } from '../domain/log-line.ts';
 import type { LogRecord } from '../domain/log-record.ts';
 import { decodeOtlpJson } from '../logs/otlp-json.ts';
 import { decodeOtlpProtobuf } from '../logs/otlp-protobuf.ts';
-import { toSentRecords } from '../logs/otlp-record.ts';
+import { toIntakeRecords } from '../logs/otlp-record.ts';
 import { type ParseResult, parseJsonBody, parseNdjsonLines } from '../logs/parse.ts';
 import { formatQuarantineLine } from '../logs/quarantine-line.ts';
 import { hasIdentity, isRejection, toRecord, type ValidationContext } from '../logs/record.ts';
@@ -22,15 +22,15 @@ export interface BatchBody {
   /** The value of Content-Encoding. Empty: the body is not compressed. */
   readonly contentCoding: string;
   readonly format: BodyFormat;
-  /** The kind of all records; for OTLP, how each record gets its kind. */
-  readonly kind: LogKind | KindPerRecord;
+  /** The kind of all records; for OTLP, the rules for the kind of each record. */
+  readonly kind: LogKind | OtlpKindRules;
   readonly context: Omit<ValidationContext, 'createId'>;
   /** Whether the sender may retry. If so, `digest` and `canDeduplicate` of the result are needed. False for files. */
   readonly needsDeduplication: boolean;
 }
 
-/** Each record of an OTLP body belongs to a resource, and may have a kind of its own. */
-export interface KindPerRecord {
+/** How the kind of each OTLP record is found, and which kinds the token may send. */
+export interface OtlpKindRules {
   /** The source of all records. Undefined: the `service.name` of each resource. */
   readonly sourceName: string | undefined;
   /** The kinds that the sender's token may send. */
@@ -103,9 +103,9 @@ function parseContent(data: Uint8Array, { format, kind }: BatchBody): Iterable<P
     case 'ndjson':
       return parseNdjsonLines(splitLines(decodeText(data, format)));
     case 'otlp-json':
-      return toSentRecords(decodeOtlpJson(decodeText(data, 'json')), sourceName);
+      return toIntakeRecords(decodeOtlpJson(decodeText(data, 'json')), sourceName);
     case 'otlp-protobuf':
-      return toSentRecords(decodeOtlpProtobuf(data), sourceName);
+      return toIntakeRecords(decodeOtlpProtobuf(data), sourceName);
   }
 }
 

@@ -122,7 +122,7 @@ export function createStoreCallbacks(quarantine: Quarantine, clock: Clock, obser
     flushFailed: (kind, error) => observe({ type: 'flush_failed', kind, error }),
     verificationFailed: (kind, error, isRewritten) =>
       observe({ type: 'verification_failed', kind, error, isRewritten }),
-    logTruncated: log => observe({ type: 'store_log_truncated', ...log }),
+    walTruncated: log => observe({ type: 'store_log_truncated', ...log }),
   };
 }
 

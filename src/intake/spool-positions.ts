@@ -66,7 +66,7 @@ export class SpoolPositions {
   }
 
   /** Whether the segment has unapplied blocks. */
-  needs(segment: SpoolSegment): boolean {
+  hasUnapplied(segment: SpoolSegment): boolean {
     return [...this.#positions].some(
       ([kind, position]) => position.segment.number <= segment.number && segment.bytesOfKind.has(kind),
     );

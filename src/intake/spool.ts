@@ -79,22 +79,23 @@ export class Spool {
 
   /**
    * The caller must hold the lock of the data directory. `durableUpTo` comes from the store that will apply the records.
-   * `requests` gets the requests of the idempotency log and of the segments. Without it, no segment may be deleted.
+   * `requests.index` receives the requests of the idempotency log and of the segments. A caller that omits it must not delete
+   * segments: their idempotency keys would be lost.
    */
   static async open(
     directory: string,
     durableUpTo: (kind: LogKind) => number,
     observe: Observe,
-    requests?: { readonly memory: RememberedRequests; readonly nowMs: () => number },
+    requests?: { readonly index: RememberedRequests; readonly nowMs: () => number },
     clock: Clock = systemClock,
   ): Promise<Spool> {
     createDirectory(directory);
     const idempotencyLog =
-      requests === undefined ? undefined : new IdempotencyLog(directory, requests.memory, requests.nowMs);
+      requests === undefined ? undefined : new IdempotencyLog(directory, requests.index, requests.nowMs);
     await idempotencyLog?.load(observe);
     const segments: SpoolSegment[] = [];
     try {
-      for await (const segment of openSegments(directory, durableUpTo, observe, requests?.memory))
+      for await (const segment of openSegments(directory, durableUpTo, observe, requests?.index))
         segments.push(segment);
       await syncLast(directory, segments);
       const hasNoSegment = segments.length === 0;
@@ -195,7 +196,7 @@ export class Spool {
   }
 
   /** Deletes the segments whose records are all flushed and verified. A kind that stays behind keeps only the segments with its records. */
-  async deleteFlushed(verifiedUpTo: (kind: LogKind) => number): Promise<void> {
+  async deleteVerified(verifiedUpTo: (kind: LogKind) => number): Promise<void> {
     const verified = this.#appliedSegments().filter(
       segment => unflushedKinds(segment, verifiedUpTo).length === 0,
     );
@@ -291,7 +292,7 @@ export class Spool {
 
   /** The segments that get no more appends and that the store has applied, the oldest first. */
   #appliedSegments(): SpoolSegment[] {
-    return this.#segments.slice(0, -1).filter(segment => !this.#positions.needs(segment));
+    return this.#segments.slice(0, -1).filter(segment => !this.#positions.hasUnapplied(segment));
   }
 
   async #writableSegment(): Promise<SpoolSegment> {
@@ -313,7 +314,7 @@ async function* openSegments(
   directory: string,
   durableUpTo: (kind: LogKind) => number,
   observe: Observe,
-  memory: RememberedRequests | undefined,
+  requestIndex: RememberedRequests | undefined,
 ): AsyncGenerator<SpoolSegment> {
   const names = (await readdir(directory)).filter(name => /^\d+\.spool$/.test(name)).sort();
   const endsBefore = new Map<LogKind, number>();
@@ -333,7 +334,7 @@ async function* openSegments(
       }
     }
     yield segment; // before the truncation, so that the caller closes the segment if that fails
-    for (const request of requests) memory?.restore(request, number);
+    for (const request of requests) requestIndex?.restore(request, number);
     for (const [kind, end] of segment.endSequences) endsBefore.set(kind, end);
     if (invalidBytes === 0) continue;
     await segment.truncateInvalid();

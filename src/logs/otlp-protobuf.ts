@@ -96,7 +96,7 @@ class Decoder {
         record.severityNumber = Number(reader.int64());
         break;
       case 3:
-        record.severityText = reader.key();
+        record.severityText = reader.internedString();
         break;
       case 5:
         record.body = this.#readValue(MAX_VALUE_LEVELS);
@@ -114,7 +114,7 @@ class Decoder {
         record.observedMicros = reader.nanosAsMicros();
         break;
       case 12:
-        record.eventName = reader.key();
+        record.eventName = reader.internedString();
         break;
       default:
         reader.skip();
@@ -128,7 +128,7 @@ class Decoder {
     let key = '';
     let value: unknown = null;
     while (reader.next()) {
-      if (reader.field === 1) key = reader.key();
+      if (reader.field === 1) key = reader.internedString();
       else if (reader.field === 2) value = this.#readValue(levels);
       else reader.skip();
     }
@@ -160,7 +160,7 @@ class Decoder {
           value = this.#readArray(levels);
           break;
         case 6:
-          value = this.#readList(levels);
+          value = this.#readKeyValueList(levels);
           break;
         case 7:
           value = reader.bytes('base64');
@@ -182,7 +182,7 @@ class Decoder {
     return items;
   }
 
-  #readList(levels: number): JsonObject {
+  #readKeyValueList(levels: number): JsonObject {
     const { reader } = this;
     const object: Fields = {};
     const outerEnd = reader.enter();

@@ -65,7 +65,7 @@ export function toScope(name: string, version: string, attributes: JsonObject): 
 }
 
 /** `sourceName`: the source of all records. Undefined: each record has the `service.name` of its resource. */
-export function* toSentRecords(
+export function* toIntakeRecords(
   entries: Iterable<OtlpEntry>,
   sourceName: string | undefined,
 ): Generator<ParseResult> {
@@ -78,12 +78,12 @@ export function* toSentRecords(
     copiedLength += last.length;
     if (index >= MAX_RECORDS || copiedLength > MAX_COPIED_LENGTH) throw tooManyRecords();
     const source = sourceName ?? nonEmptyText(resource['service.name']) ?? '';
-    yield { index: index++, source, value: toSentRecord(resource, scope, record) };
+    yield { index: index++, source, value: toIntakeRecord(resource, scope, record) };
   }
 }
 
 /** Changes the attributes of the record: they become its metadata. */
-function toSentRecord(resource: JsonObject, scope: JsonObject, record: OtlpRecord): JsonObject {
+function toIntakeRecord(resource: JsonObject, scope: JsonObject, record: OtlpRecord): JsonObject {
   const { attributes: metadata, body } = record;
   const project = findProject(resource, metadata);
   addField(metadata, 'level', record.severityText || levelOf(record.severityNumber));

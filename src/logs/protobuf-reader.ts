@@ -12,8 +12,8 @@ const MAX_FIELD_NUMBER = 2 ** 29 - 1;
 /** A varint of 7 bytes has 49 bits, which a double represents exactly. */
 const MAX_NUMBER_BYTES = 7;
 const MAX_VARINT_BYTES = 10;
-const MAX_CACHED_KEY_BYTES = 64;
-const KEY_CACHE_SIZE = 1024;
+const MAX_INTERNED_BYTES = 64;
+const INTERNED_STRINGS = 1024;
 
 /** One reader for the whole body: an object for each message took a third of the time. */
 export class ProtobufReader {
@@ -24,8 +24,8 @@ export class ProtobufReader {
   #wireType = 0;
   /** The number of the current field. */
   field = 0;
-  /** Keys that were read before. */
-  readonly #keys = new Array<string>(KEY_CACHE_SIZE).fill('');
+  /** Strings that `internedString` read before. */
+  readonly #interned = new Array<string>(INTERNED_STRINGS).fill('');
 
   constructor(data: Uint8Array) {
     this.#data = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
@@ -82,27 +82,30 @@ export class ProtobufReader {
     return this.#data.toString('utf8', start, this.#position);
   }
 
-  /** The key of an attribute. Most records have the same keys, and to compare one is faster than to create a string. */
-  key(): string {
+  /**
+   * Reads a string that repeats in many records, such as an attribute key. Returns the cached string if the bytes are equal, because
+   * comparing is faster than creating a string.
+   */
+  internedString(): string {
     const start = this.#takeDelimited();
     const length = this.#position - start;
-    if (length === 0 || length > MAX_CACHED_KEY_BYTES)
+    if (length === 0 || length > MAX_INTERNED_BYTES)
       return this.#data.toString('utf8', start, this.#position);
     const first = this.#data[start] ?? 0;
     const last = this.#data[this.#position - 1] ?? 0;
-    const slot = (length * 67 + first * 31 + last) % KEY_CACHE_SIZE;
-    const cached = this.#keys[slot] ?? '';
+    const slot = (length * 67 + first * 31 + last) % INTERNED_STRINGS;
+    const cached = this.#interned[slot] ?? '';
     if (this.#isAt(cached, start, length)) return cached;
-    const key = this.#data.toString('utf8', start, this.#position);
-    this.#keys[slot] = key;
-    return key;
+    const string = this.#data.toString('utf8', start, this.#position);
+    this.#interned[slot] = string;
+    return string;
   }
 
-  /** A key that is not ASCII is never equal to its bytes. */
-  #isAt(key: string, start: number, length: number): boolean {
-    if (key.length !== length) return false;
+  /** A string that is not ASCII is never equal to its bytes. */
+  #isAt(string: string, start: number, length: number): boolean {
+    if (string.length !== length) return false;
     for (let index = 0; index < length; index++)
-      if (key.charCodeAt(index) !== this.#data[start + index]) return false;
+      if (string.charCodeAt(index) !== this.#data[start + index]) return false;
     return true;
   }
 

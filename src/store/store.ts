@@ -155,8 +155,11 @@ export interface StoreCallbacks {
    * such error. No acknowledged record is lost.
    */
   readonly storeInvalidated?: (error: unknown) => void;
-  /** A crash left an unfinished write at the end of the engine's write-ahead log, which was cut off. `copy` is the whole log. */
-  readonly logTruncated?: (log: {
+  /**
+   * A crash left an unfinished write at the end of the engine's write-ahead log (WAL), which was cut off. `copy`: path of a copy of
+   * the complete WAL.
+   */
+  readonly walTruncated?: (log: {
     readonly path: string;
     readonly invalidBytes: number;
     readonly copy: string;
@@ -316,11 +319,11 @@ export interface Store {
   vacuum?(): Promise<boolean>;
 
   /**
-   * Returns the store's files of one moment, for a backup. Calls `atMoment` synchronously at that moment: what it reads belongs
-   * to the same moment. Records can be applied and flushed until `release` is called, but the store does not compact. Throws
+   * Takes a point-in-time snapshot of the store's files, for a backup. Calls `onSnapshot` synchronously at that point, so that the
+   * caller can snapshot the spool consistently with it. Records can be applied and flushed until `release` is called, but the store does not compact. Throws
    * `unavailable` if the disk has no space for it.
    */
-  snapshot(atMoment: () => void): Promise<StoreSnapshot>;
+  snapshot(onSnapshot: () => void): Promise<StoreSnapshot>;
 
   /** Cancels running queries, waits for writes that have started, and closes every connection. Can be called twice. */
   close(): Promise<void>;

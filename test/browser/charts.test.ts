@@ -178,7 +178,7 @@ describe('what a chart shows', () => {
     expect(await entries.allTextContents()).toEqual([
       'Succeeded',
       'Errors',
-      'Error share',
+      'Error rate',
       'Min',
       'Avg',
       'Max',
@@ -211,7 +211,7 @@ describe('what a chart shows', () => {
     expect(await entry.locator('.legend-description').textContent()).toMatch(/^highest p95 of one hour, at /);
   });
 
-  test('the error share is that of all shown invocations', async () => {
+  test('the error rate is that of all shown invocations', async () => {
     const { page } = tab;
     await tab.goTo('?view=functions&project=stormy-harbor&interval=1hr');
     const { rows } = await queryApi('functions.invocation-stats', {
@@ -221,7 +221,7 @@ describe('what a chart shows', () => {
     const [errors, count] = [sumCounts(rows, 'error_count'), sumCounts(rows, 'count')];
     expect(errors).toBeGreaterThan(0);
     const share = (errors / count).toLocaleString('en-GB', { style: 'percent', maximumFractionDigits: 1 });
-    const entry = page.locator('[data-series="error_share"]');
+    const entry = page.locator('[data-series="error_rate"]');
     expect(await entry.locator('.legend-value').textContent()).toBe(share);
     await plot(/^Share of invocations with errors/).waitFor();
   });

@@ -23,9 +23,9 @@ describe('terms that the console adds to a search expression', () => {
         const expression = added.map(formatTerm).join(' ');
         const expected = added.map(({ field, value, isExcluded }) => ({ field, value, isExcluded }));
         const onServer = parseSearchExpression(expression, LOG_FIELDS).map(
-          ({ field, parts, isExcluded }) => ({
+          ({ field, literals, isExcluded }) => ({
             field,
-            value: parts.join('*'),
+            value: literals.join('*'),
             isExcluded,
           }),
         );

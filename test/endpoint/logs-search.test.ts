@@ -61,7 +61,11 @@ describe('logs.search', () => {
     [{ kind: 'edges' }, 'kind', 'kind must be one of edge, postgres, function_edge'],
     [{ query: 'timeout "open' }, 'query', 'the quote is not closed at character 9'],
     [{ query: 'x sttus:500' }, 'query', 'there is no field sttus at character 3'],
-    [{ kind: 'realtime', query: 'status:500' }, 'query', 'these logs have no field status at character 1'],
+    [
+      { kind: 'realtime', query: 'status:500' },
+      'query',
+      'the selected log kind has no field status at character 1',
+    ],
     [{ query: 'a'.repeat(1025) }, 'query', 'query is too long'],
     [{ cursor: 'abc' }, 'cursor', 'cursor is not a cursor of this query'],
     [{ cursor: 'a'.repeat(2000) }, 'cursor', 'cursor is too long'],

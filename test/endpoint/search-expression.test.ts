@@ -14,7 +14,7 @@ const problemOf = (text: string, fields = LOG_FIELDS as readonly (typeof LOG_FIE
   }
   return undefined;
 };
-const word = (text: string, isExcluded = false) => ({ field: undefined, parts: [text], isExcluded });
+const word = (text: string, isExcluded = false) => ({ field: undefined, literals: [text], isExcluded });
 
 describe('a search expression', () => {
   test.each([
@@ -25,11 +25,11 @@ describe('a search expression', () => {
     ['"say \\"hi\\"" "C:\\\\temp" "a\\b"', [word('say "hi"'), word('C:\\temp'), word('a\\b')]],
     ['12:30:01 10.0.0.1:80', [word('12:30:01'), word('10.0.0.1:80')]],
     ['a-b --x', [word('a-b'), word('-x', true)]],
-    ['status:5XX', [{ field: 'status', parts: ['5xx'], isExcluded: false }]],
-    ['-STATUS:503', [{ field: 'status', parts: ['503'], isExcluded: true }]],
-    ['path:/rest/*/items**', [{ field: 'path', parts: ['/rest/', '/items', ''], isExcluded: false }]],
-    ['path:"/a b*"', [{ field: 'path', parts: ['/a b*'], isExcluded: false }]],
-    ['host:a:80', [{ field: 'host', parts: ['a:80'], isExcluded: false }]],
+    ['status:5XX', [{ field: 'status', literals: ['5xx'], isExcluded: false }]],
+    ['-STATUS:503', [{ field: 'status', literals: ['503'], isExcluded: true }]],
+    ['path:/rest/*/items**', [{ field: 'path', literals: ['/rest/', '/items', ''], isExcluded: false }]],
+    ['path:"/a b*"', [{ field: 'path', literals: ['/a b*'], isExcluded: false }]],
+    ['host:a:80', [{ field: 'host', literals: ['a:80'], isExcluded: false }]],
   ])('%j is parsed into its terms', (text, terms) => {
     expect(parse(text)).toEqual(terms);
   });
@@ -58,7 +58,7 @@ describe('a search expression', () => {
 
   test('a field that the log kind does not have is an error that lists the fields', () => {
     expect(problemOf('a status:500', ['host', 'level'])?.message).toBe(
-      'these logs have no field status at character 3; allowed fields: host, level. To search for text with a colon, put it in quotes',
+      'the selected log kind has no field status at character 3; allowed fields: host, level. To search for text with a colon, put it in quotes',
     );
   });
 

@@ -186,7 +186,7 @@ test('spool segments can be deleted on a full disk', async context => {
   while (spool.unappliedBytes > 0) (await spool.read(LOG_KINDS, 100 * MIB)).confirm();
   fill(0);
   expect(freeBytes()).toBe(0);
-  await spool.deleteFlushed(() => 8);
+  await spool.deleteVerified(() => 8);
   expect(freeBytes()).toBeGreaterThan(5 * MIB);
   await spool.close();
 });

@@ -49,13 +49,13 @@ const emptyStore = () => 0;
 const openSpool = async (durableUpTo: (kind: LogKind) => number = emptyStore): Promise<Spool> => {
   await spool?.close();
   restoredRequests = [];
-  const memory: RememberedRequests = {
+  const index: RememberedRequests = {
     restore: request => restoredRequests.push(request),
     requestsOf: segmentNumber =>
       indexedRequests.filter(each => each.segmentNumber === segmentNumber).map(({ request }) => request),
   };
   const observe = (event: Event) => events.push(event);
-  spool = await Spool.open(directory, durableUpTo, observe, { memory, nowMs: () => nowMs });
+  spool = await Spool.open(directory, durableUpTo, observe, { index, nowMs: () => nowMs });
   return spool;
 };
 const lines = (text: string, count = 1) => Buffer.from(`${text}\n`.repeat(count));
@@ -191,20 +191,20 @@ describe('segments of the spool', () => {
     await one.append('auth', 1, lines('next'));
     expect(files()).toHaveLength(2);
     const flushed = { edge: 0, auth: 0 } as Record<LogKind, number>;
-    const deleteFlushed = () => one.deleteFlushed(kind => flushed[kind] ?? 0);
+    const deleteVerified = () => one.deleteVerified(kind => flushed[kind] ?? 0);
     flushed.edge = 3;
-    await deleteFlushed(); // not applied yet
+    await deleteVerified(); // not applied yet
     expect(existsSync(file(1))).toBe(true);
     await readAll(one);
     flushed.edge = 2;
-    await deleteFlushed(); // one record is not flushed
+    await deleteVerified(); // one record is not flushed
     expect(existsSync(file(1))).toBe(true);
     const kindsToFlush = (...failing: LogKind[]) =>
       one.kindsToFlush(kind => flushed[kind] ?? 0, new Set(failing));
     expect(kindsToFlush()).toEqual(['edge']);
     expect(kindsToFlush('edge')).toEqual([]);
     flushed.edge = 3;
-    await deleteFlushed();
+    await deleteVerified();
     expect(existsSync(file(1))).toBe(false);
     expect(existsSync(file(2))).toBe(true); // the segment for new appends is kept
   });
@@ -251,7 +251,7 @@ describe('segments of the spool', () => {
     expect(kindsToFlush(() => 0)).toEqual(['rest']);
     expect(kindsToFlush(kind => (kind === 'rest' ? 3 : 0))).toEqual([]);
     const flushed = (kind: LogKind) => (kind === 'auth' ? 0 : 4);
-    await one.deleteFlushed(flushed);
+    await one.deleteVerified(flushed);
     expect(files().filter(name => name.endsWith('.spool'))).toEqual([
       '000000000001.spool',
       '000000000003.spool',
@@ -260,7 +260,7 @@ describe('segments of the spool', () => {
     expect(one.unappliedBytes).toBe(one.unappliedBytesOf('auth'));
     expect(await readAll(one)).toEqual(['auth 0+1 behind', 'auth 1+1 last']);
     expect(one.unappliedBytes).toBe(0);
-    await one.deleteFlushed(() => 4);
+    await one.deleteVerified(() => 4);
     expect(files()).not.toContain('000000000001.spool');
   });
 
@@ -270,12 +270,12 @@ describe('segments of the spool', () => {
     await one.append('auth', 1, lines('next'), request('last'));
     await readAll(one);
     const all = () => 3;
-    await one.deleteFlushed(all);
+    await one.deleteVerified(all);
     const keys = () => restoredRequests.map(({ key }) => key).sort();
     await openSpool(all);
     expect(keys()).toEqual(['fill-edge-1', 'fill-edge-2', 'fill-edge-3', 'last']);
     nowMs = 599_999;
-    await spool?.deleteFlushed(all);
+    await spool?.deleteVerified(all);
     expect(files()).toEqual([
       '000000000001.requests',
       '000000000002.spool',
@@ -283,7 +283,7 @@ describe('segments of the spool', () => {
       'next-numbers.json',
     ]);
     nowMs = 600_000;
-    await spool?.deleteFlushed(all);
+    await spool?.deleteVerified(all);
     expect(files()).toEqual(['000000000002.spool', 'clean-stop.json', 'next-numbers.json']);
     await openSpool(all);
     expect(keys()).toEqual(['last']);
@@ -295,7 +295,7 @@ describe('segments of the spool', () => {
     await one.append('auth', 1, lines('next'));
     await readAll(one);
     indexedRequests = indexedRequests.slice(1);
-    await one.deleteFlushed(() => 3);
+    await one.deleteVerified(() => 3);
     await openSpool();
     expect(restoredRequests.map(({ key }) => key)).toEqual(['fill-edge-2', 'fill-edge-3']);
   });
@@ -312,7 +312,7 @@ describe('segments of the spool', () => {
     await fill(one);
     await one.append('auth', 1, lines('next'));
     await readAll(one);
-    await one.deleteFlushed(() => 3);
+    await one.deleteVerified(() => 3);
     expect(existsSync(file(1))).toBe(false);
     await (await openSpool()).append('edge', 1, lines('after'));
     expect((await readAll(await openSpool())).at(-1)).toBe('edge 3+1 after');

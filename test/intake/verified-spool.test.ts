@@ -19,14 +19,14 @@ test('a segment is deleted only after its records were read back from the file, 
   const directory = createDataDirectory();
   const events: Event[] = [];
   const observe = (event: Event) => events.push(event);
-  const memory = { restore: () => {}, requestsOf: () => [] };
+  const index = { restore: () => {}, requestsOf: () => [] };
   const callbacks = createStoreCallbacks(new Quarantine(directory, observe), systemClock, observe);
   const store = await openStore(testStoreOptions(directory), callbacks);
   const spool = await Spool.open(
     join(directory, 'spool'),
     kind => store.durableUpTo(kind),
     observe,
-    { memory, nowMs: () => 0 },
+    { index, nowMs: () => 0 },
     systemClock,
   );
   const applier = new Applier({ spool, store, timer: systemTimer, observe });

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { DendroError } from '../../src/domain/errors.ts';
 import { decodeOtlpJson } from '../../src/logs/otlp-json.ts';
 import { decodeOtlpProtobuf } from '../../src/logs/otlp-protobuf.ts';
-import { toSentRecords } from '../../src/logs/otlp-record.ts';
+import { toIntakeRecords } from '../../src/logs/otlp-record.ts';
 import { encodeOtlp, field, nestedArrays, type OtlpObject, otlpRequest, text } from '../support/otlp.ts';
 
 const int64 = fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }).map(String);
@@ -94,7 +94,7 @@ test('random changes to a message never cause another error than that of a malfo
         else bytes.length = index;
       }
       try {
-        JSON.stringify([...toSentRecords(decodeOtlpProtobuf(Buffer.from(bytes)), undefined)]);
+        JSON.stringify([...toIntakeRecords(decodeOtlpProtobuf(Buffer.from(bytes)), undefined)]);
       } catch (error) {
         expect(error).toBeInstanceOf(DendroError);
         expect((error as DendroError).code).toBe('invalid_body');
@@ -109,7 +109,7 @@ const requestWithBody = (body: Uint8Array) => field(1, field(2, field(2, field(5
 
 describe('the wire format', () => {
   const entriesOf = (bytes: Uint8Array) => [...decodeOtlpProtobuf(bytes)];
-  const sentRecordsOf = (bytes: Uint8Array) => [...toSentRecords(decodeOtlpProtobuf(bytes), undefined)];
+  const intakeRecordsOf = (bytes: Uint8Array) => [...toIntakeRecords(decodeOtlpProtobuf(bytes), undefined)];
 
   test('a resource after its records counts for them', () => {
     const keyValue = Buffer.concat([field(1, Buffer.from('k')), field(2, field(1, Buffer.from('v')))]);
@@ -132,7 +132,7 @@ describe('the wire format', () => {
   test('a large resource with many records gets payload_too_large', () => {
     const resource = { 'service.name': 'edge', large: 'x'.repeat(1024 * 1024) };
     const bytes = encodeOtlp(otlpRequest(resource, Array(100).fill({ body: text('a') })));
-    expect(() => sentRecordsOf(bytes)).toThrow('too many records of a large resource');
+    expect(() => intakeRecordsOf(bytes)).toThrow('too many records of a large resource');
   });
 
   test('five million empty values get payload_too_large', () => {

@@ -86,7 +86,7 @@ test('an unfinished write at the end of the write-ahead log is cut off and repor
   const before = readFileSync(log);
   appendFileSync(log, Buffer.alloc(4096));
   const truncated: unknown[] = [];
-  expect(await countRecords({ logTruncated: event => truncated.push(event) })).toBe(RECORDS);
+  expect(await countRecords({ walTruncated: event => truncated.push(event) })).toBe(RECORDS);
   expect(truncated).toEqual([{ path: log, invalidBytes: 4096, copy: `${log}.damaged` }]);
   expect(readFileSync(`${log}.damaged`)).toEqual(Buffer.concat([before, Buffer.alloc(4096)]));
   const store = await openStore(testStoreOptions(directory));

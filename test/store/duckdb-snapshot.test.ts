@@ -73,7 +73,7 @@ describe('a snapshot of the embedded store', () => {
     }
   });
 
-  test('is released if atMoment throws, and cannot be read after the store is closed', async () => {
+  test('is released if onSnapshot throws, and cannot be read after the store is closed', async () => {
     const opened = await openTestStore();
     const failing = () => {
       throw new Error('no descriptor');

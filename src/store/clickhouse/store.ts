@@ -100,9 +100,9 @@ function createStore(components: Components): Store {
     flush: async () => {}, // applied records are already in ClickHouse
     deleteBefore: async () => 0, // the TTL of the tables expires records
 
-    async snapshot(atMoment) {
+    async snapshot(onSnapshot) {
       const snapshot = snapshotOutbox(outbox);
-      atMoment();
+      onSnapshot();
       return snapshot;
     },
 

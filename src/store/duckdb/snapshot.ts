@@ -28,7 +28,7 @@ export class Snapshots {
     this.#dependencies = dependencies;
   }
 
-  take(atMoment: () => void): Promise<StoreSnapshot> {
+  take(onSnapshot: () => void): Promise<StoreSnapshot> {
     const { fileMutex, checkpointer } = this.#dependencies;
     return fileMutex.run(async () => {
       // Another snapshot pauses checkpoints, or the disk is full.
@@ -43,7 +43,7 @@ export class Snapshots {
         if (resume() && !this.#isClosed) void fileMutex.run(() => checkpointer.run()).catch(() => {}); // the next one retries
       });
       try {
-        atMoment();
+        onSnapshot();
         return snapshot;
       } catch (error) {
         snapshot.release();

@@ -84,7 +84,7 @@ async function openComponents(options: DuckDBStoreOptions, callbacks: StoreCallb
   const database = await openDatabase(
     options,
     error => callbacks.storeInvalidated?.(error),
-    log => callbacks.logTruncated?.(log),
+    log => callbacks.walTruncated?.(log),
   );
   const viewLock = new ReadWriteLock();
   const pool = await openPool(database, options, viewLock);
@@ -238,7 +238,7 @@ function createStore(components: Components): Store {
     evictOldest: maxBytes => unlessClosing(() => evictOldest(evictionDependencies, maxBytes)),
     compact: nowMicros => unlessClosing(() => compactor.run(nowMicros)),
     vacuum: () => unlessClosing(() => vacuum.run()),
-    snapshot: atMoment => unlessClosing(() => snapshots.take(atMoment)),
+    snapshot: onSnapshot => unlessClosing(() => snapshots.take(onSnapshot)),
 
     close() {
       closing ??= closeComponents(components);
