@@ -1,6 +1,7 @@
 import { appendFileSync, existsSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { toLogLines } from '../../src/domain/log-line.ts';
 import { type DuckDBConnection, DuckDBInstance } from '../../src/store/duckdb/driver.ts';
 import { metadataBackupOf, saveMetadata } from '../../src/store/duckdb/metadata-backup.ts';
@@ -26,7 +27,10 @@ beforeEach(async () => {
   await store.flush(['edge']);
   await store.close();
 });
-afterEach(() => removeDataDirectory(directory));
+afterEach(() => {
+  vi.restoreAllMocks();
+  removeDataDirectory(directory);
+});
 
 /** Works on the file like the store, and leaves its write-ahead log. */
 async function withFile(work: (connection: DuckDBConnection) => Promise<void>): Promise<void> {
@@ -64,6 +68,30 @@ test('if a power cut tears a metadata block during a checkpoint, the next start 
   tearMetadata();
   expect(await countRecords()).toBe(RECORDS);
   expect(existsSync(metadataBackupOf(file))).toBe(false);
+});
+
+/** From now on, no call of `write` writes more than 1000 bytes. */
+async function writeInPieces(): Promise<void> {
+  const handle = await open(file, 'r');
+  const prototype = Object.getPrototypeOf(handle) as FileHandle;
+  await handle.close();
+  const write = prototype.write as (...args: unknown[]) => ReturnType<FileHandle['write']>;
+  vi.spyOn(prototype, 'write').mockImplementation(function (
+    this: FileHandle,
+    data: unknown,
+    from: unknown,
+    length: unknown,
+    position: unknown,
+  ) {
+    return write.call(this, data, from, Math.min(Number(length), 1000), position);
+  } as FileHandle['write']);
+}
+
+test('metadata blocks are restored completely if the system writes fewer bytes than it is asked to', async () => {
+  await withFile(connection => saveMetadata(connection, file, readAt));
+  tearMetadata();
+  await writeInPieces();
+  expect(await countRecords()).toBe(RECORDS);
 });
 
 test('metadata that was saved before a completed checkpoint is not restored', async () => {

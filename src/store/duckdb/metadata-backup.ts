@@ -2,7 +2,7 @@
 // time. If one of these writes is torn, DuckDB refuses to open the file. So the blocks that it may overwrite are saved beside the
 // file before each checkpoint, and the next start writes them back, unless the checkpoint was completed.
 import { existsSync } from 'node:fs';
-import { open, readFile, rm } from 'node:fs/promises';
+import { type FileHandle, open, readFile, rm } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
 import { writeFileDurably } from '../../system/files.ts';
 import { readAt } from '../../system/open-file.ts';
@@ -73,10 +73,9 @@ export async function restoreMetadata(file: string): Promise<void> {
     const read: ReadAt = (offset, length) => readAt(handle.fd, offset, length);
     if (String(await readCheckpointNumber(read)) === checkpoint)
       for (const [index, block] of blocks.entries())
-        await handle.write(
-          bytes,
-          headerEnd + index * blockBytes,
-          blockBytes,
+        await writeAt(
+          handle,
+          bytes.subarray(headerEnd + index * blockBytes, headerEnd + (index + 1) * blockBytes),
           FIRST_BLOCK + block * blockBytes,
         );
     await handle.datasync();
@@ -84,6 +83,14 @@ export async function restoreMetadata(file: string): Promise<void> {
     await handle.close();
   }
   await removeMetadataBackup(file);
+}
+
+/** Continues after a short write. */
+async function writeAt(handle: FileHandle, data: Buffer, offset: number): Promise<void> {
+  for (let written = 0; written < data.length; ) {
+    const { bytesWritten } = await handle.write(data, written, data.length - written, offset + written);
+    written += bytesWritten;
+  }
 }
 
 /** DuckDB writes the two headers in turn, and uses the one with the higher number. */
