@@ -1,6 +1,7 @@
 import { appendFileSync, existsSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
+import { crc32 } from 'node:zlib';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { toLogLines } from '../../src/domain/log-line.ts';
 import { type DuckDBConnection, DuckDBInstance } from '../../src/store/duckdb/driver.ts';
@@ -128,6 +129,16 @@ test('a store whose creation was interrupted is created again', async () => {
   writeFileSync(join(directory, 'dendro.duckdb.new'), Buffer.alloc(4096));
   expect(await countRecords()).toBe(0);
   expect(existsSync(join(directory, 'dendro.duckdb.new'))).toBe(false);
+});
+
+test('a start that fails after DuckDB has opened the file does not run a checkpoint', async () => {
+  await withFile(async connection => {
+    await connection.run('update logs.schema_version set version = 99');
+  });
+  const digests = () => [file, `${file}.wal`].map(path => crc32(readFileSync(path)));
+  const before = digests();
+  await expect(openStore(testStoreOptions(directory))).rejects.toThrow('newer version');
+  expect(digests()).toEqual(before);
 });
 
 test('a file that cannot be opened is refused with its name and what to do', async () => {

@@ -66,6 +66,9 @@ export async function openDatabase(
   const instance = await createInstance(directory, memoryLimit, threads);
   const connection = watchFatalErrors(await instance.connect(), onFatalError);
   try {
+    // Every checkpoint is run by the Checkpointer, which protects the file against a power cut meanwhile. First, because the instance
+    // is also closed if a later step fails.
+    await connection.run('pragma disable_checkpoint_on_shutdown');
     await prepareFile(connection, file);
     await attachRecovering(connection, file, dataDirectory, onLogTruncated);
     await applySchema(connection, dataDirectory);
@@ -197,8 +200,6 @@ async function attachFile(
 
 async function lockDown(connection: DuckDBConnection, stagingDirectory: string): Promise<void> {
   await connection.run("set global TimeZone = 'UTC'");
-  // Every checkpoint is run by the Checkpointer, which protects the file against a power cut meanwhile.
-  await connection.run('pragma disable_checkpoint_on_shutdown');
   await connection.run(`set global allowed_directories = ['${stagingDirectory.replaceAll("'", "''")}/']`);
   await connection.run('set global enable_external_access = false');
   await connection.run('set global lock_configuration = true');
