@@ -72,7 +72,7 @@ export function removeTerm(expression: string, term: PlacedTerm): string {
   );
 }
 
-const MAX_PHRASE_CHARACTERS = 200;
+const MAX_PHRASE_CHARACTERS = 128;
 
 /** The part of a value that a phrase can find: its longest line, because a text field has no line breaks. */
 export function toPhrase(value: string): string {

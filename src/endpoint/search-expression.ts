@@ -4,6 +4,12 @@ import { LOG_FIELDS, type LogField } from '../domain/log-fields.ts';
 
 /** Words and phrases that must occur. Each has its own condition in the SQL, so there is a maximum. */
 export const MAX_SEARCH_WORDS = 10;
+/**
+ * Characters of a word, a phrase, or a value with wildcards. They are searched at every place in a text. A longer expression can
+ * exceed the memory of RE2's automaton: RE2 then takes seconds for one record of 1 MiB, and a query cannot be cancelled within a
+ * block of records. A value without wildcards is compared with the start of the text only.
+ */
+export const MAX_TERM_CHARACTERS = 128;
 /** Wildcards in one value. */
 export const MAX_WILDCARDS = 4;
 
@@ -35,6 +41,7 @@ export function parseSearchExpression(text: string, fields: readonly LogField[])
     if (parser.isAtEnd) return terms;
     const position = parser.position;
     const term = parser.readTerm();
+    checkLength(term, position);
     if (term.field === undefined && !term.isExcluded && ++words > MAX_SEARCH_WORDS)
       throw new SearchSyntaxError(
         `too many words at character ${position}: at most ${MAX_SEARCH_WORDS} words and phrases are allowed; put words that follow each other into one "phrase"`,
@@ -42,6 +49,16 @@ export function parseSearchExpression(text: string, fields: readonly LogField[])
       );
     terms.push(term);
   }
+}
+
+function checkLength({ field, literals }: SearchTerm, position: number): void {
+  if (field !== undefined && literals.length === 1) return;
+  if ([...literals.join('')].length <= MAX_TERM_CHARACTERS) return;
+  const what = field === undefined ? 'the word or phrase' : 'the value with a wildcard';
+  throw new SearchSyntaxError(
+    `${what} at character ${position} is too long: at most ${MAX_TERM_CHARACTERS} characters are allowed; search for a part of it`,
+    position,
+  );
 }
 
 const SPACE = /\s/u;

@@ -56,8 +56,8 @@ describe('terms that the console adds to a search expression', () => {
     expect(findTermAt(expression, 4)).toBeUndefined();
   });
 
-  test('a phrase is the longest line of a value, of at most 200 characters', () => {
+  test('a phrase is the longest line of a value, of at most 128 characters', () => {
     expect(toPhrase('short\n  the longest line \r\nend')).toBe('the longest line');
-    expect([...toPhrase('😀'.repeat(300))].length).toBe(200);
+    expect([...toPhrase('😀'.repeat(300))].length).toBe(128);
   });
 });

@@ -78,6 +78,17 @@ describe('logs.search', () => {
     expect(error.message).toContain(message);
   });
 
+  test('the longest allowed word is searched in a record of 1 MiB at once; a longer one is 400', async () => {
+    const message = 'é'.repeat(500_000); // a word of 1,000 such characters took 20 s
+    await app.append('auth', [record({ at: '2026-11-14T12:00:00Z', project: 'large', message })]);
+    const find = (query: string) => app.query('logs.search', { project: 'large', kind: 'auth', query });
+    expect(await find(`${'é'.repeat(127)}z`)).toMatchObject({ status: 200, rows: [] });
+    const excluded = Array.from({ length: 7 }, (_, i) => `-${'é'.repeat(120)}${i}`).join(' ');
+    expect((await find(excluded)).rows).toHaveLength(1);
+    const { status, error } = await find(`${'é'.repeat(128)}z`);
+    expect([status, error.param]).toEqual([400, 'query']);
+  });
+
   describe('the expression', () => {
     beforeAll(async () => {
       const at = (second: number) => `2026-11-14T12:30:0${second}Z`;

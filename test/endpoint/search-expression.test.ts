@@ -29,6 +29,8 @@ describe('a search expression', () => {
     ['-STATUS:503', [{ field: 'status', literals: ['503'], isExcluded: true }]],
     ['path:/rest/*/items**', [{ field: 'path', literals: ['/rest/', '/items', ''], isExcluded: false }]],
     ['path:"/a b*"', [{ field: 'path', literals: ['/a b*'], isExcluded: false }]],
+    ['🦕'.repeat(128), [word('🦕'.repeat(128))]],
+    [`path:${'a'.repeat(1000)}`, [{ field: 'path', literals: ['a'.repeat(1000)], isExcluded: false }]],
     ['host:a:80', [{ field: 'host', literals: ['a:80'], isExcluded: false }]],
   ])('%j is parsed into its terms', (text, terms) => {
     expect(parse(text)).toEqual(terms);
@@ -49,6 +51,9 @@ describe('a search expression', () => {
     ['status:600', 'the value of status is not a status code at character 8', 8],
     ['status:5*', 'the value of status is not a status code at character 8', 8],
     ['path:*a*b*c*d*', 'the value has more than 4 wildcards (*) at character 6', 6],
+    [`a ${'é'.repeat(129)}`, 'the word or phrase at character 3 is too long: at most 128 characters', 3],
+    [`-"${'a '.repeat(65)}"`, 'the word or phrase at character 1 is too long', 1],
+    [`path:*${'a'.repeat(129)}`, 'the value with a wildcard at character 1 is too long', 1],
     ['1 2 3 4 5 6 7 8 9 10 11', 'too many words at character 22', 22],
   ])('%j is an error with its position', (text, message, position) => {
     const problem = problemOf(text);
