@@ -5,6 +5,7 @@ import {
   type IndexEntry,
   type IntakeResult,
   identifyRequest,
+  type RequestOrigin,
 } from './idempotency-index.ts';
 import { MAX_ERRORS, type ParsedBatch, type ParsedBody } from './parse-body.ts';
 
@@ -25,7 +26,7 @@ export interface ClaimedBatch extends ParsedBatch {
  */
 export async function claimBatches(
   index: IdempotencyIndex,
-  { sender, idempotencyKey }: { readonly sender: string; readonly idempotencyKey?: string | undefined },
+  request: RequestOrigin,
   { batches, digest, canDeduplicate }: ParsedBody,
   nowMicros: number,
 ): Promise<ClaimedBatch[]> {
@@ -34,8 +35,7 @@ export async function claimBatches(
     // Requests with the same key claim their kinds in the same order, so that no two wait for each other.
     for (const batch of batches) {
       const { kind, accepted } = batch;
-      const identity =
-        kind && identifyRequest(sender, kind, idempotencyKey, { digest, canDeduplicate, accepted });
+      const identity = kind && identifyRequest(request, kind, { digest, canDeduplicate, accepted });
       claimed.push({ batch, entry: identity && (await index.claim(identity, nowMicros)) });
     }
   } catch (error) {

@@ -5,7 +5,7 @@ import { DendroError } from '../domain/errors.ts';
 import type { LogKind } from '../domain/log-columns.ts';
 import type { Clock } from '../system/clock.ts';
 import type { Timer } from '../system/timer.ts';
-import type { ParsedBatch, ParsedBody, RecordError } from './parse-body.ts';
+import type { BatchBody, ParsedBatch, ParsedBody, RecordError } from './parse-body.ts';
 
 export interface IntakeResult {
   readonly accepted: number;
@@ -14,9 +14,18 @@ export interface IntakeResult {
   readonly errors: readonly RecordError[];
 }
 
+/** What the identity of a request depends on, besides its records. */
+export interface RequestOrigin extends Pick<BatchBody, 'kind'> {
+  readonly sender: string;
+  readonly idempotencyKey?: string | undefined;
+}
+
 /** What makes a request recognizable as a repeat of an earlier one. */
 export interface RequestIdentity {
-  /** A hash of the sender, the kind, and either the Idempotency-Key header or the digest of the body. */
+  /**
+   * A hash of the sender, the kind, and either the Idempotency-Key header or the digest of the body; for OTLP, also of the source
+   * that the request names.
+   */
   readonly key: string;
   /** SHA-256 of the decompressed body. */
   readonly digest: string;
@@ -67,11 +76,10 @@ const EVICTION_INTERVAL_MS = 1_000;
 const EVICTION_TARGET = 0.95;
 const NO_ERRORS: readonly RecordError[] = [];
 
-/** Returns undefined if nothing was stored, so that there is nothing to store twice. */
+/** Identifies the records of one kind. Returns undefined if nothing was stored: there is nothing to store twice. */
 export function identifyRequest(
-  sender: string,
+  { sender, idempotencyKey, kind: requested }: RequestOrigin,
   kind: LogKind,
-  idempotencyKey: string | undefined,
   {
     digest,
     canDeduplicate,
@@ -80,7 +88,10 @@ export function identifyRequest(
 ): RequestIdentity | undefined {
   if (idempotencyKey === undefined && accepted === 0) return undefined;
   const identity = idempotencyKey === undefined ? ['body', digest] : ['key', idempotencyKey];
-  const key = hash('sha256', JSON.stringify([sender, kind, ...identity]), 'base64url').slice(0, 32);
+  // The source that an OTLP request names decides which records of the body have this kind.
+  const source = typeof requested === 'string' ? [] : [requested.sourceName ?? null];
+  const parts = JSON.stringify([sender, kind, ...identity, ...source]);
+  const key = hash('sha256', parts, 'base64url').slice(0, 32);
   return { key, digest, onlyIfUndelivered: idempotencyKey === undefined && !canDeduplicate };
 }
 

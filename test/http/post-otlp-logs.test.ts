@@ -410,6 +410,23 @@ describe('repeats', () => {
     await expect.poll(quarantined).toBe(before + 2);
   });
 
+  test.each([
+    ['without a key', {}],
+    ['with an Idempotency-Key', { 'Idempotency-Key': 'otlp-source' }],
+  ])('the same bytes for another source are no repeat, %s', async (name, headers) => {
+    const project = `source ${name}`;
+    const resources = ['edge', 'my-shop'].map(service =>
+      otlpRequest({ 'service.name': service, 'service.namespace': project }, [record(service)]),
+    );
+    const bytes = encodeOtlp({ resourceLogs: resources.flatMap(({ resourceLogs }) => resourceLogs) });
+    expect((await send(bytes, { headers })).message).toMatchObject({
+      partialSuccess: { rejectedLogRecords: '1' },
+    });
+    for (let attempt = 0; attempt < 2; attempt++)
+      expect((await send(bytes, { headers, query: '?source_name=edge' })).message).toEqual({});
+    await expect.poll(() => countOf(project)).toBe(3);
+  });
+
   test('equal requests at the same time are stored once', async () => {
     const responses = await Promise.all(Array.from({ length: 5 }, () => send(request('twins'))));
     expect(responses.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
