@@ -22,6 +22,7 @@ import {
   readErrorMessage,
   readRunningServer,
 } from './running-server.ts';
+import { fetchWithToken } from './send-request.ts';
 
 export async function backup(invocation: Invocation): Promise<void> {
   const directory = readTarget(invocation);
@@ -148,12 +149,10 @@ async function download(
 }
 
 async function requestBackup(server: RunningServer): Promise<AsyncIterable<Uint8Array>> {
-  const { url, token } = server;
-  const response = await fetch(`${url}/api/admin/backup`, { headers: { 'X-API-KEY': token } }).catch(
-    (error: Error) => {
-      throw new OperatorError(describeUnreachable(server, error));
-    },
-  );
+  const { url } = server;
+  const response = await fetchWithToken(server, '/api/admin/backup').catch((error: Error) => {
+    throw error instanceof OperatorError ? error : new OperatorError(describeUnreachable(server, error));
+  });
   if (response.status === 200 && response.body !== null) return response.body;
   const hint =
     {

@@ -35,7 +35,7 @@ export async function sendRequest(
     const response = await attemptRequest(server, path, init).catch((error: Error) => error);
     const isLast = attempt === maxAttempts;
     if (response instanceof Error) {
-      if (init.signal?.aborted) throw response;
+      if (init.signal?.aborted || response instanceof OperatorError) throw response;
       const problem = describeUnreachable(server, response);
       if (isLast || !(retryUnreachable || hasBrokenOff(response))) throw new OperatorError(problem);
       onRetry?.(problem);
@@ -49,14 +49,30 @@ export async function sendRequest(
 }
 
 async function attemptRequest(
-  { url, token }: RunningServer,
+  server: RunningServer,
   path: string,
   init: RequestInit,
 ): Promise<ServerResponse> {
-  const headers = { 'X-API-KEY': token, ...(init.headers as Record<string, string>) };
-  const response = await fetch(`${url}${path}`, { ...init, headers });
+  const response = await fetchWithToken(server, path, init);
   const body = Buffer.from(await response.arrayBuffer());
   return { status: response.status, headers: response.headers, body };
+}
+
+/** Throws OperatorError instead of following a redirect, which could send the token to another server. */
+export async function fetchWithToken(
+  { url, token }: RunningServer,
+  path: string,
+  init: RequestInit = {},
+): Promise<Response> {
+  const headers = { 'X-API-KEY': token, ...(init.headers as Record<string, string>) };
+  const response = await fetch(`${url}${path}`, { ...init, headers, redirect: 'manual' });
+  const location = response.headers.get('location');
+  if (location === null || response.status < 300 || response.status > 399) return response;
+  await response.body?.cancel();
+  const { origin, pathname } = new URL(URL.canParse(location, url) ? location : '', url);
+  throw new OperatorError(
+    `${url} redirects to ${origin}${pathname}, but a token is not sent to the target of a redirect; set --url to the URL of the server itself`,
+  );
 }
 
 /** Whether a connection was established and then lost. */
