@@ -128,9 +128,13 @@ export type Event =
       readonly invalidBytes: number;
     }
   | {
-      /** The crash of an earlier run interrupted a write to DuckDB's write-ahead log. Its records are still in the spool. */
+      /**
+       * Bytes of DuckDB's write-ahead log were moved to `copy`: the crash of an earlier run interrupted a write, whose records are
+       * still in the spool, or the log belongs to a file that no longer exists.
+       */
       readonly type: 'store_log_truncated';
       readonly path: string;
+      readonly reason: 'unfinished write' | 'no store file';
       readonly invalidBytes: number;
       readonly copy: string;
     }

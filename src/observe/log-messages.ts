@@ -126,7 +126,9 @@ export function describe(event: LoggedEvent): string {
     case 'spool_truncated':
       return `removed an unfinished write of ${event.invalidBytes} bytes from the end of the spool; it was not acknowledged`;
     case 'store_log_truncated':
-      return `removed an unfinished write of ${event.invalidBytes} bytes from the end of ${event.path}; its records are still in the spool. A copy of the file is ${event.copy}; delete it when all records are there`;
+      return event.reason === 'unfinished write'
+        ? `moved an unfinished write of ${event.invalidBytes} bytes from the end of ${event.path} to ${event.copy}; its records are still in the spool. Delete the copy when all records are there`
+        : `created an empty store, because dendro.duckdb does not exist, and moved the write-ahead log of the old one to ${event.copy}; if dendro.duckdb was not deleted on purpose, restore a backup`;
     case 'spool_damaged':
       return describeDamage(event);
     case 'spool_incomplete':

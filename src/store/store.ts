@@ -156,11 +156,12 @@ export interface StoreCallbacks {
    */
   readonly storeInvalidated?: (error: unknown) => void;
   /**
-   * A crash left an unfinished write at the end of the engine's write-ahead log (WAL), which was cut off. `copy`: path of a copy of
-   * the complete WAL.
+   * Bytes of the engine's write-ahead log were moved to `copy`: a crash left an unfinished write at its end, or it is the log of a
+   * file that no longer exists.
    */
   readonly walTruncated?: (log: {
     readonly path: string;
+    readonly reason: 'unfinished write' | 'no store file';
     readonly invalidBytes: number;
     readonly copy: string;
   }) => void;

@@ -1,6 +1,6 @@
 // Files that survive a crash: after a power cut a file has its old content or its new content, never half of either.
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, statSync } from 'node:fs';
-import { type FileHandle, open, rm } from 'node:fs/promises';
+import { type FileHandle, open, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
 export interface DurableWrite {
@@ -21,14 +21,14 @@ export interface DurableWrite {
  */
 export async function writeFileDurably(
   file: string,
-  content: Uint8Array | string,
+  content: Uint8Array | string | AsyncIterable<Uint8Array>,
   { temporary = `${file}.new`, beforeRename = () => {}, keepOwner }: DurableWrite = {},
 ): Promise<void> {
   try {
     const handle = await open(temporary, 'w', 0o600);
     try {
       if (keepOwner) await copyOwner(file, handle);
-      await handle.writeFile(content); // continues after a short write
+      await writeFile(handle, content); // continues after a short write
       await handle.datasync();
     } finally {
       await handle.close();

@@ -1,8 +1,17 @@
-import { appendFileSync, existsSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { OperatorError } from '../../src/domain/errors.ts';
 import { toLogLines } from '../../src/domain/log-line.ts';
 import { type DuckDBConnection, DuckDBInstance } from '../../src/store/duckdb/driver.ts';
 import { metadataBackupOf, saveMetadata } from '../../src/store/duckdb/metadata-backup.ts';
@@ -107,20 +116,58 @@ test('metadata that was saved before a completed checkpoint is not restored', as
   expect(existsSync(metadataBackupOf(file))).toBe(false);
 });
 
-test('an unfinished write at the end of the write-ahead log is cut off and reported, and commits before it are kept', async () => {
-  await withFile(async connection => {
-    await connection.run("insert into logs.flushed_records values ('auth', 7)");
-  });
+/** Leaves a commit in the write-ahead log, and the start of another one after it. Returns the path of the log. */
+async function tearLog(tail: Buffer, kind = 'auth'): Promise<string> {
   const log = `${file}.wal`;
-  const before = readFileSync(log);
-  appendFileSync(log, Buffer.alloc(4096));
+  await withFile(async connection => {
+    await connection.run(`insert into logs.flushed_records values ('${kind}', 7)`);
+  });
+  appendFileSync(log, tail);
+  return log;
+}
+
+test('an unfinished write at the end of the write-ahead log is cut off and reported, and commits before it are kept', async () => {
+  const log = await tearLog(Buffer.alloc(4096));
   const truncated: unknown[] = [];
   expect(await countRecords({ walTruncated: event => truncated.push(event) })).toBe(RECORDS);
-  expect(truncated).toEqual([{ path: log, invalidBytes: 4096, copy: `${log}.damaged` }]);
-  expect(readFileSync(`${log}.damaged`)).toEqual(Buffer.concat([before, Buffer.alloc(4096)]));
+  const expected = { path: log, reason: 'unfinished write', invalidBytes: 4096, copy: `${log}.damaged` };
+  expect(truncated).toEqual([expected]);
+  expect(readFileSync(`${log}.damaged`)).toEqual(Buffer.alloc(4096));
   const store = await openStore(testStoreOptions(directory));
   expect(store.flushedUpTo('auth')).toBe(7);
   await store.close();
+});
+
+test('the bytes of a second unfinished write do not replace those of the first', async () => {
+  const tails = [Buffer.alloc(100), Buffer.alloc(200)];
+  for (const [index, kind] of ['auth', 'realtime'].entries()) {
+    await tearLog(tails[index] ?? Buffer.alloc(0), kind);
+    await countRecords();
+  }
+  expect(['.damaged', '.damaged-2'].map(suffix => readFileSync(`${file}.wal${suffix}`))).toEqual(tails);
+});
+
+test('if an unfinished write cannot be copied, the start fails with what to do, and changes nothing', async () => {
+  const log = await tearLog(Buffer.alloc(100));
+  const before = readFileSync(log);
+  mkdirSync(`${log}.damaged.new`); // the temporary file of the copy
+  const error: unknown = await countRecords().catch((thrown: unknown) => thrown);
+  expect(error).toBeInstanceOf(OperatorError);
+  expect((error as Error).message).toMatch(/100 bytes from the end of \S+\.wal .*; free some disk space/);
+  expect(readFileSync(log)).toEqual(before);
+});
+
+test('a write-ahead log without its file is moved away and reported, and the store starts empty', async () => {
+  const log = await tearLog(Buffer.alloc(0));
+  const content = readFileSync(log);
+  await withFile(connection => saveMetadata(connection, file, readAt));
+  rmSync(file);
+  const truncated: unknown[] = [];
+  expect(await countRecords({ walTruncated: event => truncated.push(event) })).toBe(0);
+  const copy = `${log}.damaged`;
+  expect(truncated).toEqual([{ path: log, reason: 'no store file', invalidBytes: content.length, copy }]);
+  expect(readFileSync(copy)).toEqual(content);
+  expect(existsSync(metadataBackupOf(file))).toBe(false);
 });
 
 test('a store whose creation was interrupted is created again', async () => {

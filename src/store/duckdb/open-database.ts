@@ -9,7 +9,14 @@ import { createDirectory } from '../../system/files.ts';
 import { readAt } from '../../system/open-file.ts';
 import { type DuckDBConnection, DuckDBInstance } from './driver.ts';
 import { type OnFatalError, watchFatalErrors } from './fatal-errors.ts';
-import { cannotOpen, logOf, prepareFile, quote, type TruncatedLog, truncateLog } from './recover-file.ts';
+import {
+  attachRecovering,
+  cannotOpen,
+  logOf,
+  prepareFile,
+  quote,
+  type TruncatedLog,
+} from './recover-file.ts';
 import { applySchema, checkSchemaVersion } from './schema.ts';
 
 const fsyncDescriptor = promisify(fsync);
@@ -48,7 +55,7 @@ export interface DatabaseOptions {
   readonly threads?: number | undefined;
 }
 
-/** `onFatalError` is called when DuckDB has invalidated the file, `onLogTruncated` when a crash left an unfinished write. */
+/** `onFatalError` is called when DuckDB has invalidated the file, `onLogTruncated` when a part of its log cannot be used. */
 export async function openDatabase(
   options: DatabaseOptions,
   onFatalError: OnFatalError = () => {},
@@ -69,8 +76,8 @@ export async function openDatabase(
     // Every checkpoint is run by the Checkpointer, which protects the file against a power cut meanwhile. First, because the instance
     // is also closed if a later step fails.
     await connection.run('pragma disable_checkpoint_on_shutdown');
-    await prepareFile(connection, file);
-    await attachRecovering(connection, file, dataDirectory, onLogTruncated);
+    await prepareFile(connection, file, onLogTruncated);
+    await attachRecovering(file, () => attachFile(connection, file, dataDirectory), onLogTruncated);
     await applySchema(connection, dataDirectory);
     await connection.run("attach ':memory:' as mem");
     await connection.run('create table mem.snapshot_anchor (unused boolean)');
@@ -156,23 +163,6 @@ export async function checkDatabaseFile(dataDirectory: string): Promise<void> {
   } finally {
     connection.closeSync();
     instance.closeSync();
-  }
-}
-
-/** Attaches the file. If a crash left an unfinished write at the end of its write-ahead log, cuts it off. */
-async function attachRecovering(
-  connection: DuckDBConnection,
-  file: string,
-  dataDirectory: string,
-  onLogTruncated: (log: TruncatedLog) => void,
-): Promise<void> {
-  try {
-    await attachFile(connection, file, dataDirectory);
-  } catch (error) {
-    const truncated = await truncateLog(file, error);
-    if (truncated === undefined) throw error;
-    onLogTruncated(truncated);
-    await attachFile(connection, file, dataDirectory);
   }
 }
 
