@@ -1,3 +1,4 @@
+import { mkdirSync, rmdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { toLogLines } from '../../src/domain/log-line.ts';
@@ -117,6 +118,28 @@ describe('a flush', () => {
     await flushUnverified();
     expect(await store.deleteBefore(micros(timeOf(20)))).toBe(15);
     expect([verifiedUpTo(), failures]).toEqual([20, []]);
+    const { mtimeMs } = statSync(dataDirectory);
+    await store.verifyFlushed?.(readSpooled);
+    expect(statSync(dataDirectory).mtimeMs).toBe(mtimeMs); // nothing is left to verify, so there is no checkpoint
+  });
+
+  test('whose checkpoint fails is verified later by the same process, and so are the flushes after it', async () => {
+    vi.useFakeTimers({ toFake: ['performance'] });
+    try {
+      await apply(10);
+      mkdirSync(`${file()}.metadata-backup`);
+      await expect(store.flush(['edge'])).rejects.toThrow('EISDIR');
+      expect([store.flushedUpTo('edge'), verifiedUpTo()]).toEqual([10, 0]);
+      rmdirSync(`${file()}.metadata-backup`);
+      await store.verifyFlushed?.(readSpooled);
+      expect(verifiedUpTo()).toBe(10);
+      vi.advanceTimersByTime(5_000); // the pause after a failed flush
+      await apply(5);
+      await store.flush(['edge']);
+      expect([verifiedUpTo(), await ids(), failures]).toEqual([15, allIds(), []]);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 });
 

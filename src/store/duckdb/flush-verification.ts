@@ -34,20 +34,25 @@ interface UnverifiedPart extends Part {
   readonly unverified: SequenceRange;
 }
 
+/** Identifies a flush: each starts where the one before it ended. */
+export interface FlushStart {
+  readonly kind: LogKind;
+  readonly firstSequence: number;
+}
+
 /** The spool does not have all records of the part any more, such as after an operator has deleted segments. */
 class IncompleteSpoolError extends Error {}
 
 export class FlushVerification {
   readonly #dependencies: FlushVerificationDependencies;
   readonly #staging: Staging;
-  /** The numbers of the parts that were not verified right after their flush. */
-  readonly #pending: Set<number>;
+  /** The start of the records of the running flush, which verifies its own part. */
+  #flushing: FlushStart | undefined;
   #retryAt = 0;
 
   constructor(dependencies: FlushVerificationDependencies) {
     this.#dependencies = dependencies;
     this.#staging = new Staging(dependencies.database.stagingDirectory, 'verify');
-    this.#pending = new Set(this.#listUnverified().map(({ number }) => number)); // of a process that was killed
   }
 
   /** Implements Store.verifiedUpTo. */
@@ -56,27 +61,39 @@ export class FlushVerification {
     return Math.min(flushedUpTo, ...unverified.map(part => part.unverified.firstSequence));
   }
 
-  /** Verifies a part after its flush. If it cannot be verified now or is damaged, it is left to `verifyPending`. */
-  async verifyFlushed(flushed: Part, isInFile: boolean): Promise<void> {
-    const part = this.#listUnverified().find(({ number }) => number === flushed.number);
-    if (part === undefined) return;
-    this.#pending.add(part.number);
-    if (!isInFile) return;
-    const difference = await this.#findDifference(part).catch((error: unknown) => error);
-    if (difference === undefined) await this.#setVerified(part);
+  /**
+   * Runs a flush, which returns whether its part is in the file, and verifies the part. A part that cannot be verified now or is
+   * damaged is left to `verifyPending`, also if the flush fails after its commit. One call at a time.
+   */
+  async runFlush(start: FlushStart, flush: () => Promise<boolean>): Promise<void> {
+    this.#flushing = start;
+    try {
+      if (!(await flush())) return;
+      const part = this.#listUnverified().find(each => isStartOf(start, each));
+      if (part === undefined) return; // all of its records were rejected
+      const difference = await this.#findDifference(part).catch((error: unknown) => error);
+      if (difference === undefined) await this.#setVerified(part);
+    } finally {
+      this.#flushing = undefined;
+    }
   }
 
   /** Implements Store.verifyFlushed. One call at a time. */
   async verifyPending(readSpooled: ReadSpooled): Promise<void> {
     const { fileMutex, checkpointer } = this.#dependencies;
-    if (this.#pending.size === 0 || performance.now() < this.#retryAt) return;
+    const pending = this.#listPending();
+    if (pending.length === 0 || performance.now() < this.#retryAt) return;
     if (!(await fileMutex.run(() => checkpointer.run()))) return; // a backup is running, or the disk is full
-    for (const part of this.#listUnverified()) {
-      if (!this.#pending.has(part.number)) continue;
+    for (const part of pending) {
       const difference = await this.#findDifference(part);
       if (difference === undefined) await this.#setVerified(part);
       else await this.#repair(part, difference, readSpooled);
     }
+  }
+
+  #listPending(): UnverifiedPart[] {
+    const flushing = this.#flushing;
+    return this.#listUnverified().filter(part => flushing === undefined || !isStartOf(flushing, part));
   }
 
   #listUnverified(): UnverifiedPart[] {
@@ -91,7 +108,6 @@ export class FlushVerification {
   async #setVerified(part: UnverifiedPart): Promise<void> {
     const { fileMutex, parts } = this.#dependencies;
     await fileMutex.run(() => parts.transaction(async () => parts.setVerified(part)));
-    this.#pending.delete(part.number);
   }
 
   async #repair(part: UnverifiedPart, difference: Error, readSpooled: ReadSpooled): Promise<void> {
@@ -159,6 +175,10 @@ export class FlushVerification {
 
 function isUnverified(part: Part): part is UnverifiedPart {
   return part.unverified !== undefined && part.checksum !== undefined;
+}
+
+function isStartOf({ kind, firstSequence }: FlushStart, part: UnverifiedPart): boolean {
+  return part.kind === kind && part.unverified.firstSequence === firstSequence;
 }
 
 /** Returns only the records of the range. */

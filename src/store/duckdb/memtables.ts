@@ -17,14 +17,7 @@ import { readChecksum } from './checksum.ts';
 import { copySorted } from './copy-records.ts';
 import type { DuckDBConnection } from './driver.ts';
 import type { FlushVerification } from './flush-verification.ts';
-import {
-  MAX_BATCH_BYTES,
-  memoryTableColumns,
-  nameOf,
-  type Part,
-  type Parts,
-  ROW_GROUP_ROWS,
-} from './parts.ts';
+import { MAX_BATCH_BYTES, memoryTableColumns, nameOf, type Parts, ROW_GROUP_ROWS } from './parts.ts';
 import { isDataError, type Staging } from './staging.ts';
 
 /** If the active memtables are larger than this together, the largest is flushed: nine nearly full ones would not fit in memory. */
@@ -237,23 +230,23 @@ export class Memtables {
     }
   }
 
-  async #flushOne(memtable: Memtable): Promise<void> {
+  #flushOne(memtable: Memtable): Promise<void> {
     const { fileMutex, parts, checkpointer, memoryWriter, requireDiskSpace, verification } =
       this.#dependencies;
-    const { part, isInFile } = await fileMutex.run(async () => {
+    const flush = async () => {
       await requireDiskSpace(memtable.bytes);
-      const part = await parts.transaction(
+      await parts.transaction(
         () => this.#copyToPart(memtable),
         commit => this.#commitFlush(memtable, commit),
       );
       await this.#memoryMutex.run(() => memoryWriter.run(`drop table ${memtable.table}`));
-      return { part, isInFile: await checkpointer.run() };
-    });
-    await verification.verifyFlushed(part, isInFile);
+      return checkpointer.run();
+    };
+    return verification.runFlush(memtable, () => fileMutex.run(flush));
   }
 
   /** Each flush writes a part of its own, so that it can be verified and rewritten alone. */
-  async #copyToPart({ kind, table, rows, bytes, firstSequence, nextSequence }: Memtable): Promise<Part> {
+  async #copyToPart({ kind, table, rows, bytes, firstSequence, nextSequence }: Memtable): Promise<void> {
     const { fileWriter, parts } = this.#dependencies;
     const part = await parts.emptyPart(kind);
     if (rows > 0) {
@@ -266,7 +259,6 @@ export class Memtables {
       kind,
       nextSequence,
     });
-    return part;
   }
 
   /** Commits and removes the memtable from the view. For queries this is one atomic step. */
