@@ -2,6 +2,7 @@ import { mkdirSync, rmdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { toLogLines } from '../../src/domain/log-line.ts';
+import { Checkpointer } from '../../src/store/duckdb/checkpoint.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import type { ReadSpooled, SpooledLines, Store } from '../../src/store/store.ts';
 import { micros, NOW, testStoreOptions } from '../support/app.ts';
@@ -141,6 +142,25 @@ describe('a flush', () => {
       vi.useRealTimers();
     }
   });
+});
+
+test('while checkpoints are rejected, verification tries one every few seconds only', async () => {
+  vi.useFakeTimers({ toFake: ['performance'] });
+  const checkpoints = vi.spyOn(Checkpointer.prototype, 'run').mockResolvedValue(false);
+  try {
+    await apply(10);
+    await store.flush(['edge']);
+    checkpoints.mockClear();
+    for (let round = 0; round < 3; round++) await store.verifyFlushed?.(readSpooled);
+    expect(checkpoints).toHaveBeenCalledTimes(1);
+    checkpoints.mockRestore();
+    vi.advanceTimersByTime(5_000);
+    await store.verifyFlushed?.(readSpooled);
+    expect([verifiedUpTo(), failures]).toEqual([10, []]);
+  } finally {
+    checkpoints.mockRestore();
+    vi.useRealTimers();
+  }
 });
 
 describe('damage between the checkpoint and the verification', () => {

@@ -23,6 +23,8 @@ export interface CheckpointDependencies {
 export class Checkpointer {
   readonly #dependencies: CheckpointDependencies;
   #pauses = 0;
+  /** Whether the saved metadata are those of the file. A checkpoint that DuckDB rejects has changed nothing. */
+  #isMetadataSaved = false;
 
   constructor(dependencies: CheckpointDependencies) {
     this.#dependencies = dependencies;
@@ -55,18 +57,28 @@ export class Checkpointer {
     for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
       if (this.isPaused || !(await hasDiskSpace())) return false;
       try {
-        await saveMetadata();
+        if (!this.#isMetadataSaved) await saveMetadata();
+        this.#isMetadataSaved = true;
         await connection.run('checkpoint logs');
+        this.#isMetadataSaved = false;
         await removeMetadataBackup();
         await syncDirectory();
         return true;
       } catch (error) {
+        if (isRejection(error)) {
+          await sleep(PAUSE_MS);
+          continue;
+        }
+        this.#isMetadataSaved = false;
         if (['ENOSPC', 'EDQUOT'].includes(`${(error as NodeJS.ErrnoException).code}`)) return false;
-        // DuckDB rejects a checkpoint while certain transactions end.
-        if (!/^TransactionContext Error: Cannot CHECKPOINT/.test((error as Error).message)) throw error;
-        await sleep(PAUSE_MS);
+        throw error;
       }
     }
     return false;
   }
+}
+
+/** DuckDB rejects a checkpoint while another transaction writes, such as that of a compaction, and while certain others end. */
+function isRejection(error: unknown): boolean {
+  return /^TransactionContext Error: Cannot CHECKPOINT/.test((error as Error).message);
 }

@@ -16,6 +16,8 @@ import type { UncachedReader } from './uncached-reader.ts';
 
 /** The pause after a part could not be verified or rewritten. */
 const RETRY_MS = 60_000;
+/** The pause after a checkpoint was rejected, such as during a compaction. Other writers wait while it is tried. */
+const CHECKPOINT_RETRY_MS = 2_000;
 
 export interface FlushVerificationDependencies {
   readonly database: Database;
@@ -83,7 +85,11 @@ export class FlushVerification {
     const { fileMutex, checkpointer } = this.#dependencies;
     const pending = this.#listPending();
     if (pending.length === 0 || performance.now() < this.#retryAt) return;
-    if (!(await fileMutex.run(() => checkpointer.run()))) return; // a backup is running, or the disk is full
+    if (!(await fileMutex.run(() => checkpointer.run()))) {
+      // During a backup an attempt costs nothing.
+      if (!checkpointer.isPaused) this.#retryAt = performance.now() + CHECKPOINT_RETRY_MS;
+      return;
+    }
     for (const part of pending) {
       const difference = await this.#findDifference(part);
       if (difference === undefined) await this.#setVerified(part);
