@@ -12,6 +12,9 @@ export interface Position {
   readonly id: string;
   /** How many records with this timestamp and an id that starts with `id` were returned before. */
   readonly skip: number;
+}
+
+export interface Cursor extends Position {
   /** The size of the first slice that the next page searches (query-slices.ts). */
   readonly sliceSeconds: number;
 }
@@ -28,7 +31,7 @@ const SLICE_OFFSET = SKIP_OFFSET + SKIP_BYTES;
 const ID_OFFSET = SLICE_OFFSET + SLICE_BYTES;
 
 /** `query` is a text that identifies the query. */
-export function encodeCursor({ timestampMicros, id, skip, sliceSeconds }: Position, query: string): string {
+export function encodeCursor({ timestampMicros, id, skip, sliceSeconds }: Cursor, query: string): string {
   const idBytes = Buffer.from(id);
   const bytes = Buffer.alloc(ID_OFFSET + idBytes.length);
   bytes.writeBigInt64BE(timestampMicros, CHECKSUM_BYTES);
@@ -40,7 +43,7 @@ export function encodeCursor({ timestampMicros, id, skip, sliceSeconds }: Positi
 }
 
 /** Returns undefined if the text is not a cursor of this query. */
-export function decodeCursor(text: string, query: string): Position | undefined {
+export function decodeCursor(text: string, query: string): Cursor | undefined {
   const bytes = Buffer.from(text, 'base64url');
   // Decoding ignores characters that are not base64url, so the text is compared with its only valid form.
   if (bytes.length < ID_OFFSET || bytes.toString('base64url') !== text) return undefined;
@@ -69,10 +72,7 @@ export interface RowKey {
 }
 
 /** The position after the last of these rows. `start` is the position of the first row, if the page does not begin at the newest. */
-export function positionAfter(
-  rows: readonly RowKey[],
-  start: Position | undefined,
-): Omit<Position, 'sliceSeconds'> | undefined {
+export function positionAfter(rows: readonly RowKey[], start: Position | undefined): Position | undefined {
   const last = rows.at(-1);
   if (last === undefined) return start;
   const { timestampMicros } = last;

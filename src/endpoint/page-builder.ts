@@ -16,8 +16,8 @@ export interface Page {
 /** How the search goes on after the page. */
 export interface Continuation {
   readonly isTimeUp: boolean;
-  /** The newest time that was not searched yet; undefined if the whole range was searched. */
-  readonly unsearchedEnd: bigint | undefined;
+  /** Where the part of the range begins that was not searched; undefined: all of it was. */
+  readonly next: Position | undefined;
   readonly sliceMicros: bigint;
 }
 
@@ -77,12 +77,11 @@ export class PageBuilder {
     this.#executedMs += executedMs;
   }
 
-  finish({ isTimeUp, unsearchedEnd, sliceMicros }: Continuation): Page {
+  finish({ isTimeUp, next, sliceMicros }: Continuation): Page {
     const { definition, values, start } = this.#context;
     const keys = this.#listKeys();
     const query = describePagedQuery(definition, values);
     const sliceSeconds = Number(sliceMicros / MICROS_PER_SECOND);
-    const end = unsearchedEnd === undefined ? undefined : { timestampMicros: unsearchedEnd, id: '', skip: 0 };
     return {
       result: {
         rows: this.#rows,
@@ -94,7 +93,7 @@ export class PageBuilder {
       isTimeUp,
       cursorAfter: rowCount => {
         const isCut = this.#hasMore || rowCount < keys.length;
-        const position = isCut ? positionAfter(keys.slice(0, rowCount), start) : end;
+        const position = isCut ? positionAfter(keys.slice(0, rowCount), start) : next;
         return position && encodeCursor({ ...position, sliceSeconds }, query);
       },
     };

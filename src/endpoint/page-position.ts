@@ -1,12 +1,12 @@
 // The position of a page as the values that its query binds, and the query that a cursor belongs to.
 import { createCacheKey } from '../cache/cache-key.ts';
 import type { BoundValues } from '../store/store.ts';
-import type { Position } from './cursor.ts';
+import type { Cursor } from './cursor.ts';
 import type { EndpointDefinition } from './definition.ts';
 import { cursorValueNames } from './parameter-definition.ts';
 
 /** Undefined: the page begins at the newest record. */
-export function bindPosition(definition: EndpointDefinition, position: Position | undefined): BoundValues {
+export function bindPosition(definition: EndpointDefinition, position: Cursor | undefined): BoundValues {
   const names = namesOf(definition);
   return {
     [names.timestamp]: { type: 'timestamp', value: position?.timestampMicros ?? null },
@@ -16,7 +16,7 @@ export function bindPosition(definition: EndpointDefinition, position: Position 
   };
 }
 
-export function readPosition(definition: EndpointDefinition, values: BoundValues): Position | undefined {
+export function readPosition(definition: EndpointDefinition, values: BoundValues): Cursor | undefined {
   const names = namesOf(definition);
   const timestamp = values[names.timestamp];
   if (timestamp?.type !== 'timestamp' || timestamp.value === null) return undefined;

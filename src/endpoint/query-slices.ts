@@ -4,6 +4,7 @@
 import { DendroError } from '../domain/errors.ts';
 import type { BoundValues, QueryOptions, QueryResult, SavedQuery, Store } from '../store/store.ts';
 import { MICROS_PER_SECOND } from '../system/clock.ts';
+import type { Position } from './cursor.ts';
 import type { EndpointDefinition } from './definition.ts';
 import { type Page, PageBuilder } from './page-builder.ts';
 import { bindPosition, readPosition } from './page-position.ts';
@@ -25,7 +26,10 @@ export interface SlicedQuery {
 /** Later than every record: the end of the year 9999. */
 const END_OF_TIME = 253_402_300_799_999_999n;
 
-const MIN_SLICE_MICROS = 3600n * MICROS_PER_SECOND;
+/** Smaller slices are used only after one that took too long: below this size, the fixed cost of a query prevails. */
+const USUAL_MIN_MICROS = 3600n * MICROS_PER_SECOND;
+/** A cursor has whole seconds. */
+const MIN_SLICE_MICROS = MICROS_PER_SECOND;
 /** About 100 years, more than any range. A cursor has 32 bits for the seconds. */
 const MAX_SLICE_MICROS = 3_200_000_000n * MICROS_PER_SECOND;
 
@@ -48,9 +52,10 @@ async function searchSlices(
   const start = readPosition(definition, values);
   const page = new PageBuilder({ definition, query, values, start });
   const sizes = new SliceSizes(start === undefined ? undefined : BigInt(start.sliceSeconds));
-  let end = start?.timestampMicros ?? toMicros(values[definition.range?.end ?? '']?.value) ?? END_OF_TIME;
+  let next = start ?? startAt(toMicros(values[definition.range?.end ?? '']?.value) ?? END_OF_TIME);
   let bound = values;
-  while (end > rangeStart) {
+  while (next.timestampMicros > rangeStart) {
+    const end = next.timestampMicros;
     // There are no records between `newest` and now, so the size of the first slice is measured from `newest`. `slice_end` stays
     // `end`, so that records with a timestamp after now are included.
     const top = newest !== undefined && newest < end ? newest : end;
@@ -67,19 +72,25 @@ async function searchSlices(
       ),
     );
     if (result === undefined) {
-      if (sizes.isSmallest && bound === values) throw timedOut();
-      sizes.shrink();
-      return page.finish({ isTimeUp: true, unsearchedEnd: end, sliceMicros: sizes.micros });
+      const isSmallest = !sizes.shrink(top - sliceStart);
+      if (isSmallest && bound === values) throw timedOut();
+      return page.finish({ isTimeUp: true, next, sliceMicros: sizes.micros });
     }
     page.add(result);
-    end = sliceStart;
+    next = startAt(sliceStart);
     bound = { ...values, ...bindPosition(definition, undefined) }; // the cursor's id and skip apply to the first slice only
     sizes.adapt(result.executedMs, page.cutAt === undefined ? undefined : top - page.cutAt);
-    const unsearchedEnd = end > rangeStart ? end : undefined;
-    const isTimeUp = !page.isFull && unsearchedEnd !== undefined && deadline.isShort(result.executedMs);
-    if (page.isFull || isTimeUp) return page.finish({ isTimeUp, unsearchedEnd, sliceMicros: sizes.micros });
+    const hasNext = sliceStart > rangeStart;
+    const isTimeUp = !page.isFull && hasNext && deadline.isShort(result.executedMs);
+    if (page.isFull || isTimeUp)
+      return page.finish({ isTimeUp, next: hasNext ? next : undefined, sliceMicros: sizes.micros });
   }
-  return page.finish({ isTimeUp: false, unsearchedEnd: undefined, sliceMicros: sizes.micros });
+  return page.finish({ isTimeUp: false, next: undefined, sliceMicros: sizes.micros });
+}
+
+/** The position before all records that are at this time or older. */
+function startAt(timestampMicros: bigint): Position {
+  return { timestampMicros, id: '', skip: 0 };
 }
 
 /**
@@ -92,19 +103,18 @@ class SliceSizes {
   #fastestMs = Number.POSITIVE_INFINITY;
 
   constructor(seconds: bigint | undefined) {
-    this.#micros = limitSize((seconds ?? 0n) * MICROS_PER_SECOND);
+    this.#micros = seconds === undefined ? USUAL_MIN_MICROS : limitSize(seconds * MICROS_PER_SECOND);
   }
 
   get micros(): bigint {
     return this.#micros;
   }
 
-  get isSmallest(): boolean {
-    return this.#micros === MIN_SLICE_MICROS;
-  }
-
-  shrink(): void {
-    this.#micros = limitSize(this.#micros / 4n);
+  /** After a slice that did not finish. Returns false if it was as small as a slice can be. */
+  shrink(sliceMicros: bigint): boolean {
+    const tried = min(this.#micros, sliceMicros);
+    this.#micros = limitSize(tried / 16n);
+    return tried > MIN_SLICE_MICROS;
   }
 
   /**
@@ -114,7 +124,7 @@ class SliceSizes {
   adapt(executedMs: number, pageMicros: bigint | undefined): void {
     this.#fastestMs = Math.min(this.#fastestMs, executedMs);
     const excessMs = executedMs - this.#fastestMs;
-    if (pageMicros !== undefined) this.#micros = min(this.#micros, limitSize(2n * pageMicros));
+    if (pageMicros !== undefined) this.#micros = min(this.#micros, max(USUAL_MIN_MICROS, 2n * pageMicros));
     else if (executedMs < 100) this.#micros = limitSize(this.#micros * (executedMs < 25 ? 64n : 16n));
     else if (excessMs < 400) this.#micros = limitSize(this.#micros * 4n);
     else this.#micros = limitSize(excessMs < 2000 ? this.#micros * 2n : this.#micros / 2n);
@@ -174,6 +184,6 @@ function min(a: bigint, b: bigint): bigint {
 function timedOut(): DendroError {
   return new DendroError(
     'query_timeout',
-    'the search exceeded its time limit before it had searched any of the range; ask for a shorter time range',
+    'the search exceeded its time limit within one second of the range; use fewer search terms, or ask for a higher --query-timeout',
   );
 }

@@ -19,6 +19,7 @@ reads: edge
 applies_pin: true
 parameters:
   project: { type: text, required: true, description: Any text. }
+  dense_seconds: { type: integer, min: 0, max: 60000, default: 60000, description: Longer slices after a cursor take 4 seconds. }
   slice_ms: { type: integer, min: 0, max: 60000, default: 1000, description: The time that each slice takes. }
   start: { type: timestamp, description: Any time. }
   end: { type: timestamp, description: Any time. }
@@ -40,7 +41,7 @@ cache: none
 select id, timestamp from {{logs}}
 where project = $project and timestamp > $slice_start and timestamp <= $slice_end
   and ($cursor_id is null or timestamp < $cursor_timestamp or id >= $cursor_id)
-  and (select sleep_ms($slice_ms)) is null
+  and (select sleep_ms(case when $cursor_skip > 0 and epoch($slice_end - $slice_start) > $dense_seconds then 4000 else $slice_ms end)) is null
 order by timestamp desc, id
 limit 101 offset $cursor_skip`,
 };
@@ -87,8 +88,31 @@ describe('an endpoint with partial results', () => {
     expect(clipped.at(-1)).toBeNull();
   });
 
-  test('is 504 if not even the first slice is searched within the time limit', async () => {
-    const { status, error } = await app.query('test.slow-search', { project: 'slow', slice_ms: '4000' });
+  test('shrinks a first slice that exceeds the time limit, and repeats no record of the page before', async () => {
+    const ids = Array.from({ length: 150 }, (_, i) => `tie-${String(i).padStart(3, '0')}`);
+    const at = '2026-11-14T12:00:00Z';
+    await app.append(
+      'edge',
+      ids.map(id => edgeRecord({ id, at, project: 'ties' })),
+    );
+    const seen: unknown[] = [];
+    const clipped: (string | null)[] = [];
+    for (let cursor: string | null = ''; cursor !== null && clipped.length < 10; ) {
+      const parameters = { project: 'ties', slice_ms: '0', dense_seconds: '600', cursor };
+      const { status, rows, headers } = await app.query('test.slow-search', parameters);
+      expect(status).toBe(200);
+      seen.push(...rows.map(row => row['id']));
+      clipped.push(headers.get('dendro-clipped'));
+      cursor = headers.get('dendro-next-cursor');
+    }
+    expect(seen).toEqual(ids);
+    expect(clipped).toEqual([null, 'time-limit', null]);
+  });
+
+  test('is 504 if a slice of one second is not searched within the time limit', async () => {
+    const second = { start: '2026-11-14T12:34:55Z', end: '2026-11-14T12:34:56Z' };
+    const parameters = { project: 'slow', slice_ms: '4000', ...second };
+    const { status, error } = await app.query('test.slow-search', parameters);
     expect([status, error.code]).toEqual([504, 'query_timeout']);
   });
 
