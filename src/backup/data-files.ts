@@ -8,6 +8,7 @@ import type { TarFile } from '../system/tar.ts';
 const TOP_FILES = [
   'dendro.duckdb',
   'dendro.duckdb.wal',
+  'dendro.duckdb.metadata-backup',
   'format.json',
   'erase.json',
   'quarantine.older.ndjson',

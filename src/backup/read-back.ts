@@ -1,4 +1,4 @@
-// Reads every record of a copy, without changing it.
+// Reads every record of a copy. Changes it only if the original was left by a power cut: then it is repaired as a start would do.
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { LogKind } from '../domain/log-columns.ts';

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { basename } from 'node:path';
 import type { ServeConfig } from '../config.ts';
-import type { Damage } from '../domain/damage.ts';
+import { type Damage, formatDamage } from '../domain/damage.ts';
 import { OperatorError } from '../domain/errors.ts';
 import { inspectFiles } from '../intake/inspect-files.ts';
 import { inspectStoreFiles } from '../store/open-store.ts';
@@ -76,8 +76,7 @@ function print({ records, damages }: DeepFindings, isJson: boolean): void {
     process.stdout.write(`${JSON.stringify({ records, damages }, undefined, 2)}\n`);
     return;
   }
-  for (const { file, place, problem } of damages)
-    process.stdout.write(`${file}${place === '' ? '' : `, ${place}`}: ${problem}\n`);
+  for (const damage of damages) process.stdout.write(`${formatDamage(damage)}\n`);
   const { stored, spooled, quarantined } = records;
   process.stdout.write(
     `read ${stored} stored, ${spooled} spooled and ${quarantined} quarantined records${damages.length === 0 ? '; no damage found' : ''}\n`,

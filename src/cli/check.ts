@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { findListenerProblems } from '../app.ts';
 import { type Invocation, nameOf, readServeConfig, type ServeConfig } from '../config.ts';
+import { type Damage, formatDamage } from '../domain/damage.ts';
 import { DendroError, OperatorError, UsageError } from '../domain/errors.ts';
 import { type Catalog, loadCatalog } from '../endpoint/catalog.ts';
 import { type ComparedStore, compareStores } from '../endpoint/parity.ts';
@@ -34,6 +35,7 @@ export async function check(invocation: Invocation): Promise<void> {
   if (invocation.isOn('parity')) return checkParity(invocation, config);
   if (isJson) return;
   for (const { name, id } of findings.endpoints) process.stdout.write(`${name}  ${id}\n`);
+  for (const damage of findings.repairable) process.stdout.write(`${formatDamage(damage)}\n`);
   if (findings.serverPid !== undefined)
     process.stdout.write(
       `the data directory is in use by PID ${findings.serverPid}, so its store was not checked, and ports in use were assumed to belong to that process\n`,
@@ -44,6 +46,8 @@ export async function check(invocation: Invocation): Promise<void> {
 interface Findings {
   endpoints: readonly { readonly id: string; readonly name: string }[];
   readonly problems: readonly Error[];
+  /** What the next start repairs. */
+  readonly repairable: readonly Damage[];
   /** The process that uses the data directory, if there is one. */
   readonly serverPid: number | undefined;
 }
@@ -53,6 +57,7 @@ async function findProblems(config: ServeConfig): Promise<Findings> {
   const { dataDirectory } = config.store;
   const serverPid = findLockOwner(dataDirectory);
   const problems: Error[] = [];
+  const repairable: Damage[] = [];
   const report = (error: unknown) => {
     if (!(error instanceof OperatorError || error instanceof DendroError)) throw error;
     problems.push(error);
@@ -69,7 +74,11 @@ async function findProblems(config: ServeConfig): Promise<Findings> {
   const earlierProblems = problems.length;
   await attempt(() => inspectDataDirectory(dataDirectory));
   const isUsable = problems.length === earlierProblems;
-  if (isUsable && serverPid === undefined) await attempt(() => checkStoreFile(config.store));
+  if (isUsable && serverPid === undefined)
+    await attempt(async () => {
+      const damage = await checkStoreFile(config.store);
+      if (damage !== undefined) repairable.push(damage);
+    });
   if (isUsable || !isInside(dataDirectory, config.tokensFile)) await attempt(() => checkTokens(config));
   let endpoints: Findings['endpoints'] = [];
   await attempt(async () => {
@@ -77,7 +86,7 @@ async function findProblems(config: ServeConfig): Promise<Findings> {
     await withTemporaryDirectory('dendro-check-', directory => checkStore(config, catalog, directory));
     endpoints = catalog.endpoints.map(({ definition: { id, name } }) => ({ id, name }));
   });
-  return { endpoints, problems, serverPid };
+  return { endpoints, problems, repairable, serverPid };
 }
 
 function isAddressInUse(error: unknown): boolean {

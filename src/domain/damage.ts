@@ -8,6 +8,10 @@ export interface Damage {
   readonly problem: string;
 }
 
+export function formatDamage({ file, place, problem }: Damage): string {
+  return `${file}${place === '' ? '' : `, ${place}`}: ${problem}`;
+}
+
 /** `end` is exclusive. */
 export function byteRange(start: number, end: number): string {
   return `bytes ${start} to ${end - 1}`;

@@ -37,8 +37,8 @@ export async function openClickHouseOutbox(dataDirectory: string): Promise<Outbo
 }
 
 /**
- * Reads every record of the store's files in a directory, without changing them. With ClickHouse, that is the outbox. Throws if a
- * file is damaged.
+ * Reads every record of the store's files in a copy of a data directory. With ClickHouse, that is the outbox. Repairs what a power
+ * cut left, as a start does. Throws if a file is damaged in another way.
  */
 export async function readStoreCopy(
   storeName: StoreName,
@@ -84,10 +84,16 @@ export async function openStore(options: StoreOptions, callbacks: StoreCallbacks
   }
 }
 
-/** Throws the OperatorError with which an embedded store would refuse its file. Only reads it; no other process may use it. */
-export async function checkStoreFile({ clickhouse, dataDirectory }: StoreOptions): Promise<void> {
-  if (clickhouse !== undefined) return;
-  await (await import('./duckdb/open-database.ts')).checkDatabaseFile(dataDirectory);
+/**
+ * Throws the OperatorError with which an embedded store would refuse its file. Returns the damage that it would repair. Only reads
+ * the file; no other process may use it.
+ */
+export async function checkStoreFile({
+  clickhouse,
+  dataDirectory,
+}: StoreOptions): Promise<Damage | undefined> {
+  if (clickhouse !== undefined) return undefined;
+  return (await import('./duckdb/open-database.ts')).checkDatabaseFile(dataDirectory);
 }
 
 async function openUnlocked(options: StoreOptions, callbacks: StoreCallbacks): Promise<Store> {

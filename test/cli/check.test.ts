@@ -1,4 +1,4 @@
-import { chownSync, mkdirSync, writeFileSync } from 'node:fs';
+import { appendFileSync, chownSync, mkdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { startApp } from '../../src/app.ts';
@@ -6,6 +6,9 @@ import { commands } from '../../src/cli/commands.ts';
 import { runProgram } from '../../src/cli/program.ts';
 import { readInvocation, readServeConfig } from '../../src/config.ts';
 import { OperatorError } from '../../src/domain/errors.ts';
+import { DuckDBInstance } from '../../src/store/duckdb/driver.ts';
+import { openStore } from '../../src/store/open-store.ts';
+import { testStoreOptions } from '../support/config.ts';
 import { createTempDirectory } from '../support/process.ts';
 import { createSelfSigned } from '../support/self-signed.ts';
 
@@ -118,6 +121,21 @@ describe('dendro check', () => {
       (error: unknown) => error as Error,
     );
     expect(refused?.message).toBe(found?.message);
+  });
+
+  test('prints what a power cut left and the next start repairs, and finds no problem', async () => {
+    await (await openStore(testStoreOptions('torn'))).close();
+    const instance = await DuckDBInstance.create(':memory:');
+    const connection = await instance.connect();
+    await connection.run('pragma disable_checkpoint_on_shutdown');
+    await connection.run("attach 'torn/dendro.duckdb' as logs");
+    await connection.run("insert into logs.flushed_records values ('auth', 7)");
+    connection.closeSync();
+    instance.closeSync();
+    appendFileSync('torn/dendro.duckdb.wal', Buffer.alloc(100));
+    expect(await check(['--data', 'torn'])).toBeUndefined();
+    expect(output).toMatch(/^dendro\.duckdb\.wal, bytes \d+ to \d+: an unfinished write; the next start/m);
+    expect(output).toContain('no problems found');
   });
 
   test('finds a tokens file that cannot be created', async () => {

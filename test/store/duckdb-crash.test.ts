@@ -2,8 +2,10 @@ import {
   appendFileSync,
   existsSync,
   mkdirSync,
+  readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   truncateSync,
   writeFileSync,
 } from 'node:fs';
@@ -11,11 +13,14 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { readDataFiles } from '../../src/backup/data-files.ts';
+import { readBack } from '../../src/backup/read-back.ts';
+import { unpack } from '../../src/backup/unpack.ts';
 import { OperatorError } from '../../src/domain/errors.ts';
 import { toLogLines } from '../../src/domain/log-line.ts';
 import { type DuckDBConnection, DuckDBInstance } from '../../src/store/duckdb/driver.ts';
 import { metadataBackupOf, saveMetadata } from '../../src/store/duckdb/metadata-backup.ts';
-import { openStore } from '../../src/store/open-store.ts';
+import { checkStoreFile, inspectStoreFiles, openStore } from '../../src/store/open-store.ts';
 import { NOW, testStoreOptions } from '../support/app.ts';
 import { edgeRecord } from '../support/record.ts';
 import { createDataDirectory, removeDataDirectory, savedQuery } from '../support/store.ts';
@@ -61,6 +66,9 @@ async function countRecords(callbacks: Parameters<typeof openStore>[1] = {}): Pr
     await store.close();
   }
 }
+
+/** The comparison of large buffers by `expect` takes seconds. */
+const digestOf = (path: string) => (statSync(path).isFile() ? crc32(readFileSync(path)) : undefined);
 
 const readAt = async (offset: number, length: number) => readFileSync(file).subarray(offset, offset + length);
 
@@ -170,6 +178,59 @@ test('a write-ahead log without its file is moved away and reported, and the sto
   expect(existsSync(metadataBackupOf(file))).toBe(false);
 });
 
+const UNFINISHED: [state: string, leave: () => Promise<unknown>, damage: object][] = [
+  [
+    'an unfinished write',
+    () => tearLog(Buffer.alloc(4096)),
+    {
+      file: 'dendro.duckdb.wal',
+      place: expect.stringMatching(/^bytes \d+ to \d+$/),
+      problem: 'an unfinished write; the next start of the server cuts it off',
+    },
+  ],
+  [
+    'an unfinished checkpoint',
+    async () => {
+      await withFile(connection => saveMetadata(connection, file, readAt));
+      tearMetadata();
+    },
+    {
+      file: 'dendro.duckdb',
+      place: '',
+      problem:
+        'an unfinished checkpoint; the next start of the server restores the metadata from dendro.duckdb.metadata-backup',
+    },
+  ],
+];
+
+test.each(UNFINISHED)(
+  'the checks report %s as something that the next start repairs, and change nothing',
+  async (_, leave, damage) => {
+    await leave();
+    const digests = () => readdirSync(directory).map(name => [name, digestOf(join(directory, name))]);
+    const before = digests();
+    const options = testStoreOptions(directory);
+    expect(await checkStoreFile(options)).toEqual(damage);
+    const { damages } = await inspectStoreFiles('duckdb', { ...options, onProgress: () => {} });
+    expect(damages[0]).toEqual(damage);
+    expect(digests()).toEqual(before);
+    expect(await countRecords()).toBe(RECORDS);
+    expect(await checkStoreFile(options)).toBeUndefined();
+  },
+);
+
+test.each(UNFINISHED)('a backup of a directory with %s has all records', async (_, leave) => {
+  await leave();
+  const copy = createDataDirectory();
+  try {
+    await unpack(readDataFiles(directory, join(directory, 'tokens.json')), copy);
+    const options = { store: 'duckdb', memoryLimit: '500MB', allowsTornEnd: true } as const;
+    expect(await readBack(copy, options)).toEqual({ edge: { stored: RECORDS, spooled: 0 } });
+  } finally {
+    removeDataDirectory(copy);
+  }
+});
+
 test('a store whose creation was interrupted is created again', async () => {
   removeDataDirectory(directory);
   directory = createDataDirectory();
@@ -182,7 +243,7 @@ test('a start that fails after DuckDB has opened the file does not run a checkpo
   await withFile(async connection => {
     await connection.run('update logs.schema_version set version = 99');
   });
-  const digests = () => [file, `${file}.wal`].map(path => crc32(readFileSync(path)));
+  const digests = () => [file, `${file}.wal`].map(digestOf);
   const before = digests();
   await expect(openStore(testStoreOptions(directory))).rejects.toThrow('newer version');
   expect(digests()).toEqual(before);

@@ -6,6 +6,7 @@ import { type DuckDBConnection, DuckDBInstance } from './driver.ts';
 import { FILE_NAME } from './open-database.ts';
 import { loadChecksums, type PartChecksum } from './part-checksums.ts';
 import { ROW_GROUP_ROWS } from './parts.ts';
+import { describeUnfinishedCheckpoint, describeUnfinishedWrite, logOf, quote } from './recover-file.ts';
 import { kindOfTable } from './schema.ts';
 
 export interface InspectOptions {
@@ -32,13 +33,14 @@ export async function inspectFile({
 }: InspectOptions): Promise<{ records: number; damages: Damage[] }> {
   const instance = await DuckDBInstance.create(':memory:', { memory_limit: memoryLimit });
   const connection = await instance.connect();
+  const file = join(resolve(dataDirectory), FILE_NAME);
   const damages: Damage[] = [];
   const report = (place: string, error: unknown) => damages.push(toDamage(place, error));
   try {
-    const tables = await openTables(connection, join(resolve(dataDirectory), FILE_NAME)).catch(error =>
-      report('', error),
-    );
-    if (typeof tables !== 'object') return { records: 0, damages };
+    const tables = await openTables(connection, file).catch(error => {
+      damages.push(describeUnfinishedWrite(file, error) ?? toDamage('', error));
+    });
+    if (tables === undefined) return { records: 0, damages: await explain(file, damages) };
     const checksums = await loadIfExists(connection, tables).catch(error => {
       report('table part_checksums', error);
       return new Map<number, PartChecksum>();
@@ -55,11 +57,17 @@ export async function inspectFile({
       const written = checksums.get(numberOf(table.name));
       if (found !== undefined && written !== undefined) compare(table.name, written, found, report);
     }
-    return { records, damages };
+    return { records, damages: await explain(file, damages) };
   } finally {
     connection.closeSync();
     instance.closeSync();
   }
+}
+
+/** A power cut during a checkpoint can be the cause of all damages. */
+async function explain(file: string, damages: Damage[]): Promise<Damage[]> {
+  const cause = damages.length === 0 ? undefined : await describeUnfinishedCheckpoint(file);
+  return cause === undefined ? damages : [cause, ...damages];
 }
 
 type Report = (place: string, error: unknown) => void;
@@ -70,7 +78,7 @@ interface Found {
 }
 
 async function openTables(connection: DuckDBConnection, file: string): Promise<Table[]> {
-  await connection.run(`attach '${file.replaceAll("'", "''")}' as logs (read_only)`);
+  await connection.run(`attach ${quote(file)} as logs (read_only)`);
   const result = await connection.runAndReadAll(
     `select table_name, any_value(estimated_size), string_agg(column_name, ',' order by column_index)
     from duckdb_tables() join duckdb_columns() using (database_name, table_name)
@@ -176,5 +184,6 @@ function toDamage(place: string, error: unknown): Damage {
   const [problem = ''] = (error as Error).message.split('\n', 1);
   const offset = Number(/in block at location (\d+)/.exec(problem)?.[1] ?? Number.NaN);
   const block = Number.isNaN(offset) ? [] : [byteRange(offset, offset + BLOCK_BYTES)];
-  return { file: FILE_NAME, place: [...(place === '' ? [] : [place]), ...block].join(', '), problem };
+  const file = /\bWAL\b/.test(problem) ? logOf(FILE_NAME) : FILE_NAME;
+  return { file, place: [...(place === '' ? [] : [place]), ...block].join(', '), problem };
 }

@@ -61,21 +61,17 @@ export async function removeMetadataBackup(file: string): Promise<void> {
 
 /** Call it before DuckDB opens the file. The caller must hold the lock of the data directory. */
 export async function restoreMetadata(file: string): Promise<void> {
-  const backup = metadataBackupOf(file);
-  if (!existsSync(backup) || !existsSync(file)) return;
-  const content = await readFile(backup);
-  const bytes = content.subarray(8);
-  if (!checksumOf(bytes).equals(content.subarray(0, 8))) return; // never: it is replaced atomically
-  const headerEnd = bytes.indexOf(NEWLINE) + 1;
-  const { checkpoint, blockBytes, blocks } = JSON.parse(bytes.toString('utf8', 0, headerEnd)) as BackupHeader;
+  if (!existsSync(file)) return;
+  const backup = await readBackup(file);
+  if (backup === undefined) return;
+  const { blockBytes, blocks } = backup.header;
   const handle = await open(file, 'r+');
   try {
-    const read: ReadAt = (offset, length) => readAt(handle.fd, offset, length);
-    if (String(await readCheckpointNumber(read)) === checkpoint)
+    if (await isLastCheckpoint(handle, backup.header))
       for (const [index, block] of blocks.entries())
         await writeAt(
           handle,
-          bytes.subarray(headerEnd + index * blockBytes, headerEnd + (index + 1) * blockBytes),
+          backup.data.subarray(index * blockBytes, (index + 1) * blockBytes),
           FIRST_BLOCK + block * blockBytes,
         );
     await handle.datasync();
@@ -83,6 +79,36 @@ export async function restoreMetadata(file: string): Promise<void> {
     await handle.close();
   }
   await removeMetadataBackup(file);
+}
+
+/** Whether `restoreMetadata` would restore blocks. Only reads. */
+export async function isCheckpointUnfinished(file: string): Promise<boolean> {
+  const backup = await readBackup(file);
+  if (backup === undefined) return false;
+  const handle = await open(file, 'r');
+  try {
+    return await isLastCheckpoint(handle, backup.header);
+  } finally {
+    await handle.close();
+  }
+}
+
+async function readBackup(
+  file: string,
+): Promise<{ readonly header: BackupHeader; readonly data: Buffer } | undefined> {
+  const backup = metadataBackupOf(file);
+  if (!existsSync(backup)) return undefined;
+  const content = await readFile(backup);
+  const bytes = content.subarray(8);
+  if (!checksumOf(bytes).equals(content.subarray(0, 8))) return undefined; // never: it is replaced atomically
+  const headerEnd = bytes.indexOf(NEWLINE) + 1;
+  const header = JSON.parse(bytes.toString('utf8', 0, headerEnd)) as BackupHeader;
+  return { header, data: bytes.subarray(headerEnd) };
+}
+
+async function isLastCheckpoint({ fd }: FileHandle, { checkpoint }: BackupHeader): Promise<boolean> {
+  const number = await readCheckpointNumber((offset, length) => readAt(fd, offset, length));
+  return String(number) === checkpoint;
 }
 
 /** Continues after a short write. */

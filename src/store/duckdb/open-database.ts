@@ -4,6 +4,7 @@ import { closeSync, existsSync, fstatSync, fsync, mkdirSync, openSync, rmSync } 
 import { availableParallelism } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
+import type { Damage } from '../../domain/damage.ts';
 import { OperatorError } from '../../domain/errors.ts';
 import { createDirectory } from '../../system/files.ts';
 import { readAt } from '../../system/open-file.ts';
@@ -12,6 +13,8 @@ import { type OnFatalError, watchFatalErrors } from './fatal-errors.ts';
 import {
   attachRecovering,
   cannotOpen,
+  describeUnfinishedCheckpoint,
+  describeUnfinishedWrite,
   logOf,
   prepareFile,
   quote,
@@ -151,15 +154,26 @@ async function createInstance(
   }
 }
 
-/** Throws the OperatorError with which `openDatabase` would refuse an existing file. Only reads the file. */
-export async function checkDatabaseFile(dataDirectory: string): Promise<void> {
+/**
+ * Throws the OperatorError with which `openDatabase` would refuse an existing file. Returns the damage that `openDatabase` would
+ * repair. Only reads the file.
+ */
+export async function checkDatabaseFile(dataDirectory: string): Promise<Damage | undefined> {
   const file = join(resolve(dataDirectory), FILE_NAME);
-  if (!existsSync(file)) return;
+  if (!existsSync(file)) return undefined;
   const instance = await DuckDBInstance.create(':memory:');
   const connection = await instance.connect();
   try {
     await attachFile(connection, file, dataDirectory, 'read_only');
     await checkSchemaVersion(connection, dataDirectory);
+    return undefined;
+  } catch (error) {
+    const isDamaged = /Corrupt database file/.test((error as Error).message);
+    const repairable = isDamaged
+      ? await describeUnfinishedCheckpoint(file)
+      : describeUnfinishedWrite(file, error);
+    if (repairable === undefined) throw error;
+    return repairable;
   } finally {
     connection.closeSync();
     instance.closeSync();

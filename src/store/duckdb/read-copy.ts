@@ -1,10 +1,12 @@
-// Reads every record of a store's file without changing the file, also if an earlier version wrote it. DuckDB checks the checksum
-// of each block that it reads.
+// Reads every record of a copy of a store's file, also if an earlier version wrote it. DuckDB checks the checksum of each block that
+// it reads. Changes the copy only if a power cut left it as a start would repair it.
 import { join, resolve } from 'node:path';
 import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import type { StoreContent } from '../store.ts';
 import { type DuckDBConnection, DuckDBInstance } from './driver.ts';
+import { restoreMetadata } from './metadata-backup.ts';
 import { FILE_NAME } from './open-database.ts';
+import { attachRecovering, quote } from './recover-file.ts';
 import { FLUSHED_TABLES, kindOfTable } from './schema.ts';
 
 /** The caller must hold the lock of the data directory, or know that no other process uses it. */
@@ -13,7 +15,14 @@ export async function readCopy(dataDirectory: string, memoryLimit: string): Prom
   const connection = await instance.connect();
   try {
     const file = join(resolve(dataDirectory), FILE_NAME);
-    await connection.run(`attach '${file.replaceAll("'", "''")}' as logs (read_only)`);
+    await restoreMetadata(file);
+    await attachRecovering(
+      file,
+      async () => {
+        await connection.run(`attach ${quote(file)} as logs (read_only)`);
+      },
+      () => {}, // the copied log stays, too; a start of the original reports it
+    );
     return await readTables(connection);
   } finally {
     connection.closeSync();

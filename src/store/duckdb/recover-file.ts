@@ -2,12 +2,18 @@
 // next start can use.
 import { existsSync, renameSync, statSync } from 'node:fs';
 import { open, rm } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { basename, dirname } from 'node:path';
+import { byteRange, type Damage } from '../../domain/damage.ts';
 import { OperatorError } from '../../domain/errors.ts';
 import { syncDirectory, writeFileDurably } from '../../system/files.ts';
 import { readAt, readChunks } from '../../system/open-file.ts';
 import type { DuckDBConnection } from './driver.ts';
-import { removeMetadataBackup, restoreMetadata } from './metadata-backup.ts';
+import {
+  isCheckpointUnfinished,
+  metadataBackupOf,
+  removeMetadataBackup,
+  restoreMetadata,
+} from './metadata-backup.ts';
 
 /** Bytes of the write-ahead log that DuckDB cannot use. They were moved to `copy`. */
 export interface TruncatedLog {
@@ -87,7 +93,7 @@ interface UnfinishedWrite {
 const ENTRY_HEADER_BYTES = 16;
 
 /** Returns undefined if `error` has another cause. */
-export function findUnfinishedWrite(file: string, error: unknown): UnfinishedWrite | undefined {
+function findUnfinishedWrite(file: string, error: unknown): UnfinishedWrite | undefined {
   const position = /Corrupt WAL file: entry at byte position (\d+)/.exec((error as Error).message)?.[1];
   if (position === undefined) return undefined;
   const start = Number(position) - ENTRY_HEADER_BYTES;
@@ -122,6 +128,27 @@ function unusedCopyOf(path: string): string {
   let copy = first;
   for (let number = 2; existsSync(copy); number++) copy = `${first}-${number}`;
   return copy;
+}
+
+/** Returns undefined if `error`, with which DuckDB refused the file, has another cause. */
+export function describeUnfinishedWrite(file: string, error: unknown): Damage | undefined {
+  const unfinished = findUnfinishedWrite(file, error);
+  if (unfinished === undefined) return undefined;
+  return {
+    file: basename(logOf(file)),
+    place: byteRange(unfinished.start, unfinished.end),
+    problem: 'an unfinished write; the next start of the server cuts it off',
+  };
+}
+
+/** Explains an error or damage of the file that the next start may repair. */
+export async function describeUnfinishedCheckpoint(file: string): Promise<Damage | undefined> {
+  if (!(await isCheckpointUnfinished(file))) return undefined;
+  return {
+    file: basename(file),
+    place: '',
+    problem: `an unfinished checkpoint; the next start of the server restores the metadata from ${basename(metadataBackupOf(file))}`,
+  };
 }
 
 /** The error for a file that DuckDB cannot open. */
