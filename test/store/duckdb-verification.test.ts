@@ -193,6 +193,23 @@ describe('damage between the checkpoint and the verification', () => {
     expect(failures[0]?.message).toContain('the spool has only 0 of them');
     expect(verifiedUpTo()).toBe(10);
   });
+
+  test.each([
+    ['has', true],
+    ['has lost', false],
+  ])('records that retention deletes during the repair stay deleted if the spool %s them', async (_, has) => {
+    await apply(10);
+    await flushUnverified();
+    replaceInBlocks(file(), idOf(7), 'damaged', true);
+    await store.verifyFlushed?.(async function* (kind, range) {
+      if (has) yield* readSpooled(kind, range);
+      expect(await store.deleteBefore(micros(timeOf(20)))).toBe(10);
+    });
+    expect([await ids(), verifiedUpTo(), failures]).toEqual([[], 10, []]);
+    const backup = await store.snapshot(() => {});
+    backup.release();
+    expect(backup.records.get('edge')).toBe(0);
+  });
 });
 
 describe('a compaction', () => {
@@ -229,6 +246,19 @@ describe('a compaction', () => {
     expect(failures).toMatchObject([{ kind: 'edge', isRewritten: false }]);
     expect(await parts()).toEqual(before);
     expect(await ids()).toHaveLength(12);
+  });
+
+  test('merges a part whose damage could not be repaired, because the spool has lost its records', async () => {
+    await flushParts();
+    await apply(4);
+    await flushUnverified();
+    replaceInBlocks(file(), idOf(13), 'damaged', true);
+    await store.verifyFlushed?.(async function* () {});
+    expect(failures).toHaveLength(1);
+    await reopen(); // DuckDB reads the damaged record from now on
+    expect(await compact()).toBe(true);
+    expect(await ids()).toEqual([...allIds().filter(id => id !== idOf(13)), 'damaged'].sort());
+    expect(failures).toHaveLength(1);
   });
 
   test('passes the checksum on to the compacted part', async () => {

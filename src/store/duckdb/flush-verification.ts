@@ -74,7 +74,7 @@ export class FlushVerification {
       const part = this.#listUnverified().find(each => isStartOf(start, each));
       if (part === undefined) return; // all of its records were rejected
       const difference = await this.#findDifference(part).catch((error: unknown) => error);
-      if (difference === undefined) await this.#setVerified(part);
+      if (difference === undefined) await this.#setVerified(part, part.checksum);
     } finally {
       this.#flushing = undefined;
     }
@@ -92,7 +92,7 @@ export class FlushVerification {
     }
     for (const part of pending) {
       const difference = await this.#findDifference(part);
-      if (difference === undefined) await this.#setVerified(part);
+      if (difference === undefined) await this.#setVerified(part, part.checksum);
       else await this.#repair(part, difference, readSpooled);
     }
   }
@@ -111,31 +111,35 @@ export class FlushVerification {
     return findDifference(checksum, () => reader.readChecksum(kind, nameOf({ kind, ...part })));
   }
 
-  async #setVerified(part: UnverifiedPart): Promise<void> {
+  async #setVerified(part: UnverifiedPart, checksum: Checksum | undefined): Promise<void> {
     const { fileMutex, parts } = this.#dependencies;
-    await fileMutex.run(() => parts.transaction(async () => parts.setVerified(part)));
+    await fileMutex.run(() => parts.transaction(async () => parts.setVerified(part, checksum)));
   }
 
   async #repair(part: UnverifiedPart, difference: Error, readSpooled: ReadSpooled): Promise<void> {
     const { fileMutex, checkpointer, callbacks } = this.#dependencies;
     try {
       const rewritten = await this.#rewrite(part, readSpooled);
+      if (rewritten === undefined) return;
       const isInFile = await fileMutex.run(() => checkpointer.run());
       const remaining = isInFile ? await this.#findDifference(rewritten) : difference;
       if (remaining !== undefined) throw remaining;
-      await this.#setVerified(rewritten);
+      await this.#setVerified(rewritten, rewritten.checksum);
       callbacks.verificationFailed?.(part.kind, difference, true);
     } catch (error) {
       callbacks.verificationFailed?.(part.kind, error, false);
       // The segments that are left do not have these records, so there is no reason to keep them.
-      if (error instanceof IncompleteSpoolError) await this.#setVerified(part);
+      if (error instanceof IncompleteSpoolError) await this.#setVerified(part, undefined);
       else this.#retryAt = performance.now() + RETRY_MS;
     }
   }
 
-  /** Replaces the part by one with the records of the spool. For queries this is one atomic step. */
-  async #rewrite(part: UnverifiedPart, readSpooled: ReadSpooled): Promise<UnverifiedPart> {
-    const { database, fileWriter, fileMutex, parts, requireDiskSpace } = this.#dependencies;
+  /**
+   * Replaces the part by one with the records of the spool. For queries this is one atomic step. Returns undefined if the part was
+   * changed or dropped meanwhile, such as by retention.
+   */
+  async #rewrite(part: UnverifiedPart, readSpooled: ReadSpooled): Promise<UnverifiedPart | undefined> {
+    const { database, fileMutex, parts } = this.#dependencies;
     const { kind, number, unverified, checksum } = part;
     const connection = await database.connect();
     const table = `mem.rewritten_${kind}_${number}`;
@@ -145,25 +149,31 @@ export class FlushVerification {
       for await (const lines of readSpooled(kind, unverified))
         bytes += await this.#insert(connection, table, cut(lines, unverified));
       const spooled = await readChecksum(connection, kind, table);
-      if (spooled.rows < checksum.rows)
-        throw new IncompleteSpoolError(
-          `a part with ${checksum.rows} records is damaged, and the spool has only ${spooled.rows} of them`,
-        );
-      const rewritten = { ...part, rows: spooled.rows, checksum: spooled };
-      await fileMutex.run(async () => {
-        await requireDiskSpace(bytes);
-        await parts.transaction(async () => {
-          await parts.createTable(kind, temporaryNameOf(part));
-          await copySorted(fileWriter, table, temporaryNameOf(part), bytes / spooled.rows);
-          await parts.replace([part], rewritten);
-          const name = nameOf(part).replace('logs.', '');
-          await fileWriter.run(`alter table ${temporaryNameOf(part)} rename to ${name}`);
-        });
+      return await fileMutex.run(async () => {
+        if (!parts.isCurrent(part)) return undefined;
+        if (spooled.rows < checksum.rows)
+          throw new IncompleteSpoolError(
+            `a part with ${checksum.rows} records is damaged, and the spool has only ${spooled.rows} of them`,
+          );
+        const rewritten = { ...part, rows: spooled.rows, checksum: spooled };
+        await this.#replace(part, rewritten, table, bytes);
+        return rewritten;
       });
-      return rewritten;
     } finally {
       await connection.run(`drop table if exists ${table}`).finally(() => connection.closeSync());
     }
+  }
+
+  async #replace(part: Part, rewritten: Part, table: string, bytes: number): Promise<void> {
+    const { fileWriter, parts, requireDiskSpace } = this.#dependencies;
+    await requireDiskSpace(bytes);
+    await parts.transaction(async () => {
+      await parts.createTable(part.kind, temporaryNameOf(part));
+      await copySorted(fileWriter, table, temporaryNameOf(part), bytes / rewritten.rows);
+      await parts.replace([part], rewritten);
+      const name = nameOf(part).replace('logs.', '');
+      await fileWriter.run(`alter table ${temporaryNameOf(part)} rename to ${name}`);
+    });
   }
 
   /** Leaves out the records that the store rejected before. Returns the size of the lines. */

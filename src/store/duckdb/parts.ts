@@ -161,8 +161,14 @@ export class Parts {
     this.#put({ ...part, rows: content.checksum.rows, ...content });
   }
 
-  setVerified(part: Part): void {
-    this.#put({ ...part, unverified: undefined });
+  /** `checksum` is undefined if the part does not have the records that were written. A part that has changed stays as it is. */
+  setVerified(part: Part, checksum: Checksum | undefined): void {
+    if (this.isCurrent(part)) this.#put({ ...part, checksum, unverified: undefined });
+  }
+
+  /** Whether the part was neither changed nor dropped since it was listed. */
+  isCurrent(part: Part): boolean {
+    return this.list(part.kind).includes(part);
   }
 
   /** Updates the row count of a part after an insert or a deletion. Drops an empty part, unless it is the only one of its kind. */
