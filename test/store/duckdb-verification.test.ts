@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdirSync, rmdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
@@ -72,6 +74,22 @@ async function ids(): Promise<string[]> {
 }
 const allIds = () => Array.from({ length: nextSequence() }, (_, sequence) => idOf(sequence));
 const verifiedUpTo = () => store.verifiedUpTo('edge');
+
+/** Another process locks a new DuckDB file until `release`. */
+async function lockDatabase(path: string): Promise<{ release(): Promise<unknown> }> {
+  const script = `const { DuckDBInstance } = require('@duckdb/node-api');
+    DuckDBInstance.create(process.argv[1]).then(() => console.log('locked'));
+    process.stdin.on('end', () => process.exit()).resume();`;
+  const child = spawn(process.execPath, ['-e', script, path], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const exited = once(child, 'exit');
+  await once(child.stdout, 'data');
+  return {
+    release() {
+      child.stdin.end();
+      return exited;
+    },
+  };
+}
 
 async function reopen(): Promise<void> {
   await store.close();
@@ -209,6 +227,20 @@ describe('damage between the checkpoint and the verification', () => {
     const backup = await store.snapshot(() => {});
     backup.release();
     expect(backup.records.get('edge')).toBe(0);
+  });
+
+  test('a copy that cannot be opened says nothing about the records, and the next attempt verifies them', async () => {
+    await apply(10);
+    await flushUnverified();
+    const lock = await lockDatabase(join(dataDirectory, 'staging', 'verify.duckdb'));
+    try {
+      await expect(store.verifyFlushed?.(readSpooled)).rejects.toThrow('Could not set lock');
+    } finally {
+      await lock.release();
+    }
+    expect([verifiedUpTo(), failures]).toEqual([0, []]);
+    await store.verifyFlushed?.(readSpooled);
+    expect([verifiedUpTo(), failures]).toEqual([10, []]);
   });
 });
 

@@ -18,6 +18,9 @@ const COPY_BYTES = 64 * 1024 * 1024;
 const READ_BYTES = 4 * 1024 * 1024;
 /** More than a flush can need: its records have at most 128 MiB, in memory several times. It is a limit, not a reservation. */
 const MEMORY_LIMIT = '1GB';
+/** Errors that say nothing about the records: the copy could not be opened or read, such as with too many open files. */
+const SYSTEM_ERROR =
+  /^(Out of Memory|Interrupt|Connection) Error|^IO Error: (Cannot open|Could not (set lock on|read from) file)/;
 
 export interface UncachedReaderDependencies {
   readonly database: Database;
@@ -120,7 +123,7 @@ export class UncachedReader {
       return await readChecksum(connection, kind, table.replace('logs.', 'copy.'), { sql, values: {} });
     } catch (error) {
       const { message } = error as Error;
-      if (/^Out of Memory Error/.test(message)) throw error;
+      if (SYSTEM_ERROR.test(message)) throw error;
       throw new UnreadableError(message.split('\n', 1)[0]);
     } finally {
       await connection.run('detach database if exists copy').catch(() => this.#closeInstance());
