@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { toLogLines } from '../../src/domain/log-line.ts';
 import { Checkpointer } from '../../src/store/duckdb/checkpoint.ts';
+import { DuckDBInstance } from '../../src/store/duckdb/driver.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import type { ReadSpooled, SpooledLines, Store } from '../../src/store/store.ts';
 import { micros, NOW, testStoreOptions } from '../support/app.ts';
@@ -241,6 +242,20 @@ describe('damage between the checkpoint and the verification', () => {
     expect([verifiedUpTo(), failures]).toEqual([0, []]);
     await store.verifyFlushed?.(readSpooled);
     expect([verifiedUpTo(), failures]).toEqual([10, []]);
+  });
+
+  test('a part to which an earlier version has added records is not replaced by those of the spool', async () => {
+    await apply(10);
+    await flushUnverified();
+    await store.close();
+    const instance = await DuckDBInstance.create(file());
+    const connection = await instance.connect();
+    await connection.run("insert into edge_part_1 select * replace ('added' as id) from edge_part_1 limit 1");
+    connection.closeSync();
+    instance.closeSync();
+    await open();
+    await store.verifyFlushed?.(readSpooled);
+    expect([await ids(), verifiedUpTo(), failures]).toEqual([['added', ...allIds()], 10, []]);
   });
 });
 

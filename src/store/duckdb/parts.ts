@@ -242,8 +242,9 @@ export class Parts {
     const count = await this.#connection.runAndReadAll(`select count(*) from logs.${table}`);
     const rows = Number(count.value(0, 0));
     const written = checksums.get(number);
-    // An earlier version may have deleted records of a verified part. An unverified one must have all of them.
-    const isCurrent = written?.checksum.rows === rows || written?.unverified !== undefined;
+    // An earlier version may have added records, or deleted records of a verified part. An unverified one must have all of them.
+    const isCurrent =
+      written?.checksum.rows === rows || (written?.unverified !== undefined && rows < written.checksum.rows);
     this.#put({ kind, number, isCompacted: state === 'compacted', rows, ...(isCurrent ? written : {}) });
   }
 }
