@@ -624,7 +624,7 @@ describe('an incomplete block at the end of the spool', () => {
     expect(truncations).toHaveLength(bytes.length + 1 - ends.length);
     expect(events).toHaveLength(truncations.length);
     expect(existsSync(join(directory, 'damaged'))).toBe(false);
-  });
+  }, 120_000); // syncs the file hundreds of times
 
   test('the next append overwrites an incomplete block', async () => {
     const { ends, all, bytes } = await createSpool();
