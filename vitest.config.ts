@@ -4,14 +4,15 @@ import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config
 
 /** Random inputs by the thousand, slow clients, and many processes. `npm test` would take twice as long with them. */
 const SLOW_TESTS = [
-  'test/acceptance/{check,environment,ingest,ingest-once,intake-load,mcp,otlp,query,repeats,wrong-tokens}.test.ts',
-  'test/cli/check-deep.test.ts',
+  'test/acceptance/{backup,check,demo,environment,erase,first-token,ingest,ingest-once,intake-load}.test.ts',
+  'test/acceptance/{mcp,otlp,query,repeats,secrets,wrong-tokens}.test.ts',
+  'test/cli/{check,check-deep}.test.ts',
   'test/demo/history.test.ts',
   'test/endpoint/{partial-results,property,search-property}.test.ts',
-  'test/http/{hardening,random-requests,random-searches,token-fuzz}.test.ts',
+  'test/http/{hardening,overload,random-requests,random-searches,tls,token-fuzz,unsent-responses}.test.ts',
   'test/intake/{random-records,several-kinds}.test.ts',
   'test/logs/otlp-protobuf.test.ts',
-  'test/store/duckdb-compaction.test.ts',
+  'test/store/{duckdb-compaction,duckdb-processes}.test.ts',
   'test/token/stalled-change.test.ts',
 ];
 

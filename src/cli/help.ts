@@ -2,8 +2,10 @@
 import { FLAGS, type FlagName, type ListenerName, URL_VARIABLES, variableOf } from '../config.ts';
 import { type Command, commands } from './commands.ts';
 
+const NAME_WIDTH = Math.max(...commands.map(({ name }) => name.length)) + 2;
+
 export function describeProgram(): string {
-  const lines = commands.map(({ name, summary }) => `  ${name.padEnd(8)}${summary}`);
+  const lines = commands.map(({ name, summary }) => `  ${name.padEnd(NAME_WIDTH)}${summary}`);
   return [
     'Dendro: saved log queries, served as HTTP endpoints.',
     '',
