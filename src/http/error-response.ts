@@ -25,10 +25,10 @@ export const STATUS_BY_CODE: Readonly<Record<ErrorCode, number>> = {
   query_timeout: 504,
 };
 
-export function errorResponse(error: DendroError, headers: Record<string, string> = {}): HttpResponse {
+export function errorResponse(error: DendroError): HttpResponse {
   const { code, message, param } = error;
   const fields = param === undefined ? { code, message } : { code, message, param };
-  return jsonResponse(STATUS_BY_CODE[code], { error: fields }, { ...headersOf(error), ...headers });
+  return jsonResponse(STATUS_BY_CODE[code], { error: fields }, headersOf(error));
 }
 
 /** The headers that an error has in every format. */

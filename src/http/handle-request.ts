@@ -228,8 +228,11 @@ function createDisconnectSignal(rawRequest: IncomingMessage, rawResponse: Server
   return controller.signal;
 }
 
-function methodNotAllowedResponse({ method }: IncomingMessage, { methods }: Route): HttpResponse {
-  const allow = methods.join(', ');
-  const error = new DendroError('method_not_allowed', `method ${method} is not allowed; allowed: ${allow}`);
-  return errorResponse(error, { Allow: allow });
+function methodNotAllowedResponse(rawRequest: IncomingMessage, route: Route): HttpResponse {
+  const allow = route.methods.join(', ');
+  const message = `method ${rawRequest.method} is not allowed; allowed: ${allow}`;
+  const error = new DendroError('method_not_allowed', message);
+  const response = route.errorResponse?.(error, rawRequest) ?? errorResponse(error);
+  response.headers.push('Allow', allow);
+  return response;
 }

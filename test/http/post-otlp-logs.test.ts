@@ -522,8 +522,9 @@ describe('malformed requests store nothing', () => {
     expect([status, message['code']]).toEqual([413, 3]);
   });
 
-  test('GET gets 405', async () => {
+  test('GET gets 405 with a Status', async () => {
     const response = await fetch(`${app.internalUrl}/v1/logs`, { headers: { 'X-API-KEY': API_KEY } });
     expect([response.status, response.headers.get('allow')]).toEqual([405, 'POST']);
+    expect(await response.json()).toEqual({ code: 3, message: 'method GET is not allowed; allowed: POST' });
   });
 });
