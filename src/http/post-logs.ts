@@ -58,12 +58,7 @@ export async function acceptBody(
 
 /** If a token may send only some log kinds, every other source name gets `forbidden`, even an unknown one. */
 function readKind(token: Token, { raw, parameters }: HttpRequest): LogKind {
-  const names = [
-    ...parameters.getAll('source_name'),
-    ...parameters.getAll('source'),
-    raw.headers['x-source'],
-  ];
-  const sourceNames = names.flatMap(name => name || []);
+  const sourceNames = [...readSourceNames(parameters), raw.headers['x-source']].flatMap(name => name || []);
   const kinds = new Set(sourceNames.map(kindOf));
   const [kind] = kinds;
   const isUnambiguous = kind !== undefined && kinds.size === 1;
@@ -78,14 +73,7 @@ function readKind(token: Token, { raw, parameters }: HttpRequest): LogKind {
         param,
       },
     );
-  if (!kinds.has(undefined))
-    throw new DendroError(
-      'invalid_parameter',
-      'source_name, source and X-Source specify different log kinds; send only one of them',
-      {
-        param,
-      },
-    );
+  if (!kinds.has(undefined)) throw conflictingSources('source_name, source and X-Source');
   throw new DendroError(
     'invalid_parameter',
     `source_name is unknown; allowed: ${ACCEPTED_NAMES.join(', ')}`,
@@ -93,6 +81,17 @@ function readKind(token: Token, { raw, parameters }: HttpRequest): LogKind {
       param,
     },
   );
+}
+
+/** The non-empty values of the two parameters that can name the source. */
+export function readSourceNames(parameters: URLSearchParams): string[] {
+  const names = [...parameters.getAll('source_name'), ...parameters.getAll('source')];
+  return names.filter(name => name !== '');
+}
+
+export function conflictingSources(where: string): DendroError {
+  const message = `${where} specify different log kinds; send only one of them`;
+  return new DendroError('invalid_parameter', message, { param: 'source_name' });
 }
 
 const FORMATS: Readonly<Record<string, BodyFormat>> = {

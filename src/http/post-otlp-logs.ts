@@ -8,7 +8,7 @@ import { allows, type Token } from '../token/token.ts';
 import { authenticate } from './authenticate.ts';
 import { missingScopeError } from './error-response.ts';
 import { otlpEncodingOf, otlpResponse } from './otlp-response.ts';
-import { acceptBody, type IntakeDependencies } from './post-logs.ts';
+import { acceptBody, conflictingSources, type IntakeDependencies, readSourceNames } from './post-logs.ts';
 import type { HttpResponse } from './response.ts';
 import type { HttpRequest } from './router.ts';
 
@@ -34,14 +34,15 @@ export async function postOtlpLogs(service: IntakeDependencies, request: HttpReq
  */
 function readKindRules(token: Token, { raw, parameters }: HttpRequest): OtlpKindRules {
   const header = raw.headers['x-source'];
-  const sourceName =
-    parameters.get('source_name') ||
-    parameters.get('source') ||
-    (typeof header === 'string' && header) ||
-    undefined;
+  const names = readSourceNames(parameters);
+  const [sourceName = (typeof header === 'string' && header) || undefined] = names;
   const allowedKinds = LOG_KINDS.filter(kind => allows(token, 'ingest', kind));
+  const hasConflict = new Set(names.map(kindOf)).size > 1;
   const isAllowed =
-    sourceName === undefined ? allowedKinds.length > 0 : allows(token, 'ingest', kindOf(sourceName));
+    sourceName === undefined
+      ? allowedKinds.length > 0
+      : allows(token, 'ingest', hasConflict ? undefined : kindOf(sourceName));
   if (!isAllowed) throw missingScopeError(token);
+  if (hasConflict) throw conflictingSources('the values of source_name and source');
   return { sourceName, allowedKinds };
 }

@@ -296,6 +296,27 @@ describe('source and project', () => {
       .toEqual([1, 1, 1]);
   });
 
+  test.each([
+    '?source_name=edge&source_name=auth',
+    '?source_name=edge&source=auth',
+    '?source_name=edge&source_name=nope',
+  ])('%s gets 400, and 403 with a token for one kind', async query => {
+    const { status, message } = await send(request('conflict'), { query });
+    expect([status, message]).toEqual([
+      400,
+      {
+        code: 3,
+        message: expect.stringMatching(/^the values of source_name and source .* different log kinds/),
+      },
+    ]);
+    expect((await send(request('conflict'), { query, token: tokens.secrets.edge })).status).toBe(403);
+  });
+
+  test('two names of the same kind are no conflict', async () => {
+    await send(request('aliases'), { query: '?source_name=edge&source=edge_logs' });
+    await expect.poll(() => countOf('aliases')).toBe(1);
+  });
+
   test('an unknown source_name rejects the records', async () => {
     const { status, message } = await send(request('nowhere'), { query: '?source_name=nope' });
     expect([status, message]).toEqual([
