@@ -3,7 +3,7 @@
 import { DendroError } from '../domain/errors.ts';
 import { formatTimestamp } from '../domain/timestamp.ts';
 import { isText, stringifyExactJson } from './exact-json.ts';
-import { type JsonObject, nestsDeeperThan, nonEmptyText, setField } from './json-object.ts';
+import { type JsonObject, nestsDeeperThan, nonEmptyText } from './json-object.ts';
 import type { ParseResult } from './parse.ts';
 import { MAX_RECORD_LEVELS } from './record.ts';
 
@@ -111,14 +111,17 @@ function findProject(resource: JsonObject, attributes: JsonObject): string | und
   );
 }
 
-/** Adds a field that the sender set. An attribute of the same name stays as it is. */
+/** Adds a field that the sender set. An attribute of the same name with another value is renamed. */
 function addField(
   metadata: Record<string, unknown>,
   name: string,
   value: string | number | JsonObject,
 ): void {
   const isSet = typeof value === 'object' ? hasField(value) : value !== '' && value !== 0;
-  if (isSet && !Object.hasOwn(metadata, name)) setField(metadata, name, value);
+  if (!isSet) return;
+  if (Object.hasOwn(metadata, name) && metadata[name] !== value)
+    metadata[`attributes.${name}`] = metadata[name];
+  metadata[name] = value;
 }
 
 function hasField(object: JsonObject): boolean {
