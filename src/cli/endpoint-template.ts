@@ -11,7 +11,7 @@ export function createEndpointFiles(name: string, id: string): Record<string, st
 
 const DEFINITION = `# The definition of an endpoint; docs/write-endpoints.md explains every key.
 id: ID
-name: NAME
+name: 'NAME'
 description: Failed requests of one project by path, over the last hour or day.
 reads: edge # the log kind
 applies_pin: true # tokens that are pinned to projects may call it: the SQL returns only records of $project
