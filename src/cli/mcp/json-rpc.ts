@@ -37,8 +37,10 @@ type RequestId = string | number;
 
 /** Larger than any sensible request. The rest of a longer line is skipped, so that it takes no memory. */
 export const MAX_LINE_BYTES = 1024 * 1024;
-/** Further lines are not read until a response is written. */
-const MAX_RUNNING = 32;
+/** Requests that run at a time. Further lines are not read until a response is written. */
+export const MAX_RUNNING = 32;
+/** Of one batch. Limits the responses that are in memory until the whole batch has run. */
+export const MAX_BATCH = 32;
 const CANCELLED = 'notifications/cancelled';
 
 /** Returns when the input has ended and every response is written. */
@@ -83,9 +85,23 @@ class Session {
       return toErrorText(null, RPC_ERRORS.parse, 'the message is not valid JSON');
     }
     if (!Array.isArray(message)) return this.#respondToMessage(message);
-    if (message.length === 0) return toErrorText(null, RPC_ERRORS.invalidRequest, 'the batch is empty');
-    const responses = await Promise.all(message.map(item => this.#respondToMessage(item)));
-    const texts = responses.filter(text => text !== undefined);
+    return this.#respondToBatch(message);
+  }
+
+  /** Runs one request at a time, so that a batch counts as one running request. */
+  async #respondToBatch(messages: readonly unknown[]): Promise<string | undefined> {
+    if (messages.length === 0) return toErrorText(null, RPC_ERRORS.invalidRequest, 'the batch is empty');
+    if (messages.length > MAX_BATCH)
+      return toErrorText(
+        null,
+        RPC_ERRORS.invalidRequest,
+        `the batch has ${messages.length} messages; the limit is ${MAX_BATCH}`,
+      );
+    const texts: string[] = [];
+    for (const message of messages) {
+      const text = await this.#respondToMessage(message);
+      if (text !== undefined) texts.push(text);
+    }
     return texts.length === 0 ? undefined : `[${texts.join(',')}]`;
   }
 
