@@ -1,5 +1,5 @@
 // Loads endpoint folders. If a folder is broken, startup fails with one line that names the file and the problem.
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { load as parseYaml, YAMLException } from 'js-yaml';
 import { OperatorError } from '../domain/errors.ts';
@@ -156,11 +156,13 @@ function findByUuid(byKey: ReadonlyMap<string, Endpoint>, text: string): Endpoin
   return UUID.test(text) ? byKey.get(text.toLowerCase()) : undefined;
 }
 
+/** Follows symbolic links. A link without a target is listed: it is a broken folder, not a file to ignore. */
 function listEndpointFolders(parent: string): string[] {
   try {
-    return readdirSync(parent, { withFileTypes: true })
-      .filter(entry => entry.isDirectory() && !entry.name.startsWith('.'))
-      .map(entry => join(parent, entry.name))
+    return readdirSync(parent)
+      .filter(name => !name.startsWith('.'))
+      .map(name => join(parent, name))
+      .filter(path => statSync(path, { throwIfNoEntry: false })?.isDirectory() !== false)
       .sort();
   } catch (error) {
     throw new OperatorError(

@@ -1,11 +1,13 @@
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, sep } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startApp } from '../../src/app.ts';
 import { OperatorError } from '../../src/domain/errors.ts';
+import { loadCatalog } from '../../src/endpoint/catalog.ts';
 import type { Event } from '../../src/observe/event.ts';
 import { testConfig } from '../support/app.ts';
+import { BUILT_IN, documentedEndpoint, writeEndpointFolders } from '../support/custom-endpoints.ts';
 
 const BROKEN_FOLDERS = join(import.meta.dirname, 'broken-folders');
 
@@ -249,4 +251,20 @@ describe('a broken endpoint folder', () => {
       rmSync(custom, { recursive: true, force: true });
     }
   });
+});
+
+test('an endpoint folder can be a symbolic link, and a link without a target is an error', () => {
+  const { folder: target, remove } = writeEndpointFolders({ linked: documentedEndpoint() });
+  const custom = mkdtempSync(join(tmpdir(), 'dendro-test-'));
+  try {
+    const load = () => loadCatalog({ builtIn: BUILT_IN, custom }, 'duckdb').endpoints;
+    writeFileSync(join(custom, 'README.md'), 'a file is ignored');
+    symlinkSync(join(target, 'linked'), join(custom, 'linked'));
+    expect(load().filter(({ builtIn }) => !builtIn)).toHaveLength(1);
+    symlinkSync(join(target, 'nothing'), join(custom, 'dangling'));
+    expect(load).toThrow(`${join(custom, 'dangling', 'endpoint.yaml')}: is missing`);
+  } finally {
+    remove();
+    rmSync(custom, { recursive: true });
+  }
 });
