@@ -4,7 +4,7 @@ import { ExactNumber } from '../api/exact-json.ts';
 
 export type FieldName = 'status' | 'method' | 'path' | 'host' | 'function' | 'level';
 
-/** Where the metadata of the log kinds has the fields, in the order of precedence. */
+/** Where the metadata of the log kinds has the fields, in the order of precedence. OpenTelemetry has names with dots as one key. */
 const PATHS: Readonly<Record<FieldName, readonly string[]>> = {
   status: ['response.status_code', 'status_code', 'status', 'res.statusCode'],
   method: ['request.method', 'method', 'req.method'],
@@ -26,7 +26,8 @@ export function readMicros(record: Row): number {
 
 export function readField(record: Row, field: FieldName): string | undefined {
   for (const path of PATHS[field]) {
-    const text = toText(readPath(record['metadata'], path.split('.')));
+    const { metadata } = record;
+    const text = toText(readPath(metadata, path.split('.'))) ?? toText(readPath(metadata, [path]));
     if (text !== undefined) return text;
   }
   return undefined;

@@ -5,7 +5,7 @@ import type { LogKind } from './log-columns.ts';
 export const LOG_FIELDS = ['status', 'method', 'path', 'host', 'function', 'level'] as const;
 export type LogField = (typeof LOG_FIELDS)[number];
 
-/** A column of the kind's table, or the keys that lead to the value in the metadata. */
+/** A column of the kind's table, or the keys that lead to the value in the metadata, where one key with dots counts like several keys. */
 export type FieldSource = { readonly column: string } | { readonly metadata: readonly string[] };
 
 const inMetadata = (...metadata: string[]): FieldSource => ({ metadata });

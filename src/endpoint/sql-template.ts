@@ -116,10 +116,12 @@ function createValues({ store, kind, searchParameter }: SqlContext): Map<string,
 function fieldSql(dialect: Dialect, kind: LogKind, field: LogField): string {
   const source = fieldSourceOf(kind, field);
   if (source === undefined) return dialect.noField;
-  if ('metadata' in source)
-    return field === 'status'
-      ? dialect.metadataStatus(source.metadata)
-      : dialect.metadataText(source.metadata);
+  if ('metadata' in source) {
+    const read = field === 'status' ? dialect.metadataStatus : dialect.metadataText;
+    const keys = source.metadata;
+    if (keys.length === 1) return read(keys);
+    return `coalesce(${read(keys)}, ${read([keys.join('.')])})`; // OpenTelemetry has flat attributes such as request.method
+  }
   return isInteger(kind, source) ? dialect.statusColumn(source.column) : dialect.column(source.column);
 }
 
