@@ -111,7 +111,7 @@ export interface BuiltInEndpoints {
       query?: string | undefined;
       /** Only records later than this time (exclusive). If absent or empty, no lower bound. */
       iso_timestamp_start?: string | Date | undefined;
-      /** Only records at or before this time. If absent or empty, now. */
+      /** Only records at or before this time. If absent, empty or later than now, now. */
       iso_timestamp_end?: string | Date | undefined;
       /** Tier of the project. Only records newer than now minus the tier's retention are counted. */
       project_tier?: 'FREE' | 'PRO' | 'PAYG' | 'ENTERPRISE' | undefined;

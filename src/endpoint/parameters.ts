@@ -103,11 +103,15 @@ export function addContextValues(
     : { ...values, pinned_projects: { type: 'texts', value: pin ?? [] } };
 }
 
-/** Without a requested end, the range ends now. The slice is the whole range until the caller selects a smaller one. */
+/**
+ * Without a requested end, or with one later than now, the range ends now: an end in the far future would make one bucket of all
+ * records. The slice is the whole range until the caller selects a smaller one.
+ */
 function bindRange(definition: EndpointDefinition, bound: BoundValues, nowMicros: bigint): BoundValues {
   const range = findTimeRange(definition, bound, nowMicros);
   if (range === undefined) return {};
-  const { start, end = nowMicros } = range;
+  const { start } = range;
+  const end = range.end !== undefined && range.end < nowMicros ? range.end : nowMicros;
   return {
     range_start: { type: 'timestamp', value: start },
     range_end: { type: 'timestamp', value: end },

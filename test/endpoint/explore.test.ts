@@ -66,6 +66,15 @@ describe('the explore pack', () => {
     ]);
   });
 
+  test('logs.histogram has small buckets even if the end is far in the future', async () => {
+    const parameters = { ...hour, iso_timestamp_end: '9999-12-31T23:59:59Z' };
+    expect(await rowsOf('logs.histogram', parameters)).toMatchObject([
+      { bucket_seconds: 60, category: '2xx', count: 1 },
+      { bucket_seconds: 60, category: '5xx', count: 2 },
+      { bucket_seconds: 60, category: 'other', count: 1 },
+    ]);
+  });
+
   test('logs.histogram counts by level if the kind has no status', async () => {
     expect(await rowsOf('logs.histogram', { project: 'web', kind: 'realtime' })).toMatchObject([
       { category: '7', count: 1 },
