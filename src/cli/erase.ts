@@ -132,7 +132,7 @@ function describeReport(scope: EraseScope, { records, quarantined, damagedFiles 
   const lines = [`erased ${describeScope(scope)}: ${records} stored, ${quarantined} quarantined`];
   if (damagedFiles > 0)
     lines.push(
-      `not changed: ${damagedFiles} files in spool/damaged/, which may contain records of any project; delete them`,
+      `not changed: ${damagedFiles} files in spool/damaged/ and dendro.duckdb.wal.damaged*, which may contain records of any project; delete them`,
     );
   return lines.map(line => `${line}\n`).join('');
 }

@@ -19,7 +19,7 @@ export interface EraseReport {
   readonly records: number;
   /** Records in the quarantine files. */
   readonly quarantined: number;
-  /** Files with damaged parts of the spool, which may contain records of any project and are not changed. */
+  /** Files with damaged parts of the spool or of DuckDB's write-ahead log, which may contain records of any project and are not changed. */
   readonly damagedFiles: number;
 }
 
@@ -183,5 +183,7 @@ function isSame(one: EraseScope, other: EraseScope): boolean {
 
 async function countDamagedFiles(dataDirectory: string): Promise<number> {
   const directory = join(spoolDirectoryIn(dataDirectory), 'damaged');
-  return existsSync(directory) ? (await readdir(directory)).length : 0;
+  const ofSpool = existsSync(directory) ? await readdir(directory) : [];
+  const ofStore = (await readdir(dataDirectory)).filter(name => name.startsWith('dendro.duckdb.wal.damaged'));
+  return ofSpool.length + ofStore.length;
 }

@@ -193,6 +193,13 @@ test('an erasure in which a step fails stays unfinished until it is repeated', a
   expect(existsSync(join(directory, 'erase.json'))).toBe(false);
 });
 
+test('the report counts the files with damaged bytes, which may contain erased records', async () => {
+  mkdirSync(join(directory, 'spool/damaged'), { recursive: true });
+  for (const file of ['spool/damaged/1.bytes', 'dendro.duckdb.wal.damaged', 'dendro.duckdb.wal.damaged-2'])
+    writeFileSync(join(directory, file), TEXT);
+  expect(await erase({ project: PROJECT })).toMatchObject({ state: 'done', damaged_files: 3 });
+});
+
 test('an erasure fails while the store does not accept records of the spool, and works when it is repeated', async () => {
   const stagingFile = join(directory, 'staging', 'apply.lines');
   mkdirSync(stagingFile); // the store cannot apply records while a directory has this name
