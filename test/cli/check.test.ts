@@ -1,4 +1,4 @@
-import { appendFileSync, chownSync, mkdirSync, writeFileSync } from 'node:fs';
+import { appendFileSync, chownSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { startApp } from '../../src/app.ts';
@@ -7,6 +7,7 @@ import { runProgram } from '../../src/cli/program.ts';
 import { readInvocation, readServeConfig } from '../../src/config.ts';
 import { OperatorError } from '../../src/domain/errors.ts';
 import { DuckDBInstance } from '../../src/store/duckdb/driver.ts';
+import { createReader } from '../../src/store/duckdb/open-database.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { testStoreOptions } from '../support/config.ts';
 import { createTempDirectory } from '../support/process.ts';
@@ -136,6 +137,16 @@ describe('dendro check', () => {
     expect(await check(['--data', 'torn'])).toBeUndefined();
     expect(output).toMatch(/^dendro\.duckdb\.wal, bytes \d+ to \d+: an unfinished write; the next start/m);
     expect(output).toContain('no problems found');
+  });
+
+  test('commands that read the store create no temporary files in the working directory', async () => {
+    const instance = await createReader('50MB');
+    const connection = await instance.connect();
+    const sorted = connection.run('create temp table sorted as from range(20_000_000) order by hash(range)');
+    await expect(sorted).rejects.toThrow('Out of Memory');
+    expect(existsSync('.tmp')).toBe(false);
+    connection.closeSync();
+    instance.closeSync();
   });
 
   test('finds a tokens file that cannot be created', async () => {

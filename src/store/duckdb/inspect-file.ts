@@ -2,8 +2,8 @@
 // it reads, and each part has a checksum of its records.
 import { join, resolve } from 'node:path';
 import { byteRange, type Damage } from '../../domain/damage.ts';
-import { type DuckDBConnection, DuckDBInstance } from './driver.ts';
-import { FILE_NAME } from './open-database.ts';
+import type { DuckDBConnection } from './driver.ts';
+import { createReader, FILE_NAME } from './open-database.ts';
 import { loadChecksums, type PartChecksum } from './part-checksums.ts';
 import { ROW_GROUP_ROWS } from './parts.ts';
 import { describeUnfinishedCheckpoint, describeUnfinishedWrite, logOf, quote } from './recover-file.ts';
@@ -31,7 +31,7 @@ export async function inspectFile({
   memoryLimit,
   onProgress,
 }: InspectOptions): Promise<{ records: number; damages: Damage[] }> {
-  const instance = await DuckDBInstance.create(':memory:', { memory_limit: memoryLimit });
+  const instance = await createReader(memoryLimit);
   const connection = await instance.connect();
   const file = join(resolve(dataDirectory), FILE_NAME);
   const damages: Damage[] = [];

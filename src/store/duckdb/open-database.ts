@@ -154,6 +154,12 @@ async function createInstance(
   }
 }
 
+/** An instance that only reads. DuckDB would create its directory for temporary files, `.tmp`, in the working directory. */
+export function createReader(memoryLimit?: string): Promise<DuckDBInstance> {
+  const limits: Record<string, string> = memoryLimit === undefined ? {} : { memory_limit: memoryLimit };
+  return DuckDBInstance.create(':memory:', { ...limits, temp_directory: '' });
+}
+
 /**
  * Throws the OperatorError with which `openDatabase` would refuse an existing file. Returns the damage that `openDatabase` would
  * repair. Only reads the file.
@@ -161,7 +167,7 @@ async function createInstance(
 export async function checkDatabaseFile(dataDirectory: string): Promise<Damage | undefined> {
   const file = join(resolve(dataDirectory), FILE_NAME);
   if (!existsSync(file)) return undefined;
-  const instance = await DuckDBInstance.create(':memory:');
+  const instance = await createReader();
   const connection = await instance.connect();
   try {
     await attachFile(connection, file, dataDirectory, 'read_only');

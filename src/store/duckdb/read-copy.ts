@@ -3,15 +3,15 @@
 import { join, resolve } from 'node:path';
 import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import type { StoreContent } from '../store.ts';
-import { type DuckDBConnection, DuckDBInstance } from './driver.ts';
+import type { DuckDBConnection } from './driver.ts';
 import { restoreMetadata } from './metadata-backup.ts';
-import { FILE_NAME } from './open-database.ts';
+import { createReader, FILE_NAME } from './open-database.ts';
 import { attachRecovering, quote } from './recover-file.ts';
 import { FLUSHED_TABLES, kindOfTable } from './schema.ts';
 
 /** The caller must hold the lock of the data directory, or know that no other process uses it. */
 export async function readCopy(dataDirectory: string, memoryLimit: string): Promise<StoreContent> {
-  const instance = await DuckDBInstance.create(':memory:', { memory_limit: memoryLimit });
+  const instance = await createReader(memoryLimit);
   const connection = await instance.connect();
   try {
     const file = join(resolve(dataDirectory), FILE_NAME);
