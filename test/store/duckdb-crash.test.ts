@@ -88,6 +88,39 @@ test('if a power cut tears a metadata block during a checkpoint, the next start 
   expect(existsSync(metadataBackupOf(file))).toBe(false);
 });
 
+/** The checkpoint numbers in the file and in the saved metadata, which is undefined if there is none. */
+function readCheckpoints(): { inFile: bigint; saved: bigint | undefined } {
+  const headers = readFileSync(file).subarray(0, FIRST_BLOCK);
+  const [first, second] = [headers.readBigUInt64LE(4096 + 8), headers.readBigUInt64LE(8192 + 8)];
+  const backup = metadataBackupOf(file);
+  const header = existsSync(backup) ? readFileSync(backup).toString('latin1').slice(8).split('\n', 1) : [];
+  const saved = header.map(json => BigInt((JSON.parse(json) as { checkpoint: string }).checkpoint))[0];
+  return { inFile: first > second ? first : second, saved };
+}
+
+test('every checkpoint of a store runs while its metadata is saved, and the saved metadata is removed after it', async () => {
+  const store = await openStore(testStoreOptions(directory));
+  const checkpoints: ReturnType<typeof readCheckpoints>[] = [];
+  const instance = await DuckDBInstance.create(':memory:');
+  const connection = await instance.connect();
+  const prototype = Object.getPrototypeOf(connection) as DuckDBConnection;
+  const { run } = prototype;
+  vi.spyOn(prototype, 'run').mockImplementation(function (this: DuckDBConnection, ...args) {
+    if (/checkpoint/i.test(args[0])) checkpoints.push(readCheckpoints());
+    return run.apply(this, args);
+  });
+  await store.apply({ ...toLogLines('auth', [edgeRecord({ id: 'new', at: NOW })]), firstSequence: 0 });
+  await store.flush(['auth']);
+  const after = readCheckpoints();
+  expect(checkpoints.length).toBeGreaterThan(0);
+  for (const { inFile, saved } of checkpoints) expect(saved).toBe(inFile);
+  expect(after.inFile).toBeGreaterThan(checkpoints[0]?.inFile ?? after.inFile);
+  expect(after.saved).toBeUndefined();
+  connection.closeSync();
+  instance.closeSync();
+  await store.close();
+});
+
 /** From now on, no call of `write` writes more than 1000 bytes. */
 async function writeInPieces(): Promise<void> {
   const handle = await open(file, 'r');
