@@ -10,24 +10,10 @@ import {
 import { readToken } from '../token.ts';
 import type { Endpoint } from './catalog.ts';
 import { parseExactJson } from './exact-json.ts';
+import type { QueryResult } from './query-result.ts';
 
 export { DendroError as ApiError, type Explanation } from '../../client/index.ts';
-
-export type Row = Readonly<Record<string, unknown>>;
-
-export interface QueryResult {
-  readonly rows: readonly Row[];
-  /** When the query ran, by the server's clock, in Unix milliseconds. */
-  readonly ranAt: number;
-  /** When the query ran, by the browser's clock, in Unix milliseconds. */
-  readonly ranAtLocal: number;
-  /** The time of the newest record of the log kind, in Unix milliseconds; undefined if there is no record. */
-  readonly dataThrough: number | undefined;
-  /** Why rows are missing: any of `row-limit`, `byte-limit`, `time-limit` and `retention`. */
-  readonly clipped: readonly string[];
-  /** The parameter `cursor` of the next rows; undefined if there are none. */
-  readonly nextCursor: string | undefined;
-}
+export type { QueryResult, Row } from './query-result.ts';
 
 export interface RequestOptions {
   /** Runs the query even if the server has a cached result. */

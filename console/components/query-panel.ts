@@ -21,10 +21,17 @@ import {
   findReversedRange,
 } from './messages.ts';
 
+/** Neither is true for the first request of a query. */
+export interface QueryRequest {
+  readonly isAutoRefresh: boolean;
+  /** The user asked for a refresh. */
+  readonly isManualRefresh: boolean;
+}
+
 export interface Query {
   readonly endpoint: string;
   /** Called for each request, because a time range can be relative to now. */
-  parameters(request: { readonly isAutoRefresh: boolean }): Readonly<Record<string, string>>;
+  parameters(request: QueryRequest): Readonly<Record<string, string>>;
   /** A result that is older than a tenth of the window is refreshed immediately; undefined: a result has no maximum age. */
   readonly windowSeconds: number | undefined;
   /** Undefined: the result does not change, so there is no auto-refresh. */
@@ -100,6 +107,7 @@ export class QueryPanel {
       return;
     }
     this.#query = query;
+    this.#freshnessBar.element.hidden = false;
     this.#explanation = undefined;
     this.#freshnessBar.setAutoRefreshAvailable(query.refreshSeconds !== undefined);
     if (this.#shown === undefined) this.#showMessage(createLoadingMessage());
@@ -110,6 +118,7 @@ export class QueryPanel {
     this.#query = undefined;
     this.#stop();
     this.#freshnessBar.clear();
+    this.#freshnessBar.element.hidden = true;
     this.#showMessage(this.#options.context.createProjectPrompt());
   }
 
@@ -131,7 +140,7 @@ export class QueryPanel {
     try {
       const { signal } = request;
       const load = (options: RequestOptions) => {
-        this.#parameters = query.parameters({ isAutoRefresh });
+        this.#parameters = query.parameters({ isAutoRefresh, isManualRefresh: forceRefresh });
         return runQuery(query.endpoint, this.#parameters, { ...options, signal });
       };
       const result = await load({ forceRefresh });

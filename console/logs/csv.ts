@@ -14,7 +14,8 @@ export function toCsv(records: readonly Row[], columns: readonly LogColumn[]): s
     String(record['event_message'] ?? ''),
     formatJson(record['metadata'], 0),
   ]);
-  return [names, ...lines].map(cells => `${cells.map(formatCell).join(',')}\r\n`).join('');
+  const text = [names, ...lines].map(cells => `${cells.map(formatCell).join(',')}\r\n`).join('');
+  return `\uFEFF${text}`; // without a byte order mark, spreadsheets do not read it as UTF-8
 }
 
 /**

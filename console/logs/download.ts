@@ -1,5 +1,5 @@
 // The button that downloads the records of a search as CSV: page by page, from the newest, up to a maximum.
-import { ApiError, type Row, runQuery } from '../api/client.ts';
+import { ApiError, type QueryResult, type Row, runQuery } from '../api/client.ts';
 import { h } from '../dom.ts';
 import { formatCount, formatRecordCount } from '../format.ts';
 import { downloadText, toCsv } from './csv.ts';
@@ -36,9 +36,9 @@ export function createDownloadButton(endpoint: string, getDownload: () => Downlo
       const showProgress = (count: number) => {
         status.textContent = formatRecordCount(count);
       };
-      const { records, isComplete } = await loadAll(endpoint, parameters, request.signal, showProgress);
+      const { records, end } = await loadAll(endpoint, parameters, request.signal, showProgress);
       downloadText(fileName, 'text/csv;charset=utf-8', toCsv(records, columns));
-      status.textContent = describeDownload(records.length, isComplete);
+      status.textContent = describeDownload(records.length, end);
     } catch (error) {
       if (!request.signal.aborted && !(error instanceof ApiError)) throw error;
       status.textContent = request.signal.aborted
@@ -52,27 +52,53 @@ export function createDownloadButton(endpoint: string, getDownload: () => Downlo
   return h('span', { class: 'download' }, status, button);
 }
 
-function describeDownload(count: number, isComplete: boolean): string {
+/** Why a download ended: it has all records, or the maximum, or an error stopped it. */
+type End = 'complete' | 'maximum' | ApiError;
+
+function describeDownload(count: number, end: End): string {
   const records = formatRecordCount(count);
-  return isComplete
-    ? `Downloaded ${records}`
-    : `Downloaded the newest ${records}: narrow the search to get the others`;
+  if (end === 'complete') return `Downloaded ${records}`;
+  if (end === 'maximum') return `Downloaded the newest ${records}: narrow the search to get the others`;
+  return `Downloaded only the newest ${records}: ${end.message}`;
 }
 
+/** Throws an error only if there are no records yet. */
 async function loadAll(
   endpoint: string,
   parameters: Readonly<Record<string, string>>,
   signal: AbortSignal,
   onProgress: (count: number) => void,
-): Promise<{ records: Row[]; isComplete: boolean }> {
+): Promise<{ records: Row[]; end: End }> {
   const records: Row[] = [];
   let cursor = '';
   do {
-    const { rows, nextCursor } = await runQuery(endpoint, { ...parameters, cursor }, { signal });
-    records.push(...rows);
-    onProgress(records.length);
-    if (nextCursor === undefined) return { records, isComplete: true };
-    cursor = nextCursor;
+    try {
+      const { rows, nextCursor } = await runPatiently(endpoint, { ...parameters, cursor }, signal);
+      records.push(...rows);
+      onProgress(records.length);
+      if (nextCursor === undefined) return { records, end: 'complete' };
+      cursor = nextCursor;
+    } catch (error) {
+      if (signal.aborted || !(error instanceof ApiError) || records.length === 0) throw error;
+      return { records, end: error };
+    }
   } while (records.length < MAX_RECORDS);
-  return { records: records.slice(0, MAX_RECORDS), isComplete: false };
+  return { records: records.slice(0, MAX_RECORDS), end: 'maximum' };
+}
+
+/** Waits as long as the server asks for if it has had too many requests. */
+async function runPatiently(
+  endpoint: string,
+  parameters: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+): Promise<QueryResult> {
+  for (;;) {
+    try {
+      return await runQuery(endpoint, parameters, { signal });
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.code !== 'rate_limited') throw error;
+      await new Promise(resolve => setTimeout(resolve, (error.retryAfterSeconds ?? 1) * 1000));
+      signal.throwIfAborted();
+    }
+  }
 }

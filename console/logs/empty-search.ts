@@ -1,5 +1,6 @@
 // Explains why a search found nothing: the search expression, the time range, the log kind or the project.
 import { type QueryResult, runQuery } from '../api/client.ts';
+import { createFirstLogHelp } from '../components/first-log.ts';
 import { RETENTION_NOTE } from '../components/messages.ts';
 import { h } from '../dom.ts';
 import { formatDateTime, formatRecordCount } from '../format.ts';
@@ -14,6 +15,8 @@ export interface EmptySearch {
   /** Such as "Edge requests". */
   readonly kindTitle: string;
   readonly canCount: boolean;
+  /** The range starts before the retention of the tier. */
+  readonly isClipped: boolean;
   updateFilters(settings: UrlState['settings']): void;
   continueSearch(cursor: string): void;
 }
@@ -23,7 +26,7 @@ export async function describeEmptySearch(
   result: QueryResult,
   signal: AbortSignal,
 ): Promise<HTMLElement> {
-  const { state, kindTitle } = search;
+  const { state, kindTitle, isClipped } = search;
   if (result.nextCursor !== undefined) return describeTimeLimit(search, result.nextCursor);
   const query = state.settings['query'] ?? '';
   const title =
@@ -36,25 +39,20 @@ export async function describeEmptySearch(
     h('h2', {}, title),
     h('p', {}, `Log kind: ${kindTitle}. Project: ${state.project}.`),
     ...(await findReasons(search, query, signal)),
-    result.clipped.includes('retention') ? h('p', {}, RETENTION_NOTE) : undefined,
+    isClipped ? h('p', {}, RETENTION_NOTE) : undefined,
   );
 }
 
 async function findReasons(search: EmptySearch, query: string, signal: AbortSignal): Promise<HTMLElement[]> {
   const { state, canCount, updateFilters, kindTitle } = search;
   const parameters = toFilters(state);
-  if (query !== '' && canCount) {
-    const { rows } = await runQuery('logs.histogram', { ...parameters, query: '' }, { signal });
-    const count = sumCounts(rows);
+  if (query !== '') {
+    const endpoint = canCount ? 'logs.histogram' : 'logs.search';
+    const { rows } = await runQuery(endpoint, { ...parameters, query: '' }, { signal });
+    const count = canCount ? sumCounts(rows) : rows.length;
     if (count > 0)
       return [
-        h(
-          'p',
-          {},
-          `${formatRecordCount(count)} of this time range ${count === 1 ? 'does' : 'do'} not match `,
-          h('code', {}, query),
-          '.',
-        ),
+        h('p', {}, describeOthers(count, canCount), h('code', {}, query), '.'),
         createButton('Remove the search expression', () => updateFilters({ query: '' })),
       ];
   }
@@ -68,8 +66,13 @@ async function findReasons(search: EmptySearch, query: string, signal: AbortSign
       createButton('Show all records of the tier', () => updateFilters({ range: ALL, query: '' })),
     ];
   }
-  if (dataThrough === undefined)
-    return [h('p', {}, `The log “${kindTitle}” has no records that your token can read.`)];
+  if (dataThrough === undefined) {
+    const { kind } = state.settings;
+    return [
+      h('p', {}, `The log “${kindTitle}” has no records that your token can read.`),
+      ...(kind === 'edge' || kind === 'function_edge' ? createFirstLogHelp(kind, state.project) : []),
+    ];
+  }
   return [
     h(
       'p',
@@ -78,6 +81,12 @@ async function findReasons(search: EmptySearch, query: string, signal: AbortSign
         'or choose another log kind or a higher tier.',
     ),
   ];
+}
+
+/** The text before the search expression. Without a histogram, the count is that of one page. */
+function describeOthers(count: number, isTotal: boolean): string {
+  if (!isTotal) return 'This time range has records, but none of them matches ';
+  return `${formatRecordCount(count)} of this time range ${count === 1 ? 'does' : 'do'} not match `;
 }
 
 function describeTimeLimit({ continueSearch }: EmptySearch, cursor: string): HTMLElement {

@@ -10,12 +10,14 @@ import { toBounds } from './time-range.ts';
 export interface HistogramLoaderOptions {
   /** Undefined if the token cannot call logs.histogram. */
   readonly endpoint: string | undefined;
-  /** The retention of a tier. */
-  toRetentionDays(tier: string): number;
+  /** The retention of the tier. */
+  toRetentionDays(settings: UrlState['settings']): number;
   onZoom(range: TimeRange): void;
   /** Reports the number of records; undefined if it is unknown. */
   onTotal(total: number | undefined): void;
 }
+
+const MAX_AGE_MS = 30_000;
 
 export class HistogramLoader {
   readonly element: HTMLElement;
@@ -39,12 +41,12 @@ export class HistogramLoader {
     this.element.hidden = true;
   }
 
-  /** Loads the histogram if it belongs to another search or is older than `maxAgeSeconds`. */
-  async load(state: UrlState, maxAgeSeconds: number): Promise<void> {
+  /** Loads the histogram if it belongs to another search, is older than 30 s, or the user asked for a refresh. */
+  async load(state: UrlState, { forceRefresh = false } = {}): Promise<void> {
     const { endpoint, onTotal } = this.#options;
     const filters = toFilterKey(state);
-    const isCurrent = filters === this.#filters && Date.now() - this.#loadedAt <= maxAgeSeconds * 1000;
-    if (endpoint === undefined || isCurrent) return;
+    const isCurrent = filters === this.#filters && Date.now() - this.#loadedAt <= MAX_AGE_MS;
+    if (endpoint === undefined || (isCurrent && !forceRefresh)) return;
     this.#request?.abort();
     const request = new AbortController();
     this.#request = request;
@@ -53,7 +55,7 @@ export class HistogramLoader {
     this.#loadedAt = Date.now();
     this.element.hidden = false;
     try {
-      const result = await runQuery(endpoint, toFilters(state), { signal: request.signal });
+      const result = await runQuery(endpoint, toFilters(state), { forceRefresh, signal: request.signal });
       this.#histogram.render(result, this.#toRange(state, result));
       onTotal(sumCounts(result.rows));
     } catch (error) {
@@ -74,7 +76,7 @@ export class HistogramLoader {
   /** The range that the histogram covers, in Unix milliseconds. */
   #toRange({ settings }: UrlState, { ranAt }: QueryResult): { start: number; end: number } {
     const bounds = toBounds(settings);
-    const oldest = ranAt - this.#options.toRetentionDays(settings['tier'] ?? '') * 86_400_000;
+    const oldest = ranAt - this.#options.toRetentionDays(settings) * 86_400_000;
     // A range chosen in a chart has bounds 1 µs before a bucket start, because the start is exclusive. `Date.parse` truncates them to
     // the millisecond before it, so add 1 ms.
     return {

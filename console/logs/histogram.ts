@@ -30,8 +30,7 @@ export class Histogram {
   /** The range is in Unix milliseconds. */
   render(result: QueryResult, range: { readonly start: number; readonly end: number }): void {
     const data = toChartData(result.rows, range);
-    this.#message.hidden = true;
-    this.#chart.element.hidden = false;
+    this.#setMessage('');
     this.#chart.setTitle(formatRecordCount(sumCounts(result.rows)));
     this.#chart.render(
       data,
@@ -47,9 +46,17 @@ export class Histogram {
   }
 
   showError(message: string): void {
-    this.#chart.element.hidden = true;
-    this.#message.hidden = false;
-    this.#message.textContent = `There is no histogram: ${message}`;
+    this.#setMessage(`There is no histogram: ${message}`);
+  }
+
+  /** Replaces the chart; an empty message shows it again. */
+  #setMessage(message: string): void {
+    const hasMessage = message !== '';
+    this.element.classList.toggle('histogram-failed', hasMessage);
+    this.#chart.element.hidden = hasMessage;
+    this.#table.element.hidden = hasMessage;
+    this.#message.hidden = !hasMessage;
+    this.#message.textContent = message;
   }
 
   close(): void {
@@ -94,7 +101,8 @@ function listStarts(
   const anchor = readMicros(firstRow) / 1e6;
   const last = readMicros(lastRow) / 1e6;
   const before = Math.max(0, Math.ceil((anchor - range.start / 1000) / bucketSeconds));
-  const after = Math.max(0, Math.floor((range.end / 1000 - last) / bucketSeconds));
+  // A bucket that starts at the end of the range is not part of it.
+  const after = Math.max(0, Math.ceil(((range.end - 1) / 1000 - last) / bucketSeconds) - 1);
   const between = Math.round((last - anchor) / bucketSeconds);
   const count = Math.min(before + between + after + 1, MAX_BUCKETS);
   return Array.from({ length: count }, (_, i) => anchor + (i - before) * bucketSeconds);

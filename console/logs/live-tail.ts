@@ -1,14 +1,18 @@
 // Merges new records into the list. The live tail loads only the records after the newest one that it knows, with an overlap,
 // because records can arrive late.
-import type { QueryResult, Row } from '../api/client.ts';
+import type { QueryResult, Row } from '../api/query-result.ts';
 import { readMicros, toRowKey } from './record-fields.ts';
 
 const OVERLAP_MICROS = 60_000_000;
 
-/** The start of the next request for new records, in Unix microseconds, calculated from `ranAtMs` if there are no records yet. */
+/**
+ * The start of the next request for new records, in Unix microseconds: before the newest record, and before the last request,
+ * because the newest record can have a timestamp in the future.
+ */
 export function findTailStart(shown: readonly Row[], ranAtMs: number): number {
   const [newest] = shown;
-  return (newest === undefined ? ranAtMs * 1000 : readMicros(newest)) - OVERLAP_MICROS;
+  const ranAt = ranAtMs * 1000;
+  return (newest === undefined ? ranAt : Math.min(readMicros(newest), ranAt)) - OVERLAP_MICROS;
 }
 
 export interface Page {
@@ -20,9 +24,9 @@ export interface Page {
 
 /** Returns undefined if there can be records between the new ones and the shown ones. */
 export function mergeNewer(shown: Page, { rows, nextCursor }: QueryResult): Page | undefined {
+  const isOldestNew = countNew(shown.rows, rows.slice(-1)) > 0;
+  if (nextCursor !== undefined && isOldestNew) return undefined;
   const keys = new Set(rows.map(toRowKey));
-  const isGapPossible = nextCursor !== undefined && !shown.rows.some(row => keys.has(toRowKey(row)));
-  if (isGapPossible) return undefined;
   const merged = [...rows, ...shown.rows.filter(row => !keys.has(toRowKey(row)))];
   return { rows: merged.sort(compareRecords), nextCursor: shown.nextCursor };
 }

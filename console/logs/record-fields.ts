@@ -1,6 +1,7 @@
 // Reads the fields of a log record that the list shows and the search expression knows, from the metadata of each log kind.
-import type { Row } from '../api/client.ts';
+
 import { ExactNumber } from '../api/exact-json.ts';
+import type { Row } from '../api/query-result.ts';
 
 export type FieldName = 'status' | 'method' | 'path' | 'host' | 'function' | 'level';
 
@@ -28,9 +29,14 @@ export function readField(record: Row, field: FieldName): string | undefined {
   for (const path of PATHS[field]) {
     const { metadata } = record;
     const text = toText(readPath(metadata, path.split('.'))) ?? toText(readPath(metadata, [path]));
-    if (text !== undefined) return text;
+    if (text !== undefined) return field === 'path' ? toUrlPath(text) : text;
   }
   return undefined;
+}
+
+/** The path of a full URL; any other text is a path already. */
+function toUrlPath(text: string): string {
+  return /^https?:/i.test(text) && URL.canParse(text) ? new URL(text).pathname : text;
 }
 
 export function readStatus(record: Row): number | undefined {

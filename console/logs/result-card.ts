@@ -24,6 +24,8 @@ export interface PagePlace {
   readonly offset: number;
   readonly isNewest: boolean;
   readonly canGoNewer: boolean;
+  /** The range starts before the retention of the tier. */
+  readonly isClipped: boolean;
 }
 
 const EMPTY: Page = { rows: [], nextCursor: undefined };
@@ -41,8 +43,10 @@ export class ResultCard {
   readonly #footer: HTMLElement;
   readonly #downloadButton: HTMLElement;
   #page = EMPTY;
-  #place: PagePlace = { offset: 0, isNewest: true, canGoNewer: false };
+  #place: PagePlace = { offset: 0, isNewest: true, canGoNewer: false, isClipped: false };
   #total: number | undefined;
+  /** Of the list that is loading; undefined: the list on the page is the current one. */
+  #nextOptions: LogListOptions | undefined;
   /** What waits until the user has read the open row: the page with the new records, or a new page. */
   #waiting: Page | 'reload' | undefined;
 
@@ -76,26 +80,34 @@ export class ResultCard {
     this.#newRecords.hidden = true;
   }
 
+  /** Empty while another list is loading. */
   get page(): Page {
-    return this.#page;
+    return this.#nextOptions === undefined ? this.#page : EMPTY;
   }
 
   get isInUse(): boolean {
-    return this.#list.isInUse;
+    return this.#nextOptions === undefined && this.#list.isInUse;
   }
 
-  /** Removes all records. */
-  reset(options: LogListOptions): void {
-    this.#page = EMPTY;
-    this.#list.setOptions(options);
+  /** The next records belong to another list. The old ones stay until they arrive, without the buttons that lead on from them. */
+  startList(options: LogListOptions): void {
+    this.#nextOptions = options;
     this.#setWaiting(undefined);
+    this.#footer.hidden = true;
+  }
+
+  #replaceList(): void {
+    if (this.#nextOptions === undefined) return;
+    this.#list.setOptions(this.#nextOptions);
+    this.#nextOptions = undefined;
   }
 
   showPage(result: QueryResult, place: PagePlace): void {
+    this.#replaceList();
     this.#page = result;
     this.#place = place;
     this.#setWaiting(undefined);
-    replaceChildren(this.#notes, ...createNotes(result));
+    replaceChildren(this.#notes, ...createNotes(result, place));
     this.#render();
   }
 
@@ -115,12 +127,13 @@ export class ResultCard {
   /** The number of records that match the search; undefined if it is unknown. */
   setTotal(total: number | undefined): void {
     this.#total = total;
-    this.#renderCount();
+    if (this.#nextOptions === undefined) this.#renderCount();
   }
 
   /** Shows a record between its neighbours in time. */
   showSurroundings(result: QueryResult, header: HTMLElement): void {
-    const isFirst = this.#page.rows.length === 0;
+    const isFirst = this.page.rows.length === 0;
+    this.#replaceList();
     this.#page = { rows: result.rows, nextCursor: undefined };
     this.#setWaiting(undefined);
     replaceChildren(this.#notes, header);
@@ -163,7 +176,8 @@ export class ResultCard {
     const shown = this.#page.rows.length;
     const last = offset + shown;
     const isLastPage = this.#page.nextCursor === undefined;
-    const total = isLastPage ? last : this.#total === undefined ? undefined : Math.max(this.#total, last);
+    // A total that leaves no records for the next page is out of date.
+    const total = isLastPage ? last : (this.#total ?? 0) > last ? this.#total : undefined;
     const ofTotal = total === undefined ? 'records' : `of ${formatRecordCount(total)}`;
     if (isNewest && shown === total) this.#count.textContent = formatRecordCount(shown);
     else if (isNewest) this.#count.textContent = `Newest ${formatCount(shown)} ${ofTotal}`;
@@ -182,9 +196,9 @@ function createButton(
 const TIME_LIMIT_NOTE =
   'The time limit ended the search before the page was full. “Older” goes on from there.';
 
-function createNotes({ clipped }: QueryResult): HTMLElement[] {
+function createNotes({ clipped }: QueryResult, { isClipped }: PagePlace): HTMLElement[] {
   const notes = [
-    clipped.includes('retention') ? RETENTION_NOTE : undefined,
+    isClipped ? RETENTION_NOTE : undefined,
     clipped.includes('time-limit') ? TIME_LIMIT_NOTE : undefined,
   ];
   return notes.filter(note => note !== undefined).map(note => h('p', { class: 'note' }, note));

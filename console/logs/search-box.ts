@@ -29,6 +29,14 @@ export function createSearchBox(onCommit: (expression: string) => void): SearchB
   });
   field.input.type = 'search';
   field.input.enterKeyHint = 'search';
+  // The button in the field, and Escape, empty it.
+  field.input.addEventListener('search', () => {
+    if (field.input.value === '') field.commit();
+  });
+  field.input.addEventListener('keydown', event => {
+    const isClosed = !event.defaultPrevented; // otherwise the key has closed the suggestions
+    if (event.key === 'Escape' && isClosed && field.input.value === '') field.input.blur();
+  });
   field.input.setAttribute('aria-describedby', `${id}-error ${id}-hint`);
   const button = h('button', {
     type: 'button',

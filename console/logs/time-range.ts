@@ -1,4 +1,5 @@
 // The time range of the logs view, as settings of the URL: relative to now, everything within the retention, or custom.
+import type { Choices } from '../api/catalog.ts';
 import type { Option } from '../components/controls.ts';
 import { formatPeriod, formatShortDuration } from '../format.ts';
 import type { UrlState } from '../url-state.ts';
@@ -53,6 +54,24 @@ export function toBounds(settings: Settings): Bounds {
 export function isOpenEnded(settings: Settings): boolean {
   const end = Date.parse(toBounds(settings).iso_timestamp_end);
   return Number.isNaN(end) || end > Date.now();
+}
+
+export function findRetentionDays(tiers: Choices, { tier }: Settings): number {
+  const { values } = tiers.all.find(({ name }) => name === tier) ?? tiers.default;
+  return Number(values['retention_days']);
+}
+
+/**
+ * The retention limits what the range shows. A range that is as long as the retention starts a moment before it, because the server
+ * runs the query later than the page asks for it. No reader misses that moment.
+ */
+export function isClippedByRetention(
+  clipped: readonly string[],
+  settings: Settings,
+  tiers: Choices,
+): boolean {
+  const seconds = findRange(settings)?.seconds ?? Number.POSITIVE_INFINITY;
+  return clipped.includes('retention') && seconds > findRetentionDays(tiers, settings) * 86_400;
 }
 
 /** Such as "in the last hour". */

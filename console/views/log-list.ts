@@ -109,9 +109,9 @@ export class LogList {
 
   #onKey(event: KeyboardEvent): void {
     const visible = [...this.#rows.values()].filter(({ summary }) => !summary.hidden);
+    if (event.key === 'Escape') closeRowAt(event.target, visible);
     const current = visible.findIndex(({ button }) => button === event.target);
     if (current === -1) return;
-    if (event.key === 'Escape') visible[current]?.toggle(false);
     const targets: Record<string, number> = {
       ArrowDown: Math.min(current + 1, visible.length - 1),
       ArrowUp: Math.max(current - 1, 0),
@@ -133,6 +133,16 @@ interface LogRow {
   readonly button: HTMLButtonElement;
   isOpen(): boolean;
   toggle(isOpen: boolean): void;
+}
+
+/** Closes the row of an element, which can be in its details, and keeps the focus in the row. */
+function closeRowAt(target: EventTarget | null, rows: readonly LogRow[]): void {
+  const row = rows.find(
+    ({ button, details }) => button === target || (target instanceof Node && details.contains(target)),
+  );
+  if (row === undefined) return;
+  row.toggle(false);
+  row.button.focus();
 }
 
 function createLogRow(record: Row, { columns, actions }: LogListOptions): LogRow {

@@ -4,7 +4,7 @@ import { type Choices, type Endpoint, readChoices } from '../api/catalog.ts';
 import type { QueryResult, Row } from '../api/client.ts';
 import { createZoomBar } from '../chart/zoom.ts';
 import { createCopyButton, createSelect } from '../components/controls.ts';
-import { type Query, QueryPanel } from '../components/query-panel.ts';
+import { type Query, QueryPanel, type QueryRequest } from '../components/query-panel.ts';
 import { h } from '../dom.ts';
 import { microsToIso } from '../format.ts';
 import { toCurl } from '../logs/curl.ts';
@@ -18,15 +18,21 @@ import { ResultCard } from '../logs/result-card.ts';
 import { createSearchBox } from '../logs/search-box.ts';
 import { addTerm } from '../logs/search-expression.ts';
 import * as search from '../logs/search-state.ts';
-import { ALL, type Bounds, describeRange, isOpenEnded } from '../logs/time-range.ts';
+import {
+  ALL,
+  type Bounds,
+  describeRange,
+  findRetentionDays,
+  isClippedByRetention,
+  isOpenEnded,
+} from '../logs/time-range.ts';
 import type { Shortcut } from '../shortcuts.ts';
 import { toSearch, type UrlState } from '../url-state.ts';
 import type { View, ViewContext, ViewDefinition } from './view.ts';
 
 const TAIL_SECONDS = 3;
-const HISTOGRAM_SECONDS = 30;
-/** A longer list is loaded again from the newest record, so that a live tail does not grow without bound. */
-const MAX_TAIL_ROWS = 1000;
+/** The live tail loads the whole page again after this time, for records that arrived late. */
+const PAGE_SECONDS = 30;
 
 export function defineLogSearchView(endpoint: Endpoint, catalog: readonly Endpoint[]): ViewDefinition {
   const tiers = readChoices(endpoint, 'project_tier');
@@ -49,6 +55,7 @@ class LogSearchView implements View {
   readonly element: HTMLElement;
   readonly shortcuts: readonly Shortcut[];
   readonly #catalog: readonly Endpoint[];
+  readonly #tiers: Choices;
   readonly #context: ViewContext;
   readonly #searchBox = createSearchBox(query => this.#updateFilters({ query }));
   readonly #kind: ReturnType<typeof createSelect>;
@@ -60,7 +67,12 @@ class LogSearchView implements View {
   #state: UrlState = { view: '', project: '', settings: {} };
   /** The running request asks for new records only. */
   #isTailRequest = false;
-  #ranAt = 0;
+  /** The running request is a refresh that the user asked for. */
+  #isManualRefresh = false;
+  /** By the server's clock; undefined if the current list has no result yet. */
+  #ranAt: number | undefined;
+  /** When the whole page was last requested. */
+  #pageRequestedAt = 0;
   /** The bounds of the page that is requested, and of the page that is shown. */
   #requestedBounds: Bounds = { iso_timestamp_start: '', iso_timestamp_end: '' };
   #shownBounds = this.#requestedBounds;
@@ -69,6 +81,7 @@ class LogSearchView implements View {
 
   constructor({ kinds, tiers, catalog }: LogSearchOptions, context: ViewContext) {
     this.#catalog = catalog;
+    this.#tiers = tiers;
     this.#context = context;
     this.#kind = createSelect(
       'Log',
@@ -81,10 +94,7 @@ class LogSearchView implements View {
     );
     this.#histogram = new HistogramLoader({
       endpoint: this.#find('logs.histogram'),
-      toRetentionDays: tier => {
-        const { values } = tiers.all.find(({ name }) => name === tier) ?? tiers.default;
-        return Number(values['retention_days']);
-      },
+      toRetentionDays: settings => findRetentionDays(tiers, settings),
       onZoom: range => this.#updateFilters(search.zoomIn(this.#settings, range)),
       onTotal: total => this.#card.setTotal(total),
     });
@@ -126,7 +136,7 @@ class LogSearchView implements View {
       parameters:
         project === '' || this.#find('logs.fields') === undefined ? undefined : search.toFilters(state),
     });
-    if (isOtherList) this.#resetCard();
+    if (isOtherList) this.#startList();
     if (project === '') {
       this.#histogram.hide();
       this.#panel.promptForProject();
@@ -135,7 +145,7 @@ class LogSearchView implements View {
       this.#panel.run(this.#createRecordQuery());
     } else {
       this.#panel.run(this.#createSearchQuery());
-      void this.#histogram.load(state, HISTOGRAM_SECONDS);
+      void this.#histogram.load(state);
     }
   }
 
@@ -184,7 +194,7 @@ class LogSearchView implements View {
     const isLive = search.isNewestPage(this.#settings) && isOpenEnded(this.#settings);
     return {
       endpoint: 'logs.search',
-      parameters: ({ isAutoRefresh }) => this.#prepareRequest(isAutoRefresh),
+      parameters: request => this.#prepareRequest(request),
       windowSeconds: undefined,
       refreshSeconds: isLive ? TAIL_SECONDS : undefined,
       emptyState: {
@@ -206,16 +216,18 @@ class LogSearchView implements View {
   }
 
   /** The parameters of the next request, which is remembered. */
-  #prepareRequest(isAutoRefresh: boolean): Record<string, string> {
+  #prepareRequest({ isAutoRefresh, isManualRefresh }: QueryRequest): Record<string, string> {
     const bounds = search.toPageBounds(this.#settings);
     const parameters = this.#toPageParameters(bounds);
-    const { rows } = this.#card.page;
-    this.#isTailRequest = isAutoRefresh && rows.length < MAX_TAIL_ROWS;
-    if (!this.#isTailRequest) {
+    this.#isManualRefresh = isManualRefresh;
+    const isPageDue = Date.now() - this.#pageRequestedAt > PAGE_SECONDS * 1000 && !this.#card.isInUse;
+    this.#isTailRequest = isAutoRefresh && this.#ranAt !== undefined && !isPageDue;
+    if (!this.#isTailRequest || this.#ranAt === undefined) {
       this.#requestedBounds = bounds;
+      this.#pageRequestedAt = Date.now();
       return parameters;
     }
-    const tailStart = findTailStart(rows, this.#ranAt);
+    const tailStart = findTailStart(this.#card.page.rows, this.#ranAt);
     const isInRange = !(Date.parse(bounds.iso_timestamp_start) * 1000 > tailStart);
     return isInRange ? { ...parameters, iso_timestamp_start: microsToIso(tailStart) } : parameters;
   }
@@ -250,6 +262,7 @@ class LogSearchView implements View {
     const options = {
       state: this.#state,
       kindTitle: findKind(this.#kindName).title,
+      isClipped: isClippedByRetention(result.clipped, this.#settings, this.#tiers),
       canCount: this.#find('logs.histogram') !== undefined,
       updateFilters: (settings: search.Settings) => this.#updateFilters(settings),
       continueSearch: (nextCursor: string) => this.#goOlder({ rows: [], nextCursor }, this.#requestedBounds),
@@ -273,15 +286,18 @@ class LogSearchView implements View {
       this.#card.showPage(result, {
         offset: search.readOffset(this.#settings),
         isNewest: search.isNewestPage(this.#settings),
+        isClipped: isClippedByRetention(result.clipped, this.#settings, this.#tiers),
         canGoNewer: this.#returnPages.has(this.#settings['cursor'] ?? ''),
       });
     }
-    if (!this.#card.isInUse) void this.#histogram.load(this.#state, HISTOGRAM_SECONDS);
+    const forceRefresh = this.#isManualRefresh;
+    if (forceRefresh || !this.#card.isInUse) void this.#histogram.load(this.#state, { forceRefresh });
   }
 
-  #resetCard(): void {
+  #startList(): void {
     const kind = findKind(this.#kindName);
-    this.#card.reset({
+    this.#ranAt = undefined;
+    this.#card.startList({
       columns: kind.columns,
       actions: {
         kind,
@@ -320,7 +336,8 @@ class LogSearchView implements View {
   }
 
   #goOlder(page: Page, bounds: Bounds): void {
-    this.#returnPages.set(page.nextCursor ?? '', search.toReturnPage(this.#settings, page, bounds));
+    if (page.nextCursor === undefined) return;
+    this.#returnPages.set(page.nextCursor, search.toReturnPage(this.#settings, page, bounds));
     this.#context.updateSettings(search.toOlderPage(this.#settings, page, bounds));
     this.#panel.element.scrollIntoView({ block: 'start' });
   }

@@ -8,7 +8,7 @@ import { h } from '../dom.ts';
 import { formatCount, formatRecordCount, microsToIso } from '../format.ts';
 import { createRangeControls } from '../logs/range-controls.ts';
 import { toRowKey } from '../logs/record-fields.ts';
-import { ALL, findRange, toBounds } from '../logs/time-range.ts';
+import { ALL, findRange, isClippedByRetention, toBounds } from '../logs/time-range.ts';
 import type { UrlState } from '../url-state.ts';
 import { LogList } from './log-list.ts';
 import {
@@ -40,7 +40,7 @@ function openLogs(endpoint: Endpoint, tiers: Choices, context: ViewContext): Vie
   const panel = new QueryPanel({
     content: records.element,
     render(result) {
-      records.showNewest(toLogPage(result), result.clipped.includes('retention'));
+      records.showNewest(toLogPage(result), isClippedByRetention(result.clipped, state.settings, tiers));
     },
     markInvalid: controls.markInvalid,
     context,

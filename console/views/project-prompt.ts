@@ -32,21 +32,30 @@ export function createProjectPrompt(options: ProjectPromptOptions): HTMLElement 
   return host;
 }
 
+const RETRY_MS = 3000;
+
+/** Asks again while the store is empty: the page promises that the first record appears. */
 async function loadProjects(
   host: HTMLElement,
   recent: readonly string[],
   options: ProjectPromptOptions,
+  isRepeated = false,
 ): Promise<void> {
+  const repeatSoon = () => setTimeout(() => void loadProjects(host, recent, options, true), RETRY_MS);
+  if (isRepeated && !host.isConnected) return;
   try {
     const projects = await fetchProjects();
     const [only] = projects;
     if (!host.isConnected) return;
     if (projects.length === 1 && only !== undefined) options.replaceWithProject(only.project);
-    else if (projects.length === 0) replaceChildren(host, ...createFirstLogHelp('edge', ''));
-    else replaceChildren(host, ...createList(projects, options));
+    else if (projects.length === 0) {
+      if (!isRepeated) replaceChildren(host, ...createFirstLogHelp('edge', ''));
+      repeatSoon();
+    } else replaceChildren(host, ...createList(projects, options));
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     if (error.code === 'unauthorized') options.onUnauthorized(error);
+    else if (isRepeated) repeatSoon();
     else replaceChildren(host, ...createTextPrompt(recent, options), h('p', {}, error.message));
   }
 }

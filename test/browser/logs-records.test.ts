@@ -49,6 +49,42 @@ describe('pages', () => {
     await count().getByText('Newest 100 of 250 records').waitFor();
   });
 
+  test('while another page loads, the old records stay, and no button leads on from them', async () => {
+    const { page } = tab;
+    await open('?view=logs&project=burst&range=1day&tier=PRO');
+    await count().getByText('Newest 100 of 250 records').waitFor();
+    const first = await readMessages();
+    let release = () => {};
+    const released = new Promise<void>(resolve => {
+      release = resolve;
+    });
+    await page.route(
+      url => url.pathname.endsWith('/logs.search') && url.searchParams.has('cursor'),
+      async route => {
+        await released;
+        await route.continue();
+      },
+    );
+    await button('Older').click();
+    await page.waitForURL(/cursor=/);
+    expect(await readMessages()).toEqual(first);
+    expect(await count().textContent()).toBe('Newest 100 of 250 records');
+    expect(await button('Older').isVisible()).toBe(false);
+    await page.evaluate("document.querySelector('.logs-footer button:last-child').click()");
+    release();
+    await count().getByText('101–200 of 250 records').waitFor();
+    expect(settings()['offset']).toBe('100');
+  });
+
+  test('a total from before the newest records arrived is not shown', async () => {
+    const row = { timestamp: Date.now() * 1000, bucket_seconds: 60, category: '2xx', count: 20 };
+    const body = JSON.stringify({ result: [row] });
+    await tab.page.route('**/logs.histogram?**', route => route.fulfill({ body }));
+    await open(SEARCH);
+    await tab.page.locator('.histogram h2').getByText('20 records', { exact: true }).waitFor();
+    expect(await count().textContent()).toBe('Newest 100 records');
+  });
+
   test('a link to a page shows the same page, and leads to the newest one', async () => {
     await open(`${SEARCH}&range=1day`);
     await button('Older').click();

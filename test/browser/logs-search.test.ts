@@ -159,6 +159,8 @@ describe('histogram', () => {
     expect(total).toBeGreaterThan(0);
     expect(total).toBeLessThan(250);
     await tab.page.locator('.histogram h2').getByText(`${total} records`, { exact: true }).waitFor();
+    // The zoomed range consists of whole buckets that have ended.
+    expect(await tab.page.locator('.chart-hints').getByText('incomplete').isVisible()).toBe(false);
     await tab.page.getByRole('button', { name: 'Reset zoom' }).click();
     await tab.page.waitForURL(/range=1day/);
     await expect.poll(readTotal).toBe(250);
@@ -193,6 +195,19 @@ describe('empty result', () => {
     await page.getByRole('button', { name: 'Remove the search expression' }).click();
     await rows().first().waitFor();
     expect(settings()['query']).toBeUndefined();
+  });
+
+  test('a token without the histogram learns that the expression is the reason', async () => {
+    await tab.page.route('**/api/endpoints', async route => {
+      const response = await route.fetch();
+      const { result } = (await response.json()) as { result: { name: string }[] };
+      const json = { result: result.filter(({ name }) => name !== 'logs.histogram') };
+      await route.fulfill({ response, json });
+    });
+    await tab.goTo(`${SEARCH}&query=no-record-contains-this`);
+    await tab.page.getByText('This time range has records, but none of them matches').waitFor();
+    await tab.page.getByRole('button', { name: 'Remove the search expression' }).click();
+    await rows().first().waitFor();
   });
 
   test('the page says when the newest record is if it is outside the time range', async () => {

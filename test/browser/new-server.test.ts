@@ -90,6 +90,12 @@ test('a page without a project shows how to send the first record if the store i
   await tab.screenshot('no-project-empty-store');
 });
 
+test('the search of a project shows how to send the first record if the log is empty', async () => {
+  const page = await open('?view=logs&project=abc');
+  await page.getByRole('heading', { name: 'Send your first log' }).waitFor();
+  await page.getByText('"project":"abc"').waitFor();
+});
+
 describe('30 endpoints', () => {
   test('a menu lists them in groups, filters them and opens one with the keyboard', async () => {
     const page = await open('?view=usage&project=abc');
