@@ -219,11 +219,11 @@ describe('dendro mcp', () => {
       { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 99 } },
       request(3, 'ping', []),
       request('four', 'ping'),
-      [request(5, 'ping'), { jsonrpc: '2.0', method: 'notifications/initialized' }, request(6, 'ping')],
       request(7, 'initialize', { protocolVersion: '1999-01-01' }),
       request(8, 'resources/list'),
       request(9, 'tools/call', { arguments: {} }),
       request(10, 'tools/call', { name: 'logs_all', arguments: 'project=a' }),
+      [request(5, 'ping'), { jsonrpc: '2.0', method: 'notifications/initialized' }, request(6, 'ping')],
     ]);
     const error = (id: unknown, code: number) => ({
       jsonrpc: '2.0',
@@ -240,11 +240,11 @@ describe('dendro mcp', () => {
       error(null, -32600),
       error(3, -32602),
       result('four', {}),
-      [result(5, {}), result(6, {})],
       result(7, expect.objectContaining({ protocolVersion: '2025-11-25' })),
       error(8, -32601),
       error(9, -32602),
       error(10, -32602),
+      [result(5, {}), result(6, {})],
     ]);
   });
 
