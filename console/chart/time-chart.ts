@@ -94,7 +94,7 @@ export class TimeChart {
     const keys = [
       'Use the left and right arrow keys to read each point.',
       onSelectRange === undefined ? '' : 'Hold Shift to select a range, and press Enter to zoom.',
-      onOpenBucket === undefined ? '' : 'Press Enter to open the logs of a point.',
+      describeEnter(this.#options),
       'The table below has all values.',
     ];
     return h('div', {
@@ -253,7 +253,15 @@ export class TimeChart {
   }
 }
 
+function describeEnter({ onSelectRange, onOpenBucket }: ChartOptions): string {
+  if (onOpenBucket === undefined) return '';
+  return onOpenBucket === onSelectRange
+    ? 'Press Enter to zoom to a point.'
+    : 'Press Enter to open the logs of a point.';
+}
+
 function describeMouse({ onSelectRange, onOpenBucket }: ChartOptions): string {
+  if (onOpenBucket !== undefined && onOpenBucket === onSelectRange) return 'Drag or click to zoom';
   const hints = [
     onSelectRange === undefined ? '' : 'Drag to zoom',
     onOpenBucket === undefined ? '' : 'click a bucket for its logs',

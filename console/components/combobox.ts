@@ -28,6 +28,8 @@ export interface ComboboxOptions {
     input: HTMLInputElement,
   ) => Promise<readonly SuggestionGroup[]>;
   readonly onCommit: (value: string) => void;
+  /** The user submitted the value again, without a change. */
+  readonly onRepeat?: () => void;
 }
 
 export interface Combobox {
@@ -36,8 +38,12 @@ export interface Combobox {
   readonly input: HTMLInputElement;
   setValue(value: string): void;
   setInvalid(isInvalid: boolean): void;
+  /** Moves the focus to the field and shows all suggestions. */
+  open(): void;
   /** Reports the text that the user has entered. */
   commit(): void;
+  /** As Enter does. */
+  submit(): void;
 }
 
 /** Waits for a pause in typing before it requests suggestions. */
@@ -117,12 +123,23 @@ class TextWithSuggestions implements Combobox {
     setInvalid(this.input, isInvalid);
   }
 
+  open(): void {
+    this.input.focus();
+    void this.#open('');
+  }
+
   commit(): void {
     const value = this.input.value.trim();
     this.#close();
     if (value === this.#committed) return;
     this.#committed = value;
     this.#options.onCommit(value);
+  }
+
+  submit(): void {
+    const isRepeated = this.input.value.trim() === this.#committed;
+    this.commit();
+    if (isRepeated) this.#options.onRepeat?.();
   }
 
   #openSoon(): void {
@@ -189,7 +206,7 @@ class TextWithSuggestions implements Combobox {
     } else if (event.key === 'Enter') {
       event.preventDefault();
       if (isOpen && active !== undefined) active.click();
-      else this.commit();
+      else this.submit();
     } else if (event.key === 'Escape' && isOpen) {
       event.preventDefault();
       this.#close();

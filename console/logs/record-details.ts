@@ -9,7 +9,7 @@ import { formatDateTime, microsToIso } from '../format.ts';
 import { createFilterableValue } from './filterable-value.ts';
 import { findField, type LogKind } from './kinds.ts';
 import { readMessage, readMicros } from './record-fields.ts';
-import { type Term, toPhrase } from './search-expression.ts';
+import { type Term, toPhrase, toTerm } from './search-expression.ts';
 
 export interface RecordActions {
   readonly kind: LogKind;
@@ -66,11 +66,10 @@ function decorateLeaf(
 ): HTMLElement {
   const text = value instanceof ExactNumber ? value.digits : String(value ?? '');
   const field = findField(kind, path, text);
-  const searched = field === undefined ? toPhrase(text) : text;
-  if (value === null || typeof value === 'boolean' || searched === '') return leaf;
+  if (value === null || typeof value === 'boolean' || toPhrase(text) === '') return leaf;
   return createFilterableValue(leaf, {
     name: `${field ?? path.at(-1) ?? 'value'} ${text.length > 60 ? `${text.slice(0, 60)}…` : text}`,
     text,
-    onFilter: isExcluded => addTerm({ field, value: searched, isExcluded }),
+    onFilter: isExcluded => addTerm(toTerm(field, text, isExcluded)),
   });
 }

@@ -1,5 +1,5 @@
 // The card with the records of a search: how many there are, the list, and the buttons for older and newer pages. New records wait
-// behind a button while the user reads: while a row is open or has the focus.
+// behind a button while the user reads: while a row is open or has the focus, or the list is scrolled.
 import type { QueryResult } from '../api/client.ts';
 import { RETENTION_NOTE } from '../components/messages.ts';
 import { h, replaceChildren } from '../dom.ts';
@@ -55,6 +55,7 @@ export class ResultCard {
     this.#options = options;
     this.#newRecords = createButton('', 'button primary small new-records', event => {
       this.#showWaiting();
+      if (this.#list.isScrolled) this.element.scrollIntoView({ block: 'start' });
       // A keyboard user goes on at the first new record; the focus of others would keep the list from moving again.
       if (event.detail === 0) this.#list.focusFirst();
     });

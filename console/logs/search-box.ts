@@ -12,7 +12,7 @@ export interface SearchBox {
   showError(message: string): void;
 }
 
-export function createSearchBox(onCommit: (expression: string) => void): SearchBox {
+export function createSearchBox(onCommit: (expression: string) => void, onRepeat: () => void): SearchBox {
   const id = createId('search');
   const error = h('div', { id: `${id}-error`, class: 'search-error', role: 'alert', hidden: true });
   let source: SuggestionSource = { fields: [], parameters: undefined };
@@ -26,6 +26,7 @@ export function createSearchBox(onCommit: (expression: string) => void): SearchB
       expression = committed;
       onCommit(committed);
     },
+    onRepeat,
   });
   field.input.type = 'search';
   field.input.enterKeyHint = 'search';
@@ -41,7 +42,10 @@ export function createSearchBox(onCommit: (expression: string) => void): SearchB
   const button = h('button', {
     type: 'button',
     class: 'button primary',
-    on: { click: () => field.commit() },
+    on: {
+      mousedown: event => event.preventDefault(), // the field would report its value when it loses the focus, and again on the click
+      click: () => field.submit(),
+    },
   });
   button.append('Search');
   return {

@@ -6,6 +6,8 @@ export interface Term {
   readonly field: string | undefined;
   readonly value: string;
   readonly isExcluded: boolean;
+  /** An asterisk in the value stands for any text. */
+  readonly isPattern?: boolean;
 }
 
 export interface PlacedTerm extends Term {
@@ -45,8 +47,8 @@ export function findTermAt(expression: string, caret: number): PlacedTerm | unde
 /** Without quotes, these characters would end the value or change its meaning. */
 const NEEDS_NO_QUOTES = /^[\p{L}\p{N}/._][\p{L}\p{N}/._@%+~#=-]*$/u;
 
-export function formatTerm({ field, value, isExcluded }: Term): string {
-  const quoted = NEEDS_NO_QUOTES.test(value) ? value : `"${value.replace(/["\\]/g, '\\$&')}"`;
+export function formatTerm({ field, value, isExcluded, isPattern = false }: Term): string {
+  const quoted = isPattern || NEEDS_NO_QUOTES.test(value) ? value : `"${value.replace(/["\\]/g, '\\$&')}"`;
   return `${isExcluded ? '-' : ''}${field === undefined ? '' : `${field}:`}${quoted}`;
 }
 
@@ -72,7 +74,19 @@ export function removeTerm(expression: string, term: PlacedTerm): string {
   );
 }
 
+/** The server rejects longer phrases and patterns. */
 const MAX_PHRASE_CHARACTERS = 128;
+/** Leaves space for other terms: the server limits the whole expression. */
+const MAX_VALUE_CHARACTERS = 500;
+
+/** The term that finds a value of a record: by its field, if there is one. A value that is too long is found by its beginning. */
+export function toTerm(field: string | undefined, value: string, isExcluded: boolean): Term {
+  if (field !== undefined && value.length <= MAX_VALUE_CHARACTERS) return { field, value, isExcluded };
+  const [prefix = ''] = /^[\p{L}\p{N}/._][\p{L}\p{N}/._@%+~#=-]*/u.exec(value) ?? [];
+  if (field === undefined || prefix === '') return { field: undefined, value: toPhrase(value), isExcluded };
+  const start = [...prefix].slice(0, MAX_PHRASE_CHARACTERS).join('');
+  return { field, value: `${start}*`, isExcluded, isPattern: true };
+}
 
 /** The part of a value that a phrase can find: its longest line, because a text field has no line breaks. */
 export function toPhrase(value: string): string {

@@ -43,11 +43,17 @@ export class LogList {
     this.render([]);
   }
 
-  /** A row is open, or the focus is on one: the list must not move now. */
+  /** A row is open or has the focus, or the user has scrolled into the list: it must not move now. */
   get isInUse(): boolean {
     return (
-      this.#body.contains(document.activeElement) || [...this.#rows.values()].some(({ isOpen }) => isOpen())
+      this.isScrolled ||
+      this.#body.contains(document.activeElement) ||
+      [...this.#rows.values()].some(({ isOpen }) => isOpen())
     );
+  }
+
+  get isScrolled(): boolean {
+    return this.element.getBoundingClientRect().top < 0;
   }
 
   /** Reuses the elements of records that are already shown, so that they keep their state. */

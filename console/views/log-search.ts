@@ -1,7 +1,7 @@
 // The logs view of a server with the explore pack: search in all log kinds, with a histogram, pages, a live tail, and links to
 // single records.
 import { type Choices, type Endpoint, readChoices } from '../api/catalog.ts';
-import type { QueryResult, Row } from '../api/client.ts';
+import type { ApiError, QueryResult, Row } from '../api/client.ts';
 import { createZoomBar } from '../chart/zoom.ts';
 import { createCopyButton, createSelect } from '../components/controls.ts';
 import { type Query, QueryPanel, type QueryRequest } from '../components/query-panel.ts';
@@ -57,7 +57,10 @@ class LogSearchView implements View {
   readonly #catalog: readonly Endpoint[];
   readonly #tiers: Choices;
   readonly #context: ViewContext;
-  readonly #searchBox = createSearchBox(query => this.#updateFilters({ query }));
+  readonly #searchBox = createSearchBox(
+    query => this.#updateFilters({ query }),
+    () => this.show(this.#state),
+  );
   readonly #kind: ReturnType<typeof createSelect>;
   readonly #range: ReturnType<typeof createRangeControls>;
   readonly #zoomBar = createZoomBar(() => this.#updateFilters(search.zoomOut(this.#settings)));
@@ -184,7 +187,10 @@ class LogSearchView implements View {
         this.#kind.setInvalid(param === 'kind');
         this.#searchBox.showError(param === 'query' ? message : '');
       },
-      createErrorMessage: error => (error.param === 'query' ? createInvalidSearchMessage() : undefined),
+      createErrorMessage: error => {
+        if (error.param === 'cursor') return this.#createInvalidPageMessage(error);
+        return error.param === 'query' ? createInvalidSearchMessage() : undefined;
+      },
       autoRefreshLabel: 'Live tail',
       context: this.#context,
     });
@@ -322,6 +328,18 @@ class LogSearchView implements View {
       columns: findKind(this.#kindName).columns,
       fileName: `${this.#kindName}-${this.#state.project}.csv`.replace(/[^\w.-]+/g, '_'),
     }));
+  }
+
+  #createInvalidPageMessage({ message }: ApiError): HTMLElement {
+    const button = h('button', { type: 'button', class: 'button' }, 'Newest');
+    button.addEventListener('click', () => this.#context.updateSettings(search.FIRST_PAGE));
+    return h(
+      'div',
+      { class: 'message error', role: 'alert' },
+      h('h2', {}, 'Invalid link to a page'),
+      h('p', {}, message),
+      button,
+    );
   }
 
   #createBackButton(): HTMLElement {

@@ -36,6 +36,7 @@ export function defineLogsView(endpoint: Endpoint): ViewDefinition {
 function openLogs(endpoint: Endpoint, tiers: Choices, context: ViewContext): View {
   const controls = createRangeControls(tiers, context.updateSettings);
   const records = createRecordCard();
+  const ignoredFilter = h('p', { class: 'controls-note', role: 'status' });
   let state: UrlState = { view: '', project: '', settings: {} };
   const panel = new QueryPanel({
     content: records.element,
@@ -73,18 +74,28 @@ function openLogs(endpoint: Endpoint, tiers: Choices, context: ViewContext): Vie
     element: h(
       'div',
       { class: 'view' },
-      h('div', { class: 'controls' }, ...controls.elements, createPackNote()),
+      h('div', { class: 'controls' }, ...controls.elements, createPackNote(), ignoredFilter),
       panel.element,
     ),
     show(next) {
       state = next;
       records.clear();
       controls.setValues(state.settings);
+      ignoredFilter.textContent = describeIgnoredFilter(state.settings);
       if (state.project === '') panel.promptForProject();
       else panel.run(createQuery(endpoint.name, state, context.updateSettings));
     },
     close: () => panel.close(),
   };
+}
+
+/** A link from a page with the search can have filters that this view does not know; empty if it has none. */
+function describeIgnoredFilter({ kind = 'edge', query = '' }: UrlState['settings']): string {
+  const ignored = [kind === 'edge' ? '' : `the log kind ${kind}`, query === '' ? '' : `the search ${query}`];
+  const names = ignored.filter(text => text !== '').join(' and ');
+  return names === ''
+    ? ''
+    : `Without the search, this page ignores ${names} of the link: it shows all edge requests.`;
 }
 
 function createPackNote(): HTMLElement {

@@ -54,7 +54,7 @@ export function createShell(options: ShellOptions): Shell {
     element,
     shortcuts: [
       { key: '?', description: 'Show this help', run: openHelp },
-      { key: 'p', description: 'Choose a project', run: () => project.input.focus() },
+      { key: 'p', description: 'Choose a project', run: () => project.open() },
       ...views.slice(0, 9).map((view, i) => ({
         key: String(i + 1),
         description: `Open ${view.title}`,

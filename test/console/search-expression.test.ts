@@ -6,6 +6,7 @@ import {
   formatTerm,
   parseTerms,
   toPhrase,
+  toTerm,
 } from '../../console/logs/search-expression.ts';
 import { LOG_FIELDS } from '../../src/domain/log-fields.ts';
 import { parseSearchExpression } from '../../src/endpoint/search-expression.ts';
@@ -59,5 +60,22 @@ describe('terms that the console adds to a search expression', () => {
   test('a phrase is the longest line of a value, of at most 128 characters', () => {
     expect(toPhrase('short\n  the longest line \r\nend')).toBe('the longest line');
     expect([...toPhrase('😀'.repeat(300))].length).toBe(128);
+  });
+});
+
+describe('terms for long values', () => {
+  const long = `/${'y'.repeat(600)}`;
+  const start = long.slice(0, 128);
+
+  test('the value of a field is found by its beginning', () => {
+    const term = toTerm('path', long, true);
+    expect(formatTerm(term)).toBe(`-path:${start}*`);
+    expect(parseSearchExpression(formatTerm(term), LOG_FIELDS)[0]?.literals).toEqual([start, '']);
+    expect(addTerm(formatTerm(term), { ...term, isExcluded: false })).toBe(`path:${start}*`);
+  });
+
+  test('a pattern ends before a character that needs quotes, because an asterisk in quotes is no wildcard', () => {
+    expect(formatTerm(toTerm('path', `/items?q=${long}`, false))).toBe('path:/items*');
+    expect(toTerm('path', `"${long}"`, false)).toMatchObject({ field: undefined });
   });
 });
