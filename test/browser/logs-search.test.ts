@@ -178,6 +178,7 @@ describe('histogram', () => {
     expect(bucketMs).toBeLessThanOrEqual(120_000);
     await tab.page.goBack();
     await tab.page.waitForURL(/range=1hr/);
+    await tab.page.reload(); // the chart of the narrowed range is gone
     await tab.page.locator('.histogram [data-series]').first().waitFor();
     await tab.page.getByRole('img', { name: /Records over time/ }).focus();
     await tab.page.keyboard.press('End');
