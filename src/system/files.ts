@@ -65,13 +65,26 @@ export async function syncDirectory(directory: string): Promise<void> {
  * ENOENT for an existing parent, such as /proc, Node would loop forever.
  */
 export function createDirectory(directory: string): void {
-  if (existsSync(directory)) return;
-  createDirectory(dirname(directory));
+  const parent = dirname(directory);
+  if (existsSync(directory)) {
+    // The process that created it may have been killed before it synced the parent.
+    try {
+      syncEntries(parent);
+    } catch {
+      // such as a parent that this user cannot read; then another user created the directory
+    }
+    return;
+  }
+  createDirectory(parent);
   mkdirSync(directory, { mode: 0o700 });
-  const parent = openSync(dirname(directory), 'r');
+  syncEntries(parent);
+}
+
+function syncEntries(directory: string): void {
+  const descriptor = openSync(directory, 'r');
   try {
-    fsyncSync(parent);
+    fsyncSync(descriptor);
   } finally {
-    closeSync(parent);
+    closeSync(descriptor);
   }
 }
