@@ -3,6 +3,7 @@
 import { runProgram } from './cli/program.ts';
 import { escapeForTerminal, escapeLinesForTerminal } from './cli/terminal.ts';
 import { DendroError, OperatorError, UsageError } from './domain/errors.ts';
+import { isDiskFull, isQuotaExceeded } from './system/disk-full.ts';
 
 /** Every file that the program creates is private, also those that DuckDB creates. */
 const UMASK = 0o077;
@@ -14,17 +15,19 @@ function reportError(error: unknown): void {
     error instanceof DendroError ||
     isSystemError(error);
   const text = isExpected
-    ? escapeForTerminal(`${error.message}${formatCause(error)}`)
+    ? escapeForTerminal(`${isQuotaExceeded(error) ? QUOTA_EXCEEDED : error.message}${formatCause(error)}`)
     : escapeLinesForTerminal(String((error as Error)?.stack ?? error));
   process.stderr.write(`dendro: ${text}\n`);
   process.exitCode = error instanceof UsageError ? 2 : 1;
 }
 
 /** A disk that is full, over its quota, read-only or broken; too many open files. The message names the cause and the operation. */
-const SYSTEM_ERRORS = ['ENOSPC', 'EDQUOT', 'EROFS', 'EIO', 'EMFILE', 'ENFILE'];
+const SYSTEM_ERRORS = ['EROFS', 'EIO', 'EMFILE', 'ENFILE'];
+
+const QUOTA_EXCEEDED = 'EDQUOT: the disk quota is exceeded';
 
 function isSystemError(error: unknown): error is NodeJS.ErrnoException {
-  return SYSTEM_ERRORS.includes((error as NodeJS.ErrnoException)?.code ?? '');
+  return isDiskFull(error) || SYSTEM_ERRORS.includes((error as NodeJS.ErrnoException)?.code ?? '');
 }
 
 /** The cause of a DendroError. Its message is for clients and hides the cause; the operator may see it. */

@@ -5,6 +5,7 @@ import type { LogKind } from '../domain/log-columns.ts';
 import type { Observe } from '../observe/event.ts';
 import type { Store } from '../store/store.ts';
 import type { Clock } from '../system/clock.ts';
+import { isDiskFull } from '../system/disk-full.ts';
 import { MemoryShares } from '../system/memory-shares.ts';
 import type { Timer } from '../system/timer.ts';
 import { Applier } from './applier.ts';
@@ -285,8 +286,7 @@ function kindFails(kind: LogKind): DendroError {
 }
 
 function spoolUnavailable(error: unknown): DendroError {
-  const isFull = (error as NodeJS.ErrnoException).code === 'ENOSPC';
-  const reason = isFull ? 'the disk is full' : 'writing to the disk failed';
+  const reason = isDiskFull(error) ? 'the disk is full' : 'writing to the disk failed';
   return new DendroError('unavailable', `${reason}; no record of this request was stored, retry later`, {
     retryAfterSeconds: 5,
   });

@@ -6,6 +6,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { OperatorError } from '../domain/errors.ts';
 import type { LogKind } from '../domain/log-columns.ts';
+import { isDiskFull } from '../system/disk-full.ts';
 import { writeFileDurably } from '../system/files.ts';
 
 export type Sequences = ReadonlyMap<LogKind, number>;
@@ -26,7 +27,7 @@ export async function writeSequences(directory: string, sequences: Sequences): P
   try {
     await writeFileDurably(join(directory, SEQUENCES_FILE), formatSequences(sequences));
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error;
+    if (!isDiskFull(error)) throw error;
   }
 }
 

@@ -3,6 +3,7 @@
 import { closeSync, existsSync, fstatSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { OperatorError } from '../domain/errors.ts';
+import { isDiskFull } from './disk-full.ts';
 import { checkWritable, describeUser, findOwner, isAccessDenied } from './file-access.ts';
 import { createDirectory, writeFileDurably } from './files.ts';
 import { readVersion } from './version.ts';
@@ -121,9 +122,4 @@ function readFormat(file: string): Format | undefined {
       `cannot read the format of the data directory from ${file}: ${(error as Error).message}`,
     );
   }
-}
-
-function isDiskFull(error: unknown): boolean {
-  const { code } = error as NodeJS.ErrnoException;
-  return code === 'ENOSPC' || code === 'EDQUOT';
 }

@@ -4,6 +4,7 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { OperatorError } from '../domain/errors.ts';
 import { prepareDataDirectory } from './data-directory.ts';
+import { isDiskFull } from './disk-full.ts';
 import { withFileLock } from './file-lock.ts';
 import { isRunning, type ProcessIdentity, readStart, readText } from './process-identity.ts';
 
@@ -25,7 +26,7 @@ export async function lockDirectory(dataDirectory: string): Promise<{ release():
       writeFileSync(pidFile, `${process.pid} ${readStart(process.pid)}\n`, { mode: 0o600 });
     } catch (error) {
       // On a full disk the server can still serve queries, which is worth more than the lock in this rare case.
-      if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw unusable(dataDirectory, error);
+      if (!isDiskFull(error)) throw unusable(dataDirectory, error);
     }
     heldFiles.add(pidFile);
   });

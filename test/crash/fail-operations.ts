@@ -173,7 +173,7 @@ class FailingRun {
     await this.#createToken(envOf('token'));
     this.operationsOf.token = this.#countOperations() - this.operationsOf.server;
     const failed = this.#shim.operations().find(({ error }) => error !== 0);
-    await this.#checkRestart();
+    await this.#checkRestart(failed?.operation.type === 'unlink' ? failed.path : undefined);
     return {
       problems: this.#problems,
       failed: failed && `${failed.operation.type} ${failed.path.slice(this.#data.length + 1)}`,
@@ -271,7 +271,8 @@ class FailingRun {
       this.#problems.push(`the process did not exit with one line: ${lines.join(' | ')}`);
   }
 
-  async #checkRestart(): Promise<void> {
+  /** `undeletable`: the file whose deletion failed. It may be left. */
+  async #checkRestart(undeletable: string | undefined): Promise<void> {
     const { clock } = this.#ledger.content;
     const result = await this.#pool.check({ dataDirectory: this.#data, starts: 2, clock });
     if ('error' in result) {
@@ -285,7 +286,9 @@ class FailingRun {
       this.#problems.push(...lost, ...duplicated, ...other);
     }
     const files = readdirSync(this.#data, { recursive: true, encoding: 'utf8' });
-    const unknown = files.filter(file => !KNOWN_FILES.test(basename(file)));
+    const unknown = files.filter(
+      file => !KNOWN_FILES.test(basename(file)) && join(this.#data, file) !== undeletable,
+    );
     if (unknown.length > 0) this.#problems.push(`files are left: ${unknown.join(', ')}`);
   }
 }

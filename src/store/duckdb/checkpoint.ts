@@ -1,6 +1,7 @@
 // Moves committed changes from DuckDB's write-ahead log into the file. They are already durable, so a checkpoint that cannot
 // run now is skipped; the next one moves them.
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isDiskFull } from '../../system/disk-full.ts';
 import type { DuckDBConnection } from './driver.ts';
 
 const ATTEMPTS = 5;
@@ -70,7 +71,7 @@ export class Checkpointer {
           continue;
         }
         this.#isMetadataSaved = false;
-        if (['ENOSPC', 'EDQUOT'].includes(`${(error as NodeJS.ErrnoException).code}`)) return false;
+        if (isDiskFull(error)) return false;
         throw error;
       }
     }
