@@ -23,6 +23,7 @@ const steps = [
   { title: 'metrics with Prometheus', run: () => runProject('operations') },
   { title: 'console in a browser', run: () => run('node', [join('scripts', 'test-browser.mjs')]) },
   { title: 'ClickHouse', run: () => runProject('clickhouse') },
+  { title: 'ClickHouse, explore pack', run: () => runProject('clickhouse-search') },
   { title: `unit tests on Node ${NODE_24}`, run: testOnNode24 },
 ];
 
