@@ -99,12 +99,9 @@ test('the search of a project shows how to send the first record if the log is e
 describe('30 endpoints', () => {
   test('a menu lists them in groups, filters them and opens one with the keyboard', async () => {
     const page = await open('?view=usage&project=abc');
-    expect(await page.getByRole('navigation').getByRole('link').allTextContents()).toEqual([
-      'Functions',
-      'API usage',
-      'Logs',
-    ]);
     await page.getByRole('button', { name: 'Endpoints (30)' }).waitFor();
+    const tabs = page.getByRole('navigation').getByRole('link');
+    await expect.poll(() => tabs.allTextContents()).toEqual(['Functions', 'API usage', 'Logs']);
     await page.keyboard.press('e');
     const links = page.locator('.nav-menu .nav-link:visible');
     await expect.poll(() => links.count()).toBe(30);
