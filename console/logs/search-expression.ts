@@ -6,7 +6,7 @@ export interface Term {
   readonly field: string | undefined;
   readonly value: string;
   readonly isExcluded: boolean;
-  /** An asterisk in the value stands for any text. */
+  /** An asterisk in the value matches any text. */
   readonly isPattern?: boolean;
 }
 
@@ -58,7 +58,7 @@ export function addTerm(expression: string, term: Term): string {
   return `${joinTerms(expression, others)} ${formatTerm(term)}`.trim();
 }
 
-/** The terms as they stand in the expression. */
+/** The terms as they are written in the expression. */
 function joinTerms(expression: string, terms: readonly PlacedTerm[]): string {
   return terms.map(({ start, end }) => expression.slice(start, end)).join(' ');
 }

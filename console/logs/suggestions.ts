@@ -14,7 +14,7 @@ export interface SuggestionSource {
 const DESCRIPTIONS: Record<FieldName, string> = {
   status: 'status code, such as 500 or 5xx',
   method: 'request method',
-  path: 'request path; * stands for any text',
+  path: 'request path; * matches any text',
   host: 'host of the request',
   function: 'function id',
   level: 'level, such as error',

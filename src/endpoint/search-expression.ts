@@ -110,7 +110,7 @@ class Parser {
     while (!this.isAtEnd && !this.#isAtSpace()) {
       const character = this.#next();
       if (character === '"')
-        throw this.#fail('a quote stands inside a word', this.position, '; put the whole text in quotes');
+        throw this.#fail('a quote is inside a word', this.position, '; put the whole text in quotes');
       this.#index++;
       if (character === ':' && FIELD_NAME.test(word)) return this.#readField(word, start);
       word += character;
@@ -141,12 +141,12 @@ class Parser {
     );
   }
 
-  /** A value without quotes. An asterisk stands for any text. */
+  /** A value without quotes. An asterisk matches any text. */
   #readValue(name: string): string[] {
     const start = this.#index;
     while (!this.isAtEnd && !this.#isAtSpace()) {
       if (this.#next() === '"')
-        throw this.#fail('a quote stands inside a value', this.position, '; put the whole value in quotes');
+        throw this.#fail('a quote is inside a value', this.position, '; put the whole value in quotes');
       this.#index++;
     }
     if (this.#index === start) throw this.#fail(`${name}: has no value`, start + 1, '');
