@@ -144,4 +144,11 @@ describe('queries of the embedded store', () => {
     expect(await outcomeOf(store.query(hungry, {}))).toBe('unavailable');
     expect((await store.query(QUICK, {})).rows).toEqual([[42]]);
   });
+
+  test('a single allocation above the memory limit, which a damaged length can cause, is not reported as temporary', async () => {
+    const store = await open({ memoryLimit: '50MB' });
+    const sql = "select length(string_agg(repeat('x', 100000000), '')) from range(2)";
+    expect(await outcomeOf(store.query({ ...QUICK, sql }, {}))).toContain('Out of Memory Error');
+    expect((await store.query(QUICK, {})).rows).toEqual([[42]]);
+  });
 });

@@ -163,9 +163,22 @@ function interruptOn(signal: AbortSignal, connection: DuckDBConnection): { stop(
 
 /** Being short of memory is temporary, so the caller can retry. Returns other errors unchanged. */
 function mapOutOfMemory(error: unknown): unknown {
-  if (error instanceof Error && error.message.startsWith('Out of Memory Error'))
-    return new DendroError('unavailable', 'the store is short of memory; retry in a moment', {
-      cause: error,
-    });
-  return error;
+  if (!(error instanceof Error && error.message.startsWith('Out of Memory Error'))) return error;
+  if (exceedsMemoryLimit(error.message)) return error;
+  return new DendroError('unavailable', 'the store is short of memory; retry in a moment', { cause: error });
+}
+
+const BYTES_BY_UNIT = new Map(
+  ['bytes', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'].map((unit, power) => [unit, 1024 ** power] as const),
+);
+
+/**
+ * Whether DuckDB needed more memory at once than it may ever use. A retry cannot succeed then: the query needs too much, or the
+ * file has a damaged length. DuckDB writes "failed to allocate data of size 2.0 GiB (63.1 MiB/100.0 MiB used)".
+ */
+function exceedsMemoryLimit(message: string): boolean {
+  const match = /of size ([\d.]+) (\w+) \([^/]*\/([\d.]+) (\w+) used\)/.exec(message);
+  if (match === null) return false;
+  const [, size, unit = '', limit, limitUnit = ''] = match;
+  return Number(size) * (BYTES_BY_UNIT.get(unit) ?? 1) > Number(limit) * (BYTES_BY_UNIT.get(limitUnit) ?? 1);
 }
