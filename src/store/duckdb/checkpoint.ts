@@ -6,6 +6,12 @@ import type { DuckDBConnection } from './driver.ts';
 
 const ATTEMPTS = 5;
 const PAUSE_MS = 20;
+const WAIT_PAUSE_MS = 200;
+
+/** Why a checkpoint cannot run now. */
+type Obstacle = 'a backup is running' | 'the disk is nearly full' | 'another transaction is running';
+
+type Run = <T>(work: () => Promise<T>) => Promise<T>;
 
 export interface CheckpointDependencies {
   readonly connection: DuckDBConnection;
@@ -37,8 +43,8 @@ export class Checkpointer {
   }
 
   /**
-   * Until the returned function is called, no checkpoint runs. It returns false if it was called before. Meanwhile nothing changes in the file that the last checkpoint wrote:
-   * commits are in the write-ahead log, and their records in blocks that the last checkpoint does not use.
+   * Until the returned function is called, no checkpoint runs. It returns false if it was called before. Meanwhile the content of the
+   * last checkpoint stays unchanged: new commits are in the write-ahead log, and their records in blocks that this content does not use.
    */
   pause(): () => boolean {
     this.#pauses++;
@@ -53,10 +59,30 @@ export class Checkpointer {
 
   /** Must be called by the holder of the file mutex, after its commit. Returns whether everything is in the file now. */
   async run(): Promise<boolean> {
+    return (await this.#attempt()) === undefined;
+  }
+
+  /**
+   * Runs a checkpoint when all other transactions have ended, such as queries that read a part that was replaced. `withFile` holds the
+   * file mutex. Throws after `timeoutMs`, or at once if the disk is nearly full.
+   */
+  async runWhenIdle(withFile: Run, timeoutMs: number): Promise<void> {
+    const deadline = performance.now() + timeoutMs;
+    for (;;) {
+      const obstacle = await withFile(() => this.#attempt());
+      if (obstacle === undefined) return;
+      if (obstacle === 'the disk is nearly full' || performance.now() > deadline)
+        throw new Error(`the store cannot write a checkpoint now: ${obstacle}`);
+      await sleep(WAIT_PAUSE_MS, undefined, { ref: false });
+    }
+  }
+
+  async #attempt(): Promise<Obstacle | undefined> {
     const { connection, hasDiskSpace, saveMetadata, removeMetadataBackup, syncDirectory } =
       this.#dependencies;
     for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
-      if (this.isPaused || !(await hasDiskSpace())) return false;
+      if (this.isPaused) return 'a backup is running';
+      if (!(await hasDiskSpace())) return 'the disk is nearly full';
       try {
         if (!this.#isMetadataSaved) await saveMetadata();
         this.#isMetadataSaved = true;
@@ -64,18 +90,18 @@ export class Checkpointer {
         this.#isMetadataSaved = false;
         await removeMetadataBackup();
         await syncDirectory();
-        return true;
+        return undefined;
       } catch (error) {
         if (isRejection(error)) {
           await sleep(PAUSE_MS);
           continue;
         }
         this.#isMetadataSaved = false;
-        if (isDiskFull(error)) return false;
+        if (isDiskFull(error)) return 'the disk is nearly full';
         throw error;
       }
     }
-    return false;
+    return 'another transaction is running';
   }
 }
 

@@ -1,6 +1,5 @@
 // Erases the records of a project from the file, so that no block of it contains their text. After the affected parts were
 // rewritten, the old blocks are free but still have their content, so all free blocks are overwritten.
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { EraseScope } from '../store.ts';
 import type { Checkpointer } from './checkpoint.ts';
 import type { Condition } from './copy-records.ts';
@@ -18,7 +17,6 @@ const EXTRA_BLOCKS = 4;
 const METADATA_PIECE_BYTES = 4096;
 const EXTRA_PIECES = 16;
 const FILLER = 'logs.free_block_filler';
-const CHECKPOINT_PAUSE_MS = 200;
 
 export interface EraseDependencies {
   readonly rewriter: PartRewriter;
@@ -75,13 +73,6 @@ async function overwriteFreeBlocks(dependencies: EraseDependencies): Promise<voi
 }
 
 /** While a query reads a part that was replaced, DuckDB cannot free its blocks. So this waits until all such queries have ended. */
-async function checkpoint({ rewriter, checkpointer, queryTimeoutMs }: EraseDependencies): Promise<void> {
-  const deadline = performance.now() + 2 * queryTimeoutMs;
-  while (!(await rewriter.withFile(() => checkpointer.run()))) {
-    if (performance.now() > deadline)
-      throw new Error(
-        'the store could not write a checkpoint: a query or a backup runs for too long, or the disk is full',
-      );
-    await sleep(CHECKPOINT_PAUSE_MS);
-  }
+function checkpoint({ rewriter, checkpointer, queryTimeoutMs }: EraseDependencies): Promise<void> {
+  return checkpointer.runWhenIdle(work => rewriter.withFile(work), 2 * queryTimeoutMs);
 }

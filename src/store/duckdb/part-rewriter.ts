@@ -18,8 +18,6 @@ import type { DuckDBConnection } from './driver.ts';
 import { nameOf, type Part, type Parts, temporaryNameOf } from './parts.ts';
 import type { UncachedReader } from './uncached-reader.ts';
 
-const CHECKPOINT_PAUSE_MS = 200;
-
 export interface RewriterDependencies {
   /** Fills the temporary table. A separate connection, because this takes long and flushes continue on the file writer. */
   readonly rewriteWriter: DuckDBConnection;
@@ -191,15 +189,8 @@ export class PartRewriter {
 
   /** Throws if the table in the file does not have the records of the sources. */
   async #verify(kind: LogKind, table: string, checksum: Checksum): Promise<void> {
-    const { fileMutex, checkpointer, reader, onMismatch, queryTimeoutMs } = this.#dependencies;
-    const deadline = performance.now() + 2 * queryTimeoutMs;
-    while (!(await fileMutex.run(() => checkpointer.run()))) {
-      if (checkpointer.isPaused || this.#isClosing || performance.now() > deadline)
-        throw new Error(
-          'the copy cannot be verified now, because a backup is running, a query runs for too long, or the disk is nearly full',
-        );
-      await sleep(CHECKPOINT_PAUSE_MS, undefined, { ref: false });
-    }
+    const { checkpointer, reader, onMismatch, queryTimeoutMs } = this.#dependencies;
+    await checkpointer.runWhenIdle(work => this.withFile(work), 2 * queryTimeoutMs);
     const afterSlice = this.#createThrottle();
     const difference = await findDifference(checksum, () => reader.readChecksum(kind, table, afterSlice));
     if (difference === undefined) return;
