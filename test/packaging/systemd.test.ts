@@ -24,7 +24,9 @@ const analyze = (...args: string[]) => spawnSync('systemd-analyze', args, { enco
 function verify(unit: string): string {
   const units = join(root.path, 'etc/systemd/system');
   const programs = join(root.path, 'usr/local/bin');
-  for (const directory of [units, programs]) mkdirSync(directory, { recursive: true });
+  const shells = join(root.path, 'bin');
+  for (const directory of [units, programs, shells]) mkdirSync(directory, { recursive: true });
+  cpSync('/bin/sh', join(shells, 'sh'), { dereference: true });
   // The units that every service depends on.
   cpSync('/lib/systemd/system', join(root.path, 'usr/lib/systemd/system'), { recursive: true });
   symlinkSync('usr/lib', join(root.path, 'lib'));
