@@ -124,7 +124,7 @@ const clickhouse: TestProjectInlineConfiguration = {
     include: [
       'test/clickhouse/**/*.test.ts',
       'test/store/contract.test.ts',
-      'test/endpoint/{logs-all,invocation-stats,api-counts,property,time-zone,documented,explain}.test.ts',
+      'test/endpoint/{logs-all,invocation-stats,api-counts,property,time-zone,documented,explain,typed-parameters}.test.ts',
     ],
     // DENDRO_TEST_CLICKHOUSE names a server to test; the cluster tests start their own servers.
     exclude: process.env['DENDRO_TEST_CLICKHOUSE'] ? ['test/clickhouse/cluster/**'] : [],

@@ -17,7 +17,7 @@ const USAGE = `Usage: npm run test:crash -- [--minutes N] [--seed S] [--json]
 
 const CHECKERS = 2;
 /** The share of the time for power cuts. The rest is for failing operations. */
-const CRASH_SHARE = 0.65;
+const CRASH_SHARE = 0.8;
 
 /** Returns the exit code. */
 export async function main(args: readonly string[]): Promise<number> {

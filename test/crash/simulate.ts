@@ -48,7 +48,7 @@ export interface SimulationResult {
 /** The first workload starts at this time, so that the same seed sends the same records. */
 const START_MICROS = Date.UTC(2026, 10, 1) * 1000;
 const DEFAULT_STEPS = 12;
-const SECONDS_PER_RECORDING = 45;
+const SECONDS_PER_RECORDING = 120;
 const MIN_EXPLORE_MS = 20_000;
 /** One in this many states is opened with the real program. */
 const PROGRAM_SHARE = 150;
