@@ -8,6 +8,15 @@ export interface Damage {
   readonly problem: string;
 }
 
+/**
+ * What the store did with records that differ from those that were written to its file, or that cannot be read.
+ * - rewritten: it replaced them by those of the spool, and has read these back.
+ * - retrying: that failed or is not finished. The spool keeps its records, and the store retries.
+ * - not in the spool: the spool no longer has all of them. They stay as they are, and the spool no longer keeps the others.
+ * - copy dropped: a compaction, a vacuum or a removal found the difference in its copy. The old parts stay.
+ */
+export type VerificationOutcome = 'rewritten' | 'retrying' | 'not in the spool' | 'copy dropped';
+
 export function formatDamage({ file, place, problem }: Damage): string {
   return `${file}${place === '' ? '' : `, ${place}`}: ${problem}`;
 }

@@ -120,8 +120,8 @@ export function createStoreCallbacks(quarantine: Quarantine, clock: Clock, obser
     },
     flushed: (kind, durationMs) => observe({ type: 'flushed', kind, durationMs }),
     flushFailed: (kind, error) => observe({ type: 'flush_failed', kind, error }),
-    verificationFailed: (kind, error, isRewritten) =>
-      observe({ type: 'verification_failed', kind, error, isRewritten }),
+    verificationFailed: (kind, error, outcome) =>
+      observe({ type: 'verification_failed', kind, error, outcome }),
     walTruncated: log => observe({ type: 'store_log_truncated', ...log }),
   };
 }

@@ -1,6 +1,7 @@
 // The events of a running server, as one union type. log.ts logs them and metrics.ts counts them.
 // No event contains the secret of a token. No event contains a parameter's value, with one exception: an `error` of the store's
 // engine may quote a value in its message.
+import type { VerificationOutcome } from '../domain/damage.ts';
 import type { RefusalReason } from '../domain/errors.ts';
 import type { LogKind } from '../domain/log-columns.ts';
 
@@ -107,15 +108,12 @@ export type Event =
   | { readonly type: 'spool_cleanup_failed'; readonly error: unknown }
   | { readonly type: 'flushed'; readonly kind: LogKind; readonly durationMs: number }
   | { readonly type: 'flush_failed'; readonly kind: LogKind; readonly error: unknown }
-  /**
-   * Records in the store's file differ from those that were written, or cannot be read. If `isRewritten`, they were replaced by
-   * those of the spool. Otherwise nothing was deleted.
-   */
+  /** Records in the store's file differ from those that were written, or cannot be read. */
   | {
       readonly type: 'verification_failed';
       readonly kind: LogKind;
       readonly error: unknown;
-      readonly isRewritten: boolean;
+      readonly outcome: VerificationOutcome;
     }
   | { readonly type: 'spool_write_failed'; readonly error: unknown }
   /** The store is unreachable or incomplete, so queries fail. The preflight is retried. */

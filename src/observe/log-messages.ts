@@ -1,5 +1,6 @@
 // What the log says about each event, and how important it is. No message contains a token or a parameter value, except where an
 // error of the store's engine quotes a value.
+import type { VerificationOutcome } from '../domain/damage.ts';
 import { isProgrammingError, type RefusalReason } from '../domain/errors.ts';
 import type { Event } from './event.ts';
 
@@ -77,6 +78,14 @@ const REFUSALS: Readonly<Record<RefusalReason, string>> = {
   project_not_allowed: 'its token is pinned to other projects',
 };
 
+const VERIFICATION_OUTCOMES: Readonly<Record<VerificationOutcome, string>> = {
+  rewritten: 'they were rewritten from the spool, and none is lost',
+  retrying: 'their originals stay in the spool, and rewriting them from there is retried',
+  'not in the spool': 'they stay damaged, because the spool no longer has all of their originals',
+  'copy dropped':
+    'the copy that a compaction, a vacuum or a removal wrote was dropped, and the old parts stay',
+};
+
 export function describe(event: LoggedEvent): string {
   switch (event.type) {
     case 'started':
@@ -116,7 +125,7 @@ export function describe(event: LoggedEvent): string {
     case 'flush_failed':
       return `flushing records of kind ${event.kind} failed; they stay in memory and in the spool: ${messageOf(event.error)}`;
     case 'verification_failed':
-      return `RECORDS OF KIND ${event.kind} WERE DAMAGED WHEN THEY WERE WRITTEN TO THE STORE'S FILE; ${event.isRewritten ? 'they were rewritten from the spool, and none is lost' : 'their originals are kept, and it is retried'}. Check the disk and the memory of this machine: ${messageOf(event.error)}`;
+      return `RECORDS OF KIND ${event.kind} WERE DAMAGED IN THE STORE'S FILE; ${VERIFICATION_OUTCOMES[event.outcome]}. Check the disk and the memory of this machine: ${messageOf(event.error)}`;
     case 'store_unavailable':
       return `store unavailable; queries fail and records wait in the spool: ${messageOf(causeOf(event.error))}`;
     case 'store_available':

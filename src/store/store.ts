@@ -1,4 +1,5 @@
 // The contract that every store implements. A store knows records and SQL; it knows no endpoint, cache or HTTP.
+import type { VerificationOutcome } from '../domain/damage.ts';
 import type { LogKind } from '../domain/log-columns.ts';
 import type { LogLines } from '../domain/log-line.ts';
 import type { TarFile } from '../system/tar.ts';
@@ -145,11 +146,8 @@ export interface StoreCallbacks {
   readonly flushed?: (kind: LogKind, durationMs: number) => void;
   /** A flush failed. Its records are still in the spool, and the store retries the flush. */
   readonly flushFailed?: (kind: LogKind, error: unknown) => void;
-  /**
-   * Records that were written to the file differ when they are read back, or cannot be read. If `isRewritten`, the store has
-   * replaced them by those of the spool and has read these back. Otherwise nothing was deleted and the store retries.
-   */
-  readonly verificationFailed?: (kind: LogKind, error: unknown, isRewritten: boolean) => void;
+  /** Records that were written to the file differ when they are read back, or cannot be read. Only the embedded store calls it. */
+  readonly verificationFailed?: (kind: LogKind, error: unknown, outcome: VerificationOutcome) => void;
   /**
    * The engine invalidated its file: all later calls throw `unavailable` until the store is opened again. Called for every
    * such error. No acknowledged record is lost.

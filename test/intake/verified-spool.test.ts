@@ -48,7 +48,7 @@ test('a segment is deleted only after its records were read back from the file, 
     await applier.drain();
     expect(hasSegment()).toBe(false);
     expect(events.filter(({ type }) => type === 'verification_failed')).toMatchObject([
-      { kind: 'auth', isRewritten: true },
+      { kind: 'auth', outcome: 'rewritten' },
     ]);
   } finally {
     await applier.close();

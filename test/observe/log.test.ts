@@ -1,5 +1,6 @@
 import { PassThrough, Writable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
+import type { VerificationOutcome } from '../../src/domain/damage.ts';
 import type { Event } from '../../src/observe/event.ts';
 import { type LogOptions, logTo } from '../../src/observe/log.ts';
 
@@ -142,6 +143,27 @@ describe('a log line', () => {
     };
     expect(logLines([defect], { format: 'text' })[1]).toMatch(/^ +at /);
   });
+});
+
+test('the line about damaged records says what happened to them', () => {
+  const lineOf = (outcome: VerificationOutcome) =>
+    logLines([{ type: 'verification_failed', kind: 'edge', error: new Error('10 differ'), outcome }], {
+      format: 'plain',
+    })[0];
+  const [start, end] = [
+    "RECORDS OF KIND edge WERE DAMAGED IN THE STORE'S FILE; ",
+    '. Check the disk and the memory of this machine: 10 differ',
+  ];
+  expect(lineOf('rewritten')).toBe(`${start}they were rewritten from the spool, and none is lost${end}`);
+  expect(lineOf('retrying')).toBe(
+    `${start}their originals stay in the spool, and rewriting them from there is retried${end}`,
+  );
+  expect(lineOf('not in the spool')).toBe(
+    `${start}they stay damaged, because the spool no longer has all of their originals${end}`,
+  );
+  expect(lineOf('copy dropped')).toBe(
+    `${start}the copy that a compaction, a vacuum or a removal wrote was dropped, and the old parts stay${end}`,
+  );
 });
 
 test('--log-level leaves out less important lines', () => {

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { mkdirSync, rmdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import type { VerificationOutcome } from '../../src/domain/damage.ts';
 import { toLogLines } from '../../src/domain/log-line.ts';
 import { Checkpointer } from '../../src/store/duckdb/checkpoint.ts';
 import { DuckDBInstance } from '../../src/store/duckdb/driver.ts';
@@ -17,12 +18,12 @@ let dataDirectory: string;
 let store: Store;
 /** What was passed to `apply`, as the spool has it. */
 let spool: SpooledLines[];
-let failures: { kind: string; message: string; isRewritten: boolean }[];
+let failures: { kind: string; message: string; outcome: VerificationOutcome }[];
 
 const open = async () => {
   store = await openStore(testStoreOptions(dataDirectory), {
-    verificationFailed: (kind, error, isRewritten) =>
-      failures.push({ kind, message: (error as Error).message, isRewritten }),
+    verificationFailed: (kind, error, outcome) =>
+      failures.push({ kind, message: (error as Error).message, outcome }),
   });
 };
 beforeEach(async () => {
@@ -194,7 +195,7 @@ describe('damage between the checkpoint and the verification', () => {
     expect(replaceInBlocks(file(), idOf(7), 'damaged', fixChecksum)).toBeGreaterThan(0);
     expect(await ids()).toEqual(allIds()); // DuckDB still has the right block in memory
     await store.verifyFlushed?.(readSpooled);
-    expect(failures).toMatchObject([{ kind: 'edge', isRewritten: true }]);
+    expect(failures).toMatchObject([{ kind: 'edge', outcome: 'rewritten' }]);
     expect(failures[0]?.message).toMatch(message);
     expect(verifiedUpTo()).toBe(15);
     expect(await ids()).toEqual(allIds());
@@ -208,9 +209,28 @@ describe('damage between the checkpoint and the verification', () => {
     replaceInBlocks(file(), idOf(7), 'damaged', true);
     spool = spool.map(block => ({ ...block, count: 0 }));
     await store.verifyFlushed?.(readSpooled);
-    expect(failures).toMatchObject([{ isRewritten: false }]);
+    expect(failures).toMatchObject([{ outcome: 'not in the spool' }]);
     expect(failures[0]?.message).toContain('the spool has only 0 of them');
     expect(verifiedUpTo()).toBe(10);
+  });
+
+  test('if the spool cannot be read, the part and its segments stay, and the next attempt rewrites the part', async () => {
+    vi.useFakeTimers({ toFake: ['performance'] });
+    try {
+      await apply(10);
+      await flushUnverified();
+      replaceInBlocks(file(), idOf(7), 'damaged', true);
+      await store.verifyFlushed?.(async function* () {
+        yield* [];
+        throw new Error('the disk returned an error');
+      });
+      expect([verifiedUpTo(), failures]).toMatchObject([0, [{ outcome: 'retrying' }]]);
+      vi.advanceTimersByTime(60_000);
+      await store.verifyFlushed?.(readSpooled);
+      expect([verifiedUpTo(), failures]).toMatchObject([10, [{}, { outcome: 'rewritten' }]]);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   test.each([
@@ -290,7 +310,7 @@ describe('a compaction', () => {
     await open();
     const before = await parts();
     await expect(compact()).rejects.toThrow(/8 records of a part differ/);
-    expect(failures).toMatchObject([{ kind: 'edge', isRewritten: false }]);
+    expect(failures).toMatchObject([{ kind: 'edge', outcome: 'copy dropped' }]);
     expect(await parts()).toEqual(before);
     expect(await ids()).toHaveLength(12);
   });

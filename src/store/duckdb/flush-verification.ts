@@ -125,12 +125,13 @@ export class FlushVerification {
       const remaining = isInFile ? await this.#findDifference(rewritten) : difference;
       if (remaining !== undefined) throw remaining;
       await this.#setVerified(rewritten, rewritten.checksum);
-      callbacks.verificationFailed?.(part.kind, difference, true);
+      callbacks.verificationFailed?.(part.kind, difference, 'rewritten');
     } catch (error) {
-      callbacks.verificationFailed?.(part.kind, error, false);
-      // The segments that are left do not have these records, so there is no reason to keep them.
-      if (error instanceof IncompleteSpoolError) await this.#setVerified(part, undefined);
-      else this.#retryAt = performance.now() + RETRY_MS;
+      const isInSpool = !(error instanceof IncompleteSpoolError);
+      callbacks.verificationFailed?.(part.kind, error, isInSpool ? 'retrying' : 'not in the spool');
+      if (isInSpool) this.#retryAt = performance.now() + RETRY_MS;
+      // The spool cannot repair this part any more, so it need not keep the part's segments.
+      else await this.#setVerified(part, undefined);
     }
   }
 

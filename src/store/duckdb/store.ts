@@ -128,7 +128,7 @@ async function openComponents(options: DuckDBStoreOptions, callbacks: StoreCallb
     checkpointer,
     reader,
     queryTimeoutMs: options.queryTimeoutSeconds * 1000,
-    onMismatch: (kind, error) => callbacks.verificationFailed?.(kind, error, false),
+    onMismatch: (kind, error) => callbacks.verificationFailed?.(kind, error, 'copy dropped'),
     requireDiskSpace: rows => disk.requireForRows(rows, parts.countRows()),
     countOperations: () => operations.total,
   });
