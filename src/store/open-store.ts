@@ -37,8 +37,8 @@ export async function openClickHouseOutbox(dataDirectory: string): Promise<Outbo
 }
 
 /**
- * Reads every record of the store's files in a copy of a data directory. With ClickHouse, that is the outbox. Repairs what a power
- * cut left, as a start does. Throws if a file is damaged in another way.
+ * Reads every record of the store's files in a copy of a data directory. With ClickHouse, that is the outbox. In a copy of the embedded
+ * store, repairs what a power cut left, as a start does. Throws if a file is damaged in another way.
  */
 export async function readStoreCopy(
   storeName: StoreName,
@@ -47,20 +47,27 @@ export async function readStoreCopy(
 ): Promise<StoreContent> {
   return storeName === 'duckdb'
     ? (await import('./duckdb/read-copy.ts')).readCopy(dataDirectory, memoryLimit)
-    : (await import('./clickhouse/read-copy.ts')).readCopy(join(resolve(dataDirectory), 'clickhouse'));
+    : readClickHouseOutbox(dataDirectory);
 }
 
-/** Reads every record of the store's files and returns what is damaged. The caller must hold the lock of the data directory. */
+async function readClickHouseOutbox(dataDirectory: string): Promise<StoreContent> {
+  return (await import('./clickhouse/read-outbox.ts')).readOutbox(join(resolve(dataDirectory), 'clickhouse'));
+}
+
+/**
+ * Reads every record of the store's files and returns what is damaged. Changes nothing. The caller must hold the lock of the data
+ * directory.
+ */
 export async function inspectStoreFiles(
   storeName: StoreName,
   options: InspectOptions,
 ): Promise<{ readonly records: number; readonly damages: readonly Damage[] }> {
-  const { dataDirectory, memoryLimit } = options;
+  const { dataDirectory } = options;
   const file = storeName === 'duckdb' ? 'dendro.duckdb' : 'clickhouse/progress.json';
   if (!existsSync(join(dataDirectory, file))) return { records: 0, damages: [] };
   if (storeName === 'duckdb') return (await import('./duckdb/inspect-file.ts')).inspectFile(options);
   try {
-    const { records } = await readStoreCopy(storeName, dataDirectory, memoryLimit);
+    const { records } = await readClickHouseOutbox(dataDirectory);
     return { records: [...records.values()].reduce((sum, count) => sum + count, 0), damages: [] };
   } catch (error) {
     return { records: 0, damages: [{ file: 'clickhouse/', place: '', problem: (error as Error).message }] };
@@ -76,7 +83,7 @@ export async function openStore(options: StoreOptions, callbacks: StoreCallbacks
   const lock = await lockDirectory(options.dataDirectory);
   try {
     await checkFormat(options.dataDirectory);
-    const store = await openUnlocked(options, callbacks);
+    const store = await openInLockedDirectory(options, callbacks);
     return { ...store, close: () => store.close().finally(lock.release) };
   } catch (error) {
     lock.release();
@@ -85,8 +92,8 @@ export async function openStore(options: StoreOptions, callbacks: StoreCallbacks
 }
 
 /**
- * Throws the OperatorError with which an embedded store would refuse its file. Returns the damage that it would repair. Only reads
- * the file; no other process may use it.
+ * Checks whether an embedded store could open its file. Throws the OperatorError that opening it would throw. Returns the damage that
+ * opening it would repair. Only reads the file; no other process may use it.
  */
 export async function checkStoreFile({
   clickhouse,
@@ -96,7 +103,7 @@ export async function checkStoreFile({
   return (await import('./duckdb/open-database.ts')).checkDatabaseFile(dataDirectory);
 }
 
-async function openUnlocked(options: StoreOptions, callbacks: StoreCallbacks): Promise<Store> {
+async function openInLockedDirectory(options: StoreOptions, callbacks: StoreCallbacks): Promise<Store> {
   const { clickhouse } = options;
   if (clickhouse !== undefined) {
     const { openClickHouseStore } = await import('./clickhouse/store.ts');

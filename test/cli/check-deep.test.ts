@@ -1,8 +1,9 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { LOG_KINDS } from '../../src/domain/log-columns.ts';
 import { toLogLines } from '../../src/domain/log-line.ts';
+import { Outbox } from '../../src/store/clickhouse/outbox.ts';
 import { DuckDBInstance } from '../../src/store/duckdb/driver.ts';
 import { inspectFile } from '../../src/store/duckdb/inspect-file.ts';
 import { openStore } from '../../src/store/open-store.ts';
@@ -54,6 +55,17 @@ afterAll(() => directory.remove());
 
 const checkDeep = (...flags: string[]) => runDendro(['check', '--deep', '--data', directory.path, ...flags]);
 
+/** The content of every file in a directory, by name. */
+const readFiles = (path: string): ReadonlyMap<string, string> =>
+  new Map(
+    readdirSync(path, { recursive: true, withFileTypes: true })
+      .filter(entry => entry.isFile())
+      .map(({ parentPath, name }) => [
+        join(parentPath, name),
+        readFileSync(join(parentPath, name)).toString('base64'),
+      ]),
+  );
+
 /** All rows of all tables as text, or the error. Independent of the code under test. */
 async function readRows(): Promise<string> {
   const instance = await DuckDBInstance.create(':memory:');
@@ -92,6 +104,34 @@ describe('dendro check --deep', () => {
     const { code, stdout } = await checkDeep('--json');
     expect(code).toBe(0);
     expect(JSON.parse(stdout)).toMatchObject({ records: { spooled: 1, quarantined: 2 }, damages: [] });
+  });
+
+  test('changes no file of the embedded store', async () => {
+    const before = readFiles(directory.path);
+    await checkDeep();
+    expect(readFiles(directory.path)).toEqual(before);
+  });
+
+  test('reads the outbox of a ClickHouse store and changes no file, also if a crash left some', async () => {
+    const data = createTempDirectory();
+    const outboxDirectory = join(data.path, 'clickhouse');
+    const outbox = await Outbox.open(outboxDirectory);
+    const lines = toLogLines('auth', [record({ at: AT }), record({ at: AT })]);
+    const acknowledged = await outbox.add({ ...lines, kind: 'edge', firstSequence: 0 });
+    const blockFile = join(outboxDirectory, 'edge.block');
+    copyFileSync(blockFile, join(data.path, 'copy'));
+    await outbox.acknowledge(acknowledged);
+    copyFileSync(join(data.path, 'copy'), blockFile); // as if the process had been killed before it deleted the file
+    writeFileSync(`${blockFile}.new`, 'a part of a block');
+    await outbox.add({ ...lines, firstSequence: 0 });
+    const before = readFiles(data.path);
+    const { code, stdout } = await runDendro([
+      ...['check', '--deep', '--data', data.path],
+      ...['--store', 'clickhouse://u:p@127.0.0.1:1/d'],
+    ]);
+    expect([code, stdout]).toEqual([0, expect.stringContaining('read 2 stored, 0 spooled')]);
+    expect(readFiles(data.path)).toEqual(before);
+    data.remove();
   });
 
   test('finds every changed byte of the store that changes a record', async () => {

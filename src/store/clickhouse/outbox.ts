@@ -54,24 +54,24 @@ export class Outbox {
     this.#acknowledged = settled;
   }
 
-  /** The caller must hold the lock of the data directory. */
+  /** Creates the outbox if it does not exist, and deletes what a crash left. The caller must hold the lock of the data directory. */
   static async open(directory: string): Promise<Outbox> {
     createDirectory(directory);
-    const file = join(directory, PROGRESS_FILE);
-    const exists = existsSync(file);
-    const progress: Progress = exists
-      ? JSON.parse(readFileSync(file, 'utf8'))
-      : { spool: randomUUID(), settled: {} };
+    if (!existsSync(join(directory, PROGRESS_FILE)))
+      await new Outbox(directory, { spool: randomUUID(), settled: {} }).#writeAcknowledged({});
+    const outbox = Outbox.read(directory);
+    await outbox.#deleteLeftovers();
+    return outbox;
+  }
+
+  /** Reads an existing outbox and changes nothing on disk. Nobody may write to it meanwhile. */
+  static read(directory: string): Outbox {
+    const progress: Progress = JSON.parse(readFileSync(join(directory, PROGRESS_FILE), 'utf8'));
     const outbox = new Outbox(directory, progress);
-    if (!exists) await outbox.#writeAcknowledged({});
     for (const kind of LOG_KINDS) {
-      const blockFile = outbox.#blockFile(kind);
-      const block = readBlock(blockFile);
+      const block = readBlock(outbox.#blockFile(kind));
       if (block !== undefined && endOf(block) > outbox.acknowledgedUpTo(kind))
         outbox.#pending.set(kind, block);
-      // After a crash between the two steps of `acknowledge` the file of an acknowledged block still exists.
-      else await rm(blockFile, { force: true });
-      await rm(`${blockFile}.new`, { force: true }); // of an interrupted write
     }
     return outbox;
   }
@@ -138,6 +138,15 @@ export class Outbox {
   async skipTo(endOfKind: (kind: LogKind) => number): Promise<void> {
     const ends = LOG_KINDS.map(kind => [kind, Math.max(this.acknowledgedUpTo(kind), endOfKind(kind))]);
     await this.#writeAcknowledged(Object.fromEntries(ends));
+  }
+
+  async #deleteLeftovers(): Promise<void> {
+    for (const kind of LOG_KINDS) {
+      const file = this.#blockFile(kind);
+      // After a crash between the two steps of `acknowledge` the file of an acknowledged block still exists.
+      if (!this.#pending.has(kind)) await rm(file, { force: true });
+      await rm(`${file}.new`, { force: true }); // of an interrupted write
+    }
   }
 
   async #writeAcknowledged(acknowledged: Acknowledged): Promise<void> {

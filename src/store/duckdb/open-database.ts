@@ -161,8 +161,8 @@ export function createReader(memoryLimit?: string): Promise<DuckDBInstance> {
 }
 
 /**
- * Throws the OperatorError with which `openDatabase` would refuse an existing file. Returns the damage that `openDatabase` would
- * repair. Only reads the file.
+ * Checks whether `openDatabase` could open an existing file. Throws the OperatorError that it would throw. Returns the damage that it
+ * would repair. Only reads the file.
  */
 export async function checkDatabaseFile(dataDirectory: string): Promise<Damage | undefined> {
   const file = join(resolve(dataDirectory), FILE_NAME);

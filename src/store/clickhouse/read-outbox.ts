@@ -1,4 +1,4 @@
-// Reads every record of an outbox without sending or changing it.
+// Reads every record of an outbox, for checks. Sends nothing to ClickHouse and changes no file.
 import { LOG_KINDS } from '../../domain/log-columns.ts';
 import type { StoreContent } from '../store.ts';
 import { Outbox } from './outbox.ts';
@@ -7,8 +7,8 @@ import { decompress } from './rows.ts';
 const NEWLINE = 0x0a;
 
 /** The caller must hold the lock of the data directory, or know that no other process uses it. */
-export async function readCopy(directory: string): Promise<StoreContent> {
-  const outbox = await Outbox.open(directory);
+export async function readOutbox(directory: string): Promise<StoreContent> {
+  const outbox = Outbox.read(directory);
   const { blocks } = outbox.snapshot();
   for (const { kind, count, compressed } of blocks) {
     const rows = await decompress(compressed);
