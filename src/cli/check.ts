@@ -83,7 +83,7 @@ async function findProblems(config: ServeConfig): Promise<Findings> {
   let endpoints: Findings['endpoints'] = [];
   await attempt(async () => {
     const catalog = loadCatalog(config.endpointFolders, config.storeName);
-    await withTemporaryDirectory('dendro-check-', directory => checkStore(config, catalog, directory));
+    await withTemporaryDirectory('dendro-check-', directory => checkPreflight(config, catalog, directory));
     endpoints = catalog.endpoints.map(({ definition: { id, name } }) => ({ id, name }));
   });
   return { endpoints, problems, repairable, serverPid };
@@ -109,10 +109,11 @@ function checkTokens({ tokensFile, environmentKeys }: ServeConfig): void {
   }
 }
 
-function printFindings({ endpoints, problems, serverPid }: Findings): void {
+function printFindings({ endpoints, problems, repairable, serverPid }: Findings): void {
   const findings = {
     endpoints,
     problems: problems.map(({ message }) => message),
+    repairable,
     data_directory_used_by: serverPid ?? null,
   };
   process.stdout.write(`${JSON.stringify(findings, undefined, 2)}\n`);
@@ -125,8 +126,11 @@ function toOneError(problems: readonly Error[]): Error {
   return new OperatorError(`${problems.length} problems: ${list.join('; ')}`);
 }
 
-/** Uses an empty data directory, so that the command can run next to a server that locks its own. */
-async function checkStore(config: ServeConfig, catalog: Catalog, dataDirectory: string): Promise<void> {
+/**
+ * Runs the preflight with an empty data directory, so that the command can run next to a server that locks its own. With ClickHouse,
+ * it checks the real tables.
+ */
+async function checkPreflight(config: ServeConfig, catalog: Catalog, dataDirectory: string): Promise<void> {
   const store = await openStore({ ...config.store, dataDirectory });
   await runPreflight(catalog, store).finally(() => store.close());
 }

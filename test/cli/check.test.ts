@@ -124,7 +124,7 @@ describe('dendro check', () => {
     expect(refused?.message).toBe(found?.message);
   });
 
-  test('prints what a power cut left and the next start repairs, and finds no problem', async () => {
+  test('prints what a power cut left and the next start repairs, as text and as JSON, and finds no problem', async () => {
     await (await openStore(testStoreOptions('torn'))).close();
     const instance = await DuckDBInstance.create(':memory:');
     const connection = await instance.connect();
@@ -137,6 +137,17 @@ describe('dendro check', () => {
     expect(await check(['--data', 'torn'])).toBeUndefined();
     expect(output).toMatch(/^dendro\.duckdb\.wal, bytes \d+ to \d+: an unfinished write; the next start/m);
     expect(output).toContain('no problems found');
+    expect(await check(['--data', 'torn', '--json'])).toBeUndefined();
+    expect(JSON.parse(output)).toMatchObject({
+      problems: [],
+      repairable: [
+        {
+          file: 'dendro.duckdb.wal',
+          place: expect.stringMatching(/^bytes \d+ to \d+$/),
+          problem: expect.stringContaining('an unfinished write; the next start'),
+        },
+      ],
+    });
   });
 
   test('commands that read the store create no temporary files in the working directory', async () => {
@@ -164,6 +175,7 @@ describe('dendro check', () => {
     expect(JSON.parse(output)).toEqual({
       endpoints: [],
       problems: [expect.stringContaining('text: not a tokens file'), expect.stringContaining('none')],
+      repairable: [],
       data_directory_used_by: null,
     });
   });
