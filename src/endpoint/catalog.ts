@@ -27,7 +27,7 @@ export interface EndpointQueries {
   readonly explainQuery: SavedQuery | undefined;
 }
 
-/** `query` and `explainQuery` are those of the first log kind that the endpoint can read. */
+/** If a parameter selects the log kind, `query` and `explainQuery` are those of the first kind; otherwise they are the only ones. */
 export interface Endpoint extends EndpointQueries {
   readonly definition: EndpointDefinition;
   /** By log kind, if a parameter selects it. Otherwise empty. */
@@ -115,7 +115,10 @@ export async function checkEndpoint(endpoint: Endpoint, store: Store): Promise<v
   }
 }
 
-/** The SQL must use every declared parameter, or a value of its choices: a forgotten condition would return too many records. */
+/**
+ * The SQL must use every declared parameter, or a value of its choices, or a bound of the range that depends on it: a forgotten
+ * condition would return too many records. The parameter that selects the log kind is not bound.
+ */
 function listUsedParameters(definition: EndpointDefinition): RequiredParameters[] {
   const { parameters, reads } = definition;
   return Object.entries(parameters)
@@ -127,8 +130,9 @@ function listUsedParameters(definition: EndpointDefinition): RequiredParameters[
 }
 
 /**
- * What the SQL must use if the endpoint declares `applies_pin`. A pinned token may name only its own projects (run-endpoint.ts), so
- * a condition on $project applies the pin, unless it matches a pattern, which can match other projects too.
+ * What the SQL must use if the endpoint declares `applies_pin`. Without a parameter `project`: $pinned_projects, the list of the
+ * token's projects. With one, a pinned token may name only its own projects (run-endpoint.ts), so a condition on $project applies
+ * the pin. A pattern can match other projects too, so there the SQL must use $pinned_project, the exact name.
  */
 function listPinParameters({ applies_pin, parameters }: EndpointDefinition): RequiredParameters[] {
   if (!applies_pin) return [];

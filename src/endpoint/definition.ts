@@ -172,7 +172,7 @@ function findReadsProblem({ reads, parameters }: EndpointDefinition): string | u
     return `the choices of ${reads.parameter} must be log kinds: ${LOG_KINDS.join(', ')}`;
   return parameter.required || parameter.default !== undefined || parameter.fallback !== undefined
     ? undefined
-    : `${reads.parameter} must be required or have a default`;
+    : `${reads.parameter} must be required, or have a default or a fallback`;
 }
 
 function findEndProblem(

@@ -105,7 +105,7 @@ export function addContextValues(
 
 /**
  * Without a requested end, or with one later than now, the range ends now: an end in the far future would make one bucket of all
- * records. The slice is the whole range until the caller selects a smaller one.
+ * records. The slice is the whole range until the caller sets another one (query-slices.ts).
  */
 function bindRange(definition: EndpointDefinition, bound: BoundValues, nowMicros: bigint): BoundValues {
   const range = findTimeRange(definition, bound, nowMicros);

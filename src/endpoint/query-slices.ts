@@ -184,6 +184,6 @@ function min(a: bigint, b: bigint): bigint {
 function timedOut(): DendroError {
   return new DendroError(
     'query_timeout',
-    'the search exceeded its time limit within one second of the range; use fewer search terms, or ask for a higher --query-timeout',
+    'not even one second of the time range could be searched within the time limit; use fewer search terms, or ask the operator for a higher --query-timeout',
   );
 }

@@ -75,6 +75,11 @@ const BROKEN: readonly [reason: string, file: string, message: RegExp][] = [
     'edge.ids/endpoint.yaml',
     /area: the name project is reserved or already used/,
   ],
+  [
+    'optional-log-kind',
+    'edge.ids/endpoint.yaml',
+    /reads: kind must be required, or have a default or a fallback at line 4/,
+  ],
   ['empty-sql', 'edge.ids/duckdb.sql', /no statement/i],
   ['broken-sql', 'edge.ids/duckdb.sql', /at line 2: .*syntax error at or near "selekt"/],
   [

@@ -114,6 +114,9 @@ describe('an endpoint with partial results', () => {
     const parameters = { project: 'slow', slice_ms: '4000', ...second };
     const { status, error } = await app.query('test.slow-search', parameters);
     expect([status, error.code]).toEqual([504, 'query_timeout']);
+    expect(error.message).toMatch(
+      /^not even one second of the time range could be searched within the time limit;/,
+    );
   });
 
   test.each([

@@ -1,0 +1,1 @@
+select id, timestamp from {{logs}} where project = $project
