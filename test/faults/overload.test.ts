@@ -65,7 +65,7 @@ test('with four times the load that it can take, the server stays within bounds 
     const after = await queryStatus(server);
     await kill(server);
     const outcome =
-      `${FACTOR} × for ${OVERLOAD_SECONDS} s: senders get 200${ledger.refusals === '' ? '' : ` or ${ledger.refusals}`}, ` +
+      `${FACTOR} times the load that the server can take, for ${OVERLOAD_SECONDS} s: senders get 200${ledger.refusals === '' ? '' : ` or ${ledger.refusals}`}, ` +
       `queries get ${[...queries].join(' and ')}; memory stays below ${Math.ceil(peakBytes / MIB / 100) * 100} MiB; ` +
       `afterwards all requests get ${[...new Set([after, ...retries])].join(' and ')}`;
     await auditAndReport({ fault: 'overload', runs: 1, outcome }, directory.path, ledger);
