@@ -62,7 +62,7 @@ let current: { readonly token: string; readonly client: Client<AnyEndpoints> } |
 /** A client keeps results, so another token gets another client. */
 function clientOf(token: string): Client<AnyEndpoints> {
   if (current?.token !== token) {
-    // The page shows an error at once and repeats the request by itself.
+    // No retries in the client: the page shows an error at once, and repeats the request itself.
     const options = { url: new URL('.', location.href).href, token, retries: 0, parseJson: parseExactJson };
     current = { token, client: createClient<AnyEndpoints>(options) };
   }

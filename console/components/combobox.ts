@@ -29,7 +29,7 @@ export interface ComboboxOptions {
   ) => Promise<readonly SuggestionGroup[]>;
   readonly onCommit: (value: string) => void;
   /** The user submitted the value again, without a change. */
-  readonly onRepeat?: () => void;
+  readonly onResubmit?: () => void;
 }
 
 export interface Combobox {
@@ -137,9 +137,9 @@ class TextWithSuggestions implements Combobox {
   }
 
   submit(): void {
-    const isRepeated = this.input.value.trim() === this.#committed;
+    const isUnchanged = this.input.value.trim() === this.#committed;
     this.commit();
-    if (isRepeated) this.#options.onRepeat?.();
+    if (isUnchanged) this.#options.onResubmit?.();
   }
 
   #openSoon(): void {

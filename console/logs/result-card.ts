@@ -47,7 +47,10 @@ export class ResultCard {
   #total: number | undefined;
   /** Of the list that is loading; undefined: the list on the page is the current one. */
   #nextOptions: LogListOptions | undefined;
-  /** What waits until the user has read the open row: the page with the new records, or a new page. */
+  /**
+   * The page with the new records, while the user still reads the old ones. 'reload': there are more new records than one page, so
+   * the newest page has to be loaded again.
+   */
   #waiting: Page | 'reload' | undefined;
 
   constructor(options: ResultCardOptions) {
@@ -56,7 +59,8 @@ export class ResultCard {
     this.#newRecords = createButton('', 'button primary small new-records', event => {
       this.#showWaiting();
       if (this.#list.isScrolled) this.element.scrollIntoView({ block: 'start' });
-      // A keyboard user goes on at the first new record; the focus of others would keep the list from moving again.
+      // `detail` is 0 if the button was pressed with the keyboard: then the first new record gets the focus. After a click it does
+      // not, because a row with the focus holds back the next new records.
       if (event.detail === 0) this.#list.focusFirst();
     });
     this.#older = createButton('Older', 'button', onOlder);
@@ -90,7 +94,7 @@ export class ResultCard {
     return this.#nextOptions === undefined && this.#list.isInUse;
   }
 
-  /** The next records belong to another list. The old ones stay until they arrive, without the buttons that lead on from them. */
+  /** Keeps the old records until those of another list are loaded, but hides the buttons for older and newer pages. */
   startList(options: LogListOptions): void {
     this.#nextOptions = options;
     this.#setWaiting(undefined);

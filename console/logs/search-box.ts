@@ -12,7 +12,7 @@ export interface SearchBox {
   showError(message: string): void;
 }
 
-export function createSearchBox(onCommit: (expression: string) => void, onRepeat: () => void): SearchBox {
+export function createSearchBox(onCommit: (expression: string) => void, onResubmit: () => void): SearchBox {
   const id = createId('search');
   const error = h('div', { id: `${id}-error`, class: 'search-error', role: 'alert', hidden: true });
   let source: SuggestionSource = { fields: [], parameters: undefined };
@@ -26,17 +26,17 @@ export function createSearchBox(onCommit: (expression: string) => void, onRepeat
       expression = committed;
       onCommit(committed);
     },
-    onRepeat,
+    onResubmit,
   });
   field.input.type = 'search';
   field.input.enterKeyHint = 'search';
-  // The button in the field, and Escape, empty it.
+  // The browser's clear button and Escape empty the field. Then it fires `search`.
   field.input.addEventListener('search', () => {
     if (field.input.value === '') field.commit();
   });
   field.input.addEventListener('keydown', event => {
-    const isClosed = !event.defaultPrevented; // otherwise the key has closed the suggestions
-    if (event.key === 'Escape' && isClosed && field.input.value === '') field.input.blur();
+    const hasClosedSuggestions = event.defaultPrevented; // the combobox prevents the default of such an Escape
+    if (event.key === 'Escape' && !hasClosedSuggestions && field.input.value === '') field.input.blur();
   });
   field.input.setAttribute('aria-describedby', `${id}-error ${id}-hint`);
   const button = h('button', {

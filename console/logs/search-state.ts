@@ -10,8 +10,8 @@ import { ALL, type Bounds, CUSTOM, toBounds } from './time-range.ts';
 export type Settings = UrlState['settings'];
 
 /**
- * The settings that lead to one page or one record. They do not apply to another search. A cursor is valid only with the exact
- * bounds (`from`, `until`) of the page before, so a range that is relative to now has fixed bounds on older pages.
+ * Clears the settings that select one page or one record, because they do not apply to another search. A cursor is valid only with
+ * the exact bounds (`from`, `until`) of the page before, so a range that is relative to now has fixed bounds on older pages.
  */
 export const FIRST_PAGE: Settings = { cursor: '', offset: '', from: '', until: '', record: '', at: '' };
 
@@ -33,7 +33,10 @@ export function toListKey(state: UrlState): string {
   return JSON.stringify([toFilterKey(state), cursor, until, record]);
 }
 
-/** The newest page, which grows while the live tail is on. A page with fixed bounds is the newest one of some time ago. */
+/**
+ * The newest page, which grows while the live tail is on. A page with `until` but without a cursor is an earlier newest page, to
+ * which the user has returned (`toReturnPage`).
+ */
 export function isNewestPage({ cursor = '', until = '' }: Settings): boolean {
   return cursor === '' && until === '';
 }
@@ -100,6 +103,7 @@ export function readZoom({
   start = '',
   end = '',
 }: Settings): TimeRange | undefined {
+  // `zoomIn` wrote the microsecond before each bound, and Date.parse drops the microseconds: the bound is one millisecond later.
   const [startMicros = 0, endMicros = 0] = [start, end].map(text => Date.parse(text) * 1000 + 1000);
   return previous !== '' && range === CUSTOM && startMicros < endMicros
     ? { startMicros, endMicros }

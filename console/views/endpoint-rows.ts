@@ -31,7 +31,7 @@ export interface ChartContent {
   readonly entries: LegendEntry[];
 }
 
-/** Empty if there is no time column, there are no number columns, or several rows have the same time. */
+/** Empty if there is no time column or no number column, if fewer than two rows have a time, or if two rows have the same time. */
 export function createChartContents(
   { columns }: Endpoint,
   { rows, ranAt }: QueryResult,

@@ -1,4 +1,5 @@
-// The interface between the app and its views. A view is a page of the console that shows one endpoint.
+// The interface between the app and its views. A view is a page of the console that shows the results of one endpoint or of
+// a few related ones.
 import type { Endpoint } from '../api/catalog.ts';
 import type { ApiError } from '../api/client.ts';
 import type { TimeRange } from '../chart/chart-data.ts';

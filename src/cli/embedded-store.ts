@@ -1,4 +1,4 @@
-// Finds the file of the embedded store in a data directory, for commands that read an existing one.
+// Checks that a data directory has an embedded store, for commands that read an existing one.
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { OperatorError } from '../domain/errors.ts';

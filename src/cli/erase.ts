@@ -17,7 +17,10 @@ import { parseJson, type RunningServer, readErrorMessage, readRunningServer } fr
 import { sendRequest } from './send-request.ts';
 import { escapeForTerminal } from './terminal.ts';
 
-/** For an intake that only moves the records of the spool to the store. It keeps what it knows about repeats. */
+/**
+ * For an intake that accepts no requests and only moves the records of the spool to the store. It keeps all entries of the
+ * idempotency index until they expire, so that the next server still recognises repeats.
+ */
 const INTAKE_OPTIONS = { retentionDays: 1, queueBytes: 0, idempotencyBytes: Number.POSITIVE_INFINITY };
 const POLL_MS = 500;
 const RETRIES = { maxAttempts: 10, retryUnreachable: true };
@@ -75,7 +78,7 @@ async function eraseInDirectory(invocation: Invocation, scope: EraseScope): Prom
         observe: () => {}, // this command reports the result or the error itself
       });
       const report = await erasure.run(scope);
-      await erasure.resume();
+      await erasure.resume(); // other erasures that an earlier process did not finish
       return report;
     } finally {
       await intake.close();

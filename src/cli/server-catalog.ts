@@ -1,5 +1,5 @@
-// What a running server tells about itself, for errors that help: which listener a URL belongs to, and which endpoints and
-// parameters exist.
+// Asks a running server which endpoints and parameters it has, and which listener a URL belongs to. Commands use this for helpful
+// error messages; `mcp` and `types` also need the endpoints themselves.
 import { type ListenerName, URL_VARIABLES } from '../config.ts';
 import { suggest } from '../domain/closest-name.ts';
 import { OperatorError, UsageError } from '../domain/errors.ts';
@@ -7,9 +7,11 @@ import type { CatalogEntry } from '../endpoint/catalog-entry.ts';
 import { describeFailure, parseJson, type RunningServer } from './running-server.ts';
 import { type RetryPolicy, sendRequest } from './send-request.ts';
 
+const CATALOG_PATH = '/api/endpoints';
+
 /** A path that only this listener has, and a method that it rejects with 405 before it looks at the token. */
 const PROBES = {
-  public: { path: '/api/endpoints', method: 'POST' },
+  public: { path: CATALOG_PATH, method: 'POST' },
   internal: { path: '/api/logs', method: 'GET' },
 } as const;
 
@@ -28,10 +30,10 @@ export async function checkListener({ url }: RunningServer, wanted: ListenerName
   );
 }
 
-/** The endpoints that the token may call; undefined if the server does not tell, such as to a token above its rate limit. */
+/** The endpoints that the token may call; undefined if the server rejects the request, such as for a token above its rate limit. */
 export async function listEndpoints(server: RunningServer): Promise<readonly CatalogEntry[] | undefined> {
   const policy = { maxAttempts: 1, retryUnreachable: false };
-  const { status, body } = await sendRequest(server, PROBES.public.path, {}, policy);
+  const { status, body } = await sendRequest(server, CATALOG_PATH, {}, policy);
   return status === 200 ? readCatalog(body) : undefined;
 }
 
@@ -41,7 +43,7 @@ export async function requireEndpoints(
   policy: RetryPolicy,
   signal?: AbortSignal,
 ): Promise<readonly CatalogEntry[]> {
-  const { status, body } = await sendRequest(server, PROBES.public.path, signal ? { signal } : {}, policy);
+  const { status, body } = await sendRequest(server, CATALOG_PATH, signal ? { signal } : {}, policy);
   if (status === 404) await checkListener(server, 'public');
   if (status !== 200) throw describeFailure(server.url, status, body.toString());
   const endpoints = readCatalog(body);

@@ -32,7 +32,8 @@ export function handleRequest(
   rawResponse: ServerResponse,
 ): void {
   const { socket } = rawRequest;
-  // Node assigns the socket to a response when the responses before it are sent.
+  // A response without a socket waits for earlier responses of the connection (pipelining). If one of those is throttled, the
+  // connection is closed.
   if (rawResponse.socket === null && closeIfThrottled(socket)) return;
   const handle = () => {
     const response = createResponse(dependencies, rawRequest, rawResponse);

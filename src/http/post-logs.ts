@@ -14,12 +14,12 @@ import { mediaTypeOf, readRequestBody, type UploadRate } from './request-body.ts
 import { type HttpResponse, jsonResponse } from './response.ts';
 import type { HttpRequest } from './router.ts';
 
-export interface IntakeDependencies extends AuthDependencies {
+export interface PostLogsDependencies extends AuthDependencies {
   readonly intake: Intake;
   readonly uploadRate: UploadRate;
 }
 
-export async function postLogs(service: IntakeDependencies, request: HttpRequest): Promise<HttpResponse> {
+export async function postLogs(service: PostLogsDependencies, request: HttpRequest): Promise<HttpResponse> {
   const token = authenticate(service, request.raw);
   const kind = readKind(token, request);
   const format = readFormat(request.raw.headers['content-type']);
@@ -29,7 +29,7 @@ export async function postLogs(service: IntakeDependencies, request: HttpRequest
 
 /** Reads the body of the request and passes it to the intake. Resolves when the accepted records are durable. */
 export async function acceptBody(
-  { intake, uploadRate }: IntakeDependencies,
+  { intake, uploadRate }: PostLogsDependencies,
   { raw, signal }: HttpRequest,
   token: Token,
   content: Pick<Batch, 'kind' | 'format'>,

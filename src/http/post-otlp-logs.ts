@@ -8,11 +8,14 @@ import { allows, type Token } from '../token/token.ts';
 import { authenticate } from './authenticate.ts';
 import { missingScopeError } from './error-response.ts';
 import { otlpEncodingOf, otlpResponse } from './otlp-response.ts';
-import { acceptBody, conflictingSources, type IntakeDependencies, readSourceNames } from './post-logs.ts';
+import { acceptBody, conflictingSources, type PostLogsDependencies, readSourceNames } from './post-logs.ts';
 import type { HttpResponse } from './response.ts';
 import type { HttpRequest } from './router.ts';
 
-export async function postOtlpLogs(service: IntakeDependencies, request: HttpRequest): Promise<HttpResponse> {
+export async function postOtlpLogs(
+  service: PostLogsDependencies,
+  request: HttpRequest,
+): Promise<HttpResponse> {
   const token = authenticate(service, request.raw);
   const kind = readKindRules(token, request);
   const encoding = otlpEncodingOf(request.raw);

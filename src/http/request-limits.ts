@@ -4,7 +4,10 @@ import { DendroError } from '../domain/errors.ts';
 
 export const MAX_URL_BYTES = 8 * 1024;
 export const MAX_HEADER_BYTES = 16 * 1024;
-/** Node drops headers beyond this number. A request with so many always exceeds the limit in bytes, so none goes uncounted. */
+/**
+ * Node drops the headers beyond this number. Each header counts at least 5 bytes below, so a request with this many exceeds
+ * MAX_HEADER_BYTES anyway.
+ */
 export const MAX_HEADERS = MAX_HEADER_BYTES / 4;
 
 /** The colon, the space and the line break of a header line. */

@@ -88,8 +88,9 @@ export function isRejection(result: LogRecord | Rejection): result is Rejection 
 }
 
 /**
- * Whether a record has an id or a timestamp with sub-second precision. Without either, two equal records may be two events,
- * so a second request with an equal body is not treated as a repeat.
+ * Whether a record has an id or a timestamp with sub-second precision. Without either, two equal records may be two events. If the
+ * request has no Idempotency-Key, a second one with an equal body is then a repeat only if the response to the first one was not
+ * delivered.
  */
 export function hasIdentity(value: unknown): boolean {
   if (!isJsonObject(value)) return false;

@@ -74,7 +74,10 @@ export type Event =
       readonly id: string;
       readonly error: unknown;
     }
-  /** Only with --access-log: a response to a request is ready to be sent. */
+  /**
+   * Only with --access-log: a response is ready to be sent, whatever its status. A request that failed with 5xx is also reported as
+   * `request_failed` or `request_unserved`.
+   */
   | {
       readonly type: 'request_served';
       readonly method: string;
