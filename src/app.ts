@@ -279,6 +279,7 @@ async function openErasure(
     ...components,
     dataDirectory: config.store.dataDirectory,
     clearCache: () => cache?.clear(),
+    queryTimeoutMs: config.store.queryTimeoutSeconds * 1000,
     observe,
   });
   closers.add('jobs', () => erasure.close());

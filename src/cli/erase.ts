@@ -75,6 +75,7 @@ async function eraseInDirectory(invocation: Invocation, scope: EraseScope): Prom
       const erasure = await Erasure.open({
         ...{ dataDirectory, intake, store, quarantine },
         clearCache: () => {},
+        queryTimeoutMs: options.queryTimeoutSeconds * 1000,
         observe: () => {}, // this command reports the result or the error itself
       });
       const report = await erasure.run(scope);

@@ -38,6 +38,15 @@ interface FailingKind {
   othersSucceed: boolean;
 }
 
+/** A call of `drain` that has not finished. */
+interface Drain {
+  readonly deadlineMs: number;
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
+  /** The last segment that has to be deleted. Undefined until its records are flushed. */
+  lastSegment?: number;
+}
+
 export class Applier {
   readonly #dependencies: ApplierDependencies;
   /** For each kind, the sequence number up to which records were reported as applied. Exclusive. */
@@ -47,7 +56,7 @@ export class Applier {
   #closed = false;
   #running: Promise<void> = Promise.resolve();
   #wake = () => {};
-  readonly #drains: { readonly resolve: () => void; readonly reject: (error: unknown) => void }[] = [];
+  #drains: Drain[] = [];
 
   constructor(dependencies: ApplierDependencies) {
     this.#dependencies = dependencies;
@@ -74,12 +83,13 @@ export class Applier {
   }
 
   /**
-   * Applies and flushes all records that are in the spool now, and deletes their segments. Throws if the store does not accept
-   * some of them; they stay in the spool.
+   * Applies and flushes all records that are in the spool now, and deletes their segments. Waits for up to `timeoutMs` while the store
+   * cannot verify them, such as during a backup; other records are applied meanwhile. Throws after this time, or at once if the store
+   * does not accept some of the records; they stay in the spool.
    */
-  drain(): Promise<void> {
+  drain(timeoutMs: number): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.#drains.push({ resolve, reject });
+      this.#drains.push({ deadlineMs: this.#dependencies.timer.now() + timeoutMs, resolve, reject });
       this.#wake();
       if (this.#closed) this.#rejectDrains();
     });
@@ -110,7 +120,7 @@ export class Applier {
       if (this.#closed) return;
       await this.#applyEach(this.#dueKinds());
       await this.#cleanUp();
-      await this.#drainIfRequested();
+      await this.#continueDrains();
       const dueBytes = sumOf(this.#dueKinds(), kind => spool.unappliedBytesOf(kind));
       if (dueBytes < store.applyBatchBytes && !this.#closed) await this.#pause(BATCH_DELAY_MS);
     }
@@ -216,18 +226,35 @@ export class Applier {
     }
   }
 
-  async #drainIfRequested(): Promise<void> {
-    const requests = this.#drains.splice(0);
-    if (requests.length === 0) return;
-    try {
-      await this.#drainSpool();
-      for (const { resolve } of requests) resolve();
-    } catch (error) {
-      for (const { reject } of requests) reject(error);
+  /** Called in each round: a drain that has to wait continues in the next one. */
+  async #continueDrains(): Promise<void> {
+    for (const drain of [...this.#drains]) {
+      try {
+        if (!(await this.#continueDrain(drain))) continue;
+        drain.resolve();
+      } catch (error) {
+        drain.reject(error);
+      }
+      this.#drains = this.#drains.filter(each => each !== drain);
     }
   }
 
-  async #drainSpool(): Promise<void> {
+  /** Returns whether the segments are deleted. Throws if the drain has failed. */
+  async #continueDrain(drain: Drain): Promise<boolean> {
+    const { spool, timer } = this.#dependencies;
+    if (drain.lastSegment === undefined) {
+      drain.lastSegment = await this.#flushSpool();
+      await this.#deleteVerified(); // afterwards, #cleanUp does it in each round
+    }
+    if (spool.firstSegmentNumber > drain.lastSegment) return true;
+    if (timer.now() < drain.deadlineMs) return false;
+    throw new Error(
+      'the store has not written all records of the spool to its file, or could not read them back; retry when no backup is running',
+    );
+  }
+
+  /** Applies and flushes all records that are in the spool now. Returns the number of their last segment. */
+  async #flushSpool(): Promise<number> {
     const { spool, store } = this.#dependencies;
     const lastSegment = await spool.rotate();
     while (!spool.isAppliedThrough(lastSegment)) {
@@ -236,11 +263,7 @@ export class Applier {
       if (this.#closed) throw intakeClosed();
     }
     await store.flush(LOG_KINDS);
-    await this.#deleteVerified();
-    if (spool.firstSegmentNumber <= lastSegment)
-      throw new Error(
-        'the store has not written all records of the spool to its file, or could not read them back; retry when no backup is running',
-      );
+    return lastSegment;
   }
 
   #rejectDrains(): void {

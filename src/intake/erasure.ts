@@ -36,6 +36,8 @@ export interface ErasureDependencies {
   readonly quarantine: Pick<Quarantine, 'remove'>;
   /** Removes all results that may contain erased records. */
   readonly clearCache: () => void;
+  /** No query runs longer than this. The drain waits for twice this time, as the checkpoints of the embedded store do. */
+  readonly queryTimeoutMs: number;
   readonly observe: Observe;
 }
 
@@ -123,8 +125,8 @@ export class Erasure {
   }
 
   async #erase(scope: EraseScope): Promise<EraseReport> {
-    const { dataDirectory, intake, store, quarantine, clearCache } = this.#dependencies;
-    await intake.drain();
+    const { dataDirectory, intake, store, quarantine, clearCache, queryTimeoutMs } = this.#dependencies;
+    await intake.drain(2 * queryTimeoutMs);
     const records = await store.eraseProject(scope);
     // After the drain, because the store may have rejected some of the records.
     const quarantined = await quarantine.remove(line =>

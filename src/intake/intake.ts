@@ -191,9 +191,9 @@ export class Intake {
     return { result, reportDelivery };
   }
 
-  /** Moves all records that are acknowledged now from the spool to the store's tables. Throws if the store does not accept some. */
-  drain(): Promise<void> {
-    return this.#applier.drain();
+  /** Moves all records that are acknowledged now from the spool to the store's tables. Waits and throws as `Applier.drain` does. */
+  drain(timeoutMs: number): Promise<void> {
+    return this.#applier.drain(timeoutMs);
   }
 
   /** The durable content of the spool at this moment, for a backup. */

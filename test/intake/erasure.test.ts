@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type EraseReport, Erasure } from '../../src/intake/erasure.ts';
+import { systemTimer, type Timer } from '../../src/system/timer.ts';
 import { fetchResponse, micros, NOW, startTestApp, type TestApp, testStoreOptions } from '../support/app.ts';
 import { idsOf, sendLogs } from '../support/logs.ts';
 import { edgeRecord } from '../support/record.ts';
@@ -16,12 +17,11 @@ let directory: string;
 let tokens: TestTokens<'admin' | 'pinned' | 'reader'>;
 let app: TestApp;
 
-const start = async () => {
-  app = await startTestApp({
-    store: testStoreOptions(directory),
-    tokensFile: tokens.file,
-    cacheBytes: 1024 * 1024,
-  });
+const start = async (timer?: Timer) => {
+  app = await startTestApp(
+    { store: testStoreOptions(directory), tokensFile: tokens.file, cacheBytes: 1024 * 1024 },
+    timer,
+  );
 };
 beforeEach(async () => {
   directory = createDataDirectory();
@@ -182,6 +182,7 @@ test('an erasure in which a step fails stays unfinished until it is repeated', a
     },
     quarantine: { remove: async () => 0 },
     clearCache: () => {},
+    queryTimeoutMs: 0,
     observe: event => app.events.push(event),
   });
   await expect(erasure.run({ project: PROJECT })).rejects.toThrow('disk full');
@@ -209,6 +210,23 @@ test('an erasure fails while the store does not accept records of the spool, and
   rmSync(stagingFile, { recursive: true });
   expect(await erase({ project: PROJECT })).toMatchObject({ state: 'done', records: 1 });
   expect(filesWith(TEXT)).toEqual([]);
+});
+
+test('an erasure waits for a backup that keeps records in the spool, and other records are stored meanwhile', async () => {
+  await app.close();
+  await start(systemTimer); // the timer of the other tests is so fast that the erasure would not wait long enough
+  await sendLogs(app.internalUrl, [logOf(PROJECT, TEXT)]);
+  await waitForIds(PROJECT, 1);
+  const backup = await app.store.snapshot(() => {});
+  expect((await call('POST', { project: PROJECT })).status).toBe(202);
+  await expect.poll(() => app.store.flushedUpTo('edge')).toBe(1); // from now on, the erasure waits
+  await sendLogs(app.internalUrl, [logOf('other', 'kept')]);
+  await waitForIds('other', 1);
+  expect((await status()).state).toBe('running');
+  backup.release();
+  await expect.poll(async () => (await status()).state, { timeout: 20_000 }).toBe('done');
+  expect(filesWith(TEXT)).toEqual([]);
+  expect(await idsOf(app, 'other')).toEqual(['kept-id']);
 });
 
 describe('POST /api/admin/erase', () => {

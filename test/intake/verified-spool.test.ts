@@ -40,12 +40,12 @@ test('a segment is deleted only after its records were read back from the file, 
     await spool.append('auth', count, lines);
     await applier.start();
     const backup = await store.snapshot(() => {});
-    await expect(applier.drain()).rejects.toThrow('could not read them back');
+    await expect(applier.drain(0)).rejects.toThrow('could not read them back');
     expect([store.flushedUpTo('auth'), hasSegment()]).toEqual([8, true]);
     backup.release();
     await store.usedBytes?.(); // waits for the checkpoint that follows a backup
     expect(replaceInBlocks(join(directory, 'dendro.duckdb'), 'id-5000', 'damaged', true)).toBeGreaterThan(0);
-    await applier.drain();
+    await applier.drain(0);
     expect(hasSegment()).toBe(false);
     expect(events.filter(({ type }) => type === 'verification_failed')).toMatchObject([
       { kind: 'auth', outcome: 'rewritten' },
