@@ -17,6 +17,7 @@ const ENV = { DENDRO_API_KEY: API_KEY };
 /** Below the maximum rate, so that queries have CPU time left. */
 const MODERATE_RATE = 20_000;
 const LINES_PER_WRITE = 50_000;
+const RECORDS_PER_FLUSH = 120_000;
 
 /**
  * @param {Context} context
@@ -28,7 +29,27 @@ export async function measureIntake({ workspace }, { seconds, fileRecords, fileR
   const fileFigures = await measureFile(workspace, file, fileRecords, fileRounds, report);
   rmSync(file);
   const serverFigures = await measureServer(workspace, seconds, requests, report);
-  return { lineBytes: LINE_BYTES, ...serverFigures, file: fileFigures };
+  const verification = await measureVerification(workspace, fileRecords, report);
+  return { lineBytes: LINE_BYTES, ...serverFigures, file: fileFigures, verification };
+}
+
+/**
+ * The CPU time of the verification, per record. A memtable is flushed at about this size if many records arrive.
+ * @param {Workspace} workspace @param {number} records @param {Report} report
+ */
+async function measureVerification(workspace, records, report) {
+  report('verifying flushed records');
+  const script = join(import.meta.dirname, 'verification-process.mjs');
+  const directory = join(workspace.directory, 'verified');
+  const flushes = Math.max(1, Math.floor(records / 2 / RECORDS_PER_FLUSH));
+  const command = [process.execPath, script, directory, String(flushes), String(RECORDS_PER_FLUSH)];
+  const result = await workspace.readResult(command);
+  rmSync(directory, { recursive: true });
+  return {
+    command: workspace.describe(command),
+    ...result,
+    cpuMicrosPerRecord: round(result.cpuMicrosPerRecord, 2),
+  };
 }
 
 /** @param {string} path @param {number} records @param {Report} report */
@@ -154,7 +175,7 @@ export function createSendCommand(internalUrl, seconds, rate) {
  * @param {SuiteResults['intake']} result
  * @returns {Table[]}
  */
-export function intakeTables({ lineBytes, http, otlp, logsAll, residentMb, file }) {
+export function intakeTables({ lineBytes, http, otlp, logsAll, residentMb, file, verification }) {
   return [
     {
       title: `Records of ${lineBytes} bytes; 8 connections over HTTP, ${formatCount(file.records)} records from a file`,
@@ -173,6 +194,17 @@ export function intakeTables({ lineBytes, http, otlp, logsAll, residentMb, file 
               ],
             ]),
         ['CPU time of the server over HTTP, µs per record', http.cpuMicrosPerRecord, '', ''],
+        // Results of earlier versions have no verification.
+        ...(verification === undefined
+          ? []
+          : [
+              [
+                'of it to verify flushed records, µs per record',
+                verification.cpuMicrosPerRecord,
+                `${http.cpuMicrosPerRecord} for all of the intake`,
+                round(verification.cpuMicrosPerRecord / http.cpuMicrosPerRecord),
+              ],
+            ]),
         [
           'dendro ingest from a file, records per second',
           formatCount(median(file.ingestPerSecond)),

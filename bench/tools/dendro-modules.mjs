@@ -13,6 +13,8 @@ export const { loadCatalog } = await load('endpoint/catalog.js');
 export const { bindParameters, addContextValues } = await load('endpoint/parameters.js');
 /** @type {typeof import('../../src/domain/log-line.ts')} */
 export const { toLogLines } = await load('domain/log-line.js');
+/** @type {typeof import('../../src/intake/parse-body.ts')} */
+export const { parseBody } = await load('intake/parse-body.js');
 /** @type {typeof import('../../src/logs/otlp-protobuf.ts')} */
 export const { decodeOtlpProtobuf } = await load('logs/otlp-protobuf.js');
 /** @type {typeof import('../../src/logs/otlp-record.ts')} */
@@ -23,6 +25,8 @@ export const { openDatabase } = await load('store/duckdb/open-database.js');
 const { nameOf, Parts, ROW_GROUP_ROWS } = await load('store/duckdb/parts.js');
 
 export { nameOf as nameOfPart, Parts, ROW_GROUP_ROWS };
+/** @type {typeof import('../../src/store/duckdb/uncached-reader.ts')} */
+export const { UncachedReader } = await load('store/duckdb/uncached-reader.js');
 /** @type {typeof import('../../src/store/open-store.ts')} */
 export const { openStore } = await load('store/open-store.js');
 
