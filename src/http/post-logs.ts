@@ -5,7 +5,7 @@ import { DendroError } from '../domain/errors.ts';
 import type { LogKind } from '../domain/log-columns.ts';
 import { type BodyFormat, bodyTooLarge, MAX_BODY_BYTES } from '../intake/decode-body.ts';
 import type { IntakeResult } from '../intake/idempotency-index.ts';
-import type { AcceptedBatch, Batch, Intake } from '../intake/intake.ts';
+import type { AcceptedRequest, Intake, IntakeRequest } from '../intake/intake.ts';
 import { ACCEPTED_NAMES, kindOf } from '../logs/source-name.ts';
 import { allows, type Token } from '../token/token.ts';
 import { type AuthDependencies, authenticate } from './authenticate.ts';
@@ -32,8 +32,8 @@ export async function acceptBody(
   { intake, uploadRate }: PostLogsDependencies,
   { raw, signal }: HttpRequest,
   token: Token,
-  content: Pick<Batch, 'kind' | 'format'>,
-): Promise<AcceptedBatch> {
+  content: Pick<IntakeRequest, 'kind' | 'format'>,
+): Promise<AcceptedRequest> {
   const memory = intake.openBodyMemory(token.sha256);
   try {
     const data = await readRequestBody(raw, {

@@ -16,9 +16,10 @@ const MAX_RETRY_DELAY_MS = 8_000;
 /** Records that do not fill a row group are flushed at this interval, so that they leave memory and the spool. */
 const FLUSH_INTERVAL_MS = 3_600_000;
 /**
- * A few unflushed records of a quiet kind keep segments on disk that a busy kind has filled. Above this size the kinds of
- * the oldest segment are flushed. The records of a failing kind keep segments, too: above this size it gets no more records, and
- * no flush is made for these segments.
+ * A few unflushed records of a quiet kind keep segments on disk that a busy kind has filled. If the segments with unflushed records
+ * are larger than this together, the kinds of the oldest one are flushed. Segments with records of a failing kind are skipped,
+ * because a flush cannot free them. Instead, if the whole spool is larger than this, new records of a failing kind are rejected
+ * while other kinds succeed (`hasSpaceFor`).
  */
 const MAX_SPOOL_BYTES = 512 * 1024 * 1024;
 

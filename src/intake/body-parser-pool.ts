@@ -4,12 +4,12 @@
 import { Worker } from 'node:worker_threads';
 import { DendroError, type ErrorCode } from '../domain/errors.ts';
 import { FairQueue } from './fair-queue.ts';
-import type { BatchBody, ParsedBody } from './parse-body.ts';
+import type { EncodedBody, ParsedBody } from './parse-body.ts';
 
 /** Parses bodies in worker threads or, in tests, in the calling thread. */
 export interface BodyParser {
   /** Rejects with DendroError if the body does not have the declared encoding or format, or if the signal aborts. */
-  parse(body: BatchBody, options?: ParseOptions): Promise<ParsedBody>;
+  parse(body: EncodedBody, options?: ParseOptions): Promise<ParsedBody>;
   close(): Promise<void>;
 }
 
@@ -33,7 +33,7 @@ export type WorkerResult =
   | { readonly unexpectedError: Error };
 
 interface Job {
-  readonly body: BatchBody;
+  readonly body: EncodedBody;
   readonly sender: string;
   readonly resolve: (parsed: ParsedBody) => void;
   readonly reject: (error: unknown) => void;
@@ -70,7 +70,7 @@ export class BodyParserPool implements BodyParser {
     this.#maxWorkers = maxWorkers;
   }
 
-  parse(body: BatchBody, { sender = '', signal }: ParseOptions = {}): Promise<ParsedBody> {
+  parse(body: EncodedBody, { sender = '', signal }: ParseOptions = {}): Promise<ParsedBody> {
     if (this.#closed) return Promise.reject(shuttingDown());
     if (signal?.aborted) return Promise.reject(signal.reason);
     return new Promise((resolve, reject) => {

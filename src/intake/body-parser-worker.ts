@@ -2,12 +2,12 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { DendroError } from '../domain/errors.ts';
 import { toTransferable, type WorkerData, type WorkerResult } from './body-parser-pool.ts';
-import { type BatchBody, parseBody } from './parse-body.ts';
+import { type EncodedBody, parseBody } from './parse-body.ts';
 
 const { cancelled } = workerData as WorkerData;
 const isCancelled = () => Atomics.load(cancelled, 0) !== 0;
 
-parentPort?.on('message', (body: BatchBody) => {
+parentPort?.on('message', (body: EncodedBody) => {
   const result = tryParseBody(body);
   const batches = 'parsed' in result ? result.parsed.batches : [];
   parentPort?.postMessage(
@@ -16,7 +16,7 @@ parentPort?.on('message', (body: BatchBody) => {
   );
 });
 
-function tryParseBody(body: BatchBody): WorkerResult {
+function tryParseBody(body: EncodedBody): WorkerResult {
   try {
     const parsed = parseBody(body, isCancelled);
     const batches = parsed.batches.map(batch => ({ ...batch, lines: toTransferable(batch.lines) }));

@@ -27,7 +27,7 @@ export interface ClaimedBatch extends ParsedBatch {
 export async function claimBatches(
   index: IdempotencyIndex,
   request: RequestOrigin,
-  { batches, digest, canDeduplicate }: ParsedBody,
+  { batches, digest, allHaveIdentity }: ParsedBody,
   nowMicros: number,
 ): Promise<ClaimedBatch[]> {
   const claimed: { batch: ParsedBatch; entry: IndexEntry | undefined }[] = [];
@@ -35,7 +35,7 @@ export async function claimBatches(
     // Requests with the same key claim their kinds in the same order, so that no two wait for each other.
     for (const batch of batches) {
       const { kind, accepted } = batch;
-      const identity = kind && identifyRequest(request, kind, { digest, canDeduplicate, accepted });
+      const identity = kind && identifyRequest(request, kind, { digest, allHaveIdentity, accepted });
       claimed.push({ batch, entry: identity && (await index.claim(identity, nowMicros)) });
     }
   } catch (error) {

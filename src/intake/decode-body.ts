@@ -50,7 +50,7 @@ export function decompress(body: Uint8Array, contentCoding: string): Uint8Array 
 export function bodyTooLarge(): DendroError {
   return new DendroError(
     'payload_too_large',
-    'the body is larger than 16 MiB after decompression; send smaller batches',
+    'the body is larger than 16 MiB, as sent or after decompression; send smaller batches',
   );
 }
 

@@ -34,7 +34,7 @@ export class FairQueue<Job> {
     return next.jobs.shift();
   }
 
-  /** Counts the time that a job took. Of a sender that left the queue in the meantime, nothing is remembered. */
+  /** Counts the time that a job took, unless the queue was empty in the meantime and has forgotten the sender. */
   addTime(sender: string, ms: number): void {
     const queue = this.#senders.get(sender);
     if (queue !== undefined) queue.usedMs += ms;

@@ -5,17 +5,17 @@ import { DendroError } from '../domain/errors.ts';
 import type { LogKind } from '../domain/log-columns.ts';
 import type { Clock } from '../system/clock.ts';
 import type { Timer } from '../system/timer.ts';
-import type { BatchBody, ParsedBatch, ParsedBody, RecordError } from './parse-body.ts';
+import type { EncodedBody, ParsedBatch, ParsedBody, RecordError } from './parse-body.ts';
 
 export interface IntakeResult {
   readonly accepted: number;
   readonly rejected: number;
-  /** Errors of the first rejected records. For a repeat: of the first one only. */
+  /** Errors of the first rejected records. For a repeat: only that of the first rejected record. */
   readonly errors: readonly RecordError[];
 }
 
 /** What the identity of a request depends on, besides its records. */
-export interface RequestOrigin extends Pick<BatchBody, 'kind'> {
+export interface RequestOrigin extends Pick<EncodedBody, 'kind'> {
   readonly sender: string;
   readonly idempotencyKey?: string | undefined;
 }
@@ -76,15 +76,18 @@ const EVICTION_INTERVAL_MS = 1_000;
 const EVICTION_TARGET = 0.95;
 const NO_ERRORS: readonly RecordError[] = [];
 
-/** Identifies the records of one kind. Returns undefined if nothing was stored: there is nothing to store twice. */
+/**
+ * Identifies the records of one kind. Returns undefined if no record was accepted and there is no Idempotency-Key: a retry then cannot
+ * store anything twice.
+ */
 export function identifyRequest(
   { sender, idempotencyKey, kind: requested }: RequestOrigin,
   kind: LogKind,
   {
     digest,
-    canDeduplicate,
+    allHaveIdentity,
     accepted,
-  }: Pick<ParsedBody, 'digest' | 'canDeduplicate'> & Pick<ParsedBatch, 'accepted'>,
+  }: Pick<ParsedBody, 'digest' | 'allHaveIdentity'> & Pick<ParsedBatch, 'accepted'>,
 ): RequestIdentity | undefined {
   if (idempotencyKey === undefined && accepted === 0) return undefined;
   const identity = idempotencyKey === undefined ? ['body', digest] : ['key', idempotencyKey];
@@ -92,7 +95,7 @@ export function identifyRequest(
   const source = typeof requested === 'string' ? [] : [requested.sourceName ?? null];
   const parts = JSON.stringify([sender, kind, ...identity, ...source]);
   const key = hash('sha256', parts, 'base64url').slice(0, 32);
-  return { key, digest, onlyIfUndelivered: idempotencyKey === undefined && !canDeduplicate };
+  return { key, digest, onlyIfUndelivered: idempotencyKey === undefined && !allHaveIdentity };
 }
 
 /** The part of a result that is remembered: 20 error messages of every request would fill the memory. */
@@ -188,7 +191,7 @@ export class IdempotencyIndex {
     return requests;
   }
 
-  /** The keys of the requests that are repeats only because their response is not known to be delivered. */
+  /** The keys of the requests with `onlyIfUndelivered` in the index: their response was not delivered, or that is not known. */
   undeliveredKeys(): readonly string[] {
     return [...this.#entries.values()].filter(entry => entry.onlyIfUndelivered).map(({ key }) => key);
   }

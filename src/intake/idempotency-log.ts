@@ -1,6 +1,6 @@
 // Keeps requests on disk for the idempotency index. The requests of deleted spool segments are in one small `.requests` file per
-// segment, one JSON object per line, until they expire. After a clean stop, `undelivered.json` has the requests without identity
-// whose response was not delivered.
+// segment, one JSON object per line, until they expire. After a clean stop, `undelivered.json` has the keys of the requests with
+// `onlyIfUndelivered` (idempotency-index.ts) whose response was not delivered.
 import { createReadStream } from 'node:fs';
 import { open, readdir, readFile, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -15,7 +15,7 @@ export interface DiskRequest {
   readonly digest: string;
   readonly atMicros: number;
   readonly answer: IntakeResult;
-  /** Missing in versions up to 0.2.0, which wrote no requests of this type and never look them up. */
+  /** See RequestIdentity. Versions up to 0.2.0 do not know this field: they write no such requests and never look them up. */
   readonly onlyIfUndelivered?: true;
 }
 

@@ -1,4 +1,4 @@
-// Accepts batches of log records: reserves memory, parses and validates, recognises repeats, writes to the spool, then
+// Accepts requests with log records: reserves memory, parses and validates, recognises repeats, writes to the spool, then
 // acknowledges. The applier passes the records from the spool to the store in the background.
 import { DendroError } from '../domain/errors.ts';
 import type { LogKind } from '../domain/log-columns.ts';
@@ -18,7 +18,7 @@ import {
   readUndelivered,
   writeUndelivered,
 } from './idempotency-log.ts';
-import type { BatchBody, ParsedBody } from './parse-body.ts';
+import type { EncodedBody, ParsedBody } from './parse-body.ts';
 import type { Quarantine } from './quarantine.ts';
 import { Spool, type SpoolAppend, spoolDirectoryIn } from './spool.ts';
 import type { SpoolSnapshot } from './spool-snapshot.ts';
@@ -44,18 +44,18 @@ export interface IntakeDependencies {
   readonly observe: Observe;
 }
 
-/** A batch of records from a sender (a log shipper). */
-export interface Batch extends Omit<BatchBody, 'context' | 'needsDeduplication'> {
+/** A request from a sender (a log shipper). Its body can have records of several kinds. */
+export interface IntakeRequest extends Omit<EncodedBody, 'context' | 'needsDeduplication'> {
   /** Identifies the sender: the hash of its secret, which is safe to store. */
   readonly sender: string;
   /** The projects that the sender is pinned to. Undefined: all projects. */
   readonly projects?: readonly string[] | undefined;
   readonly idempotencyKey?: string | undefined;
-  /** Aborts when the sender disconnects. A batch that is not parsed yet is then dropped. */
+  /** Aborts when the sender disconnects. A body that is not parsed yet is then dropped. */
   readonly signal?: AbortSignal;
 }
 
-export interface AcceptedBatch {
+export interface AcceptedRequest {
   readonly result: IntakeResult;
   /**
    * If given, the caller must call it once, with whether the response was completely written to its connection. Until then,
@@ -148,8 +148,8 @@ export class Intake {
   }
 
   /** Resolves when the accepted records are durable. If it rejects, no record was stored. */
-  async accept(batch: Batch): Promise<AcceptedBatch> {
-    const { sender, projects, idempotencyKey: _, signal, ...body } = batch;
+  async accept(request: IntakeRequest): Promise<AcceptedRequest> {
+    const { sender, projects, idempotencyKey: _, signal, ...body } = request;
     const { bodyParser, clock } = this.#dependencies;
     const nowMicros = Number(clock());
     const context = { nowMicros, retentionDays: this.#options.retentionDays, projects };
@@ -163,30 +163,35 @@ export class Intake {
     );
     if (!this.#linesMemory.tryReserve(sender, parsedBytes)) throw shareExceeded();
     try {
-      return await this.#acceptParsed(batch, parsed, nowMicros);
+      return await this.#acceptParsed(request, parsed, nowMicros);
     } finally {
       this.#linesMemory.release(sender, parsedBytes);
     }
   }
 
-  async #acceptParsed(request: Batch, parsed: ParsedBody, nowMicros: number): Promise<AcceptedBatch> {
+  async #acceptParsed(
+    request: IntakeRequest,
+    parsed: ParsedBody,
+    nowMicros: number,
+  ): Promise<AcceptedRequest> {
     const claimed = await claimBatches(this.#idempotency, request, parsed, nowMicros);
-    const entries = await this.#store(claimed);
+    const entries = await this.#spoolNewBatches(claimed);
     for (const [index, batch] of claimed.entries()) {
       this.#dependencies.observe({
         type: 'batch_completed',
         kind: batch.kind ?? 'unknown',
-        bytes: index === 0 ? request.data.length : 0,
+        bytes: index === 0 ? request.data.length : 0, // the body counts once, not for each kind
         accepted: batch.result.accepted,
         rejected: batch.isRepeat ? {} : batch.rejectedByCode,
         deduplicated: batch.isRepeat,
       });
     }
     const result = mergeResults(claimed.map(batch => batch.result));
-    const undelivered = entries.filter(({ onlyIfUndelivered }) => onlyIfUndelivered);
-    if (undelivered.length === 0) return { result, reportDelivery: undefined };
+    // A later request with the same body is a repeat of these only if this response is not delivered.
+    const awaitingDelivery = entries.filter(({ onlyIfUndelivered }) => onlyIfUndelivered);
+    if (awaitingDelivery.length === 0) return { result, reportDelivery: undefined };
     const reportDelivery = (isDelivered: boolean) => {
-      for (const entry of undelivered) this.#idempotency.reportDelivery(entry, isDelivered);
+      for (const entry of awaitingDelivery) this.#idempotency.reportDelivery(entry, isDelivered);
     };
     return { result, reportDelivery };
   }
@@ -211,12 +216,15 @@ export class Intake {
     );
   }
 
-  /** Stores the batches that are not repeats. Returns the entries of all batches in the idempotency index. */
-  async #store(claimed: readonly ClaimedBatch[]): Promise<IndexEntry[]> {
-    const first = claimed.filter(({ isRepeat }) => !isRepeat);
+  /**
+   * Writes the batches that are not repeats to the spool, and their rejected records to the quarantine. Returns the entries of all
+   * batches in the idempotency index.
+   */
+  async #spoolNewBatches(claimed: readonly ClaimedBatch[]): Promise<IndexEntry[]> {
+    const newBatches = claimed.filter(({ isRepeat }) => !isRepeat);
     try {
-      const segmentNumber = await this.#writeToSpool(first);
-      this.#dependencies.quarantine.append(first.map(({ quarantineLines }) => quarantineLines).join(''));
+      const segmentNumber = await this.#writeToSpool(newBatches);
+      this.#dependencies.quarantine.append(newBatches.map(({ quarantineLines }) => quarantineLines).join(''));
       return claimed.flatMap(({ entry, isRepeat, result }) => {
         if (entry === undefined) return [];
         return isRepeat ? entry : this.#idempotency.complete(entry, result, segmentNumber);
@@ -248,8 +256,9 @@ function toAppend({ kind, accepted, lines, entry, result }: ClaimedBatch): Spool
 }
 
 /**
- * After a clean stop, `undelivered` has the keys of all responses that were not delivered. All others were delivered, so their
- * requests are not restored. Undefined: there was no clean stop, and nothing is known.
+ * After a clean stop, `undelivered` has the keys of the requests with `onlyIfUndelivered` whose response was not delivered. The
+ * responses to the others of this type were delivered, so these requests are not restored. Undefined: there was no clean stop, so
+ * nothing is known, and all requests are restored.
  */
 function withoutDelivered(
   index: IdempotencyIndex,

@@ -16,7 +16,8 @@ import type { RejectCode, Rejection } from '../logs/rejection.ts';
 import { readSource, type Source } from '../logs/source-name.ts';
 import { type BodyFormat, decodeText, decompress } from './decode-body.ts';
 
-export interface BatchBody {
+/** The body of a request, or a part of a file. It can have records of several kinds. */
+export interface EncodedBody {
   /** As received, possibly compressed. */
   readonly data: Uint8Array;
   /** The value of Content-Encoding. Empty: the body is not compressed. */
@@ -25,7 +26,7 @@ export interface BatchBody {
   /** The kind of all records; for OTLP, the rules for the kind of each record. */
   readonly kind: LogKind | OtlpKindRules;
   readonly context: Omit<ValidationContext, 'createId'>;
-  /** Whether the sender may retry. If so, `digest` and `canDeduplicate` of the result are needed. False for files. */
+  /** Whether the sender may retry. If so, `digest` and `allHaveIdentity` of the result are needed. False for files. */
   readonly needsDeduplication: boolean;
 }
 
@@ -44,12 +45,18 @@ export interface RecordError {
 }
 
 export interface ParsedBody {
-  /** One for each kind in the body, in the order of LOG_KINDS. Only the last one can be without a kind. */
+  /**
+   * One for each kind in the body, in the order of LOG_KINDS. Only the last one can be without a kind. If `kind` of the body is a log
+   * kind: exactly one, even if it has no records.
+   */
   readonly batches: readonly ParsedBatch[];
   /** SHA-256 of the decompressed body. Empty unless `needsDeduplication`. */
   readonly digest: string;
-  /** At least one record was accepted, and each accepted record has an identity. An equal body is then a repeat. */
-  readonly canDeduplicate: boolean;
+  /**
+   * Whether all accepted records have an identity (`hasIdentity` in logs/record.ts). An equal body is then always a repeat. Otherwise
+   * it is one only if the first response was not delivered. Not used if the request has an Idempotency-Key.
+   */
+  readonly allHaveIdentity: boolean;
 }
 
 /** The records of one kind. */
@@ -79,7 +86,7 @@ const LINES_PER_BUFFER = 2_000;
  * Throws DendroError if the body does not have the declared encoding or format, or when `isCancelled` returns true. That is
  * checked after decompression, after decoding, and before each record.
  */
-export function parseBody(body: BatchBody, isCancelled: () => boolean = () => false): ParsedBody {
+export function parseBody(body: EncodedBody, isCancelled: () => boolean = () => false): ParsedBody {
   const stopIfCancelled = () => {
     if (isCancelled()) throw new DendroError('unavailable', 'the client disconnected');
   };
@@ -95,7 +102,7 @@ export function parseBody(body: BatchBody, isCancelled: () => boolean = () => fa
   return builder.build(body.needsDeduplication ? hash('sha256', decompressed) : '');
 }
 
-function parseContent(data: Uint8Array, { format, kind }: BatchBody): Iterable<ParseResult> {
+function parseContent(data: Uint8Array, { format, kind }: EncodedBody): Iterable<ParseResult> {
   const sourceName = typeof kind === 'string' ? kind : kind.sourceName;
   switch (format) {
     case 'json':
@@ -111,14 +118,14 @@ function parseContent(data: Uint8Array, { format, kind }: BatchBody): Iterable<P
 
 /** Validates the records of a body and groups them by kind. */
 class ParsedBodyBuilder {
-  readonly #body: BatchBody;
+  readonly #body: EncodedBody;
   readonly #context: ValidationContext;
   readonly #batches = new Map<LogKind | undefined, BatchBuilder>();
   #allHaveIdentity = true;
   #linesBytes = 0;
   #quarantineLength = 0;
 
-  constructor(body: BatchBody) {
+  constructor(body: EncodedBody) {
     this.#body = body;
     this.#context = { ...body.context, createId: createIdSequence(body.context.nowMicros) };
     if (typeof body.kind === 'string') this.#batchOf(body.kind);
@@ -135,8 +142,7 @@ class ParsedBodyBuilder {
   build(digest: string): ParsedBody {
     const kinds = [...LOG_KINDS, undefined];
     const batches = kinds.flatMap(kind => this.#batches.get(kind)?.build() ?? []);
-    const hasAccepted = batches.some(({ accepted }) => accepted > 0);
-    return { batches, digest, canDeduplicate: this.#allHaveIdentity && hasAccepted };
+    return { batches, digest, allHaveIdentity: this.#allHaveIdentity };
   }
 
   #readSource(parsed: ParseResult): Source {

@@ -1,5 +1,6 @@
-// The format of a block of the spool, which is one request: a line with a checksum and a JSON header, then the log lines. The
-// checksum covers the header and the lines, so it detects a block that a crash left incomplete and a block that was damaged.
+// The format of a block of the spool, which has the records of one kind from one request: a line with a checksum and a JSON header,
+// then the log lines. The checksum covers the header and the lines, so it detects a block that a crash left incomplete and a block
+// that was damaged.
 import { crc32 } from 'node:zlib';
 import { LOG_KINDS, type LogKind } from '../domain/log-columns.ts';
 import type { CompletedRequest } from './idempotency-index.ts';
@@ -15,7 +16,7 @@ export interface SpoolBlockHeader {
   readonly count: number;
   /** Length of the log lines. */
   readonly lineBytes: number;
-  /** Undefined if retries of the request cannot be recognized. */
+  /** Undefined in some blocks of versions up to 0.2.0: retries of these requests are not recognized. */
   readonly request: CompletedRequest | undefined;
 }
 

@@ -7,7 +7,10 @@ import type { SpoolSegment } from './spool-segment.ts';
 export interface SpoolWindow {
   /** The unapplied blocks of `kinds`, in the order of their append. */
   readonly blocks: readonly SpoolBlock[];
-  /** The kinds that this window advances. Other requested kinds continue elsewhere and need another read. */
+  /**
+   * The requested kinds whose position is in this window; `confirm` advances them. The others continue at another place of the spool
+   * and need another read.
+   */
   readonly kinds: readonly LogKind[];
   /** Marks the blocks as applied, except those of the failed kinds, which are read again. */
   confirm(failedKinds?: ReadonlyMap<LogKind, unknown>): void;

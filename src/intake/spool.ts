@@ -32,7 +32,7 @@ const MAX_SEGMENT_BYTES = 32 * 1024 * 1024;
 
 /** Records of one kind and one request. */
 export interface SpoolAppend extends LogLines {
-  /** Undefined if retries of the request cannot be recognized. */
+  /** The intake always passes it. Only tests omit it. */
   readonly request?: CompletedRequest | undefined;
 }
 
@@ -189,7 +189,7 @@ export class Spool {
    */
   kindsToFlush(flushedUpTo: (kind: LogKind) => number, failingKinds: ReadonlySet<LogKind>): LogKind[] {
     for (const segment of this.#appliedSegments()) {
-      const kinds = unflushedKinds(segment, flushedUpTo);
+      const kinds = kindsBeyond(segment, flushedUpTo);
       if (kinds.length > 0 && !kinds.some(kind => failingKinds.has(kind))) return kinds;
     }
     return [];
@@ -198,7 +198,7 @@ export class Spool {
   /** Deletes the segments whose records are all flushed and verified. A kind that stays behind keeps only the segments with its records. */
   async deleteVerified(verifiedUpTo: (kind: LogKind) => number): Promise<void> {
     const verified = this.#appliedSegments().filter(
-      segment => unflushedKinds(segment, verifiedUpTo).length === 0,
+      segment => kindsBeyond(segment, verifiedUpTo).length === 0,
     );
     for (const segment of verified) {
       await this.#idempotencyLog?.write(segment.number);
@@ -216,7 +216,7 @@ export class Spool {
   /** Length of the segments on disk with records that the store has not flushed. */
   unflushedBytes(flushedUpTo: (kind: LogKind) => number): number {
     return this.#segments.reduce(
-      (sum, segment) => sum + (unflushedKinds(segment, flushedUpTo).length === 0 ? 0 : segment.validBytes),
+      (sum, segment) => sum + (kindsBeyond(segment, flushedUpTo).length === 0 ? 0 : segment.validBytes),
       0,
     );
   }
@@ -304,9 +304,9 @@ export class Spool {
   }
 }
 
-/** The kinds of a segment with records that the store has not flushed. */
-function unflushedKinds(segment: SpoolSegment, flushedUpTo: (kind: LogKind) => number): LogKind[] {
-  return [...segment.endSequences].filter(([kind, end]) => end > flushedUpTo(kind)).map(([kind]) => kind);
+/** The kinds of a segment with records that have this sequence number of their kind or a higher one. */
+function kindsBeyond(segment: SpoolSegment, upTo: (kind: LogKind) => number): LogKind[] {
+  return [...segment.endSequences].filter(([kind, end]) => end > upTo(kind)).map(([kind]) => kind);
 }
 
 /** Opens the existing segments, the oldest first. Repairs those that are damaged, and cuts off a torn write at the end. */

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { type BatchBody, parseBody } from '../../src/intake/parse-body.ts';
+import { type EncodedBody, parseBody } from '../../src/intake/parse-body.ts';
 
 test('a cancelled job stops before the next record', () => {
   const line = `${JSON.stringify({ project: 'p', message: 'm' })}\n`;
-  const body: BatchBody = {
+  const body: EncodedBody = {
     data: Buffer.from(line.repeat(1000)),
     contentCoding: '',
     format: 'ndjson',
