@@ -197,7 +197,7 @@ export interface Store {
 
   /**
    * Checks that a remote store is ready to serve. Returns what is missing (tables, permissions) in one sentence, or undefined.
-   * Throws `unavailable` if the store cannot be reached.
+   * Throws if that cannot be checked now, such as if the store is unreachable.
    */
   preflight?(): Promise<string | undefined>;
 
@@ -263,8 +263,8 @@ export interface Store {
   flushedUpTo(kind: LogKind): number;
 
   /**
-   * The store has read the records of a kind up to this sequence number back from disk, so the spool can delete them. Never higher
-   * than `flushedUpTo`.
+   * The spool can delete the records of a kind up to this sequence number: the embedded store has read them back from disk, or
+   * ClickHouse has acknowledged them. Never higher than `flushedUpTo`.
    */
   verifiedUpTo(kind: LogKind): number;
 
@@ -276,8 +276,8 @@ export interface Store {
   verifyFlushed?(readSpooled: ReadSpooled): Promise<void>;
 
   /**
-   * The store has the records of a kind up to this sequence number on disk itself, in its tables or in its outbox. Never
-   * lower than `flushedUpTo`. New records get this number or a higher one.
+   * The store itself, without the spool, has the records of a kind up to this sequence number on disk: in its tables or in its outbox.
+   * Never lower than `flushedUpTo`. New records get this number or a higher one.
    */
   durableUpTo(kind: LogKind): number;
 
@@ -319,8 +319,8 @@ export interface Store {
 
   /**
    * Takes a point-in-time snapshot of the store's files, for a backup. Calls `onSnapshot` synchronously at that point, so that the
-   * caller can snapshot the spool consistently with it. Records can be applied and flushed until `release` is called, but the store does not compact. Throws
-   * `unavailable` if the disk has no space for it.
+   * caller can snapshot the spool consistently with it. Records can be applied and flushed until `release` is called, but the store
+   * does not compact. Throws `unavailable` if the disk has no space for it.
    */
   snapshot(onSnapshot: () => void): Promise<StoreSnapshot>;
 

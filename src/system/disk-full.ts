@@ -1,4 +1,5 @@
-// Recognizes the errors of a full disk. Node has no name for EDQUOT, an exceeded quota: its code is `Unknown system error -122`.
+// Recognizes the errors of a full disk. For an exceeded quota (EDQUOT), the `code` of Node's error is only the text
+// `Unknown system error -122` (on Linux), so this error is recognized by its number.
 import { constants } from 'node:os';
 
 export function isDiskFull(error: unknown): boolean {

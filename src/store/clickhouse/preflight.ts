@@ -6,7 +6,10 @@ import { codeOf, describeError, isTransient } from './errors.ts';
 import type { Reader } from './reader.ts';
 import type { Writer } from './writer.ts';
 
-/** Returns what is missing, in one sentence, or undefined. Throws if ClickHouse is unreachable. */
+/**
+ * Returns what is missing, in one sentence, or undefined. Throws if the check could not be made: for transient errors, such as an
+ * unreachable server, and for defects of Dendro.
+ */
 export async function runPreflight(reader: Reader, writer: Writer): Promise<string | undefined> {
   for (const kind of LOG_KINDS) {
     const table = `${kind}_logs`;
@@ -14,6 +17,7 @@ export async function runPreflight(reader: Reader, writer: Writer): Promise<stri
     try {
       await reader.query({ sql: `select ${columns.join(', ')} from ${table} limit 0`, purpose: 'check' });
     } catch (error) {
+      // The reader wraps most errors in `unavailable` (toCallerError in errors.ts); the cause says what is wrong. The writer does not.
       const cause = error instanceof Error && codeOf(error) === undefined ? (error.cause ?? error) : error;
       if (isTransient(cause) || isProgrammingError(cause)) throw error;
       return `cannot read from ${table} in ClickHouse: ${describeError(cause)}`;

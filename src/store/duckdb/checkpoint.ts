@@ -43,8 +43,9 @@ export class Checkpointer {
   }
 
   /**
-   * Until the returned function is called, no checkpoint runs. It returns false if it was called before. Meanwhile the content of the
-   * last checkpoint stays unchanged: new commits are in the write-ahead log, and their records in blocks that this content does not use.
+   * Until the returned function is called, no checkpoint runs. So nothing changes in what the last checkpoint wrote to the file: new
+   * commits are in the write-ahead log, and their records in blocks that the last checkpoint does not use. The returned function
+   * returns false if it was called before.
    */
   pause(): () => boolean {
     this.#pauses++;

@@ -34,14 +34,15 @@ export async function readChecksumInSlices(
   kind: LogKind,
   table: string,
   afterSlice: AfterSlice,
-  { sql, values }: Condition = { sql: 'false', values: {} },
+  except: Condition = { sql: 'false', values: {} },
 ): Promise<Checksum> {
   const last = await connection.runAndReadAll(`select max(rowid) from ${table}`);
   let total = EMPTY_CHECKSUM;
   for (let start = 0; start <= Number(last.value(0, 0) ?? -1); start += ROW_GROUP_ROWS) {
     const startedAt = performance.now();
-    const slice = `rowid >= ${start} and rowid < ${start + ROW_GROUP_ROWS} and not (${sql})`;
-    total = addChecksums(total, await readChecksum(connection, kind, table, { sql: slice, values }));
+    const slice = `rowid >= ${start} and rowid < ${start + ROW_GROUP_ROWS} and not (${except.sql})`;
+    const condition = { sql: slice, values: except.values };
+    total = addChecksums(total, await readChecksum(connection, kind, table, condition));
     await afterSlice(performance.now() - startedAt);
   }
   return total;

@@ -64,8 +64,9 @@ export class FlushVerification {
   }
 
   /**
-   * Runs a flush, which returns whether its part is in the file, and verifies the part. A part that cannot be verified now or is
-   * damaged is left to `verifyPending`, also if the flush fails after its commit. One call at a time.
+   * Runs `flush`, then verifies the part that it wrote. `flush` returns whether the part is in the file and not only in DuckDB's
+   * write-ahead log. Leaves the part to `verifyPending` if it is damaged or cannot be verified now, or if `flush` throws after its
+   * commit. One call at a time.
    */
   async runFlush(start: FlushStart, flush: () => Promise<boolean>): Promise<void> {
     this.#flushing = start;
@@ -86,7 +87,7 @@ export class FlushVerification {
     const pending = this.#listPending();
     if (pending.length === 0 || performance.now() < this.#retryAt) return;
     if (!(await fileMutex.run(() => checkpointer.run()))) {
-      // During a backup an attempt costs nothing.
+      // While a backup pauses checkpoints, `run` returns at once, so the next attempt needs no delay.
       if (!checkpointer.isPaused) this.#retryAt = performance.now() + CHECKPOINT_RETRY_MS;
       return;
     }

@@ -1,6 +1,6 @@
 // Finds kinds whose parts are idle: their number of rows has not changed for 30 s. New records may still arrive in the
-// memtable. Compaction starts with fewer parts if their kind is
-// idle, and vacuum runs only if all kinds are idle.
+// memtable. If a kind is idle, compaction already merges a few parts; otherwise it waits until there are more. Vacuum runs only if
+// all kinds are idle.
 import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import type { Parts } from './parts.ts';
 
@@ -14,7 +14,7 @@ export class IdleKinds {
     this.#parts = parts;
   }
 
-  /** Must be called regularly: a change is noticed by the next call only. */
+  /** Call it regularly: the 30 s begin at the first call that sees the current number of rows. */
   find(): ReadonlySet<LogKind> {
     return new Set(LOG_KINDS.filter(kind => this.#isIdle(kind)));
   }

@@ -102,7 +102,7 @@ function numberOf(table: string): number {
   return Number(/_(?:part|compacted)_(\d+)$/.exec(table)?.[1] ?? Number.NaN);
 }
 
-/** Returns undefined if a part of the table cannot be read, which is reported. */
+/** Returns undefined if some rows of the table cannot be read. Reports these rows. */
 async function readTable(
   connection: DuckDBConnection,
   { name, columns }: Table,

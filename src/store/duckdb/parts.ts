@@ -1,6 +1,6 @@
-// The parts of the file: tables with log records. Each kind has several. A flush writes a part of its own, which verification.ts
-// reads back from the file. Compaction replaces many parts by one. The view logs.<kind>_logs is the union of a kind's parts.
-// Queries use mem.<kind>_logs (memtables.ts), which adds the memtables.
+// The parts of the file: tables with log records. Each kind has several. A flush writes a part of its own, which
+// flush-verification.ts reads back from the file. Compaction replaces many parts by one. The view logs.<kind>_logs is the union of a
+// kind's parts. Queries use mem.<kind>_logs (memtables.ts), which adds the memtables.
 //
 // Table names in the file: <kind>_part_N is sorted within each row group, <kind>_compacted_N is sorted as a whole, and
 // <kind>_rewriting_N is the temporary table of a compaction or a vacuum.
@@ -151,7 +151,7 @@ export class Parts {
     return created;
   }
 
-  /** Creates an empty table. It becomes a part only when `writablePart` or `replace` registers it. */
+  /** Creates an empty table. It becomes a part only when `emptyPart`, `writablePart` or `replace` registers it. */
   async createTable(kind: LogKind, name: string): Promise<void> {
     await this.#connection.run(`create table ${name} (${tableColumns(kind)})`);
   }
@@ -190,7 +190,7 @@ export class Parts {
     this.#put(replacement);
   }
 
-  /** Until `releaseReserved`, flushes add nothing to these parts and retention deletes nothing from them. */
+  /** Until `releaseReserved`, flushes and appends write nothing to these parts, and retention deletes nothing from them. */
   reserve(parts: readonly Part[]): void {
     this.#reserved = parts;
   }
@@ -242,7 +242,8 @@ export class Parts {
     const count = await this.#connection.runAndReadAll(`select count(*) from logs.${table}`);
     const rows = Number(count.value(0, 0));
     const written = checksums.get(number);
-    // An earlier version may have added records, or deleted records of a verified part. An unverified one must have all of them.
+    // If an earlier version added records, or deleted records of a verified part, the saved checksum no longer applies. An unverified
+    // part with too few records keeps its checksum, so that verification finds the loss and rewrites the part from the spool.
     const isCurrent =
       written?.checksum.rows === rows || (written?.unverified !== undefined && rows < written.checksum.rows);
     this.#put({ kind, number, isCompacted: state === 'compacted', rows, ...(isCurrent ? written : {}) });
