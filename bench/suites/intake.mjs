@@ -29,8 +29,9 @@ export async function measureIntake({ workspace }, { seconds, fileRecords, fileR
   const fileFigures = await measureFile(workspace, file, fileRecords, fileRounds, report);
   rmSync(file);
   const serverFigures = await measureServer(workspace, seconds, requests, report);
+  const otlp = await measureOtlp(workspace, seconds, report);
   const verification = await measureVerification(workspace, fileRecords, report);
-  return { lineBytes: LINE_BYTES, ...serverFigures, file: fileFigures, verification };
+  return { lineBytes: LINE_BYTES, ...serverFigures, otlp, file: fileFigures, verification };
 }
 
 /**
@@ -103,7 +104,6 @@ async function measureServer(workspace, seconds, requests, report) {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   /** @param {number} duration @param {number} rate */
   const sendCommand = (duration, rate) => createSendCommand(server.internalUrl, duration, rate);
-  const otlpCommand = [...sendCommand(seconds, 0), 'otlp'];
   const [project] = listProjects();
   const request = { endpoint: 'logs.all', parameters: { project, project_tier: 'FREE' } };
   /** @param {(count: number) => boolean} isDone */
@@ -122,9 +122,6 @@ async function measureServer(workspace, seconds, requests, report) {
     const cpuBefore = readCpuMs(server.pid);
     const maximum = await workspace.readResult(sendCommand(seconds, 0), ENV);
     const cpuMicrosPerRecord = ((readCpuMs(server.pid) - cpuBefore) * 1000) / maximum.acknowledged;
-    report('sending OTLP at the maximum rate');
-    await workspace.readResult([...sendCommand(3, 0), 'otlp'], ENV);
-    const otlp = await workspace.readResult(otlpCommand, ENV);
     report('querying without intake');
     await waitUntilApplied(server.internalUrl);
     const withoutIntake = await measureLatency(count => count >= requests);
@@ -138,17 +135,32 @@ async function measureServer(workspace, seconds, requests, report) {
     return {
       commands: [
         server.command,
-        ...[sendCommand(seconds, 0), otlpCommand, sendCommand(seconds, MODERATE_RATE)].map(
-          workspace.describe,
-        ),
+        ...[sendCommand(seconds, 0), sendCommand(seconds, MODERATE_RATE)].map(workspace.describe),
       ],
       http: { ...maximum, cpuMicrosPerRecord: round(cpuMicrosPerRecord, 1) },
-      otlp,
       logsAll: { withoutIntake, withIntake, ratioP95: round(withIntake.p95 / withoutIntake.p95, 2), sent },
       residentMb: readPeakResidentMb(server.pid),
     };
   } finally {
     agent.destroy();
+    await server.stop();
+  }
+}
+
+/**
+ * On a server of its own, so that it does not compete with the compaction of other records.
+ * @param {Workspace} workspace @param {number} seconds @param {Report} report
+ */
+async function measureOtlp(workspace, seconds, report) {
+  const server = await serveDendro(workspace, join(workspace.directory, 'otlp'), { flags: [] });
+  /** @param {number} duration */
+  const sendCommand = duration => [...createSendCommand(server.internalUrl, duration, 0), 'otlp'];
+  try {
+    report('sending OTLP at the maximum rate');
+    await workspace.readResult(sendCommand(3), ENV); // warm-up, as for NDJSON
+    const result = await workspace.readResult(sendCommand(seconds), ENV);
+    return { command: workspace.describe(sendCommand(seconds)), ...result };
+  } finally {
     await server.stop();
   }
 }

@@ -31,7 +31,9 @@ for (let flush = 0; flush < Number(flushes); flush++) {
 }
 if (store.verifiedUpTo('edge') !== records) throw new Error('not all records were verified');
 await store.close();
-process.stdout.write(`${JSON.stringify({ records, cpuMicrosPerRecord: verificationMicros / records })}\n`);
+process.stdout.write(
+  `result: ${JSON.stringify({ records, cpuMicrosPerRecord: verificationMicros / records })}\n`,
+);
 
 function parse() {
   const { batches } = parseBody({
