@@ -77,10 +77,15 @@ export interface ParsedBatch {
 export const MAX_ERRORS = 20;
 /** A body can contain millions of tiny invalid values. Its quarantine lines would be a hundred times as long as the body. */
 const MAX_QUARANTINE_LENGTH = 16 * 1024 * 1024;
-/** The lines of a JSON body are shorter than this. An OTLP body can have longer ones, because its records share attributes. */
+/** A record of a JSON body is shorter. One of a protobuf body can be longer, because JSON escapes control characters. */
+const MAX_QUARANTINED_RECORD_LENGTH = 24 * 1024 * 1024;
+/**
+ * The limit for all lines of a body together. Those of a JSON body are shorter. An OTLP body can exceed it: each of its records gets
+ * a copy of the attributes of its resource, and protobuf does not escape control characters.
+ */
 const MAX_LINES_BYTES = 80 * 1024 * 1024;
-/** Lines are encoded in groups of this size, because keeping the strings of a whole body would use much memory. */
-const LINES_PER_BUFFER = 2_000;
+/** Lines are encoded in groups of this length, because keeping the strings of a whole body would use much memory. */
+const LINES_LENGTH_PER_BUFFER = 2 * 1024 * 1024;
 
 /**
  * Throws DendroError if the body does not have the declared encoding or format, or when `isCancelled` returns true. That is
@@ -141,6 +146,7 @@ class ParsedBodyBuilder {
 
   build(digest: string): ParsedBody {
     const kinds = [...LOG_KINDS, undefined];
+    for (const batch of this.#batches.values()) this.#countLines(batch.encodeLines());
     const batches = kinds.flatMap(kind => this.#batches.get(kind)?.build() ?? []);
     return { batches, digest, allHaveIdentity: this.#allHaveIdentity };
   }
@@ -157,16 +163,23 @@ class ParsedBodyBuilder {
   }
 
   #accept(batch: BatchBuilder, parsed: ParseResult, record: LogRecord): void {
-    this.#linesBytes += batch.accept(toLogLine(record));
-    if (this.#linesBytes > MAX_LINES_BYTES) throw linesTooLong();
+    this.#countLines(batch.accept(toLogLine(record)));
     this.#allHaveIdentity &&= this.#body.needsDeduplication && 'value' in parsed && hasIdentity(parsed.value);
+  }
+
+  #countLines(bytes: number): void {
+    this.#linesBytes += bytes;
+    if (this.#linesBytes > MAX_LINES_BYTES) throw linesTooLong();
   }
 
   #reject(batch: BatchBuilder, parsed: ParseResult, rejection: Rejection): void {
     batch.reject(parsed.index, rejection);
     if (this.#quarantineLength >= MAX_QUARANTINE_LENGTH) return;
     const source = batch.kind ?? sourceNameOf(parsed);
-    const line = formatQuarantineLine(source, this.#context.nowMicros, parsed, rejection);
+    const { nowMicros } = this.#context;
+    let line = formatQuarantineLine(source, nowMicros, parsed, rejection);
+    if (line.length > MAX_QUARANTINED_RECORD_LENGTH)
+      line = formatQuarantineLine(source, nowMicros, { index: parsed.index, value: null }, rejection);
     this.#quarantineLength += line.length;
     batch.quarantine(line);
   }
@@ -186,6 +199,7 @@ class BatchBuilder {
   readonly #encodedLines: Buffer[] = [];
   /** Lines that are not encoded yet. */
   #lines: string[] = [];
+  #linesLength = 0;
   #accepted = 0;
   readonly #rejectedByCode: Partial<Record<RejectCode, number>> = {};
   readonly #errors: RecordError[] = [];
@@ -198,8 +212,9 @@ class BatchBuilder {
   /** Returns how many bytes it has encoded. */
   accept(line: string): number {
     this.#lines.push(line);
+    this.#linesLength += line.length;
     this.#accepted++;
-    return this.#lines.length === LINES_PER_BUFFER ? this.#encodeLines() : 0;
+    return this.#linesLength >= LINES_LENGTH_PER_BUFFER ? this.encodeLines() : 0;
   }
 
   reject(index: number, rejection: Rejection): void {
@@ -211,8 +226,16 @@ class BatchBuilder {
     this.#quarantineLines.push(line);
   }
 
+  /** Must be called before `build`. Returns how many bytes it has encoded. */
+  encodeLines(): number {
+    const encoded = Buffer.from(this.#lines.join(''));
+    this.#encodedLines.push(encoded);
+    this.#lines = [];
+    this.#linesLength = 0;
+    return encoded.length;
+  }
+
   build(): ParsedBatch {
-    this.#encodeLines();
     const [first = Buffer.alloc(0)] = this.#encodedLines;
     return {
       kind: this.kind,
@@ -222,13 +245,6 @@ class BatchBuilder {
       errors: this.#errors,
       quarantineLines: this.#quarantineLines.join(''),
     };
-  }
-
-  #encodeLines(): number {
-    const encoded = Buffer.from(this.#lines.join(''));
-    this.#encodedLines.push(encoded);
-    this.#lines = [];
-    return encoded.length;
   }
 }
 

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { type EncodedBody, parseBody } from '../../src/intake/parse-body.ts';
+import { attribute, encodeOtlp, type OtlpObject, otlpRequest, text } from '../support/otlp.ts';
 
 test('a cancelled job stops before the next record', () => {
   const line = `${JSON.stringify({ project: 'p', message: 'm' })}\n`;
@@ -15,4 +16,48 @@ test('a cancelled job stops before the next record', () => {
   const isCancelled = () => ++calls === 50;
   expect(() => parseBody(body, isCancelled)).toThrow('the client disconnected');
   expect(calls).toBe(50);
+});
+
+function parseOtlp(request: OtlpObject) {
+  return parseBody({
+    data: encodeOtlp(request),
+    contentCoding: '',
+    format: 'otlp-protobuf',
+    kind: { sourceName: undefined, allowedKinds: ['edge'] },
+    context: { nowMicros: 1_794_648_600_123_456, retentionDays: 90 },
+    needsDeduplication: true,
+  });
+}
+
+// In a line, a control character takes six bytes in each text column and in the metadata. In protobuf it takes one.
+const CONTROL_CHARACTERS = '\u0001'.repeat(174_000);
+
+test.for([
+  [
+    'their URLs are long texts of control characters',
+    otlpRequest(
+      { 'service.name': 'edge', project: 'p' },
+      Array.from({ length: 40 }, () => ({
+        attributes: [
+          attribute('request', { kvlistValue: { values: [attribute('url', text(CONTROL_CHARACTERS))] } }),
+        ],
+      })),
+    ),
+  ],
+  [
+    'each has a copy of a long project reference of control characters',
+    otlpRequest(
+      { 'service.name': 'edge', 'service.namespace': CONTROL_CHARACTERS.slice(0, 80_000) },
+      Array.from({ length: 100 }, () => ({ body: text('m') })),
+    ),
+  ],
+] as const)('a few records whose lines are far larger than the body are refused: %s', ([, request]) => {
+  expect(() => parseOtlp(request)).toThrow('larger than 80 MiB; send smaller batches');
+});
+
+test('of a rejected record that is much longer as JSON, the quarantine has only the reason', () => {
+  const attributes = [attribute('a', text('\u0001'.repeat(6 * 1024 * 1024)))];
+  const { batches } = parseOtlp(otlpRequest({ 'service.name': 'edge', project: 'p' }, [{ attributes }]));
+  expect(batches).toMatchObject([{ kind: 'edge', accepted: 0, rejectedByCode: { too_large: 1 } }]);
+  expect(batches[0]?.quarantineLines).toMatch(/"code":"too_large".*"record":null\}\n$/);
 });
