@@ -52,14 +52,14 @@ export class PageBuilder {
     return this.#hasMore || this.rowsLeft === 0;
   }
 
-  /** The last query had more rows than were added. */
+  /** The row limit or the byte limit cut the rows of the last query. */
   get #hasMore(): boolean {
     return this.#truncated || this.#exceedsMaxBytes;
   }
 
-  /** The timestamp of the last row, if the last query had more rows. */
+  /** The timestamp of the last row, if the last query had more rows than were added. */
   get cutAt(): bigint | undefined {
-    return this.#truncated ? this.#listKeys().at(-1)?.timestampMicros : undefined;
+    return this.#hasMore ? this.#listKeys().at(-1)?.timestampMicros : undefined;
   }
 
   bytesLeft(maxBytes: number | undefined): number | undefined {

@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { API_KEY, micros, startTestApp, type TestApp } from '../support/app.ts';
 import { BUILT_IN, EXPLORE } from '../support/custom-endpoints.ts';
 import { edgeRecord } from '../support/record.ts';
 import { createTokens, type TestTokens } from '../support/tokens.ts';
@@ -128,6 +128,29 @@ describe('the explore pack', () => {
       }
       expect(seen).toEqual(ids);
     }
+  });
+
+  test('a page that the byte limit cuts does not enlarge the slices of the next pages', async () => {
+    const at = micros('2026-11-14T12:00:00Z');
+    const message = 'x'.repeat(20_000);
+    await app.append(
+      'edge',
+      Array.from({ length: 25 }, (_, i) =>
+        edgeRecord({ id: `${i}`, project: 'large', at: at - BigInt(i) * 60_000_000n, message }),
+      ),
+    );
+    const query = vi.spyOn(app.store, 'query');
+    const firstSlices: number[] = [];
+    for (let cursor: string | null = ''; cursor !== null; ) {
+      query.mockClear();
+      const { headers } = await app.query('logs.search', { project: 'large', cursor });
+      const { slice_start, slice_end } = query.mock.calls[0]?.[1] ?? {};
+      if (cursor !== '') firstSlices.push(Number(slice_end?.value) - Number(slice_start?.value));
+      cursor = headers.get('dendro-next-cursor');
+    }
+    query.mockRestore();
+    expect(firstSlices.length).toBeGreaterThan(3);
+    expect(new Set(firstSlices)).toEqual(new Set([3_600_000_000]));
   });
 
   test('is in the catalog and in OpenAPI, with the fields of each kind', async () => {
