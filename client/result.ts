@@ -24,10 +24,11 @@ export interface QueryResult<Row> {
 
 /** Why a result is what it is: how many records remain after each condition of the query. */
 export interface Explanation {
-  /** The parameters after their rules; null: absent. */
+  /** The values that the query uses, after defaults, fallbacks and the token's maximum tier; null: the parameter has no value. */
   readonly parameters: Readonly<Record<string, string | null>>;
   /** The time window that the query reads, ISO 8601; null: no bound. */
   readonly window: { readonly start: string | null; readonly end: string | null };
+  /** The time of the newest record of the project, inside or outside the window, ISO 8601; null: there is none. */
   readonly newest: string | null;
   readonly oldest: string | null;
   readonly conditions: readonly { readonly name: string; readonly remaining: number }[];

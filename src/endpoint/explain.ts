@@ -18,11 +18,17 @@ import {
 import type { ValidatedRequest } from './validated-requests.ts';
 
 export interface Explanation {
-  /** The declared parameters after their rules; null: the parameter is absent. */
+  /**
+   * The values that the query uses for the declared parameters, after defaults, fallbacks and the token's maximum tier; null: the
+   * parameter has no value.
+   */
   readonly parameters: Readonly<Record<string, string | null>>;
   /** The time window of the query, ISO 8601; null: no bound. */
   readonly window: { readonly start: string | null; readonly end: string | null };
-  /** The timestamp of the newest record before any condition on the time, ISO 8601; null: there is no record. */
+  /**
+   * The timestamp of the newest record of the project, inside or outside the window, ISO 8601; of all projects if the query has no
+   * condition on the project. null: there is none.
+   */
   readonly newest: string | null;
   readonly oldest: string | null;
   /** The conditions that apply to the request, in the order of the query. */

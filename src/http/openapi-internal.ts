@@ -70,7 +70,7 @@ const POST_LOGS: Json = {
     ),
     200: jsonResult('The accepted records are durable. Rejected ones are listed.', ref('IntakeResult')),
     422: jsonResult(
-      'nothing_accepted: no record was accepted; idempotency_conflict: the key was used before with another body.',
+      'nothing_accepted: every record was rejected; idempotency_conflict: the key was used before with another body.',
       { anyOf: [ref('IntakeResult'), ref('Error')] },
     ),
   },

@@ -17,13 +17,20 @@ const ERROR_FIELDS: Json = {
 
 const NULLABLE_TIME: Json = { type: ['string', 'null'], format: 'date-time' };
 
+/** `newest` or `oldest` of an explanation. */
+function recordTime(which: string): Json {
+  const description = `Time of the ${which} record of the project, inside or outside the window, among the log kinds that the query reads. Of all projects if the query has no condition on the project. null: there is none.`;
+  return { ...NULLABLE_TIME, description };
+}
+
 const EXPLANATION: Json = {
   type: 'object',
   required: ['parameters', 'window', 'newest', 'oldest', 'conditions', 'summary'],
   properties: {
     parameters: {
       type: 'object',
-      description: 'The parameters of the endpoint after their rules. An absent one is null.',
+      description:
+        "The values that the query uses, after defaults, fallbacks and the token's maximum tier. null: the parameter has no value.",
       additionalProperties: { type: ['string', 'null'] },
     },
     window: {
@@ -32,14 +39,8 @@ const EXPLANATION: Json = {
       required: ['start', 'end'],
       properties: { start: NULLABLE_TIME, end: NULLABLE_TIME },
     },
-    newest: {
-      ...NULLABLE_TIME,
-      description: 'Time of the newest record of the project. null: it has no records.',
-    },
-    oldest: {
-      ...NULLABLE_TIME,
-      description: 'Time of the oldest record of the project. null: it has no records.',
-    },
+    newest: recordTime('newest'),
+    oldest: recordTime('oldest'),
     conditions: {
       type: 'array',
       description: 'The conditions of the query that apply to the request, in order.',
@@ -121,7 +122,7 @@ const INTAKE_RESULT: Json = {
         },
       },
     },
-    error: { ...ERROR_FIELDS, description: 'Present if no record was accepted.' },
+    error: { ...ERROR_FIELDS, description: 'Present only with status 422: every record was rejected.' },
   },
 };
 
