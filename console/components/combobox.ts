@@ -5,7 +5,7 @@ import type { Field } from './controls.ts';
 
 export interface Suggestion {
   readonly value: string;
-  /** Shown instead of the value, if the value is longer than what the user chooses. */
+  /** Shown instead of the value, if the value is the whole text of the field and the user chooses only a part of it. */
   readonly label?: string;
   /** Shown behind the value, such as a count. */
   readonly detail?: string;

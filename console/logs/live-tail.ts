@@ -24,8 +24,8 @@ export interface Page {
 
 /** Returns undefined if there can be records between the new ones and the shown ones. */
 export function mergeNewer(shown: Page, { rows, nextCursor }: QueryResult): Page | undefined {
-  const isOldestNew = countNew(shown.rows, rows.slice(-1)) > 0;
-  if (nextCursor !== undefined && isOldestNew) return undefined;
+  const overlaps = countNew(shown.rows, rows.slice(-1)) === 0;
+  if (nextCursor !== undefined && !overlaps) return undefined;
   const keys = new Set(rows.map(toRowKey));
   const merged = [...rows, ...shown.rows.filter(row => !keys.has(toRowKey(row)))];
   return { rows: merged.sort(compareRecords), nextCursor: shown.nextCursor };

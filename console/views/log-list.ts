@@ -171,7 +171,7 @@ function createLogRow(record: Row, { columns, actions }: LogListOptions): LogRow
     summary.classList.toggle('open', shouldOpen);
   };
   summary.addEventListener('click', () => {
-    if (getSelection()?.isCollapsed !== false) toggle(!isOpen()); // the click does not end a text selection
+    if (getSelection()?.isCollapsed !== false) toggle(!isOpen()); // not if the click ends a text selection
   });
   return { record, summary, details, button, isOpen, toggle };
 }
@@ -192,7 +192,7 @@ function createToggle(record: Row, detailsId: string): HTMLButtonElement {
   );
 }
 
-/** A phone shows the first column only. */
+/** Of the columns between the time and the message, a phone shows only the first. */
 function createCell(record: Row, column: LogColumn, index: number): HTMLElement {
   const classes = [index > 0 ? 'log-extra' : undefined, column.numeric === true ? 'number' : undefined];
   const text = column.read(record) ?? '–';

@@ -1,4 +1,4 @@
-// The time range of a request to an endpoint with the key `range`, and the size of its buckets.
+// The time range of a request, for an endpoint whose endpoint.yaml has the key `range`, and the size of its buckets.
 import type { BoundValues } from '../store/store.ts';
 import { MICROS_PER_DAY, MICROS_PER_SECOND } from '../system/clock.ts';
 import type { EndpointDefinition } from './definition.ts';
@@ -27,7 +27,10 @@ function toMicros(values: BoundValues, name: string): bigint | undefined {
   return bound?.type === 'timestamp' ? (bound.value ?? undefined) : undefined;
 }
 
-/** A range has at most this many buckets. Neighbouring steps differ by a factor of at most 3, so it has at least a third of them. */
+/**
+ * A range has at most this many buckets. Neighbouring steps differ by a factor of at most 2.5, so it has at least 48, unless it is
+ * shorter than 48 µs.
+ */
 const MAX_BUCKETS = 120n;
 
 const MINUTE = 60n * MICROS_PER_SECOND;

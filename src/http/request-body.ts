@@ -61,7 +61,7 @@ function connectionClosed(): DendroError {
 
 /** Chunks are copied into blocks of this size: a chunk of one byte takes hundreds of bytes as an object of its own. */
 const BLOCK_BYTES = 16 * 1024;
-/** The memory that a request takes besides its body, rounded up. Reserved even if the body is smaller. */
+/** The least that is reserved for a block: even a request with a tiny body takes almost this much memory. */
 const MIN_RESERVED_BYTES = 8 * 1024;
 
 /** The received part of a body. Reserves the memory of a block before allocating it. */

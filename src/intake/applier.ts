@@ -16,11 +16,12 @@ const MAX_RETRY_DELAY_MS = 8_000;
 /** Records that do not fill a row group are flushed at this interval, so that they leave memory and the spool. */
 const FLUSH_INTERVAL_MS = 3_600_000;
 /**
- * A few unflushed records of a quiet kind keep segments on disk that a busy kind has filled. If the segments with unflushed records
- * are larger than this together, the kinds of the oldest one are flushed. Segments with records of a failing kind are skipped,
- * because a flush cannot free them. Instead, if the whole spool is larger than this, new records of a failing kind are rejected
- * while other kinds succeed (`hasSpaceFor`).
+ * The limit of the segments with unflushed records: a few records of a quiet kind keep segments on disk that a busy kind has filled.
+ * Above it, the kinds of the oldest of these segments are flushed. Segments with unflushed records of a failing kind are skipped,
+ * because a flush cannot free them.
  */
+const MAX_UNFLUSHED_BYTES = 512 * 1024 * 1024;
+/** The limit of the whole spool while the store fails to apply some kinds. Above it, new records of these kinds are rejected. */
 const MAX_SPOOL_BYTES = 512 * 1024 * 1024;
 
 export interface ApplierDependencies {
@@ -277,7 +278,7 @@ export class Applier {
     if (timer.now() - this.#lastFlushMs >= FLUSH_INTERVAL_MS) {
       this.#lastFlushMs = timer.now();
       await store.flush(LOG_KINDS);
-    } else if (spool.unflushedBytes(flushedUpTo) > MAX_SPOOL_BYTES) {
+    } else if (spool.unflushedBytes(flushedUpTo) > MAX_UNFLUSHED_BYTES) {
       const failingKinds = new Set(this.#failing.keys());
       await store.flush(spool.kindsToFlush(flushedUpTo, failingKinds));
     }

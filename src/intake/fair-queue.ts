@@ -3,7 +3,10 @@
 
 interface SenderQueue<Job> {
   readonly jobs: Job[];
-  /** How long the sender's jobs took, counted from the position of the queue when the sender's first job arrived. */
+  /**
+   * The sender's virtual time: grows by the time that its jobs take. When a job arrives and none of the sender's jobs waits, it is
+   * raised to `#position` if it is lower.
+   */
   usedMs: number;
 }
 

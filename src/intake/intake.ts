@@ -256,9 +256,9 @@ function toAppend({ kind, accepted, lines, entry, result }: ClaimedBatch): Spool
 }
 
 /**
- * After a clean stop, `undelivered` has the keys of the requests with `onlyIfUndelivered` whose response was not delivered. The
- * responses to the others of this type were delivered, so these requests are not restored. Undefined: there was no clean stop, so
- * nothing is known, and all requests are restored.
+ * After a clean stop, `undelivered` has the keys of the requests with `onlyIfUndelivered` whose response was not delivered. Every
+ * other request with `onlyIfUndelivered` got its response and is not restored. Undefined: there was no clean stop, so it is not known
+ * which responses were delivered, and all requests are restored.
  */
 function withoutDelivered(
   index: IdempotencyIndex,

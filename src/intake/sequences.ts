@@ -1,5 +1,5 @@
-// The next sequence number of each kind, in a file next to the segments. The file remains when segments are deleted or the
-// operator switches stores. A store skips a sequence number that it has stored before, so using a number twice would lose a
+// The next sequence number of each log kind, in a file next to the segments of the spool. The file remains when segments are deleted
+// or the operator switches stores. A store skips a sequence number that it has stored before, so using a number twice would lose a
 // record.
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';

@@ -304,7 +304,7 @@ export class Spool {
   }
 }
 
-/** The kinds of a segment with records that have this sequence number of their kind or a higher one. */
+/** The kinds of a segment that have a record with the sequence number `upTo(kind)` or a higher one. */
 function kindsBeyond(segment: SpoolSegment, upTo: (kind: LogKind) => number): LogKind[] {
   return [...segment.endSequences].filter(([kind, end]) => end > upTo(kind)).map(([kind]) => kind);
 }

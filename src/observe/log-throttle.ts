@@ -1,11 +1,11 @@
-// Throttles repeated log lines with exponential back-off: after a logged line, lines of the same name are suppressed for 1 s, then
-// for 2 s, 4 s and so on, up to 60 s.
+// Throttles repeated log lines with exponential back-off: after a logged line, lines with the same name (the event and what it
+// concerns, see `throttleName` in log.ts) are suppressed for 1 s, then for 2 s, 4 s and so on, up to 60 s.
 
 const FIRST_PAUSE_MS = 1_000;
 const MAX_PAUSE_MS = 60_000;
-/** A series of this age has ended. */
+/** A series ends this long after its last logged line. */
 const SERIES_MS = 2 * MAX_PAUSE_MS;
-/** Names can come from clients, such as addresses. Beyond this number of series, all others share one. */
+/** A name can contain text from a client, such as its address. Beyond this number of series, all others share one. */
 const MAX_SERIES = 500;
 const SHARED_NAME = '';
 
@@ -51,7 +51,7 @@ export class LogThrottle {
     return this.#seriesByName.size < MAX_SERIES;
   }
 
-  /** Ends a series: the next line of this name is logged immediately. */
+  /** Ends a series: the next line with this name is logged immediately. */
   reset(name: string): void {
     this.#seriesByName.delete(name);
   }

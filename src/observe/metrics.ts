@@ -22,7 +22,7 @@ const BACKGROUND_BUCKETS = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900];
 
 /**
  * Metrics of prom-client that are invalid: gauges with the names of counters, whose values are also in nodejs_active_handles etc.,
- * and gauges that are not a number if metrics are read twice at once.
+ * and gauges that are NaN if metrics are read twice in quick succession.
  */
 const INVALID_METRICS = [
   'nodejs_active_handles_total',
@@ -221,7 +221,10 @@ export class Metrics {
     for (const [endpoint] of this.#queueWaits) this.#copyOutcomes(endpoint);
   }
 
-  /** A request that got a result has a cache outcome; one that failed has `none`. */
+  /**
+   * Exports a zero only for combinations that can occur: a result (status below 400) has a cache outcome, and a failed request has
+   * `none`. Any other combination is exported only if it was counted.
+   */
   #copyOutcomes(endpoint: string): void {
     for (const [digit, counts] of this.#requests.get(endpoint)?.outcomes.entries() ?? []) {
       const hasResult = digit < 4;
@@ -262,7 +265,7 @@ export class Metrics {
   }
 }
 
-/** The labels of counters whose values are known, so that they are 0 from the start: a rate needs two values. */
+/** The label sets that are known in advance. Their counters exist from the start with the value 0: a rate needs two samples. */
 function listFixedLabels(rejectCodes: readonly string[]): [MetricName, Labels][] {
   const fixed: [MetricName, Labels][] = [];
   for (const kind of LOG_KINDS) {
@@ -285,7 +288,7 @@ const BY_KIND: readonly MetricName[] = [
   'dendro_batches_deduplicated_total',
 ];
 
-/** Background operations that can fail, without those of one kind. */
+/** Operations whose failures are counted without a log kind. */
 const OPERATIONS = [
   'spool_write',
   'spool_read',

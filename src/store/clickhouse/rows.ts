@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { constants, gunzip, gzip } from 'node:zlib';
 import { type LineColumns, readLogLine, writeLogLine } from '../../domain/log-line.ts';
 
-/** Bytes converted without a pause; other work of this thread runs in between. */
+/** About how many bytes are converted at a time. Between two chunks, this thread can do other work. */
 const CHUNK_BYTES = 256 * 1024;
 const NEWLINE = 0x0a;
 

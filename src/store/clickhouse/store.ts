@@ -1,5 +1,5 @@
-// The distributed store: ClickHouse, as a single node or as a cluster. The local disk has only records that ClickHouse has not
-// acknowledged yet, in the spool and in the outbox.
+// The distributed store: ClickHouse, as a single node or as a cluster. The local disk is only a buffer: the
+// outbox keeps a block until ClickHouse has acknowledged it, and the spool keeps a record until its whole segment can be deleted.
 import { join, resolve } from 'node:path';
 import { LOG_KINDS } from '../../domain/log-columns.ts';
 import { offsetAfterLines } from '../../domain/log-line.ts';
