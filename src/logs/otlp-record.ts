@@ -148,7 +148,7 @@ function toMessage(body: unknown): unknown {
   return isTooDeep ? body : stringifyExactJson(body);
 }
 
-/** A number with fewer than 16 digits would be read as milliseconds or seconds. */
+/** record-timestamp.ts takes a number for microseconds only if it has 16 digits. Any other time is written as text. */
 function toTimestamp(micros: number): number | string | null {
   if (micros === 0) return null;
   return micros >= 1e15 && micros < 1e16 ? micros : formatTimestamp(BigInt(micros));

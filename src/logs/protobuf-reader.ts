@@ -35,7 +35,7 @@ export class ProtobufReader {
   /** Moves to the next field. Returns false at the end of the message. The caller must read the field or skip it. */
   next(): boolean {
     if (this.#position === this.#end) return false;
-    const tag = this.#length();
+    const tag = this.#tagOrLength();
     this.#wireType = tag % 8;
     this.field = (tag - this.#wireType) / 8;
     if (this.field < 1 || this.field > MAX_FIELD_NUMBER)
@@ -146,7 +146,7 @@ export class ProtobufReader {
         this.#take(8);
         break;
       case LENGTH_DELIMITED:
-        this.#take(this.#length());
+        this.#take(this.#tagOrLength());
         break;
       case FIXED32:
         this.#take(4);
@@ -158,7 +158,7 @@ export class ProtobufReader {
 
   #takeDelimited(): number {
     this.#expect(LENGTH_DELIMITED);
-    return this.#take(this.#length());
+    return this.#take(this.#tagOrLength());
   }
 
   #takeFixed64(): number {
@@ -180,7 +180,7 @@ export class ProtobufReader {
   }
 
   /** A tag or the length of a field. */
-  #length(): number {
+  #tagOrLength(): number {
     const length = this.#varint();
     if (typeof length === 'bigint') throw truncated();
     return length;

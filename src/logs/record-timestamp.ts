@@ -47,7 +47,8 @@ function toMicros(value: unknown): number | undefined {
   return parsed === undefined ? digitsToMicros(value) : Number(parsed);
 }
 
-// The number of digits determines the unit. The four ranges do not overlap until the year 2286.
+// The number of digits determines the unit: from 2001 to 2286, a time in seconds has 10 digits, in milliseconds 13, in microseconds 16
+// and in nanoseconds 19.
 function integerToMicros(integer: number): number | undefined {
   if (!Number.isInteger(integer)) return undefined;
   if (integer >= 1e15 && integer < 1e16) return integer;
