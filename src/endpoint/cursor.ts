@@ -1,6 +1,7 @@
 // The cursor of a paged endpoint: where the next page starts. A cursor belongs to one query: it contains a checksum of the endpoint
 // and of all other parameters. It is not signed, because it grants nothing: a query applies its conditions on every page.
 import { createHash } from 'node:crypto';
+import { redactText } from './redact.ts';
 
 /**
  * The next page starts with the records of this timestamp whose id is `id` or later, without the first `skip` of them. Older
@@ -8,9 +9,9 @@ import { createHash } from 'node:crypto';
  */
 export interface Position {
   readonly timestampMicros: bigint;
-  /** The id of the last returned record, cut to 256 bytes. Empty: all ids. */
+  /** The id of a returned record, if possible of the last one, cut to 256 bytes. Empty: all ids. */
   readonly id: string;
-  /** How many records with this timestamp and an id that starts with `id` were returned before. */
+  /** How many records with this timestamp, from the first whose id is `id` or later, were returned before. */
   readonly skip: number;
 }
 
@@ -71,17 +72,27 @@ export interface RowKey {
   readonly id: string;
 }
 
-/** The position after the last of these rows. `start` is the position of the first row, if the page does not begin at the newest. */
-export function positionAfter(rows: readonly RowKey[], start: Position | undefined): Position | undefined {
+/**
+ * The position after the last of these rows. `start` is the position of the first row, if the page does not begin at the newest.
+ * With `redacted`, the position has no id that contains an IP address: it counts all records of the timestamp instead.
+ */
+export function positionAfter(
+  rows: readonly RowKey[],
+  start: Position | undefined,
+  redacted: boolean,
+): Position | undefined {
   const last = rows.at(-1);
   if (last === undefined) return start;
   const { timestampMicros } = last;
-  const id = truncateId(last.id);
+  const id = redacted && redactText(last.id) !== last.id ? '' : truncateId(last.id);
   const lastOther = rows.findLastIndex(
     row => row.timestampMicros !== timestampMicros || !row.id.startsWith(id),
   );
-  const continues = lastOther === -1 && start?.timestampMicros === timestampMicros && start.id === id;
-  return { timestampMicros, id, skip: rows.length - 1 - lastOther + (continues ? start.skip : 0) };
+  const skip = rows.length - 1 - lastOther;
+  // Earlier pages may have records that `skip` has to count too. `start` counts them.
+  if (lastOther === -1 && start?.timestampMicros === timestampMicros)
+    return { timestampMicros, id: start.id, skip: start.skip + skip };
+  return { timestampMicros, id, skip };
 }
 
 /** Cuts between two characters. */

@@ -6,6 +6,7 @@ import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 import type { Column, QueryResult } from '../store/store.ts';
 import { encodeRows, RESULT_FORMATS, type Row, type RowEncoding } from './encode-rows.ts';
+import type { CursorAfter } from './page-builder.ts';
 import { redactRow } from './redact.ts';
 
 export const COMPRESSIONS = ['br', 'gzip'] as const;
@@ -25,7 +26,7 @@ export interface EncodedResult {
 
 export interface EncodingRequest extends RowEncoding {
   readonly contentCoding: ContentCoding;
-  /** Replaces the IP addresses in the rows. */
+  /** Replaces the IP addresses in the rows, and leaves them out of the cursor. */
   readonly redacted: boolean;
 }
 
@@ -43,8 +44,8 @@ export interface ResultOptions {
   readonly maxBytes?: number | undefined;
   /** Called after each new encoding, because it increases `bytes`. */
   readonly onSizeChange?: (() => void) | undefined;
-  /** The cursor after the first `rowCount` rows, of an endpoint with pages. Undefined: there are no more rows. */
-  readonly cursorAfter?: ((rowCount: number) => string | undefined) | undefined;
+  /** Of an endpoint with pages. */
+  readonly cursorAfter?: CursorAfter | undefined;
 }
 
 /** Compressing a smaller body takes more time than it saves. */
@@ -77,9 +78,9 @@ export class EndpointResult {
     this.#options = options;
   }
 
-  /** The cursor after all rows; see ResultOptions.cursorAfter. */
+  /** The cursor after all rows, not redacted; undefined: there are no more. */
   get nextCursor(): string | undefined {
-    return this.#options.cursorAfter?.(this.rows.length);
+    return this.#options.cursorAfter?.(this.rows.length, false);
   }
 
   /** Estimated size in memory. */
@@ -114,7 +115,7 @@ export class EndpointResult {
     const rows = redacted ? redactLazily(this.#columns, this.rows) : this.rows;
     const { body, rowCount, isCut } = await encodeRows(this.#columns, rows, request, this.#options.maxBytes);
     const clipped = this.#listClipped(isCut);
-    const nextCursor = this.#options.cursorAfter?.(rowCount);
+    const nextCursor = this.#options.cursorAfter?.(rowCount, redacted);
     return { body, etag: await createEtag(body), contentCoding, clipped, nextCursor };
   }
 

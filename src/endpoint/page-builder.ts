@@ -5,12 +5,14 @@ import { encodeCursor, type Position, positionAfter, type RowKey } from './curso
 import type { EndpointDefinition } from './definition.ts';
 import { describePagedQuery } from './page-position.ts';
 
+/** The cursor after the first `rowCount` rows; undefined: there are no more. With `redacted`, it contains no IP address. */
+export type CursorAfter = (rowCount: number, redacted: boolean) => string | undefined;
+
 export interface Page {
   readonly result: QueryResult;
   /** The time limit ended the search before the page was full. */
   readonly isTimeUp: boolean;
-  /** The cursor after the first `rowCount` rows; undefined: there are no more. */
-  readonly cursorAfter: (rowCount: number) => string | undefined;
+  readonly cursorAfter: CursorAfter;
 }
 
 /** How the search goes on after the page. */
@@ -91,9 +93,9 @@ export class PageBuilder {
         executedMs: this.#executedMs,
       },
       isTimeUp,
-      cursorAfter: rowCount => {
+      cursorAfter: (rowCount, redacted) => {
         const isCut = this.#hasMore || rowCount < keys.length;
-        const position = isCut ? positionAfter(keys.slice(0, rowCount), start) : next;
+        const position = isCut ? positionAfter(keys.slice(0, rowCount), start, redacted) : next;
         return position && encodeCursor({ ...position, sliceSeconds }, query);
       },
     };

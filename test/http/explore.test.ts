@@ -111,6 +111,25 @@ describe('the explore pack', () => {
     expect(around.text).not.toContain('192.0.2');
   });
 
+  test('the cursors of a token with redaction contain no address, and its pages have every record once', async () => {
+    const messages = Array.from({ length: 320 }, (_, i) => `m${String(i).padStart(3, '0')}`);
+    const at = (i: number) => micros('2026-11-14T12:00:00Z') - BigInt(i < 20 ? i : 20);
+    await app.append(
+      'edge',
+      messages.map((message, i) =>
+        edgeRecord({ id: `10.0.0.1-${message}`, project: 'ids', at: at(i), message }),
+      ),
+    );
+    const seen: unknown[] = [];
+    for (let cursor: string | null = ''; cursor !== null; ) {
+      const { rows, headers } = await send('redacted', 'logs.search', `project=ids&cursor=${cursor}`);
+      seen.push(...rows.map(row => row['event_message']));
+      cursor = headers.get('dendro-next-cursor');
+      expect(Buffer.from(cursor ?? '', 'base64url').toString()).not.toContain('10.0.0.1');
+    }
+    expect(seen).toEqual(messages);
+  });
+
   test('the pages of logs.search have every record once if the byte limit cuts them', async () => {
     const message = '\u0001'.repeat(10_000); // six times as long in JSON
     const ids = Array.from({ length: 10 }, (_, i) => `${i}`);
