@@ -2,6 +2,7 @@
 // responses. Malformed input gets the error that JSON-RPC defines for it.
 import { once } from 'node:events';
 import type { Writable } from 'node:stream';
+import { MAX_RUNNING, MAX_WAITING, RequestQueue } from './request-queue.ts';
 
 export interface RpcRequest {
   readonly method: string;
@@ -19,6 +20,7 @@ export const RPC_ERRORS = {
   methodNotFound: -32601,
   invalidParams: -32602,
   internal: -32603,
+  tooManyRequests: -32000,
 } as const;
 
 export class RpcError extends Error {
@@ -37,11 +39,11 @@ type RequestId = string | number;
 
 /** Larger than any sensible request. The rest of a longer line is skipped, so that it takes no memory. */
 export const MAX_LINE_BYTES = 1024 * 1024;
-/** Requests that run at a time. Further lines are not read until a response is written. */
-export const MAX_RUNNING = 32;
 /** Of one batch. Limits the responses that are in memory until the whole batch has run. */
 export const MAX_BATCH = 32;
 const CANCELLED = 'notifications/cancelled';
+/** Asks whether the program is alive, so it does not wait for other requests. */
+const PING = 'ping';
 
 /** Returns when the input has ended and every response is written. */
 export async function serveJsonRpc(
@@ -49,22 +51,42 @@ export async function serveJsonRpc(
   output: Writable,
   handle: RpcHandler,
 ): Promise<void> {
-  const session = new Session(handle);
-  const running = new Set<Promise<void>>();
+  // If the client does not read responses, no more requests are read or started: their responses would need memory.
+  const drained = createDrainWaiter(output);
+  const session = new Session(async request => {
+    await drained();
+    return handle(request);
+  });
+  const open = new Set<Promise<void>>();
   for await (const line of readLines(input)) {
-    const response = session.respond(line).then(async text => {
-      if (text !== undefined && !output.write(`${text}\n`)) await once(output, 'drain');
+    const response = session.respond(line).then(text => {
+      if (text !== undefined) output.write(`${text}\n`);
     });
-    running.add(response);
-    void response.finally(() => running.delete(response));
-    if (running.size >= MAX_RUNNING) await Promise.race(running);
+    open.add(response);
+    void response.finally(() => open.delete(response));
+    await drained();
   }
-  await Promise.all(running);
+  await Promise.all(open);
+  await drained();
+}
+
+/** Returns a function that waits until the stream accepts more data. All calls share one listener. */
+function createDrainWaiter(output: Writable): () => Promise<unknown> | undefined {
+  let waiting: Promise<unknown> | undefined;
+  return () => {
+    if (output.writableNeedDrain)
+      waiting ??= once(output, 'drain').finally(() => {
+        waiting = undefined;
+      });
+    return waiting;
+  };
 }
 
 class Session {
   readonly #handle: RpcHandler;
-  readonly #running = new Map<RequestId, AbortController>();
+  readonly #queue = new RequestQueue();
+  /** The requests that run or wait. */
+  readonly #open = new Map<RequestId, AbortController>();
 
   constructor(handle: RpcHandler) {
     this.#handle = handle;
@@ -120,7 +142,7 @@ class Session {
     }
     if (!isObject(params))
       return toErrorText(requestId, RPC_ERRORS.invalidParams, 'params must be an object');
-    if (this.#running.has(requestId))
+    if (this.#open.has(requestId))
       return toErrorText(requestId, RPC_ERRORS.invalidRequest, 'another request with this id is running');
     return this.#run(requestId, method, params);
   }
@@ -130,11 +152,18 @@ class Session {
     method: string,
     params: Readonly<Record<string, unknown>>,
   ): Promise<string | undefined> {
+    if (method !== PING && this.#queue.isFull)
+      return toErrorText(
+        id,
+        RPC_ERRORS.tooManyRequests,
+        `${MAX_RUNNING} requests are running and ${MAX_WAITING} are waiting; send the request again after a response`,
+      );
     const controller = new AbortController();
-    this.#running.set(id, controller);
+    this.#open.set(id, controller);
     const { signal } = controller;
     try {
-      const result = await this.#handle({ method, params, signal });
+      const handle = () => this.#handle({ method, params, signal });
+      const result = await (method === PING ? handle() : this.#queue.run(handle, signal));
       // A cancelled request gets no response.
       return signal.aborted ? undefined : `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result}}`;
     } catch (error) {
@@ -143,12 +172,12 @@ class Session {
         ? toErrorText(id, error.code, error.message, error.data)
         : toErrorText(id, RPC_ERRORS.internal, (error as Error).message);
     } finally {
-      this.#running.delete(id);
+      this.#open.delete(id);
     }
   }
 
   #cancel(id: unknown): void {
-    this.#running.get(id as RequestId)?.abort();
+    this.#open.get(id as RequestId)?.abort();
   }
 }
 

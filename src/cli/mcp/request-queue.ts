@@ -1,0 +1,50 @@
+// Limits how many requests run at a time. The others wait, in the order of their arrival.
+
+/** Requests that run at a time. */
+export const MAX_RUNNING = 32;
+/** Requests that wait. Limits the memory for them. */
+export const MAX_WAITING = 256;
+
+export class RequestQueue {
+  #running = 0;
+  /** Each function starts a request. */
+  readonly #waiting = new Set<() => void>();
+
+  /** No further request can run or wait. */
+  get isFull(): boolean {
+    return this.#waiting.size >= MAX_WAITING;
+  }
+
+  /** Throws the reason of the signal if it aborts before the request has started. */
+  async run<T>(request: () => Promise<T> | T, signal: AbortSignal): Promise<T> {
+    if (this.#running < MAX_RUNNING) this.#running++;
+    else await this.#waitForEnd(signal);
+    try {
+      signal.throwIfAborted();
+      return await request();
+    } finally {
+      this.#startNext();
+    }
+  }
+
+  /** Waits until a request has ended in whose place this one can run. */
+  #waitForEnd(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.add(resolve);
+      const leave = () => {
+        if (this.#waiting.delete(resolve)) reject(signal.reason);
+      };
+      signal.addEventListener('abort', leave, { once: true });
+    });
+  }
+
+  #startNext(): void {
+    const [start] = this.#waiting;
+    if (start === undefined) {
+      this.#running--;
+      return;
+    }
+    this.#waiting.delete(start);
+    start();
+  }
+}
