@@ -1,7 +1,9 @@
 // The cost of a regular expression: the size of its deterministic automaton (DFA). RE2, which both stores use, matches with a
 // DFA in constant time per byte as long as the DFA fits into its memory. Otherwise it tracks every position of the expression
 // that a match can be at, which can be a thousand times slower, and a query cannot be cancelled within a block of rows.
-import { type PatternNode, parsePattern, type Ranges } from './pattern-syntax.ts';
+import { EDGE, MATCH, type Neighbour, Nfa, OTHER_CHARACTER, TooExpensive } from './pattern-nfa.ts';
+import { assignSymbols, type Symbols } from './pattern-symbols.ts';
+import { type Assertion, type PatternNode, parsePattern } from './pattern-syntax.ts';
 
 /**
  * The highest allowed cost. Measured with DuckDB on blocks of 2,048 URLs of 8 KiB: expressions just below this limit take 0.2 s
@@ -11,30 +13,22 @@ export const MAX_PATTERN_COST = 10_000;
 
 /** Bounds the time to compute the cost to tens of milliseconds. An expression that needs more counts as too expensive. */
 const MAX_STEPS = 500_000;
-const MAX_NODES = 5_000;
-
-/** RE2 matches bytes: a set of characters beyond ASCII needs several states, a Unicode class such as \pL many. */
-const ASCII_WEIGHT = 1;
-const MULTI_BYTE_WEIGHT = 4;
-const UNICODE_CLASS_WEIGHT = 16;
 
 /**
- * Returns the cost: for each state of the DFA, 1 plus the weights of its positions. Returns Infinity above the limit, and
- * undefined for an expression with unknown syntax.
+ * Returns the cost: for each state of the DFA, 1 plus the weights of its positions, and the size of its Unicode classes. Returns
+ * Infinity above the limit, and undefined for an expression with unknown syntax.
  */
 export function computePatternCost(pattern: string): number | undefined {
   const tree = parsePattern(pattern);
   if (tree === undefined) return undefined;
   if (isPlainText(tree)) return tree.nodes.length; // both stores search for it without an automaton
   try {
-    return new Dfa(new Nfa(tree)).computeCost();
+    return Math.max(...listSearches(tree).map(search => new Dfa(search).computeCost()));
   } catch (error) {
     if (error instanceof TooExpensive) return Number.POSITIVE_INFINITY;
     throw error;
   }
 }
-
-class TooExpensive extends Error {}
 
 function isPlainText(tree: PatternNode): tree is PatternNode & { type: 'concat' } {
   const isCharacter = (node: PatternNode) =>
@@ -42,165 +36,193 @@ function isPlainText(tree: PatternNode): tree is PatternNode & { type: 'concat' 
   return tree.type === 'concat' && tree.nodes.every(isCharacter);
 }
 
-/** A set consumes one character. `begin` can be passed only at the start of the text. */
-type NfaNode =
-  | { readonly type: 'set'; readonly ranges: Ranges; readonly weight: number; readonly next: number }
-  | { readonly type: 'begin'; readonly next: number }
-  | { readonly type: 'split'; next: readonly number[] }
-  | { readonly type: 'match' };
-
-/** The id of the node in which every match ends. */
-const MATCH = 0;
-
-/** A nondeterministic automaton, built by Thompson's construction. Counted repetitions are expanded: a{3} becomes aaa. */
-class Nfa {
-  readonly nodes: NfaNode[] = [{ type: 'match' }];
-  readonly start: number;
-  #compiled = 0;
-
-  constructor(tree: PatternNode) {
-    this.start = this.#compile(tree, MATCH);
-  }
-
-  /** The sets and the match that are reachable from a node without consuming a character. */
-  closure(from: number, isAtBegin = false): number[] {
-    const reached = new Set([from]);
-    const found: number[] = [];
-    for (const id of reached) {
-      const node = this.nodes[id];
-      if (node?.type === 'split') for (const next of node.next) reached.add(next);
-      else if (node?.type !== 'begin') found.push(id);
-      else if (isAtBegin) reached.add(node.next);
-    }
-    return found;
-  }
-
-  /** Returns the start of the part that matches `tree` and continues at `next`. */
-  #compile(tree: PatternNode, next: number): number {
-    if (++this.#compiled > MAX_NODES) throw new TooExpensive();
-    switch (tree.type) {
-      case 'set':
-        return this.#add({ type: 'set', ranges: tree.ranges, weight: weightOf(tree), next });
-      case 'begin':
-        return this.#add({ type: 'begin', next });
-      case 'concat':
-        return tree.nodes.reduceRight((after, node) => this.#compile(node, after), next);
-      case 'alternate':
-        return this.#add({ type: 'split', next: tree.nodes.map(node => this.#compile(node, next)) });
-      case 'repeat':
-        return this.#compileRepeat(tree, next);
-    }
-  }
-
-  #compileRepeat({ node, min, max }: PatternNode & { type: 'repeat' }, next: number): number {
-    let start = next;
-    if (max === Number.POSITIVE_INFINITY) {
-      const loop: NfaNode = { type: 'split', next: [] };
-      start = this.#add(loop);
-      loop.next = [this.#compile(node, start), next];
-    } else {
-      for (let optional = min; optional < max; optional++)
-        start = this.#add({ type: 'split', next: [this.#compile(node, start), next] });
-    }
-    for (let required = 0; required < min; required++) start = this.#compile(node, start);
-    return start;
-  }
-
-  #add(node: NfaNode): number {
-    return this.nodes.push(node) - 1;
-  }
+/** A way in which RE2 searches a text. `isAnchored`: a match can begin only at the start. */
+interface Search {
+  readonly tree: PatternNode;
+  readonly isAnchored: boolean;
 }
 
-function weightOf({ ranges, isUnicodeClass }: PatternNode & { type: 'set' }): number {
-  if (isUnicodeClass) return UNICODE_CLASS_WEIGHT;
-  return ranges.some(codePoint => codePoint > 0x7f) ? MULTI_BYTE_WEIGHT : ASCII_WEIGHT;
+/**
+ * RE2 searches backwards, from the end of the text, if every match ends there but need not begin at the start. It does not
+ * recognise all such expressions, so both ways count unless the way is certain.
+ */
+function listSearches(tree: PatternNode): Search[] {
+  const forwards = { tree, isAnchored: false };
+  const backwards = { tree: reverse(tree), isAnchored: true };
+  if (!canBeAnchored(tree, 'text_end') || isAnchored(tree, 'text_start')) return [forwards];
+  const isCertain = isAnchored(tree, 'text_end') && !canBeAnchored(tree, 'text_start');
+  return isCertain ? [backwards] : [forwards, backwards];
+}
+
+type TextEdge = 'text_start' | 'text_end';
+
+function isAnchored(tree: PatternNode, edge: TextEdge): boolean {
+  const outermost = tree.type === 'concat' ? tree.nodes.at(edge === 'text_start' ? 0 : -1) : tree;
+  return outermost?.type === 'assertion' && outermost.assertion === edge;
+}
+
+function canBeAnchored(tree: PatternNode, edge: TextEdge): boolean {
+  if (tree.type === 'alternate') return tree.nodes.every(node => canBeAnchored(node, edge));
+  if (tree.type === 'repeat') return tree.min > 0 && canBeAnchored(tree.node, edge);
+  if (tree.type !== 'concat') return isAnchored(tree, edge);
+  return tree.nodes.some(node => canBeAnchored(node, edge));
+}
+
+const MIRRORED: Readonly<Record<Assertion, Assertion>> = {
+  text_start: 'text_end',
+  text_end: 'text_start',
+  line_start: 'line_end',
+  line_end: 'line_start',
+  word_boundary: 'word_boundary',
+  not_word_boundary: 'not_word_boundary',
+};
+
+/** Matches the same texts, read backwards. */
+function reverse(tree: PatternNode): PatternNode {
+  switch (tree.type) {
+    case 'set':
+      return tree;
+    case 'assertion':
+      return { type: 'assertion', assertion: MIRRORED[tree.assertion] };
+    case 'concat':
+      return { type: 'concat', nodes: tree.nodes.map(reverse).reverse() };
+    case 'alternate':
+      return { type: 'alternate', nodes: tree.nodes.map(reverse) };
+    case 'repeat':
+      return { ...tree, node: reverse(tree.node) };
+  }
 }
 
 /** Separates the groups of a state. Higher than every id of a node. */
 const SEPARATOR = 0xffff;
 
+interface State {
+  readonly positions: readonly number[];
+  /** The last character, if an assertion of this state needs it. */
+  readonly before: Neighbour;
+}
+
+/** The positions that follow a state, by symbol. */
+type Successors = Map<number, number[]>;
+
 /**
- * The subset construction for an unanchored search, as RE2 does it. A position is the id of an NFA node of type `set` or `match`. A
- * DFA state is an ordered list of groups of positions: one group for each start of a match, the earliest start first. A position is
- * kept only in its first group. Every state also contains the start positions, because a match can begin at the next character;
- * they are not stored. A state with a complete match is final, because the engine stops there.
+ * The subset construction, as RE2 does it. A position is the id of an NFA node of type `set`, `match` or `assertion`; an assertion
+ * is decided when the next character is known. A DFA state is an ordered list of groups of positions: one group for each start of a
+ * match, the earliest start first. A position is kept only in its first group. Unless the search is anchored, every state also
+ * contains the start positions, because a match can begin at the next character; they are not stored. A state with a complete match
+ * is final, because the engine stops there. A match that still needs an assertion is not complete.
  */
 class Dfa {
   readonly #nfa: Nfa;
-  /** By position: the symbols that it accepts, and the positions that follow. */
-  readonly #symbols: readonly (readonly number[])[];
-  readonly #targets: (readonly number[] | undefined)[] = [];
-  /** By symbol: the positions of a match that begins with it. */
-  readonly #afterFirst: (readonly number[] | undefined)[] = [];
+  readonly #isAnchored: boolean;
+  readonly #symbols: Symbols;
+  readonly #closures = new Map<number, readonly number[]>();
+  /** By neighbour: what follows the state in which no match has begun. */
+  readonly #afterFirst: (Successors | undefined)[] = [];
+  readonly #startNeedsNeighbour: boolean;
   readonly #states = new Set<string>();
-  readonly #queue: (readonly number[])[] = [];
+  readonly #queue: State[] = [];
   #cost = 0;
   #steps = 0;
 
-  constructor(nfa: Nfa) {
-    this.#nfa = nfa;
-    this.#symbols = assignSymbols(nfa);
+  constructor({ tree, isAnchored }: Search) {
+    this.#nfa = new Nfa(tree);
+    this.#isAnchored = isAnchored;
+    this.#symbols = assignSymbols(this.#nfa);
+    const firstByNeighbour = this.#nfa.neighbours.map(before => this.#nfa.closure(this.#nfa.start, before));
+    const [first] = firstByNeighbour;
+    this.#startNeedsNeighbour =
+      !isAnchored && firstByNeighbour.some(ids => this.#hasAssertion(ids) || ids.join() !== first?.join());
   }
 
   computeCost(): number {
-    const { start } = this.#nfa;
-    const first = this.#nfa.closure(start);
+    const { start, neighbours } = this.#nfa;
+    const first = this.#nfa.closure(start, EDGE);
+    this.#cost = this.#nfa.size;
     if (first.includes(MATCH)) return 0; // matches every text at once
-    // The successors of the state in which no match has begun.
-    for (const [symbol, positions] of this.#step(first)) this.#afterFirst[symbol] = positions;
-    this.#enter(this.#nfa.closure(start, true));
-    for (const positions of this.#afterFirst) if (positions !== undefined) this.#enter(positions);
+    this.#enter(first, EDGE);
+    for (const before of this.#isAnchored ? [] : neighbours) {
+      const successors = this.#step({ positions: this.#nfa.closure(start, before), before });
+      this.#afterFirst[before] = successors;
+      for (const [symbol, positions] of successors) this.#enter(positions, this.#neighbourOf(symbol));
+    }
     for (const state of this.#queue)
       for (const [symbol, positions] of this.#step(state)) {
-        positions.push(SEPARATOR, ...(this.#afterFirst[symbol] ?? []));
-        this.#enter(positions);
+        positions.push(SEPARATOR, ...(this.#afterFirst[state.before]?.get(symbol) ?? []));
+        this.#enter(positions, this.#neighbourOf(symbol));
       }
     return this.#cost;
   }
 
-  /** The groups that follow a state, by symbol. They may contain duplicates. */
-  #step(state: readonly number[]): Map<number, number[]> {
-    const successors = new Map<number, number[]>();
-    for (const id of state) {
+  /** The groups may contain duplicates. */
+  #step({ positions, before }: State): Successors {
+    const successors: Successors = new Map();
+    for (const id of positions) {
       if (id === SEPARATOR) {
-        for (const positions of successors.values()) positions.push(SEPARATOR);
+        for (const groups of successors.values()) groups.push(SEPARATOR);
         this.#spend(successors.size);
-        continue;
-      }
-      const targets = this.#targetsOf(id);
-      for (const symbol of this.#symbols[id] ?? []) {
-        const positions = successors.get(symbol);
-        if (positions === undefined) successors.set(symbol, [...targets]);
-        else for (const target of targets) positions.push(target);
-        this.#spend(1 + targets.length);
-      }
+      } else if (this.#nfa.nodes[id]?.type === 'assertion') this.#passAssertion(id, before, successors);
+      else for (const symbol of this.#symbols.accepted[id] ?? []) this.#consume(id, symbol, successors);
     }
     return successors;
   }
 
-  #targetsOf(id: number): readonly number[] {
-    const known = this.#targets[id];
-    if (known !== undefined) return known;
-    const node = this.#nfa.nodes[id];
-    const targets = node?.type === 'set' ? this.#nfa.closure(node.next) : [];
-    this.#spend(targets.length);
-    this.#targets[id] = targets;
-    return targets;
+  /** Adds what follows if the next character makes the assertion true. */
+  #passAssertion(id: number, before: Neighbour, successors: Successors): void {
+    for (const after of this.#nfa.neighbours)
+      for (const passed of this.#closure(id, before, after))
+        if (passed === MATCH) {
+          for (const [symbol, neighbour] of this.#symbols.neighbours.entries())
+            if (neighbour === after) this.#add(symbol, [MATCH], successors);
+        } else {
+          for (const symbol of this.#symbols.accepted[passed] ?? [])
+            if (this.#neighbourOf(symbol) === after) this.#consume(passed, symbol, successors);
+        }
   }
 
-  #enter(positions: readonly number[]): void {
+  #consume(id: number, symbol: number, successors: Successors): void {
+    const node = this.#nfa.nodes[id];
+    if (node?.type === 'set')
+      this.#add(symbol, this.#closure(node.next, this.#neighbourOf(symbol)), successors);
+  }
+
+  #add(symbol: number, targets: readonly number[], successors: Successors): void {
+    const positions = successors.get(symbol);
+    if (positions === undefined) successors.set(symbol, [...targets]);
+    else for (const target of targets) positions.push(target);
+    this.#spend(1 + targets.length);
+  }
+
+  #closure(id: number, before: Neighbour, after?: Neighbour): readonly number[] {
+    const key = (id * 4 + before) * 4 + (after ?? EDGE);
+    const known = this.#closures.get(key);
+    if (known !== undefined) return known;
+    const found = this.#nfa.closure(id, before, after);
+    this.#spend(found.length);
+    this.#closures.set(key, found);
+    return found;
+  }
+
+  #enter(positions: readonly number[], before: Neighbour): void {
     this.#spend(positions.length);
-    const state = normalize(positions);
-    const key = String.fromCharCode(...state);
+    const normalized = normalize(positions);
+    const needsNeighbour = this.#startNeedsNeighbour || this.#hasAssertion(normalized);
+    const state = { positions: normalized, before: needsNeighbour ? before : OTHER_CHARACTER };
+    const key = String.fromCharCode(state.before, ...normalized);
     if (this.#states.has(key)) return;
     this.#states.add(key);
     this.#cost++;
-    for (const id of state) {
-      const node = this.#nfa.nodes[id];
-      if (node?.type === 'set') this.#cost += node.weight;
-    }
+    for (const id of normalized) this.#cost += this.#nfa.weightOf(id);
     if (this.#cost > MAX_PATTERN_COST) throw new TooExpensive();
-    if (!state.includes(MATCH)) this.#queue.push(state);
+    if (!normalized.includes(MATCH)) this.#queue.push(state);
+  }
+
+  #hasAssertion(positions: readonly number[]): boolean {
+    return positions.some(id => this.#nfa.nodes[id]?.type === 'assertion');
+  }
+
+  #neighbourOf(symbol: number): Neighbour {
+    return this.#symbols.neighbours[symbol] ?? OTHER_CHARACTER;
   }
 
   #spend(steps: number): void {
@@ -230,25 +252,4 @@ function normalize(positions: readonly number[]): number[] {
   }
   endGroup();
   return state;
-}
-
-/** Characters that no set of the expression tells apart are one symbol. Returns the symbols of each position. */
-function assignSymbols({ nodes }: Nfa): number[][] {
-  const sets = new Map<Ranges, number[]>(); // copies of a counted repetition share their ranges
-  for (const node of nodes) if (node.type === 'set') sets.set(node.ranges, []);
-  const bounds = new Set<number>();
-  for (const ranges of sets.keys())
-    for (let index = 0; index < ranges.length; index += 2)
-      bounds.add(ranges[index] ?? 0).add((ranges[index + 1] ?? 0) + 1);
-  const starts = [...bounds].sort((a, b) => a - b);
-  const symbolAt = new Map(starts.map((start, symbol) => [start, symbol]));
-  for (const [ranges, symbols] of sets) {
-    const found = new Set<number>();
-    for (let index = 0; index < ranges.length; index += 2) {
-      const end = symbolAt.get((ranges[index + 1] ?? 0) + 1) ?? 0;
-      for (let symbol = symbolAt.get(ranges[index] ?? 0) ?? 0; symbol < end; symbol++) found.add(symbol);
-    }
-    symbols.push(...found);
-  }
-  return nodes.map(node => (node.type === 'set' ? (sets.get(node.ranges) ?? []) : []));
 }

@@ -1,57 +1,39 @@
 // Parses regular expressions in RE2 syntax into a tree. The engine validates the syntax, so this parser is lenient: it only has
 // to understand every valid expression.
-
-/** Code points as flat pairs of first and last: [97, 122] is a-z. */
-export type Ranges = readonly number[];
+import {
+  ANY,
+  ANY_IN_LINE,
+  foldCase,
+  invert,
+  PERL_CLASSES,
+  POSIX_CLASSES,
+  type Ranges,
+  UNICODE_CLASS,
+} from './pattern-characters.ts';
 
 export type PatternNode =
   /** One character of a set. `isUnicodeClass`: the set contains a class such as \pL, whose ranges are not known here. */
   | { readonly type: 'set'; readonly ranges: Ranges; readonly isUnicodeClass: boolean }
-  /** The start of the text. */
-  | { readonly type: 'begin' }
+  /** A condition on the characters before and after a place in the text. */
+  | { readonly type: 'assertion'; readonly assertion: Assertion }
   | { readonly type: 'concat'; readonly nodes: readonly PatternNode[] }
   | { readonly type: 'alternate'; readonly nodes: readonly PatternNode[] }
   | { readonly type: 'repeat'; readonly node: PatternNode; readonly min: number; readonly max: number };
 
-/** The flags of RE2 that change which characters match. */
+export type Assertion =
+  | 'text_start'
+  | 'text_end'
+  | 'line_start'
+  | 'line_end'
+  | 'word_boundary'
+  | 'not_word_boundary';
+
+/** The flags of RE2 that change what matches. */
 interface Flags {
   readonly ignoreCase: boolean;
   readonly multiLine: boolean;
+  readonly dotMatchesLineBreak: boolean;
 }
-
-const MAX_CODE_POINT = 0x10ffff;
-const ANY: Ranges = [0, MAX_CODE_POINT];
-/** Approximates a Unicode class: ASCII letters and everything beyond ASCII. */
-const UNICODE_CLASS: Ranges = [0x41, 0x5a, 0x61, 0x7a, 0x80, MAX_CODE_POINT];
-const DIGIT: Ranges = [0x30, 0x39];
-const SPACE: Ranges = [0x09, 0x0a, 0x0c, 0x0d, 0x20, 0x20];
-const WORD: Ranges = [0x30, 0x39, 0x41, 0x5a, 0x5f, 0x5f, 0x61, 0x7a];
-
-const PERL_CLASSES: Readonly<Record<string, Ranges>> = {
-  d: DIGIT,
-  D: invert(DIGIT),
-  s: SPACE,
-  S: invert(SPACE),
-  w: WORD,
-  W: invert(WORD),
-};
-
-const POSIX_CLASSES: Readonly<Record<string, Ranges>> = {
-  alnum: [0x30, 0x39, 0x41, 0x5a, 0x61, 0x7a],
-  alpha: [0x41, 0x5a, 0x61, 0x7a],
-  ascii: [0, 0x7f],
-  blank: [0x09, 0x09, 0x20, 0x20],
-  cntrl: [0, 0x1f, 0x7f, 0x7f],
-  digit: DIGIT,
-  graph: [0x21, 0x7e],
-  lower: [0x61, 0x7a],
-  print: [0x20, 0x7e],
-  punct: [0x21, 0x2f, 0x3a, 0x40, 0x5b, 0x60, 0x7b, 0x7e],
-  space: [0x09, 0x0d, 0x20, 0x20],
-  upper: [0x41, 0x5a],
-  word: WORD,
-  xdigit: [0x30, 0x39, 0x41, 0x46, 0x61, 0x66],
-};
 
 const CONTROL_ESCAPES: Readonly<Record<string, number>> = { a: 7, f: 12, n: 10, r: 13, t: 9, v: 11 };
 
@@ -79,7 +61,7 @@ interface ClassPart {
 class Parser {
   readonly #text: string;
   #index = 0;
-  #flags: Flags = { ignoreCase: false, multiLine: false };
+  #flags: Flags = { ignoreCase: false, multiLine: false, dotMatchesLineBreak: false };
 
   constructor(text: string) {
     this.#text = text;
@@ -104,7 +86,7 @@ class Parser {
     const nodes: PatternNode[] = [];
     while (this.#index < this.#text.length && !this.#at('|') && !this.#at(')')) {
       if (this.#take('\\Q')) nodes.push(...this.#quoted());
-      else nodes.push(this.#quantified(this.#atom()));
+      else if (!this.#takeFlags()) nodes.push(this.#quantified(this.#atom()));
     }
     return { type: 'concat', nodes };
   }
@@ -139,28 +121,51 @@ class Parser {
   #atom(): PatternNode {
     if (this.#take('(')) return this.#group();
     if (this.#take('[')) return this.#class();
-    if (this.#take('.')) return { type: 'set', ranges: ANY, isUnicodeClass: false };
-    if (this.#take('^')) return this.#flags.multiLine ? EMPTY : { type: 'begin' };
-    if (this.#take('$')) return EMPTY;
-    if (this.#take('\\A')) return { type: 'begin' };
-    if (this.#match(/\\[bBz]/y)) return EMPTY;
+    if (this.#take('.')) {
+      const ranges = this.#flags.dotMatchesLineBreak ? ANY : ANY_IN_LINE;
+      return { type: 'set', ranges, isUnicodeClass: false };
+    }
+    const assertion = this.#assertion();
+    if (assertion !== undefined) return { type: 'assertion', assertion };
     if (this.#take('\\C')) return { type: 'set', ranges: ANY, isUnicodeClass: false };
     const named = this.#namedClass();
     if (named !== undefined) return { type: 'set', ...named };
     return this.#literal(this.#character());
   }
 
+  #assertion(): Assertion | undefined {
+    if (this.#take('^')) return this.#flags.multiLine ? 'line_start' : 'text_start';
+    if (this.#take('$')) return this.#flags.multiLine ? 'line_end' : 'text_end';
+    if (this.#take('\\A')) return 'text_start';
+    if (this.#take('\\z')) return 'text_end';
+    if (this.#take('\\b')) return 'word_boundary';
+    if (this.#take('\\B')) return 'not_word_boundary';
+    return undefined;
+  }
+
+  /** Flags without a group, such as (?i). They apply to the rest of the enclosing group. */
+  #takeFlags(): boolean {
+    const flags = this.#match(/\(\?([imsU]*)(?:-([imsU]*))?\)/y);
+    if (flags === undefined) return false;
+    this.#setFlags(flags);
+    return true;
+  }
+
+  #setFlags([, on = '', off = '']: readonly string[]): void {
+    const { ignoreCase, multiLine, dotMatchesLineBreak } = this.#flags;
+    const apply = (flag: string, before: boolean) => (before || on.includes(flag)) && !off.includes(flag);
+    this.#flags = {
+      ignoreCase: apply('i', ignoreCase),
+      multiLine: apply('m', multiLine),
+      dotMatchesLineBreak: apply('s', dotMatchesLineBreak),
+    };
+  }
+
   #group(): PatternNode {
     const outerFlags = this.#flags;
-    const flags = this.#match(/\?([imsU]*)(?:-([imsU]*))?([:)])/y);
-    if (flags !== undefined) {
-      const [, on = '', off = '', end] = flags;
-      this.#flags = {
-        ignoreCase: (outerFlags.ignoreCase || on.includes('i')) && !off.includes('i'),
-        multiLine: (outerFlags.multiLine || on.includes('m')) && !off.includes('m'),
-      };
-      if (end === ')') return EMPTY; // the flags apply to the rest of the enclosing group
-    } else if (this.#match(/\?P?<\w+>/y) === undefined && this.#at('?')) throw new PatternSyntaxError();
+    const flags = this.#match(/\?([imsU]*)(?:-([imsU]*))?:/y);
+    if (flags !== undefined) this.#setFlags(flags);
+    else if (this.#match(/\?P?<\w+>/y) === undefined && this.#at('?')) throw new PatternSyntaxError();
     const node = this.#alternatives();
     if (!this.#take(')')) throw new PatternSyntaxError();
     this.#flags = outerFlags;
@@ -246,36 +251,4 @@ class Parser {
     this.#index += found?.[0].length ?? 0;
     return found;
   }
-}
-
-/** All code points that are not in the ranges. */
-function invert(ranges: Ranges): Ranges {
-  const pairs: [number, number][] = [];
-  for (let index = 0; index < ranges.length; index += 2)
-    pairs.push([ranges[index] ?? 0, ranges[index + 1] ?? 0]);
-  pairs.sort(([a], [b]) => a - b);
-  const inverted: number[] = [];
-  let next = 0;
-  for (const [first, last] of pairs) {
-    if (first > next) inverted.push(next, first - 1);
-    next = Math.max(next, last + 1);
-  }
-  if (next <= MAX_CODE_POINT) inverted.push(next, MAX_CODE_POINT);
-  return inverted;
-}
-
-/** Adds the other letter case of ASCII letters. */
-function foldCase(ranges: Ranges): Ranges {
-  const folded = [...ranges];
-  const shift = (first: number, last: number, from: number, offset: number) => {
-    const low = Math.max(first, from);
-    const high = Math.min(last, from + 25);
-    if (low <= high) folded.push(low + offset, high + offset);
-  };
-  for (let index = 0; index < ranges.length; index += 2) {
-    const [first = 0, last = 0] = [ranges[index], ranges[index + 1]];
-    shift(first, last, 0x41, 32);
-    shift(first, last, 0x61, -32);
-  }
-  return folded;
 }

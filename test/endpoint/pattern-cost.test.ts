@@ -35,6 +35,16 @@ describe('the cost of a regular expression', () => {
     `^https://(${references(40).join('|')})\\.example\\.com/`,
     '[a-z0-9-]{1,63}\\.example\\.com',
     '(?i)(get|post|put|delete) /[^ ]{0,100} http',
+    '^abcdefghijklmnopqrst$',
+    'https://abcdefghijklmnopqrst\\.example\\.com(/|$)',
+    '(?i)\\b(get|post|put|delete)\\b /[^ ]{0,30} http\\b',
+    '(?m)^GET .*$',
+    '[a-z0-9-]{1,63}\\.example\\.com$',
+    `^https://(${references(40).join('|')})\\.example\\.com$`,
+    `\\b(${references(40).join('|')})\\b`,
+    '(?:^|[.])rest.{0,20}$',
+    'a[ab]{20}z$',
+    '\\pL{8}',
   ])('%s is allowed', pattern => {
     expect(computePatternCost(pattern)).toBeLessThanOrEqual(MAX_PATTERN_COST);
   });
@@ -54,6 +64,18 @@ describe('the cost of a regular expression', () => {
     ['a count of negated characters', 'a[^z]{12}z'],
     ['a count in a group with flags', '(?i:a[ab]{20}z)'],
     ['a count after a quoted text', '\\Qa\\E[ab]{20}z'],
+    ['an optional count before the end of a line', '(?m)(?:a.{300}b)?$'],
+    ['an optional count before the end of the text', 'b(?:.{300}a.*)?$'],
+    ['the same with \\z in a group', '(b(?:.{300}a.*)?\\z)'],
+    ['an optional count before a word boundary', 'a(?:[ab]{20}z)?\\b'],
+    ['an optional count before the inside of a word', 'a(?:[ab-]{40}z)?\\B'],
+    ['a count after a word boundary', '\\b[^z]{60}z'],
+    ['a count after a place inside a word', '\\B[^z]{60}z'],
+    ['a count after the start of a line', '(?m)^[^z]{60}z'],
+    ['a count after a character that is not a line break', '.[^z]{60}z'],
+    ['a count that is expensive backwards, from the end of the text', 'z[ab]{20}a[ab]*$'],
+    ['the same in a group', '(?:z[ab]{20}a[ab]*$)'],
+    ['more Unicode classes than fit into the memory of RE2', '^\\pL{16}'],
     ['many long alternatives before a wildcard', `x(${references(40).join('|')}).*a.*b.*c.*d`],
   ])('%s is too expensive', (_, pattern) => {
     expect(computePatternCost(pattern)).toBe(TOO_EXPENSIVE);

@@ -1,0 +1,137 @@
+// The nondeterministic automaton (NFA) of a regular expression, built by Thompson's construction.
+import type { Ranges } from './pattern-characters.ts';
+import type { Assertion, PatternNode } from './pattern-syntax.ts';
+
+/** What assertions have to know about the character before or after a place. `EDGE`: there is none. */
+export const EDGE = 0;
+export const LINE_BREAK_CHARACTER = 1;
+export const WORD_CHARACTER = 2;
+export const OTHER_CHARACTER = 3;
+export type Neighbour =
+  | typeof EDGE
+  | typeof LINE_BREAK_CHARACTER
+  | typeof WORD_CHARACTER
+  | typeof OTHER_CHARACTER;
+
+/** A set consumes one character. */
+type NfaNode =
+  | { readonly type: 'set'; readonly ranges: Ranges; readonly weight: number; readonly next: number }
+  | { readonly type: 'assertion'; readonly assertion: Assertion; readonly next: number }
+  | { readonly type: 'split'; next: readonly number[] }
+  | { readonly type: 'match' };
+
+/** The id of the node in which every match ends. */
+export const MATCH = 0;
+
+const MAX_NODES = 5_000;
+
+/** RE2 matches bytes: a set of characters beyond ASCII needs several states, a Unicode class such as \pL many. */
+const ASCII_WEIGHT = 1;
+const MULTI_BYTE_WEIGHT = 4;
+const UNICODE_CLASS_WEIGHT = 16;
+/**
+ * A Unicode class also makes RE2's program larger, at the expense of the memory for its DFA: with DuckDB, 12 of them are fast, and
+ * 16 take 10 times as long.
+ */
+const UNICODE_CLASS_SIZE = 800;
+
+/** The automaton, or the computation of its cost, exceeds a limit. */
+export class TooExpensive extends Error {}
+
+/** Counted repetitions are expanded: a{3} becomes aaa. */
+export class Nfa {
+  readonly nodes: NfaNode[] = [{ type: 'match' }];
+  readonly start: number;
+  /** The neighbours that the expression tells apart, except for `EDGE`. */
+  readonly neighbours: readonly Neighbour[];
+  /** What the expression costs whatever its DFA is. */
+  size = 0;
+  #compiled = 0;
+
+  constructor(tree: PatternNode) {
+    this.start = this.#compile(tree, MATCH);
+    const dependsOnNeighbours = this.nodes.some(
+      node => node.type === 'assertion' && node.assertion !== 'text_start' && node.assertion !== 'text_end',
+    );
+    this.neighbours = dependsOnNeighbours
+      ? [LINE_BREAK_CHARACTER, WORD_CHARACTER, OTHER_CHARACTER]
+      : [OTHER_CHARACTER];
+  }
+
+  /**
+   * The positions that are reachable from a node without consuming a character: sets, the match, and assertions that cannot be
+   * decided because `after` is unknown.
+   */
+  closure(from: number, before: Neighbour, after?: Neighbour): number[] {
+    const reached = new Set([from]);
+    const found: number[] = [];
+    for (const id of reached) {
+      const node = this.nodes[id];
+      if (node?.type === 'split') for (const next of node.next) reached.add(next);
+      else if (node?.type === 'assertion') {
+        const isTrue = holds(node.assertion, before, after);
+        if (isTrue === undefined) found.push(id);
+        else if (isTrue) reached.add(node.next);
+      } else found.push(id);
+    }
+    return found;
+  }
+
+  weightOf(id: number): number {
+    const node = this.nodes[id];
+    if (node?.type === 'set') return node.weight;
+    return node?.type === 'assertion' ? ASCII_WEIGHT : 0;
+  }
+
+  /** Returns the start of the part that matches `tree` and continues at `next`. */
+  #compile(tree: PatternNode, next: number): number {
+    if (++this.#compiled > MAX_NODES) throw new TooExpensive();
+    switch (tree.type) {
+      case 'set':
+        if (tree.isUnicodeClass) this.size += UNICODE_CLASS_SIZE;
+        return this.#add({ type: 'set', ranges: tree.ranges, weight: setWeight(tree), next });
+      case 'assertion':
+        return this.#add({ type: 'assertion', assertion: tree.assertion, next });
+      case 'concat':
+        return tree.nodes.reduceRight((after, node) => this.#compile(node, after), next);
+      case 'alternate':
+        return this.#add({ type: 'split', next: tree.nodes.map(node => this.#compile(node, next)) });
+      case 'repeat':
+        return this.#compileRepeat(tree, next);
+    }
+  }
+
+  #compileRepeat({ node, min, max }: PatternNode & { type: 'repeat' }, next: number): number {
+    let start = next;
+    if (max === Number.POSITIVE_INFINITY) {
+      const loop: NfaNode = { type: 'split', next: [] };
+      start = this.#add(loop);
+      loop.next = [this.#compile(node, start), next];
+    } else {
+      for (let optional = min; optional < max; optional++)
+        start = this.#add({ type: 'split', next: [this.#compile(node, start), next] });
+    }
+    for (let required = 0; required < min; required++) start = this.#compile(node, start);
+    return start;
+  }
+
+  #add(node: NfaNode): number {
+    return this.nodes.push(node) - 1;
+  }
+}
+
+function setWeight({ ranges, isUnicodeClass }: PatternNode & { type: 'set' }): number {
+  if (isUnicodeClass) return UNICODE_CLASS_WEIGHT;
+  return ranges.some(codePoint => codePoint > 0x7f) ? MULTI_BYTE_WEIGHT : ASCII_WEIGHT;
+}
+
+/** Undefined: it depends on the next character, which is unknown. */
+function holds(assertion: Assertion, before: Neighbour, after: Neighbour | undefined): boolean | undefined {
+  if (assertion === 'text_start') return before === EDGE;
+  if (assertion === 'line_start') return before === EDGE || before === LINE_BREAK_CHARACTER;
+  if (after === undefined) return undefined;
+  if (assertion === 'text_end') return after === EDGE;
+  if (assertion === 'line_end') return after === EDGE || after === LINE_BREAK_CHARACTER;
+  const isBoundary = (before === WORD_CHARACTER) !== (after === WORD_CHARACTER);
+  return isBoundary === (assertion === 'word_boundary');
+}

@@ -1,0 +1,71 @@
+// The symbols of a regular expression: characters that no part of the expression tells apart are one symbol. So an automaton has a
+// few transitions instead of one for each of a million characters.
+import { LINE_BREAK, MAX_CODE_POINT, type Ranges, WORD } from './pattern-characters.ts';
+import {
+  LINE_BREAK_CHARACTER,
+  type Neighbour,
+  type Nfa,
+  OTHER_CHARACTER,
+  WORD_CHARACTER,
+} from './pattern-nfa.ts';
+
+export interface Symbols {
+  /** By id of a node: the symbols that it accepts. */
+  readonly accepted: readonly (readonly number[])[];
+  /** By symbol: what an assertion sees next to it. */
+  readonly neighbours: readonly Neighbour[];
+}
+
+export function assignSymbols({ nodes, neighbours }: Nfa): Symbols {
+  const sets = new Map<string, Ranges>();
+  for (const node of nodes) if (node.type === 'set') sets.set(node.ranges.join(), node.ranges);
+  const seesNeighbours = neighbours.length > 1;
+  if (seesNeighbours) for (const ranges of [LINE_BREAK, WORD]) sets.set(ranges.join(), ranges);
+  const starts = listStarts([...sets.values()]);
+  const intervals = new Map([...sets].map(([key, ranges]) => [key, listIntervals(ranges, starts)]));
+  const symbols = mergeIntervals(starts.length, [...intervals.values()]);
+  const symbolsOf = (ranges: Ranges) => {
+    const found = (intervals.get(ranges.join()) ?? []).map(interval => symbols[interval] ?? 0);
+    return [...new Set(found)];
+  };
+  const bySet = new Map([...sets].map(([key, ranges]) => [key, symbolsOf(ranges)]));
+  const neighbourOf: Neighbour[] = symbols.map(() => OTHER_CHARACTER);
+  if (seesNeighbours) {
+    for (const symbol of symbolsOf(LINE_BREAK)) neighbourOf[symbol] = LINE_BREAK_CHARACTER;
+    for (const symbol of symbolsOf(WORD)) neighbourOf[symbol] = WORD_CHARACTER;
+  }
+  return {
+    accepted: nodes.map(node => (node.type === 'set' ? (bySet.get(node.ranges.join()) ?? []) : [])),
+    neighbours: neighbourOf.slice(0, Math.max(...symbols) + 1),
+  };
+}
+
+/** The bounds of all sets divide the code points into intervals. Returns the first code point of each. */
+function listStarts(sets: readonly Ranges[]): number[] {
+  const starts = new Set([0]);
+  for (const ranges of sets)
+    for (const [index, codePoint] of ranges.entries())
+      starts.add(index % 2 === 0 ? codePoint : codePoint + 1);
+  starts.delete(MAX_CODE_POINT + 1);
+  return [...starts].sort((a, b) => a - b);
+}
+
+/** The intervals that a set contains. */
+function listIntervals(ranges: Ranges, starts: readonly number[]): number[] {
+  const indexes = new Map(starts.map((start, index) => [start, index]));
+  const found = new Set<number>();
+  for (let index = 0; index < ranges.length; index += 2) {
+    const end = indexes.get((ranges[index + 1] ?? 0) + 1) ?? starts.length;
+    for (let interval = indexes.get(ranges[index] ?? 0) ?? 0; interval < end; interval++) found.add(interval);
+  }
+  return [...found];
+}
+
+/** Intervals that are in the same sets are one symbol. Returns the symbol of each interval. */
+function mergeIntervals(count: number, sets: readonly (readonly number[])[]): number[] {
+  const signatures = Array.from({ length: count }, () => '');
+  for (const [index, intervals] of sets.entries())
+    for (const interval of intervals) signatures[interval] += `${index},`;
+  const symbols = new Map([...new Set(signatures)].map((signature, symbol) => [signature, symbol]));
+  return signatures.map(signature => symbols.get(signature) ?? 0);
+}
