@@ -12,6 +12,12 @@ export const MAX_SEARCH_WORDS = 10;
 export const MAX_TERM_CHARACTERS = 128;
 /** Wildcards in one value. */
 export const MAX_WILDCARDS = 4;
+/**
+ * Wildcards in all included, or all excluded, values of a field, because these values are one regular expression: its automaton
+ * tracks the progress in each value. On a block of 2,048 paths of 100 bytes, DuckDB takes up to 30 ms for 16 wildcards, and 3 s for
+ * 70 values with 4 wildcards each.
+ */
+export const MAX_FIELD_WILDCARDS = 16;
 
 export interface SearchTerm {
   /** Undefined: a word or a phrase. */
@@ -35,6 +41,7 @@ export class SearchSyntaxError extends Error {
 export function parseSearchExpression(text: string, fields: readonly LogField[]): SearchTerm[] {
   const parser = new Parser(text, fields);
   const terms: SearchTerm[] = [];
+  const wildcards = new WildcardCounter();
   let words = 0;
   for (;;) {
     parser.skipSpace();
@@ -42,6 +49,7 @@ export function parseSearchExpression(text: string, fields: readonly LogField[])
     const position = parser.position;
     const term = parser.readTerm();
     checkLength(term, position);
+    wildcards.add(term, position);
     if (term.field === undefined && !term.isExcluded && ++words > MAX_SEARCH_WORDS)
       throw new SearchSyntaxError(
         `too many words at character ${position}: at most ${MAX_SEARCH_WORDS} words and phrases are allowed; put words that follow each other into one "phrase"`,
@@ -59,6 +67,23 @@ function checkLength({ field, literals }: SearchTerm, position: number): void {
     `${what} at character ${position} is too long: at most ${MAX_TERM_CHARACTERS} characters are allowed; search for a part of it`,
     position,
   );
+}
+
+class WildcardCounter {
+  readonly #counts = new Map<string, number>();
+
+  /** Throws if the field of the term has too many. */
+  add({ field, literals, isExcluded }: SearchTerm, position: number): void {
+    if (field === undefined) return;
+    const name = isExcluded ? `-${field}` : field;
+    const count = (this.#counts.get(name) ?? 0) + literals.length - 1;
+    this.#counts.set(name, count);
+    if (count <= MAX_FIELD_WILDCARDS) return;
+    throw new SearchSyntaxError(
+      `too many wildcards (*) at character ${position}: at most ${MAX_FIELD_WILDCARDS} are allowed in all values of ${name}; use values without a wildcard, or search in several steps`,
+      position,
+    );
+  }
 }
 
 const SPACE = /\s/u;

@@ -55,10 +55,21 @@ describe('a search expression', () => {
     [`-"${'a '.repeat(65)}"`, 'the word or phrase at character 1 is too long', 1],
     [`path:*${'a'.repeat(129)}`, 'the value with a wildcard at character 1 is too long', 1],
     ['1 2 3 4 5 6 7 8 9 10 11', 'too many words at character 22', 22],
+    [
+      `${'path:*a*b*c*d '.repeat(4)}PATH:e*`,
+      'too many wildcards (*) at character 57: at most 16 are allowed',
+      57,
+    ],
+    [`${'-path:/a* '.repeat(16)}-path:/b*`, 'in all values of -path', 161],
   ])('%j is an error with its position', (text, message, position) => {
     const problem = problemOf(text);
     expect(problem?.message).toContain(message);
     expect(problem?.position).toBe(position);
+  });
+
+  test('each field, and its excluded values, can have 16 wildcards', () => {
+    const values = ['path:', '-path:', 'host:', '-host:'].map(field => `${field}*a*b*c*d `.repeat(4));
+    expect(parse(`${values.join('')} path:/plain path:"*"`)).toHaveLength(18);
   });
 
   test('a field that the log kind does not have is an error that lists the fields', () => {
