@@ -7,8 +7,6 @@ export const MAX_CODE_POINT = 0x10ffff;
 export const ANY: Ranges = [0, MAX_CODE_POINT];
 export const LINE_BREAK: Ranges = [0x0a, 0x0a];
 export const ANY_IN_LINE: Ranges = invert(LINE_BREAK);
-/** Approximates a Unicode class: ASCII letters and everything beyond ASCII. */
-export const UNICODE_CLASS: Ranges = [0x41, 0x5a, 0x61, 0x7a, 0x80, MAX_CODE_POINT];
 const DIGIT: Ranges = [0x30, 0x39];
 const SPACE: Ranges = [0x09, 0x0a, 0x0c, 0x0d, 0x20, 0x20];
 export const WORD: Ranges = [0x30, 0x39, 0x41, 0x5a, 0x5f, 0x5f, 0x61, 0x7a];
@@ -38,6 +36,41 @@ export const POSIX_CLASSES: Readonly<Record<string, Ranges>> = {
   word: WORD,
   xdigit: [0x30, 0x39, 0x41, 0x46, 0x61, 0x66],
 };
+
+const unicodeClasses = new Map<string, Ranges>();
+
+/**
+ * The characters of a general category such as Lu, or of a script such as Greek. They are exact up to U+07FF; beyond, one character
+ * stands for its neighbours, because a test of all characters would take too long. Returns undefined for an unknown name.
+ */
+export function unicodeClass(name: string, ignoreCase: boolean): Ranges | undefined {
+  if (name === 'Any') return ANY;
+  const key = `${ignoreCase ? 'i' : ''} ${name}`;
+  const ranges = unicodeClasses.get(key) ?? sampleUnicodeClass(name, ignoreCase);
+  if (ranges !== undefined) unicodeClasses.set(key, ranges);
+  return ranges;
+}
+
+function sampleUnicodeClass(name: string, ignoreCase: boolean): Ranges | undefined {
+  const property = name.length <= 2 ? name : `Script=${name}`;
+  let expression: RegExp;
+  try {
+    expression = new RegExp(`\\p{${property}}`, ignoreCase ? 'iu' : 'u');
+  } catch {
+    return undefined;
+  }
+  const ranges: number[] = [];
+  for (let first = 0; first <= MAX_CODE_POINT; ) {
+    const next = first + (first < 0x800 ? 1 : first < 0x20000 ? 0x40 : 0x10000);
+    if (expression.test(String.fromCodePoint(first))) {
+      if (ranges.at(-1) === first - 1) ranges.pop();
+      else ranges.push(first);
+      ranges.push(next - 1);
+    }
+    first = next;
+  }
+  return ranges;
+}
 
 /** All code points that are not in the ranges. */
 export function invert(ranges: Ranges): Ranges {

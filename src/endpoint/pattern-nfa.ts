@@ -103,15 +103,19 @@ export class Nfa {
 
   #compileRepeat({ node, min, max }: PatternNode & { type: 'repeat' }, next: number): number {
     let start = next;
+    let missing = min;
     if (max === Number.POSITIVE_INFINITY) {
       const loop: NfaNode = { type: 'split', next: [] };
       start = this.#add(loop);
-      loop.next = [this.#compile(node, start), next];
+      const body = this.#compile(node, start);
+      loop.next = [body, next];
+      if (missing > 0) start = body; // a+ is one a with a way back, not aa*
+      missing--;
     } else {
       for (let optional = min; optional < max; optional++)
         start = this.#add({ type: 'split', next: [this.#compile(node, start), next] });
     }
-    for (let required = 0; required < min; required++) start = this.#compile(node, start);
+    for (; missing > 0; missing--) start = this.#compile(node, start);
     return start;
   }
 

@@ -8,11 +8,11 @@ import {
   PERL_CLASSES,
   POSIX_CLASSES,
   type Ranges,
-  UNICODE_CLASS,
+  unicodeClass,
 } from './pattern-characters.ts';
 
 export type PatternNode =
-  /** One character of a set. `isUnicodeClass`: the set contains a class such as \pL, whose ranges are not known here. */
+  /** One character of a set. `isUnicodeClass`: the set contains a class such as \pL. */
   | { readonly type: 'set'; readonly ranges: Ranges; readonly isUnicodeClass: boolean }
   /** A condition on the characters before and after a place in the text. */
   | { readonly type: 'assertion'; readonly assertion: Assertion }
@@ -206,7 +206,14 @@ class Parser {
 
   /** \d and the like, and Unicode classes. */
   #namedClass(): ClassPart | undefined {
-    if (this.#match(/\\[pP](?:\{[^}]*\}|[A-Z])/y)) return { ranges: UNICODE_CLASS, isUnicodeClass: true };
+    const unicode = this.#match(/\\([pP])(?:\{(\^?)(\w+)\}|([A-Z]))/y);
+    if (unicode !== undefined) {
+      const [, letter, caret = '', longName, shortName = ''] = unicode;
+      const found = unicodeClass(longName ?? shortName, this.#flags.ignoreCase);
+      if (found === undefined) throw new PatternSyntaxError();
+      const isNegated = (letter === 'P') !== (caret === '^');
+      return { ranges: isNegated ? invert(found) : found, isUnicodeClass: true };
+    }
     const perl = this.#match(/\\([dDsSwW])/y)?.[1];
     const ranges = perl === undefined ? undefined : PERL_CLASSES[perl];
     return ranges === undefined ? undefined : { ranges, isUnicodeClass: false };

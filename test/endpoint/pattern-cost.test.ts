@@ -45,6 +45,7 @@ describe('the cost of a regular expression', () => {
     '(?:^|[.])rest.{0,20}$',
     'a[ab]{20}z$',
     '\\pL{8}',
+    '(?:\\pL+/){8}',
   ])('%s is allowed', pattern => {
     expect(computePatternCost(pattern)).toBeLessThanOrEqual(MAX_PATTERN_COST);
   });
@@ -75,6 +76,8 @@ describe('the cost of a regular expression', () => {
     ['a count after a character that is not a line break', '.[^z]{60}z'],
     ['a count that is expensive backwards, from the end of the text', 'z[ab]{20}a[ab]*$'],
     ['the same in a group', '(?:z[ab]{20}a[ab]*$)'],
+    ['a count after characters of which most are in no Unicode class', '(?:\\pN|[^a-zA-Z])[^z]{60}z'],
+    ['the same with a negated class that ignores case', '(?:(?i:\\P{Lu})|[A-Z])[^z]{60}z'],
     ['more Unicode classes than fit into the memory of RE2', '^\\pL{16}'],
     ['many long alternatives before a wildcard', `x(${references(40).join('|')}).*a.*b.*c.*d`],
   ])('%s is too expensive', (_, pattern) => {
@@ -99,6 +102,7 @@ describe('the parser of regular expressions', () => {
     ['a bracket at the start of a class', '[]a]'],
     ['a negated class', '[^]a]'],
     ['a POSIX class', '[[:alpha:][:^digit:]_]'],
+    ['Unicode classes', '\\pL\\PN\\p{Lu}\\p{^Greek}\\P{Old_Italic}[\\p{Any}\\pZ]'],
     ['named groups', '(?P<a>x)(?<b>y)'],
     ['flags', '(?i)a(?-i:b)(?s-m:c)(?mU)^d$'],
     ['lazy operators', 'a*?b+?c??d{2,}?'],
@@ -110,7 +114,7 @@ describe('the parser of regular expressions', () => {
     expect(parsePattern(pattern)).toBeDefined();
   });
 
-  test.each(['(', ')', '[a', '[z-a]', '\\8', '\\', '(?<n)', '[[:nope:]]', '(?=a)'])(
+  test.each(['(', ')', '[a', '[z-a]', '\\8', '\\', '(?<n)', '[[:nope:]]', '(?=a)', '\\p{Nope}'])(
     'does not understand %s',
     pattern => {
       expect(parsePattern(pattern)).toBeUndefined();
