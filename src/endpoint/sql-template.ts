@@ -19,6 +19,9 @@ export interface SqlContext {
   readonly searchParameter: string | undefined;
 }
 
+/** The keys of objects and the indexes in arrays, from 0, that lead to a value. */
+type JsonPath = readonly (string | number)[];
+
 /** SQL fragments of one store. The SQL of a log field returns text, or null if the record does not have the field. */
 interface Dialect {
   /** A text parameter that may be null. */
@@ -33,9 +36,11 @@ interface Dialect {
   /** A status code in an integer column. */
   statusColumn(name: string): string;
   /** A text or a whole number in the metadata. */
-  metadataText(keys: readonly string[]): string;
+  metadataText(path: JsonPath): string;
   /** A status code in the metadata: a number or a text. */
-  metadataStatus(keys: readonly string[]): string;
+  metadataStatus(path: JsonPath): string;
+  /** The value if the field of the metadata is an array of one item, else null. */
+  ifArrayOfOne(key: string, value: string): string;
   statusClass(status: string): string;
   levelInLowerCase(level: string): string;
 }
@@ -60,6 +65,9 @@ const DUCKDB: Dialect = {
   },
   metadataStatus: keys =>
     `nullif(regexp_extract((metadata -> ${toJsonPath(keys)})::varchar, '${STATUS_TOKEN}', 1), '')`,
+  // Searching for text is much faster than parsing JSON, and most records have no such array.
+  ifArrayOfOne: (key, value) =>
+    `case when contains(metadata::varchar, '[') then case when contains(metadata::varchar, '"${key}"') then case when json_array_length(metadata, ${toJsonPath([key])}) = 1 then ${value} end end end`,
   statusClass: status => `coalesce(left(${status}, 1) || 'xx', 'other')`,
   levelInLowerCase: level =>
     `case when regexp_matches(${level}, '${LEVEL}') then lower(${level}) else 'other' end`,
@@ -78,6 +86,9 @@ const CLICKHOUSE: Dialect = {
     return `nullIf(if(startsWith(${raw}, '"'), JSONExtractString(${raw}), extract(${raw}, '${WHOLE_NUMBER}')), '')`;
   },
   metadataStatus: keys => `nullIf(extract(${toRawJson(keys)}, '${STATUS_TOKEN}'), '')`,
+  // The length of an object is the number of its fields, and an index selects one of them.
+  ifArrayOfOne: (key, value) =>
+    `if(position(metadata, '[') > 0 and position(metadata, '"${key}"') > 0 and JSONType(metadata, '${key}') = 'Array' and JSONLength(metadata, '${key}') = 1, ${value}, null)`,
   statusClass: status => `ifNull(concat(substring(${status}, 1, 1), 'xx'), 'other')`,
   levelInLowerCase: level =>
     `if(ifNull(match(${level}, '${LEVEL}'), 0), lower(ifNull(${level}, '')), 'other')`,
@@ -119,8 +130,11 @@ function fieldSql(dialect: Dialect, kind: LogKind, field: LogField): string {
   if ('metadata' in source) {
     const read = field === 'status' ? dialect.metadataStatus : dialect.metadataText;
     const keys = source.metadata;
-    if (keys.length === 1) return read(keys);
-    return `coalesce(${read(keys)}, ${read([keys.join('.')])})`; // OpenTelemetry has flat attributes such as request.method
+    const [first = '', ...others] = keys;
+    if (others.length === 0) return read(keys);
+    // Some senders wrap every object in an array of one. OpenTelemetry has flat attributes such as request.method.
+    const wrapped = dialect.ifArrayOfOne(first, read([first, 0, ...others]));
+    return `coalesce(${read(keys)}, ${wrapped}, ${read([keys.join('.')])})`;
   }
   return isInteger(kind, source) ? dialect.statusColumn(source.column) : dialect.column(source.column);
 }
@@ -163,10 +177,11 @@ function searchSql(dialect: Dialect, kind: LogKind, parameterName: string): stri
   ].join('\n    and ');
 }
 
-function toJsonPath(keys: readonly string[]): string {
-  return `'$${keys.map(key => `."${key}"`).join('')}'`;
+function toJsonPath(path: JsonPath): string {
+  return `'$${path.map(step => (typeof step === 'number' ? `[${step}]` : `."${step}"`)).join('')}'`;
 }
 
-function toRawJson(keys: readonly string[]): string {
-  return `JSONExtractRaw(metadata, ${keys.map(key => `'${key}'`).join(', ')})`;
+function toRawJson(path: JsonPath): string {
+  const steps = path.map(step => (typeof step === 'number' ? step + 1 : `'${step}'`));
+  return `JSONExtractRaw(metadata, ${steps.join(', ')})`;
 }

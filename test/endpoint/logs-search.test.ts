@@ -161,6 +161,31 @@ describe('logs.search', () => {
       expect((await idsOf({ project: 'find', query })).join('')).toBe(expected);
     });
 
+    test('finds the fields of objects that are wrapped in an array of one', async () => {
+      const wrapped = (id: string, metadata: string) => ({
+        ...edgeRecord({ id, at: '2026-11-14T12:30:00Z', project: 'wrapped' }),
+        metadata,
+      });
+      await app.append('edge', [
+        wrapped('a', '{"request":[{"method":"GET"}],"response":[{"status_code":503}]}'),
+        wrapped('b', '{ "request" : [ { "method": "PUT" } ], "response": [ { "status_code": "503" } ] }'),
+        wrapped('both', '{"request":[{"method":"PUT"}],"request.method":"GET"}'),
+        wrapped('flat', '{"request":[],"request.method":"GET","response":["x"]}'),
+        wrapped('two', '{"request":[{"method":"GET"},{}],"response":[{"status_code":503},1]}'),
+        wrapped('within', '{"request":{"x":{"method":"GET"}},"response":{"x":{"status_code":503}},"y":[]}'),
+      ]);
+      const project = 'wrapped';
+      expect(await idsOf({ project, query: 'method:get' })).toEqual(['a', 'flat']);
+      expect(await idsOf({ project, query: 'method:put' })).toEqual(['b', 'both']);
+      expect(await idsOf({ project, query: 'status:5xx' })).toEqual(['a', 'b']);
+      expect(await idsOf({ project, query: '-status:5xx' })).toEqual(['both', 'flat', 'two', 'within']);
+      const { rows } = await app.query('logs.histogram', { project });
+      expect(rows.map(row => [row['category'], row['count']])).toEqual([
+        ['5xx', 2],
+        ['other', 4],
+      ]);
+    });
+
     test('finds functions and levels in the fields of their kind', async () => {
       const at = { at: '2026-11-14T12:30:00Z', project: 'fields' };
       await app.append('function_edge', [
