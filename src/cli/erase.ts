@@ -65,6 +65,8 @@ async function eraseInDirectory(invocation: Invocation, scope: EraseScope): Prom
   const [clock, timer, observe] = [systemClock, systemTimer, logTo(process.stdout, process.stderr)];
   const quarantine = new Quarantine(dataDirectory, observe);
   const store = await openStore(options, createStoreCallbacks(quarantine, clock, observe));
+  // While the intake waits, only its timer is left, and that does not keep the process alive.
+  const keepAlive = setInterval(() => {}, 60_000);
   try {
     const bodyParser = { parse: () => Promise.reject(new Error('unused')), close: async () => {} };
     const intake = await Intake.open(
@@ -88,6 +90,7 @@ async function eraseInDirectory(invocation: Invocation, scope: EraseScope): Prom
   } catch (error) {
     throw new OperatorError(`not everything was erased; repeat the command: ${(error as Error).message}`);
   } finally {
+    clearInterval(keepAlive);
     await store.close();
   }
 }

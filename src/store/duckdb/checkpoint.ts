@@ -74,7 +74,7 @@ export class Checkpointer {
       if (obstacle === undefined) return;
       if (obstacle === 'the disk is nearly full' || performance.now() > deadline)
         throw new Error(`the store cannot write a checkpoint now: ${obstacle}`);
-      await sleep(WAIT_PAUSE_MS, undefined, { ref: false });
+      await sleep(WAIT_PAUSE_MS);
     }
   }
 
