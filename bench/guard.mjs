@@ -147,21 +147,6 @@ const CHECKS = [
     { atLeast: 30_000 },
     ({ http }) => http.recordsPerSecond,
   ),
-  // Absolute
-  check(
-    'intake',
-    'intake over OTLP/HTTP, records per second',
-    30_000,
-    { atLeast: 25_000 },
-    ({ otlp }) => otlp.recordsPerSecond,
-  ),
-  check(
-    'intake',
-    'verification / all of the intake, CPU time per record',
-    0.02,
-    { atMost: 0.1 },
-    ({ verification, http }) => verification.cpuMicrosPerRecord / http.cpuMicrosPerRecord,
-  ),
   // 0.594 to 0.597
   check(
     'intake',
