@@ -72,6 +72,11 @@ function sampleUnicodeClass(name: string, ignoreCase: boolean): Ranges | undefin
   return ranges;
 }
 
+/** Sorts ranges, and joins those that overlap or touch. */
+export function merge(ranges: Ranges): Ranges {
+  return invert(invert(ranges));
+}
+
 /** All code points that are not in the ranges. */
 export function invert(ranges: Ranges): Ranges {
   const pairs: [number, number][] = [];

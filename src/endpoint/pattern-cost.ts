@@ -126,7 +126,7 @@ class Dfa {
   #steps = 0;
 
   constructor({ tree, isAnchored }: Search) {
-    this.#nfa = new Nfa(tree);
+    this.#nfa = new Nfa(tree, MAX_PATTERN_COST);
     this.#isAnchored = isAnchored;
     this.#symbols = assignSymbols(this.#nfa);
     const firstByNeighbour = this.#nfa.neighbours.map(before => this.#nfa.closure(this.#nfa.start, before));

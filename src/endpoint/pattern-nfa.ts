@@ -46,9 +46,11 @@ export class Nfa {
   readonly neighbours: readonly Neighbour[];
   /** What the expression costs whatever its DFA is. */
   size = 0;
+  readonly #maxSize: number;
   #compiled = 0;
 
-  constructor(tree: PatternNode) {
+  constructor(tree: PatternNode, maxSize: number) {
+    this.#maxSize = maxSize;
     this.start = this.#compile(tree, MATCH);
     const dependsOnNeighbours = this.nodes.some(
       node => node.type === 'assertion' && node.assertion !== 'text_start' && node.assertion !== 'text_end',
@@ -89,6 +91,7 @@ export class Nfa {
     switch (tree.type) {
       case 'set':
         if (tree.isUnicodeClass) this.size += UNICODE_CLASS_SIZE;
+        if (this.size > this.#maxSize) throw new TooExpensive();
         return this.#add({ type: 'set', ranges: tree.ranges, weight: setWeight(tree), next });
       case 'assertion':
         return this.#add({ type: 'assertion', assertion: tree.assertion, next });

@@ -17,25 +17,26 @@ export interface Symbols {
 }
 
 export function assignSymbols({ nodes, neighbours }: Nfa): Symbols {
-  const sets = new Map<string, Ranges>();
-  for (const node of nodes) if (node.type === 'set') sets.set(node.ranges.join(), node.ranges);
   const seesNeighbours = neighbours.length > 1;
-  if (seesNeighbours) for (const ranges of [LINE_BREAK, WORD]) sets.set(ranges.join(), ranges);
+  const used = new Set<Ranges>(seesNeighbours ? [LINE_BREAK, WORD] : []);
+  for (const node of nodes) if (node.type === 'set') used.add(node.ranges);
+  // One key for each object: the copies of a counted repetition share their ranges, which can be long.
+  const keys = new Map([...used].map(ranges => [ranges, ranges.join()]));
+  const sets = new Map([...keys].map(([ranges, key]) => [key, ranges]));
   const starts = listStarts([...sets.values()]);
   const intervals = new Map([...sets].map(([key, ranges]) => [key, listIntervals(ranges, starts)]));
   const symbols = mergeIntervals(starts.length, [...intervals.values()]);
-  const symbolsOf = (ranges: Ranges) => {
-    const found = (intervals.get(ranges.join()) ?? []).map(interval => symbols[interval] ?? 0);
-    return [...new Set(found)];
-  };
-  const bySet = new Map([...sets].map(([key, ranges]) => [key, symbolsOf(ranges)]));
+  const bySet = new Map(
+    [...intervals].map(([key, found]) => [key, [...new Set(found.map(interval => symbols[interval] ?? 0))]]),
+  );
+  const symbolsOf = (ranges: Ranges) => bySet.get(keys.get(ranges) ?? '') ?? [];
   const neighbourOf: Neighbour[] = symbols.map(() => OTHER_CHARACTER);
   if (seesNeighbours) {
     for (const symbol of symbolsOf(LINE_BREAK)) neighbourOf[symbol] = LINE_BREAK_CHARACTER;
     for (const symbol of symbolsOf(WORD)) neighbourOf[symbol] = WORD_CHARACTER;
   }
   return {
-    accepted: nodes.map(node => (node.type === 'set' ? (bySet.get(node.ranges.join()) ?? []) : [])),
+    accepted: nodes.map(node => (node.type === 'set' ? symbolsOf(node.ranges) : [])),
     neighbours: neighbourOf.slice(0, Math.max(...symbols) + 1),
   };
 }

@@ -5,6 +5,7 @@ import {
   ANY_IN_LINE,
   foldCase,
   invert,
+  merge,
   PERL_CLASSES,
   POSIX_CLASSES,
   type Ranges,
@@ -183,7 +184,7 @@ class Parser {
     }
     this.#take(']');
     const folded = this.#flags.ignoreCase ? foldCase(ranges) : ranges;
-    return { type: 'set', ranges: isNegated ? invert(folded) : folded, isUnicodeClass };
+    return { type: 'set', ranges: isNegated ? invert(folded) : merge(folded), isUnicodeClass };
   }
 
   #classPart(): ClassPart {

@@ -1,6 +1,8 @@
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { computePatternCost, MAX_PATTERN_COST } from '../../src/endpoint/pattern-cost.ts';
+import { Nfa } from '../../src/endpoint/pattern-nfa.ts';
+import { assignSymbols } from '../../src/endpoint/pattern-symbols.ts';
 import { parsePattern } from '../../src/endpoint/pattern-syntax.ts';
 
 const TOO_EXPENSIVE = Number.POSITIVE_INFINITY;
@@ -79,9 +81,31 @@ describe('the cost of a regular expression', () => {
     ['a count after characters of which most are in no Unicode class', '(?:\\pN|[^a-zA-Z])[^z]{60}z'],
     ['the same with a negated class that ignores case', '(?:(?i:\\P{Lu})|[A-Z])[^z]{60}z'],
     ['more Unicode classes than fit into the memory of RE2', '^\\pL{16}'],
+    ['the same in an expression that matches every text', '\\pL{0,20}'],
     ['many long alternatives before a wildcard', `x(${references(40).join('|')}).*a.*b.*c.*d`],
   ])('%s is too expensive', (_, pattern) => {
     expect(computePatternCost(pattern)).toBe(TOO_EXPENSIVE);
+  });
+
+  test.each(['{1000}', '{0,1000}'])(
+    'a class of 334 Unicode classes and the count %s is rejected fast',
+    count => {
+      const pattern = `[${'\\pL\\PL'.repeat(167)}]${count}`;
+      const start = performance.now();
+      expect(computePatternCost(pattern)).toBe(TOO_EXPENSIVE);
+      expect(performance.now() - start).toBeLessThan(1_000); // it took 40 s when each of the 1,000 copies was compared
+    },
+  );
+
+  test('the characters of a counted set are compared once, not once for each copy', () => {
+    const ranges = [0x61, 0x7a];
+    const join = vi.spyOn(ranges, 'join');
+    const set = { type: 'set', ranges, isUnicodeClass: false } as const;
+    const { accepted } = assignSymbols(
+      new Nfa({ type: 'repeat', node: set, min: 100, max: 100 }, MAX_PATTERN_COST),
+    );
+    expect(accepted.filter(symbols => symbols.length === 1)).toHaveLength(100);
+    expect(join).toHaveBeenCalledTimes(1);
   });
 
   test('random text is analysed without an error', () => {
@@ -112,6 +136,14 @@ describe('the parser of regular expressions', () => {
     ['empty alternatives', '(|a|)'],
   ])('understands %s', (_, pattern) => {
     expect(parsePattern(pattern)).toBeDefined();
+  });
+
+  test.each([
+    ['[b-da-cx\\d0e]', [0x30, 0x39, 0x61, 0x65, 0x78, 0x78]],
+    ['(?i)[bA-C]', [0x41, 0x43, 0x61, 0x63]],
+    ['[\\pL\\PL\\pL]', [0, 0x10ffff]],
+  ])('joins the ranges of the class %s that overlap or touch', (pattern, ranges) => {
+    expect(parsePattern(pattern)).toMatchObject({ nodes: [{ type: 'set', ranges }] });
   });
 
   test.each(['(', ')', '[a', '[z-a]', '\\8', '\\', '(?<n)', '[[:nope:]]', '(?=a)', '\\p{Nope}'])(
