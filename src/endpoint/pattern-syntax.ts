@@ -228,7 +228,7 @@ class Parser {
     if (octal !== undefined) return Number.parseInt(octal, 8);
     const control = this.#match(/\\([afnrtv])/y)?.[1];
     if (control !== undefined) return CONTROL_ESCAPES[control] ?? 0;
-    if (this.#match(/\\(?=[\w]|$)/y)) throw new PatternSyntaxError();
+    if (this.#match(/\\(?=[0-9A-Za-z]|$)/y)) throw new PatternSyntaxError();
     this.#take('\\');
     const codePoint = this.#text.codePointAt(this.#index);
     if (codePoint === undefined) throw new PatternSyntaxError();

@@ -48,6 +48,8 @@ describe('the cost of a regular expression', () => {
     'a[ab]{20}z$',
     '\\pL{8}',
     '(?:\\pL+/){8}',
+    'my\\_project',
+    '[a\\_]+\\_',
   ])('%s is allowed', pattern => {
     expect(computePatternCost(pattern)).toBeLessThanOrEqual(MAX_PATTERN_COST);
   });
