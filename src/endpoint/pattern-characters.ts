@@ -41,24 +41,30 @@ const unicodeClasses = new Map<string, Ranges>();
 
 /**
  * The characters of a general category such as Lu, or of a script such as Greek. They are exact up to U+07FF; beyond, one character
- * stands for its neighbours, because a test of all characters would take too long. Returns undefined for an unknown name.
+ * stands for its neighbours, because a test of all characters would take too long.
  */
-export function unicodeClass(name: string, ignoreCase: boolean): Ranges | undefined {
+export function unicodeClass(name: string, ignoreCase: boolean): Ranges {
   if (name === 'Any') return ANY;
-  const key = `${ignoreCase ? 'i' : ''} ${name}`;
-  const ranges = unicodeClasses.get(key) ?? sampleUnicodeClass(name, ignoreCase);
-  if (ranges !== undefined) unicodeClasses.set(key, ranges);
+  const expression = unicodeExpression(name, ignoreCase ? 'iu' : 'u');
+  const key = String(expression);
+  const ranges = unicodeClasses.get(key) ?? sample(expression);
+  unicodeClasses.set(key, ranges);
   return ranges;
 }
 
-function sampleUnicodeClass(name: string, ignoreCase: boolean): Ranges | undefined {
-  const property = name.length <= 2 ? name : `Script=${name}`;
-  let expression: RegExp;
-  try {
-    expression = new RegExp(`\\p{${property}}`, ignoreCase ? 'iu' : 'u');
-  } catch {
-    return undefined;
-  }
+/**
+ * The engine has validated the name. If Node does not know it, it is a script of a later version of Unicode, so its characters are not
+ * assigned in Node's version. A larger set could make an expensive expression look cheap: (?:\p{Name}|[^a-z]) would be any character.
+ */
+function unicodeExpression(name: string, flags: string): RegExp {
+  for (const property of [name, `Script=${name}`])
+    try {
+      return new RegExp(`\\p{${property}}`, flags);
+    } catch {}
+  return new RegExp('\\p{Unassigned}', flags);
+}
+
+function sample(expression: RegExp): Ranges {
   const ranges: number[] = [];
   for (let first = 0; first <= MAX_CODE_POINT; ) {
     const next = first + (first < 0x800 ? 1 : first < 0x20000 ? 0x40 : 0x10000);

@@ -211,7 +211,6 @@ class Parser {
     if (unicode !== undefined) {
       const [, letter, caret = '', longName, shortName = ''] = unicode;
       const found = unicodeClass(longName ?? shortName, this.#flags.ignoreCase);
-      if (found === undefined) throw new PatternSyntaxError();
       const isNegated = (letter === 'P') !== (caret === '^');
       return { ranges: isNegated ? invert(found) : found, isUnicodeClass: true };
     }

@@ -50,6 +50,8 @@ describe('the cost of a regular expression', () => {
     '(?:\\pL+/){8}',
     'my\\_project',
     '[a\\_]+\\_',
+    '\\p{Yi}+',
+    '\\P{Yi}',
   ])('%s is allowed', pattern => {
     expect(computePatternCost(pattern)).toBeLessThanOrEqual(MAX_PATTERN_COST);
   });
@@ -82,6 +84,8 @@ describe('the cost of a regular expression', () => {
     ['the same in a group', '(?:z[ab]{20}a[ab]*$)'],
     ['a count after characters of which most are in no Unicode class', '(?:\\pN|[^a-zA-Z])[^z]{60}z'],
     ['the same with a negated class that ignores case', '(?:(?i:\\P{Lu})|[A-Z])[^z]{60}z'],
+    ['a count after a script that only the engine knows', '(?s)(?:\\p{Nope}|[^a-zA-Z])[^z]{60}z'],
+    ['the same with a negated script', '(?s)(?:\\P{Nope}|[a-z])[^z]{60}z'],
     ['more Unicode classes than fit into the memory of RE2', '^\\pL{16}'],
     ['the same in an expression that matches every text', '\\pL{0,20}'],
     ['many long alternatives before a wildcard', `x(${references(40).join('|')}).*a.*b.*c.*d`],
@@ -129,6 +133,7 @@ describe('the parser of regular expressions', () => {
     ['a negated class', '[^]a]'],
     ['a POSIX class', '[[:alpha:][:^digit:]_]'],
     ['Unicode classes', '\\pL\\PN\\p{Lu}\\p{^Greek}\\P{Old_Italic}[\\p{Any}\\pZ]'],
+    ['scripts with a short name, and scripts that only the engine knows', '\\p{Yi}[\\P{Yi}]\\p{Nope}'],
     ['named groups', '(?P<a>x)(?<b>y)'],
     ['flags', '(?i)a(?-i:b)(?s-m:c)(?mU)^d$'],
     ['lazy operators', 'a*?b+?c??d{2,}?'],
@@ -148,7 +153,7 @@ describe('the parser of regular expressions', () => {
     expect(parsePattern(pattern)).toMatchObject({ nodes: [{ type: 'set', ranges }] });
   });
 
-  test.each(['(', ')', '[a', '[z-a]', '\\8', '\\', '(?<n)', '[[:nope:]]', '(?=a)', '\\p{Nope}'])(
+  test.each(['(', ')', '[a', '[z-a]', '\\8', '\\', '(?<n)', '[[:nope:]]', '(?=a)'])(
     'does not understand %s',
     pattern => {
       expect(parsePattern(pattern)).toBeUndefined();
