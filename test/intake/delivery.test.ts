@@ -85,7 +85,7 @@ describe('a batch without ids and timestamps', () => {
     syncs.hold();
     const connection = await openConnection(app.internalUrl);
     connection.write(post(JSON.stringify(BATCH)));
-    await expect.poll(() => syncs.waiting).toBe(1);
+    await expect.poll(() => syncs.waiting).toBeGreaterThan(0);
     const retry = send();
     connection.close();
     await connection.ended;
