@@ -40,8 +40,8 @@ export const POSIX_CLASSES: Readonly<Record<string, Ranges>> = {
 const unicodeClasses = new Map<string, Ranges>();
 
 /**
- * The characters of a general category such as Lu, or of a script such as Greek. They are exact up to U+07FF; beyond, one character
- * stands for its neighbours, because a test of all characters would take too long.
+ * The characters of a general category such as Lu, or of a script such as Greek. Up to U+07FF, every character is tested. Beyond it,
+ * only one in 64 or more is tested, and the result applies to all of them: to test every character would take too long.
  */
 export function unicodeClass(name: string, ignoreCase: boolean): Ranges {
   if (name === 'Any') return ANY;
