@@ -60,7 +60,8 @@ function writePage() {
 
 /** Prints the progress of the tests. Returns whether all of them passed. */
 async function runTests(project, files) {
-  const args = ['vitest', 'run', '--project', project, '--reporter=verbose', ...files];
+  const reporters = ['--reporter=verbose', '--reporter=./scripts/failed-tests-reporter.mjs'];
+  const args = ['vitest', 'run', '--project', project, ...reporters, ...files];
   return (await run('npx', args, 'inherit')).code === 0;
 }
 

@@ -2,6 +2,8 @@
 // faults (kill -9, a full disk, thousands of malformed requests), log shippers, packages, Prometheus, the console in a browser,
 // ClickHouse, and the unit tests on Node 24. Runs every step, even after a failure. The exit code is 1 if a step failed.
 import { spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { installNode } from './install-node.mjs';
 
@@ -10,6 +12,7 @@ const root = join(import.meta.dirname, '..');
 const NODE_24 = '24.21.0';
 /** For each step, because vitest cannot stop a test that is in an endless loop. */
 const TIMEOUT_MINUTES = 30;
+const REPORTERS = ['--reporter=default', '--reporter=./scripts/failed-tests-reporter.mjs'];
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 
 const steps = [
@@ -21,11 +24,19 @@ const steps = [
   { title: 'log shippers', run: () => runProject('shippers') },
   { title: 'packages', run: () => runProject('packaging') },
   { title: 'metrics with Prometheus', run: () => runProject('operations') },
-  { title: 'console in a browser', run: () => run('node', [join('scripts', 'test-browser.mjs')]) },
+  {
+    title: 'console in a browser',
+    run: () => run('node', [join('scripts', 'test-browser.mjs'), ...REPORTERS]),
+  },
   { title: 'ClickHouse', run: () => runProject('clickhouse') },
   { title: 'ClickHouse, explore pack', run: () => runProject('clickhouse-search') },
   { title: `unit tests on Node ${NODE_24}`, run: testOnNode24 },
 ];
+
+const directory = mkdtempSync(join(tmpdir(), 'dendro-test-full-'));
+const failedTestsFile = join(directory, 'failed-tests.txt');
+writeFileSync(failedTestsFile, '');
+process.env.DENDRO_FAILED_TESTS = failedTestsFile; // the steps inherit it
 
 const outcomes = [];
 for (const { title, run } of steps) {
@@ -34,7 +45,8 @@ for (const { title, run } of steps) {
   const outcome = await run();
   outcomes.push({ title, outcome, seconds: ((performance.now() - start) / 1000).toFixed(1) });
 }
-process.stdout.write('\n');
+process.stdout.write(`\n${readFileSync(failedTestsFile, 'utf8')}\n`);
+rmSync(directory, { recursive: true });
 for (const { title, outcome, seconds } of outcomes)
   process.stdout.write(`${outcome.padEnd(8)} ${seconds.padStart(7)} s  ${title}\n`);
 if (outcomes.some(({ outcome }) => outcome === 'failed')) process.exitCode = 1;
@@ -49,7 +61,11 @@ async function testOnNode24() {
   if (node === undefined) return 'failed';
   // Tests start the program with the Node that runs them; PATH provides the same Node to programs that start `node`.
   const env = { ...process.env, PATH: `${dirname(node)}${delimiter}${process.env.PATH ?? ''}` };
-  return run(node, [join('node_modules', 'vitest', 'vitest.mjs'), 'run', '--project', 'unit'], env);
+  return run(
+    node,
+    [join('node_modules', 'vitest', 'vitest.mjs'), 'run', '--project', 'unit', ...REPORTERS],
+    env,
+  );
 }
 
 function simulateCrashes(seed) {
@@ -57,7 +73,7 @@ function simulateCrashes(seed) {
 }
 
 function runProject(name) {
-  return run('npx', ['vitest', 'run', '--project', name]);
+  return run('npx', ['vitest', 'run', '--project', name, ...REPORTERS]);
 }
 
 /** Runs a command in its own process group, so that a timeout also ends the processes that it started. */
