@@ -65,7 +65,7 @@ interface Context {
   readonly connectionLimit: ConnectionLimit;
 }
 
-/** Listens from the first steps on. Requests get 503 until all steps are done. */
+/** Listens from the first steps on. Until all steps are done, requests that need the store or a token get 503. */
 export async function startApp(
   config: ServeConfig,
   log: Observe,
@@ -113,7 +113,12 @@ export async function startApp(
     closers.add('store', store.close);
     const preflight = await startPreflight(context, catalog, store);
     const intake = await openIntake(context, {
-      ...{ store, quarantine, bodyParser, clock, timer, observe },
+      store,
+      quarantine,
+      bodyParser,
+      clock,
+      timer,
+      observe,
       idempotencyTimer,
     });
     const firstToken =
@@ -174,7 +179,7 @@ function namesOf({ endpoints }: Catalog): string[] {
   return endpoints.map(({ definition }) => definition.name);
 }
 
-/** Every component closes after the components that use it. */
+/** Background jobs stop first. Then the listeners close, then the intake that their requests use, then what the intake uses. */
 const CLOSE_ORDER = ['jobs', 'listeners', 'intake', 'quarantine', 'store'] as const;
 
 /** Everything that must be closed, by stage. If startup fails, everything opened so far is closed. */

@@ -3,7 +3,7 @@
 -- Only the first 8,192 bytes of a URL are matched. A character that this would cut is left out, so the text is up to 3 bytes shorter.
 -- The pattern gets the flags (?-is). -s: in ClickHouse, unlike in RE2, a dot matches a line end by default. -i: before ClickHouse
 -- runs RE2, it searches for a substring that every match must contain, and derives a wrong one from patterns such as \x61bc; it
--- skips that search if the pattern mentions letter case.
+-- skips that search if the pattern sets the flag i, on or off.
 select
   bucket as timestamp,
   total_rest_requests,

@@ -127,7 +127,7 @@ async function copyIdle(options: StoreOptions, tokensFile: string, target: strin
   return report;
 }
 
-/** Compares what the copy has with what the server reported for that moment. */
+/** Downloads the backup of a running server. Throws unless the copy has exactly the records that the server reported for it. */
 async function download(
   server: RunningServer,
   { memoryLimit }: StoreOptions,

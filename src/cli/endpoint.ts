@@ -73,7 +73,7 @@ async function testEndpoints(invocation: Invocation, names: readonly string[]): 
 
 /** The custom endpoints with these names; without names, all custom endpoints. */
 function chooseEndpoints(endpoints: readonly Endpoint[], names: readonly string[]): readonly Endpoint[] {
-  const custom = endpoints.filter(({ builtIn }) => !builtIn);
+  const custom = endpoints.filter(({ isShipped }) => !isShipped);
   const customNames = custom.map(({ definition }) => definition.name);
   const unknown = names.find(name => !customNames.includes(name));
   if (unknown !== undefined)

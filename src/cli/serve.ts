@@ -39,7 +39,7 @@ export async function serve(invocation: Invocation): Promise<void> {
   observe({ type: 'stopped' });
 }
 
-/** 10 s for running requests, then 5 s to flush and to close the store. */
+/** 10 s for running requests, then 5 s to finish a running flush and to close the store. */
 const STOP_LIMIT_SECONDS = 15;
 
 /**

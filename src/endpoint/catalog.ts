@@ -35,8 +35,8 @@ export interface Endpoint extends EndpointQueries {
   readonly definitionFile: string;
   readonly sqlFile: string;
   readonly explainFile: string;
-  /** True for an endpoint that is part of Dendro, false for a custom endpoint of the operator. */
-  readonly builtIn: boolean;
+  /** True for a built-in endpoint or one of a pack, false for a custom endpoint of the operator. */
+  readonly isShipped: boolean;
 }
 
 /** Directories that contain endpoint folders. */
@@ -106,20 +106,20 @@ export async function checkCatalog(catalog: Catalog, store: Store): Promise<void
 export async function checkEndpoint(endpoint: Endpoint, store: Store): Promise<void> {
   const { definition, sqlFile, explainFile, queriesByKind } = endpoint;
   const sample = createSampleValues(definition);
-  const pin = listPinParameters(definition);
-  const required = [...pin, ...listUsedParameters(definition)];
+  const pinParameters = listPinParameters(definition);
+  const required = [...pinParameters, ...listRequiredParameters(definition)];
   for (const { query, explainQuery } of queriesByKind.size === 0 ? [endpoint] : queriesByKind.values()) {
     await checkQuery(store, query, { sample, required }, sqlFile);
     if (explainQuery !== undefined)
-      await checkQuery(store, explainQuery, { sample, required: pin }, explainFile);
+      await checkQuery(store, explainQuery, { sample, required: pinParameters }, explainFile);
   }
 }
 
 /**
  * The SQL must use every declared parameter, or a value of its choices, or a bound of the range that depends on it: a forgotten
- * condition would return too many records. The parameter that selects the log kind is not bound.
+ * condition would return too many records. The parameter that selects the log kind is exempt: it selects the table.
  */
-function listUsedParameters(definition: EndpointDefinition): RequiredParameters[] {
+function listRequiredParameters(definition: EndpointDefinition): RequiredParameters[] {
   const { parameters, reads } = definition;
   return Object.entries(parameters)
     .filter(([name]) => typeof reads === 'string' || name !== reads.parameter)
@@ -175,7 +175,7 @@ function listEndpointFolders(parent: string): string[] {
   }
 }
 
-function loadEndpoint(folder: string, store: StoreName, builtIn: boolean): Endpoint {
+function loadEndpoint(folder: string, store: StoreName, isShipped: boolean): Endpoint {
   const definitionFile = join(folder, DEFINITION_FILE);
   const definition = loadDefinition(definitionFile);
   const sqlFile = join(folder, `${store}.sql`);
@@ -198,7 +198,7 @@ function loadEndpoint(folder: string, store: StoreName, builtIn: boolean): Endpo
     definitionFile,
     sqlFile,
     explainFile,
-    builtIn,
+    isShipped,
   };
 }
 

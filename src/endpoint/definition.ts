@@ -47,7 +47,7 @@ const endpointDefinition = v.strictObject({
     `must be a log kind (${LOG_KINDS.join(', ')}), all, or { parameter: NAME }`,
   ),
   /**
-   * The SQL returns a token that is pinned to projects only records of these: of `$pinned_project` if the endpoint has a
+   * For a token that is pinned to projects, the SQL returns only records of these: of `$pinned_project` if the endpoint has a
    * parameter `project`, otherwise of `$pinned_projects`. A pinned token can only call endpoints that declare this.
    */
   applies_pin: flag,
@@ -68,12 +68,13 @@ const endpointDefinition = v.strictObject({
   retention: v.optional(v.strictObject({ start: name, days: name })),
   /**
    * The time range of a request: the timestamp parameters `start` (exclusive) and `end`, and the choice value `days`, the retention.
-   * Binds $range_start, $range_end and $bucket_micros. Includes the key `retention`.
+   * Binds $range_start, $range_end, $bucket_micros, $slice_start and $slice_end. Has the effect of `retention` too, so that key is not
+   * needed.
    */
   range: v.optional(v.strictObject({ start: name, end: name, days: name })),
   /**
    * The range is searched in slices, newest first, until there are `max_rows` rows or the time is up. The response has a cursor
-   * for the next page. Needs `range` and a parameter of type cursor. Binds $slice_start and $slice_end.
+   * for the next page. Needs `range` and a parameter of type cursor. $slice_start and $slice_end are the bounds of the slice.
    */
   partial: flag,
   /**

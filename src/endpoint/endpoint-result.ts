@@ -31,7 +31,10 @@ export interface EncodingRequest extends RowEncoding {
 }
 
 export interface ResultNotes {
-  /** ISO 8601 timestamp of the newest record of the log kind, read before the query ran. For a pinned token: of its projects. */
+  /**
+   * ISO 8601 timestamp of the newest record of the log kinds that the request reads, looked up before the query ran. For a pinned
+   * token: of the requested project or, without a parameter `project`, of the token's projects.
+   */
   readonly dataThrough: string | undefined;
   /** Why rows are missing from the result; empty if it is complete. An encoding can be clipped further. */
   readonly clipped: readonly ClippedReason[];
@@ -44,7 +47,7 @@ export interface ResultOptions {
   readonly maxBytes?: number | undefined;
   /** Called after each new encoding, because it increases `bytes`. */
   readonly onSizeChange?: (() => void) | undefined;
-  /** Of an endpoint with pages. */
+  /** Creates the cursor after the first `rowCount` rows, without IP addresses if `redacted`. Undefined: the endpoint has no pages. */
   readonly cursorAfter?: CursorAfter | undefined;
 }
 

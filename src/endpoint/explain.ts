@@ -71,11 +71,12 @@ export async function explainEndpoint(
 ): Promise<Explanation> {
   const { definition, explainFile } = endpoint;
   const { store, clock, observe } = dependencies;
-  requireExplainQuery(endpoint);
+  requireExplainQuery(endpoint); // first: an endpoint without explain SQL is always not_found
   const pin = projects === undefined ? undefined : findPin(definition, values, projects);
   if (pin?.length === 0) return rejectProject(dependencies, definition, values, request);
   const { requestId, ...options } = toQueryOptions(definition, request);
   await checkPatterns(store, definition, values, options);
+  // The query of the log kind that the request selects.
   const query = requireExplainQuery({ ...endpoint, ...selectQueries(endpoint, values) });
   const bound = addContextValues(definition, values, clock(), pin);
   const { rows, truncated, queuedMs, executedMs } = await store.query(query, bound, options);

@@ -1,5 +1,5 @@
-// The endpoints that a running server serves. They are loaded again when an endpoint folder has changed, or on SIGHUP. If the new
-// set has a problem, the server keeps the last valid one.
+// The endpoints that a running server serves. They are loaded again when a custom endpoint folder has changed, or on SIGHUP. If
+// the new set has a problem, the server keeps the last valid one.
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
@@ -19,8 +19,8 @@ export interface LiveCatalogOptions {
   readonly observe: Observe;
 }
 
-/** Where a new set of endpoints takes effect. */
-export interface ReloadTargets {
+/** What a reload needs besides the files: the store, which validates the SQL, and a callback for the new set. */
+export interface ReloadDependencies {
   readonly store: Store;
   /** Called with the new set, and with the ids of the endpoints whose results may differ: changed, added and removed ones. */
   readonly onReload: (catalog: Catalog, changedIds: ReadonlySet<string>) => void;
@@ -35,7 +35,7 @@ export class LiveCatalog implements Catalog {
   readonly #options: LiveCatalogOptions;
   readonly #reloads = new Mutex();
   #current: Catalog;
-  #targets: ReloadTargets | undefined;
+  #targets: ReloadDependencies | undefined;
   #job: RepeatingJob | undefined;
   /** The state of the files at the last load, successful or not. */
   #loadedVersion: string;
@@ -57,7 +57,7 @@ export class LiveCatalog implements Catalog {
   }
 
   /** Starts to watch the files. */
-  start(targets: ReloadTargets): void {
+  start(targets: ReloadDependencies): void {
     this.#targets = targets;
     const { watched, timer } = this.#options;
     if (watched !== undefined) this.#job = every(timer, CHECK_EVERY_MS, () => this.#reloadIfChanged());
@@ -89,7 +89,7 @@ export class LiveCatalog implements Catalog {
     await this.reload();
   }
 
-  async #load({ store, onReload }: ReloadTargets): Promise<void> {
+  async #load({ store, onReload }: ReloadDependencies): Promise<void> {
     const { load, observe } = this.#options;
     try {
       const loaded = load();

@@ -212,6 +212,7 @@ function bindChoice(
   maxTier: string | undefined,
   bound: MutableValues,
 ): void {
+  // A choice has `fallback` (for an absent or unlisted value) or `default` (for an absent one), never both.
   const { choices, fallback = value === '' ? parameter.default : undefined } = parameter;
   const choice = capTier(parameter, Object.hasOwn(choices, value) ? value : fallback, maxTier);
   if (choice === undefined && value !== '')

@@ -12,15 +12,15 @@ import {
 export interface Symbols {
   /** By id of a node: the symbols that it accepts. */
   readonly accepted: readonly (readonly number[])[];
-  /** By symbol: what an assertion sees next to it. */
+  /** By symbol: what an assertion (`^`, `$`, `\b`) next to such a character takes it for: a line break, a word character or another. */
   readonly neighbours: readonly Neighbour[];
 }
 
 export function assignSymbols({ nodes, neighbours }: Nfa): Symbols {
-  const seesNeighbours = neighbours.length > 1;
+  const seesNeighbours = neighbours.length > 1; // an expression without assertions has a single kind of neighbour
   const used = new Set<Ranges>(seesNeighbours ? [LINE_BREAK, WORD] : []);
   for (const node of nodes) if (node.type === 'set') used.add(node.ranges);
-  // One key for each object: the copies of a counted repetition share their ranges, which can be long.
+  // Joins each array of ranges only once: the copies of a counted repetition share one array, which can be long.
   const keys = new Map([...used].map(ranges => [ranges, ranges.join()]));
   const sets = new Map([...keys].map(([ranges, key]) => [key, ranges]));
   const starts = listStarts([...sets.values()]);

@@ -88,7 +88,7 @@ async function searchSlices(
   return page.finish({ isTimeUp: false, next: undefined, sliceMicros: sizes.micros });
 }
 
-/** The position before all records that are at this time or older. */
+/** The position from which the search, newest first, goes on with the records of this time and then with older ones. */
 function startAt(timestampMicros: bigint): Position {
   return { timestampMicros, id: '', skip: 0 };
 }

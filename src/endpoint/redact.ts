@@ -30,8 +30,8 @@ export function redactText(text: string): string {
 // Every repetition is bounded, so all of these expressions take linear time on any text.
 
 /**
- * A string can contain a URL or JSON that is still escaped. There an address can directly follow the characters `%20`, `\\n` or
- * `\\u0020`, and the last of them must not make the address look like a part of a word.
+ * A string can contain a URL or JSON that is still escaped. There an address can directly follow the characters `%20`, `\n` or
+ * `\u0020` (a backslash and letters), and the last of them must not make the address look like a part of a word.
  */
 const AFTER_ESCAPE = '(?<=%[0-9a-f]{2}|\\\\[nrtbf]|\\\\u[0-9a-f]{4})';
 

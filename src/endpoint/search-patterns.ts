@@ -6,7 +6,7 @@ import { MAX_SEARCH_WORDS, type SearchTerm } from './search-expression.ts';
 
 /** The names of the SQL parameters of a search. A parameter is null if the expression has no such term. */
 export interface SearchValueNames {
-  /** Each of the 10 word slots has two: the pattern for the message, and the pattern for the JSON text of the metadata. */
+  /** For each of the 10 words, two names: of the pattern for the message, and of the pattern for the JSON text of the metadata. */
   readonly words: readonly { readonly message: string; readonly metadata: string }[];
   readonly excludedWords: { readonly message: string; readonly metadata: string };
   readonly field: (field: string) => { readonly included: string; readonly excluded: string };
@@ -73,8 +73,8 @@ function escapePattern(text: string): string {
 }
 
 /**
- * A text in JSON: each character as it is, or as an escape. Senders may escape any character; letters and digits of ASCII are
- * assumed to be written as they are.
+ * A text in JSON: each character as it is, or as an escape. Senders may escape any character; letters and digits of ASCII, and
+ * spaces, are assumed to be written as they are.
  */
 function toJsonPattern(text: string): string {
   return [...text]

@@ -60,14 +60,14 @@ const DUCKDB: Dialect = {
   column: name => `nullif(${name}, '')`,
   statusColumn: name => `case when ${name} between 100 and 599 then ${name}::varchar end`,
   metadataText: keys => {
-    const path = toJsonPath(keys);
+    const path = duckdbPathLiteral(keys);
     return `case when json_type(metadata, ${path}) = 'VARCHAR' then nullif(metadata ->> ${path}, '') else nullif(regexp_extract((metadata -> ${path})::varchar, '${WHOLE_NUMBER}', 1), '') end`;
   },
   metadataStatus: keys =>
-    `nullif(regexp_extract((metadata -> ${toJsonPath(keys)})::varchar, '${STATUS_TOKEN}', 1), '')`,
+    `nullif(regexp_extract((metadata -> ${duckdbPathLiteral(keys)})::varchar, '${STATUS_TOKEN}', 1), '')`,
   // Searching for text is much faster than parsing JSON, and most records have no such array.
   ifArrayOfOne: (key, value) =>
-    `case when contains(metadata::varchar, '[') then case when contains(metadata::varchar, '"${key}"') then case when json_array_length(metadata, ${toJsonPath([key])}) = 1 then ${value} end end end`,
+    `case when contains(metadata::varchar, '[') then case when contains(metadata::varchar, '"${key}"') then case when json_array_length(metadata, ${duckdbPathLiteral([key])}) = 1 then ${value} end end end`,
   statusClass: status => `coalesce(left(${status}, 1) || 'xx', 'other')`,
   levelInLowerCase: level =>
     `case when regexp_matches(${level}, '${LEVEL}') then lower(${level}) else 'other' end`,
@@ -82,11 +82,11 @@ const CLICKHOUSE: Dialect = {
   column: name => `nullIf(${name}, '')`,
   statusColumn: name => `if(${name} between 100 and 599, toString(${name}), null)`,
   metadataText: keys => {
-    const raw = toRawJson(keys);
+    const raw = clickhouseRawJson(keys);
     return `nullIf(if(startsWith(${raw}, '"'), JSONExtractString(${raw}), extract(${raw}, '${WHOLE_NUMBER}')), '')`;
   },
-  metadataStatus: keys => `nullIf(extract(${toRawJson(keys)}, '${STATUS_TOKEN}'), '')`,
-  // The length of an object is the number of its fields, and an index selects one of them.
+  metadataStatus: keys => `nullIf(extract(${clickhouseRawJson(keys)}, '${STATUS_TOKEN}'), '')`,
+  // Checks the type, because JSONLength and an index also work on an object: they count and select its fields.
   ifArrayOfOne: (key, value) =>
     `if(position(metadata, '[') > 0 and position(metadata, '"${key}"') > 0 and JSONType(metadata, '${key}') = 'Array' and JSONLength(metadata, '${key}') = 1, ${value}, null)`,
   statusClass: status => `ifNull(concat(substring(${status}, 1, 1), 'xx'), 'other')`,
@@ -177,11 +177,11 @@ function searchSql(dialect: Dialect, kind: LogKind, parameterName: string): stri
   ].join('\n    and ');
 }
 
-function toJsonPath(path: JsonPath): string {
+function duckdbPathLiteral(path: JsonPath): string {
   return `'$${path.map(step => (typeof step === 'number' ? `[${step}]` : `."${step}"`)).join('')}'`;
 }
 
-function toRawJson(path: JsonPath): string {
+function clickhouseRawJson(path: JsonPath): string {
   const steps = path.map(step => (typeof step === 'number' ? step + 1 : `'${step}'`));
   return `JSONExtractRaw(metadata, ${steps.join(', ')})`;
 }

@@ -1,5 +1,5 @@
-// The address of the client that sent a request. Behind trusted proxies it is in X-Forwarded-For; any other sender could put
-// any address there, so the header is ignored.
+// The address of the client that sent a request. If the request comes from a trusted proxy, the address is in X-Forwarded-For. From
+// any other sender the header is ignored, because it could contain any address.
 import type { IncomingMessage } from 'node:http';
 import { type BlockList, isIP } from 'node:net';
 

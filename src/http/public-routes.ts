@@ -196,7 +196,7 @@ function handleOpenApi(
   const found = ready === undefined ? 'no_token' : findToken(ready, raw);
   const token = typeof found === 'string' ? undefined : found;
   const shown = catalog.endpoints.filter(endpoint =>
-    token === undefined ? endpoint.builtIn : mayCall(token, endpoint),
+    token === undefined ? endpoint.isShipped : mayCall(token, endpoint),
   );
   const response = jsonResponse(200, buildOpenApi(version, shown), {
     'Cache-Control': 'private, no-cache',

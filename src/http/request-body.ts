@@ -13,7 +13,7 @@ export interface UploadRate {
 interface Limits {
   readonly maxBytes: number;
   readonly tooLarge: () => DendroError;
-  /** Reserves memory: for the first block at once, then for each further block. May throw to reject the request. */
+  /** Reserves memory: for the first buffer at once, then for each further one. May throw to reject the request. */
   readonly reserve: (byteLength: number) => void;
   readonly uploadRate: UploadRate;
 }

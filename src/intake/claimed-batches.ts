@@ -42,7 +42,7 @@ export async function claimBatches(
     release(index, claimed);
     throw error;
   }
-  // A batch without an entry, such as one of an unknown source, is part of the same request as the others.
+  // A batch without an entry, such as one of an unknown source, is a repeat if another batch of its request is one.
   const hasRepeat = claimed.some(({ entry }) => entry?.result !== undefined);
   return claimed.map(({ batch, entry }) => ({
     ...batch,

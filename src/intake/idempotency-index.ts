@@ -33,7 +33,7 @@ export interface RequestIdentity {
    * The request has no Idempotency-Key, and some record has no identity (`hasIdentity` in logs/record.ts). The same body is
    * then a repeat only if the response to the first request was not completely written to its connection.
    */
-  readonly onlyIfUndelivered: boolean;
+  readonly isRepeatOnlyIfUndelivered: boolean;
 }
 
 /** A completed request, as the spool and the idempotency log keep it on disk (idempotency-log.ts has the format). */
@@ -95,7 +95,7 @@ export function identifyRequest(
   const source = typeof requested === 'string' ? [] : [requested.sourceName ?? null];
   const parts = JSON.stringify([sender, kind, ...identity, ...source]);
   const key = hash('sha256', parts, 'base64url').slice(0, 32);
-  return { key, digest, onlyIfUndelivered: idempotencyKey === undefined && !allHaveIdentity };
+  return { key, digest, isRepeatOnlyIfUndelivered: idempotencyKey === undefined && !allHaveIdentity };
 }
 
 /** The part of a result that is remembered: 20 error messages of every request would fill the memory. */
@@ -121,7 +121,7 @@ export class IdempotencyIndex {
 
   /**
    * Returns the first request with this key, if there is one and its records are durable: the caller's request is a repeat. If the
-   * entry has `onlyIfUndelivered`, the caller must call `reportDelivery`, or `release` if its request fails; until then, further
+   * entry has `isRepeatOnlyIfUndelivered`, the caller must call `reportDelivery`, or `release` if its request fails; until then, further
    * equal requests wait.
    *
    * Without a first request, adds a new entry without result. The caller must call `complete`, or `release` if its request fails.
@@ -140,7 +140,7 @@ export class IdempotencyIndex {
         added.pending = createPending();
         return this.#put(added);
       }
-      if (entry.onlyIfUndelivered) entry.pending = createPending();
+      if (entry.isRepeatOnlyIfUndelivered) entry.pending = createPending();
       return entry;
     }
   }
@@ -150,7 +150,7 @@ export class IdempotencyIndex {
     const completed = this.#createEntry(entry, entry.atMicros, toRemembered(result), segmentNumber);
     completed.pending = entry.pending;
     this.#put(completed);
-    if (!entry.onlyIfUndelivered) settle(completed);
+    if (!entry.isRepeatOnlyIfUndelivered) settle(completed);
     return completed;
   }
 
@@ -167,7 +167,7 @@ export class IdempotencyIndex {
   }
 
   /**
-   * Must be called after each response to a request with `onlyIfUndelivered`; until then, requests with the same body wait. If
+   * Must be called after each response to a request with `isRepeatOnlyIfUndelivered`; until then, requests with the same body wait. If
    * the client got the response, the next request with the same body is a new one.
    */
   reportDelivery(entry: IndexEntry, isDelivered: boolean): void {
@@ -195,14 +195,14 @@ export class IdempotencyIndex {
     return requests;
   }
 
-  /** The keys of the requests with `onlyIfUndelivered` in the index: their response was not delivered, or that is not known. */
+  /** The keys of the requests with `isRepeatOnlyIfUndelivered` in the index: their response was not delivered, or that is not known. */
   undeliveredKeys(): readonly string[] {
-    return [...this.#entries.values()].filter(entry => entry.onlyIfUndelivered).map(({ key }) => key);
+    return [...this.#entries.values()].filter(entry => entry.isRepeatOnlyIfUndelivered).map(({ key }) => key);
   }
 
   /** Lists the properties one by one, because spreading objects takes several times as long. */
   #createEntry(
-    { key, digest, onlyIfUndelivered }: RequestIdentity,
+    { key, digest, isRepeatOnlyIfUndelivered }: RequestIdentity,
     atMicros: number,
     result: IntakeResult | undefined,
     segmentNumber: number,
@@ -214,7 +214,7 @@ export class IdempotencyIndex {
     return {
       key,
       digest,
-      onlyIfUndelivered,
+      isRepeatOnlyIfUndelivered,
       atMicros,
       addedMs,
       result,

@@ -1,6 +1,6 @@
 // Keeps requests on disk for the idempotency index. The requests of deleted spool segments are in one small `.requests` file per
 // segment, one JSON object per line, until they expire. After a clean stop, `undelivered.json` has the keys of the requests with
-// `onlyIfUndelivered` (idempotency-index.ts) whose response was not delivered.
+// `isRepeatOnlyIfUndelivered` (idempotency-index.ts) whose response was not delivered.
 import { createReadStream } from 'node:fs';
 import { open, readdir, readFile, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -36,9 +36,9 @@ const LINES_PER_WRITE = 1_000;
 const NEWLINE = 0x0a;
 
 export function requestToDisk(request: CompletedRequest): DiskRequest {
-  const { key, digest, atMicros, result, onlyIfUndelivered } = request;
+  const { key, digest, atMicros, result, isRepeatOnlyIfUndelivered } = request;
   const answer = toRemembered(result);
-  return { key, digest, atMicros, answer, ...(onlyIfUndelivered ? { onlyIfUndelivered } : {}) };
+  return { key, digest, atMicros, answer, ...(isRepeatOnlyIfUndelivered ? { onlyIfUndelivered: true } : {}) };
 }
 
 /** Returns undefined if the value is not a request. */
@@ -49,7 +49,7 @@ export function requestFromDisk(value: unknown): CompletedRequest | undefined {
   if (!Array.isArray(answer.errors)) return undefined;
   const [error] = answer.errors as (Partial<RecordError> | null)[];
   if (error !== undefined && typeof error?.message !== 'string') return undefined;
-  return { key, digest, atMicros, result: answer, onlyIfUndelivered: onlyIfUndelivered === true };
+  return { key, digest, atMicros, result: answer, isRepeatOnlyIfUndelivered: onlyIfUndelivered === true };
 }
 
 export class IdempotencyLog {

@@ -39,7 +39,7 @@ export interface IntakeDependencies {
   readonly bodyParser: BodyParser;
   readonly clock: Clock;
   readonly timer: Timer;
-  /** Measures the age of requests for the idempotency index. */
+  /** Measures the age of requests for the idempotency index. The same as `timer`, except in tests. */
   readonly idempotencyTimer: Pick<Timer, 'now'>;
   readonly observe: Observe;
 }
@@ -76,7 +76,7 @@ const BODY_MEMORY_LIMIT = 64 * 1024 * 1024;
 /**
  * The log lines in memory, of all senders together. They accumulate while the disk is slow. Higher than the limit for bodies,
  * because the lines of a compressed body can be many times as large as the body. Half of this limit, the most one sender gets,
- * holds the lines of any body.
+ * holds the lines of almost any body.
  */
 const LINES_MEMORY_LIMIT = 3 * BODY_MEMORY_LIMIT;
 
@@ -187,8 +187,8 @@ export class Intake {
       });
     }
     const result = mergeResults(claimed.map(batch => batch.result));
-    // A later request with the same body is a repeat of these only if this response is not delivered.
-    const awaitingDelivery = entries.filter(({ onlyIfUndelivered }) => onlyIfUndelivered);
+    // For these, a later request with the same body is a repeat only if this response is not delivered (idempotency-index.ts).
+    const awaitingDelivery = entries.filter(({ isRepeatOnlyIfUndelivered }) => isRepeatOnlyIfUndelivered);
     if (awaitingDelivery.length === 0) return { result, reportDelivery: undefined };
     const reportDelivery = (isDelivered: boolean) => {
       for (const entry of awaitingDelivery) this.#idempotency.reportDelivery(entry, isDelivered);
@@ -256,8 +256,8 @@ function toAppend({ kind, accepted, lines, entry, result }: ClaimedBatch): Spool
 }
 
 /**
- * After a clean stop, `undelivered` has the keys of the requests with `onlyIfUndelivered` whose response was not delivered. Every
- * other request with `onlyIfUndelivered` got its response and is not restored. Undefined: there was no clean stop, so it is not known
+ * After a clean stop, `undelivered` has the keys of the requests with `isRepeatOnlyIfUndelivered` whose response was not delivered. Every
+ * other request with `isRepeatOnlyIfUndelivered` got its response and is not restored. Undefined: there was no clean stop, so it is not known
  * which responses were delivered, and all requests are restored.
  */
 function withoutDelivered(
@@ -266,7 +266,7 @@ function withoutDelivered(
 ): RememberedRequests {
   return {
     restore(request, segmentNumber) {
-      const isDelivered = request.onlyIfUndelivered && undelivered?.has(request.key) === false;
+      const isDelivered = request.isRepeatOnlyIfUndelivered && undelivered?.has(request.key) === false;
       if (!isDelivered) index.restore(request, segmentNumber);
     },
     requestsOf: segmentNumber => index.requestsOf(segmentNumber),

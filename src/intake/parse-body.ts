@@ -70,14 +70,14 @@ export interface ParsedBatch {
   readonly rejectedByCode: Readonly<Partial<Record<RejectCode, number>>>;
   /** Errors of the first rejected records. */
   readonly errors: readonly RecordError[];
-  /** The rejected records as quarantine lines; of all batches together, up to MAX_QUARANTINE_LENGTH. */
+  /** The rejected records as quarantine lines; of all batches together, until MAX_QUARANTINE_LENGTH: the last line can exceed it. */
   readonly quarantineLines: string;
 }
 
 export const MAX_ERRORS = 20;
 /** A body can contain millions of tiny invalid values. Its quarantine lines would be a hundred times as long as the body. */
 const MAX_QUARANTINE_LENGTH = 16 * 1024 * 1024;
-/** A record of a JSON body is shorter. One of a protobuf body can be longer, because JSON escapes control characters. */
+/** The quarantine line of a longer record has `null` in place of the record. */
 const MAX_QUARANTINED_RECORD_LENGTH = 24 * 1024 * 1024;
 /**
  * The limit for all lines of a body together. Those of a JSON body are shorter. An OTLP body can exceed it: each of its records gets

@@ -157,7 +157,7 @@ export function isTornWrite(tail: Buffer): boolean {
   const header = parseHeader(tail.toString('utf8', CHECKSUM_LENGTH + 1, headerEnd));
   if (header === undefined) return false;
   const lines = tail.subarray(headerEnd + 1);
-  // If all lines are there although the length is too short, the write was not torn: the header's length is damaged.
+  // If all lines are there although the header claims more bytes, the write was not torn: the length in the header is damaged.
   return lines.length < header.lineBytes && countLines(lines) < header.count;
 }
 

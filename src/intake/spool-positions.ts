@@ -4,12 +4,13 @@ import type { LogKind } from '../domain/log-columns.ts';
 import type { SpoolBlock } from './spool-block.ts';
 import type { SpoolSegment } from './spool-segment.ts';
 
+/** A contiguous range of one segment, read at once. */
 export interface SpoolWindow {
   /** The unapplied blocks of `kinds`, in the order of their append. */
   readonly blocks: readonly SpoolBlock[];
   /**
-   * The requested kinds whose position is in this window; `confirm` advances them. The others continue at another place of the spool
-   * and need another read.
+   * Those of the kinds passed to `read` whose position is in this window; `confirm` advances them. The position of the others is
+   * later, so they need another `read`.
    */
   readonly kinds: readonly LogKind[];
   /** Marks the blocks as applied, except those of the failed kinds, which are read again. */
@@ -68,7 +69,7 @@ export class SpoolPositions {
     return this.#positions.get(kind)?.unappliedBytes ?? 0;
   }
 
-  /** Whether the segment has unapplied blocks. */
+  /** Whether the segment may have unapplied blocks. Can be true for a while after its last block was applied. */
   hasUnapplied(segment: SpoolSegment): boolean {
     return [...this.#positions].some(
       ([kind, position]) => position.segment.number <= segment.number && segment.bytesOfKind.has(kind),
@@ -88,7 +89,7 @@ export class SpoolPositions {
     const [earliest] = positions.sort((a, b) => a.segment.number - b.segment.number || a.offset - b.offset);
     if (earliest === undefined) return { blocks: [], kinds: [], confirm: () => {} };
     const { segment } = earliest;
-    const { blocks, end } = await segment.readSound(earliest.offset, maxBytes);
+    const { blocks, end } = await segment.readValid(earliest.offset, maxBytes);
     const offsets = new Map<LogKind, number>();
     for (const kind of kinds) {
       const position = this.#positions.get(kind);
@@ -115,7 +116,7 @@ export class SpoolPositions {
     if (position.unappliedBytes === 0) this.#positions.delete(kind);
   }
 
-  /** Skips segments without blocks of the kind after the position. */
+  /** If the position is at the end of its segment, moves it to the start of the next segment that has blocks of the kind. */
   #moveToNextBlock(kind: LogKind): Position | undefined {
     const position = this.#positions.get(kind);
     if (position === undefined || position.offset < position.segment.validBytes) return position;

@@ -14,7 +14,7 @@ export async function* readSpoolRange(
   for (const segment of segments) {
     if ((segment.endSequences.get(kind) ?? 0) <= firstSequence) continue;
     for (let offset = 0; offset < segment.validBytes; ) {
-      const { blocks, end } = await segment.readSound(offset, READ_BYTES);
+      const { blocks, end } = await segment.readValid(offset, READ_BYTES);
       offset = end;
       for (const { header, lines } of blocks) {
         const { count, firstSequence: first } = header;

@@ -124,8 +124,8 @@ export class SpoolSegment {
     return { blocks, end: offset + data.length };
   }
 
-  /** Reads blocks that were sound before. Throws if they are not any more. */
-  async readSound(offset: number, maxBytes: number): Promise<{ blocks: SpoolBlock[]; end: number }> {
+  /** Reads blocks that were valid when the segment was opened or appended to. Throws if they are damaged now. */
+  async readValid(offset: number, maxBytes: number): Promise<{ blocks: SpoolBlock[]; end: number }> {
     const read = await this.read(offset, maxBytes);
     if (read.blocks.length === 0)
       throw new Error(

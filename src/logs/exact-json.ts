@@ -1,6 +1,6 @@
-// JSON parsing that keeps the exact value of every number. A double cannot represent, for example, a 19-digit nanosecond
-// timestamp, a 25-digit id or 1e400. This file calls these inexact numbers. Each is parsed into a string with a marker prefix
-// (a marked number), and stringified back into the original number.
+// JSON parsing that keeps every number as it was sent. JSON.parse and JSON.stringify would change, for example, a 19-digit nanosecond
+// timestamp, a 25-digit id or 1e400, but not 0.1. This file calls these inexact numbers. Each is parsed into a string with a marker
+// prefix (a marked number), and stringified back into the original number.
 import { randomBytes } from 'node:crypto';
 
 // Random per process, so that no sender can forge a marked number. The first character is rare in logs, which makes the
@@ -9,7 +9,7 @@ const MARKER = `\`exact:${randomBytes(12).toString('base64url')}:`;
 
 const MARKED_STRING = new RegExp(`"${MARKER}(-?\\d[\\d.eE+-]*)"`, 'g');
 
-// Finds candidates for a number that a double cannot represent: 16 digits or more, or an exponent, after a character that
+// Finds candidates for an inexact number: 16 digits or more, or an exponent, after a character that
 // can precede a number. The character class lists JSON's white space because \s took a third longer. The
 // expression also matches inside strings, which costs time but is harmless. Its repetitions do not overlap, so matching
 // takes linear time.
@@ -107,7 +107,7 @@ function isEscaped(text: string, index: number): boolean {
   return backslashes % 2 === 1;
 }
 
-/** Whether a double has exactly the value of the JSON number `token`, in any notation (`1.50`, `15e-1`). */
+/** Whether the number stays the same, in any notation (`1.50`, `15e-1`), if it is parsed as a double and written back. */
 function isExactInDouble(token: string): boolean {
   // Fast path for microsecond timestamps. Decimal strings of equal length compare in numeric order.
   if (/^[1-9]\d{15}$/.test(token) && token <= LARGEST_EXACT_INTEGER) return true;
@@ -115,8 +115,8 @@ function isExactInDouble(token: string): boolean {
   if (!Number.isFinite(double)) return false;
   const doubleText = String(double);
   if (doubleText === token) return true;
-  // Fast path for nanosecond timestamps: String() writes integers of up to 21 digits in full, so the texts differ
-  // only if the values differ.
+  // Fast path for nanosecond timestamps: String() writes integers of up to 21 digits without an exponent, so if the texts differ,
+  // writing the double back would change the number.
   if (/^[1-9]\d{0,20}$/.test(token)) return false;
   return normalForm(doubleText) === normalForm(token);
 }

@@ -41,7 +41,7 @@ export function readRecordTimestamp(
 function toMicros(value: unknown): number | undefined {
   if (typeof value === 'number') return integerToMicros(value);
   if (typeof value !== 'string') return undefined;
-  const numberText = exactNumberText(value);
+  const numberText = exactNumberText(value); // a number with too many digits for a double was parsed into a marked string
   if (numberText !== undefined) return digitsToMicros(numberText);
   const parsed = parseTimestamp(value);
   return parsed === undefined ? digitsToMicros(value) : Number(parsed);

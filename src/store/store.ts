@@ -305,8 +305,8 @@ export interface Store {
   evictOldest?(maxBytes: number): Promise<number>;
 
   /**
-   * Runs one compaction, if that makes queries faster. Returns whether there was work; if so, call it again. Runs concurrently
-   * with everything but `vacuum`. Throws if it fails, such as on a full disk; no record is affected. The following calls skip
+   * Runs one compaction, if that makes queries faster. Returns whether there was work; if so, call it again. It waits for `vacuum`,
+   * `eraseProject` and `evictOldest`, and does nothing until a snapshot is released. Throws if it fails, such as on a full disk; no record is affected. The following calls skip
    * the kind that failed for 10 minutes and compact the others.
    */
   compact?(nowMicros: bigint): Promise<boolean>;
@@ -320,7 +320,8 @@ export interface Store {
   /**
    * Takes a point-in-time snapshot of the store's files, for a backup. Calls `onSnapshot` synchronously at that point, so that the
    * caller can snapshot the spool consistently with it. Records can be applied and flushed until `release` is called, but the store
-   * does not compact. Throws `unavailable` if the disk has no space for it.
+   * does not compact. Throws `unavailable` if the store cannot write a checkpoint now: another backup or another write transaction is
+   * running, or the disk is nearly full.
    */
   snapshot(onSnapshot: () => void): Promise<StoreSnapshot>;
 

@@ -1,5 +1,6 @@
-// Lets one process at a time change a file: a lock file beside it, which names its owner. A lock whose owner has ended is removed
-// at once, so a crash blocks nobody. A lock whose owner still runs is never removed, however long the owner takes.
+// Lets one process at a time change a file: a lock file beside it, which names its owner. A lock whose owner is known to have ended
+// is removed at once, so a crash blocks nobody. One whose owner is known to run is never removed. If the owner cannot be looked up,
+// the lock is removed after 2 s.
 import { randomUUID } from 'node:crypto';
 import {
   closeSync,
@@ -23,7 +24,7 @@ const RETRY_MS = 20;
 const GIVE_UP_AFTER_MS = 5_000;
 /**
  * For a lock whose owner cannot be looked up, such as in another container. A change takes milliseconds. If the owner does live
- * after all, it notices before its change takes effect: see `isHeld`.
+ * after all, `changeLockedFile` notices it before the change takes effect (`isHeld`).
  */
 const UNKNOWN_OWNER_TIMEOUT_MS = 2_000;
 
@@ -40,7 +41,10 @@ interface Owner {
   readonly id: string;
 }
 
-/** Lock files of this process. On a system without /proc, its own locks would look like those of an earlier process. */
+/**
+ * Lock files that this process holds. Without /proc, `isRunning` would take a lock with this process's own PID for one of an earlier
+ * process that had the same PID.
+ */
 const ownLockFiles = new Set<string>();
 
 /**
@@ -57,7 +61,7 @@ export async function changeLockedFile(
     withFileLock(file, async lock => {
       const before = readContent(file);
       await writeFileDurably(file, change(before), {
-        temporary: `${file}.${randomUUID()}.new`, // a process that lost its lock may still write to its own
+        temporary: `${file}.${randomUUID()}.new`, // unique: a process that has lost its lock may still write its temporary file
         keepOwner: true,
         beforeRename() {
           if (!lock.isHeld() || readContent(file) !== before) throw lostLock;
@@ -147,7 +151,7 @@ function removeStale(lockFile: string, text: string): void {
   try {
     if (readText(removed) !== text) linkSync(removed, lockFile);
   } catch {
-    // There is another lock already. The owner of the newer one notices that it has lost its lock.
+    // A third process has created the lock file meanwhile. The owner of the lock that was moved away notices its loss (`isHeld`).
   } finally {
     rmSync(removed, { force: true });
   }

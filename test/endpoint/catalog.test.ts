@@ -265,7 +265,7 @@ test('an endpoint folder can be a symbolic link, and a link without a target is 
     const load = () => loadCatalog({ builtIn: BUILT_IN, custom }, 'duckdb').endpoints;
     writeFileSync(join(custom, 'README.md'), 'a file is ignored');
     symlinkSync(join(target, 'linked'), join(custom, 'linked'));
-    expect(load().filter(({ builtIn }) => !builtIn)).toHaveLength(1);
+    expect(load().filter(({ isShipped }) => !isShipped)).toHaveLength(1);
     symlinkSync(join(target, 'nothing'), join(custom, 'dangling'));
     expect(load).toThrow(`${join(custom, 'dangling', 'endpoint.yaml')}: is missing`);
   } finally {

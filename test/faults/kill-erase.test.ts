@@ -58,7 +58,7 @@ test('a server that is killed during erasures finishes them at the next start an
     reportFault({
       fault: 'kill -9 during an erasure',
       runs: KILLS,
-      outcome: `the next start finishes the erasure; files with the project's name: ${withText.length}`,
+      outcome: `the next start finishes the erasure; files that still contain the project's name: ${withText.length}`,
       lost: expected - distinct,
       duplicated: count - distinct,
     });

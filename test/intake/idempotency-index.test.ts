@@ -7,7 +7,7 @@ const openIndex = (maxBytes: number) =>
 const identity = (n: number): RequestIdentity => ({
   key: String(n).padStart(32, '0'),
   digest: 'd'.repeat(64),
-  onlyIfUndelivered: false,
+  isRepeatOnlyIfUndelivered: false,
 });
 const resultWithErrors = (message: string) => ({
   accepted: 1,

@@ -71,7 +71,7 @@ const request = (key: string, atMicros = 1): CompletedRequest => ({
   key,
   digest: 'd',
   atMicros,
-  onlyIfUndelivered: false,
+  isRepeatOnlyIfUndelivered: false,
   result: { accepted: 1, rejected: 0, errors: [] },
 });
 

@@ -16,6 +16,7 @@ export async function readOutbox(directory: string): Promise<StoreContent> {
     if (found !== count)
       throw new Error(`the block of kind ${kind} has ${found} records instead of ${count}`);
   }
+  // A kind has at most one pending block (outbox.ts).
   return {
     records: new Map(LOG_KINDS.map(kind => [kind, blocks.find(block => block.kind === kind)?.count ?? 0])),
     durableUpTo: kind => outbox.durableUpTo(kind),

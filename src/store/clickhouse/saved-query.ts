@@ -86,7 +86,7 @@ export async function runSavedQuery(
   const cells = rows
     .slice(0, query.maxRows)
     .map(row => row.map((cell, index) => toCell(cell, converters[index])));
-  // The row after maxRows is not returned, so it cannot exceed maxBytes: it means that there are more rows.
+  // If the row after maxRows is the one that exceeds maxBytes, no returned row is missing: the row limit cut the result.
   const isComplete = rows.length >= query.maxRows;
   const truncated = rows.length > query.maxRows || (isComplete && exceedsMaxBytes);
   return { rows: cells, truncated, exceedsMaxBytes: exceedsMaxBytes && !isComplete, queuedMs, executedMs };

@@ -18,8 +18,8 @@ export interface CheckpointDependencies {
   /** DuckDB invalidates a file whose checkpoint runs out of disk space, so a checkpoint is skipped if there is not enough. */
   readonly hasDiskSpace: () => Promise<boolean>;
   /**
-   * A checkpoint deletes the write-ahead log, and the next commit creates a new one. If a power cut could bring back a log from
-   * before two checkpoints, DuckDB would refuse to open the file.
+   * Makes the deletion of the write-ahead log durable: every checkpoint deletes it. Otherwise a power cut could bring back a log that
+   * is older than the last two checkpoints, and DuckDB would refuse to open the file.
    */
   readonly syncDirectory: () => Promise<void>;
   /** Saves what a checkpoint overwrites, so that the next start can restore it after a power cut. */
@@ -30,7 +30,7 @@ export interface CheckpointDependencies {
 export class Checkpointer {
   readonly #dependencies: CheckpointDependencies;
   #pauses = 0;
-  /** Whether the saved metadata are those of the file. A checkpoint that DuckDB rejects has changed nothing. */
+  /** Whether the copy of DuckDB's metadata is current. It stays so if DuckDB rejects a checkpoint, because that changes nothing. */
   #isMetadataSaved = false;
 
   constructor(dependencies: CheckpointDependencies) {
@@ -43,9 +43,9 @@ export class Checkpointer {
   }
 
   /**
-   * Until the returned function is called, no checkpoint runs. So nothing changes in what the last checkpoint wrote to the file: new
-   * commits are in the write-ahead log, and their records in blocks that the last checkpoint does not use. The returned function
-   * returns false if it was called before.
+   * Until the returned function is called, no checkpoint runs. What the last checkpoint wrote to the file does not change meanwhile:
+   * commits go to the write-ahead log, and the records of a large commit to file blocks that the last checkpoint does not use. The
+   * returned function returns false if it was called before.
    */
   pause(): () => boolean {
     this.#pauses++;
@@ -64,8 +64,8 @@ export class Checkpointer {
   }
 
   /**
-   * Runs a checkpoint when all other transactions have ended, such as queries that read a part that was replaced. `withFile` holds the
-   * file mutex. Throws after `timeoutMs`, or at once if the disk is nearly full.
+   * Retries until DuckDB accepts the checkpoint and no backup is running. `withFile` holds the file mutex. Throws after `timeoutMs`,
+   * or at once if the disk is nearly full.
    */
   async runWhenIdle(withFile: Run, timeoutMs: number): Promise<void> {
     const deadline = performance.now() + timeoutMs;
@@ -106,7 +106,7 @@ export class Checkpointer {
   }
 }
 
-/** DuckDB rejects a checkpoint while another transaction writes, such as that of a compaction, and while certain others end. */
+/** DuckDB rejects a checkpoint while another transaction writes, such as a compaction, or still uses a table that was replaced. */
 function isRejection(error: unknown): boolean {
   return /^TransactionContext Error: Cannot CHECKPOINT/.test((error as Error).message);
 }

@@ -1,6 +1,6 @@
 // Finds kinds whose parts are idle: their number of rows has not changed for 30 s. New records may still arrive in the
-// memtable. If a kind is idle, compaction already merges a few parts; otherwise it waits until there are more. Vacuum runs only if
-// all kinds are idle.
+// memtable. For an idle kind, compaction starts at 2 sorted runs; for a busy one it waits for 16. Vacuum runs only if all kinds are
+// idle.
 import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import type { Parts } from './parts.ts';
 

@@ -1,7 +1,7 @@
 // Memtables: in-memory tables with the records from the spool that are not in the file yet. Each kind has one active memtable,
 // whose records are visible at once. Rotation replaces the active memtable by an empty one: the old one is immutable from then
-// on, and it is flushed to the file. The views that queries name, such as mem.edge_logs, are unions of a kind's memtables and
-// parts.
+// on, and it is flushed to the file. Queries name views such as edge_logs, which is mem.edge_logs because every connection runs
+// `use mem`: the union of a kind's memtables and parts.
 //
 // In one transaction, a flush copies an immutable memtable, sorted, to a part and stores the sequence number up to which the kind
 // is flushed. Its commit and the change of the view happen while the view lock is held for writing. A query takes its snapshot

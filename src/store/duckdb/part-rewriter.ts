@@ -30,7 +30,7 @@ export interface RewriterDependencies {
   readonly onMismatch: (kind: LogKind, error: Error) => void;
   /** Throws if the disk has no space for a copy of this many rows. */
   readonly requireDiskSpace: (rows: number) => Promise<void>;
-  /** No query runs longer than this. While one reads a part that was replaced, there may be no checkpoint. */
+  /** No query runs longer than this. While one reads a part that was replaced, DuckDB can reject a checkpoint, which is then retried. */
   readonly queryTimeoutMs: number;
   /** How many queries and batches of records the store has received so far. */
   readonly countOperations: () => number;
@@ -47,7 +47,7 @@ export interface Rewrite {
   readonly keptRows?: number;
   /** Copies the records of the sources to the table `to`. Returns how many. */
   copy(connection: DuckDBConnection, to: string, afterSlice: AfterSlice): Promise<number>;
-  /** Called after the checkpoint, while the file mutex is still held. */
+  /** Called after the attempt to write a checkpoint, while the file mutex is still held. */
   onReplaced?(): Promise<void>;
 }
 

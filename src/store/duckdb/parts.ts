@@ -3,7 +3,7 @@
 // kind's parts. Queries use mem.<kind>_logs (memtables.ts), which adds the memtables.
 //
 // Table names in the file: <kind>_part_N is sorted within each row group, <kind>_compacted_N is sorted as a whole, and
-// <kind>_rewriting_N is the temporary table of a compaction or a vacuum.
+// <kind>_rewriting_N is the temporary table of a rewrite: a compaction, a vacuum, a removal of records or a repair.
 import { columnsOf, LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import type { SequenceRange } from '../store.ts';
 import type { Checksum } from './checksum.ts';
@@ -43,7 +43,7 @@ export function nameOf({ kind, isCompacted, number }: Part): string {
   return `logs.${kind}_${isCompacted ? 'compacted' : 'part'}_${number}`;
 }
 
-/** The temporary table that a compaction or a vacuum fills before it replaces parts. Dropped at the next start if interrupted. */
+/** The temporary table that a rewrite fills before it replaces parts. Dropped at the next start if interrupted. */
 export function temporaryNameOf({ kind, number }: Pick<Part, 'kind' | 'number'>): string {
   return `logs.${kind}_rewriting_${number}`;
 }

@@ -31,11 +31,11 @@ export class Snapshots {
   take(onSnapshot: () => void): Promise<StoreSnapshot> {
     const { fileMutex, checkpointer } = this.#dependencies;
     return fileMutex.run(async () => {
-      // Another snapshot pauses checkpoints, or the disk is full.
+      // Another snapshot pauses checkpoints, another transaction writes to the file, or the disk is full.
       if (!(await checkpointer.run()))
         throw new DendroError(
           'unavailable',
-          'the store cannot write all records to its file now, because another backup is running or the disk is nearly full; retry later, or stop the server and back up its data directory',
+          'the store cannot write all records to its file now, because another backup or a compaction is running, or the disk is nearly full; retry later, or stop the server and back up its data directory',
           { retryAfterSeconds: 60 },
         );
       const resume = checkpointer.pause();

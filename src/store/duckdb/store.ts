@@ -47,7 +47,7 @@ interface Writers {
   readonly fileWriter: DuckDBConnection;
   /** Writes to memtables and their views. Only Memtables uses it, and NewestTimestamps within `apply`. */
   readonly memoryWriter: DuckDBConnection;
-  /** Fills the temporary tables of compaction and vacuum in long transactions, without the file mutex. */
+  /** Fills the temporary tables of compaction, vacuum and removals in long transactions, without the file mutex. */
   readonly rewriteWriter: DuckDBConnection;
 }
 
@@ -68,7 +68,7 @@ interface Components extends Writers {
   readonly snapshots: Snapshots;
 }
 
-/** How many queries and batches the store has received. Compaction and vacuum pause while this grows. */
+/** How many queries and batches the store has received. Compaction, vacuum and removals pause while this grows. */
 interface OperationCount {
   total: number;
 }
