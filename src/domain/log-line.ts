@@ -54,12 +54,21 @@ export function toLogLines(kind: LogKind, records: readonly LogRecord[]): LogLin
 }
 
 function joinFields(values: readonly Value[], metadata: string): string {
-  const asJson = values.some(value => typeof value === 'string' && CONTROL_CHARACTER.test(value));
-  let line = asJson ? JSON_STRINGS_FLAG : '';
+  let line = '';
+  for (const value of values) {
+    if (typeof value === 'string' && CONTROL_CHARACTER.test(value)) return joinAsJson(values, metadata);
+    line += UNIT_SEPARATOR;
+    line += value === null ? NULL_MARKER : value;
+  }
+  return `${line}${UNIT_SEPARATOR}${metadata}\n`;
+}
+
+function joinAsJson(values: readonly Value[], metadata: string): string {
+  let line = JSON_STRINGS_FLAG;
   for (const value of values) {
     line += UNIT_SEPARATOR;
     if (value === null) line += NULL_MARKER;
-    else line += asJson && typeof value === 'string' ? JSON.stringify(value) : value;
+    else line += typeof value === 'string' ? JSON.stringify(value) : value;
   }
   return `${line}${UNIT_SEPARATOR}${metadata}\n`;
 }

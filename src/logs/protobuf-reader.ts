@@ -15,9 +15,16 @@ const MAX_VARINT_BYTES = 10;
 const MAX_INTERNED_BYTES = 64;
 const INTERNED_STRINGS = 1024;
 
+/** The methods behind Buffer.toString, which takes a tenth of the decoding time to select one of them. */
+interface SliceableBuffer extends Buffer {
+  utf8Slice(start: number, end: number): string;
+  hexSlice(start: number, end: number): string;
+  base64Slice(start: number, end: number): string;
+}
+
 /** One reader for the whole body: an object for each message took a third of the time. */
 export class ProtobufReader {
-  readonly #data: Buffer;
+  readonly #data: SliceableBuffer;
   #position = 0;
   /** The end of the current message. */
   #end: number;
@@ -28,7 +35,7 @@ export class ProtobufReader {
   readonly #interned = new Array<string>(INTERNED_STRINGS).fill('');
 
   constructor(data: Uint8Array) {
-    this.#data = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
+    this.#data = Buffer.from(data.buffer, data.byteOffset, data.byteLength) as SliceableBuffer;
     this.#end = data.byteLength;
   }
 
@@ -79,7 +86,7 @@ export class ProtobufReader {
   /** Invalid UTF-8 becomes U+FFFD. */
   string(): string {
     const start = this.#takeDelimited();
-    return this.#data.toString('utf8', start, this.#position);
+    return this.#data.utf8Slice(start, this.#position);
   }
 
   /**
@@ -89,14 +96,13 @@ export class ProtobufReader {
   internedString(): string {
     const start = this.#takeDelimited();
     const length = this.#position - start;
-    if (length === 0 || length > MAX_INTERNED_BYTES)
-      return this.#data.toString('utf8', start, this.#position);
+    if (length === 0 || length > MAX_INTERNED_BYTES) return this.#data.utf8Slice(start, this.#position);
     const first = this.#data[start] ?? 0;
     const last = this.#data[this.#position - 1] ?? 0;
     const slot = (length * 67 + first * 31 + last) % INTERNED_STRINGS;
     const cached = this.#interned[slot] ?? '';
     if (this.#isAt(cached, start, length)) return cached;
-    const string = this.#data.toString('utf8', start, this.#position);
+    const string = this.#data.utf8Slice(start, this.#position);
     this.#interned[slot] = string;
     return string;
   }
@@ -111,7 +117,9 @@ export class ProtobufReader {
 
   bytes(encoding: 'hex' | 'base64'): string {
     const start = this.#takeDelimited();
-    return this.#data.toString(encoding, start, this.#position);
+    return encoding === 'hex'
+      ? this.#data.hexSlice(start, this.#position)
+      : this.#data.base64Slice(start, this.#position);
   }
 
   bool(): boolean {

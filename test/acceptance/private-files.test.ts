@@ -17,10 +17,14 @@ describe('a data directory that others can read', () => {
     directory.remove();
   });
 
+  // A temporary file can disappear meanwhile.
   const modes = () =>
     readdirSync(directory.path, { recursive: true, withFileTypes: true }).map(entry => {
       const file = join(entry.parentPath, entry.name);
-      return [file.slice(directory.path.length + 1), (statSync(file).mode & 0o077).toString(8)];
+      return [
+        file.slice(directory.path.length + 1),
+        ((statSync(file, { throwIfNoEntry: false })?.mode ?? 0) & 0o077).toString(8),
+      ];
     });
 
   test('contains only private files while a server runs', async () => {

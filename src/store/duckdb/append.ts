@@ -4,9 +4,9 @@ import type { LogKind } from '../../domain/log-columns.ts';
 import type { LogLines } from '../../domain/log-line.ts';
 import { batchLines, type InsertBatch } from '../batch-lines.ts';
 import type { EarlierLoad, LoadContent } from '../store.ts';
-import type { DuckDBConnection } from './driver.ts';
 import { findLoad, saveLoad } from './loads.ts';
 import { MAX_BATCH_BYTES, nameOf, PART_ORDER, type Parts, ROW_GROUP_ROWS } from './parts.ts';
+import type { WriterConnection } from './run-long.ts';
 import type { Staging } from './staging.ts';
 
 /**
@@ -21,7 +21,7 @@ export type AppendResult = { readonly kinds: ReadonlySet<LogKind> } | { readonly
 
 /** Must be called by the holder of the file mutex. */
 export async function appendLines(
-  connection: DuckDBConnection,
+  connection: WriterConnection,
   parts: Parts,
   staging: Staging,
   batches: AsyncIterable<LogLines>,
@@ -67,7 +67,7 @@ class AlreadyLoaded extends Error {
 }
 
 async function saveContent(
-  connection: DuckDBConnection,
+  connection: WriterConnection,
   { identify, again, nowMicros }: LoadContent,
   records: number,
 ): Promise<void> {

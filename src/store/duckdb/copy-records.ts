@@ -8,6 +8,7 @@ import {
   type DuckDBValue,
 } from './driver.ts';
 import { PART_ORDER, ROW_GROUP_ROWS } from './parts.ts';
+import type { WriterConnection } from './run-long.ts';
 
 /** The approximate size of the records that are sorted at once. */
 const SLICE_BYTES = 16 * 1024 * 1024;
@@ -28,7 +29,7 @@ interface Slice {
  * of copied records.
  */
 export async function copySorted(
-  connection: DuckDBConnection,
+  connection: WriterConnection,
   from: string,
   to: string,
   recordBytes: number,
@@ -38,7 +39,7 @@ export async function copySorted(
   const sliceRows = Math.ceil(SLICE_BYTES / Math.max(1, recordBytes));
   for (const { first, last, since, until } of await cutSlices(connection, from, sliceRows)) {
     const startedAt = performance.now();
-    const { rowsChanged } = await connection.run(
+    const { rowsChanged } = await connection.runLong(
       `insert into ${to} from ${from}
       where project between $first and $last
         and ($since is null or timestamp >= $since) and ($until is null or timestamp < $until) ${PART_ORDER}`,
@@ -61,7 +62,7 @@ export interface Condition {
  * copied records.
  */
 export async function copyInOrder(
-  connection: DuckDBConnection,
+  connection: WriterConnection,
   from: string,
   to: string,
   afterSlice: AfterSlice,
@@ -71,7 +72,7 @@ export async function copyInOrder(
   let copied = 0;
   for (let start = 0; start <= Number(last.value(0, 0) ?? -1); start += ROW_GROUP_ROWS) {
     const startedAt = performance.now();
-    const { rowsChanged } = await connection.run(
+    const { rowsChanged } = await connection.runLong(
       `insert into ${to} from ${from}
       where rowid >= ${start} and rowid < ${start + ROW_GROUP_ROWS} and not (${except.sql})`,
       { ...except.values },

@@ -39,4 +39,17 @@ export const {
 } = require('@duckdb/node-api') as typeof driver;
 export type DuckDBInstance = driver.DuckDBInstance;
 export type DuckDBPreparedStatement = driver.DuckDBPreparedStatement;
+export type DuckDBResult = driver.DuckDBResult;
 export type DuckDBTimestampValue = driver.DuckDBTimestampValue;
+
+/** The part of the package behind the driver that the driver does not export. */
+interface Bindings {
+  readonly PendingState: { readonly RESULT_NOT_READY: number; readonly NO_TASKS_AVAILABLE: number };
+  pending_execute_check_state(pendingResult: unknown): number;
+  /** Empty if there is no error. */
+  pending_error(pendingResult: unknown): string;
+}
+
+export const bindings = createRequire(require.resolve('@duckdb/node-api'))(
+  '@duckdb/node-bindings',
+) as Bindings;

@@ -15,7 +15,10 @@ const FATAL_ERROR = /^FATAL Error|^(IO|TransactionContext|INTERNAL) Error: .*has
 export type OnFatalError = (error: unknown) => void;
 
 /** Calls `onFatalError` for each fatal error of the connection and its statements, before the caller gets `unavailable`. */
-export function watchFatalErrors(connection: DuckDBConnection, onFatalError: OnFatalError): DuckDBConnection {
+export function watchFatalErrors<Connection extends DuckDBConnection>(
+  connection: Connection,
+  onFatalError: OnFatalError,
+): Connection {
   return watch(connection, onFatalError);
 }
 

@@ -8,9 +8,9 @@ import type { ReadSpooled, SequenceRange, SpooledLines, StoreCallbacks } from '.
 import type { Checkpointer } from './checkpoint.ts';
 import { type Checksum, findDifference, readChecksum } from './checksum.ts';
 import { copySorted } from './copy-records.ts';
-import type { DuckDBConnection } from './driver.ts';
 import type { Database } from './open-database.ts';
 import { memoryTableColumns, nameOf, type Part, type Parts, temporaryNameOf } from './parts.ts';
+import type { WriterConnection } from './run-long.ts';
 import { isDataError, Staging } from './staging.ts';
 import type { UncachedReader } from './uncached-reader.ts';
 
@@ -21,7 +21,7 @@ const CHECKPOINT_RETRY_MS = 2_000;
 
 export interface FlushVerificationDependencies {
   readonly database: Database;
-  readonly fileWriter: DuckDBConnection;
+  readonly fileWriter: WriterConnection;
   readonly fileMutex: Mutex;
   readonly parts: Parts;
   readonly checkpointer: Checkpointer;
@@ -179,7 +179,7 @@ export class FlushVerification {
   }
 
   /** Leaves out the records that the store rejected before. Returns the size of the lines. */
-  async #insert(connection: DuckDBConnection, table: string, records: SpooledLines): Promise<number> {
+  async #insert(connection: WriterConnection, table: string, records: SpooledLines): Promise<number> {
     const { kind, count, lines } = records;
     if (count === 0) return 0;
     await insertWithBisect(lines, count, {

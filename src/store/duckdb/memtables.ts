@@ -15,9 +15,9 @@ import type { SpooledLines, StoreCallbacks } from '../store.ts';
 import type { Checkpointer } from './checkpoint.ts';
 import { readChecksum } from './checksum.ts';
 import { copySorted } from './copy-records.ts';
-import type { DuckDBConnection } from './driver.ts';
 import type { FlushVerification } from './flush-verification.ts';
 import { MAX_BATCH_BYTES, memoryTableColumns, nameOf, type Parts, ROW_GROUP_ROWS } from './parts.ts';
+import type { WriterConnection } from './run-long.ts';
 import { isDataError, type Staging } from './staging.ts';
 
 /** If the active memtables are larger than this together, the largest is flushed: nine nearly full ones would not fit in memory. */
@@ -41,8 +41,8 @@ interface Memtable {
 }
 
 export interface MemtablesDependencies {
-  readonly memoryWriter: DuckDBConnection;
-  readonly fileWriter: DuckDBConnection;
+  readonly memoryWriter: WriterConnection;
+  readonly fileWriter: WriterConnection;
   readonly parts: Parts;
   readonly checkpointer: Checkpointer;
   /** Held by everything that writes to the file: flush, append, retention, and the short steps of compaction and vacuum. */

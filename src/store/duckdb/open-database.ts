@@ -20,6 +20,7 @@ import {
   quote,
   type TruncatedLog,
 } from './recover-file.ts';
+import { addRunLong, type WriterConnection } from './run-long.ts';
 import { applySchema, checkSchemaVersion } from './schema.ts';
 
 const fsyncDescriptor = promisify(fsync);
@@ -39,7 +40,7 @@ export interface Database {
   /** The only directory in which SQL can read and write files. */
   readonly stagingDirectory: string;
   /** Opens a connection in which edge_logs means mem.edge_logs, the view of memtables and parts, and so on. */
-  connect(): Promise<DuckDBConnection>;
+  connect(): Promise<WriterConnection>;
   /** Makes the creation and the deletion of DuckDB's files durable. If it fails, it counts as a fatal error. */
   syncDirectory(): Promise<void>;
   /** Reads the file. Returns fewer bytes than `length` at its end. */
@@ -103,7 +104,7 @@ export async function openDatabase(
     file,
     stagingDirectory,
     async connect() {
-      const opened = watchFatalErrors(await instance.connect(), onFatalError);
+      const opened = watchFatalErrors(addRunLong(await instance.connect(), threads), onFatalError);
       await opened.run('use mem');
       return opened;
     },

@@ -14,14 +14,14 @@ import {
   readChecksumInSlices,
 } from './checksum.ts';
 import type { AfterSlice, Condition } from './copy-records.ts';
-import type { DuckDBConnection } from './driver.ts';
 import { nameOf, type Part, type Parts, temporaryNameOf } from './parts.ts';
+import type { WriterConnection } from './run-long.ts';
 import type { UncachedReader } from './uncached-reader.ts';
 
 export interface RewriterDependencies {
   /** Fills the temporary table. A separate connection, because this takes long and flushes continue on the file writer. */
-  readonly rewriteWriter: DuckDBConnection;
-  readonly fileWriter: DuckDBConnection;
+  readonly rewriteWriter: WriterConnection;
+  readonly fileWriter: WriterConnection;
   readonly fileMutex: Mutex;
   readonly parts: Parts;
   readonly checkpointer: Checkpointer;
@@ -46,7 +46,7 @@ export interface Rewrite {
   /** How many records `copy` keeps. Default: all of the sources. */
   readonly keptRows?: number;
   /** Copies the records of the sources to the table `to`. Returns how many. */
-  copy(connection: DuckDBConnection, to: string, afterSlice: AfterSlice): Promise<number>;
+  copy(connection: WriterConnection, to: string, afterSlice: AfterSlice): Promise<number>;
   /** Called after the attempt to write a checkpoint, while the file mutex is still held. */
   onReplaced?(): Promise<void>;
 }

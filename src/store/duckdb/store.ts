@@ -11,7 +11,6 @@ import { Compactor } from './compaction.ts';
 import { ConnectionPool } from './connection-pool.ts';
 import { deleteBefore } from './delete-expired.ts';
 import { DiskSpace } from './disk-space.ts';
-import type { DuckDBConnection } from './driver.ts';
 import { eraseProject } from './erase-project.ts';
 import { evictOldest, measureUsedBytes } from './evict-oldest.ts';
 import { FlushVerification } from './flush-verification.ts';
@@ -24,6 +23,7 @@ import { type Database, openDatabase, SNAPSHOT_SQL } from './open-database.ts';
 import { PartRewriter } from './part-rewriter.ts';
 import { Parts } from './parts.ts';
 import { PatternCheck } from './pattern-check.ts';
+import type { WriterConnection } from './run-long.ts';
 import { runSavedQuery, validateSavedQuery } from './saved-query.ts';
 import { Snapshots } from './snapshot.ts';
 import { Staging } from './staging.ts';
@@ -44,11 +44,11 @@ export interface DuckDBStoreOptions extends QueryLimits {
 /** Connections that write. Queries have their own, in the connection pool. */
 interface Writers {
   /** Writes to the file: flushes, appends, retention, checkpoints. Only the holder of the file mutex uses it. */
-  readonly fileWriter: DuckDBConnection;
+  readonly fileWriter: WriterConnection;
   /** Writes to memtables and their views. Only Memtables uses it, and NewestTimestamps within `apply`. */
-  readonly memoryWriter: DuckDBConnection;
+  readonly memoryWriter: WriterConnection;
   /** Fills the temporary tables of compaction, vacuum and removals in long transactions, without the file mutex. */
-  readonly rewriteWriter: DuckDBConnection;
+  readonly rewriteWriter: WriterConnection;
 }
 
 interface Components extends Writers {
