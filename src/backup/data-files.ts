@@ -1,5 +1,5 @@
-// The files of an idle data directory that belong to a backup. Not among them: lock files, temporary files, the plain text of the
-// first token, and the damaged bytes of an earlier spool repair.
+// The files of a data directory that no process uses, for a backup. Left out: lock files, temporary files, the file `first-token`,
+// the times at which tokens were last used, `clean-stop.json`, and the copies of damaged bytes that earlier repairs kept.
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { OpenFile } from '../system/open-file.ts';

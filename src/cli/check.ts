@@ -52,7 +52,10 @@ interface Findings {
   readonly serverPid: number | undefined;
 }
 
-/** Looks for everything that `serve` would refuse. If a server already uses the data directory, it may use the ports too. */
+/**
+ * Looks for everything that `serve` would refuse. If a server already uses the data directory, a port that is in use is assumed to
+ * belong to it and is not a problem.
+ */
 async function findProblems(config: ServeConfig): Promise<Findings> {
   const { dataDirectory } = config.store;
   const serverPid = findLockOwner(dataDirectory);
@@ -97,7 +100,10 @@ function isInside(directory: string, file: string): boolean {
   return resolve(dirname(file)) === resolve(directory);
 }
 
-/** Checks that the first start can create the tokens file. It creates none if an API key is in the environment. */
+/**
+ * Checks that the tokens file is valid and, if it has no tokens, that the first start can create it. With an API key in the
+ * environment, the first start creates no tokens file.
+ */
 function checkTokens({ tokensFile, environmentKeys }: ServeConfig): void {
   if (readTokenFile(tokensFile).length > 0 || environmentKeys.length > 0) return;
   const directory = dirname(resolve(tokensFile));

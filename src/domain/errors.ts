@@ -85,8 +85,9 @@ export class OperatorError extends Error {
 }
 
 /**
- * A defect of the program, such as a property of undefined. Never retried as if a store or a network had failed, and logged with
- * its stack. A SyntaxError is none: a malformed response of another program causes it too.
+ * Whether the error is a defect of the program, such as reading a property of undefined. Such an error is never retried as if a
+ * store or a network had failed, and is logged with its stack. A SyntaxError does not count as a defect, because JSON.parse also
+ * throws it for a malformed response of another program.
  */
 export function isProgrammingError(error: unknown): error is Error {
   return error instanceof TypeError || error instanceof ReferenceError || error instanceof RangeError;

@@ -1,4 +1,4 @@
-// The typed fields of log records: the same few fields for every log kind, and where each kind has them. Searches, histograms and
+// The searchable fields of log records: the same few fields for every log kind, and where each kind has them. Searches, histograms and
 // the values of a field all read them here.
 import type { LogKind } from './log-columns.ts';
 

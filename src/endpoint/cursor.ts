@@ -1,5 +1,6 @@
-// The cursor of a paged endpoint: where the next page starts. A cursor belongs to one query: it contains a checksum of the endpoint
-// and of all other parameters. It is not signed, because it grants nothing: a query applies its conditions on every page.
+// The cursor of a paged endpoint: where the next page starts. A cursor belongs to one query: it contains a checksum of itself, of the
+// endpoint and of all parameters but the cursor. It is not signed, because it grants nothing: a query applies its conditions on every
+// page.
 import { createHash } from 'node:crypto';
 import { redactText } from './redact.ts';
 
@@ -9,9 +10,12 @@ import { redactText } from './redact.ts';
  */
 export interface Position {
   readonly timestampMicros: bigint;
-  /** The id of a returned record, if possible of the last one, cut to 256 bytes. Empty: all ids. */
+  /**
+   * The id of the last returned record or, if `positionAfter` cannot use that one, of an earlier record of this timestamp. Cut to 256
+   * bytes. Empty: `skip` counts from the first record of the timestamp.
+   */
   readonly id: string;
-  /** How many records with this timestamp, from the first whose id is `id` or later, were returned before. */
+  /** How many records with this timestamp and with `id` or a later id were already returned. */
   readonly skip: number;
 }
 
@@ -85,12 +89,13 @@ export function positionAfter(
   if (last === undefined) return start;
   const { timestampMicros } = last;
   const id = redacted && redactText(last.id) !== last.id ? '' : truncateId(last.id);
-  const lastOther = rows.findLastIndex(
+  const lastUncounted = rows.findLastIndex(
     row => row.timestampMicros !== timestampMicros || !row.id.startsWith(id),
   );
-  const skip = rows.length - 1 - lastOther;
-  // Earlier pages may have records that `skip` has to count too. `start` counts them.
-  if (lastOther === -1 && start?.timestampMicros === timestampMicros)
+  const skip = rows.length - 1 - lastUncounted;
+  // All rows of the page have this timestamp and an id that starts with `id`. Earlier pages may have returned such records too, so
+  // `skip` goes on from the count of `start`.
+  if (lastUncounted === -1 && start?.timestampMicros === timestampMicros)
     return { timestampMicros, id: start.id, skip: start.skip + skip };
   return { timestampMicros, id, skip };
 }

@@ -41,7 +41,7 @@ function summarizeMatches(remaining: number | undefined): string {
     : `${formatCount(remaining)} records match all conditions`;
 }
 
-/** No record meets the first condition. `logs` names the log kind, with a space after it. */
+/** No record meets the first condition. `logs` is the log kind and a space, or empty if the query reads several kinds. */
 function describeEmptyStart(
   logs: string,
   condition: string,
@@ -64,7 +64,7 @@ function describeRemoved(count: number, met: string, { none, only, all }: Phrase
     : `of ${formatCount(count)} records ${met}, none ${none}`;
 }
 
-/** Other names are conditions of custom endpoints. */
+/** Describes the conditions of the built-in endpoints by name. Any other name is a condition of a custom endpoint. */
 function describeCondition(
   name: string,
   definition: EndpointDefinition,

@@ -235,7 +235,10 @@ async function loadResult(
   return new EndpointResult(query.columns, queryResult, { dataThrough, clipped }, resultOptions);
 }
 
-/** The timestamp of the newest record of the log kinds that the request reads. For a pinned token: of its projects that the result may contain. */
+/**
+ * The timestamp of the newest record of the log kinds that the request reads. With a pinned token, only records of the projects in
+ * `pin` count.
+ */
 async function findNewest(
   store: Store,
   definition: EndpointDefinition,

@@ -1,5 +1,5 @@
-// Parses a search expression: words and "phrases" that must all occur, -word to exclude, and field:value for typed fields. Errors
-// name the position of the character that they are about.
+// Parses a search expression: words and "phrases" that must all occur, -word to exclude, and field:value for a searchable field
+// (domain/log-fields.ts). Errors name the position of the character that they are about.
 import { LOG_FIELDS, type LogField } from '../domain/log-fields.ts';
 
 /** Words and phrases that must occur. Each has its own condition in the SQL, so there is a maximum. */

@@ -1,5 +1,5 @@
-// POST /api/admin/erase starts to erase a project, and GET returns how far that is. Erasing can take longer than clients wait for a
-// response, so the client asks again until it is done.
+// POST /api/admin/erase starts to erase a project, and GET returns whether that is running, done or failed. Erasing can take longer
+// than clients wait for a response, so the client asks again until it has ended.
 import { DendroError } from '../domain/errors.ts';
 import { formatTimestamp, parseTimestamp, TIMESTAMP_FORMS } from '../domain/timestamp.ts';
 import type { EraseStatus, Erasure } from '../intake/erasure.ts';

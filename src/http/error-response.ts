@@ -34,7 +34,7 @@ export function errorResponse(error: DendroError): HttpResponse {
 /** The headers that an error has in every format. */
 export function headersOf({ code, retryAfterSeconds = 1 }: DendroError): Record<string, string> {
   if (code === 'unauthorized') return { 'WWW-Authenticate': 'Bearer' };
-  // The rest of a body that arrives too slowly would arrive just as slowly.
+  // To keep the connection, the server would have to read the rest of the body first, and that arrives too slowly.
   if (code === 'request_timeout') return { Connection: 'close' };
   const isRetryable = code === 'rate_limited' || code === 'unavailable';
   return isRetryable ? { 'Retry-After': String(retryAfterSeconds) } : {};

@@ -14,13 +14,14 @@ const INTERNAL_SERVERS = [
 
 const ref = (name: string): Json => ({ $ref: `#/components/schemas/${name}` });
 const RECORDS = { type: 'array', items: ref('LogRecord') };
-const NO_BODY_CODES = ['invalid_body', 'payload_too_large'] as const;
+const BODY_ERROR_CODES = ['invalid_body', 'payload_too_large'] as const;
 
 const INTAKE_HEADERS = [
   {
     name: 'Idempotency-Key',
     in: 'header',
-    description: 'A repeated request with the same key gets the first response, for 10 minutes.',
+    description:
+      'For 10 minutes, a repeat with the same key and body is not stored. It gets the counts and the first error of the first response.',
     schema: { type: 'string', maxLength: 255 },
   },
   {
@@ -64,7 +65,7 @@ const POST_LOGS: Json = {
     ...tokenErrors(
       'invalid_parameter',
       'missing_parameter',
-      ...NO_BODY_CODES,
+      ...BODY_ERROR_CODES,
       'unsupported_media_type',
       'idempotency_conflict',
     ),
@@ -104,7 +105,7 @@ const POST_OTLP_LOGS: Json = {
   responses: {
     ...withContent(
       STATUS,
-      tokenErrors('invalid_parameter', ...NO_BODY_CODES, 'unsupported_media_type', 'idempotency_conflict'),
+      tokenErrors('invalid_parameter', ...BODY_ERROR_CODES, 'unsupported_media_type', 'idempotency_conflict'),
     ),
     200: {
       description: 'The accepted records are durable. partialSuccess counts the rejected ones.',
@@ -151,13 +152,13 @@ const ERASE: Json = {
       },
     },
     responses: {
-      202: jsonResult('The request is saved. GET returns its progress.', ERASE_RESULT),
-      ...tokenErrors('invalid_parameter', 'missing_parameter', ...NO_BODY_CODES),
+      202: jsonResult('The request is saved. GET returns its state.', ERASE_RESULT),
+      ...tokenErrors('invalid_parameter', 'missing_parameter', ...BODY_ERROR_CODES),
     },
   },
   get: {
     operationId: 'getErasure',
-    summary: 'The progress of an erasure.',
+    summary: 'The state of the current or the last erasure.',
     responses: { 200: jsonResult('The erasure.', ERASE_RESULT), ...tokenErrors() },
   },
 };

@@ -76,7 +76,7 @@ const CATALOG_ENTRY: Json = {
         warming_seconds: { type: ['integer', 'null'] },
       },
     },
-    sandboxing: { const: false },
+    sandboxing: { const: false, description: 'Always false: a caller cannot pass SQL of its own.' },
     parameters: { type: 'array', items: describedValue({ required: { type: 'boolean' } }) },
     columns: { type: 'array', items: describedValue({ nullable: { type: 'boolean' } }) },
   },
@@ -150,9 +150,12 @@ const ERASURE: Json = {
     state: { enum: ['running', 'done', 'failed'] },
     project: { type: 'string' },
     before: NULLABLE_TIME,
-    records: { type: 'integer' },
-    quarantined: { type: 'integer' },
-    damaged_files: { type: 'integer' },
+    records: { type: 'integer', description: 'Records that were erased from the store.' },
+    quarantined: { type: 'integer', description: 'Rejected records that were erased from the quarantine.' },
+    damaged_files: {
+      type: 'integer',
+      description: 'Copies of damaged files, which may contain records of any project and were not changed.',
+    },
   },
 };
 

@@ -25,7 +25,7 @@ export function otlpResponse(
   encoding: OtlpEncoding,
 ): HttpResponse {
   if (rejected === 0) return createResponse(200, encoding, '{}', Buffer.alloc(0));
-  // Most rejected records have the same reason, so one record for each is enough.
+  // Many records are usually rejected for the same reason, so the message has only the first record of each reason.
   const firstOfCode = errors.filter(
     (error, index) => errors.findIndex(({ code }) => code === error.code) === index,
   );
@@ -40,7 +40,7 @@ export function otlpResponse(
 /** If the encoding of the request is unknown, the error is JSON. */
 export function otlpErrorResponse(error: DendroError, rawRequest: IncomingMessage): HttpResponse {
   const encoding = otlpEncodingOf(rawRequest) ?? 'json';
-  const code = STATUS_CODES[error.code] ?? 3;
+  const code = RPC_CODES[error.code] ?? 3;
   const { message } = error;
   return createResponse(
     STATUS_BY_CODE[error.code],
@@ -52,7 +52,7 @@ export function otlpErrorResponse(error: DendroError, rawRequest: IncomingMessag
 }
 
 /** The codes of google.rpc.Code. All others are 3, INVALID_ARGUMENT. */
-const STATUS_CODES: Partial<Record<ErrorCode, number>> = {
+const RPC_CODES: Partial<Record<ErrorCode, number>> = {
   request_timeout: 4,
   forbidden: 7,
   rate_limited: 8,

@@ -1,5 +1,5 @@
 // POST /api/logs: reads the request's log kind, format and idempotency key, and responds when the accepted records are
-// durable. The sender is the log shipper that owns the token.
+// durable. Requests with the same token count as requests of one sender.
 import type { IncomingHttpHeaders } from 'node:http';
 import { DendroError } from '../domain/errors.ts';
 import type { LogKind } from '../domain/log-columns.ts';

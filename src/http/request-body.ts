@@ -1,5 +1,5 @@
-// Reads the body of a request, up to a size limit and not slower than a minimum rate. Memory follows the bytes that arrive, not
-// Content-Length and not the number of chunks.
+// Reads the body of a request, up to a size limit and not slower than a minimum rate. It takes as much memory as bytes have arrived,
+// whatever Content-Length says and however many chunks they came in.
 import type { IncomingMessage } from 'node:http';
 import { DendroError } from '../domain/errors.ts';
 import type { Timer } from '../system/timer.ts';

@@ -70,15 +70,18 @@ export interface ParsedBatch {
   readonly rejectedByCode: Readonly<Partial<Record<RejectCode, number>>>;
   /** Errors of the first rejected records. */
   readonly errors: readonly RecordError[];
-  /** The rejected records as quarantine lines; of all batches together, until MAX_QUARANTINE_LENGTH: the last line can exceed it. */
+  /**
+   * The rejected records as quarantine lines. When the lines of all batches together reach MAX_QUARANTINE_LENGTH, further records get
+   * none. The last line can exceed the limit.
+   */
   readonly quarantineLines: string;
 }
 
 export const MAX_ERRORS = 20;
 /** A body can contain millions of tiny invalid values. Its quarantine lines would be a hundred times as long as the body. */
 const MAX_QUARANTINE_LENGTH = 16 * 1024 * 1024;
-/** The quarantine line of a longer record has `null` in place of the record. */
-const MAX_QUARANTINED_RECORD_LENGTH = 24 * 1024 * 1024;
+/** A quarantine line that would be longer has `null` in place of the record. Escapes can make it longer than the body. */
+const MAX_QUARANTINE_LINE_LENGTH = 24 * 1024 * 1024;
 /**
  * The limit for all lines of a body together. Those of a JSON body are shorter. An OTLP body can exceed it: each of its records gets
  * a copy of the attributes of its resource, and protobuf does not escape control characters.
@@ -178,7 +181,7 @@ class ParsedBodyBuilder {
     const source = batch.kind ?? sourceNameOf(parsed);
     const { nowMicros } = this.#context;
     let line = formatQuarantineLine(source, nowMicros, parsed, rejection);
-    if (line.length > MAX_QUARANTINED_RECORD_LENGTH)
+    if (line.length > MAX_QUARANTINE_LINE_LENGTH)
       line = formatQuarantineLine(source, nowMicros, { index: parsed.index, value: null }, rejection);
     this.#quarantineLength += line.length;
     batch.quarantine(line);
