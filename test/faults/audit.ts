@@ -53,6 +53,7 @@ export async function auditDataDirectory(dataDirectory: string, ledger: Ledger):
         records += Number(count);
       }
     }
+    await app.store.flush([]); // waits for the flush of a full memtable
     const wrong: string[] = [];
     const partial: string[] = [];
     let [lost, duplicated] = [0, 0];

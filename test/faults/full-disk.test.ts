@@ -49,6 +49,12 @@ test('on a full disk senders get 503 and queries succeed; when space is free aga
       });
       return [response.status, response.rows.length > 0];
     };
+    const fillCompletely = async () => {
+      do {
+        fill(0);
+        await sleep(1_000); // an apply in progress frees its staging file at the end
+      } while (freeBytes() > 0);
+    };
     for (let i = 0; i < 20; i++) expect(await post(20)).toBe(200);
     await expect.poll(query).toEqual([200, true]);
 
@@ -58,10 +64,7 @@ test('on a full disk senders get 503 and queries succeed; when space is free aga
     expect(statuses.at(-1)).toBe(503);
     expect(new Set(statuses)).toEqual(new Set([200, 503]));
 
-    do {
-      fill(0);
-      await sleep(300); // an apply in progress frees its staging file at the end
-    } while (freeBytes() > 0);
+    await fillCompletely();
     for (let i = 0; i < 10; i++) {
       const { status, headers, error } = await fetchResponse(
         `${server.internalUrl}/api/logs?source_name=edge`,
@@ -86,11 +89,12 @@ test('on a full disk senders get 503 and queries succeed; when space is free aga
 
     // After a kill on a full disk, the server starts, serves queries, and applies the rest of the spool when space is free again.
     expect(await post(50, 4 * KIB)).toBe(200);
-    fill(0);
+    await fillCompletely();
     expect(await post(50, 4 * KIB)).toBe(503);
     server.signal('SIGKILL');
     await server.ended;
     server = await startServer(['--data', path], { env: { DENDRO_API_KEY: PROCESS_API_KEY } });
+    await fillCompletely(); // the start deletes a staging file
     expect(await post(50, 4 * KIB)).toBe(503);
     expect(
       (await fetchResponse(`${server.url}/api/endpoints/query/logs.all?project=p0`, { headers })).status,
