@@ -34,6 +34,8 @@ export type WorkerResult =
 
 interface Job {
   readonly body: EncodedBody;
+  /** Up to 1 MiB as received. */
+  readonly isSmall: boolean;
   readonly sender: string;
   readonly resolve: (parsed: ParsedBody) => void;
   readonly reject: (error: unknown) => void;
@@ -52,6 +54,7 @@ interface PoolWorker {
 
 /** Last resort: V8 may crash the whole process here. The value limit in decode-body.ts keeps bodies far below it. */
 const MAX_HEAP_MIB = 512;
+const SMALL_BODY_BYTES = 1024 * 1024;
 /**
  * Half a million tiny records take 10 s on a busy machine. Without a time limit, millions of invalid lines blocked the pool
  * for minutes.
@@ -74,7 +77,8 @@ export class BodyParserPool implements BodyParser {
     if (this.#closed) return Promise.reject(shuttingDown());
     if (signal?.aborted) return Promise.reject(signal.reason);
     return new Promise((resolve, reject) => {
-      const job = { body: { ...body, data: toTransferable(body.data) }, sender, resolve, reject };
+      const isSmall = body.data.byteLength <= SMALL_BODY_BYTES;
+      const job = { body: { ...body, data: toTransferable(body.data) }, isSmall, sender, resolve, reject };
       signal?.addEventListener('abort', () => this.#cancel(job, signal.reason), { once: true });
       this.#queue.add(sender, job);
       this.#dispatch();
@@ -136,7 +140,7 @@ export class BodyParserPool implements BodyParser {
     const job = this.#takeJob(worker);
     const index = this.#idle.indexOf(worker);
     if (index !== -1) this.#idle.splice(index, 1);
-    job?.reject(toJobError(error));
+    job?.reject(toJobError(error, job));
     if (!this.#closed) this.#dispatch();
   }
 
@@ -169,11 +173,19 @@ function tooExpensive(): DendroError {
   );
 }
 
+/** Probably the process has too little memory, not a small body too many values. After 413, a shipper would drop the records. */
+function outOfMemory(cause: unknown): DendroError {
+  return new DendroError('unavailable', 'too little memory to parse the body; retry later', {
+    cause,
+    retryAfterSeconds: 5,
+  });
+}
+
 /** The error of a job whose worker has ended with this error. */
-function toJobError(error: unknown): unknown {
+function toJobError(error: unknown, { isSmall }: Job): unknown {
   switch ((error as NodeJS.ErrnoException).code) {
     case 'ERR_WORKER_OUT_OF_MEMORY':
-      return tooExpensive();
+      return isSmall ? outOfMemory(error) : tooExpensive();
     case 'ERR_WORKER_INIT_FAILED': // such as without a free file descriptor
       return new DendroError('unavailable', 'no thread can be started to parse the body; retry later', {
         cause: error,

@@ -106,4 +106,5 @@ test('with little memory the server stays within it or is restarted, and no reco
   const outcome = `${MEMORY_LIMIT_MIB} MiB (${memoryLimit.name}): ${[...new Set(endings)].join(', ')}${refusals}`;
   const row = { fault: 'memory limit', runs: endings.length, outcome };
   await auditAndReport(row, directory.path, ledger);
+  expect(ledger.statuses.get(413)).toBeUndefined(); // a shipper would drop the records
 });
