@@ -20,6 +20,12 @@ const passMinutes = async (count: number) => {
   for (let minute = 0; minute < count; minute++) await app.pass(60_000);
   await new Promise(resolve => setTimeout(resolve, 100)); // time for background work to finish
 };
+/** Polls, and lets a minute pass each time: on a busy machine, a job may still run when its next time comes, which it then skips. */
+const pollPassing = (read: () => Promise<unknown>) =>
+  expect.poll(async () => {
+    await app.pass(60_000);
+    return read();
+  });
 const jumpClock = (by: bigint) => app.setNow(new Date(Number((micros(NOW) + by) / 1000n)).toISOString());
 const storeRecords = (...ages: number[]) =>
   app.append(
@@ -34,12 +40,12 @@ test('records of every kind are removed when they are older than the retention',
   await passMinutes(80);
   expect(await idsOf(app, 'p')).toHaveLength(3);
   await passMinutes(60);
-  await expect.poll(() => idsOf(app, 'p')).toEqual(['age-0', `age-${90 * DAY - 10 * HOUR}`]);
+  await pollPassing(() => idsOf(app, 'p')).toEqual(['age-0', `age-${90 * DAY - 10 * HOUR}`]);
   // Kinds are removed one after another, and one event follows at the end.
-  await expect.poll(() => idsOf(app, 'p', 'auth')).toEqual([]);
+  await pollPassing(() => idsOf(app, 'p', 'auth')).toEqual([]);
   await expect.poll(() => eventsOfType('records_expired')).toEqual([{ type: 'records_expired', count: 2 }]);
   await passMinutes(10 * HOUR);
-  await expect.poll(() => idsOf(app, 'p')).toEqual(['age-0']);
+  await pollPassing(() => idsOf(app, 'p')).toEqual(['age-0']);
 });
 
 test('no record is removed in the first hour, so that a wrong clock can be corrected after the start', async () => {
@@ -47,7 +53,7 @@ test('no record is removed in the first hour, so that a wrong clock can be corre
   await passMinutes(59);
   expect(await idsOf(app, 'p')).toHaveLength(1);
   await passMinutes(2);
-  await expect.poll(() => idsOf(app, 'p')).toHaveLength(0);
+  await pollPassing(() => idsOf(app, 'p')).toHaveLength(0);
 });
 
 test('a clock that jumps far ahead removes no record until an hour has passed', async () => {
@@ -58,7 +64,7 @@ test('a clock that jumps far ahead removes no record until an hour has passed', 
   expect(await idsOf(app, 'p')).toHaveLength(1);
   expect(eventsOfType('clock_jumped')).toEqual([{ type: 'clock_jumped', seconds: expect.any(Number) }]);
   await passMinutes(3);
-  await expect.poll(() => idsOf(app, 'p')).toHaveLength(0);
+  await pollPassing(() => idsOf(app, 'p')).toHaveLength(0);
 });
 
 test('a clock that jumps far ahead and returns within an hour removes no record', async () => {
@@ -79,7 +85,7 @@ test('a clock that is corrected by a few minutes does not delay the removal', as
   await passMinutes(50);
   jumpClock(minutes(55));
   await passMinutes(15);
-  await expect.poll(() => idsOf(app, 'p')).toHaveLength(0);
+  await pollPassing(() => idsOf(app, 'p')).toHaveLength(0);
   expect(eventsOfType('clock_jumped')).toEqual([]);
 });
 
@@ -88,5 +94,5 @@ test('records from the intake are removed after they are flushed', async () => {
   expect((await sendLogs(app.internalUrl, { project: 'p', message: 'm', timestamp })).status).toBe(200);
   await expect.poll(() => idsOf(app, 'p')).toHaveLength(1);
   await passMinutes(4 * HOUR);
-  await expect.poll(() => idsOf(app, 'p')).toHaveLength(0);
+  await pollPassing(() => idsOf(app, 'p')).toHaveLength(0);
 });

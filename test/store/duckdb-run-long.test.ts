@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from 'vitest';
 import { type DuckDBConnection, DuckDBInstance } from '../../src/store/duckdb/driver.ts';
 import { addRunLong, type WriterConnection } from '../../src/store/duckdb/run-long.ts';
+import { isDataError } from '../../src/store/duckdb/staging.ts';
 
 let instance: DuckDBInstance | undefined;
 afterEach(() => instance?.closeSync());
@@ -39,6 +40,11 @@ describe.each([1, 2])('with %i threads', threads => {
     expect(await failure(writer.runLong(sql, { count: 4000 }))).toBe(expected);
     expect(await count(writer)).toEqual([[0n]]);
   });
+});
+
+test('the error of a statement that was cancelled is not an error about its data', () => {
+  const message = 'Invalid Input Error: Attempting to execute an unsuccessful or closed pending query result';
+  expect(isDataError(new Error(message))).toBe(false);
 });
 
 test("runLong finishes while a query occupies DuckDB's threads", async () => {

@@ -4,9 +4,10 @@ import type { LogKind } from '../../domain/log-columns.ts';
 import type { LogLines } from '../../domain/log-line.ts';
 import { batchLines, type InsertBatch } from '../batch-lines.ts';
 import type { EarlierLoad, LoadContent } from '../store.ts';
+import type { DuckDBConnection } from './driver.ts';
 import { findLoad, saveLoad } from './loads.ts';
 import { MAX_BATCH_BYTES, nameOf, PART_ORDER, type Parts, ROW_GROUP_ROWS } from './parts.ts';
-import type { WriterConnection } from './run-long.ts';
+import type { RunStatement } from './run-long.ts';
 import type { Staging } from './staging.ts';
 
 /**
@@ -21,7 +22,7 @@ export type AppendResult = { readonly kinds: ReadonlySet<LogKind> } | { readonly
 
 /** Must be called by the holder of the file mutex. */
 export async function appendLines(
-  connection: WriterConnection,
+  connection: DuckDBConnection,
   parts: Parts,
   staging: Staging,
   batches: AsyncIterable<LogLines>,
@@ -37,7 +38,8 @@ export async function appendLines(
     kinds.add(kind);
     records += count;
     await parts.adjustRowCount(part, count);
-    inserting = staging.insert(connection, kind, nameOf(part), chunks, PART_ORDER);
+    const run: RunStatement = (sql, values) => connection.run(sql, values);
+    inserting = staging.insert(run, kind, nameOf(part), chunks, PART_ORDER);
     inserting.catch(() => {}); // awaited before the next insert, or before the commit
   };
   try {
@@ -67,7 +69,7 @@ class AlreadyLoaded extends Error {
 }
 
 async function saveContent(
-  connection: WriterConnection,
+  connection: DuckDBConnection,
   { identify, again, nowMicros }: LoadContent,
   records: number,
 ): Promise<void> {

@@ -8,6 +8,7 @@ import type { ReadSpooled, SequenceRange, SpooledLines, StoreCallbacks } from '.
 import type { Checkpointer } from './checkpoint.ts';
 import { type Checksum, findDifference, readChecksum } from './checksum.ts';
 import { copySorted } from './copy-records.ts';
+import type { DuckDBConnection } from './driver.ts';
 import type { Database } from './open-database.ts';
 import { memoryTableColumns, nameOf, type Part, type Parts, temporaryNameOf } from './parts.ts';
 import type { WriterConnection } from './run-long.ts';
@@ -179,12 +180,13 @@ export class FlushVerification {
   }
 
   /** Leaves out the records that the store rejected before. Returns the size of the lines. */
-  async #insert(connection: WriterConnection, table: string, records: SpooledLines): Promise<number> {
+  async #insert(connection: DuckDBConnection, table: string, records: SpooledLines): Promise<number> {
     const { kind, count, lines } = records;
     if (count === 0) return 0;
     await insertWithBisect(lines, count, {
       isRowError: isDataError,
-      insert: chunk => this.#staging.insert(connection, kind, table, [chunk]),
+      insert: chunk =>
+        this.#staging.insert((sql, values) => connection.run(sql, values), kind, table, [chunk]),
       reject: () => {},
     });
     return lines.length;

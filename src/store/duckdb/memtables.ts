@@ -17,13 +17,15 @@ import { readChecksum } from './checksum.ts';
 import { copySorted } from './copy-records.ts';
 import type { FlushVerification } from './flush-verification.ts';
 import { MAX_BATCH_BYTES, memoryTableColumns, nameOf, type Parts, ROW_GROUP_ROWS } from './parts.ts';
-import type { WriterConnection } from './run-long.ts';
+import type { RunStatement, WriterConnection } from './run-long.ts';
 import { isDataError, type Staging } from './staging.ts';
 
 /** If the active memtables are larger than this together, the largest is flushed: nine nearly full ones would not fit in memory. */
 const MAX_ACTIVE_BYTES = 160 * 1024 * 1024;
 /** `apply` waits while more than this many memtables wait for a flush. Records stay in the spool meanwhile. */
 const MAX_IMMUTABLE_MEMTABLES = 1;
+/** An insert of so many bytes takes at least 10 ms. */
+const LONG_INSERT_BYTES = 1024 * 1024;
 /** The pause after a failed flush, such as on a full disk. */
 const RETRY_MS = 5_000;
 
@@ -153,7 +155,11 @@ export class Memtables {
     const inserted = insertWithBisect(lines, count, {
       isRowError: isDataError,
       async insert(chunk, records) {
-        await staging.insert(memoryWriter, memtable.kind, memtable.table, [chunk]);
+        const run: RunStatement = (sql, values) =>
+          chunk.length < LONG_INSERT_BYTES
+            ? memoryWriter.run(sql, values)
+            : memoryWriter.runLong(sql, values);
+        await staging.insert(run, memtable.kind, memtable.table, [chunk]);
         memtable.rows += records;
         memtable.bytes += chunk.length;
         memtable.nextSequence += records;

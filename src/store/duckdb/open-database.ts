@@ -41,6 +41,8 @@ export interface Database {
   readonly stagingDirectory: string;
   /** Opens a connection in which edge_logs means mem.edge_logs, the view of memtables and parts, and so on. */
   connect(): Promise<WriterConnection>;
+  /** The same, with a `runLong` that never runs during a checkpoint of the file (run-long.ts). */
+  connectWriter(): Promise<WriterConnection>;
   /** Makes the creation and the deletion of DuckDB's files durable. If it fails, it counts as a fatal error. */
   syncDirectory(): Promise<void>;
   /** Reads the file. Returns fewer bytes than `length` at its end. */
@@ -99,15 +101,17 @@ export async function openDatabase(
   const descriptor = openSync(directory, 'r'); // kept open, because the process may run out of descriptors
   // Kept open, because closing any descriptor of the file would release DuckDB's lock on it.
   const fileDescriptor = openSync(file, 'r');
+  const connect = async (runLongThreads: number) => {
+    const opened = watchFatalErrors(addRunLong(await instance.connect(), runLongThreads), onFatalError);
+    await opened.run('use mem');
+    return opened;
+  };
   return {
     instance,
     file,
     stagingDirectory,
-    async connect() {
-      const opened = watchFatalErrors(addRunLong(await instance.connect(), threads), onFatalError);
-      await opened.run('use mem');
-      return opened;
-    },
+    connect: () => connect(1),
+    connectWriter: () => connect(threads),
     async syncDirectory() {
       try {
         await fsyncDescriptor(descriptor);

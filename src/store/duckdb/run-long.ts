@@ -6,17 +6,23 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { bindings, type DuckDBConnection, type DuckDBResult, type DuckDBValue } from './driver.ts';
 
 export interface WriterConnection extends DuckDBConnection {
-  /** Like `run`, but the start of the statement, one to two milliseconds, runs on the main thread. */
-  runLong(sql: string, values: Record<string, DuckDBValue>): Promise<DuckDBResult>;
+  /** Like `run`, or without the waiting loop if the connection has been opened for that. */
+  runLong: RunStatement;
 }
 
-const POLL_MS = 1;
-/** If DuckDB's threads are busy with other statements, a thread of Node executes this one after this time. */
-const JOIN_AFTER_MS = 500;
+export type RunStatement = (sql: string, values: Record<string, DuckDBValue>) => Promise<DuckDBResult>;
 
-/** `threads`: of DuckDB, including one of the caller. */
+const POLL_MS = 1;
+/** DuckDB's threads may be busy with long queries. After this many polls, a thread of Node executes the statement with them. */
+const MAX_POLLS = 300;
+
+/**
+ * Adds a `runLong` without the waiting loop. Planning, one to two milliseconds, is then on the main thread, and would wait there for a
+ * checkpoint of the same file. So the caller must make sure that none runs, and that the connection runs one statement at a time.
+ * `threads`: of DuckDB, including one of the caller.
+ */
 export function addRunLong(connection: DuckDBConnection, threads: number): WriterConnection {
-  const runLong: WriterConnection['runLong'] = (sql, values) =>
+  const runLong: RunStatement = (sql, values) =>
     threads > 1 ? runOnDuckdbThreads(connection, sql, values) : connection.run(sql, values);
   return Object.assign(connection, { runLong });
 }
@@ -30,24 +36,29 @@ async function runOnDuckdbThreads(
   try {
     statement.bind(values);
     const pending = statement.start();
-    const joinAt = performance.now() + JOIN_AFTER_MS;
-    while (!isFinished(pending) && performance.now() < joinAt) await sleep(POLL_MS);
-    return await pending.getResult();
+    for (let polls = 0; polls < MAX_POLLS && !isFinished(pending); polls++) await sleep(POLL_MS);
+    const message = errorOf(pending);
+    const result = pending.getResult();
+    if (message === '') return await result;
+    await result.catch(() => {}); // this error says only that the statement has failed
+    throw new Error(message);
   } finally {
     statement.destroySync();
   }
 }
 
-/** Throws the error of a statement that has failed: after this check, `getResult` would throw another one. */
+/** A statement that has succeeded or failed has the state ERROR. */
 function isFinished(pending: object): boolean {
-  const { pending_result: handle } = pending as {
-    pending_result: Parameters<typeof bindings.pending_error>[0];
-  };
-  const state = bindings.pending_execute_check_state(handle);
+  const state = bindings.pending_execute_check_state(handleOf(pending));
   const { RESULT_NOT_READY, NO_TASKS_AVAILABLE } = bindings.PendingState;
-  if (state === RESULT_NOT_READY || state === NO_TASKS_AVAILABLE) return false;
-  // A statement that has succeeded has the state ERROR too, but no error.
-  const message = bindings.pending_error(handle);
-  if (message) throw new Error(message);
-  return true;
+  return state !== RESULT_NOT_READY && state !== NO_TASKS_AVAILABLE;
+}
+
+/** Empty if the statement has not failed. */
+function errorOf(pending: object): string {
+  return bindings.pending_error(handleOf(pending)) ?? '';
+}
+
+function handleOf(pending: object): unknown {
+  return (pending as { pending_result: unknown }).pending_result;
 }

@@ -4,7 +4,7 @@ import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { LogKind } from '../../domain/log-columns.ts';
 import { JSON_STRINGS_FLAG, lineFieldsOf, NULL_MARKER, UNIT_SEPARATOR } from '../../domain/log-line.ts';
-import type { WriterConnection } from './run-long.ts';
+import type { RunStatement } from './run-long.ts';
 
 const CSV_TYPES = {
   text: 'VARCHAR',
@@ -19,11 +19,12 @@ const CSV_TYPES = {
  */
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
 
-/** The insert of so many bytes takes at least 10 ms. */
-const LONG_INSERT_BYTES = 1024 * 1024;
-
-/** DuckDB's errors about the data, after which a retry cannot succeed. After any other error (disk, memory) it can. */
-const DATA_ERROR = /^(Conversion|Invalid Input|Constraint|Out of Range|Invalid type|Cast) Error/i;
+/**
+ * DuckDB's errors about the data, after which a retry cannot succeed. After any other error (disk, memory) it can. "Attempting to
+ * execute" is about a statement that was cancelled.
+ */
+const DATA_ERROR =
+  /^(?!Invalid Input Error: Attempting to execute)(Conversion|Invalid Input|Constraint|Out of Range|Invalid type|Cast) Error/i;
 
 export function isDataError(error: unknown): boolean {
   return DATA_ERROR.test((error as Error).message);
@@ -39,7 +40,7 @@ export class Staging {
 
   /** Inserts chunks of whole lines (log-line.ts) into a table that has the columns of `<kind>_logs`. */
   async insert(
-    connection: WriterConnection,
+    run: RunStatement,
     kind: LogKind,
     table: string,
     chunks: readonly Uint8Array[],
@@ -47,9 +48,7 @@ export class Staging {
   ): Promise<void> {
     try {
       await writeFile(this.#file, chunks, { mode: 0o600 });
-      const sql = `insert into ${table} by name ${selectFromLines(kind)} ${order}`;
-      const isLong = chunks.reduce((sum, chunk) => sum + chunk.length, 0) >= LONG_INSERT_BYTES;
-      await (isLong ? connection.runLong : connection.run).call(connection, sql, { file: this.#file });
+      await run(`insert into ${table} by name ${selectFromLines(kind)} ${order}`, { file: this.#file });
     } finally {
       await rm(this.#file, { force: true }).catch(() => {}); // the next insert overwrites it
     }

@@ -169,8 +169,8 @@ async function openPool(
 
 async function openWriters(database: Database): Promise<Writers> {
   return {
-    fileWriter: await database.connect(),
-    memoryWriter: await database.connect(),
+    fileWriter: await database.connectWriter(),
+    memoryWriter: await database.connectWriter(),
     rewriteWriter: await database.connect(),
   };
 }
