@@ -1,5 +1,5 @@
-// Parses the command line and the environment; nothing else reads them. Every flag has an environment variable DENDRO_<NAME>;
-// the flag takes precedence.
+// Parses the command line and the environment; nothing else reads them. Every flag except --help has an environment variable
+// DENDRO_<NAME> (for --url, see URL_VARIABLES); the flag takes precedence.
 import { BlockList, isIP } from 'node:net';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -109,7 +109,11 @@ export const FLAGS = {
     value: 'FORMAT',
     help: 'format of the log on standard error: json or text (default: text on a terminal, otherwise json)',
   },
-  'log-level': { value: 'LEVEL', default: 'info', help: 'least important log lines: error, warn or info' },
+  'log-level': {
+    value: 'LEVEL',
+    default: 'info',
+    help: 'least important level that is logged: error, warn or info',
+  },
   'slow-query-ms': {
     value: 'MS',
     default: '1000',

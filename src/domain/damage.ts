@@ -12,7 +12,7 @@ export interface Damage {
  * What the store did with records that differ from those that were written to its file, or that cannot be read.
  * - rewritten: it replaced them by those of the spool, and has read these back.
  * - retrying: that failed or is not finished. The spool keeps its records, and the store retries.
- * - not in the spool: the spool no longer has all of them. They stay as they are, and the spool no longer keeps the others.
+ * - not in the spool: the spool no longer has all of these records. They stay damaged, and the spool may delete those that it still has.
  * - copy dropped: a compaction, a vacuum or a removal found the difference in its copy. The old parts stay.
  */
 export type VerificationOutcome = 'rewritten' | 'retrying' | 'not in the spool' | 'copy dropped';

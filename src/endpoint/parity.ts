@@ -30,7 +30,7 @@ export interface Parity {
 
 type Rows = readonly (readonly Cell[])[];
 
-/** The last digits of a sum of doubles depend on the order in which it adds them. */
+/** The last digits of a sum of doubles depend on the order in which the store adds the values. */
 const RELATIVE_TOLERANCE = 1e-9;
 
 export async function compareStores(

@@ -28,9 +28,9 @@ const END_OF_TIME = 253_402_300_799_999_999n;
 
 /** Smaller slices are used only after one that took too long: below this size, the fixed cost of a query prevails. */
 const USUAL_MIN_MICROS = 3600n * MICROS_PER_SECOND;
-/** A cursor has whole seconds. */
+/** A cursor contains the size of a slice in whole seconds. */
 const MIN_SLICE_MICROS = MICROS_PER_SECOND;
-/** About 100 years, more than any range. A cursor has 32 bits for the seconds. */
+/** About 100 years, more than any range. A cursor has 32 bits for the size of a slice, in seconds. */
 const MAX_SLICE_MICROS = 3_200_000_000n * MICROS_PER_SECOND;
 
 /** Throws as Store.query does, and `query_timeout` if not even the smallest slice was searched in time. */

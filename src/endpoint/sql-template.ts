@@ -47,7 +47,7 @@ interface Dialect {
 }
 
 // Numbers that are whole but written with a fraction (500.0) count as whole. Some engines print them without it.
-const STATUS_TOKEN = '^"?([1-5][0-9][0-9])(?:[.]0)?"?$';
+const STATUS_JSON = '^"?([1-5][0-9][0-9])(?:[.]0)?"?$';
 const WHOLE_NUMBER = '^(-?[0-9]{1,15})(?:[.]0)?$';
 /** Only text of this form is a level. Other values are counted as `other`, so that the number of categories stays small. */
 const LEVEL = '^[A-Za-z0-9_.-]{1,32}$';
@@ -65,7 +65,7 @@ const DUCKDB: Dialect = {
     return `case when json_type(metadata, ${path}) = 'VARCHAR' then nullif(metadata ->> ${path}, '') else nullif(regexp_extract((metadata -> ${path})::varchar, '${WHOLE_NUMBER}', 1), '') end`;
   },
   metadataStatus: keys =>
-    `nullif(regexp_extract((metadata -> ${duckdbPathLiteral(keys)})::varchar, '${STATUS_TOKEN}', 1), '')`,
+    `nullif(regexp_extract((metadata -> ${duckdbPathLiteral(keys)})::varchar, '${STATUS_JSON}', 1), '')`,
   // Searching for text is much faster than parsing JSON, and most records have no such array.
   ifArrayOfOne: (key, value) =>
     `case when contains(metadata::varchar, '[') then case when contains(metadata::varchar, '"${key}"') then case when json_array_length(metadata, ${duckdbPathLiteral([key])}) = 1 then ${value} end end end`,
@@ -86,7 +86,7 @@ const CLICKHOUSE: Dialect = {
     const raw = clickhouseRawJson(keys);
     return `nullIf(if(startsWith(${raw}, '"'), JSONExtractString(${raw}), extract(${raw}, '${WHOLE_NUMBER}')), '')`;
   },
-  metadataStatus: keys => `nullIf(extract(${clickhouseRawJson(keys)}, '${STATUS_TOKEN}'), '')`,
+  metadataStatus: keys => `nullIf(extract(${clickhouseRawJson(keys)}, '${STATUS_JSON}'), '')`,
   // Checks the type, because JSONLength and an index also work on an object: they count and select its fields.
   ifArrayOfOne: (key, value) =>
     `if(position(metadata, '[') > 0 and position(metadata, '"${key}"') > 0 and JSONType(metadata, '${key}') = 'Array' and JSONLength(metadata, '${key}') = 1, ${value}, null)`,
@@ -144,7 +144,7 @@ function isInteger(kind: LogKind, { column }: Extract<FieldSource, { column: str
   return columnsOf(kind).find(({ name }) => name === column)?.type === 'integer';
 }
 
-/** The class of the status, such as 5xx; of a kind without a status the level; `other` if the record has neither. */
+/** The class of the status, such as 5xx. For a kind without a status: the level. `other` if the record has no valid value. */
 function categorySql(dialect: Dialect, kind: LogKind): string {
   const fields = fieldsOf(kind);
   if (fields.includes('status')) return dialect.statusClass(fieldSql(dialect, kind, 'status'));

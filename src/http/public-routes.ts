@@ -41,7 +41,7 @@ export interface PublicDependencies {
   /** Undefined while the server starts or stops. */
   readonly serving: () => ServingDependencies | undefined;
   readonly state: () => 'starting' | 'ok' | 'unavailable';
-  /** False once only a new process can serve again. */
+  /** False if this process cannot recover by itself: only a restart helps. */
   readonly isRecoverable: () => boolean;
 }
 
@@ -187,7 +187,7 @@ function handleCatalog(dependencies: PublicDependencies, { raw }: HttpRequest): 
   );
 }
 
-/** Without a valid token: the built-in endpoints. With a valid token: every endpoint that it may call. */
+/** Without a valid token: the built-in endpoints and those of enabled packs. With a valid token: every endpoint that it may call. */
 function handleOpenApi(
   { version, catalog, serving }: PublicDependencies,
   { raw }: HttpRequest,

@@ -1,4 +1,4 @@
-// The response type, and send(), the only function that writes a response to a socket.
+// The response type, and send(), which writes a response. Only parser-error.ts does not use it: Node has no response object there.
 import type { ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import type { UnsentResponse, UnsentResponses } from './unsent-responses.ts';
@@ -13,7 +13,7 @@ export interface HttpResponse {
   readonly body: string | Buffer;
   /** The hash of the token, for a response that can be large: it counts towards the token's share of the unsent bytes. */
   readonly caller?: string | undefined;
-  /** Sent after `body`, in chunks, without Content-Length. Its `release` is called once in any case. */
+  /** Sent instead of `body`, in chunks, without Content-Length. Its `release` is called once in any case. */
   readonly stream?: ResponseStream;
   /** Called once: whether the response was completely written to its connection (delivery.ts). */
   readonly reportDelivery?: ((isDelivered: boolean) => void) | undefined;
@@ -56,7 +56,10 @@ const SLICE_BYTES = 64 * 1024;
 /** All responses without a caller have one share of the unsent bytes together. */
 const NO_CALLER = 'none';
 
-/** Always sets Content-Length, so that HEAD returns it too. Node omits the body of a response to HEAD. */
+/**
+ * Sets Content-Length, so that HEAD returns it too, except for a stream and for the statuses 204 and 304. Node omits the body of a
+ * response to HEAD.
+ */
 export function send(
   rawResponse: ServerResponse,
   { status, headers, body, caller, stream }: HttpResponse,

@@ -18,7 +18,7 @@ export interface UnsentResponse {
   readonly connection: Connection;
   /** Whose share it counts towards. */
   readonly caller: string;
-  /** The memory of the part that is kept. */
+  /** How many bytes of the response are still in memory. A stream counts as 0. */
   bytes: number;
 }
 
@@ -35,9 +35,9 @@ interface Connection {
 export const RATE_PERIOD_MS = 15_000;
 
 /**
- * Bytes that were written faster than required count for later checks, up to this limit. The server sees what the operating
- * system takes, not what the client reads: Linux takes up to 4 MB ahead of the network, and the client's system buffers more.
- * Then it takes nothing until the client has read a large part of it.
+ * Bytes that were written faster than required count for later checks, up to this limit. The server sees how fast the operating
+ * system accepts bytes, not how fast the client reads them: Linux accepts up to 4 MB ahead of the network, and the client's system
+ * buffers more. Once these buffers are full, Linux accepts nothing until the client has read a large part of them.
  */
 export const MAX_LEAD_BYTES = 8 * 1024 * 1024;
 

@@ -13,7 +13,7 @@ const BATCH_DELAY_MS = 250;
 /** The pause after the first failure of a kind. It doubles with each further one. */
 const RETRY_DELAY_MS = 1_000;
 const MAX_RETRY_DELAY_MS = 8_000;
-/** Records that do not fill a row group are flushed at this interval, so that they leave memory and the spool. */
+/** Memtables that do not become full are flushed at this interval, so that their records leave memory and the spool. */
 const FLUSH_INTERVAL_MS = 3_600_000;
 /**
  * The limit of the segments with unflushed records: a few records of a quiet kind keep segments on disk that a busy kind has filled.

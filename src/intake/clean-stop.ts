@@ -1,5 +1,6 @@
-// Up to where the spool was complete when it was last closed. Later appends go behind this place, so a crash can leave an unfinished
-// write only there: invalid bytes before it are damage. The file stays valid while the spool is open, and after a crash.
+// clean-stop.json: how many bytes of the last segment were complete when the spool was last closed. Later appends follow these bytes,
+// so invalid bytes among them are damage. Only after them can a crash leave an unfinished write. What the file says stays true while
+// the spool is open, and after a crash.
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { writeFileDurably } from '../system/files.ts';
@@ -16,8 +17,8 @@ interface CleanStop {
 const FILE = 'clean-stop.json';
 
 /**
- * Call it when the spool is closed, and when a repair has shortened the segment. A failure is harmless: an earlier file still holds
- * for the bytes before its place. After a repair, an unfinished write may then count as damage.
+ * Call it when the spool is closed, and when a repair has shortened the segment. A failure is harmless: the earlier file remains, and
+ * the bytes that it counts are still complete. After a repair it may count too many: an unfinished write may then count as damage.
  */
 export async function writeCleanStop(directory: string, { number, validBytes }: SpoolSegment): Promise<void> {
   const cleanStop: CleanStop = { segment: number, bytes: validBytes };
@@ -25,7 +26,8 @@ export async function writeCleanStop(directory: string, { number, validBytes }: 
 }
 
 /**
- * The length of the last segment that was complete at a clean stop; 0 if nothing is known. Versions up to 0.2.0 write no such file.
+ * How many bytes of the last segment were complete at the last clean stop; 0 if that is not known. Versions up to 0.2.0 write no such
+ * file.
  */
 export async function readCompleteBytes(directory: string, lastSegment: number): Promise<number> {
   try {

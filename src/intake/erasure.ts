@@ -36,7 +36,10 @@ export interface ErasureDependencies {
   readonly quarantine: Pick<Quarantine, 'remove'>;
   /** Removes all results that may contain erased records. */
   readonly clearCache: () => void;
-  /** No query runs longer than this. The drain waits for twice this time, as the checkpoints of the embedded store do. */
+  /**
+   * No query runs longer than this. A checkpoint of the embedded store waits for up to twice this time until queries have ended, so the
+   * drain waits as long.
+   */
   readonly queryTimeoutMs: number;
   readonly observe: Observe;
 }
@@ -70,7 +73,7 @@ export class Erasure {
   async start(scope: EraseScope): Promise<void> {
     if (this.#status?.state === 'running') {
       if (isSame(this.#status.scope, scope)) return;
-      throw new DendroError('unavailable', 'another project is being erased; retry later', {
+      throw new DendroError('unavailable', 'another erasure is running; retry later', {
         retryAfterSeconds: 5,
       });
     }

@@ -175,7 +175,7 @@ export class IdempotencyIndex {
     else settle(entry);
   }
 
-  /** Adds a request from the disk, unless it has expired. A time in the future means that the clock was set back: no age. */
+  /** Adds a request from the disk, unless it has expired. If its time is in the future, the clock was set back: its age is 0. */
   restore(request: CompletedRequest, segmentNumber: number): void {
     const { clock } = this.#options;
     const ageMs = Math.max(0, (Number(clock()) - request.atMicros) / 1000);

@@ -15,7 +15,10 @@ export interface DiskRequest {
   readonly digest: string;
   readonly atMicros: number;
   readonly answer: IntakeResult;
-  /** See RequestIdentity. Versions up to 0.2.0 do not know this field: they write no such requests and never look them up. */
+  /**
+   * See `isRepeatOnlyIfUndelivered` in idempotency-index.ts. Versions up to 0.2.0 ignore this field, which is harmless: they recognise
+   * no repeats of such requests, so they never look them up.
+   */
   readonly onlyIfUndelivered?: true;
 }
 
@@ -30,7 +33,7 @@ export interface RememberedRequests {
 const UNDELIVERED_FILE = 'undelivered.json';
 const EXPIRES_AFTER_MS = 600_000;
 const READ_BYTES = 1024 * 1024;
-/** Version 0.2.0 wrote up to 20 error messages in a line, about 10 KB. A longer line is malformed. */
+/** A line above this size is malformed. The longest valid lines, with 20 error messages of version 0.2.0, have about 10 KB. */
 const MAX_LINE_BYTES = 1024 * 1024;
 const LINES_PER_WRITE = 1_000;
 const NEWLINE = 0x0a;
@@ -56,7 +59,7 @@ export class IdempotencyLog {
   readonly #directory: string;
   readonly #index: RememberedRequests;
   readonly #nowMs: () => number;
-  /** For each file, by path, when all of its requests have expired, on the monotonic clock. */
+  /** By path of a file: the time, on the monotonic clock, at which all of its requests have expired. */
   readonly #expiresAtMs = new Map<string, number>();
 
   constructor(directory: string, index: RememberedRequests, nowMs: () => number) {

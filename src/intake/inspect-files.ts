@@ -42,6 +42,8 @@ async function inspectSpool(dataDirectory: string, onFile: (file: string) => voi
   for (const name of segments) {
     onFile(`spool/${name}`);
     const isLast = name === segments.at(-1);
+    // Invalid bytes before this offset are damage (clean-stop.ts). Only after it, so only in the last segment, can they be an unfinished
+    // write.
     const completeBytes = isLast
       ? await readCompleteBytes(directory, Number.parseInt(name, 10))
       : Number.POSITIVE_INFINITY;

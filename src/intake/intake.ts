@@ -26,7 +26,7 @@ import type { SpoolSnapshot } from './spool-snapshot.ts';
 export interface IntakeOptions {
   readonly dataDirectory: string;
   readonly retentionDays: number;
-  /** Maximum of `queuedBytes`. */
+  /** Maximum of `Intake.queuedBytes`: bytes in memory and bytes in the spool that the store has not applied. */
   readonly queueBytes: number;
   /** Maximum memory of the idempotency index. */
   readonly idempotencyBytes: number;
@@ -256,9 +256,9 @@ function toAppend({ kind, accepted, lines, entry, result }: ClaimedBatch): Spool
 }
 
 /**
- * After a clean stop, `undelivered` has the keys of the requests with `isRepeatOnlyIfUndelivered` whose response was not delivered. Every
- * other request with `isRepeatOnlyIfUndelivered` got its response and is not restored. Undefined: there was no clean stop, so it is not known
- * which responses were delivered, and all requests are restored.
+ * Restores the requests on disk, except those with `isRepeatOnlyIfUndelivered` whose response was delivered: an equal body is then a
+ * new request. `undelivered` has the keys of the requests with this flag whose response was not delivered, as a clean stop wrote them.
+ * Undefined: there was no clean stop, so it is not known which responses were delivered, and all requests are restored.
  */
 function withoutDelivered(
   index: IdempotencyIndex,

@@ -11,7 +11,7 @@ import { writeFileDurably } from '../system/files.ts';
 
 export type Sequences = ReadonlyMap<LogKind, number>;
 
-/** The name is part of the on-disk format: an older version that does not find this file would use numbers twice. */
+/** The name is part of the on-disk format: after a rename, an older version would not find the file and would use numbers twice. */
 export const SEQUENCES_FILE = 'next-numbers.json';
 
 export async function readSequences(directory: string): Promise<Sequences> {
@@ -20,8 +20,8 @@ export async function readSequences(directory: string): Promise<Sequences> {
 }
 
 /**
- * The caller deletes segments afterwards, which frees space, so a full disk must not stop it here. The numbers are not lost: the
- * store has them too, unless the operator switches stores.
+ * Ignores a full disk: `Spool.deleteVerified` calls this before it deletes segments, and that frees space. The numbers are not lost:
+ * the store has them too. Only if the operator switches stores, they are needed from this file.
  */
 export async function writeSequences(directory: string, sequences: Sequences): Promise<void> {
   try {

@@ -42,7 +42,7 @@ export class SpoolPositions {
       for (const [kind, bytes] of segment.bytesOfKind) this.add(kind, bytes, segment, 0, segment.createdAtMs);
   }
 
-  /** Adds unapplied blocks of a kind that are in a segment, at or after an offset. `atMs`: when, in Unix milliseconds. */
+  /** Adds unapplied blocks of a kind that are in a segment, at or after an offset. They were appended at `atMs`, Unix milliseconds. */
   add(kind: LogKind, bytes: number, segment: SpoolSegment, offset: number, atMs: number): void {
     let position = this.#positions.get(kind);
     if (position === undefined) {

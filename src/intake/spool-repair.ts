@@ -13,7 +13,7 @@ import { parseSpooledLine } from './quarantine.ts';
 import { decodeBlocks, findBlock, isTornWrite, type SpoolBlock } from './spool-block.ts';
 
 export interface RepairContext {
-  /** The bytes of the segment up to here were complete. Only behind them can a torn write be. */
+  /** The segment was complete up to this offset (clean-stop.ts), so a torn write can begin only at or after it. */
   readonly completeBytes: number;
   /** For each kind in the segments before, the sequence number after its last record. */
   readonly endsBefore: ReadonlyMap<LogKind, number>;
@@ -68,7 +68,7 @@ export async function repairSegment(path: string, context: RepairContext): Promi
   };
 }
 
-/** Returns the damaged ranges of a segment, and an unfinished write at its end, without changing it. */
+/** Returns the damaged ranges of a segment, and a torn write at its end (`isTorn`), without changing the segment. */
 export function findDamagedRanges(
   data: Buffer,
   completeBytes: number,
@@ -98,17 +98,20 @@ function scan(data: Buffer, completeBytes: number): { blocks: SpoolBlock[]; rang
   return { blocks, ranges };
 }
 
-/** The length of the torn write at the end. Complete blocks before it are damaged instead. */
+/**
+ * The length of the torn write at the end of these bytes; 0 if there is none. Only the last block can be torn, so everything before
+ * its header counts as damage.
+ */
 function tornBytesAtEnd(invalid: Buffer): number {
   const lastHeader = [...invalid.toString('latin1').matchAll(HEADER)].at(-1)?.index ?? 0;
-  // All headers but one at the start begin with the newline before them.
+  // A match of HEADER includes the newline before the header, except at the start of the bytes.
   const tail = invalid.subarray(lastHeader === 0 ? 0 : lastHeader + 1);
   return isTornWrite(tail) ? tail.length : 0;
 }
 
 /**
- * A header at the start of the bytes or of a line. A header has no unit separator. A log line has several, so it does not look like
- * a header even if its id does and one of its separators is damaged.
+ * Matches a header at the start of the bytes or of a line. A header has no unit separator. A log line has several, so it does not
+ * match, even if the text of its id is a header and one of its separators is damaged.
  */
 const HEADER =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: the unit separator

@@ -178,14 +178,14 @@ export class Spool {
     });
   }
 
-  /** Reads the next unapplied blocks of these kinds, about `maxBytes` of the segment. One call at a time. */
+  /** Reads the next unapplied blocks of these kinds: those in a range of about `maxBytes` of one segment. One call at a time. */
   read(kinds: readonly LogKind[], maxBytes: number): Promise<SpoolWindow> {
     return this.#positions.read(kinds, maxBytes);
   }
 
   /**
-   * Returns the kinds to flush next: those with unflushed records in the oldest segment that can be deleted afterwards. So each
-   * flush deletes a segment. Segments with unflushed records of a kind that the store fails to apply are left out.
+   * Returns the kinds to flush next: all kinds with unflushed records in the oldest applied segment that has any. Once they are
+   * flushed and verified, that segment can be deleted. Skips segments with unflushed records of a kind that the store fails to apply.
    */
   kindsToFlush(flushedUpTo: (kind: LogKind) => number, failingKinds: ReadonlySet<LogKind>): LogKind[] {
     for (const segment of this.#appliedSegments()) {

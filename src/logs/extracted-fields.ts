@@ -1,4 +1,4 @@
-// Extracts the metadata fields that the saved queries filter and count into columns. Does not change the metadata.
+// Extracts into columns those metadata fields that the saved queries use in conditions and counts. Does not change the metadata.
 import type { LogKind } from '../domain/log-columns.ts';
 import type { EdgeFields, FunctionEdgeFields, LogRecord } from '../domain/log-record.ts';
 import { exactNumberText, isText } from './exact-json.ts';

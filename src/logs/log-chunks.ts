@@ -25,7 +25,10 @@ const TOO_DEEP: Rejection = {
   message: 'The record is nested too deeply to be written as a line.',
 };
 
-/** Reads UTF-8 text as chunks of NDJSON. The first line determines the format. Throws OperatorError if it is not JSON. */
+/**
+ * Reads UTF-8 text as chunks of NDJSON. The first line determines the format. Throws OperatorError if that line is not JSON and does
+ * not begin with `[` or `{`. Throws `invalid_body` if a JSON file is not valid.
+ */
 export async function* readTextChunks(bytes: PeekableBytes): AsyncGenerator<LogChunk> {
   const firstBytes = await bytes.peek(head => head.length >= 3);
   if (firstBytes.toString('utf8', 0, 3) === '\ufeff') bytes.skip(3);

@@ -13,7 +13,7 @@ import {
 import { tooManyValues } from './parse.ts';
 import { ProtobufReader } from './protobuf-reader.ts';
 
-/** As for a JSON body: an empty value takes 4 bytes in the body and far more in memory. */
+/** The same limit as for a JSON body (intake/decode-body.ts): an empty value takes only 2 bytes in the body, and far more in memory. */
 const MAX_VALUES = 4 * 1024 * 1024;
 
 /** Throws `invalid_body` if the bytes are not a message, and `payload_too_large` if it has too many values. */

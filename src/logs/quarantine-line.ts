@@ -41,13 +41,13 @@ export function isIntactLine(line: string): boolean {
   const start = at + CHECKSUM_KEY.length;
   const end = start + CHECKSUM_LENGTH;
   const reason = `${line.slice(START.length, at)}}`;
-  if (!('value' in parseLine(reason, 0))) return isLineWithoutChecksum(line); // the key is in the record
+  if (!('value' in parseLine(reason, 0))) return isLineWithoutChecksum(line); // the text is inside the record
   const content = line.slice(end + '"},'.length, -1);
   const checksum = checksumOf(reason, content);
   return line === `${START}${line.slice(START.length, at)}${CHECKSUM_KEY}${checksum}"},${content}}`;
 }
 
-/** If the name of the checksum is damaged, the line has an unknown name. */
+/** Whether an older version may have written the line. Rejects unknown keys: one of them may be a damaged `checksum`. */
 function isLineWithoutChecksum(line: string): boolean {
   const parsed = parseLine(line, 0);
   if (!('value' in parsed) || !isJsonObject(parsed.value)) return false;

@@ -39,7 +39,7 @@ type RequestId = string | number;
 
 /** Larger than any sensible request. The rest of a longer line is skipped, so that it takes no memory. */
 export const MAX_LINE_BYTES = 1024 * 1024;
-/** Of one batch. Limits the responses that are in memory until the whole batch has run. */
+/** How many messages a batch may have: their responses are in memory until the whole batch has run. */
 export const MAX_BATCH = 32;
 const CANCELLED = 'notifications/cancelled';
 /** Asks whether the program is alive, so it does not wait for other requests. */
