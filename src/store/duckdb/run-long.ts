@@ -14,7 +14,7 @@ export type RunStatement = (sql: string, values: Record<string, DuckDBValue>) =>
 
 const POLL_MS = 1;
 /** DuckDB's threads may be busy with long queries. After this many polls, a thread of Node executes the statement with them. */
-const MAX_POLLS = 300;
+const MAX_POLLS = 500;
 
 /**
  * Adds a `runLong` without the waiting loop. Planning, one to two milliseconds, is then on the main thread, and would wait there for a
