@@ -1,7 +1,7 @@
 // Runs the long statements of writers without DuckDB's busy waiting. `run` executes a statement on a thread of Node and on DuckDB's
 // own threads. When these have taken the last tasks, the thread of Node waits for them in a loop that keeps a core busy
 // (github.com/duckdb/duckdb/issues/22178). On two cores that took a fourth of the CPU time of intake. `runLong` lets DuckDB's threads
-// execute the statement, and looks every millisecond whether they have finished.
+// execute the statement, and looks every millisecond whether they have finished. See docs/decisions/0030-duckdb-waiting-loop.md.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { bindings, type DuckDBConnection, type DuckDBResult, type DuckDBValue } from './driver.ts';
 
