@@ -30,7 +30,7 @@ export async function auditAndReport(
 ): Promise<AuditResult> {
   const result = await auditDataDirectory(dataDirectory, ledger);
   const { wrong, partial, lost, duplicated, records } = result;
-  reportFault({ fault, runs, outcome, lost, duplicated });
+  reportFault({ fault, runs, outcome, lost: lost + partial.length, duplicated });
   expect({ wrong, partial }).toEqual({ wrong: [], partial: [] });
   expect(records).toBeGreaterThanOrEqual(ledger.acknowledgedRecords);
   return result;
