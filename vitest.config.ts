@@ -16,16 +16,9 @@ const SLOW_TESTS = [
   'test/token/stalled-change.test.ts',
 ];
 
-/**
- * On a busy machine, a test with real processes can miss a time limit, so CI repeats a failed test once and reports it as flaky. A lost
- * or duplicated record fails the run of the fault tests in any case (scripts/test-faults.mjs).
- */
-const retry = process.env['CI'] ? 1 : 0;
-
 const unit: TestProjectInlineConfiguration = {
   test: {
     name: 'unit',
-    retry,
     include: ['test/**/*.test.ts'],
     // These take minutes or need programs that `npm ci` does not install.
     exclude: [
@@ -49,7 +42,6 @@ const unit: TestProjectInlineConfiguration = {
 const slow: TestProjectInlineConfiguration = {
   test: {
     name: 'slow',
-    retry,
     include: SLOW_TESTS,
     pool: 'forks',
     maxWorkers: 3,
@@ -63,7 +55,6 @@ const slow: TestProjectInlineConfiguration = {
 const faults: TestProjectInlineConfiguration = {
   test: {
     name: 'faults',
-    retry,
     include: ['test/faults/**/*.test.ts', 'test/crash/simulate.test.ts'],
     pool: 'forks',
     maxWorkers: 1, // each test needs the whole machine
@@ -77,7 +68,6 @@ const faults: TestProjectInlineConfiguration = {
 const shippers: TestProjectInlineConfiguration = {
   test: {
     name: 'shippers',
-    retry,
     include: ['test/shippers/**/*.test.ts'],
     pool: 'forks',
     testTimeout: 180_000,
@@ -89,7 +79,6 @@ const shippers: TestProjectInlineConfiguration = {
 const packaging: TestProjectInlineConfiguration = {
   test: {
     name: 'packaging',
-    retry,
     include: ['test/packaging/**/*.test.ts'],
     pool: 'forks',
     maxWorkers: 1, // builds need the whole machine
@@ -103,7 +92,6 @@ const packaging: TestProjectInlineConfiguration = {
 const operations: TestProjectInlineConfiguration = {
   test: {
     name: 'operations',
-    retry,
     include: ['test/operations/**/*.test.ts'],
     pool: 'forks',
     expect: { poll: { timeout: 30_000 } },
@@ -116,7 +104,6 @@ const operations: TestProjectInlineConfiguration = {
 const browser: TestProjectInlineConfiguration = {
   test: {
     name: 'browser',
-    retry,
     include: ['test/browser/**/*.test.ts'],
     globalSetup: ['test/browser/support/setup.ts'],
     pool: 'forks',
@@ -134,7 +121,6 @@ const browser: TestProjectInlineConfiguration = {
 const clickhouse: TestProjectInlineConfiguration = {
   test: {
     name: 'clickhouse',
-    retry,
     include: [
       'test/clickhouse/**/*.test.ts',
       'test/store/contract.test.ts',

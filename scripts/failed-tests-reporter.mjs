@@ -1,5 +1,5 @@
-// A vitest reporter that appends every failed test, and every test that passed only when it was repeated, to the file that
-// DENDRO_FAILED_TESTS names. `npm run test:full` prints that file at the end, because the reports of its first steps are thousands of lines above it.
+// A vitest reporter that appends every failed test to the file that DENDRO_FAILED_TESTS names. `npm run test:full` prints that
+// file at the end, because the reports of its first steps are thousands of lines above it.
 import { appendFileSync } from 'node:fs';
 import { stripVTControlCharacters } from 'node:util';
 
@@ -9,23 +9,21 @@ const MAX_MESSAGE_LENGTH = 1_500;
 export default class FailedTestsReporter {
   onTestCaseResult(test) {
     const { state, errors } = test.result();
-    const title = `${test.module.relativeModuleId} > ${test.fullName}`;
-    if (state === 'failed') append(`FAILED ${title}`, errors);
-    else if (test.diagnostic()?.flaky) append(`FLAKY ${title}`, errors ?? []);
+    if (state === 'failed') append(`${test.module.relativeModuleId} > ${test.fullName}`, errors);
   }
 
   /** Errors outside of tests, such as in `beforeAll`. */
   onTestSuiteResult(suite) {
     if (suite.errors().length > 0)
-      append(`FAILED ${suite.module.relativeModuleId} > ${suite.fullName}`, suite.errors());
+      append(`${suite.module.relativeModuleId} > ${suite.fullName}`, suite.errors());
   }
 
   onTestModuleEnd(module) {
-    if (module.errors().length > 0) append(`FAILED ${module.relativeModuleId}`, module.errors());
+    if (module.errors().length > 0) append(module.relativeModuleId, module.errors());
   }
 
   onTestRunEnd(_modules, unhandledErrors) {
-    if (unhandledErrors.length > 0) append('FAILED outside of all tests', unhandledErrors);
+    if (unhandledErrors.length > 0) append('outside of all tests', unhandledErrors);
   }
 }
 
@@ -37,5 +35,5 @@ function append(title, errors) {
     return `${message}${diff === undefined ? '' : `\n${diff}`}`.slice(0, MAX_MESSAGE_LENGTH) + place;
   });
   const indented = stripVTControlCharacters(messages.join('\n')).replaceAll(/^/gm, '    ');
-  appendFileSync(FILE, `${title}\n${indented}\n`);
+  appendFileSync(FILE, `FAILED ${title}\n${indented}\n`);
 }

@@ -1,5 +1,5 @@
-// Reads the Protocol Buffers wire format: the fields of a message and of the messages in it, one after the other. Every read is checked against the end of
-// the message, so no input can make it read beyond. Throws `invalid_body` if the bytes are malformed.
+// Reads the Protocol Buffers wire format: the fields of a message and of the messages in it, one after the other. Every read is
+// checked against the end of the message, so no input can make it read beyond. Throws `invalid_body` if the bytes are malformed.
 import { DendroError } from '../domain/errors.ts';
 
 /** The wire types of proto3. Groups (3 and 4) are older, and no message of OTLP has one. */

@@ -306,8 +306,8 @@ export interface Store {
 
   /**
    * Runs one compaction, if that makes queries faster. Returns whether there was work; if so, call it again. It waits for `vacuum`,
-   * `eraseProject` and `evictOldest`, and does nothing until a snapshot is released. Throws if it fails, such as on a full disk; no record is affected. The following calls skip
-   * the kind that failed for 10 minutes and compact the others.
+   * `eraseProject` and `evictOldest`, and does nothing until a snapshot is released. Throws if it fails, such as on a full disk; no
+   * record is affected. The following calls skip the kind that failed for 10 minutes and compact the others.
    */
   compact?(nowMicros: bigint): Promise<boolean>;
 

