@@ -1,5 +1,5 @@
 // A vitest reporter that appends every failed test to the file that DENDRO_FAILED_TESTS names. `npm run test:full` prints that
-// file at the end, because the reports of its first steps are thousands of lines above it.
+// file after each step and at the end, because the report of vitest may be thousands of lines above.
 import { appendFileSync } from 'node:fs';
 import { stripVTControlCharacters } from 'node:util';
 

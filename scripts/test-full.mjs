@@ -35,17 +35,22 @@ const steps = [
 
 const directory = mkdtempSync(join(tmpdir(), 'dendro-test-full-'));
 const failedTestsFile = join(directory, 'failed-tests.txt');
-writeFileSync(failedTestsFile, '');
 process.env.DENDRO_FAILED_TESTS = failedTestsFile; // the steps inherit it
 
 const outcomes = [];
+let failedTests = '';
 for (const { title, run } of steps) {
   process.stdout.write(`\n== ${title}\n`);
+  writeFileSync(failedTestsFile, '');
   const start = performance.now();
   const outcome = await run();
-  outcomes.push({ title, outcome, seconds: ((performance.now() - start) / 1000).toFixed(1) });
+  const seconds = ((performance.now() - start) / 1000).toFixed(1);
+  outcomes.push({ title, outcome, seconds });
+  const failedInStep = readFileSync(failedTestsFile, 'utf8');
+  process.stdout.write(`${outcome} after ${seconds} s: ${title}\n${failedInStep}`);
+  failedTests += failedInStep;
 }
-process.stdout.write(`\n${readFileSync(failedTestsFile, 'utf8')}\n`);
+process.stdout.write(`\n${failedTests}\n`);
 rmSync(directory, { recursive: true });
 for (const { title, outcome, seconds } of outcomes)
   process.stdout.write(`${outcome.padEnd(8)} ${seconds.padStart(7)} s  ${title}\n`);

@@ -12,6 +12,8 @@ import { kill, serve } from './server.ts';
 
 const MIN_KILLS = sized(8, 50);
 const MAX_KILLS = 100;
+/** After `MIN_KILLS`, each server runs longer than the last one: a slow machine does not finish a flush in the first second. */
+const LONGER_MS = 500;
 /** The memtable is flushed one row group at a time, so this many records cause several flushes between the kills. */
 const MIN_RECORDS = sized(2, 10) * ROW_GROUP_ROWS;
 const STOPS = sized(3, 20);
@@ -23,8 +25,8 @@ const SENDERS: BatchShape[] = [
   { kinds: LOG_KINDS, records: [1, 1] },
 ];
 
-/** Starts a server, sends batches to it for a random time and ends it. Returns its exit code. */
-async function endUnderLoad(path: string, ledger: Ledger, signal: 'SIGKILL' | 'SIGTERM') {
+/** Starts a server, sends batches to it for a random time of at most `maxMs` and ends it. Returns its exit code. */
+async function endUnderLoad(path: string, ledger: Ledger, signal: 'SIGKILL' | 'SIGTERM', maxMs = 1_000) {
   const server = await serve(path);
   try {
     // A shipper that got no response sends the same batch again. Half of these batches are not retried.
@@ -32,7 +34,7 @@ async function endUnderLoad(path: string, ledger: Ledger, signal: 'SIGKILL' | 'S
     for (const batch of unacknowledged) expect(await ledger.send(server.internalUrl, batch)).toBe(200);
     const stop = new AbortController();
     const sending = SENDERS.map(shape => ledger.keepSending(server.internalUrl, shape, stop.signal));
-    await sleep(50 + Math.random() * 900);
+    await sleep(50 + Math.random() * (maxMs - 50));
     server.signal(signal);
     const { code } = await server.ended;
     stop.abort();
@@ -59,7 +61,8 @@ test('after kill -9 at random moments every acknowledged record is stored once, 
     const isEnough = async () =>
       ledger.acknowledgedRecords >= MIN_RECORDS && (await countFlushed(directory.path)) >= ROW_GROUP_ROWS;
     while (kills < MIN_KILLS || (kills < MAX_KILLS && !(await isEnough()))) {
-      retriedBatches += (await endUnderLoad(directory.path, ledger, 'SIGKILL')).retriedBatches;
+      const maxMs = 1_000 + Math.max(0, kills - MIN_KILLS) * LONGER_MS;
+      retriedBatches += (await endUnderLoad(directory.path, ledger, 'SIGKILL', maxMs)).retriedBatches;
       kills++;
     }
     const outcome = `every restart succeeds; ${ledger.acknowledgedRecords} acknowledged records audited`;
