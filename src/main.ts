@@ -21,7 +21,7 @@ function reportError(error: unknown): void {
   process.exitCode = error instanceof UsageError ? 2 : 1;
 }
 
-/** A disk that is full, over its quota, read-only or broken; too many open files. The message names the cause and the operation. */
+/** Besides a full disk: a read-only or broken disk, too many open files. The message names the cause and the operation. */
 const SYSTEM_ERRORS = ['EROFS', 'EIO', 'EMFILE', 'ENFILE'];
 
 const QUOTA_EXCEEDED = 'EDQUOT: the disk quota is exceeded';

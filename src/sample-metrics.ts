@@ -15,13 +15,14 @@ const NEWEST_RECORDS_TIMEOUT_MS = 1_000;
 interface Sources {
   readonly config: ServeConfig;
   readonly version: string;
+  /** `lastServing` stays defined while the server stops. */
   readonly state: { readonly status: string; readonly lastServing: ServingDependencies | undefined };
   readonly clock: Clock;
 }
 
 export class MetricSampler {
   readonly #sources: Sources;
-  /** The last known values. */
+  /** The timestamps of the newest records as last read, in Unix microseconds. */
   readonly #newestRecords = new Map<LogKind, bigint>();
   #newestReadAt = Number.NEGATIVE_INFINITY;
 

@@ -1,4 +1,5 @@
-// Reads every record of a copy. Changes it only if the original was left by a power cut: then it is repaired as a start would do.
+// Reads every record of a copy of a data directory. If the copy has what a power cut can leave behind, repairs it as a start
+// would do. Otherwise changes nothing.
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { LogKind } from '../domain/log-columns.ts';

@@ -16,7 +16,7 @@ description: Failed requests of one project by path, over the last hour or day.
 reads: edge # the log kind
 applies_pin: true # tokens that are pinned to projects may call it: the SQL returns only records of $project
 
-# Every parameter must be used in the SQL, by its name or by the name of a value of its choices.
+# The SQL must use every parameter: by its name, such as project, or by a value of its choices, such as window_seconds.
 parameters:
   project:
     type: text

@@ -88,7 +88,7 @@ async function eraseInDirectory(invocation: Invocation, scope: EraseScope): Prom
       await quarantine.idle();
     }
   } catch (error) {
-    throw new OperatorError(`not everything was erased; repeat the command: ${(error as Error).message}`);
+    throw new OperatorError(`not everything was erased: ${(error as Error).message}. Repeat the command`);
   } finally {
     clearInterval(keepAlive);
     await store.close();

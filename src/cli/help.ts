@@ -14,7 +14,7 @@ export function describeProgram(): string {
     ...lines,
     '',
     'dendro help COMMAND lists the flags of a command (also: dendro COMMAND --help or -h). Every flag also has an environment',
-    'variable, DENDRO_<NAME>. dendro version prints the version (also: --version or -v).',
+    'variable, which that list names. dendro version prints the version (also: --version or -v).',
   ].join('\n');
 }
 

@@ -35,7 +35,7 @@ export async function query(invocation: Invocation): Promise<void> {
       ? queryStore(invocation, name, parameters, format)
       : queryServer(server, name, parameters, format);
   const output = await run.catch((error: unknown) => {
-    // A wrong parameter is a wrong call.
+    // A wrong parameter is wrong usage, which has an exit code of its own (main.ts).
     throw error instanceof DendroError && error.param !== undefined ? new UsageError(error.message) : error;
   });
   // A file or another program gets the exact bytes.
@@ -146,7 +146,7 @@ async function queryServer(
   return Buffer.from(table);
 }
 
-/** `call` is what the user wrote, for errors that help. */
+/** `call` has the endpoint and the parameters as the user wrote them, to find misspelled names. */
 async function getFromServer(
   server: RunningServer,
   path: string,
@@ -194,8 +194,9 @@ async function fetchExplanation(
 }
 
 /**
- * Throws a UsageError if the URL, the endpoint or a parameter is wrong. Asks the server for its endpoints only after the query, so
- * that a token with a low rate limit can still run it.
+ * Throws a UsageError if the URL is that of the wrong listener, or the name of the endpoint or of a parameter is wrong. Also
+ * checks the names after a status of 200, because the server ignores unknown parameters. Asks the server for its endpoints only
+ * after the query, so that a token with a low rate limit can still run the query.
  */
 async function checkCall(
   server: RunningServer,

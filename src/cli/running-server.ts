@@ -78,7 +78,7 @@ export function describeUnreachable({ url }: RunningServer, error: Error): strin
     : `cannot reach ${url}: ${reason}`;
 }
 
-/** Describes an error response. A wrong parameter is a wrong call. */
+/** Describes an error response. A wrong parameter is wrong usage, which has an exit code of its own (main.ts). */
 export function describeFailure(url: string, status: number, body: string): Error {
   const message = `${url} returned ${status}: ${readErrorMessage(body) ?? 'no reason given'}`;
   const response = parseJson(body) as { error?: { param?: string } } | undefined;

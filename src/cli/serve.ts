@@ -55,7 +55,7 @@ export function closeWithinLimit(app: App, observe: Observe): Promise<void> {
   return app.close();
 }
 
-/** Resolves to the name of the signal. After this call, SIGTERM and SIGINT no longer end the process by themselves. */
+/** Resolves to the name of the first signal, which does not end the process by itself. A second signal of the same name does. */
 export function waitForStopSignal(): Promise<string> {
   return new Promise(resolve => {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolve(signal));

@@ -22,7 +22,7 @@ import { formatTable } from './table.ts';
 
 const ACTIONS = { create, list, revoke };
 
-/** The flags of one action only; all actions have the others. */
+/** The flags that only one action has. All actions have the other flags. */
 const ACTION_FLAGS: Readonly<Partial<Record<FlagName, keyof typeof ACTIONS>>> = {
   name: 'create',
   scope: 'create',
@@ -97,7 +97,7 @@ function readScopes(invocation: Invocation): readonly string[] {
 
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-/** A scope has the name of an endpoint that exists: with its UUID or another name, the scope would allow nothing. */
+/** A scope `query:…` must contain the name of an existing endpoint: with a UUID or an unknown name, it would allow nothing. */
 function findScopeProblem(invocation: Invocation, scope: string): string | undefined {
   const endpoint = /^query:(.+)$/s.exec(scope)?.[1];
   if (endpoint === undefined || !(isScope(scope) || UUID.test(endpoint)))
@@ -125,7 +125,7 @@ function readRate(invocation: Invocation): number | undefined {
   return rate;
 }
 
-/** The definitions of the endpoints, built-in and of --endpoints, define the tiers. */
+/** The tiers are those in the definitions of all endpoints: built-in, of every pack, and of --endpoints. */
 function readTier(invocation: Invocation): string | undefined {
   const tier = invocation.text('tier');
   if (tier === undefined) return undefined;
@@ -150,7 +150,7 @@ async function list(invocation: Invocation, names: readonly string[]): Promise<v
   process.stdout.write(rows.length === 0 ? 'no tokens\n' : formatTable(columns, rows));
 }
 
-/** Every key is always there. The hash of the secret is not. */
+/** Has every key, with null for an absent value. Does not contain the hash of the secret. */
 function describeAsJson(stored: StoredToken, lastUsed: LastUsed): Record<string, unknown> {
   return {
     name: stored.name,
@@ -172,19 +172,19 @@ function describeRow(stored: StoredToken, lastUsed: LastUsed): string[] {
     stored.tier === undefined ? [] : [`up to ${stored.tier}`],
     stored.redact_pii === true ? ['redacted'] : [],
   ].flat();
-  const expiry = toSeconds(stored.expires_at);
+  const expiry = formatTime(stored.expires_at);
   return [
     stored.name,
     stored.scopes.join(' '),
     stored.projects?.join(' ') ?? 'any',
     limits.join(', '),
     hasExpired(stored, systemClock) ? `${expiry} (expired)` : expiry,
-    toSeconds(lastUsed[stored.sha256]),
+    formatTime(lastUsed[stored.sha256]),
   ];
 }
 
-/** Microseconds would only make the time harder to read. */
-function toSeconds(timestamp: string | undefined): string {
+/** Without the fraction of the second, which would only make the time harder to read. */
+function formatTime(timestamp: string | undefined): string {
   return timestamp?.replace(/\.\d+Z$/, 'Z') ?? 'never';
 }
 

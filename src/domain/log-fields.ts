@@ -1,11 +1,14 @@
-// The searchable fields of log records: the same few fields for every log kind, and where each kind has them. Searches, histograms and
-// the values of a field all read them here.
+// The searchable fields of log records. All log kinds use the same field names, but a kind can lack a field, and each kind stores
+// a field in its own place. Searches, histograms and lists of field values all use these definitions.
 import type { LogKind } from './log-columns.ts';
 
 export const LOG_FIELDS = ['status', 'method', 'path', 'host', 'function', 'level'] as const;
 export type LogField = (typeof LOG_FIELDS)[number];
 
-/** A column of the kind's table, or the keys that lead to the value in the metadata, where one key with dots counts like several keys. */
+/**
+ * A column of the kind's table, or the path of keys to the value in the metadata. One flat key with dots, such as
+ * `request.method`, is accepted instead of the path.
+ */
 export type FieldSource = { readonly column: string } | { readonly metadata: readonly string[] };
 
 const inMetadata = (...metadata: string[]): FieldSource => ({ metadata });

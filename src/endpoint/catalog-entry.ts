@@ -1,5 +1,5 @@
-// An endpoint as GET /api/endpoints describes it. Clients, OpenAPI, `dendro types` and `dendro mcp` read this form, so that they
-// describe an endpoint of a running server like one of this program.
+// An endpoint as GET /api/endpoints describes it. OpenAPI, `dendro types`, `dendro mcp` and clients use this form, so the same
+// code can describe an endpoint that this program has loaded and one that a running server returned.
 import { fieldsOf } from '../domain/log-fields.ts';
 import { type EndpointDefinition, kindsOf } from './definition.ts';
 import type { Parameter } from './parameter-definition.ts';
@@ -24,7 +24,7 @@ export interface CatalogParameter {
   readonly choices?: readonly string[];
   readonly choice_values?: Readonly<Record<string, Readonly<Record<string, string | number>>>>;
   readonly fallback?: string | null;
-  /** The value of an absent parameter; of a choice, an integer or a boolean that has one. */
+  /** The value of an absent parameter. Only for the types `choice`, `integer` and `boolean`, if a default is declared. */
   readonly default?: string | number | boolean;
   /** Only for the type `integer`. */
   readonly min?: number;

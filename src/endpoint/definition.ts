@@ -17,7 +17,7 @@ const positiveInteger = v.pipe(v.number(), v.integer('must be a whole number'), 
 
 const columnType = v.picklist(['text', 'integer', 'number', 'json', 'unix_microseconds', 'utc_datetime']);
 
-/** What the endpoint returns for these records, for `dendro endpoint test`. */
+/** A test case for `dendro endpoint test`: stored records, a request, and the rows that the endpoint must return. */
 const example = v.strictObject({
   title: description,
   /** The time of the request. */
@@ -39,16 +39,17 @@ const endpointDefinition = v.strictObject({
   ),
   description,
   /**
-   * The log kind that the query reads; `{ parameter: kind }`: the one that this choice parameter selects; `all`: every kind. The
-   * header Dendro-Data-Through contains the timestamp of its newest record.
+   * The log kind that the query reads; `{ parameter: NAME }`: the kind that the choice parameter NAME selects; `all`: every kind.
+   * The header Dendro-Data-Through contains the timestamp of the newest record of these kinds.
    */
   reads: v.union(
     [v.picklist([...LOG_KINDS, 'all']), v.strictObject({ parameter: name })],
     `must be a log kind (${LOG_KINDS.join(', ')}), all, or { parameter: NAME }`,
   ),
   /**
-   * For a token that is pinned to projects, the SQL returns only records of these: of `$pinned_project` if the endpoint has a
-   * parameter `project`, otherwise of `$pinned_projects`. A pinned token can only call endpoints that declare this.
+   * Declares that a token that is pinned to projects gets only records of these projects. Without a parameter `project`, the SQL
+   * must use $pinned_projects. With one, it must use $pinned_project, or $project if that is an exact name and not a pattern. A
+   * pinned token can call only endpoints that declare this.
    */
   applies_pin: flag,
   parameters: v.record(name, parameter),
@@ -62,12 +63,14 @@ const endpointDefinition = v.strictObject({
     }),
   ),
   /**
-   * Says when the response has `Dendro-Clipped: retention`: if the timestamp parameter `start` is more than `days` (a choice
-   * value) before now. It does not limit the query; the SQL must do that.
+   * The response has `Dendro-Clipped: retention` if the requested start is before the retention. `start` is the name of a
+   * timestamp parameter, `days` the name of a choice value: the retention in days. This does not limit the query; the SQL must do
+   * that.
    */
   retention: v.optional(v.strictObject({ start: name, days: name })),
   /**
-   * The time range of a request: the timestamp parameters `start` (exclusive) and `end`, and the choice value `days`, the retention.
+   * The time range of a request: the names of the timestamp parameters for its start (exclusive) and its end, and of the choice
+   * value with the retention in days.
    * Binds $range_start, $range_end, $bucket_micros, $slice_start and $slice_end. Has the effect of `retention` too, so that key is not
    * needed.
    */
@@ -112,7 +115,7 @@ export function readDefinition(
   return problem === undefined ? output : { problem };
 }
 
-/** Libraries ignore these keys without an error, because every JavaScript object inherits the names. */
+/** `v.record` skips these keys without an error, to prevent prototype pollution. */
 const FORBIDDEN_KEYS = ['__proto__', 'prototype', 'constructor'];
 
 function findForbiddenKey(content: unknown, path: readonly string[] = []): DefinitionProblem | undefined {
@@ -253,7 +256,7 @@ function findExplainProblem(conditions: readonly string[] = []): string | undefi
   return undefined;
 }
 
-/** The names of the bounds of the range that depend on a parameter. */
+/** The SQL parameters for the bounds of `range` and of its slices whose values depend on this parameter. */
 export function listRangeNames({ range }: EndpointDefinition, name: string, parameter: Parameter): string[] {
   if (range === undefined) return [];
   if (name === range.end) return ['range_end', 'slice_end'];
@@ -262,7 +265,7 @@ export function listRangeNames({ range }: EndpointDefinition, name: string, para
     : [];
 }
 
-/** Whether a request names its project. If not, a pinned token gets the records of all its projects. */
+/** Whether the endpoint has a parameter `project`. If not, a pinned token gets the records of all its projects. */
 export function hasProject({ parameters }: EndpointDefinition): boolean {
   return Object.hasOwn(parameters, 'project');
 }

@@ -48,7 +48,7 @@ export const parameter = v.variant('type', [
     default: v.optional(v.boolean()),
     description,
   }),
-  /** A search expression (search-expression.ts). Bound as many texts, which the SQL uses through {{search}}. */
+  /** A search expression (search-expression.ts). Bound as several text values, which the SQL uses through {{search}}. */
   v.strictObject({ type: v.literal('search'), required: flag, description }),
   /** Where a page starts (cursor.ts). Bound as a timestamp, an id, the number of records to skip and the size of the first slice. */
   v.strictObject({
@@ -141,7 +141,9 @@ function findChoiceProblems(
   if (defaultChoice !== undefined && !Object.hasOwn(choices, defaultChoice))
     return [{ path: [...path, 'default'], message: 'must be one of the choices' }];
   if (defaultChoice !== undefined && fallback !== undefined)
-    return [{ path, message: 'fallback includes the absent value; give fallback or default' }];
+    return [
+      { path, message: 'fallback applies to an absent parameter too; declare either fallback or default' },
+    ];
   const signatures = valuesByChoice.map(describeTypes);
   if (new Set(signatures).size > 1)
     return [{ path, message: 'every choice must have values of the same names and types' }];

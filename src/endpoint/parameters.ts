@@ -79,7 +79,7 @@ function createSampleValue(parameter: Parameter): string {
     case 'boolean':
       return 'true';
     case 'cursor':
-      return ''; // a cursor belongs to one query
+      return ''; // absent: a cursor is valid only for the query that returned it
     default:
       return 'sample';
   }
@@ -104,8 +104,8 @@ export function addContextValues(
 }
 
 /**
- * Without a requested end, or with one later than now, the range ends now: an end in the far future would make one bucket of all
- * records. The slice is the whole range until the caller sets another one (query-slices.ts).
+ * Without a requested end, or with one later than now, the range ends now: with an end in the far future, the buckets would be so
+ * large that one contains all records. The slice is the whole range until the caller sets another one (query-slices.ts).
  */
 function bindRange(definition: EndpointDefinition, bound: BoundValues, nowMicros: bigint): BoundValues {
   const range = findTimeRange(definition, bound, nowMicros);

@@ -2,7 +2,7 @@
 import type { Ranges } from './pattern-characters.ts';
 import type { Assertion, PatternNode } from './pattern-syntax.ts';
 
-/** What assertions have to know about the character before or after a place. `EDGE`: there is none. */
+/** The class of the character before or after a position in the text, which decides assertions. `EDGE`: there is no character. */
 export const EDGE = 0;
 export const LINE_BREAK_CHARACTER = 1;
 export const WORD_CHARACTER = 2;
@@ -13,7 +13,7 @@ export type Neighbour =
   | typeof WORD_CHARACTER
   | typeof OTHER_CHARACTER;
 
-/** A set consumes one character. */
+/** Only a `set` consumes a character. Its `weight` is about the number of states that RE2 needs for it. */
 type NfaNode =
   | { readonly type: 'set'; readonly ranges: Ranges; readonly weight: number; readonly next: number }
   | { readonly type: 'assertion'; readonly assertion: Assertion; readonly next: number }
@@ -25,7 +25,7 @@ export const MATCH = 0;
 
 const MAX_NODES = 5_000;
 
-/** RE2 matches bytes: a set of characters beyond ASCII needs several states, a Unicode class such as \pL many. */
+/** Set weights. RE2 matches bytes: a set of characters beyond ASCII needs several states, a Unicode class such as \pL many. */
 const ASCII_WEIGHT = 1;
 const MULTI_BYTE_WEIGHT = 4;
 const UNICODE_CLASS_WEIGHT = 16;
@@ -42,9 +42,9 @@ export class TooExpensive extends Error {}
 export class Nfa {
   readonly nodes: NfaNode[] = [{ type: 'match' }];
   readonly start: number;
-  /** The neighbours that the expression tells apart, except for `EDGE`. */
+  /** The character classes that the expression has to distinguish, besides `EDGE`. */
   readonly neighbours: readonly Neighbour[];
-  /** What the expression costs whatever its DFA is. */
+  /** The part of the cost that does not depend on the DFA: UNICODE_CLASS_SIZE for each Unicode class. */
   size = 0;
   readonly #maxSize: number;
   #compiled = 0;
@@ -61,8 +61,8 @@ export class Nfa {
   }
 
   /**
-   * The positions that are reachable from a node without consuming a character: sets, the match, and assertions that cannot be
-   * decided because `after` is unknown.
+   * The ids of the nodes that are reachable from a node without consuming a character: sets, the match, and assertions that
+   * cannot be decided because `after` is unknown.
    */
   closure(from: number, before: Neighbour, after?: Neighbour): number[] {
     const reached = new Set([from]);
@@ -106,19 +106,19 @@ export class Nfa {
 
   #compileRepeat({ node, min, max }: PatternNode & { type: 'repeat' }, next: number): number {
     let start = next;
-    let missing = min;
+    let requiredCopies = min;
     if (max === Number.POSITIVE_INFINITY) {
       const loop: NfaNode = { type: 'split', next: [] };
       start = this.#add(loop);
       const body = this.#compile(node, start);
       loop.next = [body, next];
-      if (missing > 0) start = body; // a+ is one a with a way back, not aa*
-      missing--;
+      if (requiredCopies > 0) start = body; // a+ is one a with a way back, not aa*
+      requiredCopies--;
     } else {
       for (let optional = min; optional < max; optional++)
         start = this.#add({ type: 'split', next: [this.#compile(node, start), next] });
     }
-    for (; missing > 0; missing--) start = this.#compile(node, start);
+    for (; requiredCopies > 0; requiredCopies--) start = this.#compile(node, start);
     return start;
   }
 

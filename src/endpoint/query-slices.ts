@@ -73,7 +73,8 @@ async function searchSlices(
     );
     if (result === undefined) {
       const isSmallest = !sizes.shrink(top - sliceStart);
-      if (isSmallest && bound === values) throw timedOut();
+      const isFirst = bound === values; // no slice was searched yet
+      if (isSmallest && isFirst) throw timedOut();
       return page.finish({ isTimeUp: true, next, sliceMicros: sizes.micros });
     }
     page.add(result);

@@ -26,7 +26,7 @@ export interface EndpointDependencies {
   readonly observe?: Observe;
 }
 
-/** The options of a query, and the id of the request, or `warming`. */
+/** `requestId` is `warming` for a refresh in the background. */
 interface LoadOptions extends QueryOptions {
   readonly requestId: string | undefined;
 }

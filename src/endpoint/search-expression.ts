@@ -5,9 +5,9 @@ import { LOG_FIELDS, type LogField } from '../domain/log-fields.ts';
 /** Words and phrases that must occur. Each has its own condition in the SQL, so there is a maximum. */
 export const MAX_SEARCH_WORDS = 10;
 /**
- * Characters of a word, a phrase, or a value with wildcards. They are searched at every place in a text. A longer expression can
- * exceed the memory of RE2's automaton: RE2 then takes seconds for one record of 1 MiB, and a query cannot be cancelled within a
- * block of records. A value without wildcards is compared with the start of the text only.
+ * Characters of a word, a phrase, or a value with wildcards. They are searched at every place in a text. A longer regular
+ * expression can exceed the memory of RE2's automaton: RE2 then takes seconds for one record of 1 MiB, and a query cannot be
+ * cancelled within a block of records. A value without wildcards has no such limit: it is compared with the whole text.
  */
 export const MAX_TERM_CHARACTERS = 128;
 /** Wildcards in one value. */
@@ -114,7 +114,7 @@ class Parser {
   }
 
   readTerm(): SearchTerm {
-    const isExcluded = this.#next() === '-';
+    const isExcluded = this.#peek() === '-';
     if (isExcluded) {
       this.#index++;
       if (this.isAtEnd || this.#isAtSpace())
@@ -124,7 +124,7 @@ class Parser {
           '; to search for -, write "-"',
         );
     }
-    if (this.#next() === '"') return { field: undefined, literals: [this.#readQuoted('phrase')], isExcluded };
+    if (this.#peek() === '"') return { field: undefined, literals: [this.#readQuoted('phrase')], isExcluded };
     return { ...this.#readWord(), isExcluded };
   }
 
@@ -133,7 +133,7 @@ class Parser {
     const start = this.position;
     let word = '';
     while (!this.isAtEnd && !this.#isAtSpace()) {
-      const character = this.#next();
+      const character = this.#peek();
       if (character === '"')
         throw this.#fail('a quote is inside a word', this.position, '; put the whole text in quotes');
       this.#index++;
@@ -147,7 +147,7 @@ class Parser {
     const field = this.#fields.find(known => known === name.toLowerCase());
     if (field === undefined) throw this.#unknownField(name, start);
     const valueStart = this.position;
-    const literals = this.#next() === '"' ? [this.#readQuoted('value')] : this.#readValue(name);
+    const literals = this.#peek() === '"' ? [this.#readQuoted('value')] : this.#readValue(name);
     if (field === 'status') return { field, literals: [this.#checkStatus(literals, valueStart)] };
     if (literals.length - 1 > MAX_WILDCARDS)
       throw this.#fail(`the value has more than ${MAX_WILDCARDS} wildcards (*)`, valueStart, '');
@@ -170,7 +170,7 @@ class Parser {
   #readValue(name: string): string[] {
     const start = this.#index;
     while (!this.isAtEnd && !this.#isAtSpace()) {
-      if (this.#next() === '"')
+      if (this.#peek() === '"')
         throw this.#fail('a quote is inside a value', this.position, '; put the whole value in quotes');
       this.#index++;
     }
@@ -184,7 +184,7 @@ class Parser {
     this.#index++;
     let text = '';
     for (; !this.isAtEnd; this.#index++) {
-      const character = this.#next();
+      const character = this.#peek();
       if (character === '"') break;
       const following = this.#characters[this.#index + 1];
       const isEscape = character === '\\' && (following === '"' || following === '\\');
@@ -199,7 +199,7 @@ class Parser {
     return text;
   }
 
-  /** Returns the code, or the class with x for the digits that may differ. */
+  /** Returns the code, such as 503, or the class in lower case, such as 5xx. */
   #checkStatus(literals: readonly string[], start: number): string {
     const [status = ''] = literals;
     if (literals.length === 1 && /^[1-5](?:\d\d|xx)$/i.test(status)) return status.toLowerCase();
@@ -210,12 +210,12 @@ class Parser {
     );
   }
 
-  #next(): string | undefined {
+  #peek(): string | undefined {
     return this.#characters[this.#index];
   }
 
   #isAtSpace(): boolean {
-    return SPACE.test(this.#next() ?? '');
+    return SPACE.test(this.#peek() ?? '');
   }
 
   #fail(problem: string, position: number, advice: string): SearchSyntaxError {

@@ -5,14 +5,17 @@ import type { Socket } from 'node:net';
 /** The responses of each connection that are not completely sent, in the order of their requests. */
 const unfinishedResponses = new WeakMap<Socket, Set<ServerResponse>>();
 
-/** Needed only for a response that is not written to the socket at once: what is written later follows it anyway. */
+/**
+ * Needed only for a response that is not completely written to the socket yet. After a completely written one, everything else is
+ * sent in the right order without tracking.
+ */
 export function trackUnfinished(socket: Socket, rawResponse: ServerResponse): void {
   const unfinished = unfinishedResponses.get(socket) ?? new Set();
   unfinishedResponses.set(socket, unfinished.add(rawResponse));
   rawResponse.once('close', () => unfinished.delete(rawResponse));
 }
 
-/** Calls back when the responses to all requests that were completely received are sent. */
+/** Calls back when the responses to all completely received requests of the connection are sent; at once if they already are. */
 export function afterEarlierResponses(socket: Socket, callback: () => void): void {
   const unfinished = [...(unfinishedResponses.get(socket) ?? [])];
   const last = unfinished.findLast(({ req }) => req.complete);
@@ -24,8 +27,8 @@ const closeCallbacks = new WeakMap<Socket, Set<() => void>>();
 
 /**
  * Calls back when the connection closes. A pipelined response that waits behind another one emits no `close`, so the connection
- * itself is watched, with one listener for all of its requests. The returned function cancels the call, and returns false if it was
- * called already.
+ * itself is watched, with one listener for all of its requests. The returned function removes the callback. It returns false if
+ * the callback was called or removed before.
  */
 export function onConnectionClose(socket: Socket, callback: () => void): () => boolean {
   const callbacks = closeCallbacks.get(socket) ?? watchClose(socket);

@@ -22,8 +22,8 @@ export function isRejected(socket: Socket): boolean {
  * object for such a request.
  */
 export function respondToParserError(error: ParserError, socket: Socket): void {
-  const isHttp = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' || error.code?.startsWith('HPE_') === true;
-  if (!isHttp) socket.destroy();
+  const isHttpError = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' || error.code?.startsWith('HPE_') === true;
+  if (!isHttpError) socket.destroy(); // an error of the connection, such as ECONNRESET
   if (socket.destroyed || isRejected(socket)) return;
   rejectedConnections.add(socket);
   const response = errorResponse(toDendroError(error));

@@ -92,7 +92,10 @@ export function healthRoutes({ state, isRecoverable, version, storeName }: Publi
 /** Results up to this size are not reserved in `unsentResponses`, so that a cache hit can respond synchronously. */
 const MAX_SMALL_RESULT_BYTES = 256 * 1024;
 
-/** Returns a promise only if the result is not cached: awaiting takes a noticeable part of the time of a cache hit. */
+/**
+ * Returns no promise for a cached result that is small and already encoded: awaiting takes a noticeable part of the time of a
+ * cache hit.
+ */
 function handleQuery(
   dependencies: PublicDependencies,
   request: HttpRequest,

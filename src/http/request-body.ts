@@ -1,5 +1,5 @@
-// Reads the body of a request, up to a size limit and not slower than a minimum rate. It takes as much memory as bytes have arrived,
-// whatever Content-Length says and however many chunks they came in.
+// Reads the body of a request, up to a size limit and not slower than a minimum rate. The memory that it takes depends on the
+// bytes that have arrived, not on Content-Length or on the number of chunks.
 import type { IncomingMessage } from 'node:http';
 import { DendroError } from '../domain/errors.ts';
 import type { Timer } from '../system/timer.ts';
@@ -13,7 +13,7 @@ export interface UploadRate {
 interface Limits {
   readonly maxBytes: number;
   readonly tooLarge: () => DendroError;
-  /** Reserves memory: for the first buffer at once, then for each further one. May throw to reject the request. */
+  /** Called before each block of the body is allocated, the first before any byte arrives. May throw to reject the request. */
   readonly reserve: (byteLength: number) => void;
   readonly uploadRate: UploadRate;
 }

@@ -1,5 +1,5 @@
 // Passes records from the spool to the store, each kind in order. Retries a kind that fails until it succeeds, while the other
-// kinds advance. The store quarantines records whose content it cannot store.
+// kinds advance. Records whose content the store cannot store are quarantined (StoreCallbacks.recordRejected).
 import { existsSync } from 'node:fs';
 import { LOG_KINDS, type LogKind } from '../domain/log-columns.ts';
 import type { Observe } from '../observe/event.ts';
@@ -16,9 +16,9 @@ const MAX_RETRY_DELAY_MS = 8_000;
 /** Memtables that do not become full are flushed at this interval, so that their records leave memory and the spool. */
 const FLUSH_INTERVAL_MS = 3_600_000;
 /**
- * The limit of the segments with unflushed records: a few records of a quiet kind keep segments on disk that a busy kind has filled.
- * Above it, the kinds of the oldest of these segments are flushed. Segments with unflushed records of a failing kind are skipped,
- * because a flush cannot free them.
+ * The limit for the size of all segments with unflushed records: a few records of a quiet kind keep segments on disk that a
+ * busy kind has filled. Above it, the kinds of the oldest of these segments are flushed. Segments with unflushed records of a
+ * failing kind are skipped, because a flush cannot free them.
  */
 const MAX_UNFLUSHED_BYTES = 512 * 1024 * 1024;
 /** The limit of the whole spool while the store fails to apply some kinds. Above it, new records of these kinds are rejected. */

@@ -107,7 +107,7 @@ export class BodyParserPool implements BodyParser {
     }
   }
 
-  /** A running job fails when its worker has noticed: until then, the worker holds the body in memory. */
+  /** A running job is rejected only when its worker has stopped parsing: until then, the worker holds the body in memory. */
   #cancel(job: Job, reason: unknown): void {
     if (this.#queue.remove(job.sender, job)) job.reject(reason);
     for (const [worker, running] of this.#busy)
@@ -173,7 +173,10 @@ function tooExpensive(): DendroError {
   );
 }
 
-/** Probably the process has too little memory, not a small body too many values. After 413, a shipper would drop the records. */
+/**
+ * For a small body: it hardly has too many values, so probably the process has too little memory. The status is 503, because a
+ * shipper would drop the records after 413.
+ */
 function outOfMemory(cause: unknown): DendroError {
   return new DendroError('unavailable', 'too little memory to parse the body; retry later', {
     cause,

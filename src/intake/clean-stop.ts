@@ -1,6 +1,6 @@
-// clean-stop.json: how many bytes of the last segment were complete when the spool was last closed. Later appends follow these bytes,
-// so invalid bytes among them are damage. Only after them can a crash leave an unfinished write. What the file says stays true while
-// the spool is open, and after a crash.
+// clean-stop.json: how many bytes of the last segment were complete when the spool was last closed. Appends never change these
+// bytes, so an invalid block among them is damage. A crash can leave an unfinished write only after them. The file is not
+// updated while the spool is open.
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { writeFileDurably } from '../system/files.ts';
@@ -17,8 +17,9 @@ interface CleanStop {
 const FILE = 'clean-stop.json';
 
 /**
- * Call it when the spool is closed, and when a repair has shortened the segment. A failure is harmless: the earlier file remains, and
- * the bytes that it counts are still complete. After a repair it may count too many: an unfinished write may then count as damage.
+ * Call it when the spool is closed, and when a repair has shortened the segment. If the write fails, the earlier file stays.
+ * After a close, this is harmless: the bytes that it counts are still complete. After a repair, it counts too many bytes, so
+ * that an unfinished write can be reported as damage.
  */
 export async function writeCleanStop(directory: string, { number, validBytes }: SpoolSegment): Promise<void> {
   const cleanStop: CleanStop = { segment: number, bytes: validBytes };

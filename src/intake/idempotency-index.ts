@@ -154,7 +154,7 @@ export class IdempotencyIndex {
     return completed;
   }
 
-  /** The request failed: a retry is a new request. */
+  /** The next request with this key is a new one: this request failed, or its response was delivered. */
   remove(entry: IndexEntry): void {
     if (this.#entries.get(entry.key) === entry) this.#delete(entry);
     settle(entry);

@@ -196,7 +196,10 @@ export class Intake {
     return { result, reportDelivery };
   }
 
-  /** Moves all records that are acknowledged now from the spool to the store's tables. Waits and throws as `Applier.drain` does. */
+  /**
+   * Moves all records that were acknowledged before the call from the spool to the store's tables. Waits and throws as
+   * `Applier.drain` does.
+   */
   drain(timeoutMs: number): Promise<void> {
     return this.#applier.drain(timeoutMs);
   }
@@ -256,9 +259,9 @@ function toAppend({ kind, accepted, lines, entry, result }: ClaimedBatch): Spool
 }
 
 /**
- * Restores the requests on disk, except those with `isRepeatOnlyIfUndelivered` whose response was delivered: an equal body is then a
- * new request. `undelivered` has the keys of the requests with this flag whose response was not delivered, as a clean stop wrote them.
- * Undefined: there was no clean stop, so it is not known which responses were delivered, and all requests are restored.
+ * Restores the requests on disk, but not those with `isRepeatOnlyIfUndelivered` whose response was delivered: a request with an
+ * equal body is then a new one. `undelivered` has the keys of the other requests with this flag; a clean stop saves them. If it
+ * is undefined, there was no clean stop: it is not known which responses were delivered, so all requests are restored.
  */
 function withoutDelivered(
   index: IdempotencyIndex,

@@ -53,8 +53,9 @@ export interface ParsedBody {
   /** SHA-256 of the decompressed body. Empty unless `needsDeduplication`. */
   readonly digest: string;
   /**
-   * Whether all accepted records have an identity (`hasIdentity` in logs/record.ts). An equal body is then always a repeat. Otherwise
-   * it is one only if the first response was not delivered. Not used if the request has an Idempotency-Key.
+   * Whether all accepted records have an identity (`hasIdentity` in logs/record.ts). If so, a later request with an equal body
+   * is a repeat. If not, it is a repeat only if the response to the first request was not delivered. Not used if the request
+   * has an Idempotency-Key.
    */
   readonly allHaveIdentity: boolean;
 }
@@ -80,7 +81,10 @@ export interface ParsedBatch {
 export const MAX_ERRORS = 20;
 /** A body can contain millions of tiny invalid values. Its quarantine lines would be a hundred times as long as the body. */
 const MAX_QUARANTINE_LENGTH = 16 * 1024 * 1024;
-/** A quarantine line that would be longer has `null` in place of the record. Escapes can make it longer than the body. */
+/**
+ * A quarantine line that would be longer has `null` in place of the record. The limit is higher than that of a body, because
+ * escapes make the line longer than the record in the body.
+ */
 const MAX_QUARANTINE_LINE_LENGTH = 24 * 1024 * 1024;
 /**
  * The limit for all lines of a body together. Those of a JSON body are shorter. An OTLP body can exceed it: each of its records gets

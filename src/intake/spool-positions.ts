@@ -77,7 +77,7 @@ export class SpoolPositions {
   }
 
   /** Whether all unapplied blocks are in segments with a higher number. */
-  areAfter(segmentNumber: number): boolean {
+  isAppliedThrough(segmentNumber: number): boolean {
     return this.unappliedKinds.every(
       kind => (this.#moveToNextBlock(kind)?.segment.number ?? Number.POSITIVE_INFINITY) > segmentNumber,
     );

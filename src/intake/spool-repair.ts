@@ -15,8 +15,8 @@ import { decodeBlocks, findBlock, isTornWrite, type SpoolBlock } from './spool-b
 export interface RepairContext {
   /** The segment was complete up to this offset (clean-stop.ts), so a torn write can begin only at or after it. */
   readonly completeBytes: number;
-  /** For each kind in the segments before, the sequence number after its last record. */
-  readonly endsBefore: ReadonlyMap<LogKind, number>;
+  /** For each kind in the earlier segments, the sequence number after its last record. */
+  readonly earlierEnds: ReadonlyMap<LogKind, number>;
   /** The store has the records up to this number itself. */
   readonly durableUpTo: (kind: LogKind) => number;
 }
@@ -177,7 +177,7 @@ function withoutRanges(data: Buffer, ranges: readonly DamagedRange[]): Buffer[] 
 function countLost(
   blocks: readonly SpoolBlock[],
   ranges: readonly DamagedRange[],
-  { endsBefore, durableUpTo }: RepairContext,
+  { earlierEnds, durableUpTo }: RepairContext,
 ): Pick<SpoolDamage, 'lost' | 'isLostKnown'> {
   const lost: Partial<Record<LogKind, number>> = {};
   const explained = new Set<DamagedRange>();
@@ -190,7 +190,7 @@ function countLost(
       const after = own.find(({ offset }) => offset > range.start)?.header;
       const damaged = range.blocks.filter(block => block.kind === kind);
       const first =
-        (before === undefined ? endsBefore.get(kind) : endOf(before)) ?? damaged[0]?.firstSequence;
+        (before === undefined ? earlierEnds.get(kind) : endOf(before)) ?? damaged[0]?.firstSequence;
       const last = damaged.at(-1);
       const end = after?.firstSequence ?? (last && endOf(last));
       if (first === undefined || end === undefined || end <= first) continue;

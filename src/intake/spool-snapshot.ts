@@ -1,5 +1,5 @@
-// The content of the spool at one moment, for a backup: segments up to their durable length, complete files of the idempotency log,
-// and the next sequence numbers. The files stay open, so the spool can delete them meanwhile.
+// The content of the spool at one moment, for a backup: segments up to their durable length, the completely written files of the
+// idempotency log, and the next sequence numbers. The files stay open, so the spool can delete them meanwhile.
 import { basename } from 'node:path';
 import type { LogKind } from '../domain/log-columns.ts';
 import { OpenFile } from '../system/open-file.ts';
@@ -11,7 +11,7 @@ import { readBlocks } from './spool-segment.ts';
 export interface SpoolSnapshot {
   /** Their paths start with `spool/`. Reading a segment checks its blocks, and throws if one is damaged. */
   readonly files: readonly TarFile[];
-  /** The blocks of the segments that were read so far are passed to `onBlocks`. */
+  /** Called with the blocks of a segment while its file is read. Does nothing unless the caller assigns another function. */
   onBlocks: (blocks: readonly SpoolBlock[]) => void;
   close(): Promise<void>;
 }
@@ -20,7 +20,7 @@ const READ_BYTES = 1024 * 1024;
 
 export function openSpoolSnapshot(
   segments: readonly { readonly path: string; readonly validBytes: number }[],
-  requestFiles: readonly string[],
+  idempotencyLogFiles: readonly string[],
   sequences: string,
 ): SpoolSnapshot {
   const opened: OpenFile[] = [];
@@ -35,7 +35,7 @@ export function openSpoolSnapshot(
   try {
     const snapshot: SpoolSnapshot = {
       files: [
-        ...requestFiles.map(path => openFile(path)),
+        ...idempotencyLogFiles.map(path => openFile(path)),
         ...segments.map(({ path, validBytes }) =>
           segmentFile(openFile(path, validBytes), blocks => snapshot.onBlocks(blocks)),
         ),

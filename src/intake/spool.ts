@@ -241,7 +241,7 @@ export class Spool {
 
   /** Whether the store has applied all blocks of the segments up to this number, inclusive. */
   isAppliedThrough(segmentNumber: number): boolean {
-    return this.#positions.areAfter(segmentNumber);
+    return this.#positions.isAppliedThrough(segmentNumber);
   }
 
   /** The number of the oldest segment on disk. */
@@ -317,7 +317,7 @@ async function* openSegments(
   requestIndex: RememberedRequests | undefined,
 ): AsyncGenerator<SpoolSegment> {
   const names = (await readdir(directory)).filter(name => /^\d+\.spool$/.test(name)).sort();
-  const endsBefore = new Map<LogKind, number>();
+  const earlierEnds = new Map<LogKind, number>();
   for (const [index, name] of names.entries()) {
     const path = join(directory, name);
     const number = Number.parseInt(name, 10);
@@ -326,7 +326,7 @@ async function* openSegments(
       await segment.close();
       const isLast = index === names.length - 1;
       const completeBytes = isLast ? await readCompleteBytes(directory, number) : Number.POSITIVE_INFINITY;
-      const damage = await repairSegment(path, { completeBytes, endsBefore, durableUpTo });
+      const damage = await repairSegment(path, { completeBytes, earlierEnds, durableUpTo });
       ({ segment, invalidBytes, requests } = await SpoolSegment.open(number, path));
       if (damage !== undefined) {
         observe(damage);
@@ -335,7 +335,7 @@ async function* openSegments(
     }
     yield segment; // before the truncation, so that the caller closes the segment if that fails
     for (const request of requests) requestIndex?.restore(request, number);
-    for (const [kind, end] of segment.endSequences) endsBefore.set(kind, end);
+    for (const [kind, end] of segment.endSequences) earlierEnds.set(kind, end);
     if (invalidBytes === 0) continue;
     await segment.truncateInvalid();
     observe({ type: 'spool_truncated', path, invalidBytes });
@@ -343,8 +343,8 @@ async function* openSegments(
 }
 
 /**
- * A process that was killed may not have synced its last block, or the creation of an empty segment. A repeat of that request is
- * acknowledged without a write, so the block has to be durable before the first request.
+ * A process that was killed may not have synced its last block, or the creation of an empty segment. A retry of the request of
+ * that block is acknowledged without a write, so the block has to be durable before the first request is served.
  */
 async function syncLast(directory: string, segments: readonly SpoolSegment[]): Promise<void> {
   const last = segments.at(-1);

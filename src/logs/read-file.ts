@@ -1,5 +1,5 @@
-// Reads a log file for `dendro ingest`: NDJSON, JSON or Parquet, optionally gzip. Detects the format by content, never by
-// file name.
+// Reads a log file for `dendro ingest`: NDJSON or JSON, optionally with gzip compression, or Parquet. Detects the format by
+// content, never by file name.
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
@@ -22,7 +22,7 @@ export interface ReadProgress {
 
 export interface ReadOptions {
   readonly onProgress?: (progress: ReadProgress) => void;
-  /** Gets all bytes of the content in order, decompressed. A Parquet file is its own content. */
+  /** Gets all bytes of the content in order, decompressed; for Parquet, the bytes of the file itself. */
   readonly onContent?: (bytes: Buffer) => void;
   /** The stream for the path `-`. Default: process.stdin. */
   readonly standardInput?: Readable;

@@ -16,6 +16,7 @@ export async function* readParquet(
   const instance = await DuckDBInstance.create(':memory:', { memory_limit: '1GB' });
   try {
     const connection = await instance.connect();
+    // Both, because DuckDB checks the pattern before it expands it, and then the path that it opens.
     await connection.run('SET allowed_paths = [$path, $pattern]', { path, pattern });
     await connection.run("SET TimeZone = 'UTC'");
     await connection.run('SET enable_external_access = false');

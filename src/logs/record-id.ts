@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 
 /** Three hex digits before the variant and three after it, so the counter has 24 bits. */
 const COUNTER_HEX_DIGITS = 6;
-/** The counter starts in the lower half of its range. The other half is more than the records of the largest body. */
+/** The counter starts in the lower half of its range. The upper half has more numbers than the largest body has records. */
 const COUNTER_START_LIMIT = 2 ** 23;
 
 /**

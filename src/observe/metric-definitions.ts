@@ -23,7 +23,7 @@ export const METRICS = {
   // HTTP
   dendro_requests_total: {
     type: 'counter',
-    help: 'HTTP responses by route and status.',
+    help: 'HTTP responses by route and status, except those to CORS preflights and to requests that the HTTP parser rejects.',
     labels: ['route', 'status'],
   },
   dendro_endpoint_requests_total: {
@@ -78,12 +78,12 @@ export const METRICS = {
   // Intake
   dendro_intake_requests_total: {
     type: 'counter',
-    help: 'Log requests that were processed, by kind, repeats included.',
+    help: 'Log requests that were processed, including repeats, by kind. A request with several kinds counts once for each.',
     labels: ['kind'],
   },
   dendro_intake_bytes_total: {
     type: 'counter',
-    help: 'Size of the bodies of these requests as received, before decompression.',
+    help: 'Size of the bodies of processed log requests as received, before decompression, by kind. A body with several kinds counts for one of them.',
     labels: ['kind'],
   },
   dendro_records_accepted_total: {

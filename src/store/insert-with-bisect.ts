@@ -1,5 +1,5 @@
-// Inserts rows, given as text with one row per line in the format of the store. If the store rejects some of them because of their content, finds them by bisection and inserts the rest. The
-// bisection is deterministic, so a retry makes the same inserts.
+// Inserts rows, given as text with one row per line in the format of the store. If the store rejects some of them because of
+// their content, finds them by bisection and inserts the rest. The bisection is deterministic, so a retry makes the same inserts.
 import { offsetAfterLines } from '../domain/log-line.ts';
 
 export interface BisectTarget {

@@ -60,7 +60,10 @@ export interface QueryOptions {
    * while the query is queued.
    */
   readonly priority?: { readonly background: boolean } | undefined;
-  /** Queries of one group, such as those of one endpoint, never use all slots or the whole queue. */
+  /**
+   * Queries of one group, such as those of one endpoint, use at most three quarters of the slots and of the queue, unless there
+   * is only one.
+   */
   readonly group?: string | undefined;
   /** Who runs the query (endpoint name, request id or `warming`), for the query log of the store. No parameter value, no token. */
   readonly label?: string | undefined;
@@ -192,7 +195,7 @@ export interface Store {
 
   // Queries
 
-  /** Whether a remote store responded to the last request. The embedded store has no such method. */
+  /** Whether any host of a remote store was up when it was last tried. The embedded store has no such method. */
   isReachable?(): boolean;
 
   /**
@@ -319,9 +322,9 @@ export interface Store {
 
   /**
    * Takes a point-in-time snapshot of the store's files, for a backup. Calls `onSnapshot` synchronously at that point, so that the
-   * caller can snapshot the spool consistently with it. Records can be applied and flushed until `release` is called, but the store
-   * does not compact. Throws `unavailable` if the store cannot write a checkpoint now: another backup or another write transaction is
-   * running, or the disk is nearly full.
+   * caller can snapshot the spool consistently with it. Until `release` is called, the store does not compact, but records can be
+   * applied and flushed. Throws `unavailable` if the store cannot write a checkpoint now: another backup or another write
+   * transaction is running, or the disk is nearly full.
    */
   snapshot(onSnapshot: () => void): Promise<StoreSnapshot>;
 

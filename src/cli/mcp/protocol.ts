@@ -100,7 +100,7 @@ export function createProtocol(
   };
 }
 
-/** The version of the client if it is supported; otherwise the newest one, and the client decides. */
+/** The requested version if it is supported; otherwise the newest one with `initialize`, which the client may reject. */
 function negotiate(requested: unknown): string {
   return EARLIER_VERSIONS.find(version => version === requested) ?? NEWEST_EARLIER_VERSION;
 }

@@ -1,4 +1,5 @@
-// Finds the timestamp of the newest record. Caches nothing, because other processes insert records too.
+// Finds the timestamp of the newest record: first in the last hour, then in the whole table (../newest-timestamp.ts). Caches
+// nothing, because other processes insert records too.
 import type { LogKind } from '../../domain/log-columns.ts';
 import { findNewestTimestamp } from '../newest-timestamp.ts';
 import type { QueryOptions } from '../store.ts';

@@ -47,7 +47,7 @@ export async function validateSavedQuery(
   const parameters = bind(query.sql, rules.sample);
   const describeQuery: ReaderQuery = { sql: `describe table ${inParentheses}`, parameters, purpose: 'check' };
   try {
-    // Before the query is described: that contacts the servers of its table functions.
+    // Runs before DESCRIBE, because DESCRIBE contacts the servers that the table functions of the query name.
     const forbidden = await findForbiddenFunction(reader, `select * from ${inParentheses}`, parameters);
     if (forbidden !== undefined) return forbidden;
     const { rows } = await reader.query(describeQuery);
@@ -86,10 +86,10 @@ export async function runSavedQuery(
   const cells = rows
     .slice(0, query.maxRows)
     .map(row => row.map((cell, index) => toCell(cell, converters[index])));
-  // If the row after maxRows is the one that exceeds maxBytes, no returned row is missing: the row limit cut the result.
-  const isComplete = rows.length >= query.maxRows;
-  const truncated = rows.length > query.maxRows || (isComplete && exceedsMaxBytes);
-  return { rows: cells, truncated, exceedsMaxBytes: exceedsMaxBytes && !isComplete, queuedMs, executedMs };
+  // If maxBytes was exceeded only by the row after maxRows, the row limit cut the result, not maxBytes.
+  const hasMaxRows = rows.length >= query.maxRows;
+  const truncated = rows.length > query.maxRows || (hasMaxRows && exceedsMaxBytes);
+  return { rows: cells, truncated, exceedsMaxBytes: exceedsMaxBytes && !hasMaxRows, queuedMs, executedMs };
 }
 
 function hintFor(type: ColumnType): string {
@@ -124,7 +124,7 @@ function bind(sql: string, values: BoundValues): ReaderParameters {
 }
 
 function toParameter({ value }: BoundValue): ReaderParameters[string] {
-  if (typeof value === 'boolean') return Number(value); // UInt8 in every version; Bool reads it too
+  if (typeof value === 'boolean') return Number(value); // 1 or 0: valid for {name:UInt8} and for {name:Bool}
   return typeof value === 'bigint' ? value.toString() : value;
 }
 

@@ -18,13 +18,13 @@ import { Reader } from './reader.ts';
 import { runSavedQuery, validateSavedQuery } from './saved-query.ts';
 import { Writer } from './writer.ts';
 
-/** Every batch becomes a part on the server, and a few large parts are cheaper to merge than many small ones. */
+/** Every batch becomes at least one part on the server, and a few large parts are cheaper to merge than many small ones. */
 const APPLY_BATCH_BYTES = 16 * 1024 * 1024;
 
 /** Connections to each host besides those of queries: a ping, an insert, an append, a KILL QUERY. */
 const EXTRA_CONNECTIONS = 4;
 
-/** How long closing waits for an insert. Its block stays in the outbox and is sent after the next start. */
+/** How long closing waits for a running insert. Then it aborts the insert; the block stays in the outbox for the next start. */
 const CLOSE_TIMEOUT_MS = 5_000;
 
 export interface ClickHouseStoreOptions extends QueryLimits {
@@ -78,7 +78,7 @@ function createStore(components: Components): Store {
     readStatistics: () => ({
       waitingQueries: reader.queue.waiting,
       runningQueries: reader.queue.running,
-      clickhouse: { isHostUp: hosts.isUp, outboxRecords: outbox.pendingRecords },
+      clickhouse: { isHostUp: hosts.isHostUp, outboxRecords: outbox.pendingRecords },
     }),
     isReachable: () => hosts.isReachable,
     preflight: () => runPreflight(reader, writer),

@@ -5,8 +5,10 @@ import { isDiskFull } from '../../system/disk-full.ts';
 import type { DuckDBConnection } from './driver.ts';
 
 const ATTEMPTS = 5;
-const PAUSE_MS = 20;
-const WAIT_PAUSE_MS = 200;
+/** Between the attempts of one checkpoint. */
+const ATTEMPT_DELAY_MS = 20;
+/** Between the checkpoints that `runWhenIdle` tries. */
+const IDLE_RETRY_MS = 200;
 
 /** Why a checkpoint cannot run now. */
 type Obstacle = 'a backup is running' | 'the disk is nearly full' | 'another transaction is running';
@@ -74,7 +76,7 @@ export class Checkpointer {
       if (obstacle === undefined) return;
       if (obstacle === 'the disk is nearly full' || performance.now() > deadline)
         throw new Error(`the store cannot write a checkpoint now: ${obstacle}`);
-      await sleep(WAIT_PAUSE_MS);
+      await sleep(IDLE_RETRY_MS);
     }
   }
 
@@ -94,7 +96,7 @@ export class Checkpointer {
         return undefined;
       } catch (error) {
         if (isRejection(error)) {
-          await sleep(PAUSE_MS);
+          await sleep(ATTEMPT_DELAY_MS);
           continue;
         }
         this.#isMetadataSaved = false;

@@ -18,7 +18,7 @@ export async function deleteBefore(
     await parts.transaction(async () => {
       for (const part of parts.list(kind)) {
         if (parts.isReserved(part)) continue; // a compaction or a vacuum copies it; the next run deletes from the copy
-        // Without some of its records a part cannot be verified, so the next run deletes them.
+        // A part without some of its records could no longer be verified. So they stay until a run after its verification.
         if (part.unverified !== undefined && !(await isExpired(connection, part, before))) continue;
         const { rowsChanged } = await connection.run(
           `delete from ${nameOf(part)} where timestamp < $before`,

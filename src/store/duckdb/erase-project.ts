@@ -7,11 +7,11 @@ import { type DuckDBConnection, DuckDBTimestampValue } from './driver.ts';
 import type { PartRewriter } from './part-rewriter.ts';
 import { removeRecords } from './remove-records.ts';
 
-/** Overwritten at once, while flushes wait. */
+/** How many blocks one statement overwrites. It holds the file mutex, so flushes wait meanwhile. */
 const BLOCKS_PER_STEP = 256;
 /** A block holds this many numbers of 8 bytes. */
 const NUMBERS_PER_BLOCK = 32_768;
-/** Some of the first blocks go to the tables' metadata. */
+/** Spare blocks, to be sure that the filler is larger than the free space: DuckDB also uses some blocks for metadata. */
 const EXTRA_BLOCKS = 4;
 /** DuckDB writes metadata in pieces of this size, 64 in a block. */
 const METADATA_PIECE_BYTES = 4096;
@@ -20,6 +20,7 @@ const FILLER = 'logs.free_block_filler';
 
 export interface EraseDependencies {
   readonly rewriter: PartRewriter;
+  /** The connection of the rewriter. Counts the records of the project in each part. */
   readonly rewriteWriter: DuckDBConnection;
   readonly fileWriter: DuckDBConnection;
   readonly checkpointer: Checkpointer;
@@ -42,9 +43,9 @@ function toCondition({ project, beforeMicros }: EraseScope): Condition {
 }
 
 /**
- * DuckDB uses all free blocks before it extends the file. So a table that is larger than all of them overwrites them. The metadata
- * has the first eight bytes of the smallest and the largest text of each segment, and free pieces of its own: a long comment
- * overwrites those.
+ * DuckDB uses all free blocks before it extends the file. So a table that is larger than all of them overwrites them. Metadata
+ * contains text of records, too: the first eight bytes of the smallest and the largest text of each column segment. DuckDB stores
+ * it in pieces. A long table comment, which is also metadata, overwrites the free pieces.
  */
 async function overwriteFreeBlocks(dependencies: EraseDependencies): Promise<void> {
   const { fileWriter, rewriter } = dependencies;

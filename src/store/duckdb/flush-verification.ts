@@ -1,5 +1,5 @@
 // Reads flushed parts back from the file before the spool deletes their records. A part that differs from what was written is
-// rewritten with the records of the spool. Parts say whether they are verified, also after a restart (part-checksums.ts).
+// rewritten with the records of the spool. The file stores which parts are unverified (part-checksums.ts).
 import type { LogKind } from '../../domain/log-columns.ts';
 import { offsetAfterLines } from '../../domain/log-line.ts';
 import type { Mutex } from '../../system/mutex.ts';

@@ -1,7 +1,7 @@
 // Memtables: in-memory tables with the records from the spool that are not in the file yet. Each kind has one active memtable,
 // whose records are visible at once. Rotation replaces the active memtable by an empty one: the old one is immutable from then
-// on, and it is flushed to the file. Queries name views such as edge_logs, which is mem.edge_logs because every connection runs
-// `use mem`: the union of a kind's memtables and parts.
+// on, and it is flushed to the file. Queries read views such as edge_logs: the union of a kind's memtables and parts. The full
+// name is mem.edge_logs, which queries shorten because every connection runs `use mem`.
 //
 // In one transaction, a flush copies an immutable memtable, sorted, to a part and stores the sequence number up to which the kind
 // is flushed. Its commit and the change of the view happen while the view lock is held for writing. A query takes its snapshot
@@ -24,7 +24,7 @@ import { isDataError, type Staging } from './staging.ts';
 const MAX_ACTIVE_BYTES = 160 * 1024 * 1024;
 /** `apply` waits while more than this many memtables wait for a flush. Records stay in the spool meanwhile. */
 const MAX_IMMUTABLE_MEMTABLES = 1;
-/** An insert of so many bytes takes at least 10 ms. */
+/** An insert of this size or more takes at least 10 ms, so it uses `runLong` (run-long.ts). */
 const LONG_INSERT_BYTES = 1024 * 1024;
 /** The pause after a failed flush, such as on a full disk. */
 const RETRY_MS = 5_000;

@@ -39,9 +39,9 @@ export interface Database {
   readonly file: string;
   /** The only directory in which SQL can read and write files. */
   readonly stagingDirectory: string;
-  /** Opens a connection in which edge_logs means mem.edge_logs, the view of memtables and parts, and so on. */
+  /** Opens a connection in which edge_logs means the view mem.edge_logs, of memtables and parts. The same for the other kinds. */
   connect(): Promise<WriterConnection>;
-  /** The same, with a `runLong` that never runs during a checkpoint of the file (run-long.ts). */
+  /** The same, with a `runLong` without the waiting loop. It must not use the file during a checkpoint (run-long.ts). */
   connectWriter(): Promise<WriterConnection>;
   /** Makes the creation and the deletion of DuckDB's files durable. If it fails, it counts as a fatal error. */
   syncDirectory(): Promise<void>;
@@ -79,8 +79,8 @@ export async function openDatabase(
   const instance = await createInstance(directory, memoryLimit, threads);
   const connection = watchFatalErrors(await instance.connect(), onFatalError);
   try {
-    // Every checkpoint is run by the Checkpointer, which protects the file against a power cut meanwhile. First, because the instance
-    // is also closed if a later step fails.
+    // Every checkpoint is run by the Checkpointer, which protects the file against a power cut meanwhile. This is the first step,
+    // because the instance is also closed if a later step fails.
     await connection.run('pragma disable_checkpoint_on_shutdown');
     await prepareFile(connection, file, onLogTruncated);
     await attachRecovering(file, () => attachFile(connection, file, dataDirectory), onLogTruncated);

@@ -1,5 +1,5 @@
 // Reads every record of a copy of a store's file, also if an earlier version wrote it. DuckDB checks the checksum of each block that
-// it reads. Changes the copy only if a power cut left it as a start would repair it.
+// it reads. If the copy has what a power cut can leave behind, repairs it as a start would do. Otherwise changes nothing.
 import { join, resolve } from 'node:path';
 import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import type { StoreContent } from '../store.ts';

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { bindings, type DuckDBConnection, type DuckDBResult, type DuckDBValue } from './driver.ts';
 
 export interface WriterConnection extends DuckDBConnection {
-  /** Like `run`, or without the waiting loop if the connection has been opened for that. */
+  /** Without the waiting loop if the connection is from `Database.connectWriter`; otherwise the same as `run`. */
   runLong: RunStatement;
 }
 
@@ -17,9 +17,10 @@ const POLL_MS = 1;
 const MAX_POLLS = 500;
 
 /**
- * Adds a `runLong` without the waiting loop. Planning, one to two milliseconds, is then on the main thread, and would wait there for a
- * checkpoint of the same file. So the caller must make sure that none runs, and that the connection runs one statement at a time.
- * `threads`: of DuckDB, including one of the caller.
+ * Adds a `runLong` without the waiting loop. Planning, one to two milliseconds, is then on the main thread, and would wait
+ * there for a checkpoint of the same file. So the caller must make sure that none runs, and that the connection runs one
+ * statement at a time. `threads` is DuckDB's setting, which counts the calling thread too. With 1, `runLong` is the same as
+ * `run`.
  */
 export function addRunLong(connection: DuckDBConnection, threads: number): WriterConnection {
   const runLong: RunStatement = (sql, values) =>
@@ -47,7 +48,7 @@ async function runOnDuckdbThreads(
   }
 }
 
-/** A statement that has succeeded or failed has the state ERROR. */
+/** DuckDB returns the state ERROR for every finished statement, also for one that has succeeded. */
 function isFinished(pending: object): boolean {
   const state = bindings.pending_execute_check_state(handleOf(pending));
   const { RESULT_NOT_READY, NO_TASKS_AVAILABLE } = bindings.PendingState;

@@ -15,7 +15,8 @@ const CSV_TYPES = {
 };
 
 /**
- * Worst case of a 1 MiB record: control characters take 6 bytes in JSON, and the project can occur again in the URL.
+ * A line of a 1 MiB record can have 12 MiB: the project can consist of control characters, which take 6 bytes each in JSON, and
+ * it can occur again in the URL.
  */
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
 

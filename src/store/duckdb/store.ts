@@ -278,7 +278,7 @@ function createDelete(components: Components): Store['deleteBefore'] {
   const { fileMutex, disk, fileWriter, parts, checkpointer, newestTimestamps } = components;
   return micros =>
     fileMutex.run(async () => {
-      await disk.require(0); // a deletion needs only the reserve
+      await disk.require(0); // a deletion needs only RESERVE_BYTES (disk-space.ts)
       const deleted = await deleteBefore(fileWriter, parts, checkpointer, micros);
       newestTimestamps.forgetBefore(micros);
       return deleted;
