@@ -11,8 +11,8 @@ import { redactText } from './redact.ts';
 export interface Position {
   readonly timestampMicros: bigint;
   /**
-   * The id of the last returned record or, if `positionAfter` cannot use that one, of an earlier record of this timestamp. Cut to 256
-   * bytes. Empty: `skip` counts from the first record of the timestamp.
+   * Usually the id of the last returned record, cut to 256 bytes. `positionAfter` can keep the id of the previous position, or
+   * leave it empty. Empty: `skip` counts from the first record of the timestamp.
    */
   readonly id: string;
   /** How many records with this timestamp and with `id` or a later id were already returned. */

@@ -71,8 +71,8 @@ const endpointDefinition = v.strictObject({
   /**
    * The time range of a request: the names of the timestamp parameters for its start (exclusive) and its end, and of the choice
    * value with the retention in days.
-   * Binds $range_start, $range_end, $bucket_micros, $slice_start and $slice_end. Has the effect of `retention` too, so that key is not
-   * needed.
+   * Binds $range_start, $range_end, $bucket_micros, $slice_start and $slice_end. Has the effect of `retention` too: with
+   * `range`, the key `retention` is not needed.
    */
   range: v.optional(v.strictObject({ start: name, end: name, days: name })),
   /**
@@ -256,7 +256,7 @@ function findExplainProblem(conditions: readonly string[] = []): string | undefi
   return undefined;
 }
 
-/** The SQL parameters for the bounds of `range` and of its slices whose values depend on this parameter. */
+/** The names of the SQL parameters, such as range_start and slice_start, whose values depend on this parameter. */
 export function listRangeNames({ range }: EndpointDefinition, name: string, parameter: Parameter): string[] {
   if (range === undefined) return [];
   if (name === range.end) return ['range_end', 'slice_end'];

@@ -18,8 +18,9 @@ export interface Page {
 /** How the search goes on after the page. */
 export interface Continuation {
   readonly isTimeUp: boolean;
-  /** Where the part of the range begins that was not searched; undefined: all of it was. */
+  /** Where the next page starts to search; undefined: the whole range was searched. */
   readonly next: Position | undefined;
+  /** The size of the first slice that the next page searches. */
   readonly sliceMicros: bigint;
 }
 
@@ -64,6 +65,7 @@ export class PageBuilder {
     return this.#hasMore ? this.#listKeys().at(-1)?.timestampMicros : undefined;
   }
 
+  /** What is left of `maxBytes` for the next query. Counts characters, as QueryOptions.maxBytes does. */
   bytesLeft(maxBytes: number | undefined): number | undefined {
     return maxBytes === undefined ? undefined : Math.max(0, maxBytes - this.#characters);
   }

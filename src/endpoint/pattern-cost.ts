@@ -15,8 +15,8 @@ export const MAX_PATTERN_COST = 10_000;
 const MAX_STEPS = 500_000;
 
 /**
- * Returns the cost: for each state of the DFA, 1 plus the weights of its positions, and the size of its Unicode classes. Returns
- * Infinity above the limit, and undefined for an expression with unknown syntax.
+ * Returns the cost: a fixed amount for each Unicode class of the expression (Nfa.size) and, for each state of the DFA, 1 plus the
+ * weights of its positions. Returns Infinity above the limit, and undefined for an expression with unknown syntax.
  */
 export function computePatternCost(pattern: string): number | undefined {
   const tree = parsePattern(pattern);
@@ -44,7 +44,7 @@ interface Search {
 
 /**
  * RE2 searches backwards, from the end of the text, if every match ends there but need not begin at the start. It does not
- * recognise all such expressions, so both ways count unless the way is certain.
+ * recognise all such expressions. Returns both directions unless it is certain which one RE2 uses.
  */
 function listSearches(tree: PatternNode): Search[] {
   const forwards = { tree, isAnchored: false };
@@ -56,11 +56,13 @@ function listSearches(tree: PatternNode): Search[] {
 
 type TextEdge = 'text_start' | 'text_end';
 
+/** Whether the expression begins or ends with the assertion itself, which RE2 recognises. */
 function isAnchored(tree: PatternNode, edge: TextEdge): boolean {
   const outermost = tree.type === 'concat' ? tree.nodes.at(edge === 'text_start' ? 0 : -1) : tree;
   return outermost?.type === 'assertion' && outermost.assertion === edge;
 }
 
+/** Whether every match has to pass the assertion, also inside groups. RE2 recognises only some of these expressions. */
 function canBeAnchored(tree: PatternNode, edge: TextEdge): boolean {
   if (tree.type === 'alternate') return tree.nodes.every(node => canBeAnchored(node, edge));
   if (tree.type === 'repeat') return tree.min > 0 && canBeAnchored(tree.node, edge);
@@ -98,7 +100,7 @@ const SEPARATOR = 0xffff;
 
 interface State {
   readonly positions: readonly number[];
-  /** The last character, if an assertion of this state needs it. */
+  /** The class of the last character; OTHER_CHARACTER if no assertion depends on it. */
   readonly before: Neighbour;
 }
 
@@ -117,7 +119,7 @@ class Dfa {
   readonly #isAnchored: boolean;
   readonly #symbols: Symbols;
   readonly #closures = new Map<number, readonly number[]>();
-  /** By neighbour: what follows the state in which no match has begun. */
+  /** By class of the last character: what follows the start positions. An unanchored search adds it to every state. */
   readonly #afterFirst: (Successors | undefined)[] = [];
   readonly #startNeedsNeighbour: boolean;
   readonly #states = new Set<string>();
@@ -139,7 +141,7 @@ class Dfa {
     const { start, neighbours } = this.#nfa;
     const first = this.#nfa.closure(start, EDGE);
     this.#cost = this.#nfa.size;
-    if (first.includes(MATCH)) return 0; // matches every text at once
+    if (first.includes(MATCH)) return 0; // an empty match at the start of every text
     this.#enter(first, EDGE);
     for (const before of this.#isAnchored ? [] : neighbours) {
       const successors = this.#step({ positions: this.#nfa.closure(start, before), before });
@@ -154,7 +156,7 @@ class Dfa {
     return this.#cost;
   }
 
-  /** The groups may contain duplicates. */
+  /** Returns what follows a state. The groups are not normalized yet, so they may contain duplicates. */
   #step({ positions, before }: State): Successors {
     const successors: Successors = new Map();
     for (const id of positions) {

@@ -52,7 +52,7 @@ export async function claimBatches(
   }));
 }
 
-/** The request failed: a retry is a new request, except for the batches that are repeats. */
+/** Call it if the request failed. A retry then counts as a new request, except for the batches that are repeats. */
 export function release(
   index: IdempotencyIndex,
   claimed: readonly { readonly entry: IndexEntry | undefined }[],

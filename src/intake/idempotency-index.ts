@@ -160,7 +160,7 @@ export class IdempotencyIndex {
     settle(entry);
   }
 
-  /** The request of a claimed entry failed: `remove` for a first request. A repeat stays a repeat. */
+  /** Call it if the request of a claimed entry failed. Removes the entry of a first request. A repeat stays a repeat. */
   release(entry: IndexEntry): void {
     if (entry.result === undefined) this.remove(entry);
     else settle(entry);

@@ -260,8 +260,9 @@ function toAppend({ kind, accepted, lines, entry, result }: ClaimedBatch): Spool
 
 /**
  * Restores the requests on disk, but not those with `isRepeatOnlyIfUndelivered` whose response was delivered: a request with an
- * equal body is then a new one. `undelivered` has the keys of the other requests with this flag; a clean stop saves them. If it
- * is undefined, there was no clean stop: it is not known which responses were delivered, so all requests are restored.
+ * equal body is then a new one. `undelivered`: the keys of requests with this flag whose response is not known to be
+ * delivered, as saved by a clean stop. Undefined: there was no clean stop. It is then not known which responses were delivered,
+ * so all requests are restored.
  */
 function withoutDelivered(
   index: IdempotencyIndex,

@@ -5,7 +5,10 @@ import type { Timer } from '../system/timer.ts';
 import type { Store } from './store.ts';
 
 const INTERVAL_MS = 10_000;
-/** The pause after a failed vacuum, such as on a full disk. After a failed compaction the store itself skips the failed kind. */
+/**
+ * No job runs for this time after a failed vacuum, such as on a full disk. After a failed compaction the store itself skips the
+ * failed kind.
+ */
 const VACUUM_RETRY_MS = 600_000;
 
 export class Maintenance {

@@ -1,5 +1,5 @@
-// Opens the configured store. The only module that imports the directory of a store, so that the client library of an unused
-// store is never loaded.
+// Opens the configured store. The only module that imports the directory of a store, so that opening one store does not load the
+// client library of the other.
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { Damage } from '../domain/damage.ts';
@@ -92,8 +92,8 @@ export async function openStore(options: StoreOptions, callbacks: StoreCallbacks
 }
 
 /**
- * Checks whether an embedded store could open its file. Throws the OperatorError that opening it would throw. Returns the damage that
- * opening it would repair. Only reads the file; no other process may use it.
+ * Checks whether an embedded store could open its file. Throws the OperatorError that opening it would throw. Returns the damage
+ * that opening it would repair. Only reads the file. The caller must make sure that no other process uses it.
  */
 export async function checkStoreFile({
   clickhouse,

@@ -61,8 +61,8 @@ export interface QueryOptions {
    */
   readonly priority?: { readonly background: boolean } | undefined;
   /**
-   * Queries of one group, such as those of one endpoint, use at most three quarters of the slots and of the queue, unless there
-   * is only one.
+   * Queries of one group, such as those of one endpoint, use at most three quarters of the slots and of the queue (rounded down,
+   * but at least one).
    */
   readonly group?: string | undefined;
   /** Who runs the query (endpoint name, request id or `warming`), for the query log of the store. No parameter value, no token. */
@@ -87,7 +87,7 @@ export interface SequenceRange {
   readonly nextSequence: number;
 }
 
-/** Content that was loaded into the store, such as a file. */
+/** Identifies content that is loaded into the store, such as a file. */
 export interface LoadIdentity {
   /** What the content is loaded as, such as its log kind. The same bytes with a different source count as different content. */
   readonly source: string;
@@ -97,7 +97,7 @@ export interface LoadIdentity {
   readonly fileBytes: number;
 }
 
-/** Identifies the content that `append` loads, so that it is not loaded twice. */
+/** What `append` needs to know about the content that it loads, so that the content is not loaded twice. */
 export interface LoadContent {
   /** Called after all batches were read, when the digest is known. */
   identify(): LoadIdentity;
@@ -310,7 +310,7 @@ export interface Store {
   /**
    * Runs one compaction, if that makes queries faster. Returns whether there was work; if so, call it again. It waits for `vacuum`,
    * `eraseProject` and `evictOldest`, and does nothing until a snapshot is released. Throws if it fails, such as on a full disk; no
-   * record is affected. The following calls skip the kind that failed for 10 minutes and compact the others.
+   * record is affected. For 10 minutes, later calls skip the kind that failed and compact the others.
    */
   compact?(nowMicros: bigint): Promise<boolean>;
 

@@ -1,5 +1,5 @@
-// Checks a data directory before it is used: this user can write to it, its files belong to this user, and no newer version of
-// Dendro has written to it.
+// Checks a data directory before it is used: this user can write to it, its files belong to this user, and its format
+// is not newer than the one that this version of Dendro can read.
 import { closeSync, existsSync, fstatSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { OperatorError } from '../domain/errors.ts';

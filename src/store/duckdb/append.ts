@@ -13,7 +13,7 @@ import type { Staging } from './staging.ts';
 /**
  * Adding rows to a part whose last row group is partial makes DuckDB rewrite that row group. The first batch of a kind accepts
  * this cost if the part has fewer rows than this, so that many small files do not create as many small parts. Later batches of
- * the call go to the same part, because within one transaction DuckDB rewrites nothing.
+ * the call go to the same part until it is full: within one transaction, DuckDB does not rewrite a partial row group.
  */
 const SMALL_PART_ROWS = 15_360;
 
@@ -49,7 +49,7 @@ export async function appendLines(
       } finally {
         await inserting;
       }
-      if (content !== undefined && records > 0) await saveContent(connection, content, records);
+      if (content !== undefined && records > 0) await recordLoad(connection, content, records);
     });
   } catch (error) {
     if (error instanceof AlreadyLoaded) return { earlier: error.load };
@@ -68,7 +68,8 @@ class AlreadyLoaded extends Error {
   }
 }
 
-async function saveContent(
+/** Records that the content was loaded. Throws AlreadyLoaded if it was loaded before, unless `again` is true. */
+async function recordLoad(
   connection: DuckDBConnection,
   { identify, again, nowMicros }: LoadContent,
   records: number,

@@ -1,8 +1,8 @@
 // Merges parts, so that the records of a project are in one place. A flush sorts only the records that arrived together, so a
 // project that writes little has a few records in each of many row groups, and a query for it reads all of them.
 //
-// Queries over all projects cover the last hour or the last seven days. So parts of the last seven days stay in the order of time:
-// they are merged only up to a span of half a week. Older parts are merged with each other.
+// The built-in query over all projects (usage.api-counts) covers the last hour or the last seven days. So parts of the last seven
+// days stay in the order of time: they are merged only up to a span of half a week. Older parts are merged with each other.
 import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import { MICROS_PER_DAY } from '../../system/clock.ts';
 import { type AfterSlice, copySorted } from './copy-records.ts';
@@ -27,8 +27,9 @@ const MAX_SIZE_RATIO = 4;
 /** Estimated size of the columns other than the message and the metadata. */
 const OTHER_COLUMNS_BYTES = 200;
 /**
- * DuckDB holds 2,048 consecutive records in memory when it writes or reads a part. So the records above LARGE_RECORD_BYTES of one
- * compaction have at most MAX_LARGE_RECORDS_BYTES in total: a project that sends records of 1 MiB would have all of them next to each other.
+ * DuckDB holds 2,048 consecutive records in memory when it writes or reads a part. Compaction puts the records of a project
+ * next to each other, so these could be 2,048 records of 1 MiB. Therefore the records of one compaction that are larger than
+ * LARGE_RECORD_BYTES have at most MAX_LARGE_RECORDS_BYTES in total.
  */
 const LARGE_RECORD_BYTES = 32 * 1024;
 const MAX_LARGE_RECORDS_BYTES = 64 * 1024 * 1024;
@@ -154,16 +155,20 @@ export class Compactor {
 
 /**
  * Returns the newest consecutive parts that have at least `minRuns` sorted runs and may be merged, oldest first, or none.
- * Parts from before and after `recent` are never merged with each other. `parts` are oldest first.
+ * Parts that end before `recentSince` are never merged with parts that end at or after it. `parts` are oldest first.
  */
-export function chooseParts(parts: readonly TimedPart[], recent: bigint, minRuns: number): readonly Part[] {
+export function chooseParts(
+  parts: readonly TimedPart[],
+  recentSince: bigint,
+  minRuns: number,
+): readonly Part[] {
   for (let end = parts.length; end > 0; end--) {
     const until = parts[end - 1]?.until ?? 0n;
     const chosen: Part[] = [];
     let [rows, largeBytes] = [0, 0];
     for (const { part, since, until: ownUntil, largeRecordsBytes } of parts.slice(0, end).reverse()) {
-      if (ownUntil >= recent !== until >= recent) break;
-      if (until >= recent && until - since > MAX_RECENT_SPAN) break;
+      if (ownUntil >= recentSince !== until >= recentSince) break;
+      if (until >= recentSince && until - since > MAX_RECENT_SPAN) break;
       if (largeBytes + largeRecordsBytes > MAX_LARGE_RECORDS_BYTES) break;
       if (rows > 0 && (part.rows > rows * MAX_SIZE_RATIO || rows + part.rows > MAX_COMPACTED_ROWS)) break;
       chosen.unshift(part);
@@ -175,7 +180,7 @@ export function chooseParts(parts: readonly TimedPart[], recent: bigint, minRuns
   return [];
 }
 
-/** A sorted run is one place with records of a project. A compacted part is one run; other parts have one run per row group. */
+/** Each sorted run has a project's records in one place. A compacted part is one run; other parts have one run per row group. */
 function countRuns(parts: readonly Part[]): number {
   return parts.reduce(
     (sum, { isCompacted, rows }) => sum + (isCompacted ? 1 : Math.ceil(rows / ROW_GROUP_ROWS)),

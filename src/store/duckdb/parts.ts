@@ -161,7 +161,10 @@ export class Parts {
     this.#put({ ...part, rows: content.checksum.rows, ...content });
   }
 
-  /** `checksum` is undefined if the part does not have the records that were written. A part that has changed stays as it is. */
+  /**
+   * Marks the part as verified, so that the spool can delete its records. `checksum` is undefined if the part is damaged and the
+   * spool cannot repair it. Does nothing if the part has changed meanwhile.
+   */
   setVerified(part: Part, checksum: Checksum | undefined): void {
     if (this.isCurrent(part)) this.#put({ ...part, checksum, unverified: undefined });
   }
