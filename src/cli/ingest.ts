@@ -69,10 +69,13 @@ async function openTarget(invocation: Invocation): Promise<IngestTarget> {
   return new StoreTarget(store, parser, retentionDays, systemClock);
 }
 
-/** The source of a load in the store: the records of a quarantine file have their own kinds. */
+/** What the store saves as the source of a load. The records of a quarantine file can have several kinds. */
 const sourceOf = (kind: LogKind | undefined) => kind ?? 'quarantine';
 
-/** Saves the time to load content that was loaded before. Only the store can tell for sure, after it has read all of it. */
+/**
+ * Finds an earlier load of the same content from a file of the same size, to save the time of loading it again. If there is none,
+ * the store still compares the digest with those of all earlier loads, after it has read everything.
+ */
 async function findEarlierLoad(
   file: string,
   kind: LogKind | undefined,

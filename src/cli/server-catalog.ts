@@ -66,7 +66,10 @@ function isCatalogEntry(value: unknown): value is CatalogEntry {
   );
 }
 
-/** Throws a UsageError for a parameter that the endpoint does not have. The API ignores such parameters; here it is a typo. */
+/**
+ * Throws a UsageError for a parameter that the endpoint does not have. The API ignores such parameters; here it is a typo. Every
+ * endpoint has `timestamps`, which no definition declares.
+ */
 export function checkParameterNames(
   endpoint: string,
   known: readonly string[],

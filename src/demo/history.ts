@@ -1,4 +1,5 @@
-// The history of the synthetic platform: seven days of records, checked by the intake rules and appended to a store.
+// The history of the synthetic platform: eight days of records (see `createHistory`), checked by the intake rules and
+// appended to a store.
 import type { LogKind } from '../domain/log-columns.ts';
 import { type LogLines, toLogLines } from '../domain/log-line.ts';
 import type { LogRecord } from '../domain/log-record.ts';

@@ -124,7 +124,7 @@ export function createKey(
   });
 }
 
-/** An upper bound: the target, its values and the two keys (all can grow when they are escaped), and the objects. */
+/** An upper bound for the target, its values, the two keys (which escapes make longer than the target) and the objects. */
 function estimateBytes(target: string): number {
   return 1000 + 12 * target.length;
 }

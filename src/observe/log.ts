@@ -1,5 +1,5 @@
 // Writes events as log lines to standard error, as JSON or as text, and `listening` to standard output. Each line has the time, the
-// level, the event and a message.
+// level, the event and a message; in the format `plain`, only the message.
 import { type Clock, systemClock } from '../system/clock.ts';
 import { systemTimer, type Timer } from '../system/timer.ts';
 import type { Event, Observe } from './event.ts';
@@ -48,7 +48,7 @@ export function logTo(
     if (!isLogged(event) || !isEnabled(LEVELS[event.type])) return;
     if (event.type === 'query_completed' && !isSlow(event, options.slowQueryMs)) return;
     const suppressed = THROTTLED.includes(event.type) ? throttle.admit(throttleName(event)) : 0;
-    if (suppressed === undefined) return; // this one is suppressed, too
+    if (suppressed === undefined) return; // the throttle suppresses this event
     errors.write(`${format(event, options.format, suppressed, clock)}\n`);
   };
 }
@@ -95,7 +95,7 @@ function escapeControls(text: string): string {
   return text.replace(/(?!\n +at )\p{Cc}/gu, ' ');
 }
 
-/** The details of an event, with names as in the metrics. `message` has the error. */
+/** The details of an event, with names in snake case. Without the error, which is in `message`. */
 function fieldsOf(event: LoggedEvent): Record<string, unknown> {
   const fields: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(event)) {

@@ -18,7 +18,7 @@ export class RequestQueue {
   /** Throws the reason of the signal if it aborts before the request has started. */
   async run<T>(request: () => Promise<T> | T, signal: AbortSignal): Promise<T> {
     if (this.#running < MAX_RUNNING) this.#running++;
-    else await this.#waitForEnd(signal);
+    else await this.#waitForSlot(signal);
     try {
       signal.throwIfAborted();
       return await request();
@@ -27,8 +27,8 @@ export class RequestQueue {
     }
   }
 
-  /** Waits until a request has ended in whose place this one can run. */
-  #waitForEnd(signal: AbortSignal): Promise<void> {
+  /** Waits until another request has ended and this one takes its place. */
+  #waitForSlot(signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#waiting.add(resolve);
       const leave = () => {

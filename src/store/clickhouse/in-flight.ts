@@ -1,5 +1,5 @@
 // Operations in flight that are aborted together. Each has an AbortController of its own: in Node 20 every
-// AbortSignal.any() with one long-lived signal leaks a little memory, and there is one for each query.
+// AbortSignal.any() with one long-lived signal leaks a little memory, and every query would call it.
 
 export class InFlight {
   readonly #running = new Map<AbortController, Promise<unknown>>();

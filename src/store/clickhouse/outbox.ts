@@ -134,7 +134,7 @@ export class Outbox {
     await rm(this.#blockFile(block.kind), { force: true });
   }
 
-  /** Marks records up to these sequence numbers as acknowledged: they reached ClickHouse in another way. */
+  /** Marks records up to these sequence numbers as acknowledged: `dendro migrate` has copied them to ClickHouse. */
   async skipTo(endOfKind: (kind: LogKind) => number): Promise<void> {
     const ends = LOG_KINDS.map(kind => [kind, Math.max(this.acknowledgedUpTo(kind), endOfKind(kind))]);
     await this.#writeAcknowledged(Object.fromEntries(ends));

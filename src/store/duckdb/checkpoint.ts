@@ -66,8 +66,8 @@ export class Checkpointer {
   }
 
   /**
-   * Retries until DuckDB accepts the checkpoint and no backup is running. `withFile` holds the file mutex. Throws after `timeoutMs`,
-   * or at once if the disk is nearly full.
+   * Retries until DuckDB accepts the checkpoint and no backup is running. `withFile` runs a function while it holds the file
+   * mutex. Throws after `timeoutMs`, or at once if the disk is nearly full.
    */
   async runWhenIdle(withFile: Run, timeoutMs: number): Promise<void> {
     const deadline = performance.now() + timeoutMs;

@@ -44,7 +44,7 @@ export class ConnectionPool {
 
   /** Runs `work` in a read-only transaction. Throws as Store.query does. */
   async run<T>(
-    work: (connection: QueryConnection) => Promise<T>,
+    work: (queryConnection: QueryConnection) => Promise<T>,
     options: QueryOptions = {},
   ): Promise<TimedResult<T>> {
     let pooled: PooledConnection | undefined;

@@ -169,7 +169,7 @@ async function reportColumns(
 }
 
 function compare(table: string, { checksum, unverified }: PartChecksum, found: Found, report: Report): void {
-  const remedy = unverified === undefined ? '' : '; the next server rewrites it from the spool';
+  const remedy = unverified === undefined ? '' : '; the next start of the server rewrites it from the spool';
   if (found.rows !== checksum.rows)
     report(
       `table ${table}`,

@@ -20,7 +20,10 @@ import { MAX_BATCH_BYTES, memoryTableColumns, nameOf, type Parts, ROW_GROUP_ROWS
 import type { RunStatement, WriterConnection } from './run-long.ts';
 import { isDataError, type Staging } from './staging.ts';
 
-/** If the active memtables are larger than this together, the largest is flushed: nine nearly full ones would not fit in memory. */
+/**
+ * If the active memtables are larger than this together, the largest is flushed. There is one for each of the nine kinds, and
+ * nine nearly full ones would not fit in memory.
+ */
 const MAX_ACTIVE_BYTES = 160 * 1024 * 1024;
 /** `apply` waits while more than this many memtables wait for a flush. Records stay in the spool meanwhile. */
 const MAX_IMMUTABLE_MEMTABLES = 1;

@@ -67,7 +67,7 @@ export async function restoreMetadata(file: string): Promise<void> {
   const { blockBytes, blocks } = backup.header;
   const handle = await open(file, 'r+');
   try {
-    if (await isLastCheckpoint(handle, backup.header))
+    if (await isBackupCurrent(handle, backup.header))
       for (const [index, block] of blocks.entries())
         await writeAt(
           handle,
@@ -87,7 +87,7 @@ export async function isCheckpointUnfinished(file: string): Promise<boolean> {
   if (backup === undefined) return false;
   const handle = await open(file, 'r');
   try {
-    return await isLastCheckpoint(handle, backup.header);
+    return await isBackupCurrent(handle, backup.header);
   } finally {
     await handle.close();
   }
@@ -100,13 +100,14 @@ async function readBackup(
   if (!existsSync(backup)) return undefined;
   const content = await readFile(backup);
   const bytes = content.subarray(8);
-  if (!checksumOf(bytes).equals(content.subarray(0, 8))) return undefined; // never: it is replaced atomically
+  if (!checksumOf(bytes).equals(content.subarray(0, 8))) return undefined; // only after a disk fault: it is replaced atomically
   const headerEnd = bytes.indexOf(NEWLINE) + 1;
   const header = JSON.parse(bytes.toString('utf8', 0, headerEnd)) as BackupHeader;
   return { header, data: bytes.subarray(headerEnd) };
 }
 
-async function isLastCheckpoint({ fd }: FileHandle, { checkpoint }: BackupHeader): Promise<boolean> {
+/** Whether no checkpoint was completed since the backup was saved. */
+async function isBackupCurrent({ fd }: FileHandle, { checkpoint }: BackupHeader): Promise<boolean> {
   const number = await readCheckpointNumber((offset, length) => readAt(fd, offset, length));
   return String(number) === checkpoint;
 }

@@ -41,7 +41,10 @@ export interface Database {
   readonly stagingDirectory: string;
   /** Opens a connection in which edge_logs means the view mem.edge_logs, of memtables and parts. The same for the other kinds. */
   connect(): Promise<WriterConnection>;
-  /** The same, with a `runLong` without the waiting loop. It must not use the file during a checkpoint (run-long.ts). */
+  /**
+   * The same, but `runLong` does not keep a core busy while it waits for DuckDB. The connection must not use the file during a
+   * checkpoint (run-long.ts).
+   */
   connectWriter(): Promise<WriterConnection>;
   /** Makes the creation and the deletion of DuckDB's files durable. If it fails, it counts as a fatal error. */
   syncDirectory(): Promise<void>;
@@ -50,7 +53,7 @@ export interface Database {
   /** The size of the file in bytes. */
   fileSize(): number;
   /** Whether DuckDB's write-ahead log has changes that are not in the file. */
-  hasLog(): boolean;
+  hasWal(): boolean;
   /** All connections must be closed. */
   close(): void;
 }
@@ -61,7 +64,7 @@ export interface DatabaseOptions {
   readonly threads?: number | undefined;
 }
 
-/** `onFatalError` is called when DuckDB has invalidated the file, `onLogTruncated` when a part of its log cannot be used. */
+/** `onFatalError` is called if DuckDB has invalidated the file, `onLogTruncated` if it cannot use all of its write-ahead log. */
 export async function openDatabase(
   options: DatabaseOptions,
   onFatalError: OnFatalError = () => {},
@@ -110,7 +113,7 @@ export async function openDatabase(
     instance,
     file,
     stagingDirectory,
-    connect: () => connect(1),
+    connect: () => connect(1), // with 1, `runLong` is the same as `run`
     connectWriter: () => connect(threads),
     async syncDirectory() {
       try {
@@ -122,7 +125,7 @@ export async function openDatabase(
     },
     readFile: (offset, length) => readAt(fileDescriptor, offset, length),
     fileSize: () => fstatSync(fileDescriptor).size,
-    hasLog: () => existsSync(logOf(file)),
+    hasWal: () => existsSync(logOf(file)),
     close() {
       instance.closeSync();
       closeSync(fileDescriptor);
@@ -148,7 +151,8 @@ async function createInstance(
       // With this optimizer, a query with ORDER BY and LIMIT on one table misses rows while others are added to the table.
       // It does not apply to a union of tables, which most queries read, so they are as fast without it.
       disabled_optimizers: 'row_group_pruner',
-      // No automatic checkpoints: one in the middle of a flush would delay other writers. Every writer runs its own at the end.
+      // No automatic checkpoints: one in the middle of a flush would delay other writers. Every writer calls the Checkpointer at
+      // the end.
       checkpoint_threshold: '1TB',
       // Returns memory to the system soon after a flush. Otherwise DuckDB kept it: a fifth of the memory of the process.
       allocator_flush_threshold: '8MB',
@@ -159,7 +163,7 @@ async function createInstance(
   }
 }
 
-/** An instance that only reads. DuckDB would create its directory for temporary files, `.tmp`, in the working directory. */
+/** An instance that only reads. Without the empty `temp_directory`, DuckDB would create `.tmp` in the working directory. */
 export function createReader(memoryLimit?: string): Promise<DuckDBInstance> {
   const limits: Record<string, string> = memoryLimit === undefined ? {} : { memory_limit: memoryLimit };
   return DuckDBInstance.create(':memory:', { ...limits, temp_directory: '' });

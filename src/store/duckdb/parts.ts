@@ -76,7 +76,7 @@ export class Parts {
     await parts.transaction(async () => {
       await deleteChecksums(
         connection,
-        [...checksums.keys()].filter(number => !numbers.has(number)), // an earlier version replaced these parts
+        [...checksums.keys()].filter(number => !numbers.has(number)), // version 0.2.0 replaced these parts, after a downgrade
       );
       for (const kind of LOG_KINDS) if (parts.list(kind).length === 0) await parts.writablePart(kind);
     });
@@ -245,8 +245,9 @@ export class Parts {
     const count = await this.#connection.runAndReadAll(`select count(*) from logs.${table}`);
     const rows = Number(count.value(0, 0));
     const written = checksums.get(number);
-    // If an earlier version added records, or deleted records of a verified part, the saved checksum no longer applies. An unverified
-    // part with too few records keeps its checksum, so that verification finds the loss and rewrites the part from the spool.
+    // If version 0.2.0, after a downgrade, added records, or deleted records of a verified part, the saved checksum no longer
+    // applies. An unverified part with too few records keeps its checksum, so that verification finds the loss and rewrites the
+    // part from the spool.
     const isCurrent =
       written?.checksum.rows === rows || (written?.unverified !== undefined && rows < written.checksum.rows);
     this.#put({ kind, number, isCompacted: state === 'compacted', rows, ...(isCurrent ? written : {}) });

@@ -9,7 +9,7 @@ import { createViewSql } from './parts.ts';
 
 const SCHEMA_VERSION = 4;
 
-/** Each upgrades a file from the previous version. */
+/** In order. Each runs on files of a lower version. */
 const UPGRADES: readonly { readonly version: number; run(connection: DuckDBConnection): Promise<void> }[] = [
   { version: 3, run: renameToFirstPart },
   { version: 4, run: renameTables },

@@ -171,7 +171,7 @@ async function openWriters(database: Database): Promise<Writers> {
   return {
     fileWriter: await database.connectWriter(),
     memoryWriter: await database.connectWriter(),
-    rewriteWriter: await database.connect(),
+    rewriteWriter: await database.connect(), // not connectWriter: a rewrite can run during a checkpoint (run-long.ts)
   };
 }
 
@@ -210,8 +210,8 @@ function createStore(components: Components): Store {
     async query(query, values, options) {
       operations.total++;
       const { result, queuedMs, executedMs } = await pool.run(
-        async connection =>
-          runSavedQuery(await connection.prepare(query.sql), query, values, options?.maxBytes),
+        async queryConnection =>
+          runSavedQuery(await queryConnection.prepare(query.sql), query, values, options?.maxBytes),
         options,
       );
       return { ...result, queuedMs, executedMs };
@@ -292,7 +292,7 @@ async function closeComponents(components: Components): Promise<void> {
   await memtables.close();
   await reader.close();
   // If it fails, the next start reads the write-ahead log.
-  if (database.hasLog()) await fileMutex.run(() => checkpointer.run()).catch(() => {});
+  if (database.hasWal()) await fileMutex.run(() => checkpointer.run()).catch(() => {});
   await fileMutex.idle();
   await pool.close();
   const { memoryWriter, fileWriter, rewriteWriter } = components;
