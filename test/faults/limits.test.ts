@@ -1,6 +1,6 @@
 // Limits that the operating system sets for the process: few file descriptors and little memory.
 import { execFileSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { sized } from '../support/fault-report.ts';
@@ -8,9 +8,11 @@ import {
   createTempDirectory,
   DENDRO_COMMAND,
   onlyLine,
+  PROCESS_API_KEY,
   runDendro,
   type ServerProcess,
 } from '../support/process.ts';
+import { openConnection } from '../support/raw-http.ts';
 import { auditAndReport } from './audit.ts';
 import { Ledger } from './load.ts';
 import { kill, queryStatus, readUse, serve } from './server.ts';
@@ -70,13 +72,28 @@ test('without a free descriptor for the thread that parses bodies, senders get 5
   server = await serve(directory.path);
   const setLimit = (limit: number) =>
     execFileSync('prlimit', ['--pid', String(server?.pid), `--nofile=${limit}:4096`]);
-  const batch = ledger.createBatch({ kinds: ['edge'], records: [10, 10] });
-  await fetch(`${server.internalUrl}/health`).then(response => response.text()); // the connection is reused
-  setLimit(readUse(server).descriptors);
-  expect(await ledger.send(server.internalUrl, batch)).toBe(503);
-  setLimit(4096);
-  expect(await ledger.send(server.internalUrl, batch)).toBe(200);
+  const body = '{"project":"p0","message":"sent"}';
+  const headers = `Host: localhost\r\nX-API-KEY: ${PROCESS_API_KEY}\r\nContent-Length: ${body.length}`;
+  const post = `POST /api/logs?source_name=edge HTTP/1.1\r\n${headers}\r\n\r\n${body}`;
+  const connection = await openConnection(server.internalUrl); // a new one would need a descriptor
+  try {
+    expect((await connection.ask('GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n')).status).toBe(200);
+    setLimit(lowestFreeDescriptor(server));
+    expect((await connection.ask(post)).status).toBe(503);
+    setLimit(4096);
+    expect((await connection.ask(post)).status).toBe(200);
+  } finally {
+    connection.close();
+  }
 });
+
+/** A limit of open files is a limit of their numbers, not of their count: processes can inherit a high number. */
+function lowestFreeDescriptor({ pid }: ServerProcess): number {
+  const used = new Set(readdirSync(`/proc/${pid}/fd`).map(Number));
+  let lowest = 0;
+  while (used.has(lowest)) lowest++;
+  return lowest;
+}
 
 /** A cgroup where systemd runs. Elsewhere a limit of the private memory, at which allocations fail instead of an OOM kill. */
 const memoryLimit = existsSync('/run/systemd/system')
