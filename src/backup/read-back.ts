@@ -1,5 +1,5 @@
-// Reads every record of a copy of a data directory. If the copy has what a power cut can leave behind, repairs it as a start
-// would do. Otherwise changes nothing.
+// Reads every record of a copy of a data directory. If a power cut left an unfinished write or checkpoint in the
+// store's file, repairs the file as a start of the server does. Otherwise changes nothing.
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { LogKind } from '../domain/log-columns.ts';

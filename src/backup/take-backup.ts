@@ -31,7 +31,7 @@ export interface Backup {
   release(): Promise<void>;
 }
 
-/** Everything that was captured at the moment. */
+/** Everything that was captured for the backup. */
 interface Captured {
   readonly store: StoreSnapshot;
   readonly spool: SpoolSnapshot;
@@ -88,7 +88,10 @@ async function capture(
   }
 }
 
-/** Files that are replaced as a whole, or do not change while the server runs. */
+/**
+ * Files that are replaced as a whole, or do not change while the server runs. With DuckDB, that includes the outbox that an
+ * earlier run with ClickHouse may have left. With ClickHouse, the outbox is in use, and the snapshot of the store has its files.
+ */
 function openStaticFiles(
   hasUnusedOutbox: boolean,
   { dataDirectory, tokensFile }: Pick<BackupDependencies, 'dataDirectory' | 'tokensFile'>,
@@ -105,7 +108,7 @@ function openStaticFiles(
   ].flat();
 }
 
-/** The store's files first, because the store waits until they are read. */
+/** The store's files first: until they are read, the embedded store writes no checkpoint and does not compact. */
 async function* listFiles({ store }: BackupDependencies, captured: Captured): AsyncGenerator<TarFile> {
   yield* captured.store.files;
   captured.store.release();

@@ -28,7 +28,7 @@ export async function demo(invocation: Invocation): Promise<void> {
   }
 }
 
-/** Replaces the operator's store, data directory, tokens file and API keys from environment variables, and enables all packs. */
+/** Uses a temporary DuckDB store with its own tokens file, ignores API keys in environment variables, and enables all packs. */
 function withTemporaryStore(invocation: Invocation, dataDirectory: string): Invocation {
   return {
     ...invocation,

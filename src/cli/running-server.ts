@@ -27,7 +27,7 @@ export function readRunningServer(invocation: Invocation): RunningServer | undef
     throw new UsageError(
       `--url and --${localFlag} exclude each other: with --url, the running server uses its own data directory and settings`,
     );
-  // A flag takes precedence over a variable.
+  // A local flag, such as --data, takes precedence over the variable with the URL.
   const url = localFlag === undefined ? invocation.text('url') : undefined;
   if (url === undefined) {
     checkWithoutUrl(invocation);

@@ -1,4 +1,4 @@
-// The history of the synthetic platform: eight days of records (see `createHistory`), checked by the intake rules and
+// The history of the synthetic platform: the records of seven days and of the day before, checked by the intake rules and
 // appended to a store.
 import type { LogKind } from '../domain/log-columns.ts';
 import { type LogLines, toLogLines } from '../domain/log-line.ts';

@@ -87,8 +87,8 @@ const endpointDefinition = v.strictObject({
   explain: v.optional(v.pipe(v.array(name), v.nonEmpty('needs at least one condition'))),
   max_rows: v.optional(v.pipe(positiveInteger, v.maxValue(1000)), 1000),
   /**
-   * `none`: every request runs the query. Otherwise a result is cached for `lifetime_seconds` and refreshed in the
-   * background every `warming_seconds`.
+   * `none`: every request runs the query. Otherwise a result is cached for `lifetime_seconds`. When it is `warming_seconds` old,
+   * it is refreshed in the background, unless nobody has requested it for `lifetime_seconds`.
    */
   cache: v.union(
     [

@@ -86,9 +86,10 @@ function createSampleValue(parameter: Parameter): string {
 }
 
 /**
- * Adds the values that every query may use: $now and the pin of the token. `pin` has the projects whose records the result may
- * contain; undefined: any. With a parameter `project`, it is bound as $pinned_project, and null means any project. Otherwise it
- * is bound as $pinned_projects, and an empty list means any project (ClickHouse has no list that can be null).
+ * Adds $now, the bounds of the time range if the definition has the key `range`, and the pin of the token. `pin` has the projects
+ * whose records the result may contain; undefined: any. With a parameter `project`, it is bound as $pinned_project, and null
+ * means any project. Otherwise it is bound as $pinned_projects, and an empty list means any project (ClickHouse has no list that
+ * can be null).
  */
 export function addContextValues(
   definition: EndpointDefinition,

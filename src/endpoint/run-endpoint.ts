@@ -37,7 +37,7 @@ export interface RunOptions {
   /** Runs the query even if its result is cached, but at most once in 10 s for each cache key (result-cache.ts). */
   readonly forceRefresh?: boolean;
   readonly request?: RequestContext | undefined;
-  /** Identifies whom the query runs for. Passed to `beforeLoad`, so that callers do not create a closure for each request. */
+  /** Identifies whom the query runs for. The argument of `beforeLoad`, which therefore needs no new closure for each request. */
   readonly caller?: string;
   /** Called before the query runs, or the request joins a running one. May throw to reject the request. */
   readonly beforeLoad?: ((caller: string) => void) | undefined;

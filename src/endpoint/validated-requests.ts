@@ -17,7 +17,7 @@ export interface ValidatedRequest {
   readonly pinnedKey: string;
 }
 
-/** The memoization key; the target already identifies the endpoint. */
+/** What a memoized result depends on; the target identifies the endpoint. For each target, only the last tier is memoized. */
 export interface ValidationKey {
   /** Path and query string, exactly as received. */
   readonly target: string;
@@ -124,7 +124,7 @@ export function createKey(
   });
 }
 
-/** An upper bound for the target, its values, the two keys (which escapes make longer than the target) and the objects. */
+/** A generous estimate for the target, its values, the two keys (which escapes make longer than the target) and the objects. */
 function estimateBytes(target: string): number {
   return 1000 + 12 * target.length;
 }

@@ -1,5 +1,5 @@
-// Finds out whether a response was completely written to its connection. A client that lost its connection before that retries
-// the request.
+// Finds out whether a response was completely written to its connection. If the connection closes earlier, the client usually
+// retries the request.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { onConnectionClose } from './connection.ts';

@@ -243,7 +243,7 @@ export class Intake {
     const appends = batches.flatMap(toAppend);
     if (appends.length === 0) return 0;
     for (const { kind } of appends)
-      if (!this.#applier.hasSpaceFor(kind, this.#options.queueBytes)) throw kindFails(kind);
+      if (!this.#applier.hasSpaceFor(kind, this.#options.queueBytes)) throw tooManyWaiting(kind);
     try {
       return await this.#spool.appendAll(appends);
     } catch (error) {
@@ -259,8 +259,10 @@ function toAppend({ kind, accepted, lines, entry, result }: ClaimedBatch): Spool
 }
 
 /**
- * Restores the requests on disk, but not those with `isRepeatOnlyIfUndelivered` whose response was delivered: a request with an
- * equal body is then a new one. `undelivered`: the keys of requests with this flag whose response is not known to be
+ * Returns a view of the index that does not restore requests with `isRepeatOnlyIfUndelivered` whose response was delivered: a
+ * request with an equal body is then a new one.
+ *
+ * `undelivered`: the keys of requests with this flag whose response is not known to be
  * delivered, as saved by a clean stop. Undefined: there was no clean stop. It is then not known which responses were delivered,
  * so all requests are restored.
  */
@@ -291,7 +293,7 @@ function shareExceeded(): DendroError {
   );
 }
 
-function kindFails(kind: LogKind): DendroError {
+function tooManyWaiting(kind: LogKind): DendroError {
   return new DendroError(
     'rate_limited',
     `the store fails to apply records of kind ${kind}, and too many records are waiting; no record of this request was stored, retry later`,

@@ -5,7 +5,7 @@ import type { VerificationOutcome } from '../domain/damage.ts';
 import type { RefusalReason } from '../domain/errors.ts';
 import type { LogKind } from '../domain/log-columns.ts';
 
-/** How the result of an endpoint was obtained, as in the header Cache-Status; `none`: the request failed. */
+/** How the result of an endpoint was obtained, as in the header Cache-Status; `none`: the response has no such result. */
 export const CACHE_OUTCOMES = ['hit', 'miss', 'collapsed', 'request', 'bypass', 'none'] as const;
 
 export type Event =
@@ -145,14 +145,17 @@ export type Event =
       readonly path: string;
       readonly directory: string;
       readonly damagedBytes: number;
-      /** The most records that can be lost, by kind: the store does not have them. */
+      /** By kind, at most how many records are lost: those missing around the damage that the store does not have. */
       readonly lost: Readonly<Partial<Record<LogKind, number>>>;
-      /** False if more records may be lost, because nothing says how many were in the damaged bytes. */
+      /** False if `lost` may be too low, because nothing says how many records some of the damaged bytes had. */
       readonly isLostKnown: boolean;
       /** Of the lost records, how many are in a file that `dendro ingest` can load. */
       readonly readable: number;
     }
-  /** Segments are missing: all of them, or those with records of `kinds` that the store has already stored. */
+  /**
+   * Segments are missing. `kinds`: the store has higher sequence numbers of these kinds than the spool. Empty: the spool has had
+   * records, but has no segments.
+   */
   | { readonly type: 'spool_incomplete'; readonly directory: string; readonly kinds: readonly LogKind[] }
   /** These lines of the idempotency log cannot be read. */
   | { readonly type: 'idempotency_log_damaged'; readonly path: string; readonly malformedLines: number }

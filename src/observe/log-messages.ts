@@ -28,7 +28,10 @@ export function isLogged(event: Event): event is LoggedEvent {
   return !UNLOGGED.has(event.type);
 }
 
-/** Something to act on: `error` if data or requests are lost, `warn` if Dendro goes on or retries by itself. */
+/**
+ * `error`: data or service is lost, or will be if the cause remains; some of these failures are retried. `warn`: a problem that
+ * Dendro handles itself.
+ */
 export const LEVELS: Readonly<Record<LoggedEvent['type'], LogLevel>> = {
   started: 'info',
   stopping: 'info',
@@ -95,7 +98,7 @@ export function describe(event: LoggedEvent): string {
     case 'stopped':
       return 'stopped';
     case 'stop_timed_out':
-      return `not stopped within ${event.seconds} s, because a query does not react to its cancellation; killing the process. No acknowledged data is lost`;
+      return `not stopped within ${event.seconds} s, because a query does not react to its cancellation, or a flush or another write takes too long; killing the process. No acknowledged data is lost`;
     case 'tokens_read':
       return `tokens reloaded: ${event.count}`;
     case 'tokens_unreadable':
@@ -136,7 +139,7 @@ export function describe(event: LoggedEvent): string {
       return `removed an unfinished write of ${event.invalidBytes} bytes from the end of the spool; it was not acknowledged`;
     case 'store_log_truncated':
       return event.reason === 'unfinished write'
-        ? `moved an unfinished write of ${event.invalidBytes} bytes from the end of ${event.path} to ${event.copy}; its records are still in the spool. Delete the copy when all records are there`
+        ? `moved an unfinished write of ${event.invalidBytes} bytes from the end of ${event.path} to ${event.copy}; its records are still in the spool. Delete the copy after you have checked that no records are missing`
         : `created an empty store, because dendro.duckdb does not exist, and moved the write-ahead log of the old one to ${event.copy}; if dendro.duckdb was not deleted on purpose, restore a backup`;
     case 'spool_damaged':
       return describeDamage(event);

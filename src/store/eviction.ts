@@ -12,7 +12,7 @@ const START_SHARE = 0.9;
 const TARGET_SHARE = 0.8;
 /** If files other than the store's use more than this share, removing records does not help: something else fills the disk. */
 const MAX_OTHER_SHARE = 0.5;
-/** Of the data directory. They shrink by themselves, and records are gone for good. */
+/** Not counted: these directories of the data directory shrink by themselves, but evicted records are gone for good. */
 const TEMPORARY_DIRECTORIES = ['tmp', 'staging'];
 
 export class Eviction {
@@ -62,7 +62,7 @@ export class Eviction {
   }
 }
 
-/** The disk space of all files but the store's, which also has unused blocks, and but temporary files. */
+/** The disk space of all files except temporary ones and dendro.duckdb, which `usedBytes` measures without its unused blocks. */
 async function measureOtherFiles(directory: string): Promise<number> {
   const skipped = ['dendro.duckdb', ...TEMPORARY_DIRECTORIES].map(name => join(directory, name));
   let bytes = 0;

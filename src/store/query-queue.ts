@@ -54,8 +54,8 @@ export class QueryQueue {
   }
 
   /**
-   * Runs `work` in a slot. Then runs `cleanUp`, even if `work` failed. The slot is released after `cleanUp`; the result is
-   * returned before. Throws as Store.query does.
+   * Runs `work` in a slot, then `cleanUp`, even if `work` failed. Returns the result of `work` without waiting for `cleanUp`. The
+   * slot is released after `cleanUp`. Throws as Store.query does.
    */
   async run<T>(
     work: (query: RunningQuery) => Promise<T>,
@@ -198,7 +198,10 @@ export class QueryQueue {
   }
 }
 
-/** How many queries can wait. A slot that is cleaning up will be free soon, so it counts as free. */
+/**
+ * How many queries `#waiters` can have: a new query enters it even if a slot is free, so free slots count too. A slot that is
+ * cleaning up will be free soon, so it counts as free.
+ */
 function capacity(slots: number, queueLength: number, { busy, cleaningUp }: Usage): number {
   return slots - busy + cleaningUp + queueLength;
 }

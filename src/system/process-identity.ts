@@ -1,12 +1,13 @@
-// Identifies a process beyond its PID, so that a lock of a process that has ended is told from the lock of a running one.
+// Identifies a process beyond its PID, to find out whether the owner of a lock still runs or another process has its PID now.
 import { readFileSync, readlinkSync } from 'node:fs';
 
 export interface ProcessIdentity {
   readonly pid: number;
-  /** Boot id and start time: they tell the process from an earlier or later one with the same PID. Empty if unknown. */
+  /** Boot id and start time: they differ from those of an earlier or later process with the same PID. Empty if unknown. */
   readonly start: string;
 }
 
+/** Without start times, a lock with this process's own PID counts as one of an earlier process: callers know their own locks. */
 export function isRunning({ pid, start }: ProcessIdentity): boolean {
   const currentStart = readStart(pid);
   if (start !== '' && currentStart !== '') return start === currentStart;
@@ -23,7 +24,7 @@ export function readStart(pid: number): string {
   return isZombie ? `${bootId} ended` : `${bootId} ${fields[19]}`;
 }
 
-/** In another PID namespace, such as in another container, a PID means another process. Empty if the system has none. */
+/** Returns the id of this process's PID namespace, or '' if there is none. In another container, a PID means another process. */
 export function readPidNamespace(): string {
   try {
     return readlinkSync('/proc/self/ns/pid');

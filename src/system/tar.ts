@@ -90,7 +90,8 @@ function encodeHeader({ path, bytes }: TarFile, mtimeSeconds: number): Buffer {
     header.writeBigUInt64BE(BigInt(bytes), 128);
   }
   header.write(`${octal(mtimeSeconds, 11)}\0`, 136);
-  header.write('        0ustar\x0000', 148); // an empty checksum, a plain file
+  // An empty checksum (8 spaces), the type of a plain file (0), `ustar` with a NUL, and the version 00.
+  header.write('        0ustar\x0000', 148);
   header.write(`${octal(checksum(header), 6)}\0 `, 148);
   return header;
 }

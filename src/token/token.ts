@@ -10,7 +10,7 @@ export interface Token {
   /** SHA-256 of the whole secret, in hexadecimal. */
   readonly sha256: string;
   readonly scopes: readonly string[];
-  /** The projects that the token is pinned to. Pinned: restricted to some projects. Undefined: any project. */
+  /** The projects that the token is pinned (restricted) to. Undefined: any project. */
   readonly projects?: readonly string[] | undefined;
   /** ISO 8601. */
   readonly expires_at?: string | undefined;
@@ -49,8 +49,8 @@ export function hasExpired({ expires_at }: Token, clock: Clock): boolean {
 }
 
 /**
- * A scope includes everything below it: `query` allows `query:logs.all`. `metrics` and `admin` concern all projects, so they allow
- * a token that is pinned to projects nothing.
+ * A scope includes everything below it: `query` allows `query:logs.all`. `metrics` and `admin` concern all projects, so a token
+ * that is pinned to projects cannot use them.
  */
 export function allows({ scopes, projects }: Token, area: string, name?: string): boolean {
   if (projects !== undefined && (area === 'metrics' || area === 'admin')) return false;

@@ -1,5 +1,5 @@
-// The endpoints of a running server as tools: names, schemas, and calls. A call returns the rows as JSON, with what a reader has to
-// know about them.
+// The endpoints of a running server as MCP tools: names, schemas, and calls. A call returns the rows as JSON, with what the AI
+// assistant has to know about them.
 import { suggest } from '../../domain/closest-name.ts';
 import { OperatorError, UsageError } from '../../domain/errors.ts';
 import type { CatalogEntry } from '../../endpoint/catalog-entry.ts';
@@ -62,7 +62,7 @@ export class EndpointTools implements ToolProvider {
     signal: AbortSignal,
   ): Promise<ToolResult> {
     const parameters = readArguments(endpoint, args);
-    parameters.append('timestamps', 'iso'); // readers compare them and pass them on as parameters
+    parameters.append('timestamps', 'iso'); // assistants compare them and pass them on as parameters
     const path = `/api/endpoints/query/${encodeURIComponent(endpoint.name)}?${parameters}`;
     const init = { headers: { Accept: 'application/json' }, signal };
     const response = await sendRequest(this.#server, path, init, RETRY_POLICY);
@@ -74,7 +74,7 @@ export class EndpointTools implements ToolProvider {
   }
 }
 
-/** Some clients allow no longer names. */
+/** Some clients reject names that are longer than this. */
 const MAX_NAME_LENGTH = 64;
 const ID_LENGTH = 8;
 
@@ -138,7 +138,7 @@ function readArguments(
   return query;
 }
 
-/** One object: what a reader has to know about the rows, and then the rows. */
+/** One object: what the assistant has to know about the rows, and then the rows. */
 export function formatResult(
   { headers }: Pick<ServerResponse, 'headers'>,
   body: string,
@@ -159,7 +159,7 @@ export function formatResult(
   return `${JSON.stringify(facts).slice(0, -1)},"rows":[${rows.join(',')}]}`;
 }
 
-/** The first rows that fit, as JSON texts. Of a first row that does not fit, long values are cut, so that there is at least one row. */
+/** The first rows that fit, as JSON texts. If not even the first row fits, its long values are cut, so that there is one row. */
 function cutRows(
   result: readonly JsonObject[],
   { maxRows, maxBytes }: ToolLimits,
@@ -177,7 +177,7 @@ function cutRows(
   return { rows, cutBy: undefined };
 }
 
-/** Of an escaped character in JSON, such as \u0000; the rest of the bytes is for the names of the columns. */
+/** An escaped character in JSON, such as \u0000, takes 6 bytes. The other 2 are for the names of the columns. */
 const BYTES_PER_CHARACTER = 8;
 
 /** The row as JSON text, in which each long value is the start of its text. */

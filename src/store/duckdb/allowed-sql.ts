@@ -76,7 +76,7 @@ class ReferenceCollector {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return;
     const node = value as TreeNode;
     this.#collect(node);
-    // The function of a table function is not a scalar function, but its arguments can contain some.
+    // The function node of a table function is no call of a scalar function, but its arguments can contain such calls.
     const children = node['type'] === 'TABLE_FUNCTION' ? { ...node, ...argumentsOf(node) } : node;
     for (const child of Object.values(children)) this.visit(child);
   }

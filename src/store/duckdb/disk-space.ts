@@ -33,7 +33,7 @@ export class DiskSpace {
     await this.require(Math.ceil((size * rows) / Math.max(1, totalRows)));
   }
 
-  /** Whether the file has space for everything that is in the write-ahead log. */
+  /** Whether the disk has space for a checkpoint, which writes everything in the write-ahead log to the file. */
   async canCheckpoint(): Promise<boolean> {
     const log = await stat(join(this.#dataDirectory, `${FILE_NAME}.wal`)).catch(() => undefined);
     return (await this.#findShortage(log?.size ?? 0)) === undefined;

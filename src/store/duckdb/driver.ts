@@ -42,7 +42,7 @@ export type DuckDBPreparedStatement = driver.DuckDBPreparedStatement;
 export type DuckDBResult = driver.DuckDBResult;
 export type DuckDBTimestampValue = driver.DuckDBTimestampValue;
 
-/** The part of the package behind the driver that the driver does not export. */
+/** What run-long.ts uses of @duckdb/node-bindings, on which the driver is built. The driver does not export it. */
 interface Bindings {
   readonly PendingState: { readonly RESULT_NOT_READY: number; readonly NO_TASKS_AVAILABLE: number };
   pending_execute_check_state(pendingResult: unknown): number;

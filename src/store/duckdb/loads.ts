@@ -1,5 +1,5 @@
-// The content that was appended to the store, such as files: the same content is loaded once for as long as the store exists.
-// Retention and deletions leave this table as it is.
+// The table of loads: the content, such as files, that was appended to the store. It prevents loading the same content
+// twice, even after retention or a deletion has removed its records.
 import type { EarlierLoad, LoadIdentity } from '../store.ts';
 import type { DuckDBConnection } from './driver.ts';
 

@@ -101,7 +101,7 @@ export class Memtables {
     return this.#flushedUpTo.get(kind) ?? 0;
   }
 
-  /** Memtables with records. */
+  /** Active memtables with records, and all immutable ones. */
   get counts(): { readonly active: number; readonly immutable: number } {
     const active = [...this.#active.values()].filter(({ rows }) => rows > 0).length;
     return { active, immutable: this.#immutable.length };

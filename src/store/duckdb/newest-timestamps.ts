@@ -7,7 +7,7 @@ import type { ConnectionPool } from './connection-pool.ts';
 import { type DuckDBConnection, DuckDBTimestampValue, type DuckDBValue } from './driver.ts';
 import { nameOf, type Parts } from './parts.ts';
 
-/** Earlier than the timestamp of any record. */
+/** Earlier than any record since 1970. Older records, which a long retention allows, are never the newest. */
 const BEFORE_ALL = -1n;
 
 export class NewestTimestamps {

@@ -37,7 +37,7 @@ export async function loadChecksums(
   );
 }
 
-/** Saves the checksums of the parts that were changed: parts are immutable objects. */
+/** Saves the checksums of new and changed parts, and deletes those of removed ones. A changed part is a new `Part` object. */
 export async function saveChecksums(
   connection: DuckDBConnection,
   before: readonly Part[],

@@ -1,5 +1,6 @@
 // Reads every record of a copy of a store's file, also if an earlier version wrote it. DuckDB checks the checksum of each block that
-// it reads. If the copy has what a power cut can leave behind, repairs it as a start would do. Otherwise changes nothing.
+// it reads. If a power cut left an unfinished write or checkpoint in the copy, repairs it as a start of the server does.
+// Otherwise changes nothing.
 import { join, resolve } from 'node:path';
 import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import type { StoreContent } from '../store.ts';
@@ -21,7 +22,7 @@ export async function readCopy(dataDirectory: string, memoryLimit: string): Prom
       async () => {
         await connection.run(`attach ${quote(file)} as logs (read_only)`);
       },
-      () => {}, // the copied log stays, too; a start of the original reports it
+      () => {}, // not reported here: the next start with the original reports it
     );
     return await readTables(connection);
   } finally {

@@ -1,5 +1,6 @@
 // The store's file at one moment, for a backup. After a checkpoint the file alone has all flushed records. No checkpoint runs until
-// the file is read, so nothing that it refers to changes, while flushes continue into the write-ahead log and into other blocks.
+// the file is read, so what the last checkpoint wrote does not change. Flushes continue: they write to the write-ahead log and to
+// blocks that this checkpoint does not use.
 import { DendroError } from '../../domain/errors.ts';
 import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import { Mutex } from '../../system/mutex.ts';
@@ -20,7 +21,7 @@ export interface SnapshotDependencies {
 
 export class Snapshots {
   readonly #dependencies: SnapshotDependencies;
-  /** The database closes its file after the reads that have started. */
+  /** Lets `close` wait for the reads that have started: afterwards the database closes its file. */
   readonly #reads = new Mutex();
   #isClosed = false;
 
@@ -31,7 +32,7 @@ export class Snapshots {
   take(onSnapshot: () => void): Promise<StoreSnapshot> {
     const { fileMutex, checkpointer } = this.#dependencies;
     return fileMutex.run(async () => {
-      // Another snapshot pauses checkpoints, another transaction writes to the file, or the disk is full.
+      // Fails if another snapshot pauses checkpoints, another transaction writes to the file, or the disk is nearly full.
       if (!(await checkpointer.run()))
         throw new DendroError(
           'unavailable',

@@ -1,5 +1,5 @@
--- The records of a time slice as log lines with JSON strings (log-line.ts). A minute with too many records is split into
--- hash buckets.
+-- The records of a time slice as log lines (log-line.ts). The flag j means that all texts are JSON strings. A minute with too
+-- many records is split into hash buckets.
 select
   concat_ws(chr(31), 'j', {{fields}}, metadata) as line
 from {{table}}
