@@ -152,6 +152,7 @@ export class Intake {
     const { sender, projects, idempotencyKey: _, signal, ...body } = request;
     const { bodyParser, clock } = this.#dependencies;
     const nowMicros = Number(clock());
+    const bodyBytes = body.data.length; // the parser takes the buffer, which is then empty
     const context = { nowMicros, retentionDays: this.#options.retentionDays, projects };
     const parsed = await bodyParser.parse(
       { ...body, context, needsDeduplication: true },
@@ -163,7 +164,7 @@ export class Intake {
     );
     if (!this.#linesMemory.tryReserve(sender, parsedBytes)) throw shareExceeded();
     try {
-      return await this.#acceptParsed(request, parsed, nowMicros);
+      return await this.#acceptParsed(request, bodyBytes, parsed, nowMicros);
     } finally {
       this.#linesMemory.release(sender, parsedBytes);
     }
@@ -171,6 +172,7 @@ export class Intake {
 
   async #acceptParsed(
     request: IntakeRequest,
+    bodyBytes: number,
     parsed: ParsedBody,
     nowMicros: number,
   ): Promise<AcceptedRequest> {
@@ -180,7 +182,7 @@ export class Intake {
       this.#dependencies.observe({
         type: 'batch_completed',
         kind: batch.kind ?? 'unknown',
-        bytes: index === 0 ? request.data.length : 0, // the body counts once, not for each kind
+        bytes: index === 0 ? bodyBytes : 0, // the body counts once, not for each kind
         accepted: batch.result.accepted,
         rejected: batch.isRepeat ? {} : batch.rejectedByCode,
         deduplicated: batch.isRepeat,

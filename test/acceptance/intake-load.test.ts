@@ -87,3 +87,9 @@ test('a body of one-byte chunks takes no more memory than its length', async () 
   expect((await connection.next()).status).toBe(200);
   connection.close();
 });
+
+test('the bytes of a body are counted as received, although the parser takes its buffer', async () => {
+  const body = record('counted').padEnd(100_000);
+  await sendLogs(server.internalUrl, body, { token: tokens.secrets.other, query: '?source_name=storage' });
+  expect(await readMetric(/^dendro_intake_bytes_total\{kind="storage"\} (\d+)$/m)).toBe(body.length);
+});
