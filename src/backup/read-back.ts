@@ -1,9 +1,12 @@
-// Reads every record of a copy of a data directory. If a power cut left an unfinished write or checkpoint in the
+// Reads and counts every record of a copy of a data directory. If a power cut left an unfinished write or checkpoint in the
 // store's file, repairs the file as a start of the server does. Otherwise changes nothing.
 import { existsSync, readdirSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { LogKind } from '../domain/log-columns.ts';
+import { readCompleteBytes } from '../intake/clean-stop.ts';
 import { spoolDirectoryIn } from '../intake/spool.ts';
+import { findDamagedRanges } from '../intake/spool-repair.ts';
 import { DamagedBlockError, readSegment, SpooledCounts } from '../intake/spool-snapshot.ts';
 import { readStoreCopy } from '../store/open-store.ts';
 import type { StoreContent, StoreName } from '../store/store.ts';
@@ -14,11 +17,14 @@ export interface ReadBackOptions {
   readonly store: StoreName;
   /** In DuckDB's notation. */
   readonly memoryLimit: string;
-  /** A process that was killed can leave an unfinished block at the end of the last segment. It was never acknowledged. */
+  /**
+   * A process that was killed can leave an unfinished block at the end of the last segment. It was never acknowledged, so it is
+   * skipped. Any other damage is an error.
+   */
   readonly allowsTornEnd: boolean;
 }
 
-/** Throws if a file is missing or damaged. */
+/** Throws if a file is damaged. A missing file counts as empty. */
 export async function readBack(
   directory: string,
   { store, memoryLimit, allowsTornEnd }: ReadBackOptions,
@@ -48,11 +54,18 @@ async function countSpooled(
     try {
       for await (const { blocks } of readSegment(file)) spooled.add(blocks);
     } catch (error) {
-      const isTornEnd = allowsTornEnd && name === names.at(-1) && error instanceof DamagedBlockError;
-      if (!isTornEnd) throw error;
+      const canBeTorn = allowsTornEnd && name === names.at(-1) && error instanceof DamagedBlockError;
+      if (!canBeTorn || !(await endsWithTornWrite(spool, name))) throw error;
     } finally {
       await file.close();
     }
   }
   return spooled.counts;
+}
+
+/** Whether an unfinished write at the end is all that is invalid in the last segment. */
+async function endsWithTornWrite(spool: string, name: string): Promise<boolean> {
+  const completeBytes = await readCompleteBytes(spool, Number.parseInt(name, 10));
+  const ranges = findDamagedRanges(await readFile(join(spool, name)), completeBytes);
+  return ranges.every(({ isTorn }) => isTorn);
 }

@@ -211,6 +211,30 @@ describe('dendro backup of an idle data directory', () => {
     expect(existsSync(copy)).toBe(false);
   });
 
+  test('leaves out an unfinished write at the end of the spool, and reports any other damage in it', async () => {
+    const [data, copy] = [join(directory.path, 'data'), join(directory.path, 'copy')];
+    const server = await startServer(['--data', data], { env: { DENDRO_API_KEY: PROCESS_API_KEY } });
+    for (let batch = 0; batch < 3; batch++) await postRecords(server, PROCESS_API_KEY, 5);
+    server.signal('SIGKILL');
+    await server.ended;
+    const segment = join(
+      data,
+      'spool',
+      readdirSync(join(data, 'spool')).find(name => name.endsWith('.spool')) ?? '',
+    );
+    const bytes = readFileSync(segment);
+    writeFileSync(segment, bytes.subarray(0, bytes.length - 10));
+    const torn = await runDendro(['backup', copy, '--data', data]);
+    expect(torn).toMatchObject({ code: 0, stderr: '' });
+    expect(torn.stdout).toContain('10 records (0 stored, 10 in the spool)');
+    bytes.write('damaged', bytes.indexOf('record 2'));
+    writeFileSync(segment, bytes);
+    const damaged = await runDendro(['backup', `${copy}-2`, '--data', data]);
+    expect(damaged.code).toBe(1);
+    expect(onlyLine(damaged)).toContain('the copy cannot be read back, nothing was kept');
+    expect(existsSync(`${copy}-2`)).toBe(false);
+  });
+
   test.each([
     ['no directory', []],
     ['two directories', ['one', 'two']],
