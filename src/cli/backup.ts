@@ -28,12 +28,12 @@ export async function backup(invocation: Invocation): Promise<void> {
   const directory = readTarget(invocation);
   const server = readRunningServer(invocation);
   const options = readStoreOptions(invocation);
-  const incomplete = createIncomplete(directory);
+  const incomplete = createIncompleteDirectory(directory);
   const cancelCleanup = removeOnSignal(incomplete);
   try {
     const report =
       server === undefined
-        ? await copyIdle(options, readTokensFile(invocation), incomplete)
+        ? await copyDataDirectory(options, readTokensFile(invocation), incomplete)
         : await download(server, options, incomplete);
     moveInPlace(incomplete, directory);
     await syncDirectory(dirname(directory));
@@ -70,7 +70,7 @@ function isEmptyDirectory(path: string): boolean {
 }
 
 /** A directory next to the target, on the same file system, with a name that says that it is not a backup. */
-function createIncomplete(directory: string): string {
+function createIncompleteDirectory(directory: string): string {
   try {
     createDirectory(dirname(directory));
     return mkdtempSync(`${directory}.incomplete-`);
@@ -106,8 +106,12 @@ function removeOnSignal(incomplete: string): () => void {
   };
 }
 
-/** The data directory is locked while it is copied. */
-async function copyIdle(options: StoreOptions, tokensFile: string, target: string): Promise<BackupReport> {
+/** Copies a data directory that no server uses. It is locked meanwhile. */
+async function copyDataDirectory(
+  options: StoreOptions,
+  tokensFile: string,
+  target: string,
+): Promise<BackupReport> {
   const { dataDirectory, memoryLimit } = options;
   if (!existsSync(dataDirectory))
     throw new OperatorError(

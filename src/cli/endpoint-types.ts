@@ -1,5 +1,5 @@
-// Generates TypeScript for dendro/client: the types of the parameters and rows of endpoints. The catalog can come from another
-// program, so every text in it is escaped.
+// Generates TypeScript for dendro/client: the types of the parameters and rows of endpoints. The catalog can come from a
+// server, so every text in it is escaped.
 import type { CatalogColumn, CatalogEntry, CatalogParameter } from '../endpoint/catalog-entry.ts';
 
 /** The interface of the endpoints that are part of Dendro, packs included. It is part of the client. */

@@ -1,6 +1,6 @@
-// The cursor of a paged endpoint: where the next page starts. A cursor belongs to one query: it contains a checksum of itself, of the
-// endpoint and of all parameters but the cursor. It is not signed, because it grants nothing: a query applies its conditions on every
-// page.
+// The cursor of a paged endpoint: where the next page starts. A cursor belongs to one query: it contains a checksum of its
+// position, of the endpoint and of all parameters but the cursor. It is not signed, because it grants nothing: a query applies
+// its conditions on every page.
 import { createHash } from 'node:crypto';
 import { redactText } from './redact.ts';
 

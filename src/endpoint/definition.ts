@@ -63,21 +63,22 @@ const endpointDefinition = v.strictObject({
     }),
   ),
   /**
-   * The response has `Dendro-Clipped: retention` if the requested start is before the retention. `start` is the name of a
-   * timestamp parameter, `days` the name of a choice value: the retention in days. This does not limit the query; the SQL must do
-   * that.
+   * The response has `Dendro-Clipped: retention` if the requested start is before the start of the retention period. `start` is
+   * the name of a timestamp parameter. `days` is the name of an SQL parameter that a choice sets: the retention period in days.
+   * This does not limit the query; the SQL must do that.
    */
   retention: v.optional(v.strictObject({ start: name, days: name })),
   /**
-   * The time range of a request: the names of the timestamp parameters for its start (exclusive) and its end, and of the choice
-   * value with the retention in days.
+   * The time range of a request: the names of the timestamp parameters for its start (exclusive) and its end (inclusive), and
+   * `days` as in `retention`.
    * Binds $range_start, $range_end, $bucket_micros, $slice_start and $slice_end. Has the effect of `retention` too: with
    * `range`, the key `retention` is not needed.
    */
   range: v.optional(v.strictObject({ start: name, end: name, days: name })),
   /**
-   * The range is searched in slices, newest first, until there are `max_rows` rows or the time is up. The response has a cursor
-   * for the next page. Needs `range` and a parameter of type cursor. $slice_start and $slice_end are the bounds of the slice.
+   * The range is searched in slices, newest first, until there are `max_rows` rows or the time limit of the query is
+   * reached. The response has a cursor for the next page. Needs `range` and a parameter of type cursor. $slice_start and
+   * $slice_end are the bounds of the slice.
    */
   partial: flag,
   /**
@@ -256,7 +257,7 @@ function findExplainProblem(conditions: readonly string[] = []): string | undefi
   return undefined;
 }
 
-/** The names of the SQL parameters, such as range_start and slice_start, whose values depend on this parameter. */
+/** The names of the bounds of the range and of the slice, such as range_start, whose values depend on this parameter. */
 export function listRangeNames({ range }: EndpointDefinition, name: string, parameter: Parameter): string[] {
   if (range === undefined) return [];
   if (name === range.end) return ['range_end', 'slice_end'];

@@ -29,13 +29,14 @@ export interface ReloadDependencies {
 /** A change is loaded when the files have not changed between two checks, so that an editor can finish writing them. */
 const CHECK_EVERY_MS = 500;
 
+/** Differs from every version that `readVersion` returns, so that the next check loads the files. */
 const UNKNOWN = 'unknown';
 
 export class LiveCatalog implements Catalog {
   readonly #options: LiveCatalogOptions;
   readonly #reloads = new Mutex();
   #current: Catalog;
-  #targets: ReloadDependencies | undefined;
+  #reloadDependencies: ReloadDependencies | undefined;
   #job: RepeatingJob | undefined;
   /** The state of the files at the last load, successful or not. */
   #loadedVersion: string;
@@ -57,8 +58,8 @@ export class LiveCatalog implements Catalog {
   }
 
   /** Starts to watch the files. */
-  start(targets: ReloadDependencies): void {
-    this.#targets = targets;
+  start(reloadDependencies: ReloadDependencies): void {
+    this.#reloadDependencies = reloadDependencies;
     const { watched, timer } = this.#options;
     if (watched !== undefined) this.#job = every(timer, CHECK_EVERY_MS, () => this.#reloadIfChanged());
   }
@@ -66,7 +67,7 @@ export class LiveCatalog implements Catalog {
   /** Loads the endpoint folders again. Reports a problem as an event and keeps the current endpoints. */
   reload(): Promise<void> {
     return this.#reloads.run(async () => {
-      if (this.#targets !== undefined) await this.#load(this.#targets);
+      if (this.#reloadDependencies !== undefined) await this.#load(this.#reloadDependencies);
     });
   }
 
@@ -115,7 +116,10 @@ function findChanges(before: Catalog, after: Catalog): Set<string> {
   return new Set(ids.filter(id => !isDeepStrictEqual(before.find(id), after.find(id))));
 }
 
-/** Changes whenever a file of an endpoint folder changes. Follows symbolic links, which mounted configurations replace. */
+/**
+ * Changes whenever a file of an endpoint folder changes. Follows symbolic links: an update of a mounted configuration, such as a
+ * Kubernetes ConfigMap, replaces a link and not the files.
+ */
 function readVersion(directory: string): string {
   const folders = listNames(directory).filter(name => !name.startsWith('.'));
   return folders

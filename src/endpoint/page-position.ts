@@ -1,4 +1,4 @@
-// The position of a page as the values that its query binds, and the query that a cursor belongs to.
+// Converts the position of a page to the values that its query binds, and back. Also identifies the query of a cursor.
 import { createCacheKey } from '../cache/cache-key.ts';
 import type { BoundValues } from '../store/store.ts';
 import type { Cursor } from './cursor.ts';

@@ -82,7 +82,7 @@ async function searchSlices(
     bound = { ...values, ...bindPosition(definition, undefined) }; // the cursor's id and skip apply to the first slice only
     sizes.adapt(result.executedMs, page.cutAt === undefined ? undefined : top - page.cutAt);
     const hasNext = sliceStart > rangeStart;
-    const isTimeUp = !page.isFull && hasNext && deadline.isShort(result.executedMs);
+    const isTimeUp = !page.isFull && hasNext && deadline.isWithin(result.executedMs);
     if (page.isFull || isTimeUp)
       return page.finish({ isTimeUp, next: hasNext ? next : undefined, sliceMicros: sizes.micros });
   }
@@ -156,9 +156,9 @@ class Deadline {
     }
   }
 
-  /** Whether the next slice would probably not finish. */
-  isShort(lastSliceMs: number): boolean {
-    return this.#endsAt - performance.now() < lastSliceMs;
+  /** Whether less than `ms` is left. With the time of the last slice: the next one would probably not finish. */
+  isWithin(ms: number): boolean {
+    return this.#endsAt - performance.now() < ms;
   }
 
   clear(): void {

@@ -10,7 +10,7 @@ export function redactRow(columns: readonly Column[], row: readonly Cell[]): rea
   });
 }
 
-/** Decodes each string and key first: directly after an escape such as \n, an address would look like part of a word. */
+/** Decodes each string and key first: an escape such as \u003a (a colon) can be a part of an address. */
 function redactJson(json: string): string {
   return json.replace(JSON_STRING, quoted => {
     const text = JSON.parse(quoted) as string;
@@ -30,8 +30,8 @@ export function redactText(text: string): string {
 // Every repetition is bounded, so all of these expressions take linear time on any text.
 
 /**
- * A string can contain a URL or JSON that is still escaped. There an address can directly follow the characters `%20`, `\n` or
- * `\u0020` (a backslash and letters), and the last of them must not make the address look like a part of a word.
+ * A string can contain a URL or JSON that is still escaped. There an address can directly follow an escape such as `%20`, `\n` or
+ * `\u0020`, written as plain characters. The last character of the escape must not make the address look like a part of a word.
  */
 const AFTER_ESCAPE = '(?<=%[0-9a-f]{2}|\\\\[nrtbf]|\\\\u[0-9a-f]{4})';
 

@@ -5,7 +5,7 @@ interface SenderQueue<Job> {
   readonly jobs: Job[];
   /**
    * The sender's virtual time: grows by the time that its jobs take. When a job arrives and none of the sender's jobs waits, it is
-   * raised to `#position` if it is lower.
+   * raised to `#virtualTime` if it is lower.
    */
   usedMs: number;
 }
@@ -16,11 +16,11 @@ export class FairQueue<Job> {
    * The queue's virtual time: `usedMs` of the sender whose job was taken last. A sender that was idle starts here, so that it gets
    * no credit for idle time.
    */
-  #position = 0;
+  #virtualTime = 0;
 
   add(sender: string, job: Job): void {
-    const queue = this.#senders.get(sender) ?? { jobs: [], usedMs: this.#position };
-    if (queue.jobs.length === 0) queue.usedMs = Math.max(queue.usedMs, this.#position);
+    const queue = this.#senders.get(sender) ?? { jobs: [], usedMs: this.#virtualTime };
+    if (queue.jobs.length === 0) queue.usedMs = Math.max(queue.usedMs, this.#virtualTime);
     queue.jobs.push(job);
     this.#senders.set(sender, queue);
   }
@@ -33,7 +33,7 @@ export class FairQueue<Job> {
       this.#senders.clear(); // nobody waits, so all senders are equal again
       return undefined;
     }
-    this.#position = next.usedMs;
+    this.#virtualTime = next.usedMs;
     return next.jobs.shift();
   }
 

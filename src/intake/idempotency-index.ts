@@ -120,11 +120,12 @@ export class IdempotencyIndex {
   }
 
   /**
-   * Returns the first request with this key, if there is one and its records are durable: the caller's request is a repeat. If the
+   * Returns the entry of the first request with this key, if its records are durable: the caller's request is a repeat. If the
    * entry has `isRepeatOnlyIfUndelivered`, the caller must call `reportDelivery`, or `release` if its request fails; until then, further
    * equal requests wait.
    *
-   * Without a first request, adds a new entry without result. The caller must call `complete`, or `release` if its request fails.
+   * If there is no first request, adds and returns an entry without a result. The caller must call `complete`, or `release` if
+   * its request fails.
    *
    * Waits while the first request is in flight. Throws `idempotency_conflict` if the first request had a different body.
    */

@@ -143,7 +143,7 @@ export function findBlock(data: Buffer, start: number): number | undefined {
   return undefined;
 }
 
-/** The start of a header without its end. Other text without a newline may be the rest of a damaged block. */
+/** Matches a header that a crash cut off before its newline. Other text without a newline may be the rest of a damaged block. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: a header contains no control character
 const UNFINISHED_HEADER = /^(?:[0-9a-f]{1,8}|[0-9a-f]{8} (?:\{[^\0-\x1f]*)?)$/;
 

@@ -1,5 +1,6 @@
-// Up to where the store has applied each kind. A kind that the store fails to apply stays behind while the others advance. Only
-// one window of blocks is in memory at a time: a kind that stayed behind reads its blocks from the segments again.
+// Tracks how far the store has applied the blocks of each kind. A kind that the store fails to apply stays behind while the
+// others advance. Only one window of blocks is in memory at a time: a kind that stayed behind reads its blocks from the
+// segments again.
 import type { LogKind } from '../domain/log-columns.ts';
 import type { SpoolBlock } from './spool-block.ts';
 import type { SpoolSegment } from './spool-segment.ts';

@@ -166,7 +166,12 @@ export const METRICS = {
     labels: ['state'],
     store: 'duckdb',
   },
-  dendro_parts: { type: 'gauge', help: 'Parts of the file, by kind.', labels: ['kind'], store: 'duckdb' },
+  dendro_parts: {
+    type: 'gauge',
+    help: 'Parts (tables with log records) in dendro.duckdb, by kind.',
+    labels: ['kind'],
+    store: 'duckdb',
+  },
   dendro_flush_duration_seconds: {
     type: 'histogram',
     help: 'Duration of successful flushes, by kind.',

@@ -14,7 +14,7 @@ export async function readOutbox(directory: string): Promise<StoreContent> {
     const rows = await decompress(compressed);
     const found = rows.reduce((lines, byte) => (byte === NEWLINE ? lines + 1 : lines), 0);
     if (found !== count)
-      throw new Error(`the block of kind ${kind} has ${found} records instead of ${count}`);
+      throw new Error(`the outbox block of kind ${kind} has ${found} records instead of ${count}`);
   }
   // A kind has at most one pending block (outbox.ts).
   return {

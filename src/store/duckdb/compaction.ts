@@ -1,8 +1,9 @@
 // Merges parts, so that the records of a project are in one place. A flush sorts only the records that arrived together, so a
 // project that writes little has a few records in each of many row groups, and a query for it reads all of them.
 //
-// The built-in query over all projects (usage.api-counts) covers the last hour or the last seven days. So parts of the last seven
-// days stay in the order of time: they are merged only up to a span of half a week. Older parts are merged with each other.
+// The built-in query over all projects (usage.api-counts) covers the last hour or the last seven days. It reads
+// most of every compacted part that overlaps this time, because such a part is sorted by project. So parts of the last seven days
+// are merged only up to a span of half a week. Older parts are merged with each other.
 import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import { MICROS_PER_DAY } from '../../system/clock.ts';
 import { type AfterSlice, copySorted } from './copy-records.ts';
@@ -103,7 +104,10 @@ export class Compactor {
     return undefined;
   }
 
-  /** A part starts where the previous one ends. Its oldest record is no use: a few records can arrive weeks late. */
+  /**
+   * The time range of a part starts where that of the previous part ends. It does not start at the oldest record of the part,
+   * because a few records can arrive weeks late.
+   */
   async #findTimes(parts: readonly Part[]): Promise<TimedPart[]> {
     const timed: TimedPart[] = [];
     for (const part of parts) {

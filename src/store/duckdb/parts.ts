@@ -76,7 +76,7 @@ export class Parts {
     await parts.transaction(async () => {
       await deleteChecksums(
         connection,
-        [...checksums.keys()].filter(number => !numbers.has(number)), // version 0.2.0 replaced these parts, after a downgrade
+        [...checksums.keys()].filter(number => !numbers.has(number)), // after a downgrade, version 0.2.0 replaced these parts
       );
       for (const kind of LOG_KINDS) if (parts.list(kind).length === 0) await parts.writablePart(kind);
     });
@@ -245,9 +245,9 @@ export class Parts {
     const count = await this.#connection.runAndReadAll(`select count(*) from logs.${table}`);
     const rows = Number(count.value(0, 0));
     const written = checksums.get(number);
-    // If version 0.2.0, after a downgrade, added records, or deleted records of a verified part, the saved checksum no longer
-    // applies. An unverified part with too few records keeps its checksum, so that verification finds the loss and rewrites the
-    // part from the spool.
+    // The saved checksum no longer applies if, after a downgrade, version 0.2.0 added records to the part, or deleted records of
+    // a verified part. An unverified part with too few records keeps its checksum, so that verification finds the loss and
+    // rewrites the part from the spool.
     const isCurrent =
       written?.checksum.rows === rows || (written?.unverified !== undefined && rows < written.checksum.rows);
     this.#put({ kind, number, isCompacted: state === 'compacted', rows, ...(isCurrent ? written : {}) });

@@ -1,7 +1,8 @@
 // Runs the long statements of writers without DuckDB's busy waiting. `run` executes a statement on a thread of Node and on DuckDB's
-// own threads. When these have taken the last tasks, the thread of Node waits for them in a loop that keeps a core busy
-// (github.com/duckdb/duckdb/issues/22178). On two cores that took a fourth of the CPU time of intake. `runLong` lets DuckDB's threads
-// execute the statement, and looks every millisecond whether they have finished. See docs/decisions/0030-duckdb-waiting-loop.md.
+// own threads. When DuckDB's threads have taken the last tasks, the thread of Node waits for them in a loop that keeps a core
+// busy (github.com/duckdb/duckdb/issues/22178). On two cores that took a fourth of the CPU time of intake. `runLong` lets
+// DuckDB's threads execute the statement, and looks every millisecond whether they have finished. See
+// docs/decisions/0030-duckdb-waiting-loop.md.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { bindings, type DuckDBConnection, type DuckDBResult, type DuckDBValue } from './driver.ts';
 
@@ -18,9 +19,9 @@ const MAX_POLLS = 500;
 
 /**
  * Adds a `runLong` without the waiting loop. Planning, one to two milliseconds, is then on the main thread, and would wait
- * there for a checkpoint of the same file. So the caller must make sure that none runs, and that the connection runs one
- * statement at a time. `threads` is DuckDB's setting, which counts the calling thread too. With 1, `runLong` is the same as
- * `run`.
+ * there for a checkpoint of the same file. So the caller must make sure that no checkpoint runs, and that the connection
+ * runs one statement at a time. `threads` is DuckDB's setting, which counts the calling thread too. With 1, `runLong` is the same
+ * as `run`.
  */
 export function addRunLong(connection: DuckDBConnection, threads: number): WriterConnection {
   const runLong: RunStatement = (sql, values) =>
