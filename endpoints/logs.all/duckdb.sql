@@ -1,6 +1,6 @@
 -- The newest 100 edge log records of one project within the requested time range and the retention of its tier.
 -- The first step finds the oldest timestamp among them from two small columns; the second step then reads messages and
--- metadata of these records only. They are not before `oldest`, so it does not need the start of the range.
+-- metadata of these records only. It has no condition on the start of the range, because `oldest` is after that start.
 with newest as (
   select timestamp
   from edge_logs

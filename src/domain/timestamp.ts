@@ -6,7 +6,10 @@ const RFC_3339 =
 export const TIMESTAMP_FORMS =
   'an RFC 3339 date-time such as 2026-11-14T09:30:00.123456+02:00 (without an offset it is UTC) or a date such as 2026-11-14';
 
-/** Parses an RFC 3339 date-time or a date. Drops digits after the microsecond. Returns undefined if the text is neither. */
+/**
+ * Parses a date, or an RFC 3339 date-time with at most 9 digits after the second. Drops digits after the microsecond. Returns
+ * undefined if the text is neither.
+ */
 export function parseTimestamp(text: string): bigint | undefined {
   const match = RFC_3339.exec(text);
   if (match === null) return undefined;

@@ -37,7 +37,7 @@ export interface RunOptions {
   /** Runs the query even if its result is cached, but at most once in 10 s for each cache key (result-cache.ts). */
   readonly forceRefresh?: boolean;
   readonly request?: RequestContext | undefined;
-  /** Identifies whom the query runs for. The argument of `beforeLoad`, which therefore needs no new closure for each request. */
+  /** Identifies the token of the request. Passed to `beforeLoad`, so that all requests can share one function. */
   readonly caller?: string;
   /** Called before the query runs, or the request joins a running one. May throw to reject the request. */
   readonly beforeLoad?: ((caller: string) => void) | undefined;
@@ -208,7 +208,7 @@ async function loadResult(
   const { query } = selectQueries(endpoint, values);
   const now = clock();
   await checkPatterns(store, definition, values, options);
-  // Read before the query runs, so that the query sees every record up to this timestamp.
+  // Read before the query runs, so that the query sees the record with this timestamp.
   const newest = await findNewest(store, definition, values, now, pin, options);
   const bound = addContextValues(definition, values, now, pin);
   const queryOptions = { ...options, maxBytes: maxResultBytes };

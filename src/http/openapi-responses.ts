@@ -22,12 +22,12 @@ const ERROR_HEADERS: Readonly<Partial<Record<ErrorCode, string>>> = {
   unavailable: 'Retry-After',
 };
 
-/** Of a route that needs a token: the given codes, and those that every such route has. */
+/** The error responses of a route that needs a token: for the given codes, and for those of every such route. */
 export function tokenErrors(...codes: readonly ErrorCode[]): Json {
   return errorResponses(...TOKEN_CODES, ...codes);
 }
 
-/** The given codes, and those that every route has. Codes with the same status share a response. */
+/** The error responses for the given codes, and for those of every route. Codes with the same status share a response. */
 export function errorResponses(...codes: readonly ErrorCode[]): Json {
   const responses: Json = {};
   const all = [...codes, ...COMMON_CODES];
@@ -68,7 +68,9 @@ const header = (description: string, type = 'string') => ({ description, schema:
 export const HEADER_COMPONENTS: Json = {
   ETag: header('Identifies the bytes of the body.'),
   Age: header('Seconds since the query ran.', 'integer'),
-  'Cache-Control': header('private and the age at which the next refresh is due, or no-store.'),
+  'Cache-Control': header(
+    'private, max-age=…: the age at which the next refresh is due or the cache entry expires; or no-store.',
+  ),
   'Cache-Status': header('RFC 9211: whether the result was cached.'),
   'Server-Timing': header('Milliseconds in the queue, in the store and in everything else.'),
   'Dendro-Data-Through': header(
@@ -77,7 +79,9 @@ export const HEADER_COMPONENTS: Json = {
   'Dendro-Clipped': header(
     'Why rows are missing: row-limit, byte-limit, time-limit, retention. Absent: none are.',
   ),
-  'Dendro-Next-Cursor': header('The parameter cursor of the next rows, if the endpoint has pages.'),
+  'Dendro-Next-Cursor': header(
+    'The value to send as the parameter cursor to get the next page, if there may be more rows.',
+  ),
   'Dendro-Request-Id': header('Identifies the request in the log of Dendro.'),
   'Retry-After': header('Seconds until a retry may succeed.', 'integer'),
   'WWW-Authenticate': header('Always Bearer.'),

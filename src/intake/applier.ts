@@ -13,7 +13,10 @@ const BATCH_DELAY_MS = 250;
 /** The pause after the first failure of a kind. It doubles with each further one. */
 const RETRY_DELAY_MS = 1_000;
 const MAX_RETRY_DELAY_MS = 8_000;
-/** Memtables that do not become full are flushed at this interval, so that their records leave memory and the spool. */
+/**
+ * Memtables that do not become full are flushed after this time, so that their records leave memory and the spool. If records
+ * arrive rarely, it can take up to twice as long.
+ */
 const FLUSH_INTERVAL_MS = 3_600_000;
 /**
  * The limit for the size of all segments with unflushed records: a few records of a quiet kind keep segments on disk that a
@@ -36,7 +39,7 @@ interface FailingKind {
   /** Consecutive failures. */
   readonly failures: number;
   readonly retryAtMs: number;
-  /** Whether the store has applied another kind since then, so that not the whole store is at fault. */
+  /** Whether the store has applied another kind since a kind last began to fail, so that not the whole store is at fault. */
   othersSucceed: boolean;
 }
 
@@ -136,7 +139,7 @@ export class Applier {
     );
   }
 
-  /** Resolves when records arrive, a kind is due for a retry, or it is time for a flush. */
+  /** Resolves when records arrive, a drain starts, a kind is due for a retry, or FLUSH_INTERVAL_MS has passed. */
   async #waitForWork(): Promise<void> {
     if (this.#dueKinds().length > 0 || this.#drains.length > 0) return;
     const { spool, timer } = this.#dependencies;

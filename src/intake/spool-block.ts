@@ -132,7 +132,7 @@ function checksum(json: string, lines: Uint8Array): string {
   return crc32(lines, crc32(json)).toString(16).padStart(CHECKSUM_LENGTH, '0');
 }
 
-/** The offset of the next sound block at or after `start`. Undefined if there is none. */
+/** The offset of the next valid block at or after `start`. Undefined if there is none. */
 export function findBlock(data: Buffer, start: number): number | undefined {
   for (let at = data.indexOf(HEADER_START, start); at !== -1; at = data.indexOf(HEADER_START, at + 1)) {
     const blockStart = at - CHECKSUM_LENGTH;

@@ -6,7 +6,10 @@ import { columnsOf, LOG_KINDS, type LogColumn, type LogKind } from '../domain/lo
 import type { BoundValues, Cell, ColumnType, Store, StoreName } from './store.ts';
 
 const MICROS_PER_MINUTE = 60_000_000n;
-/** Minutes are joined to slices of at most this many records and `applyBatchBytes`. A single minute can have more. */
+/**
+ * Minutes are joined to slices of at most this many records and `applyBatchBytes`. A single minute with up to twice as much is
+ * one slice; one with more is split into hash buckets.
+ */
 const SLICE_RECORDS = 20_000;
 /** More than the number of days, minutes or lines that any query here returns. */
 const NO_ROW_LIMIT = 2 ** 31;

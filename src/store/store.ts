@@ -293,7 +293,8 @@ export interface Store {
   deleteBefore(micros: bigint): Promise<number>;
 
   /**
-   * Erases the flushed records of a project, and their text in the store's files. Records that are stored after the call stay.
+   * Erases the verified records of a project (`verifiedUpTo`), and their text in the store's files. Records that are stored after
+   * the call stay.
    * Returns the number of erased records. Safe to repeat: if it throws or the process is killed, some records may be erased.
    */
   eraseProject(scope: EraseScope): Promise<number>;
@@ -302,8 +303,8 @@ export interface Store {
   usedBytes?(): Promise<number>;
 
   /**
-   * Removes the oldest flushed records until they use at most this much disk space. Returns their number. Only the embedded store
-   * has this method. Throws if it fails, such as on a full disk; then some of them may be removed.
+   * Removes the oldest verified records until they use at most this much disk space. Returns their number. Only the embedded
+   * store has this method. Throws if it fails, such as on a full disk; then some of them may be removed.
    */
   evictOldest?(maxBytes: number): Promise<number>;
 

@@ -8,7 +8,9 @@ import { isDiskFull } from './disk-full.ts';
 import { withFileLock } from './file-lock.ts';
 import { isRunning, type ProcessIdentity, readStart, readText } from './process-identity.ts';
 
-/** PID files that this process wrote. One with the same PID may be from an earlier run: in a container every run often has it. */
+/**
+ * PID files that this process holds. The PID in a file does not show that: in a container, an earlier run often had the same PID.
+ */
 const heldFiles = new Set<string>();
 
 /** Creates the directory if it is missing. Throws an OperatorError if another process holds it. */

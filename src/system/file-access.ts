@@ -1,10 +1,11 @@
-// Who may use a file: names its owner and this user, so that an error of the system says what to change.
+// File permissions: checks them, and describes a denied access with the current user and the owner of the file, so that the
+// operator knows what to change.
 import { accessSync, constants, existsSync, readFileSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 
 /**
- * Describes an error of a file operation in one line, without the name of the system call. If access is denied, it names this
- * user, and the owner and the mode of what denies it.
+ * Describes an error of a file operation in one line, without the name of the system call. If access is denied, it adds the
+ * current user, and the owner and the mode of `path`.
  */
 export function describeFileError(path: string, error: NodeJS.ErrnoException): string {
   const [reason = ''] = error.message.split(', ', 1);

@@ -1,4 +1,5 @@
-// A file that is kept open, so that its first bytes can be read later even if it was deleted or renamed, or has grown.
+// A file that is kept open, so that the bytes that it has when it is opened can be read later, even if it is deleted or renamed,
+// or grows.
 import { close, fstatSync, openSync, read } from 'node:fs';
 import { promisify } from 'node:util';
 import type { TarFile } from './tar.ts';
@@ -20,7 +21,7 @@ export async function readAt(descriptor: number, offset: number, length: number)
   return data.subarray(0, filled);
 }
 
-/** Reads `bytes` from the start in chunks. Throws if the source ends before that. */
+/** Reads this many bytes from the start, in chunks. Throws if the source has fewer. */
 export async function* readChunks(
   readAtOffset: (offset: number, length: number) => Promise<Buffer>,
   bytes: number,
@@ -39,7 +40,10 @@ export class OpenFile implements TarFile {
   readonly #descriptor: number;
   #closing: Promise<void> | undefined;
 
-  /** `path` is the name in the archive. Opens synchronously, so that several files can be opened at one moment. */
+  /**
+   * `path` is the name in the archive. `bytes` is how much is read, from the start; by default, the current size. Opens
+   * synchronously, so that several files can be opened at one moment.
+   */
   constructor(file: string, path: string, bytes?: number) {
     this.path = path;
     this.#descriptor = openSync(file, 'r');

@@ -1,4 +1,4 @@
-// Monotonic time and timeouts. Everything that waits gets a Timer, so that tests can make hours pass in milliseconds.
+// Monotonic time and timeouts. Code with long waits or intervals gets a Timer, so that tests can make hours pass in milliseconds.
 // The time of day is in clock.ts.
 
 export interface Timer {

@@ -1,5 +1,5 @@
 // Reads and changes tokens.json, which holds the hashes of the secrets. It is created with mode 0600; a change keeps its owner and
-// mode. Its field names are on-disk names.
+// mode. The names of its fields, such as expires_at, are part of the on-disk format.
 import { readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import * as v from 'valibot';
@@ -41,7 +41,7 @@ export function readTokenFile(file: string): readonly StoredToken[] {
     return parseTokens(file, readFileSync(file, 'utf8'));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
-    throw nameProblem(`cannot read the tokens file ${file}`, file, error);
+    throw toOperatorError(`cannot read the tokens file ${file}`, file, error);
   }
 }
 
@@ -61,7 +61,7 @@ export async function changeTokenFile(
       return `${JSON.stringify(content, undefined, 2)}\n`;
     });
   } catch (error) {
-    throw nameProblem(`cannot change the tokens file ${file}`, file, error);
+    throw toOperatorError(`cannot change the tokens file ${file}`, file, error);
   }
 }
 
@@ -74,8 +74,8 @@ function parseTokens(file: string, text: string): readonly StoredToken[] {
   }
 }
 
-/** An error of the system, such as "EACCES: permission denied", becomes one line for the operator. Returns others unchanged. */
-function nameProblem(problem: string, file: string, error: unknown): unknown {
+/** Converts a system error, such as "EACCES: permission denied", to one line for the operator. Returns others unchanged. */
+function toOperatorError(problem: string, file: string, error: unknown): unknown {
   const systemError = error as NodeJS.ErrnoException;
   if (systemError.code === undefined) return error;
   return new OperatorError(`${problem}: ${describeFileError(file, systemError)}`);

@@ -1,5 +1,6 @@
-// Checks the parsed SQL of an endpoint against an allow-list: with readonly = 2, a SELECT can still call table functions that read
-// files, other servers and the network, if the ClickHouse user may use them.
+// Checks the functions in the parsed SQL of an endpoint: table functions must be on an allow-list, and the function `file` is
+// refused. With readonly = 2, a SELECT can still call functions that read files, other servers and the network, if the ClickHouse
+// user may use them.
 import type { Reader, ReaderParameters } from './reader.ts';
 
 /** They only return rows from their arguments. All others are refused. */
@@ -51,19 +52,22 @@ function listTableFunctions(nodes: readonly AstNode[]): string[] {
       if (table?.kind === 'Function') found.push(table.name);
     }
     if (kind === 'Function' && /^(global)?(not)?(null)?in(IgnoreSet)?$/i.test(name)) {
-      const [, right] = childrenAt(nodes, index, depth + 2);
+      const [, right] = argumentsAt(nodes, index, depth + 2);
       if (right?.kind === 'Function' && !LIST_FUNCTIONS.includes(right.name)) found.push(right.name);
     }
   }
   return found;
 }
 
-/** The arguments of the function at `index`: the nodes below it with this depth. (Its child is the list, which has the arguments.) */
-function childrenAt(nodes: readonly AstNode[], index: number, depth: number): AstNode[] {
-  const children: AstNode[] = [];
+/**
+ * The arguments of the function at `index`. They are at `depth`, two levels below the function: its child is a list, and the
+ * arguments are the children of that list.
+ */
+function argumentsAt(nodes: readonly AstNode[], index: number, depth: number): AstNode[] {
+  const found: AstNode[] = [];
   for (const node of nodes.slice(index + 1)) {
     if (node.depth < depth - 1) break;
-    if (node.depth === depth) children.push(node);
+    if (node.depth === depth) found.push(node);
   }
-  return children;
+  return found;
 }

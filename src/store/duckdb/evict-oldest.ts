@@ -19,7 +19,7 @@ export interface EvictionDependencies {
   readonly onRemoved: (micros: bigint) => void;
 }
 
-/** Returns the number of removed records. Leaves memtables as they are. */
+/** Returns the number of removed records. Leaves memtables and unverified parts as they are. */
 export async function evictOldest(dependencies: EvictionDependencies, maxBytes: number): Promise<number> {
   const { rewriter, rewriteWriter, checkpointer, onRemoved } = dependencies;
   let removed = 0;
@@ -30,11 +30,11 @@ export async function evictOldest(dependencies: EvictionDependencies, maxBytes: 
     if (usedBytes <= maxBytes) break;
     const micros = await findTimeAt(dependencies, Math.max(MIN_SHARE, 1 - maxBytes / usedBytes));
     if (micros === undefined) break;
-    const before = new DuckDBTimestampValue(micros);
+    const last = new DuckDBTimestampValue(micros);
     // The record at this time is removed too: otherwise records with equal timestamps would never be removed.
     removed += await removeRecords(rewriter, rewriteWriter, {
-      sql: 'timestamp <= $before',
-      values: { before },
+      sql: 'timestamp <= $last',
+      values: { last },
     });
     onRemoved(micros + 1n);
   }
@@ -54,7 +54,7 @@ export async function measureUsedBytes({
   return Number(result.value(0, 0));
 }
 
-/** The time up to which the oldest records make up this share of all records in the file. Undefined if there are none. */
+/** The time for which the records up to it are about this share of all records in the file. Undefined if the file has none. */
 async function findTimeAt(
   { fileWriter, rewriter }: EvictionDependencies,
   share: number,

@@ -15,9 +15,9 @@ import type { WriterConnection } from './run-long.ts';
 import { isDataError, Staging } from './staging.ts';
 import type { UncachedReader } from './uncached-reader.ts';
 
-/** The pause after a part could not be verified or rewritten. */
+/** The pause after a damaged part could not be rewritten, or its new copy could not be verified. */
 const RETRY_MS = 60_000;
-/** The pause after a checkpoint was rejected, such as during a compaction. Other writers wait while it is tried. */
+/** The pause after a checkpoint could not run, such as during a compaction. Other writers wait during each attempt. */
 const CHECKPOINT_RETRY_MS = 2_000;
 
 export interface FlushVerificationDependencies {

@@ -6,7 +6,7 @@ import type { DuckDBConnection } from './driver.ts';
 import type { PartRewriter, Rewrite } from './part-rewriter.ts';
 import { nameOf, type Part } from './parts.ts';
 
-/** Removes the matching records from all parts that exist now. Returns how many. */
+/** Removes the matching records from all parts that exist now, except from unverified ones. Returns how many. */
 export async function removeRecords(
   rewriter: PartRewriter,
   connection: DuckDBConnection,
@@ -14,7 +14,7 @@ export async function removeRecords(
 ): Promise<number> {
   let removed = 0;
   const toRewrite = async (part: Part): Promise<Rewrite | undefined> => {
-    if (part.unverified !== undefined) return undefined; // its records are still in the spool
+    if (part.unverified !== undefined) return undefined; // it may have to be rewritten from the spool (flush-verification.ts)
     const result = await connection.runAndReadAll(
       `select count(*), (select estimated_size from duckdb_tables() where 'logs.' || table_name = '${nameOf(part)}')
       from ${nameOf(part)} where ${condition.sql}`,

@@ -16,7 +16,7 @@ const CSV_TYPES = {
 
 /**
  * A line of a 1 MiB record can have 12 MiB: the project can consist of control characters, which take 6 bytes each in JSON, and
- * it can occur again in the URL.
+ * an edge record without a URL gets one that contains the project (logs/extracted-fields.ts).
  */
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
 
@@ -39,7 +39,7 @@ export class Staging {
     this.#file = join(stagingDirectory, `${name}.lines`);
   }
 
-  /** Inserts chunks of whole lines (log-line.ts) into a table that has the columns of `<kind>_logs`. */
+  /** Inserts chunks of whole lines (log-line.ts) into a table that has the columns of `<kind>_logs`. `order` is an ORDER BY. */
   async insert(
     run: RunStatement,
     kind: LogKind,
@@ -59,7 +59,7 @@ export class Staging {
 function selectFromLines(kind: LogKind): string {
   const fields = lineFieldsOf(kind);
   const types = fields.map(({ name, type }) => `${name}: '${CSV_TYPES[type]}'`);
-  const texts = fields.filter(({ type }) => type === 'text').map(({ name }) => readText(name));
+  const texts = fields.filter(({ type }) => type === 'text').map(({ name }) => textSql(name));
   return `select * exclude (flag) replace (make_timestamp(timestamp) as timestamp, ${texts.join(', ')})
     from read_csv($file, auto_detect = false, header = false,
       columns = {flag: 'VARCHAR', ${types.join(', ')}, metadata: 'VARCHAR'},
@@ -71,6 +71,7 @@ function chr(character: string): string {
   return `chr(${character.charCodeAt(0)})`;
 }
 
-function readText(name: string): string {
+/** SQL for a text field, which is a JSON string in a line with the flag. */
+function textSql(name: string): string {
   return `case when flag = '${JSON_STRINGS_FLAG}' then from_json(${name}, '"VARCHAR"') else ${name} end as ${name}`;
 }
