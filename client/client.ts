@@ -43,7 +43,7 @@ export interface Client<E extends EndpointMap<E> = Endpoints> {
   listEndpoints(options?: Pick<QueryOptions, 'signal'>): Promise<readonly CatalogEndpoint[]>;
 }
 
-/** Every method throws a DendroError, or the reason of an aborted signal. */
+/** Every method throws a DendroError, the reason of an aborted signal, or a RangeError for an invalid Date. */
 export function createClient<E extends EndpointMap<E> = Endpoints>(options: ClientOptions): Client<E> {
   const connection = new Connection(options);
   const { parseJson = JSON.parse } = options;

@@ -1,4 +1,4 @@
-// The error that every method of the client throws, unless the caller aborts the request.
+// The error that every method of the client throws, unless the caller aborts the request or passes an invalid Date.
 
 /** The codes of the API, and those of the client itself: */
 export type ErrorCode =

@@ -1,5 +1,5 @@
-// The files of a data directory that no process uses, for a backup. Left out: lock files, temporary files, the file `first-token`,
-// the times at which tokens were last used, `clean-stop.json`, and the copies of damaged bytes that earlier repairs kept.
+// Reads the files for a backup of a data directory that no server uses. Left out: lock files, temporary files, the file
+// `first-token`, the times at which tokens were last used, `clean-stop.json`, and the damaged bytes that earlier repairs copied.
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { OpenFile } from '../system/open-file.ts';

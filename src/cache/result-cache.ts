@@ -148,7 +148,7 @@ export class ResultCache<V> {
 
   /**
    * Refreshes an entry in the background. If that fails, the entry keeps its value, and the next refresh waits with
-   * exponential back-off. Returns false if the refresh is no longer due.
+   * exponential back-off. Returns false if the refresh is no longer due, or if a load of the same key is already running.
    */
   async refresh(entry: CacheEntry<V>): Promise<boolean> {
     const isDue = this.#entries.get(entry.key) === entry && this.#timer.now() >= entry.refreshAt;

@@ -30,6 +30,7 @@ export async function check(invocation: Invocation): Promise<void> {
   const isJson = invocation.isOn('json');
   if (invocation.isOn('deep')) return checkDeep(config, isJson);
   const findings = await findProblems(config);
+  // One JSON document on standard output: if there are no problems, checkParity prints its own.
   if (isJson && !(invocation.isOn('parity') && findings.problems.length === 0)) printFindings(findings);
   if (findings.problems.length > 0) throw toOneError(findings.problems);
   if (invocation.isOn('parity')) return checkParity(invocation, config);
@@ -82,6 +83,7 @@ async function findProblems(config: ServeConfig): Promise<Findings> {
       const damage = await checkStoreFile(config.store);
       if (damage !== undefined) repairable.push(damage);
     });
+  // For a tokens file in an unusable data directory, this would only report the same problem again.
   if (isUsable || !isInside(dataDirectory, config.tokensFile)) await attempt(() => checkTokens(config));
   let endpoints: Findings['endpoints'] = [];
   await attempt(async () => {

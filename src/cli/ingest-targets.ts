@@ -21,7 +21,7 @@ export type KindChunk =
   | { readonly rejection: Rejection };
 
 export interface IngestTarget {
-  /** Returns the earlier loads from files of this size, if the target remembers them. */
+  /** Returns the earlier loads of a `LoadIdentity.source` from files of this size, if the target remembers them. */
   findLoadsOfSize(source: string, fileBytes: number): Promise<readonly EarlierLoad[]>;
   /**
    * Loads one file and counts its accepted and rejected records in the summary. If the target remembers that it has loaded the

@@ -26,7 +26,10 @@ export interface SlicedQuery {
 /** Later than every record: the end of the year 9999. */
 const END_OF_TIME = 253_402_300_799_999_999n;
 
-/** Smaller slices are used only after one that took too long: below this size, the fixed cost of a query prevails. */
+/**
+ * The size of the first slice without a cursor. Smaller slices are used only after one that took too long: below this size, the
+ * fixed cost of a query prevails.
+ */
 const USUAL_MIN_MICROS = 3600n * MICROS_PER_SECOND;
 /** A cursor contains the size of a slice in whole seconds. */
 const MIN_SLICE_MICROS = MICROS_PER_SECOND;
@@ -156,7 +159,7 @@ class Deadline {
     }
   }
 
-  /** Whether less than `ms` is left. With the time of the last slice: the next one would probably not finish. */
+  /** Whether less than `ms` is left. If `ms` is the time that the last slice took, the next one would probably not finish. */
   isWithin(ms: number): boolean {
     return this.#endsAt - performance.now() < ms;
   }

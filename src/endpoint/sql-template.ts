@@ -46,7 +46,7 @@ interface Dialect {
   levelInLowerCase(level: string): string;
 }
 
-// Numbers that are whole but written with a fraction (500.0) count as whole. Some engines print them without it.
+// A number such as 500.0 counts as the whole number 500, because some engines print it as 500.
 const STATUS_JSON = '^"?([1-5][0-9][0-9])(?:[.]0)?"?$';
 const WHOLE_NUMBER = '^(-?[0-9]{1,15})(?:[.]0)?$';
 /** Only text of this form is a level. Other values are counted as `other`, so that the number of categories stays small. */

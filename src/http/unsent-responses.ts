@@ -26,7 +26,7 @@ interface Connection {
   readonly responses: Set<UnsentResponse>;
   /** Bytes that were written since the last rate check. */
   sentBytes: number;
-  /** How many bytes more than the minimum rate requires were written before the last rate check. */
+  /** By how many bytes the connection was ahead of the minimum rate at the last rate check, at most MAX_LEAD_BYTES. */
   leadBytes: number;
   cancelRateCheck: () => void;
 }

@@ -244,7 +244,7 @@ export interface Store {
    */
   append(batches: AsyncIterable<LogLines>, content?: LoadContent): Promise<EarlierLoad | undefined>;
 
-  /** Returns the earlier loads from files of this size. Only the embedded store has this method. */
+  /** Returns the earlier loads of a `LoadIdentity.source` from files of this size. Only the embedded store has this method. */
   findLoadsOfSize?(source: string, fileBytes: number): Promise<readonly EarlierLoad[]>;
 
   /**
@@ -303,14 +303,14 @@ export interface Store {
   usedBytes?(): Promise<number>;
 
   /**
-   * Removes the oldest verified records until they use at most this much disk space. Returns their number. Only the embedded
-   * store has this method. Throws if it fails, such as on a full disk; then some of them may be removed.
+   * Removes the oldest verified records until all stored records use at most this much disk space. Returns how many it removed.
+   * Only the embedded store has this method. Throws if it fails, such as on a full disk; some records may then be removed.
    */
   evictOldest?(maxBytes: number): Promise<number>;
 
   /**
    * Runs one compaction, if that makes queries faster. Returns whether there was work; if so, call it again. It waits for `vacuum`,
-   * `eraseProject` and `evictOldest`, and does nothing until a snapshot is released. Throws if it fails, such as on a full disk; no
+   * `eraseProject` and `evictOldest`, and does nothing while a snapshot is open. Throws if it fails, such as on a full disk; no
    * record is affected. For 10 minutes, later calls skip the kind that failed and compact the others.
    */
   compact?(nowMicros: bigint): Promise<boolean>;
