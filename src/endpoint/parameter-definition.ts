@@ -10,7 +10,7 @@ const safeInteger = v.pipe(v.number(), v.safeInteger('must be a whole number'));
 /** The name of an SQL parameter or a column. */
 export const name = v.pipe(
   v.string(),
-  v.regex(/^[a-z][a-z0-9_]*$/, 'must be lower-case letters, digits and underscores'),
+  v.regex(/^[a-z][a-z0-9_]*$/, 'must be lower-case letters, digits and underscores, and begin with a letter'),
 );
 
 const choiceValue = v.union(

@@ -53,9 +53,9 @@ export function unicodeClass(name: string, ignoreCase: boolean): Ranges {
 }
 
 /**
- * The engine has validated the name. If Node does not know it, it is a script of a later version of Unicode, so its characters are not
- * assigned in Node's version. With a set that is too large, pattern-cost.ts would underestimate the cost: (?:\p{Name}|[^a-z]) would be
- * any character, whose automaton has fewer states.
+ * The engine has validated the name. If Node does not know it, it is a script of a later version of Unicode, so its characters
+ * are unassigned in Node's version. Uses all unassigned characters, and not ANY: with a set that is too large, pattern-cost.ts
+ * would underestimate the cost. (?:\p{Name}|[^a-z]) would then be any character, whose automaton has fewer states.
  */
 function unicodeExpression(name: string, flags: string): RegExp {
   for (const property of [name, `Script=${name}`])

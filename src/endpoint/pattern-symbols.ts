@@ -12,7 +12,7 @@ import {
 export interface Symbols {
   /** By id of a node: the symbols that it accepts. */
   readonly accepted: readonly (readonly number[])[];
-  /** By symbol: what an assertion (`^`, `$`, `\b`) next to such a character takes it for: a line break, a word character or another. */
+  /** By symbol: the class of its characters (line break, word character or other), which decides assertions next to them. */
   readonly neighbours: readonly Neighbour[];
 }
 
