@@ -13,9 +13,10 @@ import { logTo } from '../observe/log.ts';
 import { openStore } from '../store/open-store.ts';
 import { systemClock } from '../system/clock.ts';
 import { systemTimer } from '../system/timer.ts';
-import { closeWithinLimit, waitForStopSignal } from './serve.ts';
+import { closeWithinLimit, ignoreClosedOutput, waitForStopSignal } from './serve.ts';
 
 export async function demo(invocation: Invocation): Promise<void> {
+  ignoreClosedOutput();
   const stopSignal = waitForStopSignal();
   const dataDirectory = mkdtempSync(join(tmpdir(), 'dendro-demo-'));
   try {

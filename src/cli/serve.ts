@@ -10,6 +10,7 @@ import type { FirstToken } from '../token/first-token.ts';
 
 export async function serve(invocation: Invocation): Promise<void> {
   growSmallHeapFaster();
+  ignoreClosedOutput();
   const config = readServeConfig(invocation);
   const format = config.log.format ?? (process.stderr.isTTY ? 'text' : 'json');
   const observe = logTo(process.stdout, process.stderr, { ...config.log, format });
@@ -53,6 +54,11 @@ export function closeWithinLimit(app: App, observe: Observe): Promise<void> {
   };
   setTimeout(kill, STOP_LIMIT_SECONDS * 1000).unref(); // not cleared: a thread can also delay the exit after `close`
   return app.close();
+}
+
+/** A server whose log collector has ended goes on without a log. Without a listener, the error of the next write ends the process. */
+export function ignoreClosedOutput(): void {
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
 }
 
 /** Resolves to the name of the first signal, which does not end the process by itself. A second signal of the same name does. */

@@ -121,7 +121,7 @@ export const METRICS = {
   // Store
   dendro_records_applied_total: {
     type: 'counter',
-    help: 'Records applied to the store and visible to queries.',
+    help: 'Records that the store has processed: they are visible to queries, or it rejected them.',
     labels: ['kind'],
   },
   dendro_records_rejected_by_store_total: {
@@ -168,7 +168,7 @@ export const METRICS = {
   },
   dendro_parts: {
     type: 'gauge',
-    help: 'Parts (tables with log records) in dendro.duckdb, by kind.',
+    help: 'Parts (tables for log records) in dendro.duckdb, by kind.',
     labels: ['kind'],
     store: 'duckdb',
   },

@@ -46,6 +46,16 @@ describe('dendro serve', () => {
     expect(response.text).toBe('{"result":[]}');
   });
 
+  test('serves on, and stops with exit code 0, if nobody reads its log any more', async () => {
+    server = await startServer(['--data', directory.path, '--access-log'], { env });
+    server.closeOutput();
+    for (let request = 0; request < 5; request++) {
+      expect((await fetchResponse(`${server.internalUrl}/health`, {})).status).toBe(200);
+      await sleep(20);
+    }
+    expect((await server.stop()).code).toBe(0);
+  });
+
   test('creates a missing data directory with mode 0700', async () => {
     const data = `${directory.path}/deep/er`;
     server = await startServer(['--data', data], { env });

@@ -37,6 +37,8 @@ export interface ServerProcess {
   stderr(): string;
   /** Resolves when standard error contains this text. */
   untilError(text: string): Promise<void>;
+  /** Closes the reading ends of its standard output and standard error, as a log collector that has crashed. */
+  closeOutput(): void;
   signal(name: NodeJS.Signals): void;
   readonly ended: Promise<Outcome>;
   /** Sends SIGTERM if the process is still running, and waits for its end. */
@@ -71,6 +73,10 @@ export async function startServer(args: readonly string[], options: RunOptions =
     stdout: () => output.stdout,
     stderr: () => output.stderr,
     untilError: text => until(() => output.stderr.includes(text)),
+    closeOutput() {
+      child.stdout.destroy();
+      child.stderr.destroy();
+    },
     signal: name => void child.kill(name),
     ended,
     stop() {
