@@ -90,8 +90,8 @@ async function verify(source: Store, target: Store, stateDirectory: string): Pro
   for (const day of differences.slice(0, MAX_DIFFERENCES_SHOWN))
     process.stdout.write(`${day.kind} ${day.day}: source ${day.source}; target ${day.target}\n`);
   throw new OperatorError(
-    `source and target differ for ${differences.length} combinations of kind and day: records arrived or expired during the ` +
-      'migration, or another process writes to the target. To migrate everything again, truncate the tables of the target ' +
-      `and delete ${stateDirectory}`,
+    `source and target differ for ${differences.length} combinations of kind and day: records arrived or expired since the ` +
+      'migration began, or another process writes to the target. To migrate everything again, truncate the tables of ' +
+      `the target and delete ${stateDirectory}`,
   );
 }

@@ -25,7 +25,7 @@ export function searchValueNames(parameter: string): SearchValueNames {
 export function bindSearchTerms(parameter: string, terms: readonly SearchTerm[]): Record<string, BoundValue> {
   const names = searchValueNames(parameter);
   const bound: Record<string, BoundValue> = {};
-  const bind = (name: string, patterns: readonly string[], toExpression: (any: string) => string) => {
+  const bind = (name: string, patterns: readonly string[], toExpression: (pattern: string) => string) => {
     bound[name] = { type: 'text', value: patterns.length === 0 ? null : toExpression(patterns.join('|')) };
   };
   const included = terms.filter(({ isExcluded }) => !isExcluded);

@@ -107,7 +107,7 @@ function createResponse(
   }
 }
 
-/** Counts the request, and adds the request id if something was logged or sent to the store under it. */
+/** Counts the request, and adds the request id if it was read: for the log, the store or a backup, which may fail later. */
 function completeResponse(
   { observe, hasAccessLog, clientAddressOf }: RequestDependencies,
   rawRequest: IncomingMessage,

@@ -135,7 +135,7 @@ const ERASE_RESULT: Json = {
 const ERASE: Json = {
   post: {
     operationId: 'erase',
-    summary: 'Starts to erase the records of a project, or those before a time.',
+    summary: 'Starts to erase the records of one project: all of them, or only those before a time.',
     requestBody: {
       required: true,
       content: {

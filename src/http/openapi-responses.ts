@@ -69,7 +69,7 @@ export const HEADER_COMPONENTS: Json = {
   ETag: header('Identifies the bytes of the body.'),
   Age: header('Seconds since the query ran.', 'integer'),
   'Cache-Control': header(
-    'private, max-age=…: the age at which the next refresh is due or the cache entry expires; or no-store.',
+    'private, max-age=N: N is the age at which the next refresh is due or the cache entry expires, whichever is first. no-store: the endpoint is not cached.',
   ),
   'Cache-Status': header('RFC 9211: whether the result was cached.'),
   'Server-Timing': header('Milliseconds in the queue, in the store and in everything else.'),

@@ -83,7 +83,7 @@ export function send(
   }
 }
 
-/** Copies the rest whenever half of the body is written, so that the memory of slow clients is freed as they read. */
+/** Whenever half of `rest` is written, copies the other half, so that the memory of the written half can be freed. */
 function writeInSlices(body: Buffer, unsent: UnsentResponse, unsentResponses: UnsentResponses): void {
   const { rawResponse } = unsent;
   let rest = body;

@@ -16,7 +16,7 @@ export interface HttpRequest {
   readonly target: string;
   /** The parsed query string. */
   readonly parameters: URLSearchParams;
-  /** Identifies the request in logs. The response carries it only if something was logged or sent to the store under it. */
+  /** Identifies the request in logs. Created when it is first read. The response has it only if it was read. */
   readonly id: string;
   /** Aborts when the client disconnects before the response is complete. */
   readonly signal: AbortSignal;

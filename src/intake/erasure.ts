@@ -102,7 +102,7 @@ export class Erasure {
     return this.#run(scope);
   }
 
-  /** An erasure that is running fails when the intake and the store are closed. The next start continues it. */
+  /** An erasure that is running fails when the intake and the store are closed. The next start repeats it from the first step. */
   close(): void {
     this.#isClosed = true;
   }
@@ -155,7 +155,7 @@ export class Erasure {
       return scopes.map(fromDisk);
     } catch (error) {
       throw new OperatorError(
-        `cannot read ${this.#file}: ${(error as Error).message}; delete it, then repeat dendro erase for projects that may not be erased`,
+        `cannot read ${this.#file}: ${(error as Error).message}; delete it, then run dendro erase again for every project whose erasure may be unfinished`,
       );
     }
   }

@@ -72,7 +72,7 @@ const TTL_MS = 600_000;
 const ENTRY_BYTES = 512;
 /** How often expired entries are evicted. */
 const EVICTION_INTERVAL_MS = 1_000;
-/** The share of the memory that stays in use if the index is full. */
+/** If the index exceeds `maxBytes`, the oldest entries are evicted until the others take this share of it. */
 const EVICTION_TARGET = 0.95;
 const NO_ERRORS: readonly RecordError[] = [];
 

@@ -22,7 +22,7 @@ export interface DiskRequest {
   readonly onlyIfUndelivered?: true;
 }
 
-/** The requests that the spool and the idempotency log read at startup, and that they keep on disk. */
+/** What the spool and the idempotency log use of the idempotency index: they keep its requests on disk and restore them. */
 export interface RememberedRequests {
   /** Called for each request on disk, about in the order of arrival. */
   restore(request: CompletedRequest, segmentNumber: number): void;
@@ -154,7 +154,7 @@ async function* readLines(path: string): AsyncGenerator<string[]> {
     const data = Buffer.concat([rest, chunk]);
     const end = data.lastIndexOf(NEWLINE) + 1;
     yield data.toString('utf8', 0, end).split('\n');
-    // Of a line that is too long, only the end remains, which is malformed too.
+    // Drops the beginning of a line that is too long. Its end is then read as a line of its own, which is malformed.
     rest = data.length - end > MAX_LINE_BYTES ? Buffer.alloc(0) : data.subarray(end);
   }
   yield [Buffer.from(rest).toString('utf8')];

@@ -42,8 +42,8 @@ async function inspectSpool(dataDirectory: string, onFile: (file: string) => voi
   for (const name of segments) {
     onFile(`spool/${name}`);
     const isLast = name === segments.at(-1);
-    // Invalid bytes before this offset are damage (clean-stop.ts). Only after it, so only in the last segment, can they be an unfinished
-    // write.
+    // Invalid bytes before this offset are damage (clean-stop.ts). Those after it can be an unfinished write, which only the
+    // last segment can have.
     const completeBytes = isLast
       ? await readCompleteBytes(directory, Number.parseInt(name, 10))
       : Number.POSITIVE_INFINITY;
