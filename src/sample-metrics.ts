@@ -1,4 +1,4 @@
-// Reads the current values of the gauges from the components of a running server.
+// Reads the metrics that are not counted from events (gauges, and some counters) from the components of a running server.
 import { statfs } from 'node:fs/promises';
 import type { ServeConfig } from './config.ts';
 import { LOG_KINDS, type LogKind } from './domain/log-columns.ts';

@@ -107,7 +107,10 @@ function createResponse(
   }
 }
 
-/** Counts the request, and adds the request id if it was read: for the log, the store or a backup, which may fail later. */
+/**
+ * Counts the request. Adds the request id to the response if it was read, because it may be in a log line or in the label of
+ * a query.
+ */
 function completeResponse(
   { observe, hasAccessLog, clientAddressOf }: RequestDependencies,
   rawRequest: IncomingMessage,

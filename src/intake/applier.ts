@@ -39,7 +39,7 @@ interface FailingKind {
   /** Consecutive failures. */
   readonly failures: number;
   readonly retryAtMs: number;
-  /** Whether the store has applied some kind since any kind last began to fail. If so, the store itself works. */
+  /** Whether the store has applied another kind since the last time that a kind began to fail. If so, the store itself works. */
   othersSucceed: boolean;
 }
 

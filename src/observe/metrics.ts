@@ -33,6 +33,7 @@ const INVALID_METRICS = [
 ];
 
 const STATUS_CLASSES = ['', '1xx', '2xx', '3xx', '4xx', '5xx'];
+/** A 1xx response is not final, so its class has no series. */
 const FIRST_FINAL_CLASS = 2;
 
 /** The requests of an endpoint or route, by the first digit of their status. */

@@ -6,7 +6,7 @@ import type { Reader, ReaderParameters } from './reader.ts';
 /** They only return rows from their arguments. All others are refused. */
 const TABLE_FUNCTIONS = ['generateSeries', 'generate_series', 'numbers', 'values', 'view', 'zeros'];
 
-/** The right side of IN may be a table function. These are the ordinary functions that ClickHouse puts there. */
+/** The right side of IN may be a table function. A list of values there is also a function in the AST: one of these. */
 const LIST_FUNCTIONS = ['tuple', 'array', 'CAST', '_CAST'];
 
 /** A line of EXPLAIN AST, such as "   Function url (alias t) (children 1)". Its depth is the number of leading spaces. */
@@ -25,8 +25,8 @@ export async function findForbiddenFunction(
   const { rows } = await reader.query({
     sql: `explain ast ${sql}`,
     parameters,
-    // The client's FORMAT clause becomes part of the explained query and does not set the format of this result.
-    // This setting does.
+    // The ClickHouse client library appends a FORMAT clause, which becomes part of the explained query and does not set the
+    // format of this result. This setting does.
     settings: { default_format: 'JSONCompactEachRow' },
     purpose: 'check',
   });
