@@ -1,5 +1,5 @@
 // Refreshes cache entries in the background: a few at a time, with low priority, and with a pause after each one, so that
-// refreshes occupy one query slot of the store for at most a fifth of the time. Entries that do not get a turn expire.
+// all refreshes together take at most a fifth of the time of one query slot of the store. Entries that do not get a turn expire.
 import { every, type RepeatingJob, type Timer } from '../system/timer.ts';
 import type { CacheEntry, ResultCache } from './result-cache.ts';
 

@@ -262,11 +262,10 @@ function toAppend({ kind, accepted, lines, entry, result }: ClaimedBatch): Spool
 
 /**
  * Returns a view of the index that does not restore requests with `isRepeatOnlyIfUndelivered` whose response was delivered: a
- * request with an equal body is then a new one.
+ * later request with an equal body is not a repeat of them.
  *
- * `undelivered`: the keys of requests with this flag whose response is not known to be
- * delivered, as saved by a clean stop. Undefined: there was no clean stop. It is then not known which responses were delivered,
- * so all requests are restored.
+ * `undelivered` has the keys of the requests with this flag whose response may not have been delivered. A clean stop saves them.
+ * Undefined: there was no clean stop. It is then not known which responses were delivered, so all requests are restored.
  */
 function withoutDelivered(
   index: IdempotencyIndex,

@@ -133,7 +133,10 @@ function readDamagedBlocks(bytes: Buffer): DamagedBlock[] {
   });
 }
 
-/** Returns the number of records that can be read. The checksum in the name keeps the copy of an earlier damage apart. */
+/**
+ * Writes the damaged bytes to one file, and the records in them that can be read and that the store does not have to another.
+ * Returns the number of these records. The checksum in the file names prevents overwriting the copy of earlier damage.
+ */
 async function keepCopy(
   directory: string,
   path: string,
@@ -180,6 +183,7 @@ function countLost(
   { earlierEnds, durableUpTo }: RepairContext,
 ): Pick<SpoolDamage, 'lost' | 'isLostKnown'> {
   const lost: Partial<Record<LogKind, number>> = {};
+  /** The ranges with a gap in the numbers of some kind. How many records the other ranges had is unknown. */
   const explained = new Set<DamagedRange>();
   for (const kind of LOG_KINDS) {
     const own = blocks.filter(({ header }) => header.kind === kind);

@@ -1,7 +1,7 @@
 // The write-ahead log of the intake: records are durable here before they are acknowledged. Group commit: one sync for many
-// requests. A segment is deleted when the store has verified all of its records. A segment also has the idempotency keys and results
-// of its requests; when it is deleted, they move to the idempotency log until they expire. sequences.ts saves the next sequence
-// number of each kind, so that no number is reused after its segment is deleted.
+// requests. A segment is deleted when the store has verified all of its records (`Store.verifiedUpTo`). A segment also has the
+// idempotency keys and results of its requests; when it is deleted, they move to the idempotency log until they expire.
+// sequences.ts saves the next sequence number of each kind, so that no number is reused after its segment is deleted.
 //
 // Every sequence number named `end…` or `…UpTo` is exclusive: it is the number after the last record.
 import { readdir, unlink } from 'node:fs/promises';

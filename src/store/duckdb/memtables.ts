@@ -39,7 +39,7 @@ interface Memtable {
   bytes: number;
   /** Included in the view. An empty memtable is not, because it would slow down every query a little. */
   isVisible: boolean;
-  /** The sequence number from which on it has records. */
+  /** All of its records have this sequence number or a higher one. */
   readonly firstSequence: number;
   /** The sequence number after the last applied record. */
   nextSequence: number;
