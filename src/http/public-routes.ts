@@ -104,13 +104,13 @@ function handleQuery(
   const { headers } = request.raw;
   const token = authenticate(serving, request.raw);
   const endpoint = findEndpoint(dependencies.catalog, token, request.pathParameter);
+  request.endpoint = endpoint.definition.name;
   const representation = {
     format: chooseFormat(request, headers.accept),
     isoTimestamps: chooseIsoTimestamps(request),
     contentCoding: chooseCoding(headers['accept-encoding']),
     redacted: token.redact_pii === true,
   };
-  request.endpoint = endpoint.definition.name;
   const validated = serving.validatedRequests.validate(endpoint.definition, request, token.tier);
   const run = runEndpoint(serving, endpoint, validated, {
     projects: token.projects,

@@ -195,6 +195,20 @@ describe('the content of /metrics', () => {
     }
   });
 
+  test.each([
+    ['format', '?project=p&format=xml', '*/*', 400],
+    ['timestamps', '?project=p&timestamps=local', '*/*', 400],
+    ['Accept', '?project=p', 'text/xml', 406],
+  ])('counts a request with a wrong %s for its endpoint', async (_, query, accept, expected) => {
+    const counted = 'dendro_endpoint_requests_total{endpoint="logs.all",status_class="4xx",cache="none"}';
+    const before = await numberOf(counted);
+    const { status } = await app.get(`/api/endpoints/query/logs.all${query}`, {
+      headers: { 'X-API-KEY': API_KEY, Accept: accept },
+    });
+    expect(status).toBe(expected);
+    expect(await numberOf(counted)).toBe(before + 1);
+  });
+
   test('counts refused tokens by reason', async () => {
     const read = async () =>
       (await send()).text.split('\n').filter(line => line.startsWith('dendro_auth_failures_total'));
