@@ -58,8 +58,7 @@ function sendResponse(
   response: HttpResponse,
 ): void {
   if (response.reportDelivery !== undefined) watchDelivery(rawRequest, rawResponse, response.reportDelivery);
-  // A pipelined response that waits for an earlier one is not destroyed when the connection closes, so the socket is checked too.
-  if (rawResponse.destroyed || rawRequest.socket.destroyed) {
+  if (!canRespond(rawRequest, rawResponse)) {
     void response.stream?.release();
     return;
   }
@@ -69,6 +68,14 @@ function sendResponse(
   if (response.isThrottled)
     sendThrottled(dependencies, rawRequest, response, () => send(rawResponse, response, unsentResponses));
   else send(rawResponse, response, unsentResponses);
+}
+
+/**
+ * False if the client has disconnected. A pipelined response that waits for an earlier one is not destroyed when the connection
+ * closes, so the socket is checked too.
+ */
+function canRespond({ socket }: IncomingMessage, rawResponse: ServerResponse): boolean {
+  return !rawResponse.destroyed && socket.writable;
 }
 
 function createResponse(
@@ -82,13 +89,16 @@ function createResponse(
   let routePath = '';
   let request: RoutedRequest | undefined;
   const toErrorResponse = (error: unknown) => {
-    if (!rawResponse.destroyed) reportError(dependencies, rawRequest, routePath, error, request);
+    if (canRespond(rawRequest, rawResponse)) reportError(dependencies, rawRequest, routePath, error, request);
     const clientError = toClientError(error);
     const response = route?.errorResponse?.(clientError, rawRequest) ?? errorResponse(clientError);
     return { ...response, isThrottled: error instanceof WrongSecretError };
   };
+  // A client that has disconnected gets no response, so there is none to count. Users who leave a slow page are no errors.
   const complete = (response: HttpResponse) =>
-    completeResponse(dependencies, rawRequest, routePath, response, request, startedAt);
+    canRespond(rawRequest, rawResponse)
+      ? completeResponse(dependencies, rawRequest, routePath, response, request, startedAt)
+      : response;
   try {
     checkRequest(rawRequest);
     const match = router.find(rawRequest.url ?? '');

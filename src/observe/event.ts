@@ -28,6 +28,7 @@ export type Event =
   | { readonly type: 'endpoints_reloaded'; readonly count: number; readonly changed: number }
   /** A changed endpoint folder has a problem. The last valid endpoints are still served. */
   | { readonly type: 'endpoints_rejected'; readonly error: unknown }
+  /** A response is ready to be sent. Not reported if the client has disconnected before. */
   | {
       readonly type: 'request_completed';
       /** The route's path, empty if no route matched. */
@@ -75,8 +76,8 @@ export type Event =
       readonly error: unknown;
     }
   /**
-   * Only with --access-log: a response is ready to be sent, whatever its status. A request that failed with 5xx is also reported as
-   * `request_failed` or `request_unserved`.
+   * Only with --access-log, with every `request_completed`: a response is ready to be sent, whatever its status. A request that
+   * failed with 5xx is also reported as `request_failed` or `request_unserved`.
    */
   | {
       readonly type: 'request_served';

@@ -23,12 +23,12 @@ export const METRICS = {
   // HTTP
   dendro_requests_total: {
     type: 'counter',
-    help: 'HTTP responses by route and status, except those to CORS preflights and to requests that the HTTP parser rejects.',
+    help: 'HTTP responses by route and status, except those to CORS preflights and to requests that the HTTP parser rejects. A request whose client disconnects before its response has none.',
     labels: ['route', 'status'],
   },
   dendro_endpoint_requests_total: {
     type: 'counter',
-    help: 'Requests to endpoints by status class and cache outcome. Failed requests have the outcome none.',
+    help: 'Requests to endpoints by status class and cache outcome. Failed requests have the outcome none. Not counted if the client disconnects before its response.',
     labels: ['endpoint', 'status_class', 'cache'],
   },
   dendro_http_request_duration_seconds: {

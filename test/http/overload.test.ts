@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { API_KEY, startTestApp, type TestApp, testStoreOptions } from '../support/app.ts';
+import { API_KEY, fetchResponse, startTestApp, type TestApp, testStoreOptions } from '../support/app.ts';
 import { BUILT_IN, type CustomEndpoints, SLEEP, writeEndpointFolders } from '../support/custom-endpoints.ts';
 import { openConnection, rawRequest } from '../support/raw-http.ts';
 
@@ -25,14 +25,17 @@ describe('a server with one query at a time', () => {
     rmSync(dataDirectory, { recursive: true, force: true });
   });
 
-  const start = async (queryQueueLength: number, queryTimeoutSeconds: number) => {
+  const start = async (queryQueueLength: number, queryTimeoutSeconds: number, accessLog = false) => {
     const limits = { queryConcurrency: 1, queryQueueLength, queryTimeoutSeconds };
     app = await startTestApp({
       endpointFolders: { builtIn: BUILT_IN, custom: own.folder },
       store: { ...testStoreOptions(dataDirectory), ...limits },
+      accessLog,
     });
     return app;
   };
+  const getMetrics = () =>
+    fetchResponse(`${app?.internalUrl}/metrics`, { headers: { 'X-API-KEY': API_KEY } });
 
   test('a query over its time limit is cancelled with 504, and the next one is served', async () => {
     const { get, query } = await start(1, 1);
@@ -73,6 +76,29 @@ describe('a server with one query at a time', () => {
     // Its own time limit would end the query only 28 s later.
     expect(performance.now() - started).toBeLessThan(20_000);
     expect(events.filter(event => event.type === 'request_failed')).toEqual([]);
+  });
+
+  test.each([
+    ['one request', 1],
+    ['pipelined requests', 3],
+  ])('no response is counted or logged for a client that disconnects before it: %s', async (_, requests) => {
+    const { url, get, events } = await start(5, 28, true);
+    const connection = await openConnection(url);
+    connection.write(rawRequest(`GET ${SLOW}`, { 'X-API-KEY': API_KEY }).repeat(requests));
+    await get('/health');
+    const { text: before } = await getMetrics();
+    expect(before).toMatch(/^dendro_queries_running 1$/m);
+    connection.close();
+    await expect.poll(async () => (await getMetrics()).text).toMatch(/^dendro_queries_running 0$/m);
+    expect((await get('/health')).status).toBe(200);
+    const { text } = await getMetrics();
+    expect(text).toMatch(/^dendro_queries_waiting 0$/m);
+    expect(text).not.toMatch(/^dendro_(endpoint_)?requests_total\{.*(5xx|status="5).* [1-9]/m);
+    const reported = ['request_completed', 'request_served', 'request_unserved', 'request_failed'];
+    const routes = events.flatMap(event =>
+      reported.includes(event.type) && 'route' in event ? event.route : [],
+    );
+    expect(new Set(routes)).toEqual(new Set(['/health', '/metrics']));
   });
 
   test('all queries of a client that disconnects are cancelled, including pipelined requests', async () => {
