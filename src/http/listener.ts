@@ -46,6 +46,7 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
   server.maxHeadersCount = MAX_HEADERS;
   server.on('checkExpectation', onRequest); // an unknown `Expect` header is ignored
   server.on('clientError', respondToParserError);
+  server.on(options.tls === undefined ? 'connection' : 'secureConnection', keepRemoteAddress);
   options.connectionLimit?.apply(server);
   await bind(server, options);
   const sockets = trackSockets(server);
@@ -101,6 +102,11 @@ function toListenError(
 
 function urlOf(protocol: string, { address, family, port }: AddressInfo): string {
   return `${protocol}://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
+}
+
+/** Node keeps the address once it was read. The operating system does not tell it any more after the client has disconnected. */
+function keepRemoteAddress(socket: Socket): void {
+  void socket.remoteAddress;
 }
 
 /** Includes sockets in their TLS handshake, which the server does not count among its connections. */
