@@ -1,12 +1,12 @@
 // Reads and counts every record of a copy of a data directory. If a power cut left an unfinished write or checkpoint in the
 // store's file, repairs the file as a start of the server does. Otherwise changes nothing.
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { LogKind } from '../domain/log-columns.ts';
-import { readCompleteBytes } from '../intake/clean-stop.ts';
 import { spoolDirectoryIn } from '../intake/spool.ts';
 import { findDamagedRanges } from '../intake/spool-repair.ts';
+import { listSegments } from '../intake/spool-segment.ts';
 import { DamagedBlockError, readSegment, SpooledCounts } from '../intake/spool-snapshot.ts';
 import { readStoreCopy } from '../store/open-store.ts';
 import type { StoreContent, StoreName } from '../store/store.ts';
@@ -18,21 +18,21 @@ export interface ReadBackOptions {
   /** In DuckDB's notation. */
   readonly memoryLimit: string;
   /**
-   * A process that was killed can leave an unfinished block at the end of the last segment. It was never acknowledged, so it is
-   * skipped. Any other damage is an error.
+   * A process that was killed can leave an unfinished block at the end of the last segment, at or after this offset
+   * (clean-stop.ts). It was never acknowledged, so it is skipped. Any other damage is an error. Undefined: no block is skipped.
    */
-  readonly allowsTornEnd: boolean;
+  readonly completeBytes?: number | undefined;
 }
 
 /** Throws if a file is damaged. A missing file counts as empty. */
 export async function readBack(
   directory: string,
-  { store, memoryLimit, allowsTornEnd }: ReadBackOptions,
+  { store, memoryLimit, completeBytes }: ReadBackOptions,
 ): Promise<BackupReport['records']> {
   const content: StoreContent = hasStoreFiles(store, directory)
     ? await readStoreCopy(store, directory, memoryLimit)
     : { records: new Map(), durableUpTo: () => 0 };
-  const spooled = await countSpooled(directory, content.durableUpTo, allowsTornEnd);
+  const spooled = await countSpooled(directory, content.durableUpTo, completeBytes);
   return countsByKind(content.records, spooled);
 }
 
@@ -44,18 +44,19 @@ function hasStoreFiles(store: StoreName, directory: string): boolean {
 async function countSpooled(
   directory: string,
   durableUpTo: (kind: LogKind) => number,
-  allowsTornEnd: boolean,
+  completeBytes: number | undefined,
 ): Promise<ReadonlyMap<LogKind, number>> {
   const spool = spoolDirectoryIn(directory);
-  const names = existsSync(spool) ? readdirSync(spool).filter(name => name.endsWith('.spool')) : [];
+  const names = listSegments(spool);
   const spooled = new SpooledCounts(durableUpTo);
-  for (const name of names.sort()) {
+  for (const name of names) {
     const file = new OpenFile(join(spool, name), `spool/${name}`);
     try {
       for await (const { blocks } of readSegment(file)) spooled.add(blocks);
     } catch (error) {
-      const canBeTorn = allowsTornEnd && name === names.at(-1) && error instanceof DamagedBlockError;
-      if (!canBeTorn || !(await endsWithTornWrite(spool, name))) throw error;
+      const canBeTorn = name === names.at(-1) && error instanceof DamagedBlockError;
+      if (!canBeTorn || completeBytes === undefined) throw error;
+      if (!(await endsWithTornWrite(join(spool, name), completeBytes))) throw error;
     } finally {
       await file.close();
     }
@@ -64,8 +65,7 @@ async function countSpooled(
 }
 
 /** Whether an unfinished write at the end is all that is invalid in the last segment. */
-async function endsWithTornWrite(spool: string, name: string): Promise<boolean> {
-  const completeBytes = await readCompleteBytes(spool, Number.parseInt(name, 10));
-  const ranges = findDamagedRanges(await readFile(join(spool, name)), completeBytes);
+async function endsWithTornWrite(path: string, completeBytes: number): Promise<boolean> {
+  const ranges = findDamagedRanges(await readFile(path), completeBytes);
   return ranges.every(({ isTorn }) => isTorn);
 }

@@ -9,6 +9,8 @@ import { unpack } from '../backup/unpack.ts';
 import { type Invocation, readStoreOptions, readTokensFile } from '../config.ts';
 import { OperatorError, UsageError } from '../domain/errors.ts';
 import { formatTimestamp } from '../domain/timestamp.ts';
+import { readCompleteBytes } from '../intake/clean-stop.ts';
+import { spoolDirectoryIn } from '../intake/spool.ts';
 import { type StoreOptions, storeNameOf } from '../store/open-store.ts';
 import { systemClock } from '../system/clock.ts';
 import { lockDirectory } from '../system/directory-lock.ts';
@@ -120,12 +122,15 @@ async function copyDataDirectory(
   const store = storeNameOf(options);
   const lock = await lockDirectory(dataDirectory);
   const takenAt = formatTimestamp(systemClock());
+  let completeBytes: number;
   try {
+    // The copy does not have the file that says this.
+    completeBytes = await readCompleteBytes(spoolDirectoryIn(dataDirectory));
     await unpackWithProgress(readDataFiles(dataDirectory, tokensFile), target);
   } finally {
     lock.release();
   }
-  const records = await readBackOrThrow(target, { store, memoryLimit, allowsTornEnd: true });
+  const records = await readBackOrThrow(target, { store, memoryLimit, completeBytes });
   const report = { version: readVersion(), takenAt, store, records };
   await writeFileDurably(join(target, REPORT_FILE), formatReport(report));
   return report;
@@ -144,7 +149,7 @@ async function download(
   });
   if (!paths.has(REPORT_FILE)) throw new OperatorError('the download is not complete, nothing was kept');
   const report = JSON.parse(readFileSync(join(target, REPORT_FILE), 'utf8')) as BackupReport;
-  const found = await readBackOrThrow(target, { store: report.store, memoryLimit, allowsTornEnd: false });
+  const found = await readBackOrThrow(target, { store: report.store, memoryLimit });
   if (JSON.stringify(found) !== JSON.stringify(report.records))
     throw new OperatorError(
       `the copy does not have the records that the server reported, nothing was kept: reported ${JSON.stringify(report.records)}, found ${JSON.stringify(found)}`,

@@ -4,7 +4,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { writeFileDurably } from '../system/files.ts';
-import type { SpoolSegment } from './spool-segment.ts';
+import { listSegments, type SpoolSegment } from './spool-segment.ts';
 
 /** The names are part of the on-disk format. */
 interface CleanStop {
@@ -28,12 +28,15 @@ export async function writeCleanStop(directory: string, { number, validBytes }: 
 
 /**
  * How many bytes of the last segment were complete at the last clean stop; 0 if that is not known. Versions up to 0.2.0 write no such
- * file.
+ * file. `lastSegment`: the name of its file.
  */
-export async function readCompleteBytes(directory: string, lastSegment: number): Promise<number> {
+export async function readCompleteBytes(
+  directory: string,
+  lastSegment = listSegments(directory).at(-1),
+): Promise<number> {
   try {
     const { segment, bytes } = JSON.parse(await readFile(join(directory, FILE), 'utf8')) as CleanStop;
-    return segment === lastSegment && bytes > 0 ? bytes : 0;
+    return segment === Number.parseInt(lastSegment ?? '', 10) && bytes > 0 ? bytes : 0;
   } catch {
     return 0;
   }

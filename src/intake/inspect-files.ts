@@ -13,6 +13,7 @@ import { SEQUENCES_FILE } from './sequences.ts';
 import { spoolDirectoryIn } from './spool.ts';
 import { decodeBlocks } from './spool-block.ts';
 import { findDamagedRanges } from './spool-repair.ts';
+import { listSegments } from './spool-segment.ts';
 
 const NEWLINE = 0x0a;
 
@@ -36,7 +37,7 @@ export async function inspectFiles(
 async function inspectSpool(dataDirectory: string, onFile: (file: string) => void): Promise<Inspection> {
   const directory = spoolDirectoryIn(dataDirectory);
   const names = existsSync(directory) ? readdirSync(directory).sort() : [];
-  const segments = names.filter(name => /^\d+\.spool$/.test(name));
+  const segments = listSegments(directory);
   const damages: Damage[] = [];
   let records = 0;
   for (const name of segments) {
@@ -44,9 +45,7 @@ async function inspectSpool(dataDirectory: string, onFile: (file: string) => voi
     const isLast = name === segments.at(-1);
     // Invalid bytes before this offset are damage (clean-stop.ts). Those after it can be an unfinished write, which only the
     // last segment can have.
-    const completeBytes = isLast
-      ? await readCompleteBytes(directory, Number.parseInt(name, 10))
-      : Number.POSITIVE_INFINITY;
+    const completeBytes = isLast ? await readCompleteBytes(directory, name) : Number.POSITIVE_INFINITY;
     const data = await readFile(join(directory, name));
     const found = inspectSegment(`spool/${name}`, data, completeBytes);
     records += found.records;

@@ -1,5 +1,5 @@
 // One segment file of the spool: a sequence of blocks, appended at the end and read from the start.
-import type { Stats } from 'node:fs';
+import { existsSync, readdirSync, type Stats } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { OperatorError } from '../domain/errors.ts';
 import type { LogKind } from '../domain/log-columns.ts';
@@ -9,6 +9,14 @@ import { decodeBlocks, type SpoolBlock } from './spool-block.ts';
 
 /** Segments are validated in reads of about this size. */
 const READ_BYTES = 8 * 1024 * 1024;
+
+/** The names of the segments in the directory of a spool, the oldest first. Empty if the directory does not exist. */
+export function listSegments(directory: string): string[] {
+  if (!existsSync(directory)) return [];
+  return readdirSync(directory)
+    .filter(name => /^\d+\.spool$/.test(name))
+    .sort();
+}
 
 export class SpoolSegment {
   readonly number: number;

@@ -4,7 +4,7 @@
 // sequences.ts saves the next sequence number of each kind, so that no number is reused after its segment is deleted.
 //
 // Every sequence number named `end…` or `…UpTo` is exclusive: it is the number after the last record.
-import { readdir, unlink } from 'node:fs/promises';
+import { unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { LOG_KINDS, type LogKind } from '../domain/log-columns.ts';
 import { LINE_FORMAT_VERSION, type LogLines } from '../domain/log-line.ts';
@@ -20,7 +20,7 @@ import { encodeBlock, type SpoolBlockHeader } from './spool-block.ts';
 import { SpoolPositions, type SpoolWindow } from './spool-positions.ts';
 import { readSpoolRange } from './spool-range.ts';
 import { repairSegment } from './spool-repair.ts';
-import { SpoolSegment } from './spool-segment.ts';
+import { listSegments, SpoolSegment } from './spool-segment.ts';
 import { openSpoolSnapshot, type SpoolSnapshot } from './spool-snapshot.ts';
 
 export function spoolDirectoryIn(dataDirectory: string): string {
@@ -316,7 +316,7 @@ async function* openSegments(
   observe: Observe,
   requestIndex: RememberedRequests | undefined,
 ): AsyncGenerator<SpoolSegment> {
-  const names = (await readdir(directory)).filter(name => /^\d+\.spool$/.test(name)).sort();
+  const names = listSegments(directory);
   const earlierEnds = new Map<LogKind, number>();
   for (const [index, name] of names.entries()) {
     const path = join(directory, name);
@@ -325,7 +325,7 @@ async function* openSegments(
     if (invalidBytes > 0) {
       await segment.close();
       const isLast = index === names.length - 1;
-      const completeBytes = isLast ? await readCompleteBytes(directory, number) : Number.POSITIVE_INFINITY;
+      const completeBytes = isLast ? await readCompleteBytes(directory, name) : Number.POSITIVE_INFINITY;
       const damage = await repairSegment(path, { completeBytes, earlierEnds, durableUpTo });
       ({ segment, invalidBytes, requests } = await SpoolSegment.open(number, path));
       if (damage !== undefined) {

@@ -1,5 +1,13 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { connect, createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -233,6 +241,19 @@ describe('dendro backup of an idle data directory', () => {
     expect(damaged.code).toBe(1);
     expect(onlyLine(damaged)).toContain('the copy cannot be read back, nothing was kept');
     expect(existsSync(`${copy}-2`)).toBe(false);
+  });
+
+  test('reports a block that is cut off after a clean stop, when no write was unfinished', async () => {
+    const [data, copy] = [join(directory.path, 'data'), join(directory.path, 'copy')];
+    const server = await startServer(['--data', data], { env: { DENDRO_API_KEY: PROCESS_API_KEY } });
+    for (let batch = 0; batch < 3; batch++) await postRecords(server, PROCESS_API_KEY, 5);
+    await server.stop();
+    const segment = join(data, 'spool/000000000001.spool');
+    truncateSync(segment, statSync(segment).size - 10);
+    const outcome = await runDendro(['backup', copy, '--data', data]);
+    expect({ code: outcome.code, stdout: outcome.stdout }).toEqual({ code: 1, stdout: '' });
+    expect(onlyLine(outcome)).toContain('the copy cannot be read back, nothing was kept');
+    expect(readdirSync(directory.path)).toEqual(['data']);
   });
 
   test.each([

@@ -118,7 +118,6 @@ describe('a backup of a running server', () => {
     const expected = await readBack(directory, {
       store: 'duckdb',
       memoryLimit: '500MB',
-      allowsTornEnd: false,
     });
     expect(report.records).toEqual(expected);
 
@@ -211,7 +210,7 @@ describe('a backup of a server with ClickHouse', () => {
         'spool/next-numbers.json',
         'tokens.json',
       ]);
-      const options = { store: 'clickhouse', memoryLimit: '500MB', allowsTornEnd: false } as const;
+      const options = { store: 'clickhouse', memoryLimit: '500MB' } as const;
       expect(await readBack(copy, options)).toEqual({ edge: { stored: 1, spooled: 1 } });
     } finally {
       await app.close();
