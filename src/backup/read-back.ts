@@ -5,7 +5,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { LogKind } from '../domain/log-columns.ts';
 import { spoolDirectoryIn } from '../intake/spool.ts';
-import { findDamagedRanges } from '../intake/spool-repair.ts';
+import { findDamagedRanges, isTooShort } from '../intake/spool-repair.ts';
 import { listSegments } from '../intake/spool-segment.ts';
 import { DamagedBlockError, readSegment, SpooledCounts } from '../intake/spool-snapshot.ts';
 import { readStoreCopy } from '../store/open-store.ts';
@@ -19,7 +19,8 @@ export interface ReadBackOptions {
   readonly memoryLimit: string;
   /**
    * A process that was killed can leave an unfinished block at the end of the last segment, at or after this offset
-   * (clean-stop.ts). It was never acknowledged, so it is skipped. Any other damage is an error. Undefined: no block is skipped.
+   * (clean-stop.ts). It was never acknowledged, so it is skipped. Any other damage, and a shorter segment, is an error. Undefined:
+   * no block is skipped.
    */
   readonly completeBytes?: number | undefined;
 }
@@ -52,6 +53,10 @@ async function countSpooled(
   for (const name of names) {
     const file = new OpenFile(join(spool, name), `spool/${name}`);
     try {
+      if (name === names.at(-1) && isTooShort(file.bytes, completeBytes ?? 0))
+        throw new Error(
+          `${file.path} has ${file.bytes} bytes, but had ${completeBytes} at the last clean stop`,
+        );
       for await (const { blocks } of readSegment(file)) spooled.add(blocks);
     } catch (error) {
       const canBeTorn = name === names.at(-1) && error instanceof DamagedBlockError;

@@ -1,5 +1,5 @@
 // clean-stop.json: how many bytes of the last segment were complete when the spool was last closed. Appends never change these
-// bytes, so an invalid block among them is damage. A crash can leave an unfinished write only after them. The file is not
+// bytes, so an invalid block among them, or a shorter segment, is damage. A crash can leave an unfinished write only after them. The file is not
 // updated while the spool is open.
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -19,7 +19,7 @@ const FILE = 'clean-stop.json';
 /**
  * Call it when the spool is closed, and when a repair has shortened the segment. If the write fails, the earlier file stays.
  * After a close, this is harmless: the bytes that it counts are still complete. After a repair, it counts too many bytes, so
- * that an unfinished write can be reported as damage.
+ * that an unfinished write can be reported as damage, and the repaired segment as too short.
  */
 export async function writeCleanStop(directory: string, { number, validBytes }: SpoolSegment): Promise<void> {
   const cleanStop: CleanStop = { segment: number, bytes: validBytes };

@@ -68,9 +68,7 @@ function inspectSegment(file: string, data: Buffer, completeBytes: number): Insp
   const damages = ranges.map(({ start, end, isTorn }) => ({
     file,
     place: byteRange(start, end),
-    problem: isTorn
-      ? 'an unfinished write that was not acknowledged, or a damaged block: the last process did not stop cleanly'
-      : 'the checksum of a block does not match, or its header cannot be read',
+    problem: describeRange(isTorn, end > data.length),
   }));
   let records = 0;
   for (let offset = 0; offset < data.length; ) {
@@ -87,6 +85,14 @@ function inspectSegment(file: string, data: Buffer, completeBytes: number): Insp
     offset = ranges.find(({ start }) => start >= offset + decodedBytes)?.end ?? data.length;
   }
   return { records, damages };
+}
+
+function describeRange(isTorn: boolean, isMissing: boolean): string {
+  if (isTorn)
+    return 'an unfinished write that was not acknowledged, or a damaged block: the last process did not stop cleanly';
+  return isMissing
+    ? 'blocks are missing: the file is shorter than at the last clean stop'
+    : 'the checksum of a block does not match, or its header cannot be read';
 }
 
 async function inspectQuarantine(dataDirectory: string, onFile: (file: string) => void): Promise<Inspection> {

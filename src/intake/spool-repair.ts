@@ -32,6 +32,8 @@ interface DamagedRange {
 
 /** A block with a wrong checksum whose header can be read. */
 interface DamagedBlock {
+  /** Where it ends in its segment, by the length in its header. */
+  readonly end: number;
   readonly kind: LogKind;
   readonly firstSequence: number;
   readonly count: number;
@@ -57,6 +59,8 @@ export async function repairSegment(path: string, context: RepairContext): Promi
       `${path} is damaged and cannot be repaired: ${(error as Error).message}; the file is unchanged. Free some disk space, or check the permissions of ${dirname(path)}`,
     );
   }
+  const { lost, isLostKnown } = countLost(blocks, ranges, context);
+  const lastBlock = ranges.at(-1)?.blocks.at(-1);
   const damagedBytes = ranges.reduce((sum, { bytes }) => sum + bytes.length, 0);
   return {
     type: 'spool_damaged',
@@ -64,11 +68,17 @@ export async function repairSegment(path: string, context: RepairContext): Promi
     directory,
     damagedBytes,
     readable,
-    ...countLost(blocks, ranges, context),
+    lost,
+    // Behind the last damaged block, more blocks may be missing.
+    isLostKnown:
+      isLostKnown && !isTooShort(Math.max(data.length, lastBlock?.end ?? 0), context.completeBytes),
   };
 }
 
-/** Returns the damaged ranges of a segment, and a torn write at its end (`isTorn`), without changing the segment. */
+/**
+ * Returns the damaged ranges of a segment, and a torn write at its end (`isTorn`), without changing the segment. If the segment is
+ * shorter than `completeBytes`, the missing bytes are the last range or its end.
+ */
 export function findDamagedRanges(
   data: Buffer,
   completeBytes: number,
@@ -77,7 +87,21 @@ export function findDamagedRanges(
   const found = ranges.map(({ start, bytes }) => ({ start, end: start + bytes.length, isTorn: false }));
   const last = blocks.at(-1);
   const end = Math.max(last === undefined ? 0 : last.offset + last.blockBytes, found.at(-1)?.end ?? 0);
+  if (isTooShort(data.length, completeBytes)) {
+    const reachesEnd = found.at(-1)?.end === data.length;
+    const start = reachesEnd ? found.pop()?.start : undefined;
+    return [...found, { start: start ?? data.length, end: completeBytes, isTorn: false }];
+  }
   return end < data.length ? [...found, { start: end, end: data.length, isTorn: true }] : found;
+}
+
+/**
+ * Whether bytes at the end of a segment are missing. Also true if nothing but the update of clean-stop.json failed after a repair:
+ * the file then counts the bytes that the repair removed.
+ */
+export function isTooShort(bytes: number, completeBytes: number): boolean {
+  // It is infinite for a segment that is not the last one: clean-stop.json does not say how long that was.
+  return Number.isFinite(completeBytes) && bytes < completeBytes;
 }
 
 function scan(data: Buffer, completeBytes: number): { blocks: SpoolBlock[]; ranges: DamagedRange[] } {
@@ -92,7 +116,7 @@ function scan(data: Buffer, completeBytes: number): { blocks: SpoolBlock[]; rang
     const tornBytes =
       next === data.length ? tornBytesAtEnd(data.subarray(Math.max(offset, completeBytes))) : 0;
     const bytes = invalid.subarray(0, invalid.length - tornBytes);
-    if (bytes.length > 0) ranges.push({ start: offset, bytes, blocks: readDamagedBlocks(bytes) });
+    if (bytes.length > 0) ranges.push({ start: offset, bytes, blocks: readDamagedBlocks(bytes, offset) });
     offset = next;
   }
   return { blocks, ranges };
@@ -115,15 +139,16 @@ function tornBytesAtEnd(invalid: Buffer): number {
  */
 const HEADER =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: the unit separator
-  /(?:^|\n)[^\n\x1f]{8} \{"form":\d+,"kind":"(\w+)","first":(\d{1,15}),"count":(\d{1,9}),"bytes":[^\n\x1f]*\n/g;
+  /(?:^|\n)[^\n\x1f]{8} \{"form":\d+,"kind":"(\w+)","first":(\d{1,15}),"count":(\d{1,9}),"bytes":(\d*)[^\n\x1f]*\n/g;
 
-function readDamagedBlocks(bytes: Buffer): DamagedBlock[] {
+function readDamagedBlocks(bytes: Buffer, offset: number): DamagedBlock[] {
   const headers = [...bytes.toString('latin1').matchAll(HEADER)];
-  return headers.flatMap(({ index, 0: text, 1: kind, 2: first, 3: count }, i) => {
+  return headers.flatMap(({ index, 0: text, 1: kind, 2: first, 3: count, 4: lineBytes }, i) => {
     if (!LOG_KINDS.some(each => each === kind)) return [];
     const lines = bytes.toString('utf8', index + text.length, headers[i + 1]?.index ?? bytes.length);
     return [
       {
+        end: offset + index + text.length + Number(lineBytes),
         kind: kind as LogKind,
         firstSequence: Number(first),
         count: Number(count),

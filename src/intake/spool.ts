@@ -19,7 +19,7 @@ import { formatSequences, readSequences, type Sequences, writeSequences } from '
 import { encodeBlock, type SpoolBlockHeader } from './spool-block.ts';
 import { SpoolPositions, type SpoolWindow } from './spool-positions.ts';
 import { readSpoolRange } from './spool-range.ts';
-import { repairSegment } from './spool-repair.ts';
+import { isTooShort, repairSegment } from './spool-repair.ts';
 import { listSegments, SpoolSegment } from './spool-segment.ts';
 import { openSpoolSnapshot, type SpoolSnapshot } from './spool-snapshot.ts';
 
@@ -102,7 +102,8 @@ export class Spool {
       if (hasNoSegment) segments.push(await createSegment(directory, 1));
       const savedSequences = await readSequences(directory);
       const { nextSequences, kindsAhead } = findNextSequences(savedSequences, segments, durableUpTo);
-      if (kindsAhead.length > 0 || (hasNoSegment && savedSequences.size > 0))
+      const isCut = await isLastCut(directory, segments);
+      if (kindsAhead.length > 0 || (hasNoSegment && savedSequences.size > 0) || isCut)
         observe({ type: 'spool_incomplete', directory, kinds: kindsAhead });
       // The next start may use a different store, which does not know these sequence numbers.
       if (kindsAhead.length > 0) await writeSequences(directory, nextSequences);
@@ -351,6 +352,17 @@ async function syncLast(directory: string, segments: readonly SpoolSegment[]): P
   if (last === undefined) return;
   if (last.validBytes > 0) await last.sync();
   else await syncDirectory(directory);
+}
+
+/**
+ * Whether sound blocks at the end of the last segment are missing. Then updates clean-stop.json, so that the next start does not
+ * report them again. A damaged end was repaired and reported before; if the file could not be updated then, this is true, too.
+ */
+async function isLastCut(directory: string, segments: readonly SpoolSegment[]): Promise<boolean> {
+  const last = segments.at(-1);
+  if (last === undefined || !isTooShort(last.validBytes, await readCompleteBytes(directory))) return false;
+  await writeCleanStop(directory, last);
+  return true;
 }
 
 /** `kindsAhead`: the store has sequence numbers of these kinds that are neither in the sequences file nor in the segments. */

@@ -154,8 +154,8 @@ export type Event =
       readonly readable: number;
     }
   /**
-   * Segments are missing. `kinds`: the store has higher sequence numbers of these kinds than the spool. Empty: the spool has had
-   * records, but has no segments.
+   * Segments, or blocks at the end of the last one, are missing. `kinds`: the store has higher sequence numbers of these kinds than
+   * the spool. Empty: the spool has had records, but has no segments, or the last one is shorter than at the last clean stop.
    */
   | { readonly type: 'spool_incomplete'; readonly directory: string; readonly kinds: readonly LogKind[] }
   /** These lines of the idempotency log cannot be read. */

@@ -144,7 +144,7 @@ export function describe(event: LoggedEvent): string {
     case 'spool_damaged':
       return describeDamage(event);
     case 'spool_incomplete':
-      return `SPOOL INCOMPLETE: files of ${event.directory} are missing${describeKindsAhead(event.kinds)}. Acknowledged records that were not in the store yet may be lost. New records are stored as usual`;
+      return `SPOOL INCOMPLETE: files of ${event.directory}, or the ends of files, are missing${describeKindsAhead(event.kinds)}. Acknowledged records that were not in the store yet may be lost. New records are stored as usual`;
     case 'idempotency_log_damaged':
       return `skipped ${event.malformedLines} unreadable lines of ${event.path}; retries of their requests may be stored again`;
     case 'quarantine_failed':

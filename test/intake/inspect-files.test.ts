@@ -89,6 +89,24 @@ describe('the spool', () => {
     expect(damages[0]?.problem).toContain('an unfinished write that was not acknowledged');
   });
 
+  test.each([
+    ['between two blocks', 'third\n', 3],
+    ['within a block', 'thi', 2],
+    ['at its start', '', 0],
+  ])(
+    'a segment that was cut %s after a clean stop is reported with the missing bytes',
+    async (_, lastText, records) => {
+      await writeSpool();
+      const content = readFileSync(segmentFile());
+      const end = content.indexOf(lastText) + lastText.length;
+      writeFileSync(segmentFile(), content.subarray(0, end));
+      const { spool } = await inspect();
+      expect(spool).toMatchObject({ records, damages: [{ file: SEGMENT }] });
+      expect(spool.damages[0]?.place).toMatch(new RegExp(`^bytes \\d+ to ${content.length - 1}$`));
+      expect(spool.damages[0]?.problem).toContain('shorter than');
+    },
+  );
+
   test('a line of the idempotency log that cannot be read is reported', async () => {
     mkdirSync(join(directory, 'spool'));
     writeFileSync(join(directory, 'spool/000000000001.requests'), '{"key":"k"}\n');

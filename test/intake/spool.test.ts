@@ -471,6 +471,23 @@ describe('damage in the last segment', () => {
       expect(readdirSync(damagedDirectory())).toHaveLength(1);
     });
 
+    test('missing blocks at the end are reported once, even if all others are sound', async () => {
+      const withoutLast = (bytes: Buffer) => bytes.subarray(0, bytes.indexOf('third\n') + 'third\n'.length);
+      expect(await reopen(blocks, withoutLast, emptyStore, stopCleanly)).toHaveLength(3);
+      expect(events).toEqual([{ type: 'spool_incomplete', directory, kinds: [] }]);
+      const atStart = readFileSync(join(directory, 'clean-stop.json'));
+      await stopCleanly();
+      writeFileSync(join(directory, 'clean-stop.json'), atStart); // as if it had crashed
+      expect(await readAll(await openSpool())).toHaveLength(3);
+      expect(events).toHaveLength(1);
+    });
+
+    test('if blocks behind a cut block are missing, the number of lost records is not known', async () => {
+      const cutOff = (bytes: Buffer) => bytes.subarray(0, bytes.indexOf('second') + 3);
+      expect(await reopen(blocks, cutOff, emptyStore, stopCleanly)).toHaveLength(1);
+      expect(events).toMatchObject([{ type: 'spool_damaged', lost: { edge: 3 }, isLostKnown: false }]);
+    });
+
     test('a later crash still tells a damaged block of before the stop from an unfinished write', async () => {
       await reopen(blocks, bytes => bytes, emptyStore, stopCleanly);
       const end = statSync(file(1)).size;
