@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { LogKind } from '../domain/log-columns.ts';
+import { findNextSequences, noteEnd, readSequences } from '../intake/sequences.ts';
 import { spoolDirectoryIn } from '../intake/spool.ts';
 import { findDamagedRanges, isTooShort } from '../intake/spool-repair.ts';
 import { listSegments } from '../intake/spool-segment.ts';
@@ -19,8 +20,8 @@ export interface ReadBackOptions {
   readonly memoryLimit: string;
   /**
    * A process that was killed can leave an unfinished block at the end of the last segment, at or after this offset
-   * (clean-stop.ts). It was never acknowledged, so it is skipped. Any other damage, and a shorter segment, is an error. Undefined:
-   * no block is skipped.
+   * (clean-stop.ts). It was never acknowledged, so it is skipped. Any other damage, a shorter segment and missing segments are errors.
+   * Undefined, for the copy of a running server: no block is skipped.
    */
   readonly completeBytes?: number | undefined;
 }
@@ -50,14 +51,20 @@ async function countSpooled(
   const spool = spoolDirectoryIn(directory);
   const names = listSegments(spool);
   const spooled = new SpooledCounts(durableUpTo);
+  const segmentEnds: Map<LogKind, number>[] = [];
   for (const name of names) {
+    const ends = new Map<LogKind, number>();
+    segmentEnds.push(ends);
     const file = new OpenFile(join(spool, name), `spool/${name}`);
     try {
       if (name === names.at(-1) && isTooShort(file.bytes, completeBytes ?? 0))
         throw new Error(
           `${file.path} has ${file.bytes} bytes, but had ${completeBytes} at the last clean stop`,
         );
-      for await (const { blocks } of readSegment(file)) spooled.add(blocks);
+      for await (const { blocks } of readSegment(file)) {
+        spooled.add(blocks);
+        for (const { header } of blocks) noteEnd(ends, header);
+      }
     } catch (error) {
       const canBeTorn = name === names.at(-1) && error instanceof DamagedBlockError;
       if (!canBeTorn || completeBytes === undefined) throw error;
@@ -66,6 +73,10 @@ async function countSpooled(
       await file.close();
     }
   }
+  // A running server has compared them when it started.
+  if (completeBytes === undefined) return spooled.counts;
+  if (findNextSequences(await readSequences(spool), segmentEnds, durableUpTo).isIncomplete)
+    throw new Error('files of the spool are missing');
   return spooled.counts;
 }
 

@@ -43,8 +43,10 @@ async function findDamages(config: ServeConfig): Promise<DeepFindings> {
       ...store,
       onProgress: (rows, total) => bar.update(rows / Math.max(1, total), `${rows} rows of the store`),
     });
-    const { spool, quarantine } = await inspectFiles(store.dataDirectory, file =>
-      bar.update(undefined, file),
+    const { spool, quarantine } = await inspectFiles(
+      store.dataDirectory,
+      file => bar.update(undefined, file),
+      stored.durableUpTo,
     );
     return {
       records: { stored: stored.records, spooled: spool.records, quarantined: quarantine.records },

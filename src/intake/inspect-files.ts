@@ -4,12 +4,13 @@ import { createReadStream, existsSync, readdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { byteRange, type Damage } from '../domain/damage.ts';
+import type { LogKind } from '../domain/log-columns.ts';
 import { LINE_FORMAT_VERSION } from '../domain/log-line.ts';
 import { isIntactLine } from '../logs/quarantine-line.ts';
 import { readCompleteBytes } from './clean-stop.ts';
 import { requestFromDisk } from './idempotency-log.ts';
 import { QUARANTINE_FILES } from './quarantine.ts';
-import { SEQUENCES_FILE } from './sequences.ts';
+import { findNextSequences, noteEnd, readSequences, SEQUENCES_FILE, type Sequences } from './sequences.ts';
 import { spoolDirectoryIn } from './spool.ts';
 import { decodeBlocks } from './spool-block.ts';
 import { findDamagedRanges } from './spool-repair.ts';
@@ -23,22 +24,31 @@ export interface Inspection {
   readonly damages: readonly Damage[];
 }
 
-/** The caller must hold the lock of the data directory. `onFile` is called before each file is read. */
+/**
+ * The caller must hold the lock of the data directory. `onFile` is called before each file is read. `durableUpTo` comes from the
+ * store: it shows whether segments are missing.
+ */
 export async function inspectFiles(
   dataDirectory: string,
   onFile: (file: string) => void,
+  durableUpTo: (kind: LogKind) => number = () => 0,
 ): Promise<{ readonly spool: Inspection; readonly quarantine: Inspection }> {
   return {
-    spool: await inspectSpool(dataDirectory, onFile),
+    spool: await inspectSpool(dataDirectory, onFile, durableUpTo),
     quarantine: await inspectQuarantine(dataDirectory, onFile),
   };
 }
 
-async function inspectSpool(dataDirectory: string, onFile: (file: string) => void): Promise<Inspection> {
+async function inspectSpool(
+  dataDirectory: string,
+  onFile: (file: string) => void,
+  durableUpTo: (kind: LogKind) => number,
+): Promise<Inspection> {
   const directory = spoolDirectoryIn(dataDirectory);
   const names = existsSync(directory) ? readdirSync(directory).sort() : [];
   const segments = listSegments(directory);
   const damages: Damage[] = [];
+  const segmentEnds: Sequences[] = [];
   let records = 0;
   for (const name of segments) {
     onFile(`spool/${name}`);
@@ -49,8 +59,13 @@ async function inspectSpool(dataDirectory: string, onFile: (file: string) => voi
     const data = await readFile(join(directory, name));
     const found = inspectSegment(`spool/${name}`, data, completeBytes);
     records += found.records;
+    segmentEnds.push(found.ends);
     damages.push(...found.damages);
   }
+  // Sequence numbers that cannot be read are reported below.
+  const saved = await readSequences(directory).catch(() => undefined);
+  if (saved !== undefined && findNextSequences(saved, segmentEnds, durableUpTo).isIncomplete)
+    damages.push({ file: 'spool/', place: '', problem: 'files are missing, or the ends of files' });
   for (const name of names.filter(name => /^\d+\.requests$/.test(name))) {
     onFile(`spool/${name}`);
     damages.push(...(await inspectLines(join(directory, name), `spool/${name}`, isRequest)).damages);
@@ -63,18 +78,24 @@ async function inspectSpool(dataDirectory: string, onFile: (file: string) => voi
   return { records, damages };
 }
 
-function inspectSegment(file: string, data: Buffer, completeBytes: number): Inspection {
+function inspectSegment(
+  file: string,
+  data: Buffer,
+  completeBytes: number,
+): Inspection & { readonly ends: Sequences } {
   const ranges = findDamagedRanges(data, completeBytes);
   const damages = ranges.map(({ start, end, isTorn }) => ({
     file,
     place: byteRange(start, end),
     problem: describeRange(isTorn, end > data.length),
   }));
+  const ends = new Map<LogKind, number>();
   let records = 0;
   for (let offset = 0; offset < data.length; ) {
     const { blocks, decodedBytes } = decodeBlocks(data.subarray(offset), offset);
     for (const { header, offset: start, blockBytes } of blocks) {
       records += header.count;
+      noteEnd(ends, header);
       if (header.formatVersion !== LINE_FORMAT_VERSION)
         damages.push({
           file,
@@ -84,7 +105,7 @@ function inspectSegment(file: string, data: Buffer, completeBytes: number): Insp
     }
     offset = ranges.find(({ start }) => start >= offset + decodedBytes)?.end ?? data.length;
   }
-  return { records, damages };
+  return { records, damages, ends };
 }
 
 function describeRange(isTorn: boolean, isMissing: boolean): string {

@@ -5,7 +5,7 @@ import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { OperatorError } from '../domain/errors.ts';
-import type { LogKind } from '../domain/log-columns.ts';
+import { LOG_KINDS, type LogKind } from '../domain/log-columns.ts';
 import { isDiskFull } from '../system/disk-full.ts';
 import { writeFileDurably } from '../system/files.ts';
 
@@ -29,6 +29,40 @@ export async function writeSequences(directory: string, sequences: Sequences): P
   } catch (error) {
     if (!isDiskFull(error)) throw error;
   }
+}
+
+/**
+ * `segmentEnds`: for each segment and kind, the sequence number after the last record. `kindsAhead`: the store has sequence numbers
+ * of these kinds that are neither in the sequences file nor in the segments. `isIncomplete`: segments are missing. The spool itself
+ * saves the sequence numbers before it deletes a segment (unless the disk is full), and never deletes the last segment.
+ */
+export function findNextSequences(
+  savedSequences: Sequences,
+  segmentEnds: readonly Sequences[],
+  durableUpTo: (kind: LogKind) => number,
+): { nextSequences: Map<LogKind, number>; kindsAhead: LogKind[]; isIncomplete: boolean } {
+  const nextSequences = new Map<LogKind, number>();
+  const kindsAhead: LogKind[] = [];
+  for (const kind of LOG_KINDS) {
+    const spoolEnd = Math.max(savedSequences.get(kind) ?? 0, ...segmentEnds.map(ends => ends.get(kind) ?? 0));
+    const storeEnd = durableUpTo(kind);
+    nextSequences.set(kind, Math.max(spoolEnd, storeEnd));
+    if (storeEnd > spoolEnd) kindsAhead.push(kind);
+  }
+  const isIncomplete = kindsAhead.length > 0 || (segmentEnds.length === 0 && savedSequences.size > 0);
+  return { nextSequences, kindsAhead, isIncomplete };
+}
+
+/** Notes the sequence number after the last record of a block. */
+export function noteEnd(
+  ends: Map<LogKind, number>,
+  {
+    kind,
+    firstSequence,
+    count,
+  }: { readonly kind: LogKind; readonly firstSequence: number; readonly count: number },
+): void {
+  ends.set(kind, Math.max(ends.get(kind) ?? 0, firstSequence + count));
 }
 
 export function formatSequences(sequences: Sequences): string {

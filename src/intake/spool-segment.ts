@@ -5,6 +5,7 @@ import { OperatorError } from '../domain/errors.ts';
 import type { LogKind } from '../domain/log-columns.ts';
 import { LINE_FORMAT_VERSION } from '../domain/log-line.ts';
 import type { CompletedRequest } from './idempotency-index.ts';
+import { noteEnd } from './sequences.ts';
 import { decodeBlocks, type SpoolBlock } from './spool-block.ts';
 
 /** Segments are validated in reads of about this size. */
@@ -158,8 +159,8 @@ export class SpoolSegment {
   }
 
   #trackBlock({ header, blockBytes }: Pick<SpoolBlock, 'header' | 'blockBytes'>): void {
-    const { kind, firstSequence, count } = header;
-    this.endSequences.set(kind, Math.max(this.endSequences.get(kind) ?? 0, firstSequence + count));
+    const { kind } = header;
+    noteEnd(this.endSequences, header);
     this.bytesOfKind.set(kind, (this.bytesOfKind.get(kind) ?? 0) + blockBytes);
   }
 }

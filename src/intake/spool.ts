@@ -6,7 +6,7 @@
 // Every sequence number named `end…` or `…UpTo` is exclusive: it is the number after the last record.
 import { unlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { LOG_KINDS, type LogKind } from '../domain/log-columns.ts';
+import type { LogKind } from '../domain/log-columns.ts';
 import { LINE_FORMAT_VERSION, type LogLines } from '../domain/log-line.ts';
 import type { Observe } from '../observe/event.ts';
 import type { ReadSpooled } from '../store/store.ts';
@@ -15,7 +15,7 @@ import { createDirectory, syncDirectory } from '../system/files.ts';
 import { readCompleteBytes, writeCleanStop } from './clean-stop.ts';
 import type { CompletedRequest } from './idempotency-index.ts';
 import { IdempotencyLog, type RememberedRequests } from './idempotency-log.ts';
-import { formatSequences, readSequences, type Sequences, writeSequences } from './sequences.ts';
+import { findNextSequences, formatSequences, readSequences, writeSequences } from './sequences.ts';
 import { encodeBlock, type SpoolBlockHeader } from './spool-block.ts';
 import { SpoolPositions, type SpoolWindow } from './spool-positions.ts';
 import { readSpoolRange } from './spool-range.ts';
@@ -98,13 +98,16 @@ export class Spool {
       for await (const segment of openSegments(directory, durableUpTo, observe, requests?.index))
         segments.push(segment);
       await syncLast(directory, segments);
-      const hasNoSegment = segments.length === 0;
-      if (hasNoSegment) segments.push(await createSegment(directory, 1));
+      const segmentEnds = segments.map(({ endSequences }) => endSequences);
+      if (segments.length === 0) segments.push(await createSegment(directory, 1));
       const savedSequences = await readSequences(directory);
-      const { nextSequences, kindsAhead } = findNextSequences(savedSequences, segments, durableUpTo);
+      const { nextSequences, kindsAhead, isIncomplete } = findNextSequences(
+        savedSequences,
+        segmentEnds,
+        durableUpTo,
+      );
       const isCut = await isLastCut(directory, segments);
-      if (kindsAhead.length > 0 || (hasNoSegment && savedSequences.size > 0) || isCut)
-        observe({ type: 'spool_incomplete', directory, kinds: kindsAhead });
+      if (isIncomplete || isCut) observe({ type: 'spool_incomplete', directory, kinds: kindsAhead });
       // The next start may use a different store, which does not know these sequence numbers.
       if (kindsAhead.length > 0) await writeSequences(directory, nextSequences);
       return new Spool(directory, idempotencyLog, segments, nextSequences, clock);
@@ -363,24 +366,6 @@ async function isLastCut(directory: string, segments: readonly SpoolSegment[]): 
   if (last === undefined || !isTooShort(last.validBytes, await readCompleteBytes(directory))) return false;
   await writeCleanStop(directory, last);
   return true;
-}
-
-/** `kindsAhead`: the store has sequence numbers of these kinds that are neither in the sequences file nor in the segments. */
-function findNextSequences(
-  savedSequences: Sequences,
-  segments: readonly SpoolSegment[],
-  durableUpTo: (kind: LogKind) => number,
-): { nextSequences: Map<LogKind, number>; kindsAhead: LogKind[] } {
-  const nextSequences = new Map<LogKind, number>();
-  const kindsAhead: LogKind[] = [];
-  for (const kind of LOG_KINDS) {
-    const ends = segments.map(segment => segment.endSequences.get(kind) ?? 0);
-    const spoolEnd = Math.max(savedSequences.get(kind) ?? 0, ...ends);
-    const storeEnd = durableUpTo(kind);
-    nextSequences.set(kind, Math.max(spoolEnd, storeEnd));
-    if (storeEnd > spoolEnd) kindsAhead.push(kind);
-  }
-  return { nextSequences, kindsAhead };
 }
 
 async function createSegment(directory: string, number: number): Promise<SpoolSegment> {

@@ -8,7 +8,7 @@ import { lockDirectory } from '../system/directory-lock.ts';
 import type { Outbox } from './clickhouse/outbox.ts';
 import type { SchemaOptions } from './clickhouse/schema.ts';
 import type { ClickHouseUrl } from './clickhouse-url.ts';
-import type { InspectOptions } from './duckdb/inspect-file.ts';
+import type { InspectedStore, InspectOptions } from './duckdb/inspect-file.ts';
 import type { DuckDBStoreOptions } from './duckdb/store.ts';
 import type { Store, StoreCallbacks, StoreContent, StoreName } from './store.ts';
 
@@ -61,16 +61,24 @@ async function readClickHouseOutbox(dataDirectory: string): Promise<StoreContent
 export async function inspectStoreFiles(
   storeName: StoreName,
   options: InspectOptions,
-): Promise<{ readonly records: number; readonly damages: readonly Damage[] }> {
+): Promise<InspectedStore> {
   const { dataDirectory } = options;
   const file = storeName === 'duckdb' ? 'dendro.duckdb' : 'clickhouse/progress.json';
-  if (!existsSync(join(dataDirectory, file))) return { records: 0, damages: [] };
+  if (!existsSync(join(dataDirectory, file))) return { records: 0, damages: [], durableUpTo: () => 0 };
   if (storeName === 'duckdb') return (await import('./duckdb/inspect-file.ts')).inspectFile(options);
   try {
-    const { records } = await readClickHouseOutbox(dataDirectory);
-    return { records: [...records.values()].reduce((sum, count) => sum + count, 0), damages: [] };
+    const { records, durableUpTo } = await readClickHouseOutbox(dataDirectory);
+    return {
+      records: [...records.values()].reduce((sum, count) => sum + count, 0),
+      damages: [],
+      durableUpTo,
+    };
   } catch (error) {
-    return { records: 0, damages: [{ file: 'clickhouse/', place: '', problem: (error as Error).message }] };
+    return {
+      records: 0,
+      damages: [{ file: 'clickhouse/', place: '', problem: (error as Error).message }],
+      durableUpTo: () => 0,
+    };
   }
 }
 

@@ -1,8 +1,9 @@
 import { copyFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { LOG_KINDS } from '../../src/domain/log-columns.ts';
+import { LOG_KINDS, type LogKind } from '../../src/domain/log-columns.ts';
 import { toLogLines } from '../../src/domain/log-line.ts';
+import { Spool } from '../../src/intake/spool.ts';
 import { Outbox } from '../../src/store/clickhouse/outbox.ts';
 import { DuckDBInstance } from '../../src/store/duckdb/driver.ts';
 import { inspectFile } from '../../src/store/duckdb/inspect-file.ts';
@@ -124,6 +125,9 @@ describe('dendro check --deep', () => {
     copyFileSync(join(data.path, 'copy'), blockFile); // as if the process had been killed before it deleted the file
     writeFileSync(`${blockFile}.new`, 'a part of a block');
     await outbox.add({ ...lines, firstSequence: 0 });
+    // A spool that knows the sequence numbers of the outbox: without one, its files would be missing.
+    const durableUpTo = (kind: LogKind) => outbox.durableUpTo(kind);
+    await (await Spool.open(join(data.path, 'spool'), durableUpTo, () => {})).close();
     const before = readFiles(data.path);
     const { code, stdout } = await runDendro([
       ...['check', '--deep', '--data', data.path],

@@ -1,12 +1,17 @@
-import { existsSync, rmSync, truncateSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { LOG_KINDS } from '../../src/domain/log-columns.ts';
-import { replaySpool } from '../../src/intake/applier.ts';
+import { LOG_KINDS, type LogKind } from '../../src/domain/log-columns.ts';
+import { toLogLines } from '../../src/domain/log-line.ts';
+import { Applier, replaySpool } from '../../src/intake/applier.ts';
+import { Spool } from '../../src/intake/spool.ts';
 import type { Event } from '../../src/observe/event.ts';
 import { openStore } from '../../src/store/open-store.ts';
+import { systemTimer } from '../../src/system/timer.ts';
 import { startTestApp, type TestApp, testStoreOptions } from '../support/app.ts';
 import { idsOf, sendLogs } from '../support/logs.ts';
+import { runDendro } from '../support/process.ts';
+import { record } from '../support/record.ts';
 import { createDataDirectory, removeDataDirectory } from '../support/store.ts';
 
 let directory: string;
@@ -69,4 +74,64 @@ test('a command that reads the data directory reports a missing spool and does n
   await store.close();
   expect(events).toEqual([{ type: 'spool_incomplete', directory: spoolDirectory(), kinds: ['edge'] }]);
   expect(existsSync(spoolDirectory())).toBe(false);
+});
+
+/** Runs both commands on the data directory. Their exit codes, and whether the backup left anything. */
+const backUpAndCheck = async () => {
+  const copies = createDataDirectory();
+  try {
+    const backup = await runDendro(['backup', join(copies, 'copy'), '--data', directory]);
+    const check = await runDendro(['check', '--deep', '--data', directory]);
+    return { backup, check, copies: readdirSync(copies) };
+  } finally {
+    removeDataDirectory(copies);
+  }
+};
+
+test.each([
+  ['without files', () => rmSync(join(spoolDirectory(), '000000000001.spool'))],
+  ['without a directory', () => rmSync(spoolDirectory(), { recursive: true })],
+  [
+    'with an empty file, as after a crash',
+    () => {
+      rmSync(join(spoolDirectory(), 'clean-stop.json'));
+      truncateSync(join(spoolDirectory(), '000000000001.spool'));
+    },
+  ],
+])('a backup and a deep check report a spool %s although the store has its records', async (_, damage) => {
+  await start();
+  await send('a', 'b');
+  await expect.poll(() => idsOf(app, 'p')).toHaveLength(2);
+  await app.store.flush(LOG_KINDS);
+  await app.close();
+  damage();
+  const { backup, check, copies } = await backUpAndCheck();
+  expect(backup).toMatchObject({ code: 1, stdout: '' });
+  expect(backup.stderr).toContain('nothing was kept: files of the spool are missing');
+  expect(copies).toEqual([]);
+  expect(check.code).toBe(1);
+  expect(check.stdout).toContain('spool/: files are missing');
+});
+
+test('a backup and a deep check accept a spool that has deleted all segments with records', async () => {
+  await start(); // creates the data directory
+  await app.close();
+  const store = await openStore(testStoreOptions(directory));
+  const durableUpTo = (kind: LogKind) => store.durableUpTo(kind);
+  const spool = await Spool.open(spoolDirectory(), durableUpTo, () => {});
+  const block = toLogLines('auth', [record({ id: 'a', at: '2026-11-14T12:00:00Z', message: 'm' })]);
+  await spool.append('auth', block.count, Buffer.from(block.lines));
+  await spool.rotate();
+  await new Applier({ spool, store, timer: systemTimer, observe: () => {} }).catchUp();
+  await store.flush(LOG_KINDS);
+  await spool.deleteVerified(durableUpTo);
+  await spool.close();
+  await store.close();
+  expect(readdirSync(spoolDirectory()).filter(name => name.endsWith('.spool'))).toEqual([
+    '000000000002.spool',
+  ]);
+  const { backup, check } = await backUpAndCheck();
+  expect(backup).toMatchObject({ code: 0, stderr: '' });
+  expect(backup.stdout).toContain('1 records (1 stored, 0 in the spool)');
+  expect(check).toMatchObject({ code: 0, stderr: '' });
 });

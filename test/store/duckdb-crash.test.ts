@@ -257,7 +257,7 @@ test.each(UNFINISHED)('a backup of a directory with %s has all records', async (
   const copy = createDataDirectory();
   try {
     await unpack(readDataFiles(directory, join(directory, 'tokens.json')), copy);
-    const options = { store: 'duckdb', memoryLimit: '500MB', completeBytes: 0 } as const;
+    const options = { store: 'duckdb', memoryLimit: '500MB' } as const;
     expect(await readBack(copy, options)).toEqual({ edge: { stored: RECORDS, spooled: 0 } });
   } finally {
     removeDataDirectory(copy);

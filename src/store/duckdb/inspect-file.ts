@@ -2,12 +2,13 @@
 // it reads, and each part has a checksum of its records.
 import { join, resolve } from 'node:path';
 import { byteRange, type Damage } from '../../domain/damage.ts';
+import type { LogKind } from '../../domain/log-columns.ts';
 import type { DuckDBConnection } from './driver.ts';
 import { createReader, FILE_NAME } from './open-database.ts';
 import { loadChecksums, type PartChecksum } from './part-checksums.ts';
 import { ROW_GROUP_ROWS } from './parts.ts';
 import { describeUnfinishedCheckpoint, describeUnfinishedWrite, logOf, quote } from './recover-file.ts';
-import { kindOfTable } from './schema.ts';
+import { FLUSHED_TABLES, kindOfTable } from './schema.ts';
 
 export interface InspectOptions {
   readonly dataDirectory: string;
@@ -25,12 +26,20 @@ interface Table {
 
 const BLOCK_BYTES = 256 * 1024;
 
-/** The caller must hold the lock of the data directory. Returns how many records were read, and what is damaged. */
+export interface InspectedStore {
+  /** How many records were read. */
+  readonly records: number;
+  readonly damages: readonly Damage[];
+  /** See Store.durableUpTo; 0 if that cannot be read. */
+  readonly durableUpTo: (kind: LogKind) => number;
+}
+
+/** The caller must hold the lock of the data directory. */
 export async function inspectFile({
   dataDirectory,
   memoryLimit,
   onProgress,
-}: InspectOptions): Promise<{ records: number; damages: Damage[] }> {
+}: InspectOptions): Promise<InspectedStore> {
   const instance = await createReader(memoryLimit);
   const connection = await instance.connect();
   const file = join(resolve(dataDirectory), FILE_NAME);
@@ -40,7 +49,8 @@ export async function inspectFile({
     const tables = await openTables(connection, file).catch(error => {
       damages.push(describeUnfinishedWrite(file, error) ?? toDamage('', error));
     });
-    if (tables === undefined) return { records: 0, damages: await explain(file, damages) };
+    if (tables === undefined)
+      return { records: 0, damages: await explain(file, damages), durableUpTo: () => 0 };
     const checksums = await loadIfExists(connection, tables).catch(error => {
       report('table part_checksums', error);
       return new Map<number, PartChecksum>();
@@ -57,7 +67,9 @@ export async function inspectFile({
       const written = checksums.get(numberOf(table.name));
       if (found !== undefined && written !== undefined) compare(table.name, written, found, report);
     }
-    return { records, damages: await explain(file, damages) };
+    // A table that cannot be read was reported above.
+    const flushed = await readFlushed(connection, tables).catch(() => new Map<LogKind, number>());
+    return { records, damages: await explain(file, damages), durableUpTo: kind => flushed.get(kind) ?? 0 };
   } finally {
     connection.closeSync();
     instance.closeSync();
@@ -96,6 +108,18 @@ async function loadIfExists(
   tables: readonly Table[],
 ): Promise<ReadonlyMap<number, PartChecksum>> {
   return tables.some(({ name }) => name === 'part_checksums') ? loadChecksums(connection) : new Map();
+}
+
+async function readFlushed(
+  connection: DuckDBConnection,
+  tables: readonly Table[],
+): Promise<ReadonlyMap<LogKind, number>> {
+  const flushed = new Map<LogKind, number>();
+  for (const { name } of tables.filter(table => FLUSHED_TABLES.includes(table.name))) {
+    const sequences = await connection.runAndReadAll(`select kind, records from logs.${name}`);
+    for (const [kind, sequence] of sequences.getRows()) flushed.set(kind as LogKind, Number(sequence));
+  }
+  return flushed;
 }
 
 function numberOf(table: string): number {
