@@ -1,6 +1,6 @@
 // clean-stop.json: how many bytes of the last segment were complete when the spool was last closed. Appends never change these
-// bytes, so an invalid block among them, or a shorter segment, is damage. A crash can leave an unfinished write only after them. The file is not
-// updated while the spool is open.
+// bytes, so an invalid block among them, or a shorter segment, is damage. A crash can leave an unfinished write only after them.
+// The file is not updated while the spool is open.
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { writeFileDurably } from '../system/files.ts';

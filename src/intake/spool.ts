@@ -358,7 +358,7 @@ async function syncLast(directory: string, segments: readonly SpoolSegment[]): P
 }
 
 /**
- * Whether sound blocks at the end of the last segment are missing. Then updates clean-stop.json, so that the next start does not
+ * Whether valid blocks at the end of the last segment are missing. Then updates clean-stop.json, so that the next start does not
  * report them again. A damaged end was repaired and reported before; if the file could not be updated then, this is true, too.
  */
 async function isLastCut(directory: string, segments: readonly SpoolSegment[]): Promise<boolean> {
