@@ -44,7 +44,7 @@ export interface App {
   readonly publicUrl: string;
   readonly internalUrl: string;
   readonly store: Store;
-  /** The token that the first startup with a data directory creates. */
+  /** The token that this startup created. Undefined if there was a tokens file, or a key in the environment. */
   readonly firstToken: FirstToken | undefined;
   /** Never resolves. Rejects when DuckDB has invalidated its file: every query fails until a new process opens the file. */
   readonly storeInvalidated: Promise<never>;

@@ -68,7 +68,7 @@ export function sumCounts(rows: readonly Row[]): number {
   return rows.reduce((sum, row) => sum + Number(row['count']), 0);
 }
 
-/** A histogram has at most 120 buckets. */
+/** A safety limit: the server chooses the size of the buckets so that there are at most 120. */
 const MAX_BUCKETS = 200;
 
 function toChartData(

@@ -40,7 +40,7 @@ function findCommand(name: string): Command {
   throw new UsageError(`unknown command ${name}; ${suggest(name, names, 'commands')}`);
 }
 
-/** Takes precedence over everything else in a call. Behind `--` there are arguments only. */
+/** A help flag takes precedence over all other arguments. After `--`, nothing is a flag. */
 function asksForHelp(args: readonly string[]): boolean {
   const end = args.indexOf('--');
   return args.slice(0, end === -1 ? undefined : end).some(arg => arg === '--help' || arg === '-h');

@@ -119,8 +119,9 @@ class Dfa {
   readonly #isAnchored: boolean;
   readonly #symbols: Symbols;
   readonly #closures = new Map<number, readonly number[]>();
-  /** By class of the last character: what follows the start positions. An unanchored search adds it to every state. */
+  /** The successors of the start positions, by class of the last character. An unanchored search adds them to every state. */
   readonly #afterFirst: (Successors | undefined)[] = [];
+  /** Whether what an unanchored search adds depends on the class of the last character. If so, every state has to store it. */
   readonly #startNeedsNeighbour: boolean;
   readonly #states = new Set<string>();
   readonly #queue: State[] = [];

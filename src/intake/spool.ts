@@ -359,7 +359,8 @@ async function syncLast(directory: string, segments: readonly SpoolSegment[]): P
 
 /**
  * Whether valid blocks at the end of the last segment are missing. Then updates clean-stop.json, so that the next start does not
- * report them again. A damaged end was repaired and reported before; if the file could not be updated then, this is true, too.
+ * report them again. A damaged end was repaired and reported before. If that repair could not update clean-stop.json, this also
+ * returns true.
  */
 async function isLastCut(directory: string, segments: readonly SpoolSegment[]): Promise<boolean> {
   const last = segments.at(-1);

@@ -41,7 +41,7 @@ export function isIntactLine(line: string): boolean {
   const start = at + CHECKSUM_KEY.length;
   const end = start + CHECKSUM_LENGTH;
   const reason = `${line.slice(START.length, at)}}`;
-  if (!('value' in parseLine(reason, 0))) return isLineWithoutChecksum(line); // the text is inside the record
+  if (!('value' in parseLine(reason, 0))) return isLineWithoutChecksum(line); // an old line whose record has this key, or damage
   const content = line.slice(end + '"},'.length, -1);
   const checksum = checksumOf(reason, content);
   return line === `${START}${line.slice(START.length, at)}${CHECKSUM_KEY}${checksum}"},${content}}`;

@@ -111,7 +111,7 @@ export class Hosts {
     });
   }
 
-  /** Round robin over the hosts that are up. If none is, over all of them: the last ping may be a second old. */
+  /** Round robin over the hosts that are up. If none is, over all of them: one may be up again since its last ping. */
   #inOrder(): Host[] {
     const up = this.#hosts.filter(host => host.isUp);
     const hosts = up.length > 0 ? up : [...this.#hosts];
@@ -119,7 +119,10 @@ export class Hosts {
     return [...hosts.slice(start), ...hosts.slice(0, start)];
   }
 
-  /** Pings all hosts every second from the first request on, so that `isReachable` is right without further requests. */
+  /**
+   * From the first request on, pings all hosts, with a pause of 1 s between two rounds. So `isReachable` is right without further
+   * requests.
+   */
   #startPinging(): void {
     if (this.#isClosed) return;
     this.#pings ??= every(systemTimer, PING_INTERVAL_MS, async () => {

@@ -17,7 +17,7 @@ export async function runPreflight(reader: Reader, writer: Writer): Promise<stri
     try {
       await reader.query({ sql: `select ${columns.join(', ')} from ${table} limit 0`, purpose: 'check' });
     } catch (error) {
-      // The reader wraps most errors in `unavailable` (toCallerError in errors.ts), so check the cause. The writer wraps none.
+      // The reader wraps most errors in `unavailable` (toCallerError in errors.ts), so check the cause. `checkInsert` wraps none.
       const cause = error instanceof Error && codeOf(error) === undefined ? (error.cause ?? error) : error;
       if (isTransient(cause) || isProgrammingError(cause)) throw error;
       return `cannot read from ${table} in ClickHouse: ${describeError(cause)}`;

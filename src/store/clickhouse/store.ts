@@ -24,7 +24,10 @@ const APPLY_BATCH_BYTES = 16 * 1024 * 1024;
 /** Connections to each host besides those of queries: a ping, an insert, an append, a KILL QUERY. */
 const EXTRA_CONNECTIONS = 4;
 
-/** How long closing waits for a running insert. Then it aborts the insert; the block stays in the outbox for the next start. */
+/**
+ * How long closing waits for a running `apply`. Then it aborts the insert; the block stays in the outbox for the next start.
+ * Closing waits for a running `append` first, without this limit.
+ */
 const CLOSE_TIMEOUT_MS = 5_000;
 
 export interface ClickHouseStoreOptions extends QueryLimits {

@@ -17,7 +17,7 @@ export async function deleteBefore(
   for (const kind of LOG_KINDS)
     await parts.transaction(async () => {
       for (const part of parts.list(kind)) {
-        if (parts.isReserved(part)) continue; // a compaction or a vacuum copies it; the next run deletes from the copy
+        if (parts.isReserved(part)) continue; // a rewrite may be copying it (part-rewriter.ts); a later run deletes from it
         // A part without some of its records could no longer be verified. So they stay until a run after its verification.
         if (part.unverified !== undefined && !(await isExpired(connection, part, before))) continue;
         const { rowsChanged } = await connection.run(

@@ -1,5 +1,5 @@
-// The table of loads: the content, such as files, that was appended to the store. It prevents loading the same content
-// twice, even after retention or a deletion has removed its records.
+// The table `loads`: one row for each content, such as a file, that `Store.append` has stored. It prevents loading the same
+// content twice, even after retention or a deletion has removed its records.
 import type { EarlierLoad, LoadIdentity } from '../store.ts';
 import type { DuckDBConnection } from './driver.ts';
 

@@ -68,7 +68,7 @@ export class Memtables {
   readonly #active = new Map<LogKind, Memtable>();
   /** Memtables that wait for a flush, oldest first. Queries see them until they are flushed. */
   readonly #immutable: Memtable[] = [];
-  /** Held by everything that writes to the database `mem`. */
+  /** Held by everything that changes memtables or their views. */
   readonly #memoryMutex = new Mutex();
   #created = 0;
   #flushing: Promise<void> | undefined;
