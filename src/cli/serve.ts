@@ -56,7 +56,10 @@ export function closeWithinLimit(app: App, observe: Observe): Promise<void> {
   return app.close();
 }
 
-/** A server whose log collector has ended goes on without a log. Without a listener, the error of the next write ends the process. */
+/**
+ * If the program that reads the log has exited, the server continues without a log. Without a handler for the event `error`, the
+ * next write would end the process.
+ */
 export function ignoreClosedOutput(): void {
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
 }

@@ -1,4 +1,5 @@
-// All error codes, and the error classes. Independent of HTTP: http/error-response.ts maps codes to statuses.
+// All error codes, and the error classes that several modules share. Independent of HTTP: http/error-response.ts maps codes to
+// statuses.
 
 export type ErrorCode =
   | 'invalid_parameter'

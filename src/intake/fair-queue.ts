@@ -13,8 +13,8 @@ interface SenderQueue<Job> {
 export class FairQueue<Job> {
   readonly #senders = new Map<string, SenderQueue<Job>>();
   /**
-   * The queue's virtual time: `usedMs` of the sender whose job was taken last. A sender that was idle starts here, so that it gets
-   * no credit for idle time.
+   * The queue's virtual time: `usedMs` of the sender whose job was taken last, at the time it was taken. A sender that was
+   * idle starts here, so that it gets no credit for idle time.
    */
   #virtualTime = 0;
 

@@ -261,8 +261,8 @@ function toAppend({ kind, accepted, lines, entry, result }: ClaimedBatch): Spool
 }
 
 /**
- * Returns a view of the index that does not restore requests with `isRepeatOnlyIfUndelivered` whose response was delivered: a
- * later request with an equal body is not a repeat of them.
+ * Returns a view of the index for the start. Its `restore` skips the requests with `isRepeatOnlyIfUndelivered` whose response was
+ * delivered, because a later request with an equal body is not a repeat of them.
  *
  * `undelivered` has the keys of the requests with this flag whose response may not have been delivered. A clean stop saves them.
  * Undefined: there was no clean stop. It is then not known which responses were delivered, so all requests are restored.

@@ -358,7 +358,7 @@ async function syncLast(directory: string, segments: readonly SpoolSegment[]): P
 }
 
 /**
- * Whether valid blocks at the end of the last segment are missing. Then updates clean-stop.json, so that the next start does not
+ * Whether valid blocks at the end of the last segment are missing. If so, updates clean-stop.json: the next start then does not
  * report them again. A damaged end was repaired and reported before. If that repair could not update clean-stop.json, this also
  * returns true.
  */

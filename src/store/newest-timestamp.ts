@@ -1,5 +1,5 @@
-// Finds the newest timestamp of a table. Nearly always it is in the last hour, which is in few blocks. So both stores search that
-// hour first, and the whole table only if the hour is empty.
+// Finds the newest timestamp of a table that is not after `notAfter`. Nearly always it is in the hour before, which is in few
+// blocks. So both stores search that hour first, and all records since 1970 only if the hour is empty.
 import { MICROS_PER_SECOND } from '../system/clock.ts';
 
 const MICROS_PER_HOUR = 3600n * MICROS_PER_SECOND;

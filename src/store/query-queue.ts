@@ -1,4 +1,4 @@
-// Schedules queries for both stores: a fixed number runs at once, a bounded queue waits, and one deadline covers waiting
+// Schedules queries for both stores: a fixed number runs at once, the others wait in a queue, and one deadline covers waiting
 // and running. Foreground queries run before background ones. A group of queries gets at most three quarters of the slots and of
 // the queue, so that slow queries of one endpoint leave room for others. A query is cancelled through the signal that it receives.
 import { DendroError } from '../domain/errors.ts';

@@ -8,7 +8,7 @@ import { toOperatorError } from './errors.ts';
 import type { Hosts } from './hosts.ts';
 import { onCluster, storageTable } from './schema.ts';
 
-/** ClickHouse rewrites every part that contains records of the project. If it takes longer, it continues without this command. */
+/** The limit for each log kind. If a mutation takes longer, the command fails, and ClickHouse continues the mutation. */
 const TIMEOUT_MS = 3_600_000;
 
 const SETTINGS: ClickHouseSettings = {

@@ -49,7 +49,10 @@ async function runOnDuckdbThreads(
   }
 }
 
-/** DuckDB returns the state ERROR for every finished statement, also for one that has succeeded. */
+/**
+ * For a finished statement DuckDB returns the state ERROR, even if it has succeeded. So every state counts as finished, except
+ * the two of a statement that is still running.
+ */
 function isFinished(pending: object): boolean {
   const state = bindings.pending_execute_check_state(handleOf(pending));
   const { RESULT_NOT_READY, NO_TASKS_AVAILABLE } = bindings.PendingState;

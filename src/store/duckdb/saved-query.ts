@@ -75,7 +75,10 @@ export async function validateSavedQuery(
   }
 }
 
-/** Reads up to one row more than it returns, to find out whether there are more. Throws if the statement is not a SELECT. */
+/**
+ * Reads up to one row more than it returns, to find out whether there are more. Compares `maxBytes` with the number of
+ * characters, a lower bound for the bytes. Throws if the statement is not a SELECT.
+ */
 export async function runSavedQuery(
   statement: DuckDBPreparedStatement,
   query: SavedQuery,
@@ -154,7 +157,7 @@ function toMicros(value: DuckDBValue): Cell {
     : null;
 }
 
-/** An integer that a double cannot represent stays a bigint. NaN and infinity, which JSON does not have, become null. */
+/** A bigint outside the safe integers of JavaScript stays a bigint. NaN and infinity, which JSON does not have, become null. */
 function toNumber(value: DuckDBValue): Cell {
   if (typeof value === 'bigint') return Number.isSafeInteger(Number(value)) ? Number(value) : value;
   const number = value instanceof DuckDBDecimalValue ? value.toDouble() : Number(value);

@@ -16,13 +16,13 @@ const CSV_TYPES = {
 
 /**
  * A line of a 1 MiB record can have 12 MiB: the project can consist of control characters, which take 6 bytes each in JSON, and
- * an edge record without a URL gets one that contains the project (logs/extracted-fields.ts).
+ * an edge record without a URL gets one that contains the project (logs/extracted-fields.ts). So the line has the project twice.
  */
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
 
 /**
- * DuckDB's errors about the data, after which a retry cannot succeed. After any other error (disk, memory) it can. "Attempting to
- * execute" is about a statement that was cancelled.
+ * DuckDB's errors about the data, after which a retry cannot succeed. After any other error (disk, memory) it can. The
+ * error "Attempting to execute" is excluded: DuckDB reports it for a statement that was cancelled.
  */
 const DATA_ERROR =
   /^(?!Invalid Input Error: Attempting to execute)(Conversion|Invalid Input|Constraint|Out of Range|Invalid type|Cast) Error/i;

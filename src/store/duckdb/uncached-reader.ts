@@ -1,7 +1,7 @@
 // Reads records from the blocks that are in the file, not from those that DuckDB has in memory: after a write, DuckDB keeps the
-// blocks as it meant to write them, even if the disk stored something else. No second instance may open the file, because closing
-// it would release DuckDB's lock. So this copies the blocks of a table with plain reads into a sparse file, in which a second
-// instance of DuckDB reads the table.
+// blocks as it meant to write them, even if the disk stored something else. A second instance of DuckDB in this process
+// must not open the same file: when it closes the file, the operating system releases the lock of the first instance (POSIX
+// locks). So this copies the blocks of a table with plain reads into a sparse file, in which a second instance reads the table.
 import { type FileHandle, open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { LogKind } from '../../domain/log-columns.ts';
@@ -17,7 +17,10 @@ const HEADERS_BYTES = 3 * 4096;
 /** The size of the data that is copied at once. A row group can have more. */
 const COPY_BYTES = 64 * 1024 * 1024;
 const READ_BYTES = 4 * 1024 * 1024;
-/** More than reading a copy needs: the records of a flush have at most 128 MiB, in memory several times. Not a reservation. */
+/**
+ * A limit, not a reservation. Reading a copy needs less: the records of a flush have at most 128 MiB, and DuckDB holds them in
+ * memory several times.
+ */
 const MEMORY_LIMIT = '1GB';
 /** Errors that say nothing about the records: the copy could not be opened or read, such as with too many open files. */
 const SYSTEM_ERROR =

@@ -53,7 +53,10 @@ export class Vacuum {
     };
   }
 
-  /** Returns the part with the last used block of the file, the id of that block (`end`), and how many blocks the part has. */
+  /**
+   * Returns the verified part whose last block is nearest to the end of the file, the id of that block (`end`), and how many
+   * blocks the part has. Skips unverified parts.
+   */
   async #findLastPart(): Promise<{ part: Part; end: number; blocks: number } | undefined> {
     let last: { part: Part; end: number; blocks: number } | undefined;
     for (const part of this.#dependencies.parts.listAll()) {
