@@ -96,7 +96,7 @@ interface LoadOptions {
   readonly summary: IngestSummary;
 }
 
-/** Returns the earlier load of the same content, if the target remembers one. */
+/** If the target remembers an earlier load of the same content, loads nothing and returns that load. */
 async function loadFile(
   file: string,
   { kind, again, target, summary }: LoadOptions,

@@ -1,4 +1,4 @@
-// The JSON Schema of a parameter, for OpenAPI and for tools.
+// The JSON Schema of an endpoint's parameter, for OpenAPI and for the tools of `dendro mcp`.
 import type { CatalogParameter } from './catalog-entry.ts';
 import { MAX_VALUE_LENGTH } from './parameters.ts';
 

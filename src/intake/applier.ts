@@ -39,7 +39,7 @@ interface FailingKind {
   /** Consecutive failures. */
   readonly failures: number;
   readonly retryAtMs: number;
-  /** Whether the store has applied another kind since the last time that a kind began to fail. If so, the store itself works. */
+  /** True after the store has applied another kind: the store itself works. False again when one more kind begins to fail. */
   othersSucceed: boolean;
 }
 

@@ -8,7 +8,10 @@ import type { EncodedBody, ParsedBody } from './parse-body.ts';
 
 /** Parses bodies in worker threads or, in tests, in the calling thread. */
 export interface BodyParser {
-  /** Rejects with DendroError if the body does not have the declared encoding or format, or if the signal aborts. */
+  /**
+   * Rejects with DendroError if the body does not have the declared encoding or format, if it exceeds a limit of size or time, or
+   * if the signal aborts.
+   */
   parse(body: EncodedBody, options?: ParseOptions): Promise<ParsedBody>;
   close(): Promise<void>;
 }

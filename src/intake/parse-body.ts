@@ -46,8 +46,8 @@ export interface RecordError {
 
 export interface ParsedBody {
   /**
-   * One for each kind in the body, in the order of LOG_KINDS. Only the last one can be without a kind. If `kind` of the body is a log
-   * kind: exactly one, even if it has no records.
+   * One for each kind in the body, in the order of LOG_KINDS. Only the last one can be without a kind. If `EncodedBody.kind` is
+   * a log kind, there is exactly one batch, even if the body has no records.
    */
   readonly batches: readonly ParsedBatch[];
   /** SHA-256 of the decompressed body. Empty unless `needsDeduplication`. */
@@ -87,16 +87,17 @@ const MAX_QUARANTINE_LENGTH = 16 * 1024 * 1024;
  */
 const MAX_QUARANTINE_LINE_LENGTH = 24 * 1024 * 1024;
 /**
- * The limit for all lines of a body together. Those of a JSON body are shorter. An OTLP body can exceed it: each of its records gets
- * a copy of the attributes of its resource, and protobuf does not escape control characters.
+ * The limit for all log lines of a body together. A JSON body hardly ever exceeds it: only with almost a million tiny records. An
+ * OTLP body can: each of its records gets a copy of the attributes of its resource, and protobuf does not escape control
+ * characters.
  */
 const MAX_LINES_BYTES = 80 * 1024 * 1024;
 /** Lines are encoded in groups of this length, because keeping the strings of a whole body would use much memory. */
 const LINES_LENGTH_PER_BUFFER = 2 * 1024 * 1024;
 
 /**
- * Throws DendroError if the body does not have the declared encoding or format, or when `isCancelled` returns true. That is
- * checked after decompression, after decoding, and before each record.
+ * Throws DendroError if the body does not have the declared encoding or format, if it exceeds a limit, or when `isCancelled`
+ * returns true. Calls `isCancelled` after decompression, after decoding, and before each record.
  */
 export function parseBody(body: EncodedBody, isCancelled: () => boolean = () => false): ParsedBody {
   const stopIfCancelled = () => {

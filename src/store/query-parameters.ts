@@ -14,7 +14,7 @@ export interface ParameterRules {
   readonly required?: readonly RequiredParameters[];
 }
 
-/** Returns the first problem in one sentence, or undefined. `write` returns a parameter as the store's SQL writes it. */
+/** Returns the first problem in one sentence, or undefined. `write` formats a name as a parameter of the store's SQL: `$name`. */
 export function findParameterProblem(
   used: readonly string[],
   { sample, required = [] }: ParameterRules,

@@ -68,8 +68,8 @@ export interface QueryOptions {
   /** Who runs the query (endpoint name, request id or `warming`), for the query log of the store. No parameter value, no token. */
   readonly label?: string | undefined;
   /**
-   * Limits the memory of the result: the store reads rows while their texts have at most this many characters in total. It
-   * counts characters as a lower bound for bytes: each takes at least one byte in the response.
+   * Limits the memory of the result: the store stops reading before the texts of all rows together exceed this many characters.
+   * It counts characters, not bytes. Each takes at least one byte in the response, so a response that fits loses no rows.
    */
   readonly maxBytes?: number | undefined;
 }
@@ -223,8 +223,8 @@ export interface Store {
   query(query: SavedQuery, values: BoundValues, options?: QueryOptions): Promise<QueryResult>;
 
   /**
-   * Returns the timestamp of the newest record of a kind that is not after `notAfter`, of one project if given, in Unix
-   * microseconds. Returns undefined if there is none. A query that starts afterwards sees that record. Throws as `query` does.
+   * Returns the timestamp, in Unix microseconds, of the newest record of a kind (and of `project`, if given) that is not later
+   * than `notAfter`. Returns undefined if there is none. A query that starts afterwards sees that record. Throws as `query` does.
    */
   newestTimestamp(
     kind: LogKind,

@@ -37,7 +37,10 @@ function requireUsable(dataDirectory: string, prepare: (directory: string) => vo
     );
 }
 
-/** Asks the file system, because some, such as NFS, map users. Undefined if the disk is full. */
+/**
+ * Creates a file and reads its owner, which can differ from the user of this process: some file systems, such as NFS, map users.
+ * Undefined if the disk is full.
+ */
 function findOwnerOfNewFiles(directory: string): number | undefined {
   const file = join(directory, `write-test.${process.pid}`);
   try {

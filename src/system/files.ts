@@ -16,8 +16,9 @@ export interface DurableWrite {
 }
 
 /**
- * Replaces a file atomically and durably, mode 0600 unless `keepOwner` is set: temporary file, fsync, rename, fsync of the directory. If the write fails,
- * such as on a full disk, the old file is unchanged and no temporary file remains. One call at a time for each file.
+ * Replaces a file atomically and durably: temporary file, fsync, rename, fsync of the directory. The new file has mode 0600,
+ * unless `keepOwner` is set and there is an old file. If it fails before the rename, such as on a full disk, the old file is
+ * unchanged and no temporary file remains. One call at a time for each file.
  */
 export async function writeFileDurably(
   file: string,

@@ -10,7 +10,7 @@ export interface TarFile {
 }
 
 const BLOCK_BYTES = 512;
-/** The largest size that 11 octal digits can express, 8 GiB. A larger one is written in base 256, as GNU tar does. */
+/** The largest size that 11 octal digits can express: 8 GiB - 1. A larger one is written in base 256, as GNU tar does. */
 const MAX_OCTAL_SIZE = 0o77777777777;
 
 export function bufferFile(path: string, content: string | Uint8Array): TarFile {

@@ -17,8 +17,10 @@ export interface QueryConnection {
 }
 
 export interface PoolOptions extends Omit<QueryLimits, 'queryConcurrency'> {
-  /** Held for reading while a transaction takes its snapshot, so that no flush meanwhile replaces the
-   * views, which unite memtables and parts. */
+  /**
+   * Held for reading while a transaction takes its snapshot. A flush holds it for writing while it commits and replaces a view
+   * (the union of memtables and parts), so a snapshot never has only one of these two changes.
+   */
   readonly viewLock: ReadWriteLock;
   /** Preparing this statement takes the snapshots of both attached databases: `mem` (memtables) and `logs` (the file). */
   readonly snapshotSql: string;
@@ -145,7 +147,10 @@ function isPlannedOnEveryRun(statement: DuckDBPreparedStatement): boolean {
 
 const INTERRUPT_INTERVAL_MS = 20;
 
-/** Repeats the interrupt until it is stopped: one that arrives between two statements has no effect. */
+/**
+ * Interrupts the connection when the signal aborts, and repeats that until `stop` is called: an interrupt between two statements
+ * has no effect.
+ */
 function interruptOn(signal: AbortSignal, connection: DuckDBConnection): { stop(): void } {
   let repeat: NodeJS.Timeout | undefined;
   const interrupt = () => {
@@ -161,7 +166,10 @@ function interruptOn(signal: AbortSignal, connection: DuckDBConnection): { stop(
   };
 }
 
-/** Being short of memory is temporary, so the caller can retry. Returns other errors unchanged. */
+/**
+ * Too little free memory is temporary, so the caller can retry. Returns all other errors unchanged, also that of a query that
+ * needs more memory than DuckDB may ever use.
+ */
 function mapOutOfMemory(error: unknown): unknown {
   if (!(error instanceof Error && error.message.startsWith('Out of Memory Error'))) return error;
   if (exceedsMemoryLimit(error.message)) return error;
