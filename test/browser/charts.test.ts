@@ -1,7 +1,10 @@
 // Charts: zoom, shared cursor, logs of a bucket, incomplete buckets, and which numbers a chart shows.
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Locator } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { openTab, queryApi, type Tab } from './support/tab.ts';
+
+const DAY_MS = 86_400_000;
 
 let tab: Tab;
 beforeAll(async () => {
@@ -125,6 +128,40 @@ describe('logs of a bucket', () => {
   });
 });
 
+/**
+ * Sends ten requests of the project `steady` for each of the eight days of the window `daily`, so that all bars have the same
+ * height at any time of the day. In the last minutes of a day, waits for the next one.
+ */
+async function sendSteadyRequests(): Promise<void> {
+  const leftOfDay = DAY_MS - (Date.now() % DAY_MS);
+  if (leftOfDay < 3 * 60_000) await sleep(leftOfDay + 1_000);
+  const now = Date.now();
+  const startOfDay = now - (now % DAY_MS);
+  const noons = Array.from({ length: 6 }, (_, i) => startOfDay - (i + 0.5) * DAY_MS);
+  const times = [now - 7 * DAY_MS + 2 * 60_000, ...noons, now]; // the window moves on until the page is loaded
+  const records = times.flatMap((time, day) =>
+    Array.from({ length: 10 }, (_, i) => ({
+      ...{ project: 'steady', id: `steady-${day}-${i}`, timestamp: new Date(time).toISOString() },
+      ...{ message: 'request', metadata: { request: { method: 'GET', path: '/rest/v1/items' } } },
+    })),
+  );
+  const { status } = await fetch(`${inject('internalUrl')}/api/logs?source_name=edge`, {
+    method: 'POST',
+    headers: { 'X-API-KEY': inject('ingestToken'), 'Content-Type': 'application/json' },
+    body: JSON.stringify(records),
+  });
+  expect(status).toBe(200);
+  let attempt = 0;
+  const countAll = async () => {
+    const project = `steady|attempt-${attempt++}`; // another pattern is another cache entry
+    return sumCounts(
+      (await queryApi('usage.api-counts', { project, interval: 'daily' })).rows,
+      'total_rest_requests',
+    );
+  };
+  await expect.poll(countAll).toBe(80);
+}
+
 describe('what a chart shows', () => {
   test('the cursor of one chart is shared with the other charts of the view', async () => {
     const { page } = tab;
@@ -141,9 +178,12 @@ describe('what a chart shows', () => {
     expect(await page.locator('.tooltip:visible').count()).toBe(3);
   });
 
-  test('the first and the last bucket of a window are hatched, because they are incomplete', async () => {
+  test('the first and the last bucket of a window are hatched, because they are incomplete', {
+    timeout: 300_000,
+  }, async () => {
     const { page } = tab;
-    await tab.goTo('?view=usage&project=busy-market&interval=daily');
+    await sendSteadyRequests();
+    await tab.goTo('?view=usage&project=steady&interval=daily');
     await findBox(plot(/^Requests/));
     await page.getByText('incomplete', { exact: true }).waitFor();
     await tab.screenshot('usage-hatched');
