@@ -10,7 +10,7 @@ const SLOW_TESTS = [
   'test/demo/history.test.ts',
   'test/endpoint/{partial-results,property,search-property}.test.ts',
   'test/http/{hardening,overload,random-requests,random-searches,tls,token-fuzz,unsent-responses}.test.ts',
-  'test/intake/{random-records,several-kinds}.test.ts',
+  'test/intake/{missing-spool,random-records,several-kinds}.test.ts',
   'test/logs/otlp-protobuf.test.ts',
   'test/store/{duckdb-compaction,duckdb-processes}.test.ts',
   'test/token/stalled-change.test.ts',
