@@ -26,7 +26,7 @@ export interface ReadBackOptions {
   readonly completeBytes?: number | undefined;
 }
 
-/** Throws if a file is damaged. A missing file counts as empty. */
+/** Throws if a file is damaged, or if segments are missing (see `completeBytes`). Without its files, a store counts as empty. */
 export async function readBack(
   directory: string,
   { store, memoryLimit, completeBytes }: ReadBackOptions,

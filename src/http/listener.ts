@@ -104,7 +104,7 @@ function urlOf(protocol: string, { address, family, port }: AddressInfo): string
   return `${protocol}://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
 }
 
-/** Node keeps the address once it was read. The operating system does not tell it any more after the client has disconnected. */
+/** Node remembers the address after the first read. After the client has disconnected, it can no longer be read. */
 function keepRemoteAddress(socket: Socket): void {
   void socket.remoteAddress;
 }
