@@ -1,4 +1,4 @@
-// What the suites of one run share: the workspace, which programs are installed, and the large data set.
+// What the suites of one run share: the workspace, which programs are missing, and the large data set.
 import { join } from 'node:path';
 import { ensurePrograms } from '../scripts/debian.mjs';
 import { datasetFactory } from './records/dataset.mjs';

@@ -7,6 +7,7 @@ export type Report = (text: string) => void;
 
 /** A project with the same records in every data set, whatever its size. */
 export interface FixedProject {
+  /** largest, middle or small. */
   size: string;
   project: string;
   records: number;
@@ -26,8 +27,9 @@ export interface BenchRequest {
   parameters: Record<string, string>;
   /** The request uses a token that is pinned to this project. */
   pinnedProject?: string;
-  /** Of the requests of the suite `growth`: the size of the project, and the label without that size. */
+  /** Only in the suite `growth`: the size of the project, as in `FixedProject`. */
   size?: string;
+  /** Only in the suite `growth`: the label without that size. Requests with the same text share a panel of the plot. */
   query?: string;
 }
 

@@ -1,6 +1,6 @@
-// The error that every method of the client throws, unless the caller aborts the request or passes an invalid Date.
+// The error that a method of the client throws if it fails, unless the caller aborted the request or passed an invalid Date.
 
-/** The codes of the API, and those of the client itself: */
+/** The codes of the API. The last three are those of the client itself. */
 export type ErrorCode =
   | 'invalid_parameter'
   | 'missing_parameter'
@@ -21,7 +21,7 @@ export type ErrorCode =
   | 'unavailable'
   | 'query_timeout'
   | 'internal'
-  /** There was no response. */
+  /** There was no response, or it was a redirect. */
   | 'unreachable'
   /** The response is incomplete, or its body is not the JSON of the API. */
   | 'unreadable'
@@ -39,7 +39,7 @@ export interface ErrorDetails {
 export class DendroError extends Error {
   override readonly name = 'DendroError';
   readonly code: ErrorCode;
-  /** The HTTP status; undefined if there was no response. */
+  /** The HTTP status; undefined for the code `unreachable`, and if createClient rejected the token. */
   readonly status: number | undefined;
   /** The parameter that caused the error, if one did. */
   readonly param: string | undefined;
@@ -58,7 +58,7 @@ export class DendroError extends Error {
   }
 }
 
-/** The error in an error response. Its body is that of the API, or anything that a proxy sends. */
+/** Converts an error response. `text` is its body: the JSON of the API, or anything that a proxy sends. */
 export function toError({ status, headers }: Response, text: string): DendroError {
   const details = {
     status,
@@ -80,7 +80,7 @@ function parseError(text: string): { code: ErrorCode; message: string; param?: s
   }
 }
 
-/** The header has seconds or, from some proxies, a date. */
+/** Returns seconds. The header has a number of seconds or, from some proxies, a date. */
 function readRetryAfter(value: string | null): number | undefined {
   if (value === null) return undefined;
   const seconds = /^\d+$/.test(value) ? Number(value) : (Date.parse(value) - Date.now()) / 1000;

@@ -1,4 +1,4 @@
-// Builds dist/: compiles src/ and client/, copies SQL files and bundles the console.
+// Builds dist/: compiles src/ and client/, copies the SQL files of src/ and bundles the console.
 import { execFileSync } from 'node:child_process';
 import { cpSync, lstatSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
@@ -14,7 +14,10 @@ cpSync(join(root, 'src'), join(root, 'dist'), {
 });
 await buildConsole(root);
 
-/** The compiler changes the extensions of imports in JavaScript, but not in declarations. Older compilers do not resolve them. */
+/**
+ * Compiles client/. The compiler changes the extension of imports from .ts to .js in JavaScript, but not in declarations. Older
+ * compilers cannot resolve an import of .ts in a declaration, so it is changed here.
+ */
 function buildClient() {
   execFileSync('npx', ['tsc', '-p', 'client', '--noEmit', 'false'], { cwd: root, stdio: 'inherit' });
   const directory = join(root, 'dist/client');

@@ -1,5 +1,5 @@
-// Installs programs that benchmarks and long tests need, from Debian packages. Without the permission to install packages,
-// prints the command that does.
+// Installs programs that benchmarks and long tests need, from Debian packages. If that fails, prints the command that installs
+// them.
 import { spawnSync } from 'node:child_process';
 import { accessSync, constants, existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { delimiter, isAbsolute, join } from 'node:path';
@@ -9,7 +9,7 @@ let isPackageListUpdated = false;
 /**
  * Installs missing programs. `packagesByProgram` maps each program to its package or packages, such as
  * `{ wrk: ['wrk'] }`. A program is a name in PATH or the absolute path of a file. Prints how to install the programs that
- * are still missing, and returns them. `update` reads the package lists again, such as those of a new architecture.
+ * are still missing, and returns them. `update` reads the package lists again, which is needed after an architecture was added.
  */
 export function ensurePrograms(packagesByProgram, { update = false } = {}) {
   if (update) isPackageListUpdated = false;

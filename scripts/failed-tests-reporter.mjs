@@ -1,5 +1,6 @@
-// A vitest reporter that appends every failed test to the file that DENDRO_FAILED_TESTS names. `npm run test:full` prints that
-// file after each step and at the end, because the report of vitest may be thousands of lines above.
+// A vitest reporter that appends every failed test to the file that DENDRO_FAILED_TESTS names. Without this variable it does
+// nothing. `npm run test:full` prints the file after each step and at the end, because the report of vitest may be thousands of
+// lines above.
 import { appendFileSync } from 'node:fs';
 import { stripVTControlCharacters } from 'node:util';
 

@@ -35,7 +35,7 @@ const env = {
 
 const start = performance.now();
 let hasFailed = !(await runTests('faults', filters));
-// The steps of `npm run test:full` for ClickHouse and for the crash simulator run these in the quick size.
+// In the quick size, these two are other steps of `npm run test:full`: ClickHouse and the crash simulator.
 if (!values.quick && filters.length === 0) {
   hasFailed = !(await runTests('clickhouse', ['test/clickhouse/kill-migration.test.ts'])) || hasFailed;
   hasFailed = !(await simulateCrashes()) || hasFailed;
@@ -43,7 +43,7 @@ if (!values.quick && filters.length === 0) {
 const minutes = ((performance.now() - start) / 60_000).toFixed(1);
 
 const rows = toRows(readReports(reportsFile)).filter(({ runs }) => runs > 0 || filters.length === 0);
-// Some tests report what they found without a check of their own.
+// A second check: a test or a crash simulator that reports a loss also fails itself.
 if (rows.some(({ lost, duplicated }) => lost > 0 || duplicated > 0)) hasFailed = true;
 rmSync(directory, { recursive: true });
 const table = formatTable(rows);
@@ -67,7 +67,10 @@ async function runTests(project, files) {
   return (await run('npx', args, 'inherit')).code === 0;
 }
 
-/** Runs the crash simulator and reports its two rows. Returns whether it found no violation. */
+/**
+ * Runs the crash simulator and reports its two rows, in which `lost` and `duplicated` count simulated crashes or runs, not
+ * records. Returns whether it ran and found no violation.
+ */
 async function simulateCrashes() {
   const args = [CRASH_SIMULATOR, '--minutes', String(CRASH_MINUTES), '--json'];
   const { code, stdout } = await run('node', args, 'pipe');

@@ -38,7 +38,7 @@ export function pickProjects() {
 }
 
 /**
- * Their sizes are 1/10, 1/100 and 1/2,500 of the smallest data set.
+ * Per log kind, they have 1/10, 1/100 and 1/2,500 of the records of the smallest data set.
  * @param {number} smallestPerKind
  * @returns {FixedProject[]}
  */

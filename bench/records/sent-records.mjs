@@ -1,5 +1,5 @@
-// Edge records as a log shipper sends them: NDJSON lines of 856 bytes, newline included. Their number and content are the
-// same in every run, except ids and timestamps.
+// Edge records as a log shipper sends them: NDJSON lines of 856 bytes, newline included. Their content is the same in every run,
+// except ids and timestamps.
 import { createRandom, listProjects } from './dataset.mjs';
 
 export const LINE_BYTES = 856;

@@ -1,12 +1,12 @@
 // One process that writes generated records directly into parts of a DuckDB store, because `dendro ingest` would take many
-// times as long. Records older than a week go into one compacted part, sorted as a whole. The last week goes into the parts
-// that flushes would create. compact-process.mjs does the rest.
+// times as long. Records older than a week go into one compacted part, sorted as a whole. The last week goes into parts of four
+// row groups, as `dendro ingest` writes them. compact-process.mjs then merges these.
 // Usage: node write-parts-process.mjs DATA-DIRECTORY '{"perKind":…,…}'
 import { nameOfPart, openDatabase, Parts, ROW_GROUP_ROWS } from '../tools/dendro-modules.mjs';
 import { KINDS } from './dataset.mjs';
 import { createGenerator, selectChunk } from './generate-records.mjs';
 
-/** The number of rows that flushes add to one part. */
+/** A part of this size gets no more rows: MAX_UNCOMPACTED_PART_ROWS in src/store/duckdb/parts.ts. */
 const PART_ROWS = 4 * ROW_GROUP_ROWS;
 
 const [dataDirectory, datasetText] = process.argv.slice(2);

@@ -1,4 +1,4 @@
-// The requests that are measured: every endpoint, projects of three sizes, the intervals and tiers that differ in cost.
+// The requests that are measured: every built-in endpoint, projects of three sizes, the intervals and tiers that differ in cost.
 import { pickProjects } from '../records/dataset.mjs';
 
 /** @import { BenchRequest, FixedProject } from '../types.ts' */

@@ -1,6 +1,6 @@
 // Suite `http-layer`: requests per second of a cache hit, compared with a bare node:http server that sends the same body.
-// The server and the load generator have one core each. Every round starts both servers again, because two processes of the
-// same program differ by up to a sixth, depending on how their code was compiled and their memory was placed.
+// The server and the load generator have one core each. Every round starts both servers again, because the speed of two processes
+// of the same program differs by up to a sixth, depending on how their code was compiled and their memory was placed.
 import { execFile } from 'node:child_process';
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';

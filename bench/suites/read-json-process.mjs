@@ -1,5 +1,6 @@
 // One process that loads a file of records with DuckDB's read_json into Dendro's tables, with Dendro's settings but without
-// validation and sorting. Usage: node read-json-process.mjs DATA-DIRECTORY FILE. Prints one line.
+// validation and sorting. Usage: node read-json-process.mjs DATA-DIRECTORY FILE. Prints one line
+// `result: …`.
 import { linkSync } from 'node:fs';
 import { join } from 'node:path';
 import { nameOfPart, openDatabase, Parts } from '../tools/dendro-modules.mjs';

@@ -1,5 +1,5 @@
-// Suite `search`: logs.search over HTTP beside the same searches in SQL. ClickHouse is compared on the large data set. PostgreSQL is
-// compared on the newest part of it, with ILIKE alone and with trigram indexes (pg_trgm), which take long to build.
+// Suite `search`: logs.search over HTTP beside the same searches in SQL. ClickHouse is compared on the large data set, PostgreSQL
+// on the newest records of it (`postgresShare`): with ILIKE alone, and with trigram indexes (pg_trgm), which take long to build.
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { pickProjects } from '../records/dataset.mjs';
@@ -75,7 +75,7 @@ async function comparePostgres(
 }
 
 /**
- * Words that occur in every record, in a few and in none, over a day and over 90 days.
+ * Words that occur in many records, in a few and in none, over 90 days and over a day.
  * @returns {BenchRequest[]}
  */
 function listSearches() {

@@ -1,5 +1,5 @@
-// One process that stores records as the server does, flush by flush, and prints how much CPU time the verification takes: reading
-// each flushed part back from the file. Nothing else runs in the process meanwhile.
+// One process that stores records as the server does, flush by flush, and prints how much CPU time the verification takes, which
+// reads each flushed part back from the file. Nothing else runs in the process meanwhile.
 // Usage: node verification-process.mjs DATA-DIRECTORY FLUSHES RECORDS-PER-FLUSH
 import { createLines } from '../records/sent-records.mjs';
 import { createServeConfig, openStore, parseBody, UncachedReader } from '../tools/dendro-modules.mjs';

@@ -1,6 +1,6 @@
-// Suite `warming`: how much the cache warmer slows requests down while thousands of cached results are always due for a refresh. One
-// server alternates between rounds with the warmer and rounds without it, so that both use the same process, cache and
-// store, and other load on the machine affects both.
+// Suite `warming`: how much the cache warmer slows requests down while thousands of cached results are always due for a refresh.
+// One server alternates between rounds with the warmer and rounds without it, so that both use the same process, cache and store,
+// and other load on the machine affects both.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { Agent } from 'node:http';
 import { join } from 'node:path';
@@ -12,7 +12,10 @@ import { sendTimedRequest } from '../tools/timed-request.mjs';
 
 /** @import { ChildProcess } from 'node:child_process' */
 /** @import { Context, Report, SuiteResults, Table } from '../types.ts' */
-/** @typedef {{ hitMs: number[], queryMs: number[], warmed: number }} Samples */
+/**
+ * `warmed` is the number of hits on results that the warmer had refreshed.
+ * @typedef {{ hitMs: number[], queryMs: number[], warmed: number }} Samples
+ */
 
 const FILLING_CLIENTS = 8;
 /** Of ten requests, nine are cache hits and one runs its query, which competes with the warmer for the store. */
@@ -58,7 +61,11 @@ export async function measureWarming({ workspace, createDataset }, sizes, report
   }
 }
 
-/** Statistics of one project, due after 1 s. The parameter `page` multiplies the number of cache entries. @param {string} directory */
+/**
+ * An endpoint whose results are due for a refresh after 1 s. Each value of `page` has a cache entry of its own, so that there can
+ * be more entries than projects.
+ * @param {string} directory
+ */
 function writeEndpoint(directory) {
   mkdirSync(join(directory, 'stats'), { recursive: true });
   writeFileSync(
@@ -135,6 +142,7 @@ async function runRound(agent, url, { entries, first, roundMs, filledAt }, sampl
     const { ms, cacheStatus, age } = await sendTimedRequest(`${url}${target}`, { agent, apiKey: API_KEY });
     if (!cacheStatus.includes('hit')) throw new Error(`expected a cache hit, got ${cacheStatus}`);
     samples.hitMs.push(round(ms));
+    // The age is in whole seconds. A result that is younger than the filled cache was refreshed by the warmer.
     if ((age + 1) * 1000 < performance.now() - filledAt) samples.warmed++;
   }
 }

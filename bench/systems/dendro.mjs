@@ -14,7 +14,7 @@ const compactProcess = join(import.meta.dirname, 'compact-process.mjs');
 export const API_KEY = 'benchmark-api-key-0123456789';
 /** The default of `dendro serve`. */
 export const MEMORY_LIMIT = '500MB';
-/** The value that bin/dendro sets, for processes of the benchmark that do not start with it. */
+/** The value that bin/dendro sets, for processes of the benchmark that bin/dendro does not start. */
 export const THREAD_POOL = { UV_THREADPOOL_SIZE: '16' };
 
 /**

@@ -1,4 +1,5 @@
-// The temporary directory and the child processes of one run. Both are removed when the run ends, also on a signal.
+// The temporary directory and the child processes of one run. When the run ends, also on a signal, the processes are killed and
+// the directory is removed.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';

@@ -18,7 +18,7 @@ interface JsonWithRawText {
 const SAFE_DIGITS = 15;
 
 export function parseExactJson(text: string): unknown {
-  // Most responses contain no such number, and a reviver makes parsing several times slower.
+  // Most responses contain only numbers that a double can represent, and a reviver makes parsing several times slower.
   if (!/\d{16}|\d[eE][+-]?\d|\.\d{14}/.test(text)) return JSON.parse(text);
   return JSON.parse(text, function revive(this: unknown, _key: string, value: unknown, ...rest: unknown[]) {
     const source = (rest[0] as { source?: string } | undefined)?.source;
@@ -27,6 +27,7 @@ export function parseExactJson(text: string): unknown {
   });
 }
 
+/** The double has the value of its source text. */
 function isSafe(value: number, source: string): boolean {
   if (String(value) === source) return true;
   const digits = source.replace(/[eE].*$|\D/g, '');

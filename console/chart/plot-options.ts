@@ -6,11 +6,13 @@ import type { ChartData, ChartOptions, ChartSeries } from './chart-data.ts';
 
 /** With more points than this, only points without neighbours get a dot, because no line shows them. */
 const MAX_DOTS = 31;
+/** A bar is as wide as 82% of its bucket, at most 110 px and at least 1 px. */
 const BARS = uPlot.paths.bars?.({ size: [0.82, 110, 1] });
 const FONT = '12px system-ui, sans-serif';
 const DAY_SECONDS = 86_400;
+/** The space that the label of a bucket needs on the time axis. */
 const BUCKET_LABEL_PIXELS = 52;
-/** With more buckets than this, the time axis has labels at regular times instead of one label per bucket. */
+/** With more buckets than this, the time axis has labels at round times, not at buckets, unless a bucket is a day or longer. */
 const MAX_LABELED_BUCKETS = 4;
 /** 1, 2, 5, 10, 20, 50 and so on. */
 const INTEGER_STEPS = Array.from({ length: 13 }, (_, i) => [1, 2, 5].map(step => step * 10 ** i)).flat();
@@ -198,7 +200,10 @@ function hasBucketTicks({ starts, bucketSeconds }: ChartData): boolean {
   return bucketSeconds >= DAY_SECONDS || (bucketSeconds > 0 && starts.length <= MAX_LABELED_BUCKETS);
 }
 
-/** A tick for each bucket. The label of a UTC day shows its start in local time; that of a shorter bucket, its range. */
+/**
+ * A tick for each bucket, or for every second, third, … one if there is no room for all labels. The label of a UTC day shows its
+ * start in local time; that of a shorter bucket, its range.
+ */
 function bucketTicks(getData: () => ChartData): Pick<uPlot.Axis, 'splits' | 'values'> {
   return {
     splits: plot => {

@@ -11,8 +11,8 @@ export function parseZoom(setting: string | undefined): TimeRange | undefined {
 }
 
 export function formatZoom({ startMicros, endMicros }: TimeRange): string {
-  // Rounded to the outside, so that the range still contains a point that it ends at.
   const iso = (ms: number) => new Date(ms).toISOString();
+  // Rounded outwards, so that a point at the edge of the range stays inside.
   return `${iso(Math.floor(startMicros / 1000))}/${iso(Math.ceil(endMicros / 1000))}`;
 }
 

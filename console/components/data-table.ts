@@ -36,7 +36,7 @@ export function createTable(
   );
 }
 
-/** A table that is collapsed at first. It is created only while it is open. */
+/** A table that is collapsed at first. It is created when the user opens it, and updated only while it is open. */
 export class CollapsibleTable {
   readonly element: HTMLDetailsElement;
   readonly #host = h('div', {});

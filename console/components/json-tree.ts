@@ -3,7 +3,7 @@ import { ExactNumber } from '../api/exact-json.ts';
 import { h } from '../dom.ts';
 import { formatCount } from '../format.ts';
 
-/** Branches on these levels are open at first, unless they are long arrays. */
+/** Branches down to this level are open at first, unless they are long arrays. */
 const OPEN_LEVELS = 2;
 /** A longer array is closed at first. */
 const MAX_OPEN_ITEMS = 10;

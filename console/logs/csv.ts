@@ -19,8 +19,8 @@ export function toCsv(records: readonly Row[], columns: readonly LogColumn[]): s
 }
 
 /**
- * A single quote before a text that a spreadsheet would run as a formula: anyone who can send a log record could otherwise run one
- * on the machine of its reader.
+ * Puts a single quote before a text that a spreadsheet would run as a formula. Otherwise, anyone who can send a log record could
+ * run a formula on the computer of the person who opens the file.
  */
 function formatCell(text: string): string {
   const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;

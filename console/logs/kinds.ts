@@ -130,7 +130,7 @@ export function listFields({ fields }: LogKind): FieldName[] {
   return Object.keys(fields) as FieldName[];
 }
 
-/** The field of a place in the metadata that a search expression can compare with this value. */
+/** The search field that is stored at this place in the metadata; undefined if there is none, or it cannot have this value. */
 export function findField(kind: LogKind, path: readonly string[], value: string): FieldName | undefined {
   // Some log shippers wrap every object in an array of one element.
   const name = path.filter(key => key !== '0').join('.');
@@ -163,6 +163,7 @@ const SEVERITIES: Readonly<Record<string, Severity>> = {
   ...{ debug: 'debug', trace: 'debug' },
 };
 
+/** Ignores a digit at the end of a level, as in DEBUG1 of Postgres. */
 export function findSeverity(level: string): Severity {
   return SEVERITIES[level.toLowerCase().replace(/\d$/, '')] ?? 'other';
 }

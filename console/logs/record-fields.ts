@@ -58,6 +58,7 @@ export function readMessage(record: Row): string {
   return request.filter(text => text !== undefined).join(' ') || '(no message)';
 }
 
+/** Also reads through arrays, because some log shippers wrap every object in an array of one element. */
 export function readPath(value: unknown, path: readonly string[]): unknown {
   let current = value;
   for (const key of path) {

@@ -44,7 +44,7 @@ export function findTermAt(expression: string, caret: number): PlacedTerm | unde
   return parseTerms(expression).find(({ start, end }) => start < caret && caret <= end);
 }
 
-/** Without quotes, these characters would end the value or change its meaning. */
+/** Matches a value that needs no quotes. Other characters, without quotes, could end the value or change its meaning. */
 const NEEDS_NO_QUOTES = /^[\p{L}\p{N}/._][\p{L}\p{N}/._@%+~#=-]*$/u;
 
 export function formatTerm({ field, value, isExcluded, isPattern = false }: Term): string {
@@ -52,7 +52,7 @@ export function formatTerm({ field, value, isExcluded, isPattern = false }: Term
   return `${isExcluded ? '-' : ''}${field === undefined ? '' : `${field}:`}${quoted}`;
 }
 
-/** Adds a term. Removes its opposite, so that excluding an included value does not leave a contradiction. */
+/** Adds a term. Removes the same term and its opposite, so that the expression has no duplicate and no contradiction. */
 export function addTerm(expression: string, term: Term): string {
   const others = parseTerms(expression).filter(other => !isSameCondition(other, term));
   return `${joinTerms(expression, others)} ${formatTerm(term)}`.trim();

@@ -62,8 +62,8 @@ export function findRetentionDays(tiers: Choices, { tier }: Settings): number {
 }
 
 /**
- * The retention limits what the range shows. A range that is as long as the retention starts a moment before it, because the server
- * runs the query later than the page asks for it. No reader misses that moment.
+ * The retention hides a part of the range. A range that is as long as the retention does not count: the server computes the limit
+ * a moment after the page computed the start of the range, so only that moment is hidden.
  */
 export function isClippedByRetention(
   clipped: readonly string[],
@@ -82,7 +82,8 @@ export function describeRange(settings: Settings): string {
 
 /** The value of a datetime-local input; empty if the time is invalid. */
 export function toLocalInput(iso: string): string {
-  const ms = Date.parse(iso) + 1; // a range that was chosen in a chart ends one microsecond before a bucket
+  // A range that was chosen in a chart has bounds 1 µs before a bucket start. Date.parse truncates them to 1 ms before it.
+  const ms = Date.parse(iso) + 1;
   if (Number.isNaN(ms)) return '';
   const local = new Date(ms - new Date(ms).getTimezoneOffset() * 60_000);
   return local.toISOString().slice(0, 19);

@@ -47,7 +47,7 @@ export function findExtreme(
   return values.length === 0 ? undefined : choose(...values);
 }
 
-/** The mean of all invocations. Undefined if no row has an execution time. */
+/** The mean execution time of all invocations. Undefined if no row has an execution time. */
 export function weightedMean(rows: readonly Row[]): number | undefined {
   const rowsWithValue = rows.filter(row => typeof row['avg_execution_time'] === 'number');
   const weight = sum(rowsWithValue, 'count');

@@ -16,7 +16,7 @@ export interface Intervals {
   readonly longest: Interval;
   /** The interval with this name, or the default. */
   find(name: string | undefined): Interval;
-  /** The interval with the shortest buckets that reaches back to this time, in Unix milliseconds; at most `selected`. */
+  /** The interval with the shortest buckets that reaches back to this time; `selected` if none has shorter buckets than it. */
   findFinest(selected: Interval, startMs: number): Interval;
 }
 

@@ -1,5 +1,5 @@
-// Pages of log records, newest first. A page ends at a timestamp, so a page in which all records have the same one cannot be
-// continued without a gap.
+// Pages of log records from logs.all, newest first. The next page is requested by its upper time bound, because logs.all has no
+// cursor. If all records of a page have the same timestamp, other records of this timestamp may be missing.
 import type { QueryResult, Row } from '../api/client.ts';
 import { formatCount, microsToIso } from '../format.ts';
 import { readMicros, toRowKey } from '../logs/record-fields.ts';
@@ -17,11 +17,11 @@ export function toLogPage({ rows, clipped }: QueryResult): LogPage {
   return { rows, isFull: rows.length >= PAGE_ROWS || clipped.includes('byte-limit') };
 }
 
-/** Where the next page ends. */
+/** The upper time bound of the next page (the parameter iso_timestamp_end). */
 export interface PageEnd {
   /** Unix microseconds, inclusive: records that are loaded already are returned again and skipped by id. */
   readonly micros: number;
-  /** The page before ended within the records of this timestamp, and the next page skips the others. */
+  /** The page before had no room for all records of this timestamp, and the next page skips the others; undefined: none. */
   readonly skippedMicros: number | undefined;
 }
 
@@ -30,7 +30,7 @@ export function findNextEnd({ rows, isFull }: LogPage): PageEnd | undefined {
   const [first, last] = [rows[0], rows.at(-1)];
   if (!isFull || first === undefined || last === undefined) return undefined;
   const micros = readMicros(last);
-  // A page that ends at the timestamp of all its records would contain the same records again.
+  // If all records have the same timestamp, a next page up to this timestamp would contain the same records again.
   return readMicros(first) === micros
     ? { micros: micros - 1, skippedMicros: micros }
     : { micros, skippedMicros: undefined };

@@ -14,7 +14,7 @@ export interface KindCounts {
 
 export interface BackupReport {
   readonly version: string;
-  /** ISO 8601. */
+  /** RFC 3339, UTC. */
   readonly takenAt: string;
   readonly store: StoreName;
   /** Only kinds with records. */

@@ -1,4 +1,4 @@
-// Writes the files of a backup into a new directory: private, durable, and never outside of it.
+// Writes the files of a backup into a new directory, durably and with mode 0600. Never writes outside of it.
 import { open } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { createDirectory, syncDirectory } from '../system/files.ts';

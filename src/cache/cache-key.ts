@@ -1,11 +1,15 @@
-// The cache key of a result: the endpoint, its declared parameters after validation, and, if the
-// token is pinned, the project or the projects whose records the result may contain.
-// Requests with the same key have the same result. The key contains the version of its format.
+// The cache key of a result: the endpoint, its declared parameters after validation, and, if the token is pinned, the projects
+// whose records the result may contain. Requests with the same key share one cached result. The key contains the version of its
+// format.
 
 const KEY_VERSION = 1;
 
 export interface CacheKeyFields {
   readonly endpointId: string;
+  /**
+   * The requested project if the endpoint has a parameter `project`, and otherwise all projects of the token. Undefined if the
+   * token is not pinned.
+   */
   readonly pin: string | readonly string[] | undefined;
   /** Declared parameters in the order of the definition. The value of an absent parameter is null. */
   readonly parameters: readonly (readonly [name: string, value: string | null])[];

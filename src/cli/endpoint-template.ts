@@ -1,6 +1,6 @@
 // The files of a new endpoint folder: a small working endpoint with comments, for the operator to change.
 
-/** By file name. */
+/** Returns the contents of the files, by file name. */
 export function createEndpointFiles(name: string, id: string): Record<string, string> {
   return {
     'endpoint.yaml': DEFINITION.replace('ID', id).replace('NAME', name),

@@ -14,7 +14,7 @@ export function escapeForTerminal(text: string): string {
   return text.replace(UNSAFE, escapeCharacter);
 }
 
-/** Escapes a text of several lines. JSON stays the same value, because \u009b is an escape in JSON too. */
+/** Escapes a text of several lines. JSON text keeps its value: the escapes, such as \u009b, mean the same in a JSON string. */
 export function escapeLinesForTerminal(text: string): string {
   return text.replace(UNSAFE_IN_LINES, escapeCharacter);
 }

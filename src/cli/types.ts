@@ -1,4 +1,4 @@
-// dendro types: prints TypeScript that adds the endpoints of a running server to those that dendro/client has types for.
+// dendro types: prints TypeScript that adds the custom endpoints of a running server to those that dendro/client has types for.
 import { type Invocation, SHIPPED_ENDPOINTS } from '../config.ts';
 import { loadDefinitions } from '../endpoint/catalog.ts';
 import { generateTypes } from './endpoint-types.ts';

@@ -71,7 +71,7 @@ function chooseFunction({ functions }: DemoProject, random: Random): DemoFunctio
     remaining -= candidate.share;
     if (remaining < 0) return candidate;
   }
-  return functions[0];
+  return functions[0]; // reached only if the shares add up to slightly less than 1
 }
 
 function successStatus(area: Area, method: string, random: Random): number {

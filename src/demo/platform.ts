@@ -1,6 +1,7 @@
 // The synthetic platform: projects with different traffic, errors and latencies. Incidents and trends are defined relative
 // to the start of the demo, so that the default views of the console show them.
 
+// In seconds.
 const MINUTE = 60;
 const HOUR = 3600;
 const DAY = 86_400;
@@ -26,6 +27,7 @@ export interface DemoProject {
   readonly description: string;
   requestsPerSecond(moment: Moment): number;
   invocationsPerSecond(moment: Moment): number;
+  /** Fraction of the requests and invocations that fail, from 0 to 1. */
   errorRate(moment: Moment): number;
   readonly functions: readonly [DemoFunction, ...DemoFunction[]];
   /** Service areas; an area listed twice gets twice as many requests. */
@@ -34,7 +36,7 @@ export interface DemoProject {
 
 export type Area = 'rest' | 'auth' | 'storage' | 'realtime';
 
-/** Less traffic at night, more in the afternoon (UTC). */
+/** A factor of the traffic: less at night, more in the afternoon (UTC). */
 function dayWave({ ms }: Moment): number {
   const hour = (ms / 1000 / HOUR) % 24;
   return 1 + 0.6 * Math.sin(((hour - 9) / 24) * 2 * Math.PI);
@@ -57,10 +59,10 @@ const quiet: DemoProject = {
   areas: ['rest', 'rest', 'auth', 'storage'],
 };
 
-/** A sale started two hours before the demo. */
+/** A factor of the traffic: a sale started two hours before the demo. */
 const sale = ({ ago }: Moment) => (ago < 2 * HOUR ? 8 : 1);
 
-/** Traffic grows from 40 % to 100 % over the seven days before the demo starts, then stays. */
+/** A factor of the traffic: it grows from 40 % to 100 % over the seven days before the demo starts, then stays. */
 const growth = ({ ago }: Moment) => 1 - 0.6 * Math.min(1, Math.max(0, ago / (7 * DAY)));
 
 const busy: DemoProject = {

@@ -4,8 +4,10 @@ import { createEdgeRecord, createFunctionRecord, type DemoRecord } from './demo-
 import { DEMO_PROJECTS, type DemoProject, type Moment } from './platform.ts';
 import type { Random } from './random.ts';
 
+/** All times are Unix milliseconds. */
 export interface Period {
   readonly fromMs: number;
+  /** Exclusive. */
   readonly toMs: number;
   /** The start of the demo; the projects' incidents and trends are relative to it. */
   readonly demoStartMs: number;

@@ -80,7 +80,10 @@ export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
-/** The operator must fix something, such as an invalid endpoint folder or a data directory in use: exit code 1, one line. */
+/**
+ * The operator must fix something, such as an invalid endpoint folder or a data directory in use: exit code 1. The message is one
+ * line and is printed without a stack trace.
+ */
 export class OperatorError extends Error {
   override readonly name = 'OperatorError';
 }

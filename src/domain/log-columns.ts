@@ -1,5 +1,5 @@
-// The log kinds and their columns. The tables of both stores, the fields of a log line and the SQL of a migration are all
-// generated from this table.
+// The log kinds and their columns. The tables of both stores, the fields of a log line and the SQL of `dendro migrate` are
+// all generated from these definitions.
 
 export const LOG_KINDS = [
   'edge',

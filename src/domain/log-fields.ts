@@ -6,8 +6,8 @@ export const LOG_FIELDS = ['status', 'method', 'path', 'host', 'function', 'leve
 export type LogField = (typeof LOG_FIELDS)[number];
 
 /**
- * A column of the kind's table, or the path of keys to the value in the metadata. One flat key with dots, such as
- * `request.method`, is accepted instead of the path.
+ * A column of the kind's table, or the path of keys to the value in the metadata. Instead of nested objects, a record can have
+ * one flat key with dots, such as `request.method`.
  */
 export type FieldSource = { readonly column: string } | { readonly metadata: readonly string[] };
 

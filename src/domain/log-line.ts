@@ -28,8 +28,8 @@ export const UNIT_SEPARATOR = '\x1f';
 /** The value of a field that is null. */
 export const NULL_MARKER = '\x1e';
 /**
- * The first field of a line if one of its text fields contains a control character. All text fields of such a line are JSON
- * strings. In any other line the first field is empty.
+ * The first field of a line whose text fields are all JSON strings. In any other line the first field is empty. `toLogLine` sets
+ * the flag only if a text field contains a control character. A migration sets it in every line (migrate/lines.duckdb.sql).
  */
 export const JSON_STRINGS_FLAG = 'j';
 
@@ -76,7 +76,7 @@ function joinAsJson(values: readonly Value[], metadata: string): string {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this looks for
 const CONTROL_CHARACTER = /[\0-\x1f]/;
 
-/** Finds the fields of a line by their count: kinds with the same number of fields have the same fields. */
+/** The fields of a line by their count: kinds with the same number of fields have the same fields. */
 const FIELDS_BY_COUNT = new Map(LOG_KINDS.map(kind => [lineFieldsOf(kind).length, lineFieldsOf(kind)]));
 
 /** Returns undefined if the text is not a line of this format. */
@@ -98,7 +98,10 @@ export function readLogLine(line: string): LineColumns | undefined {
   }
 }
 
-/** Writes the line from which `readLogLine` read these values. */
+/**
+ * The inverse of `readLogLine`. Returns the original line if `toLogLine` wrote it. The properties must be in the order of the
+ * fields.
+ */
 export function writeLogLine({ metadata, ...values }: LineColumns): string {
   return joinFields(Object.values(values), String(metadata));
 }

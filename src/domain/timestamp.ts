@@ -1,4 +1,5 @@
-// Parses and formats timestamps. In memory they are Unix microseconds, UTC, in a bigint: a number is exact only until 2255.
+// Parses and formats timestamps: Unix microseconds, UTC, in a bigint, because a number is exact only until 2255. The timestamp of
+// a log record is at most an hour in the future, so LogRecord has it as a number.
 
 const RFC_3339 =
   /^(\d{4})-(\d{2})-(\d{2})(?:[Tt ](\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?([Zz]|[+-]\d{2}:\d{2})?)?$/;
@@ -7,8 +8,8 @@ export const TIMESTAMP_FORMS =
   'an RFC 3339 date-time such as 2026-11-14T09:30:00.123456+02:00 (without an offset it is UTC) or a date such as 2026-11-14';
 
 /**
- * Parses a date, or an RFC 3339 date-time with at most 9 digits after the second. Drops digits after the microsecond. Returns
- * undefined if the text is neither.
+ * Parses a date, or an RFC 3339 date-time whose seconds have at most 9 decimal places. Drops everything below a microsecond.
+ * Returns undefined if the text is neither.
  */
 export function parseTimestamp(text: string): bigint | undefined {
   const match = RFC_3339.exec(text);

@@ -11,8 +11,9 @@ import { redactText } from './redact.ts';
 export interface Position {
   readonly timestampMicros: bigint;
   /**
-   * Usually the id of the last returned record, cut to 256 bytes. `positionAfter` can keep the id of the previous position, or
-   * leave it empty. Empty: `skip` counts from the first record of the timestamp.
+   * Usually the id of the last returned record, cut to 256 bytes. If the page started within this timestamp and all ids of the
+   * page start with that (cut) id, it is the id of the position at which the page started (see `positionAfter`). Empty if the id
+   * contains an IP address and must be redacted: `skip` then counts from the first record of the timestamp.
    */
   readonly id: string;
   /** How many records with this timestamp and with `id` or a later id were already returned. */
@@ -77,7 +78,7 @@ export interface RowKey {
 }
 
 /**
- * The position after the last of these rows. `start` is the position of the first row, if the page does not begin at the newest.
+ * The position after the last of these rows of a page. `start` is where the page starts; undefined: at the newest record.
  * With `redacted`, the position has no id that contains an IP address: it counts all records of the timestamp instead.
  */
 export function positionAfter(
@@ -93,14 +94,14 @@ export function positionAfter(
     row => row.timestampMicros !== timestampMicros || !row.id.startsWith(id),
   );
   const skip = rows.length - 1 - lastUncounted;
-  // All rows of the page have this timestamp and an id that starts with `id`. Earlier pages may have returned such records too, so
-  // `skip` goes on from the count of `start`.
+  // If all rows of the page have this timestamp and an id that starts with `id`, and the page started within this timestamp,
+  // earlier pages may have returned such records too. So the new position keeps the id of `start` and adds to its count.
   if (lastUncounted === -1 && start?.timestampMicros === timestampMicros)
     return { timestampMicros, id: start.id, skip: start.skip + skip };
   return { timestampMicros, id, skip };
 }
 
-/** Cuts between two characters. */
+/** Cuts an id to at most MAX_ID_BYTES, between two characters. */
 function truncateId(id: string): string {
   const bytes = Buffer.from(id);
   if (bytes.length <= MAX_ID_BYTES) return id;

@@ -29,7 +29,7 @@ export interface ReloadDependencies {
 /** A change is loaded when the files have not changed between two checks, so that an editor can finish writing them. */
 const CHECK_EVERY_MS = 500;
 
-/** Differs from every version that `readVersion` returns, so that the next check loads the files. */
+/** A value of #loadedVersion that differs from everything that `readVersion` returns, so that the next check loads the files. */
 const UNKNOWN = 'unknown';
 
 export class LiveCatalog implements Catalog {
@@ -38,8 +38,9 @@ export class LiveCatalog implements Catalog {
   #current: Catalog;
   #reloadDependencies: ReloadDependencies | undefined;
   #job: RepeatingJob | undefined;
-  /** The state of the files at the last load, successful or not. */
+  /** The state of the files when the constructor or a check last loaded them, successfully or not; or UNKNOWN. */
   #loadedVersion: string;
+  /** The state of the files at the last check. */
   #seenVersion: string;
   #lastProblem = '';
 
@@ -64,7 +65,10 @@ export class LiveCatalog implements Catalog {
     if (watched !== undefined) this.#job = every(timer, CHECK_EVERY_MS, () => this.#reloadIfChanged());
   }
 
-  /** Loads the endpoint folders again. Reports a problem as an event and keeps the current endpoints. */
+  /**
+   * Loads the endpoint folders again. Reports a problem as an event, unless it is the same as the last one, and keeps the current
+   * endpoints. Does nothing before `start`.
+   */
   reload(): Promise<void> {
     return this.#reloads.run(async () => {
       if (this.#reloadDependencies !== undefined) await this.#load(this.#reloadDependencies);
@@ -117,8 +121,8 @@ function findChanges(before: Catalog, after: Catalog): Set<string> {
 }
 
 /**
- * Changes whenever a file of an endpoint folder changes. Follows symbolic links: an update of a mounted configuration, such as a
- * Kubernetes ConfigMap, replaces a link and not the files.
+ * Returns a text that changes whenever a file of an endpoint folder changes. Follows symbolic links: an update of a mounted
+ * configuration, such as a Kubernetes ConfigMap, replaces a link and not the files.
  */
 function readVersion(directory: string): string {
   const folders = listNames(directory).filter(name => !name.startsWith('.'));
@@ -142,6 +146,6 @@ function readFileVersion(path: string): string {
     const { ino, size, mtimeMs } = statSync(path);
     return `${path} ${ino} ${size} ${mtimeMs}`;
   } catch {
-    return `${path} missing`; // removed since the directory was read
+    return `${path} missing`; // a link without a target, or removed since the directory was read
   }
 }

@@ -1,4 +1,5 @@
-// Collects the rows of a page from several queries, and creates the cursor of the next page.
+// Collects the rows of a page from several queries, and creates the cursor of the next page. Each query searches one slice of the
+// time range (query-slices.ts).
 import type { BoundValues, Cell, QueryResult, SavedQuery } from '../store/store.ts';
 import { MICROS_PER_SECOND } from '../system/clock.ts';
 import { encodeCursor, type Position, positionAfter, type RowKey } from './cursor.ts';
@@ -15,7 +16,7 @@ export interface Page {
   readonly cursorAfter: CursorAfter;
 }
 
-/** How the search goes on after the page. */
+/** Why the page ends, and how the search continues after it. */
 export interface Continuation {
   readonly isTimeUp: boolean;
   /** Where the next page starts to search; undefined: the whole range was searched. */
@@ -24,7 +25,7 @@ export interface Continuation {
   readonly sliceMicros: bigint;
 }
 
-/** What the page is for. */
+/** The query of the page, and where the page starts. */
 export interface PageContext {
   readonly definition: EndpointDefinition;
   readonly query: SavedQuery;

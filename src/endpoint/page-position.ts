@@ -5,7 +5,10 @@ import type { Cursor } from './cursor.ts';
 import type { EndpointDefinition } from './definition.ts';
 import { cursorValueNames } from './parameter-definition.ts';
 
-/** Undefined: the page begins at the newest record. */
+/**
+ * Returns the SQL parameters for where the page starts. `position` is undefined for the first page, and for all slices of a page
+ * but its first (query-slices.ts): the query then skips no records.
+ */
 export function bindPosition(definition: EndpointDefinition, position: Cursor | undefined): BoundValues {
   const names = namesOf(definition);
   return {
@@ -16,6 +19,7 @@ export function bindPosition(definition: EndpointDefinition, position: Cursor | 
   };
 }
 
+/** The inverse of `bindPosition`: returns the position from the SQL parameters. */
 export function readPosition(definition: EndpointDefinition, values: BoundValues): Cursor | undefined {
   const names = namesOf(definition);
   const timestamp = values[names.timestamp];

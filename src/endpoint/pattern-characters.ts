@@ -40,8 +40,9 @@ export const POSIX_CLASSES: Readonly<Record<string, Ranges>> = {
 const unicodeClasses = new Map<string, Ranges>();
 
 /**
- * The characters of a general category such as Lu, or of a script such as Greek. Up to U+07FF, every character is tested. Beyond it,
- * only one in 64 or more is tested, and the result applies to all of them: to test every character would take too long.
+ * The characters of a general category such as Lu, or of a script such as Greek. Up to U+07FF, every character is tested. To test
+ * all others would take too long: only the first of every 64 is tested (from U+20000 on, of every 65,536), and the result applies
+ * to all of them.
  */
 export function unicodeClass(name: string, ignoreCase: boolean): Ranges {
   if (name === 'Any') return ANY;
@@ -54,8 +55,9 @@ export function unicodeClass(name: string, ignoreCase: boolean): Ranges {
 
 /**
  * The engine has validated the name. If Node does not know it, it is a script of a later version of Unicode, so its characters
- * are unassigned in Node's version. Uses all unassigned characters, and not ANY: with a set that is too large, pattern-cost.ts
- * would underestimate the cost. (?:\p{Name}|[^a-z]) would then be any character, whose automaton has fewer states.
+ * are unassigned in Node's version. So all unassigned characters stand for the script. ANY would be too large: a set that is
+ * too large can make the automaton smaller, and pattern-cost.ts would underestimate the cost. For example, (?:ANY|[^a-z])
+ * matches any character and needs fewer states than (?:\p{Name}|[^a-z]).
  */
 function unicodeExpression(name: string, flags: string): RegExp {
   for (const property of [name, `Script=${name}`])

@@ -31,10 +31,13 @@ interface Dialect {
   isNull(parameter: string): string;
   /** Whether a text matches the expression of a parameter. Null if the text is null. */
   matches(text: string, parameter: string): string;
+  /** The metadata as JSON text. */
   readonly metadata: string;
+  /** Null, for a field that the log kind does not have. */
   readonly noField: string;
+  /** A text column; null if the text is empty. */
   column(name: string): string;
-  /** A status code in an integer column. */
+  /** A status code in an integer column; null unless it is from 100 to 599. */
   statusColumn(name: string): string;
   /** A text or a whole number in the metadata. */
   metadataText(path: JsonPath): string;
@@ -42,7 +45,9 @@ interface Dialect {
   metadataStatus(path: JsonPath): string;
   /** The value if the field of the metadata is an array of one item, else null. */
   ifArrayOfOne(key: string, value: string): string;
+  /** Such as 5xx; `other` if the status is null. */
   statusClass(status: string): string;
+  /** `other` if the level is null or does not match LEVEL. */
   levelInLowerCase(level: string): string;
 }
 
@@ -109,7 +114,7 @@ export function listKnownPlaceholders(hasSearch: boolean): string[] {
   return ['logs', ...LOG_FIELDS, 'category', ...(hasSearch ? ['search'] : [])];
 }
 
-/** Leaves unknown placeholders in the SQL; the caller has checked them. */
+/** The caller has checked that all placeholders are known. An unknown one would stay in the SQL. */
 export function fillPlaceholders(sql: string, context: SqlContext): string {
   const values = createValues(context);
   return sql.replace(PLACEHOLDER, (text, name: string) => values.get(name)?.() ?? text);
@@ -154,8 +159,8 @@ function categorySql(dialect: Dialect, kind: LogKind): string {
 }
 
 /**
- * One condition for each value that the search parameter can bind. A value of null turns its condition off: both stores remove the
- * condition when they plan the query, because they plan it with the bound values.
+ * Two conditions for each field (included and excluded values), one for each word, and one for all excluded words. A null value
+ * turns its condition off: both stores remove the condition when they plan the query, because they plan it with the bound values.
  */
 function searchSql(dialect: Dialect, kind: LogKind, parameterName: string): string {
   const names = searchValueNames(parameterName);

@@ -3,6 +3,7 @@ import type { BoundValues } from '../store/store.ts';
 import { MICROS_PER_DAY, MICROS_PER_SECOND } from '../system/clock.ts';
 import type { EndpointDefinition } from './definition.ts';
 
+/** In Unix microseconds. */
 export interface TimeRange {
   /** Exclusive. */
   readonly start: bigint;
@@ -10,7 +11,7 @@ export interface TimeRange {
   readonly end: bigint | undefined;
 }
 
-/** From the later of the requested start and the retention's limit to the requested end. Undefined without the key `range`. */
+/** Starts at the later of the requested start and the start of the retention period. Undefined without the key `range`. */
 export function findTimeRange(
   { range }: EndpointDefinition,
   values: BoundValues,

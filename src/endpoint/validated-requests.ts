@@ -9,10 +9,11 @@ import { bindParameters } from './parameters.ts';
 /** The parameters of a valid request, and the cache keys of its result. */
 export interface ValidatedRequest {
   readonly values: BoundValues;
+  /** The cache key if the token is not pinned to projects. */
   readonly key: string;
   /**
-   * The key if the token is pinned to projects. The result then contains only records of the requested project. Not used for an
-   * endpoint without a parameter `project`: its result depends on all projects of the token.
+   * The cache key if the token is pinned to projects. The result then contains only records of the requested project. Not used
+   * for an endpoint without a parameter `project`: its result depends on all projects of the token.
    */
   readonly pinnedKey: string;
 }
@@ -124,7 +125,7 @@ export function createKey(
   });
 }
 
-/** A generous estimate for the target, its values, the two keys (which escapes make longer than the target) and the objects. */
+/** A generous estimate for one entry: the target, its values, the objects, and the two keys, which JSON escapes make longer. */
 function estimateBytes(target: string): number {
   return 1000 + 12 * target.length;
 }

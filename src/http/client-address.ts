@@ -3,7 +3,7 @@
 import type { IncomingMessage } from 'node:http';
 import { type BlockList, isIP } from 'node:net';
 
-/** Returns a function that finds the address of a request's client: the last one in the chain that is no trusted proxy. */
+/** Returns a function that finds the address of a request's client: the last address in the chain that is not a trusted proxy. */
 export function clientAddressReader(trustedProxies: BlockList): (request: IncomingMessage) => string {
   const isTrusted = (address: string) => trustedProxies.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4');
   const trustsNone = trustedProxies.rules.length === 0;
@@ -21,7 +21,7 @@ export function clientAddressReader(trustedProxies: BlockList): (request: Incomi
   };
 }
 
-/** An IP address without a port and without the prefix of an IPv4 address on an IPv6 socket; empty if it is no address. */
+/** Removes the port, and the prefix `::ffff:` of an IPv4 address on an IPv6 socket. Empty if the text is not an IP address. */
 function normalize(text: string): string {
   const [, bracketed, withPort] =
     /^\[([^\]]+)\](?::\d+)?$|^(\d+\.\d+\.\d+\.\d+):\d+$/.exec(text.trim()) ?? [];

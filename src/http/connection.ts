@@ -1,4 +1,4 @@
-// What outlives one request of a connection: the order of its responses, and how the connection is closed.
+// State of a connection that outlives one request: the order of the responses, and how the connection is closed.
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
@@ -6,8 +6,8 @@ import type { Socket } from 'node:net';
 const unfinishedResponses = new WeakMap<Socket, Set<ServerResponse>>();
 
 /**
- * Needed only for a response that is not completely written to the socket yet. After a completely written one, everything else is
- * sent in the right order without tracking.
+ * Tracks a response until it is sent, so that `afterEarlierResponses` waits for it. Call it in the order of the requests. Not
+ * needed for a response that is already completely written to the socket: later writes follow it anyway.
  */
 export function trackUnfinished(socket: Socket, rawResponse: ServerResponse): void {
   const unfinished = unfinishedResponses.get(socket) ?? new Set();
@@ -46,12 +46,13 @@ function watchClose(socket: Socket): Set<() => void> {
   return callbacks;
 }
 
-/** How long a connection stays half-open after its last response, so that the client can read it. */
+/** How long a connection stays half-open after its last response, so that the client can read that response. */
 const LINGER_MS = 2_000;
 
 /**
- * Writes the last response of a connection and closes it, even if the client never does. Until then, Node reads and drops what
- * the client still sends: closing a socket with unread bytes resets the connection, and the client may lose the response.
+ * Writes the last response of a connection, then closes the connection, even if the client never does. Until then, Node reads
+ * and drops what the client still sends: closing a socket with unread bytes resets the connection, and the client may lose the
+ * response.
  */
 export function closeAfterWriting(socket: Socket, bytes: string): void {
   if (!socket.writable) return; // Node is closing it: the response before had `Connection: close`, or the client has left

@@ -15,15 +15,15 @@ export function watchDelivery(
     return;
   }
   const cancel = onConnectionClose(socket, () => report(false));
-  // Before Node's own listener, which may close the connection.
+  // Runs before Node's own listener, which may close the connection.
   rawResponse.prependOnceListener('finish', () => {
-    if (!cancel()) return;
-    // Node emits `finish` too if the connection was destroyed before the last byte was written.
+    if (!cancel()) return; // the connection closed before, and `report` was called
+    // Node also emits `finish` if the connection was destroyed before the last byte was written.
     report(!hasDisconnected(socket));
   });
 }
 
-/** Node closes its side as soon as the client has closed its own. */
+/** Checks both directions: Node closes its side as soon as the client has closed its own. */
 function hasDisconnected(socket: Socket): boolean {
   return socket.destroyed || socket.readableEnded || socket.writableEnded;
 }

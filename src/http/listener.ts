@@ -104,12 +104,12 @@ function urlOf(protocol: string, { address, family, port }: AddressInfo): string
   return `${protocol}://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
 }
 
-/** Node remembers the address after the first read. After the client has disconnected, it can no longer be read. */
+/** Reads the address once, so that Node remembers it. A first read after the client has disconnected would find none. */
 function keepRemoteAddress(socket: Socket): void {
   void socket.remoteAddress;
 }
 
-/** Includes sockets in their TLS handshake, which the server does not count among its connections. */
+/** Returns the open sockets, including those in their TLS handshake, which the server does not count among its connections. */
 function trackSockets(server: Server): ReadonlySet<Socket> {
   const sockets = new Set<Socket>();
   server.on('connection', (socket: Socket) => {

@@ -1,4 +1,4 @@
-// Generates the OpenAPI 3.1 document from the endpoint definitions. It also has the routes of the internal listener.
+// Generates the OpenAPI 3.1 document from the endpoint definitions. The document also has the routes of the internal listener.
 
 import type { Endpoint } from '../endpoint/catalog.ts';
 import { type CatalogColumn, type CatalogParameter, toCatalogEntry } from '../endpoint/catalog-entry.ts';

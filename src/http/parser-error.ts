@@ -10,7 +10,7 @@ import { addHsts } from './tls.ts';
 
 type ParserError = NodeJS.ErrnoException & { rawPacket?: Buffer };
 
-/** After an error, the parser reports another one for everything that arrives. Only the first one gets a response. */
+/** Connections with a parser error. More errors follow for everything that arrives later; only the first gets a response. */
 const rejectedConnections = new WeakSet<Socket>();
 
 export function isRejected(socket: Socket): boolean {
@@ -40,6 +40,7 @@ function formatResponse({ status, headers: responseHeaders, body }: HttpResponse
 function toDendroError(error: ParserError): DendroError {
   switch (error.code) {
     case 'HPE_HEADER_OVERFLOW': {
+      // A guess: the parser does not say which part is too long, and rawPacket has only the bytes that arrived last.
       const requestLineEnd = error.rawPacket?.indexOf('\r\n') ?? 0;
       if (requestLineEnd === -1 || requestLineEnd > MAX_URL_BYTES) return uriTooLong();
       return headersTooLarge();

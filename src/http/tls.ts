@@ -43,7 +43,7 @@ function readPem(file: string, name: string): Buffer {
   }
 }
 
-/** For a year, browsers then refuse plain HTTP for this host name, on every port (RFC 6797). */
+/** Only over TLS. For a year after such a response, browsers refuse plain HTTP for its host name, on every port (RFC 6797). */
 export function addHsts({ headers }: HttpResponse, socket: Socket): void {
   if (socket instanceof TLSSocket) headers.push('Strict-Transport-Security', 'max-age=31536000');
 }

@@ -1,5 +1,5 @@
-// The responses that clients have not read completely. Limits their bytes, in total and for each token, and disconnects clients
-// that read too slowly: otherwise a few clients that read large responses slowly could take all memory.
+// The responses that are not completely written to their connections. Limits their bytes, in total and for each token, and
+// disconnects clients that read too slowly: otherwise a few clients that read large responses slowly could take all memory.
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { DendroError } from '../domain/errors.ts';
@@ -16,7 +16,7 @@ export interface UnsentLimits {
 export interface UnsentResponse {
   readonly rawResponse: ServerResponse;
   readonly connection: Connection;
-  /** Whose share it counts towards. */
+  /** Identifies the token whose share of the memory it counts towards. */
   readonly caller: string;
   /** How many bytes of the response are still in memory. A stream counts as 0. */
   bytes: number;
@@ -55,7 +55,7 @@ export class UnsentResponses {
     this.#timer = timer;
   }
 
-  /** Unsent bytes, and the results whose responses are being created. */
+  /** Bytes of the unsent responses, and of the results whose responses are being created. */
   get bytes(): number {
     return this.#memory.held;
   }
@@ -66,8 +66,8 @@ export class UnsentResponses {
   };
 
   /**
-   * Counts a result until the returned function is called. Throws `unavailable` if it does not fit. A result that is alone always
-   * fits: otherwise a result above the limit would never be sent.
+   * Counts a result until the returned function is called. Throws `unavailable` if it does not fit. If nothing else is counted,
+   * every result fits: otherwise a result above the limit would never be sent.
    */
   reserve(caller: string, bytes: number): () => void {
     if (this.#memory.held === 0) this.#memory.reserve(caller, bytes);
@@ -88,19 +88,19 @@ export class UnsentResponses {
     return unsent;
   }
 
-  /** Called for each slice of a response that is written. */
+  /** Called for each slice that is written. For a response that is not sent in slices: called once, when it is written. */
   countSent({ connection }: UnsentResponse, bytes: number): void {
     connection.sentBytes += bytes;
   }
 
-  /** Called when a part of a response is freed. */
+  /** Called when a part of a response is freed. `bytes`: how many are still in memory. */
   reduceTo(unsent: UnsentResponse, bytes: number): void {
     if (!unsent.connection.responses.has(unsent)) return;
     this.#memory.release(unsent.caller, unsent.bytes - bytes);
     unsent.bytes = bytes;
   }
 
-  /** A response that waits behind another one of its connection emits no `close`, so its socket is observed. */
+  /** Watches the socket: a response that waits behind another one emits no `close` when the connection closes. */
   #addConnection(socket: Socket): Connection {
     const connection: Connection = {
       responses: new Set(),

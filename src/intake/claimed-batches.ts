@@ -1,5 +1,5 @@
-// The batches of one request, one per log kind, each with an entry of its own in the idempotency index and a block of its own in the
-// spool. If a crash leaves only some of the blocks, a retry therefore stores exactly the missing ones.
+// The batches of one request, one per log kind. Each batch with accepted records has its own entry in the idempotency index and
+// its own block in the spool. If a crash leaves only some of the blocks, a retry therefore stores exactly the missing ones.
 import {
   type IdempotencyIndex,
   type IndexEntry,
@@ -21,8 +21,9 @@ export interface ClaimedBatch extends ParsedBatch {
 }
 
 /**
- * Waits while an equal request is in flight. The caller must complete or release all batches. Throws `idempotency_conflict` as
- * `IdempotencyIndex.claim` does.
+ * Claims an entry for each batch that needs one. The caller must then call `complete`, `reportDelivery` or `release` for each
+ * entry, as `IdempotencyIndex.claim` says. Like `claim`, waits while an equal request is in flight, and throws
+ * `idempotency_conflict`.
  */
 export async function claimBatches(
   index: IdempotencyIndex,
@@ -32,7 +33,7 @@ export async function claimBatches(
 ): Promise<ClaimedBatch[]> {
   const claimed: { batch: ParsedBatch; entry: IndexEntry | undefined }[] = [];
   try {
-    // Requests with the same key claim their kinds in the same order, so that no two wait for each other.
+    // Batches are in the order of LOG_KINDS, so all requests claim in the same order, and no two wait for each other (deadlock).
     for (const batch of batches) {
       const { kind, accepted } = batch;
       const identity = kind && identifyRequest(request, kind, { digest, allHaveIdentity, accepted });
@@ -42,7 +43,7 @@ export async function claimBatches(
     release(index, claimed);
     throw error;
   }
-  // A batch without an entry, such as one of an unknown source, is a repeat if another batch of its request is one.
+  // A batch without an entry, such as one of an unknown kind, is a repeat if another batch of the same request is a repeat.
   const hasRepeat = claimed.some(({ entry }) => entry?.result !== undefined);
   return claimed.map(({ batch, entry }) => ({
     ...batch,

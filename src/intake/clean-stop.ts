@@ -1,6 +1,6 @@
 // clean-stop.json: how many bytes of the last segment were complete when the spool was last closed. Appends never change these
 // bytes, so an invalid block among them, or a shorter segment, is damage. A crash can leave an unfinished write only after them.
-// The file is not updated while the spool is open.
+// Appends do not update the file. Opening the spool updates it only if the segment has become shorter.
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { writeFileDurably } from '../system/files.ts';
@@ -17,9 +17,10 @@ interface CleanStop {
 const FILE = 'clean-stop.json';
 
 /**
- * Call it when the spool is closed, and when a repair has shortened the segment. If the write fails, the earlier file stays.
- * After a close, this is harmless: the bytes that it counts are still complete. After a repair, it counts too many bytes, so
- * that an unfinished write can be reported as damage, and the repaired segment as too short.
+ * Call it when the spool is closed, and when the segment is found to be shorter or was shortened by a repair. If the write fails,
+ * the earlier file stays. After a close, that is harmless: the bytes that the earlier file counts are still complete. In the
+ * other cases, the earlier file counts too many bytes. The next start can then report an unfinished write as damage, or the
+ * segment as too short.
  */
 export async function writeCleanStop(directory: string, { number, validBytes }: SpoolSegment): Promise<void> {
   const cleanStop: CleanStop = { segment: number, bytes: validBytes };
@@ -27,8 +28,8 @@ export async function writeCleanStop(directory: string, { number, validBytes }: 
 }
 
 /**
- * How many bytes of the last segment were complete at the last clean stop; 0 if that is not known. Versions up to 0.2.0 write no such
- * file. `lastSegment`: the name of its file.
+ * How many bytes of the last segment were complete at the last clean stop; 0 if that is not known. Versions up to 0.2.0 do not
+ * write clean-stop.json. `lastSegment` is the file name of the last segment.
  */
 export async function readCompleteBytes(
   directory: string,

@@ -43,8 +43,8 @@ export interface SpoolBlock {
 const NEWLINE = 0x0a;
 const CHECKSUM_LENGTH = 8;
 /**
- * The start of a header after the checksum. A log line can contain this text, but not a whole header with a matching checksum,
- * which `decodeBlock` checks.
+ * The start of a header after the checksum, except in version 1, which has no `form`: `findBlock` does not find its blocks. A log
+ * line can contain this text, but not a whole header with a matching checksum, which `decodeBlock` checks.
  */
 const HEADER_START = ' {"form":';
 
@@ -58,7 +58,7 @@ export function encodeBlock(
 
 /**
  * Decodes blocks from the start of `data`, which starts at `dataOffset` of the segment. `missingBytes` is set if the last block
- * continues after the end of `data`.
+ * continues after the end of `data`: at least this many bytes of it are missing.
  */
 export function decodeBlocks(
   data: Buffer,

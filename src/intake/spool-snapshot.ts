@@ -91,7 +91,7 @@ export class DamagedBlockError extends Error {
   }
 }
 
-/** Counts the records of each kind whose sequence number is not in the store yet. */
+/** Counts the records of each kind in the spool that the store does not have on disk (`Store.durableUpTo`). */
 export class SpooledCounts {
   readonly counts = new Map<LogKind, number>();
   readonly #durableUpTo: (kind: LogKind) => number;

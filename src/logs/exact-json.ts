@@ -1,6 +1,6 @@
-// JSON parsing that keeps every number as it was sent. JSON.parse and JSON.stringify would change, for example, a 19-digit nanosecond
-// timestamp, a 25-digit id or 1e400, but not 0.1. This file calls these inexact numbers. Each is parsed into a string with a marker
-// prefix (a marked number), and stringified back into the original number.
+// JSON parsing that keeps every number as it was sent. JSON.parse and JSON.stringify would change some numbers, such as a
+// 19-digit nanosecond timestamp, a 25-digit id or 1e400. This file calls them inexact numbers (0.1 stays 0.1, so it is exact).
+// Each is parsed into a string with a marker prefix (a marked number), and stringified back into the original number.
 import { randomBytes } from 'node:crypto';
 
 // Random per process, so that no sender can forge a marked number. The first character is rare in logs, which makes the
@@ -9,7 +9,7 @@ const MARKER = `\`exact:${randomBytes(12).toString('base64url')}:`;
 
 const MARKED_STRING = new RegExp(`"${MARKER}(-?\\d[\\d.eE+-]*)"`, 'g');
 
-// Finds candidates for an inexact number: 16 digits or more, or an exponent, after a character that
+// Finds candidates for an inexact number: at least 16 characters (digits and points), or an exponent, after a character that
 // can precede a number. The character class lists JSON's white space because \s took a third longer. The
 // expression also matches inside strings, which costs time but is harmless. Its repetitions do not overlap, so matching
 // takes linear time.
@@ -37,7 +37,7 @@ export function stringifyExactJson(value: unknown): string {
   return unmark(JSON.stringify(value));
 }
 
-/** Replaces the marked numbers in the output of JSON.stringify by the original numbers. */
+/** Replaces the marked numbers in the output of JSON.stringify with the original numbers. */
 export function unmark(json: string): string {
   return json.includes(MARKER) ? json.replace(MARKED_STRING, '$1') : json;
 }

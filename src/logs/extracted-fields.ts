@@ -60,7 +60,7 @@ function toMilliseconds(value: unknown): number | null {
 
 function toInt32(value: unknown): number | null {
   const number = typeof value === 'number' ? value : toNumber(value, /^-?\d+$/);
-  // `| 0` converts to a 32-bit integer, so it leaves the number unchanged only if it fits.
+  // `| 0` converts to a 32-bit integer, so it leaves the number unchanged only if it fits. The second `| 0` turns -0 into 0.
   return (number | 0) === number ? number | 0 : null;
 }
 

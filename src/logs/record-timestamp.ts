@@ -9,7 +9,7 @@ const MICROS_PER_DAY = 86_400_000_000;
 
 const ALLOWED = `Allowed: ${TIMESTAMP_FORMS}, or an integer with 10, 13, 16 or 19 digits (seconds, milliseconds, microseconds or nanoseconds since 1970).`;
 
-/** Returns Unix microseconds. A record without a timestamp gets the time of arrival. */
+/** Returns Unix microseconds, or why the timestamp is rejected. A record without a timestamp gets the time of arrival. */
 export function readRecordTimestamp(
   value: unknown,
   nowMicros: number,

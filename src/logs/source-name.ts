@@ -32,7 +32,7 @@ export type Source =
   | { readonly kind: LogKind }
   | { readonly kind: LogKind | undefined; readonly rejection: Rejection };
 
-/** Reads the source name of a record in a format where each record has its own. `name` is empty if the record has none. */
+/** Finds the kind of an OTLP record by its source name. `name` is empty if the record has none. */
 export function readSource(name: string, allowedKinds: readonly LogKind[]): Source {
   const kind = kindOf(name);
   if (kind === undefined) return { kind, rejection: unknownSource(name) };

@@ -8,7 +8,7 @@ import type { Store } from './store.ts';
 const HOUR_MS = 3_600_000;
 /** How often the clock is compared with the timer, which never jumps. */
 const CHECK_MS = 60_000;
-/** A larger change is a jump. Time synchronization changes a clock by seconds. */
+/** If the clock changed by more than this relative to the timer, it jumped. Time synchronization changes it by seconds. */
 const JUMP_MS = 600_000;
 
 export class Retention {
@@ -20,6 +20,7 @@ export class Retention {
   #lastCheck: { readonly clockMs: number; readonly timerMs: number };
   /** The time of the last jump, or of the start, in milliseconds of the timer. */
   #steadySince: number;
+  /** When the last deletion started, in milliseconds of the timer. */
   #deletedAt = Number.NEGATIVE_INFINITY;
   #job: RepeatingJob | undefined;
 

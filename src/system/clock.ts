@@ -1,4 +1,4 @@
-// The time of day. Everything that needs it gets a Clock, so that tests can set it. Waiting is in timer.ts.
+// Wall-clock time. Everything that needs it gets a Clock, so that tests can set it. Waiting is in timer.ts.
 
 /** The current time in Unix microseconds, UTC. */
 export type Clock = () => bigint;

@@ -3,7 +3,7 @@
 export class Mutex {
   #last: Promise<unknown> = Promise.resolve();
 
-  /** Runs `work` when all earlier work has finished. A failure does not stop the work behind it. */
+  /** Runs `work` when all earlier work has finished. A failure does not stop the work that waits after it. */
   run<T>(work: () => Promise<T>): Promise<T> {
     const result = this.#last.then(work);
     this.#last = result.catch(() => {});

@@ -1,5 +1,5 @@
-// A file that is kept open, so that the bytes that it has when it is opened can be read later, even if it is deleted or renamed,
-// or grows.
+// Keeps a file open, so that the bytes that it had when it was opened can be read later, even if the file is then deleted,
+// renamed or appended to.
 import { close, fstatSync, openSync, read } from 'node:fs';
 import { promisify } from 'node:util';
 import type { TarFile } from './tar.ts';
@@ -21,7 +21,7 @@ export async function readAt(descriptor: number, offset: number, length: number)
   return data.subarray(0, filled);
 }
 
-/** Reads this many bytes from the start, in chunks. Throws if the source has fewer. */
+/** Reads the first `bytes` bytes, in chunks. Throws if the source has fewer. */
 export async function* readChunks(
   readAtOffset: (offset: number, length: number) => Promise<Buffer>,
   bytes: number,
@@ -41,8 +41,8 @@ export class OpenFile implements TarFile {
   #closing: Promise<void> | undefined;
 
   /**
-   * `path` is the name in the archive. `bytes` is how much is read, from the start; by default, the current size. Opens
-   * synchronously, so that several files can be opened at one moment.
+   * `file` is the path on disk, and `path` the name in the tar archive. `bytes` is how much is read, from the start; by default,
+   * the current size. Opens synchronously, so that several files can be opened at one moment.
    */
   constructor(file: string, path: string, bytes?: number) {
     this.path = path;

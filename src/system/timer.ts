@@ -1,5 +1,5 @@
 // Monotonic time and timeouts. Code with long waits or intervals gets a Timer, so that tests can make hours pass in milliseconds.
-// The time of day is in clock.ts.
+// Wall-clock time is in clock.ts.
 
 export interface Timer {
   /** Milliseconds on a clock that never goes back. */
@@ -27,8 +27,8 @@ export interface RepeatingJob {
 }
 
 /**
- * Runs `work` every `ms` until it is stopped, for the first time after `ms`. Rounds never overlap: the wait begins when a round
- * has finished. `work` handles its own errors; an error that escapes it ends the process, like any unhandled rejection.
+ * Runs `work` every `ms` until the job is stopped, for the first time after `ms`. Rounds never overlap: the wait begins when a
+ * round has finished. `work` handles its own errors; an error that escapes it ends the process, like any unhandled rejection.
  */
 export function every(timer: Timer, ms: number, work: () => void | Promise<void>): RepeatingJob {
   let isStopped = false;

@@ -95,7 +95,7 @@ export function watchTokens(
 
 const MISSING = 'missing';
 
-/** Changes whenever the file does: a change always replaces the file, so its inode changes too. */
+/** Returns a text that differs after every change. `dendro token` replaces the file, so at least the inode differs. */
 function readFileVersion(file: string): string {
   try {
     const { ino, size, mtimeMs, mode } = statSync(file);

@@ -23,8 +23,8 @@ export class AuthThrottle {
   }
 
   /**
-   * Counts a failure of this address. Returns the delay of its response in milliseconds, or undefined if too many responses wait
-   * already; that failure is not counted.
+   * Counts a failure of this address and returns the delay of its response in milliseconds. If too many responses wait already,
+   * returns undefined and does not count the failure.
    */
   countFailure(address: string): number | undefined {
     const now = this.#timer.now();
@@ -65,7 +65,7 @@ export class AuthThrottle {
   }
 }
 
-/** An IPv4 address, or the first 64 bits of an IPv6 address: one client usually has all addresses of such a network. */
+/** An IPv4 address, or the first 64 bits of an IPv6 address: one client usually has a whole /64 network. */
 function keyOf(address: string): string {
   if (!address.includes(':')) return address;
   const [head = '', tail] = address.split('::');

@@ -11,7 +11,7 @@ import type { Token } from './token.ts';
 
 const WRITE_EVERY_MS = 60_000;
 
-/** By the hash of the secret, because a new token may reuse a name. */
+/** The times of the last use, by the hash of the secret, because a new token may reuse a name. */
 const lastUsed = v.record(v.string(), v.string());
 export type LastUsed = Readonly<v.InferOutput<typeof lastUsed>>;
 

@@ -1,10 +1,12 @@
-// The rate limit of each API token: a bucket of permits. It holds at most one second's worth (at least 1), each request
-// takes one, and it refills continuously.
+// The rate limit of each API token: a token bucket, whose tokens are called permits here. The bucket holds at most the permits of
+// one second (at least 1). Each request takes one permit, and the bucket refills continuously.
 import type { Timer } from '../system/timer.ts';
 import type { Token } from './token.ts';
 
 interface Bucket {
+  /** Permits in the bucket. Can be a fraction. */
   level: number;
+  /** The timer's time in milliseconds. */
   refilledAt: number;
 }
 

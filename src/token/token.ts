@@ -1,5 +1,5 @@
-// A token: a stored record with the SHA-256 of a secret, scopes and limits. The secret is the string that a client sends; it is
-// never stored.
+// A token: a stored record with the SHA-256 of a secret, scopes and limits. The secret is the string that a client sends. It is
+// not stored, except that of the first token if there was no terminal to show it (first-token.ts).
 import { hash, randomBytes } from 'node:crypto';
 import { LOG_KINDS } from '../domain/log-columns.ts';
 import { parseTimestamp } from '../domain/timestamp.ts';
@@ -12,7 +12,7 @@ export interface Token {
   readonly scopes: readonly string[];
   /** The projects that the token is pinned (restricted) to. Undefined: any project. */
   readonly projects?: readonly string[] | undefined;
-  /** ISO 8601. */
+  /** A date, or an RFC 3339 date-time (`parseTimestamp`). Undefined: never. */
   readonly expires_at?: string | undefined;
   /** Requests per second. Undefined: no limit. */
   readonly rate?: number | undefined;
@@ -49,8 +49,8 @@ export function hasExpired({ expires_at }: Token, clock: Clock): boolean {
 }
 
 /**
- * A scope includes everything below it: `query` allows `query:logs.all`. `metrics` and `admin` concern all projects, so a token
- * that is pinned to projects cannot use them.
+ * Whether the token has the scope `area` or, if `name` is given, `area:name`. A scope includes everything below it: `query`
+ * allows `query:logs.all`. `metrics` and `admin` concern all projects, so a token that is pinned to projects cannot use them.
  */
 export function allows({ scopes, projects }: Token, area: string, name?: string): boolean {
   if (projects !== undefined && (area === 'metrics' || area === 'admin')) return false;

@@ -1,16 +1,16 @@
 // Limits how many requests run at a time. The others wait, in the order of their arrival.
 
-/** Requests that run at a time. */
+/** Maximum of requests that run at a time. */
 export const MAX_RUNNING = 32;
-/** Requests that wait. Limits the memory for them. */
+/** Maximum of requests that wait. Limits the memory for them. */
 export const MAX_WAITING = 256;
 
 export class RequestQueue {
   #running = 0;
-  /** Each function starts a request. */
+  /** Each function starts one waiting request. */
   readonly #waiting = new Set<() => void>();
 
-  /** No further request can run or wait. */
+  /** Whether no further request can run or wait. */
   get isFull(): boolean {
     return this.#waiting.size >= MAX_WAITING;
   }

@@ -1,4 +1,4 @@
-// Finds the timestamp of the newest record: first in the last hour, then in the whole table (../newest-timestamp.ts). Caches
+// Finds the timestamp of the newest record: first in the hour before `notAfter`, then since 1970 (../newest-timestamp.ts). Caches
 // nothing, because other processes insert records too.
 import type { LogKind } from '../../domain/log-columns.ts';
 import { findNewestTimestamp } from '../newest-timestamp.ts';

@@ -1,6 +1,7 @@
 // A transactional outbox: blocks of rows for ClickHouse, durable on disk before they are sent for the first time. A block
 // that is sent again, after a lost response or a crash, has the same bytes and the same insert deduplication token, so
-// ClickHouse skips it. The outbox also stores up to which sequence number ClickHouse has acknowledged each kind. It does not send.
+// ClickHouse skips it. The outbox also stores up to which sequence number ClickHouse has acknowledged each kind.
+// writer.ts sends the blocks.
 import { createHash, randomUUID } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
@@ -32,8 +33,8 @@ type Acknowledged = Readonly<Partial<Record<LogKind, number>>>;
 /** The content of progress.json. `spool` and `settled` are on-disk names. */
 interface Progress {
   /**
-   * A random id of this data directory, created once. Other Dendro servers that insert into the same ClickHouse have
-   * another id, so their blocks have different tokens.
+   * The id of the outbox: random, created once. Other Dendro servers that insert into the same ClickHouse have another id,
+   * so their blocks have different tokens.
    */
   readonly spool: string;
   readonly settled: Acknowledged;
@@ -42,6 +43,7 @@ interface Progress {
 const PROGRESS_FILE = 'progress.json';
 const NEWLINE = 0x0a;
 
+/** Calls of `acknowledge` and `skipTo` must not overlap: they write one progress file for all kinds. */
 export class Outbox {
   readonly #directory: string;
   readonly #outboxId: string;
@@ -54,7 +56,7 @@ export class Outbox {
     this.#acknowledged = settled;
   }
 
-  /** Creates the outbox if it does not exist, and deletes what a crash left. The caller must hold the lock of the data directory. */
+  /** Creates the outbox if there is none, and deletes what a crash left. The caller must hold the lock of the data directory. */
   static async open(directory: string): Promise<Outbox> {
     createDirectory(directory);
     if (!existsSync(join(directory, PROGRESS_FILE)))
@@ -99,6 +101,7 @@ export class Outbox {
 
   /** The content of the outbox's files at this moment. */
   snapshot(): { readonly blocks: readonly OutboxBlock[]; readonly files: readonly TarFile[] } {
+    // A block that is acknowledged is left out, even if it is not deleted yet.
     const blocks = [...this.#pending.values()].filter(
       block => endOf(block) > this.acknowledgedUpTo(block.kind),
     );

@@ -23,12 +23,12 @@ export async function toRows(lines: Uint8Array): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-/** A line of an unknown format becomes a JSON string, which ClickHouse rejects as a row. */
+/** A line of an unknown format becomes a JSON string. ClickHouse rejects it as a row, so the line is quarantined. */
 function toRow(line: string): string {
   return line === '' ? '' : JSON.stringify(readLogLine(line) ?? line);
 }
 
-/** Returns the line from which `toRows` made a row. */
+/** The inverse of `toRow`: returns a line that `toRow` converts to this row. */
 export function toLine(row: string): string {
   const columns = JSON.parse(row) as LineColumns | string;
   return typeof columns === 'string' ? `${columns}\n` : writeLogLine(columns);

@@ -16,7 +16,7 @@ export async function findLoad(
   return load;
 }
 
-/** Returns the earlier loads from files of this size. */
+/** Returns the earlier loads of this source (LoadIdentity.source) from files of this size. */
 export function findLoadsOfSize(
   connection: DuckDBConnection,
   source: string,

@@ -1,15 +1,21 @@
-// The table with the checksums of the parts. It says what each part must contain, and which parts were not read back from the file
-// yet. Versions up to 0.2.0 do not know this table and leave it as it is.
+// The table with the checksums of the parts. It says what a part must contain, and which parts were not read back from the file
+// yet. A part whose checksum is unknown has no row. Versions up to 0.2.0 do not know this table and leave it as it is.
 import type { Checksum } from './checksum.ts';
 import type { DuckDBConnection } from './driver.ts';
 import type { Part } from './parts.ts';
 
-/** `first_sequence` and `next_sequence` are null if the part is verified. `probe`: see PROBE. */
+/**
+ * `first_sequence` and `next_sequence` are the range of sequence numbers of an unverified part (`Part.unverified`): one that was
+ * not read back from the file yet. Both are null if the part is verified. `probe` is the value of PROBE when the row was written.
+ */
 export const CREATE_PART_CHECKSUMS_SQL = `create table if not exists logs.part_checksums (
   part bigint not null, records bigint not null, checksum hugeint not null, probe ubigint not null,
   first_sequence bigint, next_sequence bigint)`;
 
-/** A release of DuckDB can change its hash function. Then this value changes, and the checksums from before are ignored. */
+/**
+ * A release of DuckDB can change its hash function. Then this value changes, and the checksums from before are ignored. Parts
+ * that were unverified count as verified from then on.
+ */
 const PROBE = "hash('dendro', 1::bigint, 0.5::double, timestamp '2026-01-01')";
 
 export interface PartChecksum extends Pick<Part, 'unverified'> {

@@ -1,6 +1,6 @@
 // Reads every record of a copy of a store's file, also if an earlier version wrote it. DuckDB checks the checksum of each block that
-// it reads. If a power cut left an unfinished write or checkpoint in the copy, repairs it as a start of the server does.
-// Otherwise changes nothing.
+// it reads. If a power cut left an unfinished write or checkpoint in the copy, this repairs it as the server does when it starts.
+// Otherwise the file does not change.
 import { join, resolve } from 'node:path';
 import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import type { StoreContent } from '../store.ts';
@@ -22,7 +22,7 @@ export async function readCopy(dataDirectory: string, memoryLimit: string): Prom
       async () => {
         await connection.run(`attach ${quote(file)} as logs (read_only)`);
       },
-      () => {}, // not reported here: the next start with the original reports it
+      () => {}, // no report: the server reports it when it next opens the original file
     );
     return await readTables(connection);
   } finally {
@@ -46,6 +46,7 @@ async function readTables(connection: DuckDBConnection): Promise<StoreContent> {
     const kind = kindOfTable(table);
     if (kind !== undefined) records.set(kind, (records.get(kind) ?? 0) + Number(read.value(0, 0)));
     if (!FLUSHED_TABLES.includes(table)) continue;
+    // The column `records` has the sequence number up to which the kind is flushed.
     const sequences = await connection.runAndReadAll(`select kind, records from logs.${table}`);
     for (const [flushedKind, sequence] of sequences.getRows())
       flushed.set(flushedKind as LogKind, Number(sequence));
