@@ -1,10 +1,11 @@
-// Regression guard: thresholds for the figures of a run. `npm run bench` exits with 1 when a figure exceeds its threshold.
+// Regression guard: thresholds for the figures of a run. `npm run bench` exits with 1 when a figure is beyond its threshold.
 //
-// Every baseline is the figure in bench/results/2026-11-15-6253c8c.json (2 cores, Neoverse-N1).
-// A threshold is the baseline plus a margin for noise. The comments give the range of the last four full runs on that machine
-// (commits 2938bd7, c16f57f, b55222f and 6253c8c) where the measured code did not change between them. Figures are ratios
-// within one run wherever possible, because a ratio depends little on the machine. Absolute figures (memory, start time,
-// records per second) have a larger margin. After a change that improves a figure, update its baseline and threshold.
+// Every baseline is the figure of one run: bench/results/2026-11-15-6253c8c.json (2 cores, Neoverse-N1; later runs replace this
+// file, so it may be in the Git history only). A threshold is the baseline with a margin for noise. The comment before a check
+// gives the range of its figure in the last four full runs on that machine (commits 2938bd7, c16f57f, b55222f and 6253c8c),
+// without runs before a change of the measured code. Figures are ratios within one run wherever possible, because a ratio
+// depends little on the machine. Absolute figures (memory, start time, records per second) have a larger margin. After a change
+// that improves a figure, update its baseline and threshold.
 import { formatCount, ratioToDendro } from './report/tables.mjs';
 import { growthRatio } from './suites/growth.mjs';
 import { shareOfBare } from './suites/http-layer.mjs';
@@ -22,8 +23,12 @@ import { median, percentile } from './tools/statistics.mjs';
  * }} Check
  */
 
-/** @typedef {{ figure: string, baseline: number, threshold: Threshold, value: number | undefined, verdict: Verdict }} CheckResult */
-/** @typedef {'passed' | 'exceeded' | 'not measured'} Verdict */
+/**
+ * @typedef {{
+ *   figure: string, baseline: number, threshold: Threshold, value: number | undefined, verdict: Verdict
+ * }} CheckResult
+ */
+/** @typedef {'passed' | 'failed' | 'not measured'} Verdict */
 
 /**
  * @template {keyof SuiteResults} Name
@@ -65,7 +70,7 @@ const CHECKS = [
   check('postgres', 'PostgreSQL / Dendro, time, median of all requests', 13.3, { atLeast: 11 }, result =>
     median(ratios(result, 'postgres')),
   ),
-  // 0.21 to 0.33: two times of a few milliseconds
+  // 0.21 to 0.33: both times are a few milliseconds
   check('postgres', 'PostgreSQL / Dendro, time, worst request', 0.28, { atLeast: 0.19 }, result =>
     Math.min(...ratios(result, 'postgres')),
   ),
@@ -97,7 +102,7 @@ const CHECKS = [
     { atMost: 80 },
     ({ one, many }) => many.p50 / one.p50,
   ),
-  // 103 to 134: the tail of 15 seconds
+  // 103 to 134: the slowest hundredth of the requests of 15 s
   check(
     'service',
     '50 clients, p99 / one client, p50',
@@ -110,11 +115,11 @@ const CHECKS = [
     [one, many, withIntake].reduce((sum, { errors }) => sum + countErrors(errors), 0),
   ),
   // Absolute. 101 to 109
-  check('service', 'resident memory, idle, MB', 101, { atMost: 150 }, ({ residentMb }) => residentMb.idle),
+  check('service', 'resident memory, idle, MiB', 101, { atMost: 150 }, ({ residentMb }) => residentMb.idle),
   // Absolute. 295 to 306
   check(
     'service',
-    'peak resident memory, 50 clients, MB',
+    'peak resident memory, 50 clients, MiB',
     295,
     { atMost: 400 },
     ({ residentMb }) => residentMb.queries,
@@ -122,7 +127,7 @@ const CHECKS = [
   // Absolute. 649 to 657
   check(
     'service',
-    'peak resident memory, with intake, MB',
+    'peak resident memory, with intake, MiB',
     649,
     { atMost: 850 },
     ({ residentMb }) => residentMb.intake,
@@ -131,13 +136,13 @@ const CHECKS = [
   check('service', 'start to first complete result, ms', 533, { atMost: 1000 }, ({ startMs }) =>
     median(startMs),
   ),
-  // The baseline is the only run of today's cache hit. Two processes of one program differ by up to a sixth.
+  // Only the baseline run has measured the present code. The speed of two processes of one program differs by up to a sixth.
   check(
     'http-layer',
     'cache hit / bare node:http, requests per second',
     0.82,
     { atLeast: 0.72 },
-    ({ servers }) => shareOfBare(servers, servers[1]),
+    ({ servers: [bare, hit] }) => shareOfBare([bare], hit),
   ),
   // Absolute. 43,800 to 46,700
   check(
@@ -147,12 +152,12 @@ const CHECKS = [
     { atLeast: 30_000 },
     ({ http }) => http.recordsPerSecond,
   ),
-  // 0.594 to 0.597
+  // 0.594 to 0.597 (the baseline is rounded). On 2 cores of an Intel Xeon: 0.426 to 0.527, for the same code.
   check(
     'intake',
     'dendro ingest / read_json, records per second',
     0.6,
-    { atLeast: 0.5 },
+    { atLeast: 0.4 },
     ({ file }) => file.ratio,
   ),
   // 1.83 to 2.13
@@ -166,12 +171,12 @@ const CHECKS = [
   // Absolute. 594 to 623
   check(
     'intake',
-    'peak resident memory at the maximum rate, MB',
+    'peak resident memory at the maximum rate, MiB',
     594,
     { atMost: 800 },
     result => result.residentMb,
   ),
-  // 1.51 to 1.72: the tail of times below a millisecond
+  // 1.51 to 1.72: the slowest twentieth of times below a millisecond
   check('warming', 'cache hit p95, with warmer / without', 1.51, { atMost: 2.2 }, result =>
     p95Ratio(result, 'hitMs'),
   ),
@@ -193,7 +198,7 @@ export function checkThresholds(suites) {
     if (!Number.isFinite(value))
       return { figure, baseline, threshold, value: undefined, verdict: 'not measured' };
     const isPassed = 'atLeast' in threshold ? value >= threshold.atLeast : value <= threshold.atMost;
-    return { figure, baseline, threshold, value, verdict: isPassed ? 'passed' : 'exceeded' };
+    return { figure, baseline, threshold, value, verdict: isPassed ? 'passed' : 'failed' };
   });
 }
 
@@ -227,7 +232,10 @@ function formatFigure(value) {
   return value >= 100 ? formatCount(value) : String(Number(value.toPrecision(3)));
 }
 
-/** How much slower than Dendro the system is, for every request that it completed. @param {Comparison} result @param {string} system */
+/**
+ * How much slower than Dendro the system is, for every request that it completed.
+ * @param {Comparison} result @param {string} system
+ */
 function ratios({ cases }, system) {
   return cases.filter(({ ms }) => ms[system] !== undefined).map(({ ms }) => ratioToDendro(ms, system));
 }

@@ -7,6 +7,7 @@
 -- that list), `by_size` (project indexes, the largest project first), `fixed_projects` (project index and number of records),
 -- `start_micros` and `span_micros`.
 
+-- A pseudo-random integer from 0 to `below` - 1. The text `purpose` makes the values of one record differ from each other.
 create macro chance(number, purpose, below) as (hash(number, purpose) % below)::int;
 create macro choose(number, purpose, choices) as choices[1 + chance(number, purpose, len(choices))];
 
@@ -21,6 +22,7 @@ select shape,
   choose(shape, 'agent', [
     'Mozilla/5.0 (X11; Linux x86_64) Firefox/141.0', 'Mozilla/5.0 (Macintosh) Version/18.5 Safari/605.1.15',
     'Mozilla/5.0 (Windows NT 10.0) Chrome/139.0.0.0', 'node', 'okhttp/4.12.0', 'Dart/3.8 (dart:io)']) as agent,
+  -- country, city, number of the network, airport code of the data center
   choose(shape, 'country', [['DE', 'Berlin', '3320', 'TXL'], ['FR', 'Paris', '3215', 'CDG'], ['BR', 'Recife', '28573', 'REC'],
     ['JP', 'Osaka', '4713', 'KIX'], ['IN', 'Pune', '24560', 'BOM'], ['US', 'Ashburn', '14618', 'IAD']]) as country,
   '"headers":{"user_agent":"' || agent || '","x_forwarded_for":"' || ip || '","x_client_info":"platform-js/2.'
@@ -28,6 +30,7 @@ select shape,
     || '","cf_ray":"' as headers
 from range(4096) as shapes(shape);
 
+-- The values of an expression for all shapes, as a list.
 create macro listed(expression) as (select list(expression order by shape) from shapes);
 set variable paths = listed(path);
 set variable statuses = listed(status);
@@ -44,6 +47,7 @@ set variable function_edge_heads = listed('{"function_id":"' || function_id || '
 set variable function_edge_tails = listed('"},"response":{"status_code":' || status
   || ',"headers":{"content_type":"application/json","x_request_id":"');
 
+-- The value that the shape of a record has in such a list.
 create macro shape_of(key, variable) as getvariable(variable)[1 + (key % 4096)::bigint];
 create macro hex(key, purpose) as lower(to_hex(hash(key, purpose)));
 
@@ -52,7 +56,8 @@ create macro micros_of(n, count, salt) as
   (getvariable('start_micros') + (n + (hash(n, salt) % 1000) / 1000.0) / count * getvariable('span_micros'))::bigint;
 
 -- One of `chunks` time slices of a kind's records: timestamp, project index, and a key from which all other values derive.
--- `total` includes the records of the fixed projects. The n-th of the other projects has a share of about 1/n (Zipf).
+-- `total` includes the records of the fixed projects. The share of the n-th of the other projects is roughly proportional
+-- to 1/n (Zipf).
 create macro keys_of_chunk(kind, total, chunk, chunks) as table
   with others as (select total - list_sum([s.records for s in getvariable('fixed_projects')])::bigint as count),
   ordinary as (

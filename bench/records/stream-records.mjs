@@ -10,7 +10,7 @@ import { waitForAll } from '../tools/workspace.mjs';
 const CHUNK_RECORDS = 200_000;
 
 /**
- * The chunks that hold the newest `share` of the records.
+ * The number of chunks of the whole data set, and the first of those that hold the newest `share` of the records.
  * @param {Dataset} dataset
  */
 function chooseChunks({ perKind }, share = 1) {
@@ -30,16 +30,16 @@ export async function streamRecords(workspace, dataset, { kind, format, share },
   const holder = openSync(pipe, 'r+'); // a reader sees no end of file while this is open
   const reader = openSync(pipe, 'r');
   const options = { ...dataset, ...chooseChunks(dataset, share), kind, format, file: pipe };
-  const readerFailed = new AbortController(); // otherwise the writer would wait for a reader forever
+  const writerAbort = new AbortController(); // aborted if reading fails; otherwise the writer waits forever
   const script = join(import.meta.dirname, 'write-records-process.mjs');
   const writing = workspace
     .readOutput([process.execPath, script, JSON.stringify(options)], {
-      signal: readerFailed.signal,
+      signal: writerAbort.signal,
       onOutput: text => report(`loading ${kind} records, ${text.trim().split('\n').at(-1)}`),
     })
     .finally(() => closeSync(holder));
   const reading = consume(reader).catch(error => {
-    readerFailed.abort();
+    writerAbort.abort();
     throw error;
   });
   try {

@@ -27,7 +27,7 @@ export function writeDocument(results) {
         ? [
             ...plots.filter(({ suite }) => suite === name).map(({ alt, path }) => `![${alt}](${path})`),
             ...tables(result).map(formatMarkdown),
-            ...listFasterPeers(result),
+            ...describePeers(result),
           ].join('\n\n')
         : 'Not measured in this run.';
     text = replaceFigures(text, name, figures);
@@ -107,11 +107,11 @@ function describeRun(results) {
 }
 
 /**
- * States in which requests a peer is faster than Dendro, and which peers use less disk space. DuckDB alone is not a peer:
- * it is Dendro's own engine without the service around it.
+ * One paragraph per peer: whether it uses less or more disk space than Dendro, and in which requests it is faster. DuckDB alone
+ * is not a peer: it is Dendro's own engine without the service around it.
  * @param {SuiteResults[keyof SuiteResults]} result
  */
-function listFasterPeers(result) {
+function describePeers(result) {
   if (!('cases' in result && 'perKind' in result)) return [];
   const { cases, diskBytes } = result;
   return ['clickhouse', 'postgres']

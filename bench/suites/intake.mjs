@@ -8,7 +8,7 @@ import { createLines, LINE_BYTES } from '../records/sent-records.mjs';
 import { formatCount } from '../report/tables.mjs';
 import { API_KEY, serveDendro } from '../systems/dendro.mjs';
 import { median, percentile, round } from '../tools/statistics.mjs';
-import { readCpuMs, readPeakResidentMb } from '../tools/system.mjs';
+import { readCpuMs, readPeakResidentMiB } from '../tools/system.mjs';
 
 /** @import { Context, Report, SuiteResults, Table, Workspace } from '../types.ts' */
 
@@ -17,6 +17,7 @@ const ENV = { DENDRO_API_KEY: API_KEY };
 /** Below the maximum rate, so that queries have CPU time left. */
 const MODERATE_RATE = 20_000;
 const LINES_PER_WRITE = 50_000;
+/** If many records arrive, a memtable is flushed at about this size. */
 const RECORDS_PER_FLUSH = 120_000;
 
 /**
@@ -35,7 +36,7 @@ export async function measureIntake({ workspace }, { seconds, fileRecords, fileR
 }
 
 /**
- * The CPU time of the verification, per record. A memtable is flushed at about this size if many records arrive.
+ * The CPU time of the verification, per record. Stores about half of `records`, or one flush if that is more.
  * @param {Workspace} workspace @param {number} records @param {Report} report
  */
 async function measureVerification(workspace, records, report) {
@@ -139,7 +140,7 @@ async function measureServer(workspace, seconds, requests, report) {
       ],
       http: { ...maximum, cpuMicrosPerRecord: round(cpuMicrosPerRecord, 1) },
       logsAll: { withoutIntake, withIntake, ratioP95: round(withIntake.p95 / withoutIntake.p95, 2), sent },
-      residentMb: readPeakResidentMb(server.pid),
+      residentMb: readPeakResidentMiB(server.pid),
     };
   } finally {
     agent.destroy();
@@ -211,7 +212,7 @@ export function intakeTables({ lineBytes, http, otlp, logsAll, residentMb, file,
           ? []
           : [
               [
-                'of it to verify flushed records, µs per record',
+                'CPU time to verify flushed records, µs per record',
                 verification.cpuMicrosPerRecord,
                 `${http.cpuMicrosPerRecord} for all of the intake`,
                 round(verification.cpuMicrosPerRecord / http.cpuMicrosPerRecord),
@@ -229,7 +230,7 @@ export function intakeTables({ lineBytes, http, otlp, logsAll, residentMb, file,
           `${logsAll.withoutIntake.p95} without intake`,
           logsAll.ratioP95,
         ],
-        ['peak resident memory, MB', residentMb, '', ''],
+        ['peak resident memory, MiB', residentMb, '', ''],
       ],
     },
   ];

@@ -1,5 +1,6 @@
 // One process that sends batches of logs to a server and counts the acknowledged records. Bodies are created before the clock
-// starts. Usage: node send-logs-process.mjs URL SECONDS RECORDS-PER-SECOND [otlp] (0: maximum rate). Prints one line.
+// starts. Usage: node send-logs-process.mjs URL SECONDS RECORDS-PER-SECOND [otlp]. 0 records per second: the maximum rate. Prints
+// one line `result: …`.
 import { Agent, request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createOtlpBody } from '../records/otlp-body.mjs';
@@ -17,7 +18,7 @@ const target = isOtlp ? `${url}/v1/logs` : `${url}/api/logs?source_name=edge`;
 const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS });
 
 let acknowledged = 0;
-let started = 0;
+let startedBatches = 0;
 /** @type {Record<number, number>} */
 const statuses = {};
 /** @type {number[]} */
@@ -39,7 +40,7 @@ process.stdout.write(
 
 async function sendBatches() {
   for (;;) {
-    const batch = started++;
+    const batch = startedBatches++;
     if (rate !== '0')
       await sleep(Math.max(0, start + (batch * BATCH_RECORDS * 1000) / Number(rate) - performance.now()));
     if (performance.now() >= end) return;

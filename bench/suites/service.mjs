@@ -5,7 +5,7 @@ import { pickProjects } from '../records/dataset.mjs';
 import { formatCount, formatMs } from '../report/tables.mjs';
 import { API_KEY, serveDendro } from '../systems/dendro.mjs';
 import { median, percentile, round } from '../tools/statistics.mjs';
-import { readPeakResidentMb, readResidentMb } from '../tools/system.mjs';
+import { readPeakResidentMiB, readResidentMiB } from '../tools/system.mjs';
 import { listCases } from './cases.mjs';
 import { messageOf } from './compare-systems.mjs';
 import { createSendCommand } from './intake.mjs';
@@ -34,13 +34,13 @@ export async function measureService(context, sizes, report) {
   const server = await serveDendro(workspace, directory);
   try {
     await sleep(IDLE_MS);
-    const idleMb = readResidentMb(server.pid);
+    const idleMiB = readResidentMiB(server.pid);
     report('one client');
     const one = await runClients(server, 1, (_, count) => count >= oneClientRequests);
     report(`${clients} clients`);
     const start = performance.now();
     const many = await runClients(server, clients, now => now - start > seconds * 1000);
-    const queryMb = readPeakResidentMb(server.pid);
+    const queryMiB = readPeakResidentMiB(server.pid);
     report(`4 clients and ${formatCount(INTAKE_RATE)} incoming records per second`);
     let isDone = false;
     const sending = workspace
@@ -56,7 +56,8 @@ export async function measureService(context, sizes, report) {
       commands: [server.command],
       perKind: largeDataset.perKind,
       startMs,
-      residentMb: { idle: idleMb, queries: queryMb, intake: readPeakResidentMb(server.pid) },
+      // In MiB; the key is part of the format of the results file.
+      residentMb: { idle: idleMiB, queries: queryMiB, intake: readPeakResidentMiB(server.pid) },
       sent,
       clients,
       one: summarize(one),
@@ -169,9 +170,9 @@ export function serviceTables({ perKind, startMs, residentMb, clients, one, many
       header: ['figure', 'value'],
       rows: [
         ['time from start to the first complete result, median, ms', Math.round(median(startMs))],
-        ['resident memory, idle after start, MB', residentMb.idle],
-        [`peak resident memory with ${clients} clients, MB`, residentMb.queries],
-        ['peak resident memory with intake, MB', residentMb.intake],
+        ['resident memory, idle after start, MiB', residentMb.idle],
+        [`peak resident memory with ${clients} clients, MiB`, residentMb.queries],
+        ['peak resident memory with intake, MiB', residentMb.intake],
       ],
     },
   ];

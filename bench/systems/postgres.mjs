@@ -43,8 +43,8 @@ export function findPostgres() {
 
 /** @param {Workspace} workspace */
 export async function startPostgres(workspace) {
-  const programs = findPostgres();
-  if (programs === undefined) throw new Error('postgresql is not installed');
+  const programDirectory = findPostgres();
+  if (programDirectory === undefined) throw new Error('postgresql is not installed');
   const directory = join(workspace.directory, 'postgres');
   mkdirSync(directory);
   if (asUser.length > 0) {
@@ -53,14 +53,14 @@ export async function startPostgres(workspace) {
   }
   const data = join(directory, 'data');
   const initFlags = ['-U', USER, '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync'];
-  await workspace.readOutput([...asUser, join(programs, 'initdb'), '-D', data, ...initFlags]);
+  await workspace.readOutput([...asUser, join(programDirectory, 'initdb'), '-D', data, ...initFlags]);
   const [port] = await findFreePorts(1);
   const network = { listen_addresses: '127.0.0.1', port, unix_socket_directories: '' };
   const settings = Object.entries({ ...SETTINGS, ...network }).flatMap(([name, value]) => [
     '-c',
     `${name}=${value}`,
   ]);
-  const command = [...asUser, join(programs, 'postgres'), '-D', data, ...settings];
+  const command = [...asUser, join(programDirectory, 'postgres'), '-D', data, ...settings];
   const server = await workspace.startUntilPing(
     command,
     async () => (await connectPostgres(port, USER, USER)).end(),
@@ -109,7 +109,7 @@ export async function startPostgres(workspace) {
       name: 'postgres-trgm',
       command: workspace.describe(command),
       query: (/** @type {BenchRequest} */ request) => query(request, true),
-      stop: async () => {}, // the server itself is another system
+      stop: async () => {}, // the system `postgres` stops the server
     }),
 
     async diskBytes() {
@@ -125,7 +125,8 @@ export async function startPostgres(workspace) {
 }
 
 /**
- * An expression other than that of an index does not use the index.
+ * The condition of a search. PostgreSQL uses an index only for exactly its expression, so appending an empty text avoids the
+ * trigram indexes.
  * @param {BenchRequest} request @param {boolean} withTrigrams
  */
 function createWords(request, withTrigrams) {

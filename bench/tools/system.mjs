@@ -5,7 +5,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 
 /**
- * CPU time of a process in milliseconds. Linux counts it in hundredths of a second.
+ * CPU time of a process so far (user and system) in milliseconds. Linux counts it in hundredths of a second.
  * @param {number | undefined} pid
  */
 export function readCpuMs(pid) {
@@ -14,17 +14,17 @@ export function readCpuMs(pid) {
 }
 
 /** @param {number | undefined} pid */
-export function readResidentMb(pid) {
-  return readStatusMb(pid, 'VmRSS');
+export function readResidentMiB(pid) {
+  return readStatusMiB(pid, 'VmRSS');
 }
 
-/** @param {number | undefined} pid */
-export function readPeakResidentMb(pid) {
-  return readStatusMb(pid, 'VmHWM');
+/** The highest value since the process started. @param {number | undefined} pid */
+export function readPeakResidentMiB(pid) {
+  return readStatusMiB(pid, 'VmHWM');
 }
 
 /** @param {number | undefined} pid @param {string} field */
-function readStatusMb(pid, field) {
+function readStatusMiB(pid, field) {
   const text = readFileSync(`/proc/${pid}/status`, 'utf8');
   return Math.round(Number(new RegExp(`${field}:\\s+(\\d+) kB`).exec(text)?.[1]) / 1024);
 }

@@ -21,8 +21,10 @@ export function sendTimedRequest(url, options) {
       response.on('end', () => {
         const ms = performance.now() - start;
         const body = Buffer.concat(chunks).toString();
-        if (response.statusCode !== 200)
+        if (response.statusCode !== 200) {
           reject(new Error(`${url} returned status ${response.statusCode}: ${body.slice(0, 500)}`));
+          return;
+        }
         const { age, 'cache-status': cacheStatus } = response.headers;
         resolve({ ms, body, cacheStatus: String(cacheStatus ?? ''), age: Number(age) });
       });
