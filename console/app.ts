@@ -1,5 +1,5 @@
 // The console app: signs in, loads the catalog and shows the view that the URL names.
-import type { Endpoint } from './api/catalog.ts';
+import { type Endpoint, findEndpoint } from './api/catalog.ts';
 import { ApiError, fetchCatalog } from './api/client.ts';
 import { listenForShortcuts, type Shortcut } from './shortcuts.ts';
 import { readToken, removeToken, saveToken, takeTokenFromUrl } from './token.ts';
@@ -23,8 +23,8 @@ const BUILT_IN_VIEWS = new Map<string, (endpoint: Endpoint, catalog: readonly En
   ['logs.all', defineLogsView],
 ]);
 
-/** The endpoints that the logs view and the project field use. They have no view of their own. */
-const USED_ENDPOINTS = ['logs.histogram', 'logs.fields', 'logs.record', 'projects.active'];
+/** The endpoints that the view of logs.search uses. If there is this view, they have no view of their own. */
+const SEARCH_ENDPOINTS = ['logs.histogram', 'logs.fields', 'logs.record'];
 
 export class ConsoleApp {
   readonly #host: HTMLElement;
@@ -173,11 +173,12 @@ export class ConsoleApp {
 
   #logsOpenerFor(kind: string): OpenLogs | undefined {
     const logs = this.#views.find(({ name }) => name === 'logs');
-    const canSearch = this.#catalog.some(({ name }) => name === 'logs.search');
-    if (logs === undefined || (kind !== 'edge' && !canSearch)) return undefined;
+    const canSearch = findEndpoint(this.#catalog, 'logs.search') !== undefined;
+    const endpoint = findEndpoint(this.#catalog, canSearch ? 'logs.search' : 'logs.all');
+    if (logs === undefined || endpoint === undefined || (kind !== 'edge' && !canSearch)) return undefined;
     return (range, query = '') => {
       const previous = this.#lastSettings.get(logs.name) ?? logs.defaults;
-      const settings = createLogsSettings(this.#catalog, previous, range);
+      const settings = createLogsSettings(endpoint, previous, range);
       const filter = canSearch ? { kind, query } : {};
       this.#navigate({
         view: logs.name,
@@ -207,11 +208,13 @@ function defineViews(catalog: readonly Endpoint[]): ViewDefinition[] {
   const found = [...BUILT_IN_VIEWS].flatMap(([name, define]) =>
     catalog.filter(endpoint => endpoint.name === name).map(endpoint => define(endpoint, catalog)),
   );
-  // Two endpoints have a logs view; the first one has more functions.
+  // logs.search and logs.all both define the view `logs`. Only the first one is kept, because it can do more.
   const builtIn = found.filter(({ name }, i) => found.findIndex(other => other.name === name) === i);
   const hasLogs = builtIn.some(({ name }) => name === 'logs');
-  const others = catalog.filter(
-    ({ name }) => !BUILT_IN_VIEWS.has(name) && !(hasLogs && USED_ENDPOINTS.includes(name)),
-  );
+  const canSearch = findEndpoint(catalog, 'logs.search') !== undefined;
+  // The project field uses projects.active.
+  const isUsed = (name: string) =>
+    (canSearch && SEARCH_ENDPOINTS.includes(name)) || (hasLogs && name === 'projects.active');
+  const others = catalog.filter(({ name }) => !BUILT_IN_VIEWS.has(name) && !isUsed(name));
   return [...builtIn, ...others.map(defineEndpointView)];
 }

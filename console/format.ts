@@ -17,7 +17,8 @@ export const formatCompact = (value: number): string => compact.format(value);
 /** For tables: at most three decimals. The heading has the unit. */
 export const formatDecimal = (value: number): string => decimal.format(value);
 
-export const formatPercent = (value: number): string => percent.format(value);
+/** 0.05 becomes 5%. */
+export const formatPercent = (fraction: number): string => percent.format(fraction);
 
 /** Three significant digits, in ms, s or min: 0.4 ms, 120 ms, 1.25 s, 2.1 min. */
 export function formatMilliseconds(ms: number): string {

@@ -1,6 +1,6 @@
 // The projects that the user can choose from: those that this tab has shown, and those with records, which the endpoint
 // projects.active returns if the server has it.
-import type { Endpoint } from './api/catalog.ts';
+import { type Endpoint, findEndpoint } from './api/catalog.ts';
 import { ApiError, runQuery } from './api/client.ts';
 import type { SuggestionGroup } from './components/combobox.ts';
 import { formatElapsed, formatRecordCount } from './format.ts';
@@ -19,7 +19,7 @@ export interface ActiveProject {
 }
 
 export const canListProjects = (catalog: readonly Endpoint[]): boolean =>
-  catalog.some(({ name }) => name === ENDPOINT);
+  findEndpoint(catalog, ENDPOINT) !== undefined;
 
 /**
  * The projects with records of the last day, those with most records first. If there is at most one, the projects with any
@@ -64,7 +64,7 @@ export async function suggestProjects(
   ];
 }
 
-/** Suggestions are a convenience: if they fail, there are none. */
+/** Suggestions are a convenience: if the request fails, there are none. */
 async function fetchSuggested(prefix: string, signal: AbortSignal): Promise<readonly ActiveProject[]> {
   try {
     return await fetchActive(prefix, new Date(Date.now() - DAY_MS).toISOString(), signal);

@@ -1,4 +1,4 @@
-// Keyboard shortcuts of the page. They are off while the user types into a field or a dialog is open.
+// Keyboard shortcuts of the page. They are off while the focus is in a field that accepts typing, or a dialog is open.
 
 export interface Shortcut {
   /** The value of `KeyboardEvent.key`. */
@@ -12,7 +12,7 @@ export interface Shortcut {
 export function listenForShortcuts(getShortcuts: () => readonly Shortcut[]): void {
   addEventListener('keydown', event => {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (isTextField(event.target) || document.querySelector('dialog[open]') !== null) return;
+    if (acceptsTyping(event.target) || document.querySelector('dialog[open]') !== null) return;
     const shortcut = getShortcuts().find(({ key }) => key === event.key);
     if (shortcut === undefined) return;
     event.preventDefault(); // otherwise the key would be typed into the field that gets the focus
@@ -20,7 +20,7 @@ export function listenForShortcuts(getShortcuts: () => readonly Shortcut[]): voi
   });
 }
 
-function isTextField(target: EventTarget | null): boolean {
+function acceptsTyping(target: EventTarget | null): boolean {
   if (target instanceof HTMLInputElement) return !['radio', 'checkbox'].includes(target.type);
   return (
     target instanceof HTMLTextAreaElement ||

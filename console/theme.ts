@@ -1,13 +1,13 @@
-// The theme: that of the system, light or dark. The choice is saved in this browser. initial-theme.js applies it before the page
-// is painted.
+// The theme: light, dark, or the same as the system. The choice is saved in this browser. initial-theme.js applies it before the
+// page is painted.
 
 export const THEMES = ['system', 'light', 'dark'] as const;
 export type Theme = (typeof THEMES)[number];
 
 const KEY = 'dendro.theme'; // also in initial-theme.js
-const systemIsDark = matchMedia('(prefers-color-scheme: dark)');
+const darkModeQuery = matchMedia('(prefers-color-scheme: dark)');
 const listeners = new Set<() => void>();
-systemIsDark.addEventListener('change', notify);
+darkModeQuery.addEventListener('change', notify);
 
 export function readTheme(): Theme {
   return THEMES.find(theme => theme === localStorage.getItem(KEY)) ?? 'system';

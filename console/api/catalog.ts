@@ -1,47 +1,32 @@
 // The endpoint catalog as GET /api/endpoints returns it. The console takes intervals and tiers from it.
+import type { CatalogEndpoint } from '../../client/index.ts';
 
-export interface Parameter {
-  readonly name: string;
-  readonly type: 'text' | 'pattern' | 'timestamp' | 'choice';
-  readonly required: boolean;
-  readonly description: string;
-  /** The choices in the order of endpoint.yaml; only for the type `choice`. */
-  readonly choices?: readonly string[];
-  /** The values of each choice, such as `window_seconds`; only for the type `choice`. */
-  readonly choice_values?: Readonly<Record<string, ChoiceValues>>;
-  /** The choice that applies to any unlisted value; null if an unlisted value is an error. */
-  readonly fallback?: string | null;
-}
-
-export type ChoiceValues = Readonly<Record<string, string | number>>;
-
-export type ColumnType = 'text' | 'integer' | 'number' | 'json' | 'unix_microseconds' | 'utc_datetime';
-
-export interface Column {
-  readonly name: string;
-  readonly type: ColumnType;
-  readonly description: string;
-}
-
-export interface Endpoint {
-  readonly name: string;
-  readonly description: string;
-  readonly parameters: readonly Parameter[];
-  readonly columns: readonly Column[];
-}
+export type {
+  CatalogColumn as Column,
+  CatalogEndpoint as Endpoint,
+  CatalogParameter as Parameter,
+} from '../../client/index.ts';
 
 export interface Choice {
   readonly name: string;
-  readonly values: ChoiceValues;
+  readonly values: Readonly<Record<string, string | number>>;
 }
 
 export interface Choices {
   readonly all: readonly Choice[];
-  /** The choice of a page whose URL contains no choice: the fallback, or the first choice if there is no fallback. */
+  /** The choice that the page uses if its URL has none: the fallback, or the first choice if there is no fallback. */
   readonly default: Choice;
 }
 
-export function readChoices(endpoint: Endpoint, parameterName: string): Choices {
+/** Undefined if the token cannot call the endpoint: the catalog contains only those that it can call. */
+export function findEndpoint(
+  catalog: readonly CatalogEndpoint[],
+  endpointName: string,
+): CatalogEndpoint | undefined {
+  return catalog.find(({ name }) => name === endpointName);
+}
+
+export function readChoices(endpoint: CatalogEndpoint, parameterName: string): Choices {
   const parameter = endpoint.parameters.find(({ name }) => name === parameterName);
   const { choices = [], choice_values = {}, fallback } = parameter ?? {};
   const all = choices.map(name => ({ name, values: choice_values[name] ?? {} }));

@@ -29,11 +29,11 @@ export async function runQuery(
   options: RequestOptions = {},
 ): Promise<QueryResult> {
   const result = await send(client => client.query(endpoint, parameters, options));
-  const { rows, clipped, nextCursor, dataThrough, ageSeconds } = result;
+  const { rows, clipped, nextCursor, dataThrough } = result;
   return {
     rows,
     ranAt: result.ranAt.getTime(),
-    ranAtLocal: Date.now() - ageSeconds * 1000,
+    ranAtLocal: Date.now() - result.ageSeconds * 1000,
     dataThrough: dataThrough === undefined ? undefined : Date.parse(dataThrough),
     clipped,
     nextCursor,
@@ -50,7 +50,7 @@ export function explainQuery(
 }
 
 export function fetchCatalog(): Promise<readonly Endpoint[]> {
-  return send(client => client.listEndpoints()) as Promise<readonly Endpoint[]>;
+  return send(client => client.listEndpoints());
 }
 
 export function ageSeconds({ ranAtLocal }: QueryResult): number {
@@ -59,10 +59,10 @@ export function ageSeconds({ ranAtLocal }: QueryResult): number {
 
 let current: { readonly token: string; readonly client: Client<AnyEndpoints> } | undefined;
 
-/** A client keeps results, so another token gets another client. */
+/** A client caches responses, so another token gets another client. */
 function clientOf(token: string): Client<AnyEndpoints> {
   if (current?.token !== token) {
-    // No retries in the client: the page shows an error at once, and repeats the request itself.
+    // No retries in the client: the page shows an error at once, and retries by itself.
     const options = { url: new URL('.', location.href).href, token, retries: 0, parseJson: parseExactJson };
     current = { token, client: createClient<AnyEndpoints>(options) };
   }

@@ -17,8 +17,10 @@ export interface ChartData {
   /** 0 if the starts are points in time, not buckets. */
   readonly bucketSeconds: number;
   /** The time range of the query, in Unix milliseconds. A bucket that extends beyond it is incomplete. */
-  readonly rangeStart: number;
-  readonly rangeEnd: number;
+  readonly rangeStartMs: number;
+  readonly rangeEndMs: number;
+  /** When the query ran, by the server's clock, in Unix milliseconds. */
+  readonly ranAtMs: number;
   readonly series: readonly ChartSeries[];
 }
 
@@ -35,7 +37,7 @@ export interface ChartOptions {
   readonly type: 'stacked-bars' | 'lines';
   readonly formatValue: (value: number) => string;
   readonly formatTick: (value: number) => string;
-  /** `low`: adds to another chart. `tall`: fills the column beside two other charts on a wide screen. */
+  /** `low`: a chart that supplements another one. `tall`: on a wide screen, as high as the two charts beside it. */
   readonly height?: 'low' | 'tall';
   /** Charts of the same group share a cursor. */
   readonly cursorGroup?: string;
@@ -67,21 +69,24 @@ function toMicros(seconds: number): number {
   return Math.round(seconds * 1e6);
 }
 
-/** A bucket of 1 s is never partial: the server reports its time in whole seconds. */
-export function findPartial(
-  { starts, bucketSeconds, rangeStart, rangeEnd }: ChartData,
+/**
+ * Why a bucket is incomplete: the range ends now, within the bucket (`in progress`), or the bucket starts before the range or ends
+ * after it (`partial`). A bucket of 1 s counts as complete, because the server reports its time in whole seconds.
+ */
+export function findIncompleteReason(
+  { starts, bucketSeconds, rangeStartMs, rangeEndMs, ranAtMs }: ChartData,
   index: number,
 ): 'in progress' | 'partial' | undefined {
   const start = (starts[index] ?? 0) * 1000;
   if (bucketSeconds <= 1) return undefined;
-  if (start + bucketSeconds * 1000 > rangeEnd) return 'in progress';
-  return start < rangeStart ? 'partial' : undefined;
+  if (start + bucketSeconds * 1000 > rangeEndMs) return rangeEndMs < ranAtMs ? 'partial' : 'in progress';
+  return start < rangeStartMs ? 'partial' : undefined;
 }
 
 /**
  * The starts of all buckets of a window, in Unix seconds, including those without a row: from the bucket that contains
  * now − window to the bucket that contains now. The server reports its time in whole seconds, so a row can be outside
- * this range; then the range is extended to include it.
+ * this range; then the range is extended to include it. `rowStarts` is ascending.
  */
 export function listBucketStarts(
   { windowSeconds, bucketSeconds }: { readonly windowSeconds: number; readonly bucketSeconds: number },
@@ -95,4 +100,29 @@ export function listBucketStarts(
   const starts: number[] = [];
   for (let start = first; start <= last; start += bucketSeconds) starts.push(start);
   return starts;
+}
+
+/** The largest maximum of the lines of a chart is less than this many times the smallest one. */
+const MAX_MAGNITUDE_RATIO = 20;
+
+/** Lines whose maxima differ too much get separate charts, because the lower line would look flat. */
+export function groupByMagnitude<Line extends { readonly values: readonly (number | null)[] }>(
+  lines: readonly Line[],
+): Line[][] {
+  const groups: { smallest: number; largest: number; lines: Line[] }[] = [];
+  for (const line of lines) {
+    const largest = line.values.reduce<number>((max, value) => Math.max(max, Math.abs(value ?? 0)), 0);
+    const smallest = largest === 0 ? Number.POSITIVE_INFINITY : largest; // a line of zeros fits into every group
+    const group = groups.find(
+      other => Math.max(other.largest, largest) / Math.min(other.smallest, smallest) < MAX_MAGNITUDE_RATIO,
+    );
+    if (group === undefined) {
+      groups.push({ smallest, largest, lines: [line] });
+      continue;
+    }
+    group.smallest = Math.min(group.smallest, smallest);
+    group.largest = Math.max(group.largest, largest);
+    group.lines.push(line);
+  }
+  return groups.map(group => group.lines);
 }

@@ -1,13 +1,13 @@
-// Hatches the buckets that are incomplete: the first one if the time range starts within it, and the last one while it is in
-// progress.
+// Hatches the buckets that are incomplete: the first one if the time range starts within it, and the last one if the time range
+// ends within it or while it is in progress.
 import type uPlot from 'uplot';
-import { type ChartData, findPartial } from './chart-data.ts';
+import { type ChartData, findIncompleteReason } from './chart-data.ts';
 
 const STRIPE_PIXELS = 2;
 const STRIPE_DISTANCE_PIXELS = 6;
 
-export function hasPartialBuckets(data: ChartData): boolean {
-  return data.starts.some((_, i) => findPartial(data, i) !== undefined);
+export function hasIncompleteBuckets(data: ChartData): boolean {
+  return data.starts.some((_, i) => findIncompleteReason(data, i) !== undefined);
 }
 
 /** Cuts stripes out of the bars. The plot has drawn them already. */
@@ -33,7 +33,7 @@ function drawStripes(plot: uPlot, data: ChartData): void {
   const { ctx, bbox } = plot;
   ctx.lineWidth = STRIPE_PIXELS * devicePixelRatio;
   for (const [i, start] of data.starts.entries()) {
-    if (findPartial(data, i) === undefined) continue;
+    if (findIncompleteReason(data, i) === undefined) continue;
     const left = plot.valToPos(start, 'x', true);
     const right = plot.valToPos(start + data.bucketSeconds, 'x', true);
     ctx.save();

@@ -5,7 +5,7 @@ import 'uplot/dist/uPlot.min.css';
 import { h } from '../dom.ts';
 import { onThemeChange } from '../theme.ts';
 import { type ChartData, type ChartOptions, toTimeRange, toX } from './chart-data.ts';
-import { hasPartialBuckets, hatchBackground, hatchBars } from './hatching.ts';
+import { hasIncompleteBuckets, hatchBackground, hatchBars } from './hatching.ts';
 import { createLegend, type LegendEntry } from './legend.ts';
 import { createPlotOptions, readPalette, toColumns, toDrawingOrder } from './plot-options.ts';
 import { createTooltip, describePoint } from './tooltip.ts';
@@ -18,7 +18,7 @@ export class TimeChart {
   readonly #isStacked: boolean;
   readonly #plotHost: HTMLElement;
   readonly #title = h('h2', {});
-  readonly #partialHint = h('span', { hidden: true }, h('i', { class: 'swatch hatched' }), 'incomplete');
+  readonly #incompleteHint = h('span', { hidden: true }, h('i', { class: 'swatch hatched' }), 'incomplete');
   readonly #note = h('p', { class: 'chart-note', hidden: true });
   readonly #announcement = h('p', { class: 'visually-hidden', 'aria-live': 'polite' });
   readonly #hidden = new Set<string>();
@@ -48,7 +48,7 @@ export class TimeChart {
         h(
           'p',
           { class: 'chart-hints' },
-          this.#partialHint,
+          this.#incompleteHint,
           h('span', { class: 'mouse-hint' }, describeMouse(options)),
         ),
       ),
@@ -72,7 +72,7 @@ export class TimeChart {
     this.#legend.render(entries);
     this.#note.textContent = note;
     this.#note.hidden = note === '';
-    this.#partialHint.hidden = !hasPartialBuckets(data);
+    this.#incompleteHint.hidden = !hasIncompleteBuckets(data);
     const hasSameOptions =
       previous?.bucketSeconds === data.bucketSeconds &&
       previous.series.map(({ key }) => key).join() === data.series.map(({ key }) => key).join();

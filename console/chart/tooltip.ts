@@ -1,10 +1,11 @@
 // The tooltip of a chart: the time of a point (local time and UTC) and the value of every visible series.
 import { h, replaceChildren } from '../dom.ts';
 import { formatBucketStart, formatDateTime, formatTime, formatTimeSeconds, formatUtc } from '../format.ts';
-import { type ChartData, type ChartOptions, findPartial } from './chart-data.ts';
+import { type ChartData, type ChartOptions, findIncompleteReason } from './chart-data.ts';
 
 export interface Tooltip {
   readonly element: HTMLElement;
+  /** `left` is the x position of the point within the chart, and `width` is the width of the chart, both in CSS pixels. */
   show(data: ChartData, hidden: ReadonlySet<string>, index: number, left: number, width: number): void;
   hide(): void;
 }
@@ -28,7 +29,7 @@ export function createTooltip(options: ChartOptions): Tooltip {
       replaceChildren(
         element,
         h('strong', {}, describeTime(data, index)),
-        h('small', {}, `${formatUtc((data.starts[index] ?? 0) * 1000)}${describePartial(data, index)}`),
+        h('small', {}, `${formatUtc((data.starts[index] ?? 0) * 1000)}${describeIncomplete(data, index)}`),
         ...(options.type === 'stacked-bars' ? rows.reverse() : rows),
       );
       element.hidden = false;
@@ -65,9 +66,9 @@ function describeTime({ starts, bucketSeconds }: ChartData, index: number): stri
   return `${formatBucketStart(start, bucketSeconds)} – ${to}`;
 }
 
-function describePartial(data: ChartData, index: number): string {
-  const partial = findPartial(data, index);
-  return partial === undefined ? '' : ` · ${partial}`;
+function describeIncomplete(data: ChartData, index: number): string {
+  const reason = findIncompleteReason(data, index);
+  return reason === undefined ? '' : ` · ${reason}`;
 }
 
 function formatOptional({ formatValue }: ChartOptions, value: number | null | undefined): string {

@@ -5,11 +5,11 @@ import type { Field } from './controls.ts';
 
 export interface Suggestion {
   readonly value: string;
-  /** Shown instead of the value, if the value is the whole text of the field and the user chooses only a part of it. */
+  /** Shown instead of the value, for a suggestion that replaces only a part of the text: the value is always the whole text. */
   readonly label?: string;
   /** Shown behind the value, such as a count. */
   readonly detail?: string;
-  /** The user goes on typing at this position, so the value is not reported yet. */
+  /** Where the caret moves to. The user continues to type there, so the value is not reported yet. */
   readonly caret?: number;
 }
 
@@ -21,7 +21,7 @@ export interface SuggestionGroup {
 export interface ComboboxOptions {
   readonly id: string;
   readonly placeholder: string;
-  /** The suggestions for a text; for an empty text, all of them. */
+  /** The suggestions for a text; for an empty text, all of them. `input` is the field, which has the position of the caret. */
   readonly suggest: (
     text: string,
     signal: AbortSignal,
@@ -40,13 +40,13 @@ export interface Combobox {
   setInvalid(isInvalid: boolean): void;
   /** Moves the focus to the field and shows all suggestions. */
   open(): void;
-  /** Reports the text that the user has entered. */
+  /** Reports the text of the field if it has changed. */
   commit(): void;
-  /** As Enter does. */
+  /** Does what Enter does if no suggestion is selected: commits, or calls `onResubmit` if the text has not changed. */
   submit(): void;
 }
 
-/** Waits for a pause in typing before it requests suggestions. */
+/** Suggestions are requested after a pause in typing of this length. */
 const TYPING_PAUSE_MS = 150;
 
 export function createCombobox(options: ComboboxOptions): Combobox {
@@ -76,7 +76,8 @@ class TextWithSuggestions implements Combobox {
   readonly #list: HTMLElement;
   #committed = '';
   #items: readonly HTMLElement[] = [];
-  #active = -1;
+  /** The index of the selected item; -1: none. */
+  #activeIndex = -1;
   #request: AbortController | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
@@ -157,13 +158,13 @@ class TextWithSuggestions implements Combobox {
     const sections = groups
       .filter(({ suggestions }) => suggestions.length > 0)
       .map(({ heading, suggestions }) => {
-        const options = suggestions.map(suggestion => this.#createItem(suggestion));
-        items.push(...options);
+        const groupItems = suggestions.map(suggestion => this.#createItem(suggestion));
+        items.push(...groupItems);
         return h(
           'div',
           { role: 'group', 'aria-label': heading },
           h('div', { class: 'suggestions-heading', 'aria-hidden': 'true' }, heading),
-          ...options,
+          ...groupItems,
         );
       });
     replaceChildren(this.#list, ...sections);
@@ -196,13 +197,15 @@ class TextWithSuggestions implements Combobox {
 
   #onKey(event: KeyboardEvent): void {
     const isOpen = !this.#list.hidden;
-    const active = this.#items[this.#active];
+    const active = this.#items[this.#activeIndex];
     if (event.key === 'ArrowDown' || event.key === 'ArrowUp') {
       event.preventDefault();
       const count = this.#items.length;
       const step = event.key === 'ArrowDown' ? 1 : -1;
+      // If no item is selected, ArrowUp selects the last one.
+      const from = step === -1 ? Math.max(this.#activeIndex, 0) : this.#activeIndex;
       if (!isOpen) void this.#open('');
-      else this.#setActive((Math.max(this.#active, step === 1 ? -1 : 0) + step + count) % count);
+      else this.#setActive((from + step + count) % count);
     } else if (event.key === 'Enter') {
       event.preventDefault();
       if (isOpen && active !== undefined) active.click();
@@ -214,7 +217,7 @@ class TextWithSuggestions implements Combobox {
   }
 
   #setActive(index: number): void {
-    this.#active = index;
+    this.#activeIndex = index;
     for (const [i, item] of this.#items.entries()) item.setAttribute('aria-selected', String(i === index));
     const active = this.#items[index];
     setAttribute(this.input, 'aria-activedescendant', active?.id);

@@ -46,8 +46,8 @@ export function createTextField(
     if (event.key === 'Enter') commit();
   });
   return createField(label, options, input, value => {
-    committed = value;
     if (input.value !== value) input.value = value;
+    committed = input.value; // a date field changes the text: …T09:30:00 becomes …T09:30
   });
 }
 

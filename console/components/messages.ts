@@ -28,7 +28,7 @@ export function createLoadingMessage(): HTMLElement {
   return h('div', { class: 'message loading', role: 'status' }, h('p', {}, 'Loading…'));
 }
 
-/** If there is no explanation, or if records remain in the explanation, the message lists possible reasons instead. */
+/** If there is no explanation, or records remain after its last condition, the message lists possible reasons instead. */
 export function createEmptyMessage(
   state: EmptyState,
   result: QueryResult,
@@ -84,7 +84,7 @@ export interface ReversedRange {
   readonly end: number;
 }
 
-/** Finds a parameter that ends in `_start` and is later than the parameter that ends in `_end`. */
+/** Finds a parameter `…_start` whose time is later than that of the parameter `…_end`. */
 export function findReversedRange(parameters: Readonly<Record<string, string>>): ReversedRange | undefined {
   for (const [name, value] of Object.entries(parameters)) {
     const start = parseTimestamp(value);
@@ -146,13 +146,13 @@ const ERROR_TITLES: Readonly<Record<string, string>> = {
   unreachable: 'No connection',
 };
 
-export function createErrorMessage({ code, message, param, retryAfterSeconds }: ApiError): HTMLElement {
+export function createErrorMessage({ code, message, param }: ApiError, isRetried: boolean): HTMLElement {
   return h(
     'div',
     { class: 'message error', role: 'alert' },
     h('h2', {}, ERROR_TITLES[code] ?? 'Request failed'),
     h('p', {}, message),
     param === undefined ? undefined : h('p', { class: 'muted' }, 'Parameter: ', h('code', {}, param)),
-    retryAfterSeconds === undefined ? undefined : h('p', { class: 'muted' }, 'Retrying automatically.'),
+    isRetried ? h('p', { class: 'muted' }, 'Retrying automatically.') : undefined,
   );
 }

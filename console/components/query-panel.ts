@@ -75,11 +75,11 @@ export class QueryPanel {
   readonly #timer = new RefreshTimer(() => void this.#load({}));
   #query: Query | undefined;
   #request: AbortController | undefined;
-  /** Of the last request. */
+  /** The parameters of the last request. */
   #parameters: Readonly<Record<string, string>> = {};
   /** The result on the page; undefined while the page shows a message instead. */
   #shown: { readonly query: Query; readonly result: QueryResult } | undefined;
-  /** Of the current query, while its result is empty. 'none': the endpoint has no explanation, or it failed. */
+  /** Why the result of the current query is empty. 'none': no explanation exists, or its request failed. undefined: unknown. */
   #explanation: Explanation | HTMLElement | 'none' | undefined;
 
   constructor(options: QueryPanelOptions) {
@@ -133,10 +133,11 @@ export class QueryPanel {
     if (query === undefined) return;
     this.#stop();
     const request = new AbortController();
-    let isFirstResult = isNewQuery;
+    let awaitsFirstResult = isNewQuery;
     this.#request = request;
     const isAutoRefresh = !forceRefresh && !isNewQuery;
-    if (!isAutoRefresh) this.element.setAttribute('aria-busy', 'true'); // a page that dims every few seconds flickers
+    // Dims the content. An auto-refresh does not, because a page that dims every few seconds flickers.
+    if (!isAutoRefresh) this.element.setAttribute('aria-busy', 'true');
     try {
       const { signal } = request;
       const load = (options: RequestOptions) => {
@@ -146,7 +147,7 @@ export class QueryPanel {
       const result = await load({ forceRefresh });
       if (forceRefresh) this.#explanation = undefined;
       this.#showResult(query, result);
-      isFirstResult = false;
+      awaitsFirstResult = false;
       let newest = result;
       if (isStale(query, result)) {
         newest = await load({ forceRefresh: true });
@@ -157,7 +158,7 @@ export class QueryPanel {
     } catch (error) {
       if (request.signal.aborted) return;
       if (!(error instanceof ApiError)) throw error;
-      this.#showError(error, isFirstResult);
+      this.#showError(error, awaitsFirstResult);
     } finally {
       if (this.#request === request) this.element.removeAttribute('aria-busy');
     }
@@ -191,7 +192,7 @@ export class QueryPanel {
     );
   }
 
-  /** Adds the explanation to the message. Automatic refreshes reuse it, because it counts all records of the project. */
+  /** Adds the explanation to the message. An auto-refresh reuses it: it is slow, because it counts all records of the project. */
   async #explain(query: Query, result: QueryResult, signal: AbortSignal): Promise<void> {
     if (this.#explanation !== undefined || findReversedRange(this.#parameters) !== undefined) return;
     try {
@@ -206,18 +207,18 @@ export class QueryPanel {
   }
 
   /** A failed refresh keeps the previous result on the page. */
-  #showError(error: ApiError, isFirstResult: boolean): void {
+  #showError(error: ApiError, awaitsFirstResult: boolean): void {
     if (error.code === 'unauthorized') {
       this.#options.context.onUnauthorized(error);
       return;
     }
     this.#markInvalid(error.param, error.message);
-    if (this.#shown !== undefined && !isFirstResult) this.#freshnessBar.showError(error.message);
+    const shouldRetry = error.retryAfterSeconds !== undefined || !awaitsFirstResult;
+    if (this.#shown !== undefined && !awaitsFirstResult) this.#freshnessBar.showError(error.message);
     else {
       this.#freshnessBar.clear();
-      this.#showMessage(this.#options.createErrorMessage?.(error) ?? createErrorMessage(error));
+      this.#showMessage(this.#options.createErrorMessage?.(error) ?? createErrorMessage(error, shouldRetry));
     }
-    const shouldRetry = error.retryAfterSeconds !== undefined || !isFirstResult;
     this.#timer.schedule(
       shouldRetry ? Math.max(error.retryAfterSeconds ?? ERROR_RETRY_SECONDS, 1) : undefined,
     );
@@ -253,6 +254,7 @@ function isStale({ windowSeconds }: Query, result: QueryResult): boolean {
 /** A one-shot timer that does not fire while the tab is hidden. A timer that is overdue fires when the tab is shown. */
 class RefreshTimer {
   readonly #run: () => void;
+  /** Unix milliseconds; undefined if no run is scheduled. */
   #dueAt: number | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
 

@@ -62,7 +62,7 @@ function describeDownload(count: number, end: End): string {
   return `Downloaded only the newest ${records}: ${end.message}`;
 }
 
-/** Throws an error only if there are no records yet. */
+/** If the API returns an error, keeps the records that are loaded already, and throws only if there are none. */
 async function loadAll(
   endpoint: string,
   parameters: Readonly<Record<string, string>>,
@@ -73,7 +73,7 @@ async function loadAll(
   let cursor = '';
   do {
     try {
-      const { rows, nextCursor } = await runPatiently(endpoint, { ...parameters, cursor }, signal);
+      const { rows, nextCursor } = await runWithRetries(endpoint, { ...parameters, cursor }, signal);
       records.push(...rows);
       onProgress(records.length);
       if (nextCursor === undefined) return { records, end: 'complete' };
@@ -86,8 +86,8 @@ async function loadAll(
   return { records: records.slice(0, MAX_RECORDS), end: 'maximum' };
 }
 
-/** Waits as long as the server asks for if it has had too many requests. */
-async function runPatiently(
+/** If the rate limit rejects the request, waits as long as the server asks for, and retries. */
+async function runWithRetries(
   endpoint: string,
   parameters: Readonly<Record<string, string>>,
   signal: AbortSignal,
@@ -97,7 +97,10 @@ async function runPatiently(
       return await runQuery(endpoint, parameters, { signal });
     } catch (error) {
       if (!(error instanceof ApiError) || error.code !== 'rate_limited') throw error;
-      await new Promise(resolve => setTimeout(resolve, (error.retryAfterSeconds ?? 1) * 1000));
+      await new Promise(resolve => {
+        setTimeout(resolve, (error.retryAfterSeconds ?? 1) * 1000);
+        signal.addEventListener('abort', resolve, { once: true });
+      });
       signal.throwIfAborted();
     }
   }

@@ -14,6 +14,7 @@ export interface EmptySearch {
   readonly state: UrlState;
   /** Such as "Edge requests". */
   readonly kindTitle: string;
+  /** The token can call logs.histogram. */
   readonly canCount: boolean;
   /** The range starts before the retention of the tier. */
   readonly isClipped: boolean;
@@ -95,7 +96,7 @@ function describeTimeLimit({ continueSearch }: EmptySearch, cursor: string): HTM
     { class: 'message', role: 'status' },
     h('h2', {}, 'No matches so far'),
     h('p', {}, 'The time limit ended the search before it reached the start of the time range.'),
-    createButton('Go on with older records', () => continueSearch(cursor)),
+    createButton('Continue with older records', () => continueSearch(cursor)),
   );
 }
 

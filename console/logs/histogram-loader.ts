@@ -24,9 +24,9 @@ export class HistogramLoader {
   readonly #options: HistogramLoaderOptions;
   readonly #histogram: Histogram;
   #request: AbortController | undefined;
-  /** What the histogram on the page belongs to. */
-  #filters = '';
-  #loadedAt = 0;
+  /** The key (`toFilterKey`) of the search whose histogram is shown or loading; empty while the histogram is hidden. */
+  #filterKey = '';
+  #requestedAt = 0;
 
   constructor(options: HistogramLoaderOptions) {
     this.#options = options;
@@ -37,22 +37,22 @@ export class HistogramLoader {
 
   hide(): void {
     this.#request?.abort();
-    this.#filters = '';
+    this.#filterKey = '';
     this.element.hidden = true;
   }
 
   /** Loads the histogram if it belongs to another search, is older than 30 s, or the user asked for a refresh. */
   async load(state: UrlState, { forceRefresh = false } = {}): Promise<void> {
     const { endpoint, onTotal } = this.#options;
-    const filters = toFilterKey(state);
-    const isCurrent = filters === this.#filters && Date.now() - this.#loadedAt <= MAX_AGE_MS;
+    const filterKey = toFilterKey(state);
+    const isCurrent = filterKey === this.#filterKey && Date.now() - this.#requestedAt <= MAX_AGE_MS;
     if (endpoint === undefined || (isCurrent && !forceRefresh)) return;
     this.#request?.abort();
     const request = new AbortController();
     this.#request = request;
-    if (filters !== this.#filters) onTotal(undefined);
-    this.#filters = filters;
-    this.#loadedAt = Date.now();
+    if (filterKey !== this.#filterKey) onTotal(undefined);
+    this.#filterKey = filterKey;
+    this.#requestedAt = Date.now();
     this.element.hidden = false;
     try {
       const result = await runQuery(endpoint, toFilters(state), { forceRefresh, signal: request.signal });

@@ -29,7 +29,7 @@ export class Histogram {
 
   /** The range is in Unix milliseconds. */
   render(result: QueryResult, range: { readonly start: number; readonly end: number }): void {
-    const data = toChartData(result.rows, range);
+    const data = toChartData(result, range);
     this.#setMessage('');
     this.#chart.setTitle(formatRecordCount(sumCounts(result.rows)));
     this.#chart.render(
@@ -72,7 +72,7 @@ export function sumCounts(rows: readonly Row[]): number {
 const MAX_BUCKETS = 200;
 
 function toChartData(
-  rows: readonly Row[],
+  { rows, ranAt }: QueryResult,
   range: { readonly start: number; readonly end: number },
 ): ChartData {
   const bucketSeconds = Number(rows[0]?.['bucket_seconds'] ?? 0);
@@ -87,7 +87,7 @@ function toChartData(
     }
     return { key: category, label: category, color: colorOf(category), values };
   });
-  return { starts, bucketSeconds, rangeStart: range.start, rangeEnd: range.end, series };
+  return { starts, bucketSeconds, rangeStartMs: range.start, rangeEndMs: range.end, ranAtMs: ranAt, series };
 }
 
 /** The starts of all buckets of the range, in Unix seconds. The API returns only those that have records. */
@@ -143,7 +143,7 @@ function compareCategories(a: string, b: string): number {
 function createCountTable(rows: readonly Row[]): HTMLElement {
   return createTable(
     'Records by time and category',
-    [{ heading: 'Start of the bucket' }, { heading: 'Category' }, { heading: 'Records', numeric: true }],
+    [{ heading: 'Bucket start' }, { heading: 'Category' }, { heading: 'Records', numeric: true }],
     rows.map(row => [
       createTimeCell(readMicros(row)),
       String(row['category']),

@@ -11,8 +11,8 @@ const OVERLAP_MICROS = 60_000_000;
  */
 export function findTailStart(shown: readonly Row[], ranAtMs: number): number {
   const [newest] = shown;
-  const ranAt = ranAtMs * 1000;
-  return (newest === undefined ? ranAt : Math.min(readMicros(newest), ranAt)) - OVERLAP_MICROS;
+  const ranAtMicros = ranAtMs * 1000;
+  return (newest === undefined ? ranAtMicros : Math.min(readMicros(newest), ranAtMicros)) - OVERLAP_MICROS;
 }
 
 export interface Page {
@@ -24,6 +24,7 @@ export interface Page {
 
 /** Returns undefined if there can be records between the new ones and the shown ones. */
 export function mergeNewer(shown: Page, { rows, nextCursor }: QueryResult): Page | undefined {
+  // The oldest of the new records is already shown.
   const overlaps = countNew(shown.rows, rows.slice(-1)) === 0;
   if (nextCursor !== undefined && !overlaps) return undefined;
   const keys = new Set(rows.map(toRowKey));
@@ -38,6 +39,7 @@ function compareRecords(a: Row, b: Row): number {
   return String(a['id']) < String(b['id']) ? -1 : 1;
 }
 
+/** The number of rows that are not shown yet. */
 export function countNew(shown: readonly Row[], rows: readonly Row[]): number {
   const keys = new Set(shown.map(toRowKey));
   return rows.filter(row => !keys.has(toRowKey(row))).length;

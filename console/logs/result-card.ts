@@ -12,7 +12,7 @@ export interface ResultCardOptions {
   /** To the page that the user came from. */
   onNewer(): void;
   onNewest(): void;
-  /** There are more new records than one page. */
+  /** Loads the newest page again, because there are more new records than one page. */
   onReload(): void;
   readonly copyButton: HTMLElement;
   readonly downloadButton: HTMLElement;
@@ -45,7 +45,7 @@ export class ResultCard {
   #page = EMPTY;
   #place: PagePlace = { offset: 0, isNewest: true, canGoNewer: false, isClipped: false };
   #total: number | undefined;
-  /** Of the list that is loading; undefined: the list on the page is the current one. */
+  /** The options of the list that is loading; undefined: the list on the page is the current one. */
   #nextOptions: LogListOptions | undefined;
   /**
    * The page with the new records, while the user still reads the old ones. 'reload': there are more new records than one page, so
@@ -137,14 +137,14 @@ export class ResultCard {
 
   /** Shows a record between its neighbours in time. */
   showSurroundings(result: QueryResult, header: HTMLElement): void {
-    const isFirst = this.page.rows.length === 0;
+    const isNewList = this.page.rows.length === 0;
     this.#replaceList();
     this.#page = { rows: result.rows, nextCursor: undefined };
     this.#setWaiting(undefined);
     replaceChildren(this.#notes, header);
     this.#list.render(result.rows);
     const record = result.rows.find(row => row['position'] === 0);
-    if (record !== undefined && isFirst) this.#list.highlight(record);
+    if (record !== undefined && isNewList) this.#list.highlight(record);
     this.#count.textContent = `This record and ${formatCount(result.rows.length - 1)} around it`;
     this.#footer.hidden = true;
     this.#downloadButton.hidden = true;
@@ -199,7 +199,7 @@ function createButton(
 }
 
 const TIME_LIMIT_NOTE =
-  'The time limit ended the search before the page was full. “Older” goes on from there.';
+  'The time limit ended the search before the page was full. “Older” continues from there.';
 
 function createNotes({ clipped }: QueryResult, { isClipped }: PagePlace): HTMLElement[] {
   const notes = [

@@ -34,8 +34,8 @@ export function toListKey(state: UrlState): string {
 }
 
 /**
- * The newest page, which grows while the live tail is on. A page with `until` but without a cursor is an earlier newest page, to
- * which the user has returned (`toReturnPage`).
+ * The newest page, which grows while the live tail is on. A page with `until` but without a cursor was the newest page before the
+ * user left it and returned to it (`toReturnPage`).
  */
 export function isNewestPage({ cursor = '', until = '' }: Settings): boolean {
   return cursor === '' && until === '';
@@ -73,7 +73,7 @@ function toFixedBounds({ iso_timestamp_start: from, iso_timestamp_end: until }: 
   return { from, until };
 }
 
-export function toRecord(record: Row): Settings {
+export function toRecordSettings(record: Row): Settings {
   return { ...FIRST_PAGE, record: String(record['id']), at: String(record['timestamp']) };
 }
 
@@ -83,7 +83,7 @@ export function zoomIn(settings: Settings, { startMicros, endMicros }: TimeRange
   const current = range === CUSTOM ? `${start}/${end}` : range;
   return {
     range: CUSTOM,
-    // The start of a range is exclusive, and its end inclusive.
+    // A TimeRange includes its start and excludes its end. The settings do the opposite, so each bound is 1 µs earlier.
     start: microsToIso(startMicros - 1),
     end: microsToIso(endMicros - 1),
     zoomed_from: previous === '' ? current : previous,
@@ -103,7 +103,7 @@ export function readZoom({
   start = '',
   end = '',
 }: Settings): TimeRange | undefined {
-  // `zoomIn` wrote the microsecond before each bound, and Date.parse drops the microseconds: the bound is one millisecond later.
+  // `zoomIn` made each bound 1 µs earlier. Date.parse truncates it to the millisecond before the bound, so add 1 ms.
   const [startMicros = 0, endMicros = 0] = [start, end].map(text => Date.parse(text) * 1000 + 1000);
   return previous !== '' && range === CUSTOM && startMicros < endMicros
     ? { startMicros, endMicros }

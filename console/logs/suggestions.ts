@@ -7,7 +7,7 @@ import { findTermAt, formatTerm, type PlacedTerm, removeTerm } from './search-ex
 
 export interface SuggestionSource {
   readonly fields: readonly FieldName[];
-  /** The other filters of the page; undefined if there is no project, or the token cannot call logs.fields. */
+  /** The filters of the page, as parameters of logs.fields; undefined if there is no project, or the token cannot call it. */
   readonly parameters: Readonly<Record<string, string>> | undefined;
 }
 
@@ -35,7 +35,7 @@ export async function suggest(
   const after = expression.slice(end);
   const field = source.fields.find(name => name === term?.field);
   if (term !== undefined && field !== undefined) {
-    const values = await listValues(expression, { ...term, field }, source, signal);
+    const values = await suggestValues(expression, { ...term, field }, source, signal);
     const suggestions = values.map(({ text, detail }) => ({
       value: `${before}${text}${after}`,
       label: text,
@@ -43,7 +43,7 @@ export async function suggest(
     }));
     return [{ heading: `Values of ${field}`, suggestions }];
   }
-  const suggestions = listFields(source.fields, term).map(({ text, detail }) => ({
+  const suggestions = suggestFields(source.fields, term).map(({ text, detail }) => ({
     value: `${before}${text}${after}`,
     label: text,
     detail,
@@ -57,7 +57,7 @@ interface TermSuggestion {
   readonly detail: string;
 }
 
-function listFields(fields: readonly FieldName[], term: PlacedTerm | undefined): TermSuggestion[] {
+function suggestFields(fields: readonly FieldName[], term: PlacedTerm | undefined): TermSuggestion[] {
   if (term?.field !== undefined) return [];
   const typed = term?.value.toLowerCase() ?? '';
   const sign = term?.isExcluded === true ? '-' : '';
@@ -66,7 +66,7 @@ function listFields(fields: readonly FieldName[], term: PlacedTerm | undefined):
     .map(name => ({ text: `${sign}${name}:`, detail: DESCRIPTIONS[name] }));
 }
 
-async function listValues(
+async function suggestValues(
   expression: string,
   term: PlacedTerm & { field: FieldName },
   { parameters }: SuggestionSource,

@@ -1,7 +1,7 @@
 // The table and charts of an endpoint that has no specialized view. The column types determine how values are shown.
 import type { Column, Endpoint } from '../api/catalog.ts';
 import type { QueryResult, Row } from '../api/client.ts';
-import type { ChartData, TimeRange } from '../chart/chart-data.ts';
+import { type ChartData, groupByMagnitude, type TimeRange } from '../chart/chart-data.ts';
 import type { LegendEntry } from '../chart/legend.ts';
 import { keepZoomed } from '../chart/zoom.ts';
 import {
@@ -56,37 +56,20 @@ export function createChartContents(
     values: points.map(({ row }) => toNumber(row[column.name])),
   }));
   return groupByMagnitude(lines).map(series => ({
-    data: { starts, bucketSeconds: 0, rangeStart: 0, rangeEnd: ranAt, series },
+    data: { starts, bucketSeconds: 0, rangeStartMs: 0, rangeEndMs: ranAt, ranAtMs: ranAt, series },
     entries: series.map(({ key, label, color, values, column }) => ({
       key,
       label,
       color,
-      value: formatDecimal(values.findLast(value => value !== null) ?? 0),
+      value: formatLatest(values),
       description: `latest · ${column.description}`,
     })),
   }));
 }
 
-/** A factor of about 20, as a decimal logarithm. */
-const MAX_MAGNITUDE_DIFFERENCE = 1.3;
-
-/** Lines whose maxima differ too much get separate charts, because the lower line would look flat. */
-function groupByMagnitude<Line extends { readonly values: readonly (number | null)[] }>(
-  lines: readonly Line[],
-): Line[][] {
-  const groups: { max: number; lines: Line[] }[] = [];
-  for (const line of lines) {
-    const max = line.values.reduce<number>((highest, value) => Math.max(highest, Math.abs(value ?? 0)), 0);
-    const group = groups.find(
-      candidate =>
-        max === 0 ||
-        candidate.max === 0 ||
-        Math.abs(Math.log10(candidate.max / max)) < MAX_MAGNITUDE_DIFFERENCE,
-    );
-    if (group === undefined) groups.push({ max, lines: [line] });
-    else group.lines.push(line);
-  }
-  return groups.map(group => group.lines);
+function formatLatest(values: readonly (number | null)[]): string {
+  const latest = values.findLast(value => value !== null);
+  return latest === undefined || latest === null ? '–' : formatDecimal(latest);
 }
 
 function createCell(column: Column, value: unknown): Cell {

@@ -147,7 +147,7 @@ function createForm({ parameters }: Endpoint, updateSettings: ViewContext['updat
 function createField(parameter: Parameter, onCommit: (value: string) => void): Field {
   const { name, type, required, description: hint, choices = [], fallback = null } = parameter;
   const options = { required, hint, mono: true };
-  switch (type as string) {
+  switch (type) {
     case 'boolean':
       return createSelect(
         name,

@@ -55,8 +55,8 @@ interface Buckets {
   readonly bucketSeconds: number;
   /** Several buckets of the endpoint are merged into one. */
   readonly isMerged: boolean;
-  /** The start of the first bucket of the endpoint, in Unix milliseconds. */
-  readonly rangeStart: number;
+  /** The start of the first shown bucket, before merging, in Unix milliseconds. */
+  readonly rangeStartMs: number;
 }
 
 export class FunctionCharts {
@@ -100,10 +100,10 @@ export class FunctionCharts {
 
   render(result: QueryResult, interval: Interval, zoom: TimeRange | undefined): void {
     const buckets = findBuckets(result, interval, zoom);
-    const { rows, starts, bucketSeconds, rangeStart, isMerged } = buckets;
+    const { rows, starts, bucketSeconds, rangeStartMs, isMerged } = buckets;
     const rowsByStart = new Map(rows.map(row => [readStart(row), row]));
     const bucketRows = starts.map(start => rowsByStart.get(start));
-    const common = { starts, bucketSeconds, rangeStart, rangeEnd: result.ranAt };
+    const common = { starts, bucketSeconds, rangeStartMs, rangeEndMs: result.ranAt, ranAtMs: result.ranAt };
     const countSeries = COUNT_SERIES.map(series => ({
       ...series,
       values: bucketRows.map(row => readNumber(row, series.key)),
@@ -159,7 +159,7 @@ function findBuckets({ rows, ranAt }: QueryResult, interval: Interval, zoom: Tim
     bucketSeconds,
     isMerged,
     // The first bucket is complete, because the endpoint extends the window to the start of that bucket.
-    rangeStart: (starts[0] ?? 0) * 1000,
+    rangeStartMs: (starts[0] ?? 0) * 1000,
   };
 }
 
@@ -191,7 +191,7 @@ function createRateEntry(rows: readonly Row[]): LegendEntry {
   };
 }
 
-/** A percentile of all buckets cannot be calculated from those of each bucket, so the entry names the highest of them. */
+/** A percentile of all buckets cannot be calculated from those of each bucket, so the entry shows the highest of them. */
 function createTimeEntry(series: TimeSeries, { rows, bucketSeconds }: Buckets): LegendEntry {
   const { key, label } = series;
   const [value, description] = summarize(key, rows);

@@ -1,5 +1,5 @@
 // Suggestions for the function id: the functions with most invocations, from the endpoint logs.fields if the server has it.
-import type { Endpoint } from '../api/catalog.ts';
+import { type Endpoint, findEndpoint } from '../api/catalog.ts';
 import { ApiError, runQuery } from '../api/client.ts';
 import type { SuggestionGroup } from '../components/combobox.ts';
 import { formatCount, formatPeriod } from '../format.ts';
@@ -17,17 +17,18 @@ export async function suggestFunctions(
   text: string,
   signal: AbortSignal,
 ): Promise<readonly SuggestionGroup[]> {
-  if (project === '' || !catalog.some(({ name }) => name === 'logs.fields')) return [];
+  const endpoint = findEndpoint(catalog, 'logs.fields');
+  if (project === '' || endpoint === undefined) return [];
   const startMs = Date.now() - windowSeconds * 1000;
   try {
     const { rows } = await runQuery(
-      'logs.fields',
+      endpoint.name,
       {
         project,
         kind: 'function_edge',
         field: 'function',
         iso_timestamp_start: new Date(startMs).toISOString(),
-        project_tier: chooseTier(catalog, '', startMs * 1000),
+        project_tier: chooseTier(endpoint, '', startMs * 1000),
       },
       { signal },
     );

@@ -9,6 +9,7 @@ import type { Action } from '../components/messages.ts';
 import { type Query, QueryPanel } from '../components/query-panel.ts';
 import { h } from '../dom.ts';
 import { formatPeriod, formatShortDuration } from '../format.ts';
+import { formatTerm } from '../logs/search-expression.ts';
 import { createFunctionTable, FunctionCharts } from './function-charts.ts';
 import { suggestFunctions } from './function-suggestions.ts';
 import { createWiderAction, type Interval, type Intervals, readIntervals } from './interval.ts';
@@ -41,9 +42,14 @@ function openFunctions(endpoint: Endpoint, intervals: Intervals, context: ViewCo
   const zoomBar = createZoomBar(() => updateSettings({ zoom: '' }));
   const charts = new FunctionCharts({
     onSelectRange: range => updateSettings({ zoom: formatZoom(range) }),
-    onOpenBucket: openLogs && (range => openLogs(range, toLogQuery(functionId))),
+    onOpenBucket:
+      openLogs &&
+      (range => {
+        const term = { field: 'function', value: functionId, isExcluded: false };
+        openLogs(range, functionId === '' ? '' : formatTerm(term));
+      }),
   });
-  const widerThan = (current: Interval) =>
+  const toWiderAction = (current: Interval) =>
     createWiderAction(intervals, current, name => updateSettings({ interval: name, zoom: '' }));
   const table = new CollapsibleTable('All values as a table');
   const panel = new QueryPanel({
@@ -67,18 +73,13 @@ function openFunctions(endpoint: Endpoint, intervals: Intervals, context: ViewCo
       zoomBar.show(zoom);
       interval = zoom === undefined ? selected : intervals.findFinest(selected, zoom.startMicros / 1000);
       if (project === '') panel.promptForProject();
-      else panel.run(createQuery(endpoint.name, project, functionId, interval, widerThan(interval)));
+      else panel.run(createQuery(endpoint.name, project, functionId, interval, toWiderAction(interval)));
     },
     close() {
       panel.close();
       charts.close();
     },
   };
-}
-
-/** A search expression for the records of the function. */
-function toLogQuery(functionId: string): string {
-  return functionId === '' ? '' : `function:"${functionId.replaceAll(/["\\]/g, '\\$&')}"`;
 }
 
 function createControls(

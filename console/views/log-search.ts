@@ -1,6 +1,6 @@
 // The logs view of a server with the explore pack: search in all log kinds, with a histogram, pages, a live tail, and links to
 // single records.
-import { type Choices, type Endpoint, readChoices } from '../api/catalog.ts';
+import { type Choices, type Endpoint, findEndpoint, readChoices } from '../api/catalog.ts';
 import type { ApiError, QueryResult, Row } from '../api/client.ts';
 import { createZoomBar } from '../chart/zoom.ts';
 import { createCopyButton, createSelect } from '../components/controls.ts';
@@ -30,6 +30,7 @@ import type { Shortcut } from '../shortcuts.ts';
 import { toSearch, type UrlState } from '../url-state.ts';
 import type { View, ViewContext, ViewDefinition } from './view.ts';
 
+/** The live tail requests new records this often. */
 const TAIL_SECONDS = 3;
 /** The live tail loads the whole page again after this time, for records that arrived late. */
 const PAGE_SECONDS = 30;
@@ -72,14 +73,14 @@ class LogSearchView implements View {
   #isTailRequest = false;
   /** The running request is a refresh that the user asked for. */
   #isManualRefresh = false;
-  /** By the server's clock; undefined if the current list has no result yet. */
+  /** When the last query ran, by the server's clock, in Unix milliseconds; undefined if the current list has no result yet. */
   #ranAt: number | undefined;
-  /** When the whole page was last requested. */
+  /** When the whole page was last requested, in Unix milliseconds. */
   #pageRequestedAt = 0;
   /** The bounds of the page that is requested, and of the page that is shown. */
   #requestedBounds: Bounds = { iso_timestamp_start: '', iso_timestamp_end: '' };
   #shownBounds = this.#requestedBounds;
-  /** The page from which the user came to the page with this cursor. */
+  /** By cursor: the settings of the page from which the user came to the page with this cursor. */
   readonly #returnPages = new Map<string, search.Settings>();
 
   constructor({ kinds, tiers, catalog }: LogSearchOptions, context: ViewContext) {
@@ -96,7 +97,7 @@ class LogSearchView implements View {
       this.#updateFilters({ zoomed_from: '', ...settings }),
     );
     this.#histogram = new HistogramLoader({
-      endpoint: this.#find('logs.histogram'),
+      endpoint: this.#canCall('logs.histogram') ? 'logs.histogram' : undefined,
       toRetentionDays: settings => findRetentionDays(tiers, settings),
       onZoom: range => this.#updateFilters(search.zoomIn(this.#settings, range)),
       onTotal: total => this.#card.setTotal(total),
@@ -136,14 +137,13 @@ class LogSearchView implements View {
     this.#searchBox.setValue(settings['query'] ?? '');
     this.#searchBox.setSource({
       fields: listFields(findKind(this.#kindName)),
-      parameters:
-        project === '' || this.#find('logs.fields') === undefined ? undefined : search.toFilters(state),
+      parameters: project !== '' && this.#canCall('logs.fields') ? search.toFilters(state) : undefined,
     });
     if (isOtherList) this.#startList();
     if (project === '') {
       this.#histogram.hide();
       this.#panel.promptForProject();
-    } else if (this.#isRecord) {
+    } else if (this.#isRecordPage) {
       this.#histogram.hide();
       this.#panel.run(this.#createRecordQuery());
     } else {
@@ -165,13 +165,12 @@ class LogSearchView implements View {
     return this.#settings['kind'] ?? '';
   }
 
-  get #isRecord(): boolean {
-    return (this.#settings['record'] ?? '') !== '' && this.#find('logs.record') !== undefined;
+  get #isRecordPage(): boolean {
+    return (this.#settings['record'] ?? '') !== '' && this.#canCall('logs.record');
   }
 
-  /** Undefined if the token cannot call the endpoint. */
-  #find(endpoint: string): string | undefined {
-    return this.#catalog.find(({ name }) => name === endpoint)?.name;
+  #canCall(endpoint: string): boolean {
+    return findEndpoint(this.#catalog, endpoint) !== undefined;
   }
 
   #updateFilters(settings: search.Settings): void {
@@ -221,7 +220,7 @@ class LogSearchView implements View {
     return { ...search.toFilters(this.#state), ...bounds, cursor: this.#settings['cursor'] ?? '' };
   }
 
-  /** The parameters of the next request, which is remembered. */
+  /** Returns the parameters of the next request, and stores in fields what kind of request it is and its bounds. */
   #prepareRequest({ isAutoRefresh, isManualRefresh }: QueryRequest): Record<string, string> {
     const bounds = search.toPageBounds(this.#settings);
     const parameters = this.#toPageParameters(bounds);
@@ -234,8 +233,9 @@ class LogSearchView implements View {
       return parameters;
     }
     const tailStart = findTailStart(this.#card.page.rows, this.#ranAt);
-    const isInRange = !(Date.parse(bounds.iso_timestamp_start) * 1000 > tailStart);
-    return isInRange ? { ...parameters, iso_timestamp_start: microsToIso(tailStart) } : parameters;
+    // If the range has no start, Date.parse returns NaN, and the comparison is false.
+    const startsBeforeRange = tailStart < Date.parse(bounds.iso_timestamp_start) * 1000;
+    return startsBeforeRange ? parameters : { ...parameters, iso_timestamp_start: microsToIso(tailStart) };
   }
 
   #createRecordQuery(): Query {
@@ -269,7 +269,7 @@ class LogSearchView implements View {
       state: this.#state,
       kindTitle: findKind(this.#kindName).title,
       isClipped: isClippedByRetention(result.clipped, this.#settings, this.#tiers),
-      canCount: this.#find('logs.histogram') !== undefined,
+      canCount: this.#canCall('logs.histogram'),
       updateFilters: (settings: search.Settings) => this.#updateFilters(settings),
       continueSearch: (nextCursor: string) => this.#goOlder({ rows: [], nextCursor }, this.#requestedBounds),
     };
@@ -277,7 +277,7 @@ class LogSearchView implements View {
   }
 
   #render(result: QueryResult): void {
-    if (this.#isRecord) {
+    if (this.#isRecordPage) {
       const text = 'One record, and the records before and after it of the same project and log.';
       this.#card.showSurroundings(
         result,
@@ -308,15 +308,15 @@ class LogSearchView implements View {
       actions: {
         kind,
         addTerm: term => this.#updateFilters({ query: addTerm(this.#settings['query'] ?? '', term) }),
-        toLink: this.#find('logs.record') === undefined ? undefined : record => this.#toLink(record),
-        showSurroundings: record => this.#context.updateSettings(search.toRecord(record)),
+        toLink: this.#canCall('logs.record') ? record => this.#toLink(record) : undefined,
+        showSurroundings: record => this.#context.updateSettings(search.toRecordSettings(record)),
       },
     });
   }
 
   #createCopyButton(): HTMLElement {
     return createCopyButton('Copy as curl', () =>
-      this.#isRecord
+      this.#isRecordPage
         ? toCurl('logs.record', this.#toRecordParameters())
         : toCurl('logs.search', this.#toPageParameters(search.toPageBounds(this.#settings))),
     );
@@ -349,7 +349,7 @@ class LogSearchView implements View {
   }
 
   #toLink(record: Row): string {
-    const settings = { ...this.#settings, ...search.toRecord(record) };
+    const settings = { ...this.#settings, ...search.toRecordSettings(record) };
     return new URL(toSearch({ ...this.#state, settings }), location.href).href;
   }
 

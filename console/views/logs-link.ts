@@ -6,25 +6,26 @@ import type { UrlState } from '../url-state.ts';
 
 type Settings = UrlState['settings'];
 
-/** Keeps the tier of the previous settings if its retention reaches back to the start, and chooses a higher one otherwise. */
+/**
+ * The settings for the logs view of this endpoint. Keeps the tier of the previous settings if its retention reaches back to the
+ * start, and chooses a higher one otherwise.
+ */
 export function createLogsSettings(
-  catalog: readonly Endpoint[],
+  endpoint: Endpoint,
   previous: Settings,
   { startMicros, endMicros }: TimeRange,
 ): Settings {
   return {
     range: 'custom',
-    // The logs endpoints return records after the start and up to the end.
+    // A TimeRange includes its start and excludes its end. The logs endpoints do the opposite, so each bound is 1 µs earlier.
     start: microsToIso(startMicros - 1),
     end: microsToIso(endMicros - 1),
-    tier: chooseTier(catalog, previous['tier'] ?? '', startMicros),
+    tier: chooseTier(endpoint, previous['tier'] ?? '', startMicros),
   };
 }
 
-/** The current tier, or the first one whose retention reaches back to the start. */
-export function chooseTier(catalog: readonly Endpoint[], current: string, startMicros: number): string {
-  const endpoint = catalog.find(({ name }) => name === 'logs.all');
-  if (endpoint === undefined) return current;
+/** The current tier if its retention reaches back to the start; otherwise the first tier whose retention does, if any. */
+export function chooseTier(endpoint: Endpoint, current: string, startMicros: number): string {
   const { all } = readChoices(endpoint, 'project_tier');
   const neededDays = (Date.now() - startMicros / 1000) / 86_400_000;
   const isLongEnough = ({ values }: (typeof all)[number]) => Number(values['retention_days']) > neededDays;

@@ -29,11 +29,11 @@ export function defineLogsView(endpoint: Endpoint): ViewDefinition {
     name: 'logs',
     title: 'Logs',
     defaults: { range: ALL, tier: tiers.default.name },
-    open: context => openLogs(endpoint, tiers, context),
+    open: context => openLogsView(endpoint, tiers, context),
   };
 }
 
-function openLogs(endpoint: Endpoint, tiers: Choices, context: ViewContext): View {
+function openLogsView(endpoint: Endpoint, tiers: Choices, context: ViewContext): View {
   const controls = createRangeControls(tiers, context.updateSettings);
   const records = createRecordCard();
   const ignoredFilter = h('p', { class: 'controls-note', role: 'status' });
@@ -71,6 +71,7 @@ function openLogs(endpoint: Endpoint, tiers: Choices, context: ViewContext): Vie
   });
 
   return {
+    shortcuts: panel.shortcuts,
     element: h(
       'div',
       { class: 'view' },
@@ -89,13 +90,13 @@ function openLogs(endpoint: Endpoint, tiers: Choices, context: ViewContext): Vie
   };
 }
 
-/** A link from a page with the search can have filters that this view does not know; empty if it has none. */
+/** A link from the logs view with the search can have filters that this view lacks. Returns an empty text if it has none. */
 function describeIgnoredFilter({ kind = 'edge', query = '' }: UrlState['settings']): string {
   const ignored = [kind === 'edge' ? '' : `the log kind ${kind}`, query === '' ? '' : `the search ${query}`];
   const names = ignored.filter(text => text !== '').join(' and ');
   return names === ''
     ? ''
-    : `Without the search, this page ignores ${names} of the link: it shows all edge requests.`;
+    : `This page has no search, so it ignores ${names} of the link and shows all edge requests.`;
 }
 
 function createPackNote(): HTMLElement {

@@ -1,4 +1,4 @@
-// The navigation: a link for each view. Many endpoints are listed in a menu with a filter instead of one long row.
+// The navigation: a link for each view, in one row. If there are many endpoints, their links are in a menu with a filter instead.
 import { createId, h, isPlainClick, setAttribute } from '../dom.ts';
 import { toSearch, type UrlState } from '../url-state.ts';
 import type { ViewDefinition } from './view.ts';
@@ -125,9 +125,13 @@ function groupByPrefix(links: readonly ViewLink[]) {
   }));
 }
 
+/** The width of `.nav-menu` in style/overlays.css. */
+const MENU_WIDTH_PIXELS = 560;
+
 function placeBelow(button: HTMLElement, popover: HTMLElement): void {
   const { left, bottom } = button.getBoundingClientRect();
-  const maxLeft = document.documentElement.clientWidth - Math.min(560, document.documentElement.clientWidth);
+  const pageWidth = document.documentElement.clientWidth;
+  const maxLeft = pageWidth - Math.min(MENU_WIDTH_PIXELS, pageWidth);
   popover.style.left = `${Math.max(0, Math.min(left, maxLeft))}px`;
   popover.style.top = `${bottom + 4}px`;
 }

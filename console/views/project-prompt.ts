@@ -28,36 +28,46 @@ export function createProjectPrompt(options: ProjectPromptOptions): HTMLElement 
   if (canListProjects(options.catalog)) {
     replaceChildren(host, h('h2', {}, 'Choose a project'), h('p', { role: 'status' }, 'Loading projects…'));
     void loadProjects(host, recent, options);
-  } else replaceChildren(host, ...createTextPrompt(recent, options));
+  } else replaceChildren(host, ...createTextPrompt(recent, options), createPackNote());
   return host;
 }
 
-const RETRY_MS = 3000;
+const POLL_SECONDS = 3;
 
-/** Asks again while the store is empty: the page promises that the first record appears. */
+/** Polls while the store is empty, because the page promises that the first record appears. Retries if the server asks for it. */
 async function loadProjects(
   host: HTMLElement,
   recent: readonly string[],
   options: ProjectPromptOptions,
-  isRepeated = false,
+  isHelpShown = false,
 ): Promise<void> {
-  const repeatSoon = () => setTimeout(() => void loadProjects(host, recent, options, true), RETRY_MS);
-  if (isRepeated && !host.isConnected) return;
+  const loadLater = (seconds: number, isHelpShownThen: boolean) =>
+    setTimeout(() => {
+      if (host.isConnected) void loadProjects(host, recent, options, isHelpShownThen);
+    }, seconds * 1000);
   try {
     const projects = await fetchProjects();
     const [only] = projects;
     if (!host.isConnected) return;
     if (projects.length === 1 && only !== undefined) options.replaceWithProject(only.project);
     else if (projects.length === 0) {
-      if (!isRepeated) replaceChildren(host, ...createFirstLogHelp('edge', ''));
-      repeatSoon();
+      if (!isHelpShown) replaceChildren(host, ...createFirstLogHelp('edge', ''));
+      loadLater(POLL_SECONDS, true);
     } else replaceChildren(host, ...createList(projects, options));
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     if (error.code === 'unauthorized') options.onUnauthorized(error);
-    else if (isRepeated) repeatSoon();
-    else replaceChildren(host, ...createTextPrompt(recent, options), h('p', {}, error.message));
+    else if (isHelpShown) loadLater(POLL_SECONDS, true);
+    else {
+      replaceChildren(host, ...createTextPrompt(recent, options), createErrorNote(error));
+      if (error.retryAfterSeconds !== undefined) loadLater(Math.max(error.retryAfterSeconds, 1), false);
+    }
   }
+}
+
+function createErrorNote({ message, retryAfterSeconds }: ApiError): HTMLElement {
+  const retry = retryAfterSeconds === undefined ? '' : ' · Retrying automatically.';
+  return h('p', { role: 'alert' }, `The list of projects failed: ${message}${retry}`);
 }
 
 function createList(projects: readonly ActiveProject[], options: ProjectPromptOptions): HTMLElement[] {
@@ -88,14 +98,17 @@ function createTextPrompt(recent: readonly string[], options: ProjectPromptOptio
     ...(links.length === 0
       ? []
       : [h('p', {}, 'Recent projects:'), h('ul', { class: 'project-list' }, ...links)]),
-    h(
-      'p',
-      { class: 'muted' },
-      'To list the projects with records here, start the server with ',
-      h('code', {}, '--packs explore'),
-      '.',
-    ),
   ];
+}
+
+function createPackNote(): HTMLElement {
+  return h(
+    'p',
+    { class: 'muted' },
+    'To list the projects with records here, start the server with ',
+    h('code', {}, '--packs explore'),
+    '.',
+  );
 }
 
 function createLink(project: string, detail: string, options: ProjectPromptOptions): HTMLElement {

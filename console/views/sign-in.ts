@@ -85,6 +85,6 @@ export function createWaitingPage(error: ApiError): HTMLElement {
   return h(
     'main',
     { class: 'sign-in' },
-    h('div', { class: 'card sign-in-card' }, createLogo(), createErrorMessage(error)),
+    h('div', { class: 'card sign-in-card' }, createLogo(), createErrorMessage(error, true)),
   );
 }

@@ -44,7 +44,7 @@ function openUsage(endpoint: Endpoint, intervals: Intervals, context: ViewContex
     onSelectRange: range => context.updateSettings({ zoom: formatZoom(range) }),
     onOpenBucket: openLogs && (range => openLogs(range)),
   });
-  const widerThan = (current: Interval) =>
+  const toWiderAction = (current: Interval) =>
     createWiderAction(intervals, current, name => context.updateSettings({ interval: name, zoom: '' }));
   const table = new CollapsibleTable('All values as a table');
   let interval = intervals.default;
@@ -86,7 +86,7 @@ function openUsage(endpoint: Endpoint, intervals: Intervals, context: ViewContex
       // An unlisted interval is sent unchanged, because the API returns an error that lists the intervals.
       const sent = interval === selected ? requested : interval.name;
       if (project === '') panel.promptForProject();
-      else panel.run(createQuery(endpoint.name, project, sent, interval, widerThan(interval)));
+      else panel.run(createQuery(endpoint.name, project, sent, interval, toWiderAction(interval)));
     },
     close() {
       panel.close();
@@ -107,14 +107,14 @@ function toOption({ name, windowSeconds, bucketSeconds }: Interval): Option {
 function createQuery(
   endpoint: string,
   project: string,
-  requested: string,
+  intervalName: string,
   { windowSeconds, refreshSeconds }: Interval,
   widerRangeAction: Action | undefined,
 ): Query {
   return {
     endpoint,
-    key: JSON.stringify([project, requested]),
-    parameters: () => ({ project, interval: requested }),
+    key: JSON.stringify([project, intervalName]),
+    parameters: () => ({ project, interval: intervalName }),
     windowSeconds,
     refreshSeconds,
     emptyState: {
@@ -144,8 +144,9 @@ function renderChart(
     {
       starts,
       bucketSeconds: interval.bucketSeconds,
-      rangeStart: ranAt - interval.windowSeconds * 1000,
-      rangeEnd: ranAt,
+      rangeStartMs: ranAt - interval.windowSeconds * 1000,
+      rangeEndMs: ranAt,
+      ranAtMs: ranAt,
       series: AREAS.map(area => ({
         ...area,
         values: starts.map(start => Number(rowsByStart.get(start)?.[area.key] ?? 0)),

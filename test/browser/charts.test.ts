@@ -126,6 +126,22 @@ describe('logs of a bucket', () => {
     const { start = '', end = '' } = readSettings();
     expect(Date.parse(end) - Date.parse(start)).toBe(60_000);
   });
+
+  test('a bucket that is days old opens its log records with a tier that has them, even without logs.all', async () => {
+    const other = await openTab({ token: inject('searchToken') });
+    const { page } = other;
+    await other.goTo('?view=functions&project=busy-market&interval=7day');
+    await page.getByRole('img', { name: /^Invocations/ }).focus();
+    const tooltip = page.locator('.tooltip').first();
+    await page.keyboard.press('Home');
+    do await page.keyboard.press('ArrowRight');
+    while ((await tooltip.textContent())?.includes('Succeeded0'));
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/view=logs/);
+    expect(new URL(page.url()).searchParams.get('tier')).toBe('PRO');
+    await page.locator('.log-row').first().waitFor();
+    await other.close();
+  });
 });
 
 /**

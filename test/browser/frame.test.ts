@@ -70,6 +70,14 @@ describe('keyboard shortcuts', () => {
     expect(page.url()).toContain('view=functions');
     expect(await page.getByRole('dialog').count()).toBe(0);
   });
+
+  test('r refreshes the logs view without the search too', async () => {
+    const { page, apiRequests } = tab;
+    await tab.goTo('?view=logs&project=busy-market');
+    await page.locator('.log-row').first().waitFor();
+    await page.keyboard.press('r');
+    await expect.poll(() => apiRequests.at(-1)?.headers['cache-control']).toBe('no-cache');
+  });
 });
 
 test('the project field suggests the recent projects, and the keyboard chooses one', async () => {

@@ -10,6 +10,7 @@ beforeEach(async () => {
   tab = await openTab({
     token: inject('exploreToken'),
     permissions: ['clipboard-read', 'clipboard-write'],
+    expectedStatuses: [429],
   });
 });
 afterEach(() => tab.close());
@@ -310,5 +311,21 @@ describe('export', () => {
     expect(lines.length).toBe(251);
     expect(lines[1]).toContain(`,200,GET,/auth/v1/token,"'${FORMULA.replaceAll('"', '""')}",`);
     await tab.page.getByText('Downloaded 250 records').waitFor();
+  });
+
+  test('a download that waits because of the rate limit can be cancelled', async () => {
+    const { page } = tab;
+    await open(SEARCH);
+    await page.getByRole('switch', { name: 'Live tail' }).uncheck();
+    const body = JSON.stringify({ error: { code: 'rate_limited', message: 'too many requests' } });
+    const rejected = page.waitForResponse(response => response.status() === 429);
+    await page.route('**/logs.search?**', route =>
+      route.fulfill({ status: 429, body, headers: { 'Retry-After': '600' } }),
+    );
+    await button('Download CSV').click();
+    await rejected;
+    await button('Cancel').click();
+    await page.getByText('Cancelled', { exact: true }).waitFor();
+    await button('Download CSV').waitFor();
   });
 });

@@ -166,6 +166,35 @@ describe('histogram', () => {
     await expect.poll(readTotal).toBe(250);
   });
 
+  test('the zoom stays when the user leaves a date field without a change', async () => {
+    const { page } = tab;
+    // Whole minutes: an input leaves out seconds that are 0.
+    const minute = Math.floor(Date.now() / 60_000) * 60_000;
+    const toBound = (ago: number) => new Date(minute - ago * 60_000).toISOString();
+    const range = new URLSearchParams({ range: 'custom', start: toBound(60), end: toBound(30) });
+    await open(`${SEARCH}&${range}&zoomed_from=1day`);
+    for (const label of ['After', 'Up to']) {
+      await page.getByLabel(label, { exact: true }).focus();
+      await page.getByLabel('Log', { exact: true }).focus();
+    }
+    expect(settings()['zoomed_from']).toBe('1day');
+    await page.getByText(/^Zoomed to/).waitFor();
+  });
+
+  test('a bucket that the end of the range cuts is partial, not in progress', async () => {
+    const { page } = tab;
+    const hour = Math.floor(Date.now() / 3_600_000) * 3_600_000;
+    // Buckets of a range of 3 hours are at least 90 s long.
+    const [start, end] = [hour - 4 * 3_600_000, hour - 3_600_000 + 7_000].map(ms =>
+      new Date(ms).toISOString(),
+    );
+    const range = new URLSearchParams({ range: 'custom', start: start ?? '', end: end ?? '' });
+    await open(`${SEARCH}&${range}`);
+    await page.getByRole('img', { name: /Records over time/ }).focus();
+    await page.keyboard.press('End');
+    await page.locator('.tooltip').getByText('· partial').waitFor();
+  });
+
   test('a click on a bucket narrows the time range to it, and so does Enter', async () => {
     await open(`${SEARCH}&range=1hr`);
     await tab.page.locator('.histogram [data-series]').first().waitFor();
@@ -243,7 +272,7 @@ describe('empty result', () => {
     await page.getByRole('heading', { name: 'No matches so far' }).waitFor();
     const first = tab.apiRequests.find(({ url }) => url.pathname.endsWith('/logs.search'));
     await page.route('**/logs.search?**', route => route.fulfill({ body }));
-    await page.getByRole('button', { name: 'Go on with older records' }).click();
+    await page.getByRole('button', { name: 'Continue with older records' }).click();
     await page.getByRole('heading', { name: 'No matches in the last day' }).waitFor();
     const next = tab.apiRequests.find(({ url }) => url.searchParams.get('cursor') === 'next');
     // A cursor is valid only with the same other parameters.

@@ -227,7 +227,7 @@ describe('projects and functions from the data', () => {
     await page.keyboard.press('Enter');
     await page.waitForURL(/view=logs/);
     const settings = Object.fromEntries(new URL(page.url()).searchParams);
-    expect(settings).toMatchObject({ kind: 'function_edge', query: 'function:"hello"', range: 'custom' });
+    expect(settings).toMatchObject({ kind: 'function_edge', query: 'function:hello', range: 'custom' });
     await expect.poll(() => page.locator('.log-row').count()).toBe(2);
   });
 });

@@ -99,6 +99,32 @@ describe('error', () => {
     await page.getByRole('img', { name: /Requests/ }).waitFor();
   });
 
+  test('an error page of a proxy while the server starts is shown and retried, and the page says so', async () => {
+    tab = await openTab({ token: inject('token'), expectedStatuses: [502] });
+    const { page } = tab;
+    const body = '<html>bad gateway</html>';
+    await page.route('**/api/endpoints', route => route.fulfill({ status: 502, body }), { times: 1 });
+    await tab.goTo('?view=usage&project=busy-market');
+    await page.getByRole('alert').getByText('the server returned status 502').waitFor();
+    await page.getByRole('alert').getByText('Retrying automatically').waitFor();
+    await page.getByRole('img', { name: /Requests/ }).waitFor();
+  });
+
+  test('an error of the list of projects is shown without advice about packs, and retried', async () => {
+    tab = await openTab({ token: inject('exploreToken'), expectedStatuses: [503] });
+    const { page } = tab;
+    const body = JSON.stringify({ error: { code: 'unavailable', message: 'the queue is full' } });
+    await page.route(
+      '**/query/projects.active?**',
+      route => route.fulfill({ status: 503, body, headers: { 'Retry-After': '2' } }),
+      { times: 1 },
+    );
+    await tab.goTo('?view=functions');
+    await page.getByRole('alert').getByText('the queue is full').waitFor();
+    expect(await page.getByText('--packs explore').count()).toBe(0);
+    await page.locator('.project-list a').first().waitFor();
+  });
+
   test.each([
     ['is not JSON', '<html>a proxy</html>'],
     ['is truncated', '{"result":[{"timestamp":"2026-11-14T'],

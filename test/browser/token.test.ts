@@ -134,4 +134,13 @@ describe('token', () => {
     await page.locator('.log-row').first().waitFor();
     expect(await page.getByRole('navigation').getByRole('link').allTextContents()).toEqual(['Logs']);
   });
+
+  test('a token with access to logs.histogram but not to logs.search shows a view of logs.histogram', async () => {
+    tab = await openTab({ token: inject('partialPackToken') });
+    const { page } = tab;
+    await tab.goTo('?view=endpoint.logs.histogram&project=search');
+    await page.getByRole('table', { name: 'Rows of logs.histogram' }).waitFor();
+    const links = page.getByRole('navigation').getByRole('link');
+    expect(await links.allTextContents()).toEqual(['Logs', 'logs.histogram']);
+  });
 });

@@ -228,6 +228,21 @@ describe('view of a custom endpoint', () => {
     expect(await page.locator('.chart:visible').count()).toBe(2); // shares would look flat next to counts
   });
 
+  test('the legend shows a dash for a column of a custom endpoint that has no values', async () => {
+    const { page } = tab;
+    const rows = [8, 9].map(hour => ({
+      hour: `2026-11-14T0${hour}:00:00Z`,
+      requests: hour,
+      rest_share: null,
+    }));
+    await page.route('**/query/errors.hourly?**', route => route.fulfill({ json: { result: rows } }));
+    await tab.goTo('?view=endpoint.errors.hourly&project=busy-market');
+    const values = page.locator('.legend-value');
+    await values.first().waitFor();
+    expect(await values.allTextContents()).toEqual(['9', '–']);
+    await page.unrouteAll();
+  });
+
   test('a custom endpoint without a time column has no chart, and the page reports a reached row limit', async () => {
     const { page } = tab;
     await tab.goTo('?view=endpoint.paths.top&project=busy-market');

@@ -28,6 +28,10 @@ declare module 'vitest' {
     ingestToken: string;
     /** A token with access to logs.all only. */
     logsToken: string;
+    /** A token with access to logs.search and functions.invocation-stats only. */
+    searchToken: string;
+    /** A token with access to logs.all, and to endpoints that only the view of logs.search uses. */
+    partialPackToken: string;
     screenshotDirectory: string;
   }
 }
@@ -79,6 +83,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
     builtIn: { scopes: WITHOUT_PACK.map(name => `query:${name}`) },
     all: { scopes: ['query'] },
     logs: { scopes: ['query:logs.all'] },
+    search: { scopes: ['query:logs.search', 'query:functions.invocation-stats'] },
+    partialPack: { scopes: ['query:logs.all', 'query:logs.histogram', 'query:projects.active'] },
     ingest: { scopes: ['ingest'] },
   });
   const custom = writeCustomEndpoints();
@@ -98,6 +104,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
   project.provide('exploreToken', tokens.secrets.all);
   project.provide('ingestToken', tokens.secrets.ingest);
   project.provide('logsToken', tokens.secrets.logs);
+  project.provide('searchToken', tokens.secrets.search);
+  project.provide('partialPackToken', tokens.secrets.partialPack);
   project.provide('screenshotDirectory', SCREENSHOT_DIRECTORY);
   return async () => {
     await browser.close();
