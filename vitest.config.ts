@@ -1,19 +1,21 @@
-// The test projects. `npm test` runs `unit`; `npm run test:full` runs the others, one after another. To run a single one:
-// `npx vitest run --project NAME`. One run can select only projects with the same number of workers.
+// The test projects. `npm test` runs `unit`; `npm run test:full` runs the others, one after another, and `unit` on Node 24. To
+// run a single one: `npx vitest run --project NAME`. One run can select only projects with the same number of workers.
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
 
 /** Random inputs by the thousand, slow clients, and many processes. `npm test` would take twice as long with them. */
 const SLOW_TESTS = [
   'test/acceptance/{backup,check,demo,environment,erase,first-token,ingest,ingest-once,intake-load}.test.ts',
-  'test/acceptance/{mcp,otlp,query,repeats,secrets,wrong-tokens}.test.ts',
+  'test/acceptance/{mcp,otlp,query,repeats,secrets,token,wrong-tokens}.test.ts',
+  'test/backup/moment.test.ts',
   'test/cli/{check,check-deep}.test.ts',
   'test/demo/history.test.ts',
   'test/endpoint/{partial-results,property,search-property}.test.ts',
   'test/http/{hardening,overload,random-requests,random-searches,tls,token-fuzz,unsent-responses}.test.ts',
   'test/intake/{missing-spool,random-records,several-kinds}.test.ts',
   'test/logs/otlp-protobuf.test.ts',
-  'test/store/{duckdb-compaction,duckdb-processes}.test.ts',
+  'test/store/{duckdb-compaction,duckdb-memtables,duckdb-processes}.test.ts',
   'test/token/stalled-change.test.ts',
+  'test/upgrade/{data-directory,releases}.test.ts',
 ];
 
 const unit: TestProjectInlineConfiguration = {
@@ -32,7 +34,7 @@ const unit: TestProjectInlineConfiguration = {
       ...SLOW_TESTS,
     ],
     pool: 'forks', // the native library of a store needs its own process
-    maxWorkers: 3, // most tests wait for processes, sockets or the disk
+    maxWorkers: 3, // also on fewer cores: most tests wait for processes, sockets or the disk
     expect: { poll: { timeout: 20_000 } }, // enough on a busy machine
     testTimeout: 30_000,
     hookTimeout: 30_000,
@@ -88,7 +90,7 @@ const packaging: TestProjectInlineConfiguration = {
   },
 };
 
-/** Metrics, alerts and the dashboard, with a real Prometheus from a Debian package. */
+/** Metrics, alerts and the dashboard with a real Prometheus, and backups with several tar programs, from Debian packages. */
 const operations: TestProjectInlineConfiguration = {
   test: {
     name: 'operations',
@@ -96,7 +98,7 @@ const operations: TestProjectInlineConfiguration = {
     pool: 'forks',
     expect: { poll: { timeout: 30_000 } },
     testTimeout: 60_000,
-    hookTimeout: 180_000, // downloads the package
+    hookTimeout: 180_000, // downloads the packages
   },
 };
 
@@ -116,7 +118,7 @@ const browser: TestProjectInlineConfiguration = {
 
 /**
  * `npm run test:clickhouse`. The contract tests of the store and the tests of the endpoints are the same files that the
- * project `unit` runs on the embedded store.
+ * projects `unit` and `slow` run on the embedded store.
  */
 const clickhouse: TestProjectInlineConfiguration = {
   test: {
@@ -137,7 +139,7 @@ const clickhouse: TestProjectInlineConfiguration = {
   },
 };
 
-/** The tests of the explore pack. They need a server of their own: one that runs all tests runs out of its 2 GiB of memory. */
+/** The tests of the explore pack. They need a server of their own: one server for all tests runs out of its 2 GiB of memory. */
 const clickhouseSearch: TestProjectInlineConfiguration = {
   test: {
     ...clickhouse.test,

@@ -1,4 +1,4 @@
-// createClient(): sends requests to the public listener of a server, retries what is worth a retry, and reads the responses.
+// createClient(): sends requests to a server's public listener, retries after the statuses 429 and 503, and reads the responses.
 import { DendroError, toError } from './error.ts';
 import type { Endpoints } from './index.ts';
 import { ResponseCache } from './response-cache.ts';
@@ -8,13 +8,16 @@ export interface ClientOptions {
   /** The URL of the server's public listener, such as `https://logs.example.com`. */
   readonly url: string;
   readonly token: string;
-  /** How often a request is repeated after the statuses 429 and 503; default 2. */
+  /** The maximum number of retries of a request after the statuses 429 and 503; default 2. */
   readonly retries?: number;
-  /** A longer wait before a retry is not worth it: the error is thrown at once. Default 30. */
+  /** The longest wait before a retry; default 30. If the wait would be longer, the error is thrown at once. */
   readonly maxRetrySeconds?: number;
-  /** Characters of responses that are kept, to be reused if the server has no newer result; default 8,388,608. 0: none. */
+  /**
+   * The size of the response cache in characters; default 8,388,608. 0 turns it off. A cached response is reused if the server
+   * has no newer result.
+   */
   readonly cacheCharacters?: number;
-  /** Replaces JSON.parse for rows, which rounds numbers that a double cannot represent, such as large ids in metadata. */
+  /** Parses the response of a query; default JSON.parse, which rounds numbers that a double cannot represent (large ids). */
   readonly parseJson?: (text: string) => unknown;
 }
 
@@ -43,7 +46,10 @@ export interface Client<E extends EndpointMap<E> = Endpoints> {
   listEndpoints(options?: Pick<QueryOptions, 'signal'>): Promise<readonly CatalogEndpoint[]>;
 }
 
-/** Every method throws a DendroError, the reason of an aborted signal, or a RangeError for an invalid Date. */
+/**
+ * Throws a TypeError for an invalid `url`, and a DendroError for an invalid `token`. A method that fails throws a DendroError,
+ * the reason of the aborted signal, or a RangeError for an invalid Date.
+ */
 export function createClient<E extends EndpointMap<E> = Endpoints>(options: ClientOptions): Client<E> {
   const connection = new Connection(options);
   const { parseJson = JSON.parse } = options;
@@ -96,7 +102,7 @@ class Connection {
     this.#cache = new ResponseCache(options.cacheCharacters ?? DEFAULT_CACHE_CHARACTERS);
   }
 
-  /** Returns the response of the first attempt that does not fail with 429 or 503. */
+  /** Retries after 429 and 503. Returns the first response with status 200, or the cached one after a 304; any other throws. */
   async get(path: string, options: QueryOptions): Promise<TextResponse> {
     for (let attempt = 0; ; attempt++) {
       try {
@@ -119,8 +125,8 @@ class Connection {
         ...(forceRefresh && { 'Cache-Control': 'no-cache' }),
         ...(cached && { 'If-None-Match': cached.etag }),
       },
-      // A browser's cache must ask the server every time. `no-store` would add `Cache-Control: no-cache`, which forces the server
-      // to run the query unless the request has If-None-Match.
+      // With both modes, a browser asks the server every time. `no-store` also adds `Cache-Control: no-cache`, which forces the
+      // server to run the query unless the request has If-None-Match. So other requests use `no-cache`, which does not add it.
       cache: forceRefresh || cached ? ('no-store' as const) : ('no-cache' as const),
       credentials: 'omit' as const,
       redirect: 'error' as const, // a redirect could send the token elsewhere
@@ -150,7 +156,7 @@ class Connection {
   }
 }
 
-/** Undefined if a retry cannot help. */
+/** The wait before the next attempt; undefined if a retry cannot help. The first attempt has the number 0. */
 function retryDelaySeconds(error: unknown, attempt: number): number | undefined {
   if (!(error instanceof DendroError) || (error.status !== 429 && error.status !== 503)) return undefined;
   return error.retryAfterSeconds ?? 0.5 * 2 ** attempt;
@@ -200,6 +206,6 @@ function isObject(value: unknown): boolean {
 }
 
 function unreadable(status: number, cause: unknown): DendroError {
-  const message = 'cannot read the response: it is incomplete, or another server sent it';
+  const message = 'cannot read the response: it is incomplete, or not from Dendro';
   return new DendroError('unreadable', message, { status, cause });
 }

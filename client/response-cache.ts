@@ -1,4 +1,4 @@
-// The last responses by URL. A request names the ETag of its last response; if the server returns 304, the text is reused.
+// The last response of each URL. A request sends the ETag of the cached response; if the server returns 304, its text is reused.
 
 export interface CachedResponse {
   readonly etag: string;
@@ -25,17 +25,17 @@ export class ResponseCache {
   }
 
   set(url: string, response: CachedResponse): void {
-    this.delete(url);
+    this.#delete(url);
     if (sizeOf(url, response) > this.#maxCharacters) return;
     this.#responses.set(url, response);
     this.#characters += sizeOf(url, response);
-    for (const oldest of this.#responses.keys()) {
+    for (const leastRecentlyUsed of this.#responses.keys()) {
       if (this.#characters <= this.#maxCharacters) return;
-      this.delete(oldest);
+      this.#delete(leastRecentlyUsed);
     }
   }
 
-  delete(url: string): void {
+  #delete(url: string): void {
     const response = this.#responses.get(url);
     if (response === undefined) return;
     this.#responses.delete(url);

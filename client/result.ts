@@ -1,24 +1,27 @@
 // What the client returns: rows and what the response headers say about them, explanations, and the catalog of endpoints.
 
-/** Why rows are missing from a result. `retention`: the requested start is before the retention limit of the tier. */
+/** Why rows are missing: the result reached a limit, or (`retention`) the requested start is before the retention of the tier. */
 export type ClipReason = 'row-limit' | 'byte-limit' | 'time-limit' | 'retention';
 
-/** How the server obtained a result. `collapsed`: it joined the query of another request. `bypass`: it is never cached. */
+/**
+ * How the server obtained a result. `collapsed`: the request joined the query of another one. `request`: the client forced a
+ * refresh. `bypass`: results of the endpoint are never cached.
+ */
 export type CacheOutcome = 'hit' | 'miss' | 'collapsed' | 'request' | 'bypass';
 
 export interface QueryResult<Row> {
   readonly rows: readonly Row[];
-  /** The time of the newest record that the query could see, ISO 8601; undefined if there is no record. */
+  /** The time of the newest record of the log kind that the endpoint reads, ISO 8601; undefined if there is no record. */
   readonly dataThrough: string | undefined;
   /** Why rows are missing; empty if the result is complete. */
   readonly clipped: readonly ClipReason[];
   /** Pass it as the parameter `cursor` to get the next rows; undefined if there are none or the endpoint has no pages. */
   readonly nextCursor: string | undefined;
-  /** Seconds between the query and the response; more than 0 if the result was cached. */
+  /** The age of the result in whole seconds, from the start of the query; always 0 if the endpoint has no cache. */
   readonly ageSeconds: number;
   /** When the query ran, by the server's clock. */
   readonly ranAt: Date;
-  /** Undefined if a proxy removed the header. */
+  /** From the header Cache-Status; undefined if a proxy removed it. */
   readonly cache: CacheOutcome | undefined;
 }
 
@@ -28,11 +31,15 @@ export interface Explanation {
   readonly parameters: Readonly<Record<string, string | null>>;
   /** The time window that the query reads, ISO 8601; null: no bound. */
   readonly window: { readonly start: string | null; readonly end: string | null };
-  /** The time of the newest record of the project, inside or outside the window, ISO 8601; null: there is none. */
+  /**
+   * The time of the newest record of the project, inside or outside the window, ISO 8601; of all projects if the query has no
+   * condition on the project. null: there is none.
+   */
   readonly newest: string | null;
+  /** The time of the oldest of these records. */
   readonly oldest: string | null;
   readonly conditions: readonly { readonly name: string; readonly remaining: number }[];
-  /** One sentence. */
+  /** Explains the result in one sentence. */
   readonly summary: string;
 }
 
@@ -47,13 +54,22 @@ export interface CatalogParameter {
   readonly choice_values?: Readonly<Record<string, Readonly<Record<string, string | number>>>>;
   /** The choice that applies to any unlisted value; null if an unlisted value is an error. Only for the type `choice`. */
   readonly fallback?: string | null;
+  /** The value of an absent parameter. Only for the types `choice`, `integer` and `boolean`, if a default is declared. */
+  readonly default?: string | number | boolean;
+  /** The smallest and the largest allowed value; only for the type `integer`. */
+  readonly min?: number;
+  readonly max?: number;
+  /** Whole Unix microseconds are allowed too; only for the type `timestamp`. */
+  readonly accepts_microseconds?: true;
+  /** The fields that a search expression can use, by log kind; only for the type `search`. */
+  readonly fields?: Readonly<Record<string, readonly string[]>>;
 }
 
 export interface CatalogColumn {
   readonly name: string;
   readonly type: string;
   readonly description: string;
-  /** False: a value is never null. */
+  /** False: a value is never null. True or absent: it can be. */
   readonly nullable?: boolean;
 }
 
@@ -68,7 +84,7 @@ export interface CatalogEndpoint {
   readonly columns: readonly CatalogColumn[];
 }
 
-/** The headers of a 304 describe the result at its time; the rows are those of the response before. */
+/** If the server returned 304, `headers` are those of the 304, and `rows` are those of the cached response. */
 export function toQueryResult<Row>(headers: Headers, rows: readonly Row[]): QueryResult<Row> {
   const ageSeconds = Number(headers.get('Age')) || 0;
   const respondedAt = Date.parse(headers.get('Date') ?? '');
@@ -83,10 +99,10 @@ export function toQueryResult<Row>(headers: Headers, rows: readonly Row[]): Quer
   };
 }
 
-/** Reads the header Cache-Status (RFC 9211). */
+/** Reads Dendro's entry of the header Cache-Status (RFC 9211). Proxies can add their own. */
 function readCacheOutcome(status: string): CacheOutcome | undefined {
-  const own = /(?:^|,)\s*dendro;([^,]*)/.exec(status)?.[1] ?? '';
-  if (/(^|;)\s*hit\b/.test(own)) return 'hit';
-  if (/;\s*collapsed\b/.test(own)) return 'collapsed';
-  return /\bfwd=(miss|request|bypass)\b/.exec(own)?.[1] as CacheOutcome | undefined;
+  const entry = /(?:^|,)\s*dendro;([^,]*)/.exec(status)?.[1] ?? '';
+  if (/(^|;)\s*hit\b/.test(entry)) return 'hit';
+  if (/;\s*collapsed\b/.test(entry)) return 'collapsed';
+  return /\bfwd=(miss|request|bypass)\b/.exec(entry)?.[1] as CacheOutcome | undefined;
 }

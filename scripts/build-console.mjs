@@ -37,7 +37,7 @@ function addInitialTheme(file) {
     transformIndexHtml: {
       order: 'post',
       handler(_html, { bundle }) {
-        const [asset] = Object.values(bundle).filter(({ names }) => names?.includes('initial-theme.js'));
+        const asset = Object.values(bundle).find(({ names }) => names?.includes('initial-theme.js'));
         return [{ tag: 'script', attrs: { src: `./${asset.fileName}` }, injectTo: 'head-prepend' }];
       },
     },

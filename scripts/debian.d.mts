@@ -1,4 +1,7 @@
-/** A program is a name in PATH or the absolute path of a file. Returns the programs that are still missing. */
+/**
+ * Installs missing programs and returns those that are still missing. A program is a name in PATH or the absolute path of a
+ * file.
+ */
 export function ensurePrograms(
   packagesByProgram: Readonly<Record<string, string | readonly string[]>>,
   options?: { readonly update?: boolean },

@@ -27,7 +27,7 @@ export const FAULTS = [
   'clock steps',
   'SIGSTOP',
   'memory limit',
-  '64 file descriptors',
+  'few file descriptors',
   'two processes on one data directory',
   'soak',
   'upgrade of an old data directory',

@@ -1,6 +1,7 @@
 // Runs the tests that `npm test` does not run, because they take minutes or need programs that npm does not install: slow tests,
-// faults (kill -9, a full disk, thousands of malformed requests), log shippers, packages, Prometheus, the console in a browser,
-// ClickHouse, and the unit tests on Node 24. Runs every step, even after a failure. The exit code is 1 if a step failed.
+// faults (kill -9, a full disk, thousands of malformed requests), the crash simulator, log shippers, packages, Prometheus, the
+// console in a browser and ClickHouse. Then runs the unit tests on Node 24. Runs every step, even after a failure. The exit code
+// is 1 if a step failed.
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -39,11 +40,11 @@ process.env.DENDRO_FAILED_TESTS = failedTestsFile; // the steps inherit it
 
 const outcomes = [];
 let failedTests = '';
-for (const { title, run } of steps) {
+for (const { title, run: runStep } of steps) {
   process.stdout.write(`\n== ${title}\n`);
   writeFileSync(failedTestsFile, '');
   const start = performance.now();
-  const outcome = await run();
+  const outcome = await runStep();
   const seconds = ((performance.now() - start) / 1000).toFixed(1);
   outcomes.push({ title, outcome, seconds });
   const failedInStep = readFileSync(failedTestsFile, 'utf8');

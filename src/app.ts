@@ -15,7 +15,8 @@ import { clientAddressReader } from './http/client-address.ts';
 import { ConnectionLimit } from './http/connection-limit.ts';
 import { type InternalDependencies, internalRoutes } from './http/internal-routes.ts';
 import { type ListenerOptions, listen, tryToListen } from './http/listener.ts';
-import { type PublicDependencies, publicRoutes, type ServingDependencies } from './http/public-routes.ts';
+import { publicRoutes } from './http/public-routes.ts';
+import type { RouteDependencies, ServingDependencies } from './http/route-dependencies.ts';
 import { readTlsPair } from './http/tls.ts';
 import { UnsentResponses } from './http/unsent-responses.ts';
 import { type BodyParser, BodyParserPool } from './intake/body-parser-pool.ts';
@@ -44,14 +45,22 @@ export interface App {
   readonly publicUrl: string;
   readonly internalUrl: string;
   readonly store: Store;
-  /** The token that this startup created. Undefined if there was a tokens file, or a key in the environment. */
-  readonly firstToken: FirstToken | undefined;
   /** Never resolves. Rejects when DuckDB has invalidated its file: every query fails until a new process opens the file. */
   readonly storeInvalidated: Promise<never>;
   /** Loads the endpoint folders again. A problem is reported as an event, and the current endpoints stay. */
   reloadEndpoints(): Promise<void>;
   /** Waits for running requests, then closes everything. Closing twice is safe. */
   close(): Promise<void>;
+}
+
+export interface StartOptions {
+  readonly clock?: Clock;
+  readonly timer?: Timer;
+  readonly bodyParser?: BodyParser;
+  /** Default: `timer`. */
+  readonly idempotencyTimer?: Pick<Timer, 'now'>;
+  /** Gets the token that this startup creates. Not called if there is a tokens file, or a key in the environment. */
+  readonly showFirstToken?: (token: FirstToken) => void | Promise<void>;
 }
 
 /** What every step of the startup needs. */
@@ -69,19 +78,18 @@ interface Context {
 export async function startApp(
   config: ServeConfig,
   log: Observe,
-  clock: Clock = systemClock,
-  timer: Timer = systemTimer,
-  bodyParser: BodyParser = new BodyParserPool(1),
-  idempotencyTimer: Pick<Timer, 'now'> = timer,
+  {
+    clock = systemClock,
+    timer = systemTimer,
+    bodyParser = new BodyParserPool(1),
+    idempotencyTimer = timer,
+    showFirstToken = () => {},
+  }: StartOptions = {},
 ): Promise<App> {
   const metrics = new Metrics({ store: config.storeName, rejectCodes: INTAKE_REJECT_CODES });
   const state = new ServerState();
   const invalidation = createStoreInvalidation();
-  const observe: Observe = event => {
-    metrics.record(event);
-    // Once the store is lost, everything that uses it fails. The process exits with one line that says why.
-    if (!(invalidation.hasHappened() && 'error' in event)) log(event);
-  };
+  const observe = createObserve(metrics, invalidation, log);
   const catalog = openCatalog(config, timer, observe);
   metrics.addEndpoints(namesOf(catalog));
   const closers = new Closers();
@@ -121,58 +129,62 @@ export async function startApp(
       observe,
       idempotencyTimer,
     });
-    const firstToken =
-      config.environmentKeys.length === 0 ? await createFirstToken(config.tokensFile, clock) : undefined;
+    if (config.environmentKeys.length === 0) await createFirstToken(config.tokensFile, clock, showFirstToken);
     const auth = openTokens(context);
-    const cache = startCache(context);
+    const cache = startCache(context, catalog);
     startBackgroundJobs(context, store);
     const erasure = await openErasure(context, { store, intake, quarantine, cache });
     const validatedRequests = new ValidatedRequests();
-    catalog.start({
-      store,
-      onReload(reloaded, changedIds) {
-        metrics.addEndpoints(namesOf(reloaded));
-        validatedRequests.clear();
-        cache?.removeWhere(key => changedIds.has(endpointIdOf(key)));
-      },
-    });
-    closers.add('jobs', () => catalog.close());
-    if (invalidation.hasHappened()) await invalidation.promise;
+    startCatalog(context, catalog, { store, metrics, validatedRequests, cache });
+    if (invalidation.hasHappened()) await invalidation.promise; // throws
     state.start(
-      {
-        ...{
-          store,
-          cache,
-          validatedRequests,
-          intake,
-          erasure,
-          unsentResponses,
-          ...auth,
-        },
-        maxResultBytes: config.responseBytes,
-        timeLimitMs: config.store.queryTimeoutSeconds * 1000,
-        observe,
-        uploadRate: { minBytesPerSecond: config.minUploadRate, timer },
-        backup: {
-          ...{ store, intake, quarantine, clock, observe, tokensFile: config.tokensFile },
-          dataDirectory: config.store.dataDirectory,
-        },
-      },
+      createServing(context, { store, cache, validatedRequests, intake, erasure, quarantine, ...auth }),
       () => preflight.passed && store.isReachable?.() !== false,
     );
     void erasure.resume().catch(() => {}); // reported as an event
     const reloadEndpoints = () => catalog.reload();
-    return { ...urls, store, firstToken, storeInvalidated: invalidation.promise, reloadEndpoints, close };
+    return { ...urls, store, storeInvalidated: invalidation.promise, reloadEndpoints, close };
   } catch (error) {
     await close();
     throw error;
   }
 }
 
+function createObserve(metrics: Metrics, invalidation: StoreInvalidation, log: Observe): Observe {
+  return event => {
+    metrics.record(event);
+    // Once DuckDB has invalidated its file, every error has this cause, so errors are no longer logged: the process exits with
+    // one message that names the cause.
+    if (!(invalidation.hasHappened() && 'error' in event)) log(event);
+  };
+}
+
 function openCatalog(config: ServeConfig, timer: Timer, observe: Observe): LiveCatalog {
   const { endpointFolders, storeName } = config;
   const load = () => loadCatalog(endpointFolders, storeName);
   return new LiveCatalog({ load, watched: endpointFolders.custom, timer, observe });
+}
+
+/** Reloads the endpoints when they change, and then forgets what depends on the changed ones. */
+function startCatalog(
+  { closers }: Context,
+  catalog: LiveCatalog,
+  {
+    store,
+    metrics,
+    validatedRequests,
+    cache,
+  }: Pick<ServingDependencies, 'store' | 'validatedRequests' | 'cache'> & { readonly metrics: Metrics },
+): void {
+  catalog.start({
+    store,
+    onReload(reloaded, changedIds) {
+      metrics.addEndpoints(namesOf(reloaded));
+      validatedRequests.clear();
+      cache?.removeWhere(key => changedIds.has(endpointIdOf(key)));
+    },
+  });
+  closers.add('jobs', () => catalog.close());
 }
 
 function namesOf({ endpoints }: Catalog): string[] {
@@ -209,12 +221,12 @@ class Closers {
 
 /** The server's status and dependencies for the routes, while it starts, runs and stops. */
 class ServerState {
-  #status: ReturnType<PublicDependencies['state']> = 'starting';
+  #status: ReturnType<RouteDependencies['state']> = 'starting';
   #serving: ServingDependencies | undefined;
   #isStoreAvailable = () => true;
 
   /** While the store is unavailable, intake still accepts records and the cache still serves its entries. */
-  get status(): ReturnType<PublicDependencies['state']> {
+  get status(): ReturnType<RouteDependencies['state']> {
     return this.#status === 'ok' && !this.#isStoreAvailable() ? 'unavailable' : this.#status;
   }
 
@@ -258,7 +270,7 @@ function createStoreInvalidation(): StoreInvalidation {
       );
     };
   });
-  promise.catch(() => {}); // not unhandled if nothing waits for it
+  promise.catch(() => {}); // prevents an unhandled rejection if nothing waits for it
   return { promise, report, hasHappened: () => hasHappened };
 }
 
@@ -312,7 +324,34 @@ function routeDependencies(
   };
 }
 
-/** Opens the public and the internal listener. If both have the same port, one listener serves the routes of both. */
+type ServingComponents = AuthDependencies &
+  Pick<ServingDependencies, 'store' | 'cache' | 'validatedRequests' | 'intake' | 'erasure'> &
+  Pick<ServingDependencies['backup'], 'quarantine'>;
+
+function createServing(
+  { config, clock, timer, observe, unsentResponses }: Context,
+  { quarantine, ...components }: ServingComponents,
+): ServingDependencies {
+  const { store, intake } = components;
+  return {
+    ...components,
+    unsentResponses,
+    observe,
+    maxResultBytes: config.responseBytes,
+    timeLimitMs: config.store.queryTimeoutSeconds * 1000,
+    uploadRate: { minBytesPerSecond: config.minUploadRate, timer },
+    backup: {
+      ...{ store, intake, quarantine, clock, observe, tokensFile: config.tokensFile },
+      dataDirectory: config.store.dataDirectory,
+    },
+  };
+}
+
+/** If both listeners have the same port, there is only one, which serves the routes of both. */
+function isOneListener({ publicAddress, internalAddress }: ServeConfig): boolean {
+  return internalAddress.port !== 0 && internalAddress.port === publicAddress.port;
+}
+
 async function openListeners(
   context: Context,
   dependencies: InternalDependencies,
@@ -323,7 +362,7 @@ async function openListeners(
     authThrottle: new AuthThrottle(context.timer),
     clientAddressOf: clientAddressReader(context.config.trustedProxies),
   };
-  if (internalAddress.port !== 0 && internalAddress.port === publicAddress.port) {
+  if (isOneListener(context.config)) {
     const url = await openListener(context, {
       name: 'public',
       address: publicAddress,
@@ -343,11 +382,14 @@ async function openListeners(
 /** The errors with which the listeners of a configuration would fail to open. */
 export async function findListenerProblems(config: ServeConfig): Promise<unknown[]> {
   const { tls, publicAddress, internalAddress } = config;
-  const isShared = internalAddress.port !== 0 && internalAddress.port === publicAddress.port;
   const attempts = [
-    async () => void (tls === undefined || readTlsPair(tls)),
+    async () => {
+      if (tls !== undefined) readTlsPair(tls);
+    },
     () => tryToListen({ name: 'public', address: publicAddress }),
-    () => (isShared ? undefined : tryToListen({ name: 'internal', address: internalAddress })),
+    async () => {
+      if (!isOneListener(config)) await tryToListen({ name: 'internal', address: internalAddress });
+    },
   ];
   const problems: unknown[] = [];
   for (const attempt of attempts)
@@ -400,10 +442,17 @@ function openTokens({ config, clock, timer, observe, closers }: Context): AuthDe
 }
 
 /** Returns undefined if the cache is disabled. The warmer stops with the other jobs; requests that still run can use the cache. */
-function startCache({ config, timer, closers }: Context): ResultCache<EndpointResult> | undefined {
+function startCache(
+  { config, timer, observe, closers }: Context,
+  catalog: Catalog,
+): ResultCache<EndpointResult> | undefined {
   if (config.cacheBytes === 0) return undefined;
   const cache = new ResultCache<EndpointResult>(config.cacheBytes, result => result.bytes, timer);
-  const warmer = new Warmer(cache, timer, config.warmConcurrency);
+  const warmer = new Warmer(cache, timer, config.warmConcurrency, (key, error) => {
+    const id = endpointIdOf(key);
+    const endpoint = catalog.find(id)?.definition.name ?? id;
+    observe({ type: 'cache_refresh_failed', endpoint, error });
+  });
   warmer.start();
   closers.add('jobs', () => warmer.stop());
   return cache;

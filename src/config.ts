@@ -82,7 +82,7 @@ export const FLAGS = {
   'unsent-bytes': {
     value: 'BYTES',
     default: '134217728',
-    help: 'limit of all responses that clients have not read yet; one token gets half of what others leave free',
+    help: 'limit of all responses that clients have not read yet; one token may use half of what other tokens do not use',
   },
   'min-download-rate': {
     value: 'BYTES',
@@ -98,7 +98,7 @@ export const FLAGS = {
   'idempotency-bytes': {
     value: 'BYTES',
     default: '134217728',
-    help: 'memory limit of the requests of the last 10 minutes, by which repeats are recognized; above it, the oldest are forgotten',
+    help: 'memory for remembering log requests for 10 minutes, to recognize retries; above this limit, the oldest are forgotten',
   },
   'min-upload-rate': {
     value: 'BYTES',
@@ -208,7 +208,9 @@ export interface Invocation {
   origin(name: FlagName): 'flag' | 'variable' | undefined;
   /** The flag's value, or that of its variable, or the default. */
   text(name: FlagName): string | undefined;
+  /** All values of a repeatable flag or, without the flag, of its variable. */
   many(name: FlagName): readonly string[];
+  /** Whether a switch is given as a flag, or its variable turns it on. */
   isOn(name: FlagName): boolean;
 }
 
@@ -287,8 +289,8 @@ export function nameOf({ origin, listener }: Invocation, name: FlagName): string
 }
 
 /**
- * Returns the switch that is on, of several that exclude each other. A flag takes precedence over variables. Throws a UsageError
- * if several are given in the same way.
+ * Returns the switch that is on, of several that exclude each other. Variables count only if none is given as a flag. Throws a
+ * UsageError if two are given as flags or, without a flag, two are turned on by variables.
  */
 export function readOneOf<Name extends FlagName>(
   invocation: Invocation,
@@ -330,9 +332,14 @@ function checkKey(variable: string, key: string): void {
     throw new UsageError(
       `${variable} is ${key === '' ? 'empty' : 'too short'}; it must have at least ${MIN_KEY_LENGTH} characters`,
     );
-  if (!/^[\x21-\x7e]+$/.test(key))
+  checkHeaderValue(variable, key);
+}
+
+/** Throws a UsageError for a key or token that cannot be sent in a header. Does not print it. */
+export function checkHeaderValue(name: string, value: string): void {
+  if (!/^[\x21-\x7e]+$/.test(value))
     throw new UsageError(
-      `${variable} contains a character that an HTTP header cannot carry, such as a space; use printable ASCII characters`,
+      `${name} contains a character that an HTTP header cannot carry, such as a space; use printable ASCII characters`,
     );
 }
 
@@ -401,8 +408,8 @@ export function readServeConfig(invocation: Invocation): ServeConfig {
     retentionDays: readRetentionDays(invocation),
     maxDiskBytes: readMaxDisk(invocation, store),
     cacheBytes: readInteger(invocation, 'cache-bytes', 0, 2 ** 40),
-    // At least one row of the built-in endpoints: a record of 1 MiB can grow sixfold when it is encoded. At most what a string
-    // can hold after this growth.
+    // A record can grow sixfold when it is encoded. Minimum: one record of 1 MiB still fits. Maximum: the encoded result still
+    // fits in one JavaScript string.
     responseBytes: readInteger(invocation, 'response-bytes', 8 * 1024 * 1024, 64 * 1024 * 1024),
     unsentBytes: readInteger(invocation, 'unsent-bytes', 8 * 1024 * 1024, 2 ** 40),
     minDownloadRate: readInteger(invocation, 'min-download-rate', 0, 2 ** 30),
@@ -419,7 +426,7 @@ export function readServeConfig(invocation: Invocation): ServeConfig {
     accessLog: invocation.isOn('access-log'),
     metricsOpen: invocation.isOn('metrics-open'),
     endpointFolders: readEndpointFolders(invocation),
-    tokensFile: readTokensFile(invocation),
+    tokensFile: readTokensPath(invocation),
     corsOrigins: readOrigins(invocation),
     trustedProxies: readTrustedProxies(invocation),
     tls: readTls(invocation),
@@ -486,7 +493,7 @@ function readPacks(invocation: Invocation): readonly string[] {
   return [...packs];
 }
 
-export function readTokensFile(invocation: Invocation): string {
+export function readTokensPath(invocation: Invocation): string {
   return invocation.text('tokens') ?? join(requireText(invocation, 'data'), 'tokens.json');
 }
 
@@ -529,6 +536,7 @@ function readTls(invocation: Invocation): ServeConfig['tls'] {
   return { cert, key, names: { cert: nameOf(invocation, 'tls-cert'), key: nameOf(invocation, 'tls-key') } };
 }
 
+/** In seconds. */
 const DURATION_UNITS: Readonly<Record<string, bigint>> = { s: 1n, m: 60n, h: 3600n, d: 86_400n };
 
 /** Returns microseconds. */
@@ -536,21 +544,21 @@ export function readDuration(invocation: Invocation, name: FlagName): bigint | u
   const text = invocation.text(name);
   if (text === undefined) return undefined;
   const [, count = '', unit = ''] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
-  const seconds = DURATION_UNITS[unit];
-  if (seconds === undefined || Number(count) === 0)
+  const unitSeconds = DURATION_UNITS[unit];
+  if (unitSeconds === undefined || Number(count) === 0)
     throw new UsageError(
       `${nameOf(invocation, name)} ${text} is not a duration such as 30s, 15m, 12h or 90d`,
     );
-  return BigInt(count) * seconds * MICROS_PER_SECOND;
+  return BigInt(count) * unitSeconds * MICROS_PER_SECOND;
 }
 
 export function readRetentionDays(invocation: Invocation): number {
   return readInteger(invocation, 'retention-days', 1, 36_500);
 }
 
-const BYTE_UNITS: Readonly<Record<string, number>> = { K: 1, M: 2, G: 3, T: 4 };
-/** Room for the largest spool, a full intake queue and the quarantine files, which are never removed for space. */
-const MIN_MAX_DISK = 1e9;
+const UNIT_EXPONENTS: Readonly<Record<string, number>> = { K: 1, M: 2, G: 3, T: 4 };
+/** The lowest --max-disk. Eviction removes only stored records, so the spool, a full intake queue and the quarantine must fit. */
+const MIN_MAX_DISK_BYTES = 1e9;
 
 function readMaxDisk(invocation: Invocation, { clickhouse }: StoreOptions): number | undefined {
   const text = invocation.text('max-disk');
@@ -560,8 +568,8 @@ function readMaxDisk(invocation: Invocation, { clickhouse }: StoreOptions): numb
       `${nameOf(invocation, 'max-disk')} works with --store duckdb only; limit the disks of ClickHouse itself`,
     );
   const [, digits = '', unit = '', binary] = /^(\d{1,6}(?:\.\d+)?) ?([KMGT])(i?)B$/i.exec(text) ?? [];
-  const bytes = Number(digits) * (binary ? 1024 : 1000) ** (BYTE_UNITS[unit.toUpperCase()] ?? 0);
-  if (unit === '' || bytes < MIN_MAX_DISK)
+  const bytes = Number(digits) * (binary ? 1024 : 1000) ** (UNIT_EXPONENTS[unit.toUpperCase()] ?? 0);
+  if (unit === '' || bytes < MIN_MAX_DISK_BYTES)
     throw new UsageError(
       `${nameOf(invocation, 'max-disk')} ${text} is not a size of at least 1GB, such as 50GB or 2TB`,
     );

@@ -2,7 +2,7 @@
 import { statfs } from 'node:fs/promises';
 import type { ServeConfig } from './config.ts';
 import { LOG_KINDS, type LogKind } from './domain/log-columns.ts';
-import type { ServingDependencies } from './http/public-routes.ts';
+import type { ServingDependencies } from './http/route-dependencies.ts';
 import type { SampledValues } from './observe/metrics.ts';
 import type { Store } from './store/store.ts';
 import { type Clock, MICROS_PER_SECOND } from './system/clock.ts';
@@ -44,7 +44,7 @@ export class MetricSampler {
 
   async #sampleNewestRecords(store: Store): Promise<SampledValues> {
     const now = performance.now();
-    const isCheap = store.name === 'duckdb'; // the embedded store has them in memory
+    const isCheap = store.name === 'duckdb'; // the embedded store has these timestamps in memory
     const isDue = isCheap || now - this.#newestReadAt >= NEWEST_RECORDS_INTERVAL_MS;
     if (isDue && store.isReachable?.() !== false) {
       this.#newestReadAt = now;

@@ -12,7 +12,7 @@ const NOW_MICROS = 1_794_659_696_789_012n;
 const HOUR_MICROS = 3_600_000_000;
 
 const config = createServeConfig(['--data', dataDirectory], apiKey);
-const app = await startApp(config, throwOnError, () => NOW_MICROS);
+const app = await startApp(config, throwOnError, { clock: () => NOW_MICROS });
 await app.store.append(createRecords());
 
 const url = variant === 'hit' ? app.publicUrl : await startBareServer();

@@ -1,5 +1,6 @@
-// The whole program, with a warmer that the parent process pauses and resumes. While paused, callbacks of the timer wait.
-// Nothing else differs from the real program. Usage: node warming-server.mjs API-KEY DATA-DIRECTORY ENDPOINTS-DIRECTORY
+// The whole program, with a warmer that the parent process pauses and resumes. While paused, all callbacks of the program's timer
+// wait, so the other background jobs pause too.
+// Usage: node warming-server.mjs API-KEY DATA-DIRECTORY ENDPOINTS-DIRECTORY
 import { createServeConfig, startApp, throwOnError } from '../tools/dendro-modules.mjs';
 
 const [apiKey, dataDirectory, customEndpoints] = process.argv.slice(2);
@@ -17,7 +18,7 @@ const timer = {
 };
 
 const config = createServeConfig(['--data', dataDirectory, '--endpoints', customEndpoints], apiKey);
-const app = await startApp(config, throwOnError, undefined, timer);
+const app = await startApp(config, throwOnError, { timer });
 
 process.on('message', message => {
   isPaused = message === 'pause';

@@ -1,7 +1,7 @@
 -- Execution statistics of one project's functions per time bucket, from the bucket of the window's start to the bucket of now.
 -- A bucket without invocations returns no row.
--- quantileExact returns the record at index floor(level * count). With a level just below the percentile this is the exact
--- discrete percentile, for up to 10^8 records per bucket.
+-- quantileExact returns the value at index floor(level * count) of the sorted values. With a level just below the percentile,
+-- this is the exact discrete percentile, for up to 10^8 records per bucket.
 -- The aggregation is a subquery because in ClickHouse an alias with the name of a column replaces the column in WHERE.
 select
   bucket as timestamp,

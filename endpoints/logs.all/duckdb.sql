@@ -1,6 +1,6 @@
 -- The newest 100 edge log records of one project within the requested time range and the retention of its tier.
--- The first step finds the oldest timestamp among them from two small columns; the second step then reads messages and
--- metadata of these records only. It has no condition on the start of the range, because `oldest` is after that start.
+-- The first step finds the oldest timestamp among them from two small columns (project and timestamp). The second step then reads
+-- messages and metadata of these records only. It has no condition on iso_timestamp_start, because `oldest` is after that time.
 with newest as (
   select timestamp
   from edge_logs

@@ -1,9 +1,11 @@
 -- Requests per service area and time bucket. The parameter `project` is a regular expression that the URL must match.
 -- A path counts in every area whose text it contains. A bucket without matching requests returns no row.
--- Only the first 8,192 bytes of a URL are matched. A character that this would cut is left out, so the text is up to 3 bytes shorter.
--- The pattern gets the flags (?-is). -s: in ClickHouse, unlike in RE2, a dot matches a line end by default. -i: before ClickHouse
--- runs RE2, it searches for a substring that every match must contain, and derives a wrong one from patterns such as \x61bc; it
--- skips that search if the pattern sets the flag i, on or off.
+-- Only the first 8,192 bytes of a URL are matched, or up to 3 bytes fewer, so that no character is cut.
+-- The pattern gets the flags (?-is):
+-- -s: in ClickHouse, unlike in RE2, a dot matches a line break by default.
+-- -i: before ClickHouse runs RE2, it searches for a substring that every match must contain. It derives a wrong substring from
+-- patterns such as \x61bc. It skips that search if the pattern sets the flag i, on or off.
+-- The aggregation is a subquery because in ClickHouse an alias with the name of a column replaces the column in WHERE.
 select
   bucket as timestamp,
   total_rest_requests,

@@ -1,6 +1,6 @@
 -- Requests per service area and time bucket. The parameter `project` is a regular expression that the URL must match.
 -- A path counts in every area whose text it contains. A bucket without matching requests returns no row.
--- Only the first 8,192 bytes of a URL are matched. A character that this would cut is left out, so the text is up to 3 bytes shorter.
+-- Only the first 8,192 bytes of a URL are matched, or up to 3 bytes fewer, so that no character is cut.
 select
   time_bucket(to_seconds($bucket_seconds), timestamp) as timestamp,
   count(*) filter (contains(path, '/rest')) as total_rest_requests,

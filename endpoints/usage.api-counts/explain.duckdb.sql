@@ -1,6 +1,7 @@
 -- How many edge log records remain after each condition of usage.api-counts. Without a pin there is no condition on the project:
 -- `project` is null, and `newest` and `oldest` are of all projects.
 -- The second subquery matches the pattern only against the records in the window.
+-- duckdb.sql has the reason for the lengths of a URL.
 select
   $now - to_seconds($window_seconds) as window_start,
   $now as window_end,

@@ -2,6 +2,7 @@
 // `first-token`, the times at which tokens were last used, `clean-stop.json`, and the damaged bytes that earlier repairs copied.
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { QUARANTINE_FILES } from '../intake/quarantine.ts';
 import { OpenFile } from '../system/open-file.ts';
 import type { TarFile } from '../system/tar.ts';
 
@@ -11,15 +12,17 @@ const TOP_FILES = [
   'dendro.duckdb.metadata-backup',
   'format.json',
   'erase.json',
-  'quarantine.older.ndjson',
-  'quarantine.ndjson',
+  ...QUARANTINE_FILES,
 ];
+/** The names of the files in the outbox: records that are to be sent to ClickHouse (store/clickhouse/outbox.ts). */
+export const OUTBOX_FILE = /^(progress\.json|\w+\.block)$/;
+/** The names of the files to read in each subdirectory. */
 const DIRECTORY_FILES = {
   spool: /^(\d+\.(spool|requests)|next-numbers\.json|undelivered\.json)$/,
-  clickhouse: /^(progress\.json|\w+\.block)$/,
+  clickhouse: OUTBOX_FILE,
 };
 
-/** Opens each file when the one before it was read. The caller must hold the lock of the directory. */
+/** Opens each file after the one before it has been read. The caller must hold the lock of the directory. */
 export async function* readDataFiles(dataDirectory: string, tokensFile: string): AsyncGenerator<TarFile> {
   const nested = Object.entries(DIRECTORY_FILES).flatMap(([name, pattern]) =>
     listDirectory(join(dataDirectory, name))

@@ -4,9 +4,9 @@ import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { LogKind } from '../domain/log-columns.ts';
-import { findNextSequences, noteEnd, readSequences } from '../intake/sequences.ts';
+import { findNextSequences, readSequences, trackEnd } from '../intake/sequences.ts';
 import { spoolDirectoryIn } from '../intake/spool.ts';
-import { findDamagedRanges, isTooShort } from '../intake/spool-repair.ts';
+import { inspectBlocks, isTooShort } from '../intake/spool-repair.ts';
 import { listSegments } from '../intake/spool-segment.ts';
 import { DamagedBlockError, readSegment, SpooledCounts } from '../intake/spool-snapshot.ts';
 import { readStoreCopy } from '../store/open-store.ts';
@@ -19,9 +19,10 @@ export interface ReadBackOptions {
   /** In DuckDB's notation. */
   readonly memoryLimit: string;
   /**
-   * A process that was killed can leave an unfinished block at the end of the last segment, at or after this offset
-   * (clean-stop.ts). It was never acknowledged, so it is skipped. Any other damage, a shorter segment and missing segments are errors.
-   * Undefined, for the copy of a running server: no block is skipped.
+   * How many bytes of the last segment were complete at the last clean stop (clean-stop.ts). A process that was killed can leave
+   * an unfinished block at the end of this segment, at or after this offset. The block was never acknowledged, so it is skipped.
+   * Any other damage, a shorter segment and missing segments are errors. Undefined, for the copy of a running server: no block is
+   * skipped, and missing segments are not detected.
    */
   readonly completeBytes?: number | undefined;
 }
@@ -38,7 +39,7 @@ export async function readBack(
   return countsByKind(content.records, spooled);
 }
 
-/** A data directory that no server has used yet may have none. */
+/** A data directory that no server has used yet may have no files of the store. */
 function hasStoreFiles(store: StoreName, directory: string): boolean {
   return existsSync(join(directory, store === 'duckdb' ? 'dendro.duckdb' : 'clickhouse/progress.json'));
 }
@@ -63,7 +64,7 @@ async function countSpooled(
         );
       for await (const { blocks } of readSegment(file)) {
         spooled.add(blocks);
-        for (const { header } of blocks) noteEnd(ends, header);
+        for (const { header } of blocks) trackEnd(ends, header);
       }
     } catch (error) {
       const canBeTorn = name === names.at(-1) && error instanceof DamagedBlockError;
@@ -73,7 +74,7 @@ async function countSpooled(
       await file.close();
     }
   }
-  // A running server has compared them when it started.
+  // A running server has checked for missing segments when it started.
   if (completeBytes === undefined) return spooled.counts;
   if (findNextSequences(await readSequences(spool), segmentEnds, durableUpTo).isIncomplete)
     throw new Error('files of the spool are missing');
@@ -82,6 +83,6 @@ async function countSpooled(
 
 /** Whether an unfinished write at the end is all that is invalid in the last segment. */
 async function endsWithTornWrite(path: string, completeBytes: number): Promise<boolean> {
-  const ranges = findDamagedRanges(await readFile(path), completeBytes);
+  const { ranges } = inspectBlocks(await readFile(path), completeBytes);
   return ranges.every(({ isTorn }) => isTorn);
 }

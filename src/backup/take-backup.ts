@@ -13,6 +13,7 @@ import { OpenFile } from '../system/open-file.ts';
 import { bufferFile, type TarFile, writeTar } from '../system/tar.ts';
 import { readVersion } from '../system/version.ts';
 import { countsByKind, formatReport, REPORT_FILE } from './backup-report.ts';
+import { OUTBOX_FILE } from './data-files.ts';
 
 export interface BackupDependencies {
   readonly store: Store;
@@ -71,8 +72,11 @@ async function capture(
   const snapshot = await store.snapshot(() => {
     const spool = intake.snapshotSpool();
     openFiles.push(spool);
-    const otherFiles = openStaticFiles(store.name === 'duckdb', rest);
-    openFiles.push(...otherFiles);
+    const otherFiles: OpenFile[] = [];
+    for (const file of openStaticFiles(store.name === 'duckdb', rest)) {
+      openFiles.push(file);
+      otherFiles.push(file);
+    }
     quarantineFiles = quarantine.openFiles();
     moment = { spool, otherFiles, takenAtMicros: rest.clock() };
   });
@@ -80,6 +84,7 @@ async function capture(
     const opened = await quarantineFiles;
     openFiles.push(...opened);
     if (moment === undefined) throw new Error('the store has not called onSnapshot');
+    // The type assertion is needed because TypeScript does not see the assignment in the callback.
     const { otherFiles, ...others } = moment as Omit<Captured, 'store'>;
     return { ...others, store: snapshot, otherFiles: [...otherFiles, ...opened] };
   } catch (error) {
@@ -89,23 +94,25 @@ async function capture(
 }
 
 /**
- * Files that are replaced as a whole, or do not change while the server runs. With DuckDB, that includes the outbox that an
+ * Opens the files that are replaced as a whole, or do not change while the server runs. With DuckDB, that includes the outbox that an
  * earlier run with ClickHouse may have left. With ClickHouse, the outbox is in use, and the snapshot of the store has its files.
  */
-function openStaticFiles(
+function* openStaticFiles(
   hasUnusedOutbox: boolean,
   { dataDirectory, tokensFile }: Pick<BackupDependencies, 'dataDirectory' | 'tokensFile'>,
-): OpenFile[] {
+): Generator<OpenFile> {
   const outbox = join(dataDirectory, 'clickhouse');
   const outboxFiles = hasUnusedOutbox && existsSync(outbox) ? readdirSync(outbox) : [];
-  return [
-    OpenFile.ifExists(join(dataDirectory, 'format.json'), 'format.json') ?? [],
-    OpenFile.ifExists(join(dataDirectory, 'erase.json'), 'erase.json') ?? [],
-    OpenFile.ifExists(tokensFile, 'tokens.json') ?? [],
-    outboxFiles
-      .filter(name => /^(progress\.json|\w+\.block)$/.test(name))
-      .map(name => new OpenFile(join(outbox, name), `clickhouse/${name}`)),
-  ].flat();
+  for (const [file, path] of [
+    [join(dataDirectory, 'format.json'), 'format.json'],
+    [join(dataDirectory, 'erase.json'), 'erase.json'],
+    [tokensFile, 'tokens.json'],
+  ] as const) {
+    const opened = OpenFile.ifExists(file, path);
+    if (opened !== undefined) yield opened;
+  }
+  for (const name of outboxFiles.filter(each => OUTBOX_FILE.test(each)))
+    yield new OpenFile(join(outbox, name), `clickhouse/${name}`);
 }
 
 /** The store's files first: until they are read, the embedded store writes no checkpoint and does not compact. */

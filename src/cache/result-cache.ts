@@ -4,7 +4,7 @@ import type { Timer } from '../system/timer.ts';
 import { Flight, type Load } from './single-flight.ts';
 
 export interface CacheLifetime {
-  /** A result of this age is never returned. An entry that is not requested for this long expires. */
+  /** A cached result of this age is never returned. An entry that is not requested for this long expires. */
   readonly lifetimeMs: number;
   /** The age at which a result is refreshed in the background. */
   readonly refreshAfterMs: number;
@@ -25,7 +25,10 @@ export interface CacheResult<V> {
   readonly value: V;
   readonly outcome: CacheOutcome;
   readonly ageMs: number;
-  /** Time until the next refresh is due or the entry expires. Until then, the cache returns the same result. */
+  /**
+   * Time until the next refresh is due or the entry expires. Until then, the cache returns the same result, unless a refresh is
+   * forced or the entry is removed.
+   */
   readonly freshForMs: number;
 }
 
@@ -41,11 +44,13 @@ export interface GetOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** Times are milliseconds of the cache's timer. */
 export interface CacheEntry<V> extends CacheRequest<V> {
   value: V;
   bytes: number;
   /** The start of the load. */
   loadedAt: number;
+  /** The last request. A background refresh is not a request. */
   requestedAt: number;
   /** The last forced refresh; -Infinity if there was none. */
   forcedAt: number;
@@ -56,7 +61,8 @@ export interface CacheEntry<V> extends CacheRequest<V> {
 }
 
 export const FORCED_REFRESH_INTERVAL_MS = 10_000;
-export const FIRST_RETRY_MS = 5_000;
+/** The pause after the first failed refresh of an entry. It doubles with each further failure. */
+const FIRST_RETRY_MS = 5_000;
 
 /** Estimated size of an entry without its value and its key. */
 const ENTRY_OVERHEAD_BYTES = 512;
@@ -73,7 +79,6 @@ export class ResultCache<V> {
   #bytes = 0;
   #refreshes = 0;
   #refreshFailures = 0;
-  #closed = false;
 
   constructor(maxBytes: number, sizeOf: (value: V) => number, timer: Timer) {
     this.#maxBytes = maxBytes;
@@ -107,6 +112,7 @@ export class ResultCache<V> {
     return toResult(entry, 'hit', now);
   }
 
+  /** Returns the cached result, or that of a new or a running load. Throws the error of the load, or the reason of the signal. */
   async get(request: CacheRequest<V>, options: GetOptions = {}): Promise<CacheResult<V>> {
     const now = this.#timer.now();
     const entry = this.#liveEntry(request.key, now);
@@ -115,11 +121,13 @@ export class ResultCache<V> {
       if (!options.forceRefresh || now - entry.forcedAt < FORCED_REFRESH_INTERVAL_MS)
         return toResult(entry, 'hit', now);
     }
+    const { signal } = options;
+    signal?.throwIfAborted();
     const running = this.#flights.get(request.key);
     const joined = running !== undefined && !running.cancelled;
     if (!joined && options.forceRefresh && entry !== undefined) entry.forcedAt = now;
     const flight = joined ? running : this.#start(request, false, options.forceRefresh ? now : -Infinity);
-    const value = await flight.join(options.signal);
+    const value = await flight.join(signal);
     const outcome = joined ? 'collapsed' : options.forceRefresh ? 'request' : 'miss';
     const loaded = this.#entries.get(request.key);
     const finishedAt = this.#timer.now();
@@ -135,7 +143,7 @@ export class ResultCache<V> {
   }
 
   /** Removes expired entries. Returns those whose refresh is due, most recently requested first. */
-  listDue(): CacheEntry<V>[] {
+  expireAndListDue(): CacheEntry<V>[] {
     const now = this.#timer.now();
     const due: CacheEntry<V>[] = [];
     for (const entry of this.#entries.values()) {
@@ -147,25 +155,26 @@ export class ResultCache<V> {
   }
 
   /**
-   * Refreshes an entry in the background. If that fails, the entry keeps its value, and the next refresh waits with
-   * exponential back-off. Returns false if the refresh is no longer due, or if a load of the same key is already running.
+   * Refreshes an entry in the background. If that fails, calls `onFailure`; the entry keeps its value, and the next refresh waits
+   * with exponential back-off. Returns false if the refresh is no longer due, or if a load of the same key is already running.
    */
-  async refresh(entry: CacheEntry<V>): Promise<boolean> {
+  async refresh(entry: CacheEntry<V>, onFailure: (error: unknown) => void): Promise<boolean> {
     const isDue = this.#entries.get(entry.key) === entry && this.#timer.now() >= entry.refreshAt;
     if (!isDue || this.#flights.has(entry.key)) return false;
     this.#refreshes++;
-    await this.#start(entry, true).result.catch(() => {
+    await this.#start(entry, true).result.catch((error: unknown) => {
       this.#refreshFailures++;
       const backoffMs = Math.min(FIRST_RETRY_MS * 2 ** entry.failures++, entry.lifetime.refreshAfterMs);
       entry.refreshAt = this.#timer.now() + backoffMs;
+      onFailure(error);
     });
     return true;
   }
 
-  /** Removes the entries with these keys. Loads that are running return their results, but these are not cached. */
-  removeWhere(isRemoved: (key: string) => boolean): void {
-    for (const key of this.#flights.keys()) if (isRemoved(key)) this.#flights.delete(key);
-    for (const entry of this.#entries.values()) if (isRemoved(entry.key)) this.#remove(entry);
+  /** Removes the entries with matching keys. Running loads of such keys still return their results, but these are not cached. */
+  removeWhere(shouldRemove: (key: string) => boolean): void {
+    for (const key of this.#flights.keys()) if (shouldRemove(key)) this.#flights.delete(key);
+    for (const entry of this.#entries.values()) if (shouldRemove(entry.key)) this.#remove(entry);
   }
 
   /** Removes all entries. Loads that are running return their results, but these are not cached. */
@@ -174,13 +183,6 @@ export class ResultCache<V> {
     this.#entries.clear();
     this.#lastRequested = undefined;
     this.#bytes = 0;
-  }
-
-  /** Cancels all loads and removes all entries. Closing twice is safe. */
-  close(): void {
-    this.#closed = true;
-    for (const flight of this.#flights.values()) flight.cancel(new Error('the cache is closed'));
-    this.clear();
   }
 
   #liveEntry(key: string, now: number): CacheEntry<V> | undefined {
@@ -204,7 +206,7 @@ export class ResultCache<V> {
       if (this.#flights.get(request.key) === flight) this.#flights.delete(request.key);
     };
     flight.result.then(value => {
-      const isCurrent = this.#flights.get(request.key) === flight; // not if the cache was cleared meanwhile
+      const isCurrent = this.#flights.get(request.key) === flight; // false if it was removed or replaced meanwhile
       removeFlight();
       if (isCurrent) this.#store(request, value, flight, forcedAt);
     }, removeFlight);
@@ -215,7 +217,7 @@ export class ResultCache<V> {
   #store({ key, lifetime, load }: CacheRequest<V>, value: V, flight: Flight<V>, forcedAt: number): void {
     const existing = this.#entries.get(key);
     // An entry that expired or was evicted during its background refresh is not added again.
-    if (this.#closed || (flight.background && existing === undefined)) return;
+    if (flight.background && existing === undefined) return;
     const { startedAt } = flight;
     const entry = existing ?? {
       key,

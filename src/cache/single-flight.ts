@@ -2,18 +2,19 @@
 // that was started in the background continues without waiters.
 
 export interface LoadPriority {
-  /** Nobody waits for this load, so other loads run first. */
+  /** Nobody waits for this load, so other loads run first. Becomes false when a waiter joins the load. */
   readonly background: boolean;
+  /** Set by the load; called when `background` has become false. */
+  onForeground?: (() => void) | undefined;
 }
 
-/** `priority` changes during the load: when a waiter joins a background load, `background` becomes false. */
 export type Load<V> = (signal: AbortSignal, priority: LoadPriority) => Promise<V>;
 
 export class Flight<V> {
   readonly startedAt: number;
   readonly result: Promise<V>;
   readonly #controller = new AbortController();
-  readonly #priority: { background: boolean };
+  readonly #priority: LoadPriority & { background: boolean };
   readonly #cancelsWithLastWaiter: boolean;
   #waiters = 0;
 
@@ -35,20 +36,20 @@ export class Flight<V> {
     return this.#controller.signal.aborted;
   }
 
+  /** The signal must not be aborted yet. */
   async join(signal: AbortSignal | undefined): Promise<V> {
-    signal?.throwIfAborted();
-    this.#priority.background = false;
     this.#waiters++;
+    if (this.#priority.background) {
+      this.#priority.background = false;
+      this.#priority.onForeground?.();
+    }
     try {
       return await (signal === undefined ? this.result : rejectOnAbort(this.result, signal));
     } finally {
       this.#waiters--;
-      if (signal?.aborted && this.#waiters === 0 && this.#cancelsWithLastWaiter) this.cancel(signal.reason);
+      if (signal?.aborted && this.#waiters === 0 && this.#cancelsWithLastWaiter)
+        this.#controller.abort(signal.reason);
     }
-  }
-
-  cancel(reason: unknown): void {
-    this.#controller.abort(reason);
   }
 }
 

@@ -1,5 +1,6 @@
 // Refreshes cache entries in the background: a few at a time, with low priority, and with a pause after each one, so that
-// all refreshes together take at most a fifth of the time of one query slot of the store. Entries that do not get a turn expire.
+// all refreshes together use at most a fifth of one query slot (the store has --query-concurrency slots). Entries that are not
+// refreshed in time expire.
 import { every, type RepeatingJob, type Timer } from '../system/timer.ts';
 import type { CacheEntry, ResultCache } from './result-cache.ts';
 
@@ -11,26 +12,33 @@ export class Warmer<V> {
   readonly #cache: ResultCache<V>;
   readonly #timer: Timer;
   readonly #concurrency: number;
+  readonly #onFailure: (key: string, error: unknown) => void;
   #due: CacheEntry<V>[] = [];
   /** Refreshes that run or pause. */
   #occupied = 0;
   #stopped = false;
   #job: RepeatingJob | undefined;
 
-  constructor(cache: ResultCache<V>, timer: Timer, concurrency: number) {
+  constructor(
+    cache: ResultCache<V>,
+    timer: Timer,
+    concurrency: number,
+    onFailure: (key: string, error: unknown) => void = () => {},
+  ) {
     this.#cache = cache;
     this.#timer = timer;
     this.#concurrency = concurrency;
+    this.#onFailure = onFailure;
   }
 
   start(): void {
     this.#job = every(this.#timer, CHECK_INTERVAL_MS, () => {
-      this.#due = this.#cache.listDue();
+      this.#due = this.#cache.expireAndListDue();
       this.#startRefreshes();
     });
   }
 
-  /** No refresh starts after this. */
+  /** No refresh starts after this, and failures are no longer reported: closing the store cancels running refreshes. */
   stop(): void {
     this.#stopped = true;
     void this.#job?.stop();
@@ -47,9 +55,11 @@ export class Warmer<V> {
   async #refresh(entry: CacheEntry<V>): Promise<void> {
     this.#occupied++;
     const startedAt = this.#timer.now();
-    const wasDue = await this.#cache.refresh(entry);
+    const hasRun = await this.#cache.refresh(entry, error => {
+      if (!this.#stopped) this.#onFailure(entry.key, error);
+    });
     const tookMs = this.#timer.now() - startedAt;
-    const pauseMs = wasDue ? tookMs * (BUSY_TIME_DIVISOR * this.#concurrency - 1) : 0;
+    const pauseMs = hasRun ? tookMs * (BUSY_TIME_DIVISOR * this.#concurrency - 1) : 0;
     this.#timer.after(pauseMs, () => {
       this.#occupied--;
       this.#startRefreshes();

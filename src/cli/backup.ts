@@ -4,9 +4,9 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync 
 import { dirname, join, resolve } from 'node:path';
 import { type BackupReport, formatReport, REPORT_FILE, totalCounts } from '../backup/backup-report.ts';
 import { readDataFiles } from '../backup/data-files.ts';
-import { readBack } from '../backup/read-back.ts';
+import { type ReadBackOptions, readBack } from '../backup/read-back.ts';
 import { unpack } from '../backup/unpack.ts';
-import { type Invocation, readStoreOptions, readTokensFile } from '../config.ts';
+import { type Invocation, readStoreOptions, readTokensPath } from '../config.ts';
 import { OperatorError, UsageError } from '../domain/errors.ts';
 import { formatTimestamp } from '../domain/timestamp.ts';
 import { readCompleteBytes } from '../intake/clean-stop.ts';
@@ -15,29 +15,30 @@ import { type StoreOptions, storeNameOf } from '../store/open-store.ts';
 import { systemClock } from '../system/clock.ts';
 import { lockDirectory } from '../system/directory-lock.ts';
 import { createDirectory, syncDirectory, writeFileDurably } from '../system/files.ts';
-import { readTar } from '../system/tar.ts';
+import { readTar, type TarFile } from '../system/tar.ts';
 import { readVersion } from '../system/version.ts';
 import { createProgressBar } from './progress-bar.ts';
 import {
+  createResponseError,
   describeUnreachable,
   type RunningServer,
-  readErrorMessage,
   readRunningServer,
 } from './running-server.ts';
 import { fetchWithToken } from './send-request.ts';
 
 export async function backup(invocation: Invocation): Promise<void> {
   const directory = readTarget(invocation);
-  const server = readRunningServer(invocation);
+  // --memory-limit is allowed with --url too, because this process opens the copy and reads it back.
+  const server = readRunningServer(invocation, ['memory-limit']);
   const options = readStoreOptions(invocation);
   const incomplete = createIncompleteDirectory(directory);
   const cancelCleanup = removeOnSignal(incomplete);
   try {
     const report =
       server === undefined
-        ? await copyDataDirectory(options, readTokensFile(invocation), incomplete)
+        ? await copyDataDirectory(options, readTokensPath(invocation), incomplete)
         : await download(server, options, incomplete);
-    moveInPlace(incomplete, directory);
+    moveIntoPlace(incomplete, directory);
     await syncDirectory(dirname(directory));
     const { stored, spooled } = totalCounts(report);
     process.stdout.write(
@@ -81,8 +82,8 @@ function createIncompleteDirectory(directory: string): string {
   }
 }
 
-/** Atomic: an empty directory is replaced. */
-function moveInPlace(incomplete: string, directory: string): void {
+/** Atomic. Replaces `directory` if it exists and is empty. */
+function moveIntoPlace(incomplete: string, directory: string): void {
   try {
     renameSync(incomplete, directory);
   } catch (error) {
@@ -92,10 +93,10 @@ function moveInPlace(incomplete: string, directory: string): void {
   }
 }
 
-/** Returns a function that cancels the cleanup. */
+/** On SIGINT or SIGTERM, removes the directory and exits. Returns a function that cancels this. */
 function removeOnSignal(incomplete: string): () => void {
   const exitCodes = { SIGINT: 130, SIGTERM: 143 };
-  const listeners = Object.entries(exitCodes).map(([signal, code]) => {
+  const removers = Object.entries(exitCodes).map(([signal, code]) => {
     const listener = () => {
       rmSync(incomplete, { recursive: true, force: true });
       process.exit(code);
@@ -104,11 +105,11 @@ function removeOnSignal(incomplete: string): () => void {
     return () => process.off(signal, listener);
   });
   return () => {
-    for (const remove of listeners) remove();
+    for (const removeListener of removers) removeListener();
   };
 }
 
-/** Copies a data directory that no server uses. It is locked meanwhile. */
+/** Copies a data directory that no server uses. The directory is locked meanwhile. */
 async function copyDataDirectory(
   options: StoreOptions,
   tokensFile: string,
@@ -124,13 +125,13 @@ async function copyDataDirectory(
   const takenAt = formatTimestamp(systemClock());
   let completeBytes: number;
   try {
-    // The copy does not have the file that says this.
+    // From the original: the copy does not have clean-stop.json, which contains this number.
     completeBytes = await readCompleteBytes(spoolDirectoryIn(dataDirectory));
     await unpackWithProgress(readDataFiles(dataDirectory, tokensFile), target);
   } finally {
     lock.release();
   }
-  const records = await readBackOrThrow(target, { store, memoryLimit, completeBytes });
+  const records = await readBackCopy(target, { store, memoryLimit, completeBytes });
   const report = { version: readVersion(), takenAt, store, records };
   await writeFileDurably(join(target, REPORT_FILE), formatReport(report));
   return report;
@@ -149,7 +150,7 @@ async function download(
   });
   if (!paths.has(REPORT_FILE)) throw new OperatorError('the download is not complete, nothing was kept');
   const report = JSON.parse(readFileSync(join(target, REPORT_FILE), 'utf8')) as BackupReport;
-  const found = await readBackOrThrow(target, { store: report.store, memoryLimit });
+  const found = await readBackCopy(target, { store: report.store, memoryLimit });
   if (JSON.stringify(found) !== JSON.stringify(report.records))
     throw new OperatorError(
       `the copy does not have the records that the server reported, nothing was kept: reported ${JSON.stringify(report.records)}, found ${JSON.stringify(found)}`,
@@ -158,28 +159,29 @@ async function download(
 }
 
 async function requestBackup(server: RunningServer): Promise<AsyncIterable<Uint8Array>> {
-  const { url } = server;
   const response = await fetchWithToken(server, '/api/admin/backup').catch((error: Error) => {
     throw error instanceof OperatorError ? error : new OperatorError(describeUnreachable(server, error));
   });
   if (response.status === 200 && response.body !== null) return response.body;
-  const hint =
-    {
-      403: '; a backup needs a token with the scope admin: dendro token create --name backup --scope admin',
-      404: '; --url must be the URL of the internal listener',
-    }[response.status] ?? '';
-  const message = readErrorMessage(await response.text()) ?? `status ${response.status}`;
-  throw new OperatorError(`${url}: ${message}${hint}`);
+  const hint = {
+    403: 'a backup needs a token with the scope admin: dendro token create --name backup --scope admin',
+    404: '--url must be the URL of the internal listener',
+  }[response.status];
+  throw createResponseError(server.url, response.status, await response.text(), hint);
 }
 
-async function unpackWithProgress(...[files, target]: Parameters<typeof unpack>): ReturnType<typeof unpack> {
+async function unpackWithProgress(
+  files: AsyncIterable<TarFile> | Iterable<TarFile>,
+  target: string,
+): Promise<ReadonlySet<string>> {
   const bar = createProgressBar('backup', process.stderr);
   return unpack(files, target, bytes => bar.update(undefined, `${bytes} bytes`)).finally(() => bar.clear());
 }
 
-async function readBackOrThrow(...args: Parameters<typeof readBack>): ReturnType<typeof readBack> {
+/** Reads and counts every record of the copy. Throws an OperatorError if that fails. */
+async function readBackCopy(directory: string, options: ReadBackOptions): Promise<BackupReport['records']> {
   try {
-    return await readBack(...args);
+    return await readBack(directory, options);
   } catch (error) {
     const [reason] = (error as Error).message.split('\n', 1);
     throw new OperatorError(`the copy cannot be read back, nothing was kept: ${reason}`);

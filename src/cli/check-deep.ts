@@ -54,8 +54,8 @@ async function findDamages(config: ServeConfig): Promise<DeepFindings> {
         ...stored.damages,
         ...spool.damages,
         ...quarantine.damages,
-        ...findProblem('format.json', () => inspectDataDirectory(store.dataDirectory)),
-        ...findProblem(basename(tokensFile), () => readTokenFile(tokensFile)),
+        ...findReadDamage('format.json', () => inspectDataDirectory(store.dataDirectory)),
+        ...findReadDamage(basename(tokensFile), () => readTokenFile(tokensFile)),
       ],
     };
   } finally {
@@ -63,7 +63,8 @@ async function findDamages(config: ServeConfig): Promise<DeepFindings> {
   }
 }
 
-function findProblem(file: string, read: () => void): Damage[] {
+/** Returns no damage if `read` succeeds, and one if it throws an OperatorError. */
+function findReadDamage(file: string, read: () => void): Damage[] {
   try {
     read();
     return [];

@@ -1,8 +1,6 @@
-// dendro check: finds the problems that would make the startup of `serve` fail, without serving. With --parity it also compares
-// the results of the embedded store and ClickHouse. With --deep it reads all records instead (check-deep.ts).
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { dirname, join, resolve } from 'node:path';
+// dendro check: finds the problems that would make the startup of `serve` fail, without serving. With --parity it then compares
+// the results of the embedded store and ClickHouse. With --deep it only reads all records (check-deep.ts).
+import { dirname, resolve } from 'node:path';
 import { findListenerProblems } from '../app.ts';
 import { type Invocation, nameOf, readServeConfig, type ServeConfig } from '../config.ts';
 import { type Damage, formatDamage } from '../domain/damage.ts';
@@ -20,9 +18,10 @@ import { checkWritable, describeFileError } from '../system/file-access.ts';
 import { readTokenFile } from '../token/token-file.ts';
 import { checkDeep } from './check-deep.ts';
 import { requireEmbeddedStore } from './embedded-store.ts';
+import { withTemporaryDirectory } from './temporary-directory.ts';
 
-/** Longer lists of differences do not help to find the cause. */
-const SHOWN_DIFFERENCES = 10;
+/** More of them do not help to find the cause. */
+const MAX_DIFFERENCES_SHOWN = 10;
 
 export async function check(invocation: Invocation): Promise<void> {
   const config = readServeConfig(invocation);
@@ -30,10 +29,12 @@ export async function check(invocation: Invocation): Promise<void> {
   const isJson = invocation.isOn('json');
   if (invocation.isOn('deep')) return checkDeep(config, isJson);
   const findings = await findProblems(config);
-  // One JSON document on standard output: if there are no problems, checkParity prints its own.
-  if (isJson && !(invocation.isOn('parity') && findings.problems.length === 0)) printFindings(findings);
-  if (findings.problems.length > 0) throw toOneError(findings.problems);
-  if (invocation.isOn('parity')) return checkParity(invocation, config);
+  const hasProblems = findings.problems.length > 0;
+  const isParity = invocation.isOn('parity');
+  // Standard output gets one JSON document: if checkParity runs, it prints that document.
+  if (isJson && (hasProblems || !isParity)) printFindings(findings);
+  if (hasProblems) throw toOneError(findings.problems);
+  if (isParity) return checkParity(invocation, config);
   if (isJson) return;
   for (const { name, id } of findings.endpoints) process.stdout.write(`${name}  ${id}\n`);
   for (const damage of findings.repairable) process.stdout.write(`${formatDamage(damage)}\n`);
@@ -45,7 +46,7 @@ export async function check(invocation: Invocation): Promise<void> {
 }
 
 interface Findings {
-  endpoints: readonly { readonly id: string; readonly name: string }[];
+  readonly endpoints: readonly { readonly id: string; readonly name: string }[];
   readonly problems: readonly Error[];
   /** What the next start repairs. */
   readonly repairable: readonly Damage[];
@@ -75,16 +76,17 @@ async function findProblems(config: ServeConfig): Promise<Findings> {
   };
   const isPortOfServer = (error: unknown) => serverPid !== undefined && isAddressInUse(error);
   for (const problem of await findListenerProblems(config)) if (!isPortOfServer(problem)) report(problem);
-  const earlierProblems = problems.length;
+  const listenerProblemCount = problems.length;
   await attempt(() => inspectDataDirectory(dataDirectory));
-  const isUsable = problems.length === earlierProblems;
-  if (isUsable && serverPid === undefined)
+  const isDirectoryUsable = problems.length === listenerProblemCount;
+  if (isDirectoryUsable && serverPid === undefined)
     await attempt(async () => {
       const damage = await checkStoreFile(config.store);
       if (damage !== undefined) repairable.push(damage);
     });
   // For a tokens file in an unusable data directory, this would only report the same problem again.
-  if (isUsable || !isInside(dataDirectory, config.tokensFile)) await attempt(() => checkTokens(config));
+  if (isDirectoryUsable || !isInside(dataDirectory, config.tokensFile))
+    await attempt(() => checkTokens(config));
   let endpoints: Findings['endpoints'] = [];
   await attempt(async () => {
     const catalog = loadCatalog(config.endpointFolders, config.storeName);
@@ -103,8 +105,8 @@ function isInside(directory: string, file: string): boolean {
 }
 
 /**
- * Checks that the tokens file is valid and, if it has no tokens, that the first start can create it. With an API key in the
- * environment, the first start creates no tokens file.
+ * Checks that the tokens file is valid. If it is missing or has no tokens, checks that its directory is writable, because the
+ * first start creates a missing tokens file. With an API key in the environment, the first start creates none.
  */
 function checkTokens({ tokensFile, environmentKeys }: ServeConfig): void {
   if (readTokenFile(tokensFile).length > 0 || environmentKeys.length > 0) return;
@@ -135,8 +137,8 @@ function toOneError(problems: readonly Error[]): Error {
 }
 
 /**
- * Runs the preflight with an empty data directory, so that the command can run next to a server that locks its own. With ClickHouse,
- * it checks the real tables.
+ * Runs the preflight with an empty data directory, because a running server locks the configured one. With ClickHouse, the
+ * preflight checks the real tables.
  */
 async function checkPreflight(config: ServeConfig, catalog: Catalog, dataDirectory: string): Promise<void> {
   const store = await openStore({ ...config.store, dataDirectory });
@@ -160,17 +162,18 @@ async function checkParity(invocation: Invocation, config: ServeConfig): Promise
   const { clickhouse: _, ...embedded } = config.store;
   requireEmbeddedStore(embedded.dataDirectory);
   await withTemporaryDirectory('dendro-parity-', async directory => {
-    const stores: ComparedStore[] = [];
+    const duckdb = await openComparedStore(config, embedded);
     try {
       // The embedded store uses the directory of --data, so the ClickHouse store gets an empty one.
-      for (const options of [embedded, { ...config.store, dataDirectory: directory }])
-        stores.push(await openComparedStore(config, options));
-      const [duckdb, other] = stores;
-      if (duckdb === undefined || other === undefined) return;
-      await replaySpool(embedded.dataDirectory, duckdb.store, logTo(process.stdout, process.stderr));
-      await printParity(duckdb, other, projects, invocation.isOn('json'));
+      const clickhouse = await openComparedStore(config, { ...config.store, dataDirectory: directory });
+      try {
+        await replaySpool(embedded.dataDirectory, duckdb.store, logTo(process.stdout, process.stderr));
+        await printParity(duckdb, clickhouse, projects, invocation.isOn('json'));
+      } finally {
+        await clickhouse.store.close();
+      }
     } finally {
-      for (const { store } of stores) await store.close();
+      await duckdb.store.close();
     }
   });
 }
@@ -188,23 +191,12 @@ async function printParity(
 ): Promise<void> {
   const { queries, rows, differences } = await compareStores(duckdb, clickhouse, projects, systemClock());
   if (isJson) process.stdout.write(`${JSON.stringify({ queries, rows, differences }, undefined, 2)}\n`);
-  for (const { endpoint, parameters, description } of isJson ? [] : differences.slice(0, SHOWN_DIFFERENCES))
+  const shown = isJson ? [] : differences.slice(0, MAX_DIFFERENCES_SHOWN);
+  for (const { endpoint, parameters, description } of shown)
     process.stdout.write(`${endpoint}?${parameters}: ${description}\n`);
   if (differences.length > 0)
     throw new OperatorError(
       `${differences.length} of ${queries} results differ between duckdb and clickhouse`,
     );
   if (!isJson) process.stdout.write(`${queries} results, ${rows} rows: duckdb and clickhouse agree\n`);
-}
-
-async function withTemporaryDirectory(
-  prefix: string,
-  work: (directory: string) => Promise<void>,
-): Promise<void> {
-  const directory = mkdtempSync(join(tmpdir(), prefix));
-  try {
-    await work(directory);
-  } finally {
-    rmSync(directory, { recursive: true, force: true });
-  }
 }

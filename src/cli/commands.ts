@@ -1,16 +1,16 @@
 // The commands and their flags. The code of a command is loaded only when it runs.
 import type { FlagName, Invocation, ListenerName } from '../config.ts';
-import { UsageError } from '../domain/errors.ts';
+import { rejectArguments } from './reject-arguments.ts';
 
 type RunCommand = (invocation: Invocation) => Promise<void>;
 
 export interface Command {
   readonly name: string;
-  /** The arguments after the name, as help prints them; empty: only flags. */
+  /** The arguments after the name, as help prints them; empty: the command accepts only flags. */
   readonly usage: string;
   readonly summary: string;
   readonly flags: readonly FlagName[];
-  /** The listener that --url names; default: public. */
+  /** The listener whose URL is given with --url; default: public. */
   readonly listener?: ListenerName;
   readonly examples: readonly string[];
   load(): Promise<RunCommand>;
@@ -57,7 +57,7 @@ export const commands: readonly Command[] = [
   {
     name: 'serve',
     usage: '',
-    summary: 'Serve the endpoints over HTTP.',
+    summary: 'Receive logs and serve the endpoints over HTTP.',
     flags: SERVE_FLAGS,
     examples: [
       'dendro serve',
@@ -127,7 +127,7 @@ export const commands: readonly Command[] = [
     name: 'token',
     usage: 'create | list | revoke NAME',
     summary:
-      'Create a token and print it once, list the tokens, or revoke one. Takes effect in a running server within 1 s.',
+      'Create a token and print it once, list the tokens, or revoke one. A running server applies a change within 1 s.',
     flags: [
       'name',
       'scope',
@@ -174,7 +174,7 @@ export const commands: readonly Command[] = [
     name: 'check',
     usage: '',
     summary:
-      'Check the configuration and the endpoint folders without serving and without changing the data.',
+      'Check the configuration, the data directory and the endpoint folders without serving. Does not change the data, except that --parity applies the records of the spool to the store of --data, as a server does at start.',
     flags: [...SERVE_FLAGS, 'deep', 'parity', 'project', 'json'],
     examples: [
       'dendro check --endpoints ./my-endpoints',
@@ -211,7 +211,8 @@ export const commands: readonly Command[] = [
   {
     name: 'migrate',
     usage: '',
-    summary: 'Move the records of an embedded store to ClickHouse. Resumes if interrupted.',
+    summary:
+      'Load a copy of the records of an embedded store into ClickHouse and verify the copy. Resumes if interrupted.',
     flags: ['from', 'to', 'memory-limit'],
     examples: ["DENDRO_TO='clickhouse://…' dendro migrate --from duckdb:./data"],
     load: async () => withoutArguments((await import('./migrate.ts')).migrate),
@@ -219,7 +220,8 @@ export const commands: readonly Command[] = [
   {
     name: 'schema',
     usage: 'clickhouse',
-    summary: 'Print the tables of a ClickHouse store, or create them with --apply.',
+    summary:
+      'Print the SQL that creates the tables of a ClickHouse store, or create or update them with --apply.',
     flags: ['store', 'data', 'cluster', 'apply', 'retention-days', 'memory-limit', 'query-timeout'],
     examples: [
       'dendro schema clickhouse --cluster logs',
@@ -232,8 +234,7 @@ export const commands: readonly Command[] = [
 /** For a command that accepts flags only. */
 function withoutArguments(run: RunCommand): RunCommand {
   return invocation => {
-    const [unexpected] = invocation.positionals;
-    if (unexpected !== undefined) throw new UsageError(`unexpected argument: ${unexpected}`);
+    rejectArguments(invocation.positionals);
     return run(invocation);
   };
 }

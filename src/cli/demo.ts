@@ -1,8 +1,5 @@
 // dendro demo: serves a temporary store with a synthetic platform. Its history is written to the store before the server starts.
 // Its live traffic is sent to the internal listener, like the logs of a real platform.
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { type App, startApp } from '../app.ts';
 import { type Invocation, PACKS, readServeConfig, type ServeConfig } from '../config.ts';
 import { fillHistory } from '../demo/history.ts';
@@ -13,23 +10,20 @@ import { logTo } from '../observe/log.ts';
 import { openStore } from '../store/open-store.ts';
 import { systemClock } from '../system/clock.ts';
 import { systemTimer } from '../system/timer.ts';
-import { closeWithinLimit, ignoreClosedOutput, waitForStopSignal } from './serve.ts';
+import { closeWithinLimit, waitForStopSignal } from './serve.ts';
+import { withTemporaryDirectory } from './temporary-directory.ts';
 
 export async function demo(invocation: Invocation): Promise<void> {
-  ignoreClosedOutput();
   const stopSignal = waitForStopSignal();
-  const dataDirectory = mkdtempSync(join(tmpdir(), 'dendro-demo-'));
-  try {
+  await withTemporaryDirectory('dendro-demo-', async dataDirectory => {
     const config = readServeConfig(withTemporaryStore(invocation, dataDirectory));
     const random = new Random(Number(systemClock() % 2n ** 32n));
     const historyEndMs = await createHistory(config, random);
     await serveDemo(config, historyEndMs, random, stopSignal);
-  } finally {
-    rmSync(dataDirectory, { recursive: true, force: true });
-  }
+  });
 }
 
-/** Uses a temporary DuckDB store with its own tokens file, ignores API keys in environment variables, and enables all packs. */
+/** The same invocation, but with a DuckDB store and a tokens file in this directory, without API keys, and with all packs. */
 function withTemporaryStore(invocation: Invocation, dataDirectory: string): Invocation {
   return {
     ...invocation,
@@ -64,8 +58,12 @@ async function serveDemo(
   stopSignal: Promise<string>,
 ): Promise<void> {
   const observe = logTo(process.stdout, process.stderr);
-  const app = await startApp(config, observe);
-  const token = app.firstToken?.secret ?? '';
+  let token = '';
+  const app = await startApp(config, observe, {
+    showFirstToken({ secret }) {
+      token = secret;
+    },
+  });
   const traffic = new LiveTraffic({
     send: (kind, records) => post(app, token, kind, records),
     demoStartMs: historyEndMs,

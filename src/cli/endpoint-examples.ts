@@ -1,8 +1,5 @@
 // Runs the examples of an endpoint's definition: stores the records of an example in a temporary embedded store, runs the endpoint
 // and compares the rows.
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { DendroError, OperatorError } from '../domain/errors.ts';
 import type { LogKind } from '../domain/log-columns.ts';
@@ -16,6 +13,7 @@ import { validateParameters } from '../endpoint/validated-requests.ts';
 import { parseBody } from '../intake/parse-body.ts';
 import { openStore, type StoreOptions } from '../store/open-store.ts';
 import type { Store } from '../store/store.ts';
+import { withTemporaryDirectory } from './temporary-directory.ts';
 
 export interface ExampleOutcome {
   readonly title: string;
@@ -23,7 +21,7 @@ export interface ExampleOutcome {
   readonly problem: string | undefined;
 }
 
-/** Examples can have records of any age. */
+/** 100 years, so that an example can have records of any age. */
 const RETENTION_DAYS = 36_500;
 
 /** Every example gets an empty store. Throws if the store rejects the SQL of the endpoint. */
@@ -31,29 +29,29 @@ export async function* runExamples(
   endpoint: Endpoint,
   options: StoreOptions,
 ): AsyncGenerator<ExampleOutcome> {
-  for (const example of endpoint.definition.examples) {
-    const dataDirectory = mkdtempSync(join(tmpdir(), 'dendro-example-'));
-    const store = await openStore({ ...options, clickhouse: undefined, dataDirectory });
-    try {
-      await checkEndpoint(endpoint, store);
-      yield { title: example.title, problem: await findProblem(store, endpoint, example) };
-    } finally {
-      await store.close();
-      rmSync(dataDirectory, { recursive: true, force: true });
-    }
-  }
+  for (const example of endpoint.definition.examples)
+    yield await withTemporaryDirectory('dendro-example-', async dataDirectory => {
+      const store = await openStore({ ...options, clickhouse: undefined, dataDirectory });
+      try {
+        await checkEndpoint(endpoint, store);
+        return { title: example.title, problem: await findProblem(store, endpoint, example) };
+      } finally {
+        await store.close();
+      }
+    });
 }
 
+/** Returns what is wrong (ExampleOutcome.problem). */
 async function findProblem(store: Store, endpoint: Endpoint, example: Example): Promise<string | undefined> {
-  const now = parseTimestamp(example.now);
-  if (now === undefined) return `  now: ${example.now} is not a timestamp; allowed: ${TIMESTAMP_FORMS}`;
+  const nowMicros = parseTimestamp(example.now);
+  if (nowMicros === undefined) return `  now: ${example.now} is not a timestamp; allowed: ${TIMESTAMP_FORMS}`;
   try {
-    await store.append(toBatches(example, now));
+    await store.append(toBatches(example, nowMicros));
     const parameters = new URLSearchParams(
       Object.entries(example.parameters).map(([name, value]): [string, string] => [name, String(value)]),
     );
     const validated = validateParameters(endpoint.definition, parameters);
-    const { result } = await runEndpoint({ store, clock: () => now }, endpoint, validated);
+    const { result } = await runEndpoint({ store, clock: () => nowMicros }, endpoint, validated);
     const encoding = { format: 'json', isoTimestamps: false } as const;
     const { body } = await encodeRows(endpoint.query.columns, result.rows, encoding);
     const { result: rows } = JSON.parse(body.toString()) as { result: unknown[] };
@@ -65,15 +63,15 @@ async function findProblem(store: Store, endpoint: Endpoint, example: Example): 
   }
 }
 
-/** Records pass the same rules as records that a sender posts. Throws if a record is rejected. */
-async function* toBatches({ records }: Example, now: bigint): AsyncGenerator<LogLines> {
+/** Validates the records by the same rules as records that a sender posts. Throws if a record is rejected. */
+async function* toBatches({ records }: Example, nowMicros: bigint): AsyncGenerator<LogLines> {
   for (const [kind, values = []] of Object.entries(records) as [LogKind, unknown[]][]) {
     const { batches } = parseBody({
       data: Buffer.from(JSON.stringify(values)),
       contentCoding: '',
       format: 'json',
       kind,
-      context: { nowMicros: Number(now), retentionDays: RETENTION_DAYS },
+      context: { nowMicros: Number(nowMicros), retentionDays: RETENTION_DAYS },
       needsDeduplication: false,
     });
     for (const { accepted, lines, errors } of batches) {
@@ -85,7 +83,7 @@ async function* toBatches({ records }: Example, now: bigint): AsyncGenerator<Log
   }
 }
 
-/** One line per row. */
+/** Each row on a line of its own. */
 function formatRows(rows: readonly unknown[]): string {
   return rows.length === 0 ? 'no rows' : rows.map(row => `\n    ${JSON.stringify(row)}`).join('');
 }

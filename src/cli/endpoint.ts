@@ -1,6 +1,6 @@
 // dendro endpoint new NAME | test [NAME…]: creates a folder for a custom endpoint, or runs the examples of custom endpoints.
 import { randomUUID } from 'node:crypto';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Invocation, readEndpointFolders, readStoreOptions, requireText } from '../config.ts';
 import { suggest } from '../domain/closest-name.ts';
@@ -36,18 +36,14 @@ async function createFolder(invocation: Invocation, names: readonly string[]): P
     );
   const parent = requireText(invocation, 'endpoints');
   const folder = join(parent, name);
+  if (existsSync(folder))
+    throw new OperatorError(`${folder} already exists; choose another name, or remove it`);
   try {
-    mkdirSync(parent, { recursive: true });
-    mkdirSync(folder);
+    mkdirSync(folder, { recursive: true });
     for (const [file, content] of Object.entries(createEndpointFiles(name, randomUUID())))
-      writeFileSync(join(folder, file), content);
+      writeFileSync(join(folder, file), content, { flag: 'wx' });
   } catch (error) {
-    const systemError = error as NodeJS.ErrnoException;
-    throw new OperatorError(
-      systemError.code === 'EEXIST'
-        ? `${folder} already exists; choose another name, or remove it`
-        : `cannot create ${folder}: ${describeFileError(folder, systemError)}`,
-    );
+    throw new OperatorError(`cannot create ${folder}: ${describeFileError(folder, error as Error)}`);
   }
   process.stdout.write(
     `created ${folder}\nNext: edit its files, then run dendro endpoint test --endpoints ${parent}\n`,

@@ -1,4 +1,5 @@
 // dendro erase: erases the records of a project in a running server (--url), or in a data directory that no server uses.
+import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { createInterface } from 'node:readline/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -13,17 +14,18 @@ import { openStore } from '../store/open-store.ts';
 import type { EraseScope } from '../store/store.ts';
 import { systemClock } from '../system/clock.ts';
 import { systemTimer } from '../system/timer.ts';
-import { parseJson, type RunningServer, readErrorMessage, readRunningServer } from './running-server.ts';
-import { sendRequest } from './send-request.ts';
+import { createResponseError, parseJson, type RunningServer, readRunningServer } from './running-server.ts';
+import { type RetryPolicy, sendRequest } from './send-request.ts';
 import { escapeForTerminal } from './terminal.ts';
 
 /**
- * For an intake that accepts no requests and only moves the records of the spool to the store. It keeps all entries of the
- * idempotency index until they expire, so that the next server still recognises repeats.
+ * The intake accepts no requests here. It only applies the records of the spool to the store, so `retentionDays` and `queueBytes`
+ * have no effect. It keeps all entries of the idempotency index until they expire, so that the next server still recognizes
+ * repeats.
  */
 const INTAKE_OPTIONS = { retentionDays: 1, queueBytes: 0, idempotencyBytes: Number.POSITIVE_INFINITY };
-const POLL_MS = 500;
-const RETRIES = { maxAttempts: 10, retryUnreachable: true };
+const POLL_INTERVAL_MS = 500;
+const RETRY_POLICY: RetryPolicy = { maxAttempts: 10, retryUnreachable: true };
 
 export async function erase(invocation: Invocation): Promise<void> {
   const scope = readScope(invocation);
@@ -54,8 +56,12 @@ async function confirm(scope: EraseScope, where: string): Promise<void> {
     throw new UsageError('--yes is required, because there is no terminal to confirm on');
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
   const question = `This erases ${describeScope(scope)} from ${where}. It cannot be undone.\nType the project to confirm: `;
-  const answer = await terminal.question(question).finally(() => terminal.close());
-  if (answer.trim() !== scope.project) throw new OperatorError('nothing was erased: not confirmed');
+  // Ctrl+C and Ctrl+D reject the question; the end of the input only closes the interface.
+  const closed = once(terminal, 'close').then(() => undefined);
+  const answer = await Promise.race([terminal.question(question), closed]).catch(() => undefined);
+  terminal.close();
+  if (answer === undefined) process.stderr.write('\n'); // the prompt is an unfinished line
+  if (answer?.trim() !== scope.project) throw new OperatorError('nothing was erased: not confirmed');
 }
 
 async function eraseInDirectory(invocation: Invocation, scope: EraseScope): Promise<EraseReport> {
@@ -65,7 +71,7 @@ async function eraseInDirectory(invocation: Invocation, scope: EraseScope): Prom
   const [clock, timer, observe] = [systemClock, systemTimer, logTo(process.stdout, process.stderr)];
   const quarantine = new Quarantine(dataDirectory, observe);
   const store = await openStore(options, createStoreCallbacks(quarantine, clock, observe));
-  // While the intake waits, only its timer is left, and that does not keep the process alive.
+  // The timer of the intake does not keep the process alive, so the process would exit while the intake waits.
   const keepAlive = setInterval(() => {}, 60_000);
   try {
     const bodyParser = { parse: () => Promise.reject(new Error('unused')), close: async () => {} };
@@ -75,7 +81,10 @@ async function eraseInDirectory(invocation: Invocation, scope: EraseScope): Prom
     );
     try {
       const erasure = await Erasure.open({
-        ...{ dataDirectory, intake, store, quarantine },
+        dataDirectory,
+        intake,
+        store,
+        quarantine,
         clearCache: () => {},
         queryTimeoutMs: options.queryTimeoutSeconds * 1000,
         observe: () => {}, // this command reports the result or the error itself
@@ -95,39 +104,42 @@ async function eraseInDirectory(invocation: Invocation, scope: EraseScope): Prom
   }
 }
 
-interface StatusResult extends EraseReport {
+/** The result of /api/admin/erase. Only the state `done` has the counts. */
+interface StatusResult extends Omit<EraseReport, 'damagedFiles'> {
   readonly state: 'running' | 'done' | 'failed';
   readonly project: string;
+  readonly before: string | null;
   readonly damaged_files: number;
 }
 
 async function eraseOnServer(server: RunningServer, scope: EraseScope): Promise<EraseReport> {
   const { project, beforeMicros } = scope;
-  const before = beforeMicros === undefined ? undefined : formatTimestamp(beforeMicros);
+  const before = beforeMicros === undefined ? null : formatTimestamp(beforeMicros);
   let status = await request(server, {
     method: 'POST',
     headers: { 'Content-Type': 'application/json' },
     body: JSON.stringify({ project, before }),
   });
   while (status?.state === 'running') {
-    await sleep(POLL_MS);
+    await sleep(POLL_INTERVAL_MS);
     status = await request(server, {});
   }
-  if (status?.state !== 'done' || status.project !== project)
+  // Another erasure may have started since the last request. Its result says nothing about this one.
+  if (status?.state !== 'done' || status.project !== project || status.before !== before)
     throw new OperatorError(
       'not everything was erased; the log of the server has the reason. Repeat the command',
     );
   return { ...status, damagedFiles: status.damaged_files };
 }
 
+/** Returns undefined if there was no erasure since the start of the server. */
 async function request(server: RunningServer, init: RequestInit): Promise<StatusResult | undefined> {
-  const { status, body } = await sendRequest(server, '/api/admin/erase', init, RETRIES);
+  const { status: httpStatus, body } = await sendRequest(server, '/api/admin/erase', init, RETRY_POLICY);
   const text = body.toString('utf8');
   const response = parseJson(text) as { result?: StatusResult | null } | undefined;
-  if (status < 300 && response?.result !== undefined) return response.result ?? undefined;
-  const reason =
-    status === 404 ? 'it has no such route; use the URL of the internal listener' : readErrorMessage(text);
-  throw new OperatorError(`${server.url} responded with ${status}: ${reason ?? 'not a response of Dendro'}`);
+  if (httpStatus < 300 && response?.result !== undefined) return response.result ?? undefined;
+  const hint = httpStatus === 404 ? 'use the URL of the internal listener' : undefined;
+  throw createResponseError(server.url, httpStatus, text, hint);
 }
 
 function describeScope({ project, beforeMicros }: EraseScope): string {
@@ -139,7 +151,7 @@ function describeReport(scope: EraseScope, { records, quarantined, damagedFiles 
   const lines = [`erased ${describeScope(scope)}: ${records} stored, ${quarantined} quarantined`];
   if (damagedFiles > 0)
     lines.push(
-      `not changed: ${damagedFiles} files in spool/damaged/ and dendro.duckdb.wal.damaged*, which may contain records of any project; delete them`,
+      `damaged files that were not changed: ${damagedFiles} (in spool/damaged/, or named dendro.duckdb.wal.damaged*); they may contain records of any project, so delete them`,
     );
   return lines.map(line => `${line}\n`).join('');
 }

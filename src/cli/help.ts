@@ -3,6 +3,8 @@ import { FLAGS, type FlagName, type ListenerName, URL_VARIABLES, variableOf } fr
 import { type Command, commands } from './commands.ts';
 
 const NAME_WIDTH = Math.max(...commands.map(({ name }) => name.length)) + 2;
+/** The column in which the description of a flag starts. */
+const FLAG_WIDTH = 30;
 
 export function describeProgram(): string {
   const lines = commands.map(({ name, summary }) => `  ${name.padEnd(NAME_WIDTH)}${summary}`);
@@ -13,8 +15,8 @@ export function describeProgram(): string {
     '',
     ...lines,
     '',
-    'dendro help COMMAND lists the flags of a command (also: dendro COMMAND --help or -h). Every flag also has an environment',
-    'variable, which that list names. dendro version prints the version (also: --version or -v).',
+    'dendro help COMMAND lists the flags of a command, each with its environment variable (also: dendro COMMAND --help or -h).',
+    'dendro version prints the version (also: --version or -v).',
   ].join('\n');
 }
 
@@ -35,7 +37,7 @@ export function describeCommand({ name, usage, summary, flags, examples, listene
 function describeFlag(name: FlagName, listener: ListenerName = 'public'): string {
   const flag: { value?: string; default?: string; help: string } = FLAGS[name];
   const left = `  --${name}${flag.value === undefined ? '' : ` ${flag.value}`}`;
-  const right = [flag.help, flag.default === undefined ? '' : ` (default: ${flag.default})`].join('');
+  const defaultText = flag.default === undefined ? '' : ` (default: ${flag.default})`;
   const variable = name === 'url' ? URL_VARIABLES[listener] : variableOf(name);
-  return `${left.padEnd(30)}${right} [${variable}]`;
+  return `${left.padEnd(FLAG_WIDTH)}${flag.help}${defaultText} [${variable}]`;
 }

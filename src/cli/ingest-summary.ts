@@ -8,9 +8,10 @@ export interface RejectedRecord extends Rejection {
   readonly index: number;
 }
 
+/** The rejected records with the same code. */
 interface RejectedGroup {
   count: number;
-  /** An example for the summary; its index is the position within the file. */
+  /** An example for the summary. Its index is the position within the file. */
   first?: RejectedRecord;
 }
 
@@ -21,11 +22,15 @@ export class IngestSummary {
   /** Records of all chunks before the current one. */
   #recordsBefore = 0;
 
-  /** Adds one chunk of the file. `errors` may list only some of the rejected records. */
+  /**
+   * Adds one chunk of the file. `errors` may list only some of the rejected records. `positions` has the position of each record
+   * in the file, from 0. Default: the records follow those of the previous chunk.
+   */
   add(
     accepted: number,
     rejected: number | Partial<Record<RejectCode, number>>,
     errors: readonly RejectedRecord[],
+    positions?: readonly number[],
   ) {
     this.#accepted += accepted;
     const counts = typeof rejected === 'number' ? countByCode(rejected, errors) : rejected;
@@ -36,17 +41,19 @@ export class IngestSummary {
       this.#rejected.set(code, group);
       group.count += count;
       const first = errors.find(error => error.code === code);
-      if (group.first === undefined && first !== undefined)
-        group.first = { ...first, index: this.#recordsBefore + first.index };
+      if (first === undefined) continue;
+      const index = positions?.[first.index] ?? this.#recordsBefore + first.index;
+      if (group.first === undefined || index < group.first.index) group.first = { ...first, index };
     }
     this.#recordsBefore += records;
   }
 
-  reject(rejection: Rejection): void {
-    this.add(0, { [rejection.code]: 1 }, [{ index: 0, ...rejection }]);
+  /** Adds a chunk of one record, which is rejected. */
+  reject(rejection: Rejection, positions?: readonly number[]): void {
+    this.add(0, { [rejection.code]: 1 }, [{ index: 0, ...rejection }], positions);
   }
 
-  /** The file had records, and all of them were rejected. */
+  /** Whether the file had records, and all of them were rejected. */
   get acceptedNone(): boolean {
     return this.#accepted === 0 && this.#rejected.size > 0;
   }
@@ -76,7 +83,7 @@ export function describeEarlierLoad(file: string, { records, loadedAtMicros }: E
   return `${escapeForTerminal(file)}: already loaded at ${time}, ${format(records)} ${records === 1 ? 'record' : 'records'}; use --again to load it a second time\n`;
 }
 
-/** A server returns the total of rejected records, but lists only the first errors. */
+/** Counts the rejected records of a response by code. It has their total, but lists only the errors of the first ones. */
 function countByCode(rejected: number, errors: readonly RejectedRecord[]): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const { code } of errors) counts[code] = (counts[code] ?? 0) + 1;

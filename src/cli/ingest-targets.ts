@@ -1,27 +1,33 @@
 // The targets of `dendro ingest`: the store of a data directory, or a running server.
 import { hash, randomUUID } from 'node:crypto';
 import { availableParallelism } from 'node:os';
-import { OperatorError } from '../domain/errors.ts';
 import type { LogKind } from '../domain/log-columns.ts';
 import type { LogLines } from '../domain/log-line.ts';
 import type { BodyParser } from '../intake/body-parser-pool.ts';
 import type { ParsedBody } from '../intake/parse-body.ts';
-import type { RejectCode, Rejection } from '../logs/rejection.ts';
+import type { Rejection } from '../logs/rejection.ts';
 import type { EarlierLoad, LoadContent, Store } from '../store/store.ts';
 import type { Clock } from '../system/clock.ts';
 import type { IngestSummary, RejectedRecord } from './ingest-summary.ts';
-import { parseJson, type RunningServer, readErrorMessage } from './running-server.ts';
+import { createResponseError, parseJson, type RunningServer } from './running-server.ts';
 import { type RetryPolicy, sendRequest } from './send-request.ts';
 import { checkListener } from './server-catalog.ts';
 import { escapeForTerminal } from './terminal.ts';
 
 /** NDJSON lines of one kind, or a record that cannot be written as a line. */
-export type KindChunk =
+export type KindChunk = (
   | { readonly kind: LogKind; readonly lines: Uint8Array }
-  | { readonly rejection: Rejection };
+  | { readonly rejection: Rejection }
+) &
+  Positions;
+
+interface Positions {
+  /** The position of each record in the file, from 0. Undefined: the records follow those of the chunk before. */
+  readonly positions?: readonly number[] | undefined;
+}
 
 export interface IngestTarget {
-  /** Returns the earlier loads of a `LoadIdentity.source` from files of this size, if the target remembers them. */
+  /** Returns the earlier loads with this `LoadIdentity.source` and file size. Empty if the target does not remember loads. */
   findLoadsOfSize(source: string, fileBytes: number): Promise<readonly EarlierLoad[]>;
   /**
    * Loads one file and counts its accepted and rejected records in the summary. If the target remembers that it has loaded the
@@ -34,6 +40,13 @@ export interface IngestTarget {
   ): Promise<EarlierLoad | undefined>;
   close(): Promise<void>;
 }
+
+/** A chunk whose lines are parsed. */
+type ParsedChunk = (
+  | { readonly kind: LogKind; readonly batches: ParsedBody['batches'] }
+  | { readonly rejection: Rejection }
+) &
+  Positions;
 
 /** Two chunks for each parser thread, so that no thread waits for its next chunk. */
 const CONCURRENT_CHUNKS = 2 * availableParallelism();
@@ -73,42 +86,42 @@ export class StoreTarget implements IngestTarget {
   }
 
   async *#parseAll(chunks: AsyncIterable<KindChunk>, summary: IngestSummary): AsyncGenerator<LogLines> {
-    for await (const { chunk, result } of mapInOrder(chunks, CONCURRENT_CHUNKS, async chunk => ({
-      chunk,
-      result: await this.#parse(chunk),
-    }))) {
-      if (result === undefined || !('kind' in chunk)) {
-        if ('rejection' in chunk) summary.reject(chunk.rejection);
+    for await (const parsed of mapInOrder(chunks, CONCURRENT_CHUNKS, chunk => this.#parse(chunk))) {
+      if ('rejection' in parsed) {
+        summary.reject(parsed.rejection, parsed.positions);
         continue;
       }
-      for (const { accepted, rejectedByCode, errors, lines } of result.batches) {
-        summary.add(accepted, rejectedByCode, errors);
-        if (accepted > 0) yield { kind: chunk.kind, count: accepted, lines };
+      for (const { accepted, rejectedByCode, errors, lines } of parsed.batches) {
+        summary.add(accepted, rejectedByCode, errors, parsed.positions);
+        if (accepted > 0) yield { kind: parsed.kind, count: accepted, lines };
       }
     }
   }
 
-  async #parse(chunk: KindChunk): Promise<ParsedBody | undefined> {
-    if (!('kind' in chunk)) return undefined;
-    return this.#parser.parse({
-      data: chunk.lines,
+  async #parse(chunk: KindChunk): Promise<ParsedChunk> {
+    if ('rejection' in chunk) return chunk;
+    const { kind, lines, positions } = chunk;
+    const { batches } = await this.#parser.parse({
+      data: lines,
       contentCoding: '',
       format: 'ndjson',
-      kind: chunk.kind,
+      kind,
       context: { nowMicros: Number(this.#clock()), retentionDays: this.#retentionDays },
       needsDeduplication: false,
     });
+    return { kind, batches, positions };
   }
 }
 
 const CONCURRENT_BATCHES = 4;
-/** With the back-off of sendRequest, a little more than 5 minutes. */
+/** With the back-off of sendRequest, 343 s of waiting between the attempts. */
 const MAX_ATTEMPTS = 40;
 
 interface BatchResponse {
   readonly accepted: number;
   readonly rejected: number;
-  readonly errors: readonly (RejectedRecord & { readonly code: RejectCode })[];
+  /** Of the first rejected records only. */
+  readonly errors: readonly RejectedRecord[];
 }
 
 /** Sends a file to the internal listener in batches. Each batch has an idempotency key, so a retry does not duplicate it. */
@@ -136,15 +149,16 @@ export class ServerTarget implements IngestTarget {
     { again }: LoadContent,
   ): Promise<undefined> {
     const nextKey = createKeyChain(again ? randomUUID() : '');
-    for await (const { chunk, response } of mapInOrder(chunks, CONCURRENT_BATCHES, async chunk => ({
-      chunk,
-      response:
-        'kind' in chunk
-          ? await this.#send(chunk.kind, chunk.lines, nextKey(chunk.kind, chunk.lines))
-          : undefined,
-    }))) {
-      if ('rejection' in chunk) summary.reject(chunk.rejection);
-      else if (response !== undefined) summary.add(response.accepted, response.rejected, response.errors);
+    const send = async (
+      chunk: KindChunk,
+    ): Promise<(BatchResponse | { readonly rejection: Rejection }) & Positions> => {
+      if ('rejection' in chunk) return chunk;
+      const { kind, lines, positions } = chunk;
+      return { ...(await this.#send(kind, lines, nextKey(kind, lines))), positions };
+    };
+    for await (const result of mapInOrder(chunks, CONCURRENT_BATCHES, send)) {
+      if ('rejection' in result) summary.reject(result.rejection, result.positions);
+      else summary.add(result.accepted, result.rejected, result.errors, result.positions);
     }
     return undefined;
   }
@@ -162,13 +176,13 @@ export class ServerTarget implements IngestTarget {
     );
     const { url } = this.#server;
     if (status === 404) await checkListener(this.#server, 'internal');
-    if (status !== 200 && status !== 422) throw unexpectedResponse(url, status, body.toString());
+    if (status !== 200 && status !== 422) throw createResponseError(url, status, body.toString());
     return readBatchResponse(url, status, body.toString());
   }
 
   #reportRetryOnce(problem: string): void {
     if (!this.#hasReportedRetry)
-      process.stderr.write(`${escapeForTerminal(problem)}; retrying for about 5 minutes\n`);
+      process.stderr.write(`${escapeForTerminal(problem)}; retrying for about 6 minutes\n`);
     this.#hasReportedRetry = true;
   }
 }
@@ -187,13 +201,9 @@ function createKeyChain(seed: string): (kind: LogKind, lines: Uint8Array) => str
 
 function readBatchResponse(url: string, status: number, body: string): BatchResponse {
   const response = parseJson(body) as BatchResponse | undefined;
-  if (typeof response?.accepted !== 'number') throw unexpectedResponse(url, status, body);
+  if (typeof response?.accepted !== 'number')
+    throw createResponseError(url, status, body, 'is it the internal listener?');
   return response;
-}
-
-function unexpectedResponse(url: string, status: number, body: string): OperatorError {
-  const reason = readErrorMessage(body) ?? 'no reason given; is it the internal listener?';
-  return new OperatorError(`${url} returned ${status}: ${reason}`);
 }
 
 /** Maps up to `concurrency` items at a time and yields the results in the order of the items. */
@@ -205,7 +215,7 @@ async function* mapInOrder<T, R>(
   const running: Promise<R>[] = [];
   for await (const item of items) {
     const result = map(item);
-    result.catch(() => {}); // awaited below, but another one may fail before
+    result.catch(() => {}); // awaited below; if an earlier one fails first, this one is never awaited
     running.push(result);
     if (running.length < concurrency) continue;
     const first = running.shift();

@@ -1,4 +1,4 @@
-// dendro ingest: loads log files into the store of --data, or with --url into a running server.
+// dendro ingest: loads log files into a store (--data, --store), or with --url into a running server.
 import { createHash } from 'node:crypto';
 import { stat } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
@@ -31,14 +31,14 @@ export async function ingest(invocation: Invocation): Promise<void> {
   try {
     for (const file of files) {
       const summary = new IngestSummary();
-      const earlier =
+      const earlierLoad =
         (again ? undefined : await findEarlierLoad(file, kind, target)) ??
         (await loadFile(file, { kind, again, target, summary }));
       const name = file === '-' ? 'standard input' : file;
       process.stdout.write(
-        earlier === undefined ? summary.describe(name) : describeEarlierLoad(name, earlier),
+        earlierLoad === undefined ? summary.describe(name) : describeEarlierLoad(name, earlierLoad),
       );
-      if (earlier === undefined && summary.acceptedNone) process.exitCode = 1;
+      if (earlierLoad === undefined && summary.acceptedNone) process.exitCode = 1;
     }
   } finally {
     await target.close();
@@ -73,8 +73,9 @@ async function openTarget(invocation: Invocation): Promise<IngestTarget> {
 const sourceOf = (kind: LogKind | undefined) => kind ?? 'quarantine';
 
 /**
- * Finds an earlier load of the same content from a file of the same size, to save the time of loading it again. If there is none,
- * the store still compares the digest with those of all earlier loads, after it has read everything.
+ * Finds an earlier load of the same content from a file of the same size, before anything is parsed. If there is none, the
+ * content may still have been loaded from a file of another size, such as a compressed one: the store compares the digest with
+ * those of all earlier loads, after it has read everything.
  */
 async function findEarlierLoad(
   file: string,
@@ -118,47 +119,48 @@ async function loadFile(
   }
 }
 
-async function* withKind(
-  chunks: AsyncIterable<LogChunk> | Iterable<LogChunk>,
-  kind: LogKind,
-): AsyncGenerator<KindChunk> {
+async function* withKind(chunks: AsyncIterable<LogChunk>, kind: LogKind): AsyncGenerator<KindChunk> {
   for await (const chunk of chunks) yield 'lines' in chunk ? { kind, lines: chunk.lines } : chunk;
 }
 
-/** Groups the records of a quarantine file by kind. Throws UsageError for a line that is not a quarantined record. */
+/** Groups the records of a quarantine file by kind, in each chunk. Throws UsageError for a line that is no quarantined record. */
 async function* readQuarantined(chunks: AsyncIterable<LogChunk>): AsyncGenerator<KindChunk> {
+  let recordsBefore = 0;
   for await (const chunk of chunks) {
     if ('rejection' in chunk) {
-      yield chunk;
+      yield { ...chunk, positions: [recordsBefore++] };
       continue;
     }
-    const { groups, rejections } = groupByKind(chunk.lines);
-    for (const rejection of rejections) yield { rejection };
-    for (const [kind, records] of groups) yield* withKind(toChunks(records), kind);
+    const groups = new Map<LogKind, { lines: Uint8Array[]; positions: number[] }>();
+    for (const line of parseNdjsonLines(Buffer.from(chunk.lines).toString('utf8').split('\n'))) {
+      const position = recordsBefore++;
+      const { kind, source, parsed } = readQuarantineLine(line);
+      if (kind === undefined) {
+        yield { rejection: unknownSource(source), positions: [position] };
+        continue;
+      }
+      for (const content of toChunks([parsed])) {
+        if ('rejection' in content) {
+          yield { ...content, positions: [position] };
+          continue;
+        }
+        const group = groups.get(kind) ?? { lines: [], positions: [] };
+        groups.set(kind, group);
+        group.lines.push(content.lines);
+        group.positions.push(position);
+      }
+    }
+    for (const [kind, { lines, positions }] of groups) yield { kind, lines: Buffer.concat(lines), positions };
   }
 }
 
-function groupByKind(lines: Uint8Array): {
-  groups: Map<LogKind, ParseResult[]>;
-  rejections: Rejection[];
-} {
-  const groups = new Map<LogKind, ParseResult[]>();
-  const rejections: Rejection[] = [];
-  for (const line of parseNdjsonLines(Buffer.from(lines).toString('utf8').split('\n'))) {
-    const quarantined = 'value' in line ? parseQuarantined(line.value, line.index) : undefined;
-    if (quarantined === undefined)
-      throw new UsageError(
-        '--source is required: only the records of a quarantine file contain their source',
-      );
-    const { kind, source, parsed } = quarantined;
-    if (kind === undefined) {
-      const message = `The source ${quote(source)} is unknown. Change "source" in the line to a log kind.`;
-      rejections.push({ code: 'unknown_source', message });
-      continue;
-    }
-    const group = groups.get(kind) ?? [];
-    groups.set(kind, group);
-    group.push(parsed);
-  }
-  return { groups, rejections };
+function readQuarantineLine(line: ParseResult): NonNullable<ReturnType<typeof parseQuarantined>> {
+  const quarantined = 'value' in line ? parseQuarantined(line.value, line.index) : undefined;
+  if (quarantined !== undefined) return quarantined;
+  throw new UsageError('--source is required: only the records of a quarantine file contain their source');
+}
+
+function unknownSource(source: string): Rejection {
+  const message = `The source ${quote(source)} is unknown. Change "source" in the line to a log kind.`;
+  return { code: 'unknown_source', message };
 }

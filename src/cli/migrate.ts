@@ -25,28 +25,36 @@ export async function migrate(invocation: Invocation): Promise<void> {
     clickhouse: undefined,
     queryTimeoutSeconds: QUERY_TIMEOUT_SECONDS,
   };
-  const source = await openStore(options);
   const stateDirectory = stateDirectoryOf(dataDirectory, clickhouse);
-  const target = await openStore({ ...options, dataDirectory: stateDirectory, clickhouse });
+  const source = await openStore(options);
   try {
-    await requirePreflight(target);
-    const outbox = await openClickHouseOutbox(dataDirectory);
-    // An outbox ahead of the DuckDB file: a server has used this directory with the ClickHouse store.
-    if (LOG_KINDS.some(kind => outbox.durableUpTo(kind) > source.flushedUpTo(kind)))
-      throw new OperatorError(
-        `nothing was migrated: a server has already sent records from ${dataDirectory} to ClickHouse; migrating them would store them twice`,
-      );
-    await replaySpool(dataDirectory, source, logTo(process.stdout, process.stderr));
-    await source.flush(LOG_KINDS);
-    const count = await copyWithProgressBar(source, target);
-    await verify(source, target, stateDirectory);
-    // The spool can still contain records that were copied. This makes a server with the ClickHouse store skip them.
-    await outbox.skipTo(kind => source.flushedUpTo(kind));
-    process.stdout.write(`${count} records migrated: counts and checksums match for every kind and day\n`);
+    const target = await openStore({ ...options, dataDirectory: stateDirectory, clickhouse });
+    await copyAndVerify(source, target, dataDirectory, stateDirectory).finally(() => target.close());
   } finally {
-    await target.close();
     await source.close();
   }
+}
+
+async function copyAndVerify(
+  source: Store,
+  target: Store,
+  dataDirectory: string,
+  stateDirectory: string,
+): Promise<void> {
+  await requirePreflight(target);
+  const outbox = await openClickHouseOutbox(dataDirectory);
+  // If the outbox is ahead of the DuckDB file, a server has used this directory with the ClickHouse store.
+  if (LOG_KINDS.some(kind => outbox.durableUpTo(kind) > source.flushedUpTo(kind)))
+    throw new OperatorError(
+      `nothing was migrated: a server has already sent records from ${dataDirectory} to ClickHouse; migrating them would store them twice`,
+    );
+  await replaySpool(dataDirectory, source, logTo(process.stdout, process.stderr));
+  await source.flush(LOG_KINDS);
+  const count = await copyWithProgressBar(source, target);
+  await verify(source, target, stateDirectory);
+  // The spool can still contain records that were copied. This makes a server with the ClickHouse store skip them.
+  await outbox.skipTo(kind => source.flushedUpTo(kind));
+  process.stdout.write(`${count} records migrated: counts and checksums match for every kind and day\n`);
 }
 
 function readSource(invocation: Invocation): string {
@@ -65,8 +73,8 @@ function readTarget(invocation: Invocation): ClickHouseUrl {
 }
 
 /**
- * Contains the progress of the migration. The name omits the host: a rerun through another host of the same cluster must find this
- * progress, or it would copy every record twice.
+ * Returns the directory for the progress of the migration. Its name omits the host: a rerun through another host of the same
+ * cluster must find this progress, or it would copy every record a second time.
  */
 function stateDirectoryOf(dataDirectory: string, { database }: ClickHouseUrl): string {
   return join(dataDirectory, `migration-${database}`);

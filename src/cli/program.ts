@@ -5,8 +5,9 @@ import { UsageError } from '../domain/errors.ts';
 import { readVersion } from '../system/version.ts';
 import { type Command, commands } from './commands.ts';
 import { describeCommand, describeProgram } from './help.ts';
+import { rejectArguments } from './reject-arguments.ts';
 
-/** `args` are the arguments after the program's name. Throws a UsageError for a wrong call. */
+/** `args` are the arguments after the program's name. Throws a UsageError if they are wrong. */
 export async function runProgram(args: readonly string[], environment: NodeJS.ProcessEnv): Promise<void> {
   const [name = 'help', ...rest] = args;
   switch (name) {
@@ -44,10 +45,6 @@ function findCommand(name: string): Command {
 function asksForHelp(args: readonly string[]): boolean {
   const end = args.indexOf('--');
   return args.slice(0, end === -1 ? undefined : end).some(arg => arg === '--help' || arg === '-h');
-}
-
-function rejectArguments([unexpected]: readonly string[]): void {
-  if (unexpected !== undefined) throw new UsageError(`unexpected argument: ${unexpected}`);
 }
 
 function print(text: string): void {

@@ -1,5 +1,5 @@
-// dendro query: runs an endpoint on the store of --data, or on a running server with --url, and prints its rows. With
-// --explain, it prints how many records remain after each condition of the query.
+// dendro query: runs an endpoint on a store (--data, --store), or with --url on a running server, and prints its rows. With
+// --explain, it prints how many records remain after each condition of the query instead.
 
 import { type Invocation, nameOf, readEndpointFolders, readOneOf, readStoreOptions } from '../config.ts';
 import { suggest } from '../domain/closest-name.ts';
@@ -11,14 +11,15 @@ import { readIsoTimestamps } from '../endpoint/parameters.ts';
 import { runEndpoint } from '../endpoint/run-endpoint.ts';
 import { type ValidatedRequest, validateParameters } from '../endpoint/validated-requests.ts';
 import { replaySpool } from '../intake/applier.ts';
+import { isText, parseExactJson, stringifyExactJson } from '../logs/exact-json.ts';
 import { logTo } from '../observe/log.ts';
 import { openStore, storeNameOf } from '../store/open-store.ts';
 import type { Store } from '../store/store.ts';
 import { systemClock } from '../system/clock.ts';
 import { formatExplanation } from './explanation.ts';
-import { describeFailure, type RunningServer, readRunningServer } from './running-server.ts';
+import { createResponseError, type RunningServer, readRunningServer } from './running-server.ts';
 import { type RetryPolicy, type ServerResponse, sendRequest } from './send-request.ts';
-import { checkListener, checkParameterNames, listEndpoints } from './server-catalog.ts';
+import { checkListener, listEndpoints } from './server-catalog.ts';
 import { formatTable } from './table.ts';
 import { escapeForTerminal, escapeLinesForTerminal } from './terminal.ts';
 
@@ -29,16 +30,16 @@ export async function query(invocation: Invocation): Promise<void> {
   const parameters = readParameters(invocation);
   const format = readFormat(invocation);
   const server = readRunningServer(invocation);
-  const run = invocation.isOn('explain')
+  const pendingOutput = invocation.isOn('explain')
     ? explain(invocation, server, name, parameters, format)
     : server === undefined
       ? queryStore(invocation, name, parameters, format)
       : queryServer(server, name, parameters, format);
-  const output = await run.catch((error: unknown) => {
+  const output = await pendingOutput.catch((error: unknown) => {
     // A wrong parameter is wrong usage, which has an exit code of its own (main.ts).
     throw error instanceof DendroError && error.param !== undefined ? new UsageError(error.message) : error;
   });
-  // A file or another program gets the exact bytes.
+  // Only a terminal gets escaped text. A file or another program gets the output unchanged.
   process.stdout.write(process.stdout.isTTY ? escapeLinesForTerminal(output.toString()) : output);
   if (output.length > 0 && output.at(-1) !== LINE_FEED) process.stdout.write('\n');
 }
@@ -87,7 +88,7 @@ function queryStore(
   });
 }
 
-/** Validates the parameters, opens the store of --data and passes both to `use`. */
+/** Finds the endpoint, validates the parameters and opens the store. Passes all three to `use`, then closes the store. */
 async function useStore<T>(
   invocation: Invocation,
   name: string,
@@ -119,6 +120,18 @@ async function useStore<T>(
   }
 }
 
+/**
+ * Throws a UsageError for a parameter that the endpoint does not have. The API ignores such a parameter; in a command it is
+ * probably a typo. Every endpoint has `timestamps`, which no definition declares.
+ */
+function checkParameterNames(endpoint: string, known: readonly string[], parameters: URLSearchParams): void {
+  for (const name of parameters.keys())
+    if (!known.includes(name) && name !== 'timestamps')
+      throw new UsageError(
+        `endpoint ${endpoint} has no parameter ${name}; ${suggest(name, known, 'its parameters')}`,
+      );
+}
+
 /** Someone waits for the rows, so a server that does not exist is reported at once. */
 const RETRY_POLICY: RetryPolicy = { maxAttempts: 5, retryUnreachable: false };
 
@@ -129,19 +142,20 @@ async function queryServer(
   format: ResultFormat | undefined,
 ): Promise<Buffer> {
   const contentType = format === 'csv' || format === 'csv-raw' ? 'text/csv' : 'application/json';
-  const sent = new URLSearchParams(parameters);
-  if (format === 'csv-raw') sent.append('format', format); // Accept cannot select it
-  if (format === undefined && !sent.has('timestamps')) sent.append('timestamps', 'iso'); // a table is for people
-  const path = `/api/endpoints/query/${encodeURIComponent(name)}?${sent}`;
+  const sentParameters = new URLSearchParams(parameters);
+  if (format === 'csv-raw') sentParameters.append('format', format); // Accept cannot select it
+  // A table is for people, who can read ISO 8601.
+  if (format === undefined && !sentParameters.has('timestamps')) sentParameters.append('timestamps', 'iso');
+  const path = `/api/endpoints/query/${encodeURIComponent(name)}?${sentParameters}`;
   const { headers, body } = await getFromServer(server, path, contentType, { name, parameters });
   reportClipped(headers.get('dendro-clipped') ?? '', headers.get('dendro-next-cursor') ?? undefined);
   if (format !== undefined) return body;
-  const { result } = JSON.parse(body.toString()) as { result: Record<string, unknown>[] };
+  const { result } = parseExactJson(body.toString()) as { result: Record<string, unknown>[] };
   const columns = Object.keys(result[0] ?? {});
   const table = formatTable(
     columns,
     result.map(row => columns.map(column => formatValue(row[column]))),
-    index => result.every(row => ['number', 'null'].includes(typeOf(row[columns[index] ?? '']))),
+    index => result.every(row => isNumberOrNull(row[columns[index] ?? ''])),
   );
   return Buffer.from(table);
 }
@@ -157,7 +171,7 @@ async function getFromServer(
   const response = await sendRequest(server, path, { headers: { Accept: contentType } }, RETRY_POLICY);
   const { status, body } = response;
   await checkCall(server, call.name, call.parameters, status);
-  if (status !== 200) throw describeFailure(url, status, body.toString());
+  if (status !== 200) throw createResponseError(url, status, body.toString());
   if (!response.headers.get('content-type')?.startsWith(contentType))
     throw new OperatorError(`${url} did not return ${contentType}; is it the public listener of Dendro?`);
   return response;
@@ -205,7 +219,8 @@ async function checkCall(
   status: number,
 ): Promise<void> {
   if (status === 404) await checkListener(server, 'public');
-  else if (!(status === 200 || status === 400) || parameters.size === 0) return;
+  const mayHaveUnknownParameter = parameters.size > 0 && (status === 200 || status === 400);
+  if (status !== 404 && !mayHaveUnknownParameter) return;
   const endpoints = await listEndpoints(server).catch(() => undefined);
   if (endpoints === undefined) return;
   const endpoint = endpoints.find(({ id, name: known }) => known === name || id === name.toLowerCase());
@@ -225,8 +240,9 @@ async function checkCall(
     );
 }
 
-function typeOf(value: unknown): string {
-  return value === null ? 'null' : typeof value;
+/** `value` comes from parseExactJson, where a number can be a marked string. */
+function isNumberOrNull(value: unknown): boolean {
+  return value === null || typeof value === 'number' || (typeof value === 'string' && !isText(value));
 }
 
 /** On standard error, so that the rows on standard output stay as they are. */
@@ -236,7 +252,8 @@ function reportClipped(reasons: string, nextCursor: string | undefined): void {
     process.stderr.write(`there may be more rows: --param cursor=${escapeForTerminal(nextCursor)}\n`);
 }
 
+/** `value` comes from parseExactJson. */
 function formatValue(value: unknown): string {
   if (value === null) return '';
-  return typeof value === 'object' ? JSON.stringify(value) : String(value);
+  return isText(value) ? value : stringifyExactJson(value);
 }

@@ -1,5 +1,5 @@
 // The flags --url and --token: the running server that a command sends requests to, instead of opening the data directory.
-import { type FlagName, type Invocation, nameOf, URL_VARIABLES } from '../config.ts';
+import { checkHeaderValue, type FlagName, type Invocation, nameOf, URL_VARIABLES } from '../config.ts';
 import { OperatorError, UsageError } from '../domain/errors.ts';
 
 export interface RunningServer {
@@ -8,7 +8,7 @@ export interface RunningServer {
   readonly token: string;
 }
 
-/** Flags of the data directory and of the store that a command opens itself. A running server has its own. */
+/** Flags for a data directory or a store that the command opens itself. A running server has its own settings. */
 const LOCAL_FLAGS: readonly FlagName[] = [
   'data',
   'store',
@@ -20,9 +20,17 @@ const LOCAL_FLAGS: readonly FlagName[] = [
   'packs',
 ];
 
-/** Returns undefined if the command is to open the data directory. Throws a UsageError if the flags contradict each other. */
-export function readRunningServer(invocation: Invocation): RunningServer | undefined {
-  const localFlag = LOCAL_FLAGS.find(name => invocation.origin(name) === 'flag');
+/**
+ * Returns undefined if the command is to open the data directory. Throws a UsageError if the flags contradict each other.
+ * `allowedFlags` are those of LOCAL_FLAGS that the command also uses with a running server.
+ */
+export function readRunningServer(
+  invocation: Invocation,
+  allowedFlags: readonly FlagName[] = [],
+): RunningServer | undefined {
+  const localFlag = LOCAL_FLAGS.find(
+    name => invocation.origin(name) === 'flag' && !allowedFlags.includes(name),
+  );
   if (localFlag !== undefined && invocation.origin('url') === 'flag')
     throw new UsageError(
       `--url and --${localFlag} exclude each other: with --url, the running server uses its own data directory and settings`,
@@ -34,25 +42,29 @@ export function readRunningServer(invocation: Invocation): RunningServer | undef
     return undefined;
   }
   const name = nameOf(invocation, 'url');
-  const token = invocation.text('token') ?? findApiKey(invocation);
-  if (token === undefined) throw new UsageError(`${name} needs a token: set --token or DENDRO_API_KEY`);
+  // HTTP ignores white space around the value of a header, such as the line end of a file with the token.
+  const token = invocation.text('token')?.trim() ?? findApiKey(invocation);
+  if (!token) throw new UsageError(`${name} needs a token: set --token or DENDRO_API_KEY`);
   if (!/^https?:\/\/[^/]/i.test(url) || !URL.canParse(url))
     throw new UsageError(`${name} ${url} is not a URL; allowed: http://HOST:PORT or https://HOST:PORT`);
+  checkHeaderValue(nameOf(invocation, 'token'), token);
+  const { username, password } = new URL(url);
+  if (username !== '' || password !== '')
+    throw new UsageError(`${name} contains a user name or a password; remove them, and set --token instead`);
   return { url: url.replace(/\/+$/, ''), token };
 }
 
 /** For a command that only works with a running server. */
 export function requireRunningServer(invocation: Invocation): RunningServer {
-  const url = URL_VARIABLES[invocation.listener];
-  if (invocation.text('url') === undefined)
-    throw new UsageError(
-      `--url is required: the URL of the ${invocation.listener} listener of a running server; ${url} can set it too`,
-    );
-  const server = readRunningServer(invocation);
-  if (server === undefined) throw new Error('unreachable: --url is given');
-  return server;
+  const server = invocation.text('url') === undefined ? undefined : readRunningServer(invocation);
+  if (server !== undefined) return server;
+  const { listener } = invocation;
+  throw new UsageError(
+    `--url is required: the URL of the ${listener} listener of a running server; ${URL_VARIABLES[listener]} can set it too`,
+  );
 }
 
+/** Throws a UsageError if the command was probably meant to use a running server. */
 function checkWithoutUrl(invocation: Invocation): void {
   if (invocation.origin('token') === 'flag')
     throw new UsageError('--token needs --url: a command that opens the data directory uses no token');
@@ -70,17 +82,23 @@ function findApiKey({ environmentKeys }: Invocation): string | undefined {
   return environmentKeys.find(({ name }) => name === 'DENDRO_API_KEY')?.secret;
 }
 
-/** Describes an error of fetch() or of reading its response. Node reports the reason, such as ECONNREFUSED, as its cause. */
+/** Describes an error of fetch() or of reading its response. The reason, such as ECONNREFUSED, is in the cause of the error. */
 export function describeUnreachable({ url }: RunningServer, error: Error): string {
-  const reason = (error.cause as Error | undefined)?.message ?? error.message;
+  const cause = error.cause as NodeJS.ErrnoException | undefined;
+  // If a host name has several addresses, the message of the cause is empty; only its code says what failed.
+  const reason = cause?.message || cause?.code || error.message;
   return error.message === 'terminated'
     ? `the response of ${url} broke off: ${reason}`
     : `cannot reach ${url}: ${reason}`;
 }
 
-/** Describes an error response. A wrong parameter is wrong usage, which has an exit code of its own (main.ts). */
-export function describeFailure(url: string, status: number, body: string): Error {
-  const message = `${url} returned ${status}: ${readErrorMessage(body) ?? 'no reason given'}`;
+/**
+ * Creates the error for a response that is not the expected one. `hint` follows its message. A wrong parameter is wrong usage,
+ * which has an exit code of its own (main.ts).
+ */
+export function createResponseError(url: string, status: number, body: string, hint?: string): Error {
+  const reason = readErrorMessage(body) ?? 'not a response of Dendro';
+  const message = [`${url} returned ${status}: ${reason}`, hint].filter(Boolean).join('; ');
   const response = parseJson(body) as { error?: { param?: string } } | undefined;
   return response?.error?.param === undefined ? new OperatorError(message) : new UsageError(message);
 }

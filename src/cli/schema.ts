@@ -1,7 +1,7 @@
 // dendro schema clickhouse: prints the statements that create the tables of a ClickHouse store, or runs them (--apply).
 import { type Invocation, nameOf, readRetentionDays, readStoreOptions } from '../config.ts';
 import { UsageError } from '../domain/errors.ts';
-import { applyClickHouseSchema, printClickHouseSchema } from '../store/open-store.ts';
+import { applyClickHouseSchema, renderClickHouseSchema } from '../store/open-store.ts';
 
 export async function schema(invocation: Invocation): Promise<void> {
   const [store, ...others] = invocation.positionals;
@@ -14,7 +14,7 @@ export async function schema(invocation: Invocation): Promise<void> {
   const cluster = readCluster(invocation) ?? clickhouse?.cluster;
   if (!invocation.isOn('apply')) {
     const database = clickhouse?.database ?? 'default';
-    process.stdout.write(await printClickHouseSchema({ database, cluster, retentionDays }));
+    process.stdout.write(await renderClickHouseSchema({ database, cluster, retentionDays }));
     return;
   }
   if (clickhouse === undefined)

@@ -6,9 +6,9 @@ import { describeUnreachable, type RunningServer } from './running-server.ts';
 
 export interface RetryPolicy {
   readonly maxAttempts: number;
-  /** Whether to retry if there is no server at the URL; it may be restarting. */
+  /** Whether to retry if no connection can be established; the server may be restarting. */
   readonly retryUnreachable: boolean;
-  /** Gets the reason of each retry after a network error. */
+  /** Called before each retry after a network error, with its description. */
   readonly onRetry?: (problem: string) => void;
 }
 
@@ -21,8 +21,8 @@ export interface ServerResponse {
 const MAX_BACKOFF_SECONDS = 10;
 
 /**
- * Retries the statuses 429 and 503. Returns the response of the last attempt, and throws OperatorError if there is none. Throws an
- * AbortError if `init.signal` aborts.
+ * Retries after a status of 429 or 503, and after network errors as the policy says. Returns the response of the last attempt,
+ * whatever its status. Throws OperatorError if that attempt got no complete response, and an AbortError if `init.signal` aborts.
  */
 export async function sendRequest(
   server: RunningServer,
@@ -32,18 +32,19 @@ export async function sendRequest(
 ): Promise<ServerResponse> {
   const sleepOptions = init.signal ? { signal: init.signal } : {};
   for (let attempt = 1; ; attempt++) {
-    const response = await attemptRequest(server, path, init).catch((error: Error) => error);
+    const outcome = await attemptRequest(server, path, init).catch((error: Error) => error);
     const isLast = attempt === maxAttempts;
-    if (response instanceof Error) {
-      if (init.signal?.aborted || response instanceof OperatorError) throw response;
-      const problem = describeUnreachable(server, response);
-      if (isLast || !(retryUnreachable || hasBrokenOff(response))) throw new OperatorError(problem);
+    if (outcome instanceof Error) {
+      if (init.signal?.aborted || outcome instanceof OperatorError) throw outcome;
+      const problem = describeUnreachable(server, outcome);
+      const mayRetry = retryUnreachable || isConnectionLost(outcome);
+      if (isLast || !mayRetry) throw new OperatorError(problem);
       onRetry?.(problem);
       await sleep(backoffMs(attempt, null), undefined, sleepOptions);
       continue;
     }
-    const { status, headers } = response;
-    if (isLast || (status !== 429 && status !== 503)) return response;
+    const { status, headers } = outcome;
+    if (isLast || (status !== 429 && status !== 503)) return outcome;
     await sleep(backoffMs(attempt, headers.get('retry-after')), undefined, sleepOptions);
   }
 }
@@ -76,12 +77,12 @@ export async function fetchWithToken(
 }
 
 /** Whether a connection was established and then lost. */
-function hasBrokenOff({ message, cause }: Error): boolean {
+function isConnectionLost({ message, cause }: Error): boolean {
   const code = (cause as NodeJS.ErrnoException | undefined)?.code ?? '';
   return message === 'terminated' || ['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'].includes(code);
 }
 
-/** Uses Retry-After if the server sent it, otherwise exponential back-off. */
+/** Uses Retry-After if the server sent it (a date or 0 counts as 1 s), else exponential back-off. At most MAX_BACKOFF_SECONDS. */
 function backoffMs(attempt: number, retryAfter: string | null): number {
   const seconds = retryAfter === null ? 0.1 * 2 ** attempt : Number(retryAfter) || 1;
   return Math.min(seconds, MAX_BACKOFF_SECONDS) * 1000;

@@ -10,17 +10,15 @@ import type { FirstToken } from '../token/first-token.ts';
 
 export async function serve(invocation: Invocation): Promise<void> {
   growSmallHeapFaster();
-  ignoreClosedOutput();
   const config = readServeConfig(invocation);
   const format = config.log.format ?? (process.stderr.isTTY ? 'text' : 'json');
   const observe = logTo(process.stdout, process.stderr, { ...config.log, format });
   const stopSignal = waitForStopSignal();
   let reloadEndpoints = async () => {}; // until the server has started, there is nothing to reload
   process.on('SIGHUP', () => void reloadEndpoints());
-  const app = await startApp(config, observe);
+  const app = await startApp(config, observe, { showFirstToken: printFirstToken });
   const { publicUrl, internalUrl } = app;
   try {
-    if (app.firstToken !== undefined) await printFirstToken(app.firstToken); // before the lines that scripts wait for
     observe({
       type: 'started',
       version: readVersion(),
@@ -45,7 +43,8 @@ const STOP_LIMIT_SECONDS = 15;
 
 /**
  * Closes the app. If that takes too long, kills this process: a query that does not react to its cancellation holds a native
- * thread, and both a return from `main` and process.exit() wait for that thread. Acknowledged records are in the spool.
+ * thread, and both a normal exit and process.exit() wait for that thread. No acknowledged record is lost: all are
+ * in the spool or in the store.
  */
 export function closeWithinLimit(app: App, observe: Observe): Promise<void> {
   const kill = () => {
@@ -56,15 +55,7 @@ export function closeWithinLimit(app: App, observe: Observe): Promise<void> {
   return app.close();
 }
 
-/**
- * If the program that reads the log has exited, the server continues without a log. Without a handler for the event `error`, the
- * next write would end the process.
- */
-export function ignoreClosedOutput(): void {
-  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
-}
-
-/** Resolves to the name of the first signal, which does not end the process by itself. A second signal of the same name does. */
+/** Resolves to the name of the first stop signal. A second signal of the same name ends the process at once (Node's default). */
 export function waitForStopSignal(): Promise<string> {
   return new Promise(resolve => {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolve(signal));

@@ -1,15 +1,14 @@
 // Asks a running server which endpoints and parameters it has, and which listener a URL belongs to. Commands use this for helpful
 // error messages; `mcp` and `types` also need the endpoints themselves.
 import { type ListenerName, URL_VARIABLES } from '../config.ts';
-import { suggest } from '../domain/closest-name.ts';
 import { OperatorError, UsageError } from '../domain/errors.ts';
 import type { CatalogEntry } from '../endpoint/catalog-entry.ts';
-import { describeFailure, parseJson, type RunningServer } from './running-server.ts';
+import { createResponseError, parseJson, type RunningServer } from './running-server.ts';
 import { type RetryPolicy, sendRequest } from './send-request.ts';
 
 const CATALOG_PATH = '/api/endpoints';
 
-/** A path that only this listener has, and a method that it rejects with 405 before it looks at the token. */
+/** For each listener: a path that only it has, and a method that it rejects with 405 before it checks the token. */
 const PROBES = {
   public: { path: CATALOG_PATH, method: 'POST' },
   internal: { path: '/api/logs', method: 'GET' },
@@ -18,26 +17,26 @@ const PROBES = {
 /** Throws a UsageError if the URL is that of the other listener. Called after a response of 404. */
 export async function checkListener({ url }: RunningServer, wanted: ListenerName): Promise<void> {
   const other = wanted === 'public' ? 'internal' : 'public';
-  const hasRoutes = async (listener: ListenerName) => {
+  const hasRoutesOf = async (listener: ListenerName) => {
     const { path, method } = PROBES[listener];
     const response = await fetch(`${url}${path}`, { method }).catch(() => undefined);
     await response?.arrayBuffer().catch(() => {});
     return response?.status === 405;
   };
-  if ((await hasRoutes(wanted)) || !(await hasRoutes(other))) return;
+  if ((await hasRoutesOf(wanted)) || !(await hasRoutesOf(other))) return;
   throw new UsageError(
     `${url} is the ${other} listener of Dendro, but this command uses the ${wanted} listener: set --url or ${URL_VARIABLES[wanted]} to its URL`,
   );
 }
 
-/** The endpoints that the token may call; undefined if the server rejects the request, such as for a token above its rate limit. */
+/** The endpoints that the token may call; undefined if the server returns none, such as for a token above its rate limit. */
 export async function listEndpoints(server: RunningServer): Promise<readonly CatalogEntry[] | undefined> {
   const policy = { maxAttempts: 1, retryUnreachable: false };
   const { status, body } = await sendRequest(server, CATALOG_PATH, {}, policy);
   return status === 200 ? readCatalog(body) : undefined;
 }
 
-/** The endpoints that the token may call. Throws a UsageError or an OperatorError that says why there are none. */
+/** The endpoints that the token may call. Throws a UsageError or an OperatorError if the server does not return them. */
 export async function requireEndpoints(
   server: RunningServer,
   policy: RetryPolicy,
@@ -45,7 +44,7 @@ export async function requireEndpoints(
 ): Promise<readonly CatalogEntry[]> {
   const { status, body } = await sendRequest(server, CATALOG_PATH, signal ? { signal } : {}, policy);
   if (status === 404) await checkListener(server, 'public');
-  if (status !== 200) throw describeFailure(server.url, status, body.toString());
+  if (status !== 200) throw createResponseError(server.url, status, body.toString());
   const endpoints = readCatalog(body);
   if (endpoints === undefined)
     throw new OperatorError(`${server.url} returned no catalog; is it the public listener of Dendro?`);
@@ -64,20 +63,4 @@ function isCatalogEntry(value: unknown): value is CatalogEntry {
   return (
     typeof id === 'string' && typeof name === 'string' && Array.isArray(parameters) && Array.isArray(columns)
   );
-}
-
-/**
- * Throws a UsageError for a parameter that the endpoint does not have. The API ignores such parameters; here it is a typo. Every
- * endpoint has `timestamps`, which no definition declares.
- */
-export function checkParameterNames(
-  endpoint: string,
-  known: readonly string[],
-  parameters: URLSearchParams,
-): void {
-  for (const name of parameters.keys())
-    if (!known.includes(name) && name !== 'timestamps')
-      throw new UsageError(
-        `endpoint ${endpoint} has no parameter ${name}; ${suggest(name, known, 'its parameters')}`,
-      );
 }

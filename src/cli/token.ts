@@ -7,7 +7,7 @@ import {
   PACKS,
   readDuration,
   readEndpointFolders,
-  readTokensFile,
+  readTokensPath,
   requireText,
 } from '../config.ts';
 import { suggest } from '../domain/closest-name.ts';
@@ -18,11 +18,12 @@ import { systemClock } from '../system/clock.ts';
 import { type LastUsed, readLastUsed } from '../token/last-used.ts';
 import { createSecret, hasExpired, hashSecret, isScope, SCOPE_SYNTAX } from '../token/token.ts';
 import { changeTokenFile, readTokenFile, type StoredToken } from '../token/token-file.ts';
+import { rejectArguments } from './reject-arguments.ts';
 import { formatTable } from './table.ts';
 
 const ACTIONS = { create, list, revoke };
 
-/** The flags that only one action has. All actions have the other flags. */
+/** The flags that belong to one action only. The other flags apply to all actions. */
 const ACTION_FLAGS: Readonly<Partial<Record<FlagName, keyof typeof ACTIONS>>> = {
   name: 'create',
   scope: 'create',
@@ -54,8 +55,8 @@ function isAction(text: string): text is keyof typeof ACTIONS {
 async function create(invocation: Invocation, names: readonly string[]): Promise<void> {
   rejectArguments(names);
   const secret = createSecret();
-  const created = readToken(invocation, secret);
-  await changeTokenFile(readTokensFile(invocation), tokens => {
+  const created = createToken(invocation, secret);
+  await changeTokenFile(readTokensPath(invocation), tokens => {
     if (tokens.some(({ name }) => name === created.name))
       throw new OperatorError(`there is already a token ${created.name}; revoke it or choose another name`);
     return [...tokens, created];
@@ -63,25 +64,26 @@ async function create(invocation: Invocation, names: readonly string[]): Promise
   process.stdout.write(`${secret}\n`);
 }
 
-function readToken(invocation: Invocation, secret: string): StoredToken {
-  const now = systemClock();
+/** Creates the entry of the tokens file from the flags. */
+function createToken(invocation: Invocation, secret: string): StoredToken {
+  const nowMicros = systemClock();
   const scopes = readScopes(invocation);
   const projects = invocation.many('project');
   if (projects.includes(''))
     throw new UsageError('--project is empty; omit it for a token that is valid for any project');
   if (projects.length > 0 && scopes.includes('admin'))
     throw new UsageError('--scope admin concerns all projects; omit --project, or create two tokens');
-  const lifetime = readDuration(invocation, 'expires');
+  const lifetimeMicros = readDuration(invocation, 'expires');
   return {
     name: requireText(invocation, 'name'),
     sha256: hashSecret(secret),
     scopes,
     projects: projects.length === 0 ? undefined : projects,
-    expires_at: lifetime === undefined ? undefined : formatTimestamp(now + lifetime),
+    expires_at: lifetimeMicros === undefined ? undefined : formatTimestamp(nowMicros + lifetimeMicros),
     rate: readRate(invocation),
     tier: readTier(invocation),
     redact_pii: invocation.isOn('redact-pii') ? true : undefined,
-    created_at: formatTimestamp(now),
+    created_at: formatTimestamp(nowMicros),
   };
 }
 
@@ -97,13 +99,17 @@ function readScopes(invocation: Invocation): readonly string[] {
 
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-/** A scope `query:…` must contain the name of an existing endpoint: with a UUID or an unknown name, it would allow nothing. */
+/**
+ * Returns the text that follows the scope in the error message; undefined: the scope is valid. A scope `query:…` must contain
+ * the name of an existing endpoint: with a UUID or an unknown name, it would allow nothing.
+ */
 function findScopeProblem(invocation: Invocation, scope: string): string | undefined {
   const endpoint = /^query:(.+)$/s.exec(scope)?.[1];
-  if (endpoint === undefined || !(isScope(scope) || UUID.test(endpoint)))
-    return isScope(scope) ? undefined : ` is unknown; allowed: ${SCOPE_SYNTAX}`;
+  const isUuid = endpoint !== undefined && UUID.test(endpoint);
+  if (!isScope(scope) && !isUuid) return ` is unknown; allowed: ${SCOPE_SYNTAX}`;
+  if (endpoint === undefined) return undefined;
   const definitions = loadDefinitions(readEndpointFolders(invocation, PACKS));
-  if (UUID.test(endpoint)) {
+  if (isUuid) {
     const name = definitions.find(({ id }) => id === endpoint.toLowerCase())?.name;
     return `: a scope has the name of an endpoint, not its UUID; ${
       name === undefined ? 'no endpoint has this UUID (--endpoints adds custom ones)' : `use query:${name}`
@@ -137,7 +143,7 @@ function readTier(invocation: Invocation): string | undefined {
 
 async function list(invocation: Invocation, names: readonly string[]): Promise<void> {
   rejectArguments(names);
-  const file = readTokensFile(invocation);
+  const file = readTokensPath(invocation);
   const lastUsed = readLastUsed(file);
   const tokens = readTokenFile(file);
   if (invocation.isOn('json')) {
@@ -170,7 +176,7 @@ function describeRow(stored: StoredToken, lastUsed: LastUsed): string[] {
   const limits = [
     stored.rate === undefined ? [] : [`${stored.rate}/s`],
     stored.tier === undefined ? [] : [`up to ${stored.tier}`],
-    stored.redact_pii === true ? ['redacted'] : [],
+    stored.redact_pii === true ? ['PII redacted'] : [],
   ].flat();
   const expiry = formatTime(stored.expires_at);
   return [
@@ -183,7 +189,7 @@ function describeRow(stored: StoredToken, lastUsed: LastUsed): string[] {
   ];
 }
 
-/** Without the fraction of the second, which would only make the time harder to read. */
+/** Formats a time without the fraction of the second, which would only make it harder to read. */
 function formatTime(timestamp: string | undefined): string {
   return timestamp?.replace(/\.\d+Z$/, 'Z') ?? 'never';
 }
@@ -192,7 +198,7 @@ async function revoke(invocation: Invocation, names: readonly string[]): Promise
   const [name, ...others] = names;
   if (name === undefined || others.length > 0)
     throw new UsageError('name exactly one token: dendro token revoke NAME');
-  const file = readTokensFile(invocation);
+  const file = readTokensPath(invocation);
   await changeTokenFile(file, tokens => {
     if (!tokens.some(stored => stored.name === name))
       throw new OperatorError(
@@ -201,8 +207,4 @@ async function revoke(invocation: Invocation, names: readonly string[]): Promise
     return tokens.filter(stored => stored.name !== name);
   });
   process.stdout.write(`revoked ${name}\n`);
-}
-
-function rejectArguments(names: readonly string[]): void {
-  if (names.length > 0) throw new UsageError(`unexpected argument: ${names[0]}`);
 }

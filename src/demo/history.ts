@@ -52,11 +52,11 @@ async function* toBatches(
   endMs: number,
 ): AsyncGenerator<LogLines> {
   const nowMicros = endMs * 1000;
-  const rules = { nowMicros, retentionDays: DAYS + 2, createId: createIdSequence(nowMicros) };
+  const context = { nowMicros, retentionDays: DAYS + 2, createId: createIdSequence(nowMicros) };
   for (let from = 0; from < records.length; from += BATCH_RECORDS) {
     const batch: LogRecord[] = [];
     for (const { record } of records.slice(from, from + BATCH_RECORDS)) {
-      const result = toRecord(record, kind, rules);
+      const result = toRecord(record, kind, context);
       if (!isRejection(result)) batch.push(result);
     }
     yield toLogLines(kind, batch);

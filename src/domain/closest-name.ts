@@ -8,8 +8,9 @@ export function suggest(text: string, known: readonly string[], label: string): 
 
 function findClosest(text: string, known: readonly string[]): string | undefined {
   let closest: string | undefined;
-  // A third of the characters may be wrong. With more, the suggestion would be a guess.
-  let smallest = Math.max(1, Math.floor(text.length / 3)) + 1;
+  // Up to a third of the characters may be wrong; in a short text, one. With more, the suggestion would be a guess.
+  const maxDistance = Math.max(1, Math.floor(text.length / 3));
+  let smallest = maxDistance + 1;
   for (const name of known) {
     const distance = countEdits(text.toLowerCase(), name.toLowerCase());
     if (distance >= smallest) continue;

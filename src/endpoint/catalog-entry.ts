@@ -31,7 +31,7 @@ export interface CatalogParameter {
   readonly max?: number;
   /** Only for the type `timestamp`: whole Unix microseconds are allowed too. */
   readonly accepts_microseconds?: true;
-  /** The fields that a search expression can use, by log kind. */
+  /** Only for the type `search`: the fields that a search expression can use, by log kind. */
   readonly fields?: Readonly<Record<string, readonly string[]>>;
 }
 
@@ -52,29 +52,35 @@ export function toCatalogEntry(definition: EndpointDefinition): CatalogEntry {
     max_rows,
     cache: cache === 'none' ? { lifetime_seconds: 0, warming_seconds: null } : cache,
     sandboxing: false, // clients of this API expect the field; a caller can never pass SQL of its own
-    parameters: Object.entries(parameters).map(([key, rule]) => toCatalogParameter(definition, key, rule)),
+    parameters: Object.entries(parameters).map(([key, parameter]) =>
+      toCatalogParameter(definition, key, parameter),
+    ),
     columns: Object.entries(columns).map(([key, column]) => ({ name: key, ...column })),
   };
 }
 
-function toCatalogParameter(definition: EndpointDefinition, name: string, rule: Parameter): CatalogParameter {
-  const { type, required, description } = rule;
+function toCatalogParameter(
+  definition: EndpointDefinition,
+  name: string,
+  parameter: Parameter,
+): CatalogParameter {
+  const { type, required, description } = parameter;
   const common = { name, type, required, description };
-  switch (rule.type) {
+  switch (parameter.type) {
     case 'choice':
       return {
         ...common,
-        choices: Object.keys(rule.choices),
-        choice_values: rule.choices,
-        fallback: rule.fallback ?? null,
-        ...defaultOf(rule),
+        choices: Object.keys(parameter.choices),
+        choice_values: parameter.choices,
+        fallback: parameter.fallback ?? null,
+        ...defaultOf(parameter),
       };
     case 'integer':
-      return { ...common, min: rule.min, max: rule.max, ...defaultOf(rule) };
+      return { ...common, min: parameter.min, max: parameter.max, ...defaultOf(parameter) };
     case 'boolean':
-      return { ...common, ...defaultOf(rule) };
+      return { ...common, ...defaultOf(parameter) };
     case 'timestamp':
-      return { ...common, ...(rule.accepts_microseconds && { accepts_microseconds: true }) };
+      return { ...common, ...(parameter.accepts_microseconds && { accepts_microseconds: true }) };
     case 'search':
       return {
         ...common,
@@ -85,6 +91,6 @@ function toCatalogParameter(definition: EndpointDefinition, name: string, rule: 
   }
 }
 
-function defaultOf<T>(rule: { readonly default?: T | undefined }): { readonly default?: T } {
-  return rule.default === undefined ? {} : { default: rule.default };
+function defaultOf<T>(parameter: { readonly default?: T | undefined }): { readonly default?: T } {
+  return parameter.default === undefined ? {} : { default: parameter.default };
 }

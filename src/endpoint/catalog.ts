@@ -1,4 +1,5 @@
-// Loads endpoint folders. If a folder is broken, startup fails with one line that names the file and the problem.
+// Loads endpoint folders. Throws OperatorError, with one line that names the file and the problem, if a folder is broken: startup
+// then fails, and a reload keeps the current endpoints (live-catalog.ts).
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { load as parseYaml, YAMLException } from 'js-yaml';
@@ -55,11 +56,11 @@ export interface Catalog {
 
 /** Loads every endpoint folder. Does not check the SQL: that needs an open store, see checkCatalog(). */
 export function loadCatalog({ builtIn, packs = [], custom }: EndpointFolders, store: StoreName): Catalog {
+  const shippedFolders = [builtIn, ...packs].flatMap(listEndpointFolders);
+  const customFolders = custom === undefined ? [] : listEndpointFolders(custom);
   const endpoints = [
-    ...[builtIn, ...packs].flatMap(listEndpointFolders).map(folder => loadEndpoint(folder, store, true)),
-    ...(custom === undefined ? [] : listEndpointFolders(custom)).map(folder =>
-      loadEndpoint(folder, store, false),
-    ),
+    ...shippedFolders.map(folder => loadEndpoint(folder, store, { isShipped: true })),
+    ...customFolders.map(folder => loadEndpoint(folder, store, { isShipped: false })),
   ];
   const byKey = new Map<string, Endpoint>();
   for (const endpoint of endpoints) {
@@ -176,7 +177,7 @@ function listEndpointFolders(parent: string): string[] {
   }
 }
 
-function loadEndpoint(folder: string, store: StoreName, isShipped: boolean): Endpoint {
+function loadEndpoint(folder: string, store: StoreName, { isShipped }: { isShipped: boolean }): Endpoint {
   const definitionFile = join(folder, DEFINITION_FILE);
   const definition = loadDefinition(definitionFile);
   const sqlFile = join(folder, `${store}.sql`);

@@ -3,9 +3,10 @@ import * as v from 'valibot';
 import { LOG_KINDS, type LogKind } from '../domain/log-columns.ts';
 import type { BoundValues } from '../store/store.ts';
 import {
+  type ChoiceParameter,
   type DefinitionProblem,
   description,
-  findParameterProblems,
+  findParameterProblem,
   flag,
   listBoundNames,
   name,
@@ -76,9 +77,9 @@ const endpointDefinition = v.strictObject({
    */
   range: v.optional(v.strictObject({ start: name, end: name, days: name })),
   /**
-   * The range is searched in slices, newest first, until there are `max_rows` rows or the time limit of the query is
-   * reached. The response has a cursor for the next page. Needs `range` and a parameter of type cursor. $slice_start and
-   * $slice_end are the bounds of the slice.
+   * The range is searched in slices, newest first, until the page is full (at most `max_rows` rows) or the time limit of the
+   * query is reached. If there may be more rows, the response has a cursor for the next page. $slice_start and $slice_end are the
+   * bounds of a slice. Needs `range`, a parameter of type cursor, `cache: none` and the columns `id` and `timestamp`.
    */
   partial: flag,
   /**
@@ -119,13 +120,19 @@ export function readDefinition(
 /** `v.record` skips these keys without an error, to prevent prototype pollution. */
 const FORBIDDEN_KEYS = ['__proto__', 'prototype', 'constructor'];
 
-function findForbiddenKey(content: unknown, path: readonly string[] = []): DefinitionProblem | undefined {
+/** `parents`: the objects and arrays that contain `content`. With a YAML alias, a value can contain itself. */
+function findForbiddenKey(
+  content: unknown,
+  path: readonly string[] = [],
+  parents: readonly object[] = [],
+): DefinitionProblem | undefined {
   if (typeof content !== 'object' || content === null) return undefined;
+  if (parents.includes(content)) return { path, message: 'the alias refers to a value that contains it' };
   for (const [key, value] of Object.entries(content)) {
     const keyPath = [...path, key];
     const problem = FORBIDDEN_KEYS.includes(key)
       ? { path: keyPath, message: 'this name is not allowed' }
-      : findForbiddenKey(value, keyPath);
+      : findForbiddenKey(value, keyPath, [...parents, content]);
     if (problem !== undefined) return problem;
   }
   return undefined;
@@ -148,12 +155,12 @@ function describeIssue({ expected, received }: v.BaseIssue<unknown>): string {
 
 /** Checks what the schema cannot express, because it involves more than one key. */
 function findProblem(definition: EndpointDefinition): DefinitionProblem | undefined {
-  const { parameters, retention, explain, columns, range } = definition;
-  const [parameterProblem] = findParameterProblems(parameters);
+  const { parameters, retention, explain, columns } = definition;
+  const parameterProblem = findParameterProblem(parameters);
   if (parameterProblem !== undefined) return parameterProblem;
   const readsProblem = findReadsProblem(definition);
   if (readsProblem !== undefined) return { path: ['reads'], message: readsProblem };
-  const rangeProblem = findRetentionProblem(parameters, range) ?? findEndProblem(parameters, range);
+  const rangeProblem = findRangeProblem(definition);
   if (rangeProblem !== undefined) return { path: ['range'], message: rangeProblem };
   const partialProblem = findPartialProblem(definition);
   if (partialProblem !== undefined) return { path: ['partial'], message: partialProblem };
@@ -175,17 +182,26 @@ function findReadsProblem({ reads, parameters }: EndpointDefinition): string | u
   if (parameter?.type !== 'choice') return `${reads.parameter} is not a parameter of type choice`;
   if (Object.keys(parameter.choices).some(choice => !isLogKind(choice)))
     return `the choices of ${reads.parameter} must be log kinds: ${LOG_KINDS.join(', ')}`;
-  return parameter.required || parameter.default !== undefined || parameter.fallback !== undefined
-    ? undefined
-    : `${reads.parameter} must be required, or have a default or a fallback`;
+  return findAbsenceProblem(reads.parameter, parameter);
 }
 
-function findEndProblem(
-  parameters: Record<string, Parameter>,
-  range: { end: string } | undefined,
+/** Returns a problem if the choice can be absent: it is not required and has neither a default nor a fallback. */
+function findAbsenceProblem(
+  name: string,
+  { required, default: defaultChoice, fallback }: ChoiceParameter,
 ): string | undefined {
-  if (range === undefined || parameters[range.end]?.type === 'timestamp') return undefined;
-  return `${range.end} is not a parameter of type timestamp`;
+  return required || defaultChoice !== undefined || fallback !== undefined
+    ? undefined
+    : `${name} must be required, or have a default or a fallback`;
+}
+
+function findRangeProblem({ range, parameters }: EndpointDefinition): string | undefined {
+  if (range === undefined) return undefined;
+  const retentionProblem = findRetentionProblem(parameters, range);
+  if (retentionProblem !== undefined) return retentionProblem;
+  if (parameters[range.end]?.type !== 'timestamp') return `${range.end} is not a parameter of type timestamp`;
+  const [name, choice] = findDaysChoice(parameters, range.days) ?? [];
+  return name === undefined || choice === undefined ? undefined : findAbsenceProblem(name, choice);
 }
 
 /** The columns by which pages are ordered. */
@@ -199,8 +215,8 @@ function findPartialProblem({
   cache,
 }: EndpointDefinition): string | undefined {
   const hasCursor = Object.values(parameters).some(({ type }) => type === 'cursor');
-  if (partial !== hasCursor) return 'partial: true and a parameter of type cursor need each other';
-  if (!partial) return undefined;
+  if (!partial) return hasCursor ? 'must be true, because a parameter has the type cursor' : undefined;
+  if (!hasCursor) return 'needs a parameter of type cursor';
   if (range === undefined) return 'needs the key range';
   if (cache !== 'none') return 'needs cache: none';
   const missing = Object.entries(PAGE_COLUMNS).find(([column, type]) => columns[column]?.type !== type);
@@ -237,12 +253,23 @@ function findRetentionProblem(
   if (retention === undefined) return undefined;
   if (parameters[retention.start]?.type !== 'timestamp')
     return `${retention.start} is not a parameter of type timestamp`;
-  const hasDays = Object.values(parameters).some(
-    parameter =>
+  return findDaysChoice(parameters, retention.days) === undefined
+    ? `no choice has a number called ${retention.days}`
+    : undefined;
+}
+
+/** Finds the choice parameter whose choices set the SQL parameter `days` to a number. */
+function findDaysChoice(
+  parameters: Record<string, Parameter>,
+  days: string,
+): [name: string, parameter: ChoiceParameter] | undefined {
+  for (const [name, parameter] of Object.entries(parameters))
+    if (
       parameter.type === 'choice' &&
-      Object.values(parameter.choices).some(values => typeof values[retention.days] === 'number'),
-  );
-  return hasDays ? undefined : `no choice has a number called ${retention.days}`;
+      Object.values(parameter.choices).some(values => typeof values[days] === 'number')
+    )
+      return [name, parameter];
+  return undefined;
 }
 
 /** The first columns of every explain SQL: timestamps, or null. */

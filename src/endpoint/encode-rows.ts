@@ -37,19 +37,19 @@ export async function encodeRows(
 ): Promise<EncodedRows> {
   const { start, separator, end, encodeRow } = createEncoder(columns, encoding);
   const slices: Buffer[] = [];
-  let sliceBytes = 0;
+  let finishedBytes = 0;
   let text = start;
   let isCut = false;
   let rowCount = 0;
   const endSlice = () => {
     const slice = Buffer.from(text);
     slices.push(slice);
-    sliceBytes += slice.length;
+    finishedBytes += slice.length;
     text = '';
   };
   for (const row of rows) {
     const encoded = rowCount === 0 ? encodeRow(row) : separator + encodeRow(row);
-    const room = maxBytes - sliceBytes - end.length;
+    const room = maxBytes - finishedBytes - end.length;
     // Counting bytes takes time, so the first check uses an upper bound.
     if ((text.length + encoded.length) * MAX_UTF8_BYTES_PER_CHARACTER > room) {
       isCut = Buffer.byteLength(text) + Buffer.byteLength(encoded) > room;
@@ -67,7 +67,7 @@ export async function encodeRows(
   return { body: slices.length === 1 && only !== undefined ? only : Buffer.concat(slices), rowCount, isCut };
 }
 
-/** A body is `start`, the rows with `separator` between them, and `end`, which is ASCII. */
+/** A body is `start`, the rows with `separator` between them, and `end`, which is ASCII: its length is its size in bytes. */
 interface Encoder {
   readonly start: string;
   readonly separator: string;
@@ -135,7 +135,7 @@ function isTimestamp(type: ColumnType): boolean {
   return type === 'unix_microseconds' || type === 'utc_datetime';
 }
 
-/** The farthest timestamp from 1970 that has an ISO 8601 form. `infinity` in DuckDB is beyond it. */
+/** The timestamp farthest from 1970 that a JavaScript Date can format. `infinity` in DuckDB is beyond it. */
 const MAX_ISO_MICROS = 8_640_000_000_000_000_000n;
 
 function toIsoTimestamp(cell: NonNullable<Cell>): string | undefined {

@@ -18,9 +18,9 @@ export interface EncodedResult {
   /** A strong ETag: each compression of the same rows has its own. */
   readonly etag: string;
   readonly contentCoding: ContentCoding;
-  /** Why rows are missing from the body; empty if it is complete. */
+  /** Why rows are missing from the body, or may be (`retention`); empty if it is complete. */
   readonly clipped: readonly ClippedReason[];
-  /** Where the rows go on; undefined if there are no more. */
+  /** Where the next page starts; undefined: there are no more rows, or the endpoint has no pages. */
   readonly nextCursor: string | undefined;
 }
 
@@ -36,7 +36,7 @@ export interface ResultNotes {
    * token: of the requested project or, without a parameter `project`, of the token's projects.
    */
   readonly dataThrough: string | undefined;
-  /** Why rows are missing from the result; empty if it is complete. An encoding can be clipped further. */
+  /** Why rows are missing from the result, or may be (`retention`); empty if complete. An encoding can be clipped further. */
   readonly clipped: readonly ClippedReason[];
 }
 
@@ -47,12 +47,12 @@ export interface ResultOptions {
   readonly maxBytes?: number | undefined;
   /** Called after each new encoding, because it increases `bytes`. */
   readonly onSizeChange?: (() => void) | undefined;
-  /** Creates the cursor after the first `rowCount` rows, without IP addresses if `redacted`. Undefined: the endpoint has no pages. */
+  /** Undefined: the endpoint has no pages. */
   readonly cursorAfter?: CursorAfter | undefined;
 }
 
-/** Compressing a smaller body takes more time than it saves. */
-const MIN_BYTES_TO_COMPRESS = 1000;
+/** Compressing a body of up to this size takes more time than it saves. */
+const MAX_UNCOMPRESSED_BYTES = 1000;
 
 export class EndpointResult {
   readonly notes: ResultNotes;
@@ -81,7 +81,7 @@ export class EndpointResult {
     this.#options = options;
   }
 
-  /** The cursor after all rows, not redacted; undefined: there are no more. */
+  /** The cursor after all rows, not redacted; undefined: there are no more rows, or the endpoint has no pages. */
   get nextCursor(): string | undefined {
     return this.#options.cursorAfter?.(this.rows.length, false);
   }
@@ -111,7 +111,7 @@ export class EndpointResult {
     const { contentCoding, redacted } = request;
     if (contentCoding !== 'identity') {
       const plain = await this.encode({ ...request, contentCoding: 'identity' });
-      if (plain.body.length <= MIN_BYTES_TO_COMPRESS) return plain;
+      if (plain.body.length <= MAX_UNCOMPRESSED_BYTES) return plain;
       const body = await COMPRESSORS[contentCoding](plain.body);
       return { ...plain, body, etag: await createEtag(body), contentCoding };
     }

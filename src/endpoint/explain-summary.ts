@@ -1,10 +1,11 @@
-// The sentence of an explanation: which condition of the query removed the last records, and why.
+// Creates the summary sentence of an explanation: how many records match all conditions. If none does, it names the first
+// condition that no remaining record meets, and the reason if it is known.
 import { formatTimestamp } from '../domain/timestamp.ts';
 import type { BoundValues } from '../store/store.ts';
 import { type EndpointDefinition, hasProject, selectKinds } from './definition.ts';
 import type { RecordCounts } from './explain.ts';
 
-/** How the sentence speaks of a condition. */
+/** The parts of the sentence that depend on a condition. */
 interface Phrases {
   /** Describes the records that meet the condition, such as "of this project" in "3 records of this project". */
   readonly met: string;
@@ -19,9 +20,9 @@ interface Phrases {
 export function summarize(definition: EndpointDefinition, values: BoundValues, counts: RecordCounts): string {
   const { newest, conditions } = counts;
   const emptyIndex = conditions.findIndex(({ remaining }) => remaining === 0);
-  const before = conditions.slice(0, emptyIndex);
   const empty = conditions[emptyIndex];
   if (empty === undefined) return summarizeMatches(conditions.at(-1)?.remaining);
+  const before = conditions.slice(0, emptyIndex);
   const phrases = describeCondition(empty.name, definition, values, counts);
   const remaining = before.at(-1)?.remaining;
   if (remaining === undefined) {
@@ -53,7 +54,7 @@ function describeEmptyStart(
   return `no ${logs}record ${none}; the newest is from ${formatTimestamp(newest)}`;
 }
 
-/** `count` records meet the conditions before, and none of them meets this one. */
+/** `count` records meet the earlier conditions, which `met` describes, and none of them meets the condition of the phrases. */
 function describeRemoved(count: number, met: string, { none, only, all }: Phrases): string {
   if (all !== undefined)
     return count === 1
@@ -64,7 +65,7 @@ function describeRemoved(count: number, met: string, { none, only, all }: Phrase
     : `of ${formatCount(count)} records ${met}, none ${none}`;
 }
 
-/** Describes the conditions of the built-in endpoints by name. Any other name is a condition of a custom endpoint. */
+/** Conditions with a well-known name have their own phrases. For any other condition, the phrases contain its name. */
 function describeCondition(
   name: string,
   definition: EndpointDefinition,

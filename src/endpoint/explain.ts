@@ -30,6 +30,7 @@ export interface Explanation {
    * condition on the project. null: there is none.
    */
   readonly newest: string | null;
+  /** The timestamp of the oldest of these records. */
   readonly oldest: string | null;
   /** The conditions that apply to the request, in the order of the query. */
   readonly conditions: readonly Condition[];
@@ -67,13 +68,13 @@ export async function explainEndpoint(
   dependencies: EndpointDependencies,
   endpoint: Endpoint,
   { values }: ValidatedRequest,
-  { projects, request }: Pick<RunOptions, 'projects' | 'request'> = {},
+  { projects, tokenName, request }: Pick<RunOptions, 'projects' | 'tokenName' | 'request'> = {},
 ): Promise<Explanation> {
   const { definition, explainFile } = endpoint;
   const { store, clock, observe } = dependencies;
   requireExplainQuery(endpoint); // first: an endpoint without explain SQL is always not_found
   const pin = projects === undefined ? undefined : findPin(definition, values, projects);
-  if (pin?.length === 0) return rejectProject(dependencies, definition, values, request);
+  if (pin?.length === 0) return rejectProject(dependencies, definition, values, { request, tokenName });
   const { requestId, ...options } = toQueryOptions(definition, request);
   await checkPatterns(store, definition, values, options);
   // The query of the log kind that the request selects.

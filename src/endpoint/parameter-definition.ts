@@ -5,7 +5,10 @@ import { searchValueNames } from './search-patterns.ts';
 
 export const description = v.pipe(v.string(), v.nonEmpty('must not be empty'));
 export const flag = v.optional(v.boolean(), false);
-const safeInteger = v.pipe(v.number(), v.safeInteger('must be a whole number'));
+const safeInteger = v.pipe(
+  v.number(),
+  v.safeInteger(`must be a whole number from ${Number.MIN_SAFE_INTEGER} to ${Number.MAX_SAFE_INTEGER}`),
+);
 
 /** The name of an SQL parameter or a column. */
 export const name = v.pipe(
@@ -13,10 +16,7 @@ export const name = v.pipe(
   v.regex(/^[a-z][a-z0-9_]*$/, 'must be lower-case letters, digits and underscores, and begin with a letter'),
 );
 
-const choiceValue = v.union(
-  [v.string(), v.pipe(v.number(), v.integer())],
-  'must be a text or a whole number',
-);
+const choiceValue = v.union([v.string(), safeInteger], 'must be a text or a whole number');
 
 export const parameter = v.variant('type', [
   /** Any text of up to 1,024 characters without NUL. Bound as text. */
@@ -84,7 +84,10 @@ export interface DefinitionProblem {
   readonly message: string;
 }
 
-/** Names that Dendro binds itself; `format` and `timestamps` select the form of the response. */
+/**
+ * Neither a parameter nor an SQL parameter that a choice sets can have one of these names. Dendro binds them itself, except for
+ * `format` and `timestamps`, which select the form of the response.
+ */
 const RESERVED_NAMES = [
   'now',
   'pinned_project',
@@ -98,56 +101,60 @@ const RESERVED_NAMES = [
   'timestamps',
 ];
 
-export function findParameterProblems(parameters: Record<string, Parameter>): DefinitionProblem[] {
-  const problems: DefinitionProblem[] = [];
+export function findParameterProblem(parameters: Record<string, Parameter>): DefinitionProblem | undefined {
   const usedNames = new Set(RESERVED_NAMES);
   for (const [parameterName, parameter] of Object.entries(parameters)) {
     const path = ['parameters', parameterName];
     for (const boundName of listBoundNames(parameterName, parameter)) {
       if (usedNames.has(boundName))
-        problems.push({ path, message: `the name ${boundName} is reserved or already used` });
+        return { path, message: `the name ${boundName} is reserved or already used` };
       usedNames.add(boundName);
     }
-    if (parameter.type === 'choice') problems.push(...findChoiceProblems(parameter, path));
-    if (parameter.type === 'integer') problems.push(...findIntegerProblems(parameter, path));
+    const problem =
+      parameter.type === 'choice'
+        ? findChoiceProblem(parameter, path)
+        : parameter.type === 'integer'
+          ? findIntegerProblem(parameter, path)
+          : undefined;
+    if (problem !== undefined) return problem;
   }
   for (const type of ['search', 'cursor'])
     if (Object.values(parameters).filter(parameter => parameter.type === type).length > 1)
-      problems.push({ path: ['parameters'], message: `only one parameter can have the type ${type}` });
-  return problems;
+      return { path: ['parameters'], message: `only one parameter can have the type ${type}` };
+  return undefined;
 }
 
-function findIntegerProblems(
-  { min, max, default: value = min }: Extract<Parameter, { type: 'integer' }>,
+function findIntegerProblem(
+  { min, max, default: defaultValue }: Extract<Parameter, { type: 'integer' }>,
   path: string[],
-): DefinitionProblem[] {
-  if (min > max) return [{ path, message: 'min must not be larger than max' }];
-  return value < min || value > max
-    ? [{ path: [...path, 'default'], message: 'must be a number from min to max' }]
-    : [];
+): DefinitionProblem | undefined {
+  if (min > max) return { path, message: 'min must not be larger than max' };
+  return defaultValue !== undefined && (defaultValue < min || defaultValue > max)
+    ? { path: [...path, 'default'], message: 'must be a number from min to max' }
+    : undefined;
 }
 
-function findChoiceProblems(
+function findChoiceProblem(
   { choices, fallback, default: defaultChoice, tiers }: ChoiceParameter,
   path: string[],
-): DefinitionProblem[] {
+): DefinitionProblem | undefined {
   const valuesByChoice = Object.values(choices);
-  if (valuesByChoice.length === 0) return [{ path, message: 'needs at least one choice' }];
+  if (valuesByChoice.length === 0) return { path, message: 'needs at least one choice' };
   // JavaScript moves keys that are whole numbers to the front of an object.
   if (tiers && Object.keys(choices).some(name => /^\d+$/.test(name)))
-    return [{ path, message: 'a tier cannot be named by a number: the order of the tiers would be lost' }];
+    return { path, message: 'a tier cannot be named by a number: the order of the tiers would be lost' };
   if (fallback !== undefined && !Object.hasOwn(choices, fallback))
-    return [{ path: [...path, 'fallback'], message: 'must be one of the choices' }];
+    return { path: [...path, 'fallback'], message: 'must be one of the choices' };
   if (defaultChoice !== undefined && !Object.hasOwn(choices, defaultChoice))
-    return [{ path: [...path, 'default'], message: 'must be one of the choices' }];
+    return { path: [...path, 'default'], message: 'must be one of the choices' };
   if (defaultChoice !== undefined && fallback !== undefined)
-    return [
-      { path, message: 'fallback applies to an absent parameter too; declare either fallback or default' },
-    ];
-  const signatures = valuesByChoice.map(describeTypes);
-  if (new Set(signatures).size > 1)
-    return [{ path, message: 'every choice must have values of the same names and types' }];
-  return [];
+    return {
+      path,
+      message: 'fallback applies to an absent parameter too; declare either fallback or default',
+    };
+  return new Set(valuesByChoice.map(describeTypes)).size > 1
+    ? { path, message: 'every choice must have values of the same names and types' }
+    : undefined;
 }
 
 function describeTypes(values: Record<string, string | number>): string {
@@ -157,7 +164,7 @@ function describeTypes(values: Record<string, string | number>): string {
     .join();
 }
 
-/** The names of the SQL parameters that a parameter sets: its own, and those of its values. */
+/** The names of the SQL parameters that a parameter sets: its own and, for a choice, a cursor or a search, further ones. */
 export function listBoundNames(name: string, parameter: Parameter): string[] {
   switch (parameter.type) {
     case 'choice':

@@ -16,8 +16,8 @@ export const MAX_VALUE_LENGTH = 1024;
 type MutableValues = Record<string, BoundValue>;
 
 /**
- * Ignores parameters that the definition does not declare. `maxTier` is the maximum tier of the token. Throws
- * `missing_parameter` or `invalid_parameter`.
+ * Binds the declared parameters and ignores all others. `maxTier` is the maximum tier of the token. Throws `missing_parameter` or
+ * `invalid_parameter`.
  */
 export function bindParameters(
   definition: EndpointDefinition,
@@ -86,10 +86,11 @@ function createSampleValue(parameter: Parameter): string {
 }
 
 /**
- * Adds $now, the bounds of the time range if the definition has the key `range`, and the pin of the token. `pin` has the projects
- * whose records the result may contain; undefined: any. With a parameter `project`, it is bound as $pinned_project, and null
- * means any project. Otherwise it is bound as $pinned_projects, and an empty list means any project (ClickHouse has no list that
- * can be null).
+ * Adds $now and the pin of the token. If the definition has the key `range`, also adds the range's bounds and bucket size.
+ *
+ * `pin` has the projects whose records the result may contain; undefined: any. If the endpoint has a parameter `project`, `pin`
+ * has one project, which is bound as $pinned_project; null means any project. Otherwise all projects of `pin` are bound as
+ * $pinned_projects; an empty list means any project (ClickHouse has no list that can be null).
  */
 export function addContextValues(
   definition: EndpointDefinition,
@@ -200,8 +201,8 @@ function readTimestamp(name: string, value: string, acceptsMicroseconds: boolean
   // An unescaped + in a query string is decoded as a space.
   const micros = parseTimestamp(checkText(name, value).replace(/ (?=\d\d:\d\d$)/, '+'));
   if (micros === undefined) {
-    const integers = acceptsMicroseconds ? ', or whole Unix microseconds' : '';
-    throw invalid(name, `${name} is not a timestamp; allowed: ${TIMESTAMP_FORMS}${integers}`);
+    const orMicroseconds = acceptsMicroseconds ? ', or whole Unix microseconds' : '';
+    throw invalid(name, `${name} is not a timestamp; allowed: ${TIMESTAMP_FORMS}${orMicroseconds}`);
   }
   return micros;
 }
@@ -214,15 +215,16 @@ function bindChoice(
   bound: MutableValues,
 ): void {
   // A choice has `fallback` (for an absent or unlisted value) or `default` (for an absent one), never both.
-  const { choices, fallback = value === '' ? parameter.default : undefined } = parameter;
-  const choice = capTier(parameter, Object.hasOwn(choices, value) ? value : fallback, maxTier);
+  const { choices, fallback, default: defaultChoice } = parameter;
+  const substitute = fallback ?? (value === '' ? defaultChoice : undefined);
+  const choice = capTier(parameter, Object.hasOwn(choices, value) ? value : substitute, maxTier);
   if (choice === undefined && value !== '')
     throw invalid(name, `${name} must be one of ${Object.keys(choices).join(', ')}`);
   bound[name] = { type: 'text', value: choice ?? null };
   const chosenValues = choice === undefined ? undefined : choices[choice];
   const [firstChoiceValues = {}] = Object.values(choices); // every choice has the same names and types
-  for (const [key, example] of Object.entries(firstChoiceValues))
-    bound[key] = bindChoiceValue(chosenValues?.[key], example);
+  for (const [key, firstValue] of Object.entries(firstChoiceValues))
+    bound[key] = bindChoiceValue(chosenValues?.[key], firstValue);
 }
 
 /** Returns the token's maximum tier if the request is for a higher one. */
@@ -237,9 +239,9 @@ function capTier(
   return tiers[Math.min(tiers.indexOf(choice), maxIndex)];
 }
 
-/** If an optional choice is absent, its values are null. `example` is the value of the first choice and is used only for its type. */
-function bindChoiceValue(value: string | number | undefined, example: string | number): BoundValue {
-  return typeof example === 'number'
+/** If an optional choice is absent, its values are null. `firstValue` is the value of the first choice; only its type is used. */
+function bindChoiceValue(value: string | number | undefined, firstValue: string | number): BoundValue {
+  return typeof firstValue === 'number'
     ? { type: 'integer', value: typeof value === 'number' ? value : null }
     : { type: 'text', value: typeof value === 'string' ? value : null };
 }

@@ -1,4 +1,5 @@
-// Compares the results of two stores: runs every endpoint on both, with a grid of parameters and the same current time.
+// Compares the results of two stores: runs every endpoint that both have, with a grid of parameter values and the same current
+// time.
 import { formatTimestamp } from '../domain/timestamp.ts';
 import type { Cell, Column, Store, StoreName } from '../store/store.ts';
 import { MICROS_PER_SECOND } from '../system/clock.ts';
@@ -6,6 +7,7 @@ import type { Catalog } from './catalog.ts';
 import type { EndpointDefinition } from './definition.ts';
 import type { Parameter } from './parameter-definition.ts';
 import { runEndpoint } from './run-endpoint.ts';
+import { escapePattern } from './search-patterns.ts';
 import { validateParameters } from './validated-requests.ts';
 
 export interface ComparedStore {
@@ -85,13 +87,14 @@ function listGridValues(parameter: Parameter, projects: readonly string[], now: 
     case 'choice':
       return Object.keys(parameter.choices);
     case 'timestamp': {
-      const times = [86_400n, 3_600n].map(age => formatTimestamp(now - age * MICROS_PER_SECOND));
+      const ages = [86_400n, 3_600n].map(seconds => seconds * MICROS_PER_SECOND);
+      const times = ages.map(age => formatTimestamp(now - age));
       return parameter.required ? times : ['', ...times];
     }
     case 'pattern':
       return projects.map(escapePattern);
     case 'search':
-      return ['', 'error -debug'];
+      return parameter.required ? ['error -debug'] : ['', 'error -debug'];
     case 'integer':
       return [String(parameter.default ?? parameter.min)];
     case 'boolean':
@@ -101,10 +104,6 @@ function listGridValues(parameter: Parameter, projects: readonly string[], now: 
     case 'text':
       return parameter.required ? projects : [''];
   }
-}
-
-function escapePattern(text: string): string {
-  return text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 }
 
 /** Describes the first difference between the rows of two stores. */

@@ -15,8 +15,11 @@ export const MAX_PATTERN_COST = 10_000;
 const MAX_STEPS = 500_000;
 
 /**
- * Returns the cost: a fixed amount for each Unicode class of the expression (Nfa.size) and, for each state of the DFA, 1 plus the
- * weights of its positions. Returns Infinity above the limit, and undefined for an expression with unknown syntax.
+ * Returns the cost: a fixed amount for each Unicode class of the expression (Nfa.fixedCost) and, for each state of the DFA, 1
+ * plus the weights of its positions.
+ * Plain text costs 1 for each character, and an expression that matches at the start of every text
+ * costs 0. Returns Infinity if the cost or the steps to compute it exceed a limit, and undefined for an expression with unknown
+ * syntax.
  */
 export function computePatternCost(pattern: string): number | undefined {
   const tree = parsePattern(pattern);
@@ -36,7 +39,10 @@ function isPlainText(tree: PatternNode): tree is PatternNode & { type: 'concat' 
   return tree.type === 'concat' && tree.nodes.every(isCharacter);
 }
 
-/** A way in which RE2 searches a text. `isAnchored`: a match can begin only at the start. */
+/**
+ * A way in which RE2 searches a text. `isAnchored`: a match can begin only where the search begins. Only a backward search is
+ * anchored. A forward search for an expression with ^ is not: the assertion in the tree already restricts where a match begins.
+ */
 interface Search {
   readonly tree: PatternNode;
   readonly isAnchored: boolean;
@@ -44,30 +50,30 @@ interface Search {
 
 /**
  * RE2 searches backwards, from the end of the text, if every match ends there but need not begin at the start. It does not
- * recognise all such expressions. Returns both directions unless it is certain which one RE2 uses.
+ * recognize all such expressions. Returns both directions unless it is certain which one RE2 uses.
  */
 function listSearches(tree: PatternNode): Search[] {
   const forwards = { tree, isAnchored: false };
   const backwards = { tree: reverse(tree), isAnchored: true };
-  if (!canBeAnchored(tree, 'text_end') || isAnchored(tree, 'text_start')) return [forwards];
-  const isCertain = isAnchored(tree, 'text_end') && !canBeAnchored(tree, 'text_start');
+  if (!requiresAssertion(tree, 'text_end') || hasOuterAssertion(tree, 'text_start')) return [forwards];
+  const isCertain = hasOuterAssertion(tree, 'text_end') && !requiresAssertion(tree, 'text_start');
   return isCertain ? [backwards] : [forwards, backwards];
 }
 
 type TextEdge = 'text_start' | 'text_end';
 
-/** Whether the expression begins or ends with the assertion itself, which RE2 recognises. */
-function isAnchored(tree: PatternNode, edge: TextEdge): boolean {
+/** Whether the expression begins or ends with the assertion itself, which RE2 recognizes. */
+function hasOuterAssertion(tree: PatternNode, edge: TextEdge): boolean {
   const outermost = tree.type === 'concat' ? tree.nodes.at(edge === 'text_start' ? 0 : -1) : tree;
   return outermost?.type === 'assertion' && outermost.assertion === edge;
 }
 
-/** Whether every match has to pass the assertion, also inside groups. RE2 recognises only some of these expressions. */
-function canBeAnchored(tree: PatternNode, edge: TextEdge): boolean {
-  if (tree.type === 'alternate') return tree.nodes.every(node => canBeAnchored(node, edge));
-  if (tree.type === 'repeat') return tree.min > 0 && canBeAnchored(tree.node, edge);
-  if (tree.type !== 'concat') return isAnchored(tree, edge);
-  return tree.nodes.some(node => canBeAnchored(node, edge));
+/** Whether every match has to pass the assertion, also inside groups. RE2 recognizes only some of these expressions. */
+function requiresAssertion(tree: PatternNode, edge: TextEdge): boolean {
+  if (tree.type === 'alternate') return tree.nodes.every(node => requiresAssertion(node, edge));
+  if (tree.type === 'repeat') return tree.min > 0 && requiresAssertion(tree.node, edge);
+  if (tree.type !== 'concat') return hasOuterAssertion(tree, edge);
+  return tree.nodes.some(node => requiresAssertion(node, edge));
 }
 
 const MIRRORED: Readonly<Record<Assertion, Assertion>> = {
@@ -119,9 +125,9 @@ class Dfa {
   readonly #isAnchored: boolean;
   readonly #symbols: Symbols;
   readonly #closures = new Map<number, readonly number[]>();
-  /** The successors of the start positions, by class of the last character. An unanchored search adds them to every state. */
-  readonly #afterFirst: (Successors | undefined)[] = [];
-  /** Whether what an unanchored search adds depends on the class of the last character. If so, every state has to store it. */
+  /** What follows the start positions, by class of the last character. An unanchored search adds it to what follows any state. */
+  readonly #startSuccessors: (Successors | undefined)[] = [];
+  /** Whether `#startSuccessors` may differ by the class of the last character. If so, every state has to store that class. */
   readonly #startNeedsNeighbour: boolean;
   readonly #states = new Set<string>();
   readonly #queue: State[] = [];
@@ -141,17 +147,18 @@ class Dfa {
   computeCost(): number {
     const { start, neighbours } = this.#nfa;
     const first = this.#nfa.closure(start, EDGE);
-    this.#cost = this.#nfa.size;
+    this.#cost = this.#nfa.fixedCost;
     if (first.includes(MATCH)) return 0; // an empty match at the start of every text
     this.#enter(first, EDGE);
     for (const before of this.#isAnchored ? [] : neighbours) {
       const successors = this.#step({ positions: this.#nfa.closure(start, before), before });
-      this.#afterFirst[before] = successors;
+      this.#startSuccessors[before] = successors;
       for (const [symbol, positions] of successors) this.#enter(positions, this.#neighbourOf(symbol));
     }
+    // The loop also visits the states that #enter adds to the queue.
     for (const state of this.#queue)
       for (const [symbol, positions] of this.#step(state)) {
-        positions.push(SEPARATOR, ...(this.#afterFirst[state.before]?.get(symbol) ?? []));
+        positions.push(SEPARATOR, ...(this.#startSuccessors[state.before]?.get(symbol) ?? []));
         this.#enter(positions, this.#neighbourOf(symbol));
       }
     return this.#cost;
@@ -197,7 +204,7 @@ class Dfa {
   }
 
   #closure(id: number, before: Neighbour, after?: Neighbour): readonly number[] {
-    const key = (id * 4 + before) * 4 + (after ?? EDGE);
+    const key = (id * 4 + before) * 4 + (after ?? EDGE); // EDGE stands for undefined: `after` is never EDGE
     const known = this.#closures.get(key);
     if (known !== undefined) return known;
     const found = this.#nfa.closure(id, before, after);
@@ -206,6 +213,7 @@ class Dfa {
     return found;
   }
 
+  /** Adds a state to the cost and to the queue, unless it is known. A state with a complete match is not queued. */
   #enter(positions: readonly number[], before: Neighbour): void {
     this.#spend(positions.length);
     const normalized = normalize(positions);

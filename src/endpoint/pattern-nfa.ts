@@ -23,7 +23,8 @@ type NfaNode =
 /** The id of the node in which every match ends. */
 export const MATCH = 0;
 
-const MAX_NODES = 5_000;
+/** The limit of compiled tree nodes. Each copy of a repeated node counts. */
+const MAX_TREE_NODES = 5_000;
 
 /** Set weights. RE2 matches bytes: a set of characters beyond ASCII needs several states, a Unicode class such as \pL many. */
 const ASCII_WEIGHT = 1;
@@ -33,7 +34,7 @@ const UNICODE_CLASS_WEIGHT = 16;
  * A Unicode class also makes RE2's program larger, at the expense of the memory for its DFA: with DuckDB, 12 of them are fast, and
  * 16 take 10 times as long.
  */
-const UNICODE_CLASS_SIZE = 800;
+const UNICODE_CLASS_COST = 800;
 
 /** The automaton, or the computation of its cost, exceeds a limit. */
 export class TooExpensive extends Error {}
@@ -44,13 +45,13 @@ export class Nfa {
   readonly start: number;
   /** The character classes that the expression has to distinguish, besides `EDGE`. */
   readonly neighbours: readonly Neighbour[];
-  /** The part of the cost that does not depend on the DFA: UNICODE_CLASS_SIZE for each Unicode class. */
-  size = 0;
-  readonly #maxSize: number;
+  /** The part of the cost that does not depend on the DFA: UNICODE_CLASS_COST for each node that contains a Unicode class. */
+  fixedCost = 0;
+  readonly #maxCost: number;
   #compiled = 0;
 
-  constructor(tree: PatternNode, maxSize: number) {
-    this.#maxSize = maxSize;
+  constructor(tree: PatternNode, maxCost: number) {
+    this.#maxCost = maxCost;
     this.start = this.#compile(tree, MATCH);
     const dependsOnNeighbours = this.nodes.some(
       node => node.type === 'assertion' && node.assertion !== 'text_start' && node.assertion !== 'text_end',
@@ -87,11 +88,11 @@ export class Nfa {
 
   /** Returns the start of the part that matches `tree` and continues at `next`. */
   #compile(tree: PatternNode, next: number): number {
-    if (++this.#compiled > MAX_NODES) throw new TooExpensive();
+    if (++this.#compiled > MAX_TREE_NODES) throw new TooExpensive();
     switch (tree.type) {
       case 'set':
-        if (tree.isUnicodeClass) this.size += UNICODE_CLASS_SIZE;
-        if (this.size > this.#maxSize) throw new TooExpensive();
+        if (tree.isUnicodeClass) this.fixedCost += UNICODE_CLASS_COST;
+        if (this.fixedCost > this.#maxCost) throw new TooExpensive();
         return this.#add({ type: 'set', ranges: tree.ranges, weight: setWeight(tree), next });
       case 'assertion':
         return this.#add({ type: 'assertion', assertion: tree.assertion, next });
@@ -132,7 +133,7 @@ function setWeight({ ranges, isUnicodeClass }: PatternNode & { type: 'set' }): n
   return ranges.some(codePoint => codePoint > 0x7f) ? MULTI_BYTE_WEIGHT : ASCII_WEIGHT;
 }
 
-/** Undefined: it depends on the next character, which is unknown. */
+/** Whether an assertion is true. Undefined: it depends on the next character, which is unknown. */
 function holds(assertion: Assertion, before: Neighbour, after: Neighbour | undefined): boolean | undefined {
   if (assertion === 'text_start') return before === EDGE;
   if (assertion === 'line_start') return before === EDGE || before === LINE_BREAK_CHARACTER;

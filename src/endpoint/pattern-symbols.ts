@@ -1,5 +1,5 @@
-// The symbols of a regular expression: characters that no part of the expression tells apart are one symbol. So an automaton has a
-// few transitions instead of one for each of a million characters.
+// Divides all characters into equivalence classes, called symbols: two characters are the same symbol if every set of the regular
+// expression contains both or neither. So an automaton has a few transitions instead of one for each of a million characters.
 import { LINE_BREAK, MAX_CODE_POINT, type Ranges, WORD } from './pattern-characters.ts';
 import {
   LINE_BREAK_CHARACTER,
@@ -10,34 +10,38 @@ import {
 } from './pattern-nfa.ts';
 
 export interface Symbols {
-  /** By id of a node: the symbols that it accepts. */
+  /** The symbols that each node accepts. Indexed by node id. */
   readonly accepted: readonly (readonly number[])[];
-  /** By symbol: the class of its characters (line break, word character or other), which decides assertions next to them. */
+  /** The class of each symbol (line break, word character or other), which decides assertions next to it. Indexed by symbol. */
   readonly neighbours: readonly Neighbour[];
 }
 
 export function assignSymbols({ nodes, neighbours }: Nfa): Symbols {
-  const seesNeighbours = neighbours.length > 1; // an expression without assertions has a single kind of neighbour
-  const used = new Set<Ranges>(seesNeighbours ? [LINE_BREAK, WORD] : []);
+  const dependsOnNeighbours = neighbours.length > 1; // an assertion depends on the class of the character before or after it
+  const used = new Set<Ranges>(dependsOnNeighbours ? [LINE_BREAK, WORD] : []);
   for (const node of nodes) if (node.type === 'set') used.add(node.ranges);
   // Joins each array of ranges only once: the copies of a counted repetition share one array, which can be long.
   const keys = new Map([...used].map(ranges => [ranges, ranges.join()]));
   const sets = new Map([...keys].map(([ranges, key]) => [key, ranges]));
   const starts = listStarts([...sets.values()]);
   const intervals = new Map([...sets].map(([key, ranges]) => [key, listIntervals(ranges, starts)]));
-  const symbols = mergeIntervals(starts.length, [...intervals.values()]);
+  const intervalSymbols = mergeIntervals(starts.length, [...intervals.values()]);
   const bySet = new Map(
-    [...intervals].map(([key, found]) => [key, [...new Set(found.map(interval => symbols[interval] ?? 0))]]),
+    [...intervals].map(([key, found]) => [
+      key,
+      [...new Set(found.map(interval => intervalSymbols[interval] ?? 0))],
+    ]),
   );
   const symbolsOf = (ranges: Ranges) => bySet.get(keys.get(ranges) ?? '') ?? [];
-  const neighbourOf: Neighbour[] = symbols.map(() => OTHER_CHARACTER);
-  if (seesNeighbours) {
+  const symbolCount = Math.max(...intervalSymbols) + 1;
+  const neighbourOf = Array.from({ length: symbolCount }, (): Neighbour => OTHER_CHARACTER); // by symbol
+  if (dependsOnNeighbours) {
     for (const symbol of symbolsOf(LINE_BREAK)) neighbourOf[symbol] = LINE_BREAK_CHARACTER;
     for (const symbol of symbolsOf(WORD)) neighbourOf[symbol] = WORD_CHARACTER;
   }
   return {
     accepted: nodes.map(node => (node.type === 'set' ? symbolsOf(node.ranges) : [])),
-    neighbours: neighbourOf.slice(0, Math.max(...symbols) + 1),
+    neighbours: neighbourOf,
   };
 }
 
@@ -51,7 +55,7 @@ function listStarts(sets: readonly Ranges[]): number[] {
   return [...starts].sort((a, b) => a - b);
 }
 
-/** The intervals that a set contains. */
+/** The intervals that a set contains, as indexes into `starts`. */
 function listIntervals(ranges: Ranges, starts: readonly number[]): number[] {
   const indexes = new Map(starts.map((start, index) => [start, index]));
   const found = new Set<number>();

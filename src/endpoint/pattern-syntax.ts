@@ -1,5 +1,5 @@
-// Parses regular expressions in RE2 syntax into a tree. The engine validates the syntax, so this parser is lenient: it only has
-// to understand every valid expression.
+// Parses regular expressions in RE2 syntax into a tree. The store's engine has validated the syntax before
+// (Store.validatePattern), so this parser is lenient: it only has to understand every valid expression.
 import {
   ANY,
   ANY_IN_LINE,
@@ -13,7 +13,7 @@ import {
 } from './pattern-characters.ts';
 
 export type PatternNode =
-  /** One character of a set. `isUnicodeClass`: the set contains a class such as \pL. */
+  /** One character of a set. `isUnicodeClass`: the set is, or contains, a Unicode class such as \pL. */
   | { readonly type: 'set'; readonly ranges: Ranges; readonly isUnicodeClass: boolean }
   /** A condition on the characters before and after a place in the text. */
   | { readonly type: 'assertion'; readonly assertion: Assertion }
@@ -74,12 +74,9 @@ class Parser {
     return node;
   }
 
-  /** Flags that are set inside a group end with the group. */
   #alternatives(): PatternNode {
-    const outerFlags = this.#flags;
     const branches = [this.#sequence()];
     while (this.#take('|')) branches.push(this.#sequence());
-    this.#flags = outerFlags;
     return branches.length === 1 ? (branches[0] ?? EMPTY) : { type: 'alternate', nodes: branches };
   }
 
@@ -92,7 +89,7 @@ class Parser {
     return { type: 'concat', nodes };
   }
 
-  /** The characters up to \E. An operator after \E repeats the last one. */
+  /** The characters up to \E. A quantifier after \E, such as `*`, applies only to the last of these characters. */
   #quoted(): PatternNode[] {
     const end = this.#text.indexOf('\\E', this.#index);
     const quoted = this.#text.slice(this.#index, end === -1 ? undefined : end);
@@ -162,6 +159,7 @@ class Parser {
     };
   }
 
+  /** Flags that are set inside a group end with the group. */
   #group(): PatternNode {
     const outerFlags = this.#flags;
     const flags = this.#match(/\?([imsU]*)(?:-([imsU]*))?:/y);

@@ -1,5 +1,5 @@
-// Preflight: checks that the store has its tables and permissions, and that it accepts the SQL of every endpoint. If a
-// remote store is unreachable when the program starts, the check is retried in the background until it passes.
+// Preflight: checks that the store has its tables and permissions, and that it accepts the SQL of every endpoint. If a remote
+// store is unreachable or too slow when the program starts, the check is retried in the background until it passes.
 import { DendroError, OperatorError } from '../domain/errors.ts';
 import type { Observe } from '../observe/event.ts';
 import type { Store } from '../store/store.ts';
@@ -8,7 +8,10 @@ import { type Catalog, checkCatalog } from './catalog.ts';
 
 const RETRY_INTERVAL_MS = 2_000;
 
-/** Throws an OperatorError for a problem that the operator has to fix, and `unavailable` if the store is unreachable. */
+/**
+ * Throws an OperatorError for a problem that the operator has to fix. If the store is unreachable or too slow, throws the same
+ * errors as Store.query.
+ */
 export async function runPreflight(catalog: Catalog, store: Store): Promise<void> {
   const missing = await store.preflight?.();
   if (missing !== undefined) throw new OperatorError(missing);
@@ -33,13 +36,13 @@ export class Preflight {
     return this.#passed;
   }
 
-  /** Throws for a problem that the operator has to fix. If the store is unreachable, retries in the background. */
+  /** Throws for a problem that the operator has to fix. If the store is unreachable or too slow, retries in the background. */
   async start(): Promise<void> {
     try {
       await this.#check();
       this.#passed = true;
     } catch (error) {
-      if (!isUnavailable(error)) throw error;
+      if (!isTransient(error)) throw error;
       this.#report(error);
       this.#retries = every(this.#timer, RETRY_INTERVAL_MS, () => this.#retry());
     }
@@ -68,6 +71,6 @@ export class Preflight {
   }
 }
 
-function isUnavailable(error: unknown): boolean {
-  return error instanceof DendroError && error.code === 'unavailable';
+function isTransient(error: unknown): boolean {
+  return error instanceof DendroError && (error.code === 'unavailable' || error.code === 'query_timeout');
 }

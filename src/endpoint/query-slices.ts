@@ -1,6 +1,6 @@
-// Runs the query of an endpoint with pages: searches its time range in slices, from the newest to the oldest, until it has a page of
-// rows or the time is up. So the first page of a common search reads little, and a search that takes too long still returns
-// what it found, with a cursor to go on from.
+// Runs the query of an endpoint with pages: searches its time range in slices, from the newest to the oldest, until the page is
+// full or the time is up. So the first page of a search with many matches reads few records, and a search that takes too long
+// still returns what it found, with a cursor to continue.
 import { DendroError } from '../domain/errors.ts';
 import type { BoundValues, QueryOptions, QueryResult, SavedQuery, Store } from '../store/store.ts';
 import { MICROS_PER_SECOND } from '../system/clock.ts';
@@ -28,7 +28,7 @@ const END_OF_TIME = 253_402_300_799_999_999n;
 
 /**
  * The size of the first slice without a cursor. Smaller slices are used only after one that took too long: below this size, the
- * fixed cost of a query prevails.
+ * fixed cost of a query dominates.
  */
 const USUAL_MIN_MICROS = 3600n * MICROS_PER_SECOND;
 /** A cursor contains the size of a slice in whole seconds. */
@@ -36,7 +36,10 @@ const MIN_SLICE_MICROS = MICROS_PER_SECOND;
 /** About 100 years, more than any range. A cursor has 32 bits for the size of a slice, in seconds. */
 const MAX_SLICE_MICROS = 3_200_000_000n * MICROS_PER_SECOND;
 
-/** Throws as Store.query does, and `query_timeout` if not even the smallest slice was searched in time. */
+/**
+ * Throws as Store.query does, `query_timeout` if not even the smallest slice was searched in time, and `unavailable` if the first
+ * slice spent nearly all of the time in the queue.
+ */
 export async function querySlices(sliced: SlicedQuery, options: QueryOptions): Promise<Page> {
   const deadline = new Deadline(sliced.timeLimitMs, options.signal);
   try {
@@ -59,25 +62,30 @@ async function searchSlices(
   let bound = values;
   while (next.timestampMicros > rangeStart) {
     const end = next.timestampMicros;
-    // There are no records between `newest` and now, so the size of the first slice is measured from `newest`. `slice_end` stays
-    // `end`, so that records with a timestamp after now are included.
+    // `sizes.micros` is measured back from `top`, which is `newest` in the first slice: there are no records between `newest` and
+    // now. The slice still ends at `end`, so that it includes records later than now. Without `newest`, one slice covers the
+    // whole range.
     const top = newest !== undefined && newest < end ? newest : end;
     const sliceStart = newest === undefined ? rangeStart : max(rangeStart, top - sizes.micros);
     const slice: BoundValues = {
       slice_start: { type: 'timestamp', value: sliceStart },
       slice_end: { type: 'timestamp', value: end },
     };
+    const wait = new QueueWait();
     const result = await deadline.attempt(() =>
       store.query(
         { ...query, maxRows: page.rowsLeft },
         { ...bound, ...slice },
-        { ...options, maxBytes: page.bytesLeft(options.maxBytes) },
+        { ...options, maxBytes: page.bytesLeft(options.maxBytes), onStart: () => wait.end() },
       ),
     );
     if (result === undefined) {
-      const isSmallest = !sizes.shrink(top - sliceStart);
       const isFirst = bound === values; // no slice was searched yet
-      if (isSmallest && isFirst) throw timedOut();
+      // If the slice spent nearly all of the time in the queue, it is not too large, so the next one is not made smaller.
+      const hasWaited = wait.isNearlyAllTheTime();
+      if (isFirst && hasWaited) throw queuedTooLong();
+      const hasShrunk = !hasWaited && sizes.shrink(top - sliceStart);
+      if (isFirst && !hasShrunk) throw timedOut();
       return page.finish({ isTimeUp: true, next, sliceMicros: sizes.micros });
     }
     page.add(result);
@@ -85,14 +93,14 @@ async function searchSlices(
     bound = { ...values, ...bindPosition(definition, undefined) }; // the cursor's id and skip apply to the first slice only
     sizes.adapt(result.executedMs, page.cutAt === undefined ? undefined : top - page.cutAt);
     const hasNext = sliceStart > rangeStart;
-    const isTimeUp = !page.isFull && hasNext && deadline.isWithin(result.executedMs);
+    const isTimeUp = !page.isFull && hasNext && deadline.hasLessThan(result.executedMs);
     if (page.isFull || isTimeUp)
       return page.finish({ isTimeUp, next: hasNext ? next : undefined, sliceMicros: sizes.micros });
   }
   return page.finish({ isTimeUp: false, next: undefined, sliceMicros: sizes.micros });
 }
 
-/** The position from which the search, newest first, goes on with the records of this time and then with older ones. */
+/** The position that continues the search with the records of this timestamp and then with older ones. */
 function startAt(timestampMicros: bigint): Position {
   return { timestampMicros, id: '', skip: 0 };
 }
@@ -114,7 +122,7 @@ class SliceSizes {
     return this.#micros;
   }
 
-  /** After a slice that did not finish. Returns false if it was as small as a slice can be. */
+  /** Call it after a slice that did not finish. Returns false if the slice was already as small as a slice can be. */
   shrink(sliceMicros: bigint): boolean {
     const tried = min(this.#micros, sliceMicros);
     this.#micros = limitSize(tried / 16n);
@@ -122,8 +130,8 @@ class SliceSizes {
   }
 
   /**
-   * `pageMicros`: the time span, from the newest end of the slice, whose rows filled the page. Undefined if the slice did not fill
-   * the page.
+   * Call it after a slice that finished. `pageMicros`: the time span, from the newest end of the slice, whose rows filled the
+   * page. Undefined if the slice did not fill the page.
    */
   adapt(executedMs: number, pageMicros: bigint | undefined): void {
     this.#fastestMs = Math.min(this.#fastestMs, executedMs);
@@ -135,6 +143,25 @@ class SliceSizes {
   }
 }
 
+/** How long a slice waited in the store's queue. */
+class QueueWait {
+  readonly #requestedAt = performance.now();
+  #startedAt: number | undefined;
+
+  /** The slice left the queue. */
+  end(): void {
+    this.#startedAt = performance.now();
+  }
+
+  /** Whether the slice has run for less than a tenth of the time. */
+  isNearlyAllTheTime(): boolean {
+    const now = performance.now();
+    const startedAt = this.#startedAt ?? now;
+    return now - startedAt < (now - this.#requestedAt) / 10;
+  }
+}
+
+/** The time limit of all slices. `signal` aborts when it is reached, or when the caller's signal aborts. */
 class Deadline {
   readonly #endsAt: number;
   readonly #controller = new AbortController();
@@ -149,7 +176,7 @@ class Deadline {
     this.signal = callerSignal === undefined ? signal : AbortSignal.any([signal, callerSignal]);
   }
 
-  /** Returns undefined if the time is up. */
+  /** Returns undefined if the time was up before the query finished. */
   async attempt(run: () => Promise<QueryResult>): Promise<QueryResult | undefined> {
     try {
       return await run();
@@ -160,7 +187,7 @@ class Deadline {
   }
 
   /** Whether less than `ms` is left. If `ms` is the time that the last slice took, the next one would probably not finish. */
-  isWithin(ms: number): boolean {
+  hasLessThan(ms: number): boolean {
     return this.#endsAt - performance.now() < ms;
   }
 
@@ -183,6 +210,10 @@ function max(a: bigint, b: bigint): bigint {
 
 function min(a: bigint, b: bigint): bigint {
   return a < b ? a : b;
+}
+
+function queuedTooLong(): DendroError {
+  return new DendroError('unavailable', 'the query waited too long in the queue; retry in a moment');
 }
 
 function timedOut(): DendroError {

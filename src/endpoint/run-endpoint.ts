@@ -21,7 +21,7 @@ export interface EndpointDependencies {
   readonly cache?: ResultCache<EndpointResult> | undefined;
   /** The limit of a result, before compression; undefined: no limit. */
   readonly maxResultBytes?: number | undefined;
-  /** The time limit of an endpoint that declares partial results; undefined: no limit but that of each query. */
+  /** The time limit for all slices of an endpoint with `partial: true`; undefined: only the store limits each query. */
   readonly timeLimitMs?: number | undefined;
   readonly observe?: Observe;
 }
@@ -34,6 +34,8 @@ interface LoadOptions extends QueryOptions {
 export interface RunOptions {
   /** The projects that the token is pinned to; undefined: any project. */
   readonly projects?: readonly string[] | undefined;
+  /** The name of the token, for the log line if the request is refused because the token is pinned to other projects. */
+  readonly tokenName?: string | undefined;
   /** Runs the query even if its result is cached, but at most once in 10 s for each cache key (result-cache.ts). */
   readonly forceRefresh?: boolean;
   readonly request?: RequestContext | undefined;
@@ -54,10 +56,10 @@ export interface RequestContext {
 /** A result, and how it was obtained. */
 export interface EndpointRun {
   readonly result: EndpointResult;
-  /** `bypass`: the endpoint is not cached. */
+  /** `bypass`: the endpoint is not cached, or there is no cache. */
   readonly outcome: CacheOutcome | 'bypass';
   readonly ageMs: number;
-  /** How long the cache will return the same result; 0 if the endpoint is not cached. */
+  /** How long the cache will return the same result; 0 if the result is not cached. */
   readonly freshForMs: number;
 }
 
@@ -69,7 +71,10 @@ interface PreparedQuery {
   readonly pin: readonly string[] | undefined;
 }
 
-/** Returns a promise only if the result is not cached: awaiting takes a noticeable part of the time of a cache hit. */
+/**
+ * Returns no promise for a cached result, unless a refresh is forced or the project is rejected: awaiting takes a noticeable part
+ * of the time of a cache hit.
+ */
 export function runEndpoint(
   dependencies: EndpointDependencies,
   endpoint: Endpoint,
@@ -80,7 +85,7 @@ export function runEndpoint(
   const { values } = validated;
   const { projects, forceRefresh = false, request, caller = '', beforeLoad } = options;
   const pin = projects === undefined ? undefined : findPin(definition, values, projects);
-  if (pin?.length === 0) return rejectProject(dependencies, definition, values, request);
+  if (pin?.length === 0) return rejectProject(dependencies, definition, values, options);
   const prepared: PreparedQuery = { endpoint, values, pin };
   const { cache } = dependencies;
   if (definition.cache === 'none' || cache === undefined) {
@@ -119,9 +124,11 @@ function pinnedKeyOf(
 }
 
 /**
- * `signal` is a getter, so that it is created only if a query runs: a forced refresh within 10 s of the last one returns the
- * cached result. A separate function, because closures of one function share its variables: with this getter in runEndpoint, the
- * callback `() => cache.updateSize(key)`, which the cache entry keeps, would also keep the request in memory.
+ * `signal` is a getter, so that the signal is created only if a query runs. `cache.get` does not always run one: a forced refresh
+ * within 10 s of the last one returns the cached result.
+ *
+ * This is a separate function because all closures of one function share one scope object. The cache entry keeps the callback
+ * `() => cache.updateSize(key)` of runEndpoint. If this getter were in runEndpoint too, the entry would also keep the request.
  */
 function toGetOptions(request: RequestContext | undefined, forceRefresh: boolean): GetOptions {
   return {
@@ -159,8 +166,8 @@ function createLoad(
 }
 
 /** The text that identifies a query in the store's own log. */
-function createLabel({ name }: EndpointDefinition, origin: string | undefined): string {
-  return origin === undefined ? name : `${name} ${origin}`;
+function createLabel({ name }: EndpointDefinition, requestId: string | undefined): string {
+  return requestId === undefined ? name : `${name} ${requestId}`;
 }
 
 export function toQueryOptions(
@@ -187,14 +194,14 @@ export async function rejectProject(
   { store }: EndpointDependencies,
   definition: EndpointDefinition,
   values: BoundValues,
-  request: RequestContext | undefined,
+  { request, tokenName }: Pick<RunOptions, 'request' | 'tokenName'>,
 ): Promise<never> {
   // An invalid pattern is reported as `invalid_parameter`, also for a pinned token.
   await checkPatterns(store, definition, values, toQueryOptions(definition, request));
   throw new RefusedError(
     'forbidden',
     'the token is pinned to projects: project must be the exact name of one of them',
-    { reason: 'project_not_allowed', param: 'project' },
+    { reason: 'project_not_allowed', tokenName, param: 'project' },
   );
 }
 
@@ -236,8 +243,8 @@ async function loadResult(
 }
 
 /**
- * The timestamp of the newest record of the log kinds that the request reads. With a pinned token, only records of the projects in
- * `pin` count.
+ * The timestamp of the newest record, at or before now, of the log kinds that the request reads. With a pinned token, only
+ * records of the projects in `pin` count. Undefined if there is none.
  */
 async function findNewest(
   store: Store,
@@ -281,12 +288,16 @@ export async function checkPatterns(
     const pattern = values[name]?.value;
     if (type !== 'pattern' || typeof pattern !== 'string') continue;
     const problem = await store.validatePattern(pattern, options);
-    const cost = problem === undefined ? computePatternCost(pattern) : undefined;
-    if (cost !== undefined && cost <= MAX_PATTERN_COST) continue;
-    if (cost !== undefined) throw tooExpensive(name);
-    const message = `${name} is not a valid regular expression (RE2 syntax): ${problem ?? 'unknown syntax'}`;
-    throw new DendroError('invalid_parameter', message, { param: name });
+    if (problem !== undefined) throw invalidPattern(name, problem);
+    const cost = computePatternCost(pattern);
+    if (cost === undefined) throw invalidPattern(name, 'unknown syntax');
+    if (cost > MAX_PATTERN_COST) throw tooExpensive(name);
   }
+}
+
+function invalidPattern(name: string, problem: string): DendroError {
+  const message = `${name} is not a valid regular expression (RE2 syntax): ${problem}`;
+  return new DendroError('invalid_parameter', message, { param: name });
 }
 
 function tooExpensive(name: string): DendroError {

@@ -5,16 +5,18 @@ import { LOG_FIELDS, type LogField } from '../domain/log-fields.ts';
 /** Words and phrases that must occur. Each has its own condition in the SQL, so there is a maximum. */
 export const MAX_SEARCH_WORDS = 10;
 /**
- * Characters of a word, a phrase, or a value with wildcards. They are searched at every place in a text. A longer regular
- * expression can exceed the memory of RE2's automaton: RE2 then takes seconds for one record of 1 MiB, and a query cannot be
- * cancelled within a block of records. A value without wildcards has no such limit: it is compared with the whole text.
+ * The maximum length of a word, a phrase, or a value with wildcards. Each of them becomes a regular expression that can match at
+ * every position of a text. A longer one can exceed the memory of RE2's automaton: RE2 then takes seconds for one record of 1
+ * MiB, and a query cannot be cancelled within a block of records. A value without wildcards is compared with the whole text, so
+ * it has no such limit.
  */
 export const MAX_TERM_CHARACTERS = 128;
 /** Wildcards in one value. */
 export const MAX_WILDCARDS = 4;
 /**
- * Wildcards in all included, or all excluded, values of a field, because these values are one regular expression: its automaton
- * tracks the progress in each value. On a block of 2,048 paths of 100 bytes, DuckDB takes up to 30 ms for 16 wildcards, and 3 s for
+ * The maximum number of wildcards in all included values of a field together, and in all excluded ones. The included values of a
+ * field are one regular expression, and so are the excluded ones. The automaton of each tracks the progress in every value. On a
+ * block of 2,048 paths of 100 bytes, DuckDB takes up to 30 ms for 16 wildcards, and 3 s for
  * 70 values with 4 wildcards each.
  */
 export const MAX_FIELD_WILDCARDS = 16;
@@ -27,15 +29,8 @@ export interface SearchTerm {
   readonly isExcluded: boolean;
 }
 
-/** What is wrong with an expression, and where: the first character has position 1. */
-export class SearchSyntaxError extends Error {
-  readonly position: number;
-
-  constructor(message: string, position: number) {
-    super(message);
-    this.position = position;
-  }
-}
+/** The message says what is wrong with an expression, and where: the first character has position 1. */
+export class SearchSyntaxError extends Error {}
 
 /** `fields` are those that the expression may use. Throws a SearchSyntaxError. */
 export function parseSearchExpression(text: string, fields: readonly LogField[]): SearchTerm[] {
@@ -53,7 +48,6 @@ export function parseSearchExpression(text: string, fields: readonly LogField[])
     if (term.field === undefined && !term.isExcluded && ++words > MAX_SEARCH_WORDS)
       throw new SearchSyntaxError(
         `too many words at character ${position}: at most ${MAX_SEARCH_WORDS} words and phrases are allowed; put words that follow each other into one "phrase"`,
-        position,
       );
     terms.push(term);
   }
@@ -65,7 +59,6 @@ function checkLength({ field, literals }: SearchTerm, position: number): void {
   const what = field === undefined ? 'the word or phrase' : 'the value with a wildcard';
   throw new SearchSyntaxError(
     `${what} at character ${position} is too long: at most ${MAX_TERM_CHARACTERS} characters are allowed; search for a part of it`,
-    position,
   );
 }
 
@@ -81,7 +74,6 @@ class WildcardCounter {
     if (count <= MAX_FIELD_WILDCARDS) return;
     throw new SearchSyntaxError(
       `too many wildcards (*) at character ${position}: at most ${MAX_FIELD_WILDCARDS} are allowed in all values of ${name}; use values without a wildcard, or search in several steps`,
-      position,
     );
   }
 }
@@ -219,6 +211,6 @@ class Parser {
   }
 
   #fail(problem: string, position: number, advice: string): SearchSyntaxError {
-    return new SearchSyntaxError(`${problem} at character ${position}${advice}`, position);
+    return new SearchSyntaxError(`${problem} at character ${position}${advice}`);
   }
 }

@@ -1,5 +1,5 @@
 // Converts the terms of a search expression to regular expressions (RE2 syntax), which are bound as values of the query. Both stores
-// match them without regard to case by Unicode's simple case folding, so they return the same records.
+// ignore case in the same way (Unicode's simple case folding), so they return the same records.
 import { LOG_FIELDS } from '../domain/log-fields.ts';
 import type { BoundValue } from '../store/store.ts';
 import { MAX_SEARCH_WORDS, type SearchTerm } from './search-expression.ts';
@@ -32,25 +32,25 @@ export function bindSearchTerms(parameter: string, terms: readonly SearchTerm[])
   const excluded = terms.filter(({ isExcluded }) => isExcluded);
   const words = listWords(included);
   for (const [index, { message, metadata }] of names.words.entries()) {
-    bind(message, words.slice(index, index + 1).map(escapePattern), anywhere);
-    bind(metadata, words.slice(index, index + 1).map(toJsonPattern), anywhere);
+    bind(message, words.slice(index, index + 1).map(escapePattern), matchAnywhere);
+    bind(metadata, words.slice(index, index + 1).map(toJsonPattern), matchAnywhere);
   }
-  bind(names.excludedWords.message, listWords(excluded).map(escapePattern), anywhere);
-  bind(names.excludedWords.metadata, listWords(excluded).map(toJsonPattern), anywhere);
+  bind(names.excludedWords.message, listWords(excluded).map(escapePattern), matchAnywhere);
+  bind(names.excludedWords.metadata, listWords(excluded).map(toJsonPattern), matchAnywhere);
   for (const field of LOG_FIELDS) {
     const values = names.field(field);
-    bind(values.included, listValuePatterns(included, field), whole);
-    bind(values.excluded, listValuePatterns(excluded, field), whole);
+    bind(values.included, listValuePatterns(included, field), matchWhole);
+    bind(values.excluded, listValuePatterns(excluded, field), matchWhole);
   }
   return bound;
 }
 
-function anywhere(pattern: string): string {
+function matchAnywhere(pattern: string): string {
   return `(?i)${pattern}`;
 }
 
 /** `s`: a wildcard also matches line breaks. */
-function whole(pattern: string): string {
+function matchWhole(pattern: string): string {
   return `(?is)^(?:${pattern})$`;
 }
 
@@ -68,13 +68,13 @@ function listValuePatterns(terms: readonly SearchTerm[], field: string): string[
     );
 }
 
-function escapePattern(text: string): string {
+export function escapePattern(text: string): string {
   return text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
 }
 
 /**
- * A text in JSON: each character as it is, or as an escape. Senders may escape any character; letters and digits of ASCII, and
- * spaces, are assumed to be written as they are.
+ * The pattern of a text in JSON: each character as it is, or as an escape. JSON can escape any character, but ASCII letters,
+ * digits and spaces are assumed to be written as they are.
  */
 function toJsonPattern(text: string): string {
   return [...text]

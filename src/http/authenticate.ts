@@ -50,12 +50,12 @@ export function authenticateAdmin(dependencies: AuthDependencies, rawRequest: In
 }
 
 /** Why a request has no valid token. */
-type InvalidToken = 'no_token' | 'unknown_token' | 'expired_token';
+type InvalidTokenReason = 'no_token' | 'unknown_token' | 'expired_token';
 
 function toRefusedError(
   { tokens }: AuthDependencies,
   { headers }: IncomingMessage,
-  reason: InvalidToken,
+  reason: InvalidTokenReason,
 ): RefusedError {
   if (reason === 'no_token')
     return new RefusedError(
@@ -73,11 +73,11 @@ function toRefusedError(
  */
 const lastSecrets = new WeakMap<Socket, { readonly secret: string; readonly sha256: string }>();
 
-/** Returns the request's token, if it is valid. */
+/** Returns the request's token, or why the request has no valid one. */
 export function findToken(
   { tokens, clock }: AuthDependencies,
   { headers, socket }: IncomingMessage,
-): Token | InvalidToken {
+): Token | InvalidTokenReason {
   const secret = readSecret(headers);
   if (secret === '') return 'no_token';
   const last = lastSecrets.get(socket);

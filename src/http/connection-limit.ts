@@ -1,12 +1,12 @@
 // Limits the connections of all listeners together, so that they leave file descriptors for the spool, the store and the threads.
-// Without it, a process at its limit of descriptors cannot open files, and new clients wait until others disconnect.
+// Without this limit, a process that has used up its file descriptors can neither open files nor serve new clients.
 import { readFileSync } from 'node:fs';
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** Descriptors for everything that is not a connection: about 25 after the start, and some for each thread and open file. */
+/** File descriptors for everything that is not a connection: about 25 after startup, and some for each thread and open file. */
 const RESERVED_DESCRIPTORS = 48;
-/** Even if the limit of descriptors is too low for it. */
+/** This many connections are allowed even if the process has too few file descriptors for them. */
 const MIN_CONNECTIONS = 8;
 
 export class ConnectionLimit {
@@ -18,7 +18,7 @@ export class ConnectionLimit {
     this.#max = max;
   }
 
-  /** At the limit, idle connections of all listeners are closed. If none of them is idle, the new connection is closed. */
+  /** If a new connection exceeds the limit, the idle ones of all listeners are closed. If none is idle, the new one is closed. */
   apply(server: Server): void {
     this.#servers.push(server);
     server.on('connection', (socket: Socket) => {
@@ -26,13 +26,13 @@ export class ConnectionLimit {
       socket.once('close', () => this.#sockets.delete(socket));
       if (this.#sockets.size <= this.#max) return;
       for (const each of this.#servers) each.closeIdleConnections();
-      const open = [...this.#sockets].filter(({ destroyed }) => !destroyed);
-      if (open.length > this.#max) socket.resetAndDestroy();
+      const openSockets = [...this.#sockets].filter(({ destroyed }) => !destroyed);
+      if (openSockets.length > this.#max) socket.resetAndDestroy();
     });
   }
 }
 
-/** Unlimited where the operating system does not tell the limit of descriptors in /proc. */
+/** Returns Infinity if /proc has no limit of file descriptors for this process. */
 function readMaxConnections(): number {
   try {
     const limit = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1];

@@ -4,23 +4,20 @@ import { DendroError } from '../domain/errors.ts';
 import { RESULT_FORMATS, type ResultFormat } from '../endpoint/encode-rows.ts';
 import { COMPRESSIONS, type ContentCoding } from '../endpoint/endpoint-result.ts';
 import { readIsoTimestamps } from '../endpoint/parameters.ts';
+import { mediaTypeOf } from './request-body.ts';
+import { JSON_TYPE } from './response.ts';
 import type { HttpRequest } from './router.ts';
 
 export const CONTENT_TYPES: Readonly<Record<ResultFormat, string>> = {
-  json: 'application/json; charset=utf-8',
+  json: JSON_TYPE,
   ndjson: 'application/x-ndjson; charset=utf-8',
   csv: 'text/csv; charset=utf-8; header=present',
   'csv-raw': 'text/csv; charset=utf-8; header=present',
 };
 
-const MEDIA_TYPES: Readonly<Record<ResultFormat, string>> = {
-  json: 'application/json',
-  ndjson: 'application/x-ndjson',
-  csv: 'text/csv',
-  'csv-raw': 'text/csv', // only the parameter `format` selects it: among equal weights the first format is chosen
-};
+const MEDIA_TYPES = RESULT_FORMATS.map(format => ({ format, mediaType: mediaTypeOf(CONTENT_TYPES[format]) }));
 
-/** A query string without a match has no parameter `format`, not even percent-encoded as %66ormat, and is not parsed. */
+/** Saves parsing: a query string that does not match has no parameter `format`, not even a percent-encoded one (%66ormat). */
 const MAY_CONTAIN_FORMAT = /format|%[67]/;
 
 export function chooseFormat(
@@ -40,24 +37,27 @@ export function chooseFormat(
   return format;
 }
 
-/** As MAY_CONTAIN_FORMAT. */
+/** Like MAY_CONTAIN_FORMAT, for the parameter `timestamps`. */
 const MAY_CONTAIN_TIMESTAMPS = /timestamps|%[67]/;
 
 export function chooseIsoTimestamps(request: Pick<HttpRequest, 'queryString' | 'parameters'>): boolean {
   return MAY_CONTAIN_TIMESTAMPS.test(request.queryString) && readIsoTimestamps(request.parameters);
 }
 
-/** Chooses the format with the highest weight, and among equal weights the first of RESULT_FORMATS. */
+/**
+ * Chooses the format with the highest weight, and among equal weights the first of RESULT_FORMATS. So only the parameter `format`
+ * can select csv-raw, which has the same media type as csv.
+ */
 function chooseByAccept(accept: string | undefined): ResultFormat {
   if (accept === undefined || accept.trim() === '' || accept === '*/*') return 'json';
   const weights = parseWeights(accept);
   let best: { format: ResultFormat; weight: number } | undefined;
-  for (const format of RESULT_FORMATS) {
-    const weight = mediaTypeWeight(MEDIA_TYPES[format], weights);
+  for (const { format, mediaType } of MEDIA_TYPES) {
+    const weight = mediaTypeWeight(mediaType, weights);
     if (weight > (best?.weight ?? 0)) best = { format, weight };
   }
   if (best !== undefined) return best.format;
-  const offered = [...new Set(Object.values(MEDIA_TYPES))].join(', ');
+  const offered = [...new Set(MEDIA_TYPES.map(({ mediaType }) => mediaType))].join(', ');
   throw new DendroError('not_acceptable', `Accept matches no available format; available: ${offered}`);
 }
 
@@ -67,15 +67,19 @@ function mediaTypeWeight(type: string, weights: ReadonlyMap<string, number>): nu
   return weights.get(type) ?? weights.get(typeRange) ?? weights.get('*/*') ?? 0;
 }
 
-/** Chooses the compression with the highest weight (RFC 9110, section 12.5.3). */
+/**
+ * Chooses the coding with the highest weight (RFC 9110, section 12.5.3), and among equal weights the first of identity, br and
+ * gzip. If the header does not name identity, identity has weight 0.
+ */
 export function chooseCoding(acceptEncoding: string | undefined): ContentCoding {
   if (acceptEncoding === undefined || acceptEncoding === '') return 'identity';
   const weights = parseWeights(acceptEncoding);
-  const weightOf = (coding: string) => weights.get(coding) ?? weights.get('*') ?? 0;
-  const identity = weights.get('identity') ?? 0;
-  let best: { coding: ContentCoding; weight: number } = { coding: 'identity', weight: identity };
-  for (const coding of COMPRESSIONS)
-    if (weightOf(coding) > 0 && weightOf(coding) > best.weight) best = { coding, weight: weightOf(coding) };
+  const identityWeight = weights.get('identity') ?? 0;
+  let best: { coding: ContentCoding; weight: number } = { coding: 'identity', weight: identityWeight };
+  for (const coding of COMPRESSIONS) {
+    const weight = weights.get(coding) ?? weights.get('*') ?? 0;
+    if (weight > best.weight) best = { coding, weight };
+  }
   return best.coding;
 }
 

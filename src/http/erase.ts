@@ -1,5 +1,5 @@
-// POST /api/admin/erase starts to erase a project, and GET returns whether that is running, done or failed. Erasing can take longer
-// than clients wait for a response, so the client asks again until it has ended.
+// POST /api/admin/erase starts the erasure of a project, and GET returns its state: running, done or failed. An erasure can take
+// longer than clients wait for a response, so the client polls the state.
 import { DendroError } from '../domain/errors.ts';
 import { formatTimestamp, parseTimestamp, TIMESTAMP_FORMS } from '../domain/timestamp.ts';
 import type { EraseStatus, Erasure } from '../intake/erasure.ts';
@@ -16,9 +16,9 @@ interface EraseDependencies extends AuthDependencies {
   readonly uploadRate: UploadRate;
 }
 
-export async function postErase(service: EraseDependencies, { raw }: HttpRequest): Promise<HttpResponse> {
-  authenticateAdmin(service, raw);
-  const { erasure, uploadRate } = service;
+export async function postErase(serving: EraseDependencies, { raw }: HttpRequest): Promise<HttpResponse> {
+  authenticateAdmin(serving, raw);
+  const { erasure, uploadRate } = serving;
   const body = await readRequestBody(raw, {
     maxBytes: MAX_BODY_BYTES,
     tooLarge: () => new DendroError('payload_too_large', 'the body is larger than 64 KiB'),
@@ -29,15 +29,21 @@ export async function postErase(service: EraseDependencies, { raw }: HttpRequest
   return statusResponse(202, erasure.status);
 }
 
-export function getErase(service: EraseDependencies, { raw }: HttpRequest): HttpResponse {
-  authenticateAdmin(service, raw);
-  return statusResponse(200, service.erasure.status);
+export function getErase(serving: EraseDependencies, { raw }: HttpRequest): HttpResponse {
+  authenticateAdmin(serving, raw);
+  return statusResponse(200, serving.erasure.status);
 }
 
 function readScope(text: string): EraseScope {
-  const { project, before } = parseObject(text);
+  const { project, before, ...others } = parseObject(text);
+  const [unknownKey] = Object.keys(others);
+  // A misspelled `before` must not erase everything.
+  if (unknownKey !== undefined)
+    throw new DendroError('invalid_parameter', 'the body has an unknown key; allowed: project, before', {
+      param: unknownKey,
+    });
   if (typeof project !== 'string' || project === '')
-    throw new DendroError('missing_parameter', 'project is missing: the project whose records are erased', {
+    throw new DendroError('missing_parameter', 'project must be a non-empty string: the project to erase', {
       param: 'project',
     });
   if (before === undefined || before === null) return { project };
@@ -52,9 +58,10 @@ function readScope(text: string): EraseScope {
 function parseObject(text: string): Record<string, unknown> {
   try {
     const value: unknown = JSON.parse(text);
-    if (typeof value === 'object' && value !== null) return value as Record<string, unknown>;
+    if (typeof value === 'object' && value !== null && !Array.isArray(value))
+      return value as Record<string, unknown>;
   } catch {
-    // the same error as for any other value that is not an object
+    // not JSON: the same error as for JSON that is not an object
   }
   throw new DendroError('invalid_body', 'the body is not a JSON object such as {"project":"abc"}');
 }

@@ -1,8 +1,8 @@
 // GET /api/admin/backup: a copy of the data directory at one moment, as a tar archive.
 import { takeBackup } from '../backup/take-backup.ts';
 import { authenticateAdmin } from './authenticate.ts';
-import type { ServingDependencies } from './public-routes.ts';
 import { type HttpResponse, toHeaderList } from './response.ts';
+import type { ServingDependencies } from './route-dependencies.ts';
 import type { HttpRequest } from './router.ts';
 
 export const BACKUP_PATH = '/api/admin/backup';
@@ -13,12 +13,14 @@ export async function getBackup(serving: ServingDependencies, request: HttpReque
   const { id, signal } = request;
   const stream = {
     ...(await takeBackup(serving.backup)),
+    /** The status 200 is already sent, so the error is only logged. A client that disconnects is not an error. */
     onError(error: unknown) {
       if (!signal.aborted)
         serving.backup.observe({
           type: 'request_failed',
           route: BACKUP_PATH,
           endpoint: undefined,
+          status: 200,
           id,
           error,
         });

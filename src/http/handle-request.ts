@@ -1,6 +1,7 @@
 // Handles one request: limits, path, method, then the route. Every thrown error becomes an error response.
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { DendroError, RefusedError } from '../domain/errors.ts';
 import type { CACHE_OUTCOMES, Observe } from '../observe/event.ts';
 import { WrongSecretError } from './authenticate.ts';
@@ -9,7 +10,7 @@ import { addCors, corsPreflightResponse } from './cors.ts';
 import { watchDelivery } from './delivery.ts';
 import { errorResponse, STATUS_BY_CODE, toClientError } from './error-response.ts';
 import { isRejected } from './parser-error.ts';
-import { checkRequest } from './request-limits.ts';
+import { checkRequest, hasAmbiguousEnd } from './request-limits.ts';
 import { type HttpResponse, send } from './response.ts';
 import type { HttpRequest, Route, RouteMatch, Router } from './router.ts';
 import { closeIfThrottled, sendThrottled, type ThrottleDependencies } from './throttled-response.ts';
@@ -22,9 +23,12 @@ export interface RequestDependencies extends ThrottleDependencies {
   readonly corsOrigins: readonly string[];
   readonly unsentResponses: UnsentResponses;
   readonly observe: Observe;
-  /** Whether to report every response with the client's address. */
+  /** Whether to report an `access` event, with the client's address, in addition to each `request_completed`. */
   readonly hasAccessLog?: boolean;
 }
+
+/** Connections that close after a request with an ambiguous end. What follows it may be hidden in its body, and is not handled. */
+const ambiguousConnections = new WeakSet<Socket>();
 
 export function handleRequest(
   dependencies: RequestDependencies,
@@ -32,6 +36,11 @@ export function handleRequest(
   rawResponse: ServerResponse,
 ): void {
   const { socket } = rawRequest;
+  if (ambiguousConnections.has(socket)) return;
+  if (hasAmbiguousEnd(rawRequest)) {
+    ambiguousConnections.add(socket);
+    rawResponse.shouldKeepAlive = false;
+  }
   // A response without a socket waits for earlier responses of the connection (pipelining). If one of those is throttled, the
   // connection is closed.
   if (rawResponse.socket === null && closeIfThrottled(socket)) return;
@@ -41,14 +50,19 @@ export function handleRequest(
     if (response instanceof Promise)
       void response.then(resolved => sendResponse(dependencies, rawRequest, rawResponse, resolved));
     else sendResponse(dependencies, rawRequest, rawResponse, response);
-    if (!rawResponse.writableFinished) trackUnfinished(socket, rawResponse);
   };
+  if (rawRequest.headers['transfer-encoding'] === undefined) {
+    handle();
+    if (!rawResponse.writableFinished) trackUnfinished(socket, rawResponse);
+    return;
+  }
   // Node validates Transfer-Encoding after emitting `request`. Wait one microtask, so that a rejected request is not handled.
-  if (rawRequest.headers['transfer-encoding'] === undefined) handle();
-  else
-    queueMicrotask(() => {
-      if (!isRejected(socket)) handle();
-    });
+  // `isRejected` does not say which request of the connection was rejected. If this request is complete after the microtask, it
+  // is valid, and the rejected one is a later request.
+  trackUnfinished(socket, rawResponse);
+  queueMicrotask(() => {
+    if (rawRequest.complete || !isRejected(socket)) handle();
+  });
 }
 
 function sendResponse(
@@ -94,7 +108,8 @@ function createResponse(
     const response = route?.errorResponse?.(clientError, rawRequest) ?? errorResponse(clientError);
     return { ...response, isThrottled: error instanceof WrongSecretError };
   };
-  // A client that has disconnected gets no response, so there is none to count. Users who leave a slow page are no errors.
+  // If the client has disconnected, no response is sent, so none is counted. `toErrorResponse` reports no error then, because
+  // users often leave a slow page.
   const complete = (response: HttpResponse) =>
     canRespond(rawRequest, rawResponse)
       ? completeResponse(dependencies, rawRequest, routePath, response, request, startedAt)
@@ -105,7 +120,7 @@ function createResponse(
     route = match.route;
     routePath = route.path;
     if (rawRequest.method === 'OPTIONS' && corsOrigins.length > 0)
-      return corsPreflightResponse(route.methods);
+      return corsPreflightResponse(route.methods); // not counted
     if (!route.methods.includes(rawRequest.method ?? ''))
       return complete(methodNotAllowedResponse(rawRequest, route));
     request = new RoutedRequest(rawRequest, rawResponse, match, startedAt);
@@ -118,8 +133,8 @@ function createResponse(
 }
 
 /**
- * Counts the request. Adds the request id to the response if it was read, because it may be in a log line or in the label of
- * a query.
+ * Counts the request. Adds the request id to the response if anything has read the id: it may then be in Dendro's log or in the
+ * query log of the store (`QueryOptions.label`).
  */
 function completeResponse(
   { observe, hasAccessLog, clientAddressOf }: RequestDependencies,
@@ -141,7 +156,7 @@ function completeResponse(
   if (hasAccessLog)
     observe({
       ...completed,
-      type: 'request_served',
+      type: 'access',
       method: rawRequest.method ?? '',
       address: clientAddressOf(rawRequest),
     });
@@ -168,13 +183,13 @@ function reportError(
   const { code, cause } = toClientError(error);
   const status = STATUS_BY_CODE[code];
   if (status < 500) return;
-  const details = { route: routePath, endpoint: request?.endpoint, id: request?.id ?? '' };
+  const details = { route: routePath, endpoint: request?.endpoint, status, id: request?.id ?? '' };
   if (status === 500) observe({ type: 'request_failed', ...details, error });
-  else observe({ type: 'request_unserved', ...details, status, error: cause ?? error });
+  else observe({ type: 'request_unavailable', ...details, error: cause ?? error });
 }
 
 /**
- * Creates parameters, signal and id on first use, because a cache hit needs none of them. A class, because creating getters
+ * Creates parameters, signal and id on first use, because most cache hits need none of them. A class, because creating getters
  * in an object literal for every request took a third of the time of a cache hit.
  */
 class RoutedRequest implements HttpRequest {

@@ -4,15 +4,16 @@ import { authenticate } from './authenticate.ts';
 import { getErase, postErase } from './erase.ts';
 import { missingScopeError } from './error-response.ts';
 import { BACKUP_PATH, getBackup } from './get-backup.ts';
+import { healthRoutes } from './health-routes.ts';
 import { otlpErrorResponse } from './otlp-response.ts';
 import { postLogs } from './post-logs.ts';
 import { postOtlpLogs } from './post-otlp-logs.ts';
-import { healthRoutes, type PublicDependencies, requireServing } from './public-routes.ts';
 import { type HttpResponse, toHeaderList } from './response.ts';
+import { type RouteDependencies, requireServing } from './route-dependencies.ts';
 import type { HttpRequest, Route } from './router.ts';
 
-export interface InternalDependencies extends PublicDependencies {
-  /** Serve /metrics without a token. */
+export interface InternalDependencies extends RouteDependencies {
+  /** Whether /metrics is served without a token. */
   readonly metricsOpen: boolean;
   /** Returns the Prometheus text format. */
   readonly renderMetrics: () => Promise<string>;

@@ -14,20 +14,19 @@ const INTERNAL_SERVERS = [
 
 const ref = (name: string): Json => ({ $ref: `#/components/schemas/${name}` });
 const RECORDS = { type: 'array', items: ref('LogRecord') };
-const BODY_ERROR_CODES = ['invalid_body', 'payload_too_large'] as const;
 
 const INTAKE_HEADERS = [
   {
     name: 'Idempotency-Key',
     in: 'header',
     description:
-      'For 10 minutes, a repeat with the same key and body is not stored. It gets the counts and the first error of the first response.',
+      'For 10 minutes, a repeat with the same key and body is not stored. Its response has the counts of the first response, and only the first of its errors.',
     schema: { type: 'string', maxLength: 255 },
   },
   {
     name: 'Content-Encoding',
     in: 'header',
-    description: 'Compression of the body. zstd needs a version of Node that has it.',
+    description: 'Compression of the body. zstd needs Node 22.15 or later on the server.',
     schema: { enum: ['identity', 'gzip', 'deflate', 'br', 'zstd'] },
   },
 ];
@@ -47,7 +46,7 @@ const POST_LOGS: Json = {
   ],
   requestBody: {
     required: true,
-    description: 'At most 16 MiB after decompression, and 1 MiB per record.',
+    description: 'At most 16 MiB, as sent and after decompression, and 1 MiB per record.',
     content: {
       'application/json': {
         schema: {
@@ -65,7 +64,7 @@ const POST_LOGS: Json = {
     ...tokenErrors(
       'invalid_parameter',
       'missing_parameter',
-      ...BODY_ERROR_CODES,
+      'payload_too_large',
       'unsupported_media_type',
       'idempotency_conflict',
     ),
@@ -77,7 +76,7 @@ const POST_LOGS: Json = {
   },
 };
 
-/** A message of OTLP in both encodings. */
+/** A protobuf message in both encodings of OTLP. `message` is the name of its type. */
 const otlpContent = (message: string, properties: Json = {}): Json => ({
   'application/x-protobuf': { schema: { type: 'string', format: 'binary', description: message } },
   'application/json': { schema: { type: 'object', description: message, properties } },
@@ -92,20 +91,21 @@ const POST_OTLP_LOGS: Json = {
     {
       name: 'source_name',
       in: 'query',
-      description: 'The log kind of all records. Absent: X-Source, then service.name of each resource.',
+      description:
+        'The log kind of all records, or an alias of it. Absent: the parameter source, then the header X-Source, then service.name of each resource.',
       schema: { type: 'string' },
     },
     ...INTAKE_HEADERS,
   ],
   requestBody: {
     required: true,
-    description: 'At most 16 MiB after decompression, and 1 MiB per record.',
+    description: 'At most 16 MiB, as sent and after decompression, and 1 MiB per record.',
     content: otlpContent('ExportLogsServiceRequest', { resourceLogs: { type: 'array' } }),
   },
   responses: {
     ...withContent(
       STATUS,
-      tokenErrors('invalid_parameter', ...BODY_ERROR_CODES, 'unsupported_media_type', 'idempotency_conflict'),
+      tokenErrors('invalid_parameter', 'payload_too_large', 'unsupported_media_type', 'idempotency_conflict'),
     ),
     200: {
       description: 'The accepted records are durable. partialSuccess counts the rejected ones.',
@@ -147,13 +147,14 @@ const ERASE: Json = {
               project: { type: 'string' },
               before: { type: ['string', 'null'], description: 'RFC 3339 date-time or date.' },
             },
+            additionalProperties: false,
           },
         },
       },
     },
     responses: {
-      202: jsonResult('The request is saved. GET returns its state.', ERASE_RESULT),
-      ...tokenErrors('invalid_parameter', 'missing_parameter', ...BODY_ERROR_CODES),
+      202: jsonResult('The erasure is saved and starts. GET returns its state.', ERASE_RESULT),
+      ...tokenErrors('invalid_parameter', 'missing_parameter', 'payload_too_large'),
     },
   },
   get: {

@@ -4,8 +4,9 @@ import { STATUS_BY_CODE } from './error-response.ts';
 
 export type Json = Record<string, unknown>;
 
-/** Any request can fail with these. */
+/** Any request can fail with these. `invalid_body` includes malformed HTTP, and a missing or second header Host. */
 const COMMON_CODES: readonly ErrorCode[] = [
+  'invalid_body',
   'method_not_allowed',
   'request_timeout',
   'uri_too_long',
@@ -22,21 +23,21 @@ const ERROR_HEADERS: Readonly<Partial<Record<ErrorCode, string>>> = {
   unavailable: 'Retry-After',
 };
 
-/** The error responses of a route that needs a token: for the given codes, and for those of every such route. */
+/** The error responses of a route that needs a token: for the given codes, TOKEN_CODES and COMMON_CODES. */
 export function tokenErrors(...codes: readonly ErrorCode[]): Json {
   return errorResponses(...TOKEN_CODES, ...codes);
 }
 
-/** The error responses for the given codes, and for those of every route. Codes with the same status share a response. */
+/** The error responses for the given codes and COMMON_CODES. Codes with the same status share a response. */
 export function errorResponses(...codes: readonly ErrorCode[]): Json {
   const responses: Json = {};
   const all = [...codes, ...COMMON_CODES];
   for (const code of all) {
     const status = STATUS_BY_CODE[code];
-    const header = ERROR_HEADERS[code];
+    const headerName = ERROR_HEADERS[code];
     responses[status] = {
       description: all.filter(other => STATUS_BY_CODE[other] === status).join(', '),
-      ...(header !== undefined && { headers: refsToHeaders(header) }),
+      ...(headerName !== undefined && { headers: refsToHeaders(headerName) }),
       content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
     };
   }

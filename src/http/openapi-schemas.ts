@@ -111,7 +111,8 @@ const INTAKE_RESULT: Json = {
     rejected: { type: 'integer' },
     errors: {
       type: 'array',
-      description: 'The first 20 rejected records.',
+      description:
+        'Errors of the first 20 rejected records. If the request is a repeat: only the error of the first rejected record.',
       items: {
         type: 'object',
         required: ['index', 'code', 'message'],
@@ -128,7 +129,7 @@ const INTAKE_RESULT: Json = {
 
 const LOG_RECORD: Json = {
   type: 'object',
-  description: 'Any other field is kept in metadata.',
+  description: 'If event_message is not a string, message is the text. Any other field is kept in metadata.',
   properties: {
     id: { type: 'string' },
     timestamp: {
@@ -144,7 +145,7 @@ const LOG_RECORD: Json = {
 
 const ERASURE: Json = {
   type: ['object', 'null'],
-  description: 'The current erasure, or the last one since the start. null: there was none.',
+  description: 'The current erasure, or the last one since the server started. null: there was none.',
   required: ['state', 'project', 'before'],
   properties: {
     state: { enum: ['running', 'done', 'failed'] },

@@ -40,7 +40,7 @@ export function otlpResponse(
 /** If the encoding of the request is unknown, the error is JSON. */
 export function otlpErrorResponse(error: DendroError, rawRequest: IncomingMessage): HttpResponse {
   const encoding = otlpEncodingOf(rawRequest) ?? 'json';
-  const code = RPC_CODES[error.code] ?? 3;
+  const code = RPC_CODES[error.code] ?? INVALID_ARGUMENT;
   const { message } = error;
   return createResponse(
     STATUS_BY_CODE[error.code],
@@ -51,15 +51,16 @@ export function otlpErrorResponse(error: DendroError, rawRequest: IncomingMessag
   );
 }
 
-/** The codes of google.rpc.Code. All others are 3, INVALID_ARGUMENT. */
+/** The google.rpc.Code of each error code. An error code that is not listed becomes INVALID_ARGUMENT. */
 const RPC_CODES: Partial<Record<ErrorCode, number>> = {
-  request_timeout: 4,
-  forbidden: 7,
-  rate_limited: 8,
-  internal: 13,
-  unavailable: 14,
-  unauthorized: 16,
+  request_timeout: 4, // DEADLINE_EXCEEDED
+  forbidden: 7, // PERMISSION_DENIED
+  rate_limited: 8, // RESOURCE_EXHAUSTED
+  internal: 13, // INTERNAL
+  unavailable: 14, // UNAVAILABLE
+  unauthorized: 16, // UNAUTHENTICATED
 };
+const INVALID_ARGUMENT = 3;
 
 function createResponse(
   status: number,
@@ -75,6 +76,7 @@ function createResponse(
   };
 }
 
+/** A varint field: wire type 0. */
 function encodeInteger(field: number, value: number): Buffer {
   return Buffer.from([field * 8, ...varint(value)]);
 }

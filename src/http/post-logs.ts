@@ -19,11 +19,11 @@ export interface PostLogsDependencies extends AuthDependencies {
   readonly uploadRate: UploadRate;
 }
 
-export async function postLogs(service: PostLogsDependencies, request: HttpRequest): Promise<HttpResponse> {
-  const token = authenticate(service, request.raw);
+export async function postLogs(serving: PostLogsDependencies, request: HttpRequest): Promise<HttpResponse> {
+  const token = authenticate(serving, request.raw);
   const kind = readKind(token, request);
   const format = readFormat(request.raw.headers['content-type']);
-  const { result, reportDelivery } = await acceptBody(service, request, token, { kind, format });
+  const { result, reportDelivery } = await acceptBody(serving, request, token, { kind, format });
   return { ...intakeResponse(result), reportDelivery };
 }
 
@@ -65,22 +65,12 @@ function readKind(token: Token, { raw, parameters }: HttpRequest): LogKind {
   if (!allows(token, 'ingest', isUnambiguous ? kind : undefined)) throw missingScopeError(token);
   if (isUnambiguous) return kind;
   const param = 'source_name';
+  const allowed = `allowed: ${ACCEPTED_NAMES.join(', ')}`;
   if (kinds.size === 0)
-    throw new DendroError(
-      'missing_parameter',
-      `source_name is missing; allowed: ${ACCEPTED_NAMES.join(', ')}`,
-      {
-        param,
-      },
-    );
-  if (!kinds.has(undefined)) throw conflictingSources('source_name, source and X-Source');
-  throw new DendroError(
-    'invalid_parameter',
-    `source_name is unknown; allowed: ${ACCEPTED_NAMES.join(', ')}`,
-    {
-      param,
-    },
-  );
+    throw new DendroError('missing_parameter', `source_name is missing; ${allowed}`, { param });
+  if (kinds.has(undefined))
+    throw new DendroError('invalid_parameter', `source_name is unknown; ${allowed}`, { param });
+  throw conflictingSources('source_name, source and X-Source');
 }
 
 /** The non-empty values of the two parameters that can name the source. */

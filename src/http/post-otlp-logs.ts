@@ -13,10 +13,10 @@ import type { HttpResponse } from './response.ts';
 import type { HttpRequest } from './router.ts';
 
 export async function postOtlpLogs(
-  service: PostLogsDependencies,
+  serving: PostLogsDependencies,
   request: HttpRequest,
 ): Promise<HttpResponse> {
-  const token = authenticate(service, request.raw);
+  const token = authenticate(serving, request.raw);
   const kind = readKindRules(token, request);
   const encoding = otlpEncodingOf(request.raw);
   if (encoding === undefined)
@@ -24,7 +24,7 @@ export async function postOtlpLogs(
       'unsupported_media_type',
       'the Content-Type is not supported; supported: application/x-protobuf, application/json',
     );
-  const { result, reportDelivery } = await acceptBody(service, request, token, {
+  const { result, reportDelivery } = await acceptBody(serving, request, token, {
     kind,
     format: `otlp-${encoding}`,
   });
@@ -32,13 +32,14 @@ export async function postOtlpLogs(
 }
 
 /**
- * If the request names a source, it applies to all records, and a token that may not send this kind gets `forbidden`. Otherwise each
- * record has its own kind, and records of a kind that the token may not send are rejected.
+ * If the request names a source, that source applies to all records, and a token that may not send its kind gets `forbidden`.
+ * Otherwise each record has its own kind, and records of a kind that the token may not send are rejected.
  */
 function readKindRules(token: Token, { raw, parameters }: HttpRequest): OtlpKindRules {
   const header = raw.headers['x-source'];
+  const headerName = typeof header === 'string' && header !== '' ? header : undefined;
   const names = readSourceNames(parameters);
-  const [sourceName = (typeof header === 'string' && header) || undefined] = names;
+  const sourceName = names[0] ?? headerName;
   const allowedKinds = LOG_KINDS.filter(kind => allows(token, 'ingest', kind));
   const hasConflict = new Set(names.map(kindOf)).size > 1;
   const isAllowed =

@@ -12,8 +12,12 @@ export interface UploadRate {
 
 interface Limits {
   readonly maxBytes: number;
+  /** Creates the error for a body with more than `maxBytes`. */
   readonly tooLarge: () => DendroError;
-  /** Called before each block of the body is allocated, the first before any byte arrives. May throw to reject the request. */
+  /**
+   * Called before each block of memory for the body is allocated (BLOCK_BYTES). The first call is before any byte is read. May
+   * throw to reject the request.
+   */
   readonly reserve: (byteLength: number) => void;
   readonly uploadRate: UploadRate;
 }
@@ -31,7 +35,7 @@ export async function readRequestBody(rawRequest: IncomingMessage, limits: Limit
   let stopRateCheck = () => {};
   try {
     await new Promise<void>((resolve, reject) => {
-      stopRateCheck = checkRate(limits.uploadRate, () => body.length, reject);
+      stopRateCheck = startRateChecks(limits.uploadRate, () => body.length, reject);
       rawRequest.on('data', (chunk: Buffer) => {
         // The rest of a rejected body is read but not kept, because the connection's next request follows it.
         if (!isReading) return;
@@ -110,14 +114,15 @@ class BodyBuffer {
 const RATE_CHECK_SECONDS = 10;
 
 /** Calls `reject` if fewer bytes than required arrived since the last check. Returns a function that stops the checks. */
-function checkRate(
+function startRateChecks(
   { minBytesPerSecond, timer }: UploadRate,
   receivedBytes: () => number,
   reject: (error: DendroError) => void,
 ): () => void {
+  if (minBytesPerSecond === 0) return () => {};
   let receivedBefore = 0;
   let cancel = () => {};
-  let isStopped = minBytesPerSecond === 0;
+  let isStopped = false;
   const check = () => {
     if (receivedBytes() - receivedBefore < minBytesPerSecond * RATE_CHECK_SECONDS)
       reject(tooSlow(minBytesPerSecond));

@@ -1,12 +1,12 @@
-// Checks before routing: length of the URL, size of the headers, and the header Host.
+// Checks before routing: length of the URL, size of the headers, the header Host, and no Transfer-Encoding in HTTP/1.0.
 import type { IncomingMessage } from 'node:http';
 import { DendroError } from '../domain/errors.ts';
 
 export const MAX_URL_BYTES = 8 * 1024;
 export const MAX_HEADER_BYTES = 16 * 1024;
 /**
- * Node drops the headers beyond this number. Each header counts at least 5 bytes below, so a request with this many exceeds
- * MAX_HEADER_BYTES anyway.
+ * Node drops the headers beyond this number. checkRequest() counts at least 5 bytes for each header, so a request with this many
+ * exceeds MAX_HEADER_BYTES anyway.
  */
 export const MAX_HEADERS = MAX_HEADER_BYTES / 4;
 
@@ -16,6 +16,7 @@ const SEPARATOR_BYTES = 4;
 export function checkRequest(rawRequest: IncomingMessage): void {
   if (rawRequest.headers.host === undefined && rawRequest.httpVersion === '1.1')
     throw new DendroError('invalid_body', 'an HTTP/1.1 request must have the header Host');
+  if (hasAmbiguousEnd(rawRequest)) throw new DendroError('invalid_body', 'Transfer-Encoding needs HTTP/1.1');
   if ((rawRequest.url ?? '').length > MAX_URL_BYTES) throw uriTooLong();
   let hostHeaders = 0;
   const { rawHeaders } = rawRequest; // alternating names and values
@@ -28,6 +29,11 @@ export function checkRequest(rawRequest: IncomingMessage): void {
   }
   if (hostHeaders > 1) throw new DendroError('invalid_body', 'a request must have only one header Host');
   if (headerBytes > MAX_HEADER_BYTES) throw headersTooLarge();
+}
+
+/** Whether the body has an ambiguous end: only HTTP/1.1 has Transfer-Encoding (RFC 9112, section 6.1). */
+export function hasAmbiguousEnd({ httpVersion, headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined && httpVersion !== '1.1';
 }
 
 export function headersTooLarge(): DendroError {

@@ -11,11 +11,11 @@ export interface HttpResponse {
   /** Not shared with another response: send() appends to it. */
   readonly headers: HeaderList;
   readonly body: string | Buffer;
-  /** The hash of the token, for a response that can be large: it counts towards the token's share of the unsent bytes. */
+  /** `sha256` of the token, for a response that can be large. The response counts towards the token's share of unsent bytes. */
   readonly caller?: string | undefined;
-  /** Sent instead of `body`, in chunks, without Content-Length. Its `release` is called once in any case. */
+  /** Sent instead of `body`, in chunks, without Content-Length. Its `release` is called exactly once, even if nothing is sent. */
   readonly stream?: ResponseStream;
-  /** Called once: whether the response was completely written to its connection (delivery.ts). */
+  /** Called once, with whether the response was completely written to its connection (delivery.ts). */
   readonly reportDelivery?: ((isDelivered: boolean) => void) | undefined;
   /** The response to a wrong secret: the auth throttle may delay it. */
   readonly isThrottled?: boolean;
@@ -24,7 +24,7 @@ export interface HttpResponse {
 export interface ResponseStream {
   readonly chunks: AsyncIterable<Uint8Array>;
   readonly release: () => Promise<void>;
-  /** Called if the chunks fail, or if the client disconnects. The client sees a response that breaks off. */
+  /** Called if the chunks fail, or if the client disconnects. The response is then incomplete. */
   readonly onError: (error: unknown) => void;
 }
 
@@ -53,12 +53,12 @@ export function matchesEtag(ifNoneMatch: string | undefined, etag: string): bool
 /** A larger body is written in slices, so that the client's progress can be observed and TLS encrypts only a slice at a time. */
 const SLICE_BYTES = 64 * 1024;
 
-/** All responses without a caller have one share of the unsent bytes together. */
+/** Used as the caller of every response without one: together, these responses get the share of one token. */
 const NO_CALLER = 'none';
 
 /**
- * Sets Content-Length, so that HEAD returns it too, except for a stream and for the statuses 204 and 304. Node omits the body of a
- * response to HEAD.
+ * Sends the response, without the body if the request is HEAD. Sets Content-Length, also for HEAD, except for a stream and for
+ * the statuses 204 and 304.
  */
 export function send(
   rawResponse: ServerResponse,
@@ -75,11 +75,14 @@ export function send(
   if (status !== 204 && status !== 304) headers.push('Content-Length', String(bytes));
   rawResponse.writeHead(status, headers);
   if (rawResponse.req.method === 'HEAD') rawResponse.end();
-  else if (typeof body !== 'string' && bytes > SLICE_BYTES)
-    writeInSlices(body, unsentResponses.track(rawResponse, caller ?? NO_CALLER, bytes), unsentResponses);
-  else {
+  else if (bytes > SLICE_BYTES) {
+    const buffer = typeof body === 'string' ? Buffer.from(body) : body;
+    writeInSlices(buffer, unsentResponses.track(rawResponse, caller ?? NO_CALLER, bytes), unsentResponses);
+  } else {
     rawResponse.end(body);
-    if (!rawResponse.writableFinished) unsentResponses.track(rawResponse, caller ?? NO_CALLER, bytes);
+    if (rawResponse.writableFinished) return;
+    const unsent = unsentResponses.track(rawResponse, caller ?? NO_CALLER, bytes);
+    rawResponse.once('finish', () => unsentResponses.countSent(unsent, bytes));
   }
 }
 
@@ -104,14 +107,14 @@ function writeInSlices(body: Buffer, unsent: UnsentResponse, unsentResponses: Un
   writeSlice();
 }
 
-/** Reads the next chunk when the client has taken the one before, and disconnects a client that reads too slowly. */
+/** Reads the next chunk when the connection has accepted the one before. A client that reads too slowly is disconnected. */
 async function sendStream(
   rawResponse: ServerResponse,
   { chunks, release, onError }: ResponseStream,
   unsentResponses: UnsentResponses,
 ): Promise<void> {
   const unsent = unsentResponses.track(rawResponse, NO_CALLER, 0);
-  const counted = async function* () {
+  const countedSlices = async function* () {
     for await (const chunk of chunks)
       for (let start = 0; start < chunk.length; start += SLICE_BYTES) {
         yield chunk.subarray(start, start + SLICE_BYTES);
@@ -119,7 +122,7 @@ async function sendStream(
       }
   };
   try {
-    await pipeline(counted, rawResponse);
+    await pipeline(countedSlices, rawResponse);
   } catch (error) {
     onError(error);
   } finally {

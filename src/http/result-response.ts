@@ -9,7 +9,7 @@ import { type HeaderList, type HttpResponse, matchesEtag, toHeaderList } from '.
 /** The request headers that a result depends on besides the URL. */
 const VARY = 'X-API-KEY, Authorization, Accept, Accept-Encoding';
 
-/** Headers that all cache hits on a result share within the same second. */
+/** Headers that all cache hits on a result share within the same second. `age` and `maxAge` are in seconds. */
 interface HitHeaders {
   readonly age: number;
   readonly maxAge: number;
@@ -19,19 +19,25 @@ interface HitHeaders {
 /** Memoized, because building the headers for every request takes a measurable share of the time of a cache hit. */
 const lastHitHeaders = new WeakMap<EncodedResult, HitHeaders>();
 
-export function resultResponse(
-  { cache }: EndpointDefinition,
-  run: EndpointRun,
-  format: ResultFormat,
-  encoded: EncodedResult,
-  ifNoneMatch: string | undefined,
-  tookMs: number,
-  caller: string,
-): HttpResponse {
+interface QueryResponseInput {
+  readonly definition: EndpointDefinition;
+  readonly run: EndpointRun;
+  readonly format: ResultFormat;
+  readonly encoded: EncodedResult;
+  /** The request header If-None-Match. */
+  readonly ifNoneMatch: string | undefined;
+  readonly tookMs: number;
+  /** `sha256` of the token. */
+  readonly caller: string;
+}
+
+export function resultResponse(input: QueryResponseInput): HttpResponse {
+  const { run, format, encoded, ifNoneMatch, tookMs, caller } = input;
   const age = Math.floor(run.ageMs / 1000);
-  const maxAge = age + Math.ceil(run.freshForMs / 1000);
+  const maxAge = age + Math.ceil(run.freshForMs / 1000); // max-age counts from the creation of the result, like Age
   let shared = run.outcome === 'hit' ? lastHitHeaders.get(encoded) : undefined;
   if (shared?.age !== age || shared.maxAge !== maxAge) {
+    const { cache } = input.definition;
     const ttl = cache === 'none' ? 0 : cache.lifetime_seconds - age;
     shared = { age, maxAge, list: listResultHeaders(run, encoded, age, maxAge, ttl) };
     if (run.outcome === 'hit') lastHitHeaders.set(encoded, shared);
@@ -76,8 +82,8 @@ function formatCacheStatus(outcome: EndpointRun['outcome'], ttl: number): string
 }
 
 /**
- * `queue` is the time in the store's queue, and `store` is the time of the query. `cache` is all other time of the
- * request, including the cache lookup.
+ * `queue` is the time in the store's queue, and `store` is the time of the query. `cache` is all other time of the request,
+ * including the cache lookup. A request that joined a running query has only `cache`, which includes its wait.
  */
 function formatServerTiming({ outcome, result }: EndpointRun, tookMs: number): string {
   if (outcome === 'hit' || outcome === 'collapsed') return `cache;dur=${roundToHundredths(tookMs)}`;

@@ -16,14 +16,15 @@ export interface HttpRequest {
   readonly target: string;
   /** The parsed query string. */
   readonly parameters: URLSearchParams;
-  /** Identifies the request in logs. Created when it is first read. The response has it only if it was read. */
+  /** Identifies the request in logs. Created when first read. If it was never read, the response has no Dendro-Request-Id. */
   readonly id: string;
   /** Aborts when the client disconnects before the response is complete. */
   readonly signal: AbortSignal;
-  /** When the request arrived, as performance.now(). */
+  /** When the request arrived: milliseconds, as from performance.now(). */
   readonly startedAt: number;
-  /** For metrics and logs, set by the handler: the name of the endpoint, and how its result was obtained. */
+  /** For metrics and logs: the name of the endpoint. Only the routes for queries and explanations set it. */
   endpoint: string | undefined;
+  /** For metrics and logs: how the result was obtained. Set with a result or an explanation; otherwise `none`. */
   outcome: (typeof CACHE_OUTCOMES)[number];
 }
 
@@ -78,7 +79,7 @@ function findRoute(routes: readonly Route[], path: string): { route: Route; path
     if (path.startsWith(prefix) && segment !== '' && !segment.includes('/'))
       return { route, pathParameter: decode(segment) };
   }
-  throw new DendroError('not_found', 'unknown path; /openapi.json lists the available paths');
+  throw new DendroError('not_found', 'unknown path; /openapi.json of the public listener lists the paths');
 }
 
 /** A segment that cannot be decoded stays as it is: it matches no name. */

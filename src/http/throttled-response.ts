@@ -1,5 +1,5 @@
-// Sends the response to a wrong secret when the auth throttle allows it. Meanwhile it keeps as little memory as possible: anyone
-// can send wrong secrets.
+// Sends the response to a wrong secret when the auth throttle allows it. Until then, it keeps as little memory as possible,
+// because anyone can send wrong secrets.
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { AuthThrottle } from '../token/auth-throttle.ts';
@@ -29,12 +29,13 @@ export function sendThrottled(
   }
   closingConnections.add(socket);
   if (delayMs === undefined) {
-    socket.destroy();
+    socket.destroy(); // too many responses wait
     return;
   }
   dropRequest(rawRequest);
   response.headers.push('Connection', 'close');
-  onConnectionClose(socket, authThrottle.wait(delayMs, send));
+  const cancelWait = authThrottle.wait(delayMs, send);
+  onConnectionClose(socket, cancelWait);
 }
 
 /** Frees what Node would keep of the request until its response is sent. */
@@ -46,8 +47,8 @@ function dropRequest(rawRequest: IncomingMessage): void {
 }
 
 /**
- * Returns true for a request that was pipelined behind a delayed response, and closes the connection: such requests would wait
- * too, and each would take memory.
+ * Call it for a request that is pipelined behind other responses. If one of them is delayed, closes the connection and returns
+ * true: otherwise the request would wait too, and take memory.
  */
 export function closeIfThrottled(socket: Socket): boolean {
   const isClosing = closingConnections.has(socket);

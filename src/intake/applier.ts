@@ -1,5 +1,5 @@
 // Passes records from the spool to the store, each kind in order. Retries a kind that fails until it succeeds, while the other
-// kinds advance. Records whose content the store cannot store are quarantined (StoreCallbacks.recordRejected).
+// kinds advance. Records that the store rejects because of their content are quarantined (StoreCallbacks.recordRejected).
 import { existsSync } from 'node:fs';
 import { LOG_KINDS, type LogKind } from '../domain/log-columns.ts';
 import type { Observe } from '../observe/event.ts';
@@ -10,7 +10,7 @@ import type { SpoolBlock } from './spool-block.ts';
 
 /** Collects many small requests into one insert. Well below the 2 s within which acknowledged records must be visible. */
 const BATCH_DELAY_MS = 250;
-/** The pause after the first failure of a kind. It doubles with each further one. */
+/** The pause after a failed cleanup, and after the first failure of a kind. For a kind, it doubles with each further failure. */
 const RETRY_DELAY_MS = 1_000;
 const MAX_RETRY_DELAY_MS = 8_000;
 /**
@@ -19,12 +19,15 @@ const MAX_RETRY_DELAY_MS = 8_000;
  */
 const FLUSH_INTERVAL_MS = 3_600_000;
 /**
- * The limit for the size of all segments with unflushed records: a few records of a quiet kind keep segments on disk that a
- * busy kind has filled. Above it, the kinds of the oldest of these segments are flushed. Segments with unflushed records of a
- * failing kind are skipped, because a flush cannot free them.
+ * The limit for the size of all segments with unflushed records. It exists because a few records of a quiet kind keep segments on
+ * disk that a busy kind has filled. Above it, all kinds with unflushed records in the oldest of these segments are flushed.
+ * Segments with unflushed records of a failing kind are skipped, because a flush cannot free them.
  */
 const MAX_UNFLUSHED_BYTES = 512 * 1024 * 1024;
-/** The limit of the whole spool while the store fails to apply some kinds. Above it, new records of these kinds are rejected. */
+/**
+ * The limit for the whole spool while the store fails to apply some kinds and applies others. Above it, new records of the
+ * failing kinds are rejected.
+ */
 const MAX_SPOOL_BYTES = 512 * 1024 * 1024;
 
 export interface ApplierDependencies {
@@ -58,6 +61,8 @@ export class Applier {
   readonly #reportedUpTo = new Map<LogKind, number>();
   readonly #failing = new Map<LogKind, FailingKind>();
   #lastFlushMs: number;
+  /** When to retry a failed cleanup, even if no records arrive. Infinite: the last one did not fail. */
+  #retryCleanUpAtMs = Number.POSITIVE_INFINITY;
   #closed = false;
   #running: Promise<void> = Promise.resolve();
   #wake = () => {};
@@ -88,9 +93,9 @@ export class Applier {
   }
 
   /**
-   * Applies and flushes all records that are in the spool now, and deletes their segments. Waits for up to `timeoutMs` while the store
-   * cannot verify them, such as during a backup; other records are applied meanwhile. Throws after this time, or at once if the store
-   * does not accept some of the records; they stay in the spool.
+   * Applies and flushes all records that are in the spool now, and deletes their segments. Waits for up to `timeoutMs` while the
+   * store cannot verify them, such as during a backup; other records are applied meanwhile. Throws after this time, or at once if
+   * the store fails to apply or flush some of the records. These records stay in the spool.
    */
   drain(timeoutMs: number): Promise<void> {
     return new Promise((resolve, reject) => {
@@ -108,8 +113,9 @@ export class Applier {
   }
 
   /**
-   * Whether the queue has space for more records of a kind. If the store fails to apply some kinds and applies others, the
-   * failing ones get at most half of the queue, so that the others are still accepted.
+   * Returns false if records of a failing kind must be rejected, so that other kinds are still accepted: if the store fails to
+   * apply some kinds and applies others, the failing ones get at most half of the queue, and nothing while the spool exceeds
+   * MAX_SPOOL_BYTES. Does not check whether the whole queue is full: `Intake.openBodyMemory` does.
    */
   hasSpaceFor(kind: LogKind, queueBytes: number): boolean {
     if (this.#failing.get(kind)?.othersSucceed !== true) return true;
@@ -139,14 +145,15 @@ export class Applier {
     );
   }
 
-  /** Resolves when records arrive, a drain starts, a kind is due for a retry, or FLUSH_INTERVAL_MS has passed. */
+  /** Resolves when records arrive, a drain starts, a kind or the cleanup is due for a retry, or FLUSH_INTERVAL_MS has passed. */
   async #waitForWork(): Promise<void> {
     if (this.#dueKinds().length > 0 || this.#drains.length > 0) return;
     const { spool, timer } = this.#dependencies;
-    const retryTimes = [...this.#failing.values()].map(({ retryAtMs }) => retryAtMs - timer.now());
+    const retriesAtMs = [...this.#failing.values()].map(({ retryAtMs }) => retryAtMs);
+    const nextRetryMs = Math.min(this.#retryCleanUpAtMs, ...retriesAtMs) - timer.now();
     await Promise.race([
       spool.waitForAppend(),
-      this.#pause(Math.max(0, Math.min(FLUSH_INTERVAL_MS, ...retryTimes))),
+      this.#pause(Math.max(0, Math.min(FLUSH_INTERVAL_MS, nextRetryMs))),
     ]);
     this.#wake(); // cancels the timer of the pause
   }
@@ -162,7 +169,11 @@ export class Applier {
     return errors;
   }
 
-  /** Reads one window of the spool and applies it. Returns the kinds in the window, and the errors of those that failed. */
+  /**
+   * Reads one window of the spool (a contiguous range of a segment, `SpoolWindow`) and applies it. Returns the kinds in the
+   * window, and the errors of those that failed. If the read fails, such as at a damaged block, tries only the first kind: kinds
+   * that are already past the block are not stopped by it.
+   */
   async #applyWindow(
     kinds: readonly LogKind[],
   ): Promise<{ kinds: readonly LogKind[]; errors: ReadonlyMap<LogKind, unknown> }> {
@@ -171,6 +182,7 @@ export class Applier {
     const window = await spool.read(kinds, store.applyBatchBytes).catch(error => {
       for (const kind of kinds) errors.set(kind, error);
     });
+    if (window === undefined && kinds.length > 1) return this.#applyWindow(kinds.slice(0, 1));
     const applied = new Set<LogKind>();
     for (const lines of mergeBlocks(window?.blocks ?? [])) {
       if (errors.has(lines.kind)) continue;
@@ -219,14 +231,19 @@ export class Applier {
     for (const [each, failing] of this.#failing) this.#failing.set(each, { ...failing, retryAtMs: 0 });
   }
 
-  /** Flushes what is due and deletes segments that are no longer needed. If that fails, the next round retries. */
+  /**
+   * Flushes what is due and deletes segments that are no longer needed. If that fails, pauses for RETRY_DELAY_MS. The next round
+   * retries the deletion. A failed flush is retried after MAX_RETRY_DELAY_MS, even if no records arrive.
+   */
   async #cleanUp(): Promise<void> {
     try {
       await this.#flushIfDue();
       await this.#deleteVerified();
     } catch (error) {
       if (this.#closed) return;
-      this.#dependencies.observe({ type: 'spool_cleanup_failed', error });
+      const { timer, observe } = this.#dependencies;
+      this.#retryCleanUpAtMs = timer.now() + MAX_RETRY_DELAY_MS;
+      observe({ type: 'spool_cleanup_failed', error });
       await this.#pause(RETRY_DELAY_MS);
     }
   }
@@ -278,6 +295,10 @@ export class Applier {
   async #flushIfDue(): Promise<void> {
     const { spool, store, timer } = this.#dependencies;
     const flushedUpTo = (kind: LogKind) => store.flushedUpTo(kind);
+    if (timer.now() >= this.#retryCleanUpAtMs) {
+      this.#retryCleanUpAtMs = Number.POSITIVE_INFINITY;
+      await store.flush([]); // no new kinds: retries only what an earlier flush failed to write
+    }
     if (timer.now() - this.#lastFlushMs >= FLUSH_INTERVAL_MS) {
       this.#lastFlushMs = timer.now();
       await store.flush(LOG_KINDS);
@@ -287,6 +308,7 @@ export class Applier {
     }
   }
 
+  /** If the verification of some records fails, the segments whose records are verified are still deleted. */
   async #deleteVerified(): Promise<void> {
     const { spool, store } = this.#dependencies;
     try {

@@ -55,7 +55,10 @@ interface PoolWorker {
   readonly cancelled: Int32Array;
 }
 
-/** Last resort: V8 may crash the whole process here. The value limit in decode-body.ts keeps bodies far below it. */
+/**
+ * The heap limit of a worker. It is a last resort: V8 may crash the whole process when a worker reaches it. The limits on values
+ * in decode-body.ts keep bodies far below it.
+ */
 const MAX_HEAP_MIB = 512;
 const SMALL_BODY_BYTES = 1024 * 1024;
 /**
@@ -99,10 +102,21 @@ export class BodyParserPool implements BodyParser {
     while (this.#idle.length > 0 || this.#busy.size < this.#maxWorkers) {
       const job = this.#queue.take();
       if (job === undefined) return;
-      const worker = this.#idle.pop() ?? this.#startWorker();
+      let worker: PoolWorker;
+      try {
+        worker = this.#idle.pop() ?? this.#startWorker();
+      } catch (error) {
+        // The operating system allows no more threads. If there is another worker, the job waits for it.
+        if (this.#busy.size > 0) {
+          this.#queue.putBack(job.sender, job);
+          return;
+        }
+        job.reject(toJobError(error, job));
+        continue;
+      }
       const timeout = setTimeout(() => {
-        this.#removeWorker(worker, tooExpensive());
         void worker.thread.terminate();
+        this.#removeWorker(worker, tooExpensive());
       }, PARSE_TIMEOUT_MS);
       this.#busy.set(worker, { job, startedAt: performance.now(), timeout: timeout.unref() });
       Atomics.store(worker.cancelled, 0, 0);
@@ -177,8 +191,8 @@ function tooExpensive(): DendroError {
 }
 
 /**
- * For a small body: it hardly has too many values, so probably the process has too little memory. The status is 503, because a
- * shipper would drop the records after 413.
+ * The error if a worker runs out of memory on a small body. Such a body hardly has too many values, so the process probably has
+ * too little memory. The status is 503, because a shipper would drop the records after 413.
  */
 function outOfMemory(cause: unknown): DendroError {
   return new DendroError('unavailable', 'too little memory to parse the body; retry later', {
@@ -187,12 +201,12 @@ function outOfMemory(cause: unknown): DendroError {
   });
 }
 
-/** The error of a job whose worker has ended with this error. */
+/** Returns the error with which a job is rejected. `error` is why its worker stopped or could not start. */
 function toJobError(error: unknown, { isSmall }: Job): unknown {
   switch ((error as NodeJS.ErrnoException).code) {
     case 'ERR_WORKER_OUT_OF_MEMORY':
       return isSmall ? outOfMemory(error) : tooExpensive();
-    case 'ERR_WORKER_INIT_FAILED': // such as without a free file descriptor
+    case 'ERR_WORKER_INIT_FAILED': // such as without a free file descriptor, or at the limit of threads
       return new DendroError('unavailable', 'no thread can be started to parse the body; retry later', {
         cause: error,
         retryAfterSeconds: 5,
@@ -202,7 +216,10 @@ function toJobError(error: unknown, { isSmall }: Job): unknown {
   }
 }
 
-/** Copies data that shares its ArrayBuffer, as small Buffers do: transferring that would detach the other Buffers in it. */
+/**
+ * Copies data that shares its ArrayBuffer with other Buffers, as small Buffers do: transferring the ArrayBuffer would detach the
+ * other Buffers.
+ */
 export function toTransferable(data: Uint8Array): Uint8Array {
   return data.byteLength === data.buffer.byteLength ? data : new Uint8Array(data);
 }

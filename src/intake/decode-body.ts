@@ -7,7 +7,7 @@ import { quote } from '../logs/rejection.ts';
 /** The limit for a body, both as sent and decompressed. */
 export const MAX_BODY_BYTES = 16 * 1024 * 1024;
 
-/** The formats of a text. */
+/** The text formats for which `decodeText` limits the number of values. OTLP JSON counts as `json`. */
 type TextFormat = 'json' | 'ndjson';
 
 export type BodyFormat = TextFormat | 'otlp-json' | 'otlp-protobuf';
@@ -33,7 +33,7 @@ export function decompress(body: Uint8Array, contentCoding: string): Uint8Array 
   if (decompressor === undefined)
     throw new DendroError(
       'unsupported_media_type',
-      `Content-Encoding ${quote(contentCoding)} is not supported; supported are ${SUPPORTED_CODINGS.join(', ')}`,
+      `Content-Encoding ${quote(contentCoding)} is not supported; supported: ${SUPPORTED_CODINGS.join(', ')}`,
     );
   try {
     return decompressor(body, { maxOutputLength: MAX_BODY_BYTES });
@@ -60,20 +60,15 @@ function hasZlibHeader(body: Uint8Array): boolean {
   return (first & 0x0f) === 8 && ((first << 8) | second) % 31 === 0;
 }
 
-/** In a text of at most this length, values are not counted. */
-const MAX_UNCOUNTED_LENGTH = 4 * 1024 * 1024;
-
 /**
- * For each format, the characters that start a value, and how many of them a body may contain. At 16 MiB this allows one
- * JSON value per 4 bytes, or one line per 16 bytes; real records are much longer. The limits exist because a text of empty
- * arrays takes 20 times its length in memory, and a worker that runs out of memory can crash the whole process. Millions of
- * invalid lines take minutes.
+ * For each format, the characters by which values are counted, and how many of them a text may contain. At 16 MiB this allows one
+ * JSON value per 4 bytes, or one line per 16 bytes; real records are much longer. The limits exist because a text of empty arrays
+ * takes 20 times its length in memory, and a worker that runs out of memory can crash the whole process. Also, millions of invalid
+ * lines take minutes to parse.
  */
-const VALUE_LIMITS: Readonly<
-  Record<TextFormat, { readonly starts: ReadonlySet<number>; readonly max: number }>
-> = {
-  json: { starts: toCharCodes('[{,'), max: 4 * 1024 * 1024 },
-  ndjson: { starts: toCharCodes('\n'), max: 1024 * 1024 },
+const VALUE_LIMITS: Readonly<Record<TextFormat, { readonly counted: string; readonly max: number }>> = {
+  json: { counted: '[{,', max: 4 * 1024 * 1024 },
+  ndjson: { counted: '\n', max: 1024 * 1024 },
 };
 
 /** Decodes UTF-8 and removes a byte order mark. Throws `payload_too_large` if the text may contain too many values. */
@@ -87,13 +82,11 @@ export function decodeText(data: Uint8Array, format: TextFormat): string {
 
 /** Counts without parsing, so characters inside strings count too. */
 function mayHaveTooManyValues(text: string, format: TextFormat): boolean {
-  if (text.length <= MAX_UNCOUNTED_LENGTH) return false;
-  const { starts, max } = VALUE_LIMITS[format];
+  const { counted, max } = VALUE_LIMITS[format];
+  if (text.length <= max) return false;
   let count = 0;
-  for (let index = 0; index < text.length; index++) if (starts.has(text.charCodeAt(index))) count++;
-  return count > max;
-}
-
-function toCharCodes(characters: string): ReadonlySet<number> {
-  return new Set([...characters].map(character => character.charCodeAt(0)));
+  for (const character of counted)
+    for (let at = text.indexOf(character); at !== -1; at = text.indexOf(character, at + 1))
+      if (++count > max) return true;
+  return false;
 }

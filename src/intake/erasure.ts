@@ -5,7 +5,7 @@ import { existsSync } from 'node:fs';
 import { readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DendroError, OperatorError } from '../domain/errors.ts';
-import { isQuarantinedOf } from '../logs/quarantine-line.ts';
+import { isLineOfProject } from '../logs/quarantine-line.ts';
 import type { Observe } from '../observe/event.ts';
 import type { EraseScope, Store } from '../store/store.ts';
 import { syncDirectory, writeFileDurably } from '../system/files.ts';
@@ -19,7 +19,10 @@ export interface EraseReport {
   readonly records: number;
   /** Records in the quarantine files. */
   readonly quarantined: number;
-  /** Files with damaged parts of the spool or of DuckDB's write-ahead log, which may contain records of any project and are not changed. */
+  /**
+   * Files with damaged parts of the spool or of DuckDB's write-ahead log. They may contain records of any project, and are not
+   * changed.
+   */
   readonly damagedFiles: number;
 }
 
@@ -37,8 +40,8 @@ export interface ErasureDependencies {
   /** Removes all results that may contain erased records. */
   readonly clearCache: () => void;
   /**
-   * No query runs longer than this. A checkpoint of the embedded store waits for up to twice this time until queries have ended, so the
-   * drain waits as long.
+   * No query runs longer than this. The drain needs a checkpoint of the embedded store, and running queries can block that. So
+   * the drain waits for up to twice this time, as `eraseProject` of the embedded store does for its own checkpoints.
    */
   readonly queryTimeoutMs: number;
   readonly observe: Observe;
@@ -50,6 +53,8 @@ export class Erasure {
   readonly #mutex = new Mutex();
   #status: EraseStatus | undefined;
   #isClosed = false;
+  /** Whether `start` was called again for the running erasure. */
+  #isRequestedAgain = false;
 
   private constructor(dependencies: ErasureDependencies) {
     this.#dependencies = dependencies;
@@ -69,10 +74,16 @@ export class Erasure {
     return this.#status;
   }
 
-  /** Starts in the background. Resolves when the scope is saved. If the same erasure is running already, there is nothing to do. */
+  /**
+   * Starts in the background. Resolves when the scope is saved. If the same erasure is running already, it is repeated before it
+   * counts as done: it may have missed records that were acknowledged since it started.
+   */
   async start(scope: EraseScope): Promise<void> {
     if (this.#status?.state === 'running') {
-      if (isSame(this.#status.scope, scope)) return;
+      if (isSame(this.#status.scope, scope)) {
+        this.#isRequestedAgain = true;
+        return;
+      }
       throw new DendroError('unavailable', 'another erasure is running; retry later', {
         retryAfterSeconds: 5,
       });
@@ -82,6 +93,7 @@ export class Erasure {
       await this.#save(scope);
     } catch (error) {
       this.#status = { scope, state: 'failed' };
+      // Only errors of the file system have `syscall`. An erase.json that cannot be parsed needs the operator, not a retry.
       if ((error as NodeJS.ErrnoException).syscall === undefined) throw error;
       throw new DendroError('unavailable', 'writing to the disk failed; nothing was erased, retry later', {
         retryAfterSeconds: 5,
@@ -91,18 +103,24 @@ export class Erasure {
     void this.#run(scope).catch(() => {}); // reported as an event
   }
 
-  /** Finishes the erasures that an earlier process did not finish. */
+  /** Finishes the erasures that an earlier process did not finish. If some fail, tries the others, then throws the first error. */
   async resume(): Promise<void> {
-    for (const scope of await this.#readUnfinished()) await this.#run(scope);
+    const errors: unknown[] = [];
+    for (const scope of await this.#readUnfinished())
+      if (!this.#isClosed) await this.#run(scope).catch(error => errors.push(error));
+    if (errors.length > 0) throw errors[0];
   }
 
-  /** Resolves when all steps are done. Records that are acknowledged before the call are erased. */
+  /** Erases the records that were acknowledged before the call. Resolves when all steps are done. */
   async run(scope: EraseScope): Promise<EraseReport> {
     await this.#save(scope);
     return this.#run(scope);
   }
 
-  /** An erasure that is running fails when the intake and the store are closed. The next start repeats it from the first step. */
+  /**
+   * Failures are not reported from now on: an erasure that is running fails when the intake and the store are closed. The next
+   * start repeats it from the first step.
+   */
   close(): void {
     this.#isClosed = true;
   }
@@ -114,8 +132,11 @@ export class Erasure {
   async #runNow(scope: EraseScope): Promise<EraseReport> {
     this.#status = { scope, state: 'running' };
     try {
-      const report = await this.#erase(scope);
-      await this.#forget(scope);
+      let report = await this.#eraseAndForget(scope);
+      while (this.#isRequestedAgain) {
+        await this.#save(scope); // a request during `#forget` may have found it gone
+        report = addReports(report, await this.#eraseAndForget(scope));
+      }
       this.#status = { scope, state: 'done', report };
       const { records, quarantined } = report;
       this.#dependencies.observe({ type: 'project_erased', records, quarantined });
@@ -127,13 +148,20 @@ export class Erasure {
     }
   }
 
+  async #eraseAndForget(scope: EraseScope): Promise<EraseReport> {
+    this.#isRequestedAgain = false;
+    const report = await this.#erase(scope);
+    if (!this.#isRequestedAgain) await this.#forget(scope);
+    return report;
+  }
+
   async #erase(scope: EraseScope): Promise<EraseReport> {
     const { dataDirectory, intake, store, quarantine, clearCache, queryTimeoutMs } = this.#dependencies;
     await intake.drain(2 * queryTimeoutMs);
     const records = await store.eraseProject(scope);
-    // After the drain, because the store may have rejected some of the records.
+    // After the drain, because records that the store rejects during the drain go to the quarantine.
     const quarantined = await quarantine.remove(line =>
-      isQuarantinedOf(line, scope.project, scope.beforeMicros),
+      isLineOfProject(line, scope.project, scope.beforeMicros),
     );
     clearCache();
     return { records, quarantined, damagedFiles: await countDamagedFiles(dataDirectory) };
@@ -184,6 +212,11 @@ function fromDisk({ project, before_micros }: DiskScope): EraseScope {
 
 function isSame(one: EraseScope, other: EraseScope): boolean {
   return one.project === other.project && one.beforeMicros === other.beforeMicros;
+}
+
+function addReports(earlier: EraseReport, later: EraseReport): EraseReport {
+  const records = earlier.records + later.records;
+  return { ...later, records, quarantined: earlier.quarantined + later.quarantined };
 }
 
 async function countDamagedFiles(dataDirectory: string): Promise<number> {

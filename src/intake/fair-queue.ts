@@ -4,8 +4,8 @@
 interface SenderQueue<Job> {
   readonly jobs: Job[];
   /**
-   * The sender's virtual time: grows by the time that its jobs take. When a job arrives and none of the sender's jobs waits, it is
-   * raised to `#virtualTime` if it is lower.
+   * The sender's virtual time: grows by the time that its jobs take. When a job arrives and no other job of the sender waits,
+   * this time is raised to `#virtualTimeMs` if it is lower.
    */
   usedMs: number;
 }
@@ -16,11 +16,11 @@ export class FairQueue<Job> {
    * The queue's virtual time: `usedMs` of the sender whose job was taken last, at the time it was taken. A sender that was
    * idle starts here, so that it gets no credit for idle time.
    */
-  #virtualTime = 0;
+  #virtualTimeMs = 0;
 
   add(sender: string, job: Job): void {
-    const queue = this.#senders.get(sender) ?? { jobs: [], usedMs: this.#virtualTime };
-    if (queue.jobs.length === 0) queue.usedMs = Math.max(queue.usedMs, this.#virtualTime);
+    const queue = this.#senders.get(sender) ?? { jobs: [], usedMs: this.#virtualTimeMs };
+    if (queue.jobs.length === 0) queue.usedMs = Math.max(queue.usedMs, this.#virtualTimeMs);
     queue.jobs.push(job);
     this.#senders.set(sender, queue);
   }
@@ -33,8 +33,13 @@ export class FairQueue<Job> {
       this.#senders.clear(); // nobody waits, so all senders are equal again
       return undefined;
     }
-    this.#virtualTime = next.usedMs;
+    this.#virtualTimeMs = next.usedMs;
     return next.jobs.shift();
+  }
+
+  /** Makes a job that `take` returned the next one of its sender again. */
+  putBack(sender: string, job: Job): void {
+    this.#senders.get(sender)?.jobs.unshift(job);
   }
 
   /** Counts the time that a job took, unless the queue was empty in the meantime and has forgotten the sender. */

@@ -10,7 +10,7 @@ import type { EncodedBody, ParsedBatch, ParsedBody, RecordError } from './parse-
 export interface IntakeResult {
   readonly accepted: number;
   readonly rejected: number;
-  /** Errors of the first rejected records. For a repeat: only that of the first rejected record. */
+  /** Errors of the first rejected records. A remembered result has only the first of them (`toRemembered`). */
   readonly errors: readonly RecordError[];
 }
 
@@ -33,12 +33,12 @@ export interface RequestIdentity {
    * The request has no Idempotency-Key, and some record has no identity (`hasIdentity` in logs/record.ts). The same body is
    * then a repeat only if the response to the first request was not completely written to its connection.
    */
-  readonly isRepeatOnlyIfUndelivered: boolean;
+  readonly forgetOnceDelivered: boolean;
 }
 
 /** A completed request, as the spool and the idempotency log keep it on disk (idempotency-log.ts has the format). */
 export interface CompletedRequest extends RequestIdentity {
-  /** Time of arrival. */
+  /** Time of arrival, Unix microseconds. */
   readonly atMicros: number;
   readonly result: IntakeResult;
 }
@@ -67,7 +67,8 @@ export interface IndexOptions {
   readonly clock: Clock;
 }
 
-const TTL_MS = 600_000;
+/** A request expires after this time. */
+export const TTL_MS = 600_000;
 /** Measured: an entry without errors, with its strings and its place in the map. */
 const ENTRY_BYTES = 512;
 /** How often expired entries are evicted. */
@@ -77,11 +78,11 @@ const EVICTION_TARGET = 0.95;
 const NO_ERRORS: readonly RecordError[] = [];
 
 /**
- * Identifies the records of one kind. Returns undefined if no record was accepted and there is no Idempotency-Key: a retry then cannot
- * store anything twice.
+ * Identifies the records of one kind. Returns undefined if no record was accepted and there is no Idempotency-Key: a retry then
+ * cannot store anything twice.
  */
 export function identifyRequest(
-  { sender, idempotencyKey, kind: requested }: RequestOrigin,
+  { sender, idempotencyKey, kind: kindOrRules }: RequestOrigin,
   kind: LogKind,
   {
     digest,
@@ -92,10 +93,10 @@ export function identifyRequest(
   if (idempotencyKey === undefined && accepted === 0) return undefined;
   const identity = idempotencyKey === undefined ? ['body', digest] : ['key', idempotencyKey];
   // The source that an OTLP request names decides which records of the body have this kind.
-  const source = typeof requested === 'string' ? [] : [requested.sourceName ?? null];
-  const parts = JSON.stringify([sender, kind, ...identity, ...source]);
-  const key = hash('sha256', parts, 'base64url').slice(0, 32);
-  return { key, digest, isRepeatOnlyIfUndelivered: idempotencyKey === undefined && !allHaveIdentity };
+  const source = typeof kindOrRules === 'string' ? [] : [kindOrRules.sourceName ?? null];
+  const parts = [sender, kind, ...identity, ...source];
+  const key = hash('sha256', JSON.stringify(parts), 'base64url').slice(0, 32);
+  return { key, digest, forgetOnceDelivered: idempotencyKey === undefined && !allHaveIdentity };
 }
 
 /** The part of a result that is remembered: 20 error messages of every request would fill the memory. */
@@ -121,8 +122,8 @@ export class IdempotencyIndex {
 
   /**
    * Returns the entry of the first request with this key, if its records are durable: the caller's request is a repeat. If the
-   * entry has `isRepeatOnlyIfUndelivered`, the caller must call `reportDelivery`, or `release` if its request fails; until then, further
-   * equal requests wait.
+   * entry has `forgetOnceDelivered`, the caller must call `reportDelivery`, or `release` if its request fails; until then,
+   * further equal requests wait.
    *
    * If there is no first request, adds and returns an entry without a result. The caller must call `complete`, or `release` if
    * its request fails.
@@ -141,21 +142,21 @@ export class IdempotencyIndex {
         added.pending = createPending();
         return this.#put(added);
       }
-      if (entry.isRepeatOnlyIfUndelivered) entry.pending = createPending();
+      if (entry.forgetOnceDelivered) entry.pending = createPending();
       return entry;
     }
   }
 
-  /** The records are durable. A repeat gets this result. */
+  /** Call it when the records are durable. A repeat gets this result. Returns the entry that replaces the claimed one. */
   complete(entry: IndexEntry, result: IntakeResult, segmentNumber: number): IndexEntry {
     const completed = this.#createEntry(entry, entry.atMicros, toRemembered(result), segmentNumber);
     completed.pending = entry.pending;
     this.#put(completed);
-    if (!entry.isRepeatOnlyIfUndelivered) settle(completed);
+    if (!entry.forgetOnceDelivered) settle(completed);
     return completed;
   }
 
-  /** The next request with this key is a new one: this request failed, or its response was delivered. */
+  /** Removes the entry, because its request failed or its response was delivered: the next request with this key is a new one. */
   remove(entry: IndexEntry): void {
     if (this.#entries.get(entry.key) === entry) this.#delete(entry);
     settle(entry);
@@ -168,8 +169,8 @@ export class IdempotencyIndex {
   }
 
   /**
-   * Must be called after each response to a request with `isRepeatOnlyIfUndelivered`; until then, requests with the same body wait. If
-   * the client got the response, the next request with the same body is a new one.
+   * Must be called after each response to a request with `forgetOnceDelivered`; until then, requests with the same body
+   * wait. If the client got the response, the next request with the same body is a new one.
    */
   reportDelivery(entry: IndexEntry, isDelivered: boolean): void {
     if (isDelivered) this.remove(entry);
@@ -196,14 +197,17 @@ export class IdempotencyIndex {
     return requests;
   }
 
-  /** The keys of the requests with `isRepeatOnlyIfUndelivered` in the index: their response was not delivered, or that is not known. */
+  /**
+   * The keys of the requests with `forgetOnceDelivered` in the index: their response was not delivered, or that is not
+   * known.
+   */
   undeliveredKeys(): readonly string[] {
-    return [...this.#entries.values()].filter(entry => entry.isRepeatOnlyIfUndelivered).map(({ key }) => key);
+    return [...this.#entries.values()].filter(entry => entry.forgetOnceDelivered).map(({ key }) => key);
   }
 
   /** Lists the properties one by one, because spreading objects takes several times as long. */
   #createEntry(
-    { key, digest, isRepeatOnlyIfUndelivered }: RequestIdentity,
+    { key, digest, forgetOnceDelivered }: RequestIdentity,
     atMicros: number,
     result: IntakeResult | undefined,
     segmentNumber: number,
@@ -215,7 +219,7 @@ export class IdempotencyIndex {
     return {
       key,
       digest,
-      isRepeatOnlyIfUndelivered,
+      forgetOnceDelivered,
       atMicros,
       addedMs,
       result,
@@ -238,7 +242,8 @@ export class IdempotencyIndex {
 
   #put(entry: IndexEntry): IndexEntry {
     const previous = this.#entries.get(entry.key);
-    if (previous !== undefined) this.#delete(previous); // a Map keeps the position of an existing key; the new entry must be the last
+    // A Map keeps the position of an existing key, but the new entry must be the last.
+    if (previous !== undefined) this.#delete(previous);
     this.#entries.set(entry.key, entry);
     this.#bytes += entry.bytes;
     this.#evict();
@@ -246,8 +251,9 @@ export class IdempotencyIndex {
   }
 
   /**
-   * Evicts many entries at a time: each iteration of a Map first skips the entries that were deleted from its start, so evicting
-   * one entry for each new one would take as long as a walk through half of the index.
+   * Evicts many entries at a time, because finding the oldest one is slow: an iteration of a Map first skips all entries that
+   * were deleted from its start. To evict one entry for each new one would take as long, each time, as to walk through half of
+   * the index.
    */
   #evict(): void {
     const { maxBytes, timer } = this.#options;

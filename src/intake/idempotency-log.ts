@@ -1,12 +1,12 @@
 // Keeps requests on disk for the idempotency index. The requests of deleted spool segments are in one small `.requests` file per
 // segment, one JSON object per line, until they expire. After a clean stop, `undelivered.json` has the keys of the requests with
-// `isRepeatOnlyIfUndelivered` (idempotency-index.ts) whose response was not delivered.
+// `forgetOnceDelivered` (idempotency-index.ts) whose response may not have been delivered.
 import { createReadStream } from 'node:fs';
-import { open, readdir, readFile, unlink } from 'node:fs/promises';
+import { readdir, readFile, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Observe } from '../observe/event.ts';
 import { syncDirectory, writeFileDurably } from '../system/files.ts';
-import { type CompletedRequest, type IntakeResult, toRemembered } from './idempotency-index.ts';
+import { type CompletedRequest, type IntakeResult, TTL_MS, toRemembered } from './idempotency-index.ts';
 import type { RecordError } from './parse-body.ts';
 
 /** A request on disk, in a `.requests` file and in a block header of the spool. The names are part of both formats. */
@@ -16,8 +16,8 @@ export interface DiskRequest {
   readonly atMicros: number;
   readonly answer: IntakeResult;
   /**
-   * See `isRepeatOnlyIfUndelivered` in idempotency-index.ts. Versions up to 0.2.0 ignore this field, which is harmless: they recognise
-   * no repeats of such requests, so they never look them up.
+   * See `forgetOnceDelivered` in idempotency-index.ts. Versions up to 0.2.0 ignore this field, which is harmless: they
+   * recognize no repeats of such requests, so they never look them up.
    */
   readonly onlyIfUndelivered?: true;
 }
@@ -31,17 +31,16 @@ export interface RememberedRequests {
 }
 
 const UNDELIVERED_FILE = 'undelivered.json';
-const EXPIRES_AFTER_MS = 600_000;
 const READ_BYTES = 1024 * 1024;
-/** A line above this size is malformed. The longest valid lines, with 20 error messages of version 0.2.0, have about 10 KB. */
+/** A line above this size is malformed. The longest valid lines, with 20 error messages of version 0.2.0, are about 10 KB. */
 const MAX_LINE_BYTES = 1024 * 1024;
 const LINES_PER_WRITE = 1_000;
 const NEWLINE = 0x0a;
 
 export function requestToDisk(request: CompletedRequest): DiskRequest {
-  const { key, digest, atMicros, result, isRepeatOnlyIfUndelivered } = request;
+  const { key, digest, atMicros, result, forgetOnceDelivered } = request;
   const answer = toRemembered(result);
-  return { key, digest, atMicros, answer, ...(isRepeatOnlyIfUndelivered ? { onlyIfUndelivered: true } : {}) };
+  return { key, digest, atMicros, answer, ...(forgetOnceDelivered ? { onlyIfUndelivered: true } : {}) };
 }
 
 /** Returns undefined if the value is not a request. */
@@ -52,7 +51,7 @@ export function requestFromDisk(value: unknown): CompletedRequest | undefined {
   if (!Array.isArray(answer.errors)) return undefined;
   const [error] = answer.errors as (Partial<RecordError> | null)[];
   if (error !== undefined && typeof error?.message !== 'string') return undefined;
-  return { key, digest, atMicros, result: answer, isRepeatOnlyIfUndelivered: onlyIfUndelivered === true };
+  return { key, digest, atMicros, result: answer, forgetOnceDelivered: onlyIfUndelivered === true };
 }
 
 export class IdempotencyLog {
@@ -91,17 +90,9 @@ export class IdempotencyLog {
     const requests = this.#index.requestsOf(segmentNumber);
     if (requests.length === 0) return;
     const path = join(this.#directory, `${String(segmentNumber).padStart(12, '0')}.requests`);
-    const file = await open(path, 'w', 0o600);
-    try {
-      for (let start = 0; start < requests.length; start += LINES_PER_WRITE) {
-        const group = requests.slice(start, start + LINES_PER_WRITE);
-        await file.appendFile(group.map(request => `${JSON.stringify(requestToDisk(request))}\n`).join(''));
-      }
-      await file.sync();
-    } finally {
-      await file.close();
-    }
-    await syncDirectory(this.#directory);
+    // All segments share the temporary file, so that a crash leaves at most one.
+    const temporary = join(this.#directory, 'requests.new');
+    await writeFileDurably(path, formatRequests(requests), { temporary });
     this.#trackFile(path);
   }
 
@@ -119,7 +110,7 @@ export class IdempotencyLog {
   }
 
   #trackFile(path: string): void {
-    this.#expiresAtMs.set(path, this.#nowMs() + EXPIRES_AFTER_MS);
+    this.#expiresAtMs.set(path, this.#nowMs() + TTL_MS);
   }
 }
 
@@ -146,6 +137,13 @@ export async function deleteUndelivered(directory: string): Promise<void> {
     throw error;
   }
   await syncDirectory(directory);
+}
+
+async function* formatRequests(requests: readonly CompletedRequest[]): AsyncGenerator<Buffer> {
+  for (let start = 0; start < requests.length; start += LINES_PER_WRITE) {
+    const group = requests.slice(start, start + LINES_PER_WRITE);
+    yield Buffer.from(group.map(request => `${JSON.stringify(requestToDisk(request))}\n`).join(''));
+  }
 }
 
 async function* readLines(path: string): AsyncGenerator<string[]> {

@@ -10,10 +10,9 @@ import { isIntactLine } from '../logs/quarantine-line.ts';
 import { readCompleteBytes } from './clean-stop.ts';
 import { requestFromDisk } from './idempotency-log.ts';
 import { QUARANTINE_FILES } from './quarantine.ts';
-import { findNextSequences, noteEnd, readSequences, SEQUENCES_FILE, type Sequences } from './sequences.ts';
+import { findNextSequences, readSequences, SEQUENCES_FILE, type Sequences, trackEnd } from './sequences.ts';
 import { spoolDirectoryIn } from './spool.ts';
-import { decodeBlocks } from './spool-block.ts';
-import { findDamagedRanges } from './spool-repair.ts';
+import { inspectBlocks } from './spool-repair.ts';
 import { listSegments } from './spool-segment.ts';
 
 const NEWLINE = 0x0a;
@@ -62,10 +61,10 @@ async function inspectSpool(
     segmentEnds.push(found.ends);
     damages.push(...found.damages);
   }
-  // Sequence numbers that cannot be read are reported below.
+  // If the file of the sequence numbers cannot be read, it is reported below.
   const saved = await readSequences(directory).catch(() => undefined);
   if (saved !== undefined && findNextSequences(saved, segmentEnds, durableUpTo).isIncomplete)
-    damages.push({ file: 'spool/', place: '', problem: 'files are missing, or the ends of files' });
+    damages.push({ file: 'spool/', place: '', problem: 'whole files or the ends of files are missing' });
   for (const name of names.filter(name => /^\d+\.requests$/.test(name))) {
     onFile(`spool/${name}`);
     damages.push(...(await inspectLines(join(directory, name), `spool/${name}`, isRequest)).damages);
@@ -83,7 +82,7 @@ function inspectSegment(
   data: Buffer,
   completeBytes: number,
 ): Inspection & { readonly ends: Sequences } {
-  const ranges = findDamagedRanges(data, completeBytes);
+  const { blocks, ranges } = inspectBlocks(data, completeBytes);
   const damages = ranges.map(({ start, end, isTorn }) => ({
     file,
     place: byteRange(start, end),
@@ -91,19 +90,15 @@ function inspectSegment(
   }));
   const ends = new Map<LogKind, number>();
   let records = 0;
-  for (let offset = 0; offset < data.length; ) {
-    const { blocks, decodedBytes } = decodeBlocks(data.subarray(offset), offset);
-    for (const { header, offset: start, blockBytes } of blocks) {
-      records += header.count;
-      noteEnd(ends, header);
-      if (header.formatVersion !== LINE_FORMAT_VERSION)
-        damages.push({
-          file,
-          place: byteRange(start, start + blockBytes),
-          problem: `the line format ${header.formatVersion} belongs to another version of dendro`,
-        });
-    }
-    offset = ranges.find(({ start }) => start >= offset + decodedBytes)?.end ?? data.length;
+  for (const { header, offset, blockBytes } of blocks) {
+    records += header.count;
+    trackEnd(ends, header);
+    if (header.formatVersion !== LINE_FORMAT_VERSION)
+      damages.push({
+        file,
+        place: byteRange(offset, offset + blockBytes),
+        problem: `the line format ${header.formatVersion} belongs to another version of dendro`,
+      });
   }
   return { records, damages, ends };
 }
@@ -150,7 +145,7 @@ async function inspectLines(
 ): Promise<Inspection> {
   const damages: Damage[] = [];
   let records = 0;
-  let start = 0;
+  let start = 0; // where the current line starts in the file
   const inspect = (line: Buffer, end: number) => {
     // Decoding replaces invalid bytes, which would hide them.
     const text = line.toString('utf8');
@@ -163,7 +158,7 @@ async function inspectLines(
     rest = Buffer.concat([rest, chunk]);
     let from = 0;
     for (let at = rest.indexOf(NEWLINE); at !== -1; at = rest.indexOf(NEWLINE, from)) {
-      inspect(rest.subarray(from, at), start + at + 1 - from);
+      inspect(rest.subarray(from, at), start + (at - from) + 1); // 1: the newline
       from = at + 1;
     }
     rest = rest.subarray(from);

@@ -1,4 +1,4 @@
-// Accepts requests with log records: reserves memory, parses and validates, recognises repeats, writes to the spool, then
+// Accepts requests with log records: reserves memory, parses and validates, recognizes repeats, writes to the spool, then
 // acknowledges. The applier passes the records from the spool to the store in the background.
 import { DendroError } from '../domain/errors.ts';
 import type { LogKind } from '../domain/log-columns.ts';
@@ -26,7 +26,10 @@ import type { SpoolSnapshot } from './spool-snapshot.ts';
 export interface IntakeOptions {
   readonly dataDirectory: string;
   readonly retentionDays: number;
-  /** Maximum of `Intake.queuedBytes`: bytes in memory and bytes in the spool that the store has not applied. */
+  /**
+   * A body is rejected if `Intake.queuedBytes` would exceed this limit while the body is read. The log lines of a body that was
+   * read can still exceed it: only LINES_MEMORY_LIMIT limits them.
+   */
   readonly queueBytes: number;
   /** Maximum memory of the idempotency index. */
   readonly idempotencyBytes: number;
@@ -71,12 +74,15 @@ export interface BodyMemory {
   readonly release: () => void;
 }
 
-/** The bodies in memory, of all senders together. One sender gets at most half of it, which is two bodies of the maximum size. */
+/**
+ * The limit for the bodies in memory, of all senders together. One sender gets at most half of it, which is two bodies of the
+ * maximum size.
+ */
 const BODY_MEMORY_LIMIT = 64 * 1024 * 1024;
 /**
- * The log lines in memory, of all senders together. They accumulate while the disk is slow. Higher than the limit for bodies,
- * because the lines of a compressed body can be many times as large as the body. Half of this limit, the most one sender gets,
- * holds the lines of almost any body.
+ * The limit for the log lines and quarantine lines in memory, of all senders together. They accumulate while the disk is slow.
+ * Higher than the limit for bodies, because the lines of a compressed body can be many times as large as the body. Half of this
+ * limit, the most one sender gets, holds the lines of almost any body.
  */
 const LINES_MEMORY_LIMIT = 3 * BODY_MEMORY_LIMIT;
 
@@ -149,7 +155,7 @@ export class Intake {
 
   /** Resolves when the accepted records are durable. If it rejects, no record was stored. */
   async accept(request: IntakeRequest): Promise<AcceptedRequest> {
-    const { sender, projects, idempotencyKey: _, signal, ...body } = request;
+    const { sender, projects, idempotencyKey: _, signal, ...body } = request; // `body` has only what the parser needs
     const { bodyParser, clock } = this.#dependencies;
     const nowMicros = Number(clock());
     const bodyBytes = body.data.length; // the parser takes the buffer, which is then empty
@@ -190,7 +196,7 @@ export class Intake {
     }
     const result = mergeResults(claimed.map(batch => batch.result));
     // For these, a later request with the same body is a repeat only if this response is not delivered (idempotency-index.ts).
-    const awaitingDelivery = entries.filter(({ isRepeatOnlyIfUndelivered }) => isRepeatOnlyIfUndelivered);
+    const awaitingDelivery = entries.filter(({ forgetOnceDelivered }) => forgetOnceDelivered);
     if (awaitingDelivery.length === 0) return { result, reportDelivery: undefined };
     const reportDelivery = (isDelivered: boolean) => {
       for (const entry of awaitingDelivery) this.#idempotency.reportDelivery(entry, isDelivered);
@@ -222,8 +228,8 @@ export class Intake {
   }
 
   /**
-   * Writes the batches that are not repeats to the spool, and their rejected records to the quarantine. Returns the entries of all
-   * batches in the idempotency index.
+   * Writes the batches that are not repeats to the spool, and their rejected records to the quarantine. Returns the index
+   * entries of all batches that have one, repeats included.
    */
   async #spoolNewBatches(claimed: readonly ClaimedBatch[]): Promise<IndexEntry[]> {
     const newBatches = claimed.filter(({ isRepeat }) => !isRepeat);
@@ -261,11 +267,11 @@ function toAppend({ kind, accepted, lines, entry, result }: ClaimedBatch): Spool
 }
 
 /**
- * Returns a view of the index for the start. Its `restore` skips the requests with `isRepeatOnlyIfUndelivered` whose response was
- * delivered, because a later request with an equal body is not a repeat of them.
+ * Wraps the index while the server starts. `restore` skips requests that can no longer have a repeat: those with
+ * `forgetOnceDelivered` whose response was delivered.
  *
- * `undelivered` has the keys of the requests with this flag whose response may not have been delivered. A clean stop saves them.
- * Undefined: there was no clean stop. It is then not known which responses were delivered, so all requests are restored.
+ * `undelivered` comes from the last clean stop. It has the keys of those requests with `forgetOnceDelivered` whose response was
+ * not delivered, or may not have been. Undefined: there was no clean stop, so all requests are restored.
  */
 function withoutDelivered(
   index: IdempotencyIndex,
@@ -273,7 +279,7 @@ function withoutDelivered(
 ): RememberedRequests {
   return {
     restore(request, segmentNumber) {
-      const isDelivered = request.isRepeatOnlyIfUndelivered && undelivered?.has(request.key) === false;
+      const isDelivered = request.forgetOnceDelivered && undelivered?.has(request.key) === false;
       if (!isDelivered) index.restore(request, segmentNumber);
     },
     requestsOf: segmentNumber => index.requestsOf(segmentNumber),

@@ -55,7 +55,7 @@ export interface ParsedBody {
   /**
    * Whether all accepted records have an identity (`hasIdentity` in logs/record.ts). If so, a later request with an equal body
    * is a repeat. If not, it is a repeat only if the response to the first request was not delivered. Not used if the request
-   * has an Idempotency-Key.
+   * has an Idempotency-Key, or without `needsDeduplication`.
    */
   readonly allHaveIdentity: boolean;
 }
@@ -72,18 +72,22 @@ export interface ParsedBatch {
   /** Errors of the first rejected records. */
   readonly errors: readonly RecordError[];
   /**
-   * The rejected records as quarantine lines. When the lines of all batches together reach MAX_QUARANTINE_LENGTH, further records get
-   * none. The last line can exceed the limit.
+   * The rejected records as quarantine lines. When the lines of all batches together reach MAX_QUARANTINE_LENGTH, further records
+   * get none. The last line can exceed the limit.
    */
   readonly quarantineLines: string;
 }
 
+/** The maximum number of errors in a result. */
 export const MAX_ERRORS = 20;
-/** A body can contain millions of tiny invalid values. Its quarantine lines would be a hundred times as long as the body. */
+/**
+ * In characters. Without a limit, the quarantine lines of a body with millions of tiny invalid values would be a hundred times as
+ * long as the body.
+ */
 const MAX_QUARANTINE_LENGTH = 16 * 1024 * 1024;
 /**
- * A quarantine line that would be longer has `null` in place of the record. The limit is higher than that of a body, because
- * escapes make the line longer than the record in the body.
+ * In characters. A quarantine line that would be longer has `null` in place of the record. The limit is higher than that of a
+ * body, because escapes make the line longer than the record in the body.
  */
 const MAX_QUARANTINE_LINE_LENGTH = 24 * 1024 * 1024;
 /**
@@ -92,7 +96,7 @@ const MAX_QUARANTINE_LINE_LENGTH = 24 * 1024 * 1024;
  * characters.
  */
 const MAX_LINES_BYTES = 80 * 1024 * 1024;
-/** Lines are encoded in groups of this length, because keeping the strings of a whole body would use much memory. */
+/** In characters. Lines are encoded in groups of about this length: keeping the strings of a whole body would use much memory. */
 const LINES_LENGTH_PER_BUFFER = 2 * 1024 * 1024;
 
 /**
@@ -154,7 +158,7 @@ class ParsedBodyBuilder {
 
   build(digest: string): ParsedBody {
     const kinds = [...LOG_KINDS, undefined];
-    for (const batch of this.#batches.values()) this.#countLines(batch.encodeLines());
+    for (const batch of this.#batches.values()) this.#countLineBytes(batch.encodeLines());
     const batches = kinds.flatMap(kind => this.#batches.get(kind)?.build() ?? []);
     return { batches, digest, allHaveIdentity: this.#allHaveIdentity };
   }
@@ -171,11 +175,11 @@ class ParsedBodyBuilder {
   }
 
   #accept(batch: BatchBuilder, parsed: ParseResult, record: LogRecord): void {
-    this.#countLines(batch.accept(toLogLine(record)));
+    this.#countLineBytes(batch.accept(toLogLine(record)));
     this.#allHaveIdentity &&= this.#body.needsDeduplication && 'value' in parsed && hasIdentity(parsed.value);
   }
 
-  #countLines(bytes: number): void {
+  #countLineBytes(bytes: number): void {
     this.#linesBytes += bytes;
     if (this.#linesBytes > MAX_LINES_BYTES) throw linesTooLong();
   }

@@ -1,7 +1,7 @@
 // Keeps rejected records with their reasons in a file for the operator (format: logs/quarantine-line.ts). Rotated at 32 MiB;
 // one old file is kept.
-import { appendFile, readFile, rename, stat } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { type FileHandle, open, readFile, rename, stat } from 'node:fs/promises';
+import { join } from 'node:path';
 import { readLogLine } from '../domain/log-line.ts';
 import { type ParseResult, parseLine } from '../logs/parse.ts';
 import { formatQuarantineLine } from '../logs/quarantine-line.ts';
@@ -17,6 +17,7 @@ const OLDER_FILE = 'quarantine.older.ndjson';
 export const QUARANTINE_FILES: readonly string[] = [OLDER_FILE, FILE];
 
 const MAX_FILE_BYTES = 32 * 1024 * 1024;
+const NEWLINE = 0x0a;
 
 export class Quarantine {
   readonly #file: string;
@@ -24,8 +25,6 @@ export class Quarantine {
   readonly #maxFileBytes: number;
   readonly #observe: Observe;
   readonly #mutex = new Mutex();
-  /** Size of the file. Undefined if it is unknown. */
-  #fileBytes: number | undefined;
   /** Length of the lines that are waiting to be written. */
   #queuedLength = 0;
 
@@ -41,7 +40,7 @@ export class Quarantine {
     if (lines === '') return;
     if (this.#queuedLength > this.#maxFileBytes) {
       const error = new Error(
-        'the quarantine queue is full: records are rejected faster than the disk writes',
+        'the quarantine queue is full: records are rejected faster than the disk can write them',
       );
       this.#observe({ type: 'quarantine_failed', error });
       return;
@@ -58,13 +57,16 @@ export class Quarantine {
     });
   }
 
-  /** Opens the files when all lines are written that were appended before this call. The caller closes them. */
+  /** Waits until all lines that were appended before this call are written, then opens the files. The caller closes them. */
   openFiles(): Promise<OpenFile[]> {
-    const opened: OpenFile[] = [];
     return this.#mutex.run(async () => {
-      for (const file of [this.#olderFile, this.#file])
-        opened.push(...[OpenFile.ifExists(file, basename(file)) ?? []].flat());
-      return opened;
+      const older = OpenFile.ifExists(this.#olderFile, OLDER_FILE);
+      try {
+        return [older ?? [], OpenFile.ifExists(this.#file, FILE) ?? []].flat();
+      } catch (error) {
+        await older?.close();
+        throw error;
+      }
     });
   }
 
@@ -88,19 +90,23 @@ export class Quarantine {
         await writeFileDurably(file, kept.join('\n'));
         removed += lines.length - kept.length;
       }
-      this.#fileBytes = undefined;
       return removed;
     });
   }
 
   async #write(lines: Buffer): Promise<void> {
-    this.#fileBytes ??= await readSize(this.#file);
-    if (this.#fileBytes > 0 && this.#fileBytes + lines.length > this.#maxFileBytes) {
-      await rename(this.#file, this.#olderFile);
-      this.#fileBytes = 0;
+    // The size is read for each write, because the operator can move the file away at any time.
+    const bytes = await readSize(this.#file);
+    if (bytes > 0 && bytes + lines.length > this.#maxFileBytes) await rename(this.#file, this.#olderFile);
+    const file = await open(this.#file, 'a+', 0o600);
+    try {
+      // If a full disk or a crash has cut off the last line, the new lines must not continue it.
+      await file.appendFile(
+        (await endsInsideLine(file)) ? Buffer.concat([Buffer.of(NEWLINE), lines]) : lines,
+      );
+    } finally {
+      await file.close();
     }
-    await appendFile(this.#file, lines, { mode: 0o600 });
-    this.#fileBytes += lines.length;
   }
 }
 
@@ -122,7 +128,7 @@ export function createStoreCallbacks(quarantine: Quarantine, clock: Clock, obser
     flushFailed: (kind, error) => observe({ type: 'flush_failed', kind, error }),
     verificationFailed: (kind, error, outcome) =>
       observe({ type: 'verification_failed', kind, error, outcome }),
-    walTruncated: log => observe({ type: 'store_log_truncated', ...log }),
+    walTruncated: log => observe({ type: 'store_wal_truncated', ...log }),
   };
 }
 
@@ -134,6 +140,12 @@ export function parseSpooledLine(line: string): ParseResult {
     return { index: 0, line, rejection: { code: 'invalid_json', message: '' } }; // only `line` is used
   const { id, timestamp, project, event_message } = columns as Record<string, unknown>;
   return { index: 0, value: { id, timestamp, project, event_message, metadata: metadata.value } };
+}
+
+async function endsInsideLine(file: FileHandle): Promise<boolean> {
+  const { size } = await file.stat();
+  const { bytesRead, buffer } = await file.read(Buffer.alloc(1), 0, 1, Math.max(0, size - 1));
+  return bytesRead > 0 && buffer[0] !== NEWLINE;
 }
 
 async function readSize(file: string): Promise<number> {

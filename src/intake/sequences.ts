@@ -32,9 +32,13 @@ export async function writeSequences(directory: string, sequences: Sequences): P
 }
 
 /**
- * `segmentEnds`: for each segment and kind, the sequence number after the last record. `kindsAhead`: the store has sequence numbers
- * of these kinds that are neither in the sequences file nor in the segments. `isIncomplete`: segments are missing. The spool itself
- * saves the sequence numbers before it deletes a segment (unless the disk is full), and never deletes the last segment.
+ * Finds the next sequence number of each kind. `segmentEnds` has one map for each segment: the sequence number after the last
+ * record of each kind.
+ *
+ * Also finds signs of lost files. `kindsAhead`: the store has higher sequence numbers of these kinds than the sequences file and
+ * the segments. `isIncomplete`: there are such kinds, or there is a sequences file but no segment. When the
+ * spool deletes segments, neither of these signs appears: it saves the sequence numbers first (unless the disk is full), and
+ * never deletes the last segment.
  */
 export function findNextSequences(
   savedSequences: Sequences,
@@ -53,8 +57,8 @@ export function findNextSequences(
   return { nextSequences, kindsAhead, isIncomplete };
 }
 
-/** Notes the sequence number after the last record of a block. */
-export function noteEnd(
+/** Raises the end of the block's kind in `ends` to the sequence number after the last record of the block. */
+export function trackEnd(
   ends: Map<LogKind, number>,
   {
     kind,

@@ -10,8 +10,8 @@ export interface SpoolWindow {
   /** The unapplied blocks of `kinds`, in the order of their append. */
   readonly blocks: readonly SpoolBlock[];
   /**
-   * Those of the kinds passed to `read` whose position is in this window; `confirm` advances them. The position of the others is
-   * later, so they need another `read`.
+   * Of the kinds passed to `read`, those whose position is in this window. `confirm` advances these positions. The other kinds
+   * have a later position and need another `read`.
    */
   readonly kinds: readonly LogKind[];
   /** Marks the blocks as applied, except those of the failed kinds, which are read again. */
@@ -24,10 +24,11 @@ interface Position {
   offset: number;
   /** Length of the kind's blocks after this position. Never 0. */
   unappliedBytes: number;
-  /** When these blocks were appended, the oldest first. Blocks of the same second share an element. */
+  /** When these blocks were appended, the oldest first. Blocks appended within MERGE_MS share an element. */
   readonly appended: { bytes: number; readonly atMs: number }[];
 }
 
+/** Limits the length of `Position.appended`. */
 const MERGE_MS = 1_000;
 
 export class SpoolPositions {
@@ -43,7 +44,10 @@ export class SpoolPositions {
       for (const [kind, bytes] of segment.bytesOfKind) this.add(kind, bytes, segment, 0, segment.createdAtMs);
   }
 
-  /** Adds unapplied blocks of a kind that are in a segment, at or after an offset. They were appended at `atMs`, Unix milliseconds. */
+  /**
+   * Adds unapplied blocks of a kind that are in a segment, at or after an offset. `atMs`: when they were appended, in Unix
+   * milliseconds.
+   */
   add(kind: LogKind, bytes: number, segment: SpoolSegment, offset: number, atMs: number): void {
     let position = this.#positions.get(kind);
     if (position === undefined) {
@@ -56,7 +60,10 @@ export class SpoolPositions {
     else position.appended.push({ bytes, atMs });
   }
 
-  /** When the oldest unapplied block was appended, to the second, in Unix milliseconds. */
+  /**
+   * When the oldest unapplied block was appended, in Unix milliseconds; up to MERGE_MS too early. For a block that an earlier
+   * process appended, this is the time at which its segment was created. Undefined if there is no unapplied block.
+   */
   get oldestAtMs(): number | undefined {
     const times = [...this.#positions.values()].flatMap(({ appended }) => appended[0]?.atMs ?? []);
     return times.length === 0 ? undefined : Math.min(...times);
@@ -71,7 +78,7 @@ export class SpoolPositions {
   }
 
   /** Whether the segment may have unapplied blocks. Can be true for a while after its last block was applied. */
-  hasUnapplied(segment: SpoolSegment): boolean {
+  mayHaveUnapplied(segment: SpoolSegment): boolean {
     return [...this.#positions].some(
       ([kind, position]) => position.segment.number <= segment.number && segment.bytesOfKind.has(kind),
     );
@@ -80,13 +87,13 @@ export class SpoolPositions {
   /** Whether all unapplied blocks are in segments with a higher number. */
   isAppliedThrough(segmentNumber: number): boolean {
     return this.unappliedKinds.every(
-      kind => (this.#moveToNextBlock(kind)?.segment.number ?? Number.POSITIVE_INFINITY) > segmentNumber,
+      kind => (this.#moveToNextSegment(kind)?.segment.number ?? Number.POSITIVE_INFINITY) > segmentNumber,
     );
   }
 
   /** Reads about `maxBytes` from the earliest position of these kinds. */
   async read(kinds: readonly LogKind[], maxBytes: number): Promise<SpoolWindow> {
-    const positions = kinds.flatMap(kind => this.#moveToNextBlock(kind) ?? []);
+    const positions = kinds.flatMap(kind => this.#moveToNextSegment(kind) ?? []);
     const [earliest] = positions.sort((a, b) => a.segment.number - b.segment.number || a.offset - b.offset);
     if (earliest === undefined) return { blocks: [], kinds: [], confirm: () => {} };
     const { segment } = earliest;
@@ -118,7 +125,7 @@ export class SpoolPositions {
   }
 
   /** If the position is at the end of its segment, moves it to the start of the next segment that has blocks of the kind. */
-  #moveToNextBlock(kind: LogKind): Position | undefined {
+  #moveToNextSegment(kind: LogKind): Position | undefined {
     const position = this.#positions.get(kind);
     if (position === undefined || position.offset < position.segment.validBytes) return position;
     const later = this.#segments.slice(this.#segments.indexOf(position.segment) + 1);

@@ -5,7 +5,7 @@ import type { SpoolSegment } from './spool-segment.ts';
 
 const READ_BYTES = 4 * 1024 * 1024;
 
-/** Returns the blocks that have records of the range. They can begin before it or end after it. */
+/** Yields the blocks that have records of the range. They can begin before it or end after it. */
 export async function* readSpoolRange(
   segments: readonly SpoolSegment[],
   kind: LogKind,
@@ -17,10 +17,10 @@ export async function* readSpoolRange(
       const { blocks, end } = await segment.readValid(offset, READ_BYTES);
       offset = end;
       for (const { header, lines } of blocks) {
-        const { count, firstSequence: first } = header;
-        if (header.kind !== kind || first + count <= firstSequence) continue;
-        if (first >= nextSequence) return;
-        yield { kind, count, firstSequence: first, lines };
+        const { count, firstSequence: blockFirst } = header;
+        if (header.kind !== kind || blockFirst + count <= firstSequence) continue;
+        if (blockFirst >= nextSequence) return;
+        yield { kind, count, firstSequence: blockFirst, lines };
       }
     }
   }

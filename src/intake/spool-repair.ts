@@ -13,11 +13,14 @@ import { parseSpooledLine } from './quarantine.ts';
 import { decodeBlocks, findBlock, isTornWrite, type SpoolBlock } from './spool-block.ts';
 
 export interface RepairContext {
-  /** The segment was complete up to this offset (clean-stop.ts), so a torn write can begin only at or after it. */
+  /**
+   * The segment was complete up to this offset (clean-stop.ts), so a torn write can begin only at or after it. Infinite for every
+   * segment but the last, because only the last one can have a torn write.
+   */
   readonly completeBytes: number;
   /** For each kind in the earlier segments, the sequence number after its last record. */
   readonly earlierEnds: ReadonlyMap<LogKind, number>;
-  /** The store has the records up to this number itself. */
+  /** The sequence number up to which the store has the records durably (exclusive). They are not lost with the spool. */
   readonly durableUpTo: (kind: LogKind) => number;
 }
 
@@ -42,7 +45,7 @@ interface DamagedBlock {
 
 /**
  * Rewrites the segment without its damaged bytes, and returns what was damaged. Leaves a torn write at the end in place. Returns
- * undefined if nothing else is invalid. After a crash in between, the next call repeats the same steps.
+ * undefined if nothing else is invalid. If a crash interrupts it, the next call repeats the same steps.
  */
 export async function repairSegment(path: string, context: RepairContext): Promise<SpoolDamage | undefined> {
   const data = await readFile(path);
@@ -69,20 +72,27 @@ export async function repairSegment(path: string, context: RepairContext): Promi
     damagedBytes,
     readable,
     lost,
-    // Behind the last damaged block, more blocks may be missing.
+    // The last damaged block may have been cut off. If the segment would be too short even with that block at its full length,
+    // blocks after it are missing, and their number is unknown.
     isLostKnown:
       isLostKnown && !isTooShort(Math.max(data.length, lastBlock?.end ?? 0), context.completeBytes),
   };
 }
 
+interface InvalidRange {
+  readonly start: number;
+  readonly end: number;
+  readonly isTorn: boolean;
+}
+
 /**
- * Returns the damaged ranges of a segment, and a torn write at its end (`isTorn`), without changing the segment. If the segment is
- * shorter than `completeBytes`, the missing bytes are the last range or its end.
+ * Returns the sound blocks of a segment, its damaged ranges, and a torn write at its end (`isTorn`), without changing the segment.
+ * If the segment is shorter than `completeBytes`, the last range includes the missing bytes.
  */
-export function findDamagedRanges(
+export function inspectBlocks(
   data: Buffer,
   completeBytes: number,
-): { readonly start: number; readonly end: number; readonly isTorn: boolean }[] {
+): { readonly blocks: readonly SpoolBlock[]; readonly ranges: readonly InvalidRange[] } {
   const { blocks, ranges } = scan(data, completeBytes);
   const found = ranges.map(({ start, bytes }) => ({ start, end: start + bytes.length, isTorn: false }));
   const last = blocks.at(-1);
@@ -90,20 +100,21 @@ export function findDamagedRanges(
   if (isTooShort(data.length, completeBytes)) {
     const reachesEnd = found.at(-1)?.end === data.length;
     const start = reachesEnd ? found.pop()?.start : undefined;
-    return [...found, { start: start ?? data.length, end: completeBytes, isTorn: false }];
-  }
-  return end < data.length ? [...found, { start: end, end: data.length, isTorn: true }] : found;
+    found.push({ start: start ?? data.length, end: completeBytes, isTorn: false });
+  } else if (end < data.length) found.push({ start: end, end: data.length, isTorn: true });
+  return { blocks, ranges: found };
 }
 
 /**
- * Whether bytes at the end of a segment are missing. Also true if nothing but the update of clean-stop.json failed after a repair:
- * the file then counts the bytes that the repair removed.
+ * Whether bytes at the end of a segment are missing. Also true if an earlier repair shortened the segment and then failed to
+ * update clean-stop.json: clean-stop.json then still has the length from before the repair.
  */
 export function isTooShort(bytes: number, completeBytes: number): boolean {
-  // It is infinite for a segment that is not the last one: clean-stop.json does not say how long that was.
+  // `completeBytes` is infinite for every segment but the last: clean-stop.json does not say how long such a segment was.
   return Number.isFinite(completeBytes) && bytes < completeBytes;
 }
 
+/** Returns the sound blocks and the damaged ranges. A torn write at the end is in neither of them. */
 function scan(data: Buffer, completeBytes: number): { blocks: SpoolBlock[]; ranges: DamagedRange[] } {
   const blocks: SpoolBlock[] = [];
   const ranges: DamagedRange[] = [];
@@ -127,20 +138,21 @@ function scan(data: Buffer, completeBytes: number): { blocks: SpoolBlock[]; rang
  * its header counts as damage.
  */
 function tornBytesAtEnd(invalid: Buffer): number {
-  const lastHeader = [...invalid.toString('latin1').matchAll(HEADER)].at(-1)?.index ?? 0;
+  const lastHeaderIndex = [...invalid.toString('latin1').matchAll(HEADER)].at(-1)?.index ?? 0;
   // A match of HEADER includes the newline before the header, except at the start of the bytes.
-  const tail = invalid.subarray(lastHeader === 0 ? 0 : lastHeader + 1);
+  const tail = invalid.subarray(lastHeaderIndex === 0 ? 0 : lastHeaderIndex + 1);
   return isTornWrite(tail) ? tail.length : 0;
 }
 
 /**
  * Matches a header at the start of the bytes or of a line. A header has no unit separator. A log line has several, so it does not
- * match, even if the text of its id is a header and one of its separators is damaged.
+ * match, even if its id looks like a header and the separator before the id is damaged.
  */
 const HEADER =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: the unit separator
   /(?:^|\n)[^\n\x1f]{8} \{"form":\d+,"kind":"(\w+)","first":(\d{1,15}),"count":(\d{1,9}),"bytes":(\d*)[^\n\x1f]*\n/g;
 
+/** `offset`: where `bytes` start in the segment. */
 function readDamagedBlocks(bytes: Buffer, offset: number): DamagedBlock[] {
   const headers = [...bytes.toString('latin1').matchAll(HEADER)];
   return headers.flatMap(({ index, 0: text, 1: kind, 2: first, 3: count, 4: lineBytes }, i) => {
@@ -159,8 +171,9 @@ function readDamagedBlocks(bytes: Buffer, offset: number): DamagedBlock[] {
 }
 
 /**
- * Writes the damaged bytes to one file, and the records in them that can be read and that the store does not have to another.
- * Returns the number of these records. The checksum in the file names prevents overwriting the copy of earlier damage.
+ * Writes the damaged bytes to a `.bytes` file. Writes those of their records that can be read and are not in the store to an
+ * `.ndjson` file, and returns the number of these records. The checksum in the file names prevents overwriting the copy of
+ * earlier damage.
  */
 async function keepCopy(
   directory: string,
@@ -178,8 +191,12 @@ async function keepCopy(
   return records.length;
 }
 
-/** Writes a log line in the form of a quarantined record, which contains its kind. Empty if the line cannot be read. */
+/**
+ * Returns a log line in the form of a quarantined record, which contains its kind. Returns an empty array if the line cannot be
+ * read.
+ */
 function toRecordLine(kind: LogKind, line: string): string[] {
+  // 2: the flag at the start and the metadata at the end (log-line.ts)
   if (line.split(UNIT_SEPARATOR).length !== lineFieldsOf(kind).length + 2) return [];
   const parsed = parseSpooledLine(line);
   if (!('value' in parsed)) return [];
@@ -211,12 +228,12 @@ function countLost(
   /** The ranges with a gap in the numbers of some kind. How many records the other ranges had is unknown. */
   const explained = new Set<DamagedRange>();
   for (const kind of LOG_KINDS) {
-    const own = blocks.filter(({ header }) => header.kind === kind);
+    const blocksOfKind = blocks.filter(({ header }) => header.kind === kind);
     /** The end of each gap, by its first number. Neighbouring ranges share a gap. */
     const gaps = new Map<number, number>();
     for (const range of ranges) {
-      const before = own.findLast(({ offset }) => offset < range.start)?.header;
-      const after = own.find(({ offset }) => offset > range.start)?.header;
+      const before = blocksOfKind.findLast(({ offset }) => offset < range.start)?.header;
+      const after = blocksOfKind.find(({ offset }) => offset > range.start)?.header;
       const damaged = range.blocks.filter(block => block.kind === kind);
       const first =
         (before === undefined ? earlierEnds.get(kind) : endOf(before)) ?? damaged[0]?.firstSequence;

@@ -5,13 +5,13 @@ import { OperatorError } from '../domain/errors.ts';
 import type { LogKind } from '../domain/log-columns.ts';
 import { LINE_FORMAT_VERSION } from '../domain/log-line.ts';
 import type { CompletedRequest } from './idempotency-index.ts';
-import { noteEnd } from './sequences.ts';
+import { trackEnd } from './sequences.ts';
 import { decodeBlocks, type SpoolBlock } from './spool-block.ts';
 
 /** Segments are validated in reads of about this size. */
 const READ_BYTES = 8 * 1024 * 1024;
 
-/** The names of the segments in the directory of a spool, the oldest first. Empty if the directory does not exist. */
+/** The file names of the segments in the directory of a spool, the oldest first. Empty if the directory does not exist. */
 export function listSegments(directory: string): string[] {
   if (!existsSync(directory)) return [];
   return readdirSync(directory)
@@ -25,7 +25,8 @@ export class SpoolSegment {
   /** Unix milliseconds. */
   readonly createdAtMs: number;
   readonly #handle: FileHandle;
-  #isSynced = false;
+  /** Whether a failed append may have left bytes after the valid blocks. */
+  #mayHaveInvalid = false;
   /** Length of the blocks that are valid and durable. */
   validBytes = 0;
   /** For each kind in the segment, the sequence number after its last record. */
@@ -40,7 +41,7 @@ export class SpoolSegment {
     this.#handle = handle;
   }
 
-  /** A file of this name exists only if an earlier create() failed before the first append, so overwriting it is safe. */
+  /** A file of this name exists only if an earlier attempt to create it failed. It then has no blocks, and is overwritten. */
   static async create(number: number, path: string): Promise<SpoolSegment> {
     const handle = await open(path, 'w+', 0o600);
     return new SpoolSegment(number, path, handle, creationTimeOf(await handle.stat()));
@@ -78,11 +79,15 @@ export class SpoolSegment {
     return { segment, invalidBytes: size - segment.validBytes, requests };
   }
 
-  /** Appends encoded blocks and syncs the file. If that fails, the segment is unchanged. */
+  /**
+   * Appends encoded blocks and syncs the file. If that fails, cuts off what it has written, and throws. If it cannot cut that off,
+   * the next append does it first.
+   */
   async append(
     blocks: readonly Pick<SpoolBlock, 'header' | 'blockBytes'>[],
     encoded: Uint8Array,
   ): Promise<void> {
+    if (this.#mayHaveInvalid) await this.truncateInvalid();
     try {
       for (let written = 0; written < encoded.length; ) {
         const { bytesWritten } = await this.#handle.write(
@@ -95,7 +100,8 @@ export class SpoolSegment {
       }
       await this.#handle.datasync();
     } catch (error) {
-      await this.truncateInvalid();
+      this.#mayHaveInvalid = true;
+      await this.truncateInvalid().catch(() => {}); // report the first error
       throw error;
     }
     this.validBytes += encoded.length;
@@ -103,16 +109,15 @@ export class SpoolSegment {
   }
 
   /** Syncs blocks that an earlier process wrote but did not sync before it was killed. */
-  async sync(): Promise<void> {
-    if (!this.#isSynced) await this.#handle.datasync();
-    this.#isSynced = true;
+  sync(): Promise<void> {
+    return this.#handle.datasync();
   }
 
-  /** Cuts the file from the first invalid block on. */
+  /** Truncates the file to `validBytes`. */
   async truncateInvalid(): Promise<void> {
     await this.#handle.truncate(this.validBytes);
     await this.#handle.datasync();
-    this.#isSynced = true;
+    this.#mayHaveInvalid = false;
   }
 
   /**
@@ -160,7 +165,7 @@ export class SpoolSegment {
 
   #trackBlock({ header, blockBytes }: Pick<SpoolBlock, 'header' | 'blockBytes'>): void {
     const { kind } = header;
-    noteEnd(this.endSequences, header);
+    trackEnd(this.endSequences, header);
     this.bytesOfKind.set(kind, (this.bytesOfKind.get(kind) ?? 0) + blockBytes);
   }
 }

@@ -4,7 +4,7 @@
 // sequences.ts saves the next sequence number of each kind, so that no number is reused after its segment is deleted.
 //
 // Every sequence number named `end…` or `…UpTo` is exclusive: it is the number after the last record.
-import { unlink } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { LogKind } from '../domain/log-columns.ts';
 import { LINE_FORMAT_VERSION, type LogLines } from '../domain/log-line.ts';
@@ -53,6 +53,8 @@ export class Spool {
   readonly #idempotencyLog: IdempotencyLog | undefined;
   /** The oldest first. Appends go to the last one. */
   readonly #segments: SpoolSegment[];
+  /** Closed segments that are no longer needed, whose files still exist. */
+  readonly #toUnlink: SpoolSegment[] = [];
   readonly #nextSequences: Map<LogKind, number>;
   readonly #positions: SpoolPositions;
   readonly #clock: Clock;
@@ -79,8 +81,8 @@ export class Spool {
 
   /**
    * The caller must hold the lock of the data directory. `durableUpTo` comes from the store that will apply the records.
-   * `requests.index` receives the requests of the idempotency log and of the segments. A caller that omits it must not delete
-   * segments: their idempotency keys would be lost.
+   * `requests.index` receives the requests of the idempotency log and of the segments. A caller that omits `requests` must
+   * not delete segments: their idempotency keys would be lost.
    */
   static async open(
     directory: string,
@@ -106,9 +108,10 @@ export class Spool {
         segmentEnds,
         durableUpTo,
       );
-      const isCut = await isLastCut(directory, segments);
-      if (isIncomplete || isCut) observe({ type: 'spool_incomplete', directory, kinds: kindsAhead });
-      // The next start may use a different store, which does not know these sequence numbers.
+      const isTruncated = await isLastSegmentTruncated(directory, segments);
+      if (isIncomplete || isTruncated) observe({ type: 'spool_incomplete', directory, kinds: kindsAhead });
+      // For `kindsAhead`, the store has higher sequence numbers than the spool. The next start may use a different store, so save
+      // them.
       if (kindsAhead.length > 0) await writeSequences(directory, nextSequences);
       return new Spool(directory, idempotencyLog, segments, nextSequences, clock);
     } catch (error) {
@@ -139,16 +142,17 @@ export class Spool {
 
   /** Length of all segments on disk. */
   get diskBytes(): number {
-    return this.#segments.reduce((sum, segment) => sum + segment.validBytes, 0);
+    return [...this.#toUnlink, ...this.#segments].reduce((sum, segment) => sum + segment.validBytes, 0);
   }
 
+  /** `appendAll` for the records of one kind. Only tests use it. */
   append(kind: LogKind, count: number, lines: Uint8Array, request?: CompletedRequest): Promise<number> {
     return this.appendAll([{ kind, count, lines, request }]);
   }
 
   /**
-   * Resolves when the records are durable, with the number of their segment. If it rejects, none of them is stored. After a crash,
-   * the first ones may be there without the others.
+   * Resolves when the records are durable, with the number of their segment. If it rejects, none of them is stored. If the
+   * process crashes before the promise is settled, the first records may be stored without the others.
    */
   appendAll(appends: readonly SpoolAppend[]): Promise<number> {
     // After close() the list of segments is empty, so a new segment would get the number of an older one.
@@ -182,14 +186,18 @@ export class Spool {
     });
   }
 
-  /** Reads the next unapplied blocks of these kinds: those in a range of about `maxBytes` of one segment. One call at a time. */
+  /**
+   * Reads about `maxBytes` of one segment, from the earliest unapplied block of these kinds. Returns the unapplied blocks of
+   * these kinds in it. Calls must not overlap.
+   */
   read(kinds: readonly LogKind[], maxBytes: number): Promise<SpoolWindow> {
     return this.#positions.read(kinds, maxBytes);
   }
 
   /**
    * Returns the kinds to flush next: all kinds with unflushed records in the oldest applied segment that has any. Once they are
-   * flushed and verified, that segment can be deleted. Skips segments with unflushed records of a kind that the store fails to apply.
+   * flushed and verified, that segment can be deleted. Skips segments with unflushed records of `failingKinds`, which the store
+   * fails to apply.
    */
   kindsToFlush(flushedUpTo: (kind: LogKind) => number, failingKinds: ReadonlySet<LogKind>): LogKind[] {
     for (const segment of this.#appliedSegments()) {
@@ -199,19 +207,41 @@ export class Spool {
     return [];
   }
 
-  /** Deletes the segments whose records are all flushed and verified. A kind that stays behind keeps only the segments with its records. */
+  /**
+   * Deletes the segments in which all records of each kind are before `verifiedUpTo(kind)`. A later segment can be deleted
+   * before an earlier one that has unverified records of another kind.
+   */
   async deleteVerified(verifiedUpTo: (kind: LogKind) => number): Promise<void> {
     const verified = this.#appliedSegments().filter(
       segment => kindsBeyond(segment, verifiedUpTo).length === 0,
     );
-    for (const segment of verified) {
-      await this.#idempotencyLog?.write(segment.number);
-      await writeSequences(this.#directory, this.#nextSequences);
-      this.#segments.splice(this.#segments.indexOf(segment), 1);
-      await segment.close();
-      await unlink(segment.path);
+    try {
+      for (const segment of verified) {
+        await this.#idempotencyLog?.write(segment.number);
+        await writeSequences(this.#directory, this.#nextSequences);
+        this.#segments.splice(this.#segments.indexOf(segment), 1);
+        this.#toUnlink.push(segment);
+        await segment.close();
+      }
+      await this.#idempotencyLog?.deleteExpired();
+    } finally {
+      await this.#unlinkSegments();
     }
-    await this.#idempotencyLog?.deleteExpired();
+  }
+
+  /** A file that cannot be deleted does not stop the deletion of the others. The next call of `deleteVerified` retries it. */
+  async #unlinkSegments(): Promise<void> {
+    if (this.#toUnlink.length === 0) return;
+    const unlinked: SpoolSegment[] = [];
+    const errors: unknown[] = [];
+    for (const segment of this.#toUnlink)
+      await rm(segment.path, { force: true }).then(
+        () => unlinked.push(segment),
+        error => errors.push(error),
+      );
+    await syncDirectory(this.#directory); // after an erasure, a power cut must not bring the files back
+    for (const segment of unlinked) this.#toUnlink.splice(this.#toUnlink.indexOf(segment), 1);
+    if (errors.length > 0) throw errors[0];
   }
 
   /** Reads records that the store has flushed but not verified. */
@@ -250,7 +280,8 @@ export class Spool {
 
   /** The number of the oldest segment on disk. */
   get firstSegmentNumber(): number {
-    return this.#segments[0]?.number ?? 0;
+    const numbers = [...this.#toUnlink, ...this.#segments].map(({ number }) => number);
+    return numbers.length === 0 ? 0 : Math.min(...numbers);
   }
 
   /** The durable content of the spool at this moment. Synchronous: the caller takes the content of the store at the same moment. */
@@ -296,7 +327,7 @@ export class Spool {
 
   /** The segments that get no more appends and that the store has applied, the oldest first. */
   #appliedSegments(): SpoolSegment[] {
-    return this.#segments.slice(0, -1).filter(segment => !this.#positions.hasUnapplied(segment));
+    return this.#segments.slice(0, -1).filter(segment => !this.#positions.mayHaveUnapplied(segment));
   }
 
   async #writableSegment(): Promise<SpoolSegment> {
@@ -347,8 +378,9 @@ async function* openSegments(
 }
 
 /**
- * A process that was killed may not have synced its last block, or the creation of an empty segment. A retry of the request of
- * that block is acknowledged without a write, so the block has to be durable before the first request is served.
+ * A process that was killed may not have synced its last block, or the creation of an empty segment. If a sender retries the
+ * request of that block, it is recognized as a repeat and acknowledged without a write. So the block has to be durable before the
+ * first request is served.
  */
 async function syncLast(directory: string, segments: readonly SpoolSegment[]): Promise<void> {
   const last = segments.at(-1);
@@ -358,11 +390,14 @@ async function syncLast(directory: string, segments: readonly SpoolSegment[]): P
 }
 
 /**
- * Whether valid blocks at the end of the last segment are missing. If so, updates clean-stop.json: the next start then does not
- * report them again. A damaged end was repaired and reported before. If that repair could not update clean-stop.json, this also
- * returns true.
+ * Whether the last segment is shorter than at the last clean stop, so that blocks at its end are missing. If so, updates
+ * clean-stop.json, so that the next start does not report them again. Also returns true if `openSegments` has repaired and
+ * reported a damaged end but could not update clean-stop.json.
  */
-async function isLastCut(directory: string, segments: readonly SpoolSegment[]): Promise<boolean> {
+async function isLastSegmentTruncated(
+  directory: string,
+  segments: readonly SpoolSegment[],
+): Promise<boolean> {
   const last = segments.at(-1);
   if (last === undefined || !isTooShort(last.validBytes, await readCompleteBytes(directory))) return false;
   await writeCleanStop(directory, last);

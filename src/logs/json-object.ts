@@ -7,6 +7,12 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** Whether the object has any field, so is not empty. */
+export function hasAnyField(object: JsonObject): boolean {
+  for (const _ in object) return true;
+  return false;
+}
+
 /** Returns the object, or the only object of an array: some senders wrap every object in an array of one. */
 export function unwrapObject(value: unknown): JsonObject | undefined {
   const unwrapped = Array.isArray(value) && value.length === 1 ? value[0] : value;
@@ -19,8 +25,8 @@ export function nonEmptyText(value: unknown): string | undefined {
 }
 
 /**
- * Whether objects and arrays are nested more than `levels` deep. The value itself is the first level. Recursion stops at
- * `levels`, so no input can exhaust the stack (JSON.parse has no depth limit, but JSON.stringify recurses).
+ * Whether objects and arrays are nested more than `levels` deep. The value itself is the first level. Call it before
+ * JSON.stringify, which recurses: JSON.parse accepts any depth. This function stops at `levels`, so it cannot exhaust the stack.
  */
 export function nestsDeeperThan(value: object, levels: number): boolean {
   if (levels === 0) return true;

@@ -27,7 +27,7 @@ const TOO_DEEP: Rejection = {
 
 /**
  * Reads UTF-8 text as chunks of NDJSON. The first line determines the format. Throws OperatorError if that line is not JSON and does
- * not begin with `[` or `{`. Throws `invalid_body` if a JSON file is not valid.
+ * not begin with `[` or `{`, or if a JSON file exceeds MAX_JSON_BYTES. Throws `invalid_body` if a JSON file is not valid.
  */
 export async function* readTextChunks(bytes: PeekableBytes): AsyncGenerator<LogChunk> {
   const firstBytes = await bytes.peek(head => head.length >= 3);
@@ -47,11 +47,11 @@ export function* toChunks(values: readonly ParseResult[]): Generator<LogChunk> {
     lines = [];
   };
   for (const parsed of values) {
-    const line = 'rejection' in parsed ? parsed.rejection : toLine(parsed.value);
-    if (typeof line === 'string') lines.push(line);
+    const result = 'rejection' in parsed ? parsed.rejection : toLine(parsed.value);
+    if (typeof result === 'string') lines.push(result);
     else {
       yield* flush();
-      yield { rejection: line };
+      yield { rejection: result };
     }
   }
   yield* flush();

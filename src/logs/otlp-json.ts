@@ -55,7 +55,7 @@ function toFields(keyValues: readonly JsonObject[], levels: number): Record<stri
   return fields;
 }
 
-/** `levels`: how many levels of arrays and key-value lists are decoded. */
+/** `levels`: how many levels of arrays and key-value lists are decoded. Those that are nested deeper become empty. */
 function toValue(anyValue: JsonObject, levels: number): unknown {
   for (const name in anyValue) {
     const value = anyValue[name];
@@ -102,7 +102,7 @@ function integer(message: JsonObject, name: string): number {
 function nanosAsMicros(message: JsonObject, name: string): number {
   if (isAbsent(message, name)) return 0;
   const text = integerText(message[name], name);
-  return text.startsWith('-') ? wrongType(name, 'an integer from 0') : Number(text.slice(0, -3));
+  return text.startsWith('-') ? wrongType(name, 'a non-negative integer') : Number(text.slice(0, -3));
 }
 
 function string(message: JsonObject, name: string): string {

@@ -3,7 +3,7 @@
 import { DendroError } from '../domain/errors.ts';
 import { formatTimestamp } from '../domain/timestamp.ts';
 import { isText, stringifyExactJson } from './exact-json.ts';
-import { type JsonObject, nestsDeeperThan, nonEmptyText } from './json-object.ts';
+import { hasAnyField, type JsonObject, nestsDeeperThan, nonEmptyText } from './json-object.ts';
 import type { ParseResult } from './parse.ts';
 import { MAX_RECORD_LEVELS } from './record.ts';
 
@@ -31,13 +31,13 @@ export interface OtlpRecord {
   readonly attributes: Record<string, unknown>;
 }
 
-/** Containers of a value that are nested deeper are not decoded: the record is rejected anyway. */
+/** Arrays and key-value lists that are nested deeper are decoded as empty: the record is rejected anyway. */
 export const MAX_VALUE_LEVELS = MAX_RECORD_LEVELS;
 
 const MAX_RECORDS = 1024 * 1024;
 /**
- * The resource and the scope are stored with each of their records. This limits the length of all copies together: otherwise a
- * small body with a large resource and many records would take gigabytes.
+ * The resource and the scope are stored with each of their records. This limits the length of all copies together, in
+ * UTF-16 code units: otherwise a small body with a large resource and many records would take gigabytes.
  */
 const MAX_COPIED_LENGTH = 64 * 1024 * 1024;
 
@@ -60,7 +60,7 @@ export function toScope(name: string, version: string, attributes: JsonObject): 
   return {
     ...(name !== '' && { name }),
     ...(version !== '' && { version }),
-    ...(hasField(attributes) && { attributes }),
+    ...(hasAnyField(attributes) && { attributes }),
   };
 }
 
@@ -111,22 +111,17 @@ function findProject(resource: JsonObject, attributes: JsonObject): string | und
   );
 }
 
-/** Adds a field that the sender set. An attribute of the same name with another value is renamed. */
+/** Adds the field if the sender has set it. An attribute of the same name with another value is renamed first. */
 function addField(
   metadata: Record<string, unknown>,
   name: string,
   value: string | number | JsonObject,
 ): void {
-  const isSet = typeof value === 'object' ? hasField(value) : value !== '' && value !== 0;
+  const isSet = typeof value === 'object' ? hasAnyField(value) : value !== '' && value !== 0;
   if (!isSet) return;
   if (Object.hasOwn(metadata, name) && metadata[name] !== value)
     metadata[`attributes.${name}`] = metadata[name];
   metadata[name] = value;
-}
-
-function hasField(object: JsonObject): boolean {
-  for (const _ in object) return true;
-  return false;
 }
 
 const LEVELS = ['TRACE', 'DEBUG', 'INFO', 'WARN', 'ERROR', 'FATAL'];

@@ -95,13 +95,14 @@ export function splitLine(line: string): SplitLine | undefined {
   }
 }
 
-export function isBlank(line: string): boolean {
+function isBlank(line: string): boolean {
   return !/\S/.test(line);
 }
 
 /** Whether a value is a batch of records: an array or `{"batch":[…]}`. */
 export function isBatch(value: unknown): boolean {
-  return unwrapBatch(value)[0] !== value;
+  const [first] = unwrapBatch(value);
+  return first !== value; // `unwrapBatch` returns a single record as the only item
 }
 
 function unwrapBatch(value: unknown): readonly unknown[] {

@@ -18,7 +18,7 @@ export class PeekableBytes {
       await this.#fill(head.length * 2);
       head = Buffer.concat(this.#buffered);
     }
-    this.#buffered = [head];
+    this.#buffered = head.length === 0 ? [] : [head];
     return head;
   }
 

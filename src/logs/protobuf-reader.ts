@@ -16,7 +16,7 @@ const MAX_INTERNED_BYTES = 64;
 const INTERNED_STRINGS = 1024;
 const MAX_ASCII = 0x7f;
 
-/** The methods behind Buffer.toString, which takes a tenth of the decoding time to select one of them. */
+/** Buffer.toString calls one of these methods. Called directly, because selecting one takes a tenth of the decoding time. */
 interface SliceableBuffer extends Buffer {
   utf8Slice(start: number, end: number): string;
   hexSlice(start: number, end: number): string;
@@ -192,9 +192,9 @@ export class ProtobufReader {
 
   /** A tag or the length of a field. */
   #tagOrLength(): number {
-    const length = this.#varint();
-    if (typeof length === 'bigint') throw truncated();
-    return length;
+    const value = this.#varint();
+    if (typeof value === 'bigint') throw truncated(); // no tag or length in a body is that large
+    return value;
   }
 
   #varint(): number | bigint {

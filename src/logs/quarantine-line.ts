@@ -28,6 +28,7 @@ const START = '{"quarantine":';
 /** A JSON string cannot contain this text, because its quotation marks are escaped. */
 const CHECKSUM_KEY = ',"checksum":"';
 const CHECKSUM_LENGTH = 8;
+/** The keys of the object `quarantine`, without `checksum`. In this file, `reason` is the JSON text of that object. */
 const KEYS = new Set(['source', 'code', 'message', 'received_at']);
 
 function checksumOf(reason: string, content: string): string {
@@ -41,7 +42,8 @@ export function isIntactLine(line: string): boolean {
   const start = at + CHECKSUM_KEY.length;
   const end = start + CHECKSUM_LENGTH;
   const reason = `${line.slice(START.length, at)}}`;
-  if (!('value' in parseLine(reason, 0))) return isLineWithoutChecksum(line); // an old line whose record has this key, or damage
+  // If the text before the key is not JSON, the key belongs to the record of a line without a checksum, or the line is damaged.
+  if (!('value' in parseLine(reason, 0))) return isLineWithoutChecksum(line);
   const content = line.slice(end + '"},'.length, -1);
   const checksum = checksumOf(reason, content);
   return line === `${START}${line.slice(START.length, at)}${CHECKSUM_KEY}${checksum}"},${content}}`;
@@ -67,19 +69,33 @@ function formatContent(parsed: ParseResult): string {
 
 /**
  * Whether a line of the quarantine file has a record of this project, from before a time if one is given. A record without a
- * valid timestamp counts with its time of arrival. A record that cannot be read counts if its text contains the project.
+ * valid timestamp counts with its time of arrival. If the record cannot be read, the line counts if it contains the
+ * name of the project anywhere, with or without JSON escapes.
  */
-export function isQuarantinedOf(line: string, project: string, beforeMicros?: bigint): boolean {
+export function isLineOfProject(line: string, project: string, beforeMicros?: bigint): boolean {
   const outer = parseLine(line, 0);
   const { parsed } = ('value' in outer ? parseQuarantined(outer.value, 0) : undefined) ?? {};
   const value = parsed !== undefined && 'value' in parsed ? parsed.value : undefined;
-  const isOfProject = isJsonObject(value) ? projectOf(value) === project : line.includes(project);
+  const isOfProject = isJsonObject(value) ? projectOf(value) === project : containsName(line, project);
   if (!isOfProject || beforeMicros === undefined) return isOfProject;
   const receivedAt = /"received_at":"([^"]+)"/.exec(line)?.[1] ?? '';
   const receivedMicros = Number(parseTimestamp(receivedAt) ?? 0n);
   const timestamp = isJsonObject(value) ? value['timestamp'] : undefined;
   const micros = readRecordTimestamp(timestamp, receivedMicros, Number.POSITIVE_INFINITY);
   return (typeof micros === 'number' ? micros : receivedMicros) < Number(beforeMicros);
+}
+
+/**
+ * Unescapes up to twice: if the rejected line was not JSON, the quarantine line contains it as a JSON string, so its own escapes
+ * are escaped once more.
+ */
+function containsName(line: string, name: string): boolean {
+  const once = unescapeJson(line);
+  return [line, once, unescapeJson(once)].some(text => text.includes(name));
+}
+
+function unescapeJson(text: string): string {
+  return text.replace(/\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/g, escaped => JSON.parse(`"${escaped}"`));
 }
 
 /**

@@ -38,17 +38,21 @@ export async function* readLogFile(path: string, options: ReadOptions = {}): Asy
     const totalBytes = path === '-' ? undefined : await readSize(path);
     input = path === '-' ? (options.standardInput ?? process.stdin) : openFile(path);
     const report = (bytesRead: number) => options.onProgress?.({ bytesRead, totalBytes });
-    const bytes = new PeekableBytes(countBytes(input, report));
+    const bytes = new PeekableBytes(input as AsyncIterable<Buffer>);
     const head = await bytes.peek(first => first.length >= 4);
-    const passContent = (content: AsyncIterable<Buffer>) => withCallback(content, options.onContent);
+    const { onContent } = options;
     if (isParquet(head)) {
       if (totalBytes === undefined) throw new OperatorError(PARQUET_NEEDS_FILE);
-      for await (const _ of passContent(bytes)); // reads the file for onContent; DuckDB reads it again
+      // Reads the whole file for `onContent` only; DuckDB reads it again for the rows. Not reported as progress, because it is
+      // fast compared to reading the rows.
+      if (onContent !== undefined) for await (const chunk of bytes) onContent(chunk);
       const onProgress = (fraction: number) => report(Math.round(fraction * totalBytes));
       for await (const values of readParquet(path, onProgress)) yield* toChunks(values);
+      report(totalBytes); // a file without rows has had no report yet
     } else {
-      const content = passContent(isGzip(head) ? gunzip(bytes) : bytes);
-      const text = new PeekableBytes(toBlocks(content));
+      const counted = countBytes(bytes, report);
+      const content = isGzip(head) ? gunzip(counted) : counted;
+      const text = new PeekableBytes(toBlocks(withCallback(content, onContent)));
       if (isParquet(await text.peek(first => first.length >= 4))) {
         throw new OperatorError(PARQUET_NEEDS_FILE);
       }
@@ -98,9 +102,12 @@ function openFile(path: string): Readable {
   return createReadStream(path, { highWaterMark: CHUNK_BYTES });
 }
 
-async function* countBytes(input: Readable, report: (bytesRead: number) => void): AsyncGenerator<Buffer> {
+async function* countBytes(
+  bytes: AsyncIterable<Buffer>,
+  report: (bytesRead: number) => void,
+): AsyncGenerator<Buffer> {
   let bytesRead = 0;
-  for await (const chunk of input as AsyncIterable<Buffer>) {
+  for await (const chunk of bytes) {
     bytesRead += chunk.length;
     report(bytesRead);
     yield chunk;
@@ -118,7 +125,7 @@ async function* withCallback(
 }
 
 /**
- * Regroups bytes into blocks of exactly CHUNK_BYTES, the last one excepted. The chunks of a file then depend on its content only,
+ * Regroups bytes into blocks of exactly CHUNK_BYTES, except the last one. The chunks of a file then depend on its content only,
  * not on the way a pipe or a decompressor delivers it, so a repeated load sends the same batches.
  */
 async function* toBlocks(bytes: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {

@@ -16,16 +16,16 @@ export async function* readParquet(
   const instance = await DuckDBInstance.create(':memory:', { memory_limit: '1GB' });
   try {
     const connection = await instance.connect();
-    // Both, because DuckDB checks the pattern before it expands it, and then the path that it opens.
+    // Both are needed: DuckDB checks the pattern before it expands the pattern, and checks the path before it opens the file.
     await connection.run('SET allowed_paths = [$path, $pattern]', { path, pattern });
     await connection.run("SET TimeZone = 'UTC'");
     await connection.run('SET enable_external_access = false');
     await connection.run('SET lock_configuration = true');
 
-    const metadata = await connection.runAndReadAll('SELECT num_rows FROM parquet_file_metadata($path)', {
+    const fileMetadata = await connection.runAndReadAll('SELECT num_rows FROM parquet_file_metadata($path)', {
       path: pattern,
     });
-    const rowCount = Number(metadata.value(0, 0));
+    const rowCount = Number(fileMetadata.value(0, 0));
     const rows = await connection.stream(rowsSql, { path: pattern });
     let index = 0;
     for (

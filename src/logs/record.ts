@@ -5,6 +5,7 @@ import type { LogRecord } from '../domain/log-record.ts';
 import { exactNumberText, isText, unmark } from './exact-json.ts';
 import { extractFields } from './extracted-fields.ts';
 import {
+  hasAnyField,
   isJsonObject,
   type JsonObject,
   nestsDeeperThan,
@@ -32,8 +33,8 @@ export const MAX_RECORD_BYTES = 1024 * 1024;
 export const MAX_RECORD_LEVELS = 64;
 
 /**
- * Turns a value from `parseExactJson` into a record. Never throws and does not change the value. `originalMetadata` is the
- * text of the value's metadata as it was sent, if known.
+ * Turns a value from `parseExactJson` into a record or a rejection. Never throws and does not change the value.
+ * `originalMetadata` is the text of the value's metadata as it was sent, if known.
  */
 export function toRecord(
   value: unknown,
@@ -56,7 +57,7 @@ export function toRecord(
       message: `The token is not allowed to send records for the project ${quote(project)}.`,
     };
   }
-  if (eventMessage === '' && isEmpty(metadata)) return EMPTY_RECORD;
+  if (eventMessage === '' && !hasAnyField(metadata)) return EMPTY_RECORD;
 
   const timestampMicros = readRecordTimestamp(value['timestamp'], context.nowMicros, context.retentionDays);
   if (typeof timestampMicros !== 'number') return timestampMicros;
@@ -88,18 +89,14 @@ export function isRejection(result: LogRecord | Rejection): result is Rejection 
 }
 
 /**
- * Whether a record has an id or a timestamp with sub-second precision. Without either, two equal records may be two events. If the
- * request has no Idempotency-Key, a second one with an equal body is then a repeat only if the response to the first one was not
- * delivered.
+ * Whether a record has an id or a timestamp with sub-second precision. Without either, two equal records may be two events. So if
+ * a request has a record without either, and no Idempotency-Key, a second request with an equal body is a repeat only if the
+ * response to the first was not delivered.
  */
 export function hasIdentity(value: unknown): boolean {
   if (!isJsonObject(value)) return false;
   const { id, timestamp } = value;
-  return isId(id) || hasSubSecondPrecision(timestamp);
-}
-
-function isId(id: unknown): boolean {
-  return typeof id === 'number' || typeof id === 'boolean' || (typeof id === 'string' && id !== '');
+  return readId(id) !== undefined || hasSubSecondPrecision(timestamp);
 }
 
 function hasSubSecondPrecision(timestamp: unknown): boolean {
@@ -154,8 +151,8 @@ function findProject(value: JsonObject, metadata: JsonObject): string | undefine
 }
 
 /**
- * Combines the record's metadata with every top-level field that has no column of its own. `messageKey` is the field that
- * became the message. Does not change its arguments.
+ * Combines the record's metadata with its extra top-level fields (`isExtraField`). If both have a field of the same name, that
+ * of the metadata is kept. `messageKey` is the field that became the message. Does not change its arguments.
  */
 function mergeMetadata(record: JsonObject, messageKey: string | undefined): JsonObject {
   const metadata = record['metadata'];
@@ -171,6 +168,7 @@ function mergeMetadata(record: JsonObject, messageKey: string | undefined): Json
   return merged ?? metadataObject ?? {};
 }
 
+/** Whether `mergeMetadata` adds this top-level field to the metadata. */
 function isExtraField(key: string, field: unknown, messageKey: string | undefined): boolean {
   switch (key) {
     case 'metadata':
@@ -193,11 +191,6 @@ function readId(value: unknown): string | undefined {
   return exactNumberText(value) ?? nonEmptyText(value);
 }
 
-function isEmpty(object: JsonObject): boolean {
-  for (const _ in object) return false;
-  return true;
-}
-
 function isTooLarge(id: string, project: string, eventMessage: string, metadata: string): boolean {
   // A UTF-16 code unit takes at most 3 bytes in UTF-8, so the exact length of most records is not needed.
   const codeUnits = id.length + project.length + eventMessage.length + metadata.length;
@@ -215,7 +208,7 @@ function isTooLarge(id: string, project: string, eventMessage: string, metadata:
 const ESCAPE = /\\(?:ud[89a-f][0-9a-f]{2}|.)/g;
 
 /**
- * Replaces lone surrogates, in keys and values, by U+FFFD: UTF-8 cannot encode them, and a store would reject the
+ * Replaces lone surrogates, in keys and values, with U+FFFD: UTF-8 cannot encode them, and a store would reject the
  * whole batch. `json` must be the output of JSON.stringify.
  */
 function replaceLoneSurrogates(json: string): string {

@@ -5,7 +5,10 @@ import type { VerificationOutcome } from '../domain/damage.ts';
 import type { RefusalReason } from '../domain/errors.ts';
 import type { LogKind } from '../domain/log-columns.ts';
 
-/** How the result of an endpoint was obtained, as in the header Cache-Status; `none`: the response has no such result. */
+/**
+ * How the result of an endpoint was obtained: a `CacheOutcome` (explained in result-cache.ts), or `bypass` for an explanation and
+ * for an endpoint without a cache. `none`: the response has no result and no explanation, such as an error.
+ */
 export const CACHE_OUTCOMES = ['hit', 'miss', 'collapsed', 'request', 'bypass', 'none'] as const;
 
 export type Event =
@@ -26,14 +29,14 @@ export type Event =
   | { readonly type: 'tokens_unreadable'; readonly error: unknown }
   /** The endpoint folders were loaded again; `changed` counts the endpoints that were added, changed or removed. */
   | { readonly type: 'endpoints_reloaded'; readonly count: number; readonly changed: number }
-  /** A changed endpoint folder has a problem. The last valid endpoints are still served. */
+  /** A reload failed: a folder has a problem, or the store cannot check the SQL now. The last valid endpoints stay in use. */
   | { readonly type: 'endpoints_rejected'; readonly error: unknown }
   /** A response is ready to be sent. Not reported if the client has disconnected before. */
   | {
       readonly type: 'request_completed';
       /** The route's path, empty if no route matched. */
       readonly route: string;
-      /** The name of the endpoint, if the request was for one that exists and that the token may call. */
+      /** The name of the queried or explained endpoint, if it exists and the token may call it. Undefined for other routes. */
       readonly endpoint: string | undefined;
       readonly status: number;
       /** How the result was obtained; `none` if there is none. */
@@ -41,7 +44,7 @@ export type Event =
       /** Until the response was ready to be sent. */
       readonly durationMs: number;
     }
-  /** A query of an endpoint succeeded. `id` is the request id, or `warming`. */
+  /** The query or the explain SQL of an endpoint succeeded. `id` is the request id, or `warming` for a background refresh. */
   | {
       readonly type: 'query_completed';
       readonly endpoint: string;
@@ -50,6 +53,8 @@ export type Event =
       readonly executedMs: number;
       readonly rows: number;
     }
+  /** The background refresh of a cached result failed. The cached result stays until it expires. */
+  | { readonly type: 'cache_refresh_failed'; readonly endpoint: string; readonly error: unknown }
   /** A request was refused because of its token. `tokenName` is the name of a valid or expired token, never its secret. */
   | {
       readonly type: 'token_refused';
@@ -58,17 +63,21 @@ export type Event =
       readonly route: string;
       readonly tokenName: string | undefined;
     }
-  /** A request failed with 500, because of a defect. `id` is the request id that the client gets. */
+  /**
+   * A request failed with 500 because of a defect, or a backup failed while it was sent, after its status 200. `id` is the
+   * request id that the client gets.
+   */
   | {
       readonly type: 'request_failed';
       readonly route: string;
       readonly endpoint: string | undefined;
+      readonly status: number;
       readonly id: string;
       readonly error: unknown;
     }
   /** A request failed with 503 or 504. `error` may have details that the client does not get. */
   | {
-      readonly type: 'request_unserved';
+      readonly type: 'request_unavailable';
       readonly route: string;
       readonly endpoint: string | undefined;
       readonly status: number;
@@ -77,10 +86,10 @@ export type Event =
     }
   /**
    * Only with --access-log, with every `request_completed`: a response is ready to be sent, whatever its status. A request that
-   * failed with 5xx is also reported as `request_failed` or `request_unserved`.
+   * failed with 5xx is also reported as `request_failed` or `request_unavailable`.
    */
   | {
-      readonly type: 'request_served';
+      readonly type: 'access';
       readonly method: string;
       readonly route: string;
       readonly endpoint: string | undefined;
@@ -97,18 +106,19 @@ export type Event =
       /** Size of the body as received. */
       readonly bytes: number;
       readonly accepted: number;
+      /** The number of rejected records by error code. Empty for a repeat. */
       readonly rejected: Readonly<Record<string, number>>;
       readonly deduplicated: boolean;
     }
   /** Rejected records were written to the quarantine file. */
   | { readonly type: 'records_quarantined'; readonly count: number }
-  /** Queries see these records from now on. */
+  /** The store has processed these records: queries see them from now on, except those that it rejected. */
   | { readonly type: 'records_applied'; readonly kind: LogKind; readonly count: number }
   /** The record is in the quarantine file. `reason` is the engine's message. */
   | { readonly type: 'record_rejected_by_store'; readonly kind: LogKind; readonly reason: string }
   | { readonly type: 'apply_failed'; readonly kind: LogKind; readonly error: unknown }
   | { readonly type: 'apply_recovered'; readonly kind: LogKind; readonly failures: number }
-  /** Segments that are no longer needed could not be deleted, or a flush for that purpose failed. It is retried. */
+  /** Segments that are no longer needed could not be deleted, or the flush or verification before that failed. It is retried. */
   | { readonly type: 'spool_cleanup_failed'; readonly error: unknown }
   | { readonly type: 'flushed'; readonly kind: LogKind; readonly durationMs: number }
   | { readonly type: 'flush_failed'; readonly kind: LogKind; readonly error: unknown }
@@ -134,7 +144,7 @@ export type Event =
        * Bytes of DuckDB's write-ahead log were moved to `copy`: the crash of an earlier run interrupted a write, whose records are
        * still in the spool, or the log belongs to a file that no longer exists.
        */
-      readonly type: 'store_log_truncated';
+      readonly type: 'store_wal_truncated';
       readonly path: string;
       readonly reason: 'unfinished write' | 'no store file';
       readonly invalidBytes: number;
@@ -146,9 +156,12 @@ export type Event =
       readonly path: string;
       readonly directory: string;
       readonly damagedBytes: number;
-      /** By kind, at most how many records are lost: those missing around the damage that the store does not have. */
+      /**
+       * Lost records by kind: the sequence numbers that are missing around the damage and that the store does not have. Counts a
+       * little too many if a failed write left a gap there.
+       */
       readonly lost: Readonly<Partial<Record<LogKind, number>>>;
-      /** False if `lost` may be too low, because nothing says how many records some of the damaged bytes had. */
+      /** False if more records than `lost` may be lost: for some of the damaged bytes, the number of records is unknown. */
       readonly isLostKnown: boolean;
       /** Of the lost records, how many are in a file that `dendro ingest` can load. */
       readonly readable: number;
@@ -175,7 +188,7 @@ export type Event =
   /** The store rewrote its file to shrink it. */
   | { readonly type: 'vacuumed'; readonly durationMs: number }
   | { readonly type: 'vacuum_failed'; readonly error: unknown }
-  /** The time of day changed by this much without that time having passed. Retention pauses. */
+  /** The system clock jumped by this much, compared with the monotonic clock; negative: it was set back. Retention pauses. */
   | { readonly type: 'clock_jumped'; readonly seconds: number };
 
 export type Observe = (event: Event) => void;

@@ -42,9 +42,10 @@ export const LEVELS: Readonly<Record<LoggedEvent['type'], LogLevel>> = {
   endpoints_reloaded: 'info',
   endpoints_rejected: 'error',
   request_failed: 'error',
-  request_unserved: 'warn',
-  request_served: 'info',
-  query_completed: 'warn',
+  request_unavailable: 'warn',
+  access: 'info',
+  query_completed: 'warn', // log.ts logs only slow queries
+  cache_refresh_failed: 'warn',
   token_refused: 'warn',
   record_rejected_by_store: 'warn',
   apply_failed: 'error',
@@ -56,7 +57,7 @@ export const LEVELS: Readonly<Record<LoggedEvent['type'], LogLevel>> = {
   store_available: 'info',
   spool_write_failed: 'error',
   spool_truncated: 'warn',
-  store_log_truncated: 'warn',
+  store_wal_truncated: 'warn',
   spool_damaged: 'error',
   spool_incomplete: 'error',
   idempotency_log_damaged: 'warn',
@@ -104,18 +105,20 @@ export function describe(event: LoggedEvent): string {
     case 'tokens_unreadable':
       return `TOKENS FILE CANNOT BE READ; the last valid tokens stay active: ${messageOf(event.error)}`;
     case 'endpoints_reloaded':
-      return `endpoints reloaded: ${event.count}, of which ${event.changed} were added, changed or removed`;
+      return `endpoints reloaded: ${event.count}; added, changed or removed: ${event.changed}`;
     case 'endpoints_rejected':
       return `ENDPOINTS NOT RELOADED; the last valid ones are still served: ${messageOf(event.error)}`;
     case 'request_failed':
-      return `request ${event.id}: ${nameOf(event)} failed with 500: ${stackOf(event.error)}`;
-    case 'request_unserved':
+      return `request ${event.id}: ${nameOf(event)} failed ${event.status === 200 ? 'after status 200 was sent' : `with ${event.status}`}: ${stackOf(event.error)}`;
+    case 'request_unavailable':
       return `request ${event.id}: ${nameOf(event)} failed with ${event.status}: ${messageOf(event.error)}`;
     case 'query_completed':
       return `slow query of ${event.endpoint}: ${Math.round(event.queuedMs)} ms in the queue, ${Math.round(event.executedMs)} ms in the store, ${event.rows} rows (request ${event.id ?? 'unknown'})`;
+    case 'cache_refresh_failed':
+      return `refreshing a cached result of ${event.endpoint} failed; it is retried, and the cached result stays until it expires: ${messageOf(causeOf(event.error))}`;
     case 'token_refused':
       return `refused a request to ${event.route} from ${event.address}: ${REFUSALS[event.reason]}${event.tokenName === undefined ? '' : ` (token ${event.tokenName})`}`;
-    case 'request_served':
+    case 'access':
       return `${event.method} ${nameOf(event)} ${event.status} from ${event.address} in ${event.durationMs.toFixed(1)} ms`;
     case 'record_rejected_by_store':
       return `the store rejected a record of kind ${event.kind}; it is in the quarantine file: ${event.reason.split('\n', 1)[0]}`;
@@ -124,7 +127,7 @@ export function describe(event: LoggedEvent): string {
     case 'apply_recovered':
       return `applying records of kind ${event.kind} works again after ${event.failures} failed attempts`;
     case 'spool_cleanup_failed':
-      return `deleting files of the spool that are no longer needed failed; it is retried: ${messageOf(event.error)}`;
+      return `flushing records or deleting spool files that are no longer needed failed; it is retried: ${messageOf(event.error)}`;
     case 'flush_failed':
       return `flushing records of kind ${event.kind} failed; they stay in memory and in the spool: ${messageOf(event.error)}`;
     case 'verification_failed':
@@ -137,7 +140,7 @@ export function describe(event: LoggedEvent): string {
       return `writing to the spool failed; the records were not accepted: ${messageOf(event.error)}`;
     case 'spool_truncated':
       return `removed an unfinished write of ${event.invalidBytes} bytes from the end of the spool; it was not acknowledged`;
-    case 'store_log_truncated':
+    case 'store_wal_truncated':
       return event.reason === 'unfinished write'
         ? `moved an unfinished write of ${event.invalidBytes} bytes from the end of ${event.path} to ${event.copy}; its records are still in the spool. Delete the copy after you have checked that no records are missing`
         : `created an empty store, because dendro.duckdb does not exist, and moved the write-ahead log of the old one to ${event.copy}; if dendro.duckdb was not deleted on purpose, restore a backup`;
@@ -166,7 +169,7 @@ export function describe(event: LoggedEvent): string {
     case 'vacuum_failed':
       return `vacuum failed; the store's file stays larger than necessary: ${messageOf(event.error)}`;
     case 'clock_jumped':
-      return `the clock jumped by ${event.seconds} s; no records are removed until it has been steady for an hour`;
+      return `the clock jumped by ${event.seconds} s; retention removes no records until the clock has been steady for an hour`;
   }
 }
 
@@ -198,7 +201,7 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? (error.message.split('\n', 1)[0] ?? '') : String(error);
 }
 
-/** The endpoint of a request, or its route. */
+/** The route of a request, with the name of its endpoint. */
 function nameOf({
   endpoint,
   route,
@@ -206,7 +209,8 @@ function nameOf({
   readonly endpoint: string | undefined;
   readonly route: string;
 }): string {
-  return endpoint ?? (route === '' ? 'an unknown path' : route);
+  if (route === '') return 'an unknown path';
+  return endpoint === undefined ? route : route.replace('*', endpoint);
 }
 
 function stackOf(error: unknown): string {

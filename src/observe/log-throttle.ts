@@ -29,12 +29,12 @@ export class LogThrottle {
     const now = this.#now();
     const key = this.#seriesByName.has(name) || this.#hasSpace(now) ? name : SHARED_NAME;
     const series = this.#seriesByName.get(key);
-    const elapsed = now - (series?.loggedAt ?? 0);
-    if (series === undefined || elapsed > SERIES_MS) {
+    const elapsedMs = now - (series?.loggedAt ?? 0);
+    if (series === undefined || elapsedMs > SERIES_MS) {
       this.#seriesByName.set(key, { loggedAt: now, pauseMs: FIRST_PAUSE_MS, suppressed: 0 });
       return series?.suppressed ?? 0;
     }
-    if (elapsed < series.pauseMs) {
+    if (elapsedMs < series.pauseMs) {
       series.suppressed++;
       return undefined;
     }

@@ -1,5 +1,5 @@
-// Writes events as log lines to standard error, as JSON or as text, and `listening` to standard output. Each line has the time, the
-// level, the event and a message; in the format `plain`, only the message.
+// Writes events as log lines to standard error. A line has the time, the level, the event and a message, as JSON or as text; in
+// the format `plain`, it has only the message. The event `listening` is a line of its own form on standard output.
 import { type Clock, systemClock } from '../system/clock.ts';
 import { systemTimer, type Timer } from '../system/timer.ts';
 import type { Event, Observe } from './event.ts';
@@ -22,7 +22,8 @@ const PLAIN: LogOptions = { format: 'plain', level: 'info', slowQueryMs: 0 };
 /** Events that repeat for as long as their cause lasts. */
 const THROTTLED: readonly Event['type'][] = [
   'request_failed',
-  'request_unserved',
+  'request_unavailable',
+  'cache_refresh_failed',
   'token_refused',
   'apply_failed',
   'flush_failed',
@@ -44,12 +45,13 @@ export function logTo(
   const isEnabled = (level: LogLevel) => LOG_LEVELS.indexOf(level) <= LOG_LEVELS.indexOf(options.level);
   return event => {
     if (event.type === 'listening') output.write(`${event.listener}: listening on ${event.url}\n`);
+    // Logs the next failure of this kind at once. This is the name that throttleName returns for `apply_failed`.
     if (event.type === 'apply_recovered') throttle.reset(`apply_failed ${event.kind}`);
     if (!isLogged(event) || !isEnabled(LEVELS[event.type])) return;
     if (event.type === 'query_completed' && !isSlow(event, options.slowQueryMs)) return;
     const suppressed = THROTTLED.includes(event.type) ? throttle.admit(throttleName(event)) : 0;
     if (suppressed === undefined) return; // the throttle suppresses this event
-    errors.write(`${format(event, options.format, suppressed, clock)}\n`);
+    errors.write(`${formatLine(event, options.format, suppressed, clock)}\n`);
   };
 }
 
@@ -60,15 +62,17 @@ function isSlow(
   return slowQueryMs > 0 && queuedMs + executedMs >= slowQueryMs;
 }
 
-/** Each series is throttled by itself, so that the failure of one kind or one client does not hide that of another. */
+/** Events with the same name are throttled together. So the failure of one kind or one client does not hide that of another. */
 function throttleName(event: LoggedEvent): string {
   switch (event.type) {
     case 'token_refused':
       return `${event.type} ${event.reason} ${event.address}`;
     case 'request_failed':
-      return `${event.type} ${event.endpoint ?? event.route} ${describeCause(event.error)}`;
-    case 'request_unserved':
-      return `${event.type} ${event.endpoint ?? event.route} ${event.status}`;
+      return `${event.type} ${event.route} ${event.endpoint ?? ''} ${describeCause(event.error)}`;
+    case 'request_unavailable':
+      return `${event.type} ${event.route} ${event.endpoint ?? ''} ${event.status}`;
+    case 'cache_refresh_failed':
+      return `${event.type} ${event.endpoint}`;
     default:
       return 'kind' in event ? `${event.type} ${event.kind}` : event.type;
   }
@@ -78,15 +82,20 @@ function describeCause(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-function format(event: LoggedEvent, format: LogOptions['format'], suppressed: number, clock: Clock): string {
-  const note = suppressed === 0 ? '' : ` (${suppressed} similar messages suppressed)`;
-  const text = `${describe(event)}${note}`;
+function formatLine(
+  event: LoggedEvent,
+  format: LogOptions['format'],
+  suppressed: number,
+  clock: Clock,
+): string {
+  const message = describe(event);
+  const text = suppressed === 0 ? message : `${message} (${suppressed} similar messages suppressed)`;
   if (format === 'plain') return text;
   const time = new Date(Number(clock() / 1000n)).toISOString();
   const name = event.type === 'query_completed' ? 'slow_query' : event.type;
   const level = LEVELS[event.type];
   if (format === 'text') return `${time} ${level.padEnd(5)} ${name}: ${escapeControls(text)}`;
-  const fields = { time, level, event: name, message: describe(event), ...fieldsOf(event) };
+  const fields = { time, level, event: name, message, ...fieldsOf(event) };
   return JSON.stringify(suppressed === 0 ? fields : { ...fields, suppressed });
 }
 

@@ -23,12 +23,12 @@ export const METRICS = {
   // HTTP
   dendro_requests_total: {
     type: 'counter',
-    help: 'HTTP responses by route and status, except those to CORS preflights and to requests that the HTTP parser rejects. A request whose client disconnects before its response has none.',
+    help: 'HTTP responses by route and status, except those to CORS preflights and to requests that the HTTP parser rejects. Not counted if the client disconnects before its response.',
     labels: ['route', 'status'],
   },
   dendro_endpoint_requests_total: {
     type: 'counter',
-    help: 'Requests to endpoints by status class and cache outcome. Failed requests have the outcome none. Not counted if the client disconnects before its response.',
+    help: 'Queries and explanations by endpoint, status class and cache outcome. An explanation has the outcome `bypass`, and a failed request the outcome `none`. Not counted if the client disconnects before its response.',
     labels: ['endpoint', 'status_class', 'cache'],
   },
   dendro_http_request_duration_seconds: {
@@ -136,12 +136,12 @@ export const METRICS = {
   },
   dendro_records_evicted_total: {
     type: 'counter',
-    help: 'The oldest records, removed because of --max-disk.',
+    help: 'Records removed because of --max-disk, the oldest first.',
     labels: [],
   },
   dendro_newest_record_timestamp_seconds: {
     type: 'gauge',
-    help: 'Timestamp of the newest stored record in Unix seconds, by kind.',
+    help: 'Timestamp of the newest stored record that is not later than now, in Unix seconds, by kind.',
     labels: ['kind'],
   },
   dendro_failures_total: {
@@ -162,7 +162,7 @@ export const METRICS = {
   },
   dendro_memtables: {
     type: 'gauge',
-    help: 'Memtables with records: active ones, and immutable ones that wait for their flush.',
+    help: 'Active memtables with records, and immutable memtables that wait for their flush, by state.',
     labels: ['state'],
     store: 'duckdb',
   },

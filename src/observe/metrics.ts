@@ -6,7 +6,7 @@ import { CACHE_OUTCOMES, type Event } from './event.ts';
 import { Histogram, type HistogramSeries, type Labels } from './histogram.ts';
 import { METRICS, type MetricName } from './metric-definitions.ts';
 
-/** The values of labels that other modules define. */
+/** Label values that are defined in other modules. */
 export interface LabelValues {
   /** The name of the store. Metrics of the other store do not exist. */
   readonly store: string;
@@ -18,11 +18,12 @@ export type SampledValues = readonly (readonly [MetricName, number, Labels?])[];
 
 /** From a cache hit to the default time limit of a query, in seconds. */
 const REQUEST_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+/** For flushes, compactions and vacuums, in seconds. */
 const BACKGROUND_BUCKETS = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900];
 
 /**
- * Metrics of prom-client that are invalid: gauges with the names of counters, whose values are also in nodejs_active_handles etc.,
- * and gauges that are NaN if metrics are read twice in quick succession.
+ * Metrics of prom-client that are removed because they are invalid. The first three are gauges, but end in _total like counters;
+ * nodejs_active_handles etc. have the same values. The others are NaN if metrics are read twice in quick succession.
  */
 const INVALID_METRICS = [
   'nodejs_active_handles_total',
@@ -75,7 +76,7 @@ export class Metrics {
     for (const name of INVALID_METRICS) this.#registry.removeSingleMetric(name);
   }
 
-  /** Metrics of an endpoint exist from now on. Those of removed endpoints stay, as counters must not disappear. */
+  /** Creates the metrics of new endpoints, with the value 0. Those of removed endpoints stay: counters must not disappear. */
   addEndpoints(names: readonly string[]): void {
     for (const endpoint of names.filter(name => !this.#queueWaits.has(name))) {
       if (!this.#requests.has(endpoint)) this.#requests.set(endpoint, this.#createRequestSeries(endpoint));
@@ -108,9 +109,6 @@ export class Metrics {
       case 'record_rejected_by_store':
         this.#add('dendro_records_rejected_by_store_total', 1, { kind: event.kind });
         break;
-      case 'records_expired':
-        this.#add('dendro_records_expired_total', event.count);
-        break;
       default:
         this.#countBackgroundWork(event);
     }
@@ -120,6 +118,9 @@ export class Metrics {
     switch (event.type) {
       case 'flushed':
         this.#flushes.get(event.kind)?.observe(event.durationMs / 1000);
+        break;
+      case 'records_expired':
+        this.#add('dendro_records_expired_total', event.count);
         break;
       case 'records_evicted':
         this.#add('dendro_records_evicted_total', event.count);
@@ -153,7 +154,7 @@ export class Metrics {
     }
   }
 
-  /** An empty label is the same as no label. */
+  /** For Prometheus, an empty label is the same as no label. */
   #countFailure(type: `${string}_failed`, kind = ''): void {
     this.#add('dendro_failures_total', 1, { operation: type.replace('_failed', ''), kind });
   }
@@ -168,17 +169,17 @@ export class Metrics {
       series = this.#createRequestSeries(name);
       this.#requests.set(name, series);
     }
-    const statusClass = Math.floor(status / 100);
-    series.durations[statusClass]?.observe(durationMs / 1000);
-    const outcomes = endpoint === undefined ? undefined : series.outcomes[statusClass];
+    const digit = Math.floor(status / 100);
+    series.durations[digit]?.observe(durationMs / 1000);
+    const outcomes = endpoint === undefined ? undefined : series.outcomes[digit];
     if (outcomes !== undefined) outcomes[outcome]++;
   }
 
-  #createRequestSeries(endpoint: string): RequestSeries {
+  #createRequestSeries(endpointOrRoute: string): RequestSeries {
     const durations: HistogramSeries[] = [];
     const outcomes: Record<CacheOutcome, number>[] = [];
     for (let digit = FIRST_FINAL_CLASS; digit < STATUS_CLASSES.length; digit++) {
-      const labels = { endpoint, status_class: STATUS_CLASSES[digit] ?? '' };
+      const labels = { endpoint: endpointOrRoute, status_class: STATUS_CLASSES[digit] ?? '' };
       durations[digit] = this.#addSeries('dendro_http_request_duration_seconds', labels);
       outcomes[digit] = { hit: 0, miss: 0, collapsed: 0, request: 0, bypass: 0, none: 0 };
     }
@@ -200,7 +201,7 @@ export class Metrics {
       this.#add('dendro_records_rejected_total', count, { kind, code });
   }
 
-  /** A gauge has only the values that `sampled` has now. */
+  /** Removes the gauge values of earlier calls: a combination of labels that is not in `sampled` is not rendered. */
   async render(sampled: SampledValues): Promise<string> {
     this.#copyRequestCounts();
     for (const gauge of this.#gauges.values()) gauge.reset();
@@ -261,7 +262,7 @@ export class Metrics {
     const isOfRequests = name === 'dendro_http_request_duration_seconds' || name.startsWith('dendro_query_');
     const histogram = new Histogram(name, help, isOfRequests ? REQUEST_BUCKETS : BACKGROUND_BUCKETS);
     this.#histograms.set(name, histogram);
-    // The registry calls only `name` and `get()`; its type demands the whole class.
+    // The registry uses only `name` and `get()`, but its type demands a class of prom-client.
     this.#registry.registerMetric(histogram as unknown as Counter);
   }
 }
@@ -280,6 +281,7 @@ function listFixedLabels(rejectCodes: readonly string[]): [MetricName, Labels][]
   return fixed;
 }
 
+/** Counters whose only label is the log kind. */
 const BY_KIND: readonly MetricName[] = [
   'dendro_intake_requests_total',
   'dendro_intake_bytes_total',

@@ -26,7 +26,8 @@ export async function* batchLines(
 ): AsyncGenerator<InsertBatch> {
   const open = new Map<LogKind, OpenBatch>();
   for await (const { kind, count, lines } of batches) {
-    for (let [rest, left] = [lines, count]; left > 0; ) {
+    let [rest, left] = [lines, count];
+    while (left > 0) {
       const batch = open.get(kind) ?? { count: 0, bytes: 0, chunks: [] };
       open.set(kind, batch);
       const taken = Math.min(left, maxRows - batch.count);

@@ -19,7 +19,7 @@ export interface ClickHouseUrl {
 }
 
 const EXAMPLE = 'clickhouse://user:password@host:8123/database';
-const ENCODING_HINT = 'in a password write / as %2F and ? as %3F';
+const ENCODING_HINT = 'in a password write / as %2F, ? as %3F and # as %23';
 const DEFAULT_PORTS = { http: '8123', https: '8443' } as const;
 const PARAMETERS = ['host', 'cluster', 'insert_user', 'insert_password'];
 
@@ -75,7 +75,7 @@ function toUrl(text: string): URL {
   } catch {
     // The error of URL contains the text, so it is replaced.
   }
-  throw new InvalidUrl('is not a valid URL');
+  throw new InvalidUrl(`is not a valid URL; ${ENCODING_HINT}`);
 }
 
 /** Host and port as written: URL drops ports 80 and 443, which are not ClickHouse's default ports. */

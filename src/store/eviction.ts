@@ -1,18 +1,21 @@
-// Keeps the data directory within --max-disk: removes the oldest stored records when the files come close to it. Records that are
-// acknowledged and not stored yet, in the spool, are never removed.
+// Keeps the data directory within --max-disk: removes the oldest stored records when the files come close to this limit. Never
+// removes acknowledged records that are only in the spool.
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Observe } from '../observe/event.ts';
 import { every, type RepeatingJob, type Timer } from '../system/timer.ts';
-import type { Store } from './store.ts';
+import type { EvictionLimits, Store } from './store.ts';
 
 const INTERVAL_MS = 60_000;
-/** Above the first share of the limit, records are removed down to the second. The rest is space for copies during compaction. */
+/**
+ * Above START_SHARE of the limit, records are removed until TARGET_SHARE is reached. The space above START_SHARE is for the
+ * copies that a compaction makes.
+ */
 const START_SHARE = 0.9;
 const TARGET_SHARE = 0.8;
 /** If files other than the store's use more than this share, removing records does not help: something else fills the disk. */
 const MAX_OTHER_SHARE = 0.5;
-/** Not counted: these directories of the data directory shrink by themselves, but evicted records are gone for good. */
+/** In the data directory. Not counted, because they shrink by themselves: no records should be removed because of them. */
 const TEMPORARY_DIRECTORIES = ['tmp', 'staging'];
 
 export class Eviction {
@@ -46,19 +49,37 @@ export class Eviction {
     const { evictOldest, usedBytes } = this.#store;
     if (evictOldest === undefined || usedBytes === undefined) return;
     try {
-      // The other files, such as the spool, leave less for the store.
-      const otherBytes = await measureOtherFiles(this.#dataDirectory);
-      const stored = await usedBytes();
-      if (stored + otherBytes <= this.#maxBytes * START_SHARE) return;
-      if (otherBytes > this.#maxBytes * MAX_OTHER_SHARE)
-        throw new Error(
-          'files other than dendro.duckdb use more than half of the limit; no record was removed',
-        );
-      const count = await evictOldest(this.#maxBytes * TARGET_SHARE - otherBytes);
+      const measured = await this.#measureLimits();
+      if ((await usedBytes()) <= measured.maxBytes) return;
+      this.#checkOtherFiles(measured.otherBytes);
+      // The store measures everything again after it has waited for a compaction or an erasure: temporary tables are then gone,
+      // and the spool may be smaller.
+      const count = await evictOldest(async () => {
+        const limits = await this.#measureLimits();
+        this.#checkOtherFiles(limits.otherBytes);
+        return limits;
+      });
       if (count > 0) this.#observe({ type: 'records_evicted', count });
     } catch (error) {
       if (!this.#isClosed) this.#observe({ type: 'eviction_failed', error });
     }
+  }
+
+  /** The limits for the store: the shares of the whole limit, minus the space that other files such as the spool use. */
+  async #measureLimits(): Promise<EvictionLimits & { readonly otherBytes: number }> {
+    const otherBytes = await measureOtherFiles(this.#dataDirectory);
+    return {
+      otherBytes,
+      maxBytes: this.#maxBytes * START_SHARE - otherBytes,
+      targetBytes: this.#maxBytes * TARGET_SHARE - otherBytes,
+    };
+  }
+
+  #checkOtherFiles(otherBytes: number): void {
+    if (otherBytes > this.#maxBytes * MAX_OTHER_SHARE)
+      throw new Error(
+        'files other than dendro.duckdb use more than half of the limit, so no more records are removed',
+      );
   }
 }
 

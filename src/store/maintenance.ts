@@ -44,8 +44,8 @@ export class Maintenance {
 
   /** Runs one job. Returns the delay until the next one in milliseconds: 0 as long as there is work. */
   async #runNext(): Promise<number> {
-    const startedAt = performance.now();
-    const elapsed = () => performance.now() - startedAt;
+    let startedAt = this.#timer.now();
+    const elapsed = () => this.#timer.now() - startedAt;
     try {
       if (await this.#store.compact?.(this.#clock())) {
         this.#observe({ type: 'compacted', durationMs: elapsed() });
@@ -55,6 +55,7 @@ export class Maintenance {
       if (!this.#isClosed) this.#observe({ type: 'compaction_failed', error });
       return INTERVAL_MS;
     }
+    startedAt = this.#timer.now();
     try {
       if (!(await this.#store.vacuum?.())) return INTERVAL_MS;
       this.#observe({ type: 'vacuumed', durationMs: elapsed() });

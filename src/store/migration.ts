@@ -7,8 +7,8 @@ import type { BoundValues, Cell, ColumnType, Store, StoreName } from './store.ts
 
 const MICROS_PER_MINUTE = 60_000_000n;
 /**
- * Minutes are joined to slices of at most this many records and `applyBatchBytes`. A single minute with up to twice as much is
- * one slice; one with more is split into hash buckets.
+ * Consecutive minutes are joined into slices. The limits of a slice are this many records and `applyBatchBytes` of the target. A
+ * minute that exceeds a limit is a slice by itself. If it has more than twice a limit, it is split into hash buckets.
  */
 const SLICE_RECORDS = 20_000;
 /** More than the number of days, minutes or lines that any query here returns. */
@@ -20,7 +20,7 @@ const NO_ROW_LIMIT = 2 ** 31;
  */
 const ROUNDING_OFFSET = 0.287391;
 
-/** Records of a time range, or of one hash bucket of it if the range has too many. */
+/** Records of a time range (Unix microseconds, `end` is exclusive), or of one hash bucket of it if the range has too many. */
 interface TimeSlice {
   readonly start: bigint;
   readonly end: bigint;
@@ -33,6 +33,7 @@ interface TimeSlice {
   readonly records: number;
 }
 
+/** One or more minutes. Times as in TimeSlice. */
 interface TimeRange {
   readonly start: bigint;
   readonly end: bigint;
@@ -40,6 +41,7 @@ interface TimeRange {
   readonly bytes: number;
 }
 
+/** `source` and `target` describe the records of the day in each store (see readDays), or are `none`. */
 export interface DayDifference {
   readonly kind: LogKind;
   readonly day: string;
@@ -116,7 +118,10 @@ function join(first: TimeRange, next: TimeRange): TimeRange {
 function toSlices({ start, end, records, bytes }: TimeRange, maxBytes: number): TimeSlice[] {
   const buckets = Math.ceil(Math.max(records / SLICE_RECORDS, bytes / maxBytes) / 2);
   return Array.from({ length: buckets }, (_, bucket) => ({
-    ...{ start, end, bucket, buckets },
+    start,
+    end,
+    bucket,
+    buckets,
     records: bucket === buckets - 1 ? records : 0,
   }));
 }
@@ -138,7 +143,7 @@ async function readLines(
   return rows.map(([line]) => String(line));
 }
 
-/** Returns a description of the records of each day, which is the same in both stores if the records are. */
+/** Returns a description of the records of each day. If both stores have the same records, the descriptions are equal. */
 async function readDays(store: Store, kind: LogKind): Promise<Map<string, string>> {
   const rows = await runQuery(store, 'days', kind, ['text', 'integer', 'integer', 'integer']);
   return new Map(

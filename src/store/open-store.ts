@@ -1,9 +1,9 @@
-// Opens the configured store. The only module that imports the directory of a store, so that opening one store does not load the
-// client library of the other.
+// Opens the configured store. No other module outside duckdb/ and clickhouse/ imports from these directories. This one imports
+// only types statically, so that opening one store does not load the client library of the other.
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { Damage } from '../domain/damage.ts';
-import { checkFormat } from '../system/data-directory.ts';
+import { checkAndRecordFormat } from '../system/data-directory.ts';
 import { lockDirectory } from '../system/directory-lock.ts';
 import type { Outbox } from './clickhouse/outbox.ts';
 import type { SchemaOptions } from './clickhouse/schema.ts';
@@ -18,8 +18,8 @@ export interface StoreOptions extends DuckDBStoreOptions {
 }
 
 /** Returns the SQL that creates the tables of a ClickHouse store. */
-export async function printClickHouseSchema(options: SchemaOptions): Promise<string> {
-  return (await import('./clickhouse/schema.ts')).printSchema(options);
+export async function renderClickHouseSchema(options: SchemaOptions): Promise<string> {
+  return (await import('./clickhouse/schema.ts')).renderSchema(options);
 }
 
 /** Applies the missing schema migrations and returns their versions. */
@@ -30,15 +30,15 @@ export async function applyClickHouseSchema(
   return (await import('./clickhouse/apply-schema.ts')).applySchema(clickhouse, retentionDays);
 }
 
-/** Reads which spooled records ClickHouse has acknowledged. The caller must hold the lock of the data directory. */
+/** Opens the outbox of a data directory, and creates it if there is none. The caller must hold the lock of the data directory. */
 export async function openClickHouseOutbox(dataDirectory: string): Promise<Outbox> {
   const { Outbox } = await import('./clickhouse/outbox.ts');
   return Outbox.open(join(resolve(dataDirectory), 'clickhouse'));
 }
 
 /**
- * Reads every record of the store's files in a copy of a data directory. With ClickHouse, that is the outbox. In a copy of the embedded
- * store, repairs what a power cut left, as a start does. Throws if a file is damaged in another way.
+ * Reads every record of the store's files in a copy of a data directory. With ClickHouse, these files are the outbox. In a copy
+ * of the embedded store, repairs what a power cut left, as a start does. Throws if a file is damaged in another way.
  */
 export async function readStoreCopy(
   storeName: StoreName,
@@ -90,7 +90,7 @@ export function storeNameOf({ clickhouse }: StoreOptions): StoreName {
 export async function openStore(options: StoreOptions, callbacks: StoreCallbacks = {}): Promise<Store> {
   const lock = await lockDirectory(options.dataDirectory);
   try {
-    await checkFormat(options.dataDirectory);
+    await checkAndRecordFormat(options.dataDirectory);
     const store = await openInLockedDirectory(options, callbacks);
     return { ...store, close: () => store.close().finally(lock.release) };
   } catch (error) {

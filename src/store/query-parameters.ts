@@ -14,8 +14,8 @@ export interface ParameterRules {
   readonly required?: readonly RequiredParameters[];
 }
 
-/** Returns the first problem in one sentence, or undefined. `write` formats a name as a parameter of the store's SQL: `$name`. */
-export function findParameterProblem(
+/** Returns the first problem in one sentence, or undefined. `write` formats a name as in the store's SQL, such as `$name`. */
+export function findParameterMismatch(
   used: readonly string[],
   { sample, required = [] }: ParameterRules,
   write: (name: string) => string,

@@ -1,6 +1,6 @@
 // Schedules queries for both stores: a fixed number runs at once, the others wait in a queue, and one deadline covers waiting
 // and running. Foreground queries run before background ones. A group of queries gets at most three quarters of the slots and of
-// the queue, so that slow queries of one endpoint leave room for others. A query is cancelled through the signal that it receives.
+// the queue, so that slow queries of one endpoint leave room for others. A query is cancelled through the signal that it gets.
 import { DendroError } from '../domain/errors.ts';
 import type { QueryOptions } from './store.ts';
 
@@ -80,6 +80,7 @@ export class QueryQueue {
     try {
       await this.#acquireSlot(options, signal);
       startedAt = performance.now();
+      options.onStart?.();
       const queuedMs = startedAt - requestedAt;
       const secondsLeft = Math.max(1, Math.ceil((timeoutMs - queuedMs) / 1000));
       const result = await work({ signal, secondsLeft });
@@ -129,6 +130,7 @@ export class QueryQueue {
       };
       signal.addEventListener('abort', leave);
       this.#waiters.push(waiter);
+      if (options.priority?.background) options.priority.onForeground = () => this.#dispatch();
       this.#dispatch();
     });
   }
@@ -166,8 +168,8 @@ export class QueryQueue {
   }
 
   /**
-   * Foreground queries first, in the order of arrival; a query whose group has used up its share of the slots is skipped. A background
-   * query leaves one slot free, unless there is only one slot.
+   * Starts waiting queries, foreground queries first, in the order of arrival. Skips a query whose group has used up its share of
+   * the slots. A background query leaves one slot free, unless there is only one slot.
    */
   #dispatch(): void {
     const { queryConcurrency } = this.#limits;

@@ -36,7 +36,10 @@ export interface SavedQuery {
   readonly maxRows: number;
 }
 
-/** A string for text and json, a number for integer and number, Unix microseconds for both timestamps. */
+/**
+ * A string for text and json, a number for integer and number, Unix microseconds for both timestamps. An integer that is not a
+ * safe integer of JavaScript is a bigint.
+ */
 export type Cell = string | number | bigint | null;
 
 export interface QueryResult {
@@ -56,20 +59,23 @@ export interface QueryOptions {
   /** When it aborts, the store cancels the query and throws the signal's reason. */
   readonly signal?: AbortSignal | undefined;
   /**
-   * Background queries run after all others. The store reads this each time it picks a query, so the caller can change it
-   * while the query is queued.
+   * Background queries run after all others. The caller can change `background` while the query is queued, and then calls
+   * `onForeground`, which the store sets.
    */
-  readonly priority?: { readonly background: boolean } | undefined;
+  readonly priority?: { readonly background: boolean; onForeground?: (() => void) | undefined } | undefined;
+  /** Called when the query leaves the queue. */
+  readonly onStart?: (() => void) | undefined;
   /**
    * Queries of one group, such as those of one endpoint, use at most three quarters of the slots and of the queue (rounded down,
    * but at least one).
    */
   readonly group?: string | undefined;
-  /** Who runs the query (endpoint name, request id or `warming`), for the query log of the store. No parameter value, no token. */
+  /** For the store's query log: the endpoint name, then the request id or `warming`. Contains no parameter value and no token. */
   readonly label?: string | undefined;
   /**
    * Limits the memory of the result: the store stops reading before the texts of all rows together exceed this many characters.
-   * It counts characters, not bytes. Each takes at least one byte in the response, so a response that fits loses no rows.
+   * It counts characters, not bytes. A character takes at least one byte in the response, so if the whole response has at most
+   * `maxBytes` bytes, no row is left out.
    */
   readonly maxBytes?: number | undefined;
 }
@@ -106,6 +112,7 @@ export interface LoadContent {
   readonly again: boolean;
 }
 
+/** A load that the store remembers. */
 export interface EarlierLoad {
   readonly digest: string;
   readonly records: number;
@@ -138,7 +145,7 @@ export interface StoreSnapshot extends StoreContent {
   release(): void;
 }
 
-/** Callbacks for events that no method returns: background failures and records that the store rejects. */
+/** Callbacks for events that no method returns. Both stores call `recordRejected`; only the embedded store calls the others. */
 export interface StoreCallbacks {
   /** The store cannot store this line because of its content. It stores the other lines. `reason` is the engine's message. */
   readonly recordRejected?: (rejected: {
@@ -149,7 +156,7 @@ export interface StoreCallbacks {
   readonly flushed?: (kind: LogKind, durationMs: number) => void;
   /** A flush failed. Its records are still in the spool, and the store retries the flush. */
   readonly flushFailed?: (kind: LogKind, error: unknown) => void;
-  /** Records that were written to the file differ when they are read back, or cannot be read. Only the embedded store calls it. */
+  /** Records that were written to the file differ when they are read back, or cannot be read. */
   readonly verificationFailed?: (kind: LogKind, error: unknown, outcome: VerificationOutcome) => void;
   /**
    * The engine invalidated its file: all later calls throw `unavailable` until the store is opened again. Called for every
@@ -157,8 +164,8 @@ export interface StoreCallbacks {
    */
   readonly storeInvalidated?: (error: unknown) => void;
   /**
-   * Bytes of the engine's write-ahead log were moved to `copy`: a crash left an unfinished write at its end, or it is the log of a
-   * file that no longer exists.
+   * Bytes of the engine's write-ahead log were moved to `copy`: a crash left an unfinished write at its end, or it is the log of
+   * a file that no longer exists.
    */
   readonly walTruncated?: (log: {
     readonly path: string;
@@ -186,7 +193,13 @@ export interface StoreStatistics {
   };
 }
 
-/** Methods can be called concurrently unless they say otherwise. After `close`, they throw `unavailable`. */
+/** Above `maxBytes`, the oldest records are removed until the rest uses at most `targetBytes`. */
+export interface EvictionLimits {
+  readonly maxBytes: number;
+  readonly targetBytes: number;
+}
+
+/** Methods can be called concurrently unless they say otherwise. After `close`, queries and writes throw `unavailable`. */
 export interface Store {
   readonly name: StoreName;
 
@@ -256,7 +269,10 @@ export interface Store {
   /** The recommended size of the lines in one call of `apply`. */
   readonly applyBatchBytes: number;
 
-  /** Makes all applied records of these kinds durable in the store. If it throws, they are still in the spool. */
+  /**
+   * Makes all applied records of these kinds durable in the store. If it throws, they are still in the spool, and the next call
+   * retries them, whatever its kinds are.
+   */
   flush(kinds: readonly LogKind[]): Promise<void>;
 
   /**
@@ -267,7 +283,8 @@ export interface Store {
 
   /**
    * The spool can delete the records of a kind up to this sequence number: the embedded store has read them back from disk, or
-   * ClickHouse has acknowledged them. Never higher than `flushedUpTo`.
+   * ClickHouse has acknowledged them. Also counts damaged records that cannot be rewritten, because the spool no longer has all
+   * of them. Never higher than `flushedUpTo`.
    */
   verifiedUpTo(kind: LogKind): number;
 
@@ -279,15 +296,16 @@ export interface Store {
   verifyFlushed?(readSpooled: ReadSpooled): Promise<void>;
 
   /**
-   * The store itself, without the spool, has the records of a kind up to this sequence number on disk: in its tables or in its outbox.
-   * Never lower than `flushedUpTo`. New records get this number or a higher one.
+   * The store itself, without the spool, has the records of a kind up to this sequence number on disk: in its tables or in its
+   * outbox. Never lower than `flushedUpTo`. The spool numbers new records from here or higher.
    */
   durableUpTo(kind: LogKind): number;
 
   // Maintenance
 
   /**
-   * Deletes flushed records that are older than this time, in Unix microseconds. Returns their number. A store that expires
+   * Deletes flushed records that are older than this time, in Unix microseconds. Returns how many it deleted. A later
+   * call deletes those that cannot be deleted now, because they are being rewritten or are not verified yet. A store that expires
    * records itself deletes none and returns 0.
    */
   deleteBefore(micros: bigint): Promise<number>;
@@ -299,17 +317,23 @@ export interface Store {
    */
   eraseProject(scope: EraseScope): Promise<number>;
 
-  /** The disk space that the stored records use, in bytes. Only the embedded store has this method. */
+  /**
+   * The disk space that the stored records use, in bytes. While `eraseProject` or `compact` runs, the result also counts its
+   * temporary tables. Only the embedded store has this method.
+   */
   usedBytes?(): Promise<number>;
 
   /**
-   * Removes the oldest verified records until all stored records use at most this much disk space. Returns how many it removed.
-   * Only the embedded store has this method. Throws if it fails, such as on a full disk; some records may then be removed.
+   * If all stored records use more than `maxBytes` of disk space, removes the oldest verified ones until the rest uses at most
+   * `targetBytes`. Returns how many it removed. Waits for `eraseProject`, `compact` and `vacuum`, and does not count their
+   * temporary tables. Reads the limits after that, because they can change meanwhile. Can stop too early, such as while a
+   * snapshot is open; call it again later. Throws if it fails, such as on a full disk; some records may then be removed. Only the
+   * embedded store has this method.
    */
-  evictOldest?(maxBytes: number): Promise<number>;
+  evictOldest?(readLimits: () => Promise<EvictionLimits>): Promise<number>;
 
   /**
-   * Runs one compaction, if that makes queries faster. Returns whether there was work; if so, call it again. It waits for `vacuum`,
+   * Runs one compaction, if that makes queries faster. Returns whether there was work; if so, call it again. Waits for `vacuum`,
    * `eraseProject` and `evictOldest`, and does nothing while a snapshot is open. Throws if it fails, such as on a full disk; no
    * record is affected. For 10 minutes, later calls skip the kind that failed and compact the others.
    */
@@ -322,13 +346,16 @@ export interface Store {
   vacuum?(): Promise<boolean>;
 
   /**
-   * Takes a point-in-time snapshot of the store's files, for a backup. Calls `onSnapshot` synchronously at that point, so that the
-   * caller can snapshot the spool consistently with it. Until `release` is called, the store does not compact, but records can be
-   * applied and flushed. Throws `unavailable` if the store cannot write a checkpoint now: another backup or another write
-   * transaction is running, or the disk is nearly full.
+   * Takes a point-in-time snapshot of the store's files, for a backup. Calls `onSnapshot` synchronously at that point, so that
+   * the caller can snapshot the spool consistently with it. Until `release` is called, the store does not compact or vacuum, but
+   * records can be applied and flushed. Throws `unavailable` if the store cannot write a checkpoint now: another backup or
+   * another write transaction is running, or the disk is nearly full.
    */
   snapshot(onSnapshot: () => void): Promise<StoreSnapshot>;
 
-  /** Cancels running queries, waits for writes that have started, and closes every connection. Can be called twice. */
+  /**
+   * Cancels queries, `compact`, `vacuum`, `eraseProject` and `evictOldest`. Waits for other writes that have started; ClickHouse
+   * aborts an insert of `apply` after 5 s. Then closes every connection. Can be called twice.
+   */
   close(): Promise<void>;
 }

@@ -8,23 +8,24 @@ import { checkWritable, describeUser, findOwner, isAccessDenied } from './file-a
 import { createDirectory, writeFileDurably } from './files.ts';
 import { readVersion } from './version.ts';
 
-/** Creates the directory if it is missing. Throws an OperatorError that says what to do if this user cannot use it. */
+/** Creates the directory if it is missing. If this user cannot use it, throws an OperatorError that says what to do. */
 export function prepareDataDirectory(dataDirectory: string): void {
   requireUsable(dataDirectory, createDirectory);
 }
 
-/** Throws the errors of `prepareDataDirectory` and `checkFormat`, and creates nothing that stays. */
+/** Throws the errors of `prepareDataDirectory` and `checkAndRecordFormat`, and creates nothing that stays. */
 export function inspectDataDirectory(dataDirectory: string): void {
   requireUsable(dataDirectory, checkWritable);
   refuseNewerFormat(dataDirectory);
 }
 
-function requireUsable(dataDirectory: string, prepare: (directory: string) => void): void {
+/** `createOrCheck` throws if the directory cannot be created or written to. */
+function requireUsable(dataDirectory: string, createOrCheck: (directory: string) => void): void {
   const directory = resolve(dataDirectory);
   let ownUid: number | undefined;
   let storeUid: number | undefined;
   try {
-    prepare(directory);
+    createOrCheck(directory);
     if (existsSync(directory)) ownUid = findOwnerOfNewFiles(directory);
     storeUid = findOwnerOfStore(directory);
   } catch (error) {
@@ -84,7 +85,7 @@ const FORMAT = 1;
  * Throws an OperatorError if a newer version has changed the format; otherwise records the format and this version. Directories
  * of version 0.2.0 and earlier have no format file. The caller must hold the lock of the directory.
  */
-export async function checkFormat(dataDirectory: string): Promise<void> {
+export async function checkAndRecordFormat(dataDirectory: string): Promise<void> {
   const found = refuseNewerFormat(dataDirectory);
   const file = formatFileIn(dataDirectory);
   const own = { format: FORMAT, version: readVersion() };
@@ -92,7 +93,7 @@ export async function checkFormat(dataDirectory: string): Promise<void> {
   try {
     await writeFileDurably(file, `${JSON.stringify(own)}\n`);
   } catch (error) {
-    if (!isDiskFull(error)) throw error;
+    if (!isDiskFull(error)) throw error; // on a full disk, the next start writes the file
   }
 }
 
@@ -104,6 +105,7 @@ interface Format {
 /** Returns the format of the directory; undefined if it has none yet. */
 function refuseNewerFormat(dataDirectory: string): Format | undefined {
   const found = readFormat(formatFileIn(dataDirectory));
+  // Not `found.format > FORMAT`, which would accept a format that is not a number.
   if (found !== undefined && !(found.format <= FORMAT))
     throw new OperatorError(
       `the data directory ${dataDirectory} was written by Dendro ${found.version} in format ${found.format}; this is Dendro ${readVersion()}, which reads formats up to ${FORMAT}; install ${found.version} or later, or restore a backup from before the upgrade`,

@@ -1,5 +1,5 @@
 // Locks a data directory for one process, whichever store it uses: a PID file that also records when the process started, so
-// that a stale lock does not block the next process.
+// that a stale lock does not block the next process. Does not detect a process in another container or on another machine.
 import { rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { OperatorError } from '../domain/errors.ts';
@@ -18,7 +18,7 @@ export async function lockDirectory(dataDirectory: string): Promise<{ release():
   const directory = resolve(dataDirectory);
   const pidFile = join(directory, 'dendro.pid');
   prepareDataDirectory(dataDirectory);
-  await withFileLock(pidFile, () => {
+  const claim = () => {
     const owner = readOwner(pidFile);
     if (heldFiles.has(pidFile) || isRunning(owner))
       throw new OperatorError(
@@ -31,6 +31,11 @@ export async function lockDirectory(dataDirectory: string): Promise<{ release():
       if (!isDiskFull(error)) throw unusable(dataDirectory, error);
     }
     heldFiles.add(pidFile);
+  };
+  await withFileLock(pidFile, claim).catch(error => {
+    // Without free inodes, there can be no lock file either. Then two processes that start at the same time might both succeed.
+    if (!isDiskFull(error.cause)) throw error;
+    claim();
   });
   return {
     release() {

@@ -6,6 +6,9 @@ export function isDiskFull(error: unknown): boolean {
   return (error as NodeJS.ErrnoException)?.code === 'ENOSPC' || isQuotaExceeded(error);
 }
 
+/** The message for an exceeded quota. */
+export const QUOTA_EXCEEDED = 'EDQUOT: the disk quota is exceeded';
+
 export function isQuotaExceeded(error: unknown): boolean {
   return (error as NodeJS.ErrnoException)?.errno === -constants.errno.EDQUOT;
 }

@@ -2,19 +2,21 @@
 // operator knows what to change.
 import { accessSync, constants, existsSync, readFileSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { isQuotaExceeded, QUOTA_EXCEEDED } from './disk-full.ts';
 
 /**
  * Describes an error of a file operation in one line, without the name of the system call. If access is denied, it adds the
- * current user, and the owner and the mode of `path`.
+ * current user, and the owner and the mode of `path`: the file, or the directory in which a file was to be created.
  */
 export function describeFileError(path: string, error: NodeJS.ErrnoException): string {
+  if (isQuotaExceeded(error)) return QUOTA_EXCEEDED;
   const [reason = ''] = error.message.split(', ', 1);
   if (!isAccessDenied(error)) return reason;
   const denied = `${reason} for ${describeUser(process.geteuid?.() ?? 0)}`;
   const stats = readStats(path);
-  if (stats === undefined) return `${denied}, who cannot enter its directory`;
+  if (stats === undefined) return `${denied}, who cannot enter its directory or write to it`;
   const mode = (stats.mode & 0o7777).toString(8).padStart(4, '0');
-  return `${denied}; it belongs to ${describeUser(stats.uid)} and has mode ${mode}: run this as its owner or as root`;
+  return `${denied}; ${path} belongs to ${describeUser(stats.uid)} and has mode ${mode}: run this as its owner or as root`;
 }
 
 export function isAccessDenied({ code }: NodeJS.ErrnoException): boolean {

@@ -1,6 +1,6 @@
 // Lets one process at a time change a file: a lock file beside it, which names its owner. A lock whose owner is known to have ended
-// is removed at once, so a crash blocks nobody. One whose owner is known to run is never removed. If the owner cannot be looked up,
-// the lock is removed after 2 s.
+// is removed at once, so a crash blocks nobody. If the owner cannot be looked up, the lock is removed after 2 s. A lock whose
+// owner is known to run stays, except in a rare race of three processes (`removeStale`).
 import { randomUUID } from 'node:crypto';
 import {
   closeSync,
@@ -29,7 +29,7 @@ const GIVE_UP_AFTER_MS = 5_000;
 const UNKNOWN_OWNER_TIMEOUT_MS = 2_000;
 
 export interface FileLock {
-  /** False if another process has removed the lock, because it could not look up this process. */
+  /** False if another process has removed the lock: it could not look up this process, or in a race (`removeStale`). */
   isHeld(): boolean;
 }
 
@@ -37,13 +37,13 @@ interface Owner {
   readonly pid: number;
   readonly start: string;
   readonly namespace: string;
-  /** Tells this lock from an earlier or later one of the same process. */
+  /** Random. Distinguishes this lock from earlier and later locks of the same process. */
   readonly id: string;
 }
 
 /**
- * Lock files that this process holds. Without /proc, `isRunning` would take a lock with this process's own PID for one of an earlier
- * process that had the same PID.
+ * Lock files that this process holds. Needed on a system without /proc: there, `isRunning` returns false for this process's own
+ * PID, as if an earlier process with the same PID had left the lock.
  */
 const ownLockFiles = new Set<string>();
 
@@ -56,7 +56,7 @@ export async function changeLockedFile(
   file: string,
   change: (content: string | undefined) => string,
 ): Promise<void> {
-  const lostLock = new Error('the lock was lost');
+  const conflict = new Error('another process has taken the lock or changed the file');
   const attempt = () =>
     withFileLock(file, async lock => {
       const before = readContent(file);
@@ -64,7 +64,7 @@ export async function changeLockedFile(
         temporary: `${file}.${randomUUID()}.new`, // unique: a process that has lost its lock may still write its temporary file
         keepOwner: true,
         beforeRename() {
-          if (!lock.isHeld() || readContent(file) !== before) throw lostLock;
+          if (!lock.isHeld() || readContent(file) !== before) throw conflict;
         },
       });
     });
@@ -72,12 +72,15 @@ export async function changeLockedFile(
     try {
       return await attempt();
     } catch (error) {
-      if (error !== lostLock) throw error;
+      if (error !== conflict) throw error;
     }
   }
 }
 
-/** Runs `work` while this process holds the lock. Throws an OperatorError if the lock is not free within 5 s. */
+/**
+ * Runs `work` while this process holds the lock. Throws an OperatorError if the lock is not free within 5 s, or if the lock file
+ * cannot be created; then the error of the file system is its cause.
+ */
 export async function withFileLock<T>(file: string, work: (lock: FileLock) => T | Promise<T>): Promise<T> {
   const lockFile = `${file}.lock`;
   const descriptor = await acquire(lockFile);
@@ -121,6 +124,7 @@ function tryCreate(lockFile: string): number | undefined {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') return undefined;
     throw new OperatorError(
       `cannot create the lock file ${lockFile}: ${describeFileError(dirname(lockFile), error as NodeJS.ErrnoException)}`,
+      { cause: error },
     );
   }
   const { pid } = process;

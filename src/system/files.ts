@@ -16,9 +16,9 @@ export interface DurableWrite {
 }
 
 /**
- * Replaces a file atomically and durably: temporary file, fsync, rename, fsync of the directory. The new file has mode 0600,
+ * Replaces a file atomically and durably: temporary file, fdatasync, rename, fsync of the directory. The new file has mode 0600,
  * unless `keepOwner` is set and there is an old file. If it fails before the rename, such as on a full disk, the old file is
- * unchanged and no temporary file remains. One call at a time for each file.
+ * unchanged and no temporary file remains. Two calls for the same file must not overlap, unless each has its own `temporary`.
  */
 export async function writeFileDurably(
   file: string,
@@ -72,15 +72,22 @@ export function createDirectory(directory: string): void {
     try {
       syncEntries(parent);
     } catch {
-      // such as a parent that this user cannot read; then another user created the directory
+      // Ignored, such as if this user cannot read the parent: then another user created the directory.
     }
     return;
   }
   createDirectory(parent);
-  mkdirSync(directory, { mode: 0o700 });
+  try {
+    mkdirSync(directory, { mode: 0o700 });
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    // Another process may have created it meanwhile.
+    if (code !== 'EEXIST' || !statSync(directory, { throwIfNoEntry: false })?.isDirectory()) throw error;
+  }
   syncEntries(parent);
 }
 
+/** Like `syncDirectory`, but synchronous. */
 function syncEntries(directory: string): void {
   const descriptor = openSync(directory, 'r');
   try {

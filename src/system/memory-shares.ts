@@ -2,12 +2,12 @@
 // the others leave free. So one owner alone gets 1/2, and two get 1/3 each.
 
 export class MemoryShares {
-  readonly #limit: number;
+  readonly #limitBytes: number;
   readonly #heldByOwner = new Map<string, number>();
   #held = 0;
 
-  constructor(limit: number) {
-    this.#limit = limit;
+  constructor(limitBytes: number) {
+    this.#limitBytes = limitBytes;
   }
 
   /** The bytes that all owners hold. */
@@ -40,9 +40,10 @@ export class MemoryShares {
     this.#held -= bytes;
   }
 
+  /** How many more bytes the owner may hold. Negative if it holds more than its share. */
   #freeFor(owner: string): number {
     const heldByOwner = this.#heldByOwner.get(owner) ?? 0;
     const heldByOthers = this.#held - heldByOwner;
-    return (this.#limit - heldByOthers) / 2 - heldByOwner;
+    return (this.#limitBytes - heldByOthers) / 2 - heldByOwner;
   }
 }

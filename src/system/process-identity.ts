@@ -7,21 +7,28 @@ export interface ProcessIdentity {
   readonly start: string;
 }
 
-/** Without start times, a lock with this process's own PID counts as one of an earlier process: callers know their own locks. */
+/**
+ * Whether the process with this identity still runs. If a start time is unknown, only the PID is compared. If it is the PID of
+ * this process, returns false: a caller knows its own locks, so the identity is that of an earlier process with the same PID.
+ */
 export function isRunning({ pid, start }: ProcessIdentity): boolean {
   const currentStart = readStart(pid);
   if (start !== '' && currentStart !== '') return start === currentStart;
   return pid !== process.pid && isAlive(pid);
 }
 
-/** The boot id and the process's start time within that boot; empty if the system has no /proc or no such process. */
+/**
+ * The boot id and the process's start time within that boot. For a zombie, `ended` in place of the start time. Empty if the
+ * system has no /proc or no such process.
+ */
 export function readStart(pid: number): string {
   const bootId = readText('/proc/sys/kernel/random/boot_id').trim();
   const stat = readText(`/proc/${pid}/stat`);
   if (bootId === '' || stat === '') return '';
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' '); // the process name before it may contain any character
   const isZombie = fields[0] === 'Z'; // it has exited, but its parent has not read the exit code
-  return isZombie ? `${bootId} ended` : `${bootId} ${fields[19]}`;
+  const startTime = fields[19]; // field 22 of /proc/PID/stat; `fields` begins with field 3
+  return isZombie ? `${bootId} ended` : `${bootId} ${startTime}`;
 }
 
 /** Returns the id of this process's PID namespace, or '' if there is none. In another container, a PID means another process. */

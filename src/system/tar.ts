@@ -1,5 +1,5 @@
-// Writes and reads tar archives (ustar) of plain files, as a stream. Any tar program can read them. Only plain files are written,
-// and everything else is refused when an archive is read.
+// Writes and reads tar archives (ustar) of regular files, as a stream. Any tar program can read them. An archive that contains
+// anything else, such as a link or a directory, is refused.
 
 export interface TarFile {
   /** A relative path with `/`, at most 100 bytes. */
@@ -45,8 +45,8 @@ export async function* writeTar(
 }
 
 /**
- * Yields the files of an archive. The caller reads the content of each file before it takes the next one. Throws if the archive
- * breaks off, or if it contains anything but plain files.
+ * Yields the files of an archive. The caller must read the content of each file before it takes the next one. Throws if the
+ * archive is truncated, or if it contains anything but regular files.
  */
 export async function* readTar(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<TarFile> {
   const source = new ByteSource(chunks);
@@ -70,7 +70,7 @@ export async function* readTar(chunks: AsyncIterable<Uint8Array>): AsyncGenerato
       if (left > 0) throw new Error(`the content of ${path} was not read`);
       await source.take((BLOCK_BYTES - (bytes % BLOCK_BYTES)) % BLOCK_BYTES);
     }
-    await source.take(BLOCK_BYTES);
+    await source.take(BLOCK_BYTES); // an archive ends with two empty blocks; this is the second
     await source.drain(); // other programs may add more empty blocks
   } finally {
     await source.close();
@@ -90,8 +90,8 @@ function encodeHeader({ path, bytes }: TarFile, mtimeSeconds: number): Buffer {
     header.writeBigUInt64BE(BigInt(bytes), 128);
   }
   header.write(`${octal(mtimeSeconds, 11)}\0`, 136);
-  // An empty checksum (8 spaces), the type of a plain file (0), `ustar` with a NUL, and the version 00.
-  header.write('        0ustar\x0000', 148);
+  header.write('        0', 148); // an empty checksum (8 spaces) and the type of a regular file
+  header.write('ustar\x0000', 257); // `ustar`, the byte \x00, and the version `00`
   header.write(`${octal(checksum(header), 6)}\0 `, 148);
   return header;
 }
@@ -107,7 +107,7 @@ function decodeHeader(header: Buffer): { path: string; bytes: number } {
   const prefix = readText(header, 345, 155);
   if ((type !== '0' && type !== '') || prefix !== '')
     throw new Error(
-      `the archive contains ${JSON.stringify(path)}, which is not a plain file with a short path`,
+      `the archive contains ${JSON.stringify(path)}, which is not a regular file, or has a path longer than 100 bytes`,
     );
   const isBase256 = header[124] === 0x80;
   const bytes = isBase256
@@ -143,7 +143,7 @@ class ByteSource {
 
   /** Returns 1 to `maxBytes` bytes. */
   async takeUpTo(maxBytes: number): Promise<Buffer> {
-    if (this.#rest.length === 0 && !(await this.#next())) throw new Error('the archive breaks off');
+    if (this.#rest.length === 0 && !(await this.#next())) throw new Error('the archive is truncated');
     const taken = this.#rest.subarray(0, maxBytes);
     this.#rest = this.#rest.subarray(taken.length);
     return taken;
@@ -159,6 +159,7 @@ class ByteSource {
     return Buffer.concat(taken);
   }
 
+  /** Reads the stream to its end. */
   async drain(): Promise<void> {
     while (await this.#next());
   }
@@ -167,6 +168,7 @@ class ByteSource {
     await this.#chunks.return?.();
   }
 
+  /** Reads the next chunk that is not empty into `#rest`. Returns false at the end of the stream. */
   async #next(): Promise<boolean> {
     for (;;) {
       const { done, value } = await this.#chunks.next();

@@ -1,9 +1,11 @@
 // Creates a token at the first startup, when there is no tokens file yet.
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { OperatorError } from '../domain/errors.ts';
 import { formatTimestamp } from '../domain/timestamp.ts';
 import type { Clock } from '../system/clock.ts';
-import { writeFileDurably } from '../system/files.ts';
+import { describeFileError } from '../system/file-access.ts';
+import { createDirectory, writeFileDurably } from '../system/files.ts';
 import { ALL_SCOPES, createSecret, hashSecret } from './token.ts';
 import { changeTokenFile } from './token-file.ts';
 
@@ -13,21 +15,33 @@ export interface FirstToken {
   writeToFile(): Promise<string>;
 }
 
-/** Creates a token with all scopes, unless the tokens file exists. */
-export async function createFirstToken(tokensFile: string, clock: Clock): Promise<FirstToken | undefined> {
-  if (existsSync(tokensFile)) return undefined;
+/**
+ * Creates a token with all scopes, unless the tokens file exists. Calls `show` before it writes the tokens file: if the process ends
+ * in between, the next start creates and shows another token. In the other order, nobody might know the secret of a valid token.
+ */
+export async function createFirstToken(
+  tokensFile: string,
+  clock: Clock,
+  show: (token: FirstToken) => void | Promise<void>,
+): Promise<void> {
+  if (existsSync(tokensFile)) return;
   const secret = createSecret();
   const created_at = formatTimestamp(clock());
+  await show({ secret, writeToFile: () => writeSecret(join(dirname(tokensFile), 'first-token'), secret) });
   await changeTokenFile(tokensFile, tokens => [
     ...tokens,
     { name: 'first', sha256: hashSecret(secret), scopes: ALL_SCOPES, created_at },
   ]);
-  return {
-    secret,
-    async writeToFile() {
-      const file = join(dirname(tokensFile), 'first-token');
-      await writeFileDurably(file, `${secret}\n`);
-      return file;
-    },
-  };
+}
+
+async function writeSecret(file: string, secret: string): Promise<string> {
+  const directory = dirname(file);
+  try {
+    createDirectory(directory);
+    await writeFileDurably(file, `${secret}\n`);
+    return file;
+  } catch (error) {
+    const reason = describeFileError(directory, error as NodeJS.ErrnoException);
+    throw new OperatorError(`cannot write the first token to ${file}: ${reason}`);
+  }
 }

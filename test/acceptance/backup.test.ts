@@ -119,6 +119,17 @@ describe('dendro backup of a running server', () => {
     }
   });
 
+  test('reads the copy back with the memory limit of the flag', async () => {
+    const backUpWith = (limit: string) =>
+      runDendro(['backup', target(limit), '--url', server.internalUrl, '--memory-limit', limit], {
+        env: { DENDRO_TOKEN: admin },
+      });
+    expect(await backUpWith('300MB')).toMatchObject({ code: 0, stderr: '' });
+    const tooLittle = await backUpWith('1KB');
+    expect(tooLittle.code).toBe(1);
+    expect(onlyLine(tooLittle)).toContain('the copy cannot be read back, nothing was kept');
+  });
+
   test('does not touch a directory that is not empty', async () => {
     mkdirSync(target('used'));
     writeFileSync(join(target('used'), 'mine'), 'content');

@@ -1,9 +1,11 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { commands } from '../../src/cli/commands.ts';
 import { FLAGS, type FlagName, variableOf } from '../../src/config.ts';
-import { createTempDirectory, runDendro } from '../support/process.ts';
+import { createTempDirectory, DENDRO_COMMAND, onlyLine, runDendro } from '../support/process.ts';
 
 describe('the command line', () => {
   let directory: ReturnType<typeof createTempDirectory>;
@@ -55,6 +57,24 @@ describe('the command line', () => {
 
   test('--help takes precedence over invalid values', async () => {
     expect((await run('serve', '--port', 'x', '--help')).code).toBe(0);
+  });
+
+  test('a command whose output nobody reads, as before head, ends without a message and with exit code 0', async () => {
+    const [program, bin] = DENDRO_COMMAND;
+    const child = spawn(program, [bin, 'help'], { cwd: directory.path });
+    child.stdout.destroy(); // before the command has started to write
+    let stderr = '';
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      stderr += text;
+    });
+    const [code] = await once(child, 'close');
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  });
+
+  test('output that does not fit on the disk is reported in one line, with exit code 1', async () => {
+    const command = ['sh', '-c', 'exec "$0" "$@" > /dev/full', ...DENDRO_COMMAND] as const;
+    const outcome = await runDendro(['help'], { cwd: directory.path, command });
+    expect([outcome.code, onlyLine(outcome)]).toEqual([1, expect.stringContaining('ENOSPC')]);
   });
 
   test('a command with an invalid flag does not create the data directory', async () => {

@@ -1,8 +1,8 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { documentedEndpoint } from '../support/custom-endpoints.ts';
-import { createTempDirectory, runDendro } from '../support/process.ts';
+import { createTempDirectory, onlyLine, runDendro } from '../support/process.ts';
 
 let directory: ReturnType<typeof createTempDirectory>;
 beforeEach(() => {
@@ -31,6 +31,15 @@ test('dendro endpoint new creates a folder that passes check, and whose example 
   });
 });
 
+test('dendro endpoint new reports that --endpoints is a file, not that the endpoint already exists', async () => {
+  writeFileSync(endpoints(), '');
+  const outcome = await run('endpoint', 'new', 'errors.by-path');
+  expect(outcome.code).toBe(1);
+  expect(onlyLine(outcome)).toBe(
+    `dendro: cannot create ${endpoints()}/errors.by-path: ENOTDIR: not a directory`,
+  );
+});
+
 test('dendro endpoint test prints expected and returned rows of a failed example, and exits with 1', async () => {
   await run('endpoint', 'new', 'errors.by-path');
   writeFileSync(definition(), readFileSync(definition(), 'utf8').replace('count: 1 }', 'count: 2 }'));
@@ -43,6 +52,20 @@ test('dendro endpoint test prints expected and returned rows of a failed example
     'expected \n    {"path":"/orders","count":2}\n  returned \n    {"path":"/orders","count":1}\n',
   );
   expect(stderr).toBe('dendro: 1 of 1 examples failed\n');
+});
+
+test('dendro endpoint test leaves no temporary directory, also if its store cannot be opened', async () => {
+  const temporary = join(directory.path, 'tmp');
+  mkdirSync(temporary);
+  await run('endpoint', 'new', 'errors.by-path');
+  const args = ['endpoint', 'test', '--endpoints', endpoints(), '--memory-limit'];
+  for (const [limit, code] of [
+    ['500MB', 0],
+    ['1KB', 1],
+  ] as const) {
+    const outcome = await runDendro([...args, limit], { env: { TMPDIR: temporary } });
+    expect([outcome.code, readdirSync(temporary)]).toEqual([code, []]);
+  }
 });
 
 test('dendro endpoint test reports a rejected record, a wrong parameter and a wrong time of an example', async () => {

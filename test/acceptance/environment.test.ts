@@ -222,7 +222,7 @@ describe('environment variables', () => {
       run(['token', 'list'], { DENDRO_DATA: 'valid' }),
     );
     expect(stdout).toMatch(
-      /^acme +query:logs.all metrics +one two +2.5\/s, up to PRO, redacted +20\S+Z +never$/m,
+      /^acme +query:logs.all metrics +one two +2.5\/s, up to PRO, PII redacted +20\S+Z +never$/m,
     );
     expect(stdout).toMatch(/^other .* 7\/s, /m);
   });
@@ -250,7 +250,7 @@ describe('environment variables', () => {
       });
       const { status } = await fetch(`${server.internalUrl}/metrics`);
       const { stderr } = await server.stop();
-      return [status, stderr.includes('"event":"request_served"')];
+      return [status, stderr.includes('"event":"access"')];
     };
     expect(await statusOf({})).toEqual([401, false]);
     expect(await statusOf({ DENDRO_METRICS_OPEN: 'yes', DENDRO_ACCESS_LOG: 'yes' })).toEqual([200, true]);

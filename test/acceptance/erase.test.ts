@@ -1,8 +1,13 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import {
   createTempDirectory,
+  DENDRO_COMMAND,
   onlyLine,
   PROCESS_API_KEY,
   runDendro,
@@ -55,6 +60,20 @@ const query = async (project: string) => {
   return JSON.parse((await runDendro(args)).stdout) as { result: unknown[] };
 };
 
+/** Runs the command on a terminal, which `script` creates, and presses keys when it asks. */
+const pressAtPrompt = async (keys: string, args: readonly string[]) => {
+  const command = [...DENDRO_COMMAND, ...args].map(argument => `'${argument}'`).join(' ');
+  const child = spawn('script', ['-q', '-e', '-c', command, '/dev/null'], { cwd: folder.path });
+  let output = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    const isPrompted = output.includes('to confirm: ');
+    output += text;
+    if (!isPrompted && output.includes('to confirm: ')) child.stdin.write(keys);
+  });
+  const [code] = await once(child, 'close');
+  return { code, output };
+};
+
 describe('dendro erase', () => {
   test('erases a project in a running server, and the environment key is not allowed to', async () => {
     const token = await createAdminToken();
@@ -101,6 +120,43 @@ describe('dendro erase', () => {
     expect([outcome.code, onlyLine(outcome)]).toEqual([2, expect.stringMatching(message)]);
     expect(readdirSync(folder.path)).toEqual([]);
   });
+
+  test.each([
+    ['Ctrl+C', '\u0003'],
+    ['Ctrl+D', '\u0004'],
+    ['another name', 'b\r'],
+  ])('%s at the prompt erases nothing and prints one line without a stack trace', async (_, keys) => {
+    const { code, output } = await pressAtPrompt(keys, ['erase', '--project', 'a', '--data', 'none']);
+    expect(output).toMatch(/\ndendro: nothing was erased: not confirmed\r\n$/);
+    expect(output).not.toMatch(/ {4}at /);
+    expect(code).toBe(1);
+  });
+
+  test.each([
+    [0, '2026-01-01T00:00:00Z'],
+    [1, '2025-01-01T00:00:00Z'],
+    [1, null],
+  ])(
+    '--before 2026-01-01 exits with %i if the server has finished an erasure before %s',
+    async (code, before) => {
+      // A real server would have to start another erasure between two requests of the command.
+      const result = { project: 'a', records: 1, quarantined: 0, damaged_files: 0 };
+      const other = createServer(({ method }, response) => {
+        const status = method === 'POST' ? { state: 'running' } : { state: 'done', before };
+        response.end(JSON.stringify({ result: { ...result, ...status } }));
+      });
+      await once(other.listen(0, '127.0.0.1'), 'listening');
+      const url = `http://127.0.0.1:${(other.address() as AddressInfo).port}`;
+      try {
+        const args = ['erase', '--project', 'a', '--before', '2026-01-01', '--yes', '--url', url];
+        const outcome = await runDendro(args, { env: ENV });
+        expect(outcome.code).toBe(code);
+        if (code === 1) expect(onlyLine(outcome)).toContain('not everything was erased');
+      } finally {
+        other.close();
+      }
+    },
+  );
 
   test('a data directory that does not exist is reported and not created', async () => {
     const directory = join(folder.path, 'none');

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -74,6 +74,19 @@ describe('tokens of a new data directory', () => {
     expect(await statusWith(secret)).toBe(200);
     expect((await server.stop()).stdout).not.toContain('first token');
     expect(readFileSync(join(directory.path, 'tokens.json'), 'utf8')).toBe(before);
+  });
+
+  test('the first token is known and valid if the startup that creates it fails in a later step', async () => {
+    const invalid = join(directory.path, 'erase.json');
+    writeFileSync(invalid, '{');
+    const failed = await runDendro(['serve', '--data', directory.path]);
+    expect(failed.code).toBe(1);
+    expect(onlyLine(failed)).toContain('erase.json');
+    const file = join(directory.path, 'first-token');
+    expect(failed.stdout).toBe(`first token: in the file ${file}\n`);
+    rmSync(invalid);
+    server = await startServer(['--data', directory.path]);
+    expect(await statusWith(readFileSync(file, 'utf8').trimEnd())).toBe(200);
   });
 
   test('with DENDRO_API_KEY no token is created, and the key is valid', async () => {

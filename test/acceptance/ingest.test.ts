@@ -119,6 +119,36 @@ describe('dendro ingest', () => {
     expect(outcome.stdout).toContain('The source "checkout" is unknown.');
   });
 
+  /** Its third record is the first one that is rejected with no_project, the fourth the first one with invalid_json. */
+  const mixedQuarantine = () => {
+    const [record] = edgeLines(1);
+    const lines = [
+      { quarantine: { source: 'edge' }, record },
+      { quarantine: { source: 'auth' }, record },
+      { quarantine: { source: 'auth' }, record: { event_message: 'of no project' } },
+      { quarantine: { source: 'edge' }, line: 'no json' },
+      { quarantine: { source: 'edge' }, record: { event_message: 'of no project' } },
+      { quarantine: { source: 'checkout' }, record },
+    ];
+    return write('quarantine.ndjson', toNdjson(lines));
+  };
+  const POSITIONS = [
+    'quarantine.ndjson: 2 accepted, 4 rejected',
+    expect.stringContaining('  1 invalid_json, first at record 4: '),
+    expect.stringContaining('  1 unknown_source, first at record 6: '),
+    expect.stringContaining('  2 no_project, first at record 3: '),
+  ];
+  const sortedLines = (text: string) => {
+    const [first, ...others] = text.trimEnd().split('\n');
+    return [first, ...others.sort()];
+  };
+
+  test('the summary of a quarantine file with several kinds has the positions of its rejected records', async () => {
+    const args = ['ingest', '--data', 'data', mixedQuarantine()];
+    const { stdout } = await runDendro(args, { cwd: directory.path });
+    expect(sortedLines(stdout)).toEqual(POSITIONS);
+  });
+
   describe('into a running server', () => {
     const send = (args: readonly string[]) =>
       runDendro(['ingest', '--url', server?.internalUrl ?? '', ...args], { cwd: directory.path, env });
@@ -132,6 +162,11 @@ describe('dendro ingest', () => {
       expect(stdout).toContain('edge.ndjson.gz: 5 accepted, 1 rejected\n  1 no_project, first at record 4: ');
       await server.stop();
       expect(await queryIds()).toEqual(idsOf(5));
+    });
+
+    test('prints the positions of the rejected records of a quarantine file with several kinds', async () => {
+      server = await startServer(['--data', 'data'], { cwd: directory.path, env });
+      expect(sortedLines((await send([mixedQuarantine()])).stdout)).toEqual(POSITIONS);
     });
 
     test('sends a JSON file of several batches completely', async () => {

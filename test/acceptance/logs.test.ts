@@ -56,7 +56,7 @@ describe('the log of a server', () => {
   });
 
   test('has every 5xx with its endpoint and request id', () => {
-    expect(linesOf('request_unserved')).toMatchObject([
+    expect(linesOf('request_unavailable')).toMatchObject([
       { level: 'warn', endpoint: 'test.sleep', status: 504, request_id: requestIds[1] },
     ]);
     expect(linesOf('request_failed')).toMatchObject([
@@ -69,7 +69,7 @@ describe('the log of a server', () => {
   });
 
   test('has one line for each request with --access-log', () => {
-    const served = linesOf('request_served').map(({ method, endpoint, route, status, outcome, address }) => [
+    const served = linesOf('access').map(({ method, endpoint, route, status, outcome, address }) => [
       ...[method, endpoint ?? route, status, outcome, address],
     ]);
     expect(served).toEqual([

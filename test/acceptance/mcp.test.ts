@@ -123,7 +123,7 @@ describe.each(MODES)('dendro mcp with a client of protocol version %s', (version
       });
       expect(await wrong('logs_all', { project: ['a'] })).toMatchObject({
         isError: true,
-        content: [{ text: 'project must be a string' }],
+        content: [{ text: 'project must be a string, a number or a boolean' }],
       });
       await expect(wrong('no_such', {})).rejects.toThrow('unknown tool no_such');
     });

@@ -36,6 +36,9 @@ const LINES = [
   },
 ];
 
+/** JSON.stringify cannot write this number. */
+const LARGE_NUMBER = `{"project":"numbers","message":"m","metadata":{"id":12345678901234567890}}`;
+
 // The same queries on the store of a data directory and on a running server return the same rows.
 describe.each(['--data', '--url'] as const)('dendro query %s', source => {
   let directory: ReturnType<typeof createTempDirectory>;
@@ -44,10 +47,12 @@ describe.each(['--data', '--url'] as const)('dendro query %s', source => {
   let target: string[];
   beforeAll(async () => {
     directory = createTempDirectory();
-    custom = writeEndpointFolders({ fault: FAULT });
-    const input = LINES.map(line => `${JSON.stringify(line)}\n`).join('');
+    custom = writeEndpointFolders({
+      fault: { ...FAULT, sql: 'select cast($number as bigint) as answer' },
+    });
+    const input = [...LINES.map(line => JSON.stringify(line)), LARGE_NUMBER].join('\n');
     const loaded = await runDendro(['ingest', '-', '--source', 'edge', '--data', directory.path], { input });
-    expect(loaded).toMatchObject({ code: 0, stdout: expect.stringContaining('3 accepted') });
+    expect(loaded).toMatchObject({ code: 0, stdout: expect.stringContaining('4 accepted') });
     const endpoints = ['--endpoints', custom.folder];
     if (source === '--url') server = await startServer(['--data', directory.path, ...endpoints], { env });
     target = server === undefined ? ['--data', directory.path, ...endpoints] : ['--url', server.url];
@@ -73,6 +78,19 @@ describe.each(['--data', '--url'] as const)('dendro query %s', source => {
     expect(lines[2]).toMatch(new RegExp(`^new +${time} +two lines, and "quotes" +\\{"request":`));
     expect(lines[3]).toMatch(/^old +20\d\d-\d\d-\d\dT[\d:.]+Z +plain +\{/);
     expect(lines[4]).toBe('2 rows');
+  });
+
+  test('a table has the exact digits of large numbers', async () => {
+    const { stdout } = await query('logs.all', '--project', 'numbers');
+    expect(stdout).toContain('{"id":12345678901234567890}');
+    const counted = await query('test.fault', '--param', 'number=9007199254740993');
+    expect(counted.stdout.split('\n')).toEqual([
+      '          answer',
+      '----------------',
+      '9007199254740993',
+      '1 row',
+      '',
+    ]);
   });
 
   test('--explain prints how many records remain after each condition, and a summary', async () => {
@@ -322,6 +340,13 @@ describe('dendro query', () => {
 
   test('--token sets the token, and a slash at the end of --url is ignored', async () => {
     expect((await query('--url', `${server.url}/`, '--token', PROCESS_API_KEY)).stdout).toBe('no rows\n');
+  });
+
+  test('a line end after the token in DENDRO_TOKEN is ignored', async () => {
+    const args = ['query', 'logs.all', '--project', 'a', '--url', server.url];
+    expect((await runDendro(args, { env: { DENDRO_TOKEN: `${PROCESS_API_KEY}\n` } })).stdout).toBe(
+      'no rows\n',
+    );
   });
 
   test('a wrong token: the message of the API without the token, exit 1', async () => {

@@ -12,7 +12,7 @@ test('the requests of the last 10 minutes, 300 MB with all of their errors, fit 
     const index = new IdempotencyIndex({ maxBytes: 16 * 1024 * 1024, timer: performance, clock: () => 0n });
     for (let n = 0; n < 30_000; n++) {
       const digest = hash('sha256', String(n));
-      const identity = { key: hash('sha256', digest, 'base64url').slice(0, 32), digest, isRepeatOnlyIfUndelivered: false };
+      const identity = { key: hash('sha256', digest, 'base64url').slice(0, 32), digest, forgetOnceDelivered: false };
       const errors = Array.from({ length: 20 }, (_, i) => ({ index: i, code: 'no_project', message: digest.repeat(8) + i }));
       index.complete(await index.claim(identity, 0), { accepted: 1, rejected: 20, errors }, 1);
     }

@@ -140,7 +140,9 @@ describe('dendro serve', () => {
     mkdirSync(endpoints);
     server = await startServer(['--data', directory.path, '--endpoints', endpoints], { env });
     server.signal('SIGHUP');
-    await expect.poll(() => server?.stderr()).toContain('endpoints reloaded: 3, of which 0 were added');
+    await expect
+      .poll(() => server?.stderr())
+      .toContain('endpoints reloaded: 3; added, changed or removed: 0');
     expect((await fetchResponse(`${server.url}/health`, {})).status).toBe(200);
   });
 

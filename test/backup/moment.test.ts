@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,6 +10,7 @@ import { unpack } from '../../src/backup/unpack.ts';
 import { LOG_KINDS } from '../../src/domain/log-columns.ts';
 import { readTar } from '../../src/system/tar.ts';
 import { fetchResponse, startTestApp, type TestApp, testStoreOptions } from '../support/app.ts';
+import { listOpenFiles } from '../support/open-files.ts';
 import { createTokens, type TestTokens } from '../support/tokens.ts';
 
 const REQUESTS = [
@@ -173,6 +174,42 @@ describe('a backup of a running server', () => {
     expect(await retry()).toBe(200);
     expect(app.events.filter(({ type }) => type === 'request_failed')).toEqual([]);
   });
+
+  test('that fails while it is sent is incomplete, and its event has the status 200 that the client got', async () => {
+    const app = await start();
+    // A file that an earlier run with ClickHouse may have left, larger than the socket buffers of both sides.
+    const outbox = join(app.dataDirectory, 'clickhouse');
+    const file = join(outbox, 'large.block');
+    mkdirSync(outbox);
+    writeFileSync(file, '');
+    truncateSync(file, 64 * 1024 * 1024);
+    const response = await fetch(`${app.internalUrl}/api/admin/backup`, { headers: headers() });
+    expect(response.status).toBe(200);
+    truncateSync(file);
+    await expect(response.arrayBuffer()).rejects.toThrow();
+    const failures = () => app.events.filter(({ type }) => type === 'request_failed');
+    await expect.poll(failures).toMatchObject([
+      {
+        route: '/api/admin/backup',
+        status: 200,
+        error: { message: expect.stringContaining('the file ends after') },
+      },
+    ]);
+  });
+
+  test.runIf(process.platform === 'linux')(
+    'that fails because the tokens file cannot be opened leaves no file open',
+    async () => {
+      const app = await start();
+      rmSync(tokens.file);
+      symlinkSync(tokens.file, tokens.file); // a loop of links
+      const response = await fetch(`${app.internalUrl}/api/admin/backup`, { headers: headers() });
+      expect(response.status).toBe(500);
+      await response.arrayBuffer();
+      // The server itself opens this file only at its start.
+      expect(listOpenFiles(app.dataDirectory)).not.toContain(join(app.dataDirectory, 'format.json'));
+    },
+  );
 });
 
 describe('a backup of a server with ClickHouse', () => {

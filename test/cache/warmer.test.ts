@@ -16,8 +16,8 @@ describe('the warmer', () => {
     cache = new ResultCache(64 * 1024 * 1024, () => 100, timer);
     store = new CountedLoad(timer);
   });
-  const startWarmer = (concurrency = 1) => {
-    const warmer = new Warmer(cache, timer, concurrency);
+  const startWarmer = (concurrency = 1, onFailure?: (key: string, error: unknown) => void) => {
+    const warmer = new Warmer(cache, timer, concurrency, onFailure);
     warmer.start();
     return warmer;
   };
@@ -81,6 +81,21 @@ describe('the warmer', () => {
     const pauses = runsAt.slice(1).map((at, index) => at - (runsAt[index] ?? 0));
     expect(runsAt[0]).toBe(300);
     expect(pauses).toEqual([5, 10, 20, 40, 80]);
+  });
+
+  test('a failed refresh is reported with its key and its error, unless the warmer was stopped', async () => {
+    const failures: [string, string][] = [];
+    const warmer = startWarmer(1, (key, error) => failures.push([key, (error as Error).message]));
+    await get();
+    store.failing = true;
+    await timer.advance(300_000);
+    expect(failures).toEqual([['k', 'the store is unavailable']]);
+    store.tookMs = 10;
+    await timer.advance(5_000);
+    warmer.stop();
+    await timer.advance(1_000);
+    expect([store.runs, cache.refreshFailures]).toEqual([3, 2]);
+    expect(failures).toHaveLength(1);
   });
 
   test('the next refresh is 300 s after a successful retry', async () => {

@@ -88,6 +88,20 @@ const WRONG: Record<string, WrongCall[]> = {
       '--url localhost is not a URL; allowed: http://HOST',
     ],
     ['a.ndjson --source edge --url http://127.0.0.1:1', '--url needs a token'],
+    ['a.ndjson --source edge --url http://127.0.0.1:1 --token=', '--url needs a token'],
+    [
+      'a.ndjson --source edge --url http://127.0.0.1:1 --token dnd_…',
+      '--token contains a character that an HTTP header cannot carry',
+    ],
+    [
+      'a.ndjson --source edge --url http://127.0.0.1:1',
+      'DENDRO_TOKEN contains a character that an HTTP header cannot carry',
+      { DENDRO_TOKEN: 'two words' },
+    ],
+    [
+      'a.ndjson --source edge --url http://user:pw@127.0.0.1:1 --token t',
+      '--url contains a user name or a password; remove them, and set --token instead',
+    ],
     ['a.ndjson --source edge --token t', '--token needs --url'],
     [`a.ndjson --source edge --data d ${URL_AND_TOKEN}`, '--url and --data exclude each other'],
     [`a.ndjson --source edge --retention-days 9 ${URL_AND_TOKEN}`, '--url and --retention-days exclude'],
@@ -130,6 +144,11 @@ const WRONG: Record<string, WrongCall[]> = {
     ['logs.all --project p --url ftp://a --token t', '--url ftp://a is not a URL'],
     ['logs.all --project p', 'DENDRO_URL x is not a URL', { ...KEY, DENDRO_URL: 'x' }],
     ['logs.all --project p', 'DENDRO_URL needs a token', { DENDRO_URL: 'http://127.0.0.1:1' }],
+    [
+      'logs.all --project p',
+      'DENDRO_URL contains a user name',
+      { ...KEY, DENDRO_URL: 'http://user@127.0.0.1' },
+    ],
     [
       'logs.all --project p',
       'DENDRO_INTERNAL_URL is the URL of the internal listener, but this command uses the public listener',
@@ -197,6 +216,7 @@ const WRONG: Record<string, WrongCall[]> = {
     ['', 'name exactly one directory for the copy'],
     ['one two', 'name exactly one directory for the copy'],
     [`copy --data d ${URL_AND_TOKEN}`, '--url and --data exclude each other'],
+    [`copy --data d --memory-limit 2GB ${URL_AND_TOKEN}`, '--url and --data exclude each other'],
     ['copy --token t', '--token'],
     ['copy --store x', '--store x is unknown'],
   ],

@@ -1,9 +1,11 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, connect } from 'node:net';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { describeUnreachable } from '../../src/cli/running-server.ts';
 import { sendRequest } from '../../src/cli/send-request.ts';
 import { OperatorError } from '../../src/domain/errors.ts';
+import { findFreePort } from '../support/process.ts';
 
 const POLICY = { maxAttempts: 3, retryUnreachable: true };
 
@@ -56,4 +58,21 @@ test('a response with a Location that is no redirect is returned', async () => {
   status = 200;
   location = urlOf(target);
   expect(await send()).toMatchObject({ status: 200, body: Buffer.from('moved') });
+});
+
+test('the reason is given for a host name with several addresses that all refuse the connection', async () => {
+  // The error that fetch() gets from such a host: its message is empty.
+  const addresses = ['127.0.0.1', '127.0.0.2'].map(address => ({ address, family: 4 }));
+  const socket = connect({
+    port: await findFreePort(),
+    host: 'several.test',
+    autoSelectFamily: true,
+    lookup: (_host, _options, callback) => callback(null, addresses),
+  });
+  const [cause] = await once(socket, 'error');
+  expect(cause).toMatchObject({ name: 'AggregateError', message: '' });
+  const server = { url: 'http://several.test:4000', token: 'secret' };
+  expect(describeUnreachable(server, new TypeError('fetch failed', { cause }))).toBe(
+    'cannot reach http://several.test:4000: ECONNREFUSED',
+  );
 });

@@ -2,11 +2,16 @@ import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { toLogLines } from '../../src/domain/log-line.ts';
+import { loadCatalog } from '../../src/endpoint/catalog.ts';
+import { Preflight } from '../../src/endpoint/preflight.ts';
+import type { Event } from '../../src/observe/event.ts';
 import type { ClickHouseUrl } from '../../src/store/clickhouse-url.ts';
 import { openStore, type StoreOptions } from '../../src/store/open-store.ts';
 import type { SpooledLines, Store } from '../../src/store/store.ts';
+import { systemTimer } from '../../src/system/timer.ts';
 import { testStoreOptions } from '../support/app.ts';
 import { createDatabase } from '../support/clickhouse.ts';
+import { BUILT_IN } from '../support/custom-endpoints.ts';
 import { record } from '../support/record.ts';
 import { createDataDirectory, QUICK, removeDataDirectory, savedQuery } from '../support/store.ts';
 import { ERROR_PAGE_TRIGGER, type Fault, FaultyProxy } from './faulty-proxy.ts';
@@ -134,6 +139,25 @@ test('an error page of a proxy fails one query only, and the host stays in use',
   await expect(failing).rejects.toMatchObject({ code: 'unavailable' });
   expect(store.isReachable?.()).toBe(true);
   for (const { rows } of await Promise.all(others)) expect(rows).toEqual([[50_000_000]]);
+});
+
+test.each<[problem: string, fault: Fault, trigger: string | undefined]>([
+  ['only the insert check fails', 'error page', 'JSONEachRow'],
+  ['queries exceed their time limit', 'silent', undefined],
+])('a start while %s succeeds, and the preflight is retried until it passes', async (_, fault, trigger) => {
+  await proxy.set(fault, trigger);
+  const events: Event['type'][] = [];
+  const catalog = loadCatalog({ builtIn: BUILT_IN, custom: undefined }, 'clickhouse');
+  const preflight = new Preflight(catalog, store, systemTimer, ({ type }) => events.push(type));
+  try {
+    await preflight.start();
+    expect([preflight.passed, events]).toEqual([false, ['store_unavailable']]);
+    await proxy.set('none');
+    await expect.poll(() => preflight.passed).toBe(true);
+    expect(events.at(-1)).toBe('store_available');
+  } finally {
+    await preflight.close();
+  }
 });
 
 test.each([

@@ -23,14 +23,18 @@ export type Fault =
   | 'response lost'
   /** The connection is closed within the response. */
   | 'response truncated'
-  /** The response to a request that contains `ERROR_PAGE_TRIGGER` is an HTML page; other requests are forwarded. */
+  /** The response to a request that contains the trigger is an HTML page; other requests are forwarded. */
   | 'error page'
+  /** The body of a request that contains the trigger is forwarded after `SLOW_MS`; everything else is forwarded at once. */
+  | 'slow'
   /** The response is ClickHouse's error for a full disk. */
   | 'disk full'
   /** The response is the ClickHouse error with this code. */
   | `error ${number}`;
 
 export const ERROR_PAGE_TRIGGER = 'error_page_please';
+/** Longer than a ping may take, including the pause before it. */
+const SLOW_MS = 6_000;
 
 const BAD_GATEWAY =
   'HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/html\r\nContent-Length: 20\r\nConnection: close\r\n\r\n<h1>Bad Gateway</h1>';
@@ -44,6 +48,7 @@ export class FaultyProxy {
   #server: Server | undefined;
   #port = 0;
   #fault: Fault = 'none';
+  #trigger = ERROR_PAGE_TRIGGER;
   readonly #sockets = new Set<Socket>();
 
   private constructor(target: URL) {
@@ -61,8 +66,9 @@ export class FaultyProxy {
   }
 
   /** Sets the fault of new connections, and closes the open ones. */
-  async set(fault: Fault): Promise<void> {
+  async set(fault: Fault, trigger = ERROR_PAGE_TRIGGER): Promise<void> {
     this.#fault = fault;
+    this.#trigger = trigger;
     this.#closeConnections();
     if (fault === 'refused') await this.close();
     else if (this.#server === undefined) await this.#listen();
@@ -97,7 +103,9 @@ export class FaultyProxy {
     const server = connect(this.#target);
     this.#track(server);
     caller.on('data', (bytes: Buffer) => {
-      if (fault === 'error page' && bytes.includes(ERROR_PAGE_TRIGGER)) caller.end(BAD_GATEWAY);
+      if (!bytes.includes(this.#trigger)) server.write(bytes);
+      else if (fault === 'error page') caller.end(BAD_GATEWAY);
+      else if (fault === 'slow') forwardBodyLate(server, bytes);
       else server.write(bytes);
     });
     caller.once('close', () => server.destroy());
@@ -114,7 +122,7 @@ export class FaultyProxy {
       });
     };
     server.on('data', (bytes: Buffer) => {
-      if (fault === 'none' || fault === 'error page') caller.write(bytes);
+      if (fault === 'none' || fault === 'error page' || fault === 'slow') caller.write(bytes);
       else if (fault === 'late') setTimeout(() => caller.write(bytes), LATE_MS).unref();
       else if (fault === 'dripping') drip(bytes);
       else if (fault === 'stalling') caller.write(bytes.subarray(0, headersEnd(bytes)));
@@ -133,6 +141,14 @@ export class FaultyProxy {
 /** The offset after the headers, or 0 if the bytes contain none. */
 function headersEnd(bytes: Buffer): number {
   return bytes.toString('latin1', 0, 5) === 'HTTP/' ? bytes.indexOf('\r\n\r\n') + 4 : 0;
+}
+
+/** The headers go at once, because the server closes a connection that is idle for too long. */
+function forwardBodyLate(server: Socket, bytes: Buffer): void {
+  const headersEndAt = bytes.indexOf('\r\n\r\n');
+  const bodyStart = headersEndAt === -1 ? 0 : headersEndAt + 4;
+  server.write(bytes.subarray(0, bodyStart));
+  setTimeout(() => server.write(bytes.subarray(bodyStart)), SLOW_MS).unref();
 }
 
 function errorResponse(code: number): string {

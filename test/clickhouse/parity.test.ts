@@ -10,7 +10,7 @@ import { openStore } from '../../src/store/open-store.ts';
 import type { Store } from '../../src/store/store.ts';
 import { micros, NOW, testStoreOptions } from '../support/app.ts';
 import { createDatabase } from '../support/clickhouse.ts';
-import { BUILT_IN } from '../support/custom-endpoints.ts';
+import { BUILT_IN, writeEndpointFolders } from '../support/custom-endpoints.ts';
 import { edgeRecord, functionEdgeRecord } from '../support/record.ts';
 import { batches, createDataDirectory, removeDataDirectory } from '../support/store.ts';
 
@@ -94,6 +94,38 @@ test('both stores return the same results for random records, for every endpoint
   expect(parity.differences).toEqual([]);
   expect(parity.queries).toBe(3 * 5 + 3 * 3 + 3 * 4 * 3 * 3);
   expect(parity.rows).toBeGreaterThan(1_000);
+});
+
+test('an endpoint with a required search parameter is compared too', async () => {
+  const custom = writeEndpointFolders({
+    'test.count': {
+      yaml: `
+id: 0c6ad3a4-5d5c-4dc8-9d3c-3c9f3c9b7f31
+name: test.count
+description: Counts records.
+reads: edge
+parameters:
+  query: { type: search, required: true, description: What to search for. }
+columns:
+  records: { type: integer, description: The number of records. }
+cache: none
+`,
+      sql: 'select count(*) as records from {{logs}} where {{search}}',
+      clickhouse: 'select count() as records from {{logs}} where {{search}}',
+    },
+  });
+  try {
+    const side = (store: Store) => {
+      const { endpoints } = loadCatalog({ builtIn: BUILT_IN, custom: custom.folder }, store.name);
+      const [endpoint] = endpoints.filter(({ isShipped }) => !isShipped);
+      if (endpoint === undefined) throw new Error('there is no custom endpoint');
+      return { store, catalog: { endpoints: [endpoint], find: () => endpoint } };
+    };
+    const parity = await compareStores(side(duckdb), side(clickhouse), PROJECTS, NOW_MICROS);
+    expect(parity).toMatchObject({ queries: 1, differences: [] });
+  } finally {
+    custom.remove();
+  }
 });
 
 const START = '2026-11-12T00:00:00.000001Z';

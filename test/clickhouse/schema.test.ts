@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { migrations, printSchema } from '../../src/store/clickhouse/schema.ts';
+import { migrations, renderSchema } from '../../src/store/clickhouse/schema.ts';
 import type { ClickHouseUrl } from '../../src/store/clickhouse-url.ts';
 import { applyClickHouseSchema } from '../../src/store/open-store.ts';
 import { newDatabaseUrl } from '../support/clickhouse.ts';
+import { FaultyProxy } from './faulty-proxy.ts';
 import { runSql } from './run-sql.ts';
 
 describe('dendro schema clickhouse --apply', () => {
@@ -63,6 +64,18 @@ describe('dendro schema clickhouse --apply', () => {
     await runSql(other, `drop database ${other.database}`);
   });
 
+  test('waits for a statement that takes longer than the time limit of a ping', async () => {
+    const other = newDatabaseUrl();
+    const proxy = await FaultyProxy.open(other);
+    try {
+      await proxy.set('slow', 'dendro_schema (version) values');
+      expect(await applyClickHouseSchema({ ...other, urls: [proxy.url] }, 30)).toEqual([1]);
+    } finally {
+      await proxy.close();
+      await runSql(other, `drop database ${other.database}`);
+    }
+  });
+
   test('rejects a database of a newer version of Dendro', async () => {
     await runSql(clickhouse, 'insert into dendro_schema (version) values (99)');
     await expect(applyClickHouseSchema(clickhouse, 7)).rejects.toThrow(/version 99.*upgrade Dendro/);
@@ -80,7 +93,7 @@ describe('the schema of a cluster', () => {
   });
 
   test('replicates each shard, and shards by project', () => {
-    const text = printSchema(options);
+    const text = renderSchema(options);
     expect(text).toContain(
       "ReplicatedMergeTree('/clickhouse/tables/{shard}/dendro/edge_logs_local', '{replica}')",
     );

@@ -139,8 +139,8 @@ test('an error of ClickHouse is 503 to callers, and its text is reported to the 
   await runSql(clickhouse, 'rename table edge_logs to edge_logs_renamed');
   try {
     const { status, text, headers } = await app.query('logs.all', { project: 'p' });
-    expect([status, text]).toEqual([503, expect.stringContaining('the store is unreachable')]);
-    const failures = app.events.filter(event => event.type === 'request_unserved');
+    expect([status, text]).toEqual([503, expect.stringContaining('the store is unavailable')]);
+    const failures = app.events.filter(event => event.type === 'request_unavailable');
     expect(failures).toMatchObject([{ id: headers.get('dendro-request-id') }]);
     expect(String(failures[0]?.error)).toContain('edge_logs');
   } finally {

@@ -2,12 +2,19 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { ErrorCode as ClientErrorCode } from '../../client/index.ts';
+import type {
+  ErrorCode as ClientErrorCode,
+  CatalogParameter as ClientParameter,
+} from '../../client/index.ts';
 import { generateBuiltInTypes, generateTypes } from '../../src/cli/endpoint-types.ts';
 import { SHIPPED_ENDPOINTS } from '../../src/config.ts';
 import type { ErrorCode } from '../../src/domain/errors.ts';
 import { loadDefinitions } from '../../src/endpoint/catalog.ts';
-import { type CatalogEntry, toCatalogEntry } from '../../src/endpoint/catalog-entry.ts';
+import {
+  type CatalogEntry,
+  type CatalogParameter,
+  toCatalogEntry,
+} from '../../src/endpoint/catalog-entry.ts';
 import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
 import {
   BUILT_IN,
@@ -31,6 +38,12 @@ test('the client has the error codes of the API, and three of its own', () => {
   const own: Record<Own, true> = { unreachable: true, unreadable: true, unexpected: true };
   const missing: Exclude<ErrorCode, ClientErrorCode>[] = [];
   expect([Object.keys(own).length, missing.length]).toEqual([3, 0]);
+});
+
+test('the client has all fields of a parameter in the catalog, with their types', () => {
+  const missing: Exclude<keyof CatalogParameter, keyof ClientParameter>[] = [];
+  const convert = (parameter: CatalogParameter): ClientParameter => parameter;
+  expect([missing.length, typeof convert]).toEqual([0, 'function']);
 });
 
 describe('dendro types', () => {

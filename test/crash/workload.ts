@@ -61,7 +61,7 @@ class Workload {
   readonly #events: Event['type'][] = [];
   #app: App | undefined;
   #nextBatch: number;
-  /** Batches that can be sent again: the server recognises a repeat for ten minutes. */
+  /** Batches that can be sent again: the server recognizes a repeat for ten minutes. */
   #recent: BatchEntry[];
   /** An erasure that a crash interrupted may also erase records that arrive after the restart. */
   #mayEraseNewRecords: boolean;
@@ -93,9 +93,11 @@ class Workload {
         store: { ...config.store, threads: 1, queryConcurrency: 1 },
       },
       event => workload.#events.push(event.type),
-      () => BigInt(workload.#time.micros),
-      workload.#time.timer,
-      { parse: async body => parseBody(body), close: async () => {} },
+      {
+        clock: () => BigInt(workload.#time.micros),
+        timer: workload.#time.timer,
+        bodyParser: { parse: async body => parseBody(body), close: async () => {} },
+      },
     );
     return workload;
   }

@@ -16,7 +16,7 @@ describe.each(LOG_KINDS)('the columns of %s', kind => {
   });
 });
 
-test('kinds with different columns have a different number of columns, since a line is recognised by that number', () => {
+test('kinds with different columns have a different number of columns, since a line is recognized by that number', () => {
   const names = new Map<number, string>();
   for (const kind of LOG_KINDS) {
     const columns = columnsOf(kind);

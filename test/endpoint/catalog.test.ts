@@ -80,6 +80,21 @@ const BROKEN: readonly [reason: string, file: string, message: RegExp][] = [
     'edge.ids/endpoint.yaml',
     /reads: kind must be required, or have a default or a fallback at line 4/,
   ],
+  [
+    'optional-retention-days',
+    'edge.ids/endpoint.yaml',
+    /range: tier must be required, or have a default or a fallback at line \d+/,
+  ],
+  [
+    'unsafe-choice-value',
+    'edge.ids/endpoint.yaml',
+    /area\.choices\.rest\.level: must be a whole number from -9007199254740991 to 9007199254740991 at line \d+/,
+  ],
+  [
+    'recursive-alias',
+    'edge.ids/endpoint.yaml',
+    /examples\.0: the alias refers to a value that contains it at line \d+/,
+  ],
   ['empty-sql', 'edge.ids/duckdb.sql', /no statement/i],
   ['broken-sql', 'edge.ids/duckdb.sql', /at line 2: .*syntax error at or near "selekt"/],
   [

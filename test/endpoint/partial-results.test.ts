@@ -1,5 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { micros, startTestApp, type TestApp, testStoreOptions } from '../support/app.ts';
+import { loadCatalog } from '../../src/endpoint/catalog.ts';
+import { runEndpoint } from '../../src/endpoint/run-endpoint.ts';
+import { validateParameters } from '../../src/endpoint/validated-requests.ts';
+import { micros, NOW, startTestApp, type TestApp, testStoreOptions } from '../support/app.ts';
 import {
   BUILT_IN,
   type CustomEndpoints,
@@ -7,7 +10,13 @@ import {
   writeEndpointFolders,
 } from '../support/custom-endpoints.ts';
 import { edgeRecord } from '../support/record.ts';
-import { createDataDirectory, removeDataDirectory } from '../support/store.ts';
+import {
+  batches,
+  createDataDirectory,
+  openTestStore,
+  removeDataDirectory,
+  savedQuery,
+} from '../support/store.ts';
 
 /** logs.search without a search, but each slice takes at least a second. */
 const SLOW_SEARCH = {
@@ -127,5 +136,38 @@ describe('an endpoint with partial results', () => {
   ])('%j is 400', async (parameters, message) => {
     const { status, error } = await app.query('test.slow-search', { project: 'slow', ...parameters });
     expect([status, error.param, error.message]).toEqual([400, 'slice_ms', message]);
+  });
+});
+
+describe('an endpoint with partial results whose query slots are busy', () => {
+  test.each([
+    ['the time range has records', '2026-11-14T12:00:00Z'],
+    ['the newest record is older than the time range', '2026-11-13T12:00:00Z'],
+  ])('reports that the query waited too long in the queue, if %s', async (_, at) => {
+    const custom = writeEndpointFolders({ 'test.slow-search': SLOW_SEARCH });
+    const { store, close } = await openTestStore({ queryConcurrency: 1 });
+    try {
+      await store.append(batches('edge', [edgeRecord({ at, project: 'p' })]));
+      const endpoint = loadCatalog({ builtIn: BUILT_IN, custom: custom.folder }, 'duckdb').find(
+        'test.slow-search',
+      );
+      if (endpoint === undefined) throw new Error('there is no endpoint test.slow-search');
+      const parameters = new URLSearchParams({ project: 'p', slice_ms: '0', start: '2026-11-14T00:00:00Z' });
+      const validated = validateParameters(endpoint.definition, parameters);
+      const dependencies = { store, clock: () => micros(NOW), timeLimitMs: 500 };
+      const occupied = new AbortController();
+      const other = store.query(savedQuery('select sleep_ms(3000) is null', ['text']), {}, occupied);
+      await expect(runEndpoint(dependencies, endpoint, validated)).rejects.toMatchObject({
+        code: 'unavailable',
+        message: 'the query waited too long in the queue; retry in a moment',
+      });
+      occupied.abort(new Error('the test needs the slot'));
+      await expect(other).rejects.toThrow('the test needs the slot');
+      const { result } = await runEndpoint({ ...dependencies, timeLimitMs: 20_000 }, endpoint, validated);
+      expect(result.notes.clipped).toEqual([]);
+    } finally {
+      await close();
+      custom.remove();
+    }
   });
 });

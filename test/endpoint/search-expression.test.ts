@@ -9,8 +9,9 @@ const problemOf = (text: string, fields = LOG_FIELDS as readonly (typeof LOG_FIE
   try {
     parseSearchExpression(text, fields);
   } catch (error) {
-    if (error instanceof SearchSyntaxError) return { message: error.message, position: error.position };
-    throw error;
+    if (!(error instanceof SearchSyntaxError)) throw error;
+    const { message } = error;
+    return { message, position: Number(/ at character (\d+)/.exec(message)?.[1]) };
   }
   return undefined;
 };

@@ -36,9 +36,8 @@ export async function auditAndReport(
 
 /** Opens the directory as a server start does, including the replay of the spool. */
 export async function auditDataDirectory(dataDirectory: string, ledger: Ledger): Promise<AuditResult> {
-  const app = await startApp(testConfig(dataDirectory), () => {}, undefined, undefined, {
-    parse: async body => parseBody(body),
-    close: async () => {},
+  const app = await startApp(testConfig(dataDirectory), () => {}, {
+    bodyParser: { parse: async body => parseBody(body), close: async () => {} },
   });
   try {
     const stored = new Map<number, { count: number; distinct: number }>();

@@ -178,6 +178,28 @@ test('a store that was closed opens on a full disk and serves queries', async co
   await store.close();
 });
 
+test('a server starts on a disk without free inodes and serves queries', async context => {
+  const { path, useAllInodes } = requireDisk(context);
+  const env = { DENDRO_API_KEY: PROCESS_API_KEY };
+  const first = await startServer(['--data', path], { env });
+  const body = '{"project":"p0","message":"m"}';
+  const { status } = await fetchResponse(`${first.internalUrl}/api/logs?source_name=edge`, {
+    method: 'POST',
+    headers,
+    body,
+  });
+  expect(status).toBe(200);
+  expect((await first.stop()).code).toBe(0);
+  useAllInodes();
+  const server = await startServer(['--data', path], { env });
+  try {
+    const url = `${server.url}/api/endpoints/query/logs.all?project=p0`;
+    await expect.poll(async () => (await fetchResponse(url, { headers })).rows).toHaveLength(1);
+  } finally {
+    await server.stop();
+  }
+});
+
 test('spool segments can be deleted on a full disk', async context => {
   const { path, fill, freeBytes } = requireDisk(context);
   const directory = join(path, 'spool');

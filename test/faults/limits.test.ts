@@ -59,7 +59,7 @@ test('with 64 file descriptors the program exits with one line; with 96, clients
   const outcome =
     `64: one line, exit code ${tooFew.code}; ${MIN_DESCRIPTORS}, with ${CONNECTIONS} senders: ${refusals}, ` +
     `retries get ${[...new Set(statuses)].join(' and ') || '200'}`;
-  await auditAndReport({ fault: '64 file descriptors', runs: 2, outcome }, directory.path, ledger);
+  await auditAndReport({ fault: 'few file descriptors', runs: 2, outcome }, directory.path, ledger);
   expect(tooFew.code).toBe(1);
   expect(onlyLine(tooFew)).toBe(
     'dendro: the limit of open files is 64, at least 96 are needed; raise it: ulimit -n 1024',

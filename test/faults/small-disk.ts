@@ -11,6 +11,8 @@ export interface SmallDisk {
   fill(leftBytes: number): void;
   /** Leaves no free space, at once: shrinks the file system to its used size. */
   fillAtOnce(): void;
+  /** Leaves no free inode: no file can be created. Cannot be undone. */
+  useAllInodes(): void;
   /** Undoes `fill` and `fillAtOnce`. */
   free(): void;
   remove(): void;
@@ -50,6 +52,10 @@ export function mountSmallDisk(mebibytes: number): SmallDisk | undefined {
     fillAtOnce() {
       const { blocks, bfree, bsize } = statfsSync(path);
       resize(`${(blocks - bfree) * bsize}`);
+    },
+    useAllInodes() {
+      const { files, ffree } = statfsSync(path);
+      spawnSync('mount', ['-o', `remount,nr_inodes=${files - ffree}`, path]);
     },
     free() {
       resize(`${mebibytes}m`);

@@ -56,9 +56,9 @@ test('a request has its address although the client resets the connection while 
     workerData: { port: Number(new URL(listener.url).port), shared },
   });
   try {
-    await expect.poll(() => events.map(({ type }) => type)).toContain('request_served');
+    await expect.poll(() => events.map(({ type }) => type)).toContain('access');
     expect(events).toContainEqual(
-      expect.objectContaining({ type: 'request_served', status: 200, address: '127.0.0.1' }),
+      expect.objectContaining({ type: 'access', status: 200, address: '127.0.0.1' }),
     );
   } finally {
     await client.terminate();

@@ -228,10 +228,12 @@ describe('GET /api/endpoints/explain', () => {
     );
   });
 
-  test('explain SQL that does not return one row is an internal error, and the log names the file', async () => {
+  test('explain SQL that does not return one row is an internal error, and the log names the file and the endpoint', async () => {
     expect((await send(`${EXPLAIN}/custom.grouped?path=/a`, 'all')).status).toBe(500);
     expect(app.events.at(-2)).toMatchObject({
       type: 'request_failed',
+      route: `${EXPLAIN}/*`,
+      endpoint: 'custom.grouped',
       error: { message: expect.stringContaining('explain.duckdb.sql did not return exactly one row') },
     });
   });

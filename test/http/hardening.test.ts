@@ -79,6 +79,8 @@ describe.concurrent('slow clients', { timeout: 60_000 }, () => {
   });
 });
 
+const KEEP_ALIVE_CHUNKS = 'Connection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n';
+
 describe('ambiguous requests (request smuggling)', () => {
   let app: TestApp;
   beforeAll(async () => {
@@ -139,6 +141,8 @@ describe('ambiguous requests (request smuggling)', () => {
     ['a bare line feed at the end', 'GET /health HTTP/1.1\r\nHost: a\r\n\n'],
     ['a bare carriage return', 'GET /health HTTP/1.1\r\nHost: a\rX-A: b\r\n\r\n'],
     ['chunks in HTTP/1.0', 'GET /health HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n'],
+    ['chunks in HTTP/1.0 with keep-alive', `GET /health HTTP/1.0\r\n${KEEP_ALIVE_CHUNKS}`],
+    ['chunks in HTTP/0.9 with keep-alive', `GET /health HTTP/0.9\r\n${KEEP_ALIVE_CHUNKS}`],
   ])('%s: 400, and the connection is closed', async (_, ambiguous) => {
     const connection = await openConnection(app.url);
     connection.write(ambiguous + HIDDEN);

@@ -5,6 +5,7 @@ import { INTAKE_REJECT_CODES } from '../../src/logs/rejection.ts';
 import { METRICS, type MetricDefinition } from '../../src/observe/metric-definitions.ts';
 import { parseClickHouseUrl } from '../../src/store/clickhouse-url.ts';
 import { API_KEY, fetchResponse, startTestApp, type TestApp, testStoreOptions } from '../support/app.ts';
+import { BUILT_IN, writeEndpointFolders } from '../support/custom-endpoints.ts';
 import { idsOf, sendLogs } from '../support/logs.ts';
 import { ManualTimer } from '../support/manual-timer.ts';
 import { createTempDirectory } from '../support/process.ts';
@@ -209,6 +210,18 @@ describe('the content of /metrics', () => {
     expect(await numberOf(counted)).toBe(before + 1);
   });
 
+  test('counts an explanation for its endpoint, as a request that bypasses the cache', async () => {
+    const counted = [
+      'dendro_endpoint_requests_total{endpoint="logs.all",status_class="2xx",cache="bypass"}',
+      'dendro_endpoint_requests_total{endpoint="logs.all",status_class="4xx",cache="none"}',
+    ];
+    const read = () => Promise.all(counted.map(numberOf));
+    const [explained = 0, failed = 0] = await read();
+    expect((await app.get('/api/endpoints/explain/logs.all?project=p')).status).toBe(200);
+    expect((await app.get('/api/endpoints/explain/logs.all')).status).toBe(400);
+    expect(await read()).toEqual([explained + 1, failed + 1]);
+  });
+
   test('counts refused tokens by reason', async () => {
     const read = async () =>
       (await send()).text.split('\n').filter(line => line.startsWith('dendro_auth_failures_total'));
@@ -234,6 +247,43 @@ describe('the content of /metrics', () => {
     expect(text).not.toMatch(/a-very-secret-project|dnd_/);
     expect(text).not.toContain(API_KEY);
   });
+});
+
+test('failed refreshes of cached results are counted, and reported with their endpoint and reason', async () => {
+  const custom = writeEndpointFolders({
+    broken: {
+      yaml: `
+id: 3d0b7a3e-0a44-4d5f-8f39-0f6c1c9d2b77
+name: test.broken
+description: Fails from 12:36 on.
+reads: edge
+parameters: {}
+columns:
+  answer: { type: integer, description: Any number. }
+cache: { lifetime_seconds: 900, warming_seconds: 300 }
+`,
+      sql: "select cast(case when $now > timestamp '2026-11-14 12:36:00' then 'x' else '1' end as integer) as answer",
+    },
+  });
+  const endpointFolders = { builtIn: BUILT_IN, custom: custom.folder };
+  const cached = await startTestApp(
+    { cacheBytes: 1e6, metricsOpen: true, endpointFolders },
+    new ManualTimer(),
+  );
+  try {
+    expect((await cached.query('test.broken', {})).rows).toEqual([{ answer: 1 }]);
+    await cached.pass(300_000);
+    const listFailures = () => cached.events.filter(event => event.type === 'cache_refresh_failed');
+    await expect.poll(listFailures).toHaveLength(1);
+    const [failure] = listFailures();
+    expect(failure?.endpoint).toBe('test.broken');
+    expect(String(failure?.error)).toContain("Could not convert string 'x' to INT32");
+    const { text } = await send('', 'GET', cached.internalUrl);
+    expect(text).toMatch(/^dendro_cache_refresh_failures_total 1$/m);
+  } finally {
+    await cached.close();
+    custom.remove();
+  }
 });
 
 test('with ClickHouse, the metrics have its hosts, the outbox and the age of the records that wait', async () => {

@@ -6,6 +6,7 @@ import { publicRoutes } from '../../src/http/public-routes.ts';
 import { readVersion } from '../../src/system/version.ts';
 import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
 import { BUILT_IN, type CustomEndpoints, SLEEP, writeEndpointFolders } from '../support/custom-endpoints.ts';
+import { sendRaw } from '../support/raw-http.ts';
 import { edgeRecord, functionEdgeRecord } from '../support/record.ts';
 import { createTokens, type TestTokens } from '../support/tokens.ts';
 
@@ -146,6 +147,16 @@ describe('GET /openapi.json', () => {
     });
     expect(sent.status).toBe(422);
     expect(document.paths['/api/logs']?.['post']?.responses).toHaveProperty('422');
+  });
+
+  test('a request without the header Host gets a documented 400 on every route', async () => {
+    for (const [path, { servers, ...methods }] of Object.entries(document.paths))
+      for (const [method, { responses }] of Object.entries<Operation>(methods)) {
+        const request = `${method.toUpperCase()} ${path} HTTP/1.1\r\n\r\n`;
+        const { status } = await sendRaw(servers === undefined ? app.url : app.internalUrl, request);
+        expect(status).toBe(400);
+        expect(Object.keys(responses), `${method} ${path}`).toContain('400');
+      }
   });
 
   test('every reference resolves', () => {

@@ -94,7 +94,7 @@ describe('a server with one query at a time', () => {
     const { text } = await getMetrics();
     expect(text).toMatch(/^dendro_queries_waiting 0$/m);
     expect(text).not.toMatch(/^dendro_(endpoint_)?requests_total\{.*(5xx|status="5).* [1-9]/m);
-    const reported = ['request_completed', 'request_served', 'request_unserved', 'request_failed'];
+    const reported = ['request_completed', 'access', 'request_unavailable', 'request_failed'];
     const routes = events.flatMap(event =>
       reported.includes(event.type) && 'route' in event ? event.route : [],
     );

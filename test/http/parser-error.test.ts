@@ -10,6 +10,12 @@ import { openConnection, rawRequest } from '../support/raw-http.ts';
 const SLOW = rawRequest('GET /api/endpoints/query/test.sleep?milliseconds=300', { 'X-API-KEY': API_KEY });
 const HEALTH = rawRequest('GET /health');
 const MALFORMED = 'hello\r\n\r\n';
+const CHUNKED = { 'Transfer-Encoding': 'chunked' };
+const CHUNKED_SLOW = rawRequest(
+  'GET /api/endpoints/query/test.sleep?milliseconds=300',
+  { 'X-API-KEY': API_KEY, ...CHUNKED },
+  '0\r\n\r\n', // without content: Node runs no microtask before it parses the next request
+);
 
 /** A client that reads but never closes its side of the connection. */
 async function connectHalfOpen(url: string): Promise<Socket> {
@@ -43,6 +49,14 @@ describe('a request that the HTTP parser rejects', () => {
     ['a slow request', SLOW + MALFORMED, [200, 400]],
     ['a slow request and a fast one', SLOW + HEALTH + MALFORMED, [200, 200, 400]],
     ['two fast requests', HEALTH + HEALTH + MALFORMED, [200, 200, 400]],
+    ['a chunked request', CHUNKED_SLOW + MALFORMED, [200, 400]],
+    ['a chunked request and a fast one', CHUNKED_SLOW + HEALTH + MALFORMED, [200, 200, 400]],
+    ['two chunked requests', CHUNKED_SLOW + CHUNKED_SLOW + MALFORMED, [200, 200, 400]],
+    [
+      'a chunked request, with a malformed chunk',
+      `${CHUNKED_SLOW}${rawRequest('GET /health', CHUNKED, 'x\r\n')}`,
+      [200, 400],
+    ],
     [
       'a slow request, with ambiguous lengths',
       `${SLOW}GET /health HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,

@@ -279,6 +279,19 @@ describe('a token pinned to a project', () => {
     });
   });
 
+  test.each(['query', 'explain'])(
+    '%s of another project is reported with the name of the token',
+    async route => {
+      const init = { headers: { 'X-API-KEY': tokens.secrets.alpha } };
+      expect((await app.get(`/api/endpoints/${route}/logs.all?project=beta`, init)).status).toBe(403);
+      expect(app.events.findLast(({ type }) => type === 'token_refused')).toMatchObject({
+        reason: 'project_not_allowed',
+        route: `/api/endpoints/${route}/*`,
+        tokenName: 'alpha',
+      });
+    },
+  );
+
   test('usage.api-counts: an invalid interval or regular expression is 400, not 403', async () => {
     expect((await send('alpha', 'usage.api-counts', { project: 'beta', interval: 'x' })).status).toBe(400);
     expect((await send('alpha', 'usage.api-counts', { project: '(', interval: 'daily' })).status).toBe(400);

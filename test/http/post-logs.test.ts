@@ -210,7 +210,7 @@ describe('POST /api/logs: Content-Encoding', () => {
     if (compress !== undefined) expect(status).toBe(200);
     else {
       expect([status, error.code]).toEqual([415, 'unsupported_media_type']);
-      expect(error.message).toMatch(/supported are gzip, deflate, br$/);
+      expect(error.message).toMatch(/supported: gzip, deflate, br$/);
     }
   });
 

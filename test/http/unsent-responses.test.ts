@@ -3,6 +3,12 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { KEY_VARIABLES } from '../../src/config.ts';
 import { MAX_LEAD_BYTES, RATE_PERIOD_MS } from '../../src/http/unsent-responses.ts';
 import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
+import {
+  BUILT_IN,
+  type CustomEndpoints,
+  EXPLORE,
+  writeEndpointFolders,
+} from '../support/custom-endpoints.ts';
 import { ManualTimer } from '../support/manual-timer.ts';
 import { rawRequest } from '../support/raw-http.ts';
 import { edgeRecord, functionEdgeRecord } from '../support/record.ts';
@@ -12,14 +18,37 @@ const LARGE_BYTES = 14_000_000;
 const MIN_RATE = 32_768;
 const BYTES_PER_PERIOD = (MIN_RATE * RATE_PERIOD_MS) / 1000;
 
+/** Its result is smaller than the slices in which large responses are written. */
+const MEDIUM = {
+  yaml: `
+id: 7f6f8a52-3c0c-4b8e-9d6b-0a2b6b1d9c60
+name: test.medium
+description: Made for a test.
+reads: edge
+parameters:
+  letter: { type: text, required: true, description: Any text. }
+columns:
+  text: { type: text, description: A long text. }
+cache: { lifetime_seconds: 900, warming_seconds: 300 }
+`,
+  sql: 'select repeat($letter, 60000) as text',
+};
+
 const sockets: Socket[] = [];
 
 describe('responses that a client does not read', () => {
   const timer = new ManualTimer();
+  let custom: CustomEndpoints;
   let app: TestApp;
   beforeAll(async () => {
+    custom = writeEndpointFolders({ medium: MEDIUM });
     app = await startTestApp(
-      { unsentBytes: LARGE_BYTES, minDownloadRate: MIN_RATE, cacheBytes: 1_000_000 },
+      {
+        unsentBytes: LARGE_BYTES,
+        minDownloadRate: MIN_RATE,
+        cacheBytes: 1_000_000,
+        endpointFolders: { builtIn: BUILT_IN, packs: [EXPLORE], custom: custom.folder },
+      },
       timer,
     );
     await appendLarge(app);
@@ -30,7 +59,10 @@ describe('responses that a client does not read', () => {
     for (const socket of sockets.splice(0)) socket.destroy();
     await expect.poll(readUnsentBytes).toBe(0);
   });
-  afterAll(() => app.close());
+  afterAll(async () => {
+    await app.close();
+    custom.remove();
+  });
 
   const readUnsentBytes = () => readUnsentBytesOf(app);
   const openSlowReader = (requests = 1) => openSlowReaderOf(app, requests);
@@ -82,6 +114,23 @@ describe('responses that a client does not read', () => {
     }
     expect(reader.received).toBeGreaterThan(LARGE_BYTES);
   });
+
+  test.each([
+    ['results of 60 KB', '/api/endpoints/query/test.medium?letter=x'],
+    ['the OpenAPI document', '/openapi.json'],
+  ])(
+    'a client that pipelines requests and reads at the minimum rate gets all responses: %s',
+    async (_, path) => {
+      const { text } = await app.get(path);
+      const requests = Math.ceil(LARGE_BYTES / text.length);
+      const reader = await openSlowReaderOf(app, requests, path);
+      while (reader.received < LARGE_BYTES && !reader.socket.destroyed) {
+        await readMore(reader, BYTES_PER_PERIOD);
+        await timer.advance(RATE_PERIOD_MS);
+      }
+      expect(reader.received).toBeGreaterThanOrEqual(LARGE_BYTES);
+    },
+  );
 });
 
 describe('slow readers of one token', () => {
@@ -143,13 +192,13 @@ interface SlowReader {
   pauseAt: number;
 }
 
-/** Sends requests for a large result, and stops reading with the first bytes of the first response. */
-async function openSlowReaderOf(app: TestApp, requests = 1): Promise<SlowReader> {
+/** Sends requests, and stops reading with the first bytes of the first response. */
+async function openSlowReaderOf(app: TestApp, requests = 1, path = LARGE_QUERY): Promise<SlowReader> {
   const { hostname, port } = new URL(app.url);
   const socket = connect({ host: hostname, port: Number(port) });
   sockets.push(socket);
   socket.on('error', () => {});
-  socket.write(rawRequest(`GET ${LARGE_QUERY}`, { 'X-API-KEY': API_KEY }).repeat(requests));
+  socket.write(rawRequest(`GET ${path}`, { 'X-API-KEY': API_KEY }).repeat(requests));
   const head = await new Promise<Buffer>(resolve => socket.once('data', resolve));
   socket.pause();
   const reader = { socket, head: head.toString('latin1'), received: head.length, pauseAt: 0 };

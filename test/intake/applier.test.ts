@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { LogKind } from '../../src/domain/log-columns.ts';
@@ -214,6 +214,91 @@ describe('a store that fails to apply one kind', () => {
     expect(spool.unappliedBytes).toBe(0);
     await spool.close();
     await store.close();
+  });
+});
+
+test('a block that is damaged while the server runs does not stop the records of another kind behind it', async () => {
+  await start();
+  await app.close();
+  const store = await openStore(testStoreOptions(directory));
+  const observe = () => {};
+  const spool = await Spool.open(join(directory, 'spool'), kind => store.durableUpTo(kind), observe);
+  const append = (kind: LogKind) => {
+    const { count, lines } = toLogLines(kind, [anyRecord({ id: `id of ${kind}`, at: NOW, project: 'p' })]);
+    return spool.append(kind, count, lines);
+  };
+  for (const kind of ['auth', 'rest'] as const) await append(kind);
+  const segment = join(directory, 'spool', '000000000001.spool');
+  writeFileSync(segment, readFileSync(segment, 'latin1').replace('id of auth', 'id OF auth'), 'latin1');
+  const applier = new Applier({ spool, store, timer: systemTimer, observe });
+  await expect(applier.catchUp()).rejects.toThrow('is damaged; restart dendro');
+  expect(spool.unappliedKinds).toEqual(['auth']);
+  expect(await idsOf({ store }, 'p', 'rest')).toEqual(['id of rest']);
+  await spool.close();
+  await store.close();
+});
+
+describe('a cleanup that fails while no records arrive', () => {
+  let store: Store;
+  let spool: Spool;
+  let applier: Applier;
+  let timer: ManualTimer;
+  let failedCleanups: number;
+  beforeEach(async () => {
+    await start();
+    await app.close();
+    store = await openStore(testStoreOptions(directory));
+    const index = { restore: () => {}, requestsOf: () => [] };
+    spool = await Spool.open(
+      join(directory, 'spool'),
+      kind => store.durableUpTo(kind),
+      () => {},
+      { index, nowMs: () => 0 },
+    );
+    failedCleanups = 0;
+    const observe = ({ type }: Event) => {
+      if (type === 'spool_cleanup_failed') failedCleanups++;
+    };
+    timer = new ManualTimer();
+    applier = new Applier({ spool, store, timer, observe });
+    const { count, lines } = toLogLines('auth', [anyRecord({ id: 'a', at: NOW })]);
+    await spool.append('auth', count, lines);
+    await spool.rotate();
+    await applier.start();
+  });
+  afterEach(async () => {
+    await applier.close();
+    await spool.close();
+    await store.close();
+  });
+  /** Advances the timer by at most 20 minutes, in small steps, so that nothing becomes due that is due every hour. */
+  const pollForMinutes = (read: () => unknown) =>
+    expect.poll(
+      async () => {
+        await timer.advance(3_000);
+        return read();
+      },
+      { interval: 50 },
+    );
+
+  test('a failed flush is retried within seconds', async () => {
+    const moved = `${directory}-moved`;
+    renameSync(directory, moved); // the store cannot read the free disk space
+    await timer.advance(3_600_000);
+    await expect.poll(() => failedCleanups).toBe(1);
+    expect(store.flushedUpTo('auth')).toBe(0);
+    renameSync(moved, directory);
+    await pollForMinutes(() => store.flushedUpTo('auth')).toBe(1);
+  });
+
+  test('a failed deletion of a segment is retried within seconds', async () => {
+    const obstacle = join(directory, 'spool', 'next-numbers.json.new');
+    mkdirSync(obstacle); // in place of the file that is written before the deletion
+    await timer.advance(3_600_000);
+    await expect.poll(() => failedCleanups).toBe(1);
+    expect(spool.firstSegmentNumber).toBe(1);
+    rmSync(obstacle, { recursive: true });
+    await pollForMinutes(() => spool.firstSegmentNumber).toBe(2);
   });
 });
 

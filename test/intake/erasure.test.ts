@@ -194,6 +194,73 @@ test('an erasure in which a step fails stays unfinished until it is repeated', a
   expect(existsSync(join(directory, 'erase.json'))).toBe(false);
 });
 
+test('an erasure that is requested again while it runs also erases the records acknowledged before the second request', async () => {
+  const scope = { project: PROJECT };
+  await app.append('edge', [edgeRecord({ id: 'first', project: PROJECT, at: NOW })]);
+  let runs = 0;
+  const erasure = await Erasure.open({
+    dataDirectory: directory,
+    intake: { drain: async () => {} },
+    store: {
+      eraseProject: async each => {
+        const erased = await app.store.eraseProject(each);
+        if (++runs === 1) {
+          await app.append('edge', [edgeRecord({ id: 'second', project: PROJECT, at: NOW })]);
+          await erasure.start(scope);
+        }
+        return erased;
+      },
+    },
+    quarantine: { remove: async () => 1 },
+    clearCache: () => {},
+    queryTimeoutMs: 0,
+    observe: () => {},
+  });
+  await erasure.start(scope);
+  await expect.poll(() => erasure.status?.state).toBe('done');
+  expect(erasure.status).toMatchObject({ report: { records: 2, quarantined: 2 } });
+  expect(await idsOf(app, PROJECT)).toEqual([]);
+  expect(existsSync(join(directory, 'erase.json'))).toBe(false);
+});
+
+test('if one of several unfinished erasures fails, the others are still finished', async () => {
+  const scopes = [{ project: 'fails' }, { project: PROJECT }];
+  await app.append('edge', [edgeRecord({ project: PROJECT, at: NOW })]);
+  writeFileSync(join(directory, 'erase.json'), JSON.stringify(scopes));
+  const erasure = await Erasure.open({
+    dataDirectory: directory,
+    intake: { drain: async () => {} },
+    store: {
+      eraseProject: scope =>
+        scope.project === 'fails' ? Promise.reject(new Error('disk full')) : app.store.eraseProject(scope),
+    },
+    quarantine: { remove: async () => 0 },
+    clearCache: () => {},
+    queryTimeoutMs: 0,
+    observe: () => {},
+  });
+  await expect(erasure.resume()).rejects.toThrow('disk full');
+  expect(await idsOf(app, PROJECT)).toEqual([]);
+  expect(JSON.parse(readFileSync(join(directory, 'erase.json'), 'utf8'))).toEqual([{ project: 'fails' }]);
+});
+
+test('a rejected line that is not JSON is erased if it contains the project with JSON escapes', async () => {
+  const lines = [
+    '{"project":"zürich/1" broken',
+    String.raw`{"project":"z\u00fcrich/1" broken`,
+    String.raw`{"project":"z\u00FCrich\/1" broken`,
+    String.raw`{"project":"z\u00fcri" broken`,
+  ];
+  const headers = { 'Content-Type': 'application/x-ndjson' };
+  expect((await sendLogs(app.internalUrl, lines.join('\n'), { headers })).rejected).toBe(4);
+  const file = join(directory, 'quarantine.ndjson');
+  await expect.poll(() => existsSync(file) && readFileSync(file, 'utf8').split('\n').length).toBe(5);
+  const cutOff = String.raw`{"quarantine":{"source":"edge"},"record":{"project":"z\u00fcrich/1"`;
+  writeFileSync(file, `${readFileSync(file, 'utf8')}${cutOff}\n`);
+  expect(await erase({ project: 'zürich/1' })).toMatchObject({ state: 'done', quarantined: 4 });
+  expect(readFileSync(file, 'utf8')).toMatch(/^[^\n]*u00fcri\\" broken[^\n]*\n$/);
+});
+
 test('the report counts the files with damaged bytes, which may contain erased records', async () => {
   mkdirSync(join(directory, 'spool/damaged'), { recursive: true });
   for (const file of ['spool/damaged/1.bytes', 'dendro.duckdb.wal.damaged', 'dendro.duckdb.wal.damaged-2'])
@@ -242,12 +309,24 @@ describe('POST /api/admin/erase', () => {
     for (const [body, code] of [
       ['{', 'invalid_body'],
       ['"p"', 'invalid_body'],
+      [[{ project: 'p' }], 'invalid_body'],
       [{}, 'missing_parameter'],
       [{ project: '' }, 'missing_parameter'],
       [{ project: 'p', before: 'tomorrow' }, 'invalid_parameter'],
       [{ project: 'p'.repeat(70_000) }, 'payload_too_large'],
     ] as const)
       expect((await call('POST', body)).error.code).toBe(code);
+    expect(await status()).toBeNull();
+  });
+
+  test('refuses a body with an unknown key, so that a misspelled `before` does not erase everything', async () => {
+    const { status: httpStatus, error } = await call('POST', { project: PROJECT, Before: '2026-11-14' });
+    expect(httpStatus).toBe(400);
+    expect(error).toEqual({
+      code: 'invalid_parameter',
+      message: 'the body has an unknown key; allowed: project, before',
+      param: 'Before',
+    });
     expect(await status()).toBeNull();
   });
 });

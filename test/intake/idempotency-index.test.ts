@@ -7,7 +7,7 @@ const openIndex = (maxBytes: number) =>
 const identity = (n: number): RequestIdentity => ({
   key: String(n).padStart(32, '0'),
   digest: 'd'.repeat(64),
-  isRepeatOnlyIfUndelivered: false,
+  forgetOnceDelivered: false,
 });
 const resultWithErrors = (message: string) => ({
   accepted: 1,

@@ -25,7 +25,7 @@ async function writeSpool(): Promise<void> {
     () => {},
   );
   const request = {
-    ...{ key: 'k', digest: 'd', atMicros: 1, isRepeatOnlyIfUndelivered: false },
+    ...{ key: 'k', digest: 'd', atMicros: 1, forgetOnceDelivered: false },
     result: { accepted: 2, rejected: 0, errors: [] },
   };
   await spool.append('edge', 2, Buffer.from('first\nsecond\n'), request);

@@ -110,7 +110,7 @@ test.each([
   expect(backup.stderr).toContain('nothing was kept: files of the spool are missing');
   expect(copies).toEqual([]);
   expect(check.code).toBe(1);
-  expect(check.stdout).toContain('spool/: files are missing');
+  expect(check.stdout).toContain('spool/: whole files or the ends of files are missing');
 });
 
 test('a backup and a deep check accept a spool that has deleted all segments with records', async () => {

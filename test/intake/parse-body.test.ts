@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { decodeText } from '../../src/intake/decode-body.ts';
 import { type EncodedBody, parseBody } from '../../src/intake/parse-body.ts';
 import { attribute, encodeOtlp, type OtlpObject, otlpRequest, text } from '../support/otlp.ts';
 
@@ -60,4 +61,13 @@ test('of a rejected record that is much longer as JSON, the quarantine has only 
   const { batches } = parseOtlp(otlpRequest({ 'service.name': 'edge', project: 'p' }, [{ attributes }]));
   expect(batches).toMatchObject([{ kind: 'edge', accepted: 0, rejectedByCode: { too_large: 1 } }]);
   expect(batches[0]?.quarantineLines).toMatch(/"code":"too_large".*"record":null\}\n$/);
+});
+
+test.each([
+  ['commas in a JSON body', 'json', ',', 4 * 1024 * 1024],
+  ['lines in an NDJSON body', 'ndjson', '\n', 1024 * 1024],
+] as const)('the number of %s is limited', (_, format, character, max) => {
+  const decode = (count: number) => decodeText(Buffer.from(character.repeat(count)), format);
+  expect(decode(max)).toHaveLength(max);
+  expect(() => decode(max + 1)).toThrow('too many values');
 });

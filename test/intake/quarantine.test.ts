@@ -1,4 +1,13 @@
-import { existsSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { Quarantine } from '../../src/intake/quarantine.ts';
@@ -7,6 +16,7 @@ import { parseQuarantined } from '../../src/logs/quarantine-line.ts';
 import type { Event } from '../../src/observe/event.ts';
 import { startTestApp, type TestApp, testStoreOptions } from '../support/app.ts';
 import { idsOf, sendLogs } from '../support/logs.ts';
+import { listOpenFiles } from '../support/open-files.ts';
 import { createDataDirectory, removeDataDirectory } from '../support/store.ts';
 
 let directory: string;
@@ -136,6 +146,39 @@ describe('the quarantine file', () => {
     expect(readLines(olderFile())).toEqual(numbered(0, 10));
     expect(readLines(file())).toEqual(numbered(10, 12));
   });
+
+  test('after a full file was moved away, lines go to a new file, which is rotated when it is full itself', async () => {
+    const events: Event[] = [];
+    const quarantine = new Quarantine(directory, event => events.push(event), 1000);
+    const append = async (lines: readonly string[]) => {
+      for (const line of lines) {
+        quarantine.append(`${line}\n`);
+        await quarantine.idle();
+      }
+    };
+    await append(numbered(0, 10));
+    renameSync(file(), join(directory, 'moved.ndjson'));
+    await append(numbered(10, 21));
+    expect(events.filter(({ type }) => type === 'quarantine_failed')).toEqual([]);
+    expect(readLines(olderFile())).toEqual(numbered(10, 20));
+    expect(readLines(file())).toEqual(numbered(20, 21));
+  });
+
+  test('a line is not joined to a line that a full disk or a crash has cut off', async () => {
+    writeFileSync(file(), 'whole\nhal');
+    await keepAll(['next\n', 'last\n'], 1000);
+    expect(readLines(file())).toEqual(['whole', 'hal', 'next', 'last']);
+  });
+
+  test.runIf(process.platform === 'linux')(
+    'if the file cannot be opened for a backup, the older file is closed',
+    async () => {
+      writeFileSync(olderFile(), 'line\n');
+      symlinkSync(file(), file()); // a loop of links
+      await expect(new Quarantine(directory, () => {}).openFiles()).rejects.toThrow('ELOOP');
+      expect(listOpenFiles(directory)).toEqual([]);
+    },
+  );
 
   test('200 concurrent lines are written in order', async () => {
     const quarantine = new Quarantine(directory, () => {});

@@ -4,11 +4,12 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  rmdirSync,
   rmSync,
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { open } from 'node:fs/promises';
+import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import fc from 'fast-check';
@@ -71,7 +72,7 @@ const request = (key: string, atMicros = 1): CompletedRequest => ({
   key,
   digest: 'd',
   atMicros,
-  isRepeatOnlyIfUndelivered: false,
+  forgetOnceDelivered: false,
   result: { accepted: 1, rejected: 0, errors: [] },
 });
 
@@ -163,6 +164,26 @@ describe('Spool.append', () => {
     expect(await readAll(again)).toHaveLength(2);
   });
 
+  test('an append removes what a failed append has left because it could not be removed then', async () => {
+    const one = await openSpool();
+    await one.append('edge', 1, lines('first'));
+    const handle = await open(join(root, 'any'), 'w');
+    const prototype = Object.getPrototypeOf(handle) as Pick<FileHandle, 'datasync' | 'truncate'>;
+    await handle.close();
+    const { datasync, truncate } = prototype;
+    prototype.datasync = () => Promise.reject(new Error('sync failed'));
+    prototype.truncate = () => Promise.reject(new Error('truncate failed'));
+    try {
+      await expect(one.append('edge', 1, lines('x'.repeat(1_000)))).rejects.toThrow('sync failed');
+      await expect(one.append('edge', 1, lines('y'))).rejects.toThrow('truncate failed');
+    } finally {
+      Object.assign(prototype, { datasync, truncate });
+    }
+    await one.append('edge', 1, lines('second'));
+    expect(await readAll(await openSpool())).toEqual(['edge 0+1 first', 'edge 3+1 second']);
+    expect(events).toEqual([]);
+  });
+
   test('append after close is rejected and creates no file', async () => {
     const closed = await openSpool();
     await closed.append('edge', 1, lines('before'));
@@ -207,6 +228,24 @@ describe('segments of the spool', () => {
     await deleteVerified();
     expect(existsSync(file(1))).toBe(false);
     expect(existsSync(file(2))).toBe(true); // the segment for new appends is kept
+  });
+
+  test('a segment whose file cannot be deleted counts as existing until a later attempt succeeds, and does not keep others', async () => {
+    const one = await openSpool();
+    await fill(one);
+    await fill(one);
+    await one.append('auth', 1, lines('next'));
+    await readAll(one);
+    rmSync(file(1));
+    mkdirSync(file(1)); // rm refuses a directory
+    await expect(one.deleteVerified(() => 10)).rejects.toThrow(/director/);
+    expect(one.firstSegmentNumber).toBe(1);
+    expect(existsSync(file(2))).toBe(false);
+    rmdirSync(file(1));
+    writeFileSync(file(1), 'as if the file had not been deleted');
+    await one.deleteVerified(() => 10);
+    expect(existsSync(file(1))).toBe(false);
+    expect(one.firstSegmentNumber).toBe(3);
   });
 
   test('the records of a range are read again from all segments that have some of them', async () => {
@@ -298,6 +337,22 @@ describe('segments of the spool', () => {
     await one.deleteVerified(() => 3);
     await openSpool();
     expect(restoredRequests.map(({ key }) => key)).toEqual(['fill-edge-2', 'fill-edge-3']);
+  });
+
+  test('a write of the idempotency log that fails halfway leaves no file', async () => {
+    const one = await openSpool();
+    await fill(one);
+    await one.append('auth', 1, lines('next'));
+    await readAll(one);
+    const unwritable = { ...request('last'), atMicros: 1n as unknown as number }; // JSON has no BigInt
+    const requests = [...Array.from({ length: 1_500 }, (_, i) => request(`key-${i}`)), unwritable];
+    indexedRequests = requests.map(each => ({ segmentNumber: 1, request: each }));
+    await expect(one.deleteVerified(() => 3)).rejects.toThrow('BigInt');
+    expect(files()).toEqual(['000000000001.spool', '000000000002.spool']);
+    indexedRequests.pop();
+    await one.deleteVerified(() => 3);
+    await openSpool();
+    expect(restoredRequests).toHaveLength(1_500);
   });
 
   test('sequence numbers continue after those of the store if the segments are deleted', async () => {

@@ -171,13 +171,29 @@ describe('readLogFile with a Parquet file', () => {
     }
   });
 
-  test('progress of a Parquet file ends at the size of the file', async () => {
+  test('progress of a Parquet file never decreases and ends at the size of the file', async () => {
     const path = await save("SELECT 'm' || i AS message FROM range(10000) r(i)");
+    const reports: ReadProgress[] = [];
+    const content: Buffer[] = [];
+    await readAll(path, {
+      onProgress: report => reports.push(report),
+      onContent: bytes => content.push(bytes),
+    });
+    const bytes = await readFile(path);
+    const totalBytes = bytes.length;
+    expect(Buffer.concat(content).equals(bytes)).toBe(true);
+    expect(reports.length).toBeGreaterThan(3);
+    expect(reports.at(-1)).toStrictEqual({ bytesRead: totalBytes, totalBytes });
+    const bytesRead = reports.map(report => report.bytesRead);
+    expect(bytesRead).toStrictEqual(bytesRead.toSorted((a, b) => a - b));
+  });
+
+  test('progress of a Parquet file without rows ends at the size of the file', async () => {
+    const path = await save("SELECT 'm' AS message LIMIT 0");
     const reports: ReadProgress[] = [];
     await readAll(path, { onProgress: report => reports.push(report) });
     const totalBytes = (await readFile(path)).length;
-    expect(reports.length).toBeGreaterThan(3);
-    expect(reports.at(-1)).toStrictEqual({ bytesRead: totalBytes, totalBytes });
+    expect(reports).toStrictEqual([{ bytesRead: totalBytes, totalBytes }]);
   });
 
   test('reading a Parquet file can stop after the first rows', async () => {

@@ -138,11 +138,36 @@ describe('a log line', () => {
       type: 'request_failed',
       route: '/',
       endpoint: undefined,
+      status: 500,
       id: 'i',
       error: new Error('x'),
     };
     expect(logLines([defect], { format: 'text' })[1]).toMatch(/^ +at /);
   });
+});
+
+test('the line about a failed request names its route and its endpoint', () => {
+  const messageOf = (route: string, endpoint?: string) =>
+    logLines(
+      [{ type: 'request_unavailable', route, endpoint, status: 504, id: 'i', error: new Error('x') }],
+      {
+        format: 'plain',
+      },
+    )[0];
+  expect(messageOf('/api/endpoints/explain/*', 'logs.all')).toBe(
+    'request i: /api/endpoints/explain/logs.all failed with 504: x',
+  );
+  expect(messageOf('/api/logs')).toBe('request i: /api/logs failed with 504: x');
+  expect(messageOf('')).toBe('request i: an unknown path failed with 504: x');
+});
+
+test('the line about a failed request has the status that the client got', () => {
+  const messageOf = (status: number) => {
+    const request = { route: '/api/admin/backup', endpoint: undefined, status, id: 'i' };
+    return logLines([{ type: 'request_failed', ...request, error: new Error('x') }], { format: 'plain' })[0];
+  };
+  expect(messageOf(500)).toBe('request i: /api/admin/backup failed with 500: Error: x');
+  expect(messageOf(200)).toBe('request i: /api/admin/backup failed after status 200 was sent: Error: x');
 });
 
 test('the line about damaged records says what happened to them', () => {
@@ -189,6 +214,21 @@ test('refused tokens are throttled for each address, and together beyond 500 add
   expect(logLines([from('a'), from('a'), from('b')])).toHaveLength(2);
   const many = Array.from({ length: 2000 }, (_, index) => from(`192.0.2.${index}`));
   expect(logLines(many)).toHaveLength(501);
+});
+
+test('failed refreshes of cached results are logged with endpoint and cause, and throttled for each endpoint', () => {
+  const error = new Error('the store is unavailable', { cause: new Error('the disk of the server is full') });
+  const refresh = (endpoint: string): Event => ({ type: 'cache_refresh_failed', endpoint, error });
+  const lines = logLines([refresh('logs.all'), refresh('logs.all'), refresh('usage.api-counts')]);
+  expect(lines.map(line => JSON.parse(line))).toMatchObject([
+    {
+      level: 'warn',
+      endpoint: 'logs.all',
+      message:
+        'refreshing a cached result of logs.all failed; it is retried, and the cached result stays until it expires: the disk of the server is full',
+    },
+    { endpoint: 'usage.api-counts' },
+  ]);
 });
 
 test('a throttled line in JSON has the number of suppressed ones', () => {

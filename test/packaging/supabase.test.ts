@@ -6,6 +6,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ensurePrograms } from '../../scripts/debian.mjs';
+import { fieldSourceOf } from '../../src/domain/log-fields.ts';
 import { fetchResponse } from '../support/app.ts';
 import { createTempDirectory, findFreePort, type ServerProcess, startServer } from '../support/process.ts';
 import { readYaml } from './read-yaml.ts';
@@ -210,7 +211,7 @@ describe('the stock shipper and Studio, with Dendro in place of Logflare', () =>
         project_ref: 'default',
         function_id: 'hello',
         execution_time_ms: 120,
-        request: { method: 'POST', path: '/functions/v1/hello' },
+        request: { method: 'POST', pathname: '/functions/v1/hello' },
         response: { status_code: 500 },
       },
     };
@@ -287,5 +288,11 @@ describe('the overlay files', () => {
       inputs: ['function_edge_logs'],
       uri: 'http://analytics:4000/api/logs?source_name=function_edge',
     });
+  });
+
+  test('the transform of Vector writes the path to where the search field `path` reads it', () => {
+    const [{ transforms }] = readYaml('supabase/vector-functions.yml');
+    expect(fieldSourceOf('function_edge', 'path')).toEqual({ metadata: ['request', 'pathname'] });
+    expect(transforms.function_edge_logs.source).toMatch(/"request": \{ .*"pathname": function\.pathname \}/);
   });
 });

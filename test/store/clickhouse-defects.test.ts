@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { Hosts } from '../../src/store/clickhouse/hosts.ts';
-import { runPreflight } from '../../src/store/clickhouse/preflight.ts';
+import { findTableProblem } from '../../src/store/clickhouse/preflight.ts';
 import { Reader } from '../../src/store/clickhouse/reader.ts';
 import { Writer } from '../../src/store/clickhouse/writer.ts';
 import { parseClickHouseUrl } from '../../src/store/clickhouse-url.ts';
@@ -59,9 +59,15 @@ describe('a defect of the program on a path to ClickHouse', () => {
 
   test('fails the preflight as itself', async () => {
     const answering = { query: async () => ({ rows: [] }) } as unknown as Reader;
-    await expect(runPreflight(answering, new Writer(hosts, brokenCredentials, {}))).rejects.toThrow(
+    await expect(findTableProblem(answering, new Writer(hosts, brokenCredentials, {}))).rejects.toThrow(
       TypeError,
     );
+  });
+
+  test('an insert check that no host accepts is still an unreachable store', async () => {
+    const answering = { query: async () => ({ rows: [] }) } as unknown as Reader;
+    const preflight = findTableProblem(answering, new Writer(hosts, { user: 'user', password: '' }, {}));
+    await expect(preflight).rejects.toMatchObject({ code: 'unavailable' });
   });
 
   test('a host that refuses the connection is still an unreachable store', async () => {

@@ -331,6 +331,15 @@ describe('validateQuery', () => {
     ).toBeUndefined();
   });
 
+  test('validateQuery and query accept the marks of comments and parameters in a string literal', async () => {
+    const sql = `select 1 as column_0 where '-- it''s /* ${text('other')}' <> ${text('project')}`;
+    expect(await findProblem(sql)).toBeUndefined();
+    const { rows } = await store.query(savedQuery(sql, ['integer']), {
+      project: { type: 'text', value: '' },
+    });
+    expect(rows).toEqual([[1]]);
+  });
+
   test.each([
     ['', /holds no statement/],
     ['-- nothing but a comment', /holds no statement/],

@@ -48,7 +48,7 @@ afterEach(() => {
 });
 
 /** Works on the file like the store, and leaves its write-ahead log. */
-async function withFile(work: (connection: DuckDBConnection) => Promise<void>): Promise<void> {
+async function withFileMutex(work: (connection: DuckDBConnection) => Promise<void>): Promise<void> {
   const instance = await DuckDBInstance.create(':memory:', { checkpoint_threshold: '1TB' });
   const connection = await instance.connect();
   await connection.run('pragma disable_checkpoint_on_shutdown');
@@ -82,7 +82,7 @@ function tearMetadata(): void {
 }
 
 test('if a power cut tears a metadata block during a checkpoint, the next start restores the block', async () => {
-  await withFile(connection => saveMetadata(connection, file, readAt));
+  await withFileMutex(connection => saveMetadata(connection, file, readAt));
   tearMetadata();
   expect(await countRecords()).toBe(RECORDS);
   expect(existsSync(metadataBackupOf(file))).toBe(false);
@@ -139,14 +139,14 @@ async function writeInPieces(): Promise<void> {
 }
 
 test('metadata blocks are restored completely if the system writes fewer bytes than it is asked to', async () => {
-  await withFile(connection => saveMetadata(connection, file, readAt));
+  await withFileMutex(connection => saveMetadata(connection, file, readAt));
   tearMetadata();
   await writeInPieces();
   expect(await countRecords()).toBe(RECORDS);
 });
 
 test('metadata that was saved before a completed checkpoint is not restored', async () => {
-  await withFile(async connection => {
+  await withFileMutex(async connection => {
     await saveMetadata(connection, file, readAt);
     await connection.run("insert into logs.flushed_records values ('auth', 7)");
     await connection.run('checkpoint logs');
@@ -160,7 +160,7 @@ test('metadata that was saved before a completed checkpoint is not restored', as
 /** Leaves a commit in the write-ahead log, and the start of another one after it. Returns the path of the log. */
 async function tearLog(tail: Buffer, kind = 'auth'): Promise<string> {
   const log = `${file}.wal`;
-  await withFile(async connection => {
+  await withFileMutex(async connection => {
     await connection.run(`insert into logs.flushed_records values ('${kind}', 7)`);
   });
   appendFileSync(log, tail);
@@ -201,7 +201,7 @@ test('if an unfinished write cannot be copied, the start fails with what to do, 
 test('a write-ahead log without its file is moved away and reported, and the store starts empty', async () => {
   const log = await tearLog(Buffer.alloc(0));
   const content = readFileSync(log);
-  await withFile(connection => saveMetadata(connection, file, readAt));
+  await withFileMutex(connection => saveMetadata(connection, file, readAt));
   rmSync(file);
   const truncated: unknown[] = [];
   expect(await countRecords({ walTruncated: event => truncated.push(event) })).toBe(0);
@@ -224,7 +224,7 @@ const UNFINISHED: [state: string, leave: () => Promise<unknown>, damage: object]
   [
     'an unfinished checkpoint',
     async () => {
-      await withFile(connection => saveMetadata(connection, file, readAt));
+      await withFileMutex(connection => saveMetadata(connection, file, readAt));
       tearMetadata();
     },
     {
@@ -273,7 +273,7 @@ test('a store whose creation was interrupted is created again', async () => {
 });
 
 test('a start that fails after DuckDB has opened the file does not run a checkpoint', async () => {
-  await withFile(async connection => {
+  await withFileMutex(async connection => {
     await connection.run('update logs.schema_version set version = 99');
   });
   const digests = () => [file, `${file}.wal`].map(digestOf);

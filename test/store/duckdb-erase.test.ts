@@ -63,6 +63,26 @@ test('the text is gone although a query read the records when they were removed'
   expect(await ids()).toHaveLength(10);
 });
 
+test('newestTimestamp does not return erased records, although the erasure failed after it had removed them', async () => {
+  const { store } = fixture;
+  await store.close();
+  const impatient = await openStore({ ...testStoreOptions(fixture.dataDirectory), queryTimeoutSeconds: 1 });
+  try {
+    await impatient.append(batches('auth', largeRecords('erased', TEXT, 100)));
+    const erasing = impatient
+      .eraseProject({ project: 'erased' })
+      .catch((error: unknown) => (error as Error).message);
+    const count = savedQuery('select count(*) from auth_logs', ['integer']);
+    while ((await impatient.query(count, {})).rows[0]?.[0] !== 0);
+    const snapshot = await impatient.snapshot(() => {}); // the erasure waits for it, and then fails
+    expect(await erasing).toContain('a backup is running');
+    expect(await impatient.newestTimestamp('auth', 2n * micros(NOW))).toBeUndefined();
+    snapshot.release();
+  } finally {
+    await impatient.close();
+  }
+});
+
 test('a store that is closed during an erasure can be opened, and the erasure can be repeated', async () => {
   const { store, dataDirectory } = fixture;
   await store.append(

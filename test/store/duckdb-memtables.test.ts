@@ -263,6 +263,13 @@ describe('retention', () => {
     expect(await store.newestTimestamp('edge', cut + 1n)).toBeUndefined();
   });
 
+  test('newestTimestamp still returns a record that retention could not delete, because it is not flushed', async () => {
+    await store.apply(spooled(0, createRecords(1)));
+    expect(await store.deleteBefore(micros(AT) + 1n)).toBe(0);
+    expect(await counts()).toEqual([1, 1]);
+    expect(await store.newestTimestamp('edge', micros(AT))).toBe(micros(AT));
+  });
+
   test('the disk space of deleted records is reused', async () => {
     const random = () => Math.random().toString(36).repeat(40);
     const size = () => statSync(join(dataDirectory, 'dendro.duckdb')).size;

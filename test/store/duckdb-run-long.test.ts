@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from 'vitest';
 import { type DuckDBConnection, DuckDBInstance } from '../../src/store/duckdb/driver.ts';
-import { addRunLong, type WriterConnection } from '../../src/store/duckdb/run-long.ts';
+import { addRunLong, type StoreConnection } from '../../src/store/duckdb/run-long.ts';
 import { isDataError } from '../../src/store/duckdb/staging.ts';
 
 let instance: DuckDBInstance | undefined;
 afterEach(() => instance?.closeSync());
 
-async function open(threads: number): Promise<{ writer: WriterConnection; other: DuckDBConnection }> {
+async function open(threads: number): Promise<{ writer: StoreConnection; other: DuckDBConnection }> {
   instance = await DuckDBInstance.create(':memory:', { threads: String(threads) });
   const writer = addRunLong(await instance.connect(), threads);
   await writer.run('create table numbers (number integer)');

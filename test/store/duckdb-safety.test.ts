@@ -39,6 +39,12 @@ describe('validation of a saved query', () => {
   test.each([
     ['a SELECT', 'select id, timestamp from edge_logs where project = $project'],
     [
+      'a query with nested and repeated WITH',
+      `with mine as (select * from edge_logs), Same as (with mine as (select * from MINE) select * from mine)
+       select id, timestamp from SAME where project in (select project from mine) union all
+       (with edge_logs as (select * from edge_logs) select id, timestamp from edge_logs)`,
+    ],
+    [
       'a query that uses every parameter',
       'select id, timestamp from edge_logs where project = $project and timestamp > $now - to_days($days)',
     ],
@@ -129,6 +135,26 @@ describe('validation of a saved query', () => {
     [
       'select table_name as id, $now as timestamp from information_schema.tables',
       'information_schema.tables',
+    ],
+    [
+      'select table_name as id, $now as timestamp from (with duckdb_tables as (select 1) select 1), duckdb_tables',
+      'table duckdb_tables',
+    ],
+    [
+      `with duckdb_tables as (select table_name as id, $now as timestamp from duckdb_tables)
+       select id, timestamp from duckdb_tables`,
+      'table duckdb_tables',
+    ],
+    [
+      `with recursive duckdb_tables as
+         (select table_name from duckdb_tables union all select 'x' from duckdb_tables where false)
+       select table_name as id, $now as timestamp from duckdb_tables`,
+      'table duckdb_tables',
+    ],
+    [
+      `with "information_schema.tables" as (select 1)
+       select table_name as id, $now as timestamp from information_schema.tables`,
+      'table information_schema.tables',
     ],
     ['select id, timestamp from edge_logs where $project in (from (show tables))', 'not a SELECT'],
     ['select column_name as id, $now as timestamp from (summarize edge_logs)', 'not a SELECT'],

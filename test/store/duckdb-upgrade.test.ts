@@ -5,6 +5,7 @@ import { DuckDBInstance } from '@duckdb/node-api';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { LogKind } from '../../src/domain/log-columns.ts';
 import { toLogLines } from '../../src/domain/log-line.ts';
+import { inspectFile } from '../../src/store/duckdb/inspect-file.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import type { Store } from '../../src/store/store.ts';
 import { micros, testStoreOptions } from '../support/app.ts';
@@ -137,6 +138,19 @@ describe('opening a file', () => {
     );
     await change(...inTheWay.map(name => `drop table ${name}`));
     expect(await counts()).toEqual([10, 10]);
+  });
+
+  test('opening a file deletes the checksum of a part to which version 0.2.0 added a record, so that no damage is reported', async () => {
+    await flush(10);
+    await change("insert into edge_part_1 select * replace ('added' as id) from edge_part_1 limit 1");
+    expect(await counts()).toEqual([11, 11]);
+    await store.close();
+    const { records, damages } = await inspectFile({
+      dataDirectory,
+      memoryLimit: '500MB',
+      onProgress: () => {},
+    });
+    expect({ records, damages }).toEqual({ records: 11, damages: [] });
   });
 
   test('opening a file of version 2, which has one table for each kind, converts them to parts', async () => {

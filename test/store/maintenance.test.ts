@@ -7,12 +7,13 @@ import { flushPromises, ManualTimer } from '../support/manual-timer.ts';
 /** What each call of a job does: true for work, false for none, or an error to throw. */
 type Outcomes = (boolean | Error)[];
 
-function startMaintenance(compactions: Outcomes, vacuums: Outcomes) {
+function startMaintenance(compactions: Outcomes, vacuums: Outcomes, tookMs = { compact: 0, vacuum: 0 }) {
   const timer = new ManualTimer();
   const calls: string[] = [];
   const events: Event[] = [];
-  const runNext = (name: string, outcomes: Outcomes) => async () => {
+  const runNext = (name: 'compact' | 'vacuum', outcomes: Outcomes) => async () => {
     calls.push(name);
+    if (tookMs[name] > 0) await new Promise<void>(resolve => timer.after(tookMs[name], resolve));
     const outcome = outcomes.shift() ?? false;
     if (outcome instanceof Error) throw outcome;
     return outcome;
@@ -48,6 +49,15 @@ describe('maintenance of the store', () => {
     await timer.advance(10_000);
     expect(calls).toEqual(['compact', 'compact', 'compact', 'vacuum', 'compact', 'compact', 'vacuum']);
     expect(events.map(({ type }) => type)).toEqual(['compacted', 'compacted', 'vacuumed', 'compacted']);
+  });
+
+  test('reports the duration of a vacuum without that of the search for parts to compact before it', async () => {
+    const { timer, events } = startMaintenance([false, true], [true], { compact: 3_000, vacuum: 500 });
+    await timer.advance(20_000);
+    expect(events.slice(0, 2)).toEqual([
+      { type: 'vacuumed', durationMs: 500 },
+      { type: 'compacted', durationMs: 3_000 },
+    ]);
   });
 
   test('runs again 10 s after a failed compaction, because the store skips only the kind that failed', async () => {

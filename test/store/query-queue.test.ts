@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { Flight } from '../../src/cache/single-flight.ts';
 import { QueryQueue } from '../../src/store/query-queue.ts';
 import type { QueryOptions } from '../../src/store/store.ts';
 
@@ -19,7 +20,7 @@ function createQueue(queryConcurrency: number, queryQueueLength: number) {
     running.shift()?.finish();
     await settle();
   };
-  return { add, names, settle, finishFirst, running };
+  return { queue, add, names, settle, finishFirst, running };
 }
 
 describe('the slots of the query queue', () => {
@@ -56,6 +57,18 @@ describe('the slots of the query queue', () => {
     void add('b1', { group: 'b' });
     await settle();
     expect(names()).toBe('w1 w2 w3 b1');
+  });
+
+  test('a background query that waits starts in the last free slot as soon as a request waits for it', async () => {
+    const { queue, add, names, settle, running } = createQueue(2, 100);
+    void add('a', {});
+    const work = () => new Promise<void>(finish => running.push({ name: 'refresh', finish }));
+    const refresh = new Flight((signal, priority) => queue.run(work, { signal, priority }), true, 0);
+    await settle();
+    expect(names()).toBe('a');
+    void refresh.join(undefined);
+    await settle();
+    expect(names()).toBe('a refresh');
   });
 
   test('queries without a group use all slots', async () => {

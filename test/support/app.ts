@@ -60,14 +60,12 @@ export async function startTestApp(
   let now = micros(NOW);
   let clockStep = BigInt(clockStepMs) * 1000n;
   const events: Event[] = [];
-  const app = await startApp(
-    config,
-    event => events.push(event),
-    () => now + clockStep,
+  const app = await startApp(config, event => events.push(event), {
+    clock: () => now + clockStep,
     timer,
-    inlineBodyParser,
-    { now: () => Number(now - micros(NOW)) / 1000 },
-  ).catch(error => {
+    bodyParser: inlineBodyParser,
+    idempotencyTimer: { now: () => Number(now - micros(NOW)) / 1000 },
+  }).catch(error => {
     rmSync(dataDirectory, { recursive: true, force: true });
     throw error;
   });

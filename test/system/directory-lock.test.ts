@@ -61,12 +61,8 @@ describe('the lock of a data directory, across servers', () => {
   );
 });
 
-test('of two processes that find a stale lock at the same time, one gets it', async () => {
-  const directories = Array.from({ length: 40 }, (_, i) => join(directory, String(i)));
-  for (const each of directories) {
-    mkdirSync(each);
-    writeFileSync(join(each, 'dendro.pid'), ENDED_OWNER);
-  }
+/** Two processes try to lock each directory at the same time. Expects that one gets it, and that the other names its owner. */
+async function raceFor(directories: readonly string[]): Promise<void> {
   const script = join(import.meta.dirname, '../support/lock-process.mjs');
   const racers = Array.from({ length: 2 }, () => {
     const child = spawn(process.execPath, [script, ...directories], { stdio: ['pipe', 'pipe', 'inherit'] });
@@ -76,14 +72,34 @@ test('of two processes that find a stale lock at the same time, one gets it', as
   for (const { next } of racers) expect(await next()).toBe('ready');
   const start = Date.now() + 200;
   for (const { child } of racers) child.stdin.write(`${start}\n`);
-  const got = await Promise.all(racers.map(({ next }) => next() as Promise<number[]>));
+  const outcomes = await Promise.all(
+    racers.map(({ next }) => next() as Promise<{ locked: number[]; errors: string[] }>),
+  );
   await Promise.all(
     racers.map(async ({ child }) => {
       child.stdin.end();
       if (child.exitCode === null) await once(child, 'exit');
     }),
   );
-  expect(got.flat().sort((a, b) => a - b)).toEqual(directories.map((_, i) => i));
+  const locked = outcomes.flatMap(outcome => outcome.locked);
+  expect(locked.sort((a, b) => a - b)).toEqual(directories.map((_, i) => i));
+  for (const { errors } of outcomes)
+    for (const error of errors) expect(error).toContain('is in use by another process');
+}
+
+const names = Array.from({ length: 40 }, (_, i) => String(i));
+
+test('of two processes that find a stale lock at the same time, one gets it', async () => {
+  const directories = names.map(name => join(directory, name));
+  for (const each of directories) {
+    mkdirSync(each);
+    writeFileSync(join(each, 'dendro.pid'), ENDED_OWNER);
+  }
+  await raceFor(directories);
+});
+
+test('of two processes that create the same data directory at the same time, one gets it', async () => {
+  await raceFor(names.map(name => join(directory, name, 'a/b/c/d')));
 });
 
 describe('the owner of a data directory', () => {

@@ -55,6 +55,28 @@ describe('tar', () => {
     expect(paths).toEqual(['text', 'spool/full-block']);
   });
 
+  test('a header has the magic of ustar and no link name', async () => {
+    const header = (await archive()).subarray(0, 512);
+    expect(header.toString('latin1', 257, 265)).toBe('ustar\x0000');
+    expect(header.subarray(157, 257)).toEqual(Buffer.alloc(100));
+  });
+
+  test('an archive of version 0.2.0, which has the magic in the field of the link name, is read', async () => {
+    const old = await archive();
+    for (let start = 0; start < old.length; start += 512) {
+      const header = old.subarray(start, start + 512);
+      if (header.toString('latin1', 257, 262) !== 'ustar') continue;
+      header.copy(header, 157, 257, 265);
+      header.fill(0, 257, 265); // the checksum is the same
+    }
+    const paths: string[] = [];
+    for await (const file of readTar(inChunks(old, 512))) {
+      paths.push(file.path);
+      await collect(file.content());
+    }
+    expect(paths).toEqual(FILES.map(({ path }) => path));
+  });
+
   test('a file of 8 GiB or more has its exact size', async () => {
     const bytes = 0o77777777777 + 12_345;
     const large: TarFile = { path: 'large', bytes, content: () => inChunks(Buffer.alloc(0), 1) };
@@ -66,14 +88,14 @@ describe('tar', () => {
     expect(listed.toString()).toContain(String(bytes));
   });
 
-  test('an archive that breaks off anywhere is refused', async () => {
+  test('an archive that is truncated anywhere is refused', async () => {
     const whole = await archive();
     for (let length = 0; length < whole.length; length += 256) {
       const read = async () => {
         for await (const file of readTar(inChunks(whole.subarray(0, length), 512)))
           await collect(file.content());
       };
-      await expect(read(), `${length} bytes`).rejects.toThrow('breaks off');
+      await expect(read(), `${length} bytes`).rejects.toThrow('truncated');
     }
   });
 
@@ -99,7 +121,7 @@ describe('tar', () => {
     );
     for (const name of ['link.tar', 'sub.tar'])
       await expect(readTar(inChunks(readFileSync(join(directory, name)), 512)).next()).rejects.toThrow(
-        'not a plain file',
+        'not a regular file',
       );
   });
 });

@@ -116,7 +116,7 @@ describe('the tokens file', () => {
     chmodSync(directory, 0o777);
     await asNobody(() =>
       expect(add(storedToken('another', 'other'))).rejects.toThrow(
-        /^cannot change the tokens file .*: EPERM: operation not permitted for user \S+ \(uid 65534\); it belongs to user root \(uid 0\) and has mode 0644/,
+        /^cannot change the tokens file .*: EPERM: operation not permitted for user \S+ \(uid 65534\); \S+ belongs to user root \(uid 0\) and has mode 0644/,
       ),
     );
     expect(readTokenFile(file)).toEqual([full]);
@@ -211,13 +211,15 @@ describe('the tokens file', () => {
       chmodSync(file, 0o000);
       const read = () =>
         expect(() => readTokenFile(file)).toThrow(
-          /^cannot read the tokens file \S+: EACCES: permission denied for user \S+ \(uid \d+\); it belongs to user \S+ \(uid \d+\) and has mode 0000: run this as its owner or as root$/,
+          /^cannot read the tokens file \S+: EACCES: permission denied for user \S+ \(uid \d+\); \S+ belongs to user \S+ \(uid \d+\) and has mode 0000: run this as its owner or as root$/,
         );
       chmodSync(directory, 0o755);
       await (isRoot ? asNobody(read) : read());
       chmodSync(directory, 0o700);
       if (isRoot)
-        await asNobody(() => expect(() => readTokenFile(file)).toThrow(/, who cannot enter its directory$/));
+        await asNobody(() =>
+          expect(() => readTokenFile(file)).toThrow(/, who cannot enter its directory or write to it$/),
+        );
     });
 
     test('is not replaced by a command that adds a token', async () => {

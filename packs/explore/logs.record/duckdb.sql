@@ -1,5 +1,5 @@
--- One record and its neighbours: the records before and after it in the order of logs.search. All records with its timestamp and id
--- have the position 0. No rows if the record does not exist.
+-- One record and its neighbours: the records before and after it in the order of logs.search. All records with its timestamp and
+-- id have the position 0. Returns no rows if the record does not exist.
 -- The first step finds the time range of the neighbours from two small columns; the next ones then read only these records.
 with around as (
   select

@@ -42,7 +42,7 @@ export const MAX_LINE_BYTES = 1024 * 1024;
 /** How many messages a batch may have: their responses are in memory until the whole batch has run. */
 export const MAX_BATCH = 32;
 const CANCELLED = 'notifications/cancelled';
-/** Asks whether the program is alive, so it does not wait for other requests. */
+/** With this method, the client asks whether the program is alive. Such a request does not wait for others. */
 const PING = 'ping';
 
 /** Returns when the input has ended and every response is written. */
@@ -92,7 +92,7 @@ class Session {
     this.#handle = handle;
   }
 
-  /** Undefined: there is no response. `line` is undefined if it was too long. */
+  /** Returns undefined if the message gets no response. `line` is undefined if it was too long. */
   async respond(line: string | undefined): Promise<string | undefined> {
     if (line === undefined)
       return toErrorText(
@@ -131,19 +131,24 @@ class Session {
     const { jsonrpc, id, method, params = {} } = isObject(message) ? message : {};
     const isRequestId = typeof id === 'string' || Number.isInteger(id);
     const requestId = isRequestId ? (id as RequestId) : null;
-    // This side sends no requests, so it expects no responses.
+    // A response from the client is ignored: this side sends no requests.
     if (isObject(message) && method === undefined && ('result' in message || 'error' in message))
       return undefined;
     if (jsonrpc !== '2.0' || typeof method !== 'string' || !(isRequestId || id === undefined))
       return toErrorText(requestId, RPC_ERRORS.invalidRequest, 'the message is not a JSON-RPC 2.0 request');
     if (requestId === null) {
+      // A message without an id is a notification, which gets no response.
       if (method === CANCELLED && isObject(params)) this.#cancel(params['requestId']);
       return undefined;
     }
     if (!isObject(params))
       return toErrorText(requestId, RPC_ERRORS.invalidParams, 'params must be an object');
     if (this.#open.has(requestId))
-      return toErrorText(requestId, RPC_ERRORS.invalidRequest, 'another request with this id is running');
+      return toErrorText(
+        requestId,
+        RPC_ERRORS.invalidRequest,
+        'another request with this id is not finished',
+      );
     return this.#run(requestId, method, params);
   }
 

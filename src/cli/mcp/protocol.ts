@@ -1,5 +1,5 @@
 // The Model Context Protocol: the methods of a server that has only tools. Supports the current revision, in which every request
-// names its version, and the earlier ones, in which a client calls `initialize` first.
+// names the revision, and the earlier ones, in which a client calls `initialize` first.
 import { isObject, RPC_ERRORS, RpcError, type RpcHandler, type RpcRequest } from './json-rpc.ts';
 
 export interface Tool {
@@ -37,7 +37,7 @@ const SERVER_INFO_KEY = 'io.modelcontextprotocol/serverInfo';
 const UNSUPPORTED_VERSION = -32022;
 
 const CAPABILITIES = { tools: {} };
-/** The tools change if an operator changes endpoints or the scopes of the token. */
+/** How long clients may cache lists: the tools change if an operator changes endpoints or the scopes of the token. */
 const LIST_LIFETIME_MS = 60_000;
 const READ_ONLY = {
   readOnlyHint: true,
@@ -55,8 +55,8 @@ export function createProtocol(
   return async request => {
     const { method, params } = request;
     const meta = isObject(params['_meta']) ? params['_meta'] : {};
-    const isCurrent = meta[VERSION_KEY] !== undefined;
-    if (!isCurrent && method === 'initialize') {
+    const namesVersion = meta[VERSION_KEY] !== undefined; // clients of earlier revisions do not name it
+    if (!namesVersion && method === 'initialize') {
       isInitialized = true;
       return JSON.stringify({
         protocolVersion: negotiate(params['protocolVersion']),
@@ -65,8 +65,8 @@ export function createProtocol(
         instructions,
       });
     }
-    if (!isCurrent && method === 'ping') return '{}';
-    if (isCurrent) checkMeta(meta);
+    if (!namesVersion && method === 'ping') return '{}';
+    if (namesVersion) checkMeta(meta);
     else if (!isInitialized)
       throw new RpcError(
         RPC_ERRORS.invalidParams,
@@ -100,7 +100,7 @@ export function createProtocol(
   };
 }
 
-/** The requested version if it is supported; otherwise the newest one with `initialize`, which the client may reject. */
+/** The requested version if it is one of EARLIER_VERSIONS; otherwise the newest of them, which the client may reject. */
 function negotiate(requested: unknown): string {
   return EARLIER_VERSIONS.find(version => version === requested) ?? NEWEST_EARLIER_VERSION;
 }

@@ -14,14 +14,14 @@ import type { Writer } from './writer.ts';
 
 const MAX_BLOCK_ROWS = 100_000;
 const MAX_BLOCK_BYTES = 32 * 1024 * 1024;
-/** Eight attempts with doubling pauses take about half a minute. */
+/** The doubling pauses between eight attempts add up to about half a minute. */
 const MAX_ATTEMPTS = 8;
 const FIRST_PAUSE_MS = 250;
 
 /** Prefix of the directories with staged blocks. */
 const STAGING_PREFIX = 'append-';
 
-interface StagedBlock extends Omit<OutboxBlock, 'compressed'> {
+interface StagedBlock extends Omit<OutboxBlock, 'first' | 'compressed'> {
   readonly file: string;
 }
 
@@ -55,17 +55,17 @@ export async function removeStagedBlocks(directory: string): Promise<void> {
 
 async function stageBlocks(staging: string, batches: AsyncIterable<LogLines>): Promise<StagedBlock[]> {
   const blocks: StagedBlock[] = [];
-  // Tokens are unique to this run: a file that is loaded twice is stored twice.
+  // The deduplication tokens are unique to this run, so a file that is loaded twice is stored twice.
   const runId = randomUUID();
   for await (const { kind, count, chunks } of batchLines(batches, MAX_BLOCK_ROWS, MAX_BLOCK_BYTES)) {
     const file = join(staging, String(blocks.length));
     await writeFile(file, await compress(await toRows(Buffer.concat(chunks))), { mode: 0o600 });
-    blocks.push({ kind, first: 0, count, token: `${runId} ${blocks.length}`, file });
+    blocks.push({ kind, count, token: `${runId} ${blocks.length}`, file });
   }
   return blocks;
 }
 
-async function insertWithRetry(writer: Writer, block: OutboxBlock): Promise<void> {
+async function insertWithRetry(writer: Writer, block: Omit<OutboxBlock, 'first'>): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await writer.insert(block);

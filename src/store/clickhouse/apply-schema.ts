@@ -14,14 +14,17 @@ import {
 } from './schema.ts';
 
 const STATEMENT_TIMEOUT_MS = 300_000;
+/** Connections to each host: one for the statement, and one for the pings while it runs. */
+const CONNECTIONS = 2;
 
 /** Returns the versions of the migrations that were new to the database. */
 export async function applySchema(clickhouse: ClickHouseUrl, retentionDays: number): Promise<number[]> {
   const options = toSchemaOptions(clickhouse, retentionDays);
-  // All statements name the database, which may not exist yet. They are run by the user that may write.
-  const hosts = new Hosts({ ...clickhouse, database: 'default', reader: clickhouse.writer }, 1);
+  // The database may not exist yet, so the connection uses `default`, and all statements name the database. All statements run as
+  // the writing user, also those that only read.
+  const hosts = new Hosts({ ...clickhouse, database: 'default', reader: clickhouse.writer }, CONNECTIONS);
   try {
-    return await migrate(hosts, options);
+    return await applyMigrations(hosts, options);
   } catch (error) {
     throw toOperatorError('cannot apply the ClickHouse schema', error);
   } finally {
@@ -29,7 +32,7 @@ export async function applySchema(clickhouse: ClickHouseUrl, retentionDays: numb
   }
 }
 
-async function migrate(hosts: Hosts, options: SchemaOptions): Promise<number[]> {
+async function applyMigrations(hosts: Hosts, options: SchemaOptions): Promise<number[]> {
   for (const statement of versionStatements(options)) await runStatement(hosts, statement);
   const supported = migrations(options);
   const newestVersion = supported.at(-1)?.version ?? 0;

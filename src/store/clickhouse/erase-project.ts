@@ -1,5 +1,5 @@
-// Erases the records of a project from the tables, with a mutation per log kind: ClickHouse rewrites the parts that contain some. A
-// mutation affects only the parts that exist when it starts, so records that arrive later stay.
+// Erases the records of a project from the tables, with a mutation per log kind: ClickHouse rewrites the parts that contain such
+// records. A mutation affects only the parts that exist when it starts, so records that arrive later stay.
 import type { ClickHouseSettings } from '@clickhouse/client';
 import { LOG_KINDS } from '../../domain/log-columns.ts';
 import type { ClickHouseUrl } from '../clickhouse-url.ts';
@@ -8,7 +8,7 @@ import { toOperatorError } from './errors.ts';
 import type { Hosts } from './hosts.ts';
 import { onCluster, storageTable } from './schema.ts';
 
-/** The limit for each log kind. If a mutation takes longer, the command fails, and ClickHouse continues the mutation. */
+/** The limit for each log kind. If a mutation takes longer, `eraseProject` fails, and ClickHouse continues the mutation. */
 const TIMEOUT_MS = 3_600_000;
 
 const SETTINGS: ClickHouseSettings = {
@@ -17,7 +17,7 @@ const SETTINGS: ClickHouseSettings = {
   log_comment: 'dendro erase',
 };
 
-/** Returns the number of erased records. Safe to repeat, also after it was interrupted. */
+/** Returns the number of erased records, counted before each mutation. Safe to repeat, also after it was interrupted. */
 export async function eraseProject(
   hosts: Hosts,
   clickhouse: ClickHouseUrl,
@@ -32,9 +32,9 @@ export async function eraseProject(
     for (const kind of LOG_KINDS) {
       const signal = AbortSignal.timeout(TIMEOUT_MS);
       erased += await hosts.run(async ({ client, signal: abort_signal }) => {
-        const query = `select toUInt32(count()) from ${database}.${kind}_logs where ${condition}`;
+        const query = `select count() from ${database}.${kind}_logs where ${condition}`;
         const result = await client.query({ query, query_params, format: 'JSONCompact', abort_signal });
-        return Number((await result.json<[number]>()).data[0]?.[0]);
+        return Number((await result.json<[string | number]>()).data[0]?.[0]);
       }, signal);
       const table = `${database}.${storageTable(kind, clickhouse)}${onCluster(clickhouse)}`;
       await hosts.run(async ({ client, signal: abort_signal }) => {

@@ -1,5 +1,5 @@
-// Classifies errors: those of ClickHouse by their codes; errors without a code come from the network. Translates them: to
-// a detailed message for the operator, and to `unavailable` for callers of the store.
+// Classifies errors: those of ClickHouse by their codes; others, except programming errors, count as errors of the network.
+// Translates them: to a detailed message for the operator, and to `unavailable` for callers of the store.
 import { ClickHouseError } from '@clickhouse/client';
 import { DendroError, isProgrammingError, OperatorError } from '../../domain/errors.ts';
 
@@ -58,7 +58,12 @@ export function codeOf(error: unknown): number | undefined {
   return error instanceof ClickHouseError ? Number(error.code) : undefined;
 }
 
-/** A retry may succeed, on another host or later: the cause is neither the request nor a defect of ours. */
+/** The error of ClickHouse or of the network that `toCallerError` turned into `unavailable`. Returns other errors unchanged. */
+export function causeOf(error: unknown): unknown {
+  return error instanceof DendroError ? (error.cause ?? error) : error;
+}
+
+/** A retry may succeed, on another host or later: the cause is neither the request nor a programming error. */
 export function isTransient(error: unknown): boolean {
   if (isProgrammingError(error)) return false;
   const code = codeOf(error);
@@ -95,7 +100,10 @@ export function describeError(error: unknown): string {
   return meaning === undefined ? reported : `${meaning} (${reported})`;
 }
 
-/** `failure` says what failed, such as "cannot insert records into ClickHouse". Defects of ours are returned unchanged. */
+/**
+ * `failure` says what failed, such as "cannot insert records into ClickHouse". Programming errors, and errors that are already
+ * for the operator, are returned unchanged.
+ */
 export function toOperatorError(failure: string, error: unknown): Error {
   if (error instanceof OperatorError || isProgrammingError(error)) return error;
   return new OperatorError(`${failure}: ${describeError(error)}`, { cause: error });
@@ -112,7 +120,12 @@ export function toCallerError(error: unknown): unknown {
 }
 
 function unavailable(cause: unknown): DendroError {
-  const problem =
-    codeOf(cause) === CODES.memoryLimit ? 'the store is short of memory' : 'the store is unreachable';
-  return new DendroError('unavailable', `${problem}; retry in a moment`, { retryAfterSeconds: 2, cause });
+  const message = `${problemOf(codeOf(cause))}; retry in a moment`;
+  return new DendroError('unavailable', message, { retryAfterSeconds: 2, cause });
+}
+
+/** What callers are told. ClickHouse's own message is for the operator only. */
+function problemOf(code: number | undefined): string {
+  if (code === undefined) return 'the store is unreachable';
+  return code === CODES.memoryLimit ? 'the store is short of memory' : 'the store is unavailable';
 }

@@ -1,6 +1,6 @@
-// The ClickHouse hosts, with round robin and failover. A host that does not respond to a ping is skipped until it does.
-// Its requests in flight move to the next host within their original time limit. After an unexpected response, such as an
-// error page of a proxy, only that request moves to the next host, and the host stays in use.
+// The ClickHouse hosts, with round robin and failover. A host that refuses a connection or does not respond to a ping is skipped
+// until it responds to a ping. When a ping fails, the host's requests in flight move to the next host, within their original time
+// limit. After an unexpected response, such as an error page of a proxy, only that request moves, and the host stays in use.
 import { type ClickHouseClient, ClickHouseLogLevel, createClient } from '@clickhouse/client';
 import { every, type RepeatingJob, systemTimer } from '../../system/timer.ts';
 import type { ClickHouseUrl } from '../clickhouse-url.ts';
@@ -19,14 +19,14 @@ class Host {
   /** Host and port. */
   readonly name: string;
   isUp = true;
-  /** Requests to this host. They are aborted when a ping fails. */
+  /** Requests to this host. They are aborted when a ping fails, and when the hosts are closed. */
   readonly inFlight = new InFlight();
 
   constructor(url: string, { reader, database }: ClickHouseUrl, maxConnections: number) {
     this.name = new URL(url).host;
     this.client = createClient({
       url,
-      // The default. Inserts pass the credentials of the writer with each request (writer.ts).
+      // The default credentials of a request. Inserts pass the credentials of the writer with each request (writer.ts).
       username: reader.user,
       password: reader.password,
       database,
@@ -42,7 +42,7 @@ class Host {
 
 export interface Attempt {
   readonly client: ClickHouseClient;
-  /** Aborts with the caller's signal, and when a ping of the host fails. */
+  /** Aborts with the caller's signal, when a ping of the host fails, and when the hosts are closed. */
   readonly signal: AbortSignal;
 }
 
@@ -101,11 +101,11 @@ export class Hosts {
 
   #attempt<T>(host: Host, work: (attempt: Attempt) => Promise<T>, signal: AbortSignal): Promise<T> {
     signal.throwIfAborted();
-    return host.inFlight.run(async hostDown => {
+    return host.inFlight.run(async hostSignal => {
       try {
-        return await work({ client: host.client, signal: AbortSignal.any([signal, hostDown]) });
+        return await work({ client: host.client, signal: AbortSignal.any([signal, hostSignal]) });
       } catch (error) {
-        hostDown.throwIfAborted();
+        hostSignal.throwIfAborted(); // throws why the request was aborted, not the client's error about the abort
         throw error;
       }
     });

@@ -2,32 +2,34 @@
 
 import { isProgrammingError } from '../../domain/errors.ts';
 import { columnsOf, LOG_KINDS } from '../../domain/log-columns.ts';
-import { codeOf, describeError, isTransient } from './errors.ts';
+import { causeOf, describeError, isTransient } from './errors.ts';
 import type { Reader } from './reader.ts';
 import type { Writer } from './writer.ts';
 
 /**
- * Returns what is missing, in one sentence, or undefined. Throws if the check could not be made: for transient errors, such as an
- * unreachable server, and for defects of Dendro.
+ * Returns what is missing, in one sentence, or undefined. Throws as Store.query does if the check could not be made: for transient
+ * errors, such as an unreachable server, and for programming errors.
  */
-export async function runPreflight(reader: Reader, writer: Writer): Promise<string | undefined> {
+export async function findTableProblem(reader: Reader, writer: Writer): Promise<string | undefined> {
   for (const kind of LOG_KINDS) {
     const table = `${kind}_logs`;
     const columns = columnsOf(kind).map(({ name }) => name);
-    try {
-      await reader.query({ sql: `select ${columns.join(', ')} from ${table} limit 0`, purpose: 'check' });
-    } catch (error) {
-      // The reader wraps most errors in `unavailable` (toCallerError in errors.ts), so check the cause. `checkInsert` wraps none.
-      const cause = error instanceof Error && codeOf(error) === undefined ? (error.cause ?? error) : error;
-      if (isTransient(cause) || isProgrammingError(cause)) throw error;
-      return `cannot read from ${table} in ClickHouse: ${describeError(cause)}`;
-    }
-    try {
-      await writer.checkInsert(kind);
-    } catch (error) {
-      if (isTransient(error) || isProgrammingError(error)) throw error;
-      return `cannot insert into ${table} in ClickHouse: ${describeError(error)}`;
-    }
+    const select = { sql: `select ${columns.join(', ')} from ${table} limit 0`, purpose: 'check' } as const;
+    const problem =
+      (await findProblem(`read from ${table}`, () => reader.query(select))) ??
+      (await findProblem(`insert into ${table}`, () => writer.checkInsert(kind)));
+    if (problem !== undefined) return problem;
   }
   return undefined;
+}
+
+async function findProblem(action: string, check: () => Promise<unknown>): Promise<string | undefined> {
+  try {
+    await check();
+    return undefined;
+  } catch (error) {
+    const cause = causeOf(error);
+    if (isTransient(cause) || isProgrammingError(cause)) throw error;
+    return `cannot ${action} in ClickHouse: ${describeError(cause)}`;
+  }
 }

@@ -1,7 +1,7 @@
 // Validates and runs saved queries on ClickHouse. Parameters are written {name:Type} in the SQL; the server binds their
 // values, which are never spliced into the SQL.
 import { findColumnProblem } from '../column-types.ts';
-import { findParameterProblem, type ParameterRules } from '../query-parameters.ts';
+import { findParameterMismatch, type ParameterRules } from '../query-parameters.ts';
 import type {
   BoundValue,
   BoundValues,
@@ -12,7 +12,7 @@ import type {
   SavedQuery,
 } from '../store.ts';
 import { findForbiddenFunction } from './allowed-sql.ts';
-import { codeOf, describeError, isTransient } from './errors.ts';
+import { causeOf, codeOf, describeError, isTransient } from './errors.ts';
 import type { Reader, ReaderParameters, ReaderQuery, ReaderResult } from './reader.ts';
 
 const INTEGER = 'U?Int(8|16|32|64|128|256)';
@@ -36,18 +36,18 @@ export async function validateSavedQuery(
   query: SavedQuery,
   rules: ParameterRules,
 ): Promise<string | undefined> {
-  const sql = withoutComments(query.sql).trim();
+  const sql = withoutLiterals(query.sql).trim();
   if (sql === '') return 'holds no statement; one SELECT is allowed';
   if (!/^(select|with|\()/i.test(sql)) return 'is not a SELECT; one SELECT is allowed';
-  const parameterProblem = findParameterProblem(parameterNames(query.sql), rules, name => `{${name}}`);
+  const parameterProblem = findParameterMismatch(parameterNames(query.sql), rules, name => `{${name}}`);
   if (parameterProblem !== undefined) return parameterProblem;
-  // ClickHouse accepts exactly one SELECT inside the parentheses, so anything else is rejected here.
+  // ClickHouse accepts only one SELECT inside the parentheses and rejects anything else.
   // The SQL begins on the first line, so that ClickHouse's errors name the lines of the file.
   const inParentheses = `(${query.sql.trimEnd().replace(/;$/, '')}\n)`;
   const parameters = bind(query.sql, rules.sample);
   const describeQuery: ReaderQuery = { sql: `describe table ${inParentheses}`, parameters, purpose: 'check' };
   try {
-    // Runs before DESCRIBE, because DESCRIBE contacts the servers that the table functions of the query name.
+    // Runs before DESCRIBE, because DESCRIBE contacts the servers of the query's table functions, such as remote().
     const forbidden = await findForbiddenFunction(reader, `select * from ${inParentheses}`, parameters);
     if (forbidden !== undefined) return forbidden;
     const { rows } = await reader.query(describeQuery);
@@ -57,8 +57,7 @@ export async function validateSavedQuery(
       { patterns: ACCEPTED_TYPES, hint: hintFor },
     );
   } catch (error) {
-    // The reader turns some errors of ClickHouse into `unavailable`; the original is then the cause.
-    const cause = codeOf(error) === undefined ? (error as Error).cause : error;
+    const cause = causeOf(error);
     if (codeOf(cause) === undefined || isTransient(cause)) throw error;
     return `ClickHouse rejects it: ${describeError(cause)}`;
   }
@@ -103,14 +102,20 @@ function bareType(type: string): string {
   return inner === undefined ? type : bareType(inner);
 }
 
-/** The names in {name:Type}, except in string literals and comments. */
+/** The names in {name:Type}, except in string literals, quoted identifiers and comments. */
 function parameterNames(sql: string): string[] {
-  const bareSql = withoutComments(sql).replace(/'(?:[^'\\]|\\[\s\S]|'')*'/g, "''");
-  return [...new Set([...bareSql.matchAll(/\{\s*(\w+)\s*:/g)].map(([, name = '']) => name))];
+  return [...new Set([...withoutLiterals(sql).matchAll(/\{\s*(\w+)\s*:/g)].map(([, name = '']) => name))];
 }
 
-function withoutComments(sql: string): string {
-  return sql.replace(/--.*$|\/\*[\s\S]*?\*\//gm, '');
+/**
+ * Removes comments, and empties string literals and quoted identifiers. All in one pass, because each of them can contain the marks
+ * of the others.
+ */
+function withoutLiterals(sql: string): string {
+  return sql.replace(
+    /(['"`])(?:\\[\s\S]|(?!\1)[^\\])*\1|--.*$|\/\*[\s\S]*?\*\//gm,
+    (_, quote: string | undefined) => (quote === undefined ? '' : quote + quote),
+  );
 }
 
 function bind(sql: string, values: BoundValues): ReaderParameters {
@@ -132,7 +137,7 @@ function toCell(cell: RawCell, convert: CellConverter = String): Cell {
   return cell === null ? null : convert(cell);
 }
 
-/** An integer too large for a double becomes a bigint. NaN and infinity arrive as null. */
+/** An integer outside the safe integers of JavaScript becomes a bigint. NaN and infinity arrive as null. */
 function toNumber(cell: NonNullable<RawCell>): Cell {
   if (typeof cell !== 'string') return Number(cell);
   const number = Number(cell);

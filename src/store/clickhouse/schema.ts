@@ -1,5 +1,5 @@
 // The statements that create the tables of a ClickHouse store, for a single node or for a cluster. Generated from the
-// templates in schema/*.sql and the columns in domain/log-columns.ts. Runs nothing: apply-schema.ts does.
+// templates in schema/*.sql and the columns in domain/log-columns.ts. apply-schema.ts runs them.
 import { readFileSync } from 'node:fs';
 import { columnsOf, LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import type { ClickHouseUrl } from '../clickhouse-url.ts';
@@ -48,7 +48,7 @@ export function retentionStatements(options: SchemaOptions, tablesWithTtl: Reado
  * The statements for a new database as one text, for reading or for clickhouse-client. They do not change the TTL of
  * existing tables.
  */
-export function printSchema(options: SchemaOptions): string {
+export function renderSchema(options: SchemaOptions): string {
   const statements = [
     ...versionStatements(options),
     ...migrations(options).flatMap(({ version, statements }) => [
@@ -67,11 +67,12 @@ export function toSchemaOptions({ database, cluster }: ClickHouseUrl, retentionD
   return { database, cluster, retentionDays };
 }
 
+/** Fills schema/<template>.sql. `kind` is undefined only for `version`, the template without a table of a log kind. */
 function fillTemplate(template: string, options: SchemaOptions, kind?: LogKind): string {
   const { database, cluster, retentionDays } = options;
   const table = `${kind}_logs`;
   const ttl = `ttl toDateTime(intDiv(timestamp, 1000000), 'UTC') + toIntervalDay(${retentionDays})`;
-  // Every server of the cluster is a replica of this table, whatever its shard.
+  // Every server of the cluster is a replica of dendro_schema, whatever its shard.
   const versionReplica = `'/clickhouse/tables/all/${database}/dendro_schema', '{shard}-{replica}'`;
   const values: Readonly<Record<string, string>> = {
     database,

@@ -13,7 +13,7 @@ import { Hosts } from './hosts.ts';
 import { queryNewestTimestamp } from './newest-timestamp.ts';
 import { Outbox } from './outbox.ts';
 import { validatePattern } from './pattern-check.ts';
-import { runPreflight } from './preflight.ts';
+import { findTableProblem } from './preflight.ts';
 import { Reader } from './reader.ts';
 import { runSavedQuery, validateSavedQuery } from './saved-query.ts';
 import { Writer } from './writer.ts';
@@ -21,7 +21,7 @@ import { Writer } from './writer.ts';
 /** Every batch becomes at least one part on the server, and a few large parts are cheaper to merge than many small ones. */
 const APPLY_BATCH_BYTES = 16 * 1024 * 1024;
 
-/** Connections to each host besides those of queries: a ping, an insert, an append, a KILL QUERY. */
+/** Connections to each host besides those of queries. One each for: pings; inserts; an append or an erasure; KILL QUERY. */
 const EXTRA_CONNECTIONS = 4;
 
 /**
@@ -44,6 +44,7 @@ interface Components {
   readonly hosts: Hosts;
   readonly reader: Reader;
   readonly writer: Writer;
+  /** `apply` runs for one kind at a time: all kinds share the progress file of the outbox. */
   readonly applyMutex: Mutex;
   readonly appendMutex: Mutex;
 }
@@ -84,7 +85,7 @@ function createStore(components: Components): Store {
       clickhouse: { isHostUp: hosts.isHostUp, outboxRecords: outbox.pendingRecords },
     }),
     isReachable: () => hosts.isReachable,
-    preflight: () => runPreflight(reader, writer),
+    preflight: () => findTableProblem(reader, writer),
     validateQuery: (query, rules) => validateSavedQuery(reader, query, rules),
     validatePattern: (pattern, options) => validatePattern(reader, pattern, options),
     query: (query, values, options) => runSavedQuery(reader, query, values, options),
@@ -94,7 +95,7 @@ function createStore(components: Components): Store {
       await runUnlessClosed(appendMutex, () => appendBlocks(writer, directory, batches));
       return undefined;
     },
-    apply: records => runUnlessClosed(applyMutex, () => applyNext(outbox, writer, records)),
+    apply: records => runUnlessClosed(applyMutex, () => applyRecords(outbox, writer, records)),
     flushedUpTo: kind => outbox.acknowledgedUpTo(kind),
     verifiedUpTo: kind => outbox.acknowledgedUpTo(kind), // ClickHouse checks its own files
     durableUpTo: kind => outbox.durableUpTo(kind),
@@ -116,7 +117,7 @@ function createStore(components: Components): Store {
   };
 }
 
-/** The records in ClickHouse itself are not part of it. */
+/** The snapshot does not include the records in ClickHouse itself. */
 function snapshotOutbox(outbox: Outbox): StoreSnapshot {
   const durable = new Map(LOG_KINDS.map(kind => [kind, outbox.durableUpTo(kind)]));
   const { blocks, files } = outbox.snapshot();
@@ -135,7 +136,7 @@ function snapshotOutbox(outbox: Outbox): StoreSnapshot {
  * 3. Write the other records to the outbox as one block.
  * 4. Insert that block and acknowledge it. If this fails, the next call resends it in step 1.
  */
-async function applyNext(outbox: Outbox, writer: Writer, records: SpooledLines): Promise<void> {
+async function applyRecords(outbox: Outbox, writer: Writer, records: SpooledLines): Promise<void> {
   const { kind, firstSequence, count, lines } = records;
   const pending = outbox.pending(kind);
   if (pending !== undefined) {

@@ -7,7 +7,7 @@ import type { LogKind } from '../../domain/log-columns.ts';
 import type { Credentials } from '../clickhouse-url.ts';
 import { insertWithBisect } from '../insert-with-bisect.ts';
 import type { StoreCallbacks } from '../store.ts';
-import { isRowError, toOperatorError } from './errors.ts';
+import { isRowError, toCallerError, toOperatorError } from './errors.ts';
 import type { Attempt, Hosts } from './hosts.ts';
 import { InFlight } from './in-flight.ts';
 import type { OutboxBlock } from './outbox.ts';
@@ -43,7 +43,7 @@ export class Writer {
    * Resolves when the rows are stored and visible to queries. Rows that ClickHouse rejects because of their content are
    * reported as `recordRejected` and left out.
    */
-  async insert({ kind, count, token, compressed }: OutboxBlock): Promise<void> {
+  async insert({ kind, count, token, compressed }: Omit<OutboxBlock, 'first'>): Promise<void> {
     try {
       try {
         await this.#send(kind, compressed, token);
@@ -56,9 +56,16 @@ export class Writer {
     }
   }
 
-  /** Inserts no rows, to find out whether an insert into this table would succeed. */
+  /**
+   * Inserts no rows, to find out whether an insert into this table would succeed. Throws `unavailable` if ClickHouse is
+   * unreachable or an operator must fix something, with ClickHouse's error as the cause.
+   */
   async checkInsert(kind: LogKind): Promise<void> {
-    await this.#send(kind, await compress(new Uint8Array()), '');
+    try {
+      await this.#send(kind, await compress(new Uint8Array()), '');
+    } catch (error) {
+      throw toCallerError(error);
+    }
   }
 
   /** Aborts running and later inserts. */
@@ -98,7 +105,7 @@ export class Writer {
       clickhouse_settings: { ...SETTINGS, insert_deduplication_token: token },
       abort_signal: signal,
     });
-    // Reads the response to its end: if the connection breaks before, the insert can have failed.
+    // Reads the response to its end: if the connection breaks before the end, the insert may have failed.
     for await (const chunk of addAbortSignal(signal, stream))
       if (chunk.length > 0) throw new Error(`unexpected response to an insert: ${chunk}`);
   }

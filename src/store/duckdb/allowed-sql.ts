@@ -1,14 +1,16 @@
-// Checks the parsed SQL of an endpoint against an allow-list: a SELECT can call functions that change the engine or read files, and
-// neither a read-only transaction nor DuckDB's lock of the configuration prevents all of them.
+// Checks the parsed SQL of an endpoint: tables and table functions must be on an allow-list, and other functions must have no
+// side effects. A SELECT can call functions that change the engine or read files, and neither a read-only transaction nor
+// DuckDB's lock of the configuration prevents all of them.
 import { LOG_KINDS } from '../../domain/log-columns.ts';
 import type { DuckDBConnection } from './driver.ts';
 
-/** They only return rows from their arguments. All others are refused: some change settings, others read files or metadata. */
+/** Allowed: they only return rows from their arguments. All others are refused: some change settings, read files or metadata. */
 const TABLE_FUNCTIONS = ['generate_series', 'json_each', 'json_tree', 'range', 'unnest'];
 
-/** DuckDB marks functions that change something or return another value at each call. These change nothing. */
+/** DuckDB marks these too as functions with side effects, most because each call returns another value. They change nothing. */
 const HARMLESS_FUNCTIONS = ['error', 'gen_random_uuid', 'random', 'sleep_ms', 'uuid', 'uuidv4', 'uuidv7'];
 
+/** The allowed tables. */
 const TABLES = LOG_KINDS.map(kind => `${kind}_logs`);
 
 /** What the SQL of an endpoint uses, from its parse tree. Names are in lower case. */
@@ -63,49 +65,75 @@ export function findForbiddenTable({ tables }: SqlReferences): string | undefine
 }
 
 type TreeNode = Readonly<Record<string, unknown>>;
+/** The names of the common table expressions that a part of the SQL can read, in lower case. */
+type Scope = ReadonlySet<string>;
 
 class ReferenceCollector {
   readonly #tableFunctions = new Set<string>();
   readonly #functions = new Set<string>();
   readonly #tables = new Set<string>();
-  readonly #commonTableExpressions = new Set<string>();
   #hasShow = false;
 
-  visit(value: unknown): void {
-    if (Array.isArray(value)) for (const item of value) this.visit(item);
+  visit(value: unknown, outer: Scope = new Set()): void {
+    if (Array.isArray(value)) for (const item of value) this.visit(item, outer);
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return;
     const node = value as TreeNode;
-    this.#collect(node);
-    // The function node of a table function is no call of a scalar function, but its arguments can contain such calls.
-    const children = node['type'] === 'TABLE_FUNCTION' ? { ...node, ...argumentsOf(node) } : node;
-    for (const child of Object.values(children)) this.visit(child);
+    this.#collect(node, outer);
+    const { cte_map, ...children } = node;
+    const scope = this.#visitCommonTableExpressions(cte_map, outer);
+    for (const [name, child] of Object.entries(children)) {
+      // The function node of a table function is no call of a scalar function, but its arguments can contain such calls.
+      if (node['type'] === 'TABLE_FUNCTION' && name === 'function') this.visit(argumentsOf(node), scope);
+      // Only the second SELECT of a recursive expression can read the expression itself.
+      else if (node['type'] === 'RECURSIVE_CTE_NODE' && name === 'right')
+        this.visit(child, withName(scope, node['cte_name']));
+      else this.visit(child, scope);
+    }
+  }
+
+  /** An expression can read those before it. Returns the scope of the SELECT that the expressions belong to. */
+  #visitCommonTableExpressions(cteMap: unknown, outer: Scope): Scope {
+    const { map = [] } = (cteMap ?? {}) as { readonly map?: readonly TreeNode[] };
+    let scope = outer;
+    for (const { key, value } of map) {
+      this.visit(value, scope);
+      scope = withName(scope, key);
+    }
+    return scope;
   }
 
   references(): SqlReferences {
     return {
       tableFunctions: [...this.#tableFunctions],
       functions: [...this.#functions],
-      tables: [...this.#tables].filter(name => !this.#commonTableExpressions.has(name)),
+      tables: [...this.#tables],
       hasShow: this.#hasShow,
     };
   }
 
-  #collect(node: TreeNode): void {
+  #collect(node: TreeNode, scope: Scope): void {
     switch (node['type']) {
       case 'TABLE_FUNCTION':
         this.#tableFunctions.add(functionNameOf(node['function']));
         break;
       case 'BASE_TABLE':
-        this.#tables.add(qualifiedName(node));
+        if (!isCommonTableExpression(node, scope)) this.#tables.add(qualifiedName(node));
         break;
       case 'SHOW_REF':
         this.#hasShow = true;
         break;
     }
     if (node['class'] === 'FUNCTION' || node['class'] === 'WINDOW') this.#functions.add(functionNameOf(node));
-    const { map = [] } = (node['cte_map'] ?? {}) as { readonly map?: readonly { readonly key: string }[] };
-    for (const { key } of map) this.#commonTableExpressions.add(key.toLowerCase());
   }
+}
+
+function withName(scope: Scope, name: unknown): Scope {
+  return new Set([...scope, String(name).toLowerCase()]);
+}
+
+/** A name with a schema is always that of a table. */
+function isCommonTableExpression({ catalog_name, schema_name, table_name }: TreeNode, scope: Scope): boolean {
+  return catalog_name === '' && schema_name === '' && scope.has(String(table_name).toLowerCase());
 }
 
 function functionNameOf(value: unknown): string {
@@ -115,7 +143,7 @@ function functionNameOf(value: unknown): string {
 /** Arguments of a table function: its function node without its name and class. */
 function argumentsOf(node: TreeNode): TreeNode {
   const { function_name, class: _, ...rest } = (node['function'] ?? {}) as TreeNode;
-  return { function: rest };
+  return rest;
 }
 
 function qualifiedName({ catalog_name, schema_name, table_name }: TreeNode): string {

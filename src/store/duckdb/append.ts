@@ -1,18 +1,18 @@
-// Appends batches directly to parts, without the spool and memtables. One call is one transaction. Each insert batch is at most one
-// row group and is sorted as a flush sorts it.
+// Appends batches directly to parts, without the spool and memtables, such as a file that `dendro ingest` loads. One call is
+// one transaction. Each insert batch is at most one row group and is sorted as a flush sorts it.
 import type { LogKind } from '../../domain/log-columns.ts';
 import type { LogLines } from '../../domain/log-line.ts';
 import { batchLines, type InsertBatch } from '../batch-lines.ts';
 import type { EarlierLoad, LoadContent } from '../store.ts';
 import type { DuckDBConnection } from './driver.ts';
 import { findLoad, saveLoad } from './loads.ts';
-import { MAX_BATCH_BYTES, nameOf, PART_ORDER, type Parts, ROW_GROUP_ROWS } from './parts.ts';
+import { MAX_SORT_BYTES, nameOf, PART_ORDER, type Parts, ROW_GROUP_ROWS } from './parts.ts';
 import type { RunStatement } from './run-long.ts';
 import type { Staging } from './staging.ts';
 
 /**
  * Adding rows to a part whose last row group is partial makes DuckDB rewrite that row group. The first batch of a kind accepts
- * this cost if the part has fewer rows than this, so that many small files do not create as many small parts. Later batches of
+ * this cost if the part has fewer rows than this, so that many small calls do not create as many small parts. Later batches of
  * the call go to the same part until it is full: within one transaction, DuckDB does not rewrite a partial row group.
  */
 const SMALL_PART_ROWS = 15_360;
@@ -45,11 +45,11 @@ export async function appendLines(
   try {
     await parts.transaction(async () => {
       try {
-        for await (const batch of batchLines(batches, ROW_GROUP_ROWS, MAX_BATCH_BYTES)) await insert(batch);
+        for await (const batch of batchLines(batches, ROW_GROUP_ROWS, MAX_SORT_BYTES)) await insert(batch);
       } finally {
         await inserting;
       }
-      if (content !== undefined && records > 0) await recordLoad(connection, content, records);
+      if (content !== undefined && records > 0) await checkAndSaveLoad(connection, content, records);
     });
   } catch (error) {
     if (error instanceof AlreadyLoaded) return { earlier: error.load };
@@ -58,7 +58,7 @@ export async function appendLines(
   return { kinds };
 }
 
-/** Rolls the transaction back. The digest of a stream is known only after all of its records were inserted. */
+/** Thrown to roll the transaction back: the digest of a stream is known only after all of its records were inserted. */
 class AlreadyLoaded extends Error {
   readonly load: EarlierLoad;
 
@@ -68,8 +68,8 @@ class AlreadyLoaded extends Error {
   }
 }
 
-/** Records that the content was loaded. Throws AlreadyLoaded if it was loaded before, unless `again` is true. */
-async function recordLoad(
+/** Throws AlreadyLoaded if the content was loaded before and `again` is false. Otherwise saves in `loads` that it is loaded. */
+async function checkAndSaveLoad(
   connection: DuckDBConnection,
   { identify, again, nowMicros }: LoadContent,
   records: number,

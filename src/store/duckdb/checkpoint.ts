@@ -4,10 +4,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isDiskFull } from '../../system/disk-full.ts';
 import type { DuckDBConnection } from './driver.ts';
 
+/** The maximum number of attempts for one checkpoint while DuckDB rejects it. */
 const ATTEMPTS = 5;
-/** Between the attempts of one checkpoint. */
+/** The pause between the attempts of one checkpoint. */
 const ATTEMPT_DELAY_MS = 20;
-/** Between the checkpoints that `runWhenIdle` tries. */
+/** The pause between the checkpoints that `runWhenIdle` tries. */
 const IDLE_RETRY_MS = 200;
 
 /** Why a checkpoint cannot run now. */
@@ -62,17 +63,17 @@ export class Checkpointer {
 
   /** Must be called by the holder of the file mutex, after its commit. Returns whether everything is in the file now. */
   async run(): Promise<boolean> {
-    return (await this.#attempt()) === undefined;
+    return (await this.#tryCheckpoint()) === undefined;
   }
 
   /**
-   * Retries until DuckDB accepts the checkpoint and no backup is running. `withFile` runs a function while it holds the file
+   * Retries until DuckDB accepts the checkpoint and no backup is running. `withFileMutex` runs a function while it holds the file
    * mutex. Throws after `timeoutMs`, or at once if the disk is nearly full.
    */
-  async runWhenIdle(withFile: Run, timeoutMs: number): Promise<void> {
+  async runWhenIdle(withFileMutex: Run, timeoutMs: number): Promise<void> {
     const deadline = performance.now() + timeoutMs;
     for (;;) {
-      const obstacle = await withFile(() => this.#attempt());
+      const obstacle = await withFileMutex(() => this.#tryCheckpoint());
       if (obstacle === undefined) return;
       if (obstacle === 'the disk is nearly full' || performance.now() > deadline)
         throw new Error(`the store cannot write a checkpoint now: ${obstacle}`);
@@ -80,7 +81,8 @@ export class Checkpointer {
     }
   }
 
-  async #attempt(): Promise<Obstacle | undefined> {
+  /** Returns undefined if the checkpoint was written, and otherwise why it cannot run now. */
+  async #tryCheckpoint(): Promise<Obstacle | undefined> {
     const { connection, hasDiskSpace, saveMetadata, removeMetadataBackup, syncDirectory } =
       this.#dependencies;
     for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {

@@ -13,13 +13,22 @@ export interface Checksum {
 export const EMPTY_CHECKSUM: Checksum = { rows: 0, sum: 0n };
 
 /** Reads all columns of the records in a table that match the condition. */
-export async function readChecksum(
+export function readChecksum(
   connection: DuckDBConnection,
   kind: LogKind,
   table: string,
-  { sql, values }: Condition = { sql: 'true', values: {} },
+  condition: Condition = { sql: 'true', values: {} },
 ): Promise<Checksum> {
   const columns = columnsOf(kind).map(({ name }) => name);
+  return readChecksumOfColumns(connection, columns, table, condition);
+}
+
+export async function readChecksumOfColumns(
+  connection: DuckDBConnection,
+  columns: readonly string[],
+  table: string,
+  { sql, values }: Condition,
+): Promise<Checksum> {
   // A sum and not an exclusive or, in which two equal records would cancel each other out.
   const result = await connection.runAndReadAll(
     `select count(*), coalesce(sum(hash(${columns.join(', ')})::hugeint), 0) from ${table} where ${sql}`,

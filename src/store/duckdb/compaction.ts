@@ -1,5 +1,5 @@
 // Merges parts, so that the records of a project are in one place. A flush sorts only the records that arrived together, so a
-// project that writes little has a few records in each of many row groups, and a query for it reads all of them.
+// project that writes little has a few records in each of many row groups, and a query for it reads all these row groups.
 //
 // The built-in query over all projects (usage.api-counts) covers the last hour or the last seven days. It reads
 // most of every compacted part that overlaps this time, because such a part is sorted by project. So parts of the last seven days
@@ -12,20 +12,20 @@ import type { IdleKinds } from './idle-kinds.ts';
 import type { PartRewriter, Rewrite } from './part-rewriter.ts';
 import { nameOf, type Part, type Parts, ROW_GROUP_ROWS } from './parts.ts';
 
-/** Minimum number of sorted runs (see countRuns) for a merge, when the kind is idle and when it is not. */
+/** Minimum number of sorted runs (see countRuns) for a merge, when the kind is idle (idle-kinds.ts) and when it is not. */
 const MIN_RUNS_WHEN_IDLE = 2;
 const MIN_RUNS = 16;
-/** Parts that are younger than this are merged only if the result covers at most MAX_RECENT_SPAN. */
+/** Parts that are younger than this are merged only if the result covers at most MAX_RECENT_SPAN_MICROS. */
 const RECENT_MICROS = 7n * MICROS_PER_DAY;
-const MAX_RECENT_SPAN = RECENT_MICROS / 2n;
+const MAX_RECENT_SPAN_MICROS = RECENT_MICROS / 2n;
 /** Upper bound, so that a merge always finishes. */
 const MAX_COMPACTED_ROWS = 128 * ROW_GROUP_ROWS;
 /**
- * A part is merged with newer ones if it has at most this many times their rows, so that a merge does not rewrite many old rows to
- * add a few new ones.
+ * A part is merged with newer ones only if it has at most this many times their rows, so that a merge does not rewrite many old
+ * rows to add a few new ones.
  */
 const MAX_SIZE_RATIO = 4;
-/** Estimated size of the columns other than the message and the metadata. */
+/** Estimated size of a record's columns other than its message and metadata. */
 const OTHER_COLUMNS_BYTES = 200;
 /**
  * DuckDB holds 2,048 consecutive records in memory when it writes or reads a part. Compaction puts the records of a project
@@ -106,7 +106,8 @@ export class Compactor {
 
   /**
    * The time range of a part starts where that of the previous part ends. It does not start at the oldest record of the part,
-   * because a few records can arrive weeks late.
+   * because a few records can arrive weeks late. The range of the first part starts at 0, so while this part is recent, its range
+   * is longer than MAX_RECENT_SPAN_MICROS and the part is not merged.
    */
   async #findTimes(parts: readonly Part[]): Promise<TimedPart[]> {
     const timed: TimedPart[] = [];
@@ -166,13 +167,14 @@ export function chooseParts(
   recentSince: bigint,
   minRuns: number,
 ): readonly Part[] {
+  const isRecent = (micros: bigint) => micros >= recentSince;
   for (let end = parts.length; end > 0; end--) {
     const until = parts[end - 1]?.until ?? 0n;
     const chosen: Part[] = [];
     let [rows, largeBytes] = [0, 0];
     for (const { part, since, until: ownUntil, largeRecordsBytes } of parts.slice(0, end).reverse()) {
-      if (ownUntil >= recentSince !== until >= recentSince) break;
-      if (until >= recentSince && until - since > MAX_RECENT_SPAN) break;
+      if (isRecent(ownUntil) !== isRecent(until)) break;
+      if (isRecent(until) && until - since > MAX_RECENT_SPAN_MICROS) break;
       if (largeBytes + largeRecordsBytes > MAX_LARGE_RECORDS_BYTES) break;
       if (rows > 0 && (part.rows > rows * MAX_SIZE_RATIO || rows + part.rows > MAX_COMPACTED_ROWS)) break;
       chosen.unshift(part);

@@ -167,8 +167,8 @@ function interruptOn(signal: AbortSignal, connection: DuckDBConnection): { stop(
 }
 
 /**
- * Too little free memory is temporary, so the caller can retry. Returns all other errors unchanged, also that of a query that
- * needs more memory than DuckDB may ever use.
+ * Too little free memory is temporary, so it becomes `unavailable`, and the caller can retry. Returns all other errors unchanged,
+ * including the error of a query that needs more memory than DuckDB may ever use.
  */
 function mapOutOfMemory(error: unknown): unknown {
   if (!(error instanceof Error && error.message.startsWith('Out of Memory Error'))) return error;
@@ -181,8 +181,8 @@ const BYTES_BY_UNIT = new Map(
 );
 
 /**
- * Whether DuckDB needed more memory at once than it may ever use. A retry cannot succeed then: the query needs too much, or the
- * file has a damaged length. DuckDB writes "failed to allocate data of size 2.0 GiB (63.1 MiB/100.0 MiB used)".
+ * Whether DuckDB needed more memory at once than it may ever use. A retry cannot succeed then: the query needs too much, or
+ * DuckDB read a damaged length from its file. DuckDB writes "failed to allocate data of size 2.0 GiB (63.1 MiB/100.0 MiB used)".
  */
 function exceedsMemoryLimit(message: string): boolean {
   const match = /of size ([\d.]+) (\w+) \([^/]*\/([\d.]+) (\w+) used\)/.exec(message);

@@ -7,7 +7,7 @@ import {
   type DuckDBValue,
 } from './driver.ts';
 import { PART_ORDER, ROW_GROUP_ROWS } from './parts.ts';
-import type { WriterConnection } from './run-long.ts';
+import type { StoreConnection } from './run-long.ts';
 
 /** The approximate size of the records that are sorted at once. */
 const SLICE_BYTES = 16 * 1024 * 1024;
@@ -28,7 +28,7 @@ interface Slice {
  * of copied records.
  */
 export async function copySorted(
-  connection: WriterConnection,
+  connection: StoreConnection,
   from: string,
   to: string,
   recordBytes: number,
@@ -61,7 +61,7 @@ export interface Condition {
  * copied records.
  */
 export async function copyInOrder(
-  connection: WriterConnection,
+  connection: StoreConnection,
   from: string,
   to: string,
   afterSlice: AfterSlice,

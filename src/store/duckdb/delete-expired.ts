@@ -18,7 +18,7 @@ export async function deleteBefore(
     await parts.transaction(async () => {
       for (const part of parts.list(kind)) {
         if (parts.isReserved(part)) continue; // a rewrite may be copying it (part-rewriter.ts); a later run deletes from it
-        // A part without some of its records could no longer be verified. So they stay until a run after its verification.
+        // A part that has lost records cannot be verified. So an unverified part keeps its expired records until it is verified.
         if (part.unverified !== undefined && !(await isExpired(connection, part, before))) continue;
         const { rowsChanged } = await connection.run(
           `delete from ${nameOf(part)} where timestamp < $before`,
@@ -32,14 +32,14 @@ export async function deleteBefore(
   return deleted;
 }
 
-/** Whether all records of the part are older. */
+/** Whether all records of the part are older than `before`. */
 async function isExpired(
   connection: DuckDBConnection,
   part: Part,
   before: DuckDBTimestampValue,
 ): Promise<boolean> {
-  const newest = await connection.runAndReadAll(`select max(timestamp) < $before from ${nameOf(part)}`, {
+  const result = await connection.runAndReadAll(`select max(timestamp) < $before from ${nameOf(part)}`, {
     before,
   });
-  return newest.value(0, 0) === true;
+  return result.value(0, 0) === true;
 }

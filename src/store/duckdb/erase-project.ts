@@ -1,4 +1,4 @@
-// Erases the records of a project from the file, so that no block of it contains their text. After the affected parts were
+// Erases the records of a project from the file, so that no block of the file contains their text. After the affected parts were
 // rewritten, the old blocks are free but still have their content, so all free blocks are overwritten.
 import type { EraseScope } from '../store.ts';
 import type { Checkpointer } from './checkpoint.ts';
@@ -7,7 +7,7 @@ import { type DuckDBConnection, DuckDBTimestampValue } from './driver.ts';
 import type { PartRewriter } from './part-rewriter.ts';
 import { removeRecords } from './remove-records.ts';
 
-/** How many blocks one statement overwrites. It holds the file mutex, so flushes wait meanwhile. */
+/** How many blocks one statement overwrites. The file mutex is held during the statement, so flushes wait meanwhile. */
 const BLOCKS_PER_STEP = 256;
 /** A block holds this many numbers of 8 bytes. */
 const NUMBERS_PER_BLOCK = 32_768;
@@ -17,10 +17,11 @@ const EXTRA_BLOCKS = 4;
 const METADATA_PIECE_BYTES = 4096;
 const EXTRA_PIECES = 16;
 const FILLER = 'logs.free_block_filler';
+const DROP_FILLER_SQL = `drop table if exists ${FILLER}`;
 
 export interface EraseDependencies {
   readonly rewriter: PartRewriter;
-  /** The connection of the rewriter. Counts the records of the project in each part. */
+  /** The connection of the rewriter. Here it runs the queries that count the records of the project in each part. */
   readonly rewriteWriter: DuckDBConnection;
   readonly fileWriter: DuckDBConnection;
   readonly checkpointer: Checkpointer;
@@ -29,11 +30,18 @@ export interface EraseDependencies {
 }
 
 /** Returns the number of erased records. Safe to repeat, also after it was interrupted. */
-export async function eraseProject(dependencies: EraseDependencies, scope: EraseScope): Promise<number> {
+export function eraseProject(dependencies: EraseDependencies, scope: EraseScope): Promise<number> {
   const { rewriter, rewriteWriter } = dependencies;
-  const erased = await removeRecords(rewriter, rewriteWriter, toCondition(scope));
-  await overwriteFreeBlocks(dependencies);
-  return erased;
+  return rewriter.runAlone(async () => {
+    const erased = await removeRecords(rewriter, rewriteWriter, toCondition(scope));
+    await overwriteFreeBlocks(dependencies);
+    return erased;
+  });
+}
+
+/** Must be called at start: a killed process can leave the filler, and eviction would count its blocks as those of records. */
+export async function dropLeftoverFiller(connection: DuckDBConnection): Promise<void> {
+  await connection.run(DROP_FILLER_SQL);
 }
 
 function toCondition({ project, beforeMicros }: EraseScope): Condition {
@@ -49,10 +57,10 @@ function toCondition({ project, beforeMicros }: EraseScope): Condition {
  */
 async function overwriteFreeBlocks(dependencies: EraseDependencies): Promise<void> {
   const { fileWriter, rewriter } = dependencies;
-  const run = (sql: string) => rewriter.withFile(() => fileWriter.run(sql));
+  const run = (sql: string) => rewriter.withFileMutex(() => fileWriter.run(sql));
   const readNumber = async (sql: string) =>
-    Number((await rewriter.withFile(() => fileWriter.runAndReadAll(sql))).value(0, 0));
-  await run(`drop table if exists ${FILLER}`); // of an interrupted run
+    Number((await rewriter.withFileMutex(() => fileWriter.runAndReadAll(sql))).value(0, 0));
+  await run(DROP_FILLER_SQL); // left by a run whose last step failed
   await run(`create table ${FILLER} (number ubigint using compression uncompressed)`);
   try {
     await checkpoint(dependencies);
@@ -68,12 +76,12 @@ async function overwriteFreeBlocks(dependencies: EraseDependencies): Promise<voi
     await run(`comment on table ${FILLER} is '${comment}'`);
     await checkpoint(dependencies);
   } finally {
-    await run(`drop table if exists ${FILLER}`);
+    await run(DROP_FILLER_SQL);
   }
   await checkpoint(dependencies);
 }
 
 /** While a query reads a part that was replaced, DuckDB cannot free its blocks. So this waits until all such queries have ended. */
 function checkpoint({ rewriter, checkpointer, queryTimeoutMs }: EraseDependencies): Promise<void> {
-  return checkpointer.runWhenIdle(work => rewriter.withFile(work), 2 * queryTimeoutMs);
+  return checkpointer.runWhenIdle(work => rewriter.withFileMutex(work), 2 * queryTimeoutMs);
 }

@@ -11,7 +11,7 @@ import { copySorted } from './copy-records.ts';
 import type { DuckDBConnection } from './driver.ts';
 import type { Database } from './open-database.ts';
 import { memoryTableColumns, nameOf, type Part, type Parts, temporaryNameOf } from './parts.ts';
-import type { WriterConnection } from './run-long.ts';
+import type { StoreConnection } from './run-long.ts';
 import { isDataError, Staging } from './staging.ts';
 import type { UncachedReader } from './uncached-reader.ts';
 
@@ -22,7 +22,7 @@ const CHECKPOINT_RETRY_MS = 2_000;
 
 export interface FlushVerificationDependencies {
   readonly database: Database;
-  readonly fileWriter: WriterConnection;
+  readonly fileWriter: StoreConnection;
   readonly fileMutex: Mutex;
   readonly parts: Parts;
   readonly checkpointer: Checkpointer;
@@ -49,7 +49,7 @@ class IncompleteSpoolError extends Error {}
 export class FlushVerification {
   readonly #dependencies: FlushVerificationDependencies;
   readonly #staging: Staging;
-  /** The start of the records of the running flush, which verifies its own part. */
+  /** The running flush. It verifies its own part, so `verifyPending` skips that part. */
   #flushing: FlushStart | undefined;
   #retryAt = 0;
 
@@ -132,7 +132,7 @@ export class FlushVerification {
       const isInSpool = !(error instanceof IncompleteSpoolError);
       callbacks.verificationFailed?.(part.kind, error, isInSpool ? 'retrying' : 'not in the spool');
       if (isInSpool) this.#retryAt = performance.now() + RETRY_MS;
-      // The spool cannot repair this part any more, so it need not keep the part's segments.
+      // The spool cannot repair this part any more, so the spool need not keep the segments with the part's records.
       else await this.#setVerified(part, undefined);
     }
   }

@@ -1,13 +1,14 @@
-// Reads every record of a store's file without changing it, and reports what is damaged: DuckDB checks the checksum of each block that
-// it reads, and each part has a checksum of its records.
+// Reads every record of a store's file without changing it, and reports what is damaged. DuckDB checks the checksum of each block
+// that it reads. The records of a part are compared with the checksum of the part, if the file has one (part-checksums.ts).
 import { join, resolve } from 'node:path';
 import { byteRange, type Damage } from '../../domain/damage.ts';
 import type { LogKind } from '../../domain/log-columns.ts';
+import { addChecksums, type Checksum, EMPTY_CHECKSUM, readChecksumOfColumns } from './checksum.ts';
 import type { DuckDBConnection } from './driver.ts';
 import { createReader, FILE_NAME } from './open-database.ts';
 import { loadChecksums, type PartChecksum } from './part-checksums.ts';
 import { ROW_GROUP_ROWS } from './parts.ts';
-import { describeUnfinishedCheckpoint, describeUnfinishedWrite, logOf, quote } from './recover-file.ts';
+import { describeUnfinishedCheckpoint, describeUnfinishedWrite, pathOfWal, quote } from './recover-file.ts';
 import { FLUSHED_TABLES, kindOfTable } from './schema.ts';
 
 export interface InspectOptions {
@@ -50,8 +51,8 @@ export async function inspectFile({
       damages.push(describeUnfinishedWrite(file, error) ?? toDamage('', error));
     });
     if (tables === undefined)
-      return { records: 0, damages: await explain(file, damages), durableUpTo: () => 0 };
-    const checksums = await loadIfExists(connection, tables).catch(error => {
+      return { records: 0, damages: await prependCause(file, damages), durableUpTo: () => 0 };
+    const checksums = await loadSavedChecksums(connection, tables).catch(error => {
       report('table part_checksums', error);
       return new Map<number, PartChecksum>();
     });
@@ -69,24 +70,29 @@ export async function inspectFile({
     }
     // A table that cannot be read was reported above.
     const flushed = await readFlushed(connection, tables).catch(() => new Map<LogKind, number>());
-    return { records, damages: await explain(file, damages), durableUpTo: kind => flushed.get(kind) ?? 0 };
+    return {
+      records,
+      damages: await prependCause(file, damages),
+      durableUpTo: kind => flushed.get(kind) ?? 0,
+    };
   } finally {
     connection.closeSync();
     instance.closeSync();
   }
 }
 
-/** A power cut during a checkpoint can be the cause of all damages. */
-async function explain(file: string, damages: Damage[]): Promise<Damage[]> {
+/** If there are damages and the last checkpoint is unfinished, lists the checkpoint first: it can be the cause of all of them. */
+async function prependCause(file: string, damages: Damage[]): Promise<Damage[]> {
   const cause = damages.length === 0 ? undefined : await describeUnfinishedCheckpoint(file);
   return cause === undefined ? damages : [cause, ...damages];
 }
 
 type Report = (place: string, error: unknown) => void;
 
-interface Found {
-  rows: number;
-  sum: bigint;
+interface RowRange {
+  readonly start: number;
+  /** Exclusive. */
+  readonly end: number;
 }
 
 async function openTables(connection: DuckDBConnection, file: string): Promise<Table[]> {
@@ -103,7 +109,8 @@ async function openTables(connection: DuckDBConnection, file: string): Promise<T
   }));
 }
 
-async function loadIfExists(
+/** Returns none for a file that a version up to 0.2.0 has written. */
+async function loadSavedChecksums(
   connection: DuckDBConnection,
   tables: readonly Table[],
 ): Promise<ReadonlyMap<number, PartChecksum>> {
@@ -132,8 +139,8 @@ async function readTable(
   { name, columns }: Table,
   report: Report,
   onRead: (rows: number) => void,
-): Promise<Found | undefined> {
-  const found: Found = { rows: 0, sum: 0n };
+): Promise<Checksum | undefined> {
+  let found = EMPTY_CHECKSUM;
   let isComplete = true;
   let end: number;
   try {
@@ -147,8 +154,7 @@ async function readTable(
     const rows = { start, end: Math.min(end, start + ROW_GROUP_ROWS) };
     try {
       const read = await readRows(connection, name, columns, rows);
-      found.rows += read.rows;
-      found.sum += read.sum;
+      found = addChecksums(found, read);
       onRead(read.rows);
     } catch (error) {
       isComplete = false;
@@ -158,17 +164,14 @@ async function readTable(
   return isComplete ? found : undefined;
 }
 
-async function readRows(
+function readRows(
   connection: DuckDBConnection,
   table: string,
   columns: readonly string[],
-  { start, end }: { readonly start: number; readonly end: number },
-): Promise<Found> {
-  const result = await connection.runAndReadAll(
-    `select count(*), coalesce(sum(hash(${columns.join(', ')})::hugeint), 0) from logs.${table}
-    where rowid >= ${start} and rowid < ${end}`,
-  );
-  return { rows: Number(result.value(0, 0)), sum: BigInt(String(result.value(1, 0))) };
+  { start, end }: RowRange,
+): Promise<Checksum> {
+  const sql = `rowid >= ${start} and rowid < ${end}`;
+  return readChecksumOfColumns(connection, columns, `logs.${table}`, { sql, values: {} });
 }
 
 /** Finds out which columns of a row group cannot be read. */
@@ -176,7 +179,7 @@ async function reportColumns(
   connection: DuckDBConnection,
   table: string,
   columns: readonly string[],
-  rows: { readonly start: number; readonly end: number },
+  rows: RowRange,
   firstError: unknown,
   report: Report,
 ): Promise<void> {
@@ -192,7 +195,12 @@ async function reportColumns(
   if (damagedColumns === 0) report(place, firstError);
 }
 
-function compare(table: string, { checksum, unverified }: PartChecksum, found: Found, report: Report): void {
+function compare(
+  table: string,
+  { checksum, unverified }: PartChecksum,
+  found: Checksum,
+  report: Report,
+): void {
   const remedy = unverified === undefined ? '' : '; the next start of the server rewrites it from the spool';
   if (found.rows !== checksum.rows)
     report(
@@ -203,11 +211,11 @@ function compare(table: string, { checksum, unverified }: PartChecksum, found: F
     report(`table ${table}`, new Error(`its records differ from those that were written${remedy}`));
 }
 
-/** DuckDB names the offset of a damaged block. */
+/** Adds the byte range of the damaged block to `place`, if DuckDB's error has its offset. */
 function toDamage(place: string, error: unknown): Damage {
   const [problem = ''] = (error as Error).message.split('\n', 1);
   const offset = Number(/in block at location (\d+)/.exec(problem)?.[1] ?? Number.NaN);
   const block = Number.isNaN(offset) ? [] : [byteRange(offset, offset + BLOCK_BYTES)];
-  const file = /\bWAL\b/.test(problem) ? logOf(FILE_NAME) : FILE_NAME;
+  const file = /\bWAL\b/.test(problem) ? pathOfWal(FILE_NAME) : FILE_NAME;
   return { file, place: [...(place === '' ? [] : [place]), ...block].join(', '), problem };
 }

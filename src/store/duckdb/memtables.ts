@@ -16,8 +16,8 @@ import type { Checkpointer } from './checkpoint.ts';
 import { readChecksum } from './checksum.ts';
 import { copySorted } from './copy-records.ts';
 import type { FlushVerification } from './flush-verification.ts';
-import { MAX_BATCH_BYTES, memoryTableColumns, nameOf, type Parts, ROW_GROUP_ROWS } from './parts.ts';
-import type { RunStatement, WriterConnection } from './run-long.ts';
+import { MAX_SORT_BYTES, memoryTableColumns, nameOf, type Parts, ROW_GROUP_ROWS } from './parts.ts';
+import type { RunStatement, StoreConnection } from './run-long.ts';
 import { isDataError, type Staging } from './staging.ts';
 
 /**
@@ -36,6 +36,7 @@ interface Memtable {
   readonly kind: LogKind;
   readonly table: string;
   rows: number;
+  /** The size of its lines, as they were in the spool. */
   bytes: number;
   /** Included in the view. An empty memtable is not, because it would slow down every query a little. */
   isVisible: boolean;
@@ -46,11 +47,14 @@ interface Memtable {
 }
 
 export interface MemtablesDependencies {
-  readonly memoryWriter: WriterConnection;
-  readonly fileWriter: WriterConnection;
+  readonly memoryWriter: StoreConnection;
+  readonly fileWriter: StoreConnection;
   readonly parts: Parts;
   readonly checkpointer: Checkpointer;
-  /** Held by everything that writes to the file: flush, append, retention, and the short steps of compaction and vacuum. */
+  /**
+   * Held by everything that writes to the file: flush, append, retention, and the short steps of compaction, vacuum and removals.
+   * Only their long copies into temporary tables run without it.
+   */
   readonly fileMutex: Mutex;
   readonly verification: FlushVerification;
   readonly staging: Staging;
@@ -147,7 +151,7 @@ export class Memtables {
       const end = offsetAfterLines(rest, taken);
       await this.#insert(memtable, rest.subarray(0, end), taken);
       [rest, left] = [rest.subarray(end), left - taken];
-      const isFull = memtable.rows === ROW_GROUP_ROWS || memtable.bytes >= MAX_BATCH_BYTES;
+      const isFull = memtable.rows === ROW_GROUP_ROWS || memtable.bytes >= MAX_SORT_BYTES;
       if (isFull) await this.#rotate(memtable);
     }
   }
@@ -257,8 +261,8 @@ export class Memtables {
   /** Each flush writes a part of its own, so that it can be verified and rewritten alone. */
   async #copyToPart({ kind, table, rows, bytes, firstSequence, nextSequence }: Memtable): Promise<void> {
     const { fileWriter, parts } = this.#dependencies;
-    const part = await parts.emptyPart(kind);
     if (rows > 0) {
+      const part = await parts.emptyPart(kind);
       const checksum = await readChecksum(fileWriter, kind, table);
       const copied = await copySorted(fileWriter, table, nameOf(part), bytes / rows);
       if (copied !== rows) throw new Error(`only ${copied} of ${rows} records were copied`);

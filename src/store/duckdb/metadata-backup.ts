@@ -1,6 +1,7 @@
-// Protects the file against a power cut during a checkpoint. DuckDB overwrites the blocks with its metadata in place, 256 KiB at a
-// time. If one of these writes is torn, DuckDB refuses to open the file. So the blocks that it may overwrite are saved beside the
-// file before each checkpoint, and the next start writes them back, unless the checkpoint was completed.
+// Protects the file against a power cut during a checkpoint. DuckDB keeps its metadata in blocks of 256 KiB, which a checkpoint
+// overwrites in place. If one of these writes is torn, DuckDB refuses to open the file. So the metadata blocks that the
+// checkpoint may overwrite are first saved in a backup file. The next start writes them back, unless the checkpoint was
+// completed.
 import { existsSync } from 'node:fs';
 import { type FileHandle, open, readFile, rm } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
@@ -10,15 +11,18 @@ import type { DuckDBConnection } from './driver.ts';
 
 /** Three headers of 4 KiB are before the first block. The second and third have the number of the checkpoint that wrote them. */
 const HEADER_BYTES = 4096;
-const FIRST_BLOCK = 3 * HEADER_BYTES;
+const FIRST_BLOCK_OFFSET = 3 * HEADER_BYTES;
 const CHECKPOINT_NUMBER_OFFSET = 8;
 const NEWLINE = 0x0a;
+/** The checksum at the start of the backup has this many hexadecimal digits. */
+const CHECKSUM_BYTES = 8;
 
 /** The first line of the backup, after its checksum. The blocks follow. The names are part of the on-disk format. */
 interface BackupHeader {
   /** The number of the last completed checkpoint. */
   readonly checkpoint: string;
   readonly blockBytes: number;
+  /** The ids of the saved blocks. */
   readonly blocks: readonly number[];
 }
 
@@ -34,8 +38,8 @@ export async function saveMetadata(connection: DuckDBConnection, file: string, r
   const size = await connection.runAndReadAll(
     "select block_size from pragma_database_size() where database_name = 'logs'",
   );
-  // DuckDB writes new metadata only into blocks that have free space, so full blocks never change. Most blocks of a large file are
-  // full.
+  // DuckDB writes new metadata only into blocks that have free space, so full blocks never change. Most metadata blocks of a
+  // large file are full.
   const writable = await connection.runAndReadAll(
     "select block_id from pragma_metadata_info('logs') where free_blocks > 0 order by 1",
   );
@@ -48,7 +52,7 @@ export async function saveMetadata(connection: DuckDBConnection, file: string, r
   const content = [Buffer.from(`${JSON.stringify(header)}\n`)];
   for (const block of header.blocks) {
     const saved = Buffer.alloc(blockBytes);
-    (await read(FIRST_BLOCK + block * blockBytes, blockBytes)).copy(saved);
+    (await read(FIRST_BLOCK_OFFSET + block * blockBytes, blockBytes)).copy(saved);
     content.push(saved);
   }
   const bytes = Buffer.concat(content);
@@ -72,7 +76,7 @@ export async function restoreMetadata(file: string): Promise<void> {
         await writeAt(
           handle,
           backup.data.subarray(index * blockBytes, (index + 1) * blockBytes),
-          FIRST_BLOCK + block * blockBytes,
+          FIRST_BLOCK_OFFSET + block * blockBytes,
         );
     await handle.datasync();
   } finally {
@@ -99,8 +103,9 @@ async function readBackup(
   const backup = metadataBackupOf(file);
   if (!existsSync(backup)) return undefined;
   const content = await readFile(backup);
-  const bytes = content.subarray(8);
-  if (!checksumOf(bytes).equals(content.subarray(0, 8))) return undefined; // only after a disk fault: it is replaced atomically
+  const bytes = content.subarray(CHECKSUM_BYTES);
+  // Differs only after a disk fault: the backup is replaced atomically.
+  if (!checksumOf(bytes).equals(content.subarray(0, CHECKSUM_BYTES))) return undefined;
   const headerEnd = bytes.indexOf(NEWLINE) + 1;
   const header = JSON.parse(bytes.toString('utf8', 0, headerEnd)) as BackupHeader;
   return { header, data: bytes.subarray(headerEnd) };
@@ -129,5 +134,5 @@ async function readCheckpointNumber(read: ReadAt): Promise<bigint> {
 }
 
 function checksumOf(bytes: Buffer): Buffer {
-  return Buffer.from(crc32(bytes).toString(16).padStart(8, '0'));
+  return Buffer.from(crc32(bytes).toString(16).padStart(CHECKSUM_BYTES, '0'));
 }

@@ -7,12 +7,14 @@ import type { ConnectionPool } from './connection-pool.ts';
 import { type DuckDBConnection, DuckDBTimestampValue, type DuckDBValue } from './driver.ts';
 import { nameOf, type Parts } from './parts.ts';
 
-/** Earlier than any record since 1970. Older records, which a long retention allows, are never the newest. */
+/** Just before 1970. Records from before 1970, which a very long retention allows, are ignored. */
 const BEFORE_ALL = -1n;
 
 export class NewestTimestamps {
   readonly #pool: ConnectionPool;
   readonly #newest = new Map<LogKind, bigint>();
+  /** The newest timestamps that `update` has found since a running `reload` began to read these kinds. */
+  readonly #foundDuringReload = new Map<LogKind, bigint>();
   /** Query results over all projects, for kinds that have records with a timestamp in the future. Used for one second. */
   readonly #recentlyFound = new Map<LogKind, { readonly notAfter: bigint; readonly micros: bigint }>();
 
@@ -35,26 +37,39 @@ export class NewestTimestamps {
    * Looks for a newer record in a table. DuckDB skips row groups that have none. Must be called when added records are visible.
    */
   async update(connection: DuckDBConnection, kind: LogKind, table: string): Promise<void> {
-    const known = this.#newest.get(kind) ?? BEFORE_ALL;
-    const result = await connection.runAndReadAll(
-      `select max(timestamp) from ${table} where timestamp > $known`,
-      { known: new DuckDBTimestampValue(known) },
-    );
-    const micros = toMicros(result.value(0, 0));
-    if (micros !== undefined) this.#newest.set(kind, micros);
+    const known = this.#foundDuringReload.get(kind) ?? this.#newest.get(kind) ?? BEFORE_ALL;
+    const micros = await readNewest(connection, table, known);
+    if (micros !== undefined) {
+      setIfNewer(this.#newest, kind, micros);
+      if (this.#foundDuringReload.has(kind)) setIfNewer(this.#foundDuringReload, kind, micros);
+    }
     this.#recentlyFound.delete(kind);
   }
 
-  /** Must be called after records from before `micros` were deleted. */
-  forgetBefore(micros: bigint): void {
-    for (const [kind, newest] of this.#newest) if (newest < micros) this.#newest.delete(kind);
+  /**
+   * Must be called after records were removed. `beforeMicros`: only records from before this time were removed; undefined:
+   * records of any age. Queries the newest timestamp again for each kind whose newest record may have been removed. That record
+   * may still exist, because a removal skips memtables and some parts. One call at a time; `update` can run meanwhile.
+   */
+  async reload(connection: DuckDBConnection, beforeMicros?: bigint): Promise<void> {
+    for (const [kind, newest] of [...this.#newest])
+      if (beforeMicros === undefined || newest < beforeMicros) await this.#reloadKind(connection, kind);
     this.#recentlyFound.clear();
   }
 
-  /** Must be called after records of any age were removed. */
-  async reload(connection: DuckDBConnection): Promise<void> {
-    this.#newest.clear();
-    for (const kind of LOG_KINDS) await this.update(connection, kind, `mem.${kind}_logs`);
+  async #reloadKind(connection: DuckDBConnection, kind: LogKind): Promise<void> {
+    // The query below does not see records that become visible while it runs. `update` collects their timestamps in this map. It
+    // starts from BEFORE_ALL, because `#newest` may be the timestamp of a removed record, and later than theirs.
+    this.#foundDuringReload.set(kind, BEFORE_ALL);
+    try {
+      const micros = await readNewest(connection, `mem.${kind}_logs`, BEFORE_ALL);
+      if (micros !== undefined) setIfNewer(this.#foundDuringReload, kind, micros);
+      const newest = this.#foundDuringReload.get(kind) ?? BEFORE_ALL;
+      if (newest === BEFORE_ALL) this.#newest.delete(kind);
+      else this.#newest.set(kind, newest);
+    } finally {
+      this.#foundDuringReload.delete(kind);
+    }
   }
 
   /** Implements Store.newestTimestamp. Queries the tables only for one project, or if the newest record is after `notAfter`. */
@@ -82,19 +97,36 @@ export class NewestTimestamps {
     project: string | undefined,
     options: QueryOptions | undefined,
   ): Promise<bigint | undefined> {
-    const { result } = await this.#pool.run(async connection => {
-      const statement = await connection.prepare(
+    const { result } = await this.#pool.run(async queryConnection => {
+      const statement = await queryConnection.prepare(
         `select max(timestamp) from ${kind}_logs
-        where timestamp between $start and $now and ($project is null or project = $project)`,
+        where timestamp between $start and $until and ($project is null or project = $project)`,
       );
+      const until = new DuckDBTimestampValue(notAfter);
       return findNewestTimestamp(notAfter, async start => {
-        const [from, now] = [new DuckDBTimestampValue(start), new DuckDBTimestampValue(notAfter)];
-        statement.bind({ start: from, now, project: project ?? null });
+        statement.bind({ start: new DuckDBTimestampValue(start), until, project: project ?? null });
         return toMicros((await statement.runAndReadAll()).value(0, 0));
       });
     }, options);
     return result;
   }
+}
+
+/** Returns the newest timestamp of a table that is later than `known`. */
+async function readNewest(
+  connection: DuckDBConnection,
+  table: string,
+  known: bigint,
+): Promise<bigint | undefined> {
+  const result = await connection.runAndReadAll(
+    `select max(timestamp) from ${table} where timestamp > $known`,
+    { known: new DuckDBTimestampValue(known) },
+  );
+  return toMicros(result.value(0, 0));
+}
+
+function setIfNewer(newest: Map<LogKind, bigint>, kind: LogKind, micros: bigint): void {
+  if (micros > (newest.get(kind) ?? BEFORE_ALL)) newest.set(kind, micros);
 }
 
 function toMicros(value: DuckDBValue): bigint | undefined {

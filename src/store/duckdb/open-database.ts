@@ -15,12 +15,12 @@ import {
   cannotOpen,
   describeUnfinishedCheckpoint,
   describeUnfinishedWrite,
-  logOf,
+  pathOfWal,
   prepareFile,
   quote,
-  type TruncatedLog,
+  type TruncatedWal,
 } from './recover-file.ts';
-import { addRunLong, type WriterConnection } from './run-long.ts';
+import { addRunLong, type StoreConnection } from './run-long.ts';
 import { applySchema, checkSchemaVersion } from './schema.ts';
 
 const fsyncDescriptor = promisify(fsync);
@@ -40,12 +40,12 @@ export interface Database {
   /** The only directory in which SQL can read and write files. */
   readonly stagingDirectory: string;
   /** Opens a connection in which edge_logs means the view mem.edge_logs, of memtables and parts. The same for the other kinds. */
-  connect(): Promise<WriterConnection>;
+  connect(): Promise<StoreConnection>;
   /**
    * The same, but `runLong` does not keep a core busy while it waits for DuckDB. The connection must not use the file during a
    * checkpoint (run-long.ts).
    */
-  connectWriter(): Promise<WriterConnection>;
+  connectWriter(): Promise<StoreConnection>;
   /** Makes the creation and the deletion of DuckDB's files durable. If it fails, it counts as a fatal error. */
   syncDirectory(): Promise<void>;
   /** Reads the file. Returns fewer bytes than `length` at its end. */
@@ -64,11 +64,11 @@ export interface DatabaseOptions {
   readonly threads?: number | undefined;
 }
 
-/** `onFatalError` is called if DuckDB has invalidated the file, `onLogTruncated` if it cannot use all of its write-ahead log. */
+/** `onFatalError` is called if DuckDB has invalidated the file, `onWalTruncated` if it cannot use all of its write-ahead log. */
 export async function openDatabase(
   options: DatabaseOptions,
   onFatalError: OnFatalError = () => {},
-  onLogTruncated: (log: TruncatedLog) => void = () => {},
+  onWalTruncated: (log: TruncatedWal) => void = () => {},
 ): Promise<Database> {
   const { dataDirectory, memoryLimit, threads = availableParallelism() } = options;
   const directory = resolve(dataDirectory);
@@ -82,11 +82,11 @@ export async function openDatabase(
   const instance = await createInstance(directory, memoryLimit, threads);
   const connection = watchFatalErrors(await instance.connect(), onFatalError);
   try {
-    // Every checkpoint is run by the Checkpointer, which protects the file against a power cut meanwhile. This is the first step,
-    // because the instance is also closed if a later step fails.
+    // DuckDB must not run a checkpoint when it closes the file. Only the Checkpointer runs checkpoints: it protects the file
+    // against a power cut during one. This is the first step, because the instance is also closed if a later step fails.
     await connection.run('pragma disable_checkpoint_on_shutdown');
-    await prepareFile(connection, file, onLogTruncated);
-    await attachRecovering(file, () => attachFile(connection, file, dataDirectory), onLogTruncated);
+    await prepareFile(connection, file, onWalTruncated);
+    await attachRecovering(file, () => attachFile(connection, file, dataDirectory), onWalTruncated);
     await applySchema(connection, dataDirectory);
     await connection.run("attach ':memory:' as mem");
     await connection.run('create table mem.snapshot_anchor (unused boolean)');
@@ -101,7 +101,8 @@ export async function openDatabase(
     throw error;
   }
   connection.closeSync();
-  const descriptor = openSync(directory, 'r'); // kept open, because the process may run out of descriptors
+  // Kept open, because the process may run out of descriptors.
+  const directoryDescriptor = openSync(directory, 'r');
   // Kept open, because closing any descriptor of the file would release DuckDB's lock on it.
   const fileDescriptor = openSync(file, 'r');
   const connect = async (runLongThreads: number) => {
@@ -117,7 +118,7 @@ export async function openDatabase(
     connectWriter: () => connect(threads),
     async syncDirectory() {
       try {
-        await fsyncDescriptor(descriptor);
+        await fsyncDescriptor(directoryDescriptor);
       } catch (error) {
         onFatalError(error);
         throw error;
@@ -125,11 +126,11 @@ export async function openDatabase(
     },
     readFile: (offset, length) => readAt(fileDescriptor, offset, length),
     fileSize: () => fstatSync(fileDescriptor).size,
-    hasWal: () => existsSync(logOf(file)),
+    hasWal: () => existsSync(pathOfWal(file)),
     close() {
       instance.closeSync();
       closeSync(fileDescriptor);
-      closeSync(descriptor);
+      closeSync(directoryDescriptor);
     },
   };
 }
@@ -163,7 +164,10 @@ async function createInstance(
   }
 }
 
-/** An instance that only reads. Without the empty `temp_directory`, DuckDB would create `.tmp` in the working directory. */
+/**
+ * Creates an instance for callers that attach the file read-only. Without the empty `temp_directory`, DuckDB would create `.tmp`
+ * in the working directory.
+ */
 export function createReader(memoryLimit?: string): Promise<DuckDBInstance> {
   const limits: Record<string, string> = memoryLimit === undefined ? {} : { memory_limit: memoryLimit };
   return DuckDBInstance.create(':memory:', { ...limits, temp_directory: '' });
@@ -219,7 +223,7 @@ async function attachFile(
 
 async function lockDown(connection: DuckDBConnection, stagingDirectory: string): Promise<void> {
   await connection.run("set global TimeZone = 'UTC'");
-  await connection.run(`set global allowed_directories = ['${stagingDirectory.replaceAll("'", "''")}/']`);
+  await connection.run(`set global allowed_directories = [${quote(`${stagingDirectory}/`)}]`);
   await connection.run('set global enable_external_access = false');
   await connection.run('set global lock_configuration = true');
 }

@@ -15,13 +15,13 @@ import {
 } from './checksum.ts';
 import type { AfterSlice, Condition } from './copy-records.ts';
 import { nameOf, type Part, type Parts, temporaryNameOf } from './parts.ts';
-import type { WriterConnection } from './run-long.ts';
+import type { StoreConnection } from './run-long.ts';
 import type { UncachedReader } from './uncached-reader.ts';
 
 export interface RewriterDependencies {
   /** Fills the temporary table. A separate connection, because this takes long and flushes continue on the file writer. */
-  readonly rewriteWriter: WriterConnection;
-  readonly fileWriter: WriterConnection;
+  readonly rewriteWriter: StoreConnection;
+  readonly fileWriter: StoreConnection;
   readonly fileMutex: Mutex;
   readonly parts: Parts;
   readonly checkpointer: Checkpointer;
@@ -30,7 +30,10 @@ export interface RewriterDependencies {
   readonly onMismatch: (kind: LogKind, error: Error) => void;
   /** Throws if the disk has no space for a copy of this many rows. */
   readonly requireDiskSpace: (rows: number) => Promise<void>;
-  /** No query runs longer than this. While one reads a part that was replaced, DuckDB can reject a checkpoint, which is then retried. */
+  /**
+   * The time limit of a query. DuckDB can reject a checkpoint while a query reads a part that was replaced, so `#verify` retries
+   * the checkpoint for twice this time.
+   */
   readonly queryTimeoutMs: number;
   /** How many queries and batches of records the store has received so far. */
   readonly countOperations: () => number;
@@ -46,14 +49,14 @@ export interface Rewrite {
   /** How many records `copy` keeps. Default: all of the sources. */
   readonly keptRows?: number;
   /** Copies the records of the sources to the table `to`. Returns how many. */
-  copy(connection: WriterConnection, to: string, afterSlice: AfterSlice): Promise<number>;
+  copy(connection: StoreConnection, to: string, afterSlice: AfterSlice): Promise<number>;
   /** Called after the attempt to write a checkpoint, while the file mutex is still held. */
   onReplaced?(): Promise<void>;
 }
 
 export class PartRewriter {
   readonly #dependencies: RewriterDependencies;
-  /** Compaction, vacuum and removals exclude each other: only one can have parts reserved. */
+  /** Compaction, vacuum, erasure and eviction exclude each other: only one can have parts reserved. */
   readonly #jobs = new Mutex();
   #isClosing = false;
 
@@ -83,31 +86,34 @@ export class PartRewriter {
     });
   }
 
+  /** Runs `work` while no rewrite, erasure or eviction runs, so the file has only those temporary tables that `work` creates. */
+  runAlone<T>(work: () => Promise<T>): Promise<T> {
+    return this.#jobs.run(work);
+  }
+
   /**
-   * Reserves all parts that exist now, then calls `toRewrite` for each and rewrites it if there is a result. Records that are
-   * flushed meanwhile go to other parts.
+   * Reserves all parts that exist now, then calls `planRewrite` for each and rewrites it if there is a result. Records that are
+   * flushed meanwhile go to other parts. Must be called within `runAlone`.
    */
-  runForAll(toRewrite: (part: Part) => Promise<Rewrite | undefined>): Promise<void> {
+  async rewriteAll(planRewrite: (part: Part) => Promise<Rewrite | undefined>): Promise<void> {
     const { fileMutex, parts } = this.#dependencies;
-    return this.#jobs.run(async () => {
-      const all = await fileMutex.run(async () => {
-        parts.reserve(parts.listAll());
-        return parts.listAll();
-      });
-      try {
-        for (const part of all) {
-          if (this.#isClosing) throw new Error('the store is closed');
-          const rewrite = await toRewrite(part);
-          if (rewrite !== undefined) await this.#rewrite(rewrite);
-        }
-      } finally {
-        parts.releaseReserved();
-      }
+    const all = await fileMutex.run(async () => {
+      parts.reserve(parts.listAll());
+      return parts.listAll();
     });
+    try {
+      for (const part of all) {
+        if (this.#isClosing) throw new Error('the store is closed');
+        const rewrite = await planRewrite(part);
+        if (rewrite !== undefined) await this.#rewrite(rewrite);
+      }
+    } finally {
+      parts.releaseReserved();
+    }
   }
 
   /** Runs short work while the file mutex is held. Throws if the store is closing, because the connections may be closed. */
-  withFile<T>(work: () => Promise<T>): Promise<T> {
+  withFileMutex<T>(work: () => Promise<T>): Promise<T> {
     return this.#dependencies.fileMutex.run(async () => {
       if (this.#isClosing) throw new Error('the store is closed');
       return work();
@@ -190,7 +196,7 @@ export class PartRewriter {
   /** Throws if the table in the file does not have the records of the sources. */
   async #verify(kind: LogKind, table: string, checksum: Checksum): Promise<void> {
     const { checkpointer, reader, onMismatch, queryTimeoutMs } = this.#dependencies;
-    await checkpointer.runWhenIdle(work => this.withFile(work), 2 * queryTimeoutMs);
+    await checkpointer.runWhenIdle(work => this.withFileMutex(work), 2 * queryTimeoutMs);
     const afterSlice = this.#createThrottle();
     const difference = await findDifference(checksum, () => reader.readChecksum(kind, table, afterSlice));
     if (difference === undefined) return;

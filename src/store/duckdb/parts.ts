@@ -12,8 +12,8 @@ import { deleteChecksums, loadChecksums, type PartChecksum, saveChecksums } from
 
 /** The size of a full row group in DuckDB. An append to a part rewrites its last row group if that is partial; full ones stay. */
 export const ROW_GROUP_ROWS = 122_880;
-/** Maximum size of a memtable or an insert batch, which is sorted in memory. With large records it is less than a row group. */
-export const MAX_BATCH_BYTES = 128 * 1024 * 1024;
+/** A memtable or insert batch, which is sorted in memory, is full at this size. Large records reach it before ROW_GROUP_ROWS. */
+export const MAX_SORT_BYTES = 128 * 1024 * 1024;
 /**
  * Newest first within a project, because the endpoint logs.all returns the newest 100 records: as soon as DuckDB has 100, it
  * skips every row group with only older records. In ascending order each record would replace one of the 100 found before.
@@ -34,7 +34,7 @@ export interface Part {
   readonly rows: number;
   /** The checksum of its records. Undefined if it is unknown, such as after retention has deleted some of them. */
   readonly checksum?: Checksum | undefined;
-  /** The sequence numbers of its records, until they were read back from the file. The spool keeps these records. */
+  /** The sequence numbers of its records, which the spool keeps. Undefined once the records were read back from the file. */
   readonly unverified?: SequenceRange | undefined;
 }
 
@@ -72,12 +72,13 @@ export class Parts {
     );
     const checksums = await loadChecksums(connection);
     for (const [name] of tables.getRows()) await parts.#load(String(name), checksums);
-    const numbers = new Set(parts.listAll().map(({ number }) => number));
+    const withChecksum = parts.listAll().filter(({ checksum }) => checksum !== undefined);
+    const valid = new Set(withChecksum.map(({ number }) => number));
     await parts.transaction(async () => {
-      await deleteChecksums(
-        connection,
-        [...checksums.keys()].filter(number => !numbers.has(number)), // after a downgrade, version 0.2.0 replaced these parts
-      );
+      // Delete the checksums of parts that version 0.2.0 replaced or changed after a downgrade. If they stayed,
+      // `dendro check --deep` would report these parts as damaged.
+      const outdated = [...checksums.keys()].filter(number => !valid.has(number));
+      await deleteChecksums(connection, outdated);
       for (const kind of LOG_KINDS) if (parts.list(kind).length === 0) await parts.writablePart(kind);
     });
     return parts;
@@ -244,13 +245,13 @@ export class Parts {
     }
     const count = await this.#connection.runAndReadAll(`select count(*) from logs.${table}`);
     const rows = Number(count.value(0, 0));
-    const written = checksums.get(number);
+    const saved = checksums.get(number);
     // The saved checksum no longer applies if, after a downgrade, version 0.2.0 added records to the part, or deleted records of
     // a verified part. An unverified part with too few records keeps its checksum, so that verification finds the loss and
     // rewrites the part from the spool.
-    const isCurrent =
-      written?.checksum.rows === rows || (written?.unverified !== undefined && rows < written.checksum.rows);
-    this.#put({ kind, number, isCompacted: state === 'compacted', rows, ...(isCurrent ? written : {}) });
+    const stillApplies =
+      saved?.checksum.rows === rows || (saved?.unverified !== undefined && rows < saved.checksum.rows);
+    this.#put({ kind, number, isCompacted: state === 'compacted', rows, ...(stillApplies ? saved : {}) });
   }
 }
 

@@ -28,8 +28,8 @@ export class PatternCheck {
   }
 
   async #query(pattern: string, options?: QueryOptions): Promise<string | undefined> {
-    const { result } = await this.#pool.run(async connection => {
-      const statement = await connection.prepare("select regexp_matches('', $pattern)");
+    const { result } = await this.#pool.run(async queryConnection => {
+      const statement = await queryConnection.prepare("select regexp_matches('', $pattern)");
       statement.bind({ pattern });
       try {
         await statement.run();

@@ -16,48 +16,51 @@ import {
 } from './metadata-backup.ts';
 
 /** Bytes of the write-ahead log that DuckDB cannot use. They were moved to `copy`. */
-export interface TruncatedLog {
+export interface TruncatedWal {
   readonly path: string;
   readonly reason: 'unfinished write' | 'no store file';
   readonly invalidBytes: number;
   readonly copy: string;
 }
 
-type OnLogTruncated = (log: TruncatedLog) => void;
+type OnWalTruncated = (log: TruncatedWal) => void;
 
 /** The caller must hold the lock of the data directory. */
 export async function prepareFile(
   connection: DuckDBConnection,
   file: string,
-  onLogTruncated: OnLogTruncated,
+  onWalTruncated: OnWalTruncated,
 ): Promise<void> {
   if (!existsSync(file)) {
-    await removeLeftovers(file, onLogTruncated);
+    await removeLeftovers(file, onWalTruncated);
     await createFile(connection, file);
   }
   await restoreMetadata(file);
   // The last process may have been killed before it synced. What this process reads has to survive a power cut from now on.
-  for (const path of [file, logOf(file)]) if (existsSync(path)) await syncFile(path);
+  for (const path of [file, pathOfWal(file)]) if (existsSync(path)) await syncFile(path);
   await syncDirectory(dirname(file));
 }
 
-/** DuckDB would refuse a new file next to the log of another one, such as of a file that the operator has deleted. */
-async function removeLeftovers(file: string, onLogTruncated: OnLogTruncated): Promise<void> {
+/**
+ * DuckDB refuses to create a file next to the write-ahead log of an earlier file, such as after the operator has deleted the
+ * store's file. So the log is renamed. It is not deleted.
+ */
+async function removeLeftovers(file: string, onWalTruncated: OnWalTruncated): Promise<void> {
   await removeMetadataBackup(file);
-  const path = logOf(file);
+  const path = pathOfWal(file);
   const invalidBytes = statSync(path, { throwIfNoEntry: false })?.size;
   if (invalidBytes !== undefined) {
     const copy = unusedCopyOf(path);
     renameSync(path, copy);
-    onLogTruncated({ path, reason: 'no store file', invalidBytes, copy });
+    onWalTruncated({ path, reason: 'no store file', invalidBytes, copy });
   }
   await syncDirectory(dirname(file));
 }
 
-/** DuckDB cannot open a file that it did not finish to create. So the file gets its name when it is complete. */
+/** DuckDB cannot open a file whose creation was interrupted. So the file gets its final name only when it is complete. */
 async function createFile(connection: DuckDBConnection, file: string): Promise<void> {
   const temporary = `${file}.new`;
-  for (const leftover of [temporary, logOf(temporary)]) await rm(leftover, { force: true });
+  for (const leftover of [temporary, pathOfWal(temporary)]) await rm(leftover, { force: true });
   await connection.run(`attach ${quote(temporary)} as created (storage_version 'latest')`);
   await connection.run('detach created');
   await syncFile(temporary);
@@ -65,43 +68,44 @@ async function createFile(connection: DuckDBConnection, file: string): Promise<v
 }
 
 /**
- * Calls `attach`. DuckDB refuses a log with an invalid entry. A commit is durable before anything depends on it, so a power cut
- * leaves invalid entries only after the last commit. They are cut off, then `attach` is called again.
+ * Calls `attach`. DuckDB refuses a write-ahead log with an invalid entry. Each commit is synced before the program relies on it,
+ * so after a power cut only entries after the last such commit can be invalid. The log is cut off at the first invalid entry,
+ * then `attach` is called again.
  */
 export async function attachRecovering(
   file: string,
   attach: () => Promise<void>,
-  onLogTruncated: OnLogTruncated,
+  onWalTruncated: OnWalTruncated,
 ): Promise<void> {
   try {
     await attach();
   } catch (error) {
     const unfinished = findUnfinishedWrite(file, error);
     if (unfinished === undefined) throw error;
-    onLogTruncated(await truncateLog(logOf(file), unfinished));
+    onWalTruncated(await truncateWal(pathOfWal(file), unfinished));
     await attach();
   }
 }
 
-/** A range of the log. `end` is exclusive. */
+/** A range of the write-ahead log, in bytes. `end` is exclusive. */
 interface UnfinishedWrite {
   readonly start: number;
   readonly end: number;
 }
 
-/** Size and checksum of an entry of the log. DuckDB reports the position after them. */
+/** Size and checksum of an entry of the write-ahead log. DuckDB reports the position after them. */
 const ENTRY_HEADER_BYTES = 16;
 
-/** Returns undefined if `error` has another cause. */
+/** Returns undefined if an unfinished write is not the cause of `error`. */
 function findUnfinishedWrite(file: string, error: unknown): UnfinishedWrite | undefined {
   const position = /Corrupt WAL file: entry at byte position (\d+)/.exec((error as Error).message)?.[1];
   if (position === undefined) return undefined;
   const start = Number(position) - ENTRY_HEADER_BYTES;
-  const end = statSync(logOf(file)).size;
+  const end = statSync(pathOfWal(file)).size;
   return start >= 0 && start < end ? { start, end } : undefined;
 }
 
-async function truncateLog(path: string, { start, end }: UnfinishedWrite): Promise<TruncatedLog> {
+async function truncateWal(path: string, { start, end }: UnfinishedWrite): Promise<TruncatedWal> {
   const copy = unusedCopyOf(path);
   const invalidBytes = end - start;
   try {
@@ -130,18 +134,18 @@ function unusedCopyOf(path: string): string {
   return copy;
 }
 
-/** Returns undefined if `error`, with which DuckDB refused the file, has another cause. */
+/** `error` is the one with which DuckDB refused the file. Returns undefined if an unfinished write is not its cause. */
 export function describeUnfinishedWrite(file: string, error: unknown): Damage | undefined {
   const unfinished = findUnfinishedWrite(file, error);
   if (unfinished === undefined) return undefined;
   return {
-    file: basename(logOf(file)),
+    file: basename(pathOfWal(file)),
     place: byteRange(unfinished.start, unfinished.end),
     problem: 'an unfinished write; the next start of the server cuts it off',
   };
 }
 
-/** Explains an error or damage of the file that the next start may repair. */
+/** For a file that DuckDB reports as damaged. Returns undefined if an unfinished checkpoint is not the cause. */
 export async function describeUnfinishedCheckpoint(file: string): Promise<Damage | undefined> {
   if (!(await isCheckpointUnfinished(file))) return undefined;
   return {
@@ -154,13 +158,13 @@ export async function describeUnfinishedCheckpoint(file: string): Promise<Damage
 /** The error for a file that DuckDB cannot open. */
 export function cannotOpen(file: string, dataDirectory: string, error: unknown): OperatorError {
   const [reason] = (error as Error).message.split('\n', 1);
-  const damaged = /\bWAL\b/.test(`${reason}`) ? logOf(file) : file;
+  const damaged = /\bWAL\b/.test(`${reason}`) ? pathOfWal(file) : file;
   return new OperatorError(
     `cannot open the store in ${dataDirectory}: ${reason}; keep a copy of ${damaged}, then restore the data directory from a backup`,
   );
 }
 
-export function logOf(file: string): string {
+export function pathOfWal(file: string): string {
   return `${file}.wal`;
 }
 

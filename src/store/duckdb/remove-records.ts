@@ -6,20 +6,24 @@ import type { DuckDBConnection } from './driver.ts';
 import type { PartRewriter, Rewrite } from './part-rewriter.ts';
 import { nameOf, type Part } from './parts.ts';
 
-/** Removes the matching records from all parts that exist now, except from unverified ones. Returns how many. */
+/**
+ * Removes the matching records from all parts that exist now, except from unverified ones. Returns how many. Must be called
+ * within `PartRewriter.runAlone`.
+ */
 export async function removeRecords(
   rewriter: PartRewriter,
   connection: DuckDBConnection,
   condition: Condition,
 ): Promise<number> {
   let removed = 0;
-  const toRewrite = async (part: Part): Promise<Rewrite | undefined> => {
+  const planRewrite = async (part: Part): Promise<Rewrite | undefined> => {
     if (part.unverified !== undefined) return undefined; // it may have to be rewritten from the spool (flush-verification.ts)
     const result = await connection.runAndReadAll(
       `select count(*), (select estimated_size from duckdb_tables() where 'logs.' || table_name = '${nameOf(part)}')
       from ${nameOf(part)} where ${condition.sql}`,
       { ...condition.values },
     );
+    // `estimated_size` also counts the rows that retention has deleted.
     const [matching, rowsInFile] = [Number(result.value(0, 0)), Number(result.value(1, 0))];
     if (matching === 0 && rowsInFile === part.rows) return undefined;
     return {
@@ -33,6 +37,6 @@ export async function removeRecords(
       },
     };
   };
-  await rewriter.runForAll(toRewrite);
+  await rewriter.rewriteAll(planRewrite);
   return removed;
 }

@@ -6,24 +6,24 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { bindings, type DuckDBConnection, type DuckDBResult, type DuckDBValue } from './driver.ts';
 
-export interface WriterConnection extends DuckDBConnection {
-  /** Without the waiting loop if the connection is from `Database.connectWriter`; otherwise the same as `run`. */
+export interface StoreConnection extends DuckDBConnection {
+  /** Runs a statement without busy waiting if the connection is from `Database.connectWriter`; otherwise the same as `run`. */
   runLong: RunStatement;
 }
 
 export type RunStatement = (sql: string, values: Record<string, DuckDBValue>) => Promise<DuckDBResult>;
 
 const POLL_MS = 1;
-/** DuckDB's threads may be busy with long queries. After this many polls, a thread of Node executes the statement with them. */
+/** DuckDB's threads may be busy with long queries. After this many polls, a thread of Node helps to execute the statement. */
 const MAX_POLLS = 500;
 
 /**
- * Adds a `runLong` without the waiting loop. Planning, one to two milliseconds, is then on the main thread, and would wait
- * there for a checkpoint of the same file. So the caller must make sure that no checkpoint runs, and that the connection
- * runs one statement at a time. `threads` is DuckDB's setting, which counts the calling thread too. With 1, `runLong` is the same
- * as `run`.
+ * Adds a `runLong` that does not busy-wait. It plans the statement on the main thread, which takes one to two milliseconds.
+ * During a checkpoint of the same file, planning would wait and block the main thread. So the caller must make sure that no
+ * checkpoint runs, and that the connection runs one statement at a time. `threads` is DuckDB's setting, which counts the calling
+ * thread too. With 1, `runLong` is the same as `run`.
  */
-export function addRunLong(connection: DuckDBConnection, threads: number): WriterConnection {
+export function addRunLong(connection: DuckDBConnection, threads: number): StoreConnection {
   const runLong: RunStatement = (sql, values) =>
     threads > 1 ? runOnDuckdbThreads(connection, sql, values) : connection.run(sql, values);
   return Object.assign(connection, { runLong });

@@ -1,6 +1,6 @@
 // Validates and runs a saved query on one connection. Values are bound by name, never spliced into the SQL.
 import { findColumnProblem } from '../column-types.ts';
-import { findParameterProblem, type ParameterRules } from '../query-parameters.ts';
+import { findParameterMismatch, type ParameterRules } from '../query-parameters.ts';
 import { countCharacters } from '../result-size.ts';
 import type { BoundValue, BoundValues, Cell, ColumnType, QueryResult, SavedQuery } from '../store.ts';
 import { findForbiddenFunction, findForbiddenTable, parseReferences } from './allowed-sql.ts';
@@ -55,7 +55,7 @@ export async function validateSavedQuery(
     if (statement.statementType !== StatementType.SELECT) return 'is not a SELECT; one SELECT is allowed';
     const forbiddenTable = findForbiddenTable(references);
     if (forbiddenTable !== undefined) return forbiddenTable;
-    const parameterProblem = findParameterProblem(parameterNames(statement), rules, name => `$${name}`);
+    const parameterProblem = findParameterMismatch(parameterNames(statement), rules, name => `$${name}`);
     if (parameterProblem !== undefined) return parameterProblem;
     const describe = await connection.prepare(`describe ${query.sql}`);
     bind(describe, rules.sample);
@@ -107,14 +107,14 @@ function hasRows(chunk: DuckDBDataChunk | null): chunk is DuckDBDataChunk {
   return chunk !== null && chunk.rowCount > 0;
 }
 
-/** Converts one row at a time: a chunk can have 2,048 rows, and texts that are not needed would take memory. */
+/** Converts one row at a time: a chunk can have 2,048 rows, and the texts of rows after a limit would only take memory. */
 function createRowReader(chunk: DuckDBDataChunk, columns: SavedQuery['columns']): (index: number) => Cell[] {
-  const cells = Array.from({ length: chunk.columnCount }, (_, column) => ({
+  const columnReaders = Array.from({ length: chunk.columnCount }, (_, column) => ({
     vector: chunk.getColumnVector(column),
     convert: CELL_CONVERTERS[columns[column]?.type ?? 'text'],
   }));
   return index =>
-    cells.map(({ vector, convert }) => {
+    columnReaders.map(({ vector, convert }) => {
       const value = vector.getItem(index);
       return value === null ? null : convert(value);
     });

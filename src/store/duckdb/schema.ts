@@ -9,7 +9,7 @@ import { createViewSql } from './parts.ts';
 
 const SCHEMA_VERSION = 4;
 
-/** In order. Each runs on files of a lower version. */
+/** In order. Each runs on files with a lower schema version than its own. */
 const UPGRADES: readonly { readonly version: number; run(connection: DuckDBConnection): Promise<void> }[] = [
   { version: 3, run: renameToFirstPart },
   { version: 4, run: renameTables },
@@ -55,8 +55,8 @@ async function upgrade(connection: DuckDBConnection, from: number, dataDirectory
 }
 
 /**
- * Versions 1 and 2 had one table for each kind, <kind>_logs. It becomes a part, because <kind>_logs is the name of a view since
- * version 3. renameTables creates the views.
+ * Schema versions 1 and 2 had one table for each kind, <kind>_logs. It becomes a part, because <kind>_logs is the name of a view
+ * since version 3. The part gets its name of version 3; renameTables then renames it and creates the views.
  */
 async function renameToFirstPart(connection: DuckDBConnection): Promise<void> {
   const tables = (await listTables(connection)).filter(table => table.endsWith('_logs'));
@@ -66,7 +66,7 @@ async function renameToFirstPart(connection: DuckDBConnection): Promise<void> {
   }
 }
 
-/** Version 3 called parts "sealed" and compacted parts "merged". Creates the views. */
+/** Schema version 3 called parts "sealed" and compacted parts "merged". Renames them and creates the views. */
 async function renameTables(connection: DuckDBConnection): Promise<void> {
   for (const table of await listTables(connection)) {
     const renamed = table.replace(/_sealed_(\d+)$/, '_part_$1').replace(/_merged_(\d+)$/, '_compacted_$1');
@@ -77,13 +77,13 @@ async function renameTables(connection: DuckDBConnection): Promise<void> {
   const tables = await listTables(connection);
   for (const kind of LOG_KINDS) {
     const parts = tables.filter(table => new RegExp(`^${kind}_(part|compacted)_\\d+$`).test(table));
-    const numberOf = (table: string) => Number(/\d+$/.exec(table));
+    const numberOf = (table: string) => Number(/\d+$/.exec(table)?.[0]);
     parts.sort((a, b) => numberOf(a) - numberOf(b));
     if (parts.length > 0) await connection.run(createViewSql(kind, parts));
   }
 }
 
-/** The table with the flushed sequence numbers, in this version and in version 3. */
+/** The names of the table with the flushed sequence numbers: in this schema version, and in version 3. */
 export const FLUSHED_TABLES: readonly string[] = ['flushed_records', 'sealed_records'];
 
 /** The kind whose records a table has, in any version of the schema. Undefined for other tables and temporary ones. */

@@ -1,6 +1,6 @@
-// The store's file at one moment, for a backup. After a checkpoint the file alone has all flushed records. No checkpoint runs until
-// the file is read, so what the last checkpoint wrote does not change. Flushes continue: they write to the write-ahead log and to
-// blocks that this checkpoint does not use.
+// The store's file at one moment, for a backup. After a checkpoint the file alone has all flushed records. No checkpoint runs
+// until the file has been read, so what the last one wrote does not change. Flushes continue: they write to the write-ahead
+// log and to blocks that the last checkpoint does not use.
 import { DendroError } from '../../domain/errors.ts';
 import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import { Mutex } from '../../system/mutex.ts';
@@ -41,7 +41,9 @@ export class Snapshots {
         );
       const resume = checkpointer.pause();
       const snapshot = this.#createSnapshot(() => {
-        if (resume() && !this.#isClosed) void fileMutex.run(() => checkpointer.run()).catch(() => {}); // the next one retries
+        const isFirstRelease = resume();
+        if (!isFirstRelease || this.#isClosed) return;
+        void fileMutex.run(() => checkpointer.run()).catch(() => {}); // if it fails, the next checkpoint does its work
       });
       try {
         onSnapshot();

@@ -11,7 +11,7 @@ import { Compactor } from './compaction.ts';
 import { ConnectionPool } from './connection-pool.ts';
 import { deleteBefore } from './delete-expired.ts';
 import { DiskSpace } from './disk-space.ts';
-import { eraseProject } from './erase-project.ts';
+import { dropLeftoverFiller, eraseProject } from './erase-project.ts';
 import { evictOldest, measureUsedBytes } from './evict-oldest.ts';
 import { FlushVerification } from './flush-verification.ts';
 import { IdleKinds } from './idle-kinds.ts';
@@ -23,7 +23,7 @@ import { type Database, openDatabase, SNAPSHOT_SQL } from './open-database.ts';
 import { PartRewriter } from './part-rewriter.ts';
 import { Parts } from './parts.ts';
 import { PatternCheck } from './pattern-check.ts';
-import type { WriterConnection } from './run-long.ts';
+import type { StoreConnection } from './run-long.ts';
 import { runSavedQuery, validateSavedQuery } from './saved-query.ts';
 import { Snapshots } from './snapshot.ts';
 import { Staging } from './staging.ts';
@@ -44,11 +44,11 @@ export interface DuckDBStoreOptions extends QueryLimits {
 /** Connections that write. Queries have their own, in the connection pool. */
 interface Writers {
   /** Writes to the file: flushes, appends, retention, checkpoints. Only the holder of the file mutex uses it. */
-  readonly fileWriter: WriterConnection;
+  readonly fileWriter: StoreConnection;
   /** Writes to memtables and their views. Only Memtables uses it, and NewestTimestamps within `apply`. */
-  readonly memoryWriter: WriterConnection;
+  readonly memoryWriter: StoreConnection;
   /** Fills the temporary tables of compaction, vacuum and removals in long transactions, without the file mutex. */
-  readonly rewriteWriter: WriterConnection;
+  readonly rewriteWriter: StoreConnection;
 }
 
 interface Components extends Writers {
@@ -93,6 +93,7 @@ async function openComponents(options: DuckDBStoreOptions, callbacks: StoreCallb
   const fileMutex = new Mutex();
   const disk = new DiskSpace(options.dataDirectory);
   const operations: OperationCount = { total: 0 };
+  await dropLeftoverFiller(fileWriter); // the table with which an erasure overwrites free blocks
   const parts = await Parts.open(fileWriter, database.syncDirectory);
   const checkpointer = new Checkpointer({
     connection: fileWriter,
@@ -185,13 +186,15 @@ function createStore(components: Components): Store {
   const appendUnderMutex = createAppend(components);
   const deleteUnderMutex = createDelete(components);
   const eraseAndReload = async (scope: EraseScope) => {
-    const erased = await eraseProject(components, scope);
-    await rewriter.withFile(() => newestTimestamps.reload(fileWriter));
-    return erased;
+    try {
+      return await eraseProject(components, scope);
+    } finally {
+      await rewriter.withFileMutex(() => newestTimestamps.reload(fileWriter)); // also after a failure: some records may be erased
+    }
   };
   const evictionDependencies = {
     ...components,
-    onRemoved: (micros: bigint) => newestTimestamps.forgetBefore(micros),
+    onRemoved: (micros: bigint) => rewriter.withFileMutex(() => newestTimestamps.reload(fileWriter, micros)),
   };
   let closing: Promise<void> | undefined;
   /** Closing waits for work that has started, and rejects new work. */
@@ -230,12 +233,12 @@ function createStore(components: Components): Store {
     flushedUpTo: kind => memtables.flushedUpTo(kind),
     verifiedUpTo: kind => verification.verifiedUpTo(kind, memtables.flushedUpTo(kind)),
     verifyFlushed: readSpooled => unlessClosing(() => verification.verifyPending(readSpooled)),
-    durableUpTo: kind => memtables.flushedUpTo(kind), // without the spool, only flushed records survive a restart
+    durableUpTo: kind => memtables.flushedUpTo(kind), // a restart loses the memtables; the spool has their records
 
     deleteBefore: micros => unlessClosing(() => deleteUnderMutex(micros)),
     eraseProject: scope => unlessClosing(() => eraseAndReload(scope)),
     usedBytes: () => unlessClosing(() => measureUsedBytes(components)),
-    evictOldest: maxBytes => unlessClosing(() => evictOldest(evictionDependencies, maxBytes)),
+    evictOldest: readLimits => unlessClosing(() => evictOldest(evictionDependencies, readLimits)),
     compact: nowMicros => unlessClosing(() => compactor.run(nowMicros)),
     vacuum: () => unlessClosing(() => vacuum.run()),
     snapshot: onSnapshot => unlessClosing(() => snapshots.take(onSnapshot)),
@@ -279,9 +282,11 @@ function createDelete(components: Components): Store['deleteBefore'] {
   return micros =>
     fileMutex.run(async () => {
       await disk.require(0); // a deletion needs only RESERVE_BYTES (disk-space.ts)
-      const deleted = await deleteBefore(fileWriter, parts, checkpointer, micros);
-      newestTimestamps.forgetBefore(micros);
-      return deleted;
+      try {
+        return await deleteBefore(fileWriter, parts, checkpointer, micros);
+      } finally {
+        await newestTimestamps.reload(fileWriter, micros);
+      }
     });
 }
 

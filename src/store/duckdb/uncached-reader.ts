@@ -11,15 +11,17 @@ import type { AfterSlice } from './copy-records.ts';
 import { type DuckDBConnection, DuckDBInstance } from './driver.ts';
 import type { Database } from './open-database.ts';
 import { ROW_GROUP_ROWS } from './parts.ts';
+import { quote } from './recover-file.ts';
 
 /** A DuckDB file starts with three headers of 4 KiB. Blocks follow. */
 const HEADERS_BYTES = 3 * 4096;
-/** The size of the data that is copied at once. A row group can have more. */
+/** A copy that has reached this size gets no more row groups. Row groups are copied as a whole, so a copy can be larger. */
 const COPY_BYTES = 64 * 1024 * 1024;
+/** The maximum size of one read from the file. */
 const READ_BYTES = 4 * 1024 * 1024;
 /**
- * A limit, not a reservation. Reading a copy needs less: the records of a flush have at most 128 MiB, and DuckDB holds them in
- * memory several times.
+ * A limit, not a reservation. It is so high because a flushed part has up to about 128 MiB of records, and DuckDB holds them in
+ * memory several times while it reads a copy. That takes less than this limit.
  */
 const MEMORY_LIMIT = '1GB';
 /** Errors that say nothing about the records: the copy could not be opened or read, such as with too many open files. */
@@ -122,7 +124,7 @@ export class UncachedReader {
     this.#instance ??= await DuckDBInstance.create(':memory:', { threads: '1', memory_limit: MEMORY_LIMIT });
     const connection = await this.#instance.connect();
     try {
-      await connection.run(`attach '${this.#file.replaceAll("'", "''")}' as copy (read_only)`);
+      await connection.run(`attach ${quote(this.#file)} as copy (read_only)`);
       const sql = `rowid >= ${first * ROW_GROUP_ROWS} and rowid < ${(last + 1) * ROW_GROUP_ROWS}`;
       return await readChecksum(connection, kind, table.replace('logs.', 'copy.'), { sql, values: {} });
     } catch (error) {

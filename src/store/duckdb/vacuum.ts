@@ -54,18 +54,18 @@ export class Vacuum {
   }
 
   /**
-   * Returns the verified part whose last block is nearest to the end of the file, the id of that block (`end`), and how many
-   * blocks the part has. Skips unverified parts.
+   * Returns the verified part whose last block is nearest to the end of the file, the id of that block, and how many blocks the
+   * part has.
    */
-  async #findLastPart(): Promise<{ part: Part; end: number; blocks: number } | undefined> {
-    let last: { part: Part; end: number; blocks: number } | undefined;
+  async #findLastPart(): Promise<{ part: Part; lastBlock: number; blocks: number } | undefined> {
+    let last: { part: Part; lastBlock: number; blocks: number } | undefined;
     for (const part of this.#dependencies.parts.listAll()) {
       if (part.unverified !== undefined) continue;
-      const [end = 0, blocks = 0] = await this.#readNumbers(
+      const [lastBlock = 0, blocks = 0] = await this.#readNumbers(
         `select max(block), count(distinct block)
         from (select unnest(list_prepend(block_id, additional_block_ids)) as block from pragma_storage_info('${nameOf(part)}'))`,
       );
-      if (last === undefined || end > last.end) last = { part, end, blocks };
+      if (last === undefined || lastBlock > last.lastBlock) last = { part, lastBlock, blocks };
     }
     return last;
   }

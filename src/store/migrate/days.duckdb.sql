@@ -1,5 +1,5 @@
--- The number of records of each day, and a checksum: two sums over the halves of their hashes. The checksum does not depend on
--- the order of the records, and both stores compute the same values.
+-- The number of records of each day, and a checksum: the sum of the low 32 bits and the sum of the high 32 bits of their hashes.
+-- The checksum does not depend on the order of the records, and both stores compute the same values.
 select
   day,
   count(*) as records,

@@ -1,4 +1,4 @@
--- The migrations that were applied to this database.
+-- The schema migrations that were applied to this database.
 create table if not exists {{database}}.dendro_schema{{on_cluster}}
 (
   version UInt32,

@@ -1,0 +1,48 @@
+// What the routes of both listeners depend on. Most of it exists only while the server is neither starting nor stopping.
+import type { BackupDependencies } from '../backup/take-backup.ts';
+import { DendroError } from '../domain/errors.ts';
+import type { Catalog } from '../endpoint/catalog.ts';
+import type { EndpointDependencies } from '../endpoint/run-endpoint.ts';
+import type { ValidatedRequests } from '../endpoint/validated-requests.ts';
+import type { Erasure } from '../intake/erasure.ts';
+import type { Intake } from '../intake/intake.ts';
+import type { StoreName } from '../store/store.ts';
+import type { AuthDependencies } from './authenticate.ts';
+import type { UploadRate } from './request-body.ts';
+import type { UnsentResponses } from './unsent-responses.ts';
+
+/** What routes need to serve requests. Exists from the end of startup to the stop, even while the store is unavailable. */
+export interface ServingDependencies extends EndpointDependencies, AuthDependencies {
+  readonly validatedRequests: ValidatedRequests;
+  readonly unsentResponses: UnsentResponses;
+  readonly intake: Intake;
+  readonly erasure: Erasure;
+  readonly uploadRate: UploadRate;
+  readonly backup: BackupDependencies;
+}
+
+/** What the routes of both listeners need, from the start of the listeners on. */
+export interface RouteDependencies {
+  readonly version: string;
+  readonly storeName: StoreName;
+  readonly catalog: Catalog;
+  /** Undefined while the server starts or stops. */
+  readonly serving: () => ServingDependencies | undefined;
+  readonly state: () => 'starting' | 'ok' | 'unavailable';
+  /** False if this process cannot recover by itself: only a restart helps. */
+  readonly isRecoverable: () => boolean;
+}
+
+/**
+ * Called before authentication: while the server starts, a client gets 503 and retries. A 401 would make log shippers drop their
+ * records.
+ */
+export function requireServing({ serving, state }: RouteDependencies): ServingDependencies {
+  const ready = serving();
+  if (ready === undefined)
+    throw new DendroError(
+      'unavailable',
+      state() === 'starting' ? 'the server is starting' : 'the server is stopping',
+    );
+  return ready;
+}
