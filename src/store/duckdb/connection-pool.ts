@@ -1,5 +1,6 @@
 // The connections that run queries, one for each slot of the query queue. Every query runs in a read-only transaction of
-// its own. A cancelled query is interrupted inside DuckDB, and its connection is reused only after its rollback.
+// its own. A cancelled query is interrupted inside DuckDB. A connection is reused only after a rollback. If the rollback fails,
+// another connection replaces it.
 import { DendroError } from '../../domain/errors.ts';
 import type { ReadWriteLock } from '../../system/read-write-lock.ts';
 import { type QueryLimits, QueryQueue, type TimedResult } from '../query-queue.ts';
@@ -16,7 +17,8 @@ export interface QueryConnection {
   prepare(sql: string): Promise<DuckDBPreparedStatement>;
 }
 
-export interface PoolOptions extends Omit<QueryLimits, 'queryConcurrency'> {
+export interface PoolOptions extends QueryLimits {
+  connect(): Promise<DuckDBConnection>;
   /**
    * Held for reading while a transaction takes its snapshot. A flush holds it for writing while it commits and replaces a view
    * (the union of memtables and parts), so a snapshot never has only one of these two changes.
@@ -27,17 +29,21 @@ export interface PoolOptions extends Omit<QueryLimits, 'queryConcurrency'> {
 }
 
 export class ConnectionPool {
+  readonly #options: PoolOptions;
   readonly #queue: QueryQueue;
   readonly #idle: PooledConnection[];
 
   private constructor(connections: PooledConnection[], options: PoolOptions) {
+    this.#options = options;
+    this.#queue = new QueryQueue(options);
     this.#idle = connections;
-    this.#queue = new QueryQueue({ ...options, queryConcurrency: connections.length });
   }
 
-  static async open(connections: readonly DuckDBConnection[], options: PoolOptions): Promise<ConnectionPool> {
-    const pooled = connections.map(connection => PooledConnection.open(connection, options));
-    return new ConnectionPool(await Promise.all(pooled), options);
+  static async open(options: PoolOptions): Promise<ConnectionPool> {
+    const connections = Array.from({ length: options.queryConcurrency }, () =>
+      PooledConnection.open(options),
+    );
+    return new ConnectionPool(await Promise.all(connections), options);
   }
 
   get queue(): Pick<QueryQueue, 'waiting' | 'running'> {
@@ -53,23 +59,18 @@ export class ConnectionPool {
     return this.#queue.run(
       async ({ signal }) => {
         signal.throwIfAborted();
-        pooled = this.#takeIdle();
-        const interrupter = interruptOn(signal, pooled.connection);
         try {
-          await pooled.begin();
-          signal.throwIfAborted();
-          return await work(pooled);
+          pooled = this.#idle.pop() ?? (await PooledConnection.open(this.#options));
+          return await runInTransaction(pooled, signal, work);
         } catch (error) {
           throw mapOutOfMemory(error);
-        } finally {
-          interrupter.stop();
         }
       },
       options,
       async () => {
         if (pooled === undefined) return;
-        await pooled.rollback();
-        this.#idle.push(pooled);
+        if (await pooled.rollback()) this.#idle.push(pooled);
+        else pooled.connection.closeSync(); // this ends its transaction
       },
     );
   }
@@ -79,11 +80,20 @@ export class ConnectionPool {
     await this.#queue.close();
     for (const { connection } of this.#idle.splice(0)) connection.closeSync();
   }
+}
 
-  #takeIdle(): PooledConnection {
-    const pooled = this.#idle.pop();
-    if (pooled === undefined) throw new Error('more queries run than there are connections');
-    return pooled;
+async function runInTransaction<T>(
+  pooled: PooledConnection,
+  signal: AbortSignal,
+  work: (queryConnection: QueryConnection) => Promise<T>,
+): Promise<T> {
+  const interrupter = interruptOn(signal, pooled.connection);
+  try {
+    await pooled.begin();
+    signal.throwIfAborted();
+    return await work(pooled);
+  } finally {
+    interrupter.stop();
   }
 }
 
@@ -110,10 +120,16 @@ class PooledConnection implements QueryConnection {
     this.#rollbackStatement = rollback;
   }
 
-  static async open(connection: DuckDBConnection, options: PoolOptions): Promise<PooledConnection> {
-    const begin = await connection.prepare('begin transaction read only');
-    const rollback = await connection.prepare('rollback');
-    return new PooledConnection(connection, options, begin, rollback);
+  static async open(options: PoolOptions): Promise<PooledConnection> {
+    const connection = await options.connect();
+    try {
+      const begin = await connection.prepare('begin transaction read only');
+      const rollback = await connection.prepare('rollback');
+      return new PooledConnection(connection, options, begin, rollback);
+    } catch (error) {
+      connection.closeSync();
+      throw error;
+    }
   }
 
   /** Begins a transaction and takes its snapshot. Later flushes do not change what the transaction reads. */
@@ -132,9 +148,13 @@ class PooledConnection implements QueryConnection {
     return statement;
   }
 
-  async rollback(): Promise<void> {
+  /** Returns whether it succeeded. A rollback also needs memory, so it can fail after a query that has used up the memory. */
+  async rollback(): Promise<boolean> {
     for (const statement of this.#transactionStatements.splice(0)) statement.destroySync();
-    await this.#rollbackStatement.run().catch(() => {}); // after a failed BEGIN there is nothing to roll back
+    return this.#rollbackStatement.run().then(
+      () => true,
+      () => false,
+    );
   }
 }
 

@@ -107,8 +107,13 @@ export async function openDatabase(
   const fileDescriptor = openSync(file, 'r');
   const connect = async (runLongThreads: number) => {
     const opened = watchFatalErrors(addRunLong(await instance.connect(), runLongThreads), onFatalError);
-    await opened.run('use mem');
-    return opened;
+    try {
+      await opened.run('use mem');
+      return opened;
+    } catch (error) {
+      opened.closeSync();
+      throw error;
+    }
   };
   return {
     instance,

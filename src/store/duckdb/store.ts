@@ -87,7 +87,8 @@ async function openComponents(options: DuckDBStoreOptions, callbacks: StoreCallb
     log => callbacks.walTruncated?.(log),
   );
   const viewLock = new ReadWriteLock();
-  const pool = await openPool(database, options, viewLock);
+  const connect = () => database.connect();
+  const pool = await ConnectionPool.open({ ...options, connect, viewLock, snapshotSql: SNAPSHOT_SQL });
   const writers = await openWriters(database);
   const { fileWriter, memoryWriter } = writers;
   const fileMutex = new Mutex();
@@ -153,19 +154,6 @@ async function openComponents(options: DuckDBStoreOptions, callbacks: StoreCallb
       flushedUpTo: kind => memtables.flushedUpTo(kind),
     }),
   };
-}
-
-async function openPool(
-  database: Database,
-  options: DuckDBStoreOptions,
-  viewLock: ReadWriteLock,
-): Promise<ConnectionPool> {
-  const connections = Array.from({ length: options.queryConcurrency }, () => database.connect());
-  return ConnectionPool.open(await Promise.all(connections), {
-    ...options,
-    viewLock,
-    snapshotSql: SNAPSHOT_SQL,
-  });
 }
 
 async function openWriters(database: Database): Promise<Writers> {
