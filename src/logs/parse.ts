@@ -120,7 +120,8 @@ function describeSyntaxError(error: unknown, text: string): string {
   if (isBlank(text)) return 'the text is empty.';
   if (error instanceof RangeError) return 'the text contains a number that is too long.';
   const message = error instanceof Error ? error.message.replace(/\s+/g, ' ').toWellFormed() : 'syntax error';
-  const position = /at position (\d+)(?! \(line)/.exec(message)?.[1];
+  // Newer versions of Node add the line and the column themselves.
+  const position = /at position (\d+)$/.exec(message)?.[1];
   return position === undefined ? `${message}.` : `${message} (${lineAndColumn(text, Number(position))}).`;
 }
 

@@ -38,6 +38,11 @@ describe('parseJsonBody', () => {
     expect(parseJsonBody('{"source":"edge","batch":[{"a":1},{"b":2}]}')).toStrictEqual(items);
   });
 
+  test('a syntax error has one position, by line and column', () => {
+    const { message } = findError('{"a": 1,\n "b": 2,, }');
+    expect(message.replaceAll(',', '')).toMatch(/^[^(]*at position 17 \(line 2 column 9\)[^(]*$/);
+  });
+
   test('an empty array and an empty batch have no values', () => {
     expect(parseJsonBody('[]')).toStrictEqual([]);
     expect(parseJsonBody('{"batch":[]}')).toStrictEqual([]);
