@@ -4,17 +4,19 @@ import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config
 
 /** Random inputs by the thousand, slow clients, and many processes. `npm test` would take twice as long with them. */
 const SLOW_TESTS = [
-  'test/acceptance/{backup,check,demo,environment,erase,first-token,ingest,ingest-once,intake-load}.test.ts',
-  'test/acceptance/{mcp,otlp,query,repeats,secrets,token,wrong-tokens}.test.ts',
+  'test/acceptance/{backup,check,damaged-spool,data-directory,demo,environment,erase,first-token}.test.ts',
+  'test/acceptance/{ingest,ingest-once,intake-load,mcp,otlp,query,repeats,secrets,serve,token}.test.ts',
+  'test/acceptance/wrong-tokens.test.ts',
   'test/backup/moment.test.ts',
   'test/cli/{check,check-deep}.test.ts',
   'test/demo/history.test.ts',
   'test/endpoint/{partial-results,property,search-property}.test.ts',
   'test/http/{hardening,overload,random-requests,random-searches,tls,token-fuzz,unsent-responses}.test.ts',
-  'test/intake/{missing-spool,random-records,several-kinds}.test.ts',
-  'test/logs/otlp-protobuf.test.ts',
-  'test/store/{duckdb-compaction,duckdb-memtables,duckdb-processes}.test.ts',
-  'test/token/stalled-change.test.ts',
+  'test/intake/{idempotency,inspect-files,missing-spool,random-records,several-kinds,store-change}.test.ts',
+  'test/logs/{exact-json,otlp-protobuf,read-file}.test.ts',
+  'test/store/{duckdb-compaction,duckdb-eviction,duckdb-memtables,duckdb-processes}.test.ts',
+  'test/system/{directory-lock,file-lock}.test.ts',
+  'test/token/{auth-throttle,stalled-change}.test.ts',
   'test/upgrade/{data-directory,releases}.test.ts',
 ];
 

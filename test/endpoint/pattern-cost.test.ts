@@ -93,15 +93,11 @@ describe('the cost of a regular expression', () => {
     expect(computePatternCost(pattern)).toBe(TOO_EXPENSIVE);
   });
 
-  test.each(['{1000}', '{0,1000}'])(
-    'a class of 334 Unicode classes and the count %s is rejected fast',
-    count => {
-      const pattern = `[${'\\pL\\PL'.repeat(167)}]${count}`;
-      const start = performance.now();
-      expect(computePatternCost(pattern)).toBe(TOO_EXPENSIVE);
-      expect(performance.now() - start).toBeLessThan(1_000); // it took 40 s when each of the 1,000 copies was compared
-    },
-  );
+  // It took 40 s, longer than a test may take, when each of the 1,000 copies was compared.
+  test.each(['{1000}', '{0,1000}'])('a class of 334 Unicode classes with %s is too expensive', count => {
+    const pattern = `[${'\\pL\\PL'.repeat(167)}]${count}`;
+    expect(computePatternCost(pattern)).toBe(TOO_EXPENSIVE);
+  });
 
   test('the characters of a counted set are compared once, not once for each copy', () => {
     const ranges = [0x61, 0x7a];
