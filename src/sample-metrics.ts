@@ -107,11 +107,11 @@ function sampleStore({
       ['dendro_memtables', embedded.activeMemtables, { state: 'active' }],
       ['dendro_memtables', embedded.immutableMemtables, { state: 'immutable' }],
     );
-    for (const [kind, count] of embedded.partsOfKind) values.push(['dendro_parts', count, { kind }]);
+    for (const [kind, count] of embedded.partCountByKind) values.push(['dendro_parts', count, { kind }]);
   }
   if (clickhouse !== undefined) {
     values.push(['dendro_outbox_records', clickhouse.outboxRecords]);
-    for (const [host, isUp] of clickhouse.isHostUp)
+    for (const [host, isUp] of clickhouse.isUpByHost)
       values.push(['dendro_clickhouse_host_up', isUp ? 1 : 0, { host }]);
   }
   return values;

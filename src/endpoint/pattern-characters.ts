@@ -41,8 +41,8 @@ const unicodeClasses = new Map<string, Ranges>();
 
 /**
  * The characters of a general category such as Lu, or of a script such as Greek. Up to U+07FF, every character is tested. To test
- * all others would take too long: only the first of every 64 is tested (from U+20000 on, of every 65,536), and the result applies
- * to all of them.
+ * all others would take too long: only the first of every 64 is tested (from U+20000 on, of every 65,536), and its result applies
+ * to all 64 (65,536).
  */
 export function unicodeClass(name: string, ignoreCase: boolean): Ranges {
   if (name === 'Any') return ANY;
@@ -54,7 +54,7 @@ export function unicodeClass(name: string, ignoreCase: boolean): Ranges {
 }
 
 /**
- * The engine has validated the name. If Node does not know it, it is a script of a later version of Unicode, so its characters
+ * The store has validated the name. If Node does not know it, it is a script of a later version of Unicode, and its characters
  * are unassigned in Node's version. So all unassigned characters stand for the script. ANY would be too large: a set that is
  * too large can make the automaton smaller, and pattern-cost.ts would underestimate the cost. For example, (?:ANY|[^a-z])
  * matches any character and needs fewer states than (?:\p{Name}|[^a-z]).

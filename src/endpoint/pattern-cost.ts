@@ -15,9 +15,8 @@ export const MAX_PATTERN_COST = 10_000;
 const MAX_STEPS = 500_000;
 
 /**
- * Returns the cost: a fixed amount for each Unicode class of the expression (Nfa.fixedCost) and, for each state of the DFA, 1
- * plus the weights of its positions.
- * Plain text costs 1 for each character, and an expression that matches at the start of every text
+ * Returns the cost. Each Unicode class of the expression adds a fixed amount (Nfa.fixedCost). Each state of the DFA adds 1 and
+ * the weights of its positions. Plain text costs 1 for each character, and an expression that matches at the start of every text
  * costs 0. Returns Infinity if the cost or the steps to compute it exceed a limit, and undefined for an expression with unknown
  * syntax.
  */

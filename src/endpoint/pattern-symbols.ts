@@ -17,7 +17,8 @@ export interface Symbols {
 }
 
 export function assignSymbols({ nodes, neighbours }: Nfa): Symbols {
-  const dependsOnNeighbours = neighbours.length > 1; // an assertion depends on the class of the character before or after it
+  // The NFA lists more than one class only if an assertion depends on the class of the character before or after it.
+  const dependsOnNeighbours = neighbours.length > 1;
   const used = new Set<Ranges>(dependsOnNeighbours ? [LINE_BREAK, WORD] : []);
   for (const node of nodes) if (node.type === 'set') used.add(node.ranges);
   // Joins each array of ranges only once: the copies of a counted repetition share one array, which can be long.

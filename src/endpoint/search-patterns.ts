@@ -54,6 +54,7 @@ function matchWhole(pattern: string): string {
   return `(?is)^(?:${pattern})$`;
 }
 
+/** A word or a phrase has no wildcards, so it has one literal. */
 function listWords(terms: readonly SearchTerm[]): string[] {
   return terms.filter(({ field }) => field === undefined).map(({ literals }) => literals.join(''));
 }
@@ -63,7 +64,7 @@ function listValuePatterns(terms: readonly SearchTerm[], field: string): string[
     .filter(term => term.field === field)
     .map(({ literals }) =>
       field === 'status'
-        ? literals.join('').replaceAll('x', '[0-9]')
+        ? literals.join('').replaceAll('x', '[0-9]') // a class such as 5xx
         : literals.map(escapePattern).join('.*'),
     );
 }

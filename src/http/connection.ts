@@ -50,9 +50,9 @@ function watchClose(socket: Socket): Set<() => void> {
 const LINGER_MS = 2_000;
 
 /**
- * Writes the last response of a connection, then closes the connection, even if the client never does. Until then, Node reads
- * and drops what the client still sends: closing a socket with unread bytes resets the connection, and the client may lose the
- * response.
+ * Writes the last response of a connection, then closes the connection, even if the client never closes its side. Until then,
+ * Node reads and drops what the client still sends: closing a socket with unread bytes resets the connection, and the client may
+ * lose the response.
  */
 export function closeAfterWriting(socket: Socket, bytes: string): void {
   if (!socket.writable) return; // Node is closing it: the response before had `Connection: close`, or the client has left

@@ -27,7 +27,10 @@ export interface RequestDependencies extends ThrottleDependencies {
   readonly hasAccessLog?: boolean;
 }
 
-/** Connections that close after a request with an ambiguous end. What follows it may be hidden in its body, and is not handled. */
+/**
+ * Connections that close after a request with an ambiguous end. The bytes after that request may belong to its body (request
+ * smuggling), so they are not handled as further requests.
+ */
 const ambiguousConnections = new WeakSet<Socket>();
 
 export function handleRequest(

@@ -46,7 +46,7 @@ export function publicRoutes(dependencies: RouteDependencies): Route[] {
 }
 
 /**
- * If the rows of a result are larger than this together, their memory is reserved in `unsentResponses`. For smaller results it is
+ * If all rows of a result together are larger than this, their memory is reserved in `unsentResponses`. For smaller results it is
  * not, so that a cache hit can respond synchronously.
  */
 const MAX_SMALL_RESULT_BYTES = 256 * 1024;

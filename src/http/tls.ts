@@ -6,7 +6,7 @@ import { OperatorError } from '../domain/errors.ts';
 import { describeFileError } from '../system/file-access.ts';
 import type { HttpResponse } from './response.ts';
 
-/** Paths of the PEM files, and the names by which errors call them. */
+/** Paths of the PEM files, and the names of the files in error messages. */
 export interface TlsFiles {
   readonly cert: string;
   readonly key: string;

@@ -171,8 +171,8 @@ export class Applier {
 
   /**
    * Reads one window of the spool (a contiguous range of a segment, `SpoolWindow`) and applies it. Returns the kinds in the
-   * window, and the errors of those that failed. If the read fails, such as at a damaged block, tries only the first kind: kinds
-   * that are already past the block are not stopped by it.
+   * window, and the errors of those that failed. If the read fails, such as at a damaged block, tries the first kind alone, and
+   * `#applyEach` calls this again for the others. So a damaged block stops only the kinds that have not passed it.
    */
   async #applyWindow(
     kinds: readonly LogKind[],

@@ -191,8 +191,8 @@ function tooExpensive(): DendroError {
 }
 
 /**
- * The error if a worker runs out of memory on a small body. Such a body hardly has too many values, so the process probably has
- * too little memory. The status is 503, because a shipper would drop the records after 413.
+ * The error if a worker runs out of memory on a small body. The body itself is probably not the cause: the process has too
+ * little memory. The status is 503, because a shipper would drop the records after 413.
  */
 function outOfMemory(cause: unknown): DendroError {
   return new DendroError('unavailable', 'too little memory to parse the body; retry later', {

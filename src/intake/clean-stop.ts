@@ -17,10 +17,10 @@ interface CleanStop {
 const FILE = 'clean-stop.json';
 
 /**
- * Call it when the spool is closed, and when the segment is found to be shorter or was shortened by a repair. If the write fails,
- * the earlier file stays. After a close, that is harmless: the bytes that the earlier file counts are still complete. In the
- * other cases, the earlier file counts too many bytes. The next start can then report an unfinished write as damage, or the
- * segment as too short.
+ * Call it when the spool is closed, when the segment is found to be shorter than this file says, and when a repair has shortened
+ * it. If the write fails, the earlier file stays. After a close, that is harmless: the bytes that the earlier file counts are
+ * still complete. In the other cases, the earlier file counts too many bytes. The next start can then report an unfinished write
+ * as damage, or the segment as too short.
  */
 export async function writeCleanStop(directory: string, { number, validBytes }: SpoolSegment): Promise<void> {
   const cleanStop: CleanStop = { segment: number, bytes: validBytes };

@@ -37,7 +37,7 @@ export class FairQueue<Job> {
     return next.jobs.shift();
   }
 
-  /** Makes a job that `take` returned the next one of its sender again. */
+  /** Puts a job that `take` returned back to the front of its sender's jobs. */
   putBack(sender: string, job: Job): void {
     this.#senders.get(sender)?.jobs.unshift(job);
   }

@@ -22,7 +22,7 @@ export interface DiskRequest {
   readonly onlyIfUndelivered?: true;
 }
 
-/** What the spool and the idempotency log use of the idempotency index: they keep its requests on disk and restore them. */
+/** The part of the idempotency index that the spool and the idempotency log use to keep its requests on disk and restore them. */
 export interface RememberedRequests {
   /** Called for each request on disk, about in the order of arrival. */
   restore(request: CompletedRequest, segmentNumber: number): void;
@@ -32,7 +32,7 @@ export interface RememberedRequests {
 
 const UNDELIVERED_FILE = 'undelivered.json';
 const READ_BYTES = 1024 * 1024;
-/** A line above this size is malformed. The longest valid lines, with 20 error messages of version 0.2.0, are about 10 KB. */
+/** A line above this size is malformed. The longest valid lines, from version 0.2.0 with 20 errors each, have about 10 KB. */
 const MAX_LINE_BYTES = 1024 * 1024;
 const LINES_PER_WRITE = 1_000;
 const NEWLINE = 0x0a;

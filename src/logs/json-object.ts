@@ -26,7 +26,8 @@ export function nonEmptyText(value: unknown): string | undefined {
 
 /**
  * Whether objects and arrays are nested more than `levels` deep. The value itself is the first level. Call it before
- * JSON.stringify, which recurses: JSON.parse accepts any depth. This function stops at `levels`, so it cannot exhaust the stack.
+ * JSON.stringify: JSON.parse accepts any depth, but JSON.stringify recurses and can exhaust the stack. This function cannot,
+ * because it stops at `levels`.
  */
 export function nestsDeeperThan(value: object, levels: number): boolean {
   if (levels === 0) return true;

@@ -103,7 +103,7 @@ export type Event =
       readonly type: 'batch_completed';
       /** `unknown`: the source of the records is unknown. */
       readonly kind: LogKind | 'unknown';
-      /** Size of the body as received. */
+      /** Size of the body as received. If a body has several kinds, only its first batch has the size; the others have 0. */
       readonly bytes: number;
       readonly accepted: number;
       /** The number of rejected records by error code. Empty for a repeat. */
@@ -185,7 +185,7 @@ export type Event =
   /** The store merged parts. */
   | { readonly type: 'compacted'; readonly durationMs: number }
   | { readonly type: 'compaction_failed'; readonly error: unknown }
-  /** The store rewrote its file to shrink it. */
+  /** The store moved one part towards the start of its file, so that the file can shrink. */
   | { readonly type: 'vacuumed'; readonly durationMs: number }
   | { readonly type: 'vacuum_failed'; readonly error: unknown }
   /** The system clock jumped by this much, compared with the monotonic clock; negative: it was set back. Retention pauses. */

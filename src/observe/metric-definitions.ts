@@ -33,7 +33,7 @@ export const METRICS = {
   },
   dendro_http_request_duration_seconds: {
     type: 'histogram',
-    help: 'Time until the response was ready to be sent, by endpoint and status class. Other requests have their route as endpoint.',
+    help: 'Time until the response was ready to be sent, by endpoint and status class. Without an endpoint: by route.',
     labels: ['endpoint', 'status_class'],
   },
   dendro_auth_failures_total: {
@@ -43,7 +43,7 @@ export const METRICS = {
   },
   dendro_unsent_bytes: {
     type: 'gauge',
-    help: 'Size of the responses that clients have not read yet, in bytes.',
+    help: 'Size of the responses that clients have not read yet, and of large results that are being encoded, in bytes.',
     labels: [],
   },
 

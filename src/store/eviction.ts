@@ -13,7 +13,7 @@ const INTERVAL_MS = 60_000;
  */
 const START_SHARE = 0.9;
 const TARGET_SHARE = 0.8;
-/** If files other than the store's use more than this share, removing records does not help: something else fills the disk. */
+/** If files other than dendro.duckdb use more than this share, removing records does not help: something else fills the disk. */
 const MAX_OTHER_SHARE = 0.5;
 /** In the data directory. Not counted, because they shrink by themselves: no records should be removed because of them. */
 const TEMPORARY_DIRECTORIES = ['tmp', 'staging'];

@@ -183,12 +183,12 @@ export interface StoreStatistics {
     readonly fileBytes: number;
     readonly activeMemtables: number;
     readonly immutableMemtables: number;
-    readonly partsOfKind: ReadonlyMap<LogKind, number>;
+    readonly partCountByKind: ReadonlyMap<LogKind, number>;
   };
   /** Only ClickHouse. */
   readonly clickhouse?: {
     /** By host and port. */
-    readonly isHostUp: ReadonlyMap<string, boolean>;
+    readonly isUpByHost: ReadonlyMap<string, boolean>;
     readonly outboxRecords: number;
   };
 }

@@ -68,7 +68,7 @@ test('if fsync of the DuckDB file fails, the server stops with one line and exit
   reportFault({
     fault: 'failed fsync',
     runs: 1,
-    outcome: 'of dendro.duckdb: exit code 1 with one line; a restart has every record',
+    outcome: 'dendro.duckdb: exit code 1 with one line; a restart has every record',
     lost: Math.max(0, difference),
     duplicated: Math.max(0, -difference),
   });
@@ -95,7 +95,7 @@ test('if fsync of the spool fails, senders get 503 until it succeeds again, and 
     repair();
     const retried = new Set([...(await ledger.resend(server.internalUrl)), ...(await sendSome())]);
     await kill(server);
-    const outcome = `of the spool: senders get ${failing.join(' and ')}, queries ${query}; then senders get ${[...retried].join(' and ')}`;
+    const outcome = `spool: senders get ${failing.join(' and ')}, queries ${query}; then senders get ${[...retried].join(' and ')}`;
     await auditAndReport({ fault: 'failed fsync', runs: 1, outcome }, directory.path, ledger);
     expect([failing, query, [...retried]]).toEqual([[503], 200, [200]]);
   } finally {
@@ -115,7 +115,7 @@ test('if fsync of the tokens file fails, the command fails with one line and the
   repair();
   const { stdout } = await runDendro(['token', 'list', '--json', '--data', directory.path]);
   const names = (JSON.parse(stdout) as { tokens: { name: string }[] }).tokens.map(({ name }) => name);
-  const outcome = `of tokens.json: one line, exit code ${failed.code}; the earlier tokens stay valid`;
+  const outcome = `tokens.json: one line, exit code ${failed.code}; the earlier tokens stay valid`;
   reportFault({
     fault: 'failed fsync',
     runs: 1,

@@ -90,7 +90,7 @@ export class Ledger {
       .filter(status => status !== 200)
       .map(status => (status === 'none' ? 'no response' : String(status)))
       .sort()
-      .join(' and ');
+      .join(' or ');
   }
 
   /** Sends batches without an acknowledgement again, as shippers do. Returns the statuses. */

@@ -154,7 +154,7 @@ export function formatResult(
     age_seconds: Number(headers.get('age') ?? 0),
     clipped: [...(headers.get('dendro-clipped') ?? '').split(/,\s*/), cutBy].filter(Boolean),
     row_count: rows.length,
-    // The cursor continues after the last row of the server, so rows that were cut here would be skipped.
+    // The cursor continues after the last row that the server returned, so rows that were cut here would be skipped.
     ...(nextCursor !== null && rows.length === result.length && { next_cursor: nextCursor }),
   };
   return `${JSON.stringify(facts).slice(0, -1)},"rows":[${rows.join(',')}]}`;

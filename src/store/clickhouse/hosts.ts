@@ -62,7 +62,7 @@ export class Hosts {
   }
 
   /** Whether each host was up when it was last tried. */
-  get isHostUp(): ReadonlyMap<string, boolean> {
+  get isUpByHost(): ReadonlyMap<string, boolean> {
     return new Map(this.#hosts.map(({ name, isUp }) => [name, isUp]));
   }
 

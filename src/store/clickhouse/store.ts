@@ -82,7 +82,7 @@ function createStore(components: Components): Store {
     readStatistics: () => ({
       waitingQueries: reader.queue.waiting,
       runningQueries: reader.queue.running,
-      clickhouse: { isHostUp: hosts.isHostUp, outboxRecords: outbox.pendingRecords },
+      clickhouse: { isUpByHost: hosts.isUpByHost, outboxRecords: outbox.pendingRecords },
     }),
     isReachable: () => hosts.isReachable,
     preflight: () => findTableProblem(reader, writer),

@@ -45,7 +45,8 @@ async function removeInRounds(
   for (let round = 0; round < MAX_ROUNDS; round++) {
     // Without a checkpoint, removed records would still count, and too many would be removed.
     if (!(await rewriter.withFileMutex(() => checkpointer.run()))) break;
-    // After the checkpoint, which empties the write-ahead log. An error after the first round would hide how many were removed.
+    // Read after the checkpoint, because the limits depend on the size of the write-ahead log, which a checkpoint empties.
+    // If records were removed already, an error only ends the loop: thrown, it would hide how many.
     const limits = await readLimits().catch(error => {
       if (removed === 0) throw error;
     });
@@ -85,7 +86,7 @@ export async function measureUsedBytes({
   return Number(result.value(0, 0));
 }
 
-/** Returns a timestamp: about this share of all records in the file is not later than it. Undefined if the file has none. */
+/** Returns the timestamp up to which the file has about `share` of all its records. Undefined if the file has no records. */
 async function findTimeAt(
   { fileWriter, rewriter }: EvictionDependencies,
   share: number,

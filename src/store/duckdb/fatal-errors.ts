@@ -1,5 +1,5 @@
 // Detects that DuckDB has invalidated its file, such as after a failed fsync: every later statement fails until the program is
-// restarted and opens the file again. All connections of the store are watched, so no caller has to look for these errors.
+// restarted and opens the file again. All connections to this file are watched, so no caller has to look for these errors.
 import { DendroError } from '../../domain/errors.ts';
 import {
   DuckDBExtractedStatements,

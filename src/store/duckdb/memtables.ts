@@ -1,7 +1,7 @@
 // Memtables: in-memory tables with the records from the spool that are not in the file yet. Each kind has one active memtable,
 // whose records are visible at once. Rotation replaces the active memtable by an empty one: the old one is immutable from then
 // on, and it is flushed to the file. Queries read views such as edge_logs: the union of a kind's memtables and parts. The full
-// name is mem.edge_logs, which queries shorten because every connection runs `use mem`.
+// name is mem.edge_logs; queries can omit `mem.`, because every connection runs `use mem`.
 //
 // In one transaction, a flush copies an immutable memtable, sorted, to a part and stores the sequence number up to which the kind
 // is flushed. Its commit and the change of the view happen while the view lock is held for writing. A query takes its snapshot
@@ -21,7 +21,7 @@ import type { RunStatement, StoreConnection } from './run-long.ts';
 import { isDataError, type Staging } from './staging.ts';
 
 /**
- * If the active memtables are larger than this together, the largest is flushed. There is one for each of the nine kinds, and
+ * If all active memtables together are larger than this, the largest is flushed. There is one for each of the nine kinds, and
  * nine nearly full ones would not fit in memory.
  */
 const MAX_ACTIVE_BYTES = 160 * 1024 * 1024;

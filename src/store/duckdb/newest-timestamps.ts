@@ -58,8 +58,8 @@ export class NewestTimestamps {
   }
 
   async #reloadKind(connection: DuckDBConnection, kind: LogKind): Promise<void> {
-    // The query below does not see records that become visible while it runs. `update` collects their timestamps in this map. It
-    // starts from BEFORE_ALL, because `#newest` may be the timestamp of a removed record, and later than theirs.
+    // The query below does not see records that become visible while it runs. `update` collects their timestamps in this map. The
+    // map starts from BEFORE_ALL and not from `#newest`, which may be the timestamp of a removed record that was newer than them.
     this.#foundDuringReload.set(kind, BEFORE_ALL);
     try {
       const micros = await readNewest(connection, `mem.${kind}_logs`, BEFORE_ALL);

@@ -247,7 +247,7 @@ function readStatistics({ pool, disk, memtables, parts }: Components): StoreStat
       fileBytes: disk.readFileBytes(),
       activeMemtables: active,
       immutableMemtables: immutable,
-      partsOfKind: new Map(LOG_KINDS.map(kind => [kind, parts.list(kind).length])),
+      partCountByKind: new Map(LOG_KINDS.map(kind => [kind, parts.list(kind).length])),
     },
   };
 }
