@@ -50,7 +50,10 @@ export interface ErasureDependencies {
 export class Erasure {
   readonly #dependencies: ErasureDependencies;
   readonly #file: string;
+  /** Held while an erasure runs. */
   readonly #mutex = new Mutex();
+  /** Held while erase.json is read and written. */
+  readonly #fileMutex = new Mutex();
   #status: EraseStatus | undefined;
   #isClosed = false;
   /** Whether `start` was called again for the running erasure. */
@@ -80,25 +83,19 @@ export class Erasure {
    */
   async start(scope: EraseScope): Promise<void> {
     if (this.#status?.state === 'running') {
-      if (isSame(this.#status.scope, scope)) {
-        this.#isRequestedAgain = true;
-        return;
-      }
-      throw new DendroError('unavailable', 'another erasure is running; retry later', {
-        retryAfterSeconds: 5,
-      });
+      if (!isSame(this.#status.scope, scope))
+        throw new DendroError('unavailable', 'another erasure is running; retry later', {
+          retryAfterSeconds: 5,
+        });
+      this.#isRequestedAgain = true;
+      return this.#saveOrReject(scope); // `#forget` may have removed it
     }
     this.#status = { scope, state: 'running' };
     try {
-      await this.#save(scope);
+      await this.#saveOrReject(scope);
     } catch (error) {
       this.#status = { scope, state: 'failed' };
-      // Only errors of the file system have `syscall`. An erase.json that cannot be parsed needs the operator, not a retry.
-      if ((error as NodeJS.ErrnoException).syscall === undefined) throw error;
-      throw new DendroError('unavailable', 'writing to the disk failed; nothing was erased, retry later', {
-        retryAfterSeconds: 5,
-        cause: error,
-      });
+      throw error;
     }
     void this.#run(scope).catch(() => {}); // reported as an event
   }
@@ -133,10 +130,7 @@ export class Erasure {
     this.#status = { scope, state: 'running' };
     try {
       let report = await this.#eraseAndForget(scope);
-      while (this.#isRequestedAgain) {
-        await this.#save(scope); // a request during `#forget` may have found it gone
-        report = addReports(report, await this.#eraseAndForget(scope));
-      }
+      while (this.#isRequestedAgain) report = addReports(report, await this.#eraseAndForget(scope));
       this.#status = { scope, state: 'done', report };
       const { records, quarantined } = report;
       this.#dependencies.observe({ type: 'project_erased', records, quarantined });
@@ -167,13 +161,30 @@ export class Erasure {
     return { records, quarantined, damagedFiles: await countDamagedFiles(dataDirectory) };
   }
 
-  async #save(scope: EraseScope): Promise<void> {
-    const unfinished = (await this.#readUnfinished()).filter(other => !isSame(other, scope));
-    await this.#write([...unfinished, scope]);
+  async #saveOrReject(scope: EraseScope): Promise<void> {
+    try {
+      await this.#save(scope);
+    } catch (error) {
+      // Only errors of the file system have `syscall`. An erase.json that cannot be parsed needs the operator, not a retry.
+      if ((error as NodeJS.ErrnoException).syscall === undefined) throw error;
+      throw new DendroError('unavailable', 'writing to the disk failed; nothing was erased, retry later', {
+        retryAfterSeconds: 5,
+        cause: error,
+      });
+    }
   }
 
-  async #forget(scope: EraseScope): Promise<void> {
-    await this.#write((await this.#readUnfinished()).filter(other => !isSame(other, scope)));
+  #save(scope: EraseScope): Promise<void> {
+    return this.#fileMutex.run(async () => {
+      const unfinished = (await this.#readUnfinished()).filter(other => !isSame(other, scope));
+      await this.#write([...unfinished, scope]);
+    });
+  }
+
+  #forget(scope: EraseScope): Promise<void> {
+    return this.#fileMutex.run(async () => {
+      await this.#write((await this.#readUnfinished()).filter(other => !isSame(other, scope)));
+    });
   }
 
   async #readUnfinished(): Promise<EraseScope[]> {

@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type EraseReport, Erasure } from '../../src/intake/erasure.ts';
 import { systemTimer, type Timer } from '../../src/system/timer.ts';
@@ -221,6 +222,28 @@ test('an erasure that is requested again while it runs also erases the records a
   expect(erasure.status).toMatchObject({ report: { records: 2, quarantined: 2 } });
   expect(await idsOf(app, PROJECT)).toEqual([]);
   expect(existsSync(join(directory, 'erase.json'))).toBe(false);
+});
+
+test('when a repeated request is accepted, its scope is on disk, although the erasure was just removing it', async () => {
+  const scope = { project: PROJECT };
+  const file = join(directory, 'erase.json');
+  const erasure = await Erasure.open({
+    dataDirectory: directory,
+    intake: { drain: async () => {} },
+    store: { eraseProject: async () => 0 },
+    quarantine: { remove: async () => 0 },
+    clearCache: () => {},
+    queryTimeoutMs: 0,
+    observe: () => {},
+  });
+  for (let round = 0; round < 20; round++) {
+    await erasure.start(scope);
+    while (existsSync(file)) await setImmediate();
+    await erasure.start(scope);
+    expect(existsSync(file)).toBe(true);
+    await expect.poll(() => erasure.status?.state).toBe('done');
+    expect(existsSync(file)).toBe(false);
+  }
 });
 
 test('if one of several unfinished erasures fails, the others are still finished', async () => {
