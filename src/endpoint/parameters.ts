@@ -88,9 +88,9 @@ function createSampleValue(parameter: Parameter): string {
 /**
  * Adds $now and the pin of the token. If the definition has the key `range`, also adds the range's bounds and bucket size.
  *
- * `pin` has the projects whose records the result may contain; undefined: any. If the endpoint has a parameter `project`, `pin`
- * has one project, which is bound as $pinned_project; null means any project. Otherwise all projects of `pin` are bound as
- * $pinned_projects; an empty list means any project (ClickHouse has no list that can be null).
+ * The result may contain only records of the projects in `pin`. Without `pin`, it may contain records of any project. If the
+ * endpoint has a parameter `project`, `pin` has one project, which is bound as $pinned_project; null means any project.
+ * Otherwise all of `pin` is bound as $pinned_projects; an empty list means any project (ClickHouse has no list that can be null).
  */
 export function addContextValues(
   definition: EndpointDefinition,

@@ -109,7 +109,7 @@ export function validateParameters(
   };
 }
 
-/** `pin` has the projects whose records the result may contain; undefined: any. */
+/** The result may contain only records of the projects in `pin`. Without `pin`, it may contain records of any project. */
 export function createKey(
   definition: EndpointDefinition,
   values: BoundValues,

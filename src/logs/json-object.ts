@@ -7,7 +7,7 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Whether the object has any field, so is not empty. */
+/** Unlike Object.keys, this creates no array. */
 export function hasAnyField(object: JsonObject): boolean {
   for (const _ in object) return true;
   return false;

@@ -86,8 +86,8 @@ export function isLineOfProject(line: string, project: string, beforeMicros?: bi
 }
 
 /**
- * Unescapes up to twice: if the rejected line was not JSON, the quarantine line contains it as a JSON string, so its own escapes
- * are escaped once more.
+ * Unescapes up to twice: a rejected line that was not JSON is a string inside the quarantine line, so its escapes are escaped
+ * again.
  */
 function containsName(line: string, name: string): boolean {
   const once = unescapeJson(line);
