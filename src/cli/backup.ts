@@ -125,7 +125,8 @@ async function copyDataDirectory(
   const takenAt = formatTimestamp(systemClock());
   let completeBytes: number;
   try {
-    // From the original: the copy does not have clean-stop.json, which contains this number.
+    // How many bytes of the last spool segment were complete at the last clean stop: `readBack` allows an unfinished write only
+    // after them. Read from the original, because the copy does not have clean-stop.json.
     completeBytes = await readCompleteBytes(spoolDirectoryIn(dataDirectory));
     await unpackWithProgress(readDataFiles(dataDirectory, tokensFile), target);
   } finally {

@@ -6,7 +6,10 @@ import { encodeCursor, type Position, positionAfter, type RowKey } from './curso
 import type { EndpointDefinition } from './definition.ts';
 import { describePagedQuery } from './page-position.ts';
 
-/** The cursor after the first `rowCount` rows; undefined: there are no more. With `redacted`, it contains no IP address. */
+/**
+ * The cursor after the first `rowCount` rows; undefined: there are no more. A cursor contains the id of a record. With
+ * `redacted`, an id that contains an IP address is left out.
+ */
 export type CursorAfter = (rowCount: number, redacted: boolean) => string | undefined;
 
 export interface Page {

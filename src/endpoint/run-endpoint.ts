@@ -21,7 +21,10 @@ export interface EndpointDependencies {
   readonly cache?: ResultCache<EndpointResult> | undefined;
   /** The limit of a result, before compression; undefined: no limit. */
   readonly maxResultBytes?: number | undefined;
-  /** The time limit for all slices of an endpoint with `partial: true`; undefined: only the store limits each query. */
+  /**
+   * For an endpoint with `partial: true`, which runs one query for each slice of its time range (query-slices.ts): the time limit
+   * for all slices together. Undefined: only the store limits each query.
+   */
   readonly timeLimitMs?: number | undefined;
   readonly observe?: Observe;
 }

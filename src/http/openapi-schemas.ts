@@ -129,7 +129,8 @@ const INTAKE_RESULT: Json = {
 
 const LOG_RECORD: Json = {
   type: 'object',
-  description: 'If event_message is not a string, message is the text. Any other field is kept in metadata.',
+  description:
+    'If event_message is not a string, the field message has the text. Any other field is kept in metadata.',
   properties: {
     id: { type: 'string' },
     timestamp: {

@@ -17,7 +17,7 @@ export async function postOtlpLogs(
   request: HttpRequest,
 ): Promise<HttpResponse> {
   const token = authenticate(serving, request.raw);
-  const kind = readKindRules(token, request);
+  const kindRules = readKindRules(token, request);
   const encoding = otlpEncodingOf(request.raw);
   if (encoding === undefined)
     throw new DendroError(
@@ -25,7 +25,7 @@ export async function postOtlpLogs(
       'the Content-Type is not supported; supported: application/x-protobuf, application/json',
     );
   const { result, reportDelivery } = await acceptBody(serving, request, token, {
-    kind,
+    kind: kindRules,
     format: `otlp-${encoding}`,
   });
   return { ...otlpResponse(result, encoding), reportDelivery };
@@ -42,6 +42,7 @@ function readKindRules(token: Token, { raw, parameters }: HttpRequest): OtlpKind
   const sourceName = names[0] ?? headerName;
   const allowedKinds = LOG_KINDS.filter(kind => allows(token, 'ingest', kind));
   const hasConflict = new Set(names.map(kindOf)).size > 1;
+  // If the sources conflict or the source is unknown, only the scope `ingest` for all kinds allows the request.
   const isAllowed =
     sourceName === undefined
       ? allowedKinds.length > 0

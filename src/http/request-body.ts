@@ -110,7 +110,7 @@ class BodyBuffer {
   }
 }
 
-/** The rate is measured over this time, so it is also how long a sender may pause. */
+/** The rate is measured over periods of this length. A sender that sends nothing for a whole period is always too slow. */
 const RATE_CHECK_SECONDS = 10;
 
 /** Calls `reject` if fewer bytes than required arrived since the last check. Returns a function that stops the checks. */

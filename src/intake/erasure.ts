@@ -1,6 +1,6 @@
-// Erases the records of a project from everything that this server keeps: spool, store, outbox, quarantine and cache. The scope is
-// saved first, in erase.json, until all steps are done. Every step can be repeated, so a run that a crash interrupted starts again
-// from the first one: when the server starts, or when the command is repeated.
+// Erases the records of a project from everything that this server keeps: spool, store, outbox, quarantine and cache. First saves
+// the scope in erase.json, where it stays until all steps are done. Every step can be repeated, so a run that a crash interrupted
+// starts again from the first one: when the server starts, or when the command is repeated.
 import { existsSync } from 'node:fs';
 import { readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -15,9 +15,9 @@ import type { Quarantine } from './quarantine.ts';
 import { spoolDirectoryIn } from './spool.ts';
 
 export interface EraseReport {
-  /** Records in the store. */
+  /** How many records were erased from the store. */
   readonly records: number;
-  /** Records in the quarantine files. */
+  /** How many records were erased from the quarantine files. */
   readonly quarantined: number;
   /**
    * Files with damaged parts of the spool or of DuckDB's write-ahead log. They may contain records of any project, and are not
@@ -167,10 +167,14 @@ export class Erasure {
     } catch (error) {
       // Only errors of the file system have `syscall`. An erase.json that cannot be parsed needs the operator, not a retry.
       if ((error as NodeJS.ErrnoException).syscall === undefined) throw error;
-      throw new DendroError('unavailable', 'writing to the disk failed; nothing was erased, retry later', {
-        retryAfterSeconds: 5,
-        cause: error,
-      });
+      throw new DendroError(
+        'unavailable',
+        'writing to the disk failed; the request was not accepted, retry later',
+        {
+          retryAfterSeconds: 5,
+          cause: error,
+        },
+      );
     }
   }
 

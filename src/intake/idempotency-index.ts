@@ -252,8 +252,8 @@ export class IdempotencyIndex {
 
   /**
    * Evicts many entries at a time, because finding the oldest one is slow: an iteration of a Map first skips all entries that
-   * were deleted from its start. If one entry were evicted for each new one, every eviction would skip as many entries as half
-   * of the index has.
+   * were deleted from its start. If one entry were evicted for each new one, every eviction would skip about half as many
+   * deleted entries as the index has entries.
    */
   #evict(): void {
     const { maxBytes, timer } = this.#options;

@@ -43,8 +43,8 @@ export interface SpoolBlock {
 const NEWLINE = 0x0a;
 const CHECKSUM_LENGTH = 8;
 /**
- * The start of a header after the checksum, except in version 1, which has no `form`: `findBlock` does not find its blocks. A log
- * line can contain this text, but not a whole header with a matching checksum, which `decodeBlock` checks.
+ * The start of a header after the checksum. A header of version 1 has no `form`, so `findBlock` does not find blocks of that
+ * version. A log line can contain this text, but not a whole header with a matching checksum, which `decodeBlock` checks.
  */
 const HEADER_START = ' {"form":';
 

@@ -1,4 +1,4 @@
-// Creates the ids of records that were sent without one: UUIDv7 (RFC 9562), increasing within a batch.
+// Creates the ids of records that were sent without one: UUIDv7 (RFC 9562), increasing within a body.
 import { randomUUID } from 'node:crypto';
 
 /** Three hex digits before the variant and three after it, so the counter has 24 bits. */
@@ -7,8 +7,8 @@ const COUNTER_HEX_DIGITS = 6;
 const COUNTER_START_LIMIT = 2 ** 23;
 
 /**
- * Returns a function that creates the ids of one batch: 48 bits of Unix milliseconds, a counter, then 48 random bits. All ids of
- * the batch have its time of arrival, so only the counter decides their order. Two batches differ in the start of the counter and
+ * Returns a function that creates the ids for one body: 48 bits of Unix milliseconds, a counter, then 48 random bits. All ids of
+ * the body have its time of arrival, so only the counter decides their order. Two bodies differ in the start of the counter and
  * in the random bits.
  */
 export function createIdSequence(nowMicros: number): () => string {

@@ -114,7 +114,7 @@ export type Event =
   | { readonly type: 'records_quarantined'; readonly count: number }
   /** The store has processed these records: queries see them from now on, except those that it rejected. */
   | { readonly type: 'records_applied'; readonly kind: LogKind; readonly count: number }
-  /** The record is in the quarantine file. `reason` is the engine's message. */
+  /** The record goes to the quarantine file; if that fails, `quarantine_failed` follows. `reason` is the engine's message. */
   | { readonly type: 'record_rejected_by_store'; readonly kind: LogKind; readonly reason: string }
   | { readonly type: 'apply_failed'; readonly kind: LogKind; readonly error: unknown }
   | { readonly type: 'apply_recovered'; readonly kind: LogKind; readonly failures: number }

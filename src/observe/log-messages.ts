@@ -121,7 +121,7 @@ export function describe(event: LoggedEvent): string {
     case 'access':
       return `${event.method} ${nameOf(event)} ${event.status} from ${event.address} in ${event.durationMs.toFixed(1)} ms`;
     case 'record_rejected_by_store':
-      return `the store rejected a record of kind ${event.kind}; it is in the quarantine file: ${event.reason.split('\n', 1)[0]}`;
+      return `the store rejected a record of kind ${event.kind}; it goes to the quarantine: ${event.reason.split('\n', 1)[0]}`;
     case 'apply_failed':
       return `applying records of kind ${event.kind} to the store failed; they stay in the spool and are retried: ${messageOf(event.error)}`;
     case 'apply_recovered':
@@ -163,7 +163,7 @@ export function describe(event: LoggedEvent): string {
     case 'project_erased':
       return `erased a project: ${event.records} stored and ${event.quarantined} quarantined records`;
     case 'erase_failed':
-      return `ERASING A PROJECT FAILED; some of its records may still exist. Repeat the command, or restart the server, which continues: ${messageOf(event.error)}`;
+      return `ERASING A PROJECT FAILED; some of its records may still exist. Repeat the command, or restart the server, which then continues the erasure: ${messageOf(event.error)}`;
     case 'compaction_failed':
       return `compaction failed; queries will be slower: ${messageOf(event.error)}`;
     case 'vacuum_failed':
@@ -179,7 +179,9 @@ function describeDamage(event: Extract<Event, { type: 'spool_damaged' }>): strin
   const lost = [...counts, ...unknown].join(', ');
   return [
     `SPOOL DAMAGED: ${event.damagedBytes} bytes of ${event.path} cannot be read and are now in ${event.directory}`,
-    lost === '' ? 'No record is lost: the store has them all' : `Acknowledged records lost, at most: ${lost}`,
+    lost === ''
+      ? 'No record is lost: the store has them all'
+      : `Acknowledged records lost${event.isLostKnown ? ', at most' : ''}: ${lost}`,
     ...(event.readable === 0
       ? []
       : [`${event.readable} of them can be read: load the .ndjson files there with dendro ingest`]),

@@ -220,7 +220,7 @@ export class Metrics {
       for (const [status, count] of byStatus)
         this.#add('dendro_requests_total', count, { route, status: String(status) });
     this.#counters.get('dendro_endpoint_requests_total')?.reset();
-    for (const [endpoint] of this.#queueWaits) this.#copyOutcomes(endpoint);
+    for (const endpoint of this.#queueWaits.keys()) this.#copyOutcomes(endpoint); // `#requests` also has routes
   }
 
   /**

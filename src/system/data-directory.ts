@@ -19,7 +19,7 @@ export function inspectDataDirectory(dataDirectory: string): void {
   refuseNewerFormat(dataDirectory);
 }
 
-/** `createOrCheck` throws if the directory cannot be created or written to. */
+/** `createOrCheck` creates a missing directory, or checks that this user can create it or write to it. Throws if that fails. */
 function requireUsable(dataDirectory: string, createOrCheck: (directory: string) => void): void {
   const directory = resolve(dataDirectory);
   let ownUid: number | undefined;

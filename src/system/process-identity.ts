@@ -8,8 +8,9 @@ export interface ProcessIdentity {
 }
 
 /**
- * Whether the process with this identity still runs. If a start time is unknown, only the PID is compared. If it is the PID of
- * this process, returns false: a caller knows its own locks, so the identity is that of an earlier process with the same PID.
+ * Whether the process with this identity still runs. Compares the start times. If one of them is unknown, only checks whether a
+ * process with this PID runs. In that case the PID of this process itself returns false: a caller knows its own locks, so the
+ * identity is that of an earlier process with the same PID.
  */
 export function isRunning({ pid, start }: ProcessIdentity): boolean {
   const currentStart = readStart(pid);

@@ -27,8 +27,8 @@ export interface RepeatingJob {
 }
 
 /**
- * Runs `work` every `ms` until the job is stopped, for the first time after `ms`. Rounds never overlap: the wait begins when a
- * round has finished. `work` handles its own errors; an error that escapes it ends the process, like any unhandled rejection.
+ * Waits `ms`, then runs `work`, and repeats both until the job is stopped. So rounds never overlap. `work` handles its own
+ * errors; an error that escapes it ends the process, like any unhandled rejection.
  */
 export function every(timer: Timer, ms: number, work: () => void | Promise<void>): RepeatingJob {
   let isStopped = false;

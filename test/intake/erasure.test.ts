@@ -76,7 +76,7 @@ test('if the disk does not accept the scope, POST gets 503 and nothing is erased
   expect([code, error.code, error.message]).toEqual([
     503,
     'unavailable',
-    'writing to the disk failed; nothing was erased, retry later',
+    'writing to the disk failed; the request was not accepted, retry later',
   ]);
 });
 

@@ -18,7 +18,7 @@ interface BlockHeader {
   /** Sequence number of the first record. */
   readonly first: number;
   readonly count: number;
-  /** The insert deduplication token: a hash of the outbox's id, the sequence numbers and the content. */
+  /** The insert deduplication token: a hash of the outbox's id, the kind, the sequence numbers and the content. */
   readonly token: string;
 }
 

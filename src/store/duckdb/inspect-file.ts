@@ -123,6 +123,7 @@ async function readFlushed(
 ): Promise<ReadonlyMap<LogKind, number>> {
   const flushed = new Map<LogKind, number>();
   for (const { name } of tables.filter(table => FLUSHED_TABLES.includes(table.name))) {
+    // `records` is the sequence number up to which the kind is flushed (schema.ts).
     const sequences = await connection.runAndReadAll(`select kind, records from logs.${name}`);
     for (const [kind, sequence] of sequences.getRows()) flushed.set(kind as LogKind, Number(sequence));
   }

@@ -62,6 +62,7 @@ export class NewestTimestamps {
     // map starts from BEFORE_ALL and not from `#newest`, which may be the timestamp of a removed record that was newer than them.
     this.#foundDuringReload.set(kind, BEFORE_ALL);
     try {
+      // The view of the kind's memtables and all of its parts (memtables.ts).
       const micros = await readNewest(connection, `mem.${kind}_logs`, BEFORE_ALL);
       if (micros !== undefined) setIfNewer(this.#foundDuringReload, kind, micros);
       const newest = this.#foundDuringReload.get(kind) ?? BEFORE_ALL;

@@ -1,9 +1,10 @@
-// The parts of the file: tables with log records. Each kind has several. A flush writes a part of its own, which
+// The parts of the file: tables with log records. Each kind has one or more. A flush writes a part of its own, which
 // flush-verification.ts reads back from the file. Compaction replaces many parts by one. The view logs.<kind>_logs is the union of a
 // kind's parts. Queries use mem.<kind>_logs (memtables.ts), which adds the memtables.
 //
-// Table names in the file: <kind>_part_N is sorted within each row group, <kind>_compacted_N is sorted as a whole, and
-// <kind>_rewriting_N is the temporary table of a rewrite: a compaction, a vacuum, a removal of records or a repair.
+// Table names in the file: in <kind>_part_N, each flush or insert batch (at most one row group) is sorted by itself.
+// <kind>_compacted_N is sorted as a whole. <kind>_rewriting_N is the temporary table of a rewrite: a compaction, a vacuum, a
+// removal of records or a repair.
 import { columnsOf, LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import type { SequenceRange } from '../store.ts';
 import type { Checksum } from './checksum.ts';
@@ -12,7 +13,7 @@ import { deleteChecksums, loadChecksums, type PartChecksum, saveChecksums } from
 
 /** The size of a full row group in DuckDB. An append to a part rewrites its last row group if that is partial; full ones stay. */
 export const ROW_GROUP_ROWS = 122_880;
-/** A memtable or insert batch, which is sorted in memory, is full at this size. Large records reach it before ROW_GROUP_ROWS. */
+/** A memtable or an insert batch is full at this size, because it is in memory. Large records reach it before ROW_GROUP_ROWS. */
 export const MAX_SORT_BYTES = 128 * 1024 * 1024;
 /**
  * Newest first within a project, because the endpoint logs.all returns the newest 100 records: as soon as DuckDB has 100, it
@@ -29,12 +30,15 @@ export interface Part {
   readonly kind: LogKind;
   /** Higher numbers are newer. */
   readonly number: number;
-  /** Sorted as a whole. Other parts are sorted within each row group. */
+  /** Sorted as a whole. In other parts, each flush or insert batch is sorted by itself. */
   readonly isCompacted: boolean;
   readonly rows: number;
   /** The checksum of its records. Undefined if it is unknown, such as after retention has deleted some of them. */
   readonly checksum?: Checksum | undefined;
-  /** The sequence numbers of its records, which the spool keeps. Undefined once the records were read back from the file. */
+  /**
+   * The sequence numbers of its records, which the spool keeps until the records were read back from the file. Undefined after
+   * that, and for records that never were in the spool.
+   */
   readonly unverified?: SequenceRange | undefined;
 }
 
@@ -62,8 +66,8 @@ export class Parts {
   }
 
   /**
-   * Reads the tables of the file and creates the missing ones. `syncDirectory` is called after each commit: a commit can create
-   * the file of the write-ahead log, which survives a power cut only after its directory is synced.
+   * Finds the parts in the file, and creates an empty one for each kind that has none. `syncDirectory` is called after each
+   * commit: a commit can create the file of the write-ahead log, which survives a power cut only after its directory is synced.
    */
   static async open(connection: DuckDBConnection, syncDirectory: () => Promise<void>): Promise<Parts> {
     const parts = new Parts(connection, syncDirectory);
@@ -135,9 +139,9 @@ export class Parts {
   }
 
   /**
-   * Returns the part for the next records of a kind: the newest one, or a new one if that is full. If the newest part ends in a
-   * partial row group, DuckDB would rewrite that group, so the part is used only if it has fewer than
-   * `maxRowsToExtendPartial` rows. 0: never.
+   * Returns the part for the next records of a kind: the newest one, or a new one if the newest is full, compacted, reserved or
+   * unverified. If the newest part ends in a partial row group, DuckDB would rewrite that group, so the part is used only if it
+   * has fewer than `maxRowsToExtendPartial` rows. 0: never.
    */
   async writablePart(kind: LogKind, maxRowsToExtendPartial = 0): Promise<Part> {
     const newest = this.list(kind).at(-1);

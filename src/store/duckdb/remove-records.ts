@@ -1,6 +1,6 @@
 // Removes records from the parts: each part that has some is replaced by a copy without them, which frees their space. A DELETE
 // would free only the space of empty row groups. If the process is killed, each part has all of these records or none.
-// A part in which retention has deleted records is replaced, too: it still has their content.
+// A part from which retention has deleted records is replaced, too: the file still has the content of the deleted records.
 import { type Condition, copyInOrder } from './copy-records.ts';
 import type { DuckDBConnection } from './driver.ts';
 import type { PartRewriter, Rewrite } from './part-rewriter.ts';

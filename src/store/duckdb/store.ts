@@ -185,7 +185,7 @@ function createStore(components: Components): Store {
     onRemoved: (micros: bigint) => rewriter.withFileMutex(() => newestTimestamps.reload(fileWriter, micros)),
   };
   let closing: Promise<void> | undefined;
-  /** Closing waits for work that has started, and rejects new work. */
+  /** Closing cancels rewrites of parts, waits for other work that has started, and rejects new work. */
   const unlessClosing = <T>(work: () => Promise<T>): Promise<T> =>
     closing === undefined ? work() : Promise.reject(storeClosed());
 
@@ -258,7 +258,7 @@ function createAppend(components: Components): Store['append'] {
   return (batches, content) =>
     fileMutex.run(async () => {
       const result = await appendLines(fileWriter, parts, staging, batches, content);
-      if ('earlier' in result) return result.earlier;
+      if ('earlier' in result) return result.earlier; // the content was loaded before, so nothing was stored
       await checkpointer.run();
       for (const kind of result.kinds) await newestTimestamps.update(fileWriter, kind, `logs.${kind}_logs`);
       return undefined;
@@ -284,7 +284,7 @@ async function closeComponents(components: Components): Promise<void> {
   await rewriter.close();
   await memtables.close();
   await reader.close();
-  // If it fails, the next start reads the write-ahead log.
+  // If this checkpoint fails, the next start reads the write-ahead log.
   if (database.hasWal()) await fileMutex.run(() => checkpointer.run()).catch(() => {});
   await fileMutex.idle();
   await pool.close();
