@@ -1,5 +1,5 @@
 // `npm run test:faults`: runs the fault tests and prints the fault table. Takes about an hour.
-//   --quick        the size that `npm run test:full` runs: fewer and shorter runs, at most six minutes
+//   --quick        the size that `npm run test:full` runs: fewer and shorter runs, about seven minutes
 //   --write        also writes the table to docs/reliability.md, unless a test failed
 //   other values   select test files by a part of their name, such as `kill`
 import { spawn } from 'node:child_process';
