@@ -37,6 +37,9 @@ export async function* readParquet(
       onProgress(index / rowCount);
       yield batch;
     }
+    // A stream that fails ends like a complete one, and the driver does not report the error.
+    if (index < rowCount)
+      throw new Error(`the file is damaged: only ${index} of ${rowCount} rows can be read`);
   } finally {
     instance.closeSync();
   }

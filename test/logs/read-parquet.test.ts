@@ -219,4 +219,15 @@ describe('readLogFile with a Parquet file', () => {
     await writeFile(path, 'PAR1 and nothing that follows from it PAR1');
     expect(await readError(path)).toContain(`${path}: `);
   });
+
+  test('a Parquet file that is damaged behind its first rows is an error', async () => {
+    const path = join(directory, 'damaged-late.parquet');
+    const rows = 'select i as id, repeat(md5(i::varchar), 4) as event_message from range(100_000) as _(i)';
+    await connection.run(`COPY (${rows}) TO '${path}' (FORMAT parquet, ROW_GROUP_SIZE 10_000)`);
+    const bytes = await readFile(path);
+    const damage = Math.floor(bytes.length * 0.8);
+    bytes.fill(0xff, damage, damage + 3_000);
+    await writeFile(path, bytes);
+    expect(await readError(path)).toMatch(/: the file is damaged: only \d+ of 100000 rows can be read$/);
+  });
 });

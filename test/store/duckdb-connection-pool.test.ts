@@ -1,7 +1,10 @@
 import { type DuckDBConnection, DuckDBInstance, type DuckDBPreparedStatement } from '@duckdb/node-api';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ConnectionPool } from '../../src/store/duckdb/connection-pool.ts';
+import { runSavedQuery } from '../../src/store/duckdb/saved-query.ts';
+import type { QueryOptions } from '../../src/store/store.ts';
 import { ReadWriteLock } from '../../src/system/read-write-lock.ts';
+import { savedQuery } from '../support/store.ts';
 
 // A query reads two databases, mem and file. A transaction takes its snapshot of each when it first reads it. A flush moves
 // records from one to the other. A query with one snapshot from before a flush and one from after it would count records twice
@@ -135,3 +138,33 @@ async function limitToUsedMemory(connection: DuckDBConnection): Promise<void> {
       if (limit > used + 1_000_000) throw error;
     }
 }
+
+test('a query that fails after its first rows is an error, not a shorter result', async () => {
+  const instance = await DuckDBInstance.create(':memory:');
+  const writer = await instance.connect();
+  await writer.run(
+    "create table records as select i as id, repeat('x', 100) as text from range(300_000) as _(i)",
+  );
+  const pool = await ConnectionPool.open({
+    connect: () => instance.connect(),
+    queryConcurrency: 1,
+    queryQueueLength: 1,
+    queryTimeoutSeconds: 10,
+    viewLock: new ReadWriteLock(),
+    snapshotSql: 'select 1 from records where $nothing is null',
+  });
+  const run = (sql: string, options?: QueryOptions) =>
+    pool.run(connection => runSavedQuery(connection, savedQuery(sql, ['text'], 10_000_000), {}), options);
+  await expect(run('select text from records')).resolves.toMatchObject({
+    result: { rows: { length: 300_000 } },
+  });
+  await expect(run("select if(id = 250_000, error('late'), text) from records")).rejects.toThrow(
+    'failed after its first rows',
+  );
+  await expect(
+    run('select text from records, range(30)', { signal: AbortSignal.timeout(100) }),
+  ).rejects.toThrow('timeout');
+  await pool.close();
+  writer.closeSync();
+  instance.closeSync();
+});

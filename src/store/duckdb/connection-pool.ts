@@ -1,6 +1,7 @@
 // The connections that run queries, one for each slot of the query queue. Every query runs in a read-only transaction of
 // its own. A cancelled query is interrupted inside DuckDB. A connection is reused only after a rollback. If the rollback fails,
 // another connection replaces it.
+import { setTimeout as sleep } from 'node:timers/promises';
 import { DendroError } from '../../domain/errors.ts';
 import type { ReadWriteLock } from '../../system/read-write-lock.ts';
 import { type QueryLimits, QueryQueue, type TimedResult } from '../query-queue.ts';
@@ -15,6 +16,8 @@ export interface QueryConnection {
    * that DuckDB plans on every run are kept for later transactions.
    */
   prepare(sql: string): Promise<DuckDBPreparedStatement>;
+  /** Whether a statement of this transaction has failed or was interrupted. */
+  isAborted(): Promise<boolean>;
 }
 
 export interface PoolOptions extends QueryLimits {
@@ -70,7 +73,7 @@ export class ConnectionPool {
       async () => {
         if (pooled === undefined) return;
         if (await pooled.rollback()) this.#idle.push(pooled);
-        else pooled.connection.closeSync(); // this ends its transaction
+        else pooled.connection.closeSync();
       },
     );
   }
@@ -97,35 +100,39 @@ async function runInTransaction<T>(
   }
 }
 
+const ROLLBACK_ATTEMPTS = 10;
+const ROLLBACK_INTERVAL_MS = 100;
+
+/** They read no table, so they are prepared once. Preparing them for every query would add 0.3 ms. */
+interface ReusedStatements {
+  readonly begin: DuckDBPreparedStatement;
+  readonly check: DuckDBPreparedStatement;
+  readonly rollback: DuckDBPreparedStatement;
+}
+
 class PooledConnection implements QueryConnection {
   readonly connection: DuckDBConnection;
   readonly #options: PoolOptions;
-  /** Prepared once: both read no table, and preparing them for every query would add 0.2 ms. */
-  readonly #beginStatement: DuckDBPreparedStatement;
-  readonly #rollbackStatement: DuckDBPreparedStatement;
+  readonly #statements: ReusedStatements;
   /** By SQL. Safe to reuse: DuckDB replans them on every run. */
   readonly #reusable = new Map<string, DuckDBPreparedStatement>();
   /** Destroyed at the end of the current transaction. */
   readonly #transactionStatements: DuckDBPreparedStatement[] = [];
 
-  private constructor(
-    connection: DuckDBConnection,
-    options: PoolOptions,
-    begin: DuckDBPreparedStatement,
-    rollback: DuckDBPreparedStatement,
-  ) {
+  private constructor(connection: DuckDBConnection, options: PoolOptions, statements: ReusedStatements) {
     this.connection = connection;
     this.#options = options;
-    this.#beginStatement = begin;
-    this.#rollbackStatement = rollback;
+    this.#statements = statements;
   }
 
   static async open(options: PoolOptions): Promise<PooledConnection> {
     const connection = await options.connect();
     try {
-      const begin = await connection.prepare('begin transaction read only');
-      const rollback = await connection.prepare('rollback');
-      return new PooledConnection(connection, options, begin, rollback);
+      return new PooledConnection(connection, options, {
+        begin: await connection.prepare('begin transaction read only'),
+        check: await connection.prepare('select 1'),
+        rollback: await connection.prepare('rollback'),
+      });
     } catch (error) {
       connection.closeSync();
       throw error;
@@ -135,7 +142,7 @@ class PooledConnection implements QueryConnection {
   /** Begins a transaction and takes its snapshot. Later flushes do not change what the transaction reads. */
   async begin(): Promise<void> {
     const { viewLock, snapshotSql } = this.#options;
-    await this.#beginStatement.run();
+    await this.#statements.begin.run();
     this.#transactionStatements.push(await viewLock.read(() => this.connection.prepare(snapshotSql)));
   }
 
@@ -148,13 +155,27 @@ class PooledConnection implements QueryConnection {
     return statement;
   }
 
-  /** Returns whether it succeeded. A rollback also needs memory, so it can fail after a query that has used up the memory. */
+  isAborted(): Promise<boolean> {
+    return this.#statements.check.run().then(
+      () => false,
+      () => true,
+    );
+  }
+
+  /**
+   * Returns whether it succeeded. A rollback also needs memory, so it can fail after a query that has used up the memory. Then it
+   * is retried, because closing the connection ends the transaction only after the garbage collection of an unfinished stream.
+   */
   async rollback(): Promise<boolean> {
     for (const statement of this.#transactionStatements.splice(0)) statement.destroySync();
-    return this.#rollbackStatement.run().then(
-      () => true,
-      () => false,
-    );
+    for (let attempt = 1; ; attempt++)
+      try {
+        await this.#statements.rollback.run();
+        return true;
+      } catch (error) {
+        if (!isOutOfMemory(error) || attempt === ROLLBACK_ATTEMPTS) return false;
+        await sleep(ROLLBACK_INTERVAL_MS);
+      }
   }
 }
 
@@ -191,9 +212,12 @@ function interruptOn(signal: AbortSignal, connection: DuckDBConnection): { stop(
  * including the error of a query that needs more memory than DuckDB may ever use.
  */
 function mapOutOfMemory(error: unknown): unknown {
-  if (!(error instanceof Error && error.message.startsWith('Out of Memory Error'))) return error;
-  if (exceedsMemoryLimit(error.message)) return error;
+  if (!isOutOfMemory(error) || exceedsMemoryLimit(error.message)) return error;
   return new DendroError('unavailable', 'the store is short of memory; retry in a moment', { cause: error });
+}
+
+function isOutOfMemory(error: unknown): error is Error {
+  return error instanceof Error && error.message.startsWith('Out of Memory Error');
 }
 
 const BYTES_BY_UNIT = new Map(

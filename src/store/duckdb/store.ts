@@ -201,8 +201,7 @@ function createStore(components: Components): Store {
     async query(query, values, options) {
       operations.total++;
       const { result, queuedMs, executedMs } = await pool.run(
-        async queryConnection =>
-          runSavedQuery(await queryConnection.prepare(query.sql), query, values, options?.maxBytes),
+        queryConnection => runSavedQuery(queryConnection, query, values, options?.maxBytes),
         options,
       );
       return { ...result, queuedMs, executedMs };
