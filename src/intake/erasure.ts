@@ -52,7 +52,7 @@ export class Erasure {
   readonly #file: string;
   /** Held while an erasure runs. */
   readonly #mutex = new Mutex();
-  /** Held while erase.json is read and written. */
+  /** Held while erase.json is changed. */
   readonly #fileMutex = new Mutex();
   #status: EraseStatus | undefined;
   #isClosed = false;
@@ -88,7 +88,9 @@ export class Erasure {
           retryAfterSeconds: 5,
         });
       this.#isRequestedAgain = true;
-      return this.#saveOrReject(scope); // `#forget` may have removed it
+      await this.#saveOrReject(scope); // `#forget` may have removed it
+      if (this.status?.state === 'failed') this.#runInBackground(scope); // meanwhile, so it is not repeated
+      return;
     }
     this.#status = { scope, state: 'running' };
     try {
@@ -97,7 +99,7 @@ export class Erasure {
       this.#status = { scope, state: 'failed' };
       throw error;
     }
-    void this.#run(scope).catch(() => {}); // reported as an event
+    this.#runInBackground(scope);
   }
 
   /** Finishes the erasures that an earlier process did not finish. If some fail, tries the others, then throws the first error. */
@@ -120,6 +122,11 @@ export class Erasure {
    */
   close(): void {
     this.#isClosed = true;
+  }
+
+  #runInBackground(scope: EraseScope): void {
+    this.#status = { scope, state: 'running' };
+    void this.#run(scope).catch(() => {}); // reported as an event
   }
 
   #run(scope: EraseScope): Promise<EraseReport> {

@@ -246,6 +246,31 @@ test('when a repeated request is accepted, its scope is on disk, although the er
   }
 });
 
+test('an erasure that is requested again runs, although the first run fails meanwhile', async () => {
+  const scope = { project: PROJECT };
+  let runs = 0;
+  let secondRequest = Promise.resolve();
+  const erasure = await Erasure.open({
+    dataDirectory: directory,
+    intake: { drain: async () => {} },
+    store: {
+      async eraseProject() {
+        if (++runs > 1) return 0;
+        secondRequest = erasure.start(scope);
+        throw new Error('disk full');
+      },
+    },
+    quarantine: { remove: async () => 0 },
+    clearCache: () => {},
+    queryTimeoutMs: 0,
+    observe: () => {},
+  });
+  await erasure.start(scope);
+  await expect.poll(() => runs).toBe(1);
+  await secondRequest;
+  await expect.poll(() => [runs, erasure.status?.state]).toEqual([2, 'done']);
+});
+
 test('if one of several unfinished erasures fails, the others are still finished', async () => {
   const scopes = [{ project: 'fails' }, { project: PROJECT }];
   await app.append('edge', [edgeRecord({ project: PROJECT, at: NOW })]);
