@@ -49,7 +49,7 @@ export interface App {
   readonly storeInvalidated: Promise<never>;
   /** Loads the endpoint folders again. A problem is reported as an event, and the current endpoints stay. */
   reloadEndpoints(): Promise<void>;
-  /** Waits for running requests, then closes everything. Closing twice is safe. */
+  /** Stops the background jobs, waits up to 10 s for running requests, then closes the rest. Closing twice is safe. */
   close(): Promise<void>;
 }
 

@@ -1,5 +1,5 @@
-// Parses the command line and the environment; nothing else reads them. Every flag except --help has an environment variable
-// DENDRO_<NAME> (for --url, see URL_VARIABLES); the flag takes precedence.
+// Parses the flags and the environment; nothing else reads them. (cli/program.ts reads the command's name and --help.) Every flag
+// except --help has an environment variable DENDRO_<NAME> (for --url, see URL_VARIABLES); the flag takes precedence.
 import { BlockList, isIP } from 'node:net';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -305,7 +305,7 @@ export function readOneOf<Name extends FlagName>(
   return only;
 }
 
-/** Variables whose values are tokens of the server, with their scopes. They have no flag: the process list shows flags. */
+/** Variables whose values are secrets of tokens, with the tokens' scopes. They have no flag: the process list shows flags. */
 export const KEY_VARIABLES = {
   DENDRO_API_KEY: ['query', 'ingest', 'metrics'],
   DENDRO_INGEST_KEY: ['ingest'],
@@ -408,13 +408,13 @@ export function readServeConfig(invocation: Invocation): ServeConfig {
     retentionDays: readRetentionDays(invocation),
     maxDiskBytes: readMaxDisk(invocation, store),
     cacheBytes: readInteger(invocation, 'cache-bytes', 0, 2 ** 40),
-    // A record can grow sixfold when it is encoded. Minimum: one record of 1 MiB still fits. Maximum: the encoded result still
-    // fits in one JavaScript string.
+    // A row can grow sixfold when it is encoded. Minimum: one record of 1 MiB still fits. Maximum: the store returns at most this
+    // many characters, and if they are all in one row, the encoded row still fits in one JavaScript string.
     responseBytes: readInteger(invocation, 'response-bytes', 8 * 1024 * 1024, 64 * 1024 * 1024),
     unsentBytes: readInteger(invocation, 'unsent-bytes', 8 * 1024 * 1024, 2 ** 40),
     minDownloadRate: readInteger(invocation, 'min-download-rate', 0, 2 ** 30),
     warmConcurrency: readInteger(invocation, 'warm-concurrency', 1, 64),
-    // At least twice the largest body: with a smaller limit, some bodies would never be accepted.
+    // At least twice the largest body: one sender gets at most half, so with a smaller limit the largest bodies would never fit.
     intakeQueueBytes: readInteger(invocation, 'intake-queue-bytes', 32 * 1024 * 1024, 2 ** 40),
     idempotencyBytes: readInteger(invocation, 'idempotency-bytes', 1024 * 1024, 2 ** 40),
     minUploadRate: readInteger(invocation, 'min-upload-rate', 0, 2 ** 30),

@@ -105,8 +105,8 @@ function isInside(directory: string, file: string): boolean {
 }
 
 /**
- * Checks that the tokens file is valid. If it is missing or has no tokens, checks that its directory is writable, because the
- * first start creates a missing tokens file. With an API key in the environment, the first start creates none.
+ * Checks that the tokens file is valid. If it is missing, the first start creates it, unless the environment has an API key. So
+ * without tokens and without such a key, checks that its directory is writable (also for a file with an empty list of tokens).
  */
 function checkTokens({ tokensFile, environmentKeys }: ServeConfig): void {
   if (readTokenFile(tokensFile).length > 0 || environmentKeys.length > 0) return;

@@ -83,7 +83,7 @@ export function describeEarlierLoad(file: string, { records, loadedAtMicros }: E
   return `${escapeForTerminal(file)}: already loaded at ${time}, ${format(records)} ${records === 1 ? 'record' : 'records'}; use --again to load it a second time\n`;
 }
 
-/** Counts the rejected records of a response by code. It has their total, but lists only the errors of the first ones. */
+/** Counts the rejected records of a response by code. The response has their total, but the errors of only the first ones. */
 function countByCode(rejected: number, errors: readonly RejectedRecord[]): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const { code } of errors) counts[code] = (counts[code] ?? 0) + 1;

@@ -14,7 +14,7 @@ import { type RetryPolicy, sendRequest } from './send-request.ts';
 import { checkListener } from './server-catalog.ts';
 import { escapeForTerminal } from './terminal.ts';
 
-/** NDJSON lines of one kind, or a record that cannot be written as a line. */
+/** NDJSON lines of one kind, or the rejection of one record, such as one from an unknown source. */
 export type KindChunk = (
   | { readonly kind: LogKind; readonly lines: Uint8Array }
   | { readonly rejection: Rejection }
@@ -114,7 +114,7 @@ export class StoreTarget implements IngestTarget {
 }
 
 const CONCURRENT_BATCHES = 4;
-/** With the back-off of sendRequest, 343 s of waiting between the attempts. */
+/** With the back-off of sendRequest, all pauses between the attempts add up to 343 s. */
 const MAX_ATTEMPTS = 40;
 
 interface BatchResponse {

@@ -1,5 +1,5 @@
-// The history of the synthetic platform: the records of seven days and of the day before, checked by the intake rules and
-// appended to a store.
+// The history of the synthetic platform: the records of the last eight days (seven, and one more before them), checked by the
+// intake rules and appended to a store.
 import type { LogKind } from '../domain/log-columns.ts';
 import { type LogLines, toLogLines } from '../domain/log-line.ts';
 import type { LogRecord } from '../domain/log-record.ts';

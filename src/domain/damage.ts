@@ -13,7 +13,7 @@ export interface Damage {
  * - rewritten: it replaced them with the records of the spool, and has read these back.
  * - retrying: that failed or is not finished. The spool keeps its records, and the store retries.
  * - not in the spool: the spool no longer has all of these records. They stay damaged, and the spool may delete those that it still has.
- * - copy dropped: a compaction, a vacuum or a removal found the difference in its copy. The old parts stay.
+ * - copy dropped: a compaction, a vacuum, an erasure or an eviction found the difference in its copy. The old parts stay.
  */
 export type VerificationOutcome = 'rewritten' | 'retrying' | 'not in the spool' | 'copy dropped';
 

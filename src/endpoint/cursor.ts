@@ -11,9 +11,10 @@ import { redactText } from './redact.ts';
 export interface Position {
   readonly timestampMicros: bigint;
   /**
-   * Usually the id of the last returned record, cut to 256 bytes. If the page started within this timestamp and all ids of the
-   * page start with that (cut) id, it is the id of the position at which the page started (see `positionAfter`). Empty if the id
-   * contains an IP address and must be redacted: `skip` then counts from the first record of the timestamp.
+   * Usually the id of the last returned record, cut to 256 bytes; or empty, if that id contains an IP address and must be
+   * redacted. But if the page began within this timestamp, and all of its records have this timestamp and ids that start with
+   * this text, it is the id of the position at which the page began (see `positionAfter`). If it is empty, `skip` counts from the
+   * first record of the timestamp.
    */
   readonly id: string;
   /** How many records with this timestamp and with `id` or a later id were already returned. */

@@ -18,7 +18,7 @@ export interface EncodedResult {
   /** A strong ETag: each compression of the same rows has its own. */
   readonly etag: string;
   readonly contentCoding: ContentCoding;
-  /** Why rows are missing from the body, or may be (`retention`); empty if it is complete. */
+  /** Why rows are missing from the body or, with `retention`, may be missing. Rows of later pages do not count as missing. */
   readonly clipped: readonly ClippedReason[];
   /** Where the next page starts; undefined: there are no more rows, or the endpoint has no pages. */
   readonly nextCursor: string | undefined;
@@ -36,7 +36,7 @@ export interface ResultNotes {
    * token: of the requested project or, without a parameter `project`, of the token's projects.
    */
   readonly dataThrough: string | undefined;
-  /** Why rows are missing from the result, or may be (`retention`); empty if complete. An encoding can be clipped further. */
+  /** The same as `EncodedResult.clipped`, for the result. An encoding can be clipped further (`byte-limit`). */
   readonly clipped: readonly ClippedReason[];
 }
 

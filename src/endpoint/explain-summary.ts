@@ -106,7 +106,7 @@ function toPhrases(met: string): Phrases {
   return { met, none: `is ${met}`, only: `is not ${met}` };
 }
 
-/** Undefined if some records may be older and others newer than the window. */
+/** Undefined unless all records are older than the window, or all are newer. */
 function describeOutside(
   window: string,
   { windowStart, windowEnd, newest, oldest }: RecordCounts,

@@ -30,7 +30,7 @@ export interface Explanation {
    * condition on the project. null: there is none.
    */
   readonly newest: string | null;
-  /** The timestamp of the oldest of these records. */
+  /** Like `newest`, but of the oldest record. */
   readonly oldest: string | null;
   /** The conditions that apply to the request, in the order of the query. */
   readonly conditions: readonly Condition[];

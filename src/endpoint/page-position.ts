@@ -6,8 +6,8 @@ import type { EndpointDefinition } from './definition.ts';
 import { cursorValueNames } from './parameter-definition.ts';
 
 /**
- * Returns the SQL parameters for where the page starts. `position` is undefined for the first page, and for all slices of a page
- * but its first (query-slices.ts): the query then skips no records.
+ * Returns the SQL parameters for where the page starts. `position` is undefined for the first page. It is also undefined for the
+ * second and later slices of every page (query-slices.ts). The query then skips no records.
  */
 export function bindPosition(definition: EndpointDefinition, position: Cursor | undefined): BoundValues {
   const names = namesOf(definition);

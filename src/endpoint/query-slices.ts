@@ -37,8 +37,9 @@ const MIN_SLICE_MICROS = MICROS_PER_SECOND;
 const MAX_SLICE_MICROS = 3_200_000_000n * MICROS_PER_SECOND;
 
 /**
- * Throws as Store.query does, `query_timeout` if not even the smallest slice was searched in time, and `unavailable` if the first
- * slice spent nearly all of the time in the queue.
+ * If the first slice is not searched in time, returns an empty page, whose cursor continues with a smaller slice. Throws as
+ * Store.query does. Also throws `query_timeout` if the first slice is not searched in time and already has the smallest size, and
+ * `unavailable` if the first slice spent nearly all of the time in the queue.
  */
 export async function querySlices(sliced: SlicedQuery, options: QueryOptions): Promise<Page> {
   const deadline = new Deadline(sliced.timeLimitMs, options.signal);
@@ -62,9 +63,9 @@ async function searchSlices(
   let bound = values;
   while (next.timestampMicros > rangeStart) {
     const end = next.timestampMicros;
-    // `sizes.micros` is measured back from `top`, which is `newest` in the first slice: there are no records between `newest` and
-    // now. The slice still ends at `end`, so that it includes records later than now. Without `newest`, one slice covers the
-    // whole range.
+    // `sizes.micros` is measured back from `top`: from `newest` if that is before `end`, because there are no records between
+    // `newest` and now. The slice still ends at `end`, so that it includes records later than now. Without `newest`, one slice
+    // covers the whole range.
     const top = newest !== undefined && newest < end ? newest : end;
     const sliceStart = newest === undefined ? rangeStart : max(rangeStart, top - sizes.micros);
     const slice: BoundValues = {

@@ -109,7 +109,7 @@ export function validateParameters(
   };
 }
 
-/** The result may contain only records of the projects in `pin`. Without `pin`, it may contain records of any project. */
+/** The cache key of a result that contains only records of the projects in `pin`. Without `pin`: of any project. */
 export function createKey(
   definition: EndpointDefinition,
   values: BoundValues,

@@ -20,7 +20,7 @@ const INTAKE_HEADERS = [
     name: 'Idempotency-Key',
     in: 'header',
     description:
-      'For 10 minutes, a repeat with the same key and body is not stored. Its response has the counts of the first response, and only the first of its errors.',
+      'For 10 minutes, a repeat with the same key and body is not stored. It gets the first response, with only its first error.',
     schema: { type: 'string', maxLength: 255 },
   },
   {

@@ -75,10 +75,11 @@ export const HEADER_COMPONENTS: Json = {
   'Cache-Status': header('RFC 9211: whether the result was cached.'),
   'Server-Timing': header('Milliseconds in the queue, in the store and in everything else.'),
   'Dendro-Data-Through': header(
-    'Time of the newest record that the query could see, ISO 8601. Absent: there is none.',
+    'Timestamp of the newest record, not later than now, of the log kinds that the query reads, ISO 8601. For a pinned token: ' +
+      'of the requested project or, without the parameter project, of its projects. Absent: there is none.',
   ),
   'Dendro-Clipped': header(
-    'Why rows are missing: row-limit, byte-limit, time-limit, retention. Absent: none are.',
+    'Why rows are missing: row-limit, byte-limit, time-limit; or may be missing: retention. Rows of later pages do not count.',
   ),
   'Dendro-Next-Cursor': header(
     'The value to send as the parameter cursor to get the next page, if there may be more rows.',

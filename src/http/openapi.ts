@@ -79,7 +79,7 @@ function describeQuery({ definition }: Endpoint): Json {
         },
       },
       304: {
-        description: 'The result has the ETag in If-None-Match.',
+        description: 'The ETag of the result matches If-None-Match, so the body is empty.',
         headers: refsToHeaders(...RESULT_HEADERS),
       },
       ...tokenErrors(

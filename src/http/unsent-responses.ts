@@ -35,7 +35,7 @@ interface Connection {
 export const RATE_PERIOD_MS = 15_000;
 
 /**
- * Bytes that were written faster than required count for later checks, up to this limit. The server sees how fast the operating
+ * A lead over the minimum rate counts in later checks, up to this limit. The server sees how fast the operating
  * system accepts bytes, not how fast the client reads them: Linux accepts up to 4 MB ahead of the network, and the client's system
  * buffers more. Once these buffers are full, Linux accepts nothing until the client has read a large part of them.
  */

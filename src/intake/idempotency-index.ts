@@ -14,7 +14,7 @@ export interface IntakeResult {
   readonly errors: readonly RecordError[];
 }
 
-/** What the identity of a request depends on, besides its records. */
+/** What the identity of a request depends on, besides its records. For OTLP, `kind` has the rules for the kind of each record. */
 export interface RequestOrigin extends Pick<EncodedBody, 'kind'> {
   readonly sender: string;
   readonly idempotencyKey?: string | undefined;
@@ -50,7 +50,7 @@ export interface IndexEntry extends RequestIdentity {
   readonly addedMs: number;
   /** Undefined until the records are durable. */
   readonly result: IntakeResult | undefined;
-  /** The spool segment that contains the request. 0: none. */
+  /** The spool segment to which the request was written. The segment may have been deleted since. 0: none. */
   readonly segmentNumber: number;
   /** Estimated memory. */
   readonly bytes: number;
@@ -252,8 +252,8 @@ export class IdempotencyIndex {
 
   /**
    * Evicts many entries at a time, because finding the oldest one is slow: an iteration of a Map first skips all entries that
-   * were deleted from its start. If one entry were evicted for each new one, every eviction would skip about half as many
-   * deleted entries as the index has entries.
+   * were deleted from its start. If one entry were evicted for each new one, every eviction would first skip many deleted
+   * entries: about half the number of entries in the index.
    */
   #evict(): void {
     const { maxBytes, timer } = this.#options;

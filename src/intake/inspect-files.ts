@@ -1,5 +1,5 @@
 // Reads every record of the spool and the quarantine without changing them, and reports what is damaged. Blocks of the spool and
-// lines of the quarantine have a checksum. The idempotency log has none: only lines that cannot be read are found.
+// lines of the quarantine have a checksum. The idempotency log has none, so only lines that cannot be parsed are reported.
 import { createReadStream, existsSync, readdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -36,9 +36,9 @@ export async function writeSequences(directory: string, sequences: Sequences): P
  * record of each kind.
  *
  * Also finds signs of lost files. `kindsAhead`: the store has higher sequence numbers of these kinds than the sequences file and
- * the segments. `isIncomplete`: there are such kinds, or there is a sequences file but no segment. When the
- * spool deletes segments, neither of these signs appears: it saves the sequence numbers first (unless the disk is full), and
- * never deletes the last segment.
+ * the segments. `isIncomplete`: there are such kinds, or there is a sequences file but no segment. Deleting segments does not
+ * cause these signs: the spool saves the sequence numbers first, and never deletes the last segment. The only exception is a
+ * full disk: the numbers are then not saved, and `kindsAhead` can have kinds of which nothing is lost.
  */
 export function findNextSequences(
   savedSequences: Sequences,

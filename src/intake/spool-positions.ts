@@ -5,7 +5,7 @@ import type { LogKind } from '../domain/log-columns.ts';
 import type { SpoolBlock } from './spool-block.ts';
 import type { SpoolSegment } from './spool-segment.ts';
 
-/** A contiguous range of one segment, read at once. */
+/** A contiguous range of one segment, read in one step. */
 export interface SpoolWindow {
   /** The unapplied blocks of `kinds`, in the order of their append. */
   readonly blocks: readonly SpoolBlock[];

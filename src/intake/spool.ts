@@ -111,7 +111,7 @@ export class Spool {
       const isTruncated = await isLastSegmentTruncated(directory, segments);
       if (isIncomplete || isTruncated) observe({ type: 'spool_incomplete', directory, kinds: kindsAhead });
       // For `kindsAhead`, the store has higher sequence numbers than the spool. The next start may use a different store, so save
-      // them.
+      // these numbers in the spool.
       if (kindsAhead.length > 0) await writeSequences(directory, nextSequences);
       return new Spool(directory, idempotencyLog, segments, nextSequences, clock);
     } catch (error) {
@@ -151,8 +151,9 @@ export class Spool {
   }
 
   /**
-   * Resolves when the records are durable, with the number of their segment. If it rejects, none of them is stored. If the
-   * process crashes before the promise is settled, the first records may be stored without the others.
+   * Resolves when the records are durable, with the number of their segment. If it rejects, none of them is stored, except if
+   * the failed write could not be cut off and the process ends before the next append (`SpoolSegment.append`). If the process
+   * crashes before the promise is settled, the first records may be stored without the others.
    */
   appendAll(appends: readonly SpoolAppend[]): Promise<number> {
     // After close() the list of segments is empty, so a new segment would get the number of an older one.
@@ -392,7 +393,7 @@ async function syncLast(directory: string, segments: readonly SpoolSegment[]): P
 /**
  * Whether the last segment is shorter than at the last clean stop, so that blocks at its end are missing. If so, updates
  * clean-stop.json, so that the next start does not report them again. Also returns true if `openSegments` has repaired and
- * reported a damaged end but could not update clean-stop.json.
+ * reported a damaged end but could not update clean-stop.json: `writeCleanStop` ignores errors.
  */
 async function isLastSegmentTruncated(
   directory: string,

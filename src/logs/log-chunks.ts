@@ -74,7 +74,8 @@ function hasFirstLine(head: Buffer): boolean {
 function isNdjson(text: string, headBytes: number): boolean {
   const lineEnd = text.indexOf('\n');
   if (lineEnd === -1 && headBytes > MAX_LINE_BYTES) {
-    // The line is too long to parse. A single record of this size is rejected, but a batch may be this long.
+    // The line is too long to parse, so its start decides. A batch may be this long, so the file is JSON. Anything else counts
+    // as NDJSON, and readLineChunks rejects the line.
     return !/^(?:\[|\{\s*"batch"\s*:\s*\[)/.test(text);
   }
   try {

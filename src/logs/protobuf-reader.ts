@@ -16,7 +16,7 @@ const MAX_INTERNED_BYTES = 64;
 const INTERNED_STRINGS = 1024;
 const MAX_ASCII = 0x7f;
 
-/** Buffer.toString calls one of these methods. Called directly, because selecting one takes a tenth of the decoding time. */
+/** Buffer.toString selects one of these. They are called directly, because selecting takes a tenth of the decoding time. */
 interface SliceableBuffer extends Buffer {
   utf8Slice(start: number, end: number): string;
   hexSlice(start: number, end: number): string;

@@ -68,9 +68,9 @@ function formatContent(parsed: ParseResult): string {
 }
 
 /**
- * Whether a line of the quarantine file has a record of this project, from before a time if one is given. A record without a
- * valid timestamp counts with its time of arrival. If the record cannot be read, the line counts if it contains the
- * name of the project anywhere, with or without JSON escapes.
+ * Whether a line of the quarantine file has a record of this project and, if `beforeMicros` is given, from before that time. For
+ * a record without a valid timestamp, its time of arrival is compared. A record that cannot be read belongs to the project if the
+ * line contains the name of the project anywhere, with or without JSON escapes.
  */
 export function isLineOfProject(line: string, project: string, beforeMicros?: bigint): boolean {
   const outer = parseLine(line, 0);

@@ -1,4 +1,4 @@
-// Parses a record's timestamp and checks that it is neither in the future nor past retention.
+// Parses a record's timestamp and checks that it is neither more than an hour in the future nor past retention.
 import { formatTimestamp, parseTimestamp, TIMESTAMP_FORMS } from '../domain/timestamp.ts';
 import { exactNumberText } from './exact-json.ts';
 import { quote, type Rejection } from './rejection.ts';

@@ -5,7 +5,7 @@ const FIRST_PAUSE_MS = 1_000;
 const MAX_PAUSE_MS = 60_000;
 /** A series ends this long after its last logged line. */
 const SERIES_MS = 2 * MAX_PAUSE_MS;
-/** A name can contain text from a client, such as its address. Beyond this number of series, all others share one. */
+/** A name can contain text from a client, such as its address. Once there are this many series, all further names share one. */
 const MAX_SERIES = 500;
 const SHARED_NAME = '';
 

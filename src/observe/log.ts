@@ -45,7 +45,7 @@ export function logTo(
   const isEnabled = (level: LogLevel) => LOG_LEVELS.indexOf(level) <= LOG_LEVELS.indexOf(options.level);
   return event => {
     if (event.type === 'listening') output.write(`${event.listener}: listening on ${event.url}\n`);
-    // Logs the next failure of this kind at once. This is the name that throttleName returns for `apply_failed`.
+    // Logs the next failure of this kind at once. The argument is the name that throttleName returns for `apply_failed`.
     if (event.type === 'apply_recovered') throttle.reset(`apply_failed ${event.kind}`);
     if (!isLogged(event) || !isEnabled(LEVELS[event.type])) return;
     if (event.type === 'query_completed' && !isSlow(event, options.slowQueryMs)) return;
@@ -99,7 +99,10 @@ function formatLine(
   return JSON.stringify(suppressed === 0 ? fields : { ...fields, suppressed });
 }
 
-/** A line break is kept only within a stack trace, so that no text from outside looks like a line of its own. */
+/**
+ * Replaces control characters by spaces, except the line breaks within a stack trace. So no text from outside looks like a line
+ * of its own.
+ */
 function escapeControls(text: string): string {
   return text.replace(/(?!\n +at )\p{Cc}/gu, ' ');
 }

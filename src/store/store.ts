@@ -37,8 +37,8 @@ export interface SavedQuery {
 }
 
 /**
- * A string for text and json, a number for integer and number, Unix microseconds for both timestamps. An integer that is not a
- * safe integer of JavaScript is a bigint.
+ * A string for text and json, a number for integer and number, a bigint with Unix microseconds for both timestamps. An integer
+ * that is not a safe integer of JavaScript is a bigint, too.
  */
 export type Cell = string | number | bigint | null;
 
@@ -67,7 +67,7 @@ export interface QueryOptions {
   readonly onStart?: (() => void) | undefined;
   /**
    * Queries of one group, such as those of one endpoint, use at most three quarters of the slots and of the queue (rounded down,
-   * but at least one).
+   * but at least one, unless the queue has length 0).
    */
   readonly group?: string | undefined;
   /** For the store's query log: the endpoint name, then the request id or `warming`. Contains no parameter value and no token. */
@@ -253,7 +253,8 @@ export interface Store {
    * iterable throws, this throws and stores nothing. If a store without transactions fails for another reason, its error says
    * how much it stored.
    *
-   * If `content` was loaded into an embedded store before, stores nothing and returns that load. Other stores load it again.
+   * If `content` was loaded into an embedded store before and `content.again` is false, stores nothing and returns that load.
+   * Other stores load it again.
    */
   append(batches: AsyncIterable<LogLines>, content?: LoadContent): Promise<EarlierLoad | undefined>;
 
@@ -270,8 +271,8 @@ export interface Store {
   readonly applyBatchBytes: number;
 
   /**
-   * Makes all applied records of these kinds durable in the store. If it throws, they are still in the spool, and the next call
-   * retries them, whatever its kinds are.
+   * Makes all applied records of these kinds durable in the store. If it throws, they are still in the spool, and a later call
+   * retries them, whatever its kinds are. In the first 5 s after a failure, a call throws without a retry.
    */
   flush(kinds: readonly LogKind[]): Promise<void>;
 
@@ -318,8 +319,8 @@ export interface Store {
   eraseProject(scope: EraseScope): Promise<number>;
 
   /**
-   * The disk space that the stored records use, in bytes. While `eraseProject` or `compact` runs, the result also counts its
-   * temporary tables. Only the embedded store has this method.
+   * The disk space that the stored records use, in bytes. While `eraseProject`, `evictOldest`, `compact` or `vacuum` runs, the
+   * result also counts its temporary tables. Only the embedded store has this method.
    */
   usedBytes?(): Promise<number>;
 

@@ -9,8 +9,8 @@ export interface DurableWrite {
   /** Can throw to keep the old file. No other code of this process runs between this call and the rename. */
   readonly beforeRename?: () => void;
   /**
-   * The new file gets the owner and the mode of the old one. If there is no old one and this is root, it gets the owner of the
-   * directory. So a command that root runs leaves a file that the service can read.
+   * The new file gets the owner and the mode of the old one. If there is no old one and this process runs as root, it gets the
+   * owner of the directory. So a command that root runs leaves a file that the service can read.
    */
   readonly keepOwner?: true;
 }
@@ -72,7 +72,7 @@ export function createDirectory(directory: string): void {
     try {
       syncEntries(parent);
     } catch {
-      // Ignored, such as if this user cannot read the parent: then another user created the directory.
+      // Ignored. For example, this user cannot read the parent: then another user created the directory.
     }
     return;
   }

@@ -3,7 +3,7 @@
 // user may use them.
 import type { Reader, ReaderParameters } from './reader.ts';
 
-/** They only return rows from their arguments. All others are refused. */
+/** Allowed: they only return rows from their arguments. All others are refused. */
 const TABLE_FUNCTIONS = ['generateSeries', 'generate_series', 'numbers', 'values', 'view', 'zeros'];
 
 /** The right side of IN may be a table function. A list of values there is also a function in the AST: one of these. */

@@ -1,4 +1,4 @@
-// Checks at start that ClickHouse has the tables and columns, and that the users may read from and insert into them.
+// Checks at start that ClickHouse has the tables and columns, and that the ClickHouse users of Dendro may read and insert.
 
 import { isProgrammingError } from '../../domain/errors.ts';
 import { columnsOf, LOG_KINDS } from '../../domain/log-columns.ts';

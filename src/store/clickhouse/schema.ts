@@ -18,8 +18,8 @@ export interface Migration {
 }
 
 /**
- * 50 years. ClickHouse computes the time of expiry in 32-bit Unix seconds, which overflow in 2106: with a longer TTL,
- * records would expire at once. So tables with a longer retention have no TTL.
+ * 50 years. ClickHouse computes the time of expiry in 32-bit Unix seconds, which overflow in 2106: a record that should expire
+ * after that would expire at once. So tables with a longer retention have no TTL.
  */
 const MAX_TTL_DAYS = 18_250;
 

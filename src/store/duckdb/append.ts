@@ -1,5 +1,5 @@
-// Appends batches directly to parts, without the spool and memtables, such as a file that `dendro ingest` loads. One call is
-// one transaction. Each insert batch is at most one row group and is sorted as a flush sorts it.
+// Appends batches, such as those of a file that `dendro ingest` loads, directly to parts, without the spool and memtables. One
+// call is one transaction. Each insert batch is at most one row group and is sorted as a flush sorts it.
 import type { LogKind } from '../../domain/log-columns.ts';
 import type { LogLines } from '../../domain/log-line.ts';
 import { batchLines, type InsertBatch } from '../batch-lines.ts';

@@ -21,8 +21,8 @@ export interface CheckpointDependencies {
   /** DuckDB invalidates a file whose checkpoint runs out of disk space, so a checkpoint is skipped if there is not enough. */
   readonly hasDiskSpace: () => Promise<boolean>;
   /**
-   * Makes the deletion of the write-ahead log durable: every checkpoint deletes it. Otherwise a power cut could bring back a log that
-   * is older than the last two checkpoints, and DuckDB would refuse to open the file.
+   * Makes the deletion of the write-ahead log durable: every checkpoint deletes it. Otherwise a power cut could bring back an
+   * old log. DuckDB ignores the log from before the last checkpoint, but refuses to open the file with an older one.
    */
   readonly syncDirectory: () => Promise<void>;
   /** Saves what a checkpoint overwrites, so that the next start can restore it after a power cut. */

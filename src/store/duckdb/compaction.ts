@@ -1,9 +1,9 @@
 // Merges parts, so that the records of a project are in one place. A flush sorts only the records that arrived together, so a
 // project that writes little has a few records in each of many row groups, and a query for it reads all these row groups.
 //
-// The built-in query over all projects (usage.api-counts) covers the last hour or the last seven days. It reads
-// most of every compacted part that overlaps this time, because such a part is sorted by project. So parts of the last seven days
-// are merged only up to a span of half a week. Older parts are merged with each other.
+// The built-in query over all projects (usage.api-counts, whose parameter `project` is a pattern for URLs) covers the last hour
+// or the last seven days. It reads most of every compacted part that overlaps this time, because such a part is sorted by
+// project. So parts of the last seven days are merged only up to a span of half a week. Older parts are merged with each other.
 import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import { MICROS_PER_DAY } from '../../system/clock.ts';
 import { type AfterSlice, copySorted } from './copy-records.ts';
@@ -18,7 +18,7 @@ const MIN_RUNS = 16;
 /** Parts that are younger than this are merged only if the result covers at most MAX_RECENT_SPAN_MICROS. */
 const RECENT_MICROS = 7n * MICROS_PER_DAY;
 const MAX_RECENT_SPAN_MICROS = RECENT_MICROS / 2n;
-/** Upper bound, so that a merge always finishes. */
+/** No merge creates a larger part: it would take too long, and a merge that a stop interrupts starts again from the beginning. */
 const MAX_COMPACTED_ROWS = 128 * ROW_GROUP_ROWS;
 /**
  * A part is merged with newer ones only if it has at most this many times their rows, so that a merge does not rewrite many old
@@ -58,12 +58,12 @@ interface PartSize {
   readonly largeRecordsBytes: number;
 }
 
-/** The sizes of the chosen parts were not known, and together they are too large. The next choice knows the sizes. */
+/** The chosen parts were not measured before, and their large records exceed the limit. The next choice knows their sizes. */
 class TooLargeError extends Error {}
 
 export class Compactor {
   readonly #dependencies: CompactorDependencies;
-  /** Measured when a part is first chosen, because that reads all of it. A part that changes becomes a new object. */
+  /** A part is measured only when it is first chosen: measuring reads all of it. A part that changes becomes a new object. */
   readonly #sizes = new WeakMap<Part, PartSize>();
   readonly #retryAt = new Map<LogKind, number>();
 

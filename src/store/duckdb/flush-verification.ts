@@ -37,7 +37,7 @@ interface UnverifiedPart extends Part {
   readonly unverified: SequenceRange;
 }
 
-/** Identifies a flush by its first sequence number: no two flushes of a kind have the same one. */
+/** Identifies a flush by its first sequence number: no two flushes of a kind that write a part have the same one. */
 export interface FlushStart {
   readonly kind: LogKind;
   readonly firstSequence: number;

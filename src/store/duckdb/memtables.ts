@@ -4,8 +4,8 @@
 // name is mem.edge_logs; queries can omit `mem.`, because every connection runs `use mem`.
 //
 // In one transaction, a flush copies an immutable memtable, sorted, to a part and stores the sequence number up to which the kind
-// is flushed. Its commit and the change of the view happen while the view lock is held for writing. A query takes its snapshot
-// while the lock is held for reading. So it sees both or neither: no record is missed or counted twice.
+// is flushed. The commit and the change of the view happen while the view lock is held for writing. A query takes its snapshot
+// while the lock is held for reading. So a query sees both changes or neither: no record is missed or counted twice.
 import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import { offsetAfterLines } from '../../domain/log-line.ts';
 import { Mutex } from '../../system/mutex.ts';

@@ -101,7 +101,7 @@ export async function openDatabase(
     throw error;
   }
   connection.closeSync();
-  // Kept open, because the process may run out of descriptors.
+  // Kept open, so that `syncDirectory` works even if the process runs out of descriptors.
   const directoryDescriptor = openSync(directory, 'r');
   // Kept open, because closing any descriptor of the file would release DuckDB's lock on it.
   const fileDescriptor = openSync(file, 'r');

@@ -22,7 +22,7 @@ export async function readCopy(dataDirectory: string, memoryLimit: string): Prom
       async () => {
         await connection.run(`attach ${quote(file)} as logs (read_only)`);
       },
-      () => {}, // no report: the server reports it when it next opens the original file
+      () => {}, // no report: the server reports the damage when it next opens the original file
     );
     return await readTables(connection);
   } finally {

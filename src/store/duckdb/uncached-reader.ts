@@ -56,7 +56,7 @@ export class UncachedReader {
 
   /**
    * Returns the checksum of a table that no transaction has changed since the last checkpoint, and of which every row group but the
-   * last is full. Throws an UnreadableError if DuckDB cannot read its blocks. Any other error says nothing about the table.
+   * last is full. Throws an UnreadableError if its blocks cannot be read. Any other error says nothing about the table.
    */
   async readChecksum(
     kind: LogKind,

@@ -1,6 +1,6 @@
-// Shrinks the file. DuckDB reuses the free blocks of dropped tables, starting with the first block of the file. But it truncates
-// only free blocks at the end of the file. So, if the file is fragmented, vacuum takes the part that has the last used block and
-// copies its records, in the same order, into free blocks before it.
+// Shrinks the file. DuckDB reuses the free blocks of dropped tables, the one nearest to the start of the file first. But it
+// truncates only free blocks at the end of the file. So, if the file is fragmented, vacuum takes the part that is nearest to the
+// end of the file and copies its records, in the same order, into free blocks before it.
 import { LOG_KINDS } from '../../domain/log-columns.ts';
 import { copyInOrder } from './copy-records.ts';
 import type { DuckDBConnection } from './driver.ts';
