@@ -89,7 +89,8 @@ export class Erasure {
         });
       this.#isRequestedAgain = true;
       await this.#saveOrReject(scope); // `#forget` may have removed it
-      if (this.status?.state === 'failed') this.#runInBackground(scope); // meanwhile, so it is not repeated
+      // The run that would have repeated the erasure may have failed meanwhile.
+      if (this.status?.state === 'failed') this.#runInBackground(scope);
       return;
     }
     this.#status = { scope, state: 'running' };
