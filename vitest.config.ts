@@ -2,7 +2,7 @@
 // run a single one: `npx vitest run --project NAME`. One run can select only projects with the same number of workers.
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
 
-/** Random inputs by the thousand, slow clients, and many processes. `npm test` would take twice as long with them. */
+/** Random inputs by the thousand, slow clients, many processes and restarts. With them, `npm test` would take twice as long. */
 const SLOW_TESTS = [
   'test/acceptance/{backup,check,damaged-spool,data-directory,demo,environment,erase,first-token}.test.ts',
   'test/acceptance/{ingest,ingest-once,intake-load,mcp,otlp,query,repeats,secrets,serve,token}.test.ts',
@@ -10,11 +10,12 @@ const SLOW_TESTS = [
   'test/backup/moment.test.ts',
   'test/cli/{check,check-deep}.test.ts',
   'test/demo/history.test.ts',
-  'test/endpoint/{partial-results,property,search-property}.test.ts',
+  'test/endpoint/{partial-results,property,redact,search-property}.test.ts',
   'test/http/{hardening,overload,random-requests,random-searches,tls,token-fuzz,unsent-responses}.test.ts',
-  'test/intake/{idempotency,inspect-files,missing-spool,random-records,several-kinds,store-change}.test.ts',
+  'test/intake/{delivery,idempotency,inspect-files,missing-spool,random-records,retention}.test.ts',
+  'test/intake/{several-kinds,spool,store-change}.test.ts',
   'test/logs/{exact-json,otlp-protobuf,read-file}.test.ts',
-  'test/store/{duckdb-compaction,duckdb-eviction,duckdb-memtables,duckdb-processes}.test.ts',
+  'test/store/duckdb-{compaction,crash,eviction,memtables,processes,upgrade}.test.ts',
   'test/system/{directory-lock,file-lock}.test.ts',
   'test/token/{auth-throttle,stalled-change}.test.ts',
   'test/upgrade/{data-directory,releases}.test.ts',
