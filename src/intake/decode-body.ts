@@ -12,13 +12,21 @@ type TextFormat = 'json' | 'ndjson';
 
 export type BodyFormat = TextFormat | 'otlp-json' | 'otlp-protobuf';
 
-type Decompress = (body: Uint8Array, options: { maxOutputLength: number }) => Buffer;
+/** With `info`, these functions of Node also return the engine, whose `bytesWritten` are the bytes that it has consumed. */
+type Decompress = (
+  body: Uint8Array,
+  options: { maxOutputLength: number; info: true },
+) => { readonly buffer: Buffer; readonly engine: { readonly bytesWritten: number } };
+
+const gunzip = zlib.gunzipSync as unknown as Decompress;
+const inflate = zlib.inflateSync as unknown as Decompress;
+const inflateRaw = zlib.inflateRawSync as unknown as Decompress;
 
 const DECOMPRESSORS: Readonly<Record<string, Decompress | undefined>> = {
-  gzip: zlib.gunzipSync,
-  'x-gzip': zlib.gunzipSync,
-  deflate: (body, options) => (hasZlibHeader(body) ? zlib.inflateSync : zlib.inflateRawSync)(body, options),
-  br: zlib.brotliDecompressSync,
+  gzip: gunzip,
+  'x-gzip': gunzip,
+  deflate: (body, options) => (hasZlibHeader(body) ? inflate : inflateRaw)(body, options),
+  br: zlib.brotliDecompressSync as unknown as Decompress,
   zstd: (zlib as { zstdDecompressSync?: Decompress }).zstdDecompressSync, // since Node 22.15
 };
 
@@ -36,8 +44,9 @@ export function decompress(body: Uint8Array, contentCoding: string): Uint8Array 
       `Content-Encoding ${quote(contentCoding)} is not supported; supported: ${SUPPORTED_CODINGS.join(', ')}`,
     );
   try {
-    return decompressor(body, { maxOutputLength: MAX_BODY_BYTES });
+    return decompressAll(decompressor, body, contentCoding);
   } catch (error) {
+    if (error instanceof DendroError) throw error;
     if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') throw bodyTooLarge();
     throw new DendroError(
       'invalid_body',
@@ -45,6 +54,23 @@ export function decompress(body: Uint8Array, contentCoding: string): Uint8Array 
       { cause: error },
     );
   }
+}
+
+/** Node stops at the end of the first zstd frame, and ignores what follows the end of other data. */
+function decompressAll(decompressor: Decompress, body: Uint8Array, contentCoding: string): Uint8Array {
+  const frames: Buffer[] = [];
+  let bytes = 0;
+  let rest = body;
+  do {
+    const maxOutputLength = Math.max(1, MAX_BODY_BYTES - bytes);
+    const { buffer, engine } = decompressor(rest, { maxOutputLength, info: true });
+    frames.push(buffer);
+    bytes += buffer.length;
+    rest = rest.subarray(engine.bytesWritten);
+  } while (contentCoding === 'zstd' && rest.length > 0);
+  if (bytes > MAX_BODY_BYTES) throw bodyTooLarge();
+  if (rest.some(byte => byte !== 0)) throw new Error('other data follows its end'); // zeros can be the padding of gzip data
+  return frames.length === 1 && frames[0] !== undefined ? frames[0] : Buffer.concat(frames);
 }
 
 export function bodyTooLarge(): DendroError {

@@ -147,11 +147,23 @@ async function* toBlocks(bytes: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   if (pending.length > 0) yield Buffer.concat(pending);
 }
 
-function gunzip(bytes: AsyncIterable<Buffer>): AsyncIterable<Buffer> {
+async function* gunzip(bytes: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const decompressed = createGunzip({ chunkSize: CHUNK_BYTES });
+  let readBytes = 0;
+  let lastNonZero = 0;
+  const watched = withCallback(bytes, chunk => {
+    const index = chunk.findLastIndex(byte => byte !== 0);
+    if (index !== -1) lastNonZero = readBytes + index + 1;
+    readBytes += chunk.length;
+  });
   // An error on either side destroys `decompressed` with that error, so its reader receives it.
-  pipeline(Readable.from(bytes), decompressed, () => {});
-  return decompressed;
+  const ended = new Promise<void>(resolve => {
+    pipeline(Readable.from(watched), decompressed, () => resolve());
+  });
+  yield* decompressed;
+  await ended;
+  // Node takes a zero byte after a gzip member for padding, and ignores all that follows, even further members.
+  if (lastNonZero > decompressed.bytesWritten) throw new Error(REASONS['Z_DATA_ERROR']);
 }
 
 const REASONS: Readonly<Record<string, string>> = {

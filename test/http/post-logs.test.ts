@@ -189,6 +189,7 @@ describe('POST /api/logs: Content-Encoding', () => {
     ['deflate in zlib format', 'deflate', zlib.deflateSync],
     ['raw deflate', 'deflate', zlib.deflateRawSync],
     ['raw deflate without compression', 'deflate', body => zlib.deflateRawSync(body, { level: 0 })],
+    ['gzip with padding', 'gzip', body => Buffer.concat([zlib.gzipSync(body), Buffer.alloc(512)])],
     ['br', 'br', zlib.brotliCompressSync],
     ['identity', 'identity', Buffer.from],
   ];
@@ -205,9 +206,12 @@ describe('POST /api/logs: Content-Encoding', () => {
 
   test('zstd is decompressed if Node supports it, and gets 415 otherwise', async () => {
     const compress = (zlib as { zstdCompressSync?: (body: string) => Buffer }).zstdCompressSync;
-    const body = compress?.(line('zstd', 'a')) ?? Buffer.from('28b52ffd0401', 'hex');
-    const { status, error } = await send(body, { headers: { 'Content-Encoding': 'zstd' } });
-    if (compress !== undefined) expect(status).toBe(200);
+    const frames = ['a', 'b'].map(
+      id => compress?.(`${line('zstd', id)}\n`) ?? Buffer.from('28b52ffd0401', 'hex'),
+    );
+    const headers = { 'Content-Encoding': 'zstd', 'Content-Type': 'application/x-ndjson' };
+    const { status, accepted, error } = await send(Buffer.concat(frames), { headers });
+    if (compress !== undefined) expect([status, accepted]).toEqual([200, 2]);
     else {
       expect([status, error.code]).toEqual([415, 'unsupported_media_type']);
       expect(error.message).toMatch(/supported: gzip, deflate, br$/);
@@ -234,6 +238,21 @@ describe('POST /api/logs: Content-Encoding', () => {
     ['plain text as br', 'br', Buffer.from(line('p'))],
     ['truncated br', 'br', zlib.brotliCompressSync(line('p').repeat(50)).subarray(0, -5)],
     ['truncated deflate', 'deflate', zlib.deflateSync(line('p').repeat(50)).subarray(0, -9)],
+    [
+      'gzip with a zero byte between its members',
+      'gzip',
+      Buffer.concat([compressed, Buffer.alloc(1), compressed]),
+    ],
+    [
+      'deflate in two streams',
+      'deflate',
+      Buffer.concat([zlib.deflateSync(line('p')), zlib.deflateSync(line('p'))]),
+    ],
+    [
+      'br and what follows its end',
+      'br',
+      Buffer.concat([zlib.brotliCompressSync(line('p')), Buffer.from(line('p'))]),
+    ],
   ])('%s gets 400', async (_, contentCoding, body) => {
     const { status, error } = await send(body, { headers: { 'Content-Encoding': contentCoding } });
     expect([status, error.code]).toEqual([400, 'invalid_body']);

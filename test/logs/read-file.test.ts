@@ -210,6 +210,15 @@ describe('readLogFile with a file that cannot be read', () => {
     corrupt.fill(0xff, 20, 40);
     expect(await readError(await save(corrupt))).toMatch(/: the gzip data is corrupt$/);
   });
+
+  test('zeros between gzip files are an error, and zeros at the end are padding', async () => {
+    const lines = (record: unknown) => `${JSON.stringify(record)}\n`.repeat(100_000);
+    const zeros = Buffer.alloc(512);
+    const hole = Buffer.concat([gzipSync(lines(A)), zeros, gzipSync(lines(B)), gzipSync(lines(A))]);
+    expect(await readError(await save(hole))).toMatch(/: the gzip data is corrupt$/);
+    const padded = Buffer.concat([gzipSync(lines(A)), zeros]);
+    expect(await readAll(await save(padded))).toHaveLength(100_000);
+  });
 });
 
 describe('progress of readLogFile', () => {

@@ -42,6 +42,16 @@ const SETTINGS: ClickHouseSettings = {
   output_format_json_quote_64bit_integers: 1,
   output_format_json_quote_denormals: 0,
   cancel_http_readonly_queries_on_client_close: 1,
+  // A limit of the server that is exceeded fails the query instead of truncating its result.
+  timeout_overflow_mode: 'throw',
+  read_overflow_mode: 'throw',
+  result_overflow_mode: 'throw',
+  group_by_overflow_mode: 'throw',
+  sort_overflow_mode: 'throw',
+  distinct_overflow_mode: 'throw',
+  join_overflow_mode: 'throw',
+  set_overflow_mode: 'throw',
+  transfer_overflow_mode: 'throw',
   skip_unavailable_shards: 0, // a shard that is down fails the query instead of leaving out its rows
   optimize_skip_unused_shards: 1,
   session_timezone: 'UTC',
