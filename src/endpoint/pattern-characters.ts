@@ -55,9 +55,9 @@ export function unicodeClass(name: string, ignoreCase: boolean): Ranges {
 
 /**
  * The store has validated the name. If Node does not know it, it is a script of a later version of Unicode, and its characters
- * are unassigned in Node's version. So all unassigned characters stand for the script. ANY would be too large: a set that is
- * too large can make the automaton smaller, and pattern-cost.ts would underestimate the cost. For example, (?:ANY|[^a-z])
- * matches any character and needs fewer states than (?:\p{Name}|[^a-z]).
+ * are unassigned in Node's version. So the set of all unassigned characters replaces the script. The set of all characters
+ * (ANY) would be wrong: a larger set can make the automaton smaller, and pattern-cost.ts would then underestimate the cost. For
+ * example, (?:ANY|[^a-z]) matches any character and needs fewer states than (?:\p{Name}|[^a-z]).
  */
 function unicodeExpression(name: string, flags: string): RegExp {
   for (const property of [name, `Script=${name}`])

@@ -203,7 +203,7 @@ class Dfa {
   }
 
   #closure(id: number, before: Neighbour, after?: Neighbour): readonly number[] {
-    const key = (id * 4 + before) * 4 + (after ?? EDGE); // `after` is never EDGE, so EDGE can stand for undefined
+    const key = (id * 4 + before) * 4 + (after ?? EDGE); // no other key has EDGE here: `after` is never EDGE
     const known = this.#closures.get(key);
     if (known !== undefined) return known;
     const found = this.#nfa.closure(id, before, after);

@@ -23,14 +23,11 @@ describe('a query during a flush', () => {
       await writer.run(`create table ${database}.snapshot_anchor (unused boolean)`);
     }
     viewLock = new ReadWriteLock();
-    pool = await ConnectionPool.open({
-      connect: () => instance.connect(),
-      queryConcurrency: 1,
-      queryQueueLength: 1,
-      queryTimeoutSeconds: 10,
+    pool = await openPool(
+      instance,
+      'select 1 from mem.snapshot_anchor, file.snapshot_anchor where $nothing is null',
       viewLock,
-      snapshotSql: 'select 1 from mem.snapshot_anchor, file.snapshot_anchor where $nothing is null',
-    });
+    );
   });
   afterEach(async () => {
     await pool.close();
@@ -98,14 +95,7 @@ test('a query succeeds after one whose rollback had too little memory', async ()
     const instance = await DuckDBInstance.create(':memory:', { temp_directory: '' });
     const writer = await instance.connect();
     const filler = await instance.connect();
-    const pool = await ConnectionPool.open({
-      connect: () => instance.connect(),
-      queryConcurrency: 1,
-      queryQueueLength: 1,
-      queryTimeoutSeconds: 10,
-      viewLock: new ReadWriteLock(),
-      snapshotSql: 'select 1 where $nothing is null',
-    });
+    const pool = await openPool(instance, 'select 1 where $nothing is null');
     const query = (before = async () => {}) =>
       pool.run(async connection => {
         const statement = await connection.prepare('select list(id) from range(10_000) as _(id)');
@@ -145,14 +135,7 @@ test('a query that fails after its first rows is an error, not a shorter result'
   await writer.run(
     "create table records as select i as id, repeat('x', 100) as text from range(300_000) as _(i)",
   );
-  const pool = await ConnectionPool.open({
-    connect: () => instance.connect(),
-    queryConcurrency: 1,
-    queryQueueLength: 1,
-    queryTimeoutSeconds: 10,
-    viewLock: new ReadWriteLock(),
-    snapshotSql: 'select 1 from records where $nothing is null',
-  });
+  const pool = await openPool(instance, 'select 1 from records where $nothing is null');
   const run = (sql: string, options?: QueryOptions) =>
     pool.run(connection => runSavedQuery(connection, savedQuery(sql, ['text'], 10_000_000), {}), options);
   await expect(run('select text from records')).resolves.toMatchObject({
@@ -168,3 +151,14 @@ test('a query that fails after its first rows is an error, not a shorter result'
   writer.closeSync();
   instance.closeSync();
 });
+
+function openPool(instance: DuckDBInstance, snapshotSql: string, viewLock = new ReadWriteLock()) {
+  return ConnectionPool.open({
+    connect: () => instance.connect(),
+    queryConcurrency: 1,
+    queryQueueLength: 1,
+    queryTimeoutSeconds: 10,
+    viewLock,
+    snapshotSql,
+  });
+}
