@@ -2,7 +2,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Locator } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
-import { openTab, queryApi, type Tab } from './support/tab.ts';
+import { sendLogs, sendRecentInvocations } from './support/send-logs.ts';
+import { openTab, queryApi, sumColumn, type Tab } from './support/tab.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -39,9 +40,6 @@ const readZoom = () => {
   return { start: Date.parse(start), end: Date.parse(end) };
 };
 
-const sumCounts = (rows: readonly Record<string, unknown>[], key: string) =>
-  rows.reduce((total, row) => total + Number(row[key]), 0);
-
 describe('zoom', () => {
   test('dragging over a chart shows these buckets in all charts of the view, and the way back leads to the whole range', async () => {
     const { page } = tab;
@@ -50,7 +48,7 @@ describe('zoom', () => {
       project: 'busy-market',
       interval: '1day',
     });
-    const total = `of ${sumCounts(rows, 'count').toLocaleString('en-GB')} invocations`;
+    const total = `of ${sumColumn(rows, 'count').toLocaleString('en-GB')} invocations`;
     await page.getByText(total, { exact: true }).waitFor();
     await drag(invocations(), 0.3, 0.5);
     await page.getByText(/^Zoomed to/).waitFor();
@@ -62,7 +60,7 @@ describe('zoom', () => {
       const ms = Number(timestamp) / 1000;
       return ms >= start && ms < end;
     });
-    const zoomedTotal = `of ${sumCounts(zoomed, 'count').toLocaleString('en-GB')} invocations`;
+    const zoomedTotal = `of ${sumColumn(zoomed, 'count').toLocaleString('en-GB')} invocations`;
     await page.getByText(zoomedTotal, { exact: true }).waitFor();
     await tab.screenshot('functions-zoomed');
     await page.reload();
@@ -161,16 +159,11 @@ async function sendSteadyRequests(): Promise<void> {
       ...{ message: 'request', metadata: { request: { method: 'GET', path: '/rest/v1/items' } } },
     })),
   );
-  const { status } = await fetch(`${inject('internalUrl')}/api/logs?source_name=edge`, {
-    method: 'POST',
-    headers: { 'X-API-KEY': inject('ingestToken'), 'Content-Type': 'application/json' },
-    body: JSON.stringify(records),
-  });
-  expect(status).toBe(200);
+  await sendLogs('edge', records);
   let attempt = 0;
   const countAll = async () => {
     const project = `steady|attempt-${attempt++}`; // another pattern is another cache entry
-    return sumCounts(
+    return sumColumn(
       (await queryApi('usage.api-counts', { project, interval: 'daily' })).rows,
       'total_rest_requests',
     );
@@ -227,7 +220,8 @@ describe('what a chart shows', () => {
 
   test('5 minutes are shown in steps of 5 s without percentiles, and a zoom shows seconds with percentiles', async () => {
     const { page } = tab;
-    await tab.goTo('?view=functions&project=busy-market&interval=5min');
+    await sendRecentInvocations('recent-chart');
+    await tab.goTo('?view=functions&project=recent-chart&interval=5min');
     await findBox(invocations());
     await page.getByText('Each point is 5 seconds.').waitFor();
     const entries = page.locator('.legend-name');
@@ -274,7 +268,7 @@ describe('what a chart shows', () => {
       project: 'stormy-harbor',
       interval: '1hr',
     });
-    const [errors, count] = [sumCounts(rows, 'error_count'), sumCounts(rows, 'count')];
+    const [errors, count] = [sumColumn(rows, 'error_count'), sumColumn(rows, 'count')];
     expect(errors).toBeGreaterThan(0);
     const share = (errors / count).toLocaleString('en-GB', { style: 'percent', maximumFractionDigits: 1 });
     const entry = page.locator('[data-series="error_rate"]');

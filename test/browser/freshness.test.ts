@@ -1,5 +1,6 @@
 // The age of a result, and when the console refreshes it.
 import { afterEach, describe, expect, inject, test } from 'vitest';
+import { sendRecentInvocations } from './support/send-logs.ts';
 import { openTab, queryApi, type Tab, type TabOptions } from './support/tab.ts';
 
 let tab: Tab;
@@ -18,7 +19,6 @@ const waitForChart = () =>
     .getByRole('img', { name: /Invocations|Requests/ })
     .first()
     .waitFor();
-const FIVE_MINUTES = '?view=functions&project=busy-market&interval=5min';
 /** No other test requests it, so its result is not in the cache yet. */
 const UNCACHED_HOUR = '?view=functions&project=slow-river&interval=1hr';
 const ONE_HOUR = '?view=functions&project=busy-market&interval=1hr';
@@ -38,16 +38,15 @@ describe('freshness bar', () => {
   test('a cached result of the 5-minute interval that is 200 s old is refreshed at once', async () => {
     tab = await openTab({ token: inject('token') });
     const { page } = tab;
-    const { text: body } = await queryApi('functions.invocation-stats', {
-      project: 'busy-market',
-      interval: '5min',
-    });
+    const project = 'recent-refresh';
+    await sendRecentInvocations(project);
+    const { text: body } = await queryApi('functions.invocation-stats', { project, interval: '5min' });
     await page.route(
       '**/api/endpoints/query/**',
       route => route.fulfill({ body, contentType: 'application/json', headers: { Age: '200' } }),
       { times: 1 },
     );
-    await tab.goTo(FIVE_MINUTES);
+    await tab.goTo(`?view=functions&project=${project}&interval=5min`);
     await waitForChart();
     await expect.poll(() => queries().length).toBe(2);
     expect(queries().map(({ headers }) => headers['cache-control'])).toEqual([undefined, 'no-cache']);

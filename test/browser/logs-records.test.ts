@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { text as readText } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest';
 import { FORMULA, HTML, STACK_TRACE } from './support/search-records.ts';
+import { sendLogs } from './support/send-logs.ts';
 import { openTab, queryApi, type Tab } from './support/tab.ts';
 
 let tab: Tab;
@@ -101,13 +102,12 @@ describe('pages', () => {
 
 describe('live tail', () => {
   const send = async (project: string, message: string) => {
-    const body = { project, event_message: message, metadata: { request: { method: 'GET', path: '/tail' } } };
-    const response = await fetch(`${inject('internalUrl')}/api/logs?source_name=edge`, {
-      method: 'POST',
-      headers: { 'X-API-KEY': inject('ingestToken'), 'Content-Type': 'application/json' },
-      body: JSON.stringify(body),
-    });
-    expect(response.status).toBe(200);
+    const record = {
+      project,
+      event_message: message,
+      metadata: { request: { method: 'GET', path: '/tail' } },
+    };
+    await sendLogs('edge', [record]);
     await expect
       .poll(async () => (await queryApi('logs.search', { project, query: `"${message}"` })).rows.length)
       .toBe(1);

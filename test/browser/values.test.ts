@@ -1,5 +1,6 @@
 // Compares the values on the page with those of the API. Each chart has a table of its values, which the tests read.
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { sendRecentInvocations } from './support/send-logs.ts';
 import { openTab, queryApi, readTable, type Tab } from './support/tab.ts';
 
 let tab: Tab;
@@ -22,12 +23,13 @@ describe('functions view', () => {
   ];
 
   test.each([
-    ['5min', 'busy-market'],
+    ['5min', 'recent-values'],
     ['15min', 'busy-market'],
     ['1hr', 'stormy-harbor'],
     ['1day', 'slow-river'],
     ['7day', 'quiet-garden'],
   ])('interval %s of project %s: the table has the values of the API', async (interval, project) => {
+    if (project === 'recent-values') await sendRecentInvocations(project);
     await tab.goTo(`?view=functions&project=${project}&interval=${interval}`);
     await tab.page.getByText('All values as a table').click();
     const table = await readTable(tab.page, 'Invocations, errors and execution times');

@@ -92,6 +92,10 @@ export function queryApi(name: string, parameters: Record<string, string>): Prom
   });
 }
 
+export function sumColumn(rows: TestResponse['rows'], column: string): number {
+  return rows.reduce((sum, row) => sum + Number(row[column]), 0);
+}
+
 /** The cells of a table, row by row: the exact value of a number or time, the text of any other cell. */
 export async function readTable(page: Page, caption: string): Promise<string[][]> {
   const rows = page.getByRole('table', { name: caption }).locator('tbody tr');
