@@ -408,8 +408,8 @@ export function readServeConfig(invocation: Invocation): ServeConfig {
     retentionDays: readRetentionDays(invocation),
     maxDiskBytes: readMaxDisk(invocation, store),
     cacheBytes: readInteger(invocation, 'cache-bytes', 0, 2 ** 40),
-    // A row can grow sixfold when it is encoded. Minimum: one record of 1 MiB still fits. Maximum: the store returns at most this
-    // many characters, and if they are all in one row, the encoded row still fits in one JavaScript string.
+    // A row can grow sixfold when it is encoded. Minimum: one record of 1 MiB still fits. Maximum: the store returns at most
+    // `responseBytes` characters, and if they are all in one row, the encoded row still fits in one JavaScript string.
     responseBytes: readInteger(invocation, 'response-bytes', 8 * 1024 * 1024, 64 * 1024 * 1024),
     unsentBytes: readInteger(invocation, 'unsent-bytes', 8 * 1024 * 1024, 2 ** 40),
     minDownloadRate: readInteger(invocation, 'min-download-rate', 0, 2 ** 30),

@@ -56,7 +56,7 @@ async function confirm(scope: EraseScope, where: string): Promise<void> {
     throw new UsageError('--yes is required, because there is no terminal to confirm on');
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
   const question = `This erases ${describeScope(scope)} from ${where}. It cannot be undone.\nType the project to confirm: `;
-  // Ctrl+C and Ctrl+D reject the question; the end of the input only closes the interface.
+  // The keys Ctrl+C and Ctrl+D reject the question. If the terminal itself is closed, the interface only emits `close`.
   const closed = once(terminal, 'close').then(() => undefined);
   const answer = await Promise.race([terminal.question(question), closed]).catch(() => undefined);
   terminal.close();

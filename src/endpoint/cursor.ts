@@ -11,10 +11,9 @@ import { redactText } from './redact.ts';
 export interface Position {
   readonly timestampMicros: bigint;
   /**
-   * Usually the id of the last returned record, cut to 256 bytes; or empty, if that id contains an IP address and must be
-   * redacted. But if the page began within this timestamp, and all of its records have this timestamp and ids that start with
-   * this text, it is the id of the position at which the page began (see `positionAfter`). If it is empty, `skip` counts from the
-   * first record of the timestamp.
+   * Usually the id of the last returned record, cut to 256 bytes. `positionAfter` says when it is the id of an earlier position.
+   * Empty if the id contains an IP address and must be redacted, or if the next page starts at the boundary of a slice
+   * (query-slices.ts). `skip` then counts from the first record of the timestamp.
    */
   readonly id: string;
   /** How many records with this timestamp and with `id` or a later id were already returned. */
@@ -79,8 +78,8 @@ export interface RowKey {
 }
 
 /**
- * The position after the last of these rows of a page. `start` is where the page starts; undefined: at the newest record.
- * With `redacted`, the position has no id that contains an IP address: it counts all records of the timestamp instead.
+ * The position after `rows`, the first rows of a page or all of them. `start` is where the page starts; undefined: at the newest
+ * record. With `redacted`, the position has no id that contains an IP address: it counts all records of the timestamp instead.
  */
 export function positionAfter(
   rows: readonly RowKey[],

@@ -181,7 +181,7 @@ class Dfa {
     for (const after of this.#nfa.neighbours)
       for (const passed of this.#closure(id, before, after))
         if (passed === MATCH) {
-          for (const [symbol, neighbour] of this.#symbols.neighbours.entries())
+          for (const [symbol, neighbour] of this.#symbols.neighbourOf.entries())
             if (neighbour === after) this.#add(symbol, [MATCH], successors);
         } else {
           for (const symbol of this.#symbols.accepted[passed] ?? [])
@@ -232,7 +232,7 @@ class Dfa {
   }
 
   #neighbourOf(symbol: number): Neighbour {
-    return this.#symbols.neighbours[symbol] ?? OTHER_CHARACTER;
+    return this.#symbols.neighbourOf[symbol] ?? OTHER_CHARACTER;
   }
 
   #spend(steps: number): void {

@@ -12,16 +12,17 @@ import {
 export interface Symbols {
   /** The symbols that each node accepts. Indexed by node id. */
   readonly accepted: readonly (readonly number[])[];
-  /** The class of each symbol (line break, word character or other), which decides assertions next to it. Indexed by symbol. */
-  readonly neighbours: readonly Neighbour[];
+  /** Whether each symbol is a line break, a word character or other: this decides assertions next to it. Indexed by symbol. */
+  readonly neighbourOf: readonly Neighbour[];
 }
 
 export function assignSymbols({ nodes, neighbours }: Nfa): Symbols {
-  // The NFA lists more than one class only if an assertion depends on the class of the character before or after it.
+  // The NFA has more than one `Neighbour` only if an assertion depends on the character before or after it.
   const dependsOnNeighbours = neighbours.length > 1;
   const used = new Set<Ranges>(dependsOnNeighbours ? [LINE_BREAK, WORD] : []);
   for (const node of nodes) if (node.type === 'set') used.add(node.ranges);
-  // Joins each array of ranges only once: the copies of a counted repetition share one array, which can be long.
+  // The key of a set is its ranges as text, so that equal sets have equal keys. Each array is converted only once: the copies of
+  // a counted repetition share one array, which can be long.
   const keys = new Map([...used].map(ranges => [ranges, ranges.join()]));
   const sets = new Map([...keys].map(([ranges, key]) => [key, ranges]));
   const starts = listStarts([...sets.values()]);
@@ -42,7 +43,7 @@ export function assignSymbols({ nodes, neighbours }: Nfa): Symbols {
   }
   return {
     accepted: nodes.map(node => (node.type === 'set' ? symbolsOf(node.ranges) : [])),
-    neighbours: neighbourOf,
+    neighbourOf,
   };
 }
 

@@ -56,7 +56,10 @@ export function decompress(body: Uint8Array, contentCoding: string): Uint8Array 
   }
 }
 
-/** Node stops at the end of the first zstd frame, and ignores what follows the end of other data. */
+/**
+ * Decompresses the whole body. Node alone does not: it stops after the first zstd frame, and with other codings it ignores what
+ * follows the compressed data.
+ */
 function decompressAll(decompressor: Decompress, body: Uint8Array, contentCoding: string): Uint8Array {
   const frames: Buffer[] = [];
   let bytes = 0;

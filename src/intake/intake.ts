@@ -153,7 +153,7 @@ export class Intake {
     };
   }
 
-  /** Resolves when the accepted records are durable. If it rejects, no record was stored. */
+  /** Resolves when the accepted records are durable. If it rejects, no record was stored (one exception: `Spool.appendAll`). */
   async accept(request: IntakeRequest): Promise<AcceptedRequest> {
     const { sender, projects, idempotencyKey: _, signal, ...body } = request; // `body` has only what the parser needs
     const { bodyParser, clock } = this.#dependencies;

@@ -6,7 +6,7 @@ import { isBatch, type ParseResult, parseJsonBody } from './parse.ts';
 import type { PeekableBytes } from './peekable-bytes.ts';
 import type { Rejection } from './rejection.ts';
 
-/** Complete lines of NDJSON, or the rejection of one record that cannot be written as a line. */
+/** Complete lines of NDJSON, or the rejection of one record, such as a line that is too long. */
 export type LogChunk = { readonly lines: Uint8Array } | { readonly rejection: Rejection };
 
 /** A longer line is skipped and counts as one rejected record. */

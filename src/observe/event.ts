@@ -168,7 +168,8 @@ export type Event =
     }
   /**
    * Segments, or blocks at the end of the last one, are missing. `kinds`: the store has higher sequence numbers of these kinds than
-   * the spool. Empty: the spool has had records, but has no segments, or the last one is shorter than at the last clean stop.
+   * the spool. Empty: the last segment is shorter than at the last clean stop, or there is no segment although the spool has had
+   * records.
    */
   | { readonly type: 'spool_incomplete'; readonly directory: string; readonly kinds: readonly LogKind[] }
   /** These lines of the idempotency log cannot be read. */

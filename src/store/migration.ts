@@ -167,7 +167,7 @@ async function runQuery(
   return (await store.query({ sql, columns, maxRows: NO_ROW_LIMIT }, values, { label: 'migrate' })).rows;
 }
 
-/** SQL for the fields of a log line (log-line.ts) before the metadata. */
+/** SQL for the fields of a log line (log-line.ts) before the metadata. chr(30) is NULL_MARKER. */
 function lineFields(kind: LogKind): string {
   return columnsOf(kind)
     .filter(({ type }) => type !== 'json')

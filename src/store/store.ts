@@ -70,7 +70,10 @@ export interface QueryOptions {
    * but at least one, unless the queue has length 0).
    */
   readonly group?: string | undefined;
-  /** For the store's query log: the endpoint name, then the request id or `warming`. Contains no parameter value and no token. */
+  /**
+   * For the store's query log: the endpoint name, then the request id (if there is a request) or `warming`. For queries of no
+   * endpoint: `metrics` or `migrate`. Contains no parameter value and no token.
+   */
   readonly label?: string | undefined;
   /**
    * Limits the memory of the result: the store stops reading before the texts of all rows together exceed this many characters.

@@ -178,7 +178,7 @@ function cutRows(
   return { rows, cutBy: undefined };
 }
 
-/** At most 6 bytes for a character, which JSON may escape as \u0000, and 2 as an allowance for the names of the columns. */
+/** A character takes at most 6 bytes, if JSON escapes it (\u0000). 2 more are an allowance for the names of the columns. */
 const BYTES_PER_CHARACTER = 8;
 
 /** Returns the row as JSON text. A long value is replaced by a string with the start of its text. */

@@ -13,7 +13,7 @@ export interface SchemaOptions {
 
 export interface Migration {
   readonly version: number;
-  /** Change nothing if they are repeated. */
+  /** Safe to repeat: a second run changes nothing. */
   readonly statements: readonly string[];
 }
 

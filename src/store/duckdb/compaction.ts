@@ -21,8 +21,8 @@ const MAX_RECENT_SPAN_MICROS = RECENT_MICROS / 2n;
 /** No merge creates a larger part: it would take too long, and a merge that a stop interrupts starts again from the beginning. */
 const MAX_COMPACTED_ROWS = 128 * ROW_GROUP_ROWS;
 /**
- * A part is merged with newer ones only if it has at most this many times their rows, so that a merge does not rewrite many old
- * rows to add a few new ones.
+ * A part is merged with newer ones only if it has at most this many times as many rows as they have together. So a merge does not
+ * rewrite many old rows to add a few new ones.
  */
 const MAX_SIZE_RATIO = 4;
 /** Estimated size of a record's columns other than its message and metadata. */

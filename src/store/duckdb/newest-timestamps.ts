@@ -73,7 +73,7 @@ export class NewestTimestamps {
     }
   }
 
-  /** Implements Store.newestTimestamp. Queries the tables only for one project, or if the newest record is after `notAfter`. */
+  /** Implements Store.newestTimestamp. Queries the tables only if `project` is given or the newest record is after `notAfter`. */
   async find(
     kind: LogKind,
     notAfter: bigint,

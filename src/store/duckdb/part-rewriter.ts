@@ -1,7 +1,7 @@
 // Replaces parts by a copy of their records, for compaction, vacuum and the removal of records. A rewrite fills a temporary table that
 // no query sees, with pauses while the store is busy. It reads the table back from the file and compares it with the sources. Then
-// it drops the sources and renames the temporary table, in one transaction. If the copy differs, the sources stay. Meanwhile flushes
-// go to another part. If the process is killed, the next start drops the temporary table.
+// it drops the sources and renames the temporary table, in one transaction. If the copy differs, the sources stay. During the
+// rewrite, flushes go to another part. If the process is killed, the next start drops the temporary table.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LogKind } from '../../domain/log-columns.ts';
 import { Mutex } from '../../system/mutex.ts';
