@@ -12,6 +12,8 @@ import type { InspectedStore, InspectOptions } from './duckdb/inspect-file.ts';
 import type { DuckDBStoreOptions } from './duckdb/store.ts';
 import type { Store, StoreCallbacks, StoreContent, StoreName } from './store.ts';
 
+export type { InspectedStore };
+
 export interface StoreOptions extends DuckDBStoreOptions {
   /** If given, records are stored in ClickHouse instead of in the data directory. */
   readonly clickhouse?: ClickHouseUrl | undefined;

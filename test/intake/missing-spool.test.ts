@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, rmSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { LOG_KINDS, type LogKind } from '../../src/domain/log-columns.ts';
 import { toLogLines } from '../../src/domain/log-line.ts';
 import { Applier, replaySpool } from '../../src/intake/applier.ts';
@@ -134,4 +134,58 @@ test('a backup and a deep check accept a spool that has deleted all segments wit
   expect(backup).toMatchObject({ code: 0, stderr: '' });
   expect(backup.stdout).toContain('1 records (1 stored, 0 in the spool)');
   expect(check).toMatchObject({ code: 0, stderr: '' });
+});
+
+describe('a store that is lost', () => {
+  /** Stores a record whose segment is deleted, so that only the store has it. */
+  const storeAndDelete = async () => {
+    await start();
+    await send('a');
+    await expect.poll(() => idsOf(app, 'p')).toHaveLength(1);
+    await app.close();
+    const store = await openStore(testStoreOptions(directory));
+    const spool = await Spool.open(
+      spoolDirectory(),
+      kind => store.durableUpTo(kind),
+      () => {},
+    );
+    await new Applier({ spool, store, timer: systemTimer, observe: () => {} }).catchUp();
+    await spool.rotate();
+    await store.flush(LOG_KINDS);
+    await spool.deleteVerified(kind => store.durableUpTo(kind));
+    await spool.close();
+    await store.close();
+  };
+  const deleteStore = () => {
+    for (const name of readdirSync(directory))
+      if (name.startsWith('dendro.duckdb')) rmSync(join(directory, name));
+  };
+
+  test('a start reports it until the new store has records', async () => {
+    await storeAndDelete();
+    deleteStore();
+    await start();
+    expect(app.events).toContainEqual({ type: 'store_lost' });
+    await send('b');
+    await expect.poll(() => idsOf(app, 'p')).toEqual(['b']);
+    await app.store.flush(LOG_KINDS);
+    await app.close();
+    await start();
+    expect(app.events).not.toContainEqual({ type: 'store_lost' });
+  });
+
+  test('a backup and a deep check report it', async () => {
+    await storeAndDelete();
+    deleteStore();
+    const { backup, check, copies } = await backUpAndCheck();
+    expect(backup).toMatchObject({ code: 1, stdout: '' });
+    expect(backup.stderr).toContain(
+      'nothing was kept: the store is empty, although this data directory has stored records before',
+    );
+    expect(copies).toEqual([]);
+    expect(check.code).toBe(1);
+    expect(check.stdout).toContain(
+      'dendro.duckdb: it has no records, although this data directory has stored some before',
+    );
+  });
 });
