@@ -11,7 +11,7 @@ export interface CacheKeyFields {
    * token is not pinned.
    */
   readonly pin: string | readonly string[] | undefined;
-  /** Declared parameters in the order of the definition. The value of an absent parameter is null. */
+  /** Declared parameters in the order of the definition. An absent parameter has its default or fallback; null if it has none. */
   readonly parameters: readonly (readonly [name: string, value: string | null])[];
 }
 

@@ -18,6 +18,7 @@ import { checkWritable, describeFileError } from '../system/file-access.ts';
 import { readTokenFile } from '../token/token-file.ts';
 import { checkDeep } from './check-deep.ts';
 import { requireEmbeddedStore } from './embedded-store.ts';
+import { openLoggedStore } from './open-logged-store.ts';
 import { withTemporaryDirectory } from './temporary-directory.ts';
 
 /** More of them do not help to find the cause. */
@@ -180,7 +181,7 @@ async function checkParity(invocation: Invocation, config: ServeConfig): Promise
 
 async function openComparedStore(config: ServeConfig, options: StoreOptions): Promise<ComparedStore> {
   const catalog = loadCatalog(config.endpointFolders, storeNameOf(options));
-  return { store: await openStore(options), catalog };
+  return { store: await openLoggedStore(options), catalog };
 }
 
 async function printParity(

@@ -7,9 +7,10 @@ import { replaySpool } from '../intake/applier.ts';
 import { logTo } from '../observe/log.ts';
 import { type ClickHouseUrl, isClickHouseUrl, parseClickHouseUrl } from '../store/clickhouse-url.ts';
 import { compareDays, copyRecords } from '../store/migration.ts';
-import { openClickHouseOutbox, openStore } from '../store/open-store.ts';
+import { openClickHouseOutbox } from '../store/open-store.ts';
 import type { Store } from '../store/store.ts';
 import { requireEmbeddedStore } from './embedded-store.ts';
+import { openLoggedStore } from './open-logged-store.ts';
 import { createProgressBar } from './progress-bar.ts';
 
 const MAX_DIFFERENCES_SHOWN = 20;
@@ -26,9 +27,9 @@ export async function migrate(invocation: Invocation): Promise<void> {
     queryTimeoutSeconds: QUERY_TIMEOUT_SECONDS,
   };
   const stateDirectory = stateDirectoryOf(dataDirectory, clickhouse);
-  const source = await openStore(options);
+  const source = await openLoggedStore(options);
   try {
-    const target = await openStore({ ...options, dataDirectory: stateDirectory, clickhouse });
+    const target = await openLoggedStore({ ...options, dataDirectory: stateDirectory, clickhouse });
     await copyAndVerify(source, target, dataDirectory, stateDirectory).finally(() => target.close());
   } finally {
     await source.close();

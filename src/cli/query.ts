@@ -13,10 +13,11 @@ import { type ValidatedRequest, validateParameters } from '../endpoint/validated
 import { replaySpool } from '../intake/applier.ts';
 import { isText, parseExactJson, stringifyExactJson } from '../logs/exact-json.ts';
 import { logTo } from '../observe/log.ts';
-import { openStore, storeNameOf } from '../store/open-store.ts';
+import { storeNameOf } from '../store/open-store.ts';
 import type { Store } from '../store/store.ts';
 import { systemClock } from '../system/clock.ts';
 import { formatExplanation } from './explanation.ts';
+import { openLoggedStore } from './open-logged-store.ts';
 import { createResponseError, type RunningServer, readRunningServer } from './running-server.ts';
 import { type RetryPolicy, type ServerResponse, sendRequest } from './send-request.ts';
 import { checkListener, listEndpoints } from './server-catalog.ts';
@@ -110,7 +111,7 @@ async function useStore<T>(
   checkParameterNames(definition.name, Object.keys(definition.parameters), parameters);
   readIsoTimestamps(parameters); // throws for a wrong value
   const validated = validateParameters(definition, parameters);
-  const store = await openStore(options);
+  const store = await openLoggedStore(options);
   try {
     await checkCatalog(catalog, store);
     await replaySpool(options.dataDirectory, store, logTo(process.stdout, process.stderr));

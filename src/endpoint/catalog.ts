@@ -118,8 +118,8 @@ export async function checkEndpoint(endpoint: Endpoint, store: Store): Promise<v
 
 /**
  * The SQL must use every declared parameter, because a forgotten condition would return too many records. Instead of the
- * parameter, it can use a value that depends on it: one that its choices set, or a bound of the time range, such as $range_start.
- * The parameter that selects the log kind is exempt: it selects the table.
+ * parameter, it can use a value that depends on it: one that its choices set, one of the values that a cursor or a search binds,
+ * or a bound of the time range, such as $range_start. The parameter that selects the log kind is exempt: it selects the table.
  */
 function listRequiredParameters(definition: EndpointDefinition): RequiredParameters[] {
   const { parameters, reads } = definition;
@@ -133,8 +133,9 @@ function listRequiredParameters(definition: EndpointDefinition): RequiredParamet
 
 /**
  * What the SQL must use if the endpoint declares `applies_pin`. Without a parameter `project`: $pinned_projects, the list of the
- * token's projects. With one, a pinned token may name only its own projects (run-endpoint.ts), so a condition on $project applies
- * the pin. If `project` is a pattern, it can match other projects too, so the SQL must use $pinned_project, the exact name.
+ * token's projects. With a parameter `project`, a pinned token may name only its own projects (run-endpoint.ts), so a condition
+ * on $project applies the pin. If it is a pattern, it can match other projects too, so the SQL must use $pinned_project, the
+ * exact name.
  */
 function listPinParameters({ applies_pin, parameters }: EndpointDefinition): RequiredParameters[] {
   if (!applies_pin) return [];

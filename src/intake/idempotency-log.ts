@@ -16,8 +16,8 @@ export interface DiskRequest {
   readonly atMicros: number;
   readonly answer: IntakeResult;
   /**
-   * See `forgetOnceDelivered` in idempotency-index.ts. Versions up to 0.2.0 ignore this field, which is harmless: they
-   * recognize no repeats of such requests, so they never look them up.
+   * See `forgetOnceDelivered` in idempotency-index.ts. Versions up to 0.2.0 ignore this field. That is harmless: they never look
+   * up a request that has it, because they do not recognize its repeats.
    */
   readonly onlyIfUndelivered?: true;
 }

@@ -1,4 +1,4 @@
-// Extracts into columns those metadata fields that the saved queries use in conditions and counts. Does not change the metadata.
+// Copies the metadata fields that saved queries filter or aggregate into columns. Does not change the metadata.
 import type { LogKind } from '../domain/log-columns.ts';
 import type { EdgeFields, FunctionEdgeFields, LogRecord } from '../domain/log-record.ts';
 import { exactNumberText, isText } from './exact-json.ts';

@@ -24,12 +24,12 @@ const RETRY_MS = 20;
 const GIVE_UP_AFTER_MS = 5_000;
 /**
  * For a lock whose owner cannot be looked up, such as in another container. A change takes milliseconds. If the owner still runs,
- * `changeLockedFile` in the owner finds before its rename that the lock is lost (`isHeld`), and starts again.
+ * its `changeLockedFile` finds before the rename that the lock is lost (`isHeld`), and starts again.
  */
 const UNKNOWN_OWNER_TIMEOUT_MS = 2_000;
 
 export interface FileLock {
-  /** False if another process has removed the lock: it could not look up this process, or in a race (`removeStale`). */
+  /** False if another process has removed the lock, because it could not look up this process or in a race (`removeStale`). */
   isHeld(): boolean;
 }
 

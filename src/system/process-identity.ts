@@ -9,8 +9,8 @@ export interface ProcessIdentity {
 
 /**
  * Whether the process with this identity still runs. Compares the start times. If one of them is unknown, only checks whether a
- * process with this PID runs. In that case the PID of this process itself returns false: a caller knows its own locks, so the
- * identity is that of an earlier process with the same PID.
+ * process with this PID runs. In that case, returns false for the PID of this process itself: a caller knows its own locks, so
+ * the identity is that of an earlier process with the same PID.
  */
 export function isRunning({ pid, start }: ProcessIdentity): boolean {
   const currentStart = readStart(pid);

@@ -131,3 +131,15 @@ describe('a data directory of a newer version', () => {
     expect(onlyLine(outcome)).toContain(file);
   });
 });
+
+test.each([
+  ['ingest', ['ingest', '--source', 'edge', '-']],
+  ['query', ['query', 'logs.all', '--project', 'a']],
+])('%s reports the write-ahead log of a store that no longer exists', async (_, args) => {
+  writeFileSync(join(directory.path, 'dendro.duckdb.wal'), 'of an earlier file');
+  const { code, stderr } = await runDendro([...args, '--data', directory.path], {
+    input: '{"project":"a","message":"m"}\n',
+  });
+  expect(code).toBe(0);
+  expect(stderr).toContain('created an empty store, because dendro.duckdb does not exist');
+});

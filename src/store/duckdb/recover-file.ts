@@ -69,7 +69,7 @@ async function createFile(connection: DuckDBConnection, file: string): Promise<v
 
 /**
  * Calls `attach`. DuckDB refuses a write-ahead log with an invalid entry. Each commit is synced before the program relies on it,
- * so after a power cut only entries after the last such commit can be invalid. The log is cut off at the first invalid entry,
+ * so after a power cut only entries after the last synced commit can be invalid. The log is cut off at the first invalid entry,
  * then `attach` is called again.
  */
 export async function attachRecovering(
