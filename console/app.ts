@@ -109,7 +109,7 @@ export class ConsoleApp {
         settings: this.#lastSettings.get(view.name) ?? view.defaults,
       }),
       navigate: state => this.#navigate(state),
-      onProjectChange: project => this.#navigate({ ...this.#state, project }),
+      onProjectChange: project => this.#changeProject(project),
       onSignOut: () => this.#signIn(undefined),
     });
     this.#host.replaceChildren(this.#shell.element);
@@ -123,6 +123,15 @@ export class ConsoleApp {
   #navigate(state: UrlState): void {
     history.pushState(null, '', toSearch(state));
     this.#render();
+  }
+
+  #changeProject(project: string): void {
+    for (const { name, firstPage = {} } of this.#views) {
+      const settings = this.#lastSettings.get(name);
+      if (settings !== undefined) this.#lastSettings.set(name, { ...settings, ...firstPage });
+    }
+    const { view } = this.#state;
+    this.#navigate({ view, project, settings: this.#lastSettings.get(view) ?? {} });
   }
 
   /** Shows the state of the URL. Adds defaults to the URL, so that a copied link is complete. */
@@ -162,7 +171,7 @@ export class ConsoleApp {
     return createProjectPrompt({
       catalog: this.#catalog,
       linkTo: project => toSearch({ ...this.#state, project }),
-      openProject: project => this.#navigate({ ...this.#state, project }),
+      openProject: project => this.#changeProject(project),
       replaceWithProject: project => {
         history.replaceState(null, '', toSearch({ ...this.#state, project }));
         this.#render();

@@ -74,7 +74,18 @@ export function createReversedRangeMessage(
   );
 }
 
-function createActionButton({ label, run }: Action): HTMLElement {
+/** For a link with a cursor that the API rejects. */
+export function createInvalidPageMessage({ message }: ApiError, action: Action): HTMLElement {
+  return h(
+    'div',
+    { class: 'message error', role: 'alert' },
+    h('h2', {}, 'Invalid link to a page'),
+    h('p', {}, message),
+    createActionButton(action),
+  );
+}
+
+export function createActionButton({ label, run }: Action): HTMLElement {
   return h('button', { type: 'button', class: 'button', on: { click: run } }, label);
 }
 

@@ -41,8 +41,8 @@ export interface Query {
   readonly key?: string;
   /** Exchanges the start and the end of a time range that the user entered. */
   readonly swapRange?: () => void;
-  /** Explains an empty result instead of the endpoint's explanation. */
-  describeEmpty?(result: QueryResult, signal: AbortSignal): Promise<HTMLElement>;
+  /** Explains an empty result; undefined: the endpoint's explanation is shown. */
+  describeEmpty?(result: QueryResult, signal: AbortSignal): Promise<HTMLElement | undefined>;
 }
 
 export interface QueryPanelOptions {

@@ -1,11 +1,12 @@
-// The view of any endpoint that has no specialized view: a form for its parameters, its rows as a table, and charts if it
-// has a time column.
+// The view of any endpoint that has no specialized view: a form for its parameters, its rows as a table with a button for the next
+// page, and charts if it has a time column.
 import type { Endpoint, Parameter } from '../api/catalog.ts';
 import type { QueryResult } from '../api/client.ts';
 import type { TimeRange } from '../chart/chart-data.ts';
 import { TimeChart } from '../chart/time-chart.ts';
 import { createZoomBar, formatZoom, parseZoom } from '../chart/zoom.ts';
 import { createSelect, createTextField, type Field } from '../components/controls.ts';
+import { createActionButton, createInvalidPageMessage } from '../components/messages.ts';
 import { type Query, QueryPanel } from '../components/query-panel.ts';
 import { h } from '../dom.ts';
 import { formatCompact, formatCount, formatDecimal } from '../format.ts';
@@ -21,6 +22,7 @@ export function defineEndpointView(endpoint: Endpoint): ViewDefinition {
     title: endpoint.name,
     isGeneric: true,
     defaults: {},
+    firstPage: toFirstPage(endpoint),
     open: context => openEndpoint(endpoint, context),
   };
 }
@@ -32,6 +34,11 @@ function openEndpoint(endpoint: Endpoint, context: ViewContext): View {
   const charts = new ChartGroup(endpoint.name, range => context.updateSettings({ zoom: formatZoom(range) }));
   const tableHost = h('div', {});
   const rowCount = h('p', { class: 'muted', role: 'status' });
+  const pageButtons = h('div', { class: 'logs-footer' });
+  const firstPage = toFirstPage(endpoint);
+  let shownState: UrlState = { view: '', project: '', settings: {} };
+  const createButtons = (result: QueryResult) =>
+    createPageButtons(firstPage, result, shownState, context.updateSettings);
   const panel = new QueryPanel({
     content: h(
       'div',
@@ -42,14 +49,25 @@ function openEndpoint(endpoint: Endpoint, context: ViewContext): View {
         { class: 'card' },
         h('div', { class: 'card-header' }, h('h2', {}, 'Rows'), rowCount),
         tableHost,
+        pageButtons,
       ),
     ),
     render(result) {
       charts.render(createChartContents(endpoint, result, zoom));
       tableHost.replaceChildren(createRowTable(endpoint, result.rows));
       rowCount.textContent = describeRowCount(result);
+      const buttons = createButtons(result);
+      pageButtons.replaceChildren(...buttons);
+      pageButtons.hidden = buttons.length === 0;
     },
     markInvalid: form.markInvalid,
+    createErrorMessage: error =>
+      toSetting(error.param ?? '') in firstPage
+        ? createInvalidPageMessage(error, {
+            label: 'First page',
+            run: () => context.updateSettings(firstPage),
+          })
+        : undefined,
     context,
   });
   return {
@@ -63,12 +81,18 @@ function openEndpoint(endpoint: Endpoint, context: ViewContext): View {
       panel.element,
     ),
     show(state) {
+      shownState = state;
       form.setValues(state.settings);
       zoom = parseZoom(state.settings['zoom']);
       zoomBar.show(zoom);
       const needsProject = endpoint.parameters.some(({ name, required }) => name === 'project' && required);
       if (needsProject && state.project === '') panel.promptForProject();
-      else panel.run(createQuery(endpoint, state, context.updateSettings));
+      else
+        panel.run({
+          ...createQuery(endpoint, state, context.updateSettings),
+          describeEmpty: async result =>
+            result.nextCursor === undefined ? undefined : createEmptyPageMessage(createButtons(result)),
+        });
     },
     close() {
       panel.close();
@@ -124,13 +148,15 @@ interface Form {
 /** The name of a parameter in the URL. The prefix prevents conflicts with `view` and `project`. */
 const toSetting = (parameter: string): string => `p.${parameter}`;
 
-/** The form has no field for the project, because the shell has one. */
-function createForm({ parameters }: Endpoint, updateSettings: ViewContext['updateSettings']): Form {
+/** The form has no field for the project, because the shell has one, and none for a cursor, which only responses contain. */
+function createForm(endpoint: Endpoint, updateSettings: ViewContext['updateSettings']): Form {
+  const { parameters } = endpoint;
+  const firstPage = toFirstPage(endpoint);
   const fields = new Map<string, Field>();
-  for (const parameter of parameters.filter(({ name }) => name !== 'project'))
+  for (const parameter of parameters.filter(({ name, type }) => name !== 'project' && type !== 'cursor'))
     fields.set(
       parameter.name,
-      createField(parameter, value => updateSettings({ [toSetting(parameter.name)]: value })),
+      createField(parameter, value => updateSettings({ ...firstPage, [toSetting(parameter.name)]: value })),
     );
   return {
     elements: [...fields.values()].map(({ element }) => element),
@@ -167,6 +193,39 @@ function createField(parameter: Parameter, onCommit: (value: string) => void): F
       return createTextField(name, { ...options, placeholder }, onCommit);
     }
   }
+}
+
+/** The settings of the first page; empty if the endpoint has no parameter of type `cursor`. */
+function toFirstPage({ parameters }: Endpoint): UrlState['settings'] {
+  const cursor = parameters.find(({ type }) => type === 'cursor');
+  return cursor === undefined ? {} : { [toSetting(cursor.name)]: '' };
+}
+
+function createPageButtons(
+  firstPage: UrlState['settings'],
+  { nextCursor }: QueryResult,
+  { settings }: UrlState,
+  updateSettings: ViewContext['updateSettings'],
+): HTMLElement[] {
+  const [setting = ''] = Object.keys(firstPage);
+  const isFirst = (settings[setting] ?? '') === '';
+  return [
+    isFirst ? [] : createActionButton({ label: 'First page', run: () => updateSettings(firstPage) }),
+    nextCursor === undefined
+      ? []
+      : createActionButton({ label: 'Next page', run: () => updateSettings({ [setting]: nextCursor }) }),
+  ].flat();
+}
+
+/** For an endpoint with pages: the time limit can end the query of a page before it finds a row. */
+function createEmptyPageMessage(buttons: readonly HTMLElement[]): HTMLElement {
+  return h(
+    'div',
+    { class: 'message', role: 'status' },
+    h('h2', {}, 'No rows so far'),
+    h('p', {}, 'The time limit ended the query before it reached the start of the time range.'),
+    ...buttons,
+  );
 }
 
 /** Creates charts as needed and hides those that the current rows do not need. */
@@ -215,5 +274,8 @@ function describeRowCount({ rows, clipped }: QueryResult): string {
   const unit = rows.length === 1 ? 'row' : 'rows';
   const rowLimit = clipped.includes('row-limit') ? ', limited by the endpoint’s max_rows' : '';
   const byteLimit = clipped.includes('byte-limit') ? ', limited by the size of a response' : '';
-  return `${formatCount(rows.length)} ${unit}${rowLimit}${byteLimit}`;
+  const timeLimit = clipped.includes('time-limit')
+    ? ', ended by the time limit before the page was full'
+    : '';
+  return `${formatCount(rows.length)} ${unit}${rowLimit}${byteLimit}${timeLimit}`;
 }

@@ -1,9 +1,10 @@
 // The logs view of a server with the explore pack: search in all log kinds, with a histogram, pages, a live tail, and links to
 // single records.
 import { type Choices, type Endpoint, findEndpoint, readChoices } from '../api/catalog.ts';
-import type { ApiError, QueryResult, Row } from '../api/client.ts';
+import type { QueryResult, Row } from '../api/client.ts';
 import { createZoomBar } from '../chart/zoom.ts';
 import { createCopyButton, createSelect } from '../components/controls.ts';
+import { createInvalidPageMessage } from '../components/messages.ts';
 import { type Query, QueryPanel, type QueryRequest } from '../components/query-panel.ts';
 import { h } from '../dom.ts';
 import { microsToIso } from '../format.ts';
@@ -42,6 +43,7 @@ export function defineLogSearchView(endpoint: Endpoint, catalog: readonly Endpoi
     name: 'logs',
     title: 'Logs',
     defaults: { kind: kinds.default.name, range: ALL, tier: tiers.default.name },
+    firstPage: search.FIRST_PAGE,
     open: context => new LogSearchView({ tiers, kinds, catalog }, context),
   };
 }
@@ -187,7 +189,11 @@ class LogSearchView implements View {
         this.#searchBox.showError(param === 'query' ? message : '');
       },
       createErrorMessage: error => {
-        if (error.param === 'cursor') return this.#createInvalidPageMessage(error);
+        if (error.param === 'cursor')
+          return createInvalidPageMessage(error, {
+            label: 'Newest',
+            run: () => this.#context.updateSettings(search.FIRST_PAGE),
+          });
         return error.param === 'query' ? createInvalidSearchMessage() : undefined;
       },
       autoRefreshLabel: 'Live tail',
@@ -328,18 +334,6 @@ class LogSearchView implements View {
       columns: findKind(this.#kindName).columns,
       fileName: `${this.#kindName}-${this.#state.project}.csv`.replace(/[^\w.-]+/g, '_'),
     }));
-  }
-
-  #createInvalidPageMessage({ message }: ApiError): HTMLElement {
-    const button = h('button', { type: 'button', class: 'button' }, 'Newest');
-    button.addEventListener('click', () => this.#context.updateSettings(search.FIRST_PAGE));
-    return h(
-      'div',
-      { class: 'message error', role: 'alert' },
-      h('h2', {}, 'Invalid link to a page'),
-      h('p', {}, message),
-      button,
-    );
   }
 
   #createBackButton(): HTMLElement {

@@ -39,5 +39,7 @@ export interface ViewDefinition {
   readonly isGeneric?: boolean;
   /** Settings that apply if the URL does not have them. */
   readonly defaults: Readonly<Record<string, string>>;
+  /** The settings of the first page, for a view with pages. They apply when the project changes: a page belongs to one project. */
+  readonly firstPage?: Readonly<Record<string, string>>;
   open(context: ViewContext): View;
 }

@@ -22,7 +22,7 @@ describe('keyboard', () => {
     await tab.goTo('?view=functions&project=busy-market');
     await page.getByRole('img', { name: /Invocations/ }).waitFor();
     const order: string[] = [];
-    for (let i = 0; i < 16; i++) {
+    for (let i = 0; i < 17; i++) {
       await press('Tab');
       order.push(
         (await readFocused()) ||
@@ -36,8 +36,9 @@ describe('keyboard', () => {
       'Keyboard shortcuts',
       'Sign out',
     ]);
-    expect(order.slice(5, 10)).toEqual(['Functions', 'API usage', 'Logs', 'errors.hourly', 'paths.top']);
-    expect(order[10]).toBe('The last day');
+    const custom = ['errors.hourly', 'paths.top', 'records.paged'];
+    expect(order.slice(5, 11)).toEqual(['Functions', 'API usage', 'Logs', ...custom]);
+    expect(order[11]).toBe('The last day');
     expect(order.join()).toMatch(/Refresh,Succeeded.*,Errors/);
     await press('Shift+Tab');
     await page.getByRole('link', { name: 'Skip to content' }).focus();

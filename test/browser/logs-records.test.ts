@@ -98,6 +98,17 @@ describe('pages', () => {
     await button('Newest').click();
     await count().getByText('Newest 100 of 250 records').waitFor();
   });
+
+  test('another project leads to its newest page', async () => {
+    const { page } = tab;
+    await open('?view=logs&project=burst&range=1day&tier=PRO');
+    await button('Older').click();
+    await count().getByText('101–200 of 250 records').waitFor();
+    await page.getByRole('combobox', { name: 'Project' }).fill('tied');
+    await page.getByRole('combobox', { name: 'Project' }).press('Enter');
+    await count().getByText('Newest 100 of 210 records').waitFor();
+    expect(settings()['cursor']).toBeUndefined();
+  });
 });
 
 describe('live tail', () => {

@@ -245,6 +245,57 @@ describe('view of a custom endpoint', () => {
     await page.unrouteAll();
   });
 
+  test('a custom endpoint with pages has buttons for them, and another parameter or project leads to the first page', async () => {
+    const { page } = tab;
+    const readIds = async () => (await readTable(page, 'Rows of records.paged')).map(([id]) => id);
+    const button = (name: string) => page.getByRole('button', { name });
+    const firstOf = (id: string) => page.getByRole('cell', { name: id, exact: true }).waitFor();
+    await tab.goTo('?view=endpoint.records.paged&project=page');
+    await firstOf('page-000');
+    expect(await button('First page').count()).toBe(0);
+    expect(await page.getByLabel('cursor').count()).toBe(0);
+    const ids = await readIds();
+    for (const first of ['page-040', 'page-080']) {
+      await button('Next page').click();
+      await firstOf(first);
+      ids.push(...(await readIds()));
+    }
+    expect(ids).toEqual(Array.from({ length: 100 }, (_, i) => `page-${String(i).padStart(3, '0')}`));
+    expect(await button('Next page').count()).toBe(0);
+    await button('First page').click();
+    await firstOf('page-000');
+
+    await button('Next page').click();
+    await firstOf('page-040');
+    await page.getByLabel('period').selectOption('week');
+    await firstOf('page-000');
+    await button('Next page').click();
+    await firstOf('page-040');
+    await page.getByRole('combobox', { name: 'Project' }).fill('tied');
+    await page.getByRole('combobox', { name: 'Project' }).press('Enter');
+    await firstOf('tied-000');
+  });
+
+  test('a custom endpoint whose time limit ends before it finds a row leads to the next page', async () => {
+    const { page } = tab;
+    const { headers } = await queryApi('records.paged', { project: 'page' });
+    const cursor = headers.get('dendro-next-cursor') ?? '';
+    await page.route(
+      '**/api/endpoints/query/records.paged?**',
+      route =>
+        route.fulfill({
+          contentType: 'application/json',
+          body: '{"result":[]}',
+          headers: { 'Dendro-Clipped': 'time-limit', 'Dendro-Next-Cursor': cursor },
+        }),
+      { times: 1 },
+    );
+    await tab.goTo('?view=endpoint.records.paged&project=page');
+    await page.getByText('No rows so far').waitFor();
+    await page.getByRole('button', { name: 'Next page' }).click();
+    await page.getByRole('cell', { name: 'page-040', exact: true }).waitFor();
+  });
+
   test('a custom endpoint without a time column has no chart, and the page reports a reached row limit', async () => {
     const { page } = tab;
     await tab.goTo('?view=endpoint.paths.top&project=busy-market');

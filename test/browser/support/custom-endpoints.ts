@@ -59,5 +59,40 @@ where project = $project and ($matching is null or regexp_matches(path, $matchin
 group by 1
 order by 2 desc, 1`,
     },
+    'records.paged': {
+      yaml: `
+id: 5d3c1f0a-3b0e-4a53-9a27-6c1e7f0b8d53
+name: records.paged
+description: The records of one project, newest first, 40 per page.
+reads: edge
+partial: true
+range: { start: after, end: before, days: retention_days }
+parameters:
+  ${PROJECT}
+  after: { type: timestamp, description: Only records after this time. }
+  before: { type: timestamp, description: Only records at or before this time. }
+  period:
+    type: choice
+    choices: { day: { retention_days: 1 }, week: { retention_days: 7 } }
+    fallback: day
+    description: How far back from now.
+  cursor: { type: cursor, description: Where the page starts. }
+columns:
+  id: { type: text, description: The id. }
+  timestamp: { type: unix_microseconds, description: The time. }
+max_rows: 40
+cache: none
+`,
+      sql: `
+select id, timestamp
+from edge_logs
+where project = $project
+  and timestamp > $slice_start
+  and timestamp <= $slice_end
+  and ($cursor_id is null or timestamp < $cursor_timestamp or id >= $cursor_id)
+order by timestamp desc, id
+limit 41
+offset $cursor_skip`,
+    },
   });
 }

@@ -68,6 +68,7 @@ const WITHOUT_PACK = [
   'logs.all',
   'errors.hourly',
   'paths.top',
+  'records.paged',
 ];
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
