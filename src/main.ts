@@ -28,7 +28,7 @@ function isSystemError(error: unknown): error is NodeJS.ErrnoException {
   return isDiskFull(error) || SYSTEM_ERRORS.includes((error as NodeJS.ErrnoException)?.code ?? '');
 }
 
-/** The cause of a DendroError. Its message is for clients and hides the cause; the operator may see it. */
+/** The cause of a DendroError. The error's message is for clients and hides the cause, but the operator may see the cause. */
 function formatCause(error: Error): string {
   if (!(error instanceof DendroError && error.cause instanceof Error)) return '';
   const { message, code } = error.cause as NodeJS.ErrnoException;

@@ -27,7 +27,7 @@ export interface ReadBackOptions {
   readonly completeBytes?: number | undefined;
 }
 
-/** Throws if a file is damaged, or if files are missing (see `completeBytes`). Without its files, a new store counts as empty. */
+/** Throws if a file is damaged, or if files are missing (see `completeBytes`). A store that has no files yet counts as empty. */
 export async function readBack(
   directory: string,
   { store, memoryLimit, completeBytes }: ReadBackOptions,

@@ -70,7 +70,7 @@ async function openTarget(invocation: Invocation): Promise<IngestTarget> {
   return new StoreTarget(store, parser, retentionDays, systemClock);
 }
 
-/** What the store saves as the source of a load. The records of a quarantine file can have several kinds. */
+/** What the store saves as the source of a load: the log kind, or `quarantine` for a file whose records can have several. */
 const sourceOf = (kind: LogKind | undefined) => kind ?? 'quarantine';
 
 /**

@@ -44,7 +44,8 @@ async function copyAndVerify(
 ): Promise<void> {
   await requirePreflight(target);
   const outbox = await openClickHouseOutbox(dataDirectory);
-  // If the outbox is ahead of the DuckDB file, a server has used this directory with the ClickHouse store.
+  // The outbox of `target` is in `stateDirectory`; this one is in the data directory. If this one is ahead of the DuckDB file, a
+  // server has used the data directory with the ClickHouse store.
   if (LOG_KINDS.some(kind => outbox.durableUpTo(kind) > source.flushedUpTo(kind)))
     throw new OperatorError(
       `nothing was migrated: a server has already sent records from ${dataDirectory} to ClickHouse; migrating them would store them twice`,

@@ -1,5 +1,5 @@
-// Opens a store for a command. As in a server, a record that the store rejects goes to the quarantine, and the log reports it and
-// a repaired file of the store.
+// Opens a store for a command. As in a server, the log reports if a file of the store was repaired, or if the store rejected a
+// single record, which then goes to the quarantine.
 import { createStoreCallbacks, Quarantine } from '../intake/quarantine.ts';
 import { logTo } from '../observe/log.ts';
 import { openStore, type StoreOptions } from '../store/open-store.ts';

@@ -42,7 +42,7 @@ export function readRunningServer(
     return undefined;
   }
   const name = nameOf(invocation, 'url');
-  // HTTP ignores white space around the value of a header, such as the line end of a file with the token.
+  // Trimmed, because a token that was read from a file often ends with a newline, which a header cannot contain.
   const token = invocation.text('token')?.trim() ?? findApiKey(invocation);
   if (!token) throw new UsageError(`${name} needs a token: set --token or DENDRO_API_KEY`);
   if (!/^https?:\/\/[^/]/i.test(url) || !URL.canParse(url))

@@ -8,8 +8,8 @@ export const TIMESTAMP_FORMS =
   'an RFC 3339 date-time such as 2026-11-14T09:30:00.123456+02:00 (without an offset it is UTC) or a date such as 2026-11-14';
 
 /**
- * Parses a date, or an RFC 3339 date-time whose seconds have at most 9 decimal places. Drops everything below a microsecond.
- * Returns undefined if the text is neither.
+ * Parses a date, or an RFC 3339 date-time whose seconds have at most 9 decimal places. The offset may be missing: then it is UTC.
+ * Drops everything below a microsecond. Returns undefined if the text is neither.
  */
 export function parseTimestamp(text: string): bigint | undefined {
   const match = RFC_3339.exec(text);

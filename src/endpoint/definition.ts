@@ -49,8 +49,8 @@ const endpointDefinition = v.strictObject({
   ),
   /**
    * Declares that a token that is pinned to projects gets only records of these projects. Without a parameter `project`, the SQL
-   * must use $pinned_projects. With one, it must use $pinned_project, or $project if that is an exact name and not a pattern. A
-   * pinned token can call only endpoints that declare this.
+   * must use $pinned_projects. With this parameter, it must use $pinned_project, or $project if that is an exact name and not a
+   * pattern. A pinned token can call only endpoints that declare this.
    */
   applies_pin: flag,
   parameters: v.record(name, parameter),
@@ -65,8 +65,8 @@ const endpointDefinition = v.strictObject({
   ),
   /**
    * The response has `Dendro-Clipped: retention` if the requested start is before the start of the retention period. `start` is
-   * the name of a timestamp parameter. `days` is the name of an SQL parameter that a choice sets: the retention period in days.
-   * This does not limit the query; the SQL must do that.
+   * the name of a timestamp parameter. `days` is the name of the SQL parameter with the retention period in days, which a choice
+   * sets. This key does not limit the query; the SQL must do that.
    */
   retention: v.optional(v.strictObject({ start: name, days: name })),
   /**

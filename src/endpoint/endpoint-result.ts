@@ -32,8 +32,8 @@ export interface EncodingRequest extends RowEncoding {
 
 export interface ResultNotes {
   /**
-   * ISO 8601 timestamp of the newest record of the log kinds that the request reads, looked up before the query ran. For a pinned
-   * token: of the requested project or, without a parameter `project`, of the token's projects.
+   * ISO 8601 timestamp of the newest record, not later than now, of the log kinds that the request reads. Looked up before the
+   * query ran. For a pinned token: of the requested project or, without a parameter `project`, of the token's projects.
    */
   readonly dataThrough: string | undefined;
   /** The same as `EncodedResult.clipped`, for the result. An encoding can be clipped further (`byte-limit`). */

@@ -23,7 +23,7 @@ export interface Difference {
 }
 
 export interface Parity {
-  /** How many queries ran on each store. */
+  /** How many requests ran on each store. An endpoint with `partial: true` runs several queries for one request. */
   readonly queries: number;
   /** Rows of all results of the first store. */
   readonly rows: number;

@@ -67,7 +67,7 @@ function hasOuterAssertion(tree: PatternNode, edge: TextEdge): boolean {
   return outermost?.type === 'assertion' && outermost.assertion === edge;
 }
 
-/** Whether every match has to pass the assertion, also inside groups. RE2 recognizes only some of these expressions. */
+/** Whether every match has to pass the assertion, which can be inside a group. RE2 recognizes only some of these expressions. */
 function requiresAssertion(tree: PatternNode, edge: TextEdge): boolean {
   if (tree.type === 'alternate') return tree.nodes.every(node => requiresAssertion(node, edge));
   if (tree.type === 'repeat') return tree.min > 0 && requiresAssertion(tree.node, edge);

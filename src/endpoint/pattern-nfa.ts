@@ -26,7 +26,7 @@ export const MATCH = 0;
 /** The limit of compiled tree nodes. Each copy of a repeated node counts. */
 const MAX_TREE_NODES = 5_000;
 
-/** Set weights. RE2 matches bytes: a set of characters beyond ASCII needs several states, a Unicode class such as \pL many. */
+/** The weights of sets. RE2 matches bytes: characters beyond ASCII need several states, a Unicode class such as \pL many. */
 const ASCII_WEIGHT = 1;
 const MULTI_BYTE_WEIGHT = 4;
 const UNICODE_CLASS_WEIGHT = 16;

@@ -37,9 +37,9 @@ const MIN_SLICE_MICROS = MICROS_PER_SECOND;
 const MAX_SLICE_MICROS = 3_200_000_000n * MICROS_PER_SECOND;
 
 /**
- * If the first slice is not searched in time, returns an empty page, whose cursor continues with a smaller slice. Throws as
- * Store.query does. Also throws `query_timeout` if the first slice is not searched in time and already has the smallest size, and
- * `unavailable` if the first slice spent nearly all of the time in the queue.
+ * If the first slice is not searched in time, returns an empty page, whose cursor continues with a smaller slice. But if the
+ * first slice already has the smallest size, throws `query_timeout`, and if it spent nearly all of the time in the queue,
+ * `unavailable`. Also throws as Store.query does.
  */
 export async function querySlices(sliced: SlicedQuery, options: QueryOptions): Promise<Page> {
   const deadline = new Deadline(sliced.timeLimitMs, options.signal);
@@ -154,7 +154,7 @@ class QueueWait {
     this.#startedAt = performance.now();
   }
 
-  /** Whether the slice has run for less than a tenth of the time. */
+  /** Whether the wait took more than nine tenths of the time since the slice was requested. */
   isNearlyAllTheTime(): boolean {
     const now = performance.now();
     const startedAt = this.#startedAt ?? now;

@@ -199,7 +199,7 @@ export async function rejectProject(
   values: BoundValues,
   { request, tokenName }: Pick<RunOptions, 'request' | 'tokenName'>,
 ): Promise<never> {
-  // An invalid pattern is reported as `invalid_parameter`, also for a pinned token.
+  // Parameters are checked before the pin, so an invalid pattern is reported as `invalid_parameter` here too.
   await checkPatterns(store, definition, values, toQueryOptions(definition, request));
   throw new RefusedError(
     'forbidden',

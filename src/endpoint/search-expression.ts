@@ -6,7 +6,7 @@ import { LOG_FIELDS, type LogField } from '../domain/log-fields.ts';
 export const MAX_SEARCH_WORDS = 10;
 /**
  * The maximum length of a word, a phrase, or a value with wildcards. In the regular expression of a search, a word, a phrase and
- * the text after a wildcard can match at every position of a text. A longer one can exceed the memory of RE2's automaton: RE2
+ * the text after a wildcard can match at every position of a text. A longer term can exceed the memory of RE2's automaton: RE2
  * then takes seconds for one record of 1 MiB, and a query cannot be cancelled within a block of records. A value without
  * wildcards is compared with the whole text, so it has no such limit.
  */

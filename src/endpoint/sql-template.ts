@@ -1,6 +1,6 @@
 // Fills the placeholders in the SQL of an endpoint for one log kind, when the endpoint is loaded: {{logs}} is the kind's table,
-// {{status}} and so on are its searchable fields (domain/log-fields.ts) as text, {{category}} is the class of the status or the
-// level, {{search}} is the condition of a search parameter. No value of a request becomes SQL.
+// {{status}} and so on are its searchable fields (domain/log-fields.ts) as text, {{category}} is the level or, for a kind with a
+// status, its class such as 5xx, {{search}} is the condition of a search parameter. No value of a request becomes SQL.
 import type { LogKind } from '../domain/log-columns.ts';
 import { columnsOf } from '../domain/log-columns.ts';
 import {
@@ -142,6 +142,7 @@ function fieldSql(dialect: Dialect, kind: LogKind, field: LogField): string {
     const wrapped = dialect.ifArrayOfOne(first, read([first, 0, ...others]));
     return `coalesce(${read(keys)}, ${wrapped}, ${read([keys.join('.')])})`;
   }
+  // The only integer column of a searchable field is status_code.
   return isInteger(kind, source) ? dialect.statusColumn(source.column) : dialect.column(source.column);
 }
 

@@ -29,8 +29,8 @@ function toMicros(values: BoundValues, name: string): bigint | undefined {
 }
 
 /**
- * A range has at most this many buckets. Neighbouring steps differ by a factor of at most 2.5, so it has at least 48, unless it is
- * shorter than 48 µs.
+ * A range has at most this many buckets. Each of BUCKET_STEPS is at most 2.5 times the one before, so a range has at least 48
+ * buckets, unless it is shorter than 48 µs.
  */
 const MAX_BUCKETS = 120n;
 

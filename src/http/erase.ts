@@ -1,5 +1,5 @@
-// POST /api/admin/erase starts the erasure of a project, and GET returns its state: running, done or failed. An erasure can take
-// longer than clients wait for a response, so the client polls the state.
+// POST /api/admin/erase starts the erasure of a project. GET returns the state of the current or the last erasure: running, done
+// or failed. An erasure can take longer than clients wait for a response, so the client polls the state.
 import { DendroError } from '../domain/errors.ts';
 import { formatTimestamp, parseTimestamp, TIMESTAMP_FORMS } from '../domain/timestamp.ts';
 import type { EraseStatus, Erasure } from '../intake/erasure.ts';

@@ -20,7 +20,7 @@ const INTAKE_HEADERS = [
     name: 'Idempotency-Key',
     in: 'header',
     description:
-      'For 10 minutes, a repeat with the same key and body is not stored. It gets the first response, with only its first error.',
+      'For 10 minutes, a repeat with the same key and body is not stored. It gets the same response, with at most one error.',
     schema: { type: 'string', maxLength: 255 },
   },
   {

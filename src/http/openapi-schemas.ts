@@ -130,7 +130,7 @@ const INTAKE_RESULT: Json = {
 const LOG_RECORD: Json = {
   type: 'object',
   description:
-    'If event_message is not a string, the field message has the text. Any other field is kept in metadata.',
+    'If event_message is not a string, the text is taken from message. Any other field is kept in metadata.',
   properties: {
     id: { type: 'string' },
     timestamp: {

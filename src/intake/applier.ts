@@ -21,7 +21,8 @@ const FLUSH_INTERVAL_MS = 3_600_000;
 /**
  * The limit for the size of all segments with unflushed records. It exists because a few records of a quiet kind keep segments on
  * disk that a busy kind has filled. Above it, all kinds with unflushed records in the oldest of these segments are flushed.
- * Segments with unflushed records of a failing kind are skipped, because a flush cannot free them.
+ * Segments with unapplied records are skipped, because a flush cannot free them, and so are those with unflushed records of a
+ * failing kind.
  */
 const MAX_UNFLUSHED_BYTES = 512 * 1024 * 1024;
 /**
@@ -95,7 +96,7 @@ export class Applier {
   /**
    * Applies and flushes all records that are in the spool now, and deletes their segments. Waits for up to `timeoutMs` while the
    * store cannot verify them, such as during a backup; other records are applied meanwhile. Throws after this time, or at once if
-   * the store fails to apply or flush some of the records. These records stay in the spool.
+   * applying, flushing, or the first attempt to verify and delete fails. What is not deleted stays in the spool.
    */
   drain(timeoutMs: number): Promise<void> {
     return new Promise((resolve, reject) => {

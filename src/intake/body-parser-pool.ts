@@ -1,6 +1,6 @@
 // Parses bodies in a pool of worker threads, so that a large body does not delay queries. Senders share the time of the pool. If
 // a body exceeds the time limit, only its worker is terminated. Exceeding the memory limit can crash the process, so
-// decode-body.ts limits the number of values first.
+// decode-body.ts and, for protobuf, otlp-protobuf.ts limit the number of values.
 import { Worker } from 'node:worker_threads';
 import { DendroError, type ErrorCode } from '../domain/errors.ts';
 import { FairQueue } from './fair-queue.ts';
@@ -57,7 +57,7 @@ interface PoolWorker {
 
 /**
  * The heap limit of a worker. It is a last resort: V8 may crash the whole process when a worker reaches it. The limits on values
- * in decode-body.ts keep bodies far below it.
+ * in decode-body.ts and otlp-protobuf.ts keep bodies far below it.
  */
 const MAX_HEAP_MIB = 512;
 const SMALL_BODY_BYTES = 1024 * 1024;

@@ -1,6 +1,6 @@
 // Erases the records of a project from everything that this server keeps: spool, store, outbox, quarantine and cache. First saves
 // the scope in erase.json, where it stays until all steps are done. Every step can be repeated, so a run that a crash interrupted
-// starts again from the first one: when the server starts, or when the command is repeated.
+// starts again from the first step: when the server starts, or when the command is repeated.
 import { existsSync } from 'node:fs';
 import { readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -72,7 +72,7 @@ export class Erasure {
     return erasure;
   }
 
-  /** The current erasure, or the last one since the start. */
+  /** The current erasure, or the last one since the server started. */
   get status(): EraseStatus | undefined {
     return this.#status;
   }

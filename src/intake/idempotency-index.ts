@@ -126,7 +126,7 @@ export class IdempotencyIndex {
    * further equal requests wait.
    *
    * If there is no first request, adds and returns an entry without a result. The caller must call `complete`, or `release` if
-   * its request fails.
+   * its request fails. After `complete`, an entry with `forgetOnceDelivered` also needs `reportDelivery`.
    *
    * Waits while the first request is in flight. Throws `idempotency_conflict` if the first request had a different body.
    */

@@ -16,8 +16,8 @@ export interface DiskRequest {
   readonly atMicros: number;
   readonly answer: IntakeResult;
   /**
-   * See `forgetOnceDelivered` in idempotency-index.ts. Versions up to 0.2.0 ignore this field. That is harmless: they never look
-   * up a request that has it, because they do not recognize its repeats.
+   * See `forgetOnceDelivered` in idempotency-index.ts. Versions up to 0.2.0 ignore this field. That is harmless: they store every
+   * such request as a new one, without looking for an earlier one.
    */
   readonly onlyIfUndelivered?: true;
 }

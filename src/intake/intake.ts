@@ -61,7 +61,7 @@ export interface IntakeRequest extends Omit<EncodedBody, 'context' | 'needsDedup
 export interface AcceptedRequest {
   readonly result: IntakeResult;
   /**
-   * If given, the caller must call it once, with whether the response was completely written to its connection. Until then,
+   * If given, the caller must call it once. `isDelivered`: the response was completely written to its connection. Until the call,
    * requests with the same body wait.
    */
   readonly reportDelivery: ((isDelivered: boolean) => void) | undefined;

@@ -92,8 +92,8 @@ const MAX_QUARANTINE_LENGTH = 16 * 1024 * 1024;
 const MAX_QUARANTINE_LINE_LENGTH = 24 * 1024 * 1024;
 /**
  * The limit for all log lines of a body together. A JSON body hardly ever exceeds it: only with almost a million tiny records. An
- * OTLP body can: each of its records gets a copy of the attributes of its resource, and protobuf does not escape control
- * characters.
+ * OTLP body can: each of its records gets a copy of the attributes of its resource, and a control character, which is one byte in
+ * protobuf, becomes an escape of up to six bytes in a log line.
  */
 const MAX_LINES_BYTES = 80 * 1024 * 1024;
 /** In characters. Lines are encoded in groups of about this length: keeping the strings of a whole body would use much memory. */

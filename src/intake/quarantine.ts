@@ -116,7 +116,7 @@ function countLines(text: string): number {
   return count;
 }
 
-/** Creates the callbacks that `openStore` takes. A record that the store rejects goes to the quarantine. */
+/** Creates the callbacks of a store, except `storeInvalidated`. A record that the store rejects goes to the quarantine. */
 export function createStoreCallbacks(quarantine: Quarantine, clock: Clock, observe: Observe): StoreCallbacks {
   return {
     recordRejected: ({ kind, line, reason }) => {
@@ -137,7 +137,7 @@ export function parseSpooledLine(line: string): ParseResult {
   const columns = readLogLine(line);
   const metadata = parseLine(String(columns?.['metadata']), 0);
   if (columns === undefined || 'rejection' in metadata)
-    return { index: 0, line, rejection: { code: 'invalid_json', message: '' } }; // only `line` is used
+    return { index: 0, line, rejection: { code: 'invalid_json', message: '' } }; // callers ignore the rejection's text
   const { id, timestamp, project, event_message } = columns as Record<string, unknown>;
   return { index: 0, value: { id, timestamp, project, event_message, metadata: metadata.value } };
 }

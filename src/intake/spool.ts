@@ -3,7 +3,8 @@
 // idempotency keys and results of its requests; when it is deleted, they move to the idempotency log until they expire.
 // sequences.ts saves the next sequence number of each kind, so that no number is reused after its segment is deleted.
 //
-// Every sequence number named `end…` or `…UpTo` is exclusive: it is the number after the last record.
+// Every sequence number named `end…` or `…UpTo` is exclusive: it is the number after the last record. `durableUpTo`,
+// `flushedUpTo` and `verifiedUpTo` are about the store, not the spool: the interface `Store` defines them (store/store.ts).
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { LogKind } from '../domain/log-columns.ts';
@@ -198,8 +199,8 @@ export class Spool {
 
   /**
    * Returns the kinds to flush next: all kinds with unflushed records in the oldest applied segment that has any. Once they are
-   * flushed and verified, that segment can be deleted. Skips segments with unflushed records of `failingKinds`, which the store
-   * fails to apply.
+   * flushed and verified, that segment can be deleted. Skips segments with unflushed records of `failingKinds`: the store fails
+   * to apply later records of these kinds.
    */
   kindsToFlush(flushedUpTo: (kind: LogKind) => number, failingKinds: ReadonlySet<LogKind>): LogKind[] {
     for (const segment of this.#appliedSegments()) {

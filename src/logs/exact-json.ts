@@ -3,8 +3,8 @@
 // Each is parsed into a string with a marker prefix (a marked number), and stringified back into the original number.
 import { randomBytes } from 'node:crypto';
 
-// Random per process, so that no sender can forge a marked number. The first character is rare in logs, which makes the
-// search for the marker fast.
+// Random, so that no sender can forge a marked number. Each thread has its own marker, so marked numbers must not be passed
+// between threads. The first character is rare in logs, which makes the search for the marker fast.
 const MARKER = `\`exact:${randomBytes(12).toString('base64url')}:`;
 
 const MARKED_STRING = new RegExp(`"${MARKER}(-?\\d[\\d.eE+-]*)"`, 'g');
@@ -34,11 +34,11 @@ export function parseExactJson(text: string): unknown {
 
 /** Stringifies a value from `parseExactJson`. Marked numbers become the numbers that were sent. */
 export function stringifyExactJson(value: unknown): string {
-  return unmark(JSON.stringify(value));
+  return unmarkNumbers(JSON.stringify(value));
 }
 
 /** Replaces the marked numbers in the output of JSON.stringify with the original numbers. */
-export function unmark(json: string): string {
+export function unmarkNumbers(json: string): string {
   return json.includes(MARKER) ? json.replace(MARKED_STRING, '$1') : json;
 }
 

@@ -1,4 +1,5 @@
-// Copies the metadata fields that saved queries filter or aggregate into columns. Does not change the metadata.
+// Some metadata fields get columns of their own, because saved queries filter or aggregate them. This file reads their values.
+// Does not change the metadata.
 import type { LogKind } from '../domain/log-columns.ts';
 import type { EdgeFields, FunctionEdgeFields, LogRecord } from '../domain/log-record.ts';
 import { exactNumberText, isText } from './exact-json.ts';

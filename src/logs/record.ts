@@ -2,7 +2,7 @@
 // in record-timestamp.ts and in extracted-fields.ts.
 import type { LogKind } from '../domain/log-columns.ts';
 import type { LogRecord } from '../domain/log-record.ts';
-import { exactNumberText, isText, unmark } from './exact-json.ts';
+import { exactNumberText, isText, unmarkNumbers } from './exact-json.ts';
 import { extractFields } from './extracted-fields.ts';
 import {
   hasAnyField,
@@ -70,7 +70,7 @@ export function toRecord(
     !SURROGATE_ESCAPE.test(originalMetadata);
   const storedMetadata = canKeepOriginal
     ? originalMetadata
-    : unmark(replaceLoneSurrogates(JSON.stringify(metadata)));
+    : unmarkNumbers(replaceLoneSurrogates(JSON.stringify(metadata)));
   if (isTooLarge(id, project, eventMessage, storedMetadata)) return TOO_LARGE;
   return {
     id,

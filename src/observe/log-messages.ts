@@ -178,8 +178,8 @@ export function describe(event: LoggedEvent): string {
 
 function describeDamage(event: Extract<Event, { type: 'spool_damaged' }>): string {
   const counts = Object.entries(event.lost).map(([kind, count]) => `${count} of kind ${kind}`);
-  const unknown = event.isLostKnown ? [] : ['an unknown number'];
-  const lost = [...counts, ...unknown].join(', ');
+  const unknown = counts.length === 0 ? 'an unknown number' : 'and an unknown number more';
+  const lost = [...counts, ...(event.isLostKnown ? [] : [unknown])].join(', ');
   return [
     `SPOOL DAMAGED: ${event.damagedBytes} bytes of ${event.path} cannot be read and are now in ${event.directory}`,
     lost === ''

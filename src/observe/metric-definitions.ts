@@ -33,7 +33,7 @@ export const METRICS = {
   },
   dendro_http_request_duration_seconds: {
     type: 'histogram',
-    help: 'Time until the response was ready to be sent, by endpoint and status class. Without an endpoint: by route.',
+    help: 'Time until the response was ready to be sent, by endpoint (or route, if there is none) and status class.',
     labels: ['endpoint', 'status_class'],
   },
   dendro_auth_failures_total: {

@@ -27,7 +27,7 @@ export function isClickHouseUrl(text: string): boolean {
   return /^clickhouses?:/i.test(text);
 }
 
-/** `option` is the command-line option that error messages name. Throws a UsageError. */
+/** `option` is the flag or the environment variable that error messages name. Throws a UsageError. */
 export function parseClickHouseUrl(text: string, option = '--store'): ClickHouseUrl {
   try {
     return parse(text);

@@ -59,7 +59,7 @@ export interface QueryOptions {
   /** When it aborts, the store cancels the query and throws the signal's reason. */
   readonly signal?: AbortSignal | undefined;
   /**
-   * Background queries run after all others. The caller can change `background` while the query is queued, and then calls
+   * Background queries run after all others. While the query is queued, `background` can become false. The caller then calls
    * `onForeground`, which the store sets.
    */
   readonly priority?: { readonly background: boolean; onForeground?: (() => void) | undefined } | undefined;
@@ -252,8 +252,9 @@ export interface Store {
   // Records
 
   /**
-   * Stores all records of all batches, without the spool. They are durable when this resolves. If a batch is invalid or the
-   * iterable throws, this throws and stores nothing. If a store without transactions fails for another reason, its error says
+   * Stores all records of all batches, without the spool. They are durable when this resolves. If the iterable throws, this
+   * throws and stores nothing. If a record is rejected because of its content, the embedded store throws and stores nothing, and
+   * ClickHouse stores the others (`recordRejected`). If a store without transactions fails for another reason, its error says
    * how much it stored.
    *
    * If `content` was loaded into an embedded store before and `content.again` is false, stores nothing and returns that load.
@@ -287,8 +288,8 @@ export interface Store {
 
   /**
    * The spool can delete the records of a kind up to this sequence number: the embedded store has read them back from disk, or
-   * ClickHouse has acknowledged them. Also counts damaged records that cannot be rewritten, because the spool no longer has all
-   * of them. Never higher than `flushedUpTo`.
+   * ClickHouse has acknowledged them. Damaged records that cannot be rewritten, because the spool no longer has all of them,
+   * count as verified. Never higher than `flushedUpTo`.
    */
   verifiedUpTo(kind: LogKind): number;
 
@@ -315,8 +316,8 @@ export interface Store {
   deleteBefore(micros: bigint): Promise<number>;
 
   /**
-   * Erases the verified records of a project (`verifiedUpTo`), and their text in the store's files. Records that are stored after
-   * the call stay.
+   * Erases the verified records of a project (`verifiedUpTo`), and their text in the store's files. Records that are stored while
+   * it runs may stay.
    * Returns the number of erased records. Safe to repeat: if it throws or the process is killed, some records may be erased.
    */
   eraseProject(scope: EraseScope): Promise<number>;

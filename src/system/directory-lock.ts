@@ -33,7 +33,8 @@ export async function lockDirectory(dataDirectory: string): Promise<{ release():
     heldFiles.add(pidFile);
   };
   await withFileLock(pidFile, claim).catch(error => {
-    // Without free inodes, there can be no lock file either. Then two processes that start at the same time might both succeed.
+    // Without free inodes, the lock file of withFileLock() cannot be created. Then the PID file is claimed without it, and two
+    // processes that start at the same time might both succeed.
     if (!isDiskFull(error.cause)) throw error;
     claim();
   });

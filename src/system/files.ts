@@ -72,7 +72,8 @@ export function createDirectory(directory: string): void {
     try {
       syncEntries(parent);
     } catch {
-      // Ignored. For example, this user cannot read the parent: then another user created the directory.
+      // Ignored. For example, this user cannot read the parent: then another user created the directory, not a killed
+      // process of this user.
     }
     return;
   }

@@ -17,7 +17,8 @@ export interface FirstToken {
 
 /**
  * Creates a token with all scopes, unless the tokens file exists. Calls `show` before it writes the tokens file: if the process ends
- * in between, the next start creates and shows another token. In the other order, nobody might know the secret of a valid token.
+ * in between, the next start creates and shows another token. In the other order, it could leave a valid token whose secret was
+ * never shown.
  */
 export async function createFirstToken(
   tokensFile: string,

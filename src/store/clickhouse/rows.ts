@@ -1,5 +1,5 @@
-// Converts log lines to the rows of an insert, and back. The format is JSONEachRow, which every version of ClickHouse reads; the
-// metadata is a JSON string in it. Compresses rows with gzip.
+// Converts log lines to the rows of an insert, and back. The format is JSONEachRow, which every version of ClickHouse reads. Each
+// row has the text of the metadata as a JSON string. Compresses rows with gzip.
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { constants, gunzip, gzip } from 'node:zlib';

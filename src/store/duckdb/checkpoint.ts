@@ -22,7 +22,8 @@ export interface CheckpointDependencies {
   readonly hasDiskSpace: () => Promise<boolean>;
   /**
    * Makes the deletion of the write-ahead log durable: every checkpoint deletes it. Otherwise a power cut could bring back an
-   * old log. DuckDB ignores the log from before the last checkpoint, but refuses to open the file with an older one.
+   * old log. DuckDB ignores the log that the last checkpoint deleted, but refuses to open the file with one that an earlier
+   * checkpoint deleted.
    */
   readonly syncDirectory: () => Promise<void>;
   /** Saves what a checkpoint overwrites, so that the next start can restore it after a power cut. */

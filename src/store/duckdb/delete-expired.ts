@@ -38,8 +38,8 @@ async function deleteOfKind(
   let deleted = 0;
   for (const part of parts.list(kind)) {
     if (parts.isReserved(part)) continue; // a rewrite may be copying it (part-rewriter.ts); a later run deletes from it
-    // A part that has lost records cannot be verified. So an unverified part keeps its expired records until it is verified
-    // or all of its records are expired.
+    // A deletion makes the checksum of a part unknown, and then the part cannot be verified. So an unverified part keeps its
+    // expired records until it is verified or all of its records are expired.
     if (part.unverified !== undefined && !(await isExpired(connection, part, before))) continue;
     const { rowsChanged } = await connection.run(`delete from ${nameOf(part)} where timestamp < $before`, {
       before,

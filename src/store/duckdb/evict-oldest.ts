@@ -23,7 +23,7 @@ export interface EvictionDependencies {
 
 /**
  * Implements Store.evictOldest. Leaves memtables and unverified parts as they are. Runs alone: the copy that a compaction writes
- * and the filler of an erasure would count as records, and too many would be removed.
+ * and the filler table of an erasure (erase-project.ts) would count as records, and too many would be removed.
  */
 export function evictOldest(
   dependencies: EvictionDependencies,
@@ -46,7 +46,7 @@ async function removeInRounds(
     // Without a checkpoint, removed records would still count, and too many would be removed.
     if (!(await rewriter.withFileMutex(() => checkpointer.run()))) break;
     // Read after the checkpoint, because the limits depend on the size of the write-ahead log, which a checkpoint empties.
-    // If records were removed already, an error only ends the loop: thrown, it would hide how many.
+    // If records were removed already, an error only ends the loop, because the caller has to get the number of removed records.
     const limits = await readLimits().catch(error => {
       if (removed === 0) throw error;
     });
@@ -58,7 +58,7 @@ async function removeInRounds(
     if (micros === undefined) break;
     const last = new DuckDBTimestampValue(micros);
     try {
-      // The record at this time is removed too: otherwise records with equal timestamps would never be removed.
+      // `<=`, because `<` would match nothing if many of the oldest records have the same timestamp.
       removed += await removeRecords(rewriter, rewriteWriter, {
         sql: 'timestamp <= $last',
         values: { last },

@@ -37,7 +37,7 @@ interface UnverifiedPart extends Part {
   readonly unverified: SequenceRange;
 }
 
-/** Identifies a flush by its first sequence number: no two flushes of a kind that write a part have the same one. */
+/** Identifies a flush by its first sequence number. Flushes of the same kind that write a part all have different ones. */
 export interface FlushStart {
   readonly kind: LogKind;
   readonly firstSequence: number;

@@ -84,7 +84,7 @@ export class Memtables {
   }
 
   static async open(dependencies: MemtablesDependencies): Promise<Memtables> {
-    // `records` is the next sequence number. The name of the column is part of the file format.
+    // The column `records` has the next sequence number. Its name is part of the file format.
     const result = await dependencies.fileWriter.runAndReadAll(
       'select kind, records from logs.flushed_records',
     );

@@ -16,7 +16,8 @@ const CSV_TYPES = {
 
 /**
  * A line of a 1 MiB record can have 12 MiB: the project can consist of control characters, which take 6 bytes each in JSON, and
- * an edge record without a URL gets one that contains the project (logs/extracted-fields.ts). So the line has the project twice.
+ * an edge record without a URL and a host gets a URL that contains the project (logs/extracted-fields.ts). So the line has the
+ * project twice.
  */
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
 
