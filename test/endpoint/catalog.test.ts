@@ -4,9 +4,11 @@ import { join, sep } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startApp } from '../../src/app.ts';
 import { OperatorError } from '../../src/domain/errors.ts';
-import { loadCatalog } from '../../src/endpoint/catalog.ts';
+import { checkEndpoint, loadCatalog } from '../../src/endpoint/catalog.ts';
 import type { Event } from '../../src/observe/event.ts';
-import { testConfig } from '../support/app.ts';
+import { openStore } from '../../src/store/open-store.ts';
+import type { Store } from '../../src/store/store.ts';
+import { testConfig, testStoreOptions } from '../support/app.ts';
 import { BUILT_IN, documentedEndpoint, writeEndpointFolders } from '../support/custom-endpoints.ts';
 
 const BROKEN_FOLDERS = join(import.meta.dirname, 'broken-folders');
@@ -192,13 +194,30 @@ const BROKEN: readonly [reason: string, file: string, message: RegExp][] = [
 
 describe('a broken endpoint folder', () => {
   let dataDirectory: string;
-  beforeAll(() => {
+  let store: Store;
+  beforeAll(async () => {
     dataDirectory = mkdtempSync(join(tmpdir(), 'dendro-test-'));
+    store = await openStore(testStoreOptions(join(dataDirectory, 'checks')));
   });
-  afterAll(() => rmSync(dataDirectory, { recursive: true, force: true }));
+  afterAll(async () => {
+    await store.close();
+    rmSync(dataDirectory, { recursive: true, force: true });
+  });
+
+  /** Loads and checks the custom endpoints as a start of the service does. Returns the error. */
+  const check = async (custom: string): Promise<unknown> => {
+    try {
+      const { endpoints } = loadCatalog({ builtIn: BUILT_IN, custom }, 'duckdb');
+      for (const endpoint of endpoints.filter(({ isShipped }) => !isShipped))
+        await checkEndpoint(endpoint, store);
+      return undefined;
+    } catch (error) {
+      return error;
+    }
+  };
 
   const start = async (custom: string) => {
-    const config = testConfig(dataDirectory);
+    const config = testConfig(join(dataDirectory, 'started'));
     const events: Event[] = [];
     const endpointFolders = { ...config.endpointFolders, custom };
     const problem = await startApp({ ...config, endpointFolders }, event => events.push(event)).then(
@@ -211,19 +230,26 @@ describe('a broken endpoint folder', () => {
     return { problem, events };
   };
 
-  test.each(BROKEN)(
-    '%s: startup fails with one line that names %s and the problem',
-    async (reason, file, expected) => {
-      const custom = join(BROKEN_FOLDERS, reason);
-      const { problem: error, events } = await start(custom);
-      expect(error).toBeInstanceOf(OperatorError);
-      const { message } = error as OperatorError;
-      expect(message.startsWith(`${join(custom, ...file.split('/'))}: `)).toBe(true);
-      expect(message).toMatch(expected);
-      expect(message).not.toContain('\n');
-      expect(events.filter(({ type }) => type === 'listening')).toEqual([]);
-    },
-  );
+  test.each(BROKEN)('%s: one line names %s and the problem', async (reason, file, expected) => {
+    const custom = join(BROKEN_FOLDERS, reason);
+    const error = await check(custom);
+    expect(error).toBeInstanceOf(OperatorError);
+    const { message } = error as OperatorError;
+    expect(message.startsWith(`${join(custom, ...file.split('/'))}: `)).toBe(true);
+    expect(message).toMatch(expected);
+    expect(message).not.toContain('\n');
+  });
+
+  test.each([
+    ['definition', 'missing-key'],
+    ['SQL', 'insert'],
+  ])('startup fails because of a broken %s, before the service listens', async (_, reason) => {
+    const custom = join(BROKEN_FOLDERS, reason);
+    const { problem, events } = await start(custom);
+    expect(problem).toBeInstanceOf(OperatorError);
+    expect((problem as OperatorError).message).toBe(((await check(custom)) as OperatorError).message);
+    expect(events.filter(({ type }) => type === 'listening')).toEqual([]);
+  });
 
   test('every folder in broken-folders is tested', () => {
     expect(BROKEN.map(([reason]) => reason).sort()).toEqual(readdirSync(BROKEN_FOLDERS).sort());
@@ -231,13 +257,13 @@ describe('a broken endpoint folder', () => {
 
   // Written by the test, because the formatter reads every YAML file of the project and fails on invalid YAML.
   test.each(['name: [never closed', 'name: a: b', '\tname: a', 'name: "\\q"'])(
-    'invalid YAML (%j): startup fails with one line that names the file and the position',
+    'invalid YAML (%j): one line names the file and the position',
     async yaml => {
       const custom = mkdtempSync(join(tmpdir(), 'dendro-test-'));
       try {
         mkdirSync(join(custom, 'edge.ids'));
         writeFileSync(join(custom, 'edge.ids', 'endpoint.yaml'), yaml);
-        const { problem } = await start(custom);
+        const problem = await check(custom);
         expect(problem).toBeInstanceOf(OperatorError);
         const { message } = problem as OperatorError;
         expect(message.startsWith(`${join(custom, 'edge.ids', 'endpoint.yaml')}: `)).toBe(true);
@@ -249,9 +275,9 @@ describe('a broken endpoint folder', () => {
     },
   );
 
-  test('startup fails if the directory of custom endpoints does not exist', async () => {
+  test('a directory of custom endpoints that does not exist is an error', async () => {
     const custom = join(BROKEN_FOLDERS, 'no-such-folder');
-    const { problem } = await start(custom);
+    const problem = await check(custom);
     expect(problem).toBeInstanceOf(OperatorError);
     expect((problem as OperatorError).message).toContain(custom);
   });
@@ -266,7 +292,7 @@ describe('a broken endpoint folder', () => {
     try {
       writeFileSync(join(custom, 'README.md'), 'Our endpoints.');
       mkdirSync(`${custom}${sep}.git`);
-      expect(await start(custom)).toMatchObject({ problem: undefined });
+      expect(await check(custom)).toBeUndefined();
     } finally {
       rmSync(custom, { recursive: true, force: true });
     }
