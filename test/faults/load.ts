@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import type { LogKind } from '../../src/domain/log-columns.ts';
+import { sized } from '../support/fault-report.ts';
 import { PROCESS_API_KEY } from '../support/process.ts';
 
 export interface SentBatch {
@@ -107,7 +108,7 @@ export class Ledger {
 }
 
 /** Longer than any test stops the server. */
-const SEND_TIMEOUT_MS = 120_000;
+const SEND_TIMEOUT_MS = sized(30_000, 120_000);
 
 /** Returns the status, or undefined if there was no response. */
 export async function send(url: string, batch: SentBatch): Promise<number | undefined> {
