@@ -7,7 +7,7 @@ import { openTab, PHONE, type Tab } from './support/tab.ts';
 const VIEWS = {
   functions: '?view=functions&project=stormy-harbor&interval=1hr',
   usage: '?view=usage&project=busy-market&interval=daily',
-  logs: '?view=logs&project=stormy-harbor&tier=PRO&range=15min',
+  logs: '?view=logs&project=stormy-harbor&tier=PRO&range=1hr',
   endpoint: '?view=endpoint.errors.hourly&project=busy-market',
   empty: '?view=functions&project=nobody&interval=1hr',
   error: '?view=usage&project=(&interval=minutely',

@@ -23,13 +23,13 @@ describe('functions view', () => {
   ];
 
   test.each([
-    ['5min', 'recent-values'],
-    ['15min', 'busy-market'],
+    ['5min', 'recent-5min'],
+    ['15min', 'recent-15min'],
     ['1hr', 'stormy-harbor'],
     ['1day', 'slow-river'],
     ['7day', 'quiet-garden'],
   ])('interval %s of project %s: the table has the values of the API', async (interval, project) => {
-    if (project === 'recent-values') await sendRecentInvocations(project);
+    if (project.startsWith('recent-')) await sendRecentInvocations(project);
     await tab.goTo(`?view=functions&project=${project}&interval=${interval}`);
     await tab.page.getByText('All values as a table').click();
     const table = await readTable(tab.page, 'Invocations, errors and execution times');
