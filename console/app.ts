@@ -109,7 +109,7 @@ export class ConsoleApp {
         settings: this.#lastSettings.get(view.name) ?? view.defaults,
       }),
       navigate: state => this.#navigate(state),
-      onProjectChange: project => this.#changeProject(project),
+      onProjectChange: project => this.#navigate(this.#withProject(project)),
       onSignOut: () => this.#signIn(undefined),
     });
     this.#host.replaceChildren(this.#shell.element);
@@ -125,18 +125,25 @@ export class ConsoleApp {
     this.#render();
   }
 
-  #changeProject(project: string): void {
-    for (const { name, firstPage = {} } of this.#views) {
+  /** The state of the current view with another project. A page belongs to one project, so it is the first page. */
+  #withProject(project: string): UrlState {
+    const { view, settings } = this.#state;
+    const firstPage = this.#views.find(({ name }) => name === view)?.firstPage;
+    return { view, project, settings: { ...settings, ...firstPage } };
+  }
+
+  /** Makes all views open at the first page. */
+  #leavePages(): void {
+    for (const { name, firstPage } of this.#views) {
       const settings = this.#lastSettings.get(name);
       if (settings !== undefined) this.#lastSettings.set(name, { ...settings, ...firstPage });
     }
-    const { view } = this.#state;
-    this.#navigate({ view, project, settings: this.#lastSettings.get(view) ?? {} });
   }
 
   /** Shows the state of the URL. Adds defaults to the URL, so that a copied link is complete. */
   #render(): void {
     const state = parseUrlState(location.search);
+    if (state.project !== this.#state.project) this.#leavePages();
     const definition = this.#views.find(({ name }) => name === state.view) ?? this.#views[0];
     if (definition === undefined || this.#shell === undefined) return;
     const settings = definition.name === state.view ? state.settings : {};
@@ -170,10 +177,10 @@ export class ConsoleApp {
   #createProjectPrompt(): HTMLElement {
     return createProjectPrompt({
       catalog: this.#catalog,
-      linkTo: project => toSearch({ ...this.#state, project }),
-      openProject: project => this.#changeProject(project),
+      linkTo: project => toSearch(this.#withProject(project)),
+      openProject: project => this.#navigate(this.#withProject(project)),
       replaceWithProject: project => {
-        history.replaceState(null, '', toSearch({ ...this.#state, project }));
+        history.replaceState(null, '', toSearch(this.#withProject(project)));
         this.#render();
       },
       onUnauthorized: error => this.#signIn(error.message),

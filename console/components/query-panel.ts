@@ -82,6 +82,9 @@ export class QueryPanel {
   /** Why the result of the current query is empty. 'none': no explanation exists, or its request failed. undefined: unknown. */
   #explanation: Explanation | HTMLElement | 'none' | undefined;
 
+  /** Whether a page follows the last result. It is part of the explanation of an empty one. */
+  #hasNextPage = false;
+
   constructor(options: QueryPanelOptions) {
     this.#options = options;
     this.#freshnessBar = createFreshnessBar({
@@ -145,7 +148,9 @@ export class QueryPanel {
         return runQuery(query.endpoint, this.#parameters, { ...options, signal });
       };
       const result = await load({ forceRefresh });
-      if (forceRefresh) this.#explanation = undefined;
+      const hasNextPage = result.nextCursor !== undefined;
+      if (forceRefresh || hasNextPage !== this.#hasNextPage) this.#explanation = undefined;
+      this.#hasNextPage = hasNextPage;
       this.#showResult(query, result);
       awaitsFirstResult = false;
       let newest = result;

@@ -34,11 +34,10 @@ function openEndpoint(endpoint: Endpoint, context: ViewContext): View {
   const charts = new ChartGroup(endpoint.name, range => context.updateSettings({ zoom: formatZoom(range) }));
   const tableHost = h('div', {});
   const rowCount = h('p', { class: 'muted', role: 'status' });
-  const pageButtons = h('div', { class: 'logs-footer' });
   const firstPage = toFirstPage(endpoint);
-  let shownState: UrlState = { view: '', project: '', settings: {} };
-  const createButtons = (result: QueryResult) =>
-    createPageButtons(firstPage, result, shownState, context.updateSettings);
+  const pageButtons = new PageButtons(firstPage, context.updateSettings);
+  const emptyPageButtons = new PageButtons(firstPage, context.updateSettings);
+  let isFirstPage = true;
   const panel = new QueryPanel({
     content: h(
       'div',
@@ -49,16 +48,14 @@ function openEndpoint(endpoint: Endpoint, context: ViewContext): View {
         { class: 'card' },
         h('div', { class: 'card-header' }, h('h2', {}, 'Rows'), rowCount),
         tableHost,
-        pageButtons,
+        pageButtons.element,
       ),
     ),
     render(result) {
       charts.render(createChartContents(endpoint, result, zoom));
       tableHost.replaceChildren(createRowTable(endpoint, result.rows));
       rowCount.textContent = describeRowCount(result);
-      const buttons = createButtons(result);
-      pageButtons.replaceChildren(...buttons);
-      pageButtons.hidden = buttons.length === 0;
+      pageButtons.show(isFirstPage, result);
     },
     markInvalid: form.markInvalid,
     createErrorMessage: error =>
@@ -81,7 +78,7 @@ function openEndpoint(endpoint: Endpoint, context: ViewContext): View {
       panel.element,
     ),
     show(state) {
-      shownState = state;
+      isFirstPage = Object.keys(firstPage).every(setting => (state.settings[setting] ?? '') === '');
       form.setValues(state.settings);
       zoom = parseZoom(state.settings['zoom']);
       zoomBar.show(zoom);
@@ -90,8 +87,11 @@ function openEndpoint(endpoint: Endpoint, context: ViewContext): View {
       else
         panel.run({
           ...createQuery(endpoint, state, context.updateSettings),
-          describeEmpty: async result =>
-            result.nextCursor === undefined ? undefined : createEmptyPageMessage(createButtons(result)),
+          describeEmpty: async result => {
+            if (isFirstPage && result.nextCursor === undefined) return undefined;
+            emptyPageButtons.show(isFirstPage, result);
+            return createEmptyPageMessage(result, emptyPageButtons.element);
+          },
         });
     },
     close() {
@@ -102,10 +102,11 @@ function openEndpoint(endpoint: Endpoint, context: ViewContext): View {
 }
 
 function createQuery(
-  { name, parameters }: Endpoint,
+  endpoint: Endpoint,
   { project, settings }: UrlState,
   updateSettings: ViewContext['updateSettings'],
 ): Query {
+  const { name, parameters } = endpoint;
   const values = parameters.map(parameter => [
     parameter.name,
     parameter.name === 'project' ? project : (settings[toSetting(parameter.name)] ?? ''),
@@ -114,7 +115,7 @@ function createQuery(
     endpoint: name,
     key: JSON.stringify(values),
     parameters: () => Object.fromEntries(values),
-    swapRange: () => updateSettings(swapRange(settings)),
+    swapRange: () => updateSettings({ ...toFirstPage(endpoint), ...swapRange(settings) }),
     windowSeconds: undefined,
     refreshSeconds: REFRESH_SECONDS,
     emptyState: {
@@ -201,31 +202,38 @@ function toFirstPage({ parameters }: Endpoint): UrlState['settings'] {
   return cursor === undefined ? {} : { [toSetting(cursor.name)]: '' };
 }
 
-function createPageButtons(
-  firstPage: UrlState['settings'],
-  { nextCursor }: QueryResult,
-  { settings }: UrlState,
-  updateSettings: ViewContext['updateSettings'],
-): HTMLElement[] {
-  const [setting = ''] = Object.keys(firstPage);
-  const isFirst = (settings[setting] ?? '') === '';
-  return [
-    isFirst ? [] : createActionButton({ label: 'First page', run: () => updateSettings(firstPage) }),
-    nextCursor === undefined
-      ? []
-      : createActionButton({ label: 'Next page', run: () => updateSettings({ [setting]: nextCursor }) }),
-  ].flat();
+/** The buttons of the pages. They stay the same elements, so that a refresh does not take the focus from them. */
+class PageButtons {
+  readonly element: HTMLElement;
+  readonly #first: HTMLElement;
+  readonly #next: HTMLElement;
+  #nextCursor = '';
+
+  constructor(firstPage: UrlState['settings'], updateSettings: ViewContext['updateSettings']) {
+    const [setting = ''] = Object.keys(firstPage);
+    this.#first = createActionButton({ label: 'First page', run: () => updateSettings(firstPage) });
+    this.#next = createActionButton({
+      label: 'Next page',
+      run: () => updateSettings({ [setting]: this.#nextCursor }),
+    });
+    this.element = h('div', { class: 'logs-footer' }, this.#first, this.#next);
+  }
+
+  show(isFirstPage: boolean, { nextCursor = '' }: QueryResult): void {
+    this.#nextCursor = nextCursor;
+    this.#first.hidden = isFirstPage;
+    this.#next.hidden = nextCursor === '';
+    this.element.hidden = this.#first.hidden && this.#next.hidden;
+  }
 }
 
-/** For an endpoint with pages: the time limit can end the query of a page before it finds a row. */
-function createEmptyPageMessage(buttons: readonly HTMLElement[]): HTMLElement {
-  return h(
-    'div',
-    { class: 'message', role: 'status' },
-    h('h2', {}, 'No rows so far'),
-    h('p', {}, 'The time limit ended the query before it reached the start of the time range.'),
-    ...buttons,
-  );
+/** For a page without rows that is not the only one: the time limit can end its query before it finds a row. */
+function createEmptyPageMessage({ nextCursor }: QueryResult, buttons: HTMLElement): HTMLElement {
+  const [title, reason] =
+    nextCursor === undefined
+      ? ['No more rows', 'The page before has the last ones.']
+      : ['No rows so far', 'The time limit ended the query before it reached the start of the time range.'];
+  return h('div', { class: 'message', role: 'status' }, h('h2', {}, title), h('p', {}, reason), buttons);
 }
 
 /** Creates charts as needed and hides those that the current rows do not need. */

@@ -7,9 +7,9 @@ import type { LogKind } from '../domain/log-columns.ts';
 import { findNextSequences, readSequences, trackEnd } from '../intake/sequences.ts';
 import { spoolDirectoryIn } from '../intake/spool.ts';
 import { inspectBlocks, isTooShort } from '../intake/spool-repair.ts';
-import { isStoreLost, listSegments } from '../intake/spool-segment.ts';
+import { listSegments } from '../intake/spool-segment.ts';
 import { DamagedBlockError, readSegment, SpooledCounts } from '../intake/spool-snapshot.ts';
-import { readStoreCopy } from '../store/open-store.ts';
+import { isStoreFileMissing, readStoreCopy } from '../store/open-store.ts';
 import type { StoreContent, StoreName } from '../store/store.ts';
 import { OpenFile } from '../system/open-file.ts';
 import { type BackupReport, countsByKind } from './backup-report.ts';
@@ -21,8 +21,8 @@ export interface ReadBackOptions {
   /**
    * How many bytes of the last segment were complete at the last clean stop (clean-stop.ts). A process that was killed can leave
    * an unfinished block at the end of this segment, at or after this offset. The block was never acknowledged, so it is skipped.
-   * Any other damage, a shorter segment, missing segments and a lost store are errors. Undefined, for the copy of a running server:
-   * no block is skipped, and neither missing segments nor a lost store are detected.
+   * Any other damage, a shorter segment and missing segments are errors. Undefined, for the copy of a running server: no block is
+   * skipped, and missing segments are not detected.
    */
   readonly completeBytes?: number | undefined;
 }
@@ -32,6 +32,8 @@ export async function readBack(
   directory: string,
   { store, memoryLimit, completeBytes }: ReadBackOptions,
 ): Promise<BackupReport['records']> {
+  if (isStoreFileMissing(store, directory))
+    throw new Error('dendro.duckdb does not exist, although a server has used this data directory');
   const content: StoreContent = hasStoreFiles(store, directory)
     ? await readStoreCopy(store, directory, memoryLimit)
     : { records: new Map(), durableUpTo: () => 0 };
@@ -78,8 +80,6 @@ async function countSpooled(
   if (completeBytes === undefined) return spooled.counts;
   if (findNextSequences(await readSequences(spool), segmentEnds, durableUpTo).isIncomplete)
     throw new Error('files of the spool are missing');
-  if (isStoreLost(names, durableUpTo))
-    throw new Error('the store is empty, although this data directory has stored records before');
   return spooled.counts;
 }
 

@@ -5,10 +5,7 @@ import type { ServeConfig } from '../config.ts';
 import { type Damage, formatDamage } from '../domain/damage.ts';
 import { OperatorError } from '../domain/errors.ts';
 import { inspectFiles } from '../intake/inspect-files.ts';
-import { spoolDirectoryIn } from '../intake/spool.ts';
-import { isStoreLost, listSegments } from '../intake/spool-segment.ts';
-import { type InspectedStore, inspectStoreFiles } from '../store/open-store.ts';
-import type { StoreName } from '../store/store.ts';
+import { inspectStoreFiles } from '../store/open-store.ts';
 import { inspectDataDirectory } from '../system/data-directory.ts';
 import { lockDirectory } from '../system/directory-lock.ts';
 import { readTokenFile } from '../token/token-file.ts';
@@ -55,7 +52,6 @@ async function findDamages(config: ServeConfig): Promise<DeepFindings> {
       records: { stored: stored.records, spooled: spool.records, quarantined: quarantine.records },
       damages: [
         ...stored.damages,
-        ...findLostStore(storeName, store.dataDirectory, stored),
         ...spool.damages,
         ...quarantine.damages,
         ...findReadDamage('format.json', () => inspectDataDirectory(store.dataDirectory)),
@@ -65,20 +61,6 @@ async function findDamages(config: ServeConfig): Promise<DeepFindings> {
   } finally {
     bar.clear();
   }
-}
-
-function findLostStore(
-  storeName: StoreName,
-  dataDirectory: string,
-  { damages, durableUpTo }: InspectedStore,
-): Damage[] {
-  // A damaged store may be unreadable, and would then seem to be empty.
-  if (damages.length > 0 || !isStoreLost(listSegments(spoolDirectoryIn(dataDirectory)), durableUpTo))
-    return [];
-  const file = storeName === 'duckdb' ? 'dendro.duckdb' : 'clickhouse/';
-  return [
-    { file, place: '', problem: 'it has no records, although this data directory has stored some before' },
-  ];
 }
 
 /** Returns no damage if `read` succeeds, and one if it throws an OperatorError. */

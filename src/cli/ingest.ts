@@ -14,12 +14,11 @@ import { parseQuarantined } from '../logs/quarantine-line.ts';
 import { digestLogFile, type ReadProgress, readLogFile } from '../logs/read-file.ts';
 import { quote, type Rejection } from '../logs/rejection.ts';
 import { ACCEPTED_NAMES, kindOf } from '../logs/source-name.ts';
-
 import type { EarlierLoad } from '../store/store.ts';
 import { systemClock } from '../system/clock.ts';
 import { describeEarlierLoad, IngestSummary } from './ingest-summary.ts';
 import { type IngestTarget, type KindChunk, ServerTarget, StoreTarget } from './ingest-targets.ts';
-import { openLoggedStore } from './open-logged-store.ts';
+import { openStoreWithQuarantine } from './open-logged-store.ts';
 import { createProgressBar } from './progress-bar.ts';
 import { readRunningServer } from './running-server.ts';
 
@@ -66,7 +65,10 @@ async function openTarget(invocation: Invocation): Promise<IngestTarget> {
   const cores = availableParallelism();
   const parser = new BodyParserPool(cores);
   // The parser threads keep the cores busy; with as many engine threads as cores, a load took a quarter longer.
-  const store = await openLoggedStore({ ...options, threads: Math.ceil(cores / 2) });
+  const store = await openStoreWithQuarantine(
+    { ...options, threads: Math.ceil(cores / 2) },
+    options.dataDirectory,
+  );
   return new StoreTarget(store, parser, retentionDays, systemClock);
 }
 

@@ -1,14 +1,19 @@
-// Opens a store for a command. As in a server, the log reports if a file of the store was repaired, or if the store rejected a
-// single record, which then goes to the quarantine.
-import { createStoreCallbacks, Quarantine } from '../intake/quarantine.ts';
+// Opens a store for a command, and logs what opening it repaired, as a server does.
+import { createStoreCallbacks, createStoreReports, Quarantine } from '../intake/quarantine.ts';
 import { logTo } from '../observe/log.ts';
 import { openStore, type StoreOptions } from '../store/open-store.ts';
 import type { Store } from '../store/store.ts';
 import { systemClock } from '../system/clock.ts';
 
-export async function openLoggedStore(options: StoreOptions): Promise<Store> {
+/** For a command that reads. Does not report records of the spool that the store rejects: the next server does. */
+export function openLoggedStore(options: StoreOptions): Promise<Store> {
+  return openStore(options, createStoreReports(logTo(process.stdout, process.stderr)));
+}
+
+/** For a command that stores records. Those that the store rejects go to the quarantine of `dataDirectory`. */
+export async function openStoreWithQuarantine(options: StoreOptions, dataDirectory: string): Promise<Store> {
   const observe = logTo(process.stdout, process.stderr);
-  const quarantine = new Quarantine(options.dataDirectory, observe);
+  const quarantine = new Quarantine(dataDirectory, observe);
   const store = await openStore(options, createStoreCallbacks(quarantine, systemClock, observe));
-  return { ...store, close: () => store.close().finally(() => quarantine.idle()) };
+  return { ...store, close: () => quarantine.idle().finally(() => store.close()) };
 }

@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, type Stats } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { OperatorError } from '../domain/errors.ts';
-import { LOG_KINDS, type LogKind } from '../domain/log-columns.ts';
+import type { LogKind } from '../domain/log-columns.ts';
 import { LINE_FORMAT_VERSION } from '../domain/log-line.ts';
 import type { CompletedRequest } from './idempotency-index.ts';
 import { trackEnd } from './sequences.ts';
@@ -17,18 +17,6 @@ export function listSegments(directory: string): string[] {
   return readdirSync(directory)
     .filter(name => /^\d+\.spool$/.test(name))
     .sort();
-}
-
-/**
- * Whether the store is empty although segments were deleted: their numbers start at 1, and a segment is deleted only after a store
- * has verified its records. So the store's file is lost, or this is another store, to which the records were not migrated.
- */
-export function isStoreLost(
-  segmentNames: readonly string[],
-  durableUpTo: (kind: LogKind) => number,
-): boolean {
-  const firstNumber = Number.parseInt(segmentNames[0] ?? '1', 10);
-  return firstNumber > 1 && LOG_KINDS.every(kind => durableUpTo(kind) === 0);
 }
 
 export class SpoolSegment {

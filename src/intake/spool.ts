@@ -21,7 +21,7 @@ import { encodeBlock, type SpoolBlockHeader } from './spool-block.ts';
 import { SpoolPositions, type SpoolWindow } from './spool-positions.ts';
 import { readSpoolRange } from './spool-range.ts';
 import { isTooShort, repairSegment } from './spool-repair.ts';
-import { isStoreLost, listSegments, SpoolSegment } from './spool-segment.ts';
+import { listSegments, SpoolSegment } from './spool-segment.ts';
 import { openSpoolSnapshot, type SpoolSnapshot } from './spool-snapshot.ts';
 
 export function spoolDirectoryIn(dataDirectory: string): string {
@@ -111,7 +111,6 @@ export class Spool {
       );
       const isTruncated = await isLastSegmentTruncated(directory, segments);
       if (isIncomplete || isTruncated) observe({ type: 'spool_incomplete', directory, kinds: kindsAhead });
-      if (isStoreLost(listSegments(directory), durableUpTo)) observe({ type: 'store_lost' });
       // For `kindsAhead`, the store has higher sequence numbers than the spool. The next start may use a different store, so save
       // these numbers in the spool.
       if (kindsAhead.length > 0) await writeSequences(directory, nextSequences);

@@ -172,8 +172,8 @@ export type Event =
    * records.
    */
   | { readonly type: 'spool_incomplete'; readonly directory: string; readonly kinds: readonly LogKind[] }
-  /** The store is empty, although an earlier store had records of this data directory. */
-  | { readonly type: 'store_lost' }
+  /** dendro.duckdb does not exist, although a server has used the data directory. A new file is created. */
+  | { readonly type: 'store_file_missing' }
   /** These lines of the idempotency log cannot be read. */
   | { readonly type: 'idempotency_log_damaged'; readonly path: string; readonly malformedLines: number }
   | { readonly type: 'quarantine_failed'; readonly error: unknown }

@@ -60,7 +60,7 @@ export const LEVELS: Readonly<Record<LoggedEvent['type'], LogLevel>> = {
   store_wal_truncated: 'warn',
   spool_damaged: 'error',
   spool_incomplete: 'error',
-  store_lost: 'error',
+  store_file_missing: 'error',
   idempotency_log_damaged: 'warn',
   quarantine_failed: 'error',
   records_expired: 'info',
@@ -149,8 +149,8 @@ export function describe(event: LoggedEvent): string {
       return describeDamage(event);
     case 'spool_incomplete':
       return `SPOOL INCOMPLETE: files of ${event.directory}, or the ends of files, are missing${describeKindsAhead(event.kinds)}. Acknowledged records that were not in the store yet may be lost. New records are stored as usual`;
-    case 'store_lost':
-      return 'STORE EMPTY: this data directory has stored records before, but the store has none. If dendro.duckdb was lost, stop the server and restore a backup. If --store was changed, `dendro migrate` copies the records';
+    case 'store_file_missing':
+      return 'STORE MISSING: dendro.duckdb does not exist, although a server has used this data directory. Dendro creates an empty store. If the file was not deleted on purpose, stop the server and restore a backup';
     case 'idempotency_log_damaged':
       return `skipped ${event.malformedLines} unreadable lines of ${event.path}; retries of their requests may be stored again`;
     case 'quarantine_failed':

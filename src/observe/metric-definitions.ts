@@ -146,7 +146,7 @@ export const METRICS = {
   },
   dendro_failures_total: {
     type: 'counter',
-    help: 'Failed background operations, by operation: spool_read, spool_write, spool_cleanup, apply, flush, verification, quarantine, retention, eviction, erase, compaction, vacuum. apply, flush and verification have the log kind, too.',
+    help: 'Failed background operations, by operation: spool_read, store_read, spool_write, spool_cleanup, apply, flush, verification, quarantine, retention, eviction, erase, compaction, vacuum. apply, flush and verification have the log kind, too.',
     labels: ['operation', 'kind'],
   },
   dendro_disk_free_bytes: {

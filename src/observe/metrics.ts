@@ -137,6 +137,9 @@ export class Metrics {
       case 'spool_incomplete':
         this.#countFailure('spool_read_failed');
         break;
+      case 'store_file_missing':
+        this.#countFailure('store_read_failed');
+        break;
       case 'apply_failed':
       case 'flush_failed':
       case 'verification_failed':
@@ -295,6 +298,7 @@ const BY_KIND: readonly MetricName[] = [
 const OPERATIONS = [
   'spool_write',
   'spool_read',
+  'store_read',
   'spool_cleanup',
   'quarantine',
   'retention',

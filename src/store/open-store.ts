@@ -12,8 +12,6 @@ import type { InspectedStore, InspectOptions } from './duckdb/inspect-file.ts';
 import type { DuckDBStoreOptions } from './duckdb/store.ts';
 import type { Store, StoreCallbacks, StoreContent, StoreName } from './store.ts';
 
-export type { InspectedStore };
-
 export interface StoreOptions extends DuckDBStoreOptions {
   /** If given, records are stored in ClickHouse instead of in the data directory. */
   readonly clickhouse?: ClickHouseUrl | undefined;
@@ -57,6 +55,15 @@ async function readClickHouseOutbox(dataDirectory: string): Promise<StoreContent
 }
 
 /**
+ * Whether dendro.duckdb is missing although a server has used the data directory: a server creates `spool/` after this file. A
+ * server with the ClickHouse store also creates `clickhouse/`, and may never have created dendro.duckdb.
+ */
+export function isStoreFileMissing(storeName: StoreName, dataDirectory: string): boolean {
+  const exists = (name: string) => existsSync(join(dataDirectory, name));
+  return storeName === 'duckdb' && exists('spool') && !exists('clickhouse') && !exists('dendro.duckdb');
+}
+
+/**
  * Reads every record of the store's files and returns what is damaged. Changes nothing. The caller must hold the lock of the data
  * directory.
  */
@@ -65,6 +72,10 @@ export async function inspectStoreFiles(
   options: InspectOptions,
 ): Promise<InspectedStore> {
   const { dataDirectory } = options;
+  if (isStoreFileMissing(storeName, dataDirectory)) {
+    const problem = 'it does not exist, although a server has used this data directory';
+    return { records: 0, damages: [{ file: 'dendro.duckdb', place: '', problem }], durableUpTo: () => 0 };
+  }
   const file = storeName === 'duckdb' ? 'dendro.duckdb' : 'clickhouse/progress.json';
   if (!existsSync(join(dataDirectory, file))) return { records: 0, damages: [], durableUpTo: () => 0 };
   if (storeName === 'duckdb') return (await import('./duckdb/inspect-file.ts')).inspectFile(options);
@@ -93,6 +104,7 @@ export async function openStore(options: StoreOptions, callbacks: StoreCallbacks
   const lock = await lockDirectory(options.dataDirectory);
   try {
     await checkAndRecordFormat(options.dataDirectory);
+    if (isStoreFileMissing(storeNameOf(options), options.dataDirectory)) callbacks.storeFileMissing?.();
     const store = await openInLockedDirectory(options, callbacks);
     return { ...store, close: () => store.close().finally(lock.release) };
   } catch (error) {

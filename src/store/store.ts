@@ -166,6 +166,8 @@ export interface StoreCallbacks {
    * such error. No acknowledged record is lost.
    */
   readonly storeInvalidated?: (error: unknown) => void;
+  /** The store's file does not exist, although a server has used the data directory. A new file is created. */
+  readonly storeFileMissing?: () => void;
   /**
    * Bytes of the engine's write-ahead log were moved to `copy`: a crash left an unfinished write at its end, or it is the log of
    * a file that no longer exists.

@@ -108,6 +108,15 @@ describe('pages', () => {
     await page.getByRole('combobox', { name: 'Project' }).press('Enter');
     await count().getByText('Newest 100 of 210 records').waitFor();
     expect(settings()['cursor']).toBeUndefined();
+
+    await button('Older').click();
+    await page.waitForURL(/cursor=/);
+    await page.getByRole('link', { name: 'Functions' }).click();
+    await page.getByRole('combobox', { name: 'Project' }).fill('burst');
+    await page.getByRole('combobox', { name: 'Project' }).press('Enter');
+    await page.waitForURL(/view=functions&project=burst/);
+    await page.getByRole('link', { name: 'Logs' }).click();
+    await count().getByText('Newest 100 of 250 records').waitFor();
   });
 });
 

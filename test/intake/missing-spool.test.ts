@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, rmSync, truncateSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, rmSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { LOG_KINDS, type LogKind } from '../../src/domain/log-columns.ts';
@@ -136,56 +136,48 @@ test('a backup and a deep check accept a spool that has deleted all segments wit
   expect(check).toMatchObject({ code: 0, stderr: '' });
 });
 
-describe('a store that is lost', () => {
-  /** Stores a record whose segment is deleted, so that only the store has it. */
+describe('a data directory without dendro.duckdb', () => {
   const storeAndDelete = async () => {
     await start();
     await send('a');
     await expect.poll(() => idsOf(app, 'p')).toHaveLength(1);
+    await app.store.flush(LOG_KINDS);
     await app.close();
-    const store = await openStore(testStoreOptions(directory));
-    const spool = await Spool.open(
-      spoolDirectory(),
-      kind => store.durableUpTo(kind),
-      () => {},
-    );
-    await new Applier({ spool, store, timer: systemTimer, observe: () => {} }).catchUp();
-    await spool.rotate();
-    await store.flush(LOG_KINDS);
-    await spool.deleteVerified(kind => store.durableUpTo(kind));
-    await spool.close();
-    await store.close();
-  };
-  const deleteStore = () => {
     for (const name of readdirSync(directory))
       if (name.startsWith('dendro.duckdb')) rmSync(join(directory, name));
   };
+  const reports = () => app.events.filter(({ type }) => type === 'store_file_missing').length;
 
-  test('a start reports it until the new store has records', async () => {
-    await storeAndDelete();
-    deleteStore();
+  test('a start that creates the file again reports it, and other starts do not', async () => {
     await start();
-    expect(app.events).toContainEqual({ type: 'store_lost' });
-    await send('b');
-    await expect.poll(() => idsOf(app, 'p')).toEqual(['b']);
-    await app.store.flush(LOG_KINDS);
+    expect(reports()).toBe(0);
+    await app.close();
+    await storeAndDelete();
+    await start();
+    expect(reports()).toBe(1);
     await app.close();
     await start();
-    expect(app.events).not.toContainEqual({ type: 'store_lost' });
+    expect(reports()).toBe(0);
   });
 
   test('a backup and a deep check report it', async () => {
     await storeAndDelete();
-    deleteStore();
     const { backup, check, copies } = await backUpAndCheck();
     expect(backup).toMatchObject({ code: 1, stdout: '' });
     expect(backup.stderr).toContain(
-      'nothing was kept: the store is empty, although this data directory has stored records before',
+      'nothing was kept: dendro.duckdb does not exist, although a server has used this data directory',
     );
     expect(copies).toEqual([]);
     expect(check.code).toBe(1);
     expect(check.stdout).toContain(
-      'dendro.duckdb: it has no records, although this data directory has stored some before',
+      'dendro.duckdb: it does not exist, although a server has used this data directory',
     );
+  });
+
+  test('it is not reported if the directory was used with ClickHouse', async () => {
+    await storeAndDelete();
+    mkdirSync(join(directory, 'clickhouse'));
+    await start();
+    expect(reports()).toBe(0);
   });
 });
