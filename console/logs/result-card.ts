@@ -67,7 +67,7 @@ export class ResultCard {
     this.#newer = createButton('Newer', 'button', onNewer);
     this.#newest = createButton('Newest', 'button', onNewest);
     this.#downloadButton = downloadButton;
-    this.#footer = h('div', { class: 'logs-footer' }, this.#newest, this.#newer, this.#older);
+    this.#footer = h('div', { class: 'page-buttons' }, this.#newest, this.#newer, this.#older);
     this.element = h(
       'div',
       { class: 'card logs' },

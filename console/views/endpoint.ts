@@ -216,7 +216,7 @@ class PageButtons {
       label: 'Next page',
       run: () => updateSettings({ [setting]: this.#nextCursor }),
     });
-    this.element = h('div', { class: 'logs-footer' }, this.#first, this.#next);
+    this.element = h('div', { class: 'page-buttons' }, this.#first, this.#next);
   }
 
   show(isFirstPage: boolean, { nextCursor = '' }: QueryResult): void {
@@ -231,7 +231,7 @@ class PageButtons {
 function createEmptyPageMessage({ nextCursor }: QueryResult, buttons: HTMLElement): HTMLElement {
   const [title, reason] =
     nextCursor === undefined
-      ? ['No more rows', 'The page before has the last ones.']
+      ? ['No more rows', 'The pages before this one have all rows.']
       : ['No rows so far', 'The time limit ended the query before it reached the start of the time range.'];
   return h('div', { class: 'message', role: 'status' }, h('h2', {}, title), h('p', {}, reason), buttons);
 }

@@ -157,7 +157,7 @@ function createRecordCard() {
       retentionNote,
       list.element,
       skippedNote,
-      h('div', { class: 'logs-footer' }, loadOlderButton),
+      h('div', { class: 'page-buttons' }, loadOlderButton),
     ),
     loadOlderButton,
     nextEnd: () => nextEnd,

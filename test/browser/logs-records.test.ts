@@ -72,7 +72,7 @@ describe('pages', () => {
     expect(await readMessages()).toEqual(first);
     expect(await count().textContent()).toBe('Newest 100 of 250 records');
     expect(await button('Older').isVisible()).toBe(false);
-    await page.evaluate("document.querySelector('.logs-footer button:last-child').click()");
+    await page.evaluate("document.querySelector('.page-buttons button:last-child').click()");
     release();
     await count().getByText('101–200 of 250 records').waitFor();
     expect(settings()['offset']).toBe('100');

@@ -267,6 +267,7 @@ describe('view of a custom endpoint', () => {
 
     await button('Next page').click();
     await firstOf('page-040');
+    await tab.screenshot('endpoint-pages');
     await page.getByLabel('period').selectOption('week');
     await firstOf('page-000');
     await button('Next page').click();
@@ -300,6 +301,7 @@ describe('view of a custom endpoint', () => {
     );
     await page.getByRole('button', { name: 'Next page' }).click();
     await page.getByText('No more rows').waitFor();
+    await tab.screenshot('endpoint-empty-page');
     await page.unroute('**/api/endpoints/query/records.paged?**');
     await page.getByRole('button', { name: 'First page' }).click();
     await page.getByRole('cell', { name: 'page-000', exact: true }).waitFor();
