@@ -136,7 +136,7 @@ const CHECKS = [
   check('service', 'start to first complete result, ms', 533, { atMost: 1000 }, ({ startMs }) =>
     median(startMs),
   ),
-  // Only the baseline run has measured the present code. The speed of two processes of one program differs by up to a sixth.
+  // The speed of two processes of one program differs by up to a sixth.
   check(
     'http-layer',
     'cache hit / bare node:http, requests per second',

@@ -152,7 +152,7 @@ export const FLAGS = {
   rate: { value: 'N', help: 'rate limit of the token in requests per second' },
   tier: {
     value: 'TIER',
-    help: 'highest project_tier of the token; a higher one in a request is lowered to it',
+    help: 'maximum project_tier of the token; a higher one in a request is lowered to it',
   },
   'redact-pii': { help: 'replace IP addresses in the results that the token gets' },
   'cors-origin': {

@@ -7,6 +7,7 @@ import { loadCatalog } from '../src/endpoint/catalog.ts';
 import { STATUS_BY_CODE } from '../src/http/error-response.ts';
 import { type InternalDependencies, internalRoutes } from '../src/http/internal-routes.ts';
 import { publicRoutes } from '../src/http/public-routes.ts';
+import { LEVELS } from '../src/observe/log-messages.ts';
 import { METRICS } from '../src/observe/metric-definitions.ts';
 import { BUILT_IN } from './support/custom-endpoints.ts';
 
@@ -166,6 +167,15 @@ describe(METRICS_AND_LOGS, () => {
   test('documents no metric that does not exist', () => {
     const written = [...metricsAndLogs.matchAll(/\bdendro_[a-z_]+\b/g)].map(([name]) => name);
     expect(written.filter(name => !(name in METRICS))).toEqual([]);
+  });
+
+  test('documents every event of the log with its level', () => {
+    const rows = [...metricsAndLogs.matchAll(/^\| `(\w+)` \| (error|warn|info) \|/gm)];
+    const { query_completed: slowQuery, ...others } = LEVELS;
+    expect(Object.fromEntries(rows.map(([, name, level]) => [name, level]))).toEqual({
+      ...others,
+      slow_query: slowQuery,
+    });
   });
 });
 

@@ -45,20 +45,12 @@ const RETIRED_FILE_NAMES = [
   ...['guess-brake', 'lifted-fields', 'checked-calls', 'folder-lock', 'body-threads', 'weighted-list'],
   ...['answer-request', 'answer-format', 'store-check', 'store-address', 'durable-file', 'private-file'],
   ...['merging', 'tidying', 'folding', 'flight', 'log-tables', 'query-errors', 'own-folder'],
+  ...['reader-pool', 'ingest-tally', 'log-piece', 'copy-in-order', 'shipped-record', 'reply', 'read-body'],
+  ...['positionals', 'stop-signal', 'uuid-v7', 'valid-unicode'],
 ];
 
 const RETIRED_PHRASES = [
-  ...[
-    'anew',
-    'broken off',
-    'goes on where',
-    'hands out',
-    'hand out',
-    'is handed',
-    'mended',
-    'mends',
-    'mending',
-  ],
+  ...['anew', 'broken off', 'goes on', 'hands out', 'hand out', 'is handed', 'mended', 'mends', 'mending'],
   ...['to mend', 'dearer', 'at hand', 'whoever', 'tells of', 'tell of', 'told of', 'laid', 'lays'],
   ...['swap gate', 'guess brake', 'frozen block', 'sealed table', 'hot record', 'checked call', 'under way'],
 ];
@@ -66,7 +58,7 @@ const RETIRED_PHRASES = [
 /** History and the formats of version 0.1.0 contain the old names on purpose. */
 const EXEMPT =
   /^(CHANGELOG\.md|docs\/decisions\/|test\/upgrade\/|test\/vocabulary\.test\.ts|package-lock\.json|bench\/results\/)/;
-const TEXT = /\.(ts|mts|mjs|json|md|css|html|sql|ya?ml|conf|svg)$|^\.ci\/|^bin\//;
+const TEXT = /\.(ts|mts|mjs|js|c|json|md|css|html|sql|ya?ml|conf|service|svg)$|Dockerfile|^\.ci\/|^bin\//;
 
 const ROOT = join(import.meta.dirname, '..');
 const files = execFileSync('git', ['ls-files', '-co', '--exclude-standard'], { cwd: ROOT, encoding: 'utf8' })

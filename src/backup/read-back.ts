@@ -1,6 +1,5 @@
 // Reads and counts every record of a copy of a data directory. If a power cut left an unfinished write or checkpoint in the
 // store's file, repairs the file as a start of the server does. Otherwise changes nothing.
-import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { LogKind } from '../domain/log-columns.ts';
@@ -9,7 +8,7 @@ import { spoolDirectoryIn } from '../intake/spool.ts';
 import { inspectBlocks, isTooShort } from '../intake/spool-repair.ts';
 import { listSegments } from '../intake/spool-segment.ts';
 import { DamagedBlockError, readSegment, SpooledCounts } from '../intake/spool-snapshot.ts';
-import { isStoreFileMissing, readStoreCopy } from '../store/open-store.ts';
+import { hasStoreFiles, isStoreFileMissing, readStoreCopy } from '../store/open-store.ts';
 import type { StoreContent, StoreName } from '../store/store.ts';
 import { OpenFile } from '../system/open-file.ts';
 import { type BackupReport, countsByKind } from './backup-report.ts';
@@ -39,11 +38,6 @@ export async function readBack(
     : { records: new Map(), durableUpTo: () => 0 };
   const spooled = await countSpooled(directory, content.durableUpTo, completeBytes);
   return countsByKind(content.records, spooled);
-}
-
-/** A data directory that no server has used yet may have no files of the store. */
-function hasStoreFiles(store: StoreName, directory: string): boolean {
-  return existsSync(join(directory, store === 'duckdb' ? 'dendro.duckdb' : 'clickhouse/progress.json'));
 }
 
 async function countSpooled(

@@ -43,6 +43,10 @@ export class DendroError extends Error {
   }
 }
 
+export function queuedTooLong(): DendroError {
+  return new DendroError('unavailable', 'the query waited too long in the queue; retry in a moment');
+}
+
 /** Why a request is refused because of its token. */
 export const REFUSAL_REASONS = [
   'no_token',

@@ -15,6 +15,10 @@ export const LOG_KINDS = [
 
 export type LogKind = (typeof LOG_KINDS)[number];
 
+export function isLogKind(text: string | undefined): text is LogKind {
+  return LOG_KINDS.some(kind => kind === text);
+}
+
 export interface LogColumn {
   readonly name: string;
   /** `timestamp` is Unix microseconds, UTC; `json` is the text of a JSON object. */

@@ -1,6 +1,6 @@
 // The schema of endpoint.yaml: an endpoint, its parameters and its columns.
 import * as v from 'valibot';
-import { LOG_KINDS, type LogKind } from '../domain/log-columns.ts';
+import { isLogKind, LOG_KINDS, type LogKind } from '../domain/log-columns.ts';
 import type { BoundValues } from '../store/store.ts';
 import {
   type ChoiceParameter,
@@ -221,10 +221,6 @@ function findPartialProblem({
   if (cache !== 'none') return 'needs cache: none';
   const missing = Object.entries(PAGE_COLUMNS).find(([column, type]) => columns[column]?.type !== type);
   return missing === undefined ? undefined : `needs a column ${missing[0]} of type ${missing[1]}`;
-}
-
-function isLogKind(text: string): text is LogKind {
-  return LOG_KINDS.some(kind => kind === text);
 }
 
 /** The log kinds that the endpoint can read. */

@@ -1,4 +1,4 @@
-// Encodes rows as JSON, NDJSON or CSV, with the columns in the order of the endpoint's definition. Encodes in slices, so that a
+// Encodes rows as JSON, NDJSON or CSV, with the columns in the order of the endpoint's definition. Encodes in chunks, so that a
 // large result does not block the event loop, and stops at a limit in bytes.
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { formatTimestamp } from '../domain/timestamp.ts';
@@ -25,7 +25,7 @@ export interface EncodedRows {
 }
 
 /** Characters that are encoded without a pause. Smaller results are encoded at once. */
-const SLICE_CHARACTERS = 128 * 1024;
+const CHUNK_CHARACTERS = 128 * 1024;
 const MAX_UTF8_BYTES_PER_CHARACTER = 3;
 
 /** Encodes the rows that fit into `maxBytes`, up to the first one that does not. */
@@ -36,15 +36,15 @@ export async function encodeRows(
   maxBytes = Number.POSITIVE_INFINITY,
 ): Promise<EncodedRows> {
   const { start, separator, end, encodeRow } = createEncoder(columns, encoding);
-  const slices: Buffer[] = [];
+  const chunks: Buffer[] = [];
   let finishedBytes = 0;
   let text = start;
   let isCut = false;
   let rowCount = 0;
-  const endSlice = () => {
-    const slice = Buffer.from(text);
-    slices.push(slice);
-    finishedBytes += slice.length;
+  const endChunk = () => {
+    const chunk = Buffer.from(text);
+    chunks.push(chunk);
+    finishedBytes += chunk.length;
     text = '';
   };
   for (const row of rows) {
@@ -57,14 +57,14 @@ export async function encodeRows(
     }
     text += encoded;
     rowCount++;
-    if (text.length < SLICE_CHARACTERS) continue;
-    endSlice();
+    if (text.length < CHUNK_CHARACTERS) continue;
+    endChunk();
     await yieldToEventLoop();
   }
   text += end;
-  endSlice();
-  const [only] = slices;
-  return { body: slices.length === 1 && only !== undefined ? only : Buffer.concat(slices), rowCount, isCut };
+  endChunk();
+  const [only] = chunks;
+  return { body: chunks.length === 1 && only !== undefined ? only : Buffer.concat(chunks), rowCount, isCut };
 }
 
 /** A body is `start`, the rows with `separator` between them, and `end`, which is ASCII: its length is its size in bytes. */

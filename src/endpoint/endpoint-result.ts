@@ -140,13 +140,13 @@ function toEncodingKey({ format, contentCoding, redacted, isoTimestamps }: Encod
 }
 
 /** Bytes that are hashed without a pause. */
-const HASH_SLICE_BYTES = 1024 * 1024;
+const HASH_CHUNK_BYTES = 1024 * 1024;
 
 async function createEtag(body: Buffer): Promise<string> {
-  const hash = createHash('sha256').update(body.subarray(0, HASH_SLICE_BYTES));
-  for (let start = HASH_SLICE_BYTES; start < body.length; start += HASH_SLICE_BYTES) {
+  const hash = createHash('sha256').update(body.subarray(0, HASH_CHUNK_BYTES));
+  for (let start = HASH_CHUNK_BYTES; start < body.length; start += HASH_CHUNK_BYTES) {
     await yieldToEventLoop();
-    hash.update(body.subarray(start, start + HASH_SLICE_BYTES));
+    hash.update(body.subarray(start, start + HASH_CHUNK_BYTES));
   }
   return `"${hash.digest('base64url').slice(0, 22)}"`;
 }

@@ -1,7 +1,7 @@
 // Runs the query of an endpoint with pages: searches its time range in slices, from the newest to the oldest, until the page is
 // full or the time is up. So the first page of a search with many matches reads few records, and a search that takes too long
 // still returns what it found, with a cursor to continue.
-import { DendroError } from '../domain/errors.ts';
+import { DendroError, queuedTooLong } from '../domain/errors.ts';
 import type { BoundValues, QueryOptions, QueryResult, SavedQuery, Store } from '../store/store.ts';
 import { MICROS_PER_SECOND } from '../system/clock.ts';
 import type { Position } from './cursor.ts';
@@ -211,10 +211,6 @@ function max(a: bigint, b: bigint): bigint {
 
 function min(a: bigint, b: bigint): bigint {
   return a < b ? a : b;
-}
-
-function queuedTooLong(): DendroError {
-  return new DendroError('unavailable', 'the query waited too long in the queue; retry in a moment');
 }
 
 function timedOut(): DendroError {

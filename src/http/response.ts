@@ -50,8 +50,8 @@ export function matchesEtag(ifNoneMatch: string | undefined, etag: string): bool
   return ifNoneMatch.split(',').some(candidate => candidate.trim().replace(/^W\//, '') === etag);
 }
 
-/** A larger body is written in slices, so that the client's progress can be observed and TLS encrypts only a slice at a time. */
-const SLICE_BYTES = 64 * 1024;
+/** A larger body is written in chunks, so that the client's progress can be observed and TLS encrypts only a chunk at a time. */
+const CHUNK_BYTES = 64 * 1024;
 
 /** Used as the caller of every response without one: together, these responses get the share of one token. */
 const NO_CALLER = 'none';
@@ -75,9 +75,9 @@ export function send(
   if (status !== 204 && status !== 304) headers.push('Content-Length', String(bytes));
   rawResponse.writeHead(status, headers);
   if (rawResponse.req.method === 'HEAD') rawResponse.end();
-  else if (bytes > SLICE_BYTES) {
+  else if (bytes > CHUNK_BYTES) {
     const buffer = typeof body === 'string' ? Buffer.from(body) : body;
-    writeInSlices(buffer, unsentResponses.track(rawResponse, caller ?? NO_CALLER, bytes), unsentResponses);
+    writeInChunks(buffer, unsentResponses.track(rawResponse, caller ?? NO_CALLER, bytes), unsentResponses);
   } else {
     rawResponse.end(body);
     if (rawResponse.writableFinished) return;
@@ -87,24 +87,24 @@ export function send(
 }
 
 /** Whenever half of `rest` is written, copies the other half, so that the memory of the written half can be freed. */
-function writeInSlices(body: Buffer, unsent: UnsentResponse, unsentResponses: UnsentResponses): void {
+function writeInChunks(body: Buffer, unsent: UnsentResponse, unsentResponses: UnsentResponses): void {
   const { rawResponse } = unsent;
   let rest = body;
   let start = 0;
-  const writeSlice = () => {
+  const writeChunk = () => {
     if (start >= rest.length / 2) {
       rest = Buffer.from(rest.subarray(start));
       start = 0;
       unsentResponses.reduceTo(unsent, rest.length);
     }
-    const slice = rest.subarray(start, start + SLICE_BYTES);
-    start += slice.length;
-    unsentResponses.countSent(unsent, slice.length);
-    if (start === rest.length) rawResponse.end(slice);
-    else if (rawResponse.write(slice)) writeSlice();
-    else rawResponse.once('drain', writeSlice);
+    const chunk = rest.subarray(start, start + CHUNK_BYTES);
+    start += chunk.length;
+    unsentResponses.countSent(unsent, chunk.length);
+    if (start === rest.length) rawResponse.end(chunk);
+    else if (rawResponse.write(chunk)) writeChunk();
+    else rawResponse.once('drain', writeChunk);
   };
-  writeSlice();
+  writeChunk();
 }
 
 /** Reads the next chunk when the connection has accepted the one before. A client that reads too slowly is disconnected. */
@@ -114,15 +114,15 @@ async function sendStream(
   unsentResponses: UnsentResponses,
 ): Promise<void> {
   const unsent = unsentResponses.track(rawResponse, NO_CALLER, 0);
-  const countedSlices = async function* () {
-    for await (const chunk of chunks)
-      for (let start = 0; start < chunk.length; start += SLICE_BYTES) {
-        yield chunk.subarray(start, start + SLICE_BYTES);
-        unsentResponses.countSent(unsent, Math.min(SLICE_BYTES, chunk.length - start));
+  const countedChunks = async function* () {
+    for await (const data of chunks)
+      for (let start = 0; start < data.length; start += CHUNK_BYTES) {
+        yield data.subarray(start, start + CHUNK_BYTES);
+        unsentResponses.countSent(unsent, Math.min(CHUNK_BYTES, data.length - start));
       }
   };
   try {
-    await pipeline(countedSlices, rawResponse);
+    await pipeline(countedChunks, rawResponse);
   } catch (error) {
     onError(error);
   } finally {

@@ -88,7 +88,7 @@ export class UnsentResponses {
     return unsent;
   }
 
-  /** Called for each slice that is written. For a response that is not sent in slices: called once, when it is written. */
+  /** Called for each chunk that is written. For a response that is not sent in chunks: called once, when it is written. */
   countSent({ connection }: UnsentResponse, bytes: number): void {
     connection.sentBytes += bytes;
   }

@@ -152,20 +152,20 @@ export class IdempotencyIndex {
     const completed = this.#createEntry(entry, entry.atMicros, toRemembered(result), segmentNumber);
     completed.pending = entry.pending;
     this.#put(completed);
-    if (!entry.forgetOnceDelivered) settle(completed);
+    if (!entry.forgetOnceDelivered) resolvePending(completed);
     return completed;
   }
 
   /** Removes the entry, because its request failed or its response was delivered: the next request with this key is a new one. */
   remove(entry: IndexEntry): void {
     if (this.#entries.get(entry.key) === entry) this.#delete(entry);
-    settle(entry);
+    resolvePending(entry);
   }
 
   /** Call it if the request of a claimed entry failed. Removes the entry of a first request. A repeat stays a repeat. */
   release(entry: IndexEntry): void {
     if (entry.result === undefined) this.remove(entry);
-    else settle(entry);
+    else resolvePending(entry);
   }
 
   /**
@@ -174,7 +174,7 @@ export class IdempotencyIndex {
    */
   reportDelivery(entry: IndexEntry, isDelivered: boolean): void {
     if (isDelivered) this.remove(entry);
-    else settle(entry);
+    else resolvePending(entry);
   }
 
   /** Adds a request from the disk, unless it has expired. If its time is in the future, the clock was set back: its age is 0. */
@@ -285,7 +285,7 @@ function createPending(): IndexEntry['pending'] {
   return { promise, resolve };
 }
 
-function settle(entry: IndexEntry): void {
+function resolvePending(entry: IndexEntry): void {
   const { pending } = entry;
   entry.pending = undefined;
   pending?.resolve();

@@ -2,7 +2,7 @@
 // then the log lines. The checksum covers the header and the lines, so it detects a block that a crash left incomplete and a block
 // that was damaged.
 import { crc32 } from 'node:zlib';
-import { LOG_KINDS, type LogKind } from '../domain/log-columns.ts';
+import { isLogKind, type LogKind } from '../domain/log-columns.ts';
 import type { CompletedRequest } from './idempotency-index.ts';
 import { type DiskRequest, requestFromDisk, requestToDisk } from './idempotency-log.ts';
 
@@ -114,7 +114,7 @@ function stringifyHeader(header: SpoolBlockHeader): string {
 function parseHeader(json: string): SpoolBlockHeader | undefined {
   try {
     const { form = 1, kind, first, count, bytes, request } = JSON.parse(json) as DiskHeader;
-    if (!LOG_KINDS.includes(kind) || !(first >= 0 && count > 0 && bytes > 0)) return undefined;
+    if (!isLogKind(kind) || !(first >= 0 && count > 0 && bytes > 0)) return undefined;
     return {
       formatVersion: form,
       kind,

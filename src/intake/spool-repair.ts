@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { OperatorError } from '../domain/errors.ts';
-import { LOG_KINDS, type LogKind } from '../domain/log-columns.ts';
+import { isLogKind, LOG_KINDS, type LogKind } from '../domain/log-columns.ts';
 import { lineFieldsOf, UNIT_SEPARATOR } from '../domain/log-line.ts';
 import { stringifyExactJson } from '../logs/exact-json.ts';
 import type { Event } from '../observe/event.ts';
@@ -156,12 +156,12 @@ const HEADER =
 function readDamagedBlocks(bytes: Buffer, offset: number): DamagedBlock[] {
   const headers = [...bytes.toString('latin1').matchAll(HEADER)];
   return headers.flatMap(({ index, 0: text, 1: kind, 2: first, 3: count, 4: lineBytes }, i) => {
-    if (!LOG_KINDS.some(each => each === kind)) return [];
+    if (!isLogKind(kind)) return [];
     const lines = bytes.toString('utf8', index + text.length, headers[i + 1]?.index ?? bytes.length);
     return [
       {
         end: offset + index + text.length + Number(lineBytes),
-        kind: kind as LogKind,
+        kind,
         firstSequence: Number(first),
         count: Number(count),
         lines: lines.split('\n').slice(0, Number(count)),

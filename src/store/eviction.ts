@@ -1,8 +1,10 @@
 // Keeps the data directory within --max-disk: removes the oldest stored records when the files come close to this limit. Never
 // removes acknowledged records that are only in the spool.
+
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Observe } from '../observe/event.ts';
+import { STORE_FILE } from '../system/data-directory.ts';
 import { every, type RepeatingJob, type Timer } from '../system/timer.ts';
 import type { EvictionLimits, Store } from './store.ts';
 
@@ -85,7 +87,7 @@ export class Eviction {
 
 /** The disk space of all files except temporary ones and dendro.duckdb, which `usedBytes` measures without its unused blocks. */
 async function measureOtherFiles(directory: string): Promise<number> {
-  const skipped = ['dendro.duckdb', ...TEMPORARY_DIRECTORIES].map(name => join(directory, name));
+  const skipped = [STORE_FILE, ...TEMPORARY_DIRECTORIES].map(name => join(directory, name));
   let bytes = 0;
   for (const entry of await readdir(directory, { recursive: true, withFileTypes: true })) {
     const path = join(entry.parentPath, entry.name);

@@ -3,7 +3,7 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { Damage } from '../domain/damage.ts';
-import { checkAndRecordFormat } from '../system/data-directory.ts';
+import { checkAndRecordFormat, STORE_FILE } from '../system/data-directory.ts';
 import { lockDirectory } from '../system/directory-lock.ts';
 import type { Outbox } from './clickhouse/outbox.ts';
 import type { SchemaOptions } from './clickhouse/schema.ts';
@@ -54,13 +54,18 @@ async function readClickHouseOutbox(dataDirectory: string): Promise<StoreContent
   return (await import('./clickhouse/read-outbox.ts')).readOutbox(join(resolve(dataDirectory), 'clickhouse'));
 }
 
+/** A data directory that no server has used yet may have no files of the store. */
+export function hasStoreFiles(storeName: StoreName, dataDirectory: string): boolean {
+  return existsSync(join(dataDirectory, storeName === 'duckdb' ? STORE_FILE : 'clickhouse/progress.json'));
+}
+
 /**
  * Whether dendro.duckdb is missing although a server has used the data directory: a server creates `spool/` after this file. A
  * server with the ClickHouse store also creates `clickhouse/`, and may never have created dendro.duckdb.
  */
 export function isStoreFileMissing(storeName: StoreName, dataDirectory: string): boolean {
   const exists = (name: string) => existsSync(join(dataDirectory, name));
-  return storeName === 'duckdb' && exists('spool') && !exists('clickhouse') && !exists('dendro.duckdb');
+  return storeName === 'duckdb' && exists('spool') && !exists('clickhouse') && !exists(STORE_FILE);
 }
 
 /**
@@ -74,10 +79,9 @@ export async function inspectStoreFiles(
   const { dataDirectory } = options;
   if (isStoreFileMissing(storeName, dataDirectory)) {
     const problem = 'it does not exist, although a server has used this data directory';
-    return { records: 0, damages: [{ file: 'dendro.duckdb', place: '', problem }], durableUpTo: () => 0 };
+    return { records: 0, damages: [{ file: STORE_FILE, place: '', problem }], durableUpTo: () => 0 };
   }
-  const file = storeName === 'duckdb' ? 'dendro.duckdb' : 'clickhouse/progress.json';
-  if (!existsSync(join(dataDirectory, file))) return { records: 0, damages: [], durableUpTo: () => 0 };
+  if (!hasStoreFiles(storeName, dataDirectory)) return { records: 0, damages: [], durableUpTo: () => 0 };
   if (storeName === 'duckdb') return (await import('./duckdb/inspect-file.ts')).inspectFile(options);
   try {
     const { records, durableUpTo } = await readClickHouseOutbox(dataDirectory);

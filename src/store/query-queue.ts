@@ -1,7 +1,7 @@
 // Schedules queries for both stores: a fixed number runs at once, the others wait in a queue, and one deadline covers waiting
 // and running. Foreground queries run before background ones. A group of queries gets at most three quarters of the slots and of
 // the queue, so that slow queries of one endpoint leave room for others. A query is cancelled through the signal that it gets.
-import { DendroError } from '../domain/errors.ts';
+import { DendroError, queuedTooLong } from '../domain/errors.ts';
 import type { QueryOptions } from './store.ts';
 
 export interface QueryLimits {
@@ -219,10 +219,6 @@ function isBackground({ priority }: QueryOptions): boolean {
 
 export function storeClosed(): DendroError {
   return new DendroError('unavailable', 'the store is closed');
-}
-
-function queuedTooLong(): DendroError {
-  return new DendroError('unavailable', 'the query waited too long in the queue; retry in a moment');
 }
 
 export function timedOut(seconds: number): DendroError {

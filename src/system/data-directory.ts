@@ -8,6 +8,9 @@ import { checkWritable, describeUser, findOwner, isAccessDenied } from './file-a
 import { createDirectory, writeFileDurably } from './files.ts';
 import { readVersion } from './version.ts';
 
+/** The file of the embedded store. */
+export const STORE_FILE = 'dendro.duckdb';
+
 /** Creates the directory if it is missing. If this user cannot use it, throws an OperatorError that says what to do. */
 export function prepareDataDirectory(dataDirectory: string): void {
   requireUsable(dataDirectory, createDirectory);
@@ -57,7 +60,7 @@ function findOwnerOfNewFiles(directory: string): number | undefined {
 }
 
 function findOwnerOfStore(directory: string): number | undefined {
-  return findOwner(join(directory, 'dendro.duckdb')) ?? findOwner(join(directory, 'spool'));
+  return findOwner(join(directory, STORE_FILE)) ?? findOwner(join(directory, 'spool'));
 }
 
 function cannotWrite(dataDirectory: string, error: NodeJS.ErrnoException): OperatorError {

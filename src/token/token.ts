@@ -1,7 +1,7 @@
 // A token: a stored record with the SHA-256 of a secret, scopes and limits. The secret is the string that a client sends. Secrets
 // are not stored, except the secret of the first token if there was no terminal to show it (first-token.ts).
 import { hash, randomBytes } from 'node:crypto';
-import { LOG_KINDS } from '../domain/log-columns.ts';
+import { isLogKind } from '../domain/log-columns.ts';
 import { parseTimestamp } from '../domain/timestamp.ts';
 import type { Clock } from '../system/clock.ts';
 
@@ -16,7 +16,7 @@ export interface Token {
   readonly expires_at?: string | undefined;
   /** Requests per second. Undefined: no limit. */
   readonly rate?: number | undefined;
-  /** The highest tier; a higher one in a request is lowered to it. */
+  /** The maximum tier; a higher one in a request is lowered to it. */
   readonly tier?: string | undefined;
   /** Whether IP addresses in results are replaced. Undefined: no. */
   readonly redact_pii?: boolean | undefined;
@@ -30,9 +30,7 @@ export function isScope(text: string): boolean {
   const [area, ...rest] = text.split(':');
   const name = rest.join(':');
   if (rest.length === 0) return ALL_SCOPES.some(scope => scope === text);
-  return area === 'query'
-    ? /^[a-z0-9_.-]+$/.test(name)
-    : area === 'ingest' && LOG_KINDS.some(kind => kind === name);
+  return area === 'query' ? /^[a-z0-9_.-]+$/.test(name) : area === 'ingest' && isLogKind(name);
 }
 
 /** `dnd_` and 43 URL-safe characters: 256 random bits. */

@@ -205,7 +205,7 @@ describe('dendro mcp', () => {
     'io.modelcontextprotocol/clientCapabilities': {},
   });
 
-  test('answers malformed messages with the errors of JSON-RPC, and goes on', async () => {
+  test('responds to malformed messages with the errors of JSON-RPC, and continues', async () => {
     const messages = await exchange([
       '{',
       'x'.repeat(3 * 1024 * 1024),

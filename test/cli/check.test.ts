@@ -7,7 +7,7 @@ import { runProgram } from '../../src/cli/program.ts';
 import { readInvocation, readServeConfig } from '../../src/config.ts';
 import { OperatorError } from '../../src/domain/errors.ts';
 import { DuckDBInstance } from '../../src/store/duckdb/driver.ts';
-import { createReader } from '../../src/store/duckdb/open-database.ts';
+import { createReaderInstance } from '../../src/store/duckdb/open-database.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { testStoreOptions } from '../support/config.ts';
 import { createTempDirectory } from '../support/process.ts';
@@ -151,7 +151,7 @@ describe('dendro check', () => {
   });
 
   test('commands that read the store create no temporary files in the working directory', async () => {
-    const instance = await createReader('50MB');
+    const instance = await createReaderInstance('50MB');
     const connection = await instance.connect();
     const sorted = connection.run('create temp table sorted as from range(20_000_000) order by hash(range)');
     await expect(sorted).rejects.toThrow('Out of Memory');

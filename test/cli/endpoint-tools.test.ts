@@ -9,7 +9,7 @@ const format = (rows: readonly object[], maxBytes: number) => {
 const small = { id: 'b', event_message: 'm', metadata: {} };
 
 test.each(['x', '"', '\u0001', '\u20ac'])(
-  'a first row above the byte limit is returned with cut values of %j, and the note says how to go on',
+  'a first row above the byte limit is returned with cut values of %j, and the note says how to continue',
   character => {
     const long = character.repeat(5_000);
     const large = { id: 'a', event_message: long, metadata: { long } };

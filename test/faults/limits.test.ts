@@ -36,7 +36,7 @@ afterEach(async () => {
   directory.remove();
 });
 
-/** Senders that go on after a failed request, and a query now and then. Returns the statuses of the queries. */
+/** Senders that continue after a failed request, and a query now and then. Returns the statuses of the queries. */
 async function sendFor(seconds: number, { internalUrl }: ServerProcess, senders: number, padding = 0) {
   const end = performance.now() + seconds * 1000;
   const shape = { kinds: ['edge'], records: [1, 200], padding } as const;

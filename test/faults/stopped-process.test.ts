@@ -8,7 +8,7 @@ import { kill, queryStatus, serve } from './server.ts';
 
 const STOPPED_SECONDS = sized(4, 60);
 
-test('a server that is stopped by SIGSTOP under load goes on after SIGCONT, with every acknowledged record', async () => {
+test('a server that is stopped by SIGSTOP under load continues after SIGCONT, with every acknowledged record', async () => {
   const directory = createTempDirectory();
   const ledger = new Ledger();
   const server = await serve(directory.path);

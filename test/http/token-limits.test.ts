@@ -6,7 +6,7 @@ import { createTokens, type TestTokens } from '../support/tokens.ts';
 
 const QUERY = '/api/endpoints/query';
 
-describe('the highest tier of a token', () => {
+describe('the maximum tier of a token', () => {
   let tokens: TestTokens<'FREE' | 'PRO' | 'PAYG' | 'ENTERPRISE' | 'GOLD' | 'any'>;
   let app: TestApp;
   beforeAll(async () => {
@@ -35,7 +35,7 @@ describe('the highest tier of a token', () => {
       headers: { 'X-API-KEY': tokens.secrets[token] },
     });
 
-  // Days of records: a row is the token's highest tier, a column the requested tier.
+  // Days of records: a row is the token's maximum tier, a column the requested tier.
   test.each([
     ['FREE', { FREE: 1, PRO: 1, PAYG: 1, ENTERPRISE: 1, '': 1, pro: 1 }],
     ['PRO', { FREE: 1, PRO: 7, PAYG: 7, ENTERPRISE: 7, '': 1, pro: 1 }],
@@ -50,7 +50,7 @@ describe('the highest tier of a token', () => {
     }
   });
 
-  test('a start before the limit of the highest tier sets Dendro-Clipped', async () => {
+  test('a start before the limit of the maximum tier sets Dendro-Clipped', async () => {
     const clippedOf = async (token: 'PRO' | 'any') => {
       const parameters = { project_tier: 'ENTERPRISE', iso_timestamp_start: '2026-10-01' };
       return (await send(token, parameters)).headers.get('dendro-clipped');
@@ -59,7 +59,7 @@ describe('the highest tier of a token', () => {
     expect(await clippedOf('any')).toBeNull();
   });
 
-  test('a highest tier that the endpoint does not know counts as the lowest', async () => {
+  test('a maximum tier that the endpoint does not know counts as the lowest', async () => {
     expect((await send('GOLD', { project_tier: 'ENTERPRISE' })).rows).toHaveLength(1);
   });
 });

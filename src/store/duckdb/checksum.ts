@@ -1,7 +1,7 @@
 // The checksum of records: the sum of their hashes. It does not depend on the order of the records, and the checksum of a merged
 // part is the sum of the checksums of its sources.
 import { columnsOf, type LogKind } from '../../domain/log-columns.ts';
-import type { AfterSlice, Condition } from './copy-records.ts';
+import type { AfterBatch, Condition } from './copy-records.ts';
 import type { DuckDBConnection } from './driver.ts';
 import { ROW_GROUP_ROWS } from './parts.ts';
 
@@ -37,22 +37,22 @@ export async function readChecksumOfColumns(
   return { rows: Number(result.value(0, 0)), sum: BigInt(String(result.value(1, 0))) };
 }
 
-/** Reads a table in slices of one row group, without the records that match `except`. */
-export async function readChecksumInSlices(
+/** Reads a table in batches of one row group, without the records that match `except`. */
+export async function readChecksumInBatches(
   connection: DuckDBConnection,
   kind: LogKind,
   table: string,
-  afterSlice: AfterSlice,
+  afterBatch: AfterBatch,
   except: Condition = { sql: 'false', values: {} },
 ): Promise<Checksum> {
   const last = await connection.runAndReadAll(`select max(rowid) from ${table}`);
   let total = EMPTY_CHECKSUM;
   for (let start = 0; start <= Number(last.value(0, 0) ?? -1); start += ROW_GROUP_ROWS) {
     const startedAt = performance.now();
-    const slice = `rowid >= ${start} and rowid < ${start + ROW_GROUP_ROWS} and not (${except.sql})`;
-    const condition = { sql: slice, values: except.values };
+    const batch = `rowid >= ${start} and rowid < ${start + ROW_GROUP_ROWS} and not (${except.sql})`;
+    const condition = { sql: batch, values: except.values };
     total = addChecksums(total, await readChecksum(connection, kind, table, condition));
-    await afterSlice(performance.now() - startedAt);
+    await afterBatch(performance.now() - startedAt);
   }
   return total;
 }

@@ -6,7 +6,7 @@
 // project. So parts of the last seven days are merged only up to a span of half a week. Older parts are merged with each other.
 import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import { MICROS_PER_DAY } from '../../system/clock.ts';
-import { type AfterSlice, copySorted } from './copy-records.ts';
+import { type AfterBatch, copySorted } from './copy-records.ts';
 import { type DuckDBConnection, DuckDBTimestampValue } from './driver.ts';
 import type { IdleKinds } from './idle-kinds.ts';
 import type { PartRewriter, Rewrite } from './part-rewriter.ts';
@@ -129,20 +129,20 @@ export class Compactor {
     return {
       sources,
       isCompacted: true,
-      copy: async (connection, to, afterSlice) => {
+      copy: async (connection, to, afterBatch) => {
         let [bytes, largeRecordsBytes] = [0, 0];
         for (const part of sources) {
-          const size = await this.#measure(connection, part, afterSlice);
+          const size = await this.#measure(connection, part, afterBatch);
           bytes += size.bytes;
           largeRecordsBytes += size.largeRecordsBytes;
         }
         if (largeRecordsBytes > MAX_LARGE_RECORDS_BYTES) throw new TooLargeError();
-        return copySorted(connection, `(${union})`, to, bytes / Math.max(1, rows), afterSlice);
+        return copySorted(connection, `(${union})`, to, bytes / Math.max(1, rows), afterBatch);
       },
     };
   }
 
-  async #measure(connection: DuckDBConnection, part: Part, afterSlice: AfterSlice): Promise<PartSize> {
+  async #measure(connection: DuckDBConnection, part: Part, afterBatch: AfterBatch): Promise<PartSize> {
     const known = this.#sizes.get(part);
     if (known !== undefined) return known;
     const startedAt = performance.now();
@@ -153,7 +153,7 @@ export class Compactor {
     const [bytes, largeRecordsBytes] = [Number(result.value(0, 0)), Number(result.value(1, 0))];
     const size = { bytes, largeRecordsBytes };
     this.#sizes.set(part, size);
-    await afterSlice(performance.now() - startedAt);
+    await afterBatch(performance.now() - startedAt);
     return size;
   }
 }

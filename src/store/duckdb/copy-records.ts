@@ -1,5 +1,5 @@
-// Copies records from table to table in slices: sorted by project and then newest first (PART_ORDER), or in their existing order.
-// Sorting 122,880 records at once took 300 MB more memory than sorting them in slices, and was not faster.
+// Copies records from table to table in batches: sorted by project and then newest first (PART_ORDER), or in their existing order.
+// Sorting 122,880 records at once took 300 MB more memory than sorting them in batches, and was not faster.
 import {
   type DuckDBConnection,
   type DuckDBListValue,
@@ -10,13 +10,13 @@ import { PART_ORDER, ROW_GROUP_ROWS } from './parts.ts';
 import type { StoreConnection } from './run-long.ts';
 
 /** The approximate size of the records that are sorted at once. */
-const SLICE_BYTES = 16 * 1024 * 1024;
+const BATCH_BYTES = 16 * 1024 * 1024;
 
-/** Called after each slice with the milliseconds it took. */
-export type AfterSlice = (ms: number) => Promise<void>;
+/** Called after each batch with the milliseconds it took. */
+export type AfterBatch = (ms: number) => Promise<void>;
 
 /** All records of the projects from `first` to `last`, or those of one project from `since` to before `until`. */
-interface Slice {
+interface Batch {
   readonly first: string;
   readonly last: string;
   readonly since: DuckDBTimestampValue | null;
@@ -32,11 +32,11 @@ export async function copySorted(
   from: string,
   to: string,
   recordBytes: number,
-  afterSlice: AfterSlice = async () => {},
+  afterBatch: AfterBatch = async () => {},
 ): Promise<number> {
   let copied = 0;
-  const sliceRows = Math.ceil(SLICE_BYTES / Math.max(1, recordBytes));
-  for (const { first, last, since, until } of await cutSlices(connection, from, sliceRows)) {
+  const batchRows = Math.ceil(BATCH_BYTES / Math.max(1, recordBytes));
+  for (const { first, last, since, until } of await cutBatches(connection, from, batchRows)) {
     const startedAt = performance.now();
     const { rowsChanged } = await connection.runLong(
       `insert into ${to} from ${from}
@@ -45,7 +45,7 @@ export async function copySorted(
       { first, last, since, until },
     );
     copied += rowsChanged;
-    await afterSlice(performance.now() - startedAt);
+    await afterBatch(performance.now() - startedAt);
   }
   return copied;
 }
@@ -64,7 +64,7 @@ export async function copyInOrder(
   connection: StoreConnection,
   from: string,
   to: string,
-  afterSlice: AfterSlice,
+  afterBatch: AfterBatch,
   except: Condition = { sql: 'false', values: {} },
 ): Promise<number> {
   const last = await connection.runAndReadAll(`select max(rowid) from ${from}`);
@@ -77,39 +77,39 @@ export async function copyInOrder(
       { ...except.values },
     );
     copied += rowsChanged;
-    await afterSlice(performance.now() - startedAt);
+    await afterBatch(performance.now() - startedAt);
   }
   return copied;
 }
 
-/** Returns slices of about `sliceRows` records, in the order of the sorted copy. */
-async function cutSlices(connection: DuckDBConnection, from: string, sliceRows: number): Promise<Slice[]> {
+/** Returns batches of about `batchRows` records, in the order of the sorted copy. */
+async function cutBatches(connection: DuckDBConnection, from: string, batchRows: number): Promise<Batch[]> {
   const result = await connection.runAndReadAll(
     `select project, count(*) from ${from} group by project order by project`,
   );
-  const slices: Slice[] = [];
+  const batches: Batch[] = [];
   let open: { first: string; last: string; rows: number } | undefined;
   const close = () => {
-    if (open !== undefined) slices.push({ first: open.first, last: open.last, since: null, until: null });
+    if (open !== undefined) batches.push({ first: open.first, last: open.last, since: null, until: null });
     open = undefined;
   };
   for (const row of result.getRows()) {
     const [project, rows] = [String(row[0]), Number(row[1])];
-    if (open !== undefined && open.rows + rows > sliceRows) close();
-    if (rows > sliceRows) slices.push(...(await cutProject(connection, from, project, rows / sliceRows)));
+    if (open !== undefined && open.rows + rows > batchRows) close();
+    if (rows > batchRows) batches.push(...(await cutProject(connection, from, project, rows / batchRows)));
     else open = { first: open?.first ?? project, last: project, rows: (open?.rows ?? 0) + rows };
   }
   close();
-  return slices;
+  return batches;
 }
 
-/** Cuts the records of one project by time into about `count` slices, newest first. */
+/** Cuts the records of one project by time into about `count` batches, newest first. */
 async function cutProject(
   connection: DuckDBConnection,
   from: string,
   project: string,
   count: number,
-): Promise<Slice[]> {
+): Promise<Batch[]> {
   const shares = Array.from({ length: Math.ceil(count) - 1 }, (_, index) => (index + 1) / Math.ceil(count));
   const result = await connection.runAndReadAll(
     `select list_distinct(quantile_disc(timestamp, [${shares}])) from ${from} where project = $project`,

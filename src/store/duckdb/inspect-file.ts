@@ -1,11 +1,13 @@
 // Reads every record of a store's file without changing it, and reports what is damaged. DuckDB checks the checksum of each block
 // that it reads. The records of a part are compared with the checksum of the part, if the file has one (part-checksums.ts).
+
 import { join, resolve } from 'node:path';
 import { byteRange, type Damage } from '../../domain/damage.ts';
 import type { LogKind } from '../../domain/log-columns.ts';
+import { STORE_FILE } from '../../system/data-directory.ts';
 import { addChecksums, type Checksum, EMPTY_CHECKSUM, readChecksumOfColumns } from './checksum.ts';
 import type { DuckDBConnection } from './driver.ts';
-import { createReader, FILE_NAME } from './open-database.ts';
+import { createReaderInstance } from './open-database.ts';
 import { loadChecksums, type PartChecksum } from './part-checksums.ts';
 import { ROW_GROUP_ROWS } from './parts.ts';
 import { describeUnfinishedCheckpoint, describeUnfinishedWrite, pathOfWal, quote } from './recover-file.ts';
@@ -41,9 +43,9 @@ export async function inspectFile({
   memoryLimit,
   onProgress,
 }: InspectOptions): Promise<InspectedStore> {
-  const instance = await createReader(memoryLimit);
+  const instance = await createReaderInstance(memoryLimit);
   const connection = await instance.connect();
-  const file = join(resolve(dataDirectory), FILE_NAME);
+  const file = join(resolve(dataDirectory), STORE_FILE);
   const damages: Damage[] = [];
   const report = (place: string, error: unknown) => damages.push(toDamage(place, error));
   try {
@@ -217,6 +219,6 @@ function toDamage(place: string, error: unknown): Damage {
   const [problem = ''] = (error as Error).message.split('\n', 1);
   const offset = Number(/in block at location (\d+)/.exec(problem)?.[1] ?? Number.NaN);
   const block = Number.isNaN(offset) ? [] : [byteRange(offset, offset + BLOCK_BYTES)];
-  const file = /\bWAL\b/.test(problem) ? pathOfWal(FILE_NAME) : FILE_NAME;
+  const file = /\bWAL\b/.test(problem) ? pathOfWal(STORE_FILE) : STORE_FILE;
   return { file, place: [...(place === '' ? [] : [place]), ...block].join(', '), problem };
 }

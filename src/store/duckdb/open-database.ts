@@ -1,11 +1,13 @@
 // Opens the store's file and locks DuckDB down: afterwards no SQL can read or write files outside the staging directory, load an
 // extension or change a setting.
+
 import { closeSync, existsSync, fstatSync, fsync, mkdirSync, openSync, rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import type { Damage } from '../../domain/damage.ts';
 import { OperatorError } from '../../domain/errors.ts';
+import { STORE_FILE } from '../../system/data-directory.ts';
 import { createDirectory } from '../../system/files.ts';
 import { readAt } from '../../system/open-file.ts';
 import { type DuckDBConnection, DuckDBInstance } from './driver.ts';
@@ -25,7 +27,6 @@ import { applySchema, checkSchemaVersion } from './schema.ts';
 
 const fsyncDescriptor = promisify(fsync);
 
-export const FILE_NAME = 'dendro.duckdb';
 /**
  * A transaction takes its snapshot of a database when a statement first names one of its tables. Preparing this statement
  * takes the snapshots of both databases: `mem` (memtables) and `logs` (the file). The type of $unused is unknown, so DuckDB
@@ -78,7 +79,7 @@ export async function openDatabase(
     throw new OperatorError(`cannot use the data directory ${dataDirectory}: ${(error as Error).message}`);
   }
   const stagingDirectory = join(directory, 'staging');
-  const file = join(directory, FILE_NAME);
+  const file = join(directory, STORE_FILE);
   const instance = await createInstance(directory, memoryLimit, threads);
   const connection = watchFatalErrors(await instance.connect(), onFatalError);
   try {
@@ -173,7 +174,7 @@ async function createInstance(
  * Creates an instance for callers that attach the file read-only. Without the empty `temp_directory`, DuckDB would create `.tmp`
  * in the working directory.
  */
-export function createReader(memoryLimit?: string): Promise<DuckDBInstance> {
+export function createReaderInstance(memoryLimit?: string): Promise<DuckDBInstance> {
   const limits: Record<string, string> = memoryLimit === undefined ? {} : { memory_limit: memoryLimit };
   return DuckDBInstance.create(':memory:', { ...limits, temp_directory: '' });
 }
@@ -183,9 +184,9 @@ export function createReader(memoryLimit?: string): Promise<DuckDBInstance> {
  * would repair. Only reads the file.
  */
 export async function checkDatabaseFile(dataDirectory: string): Promise<Damage | undefined> {
-  const file = join(resolve(dataDirectory), FILE_NAME);
+  const file = join(resolve(dataDirectory), STORE_FILE);
   if (!existsSync(file)) return undefined;
-  const instance = await createReader();
+  const instance = await createReaderInstance();
   const connection = await instance.connect();
   try {
     await attachFile(connection, file, dataDirectory, 'read_only');
@@ -219,7 +220,7 @@ async function attachFile(
       const owner = /PID (\d+)/.exec(message)?.[1];
       const who = owner === undefined ? 'another process' : `another process (PID ${owner})`;
       throw new OperatorError(
-        `the data directory ${dataDirectory} is in use by ${who}; stop it, or talk to the running server with --url`,
+        `the data directory ${dataDirectory} is in use by ${who}; stop it, or send requests to the running server with --url`,
       );
     }
     throw cannotOpen(file, dataDirectory, error);

@@ -11,9 +11,9 @@ import {
   type Checksum,
   EMPTY_CHECKSUM,
   findDifference,
-  readChecksumInSlices,
+  readChecksumInBatches,
 } from './checksum.ts';
-import type { AfterSlice, Condition } from './copy-records.ts';
+import type { AfterBatch, Condition } from './copy-records.ts';
 import { nameOf, type Part, type Parts, temporaryNameOf } from './parts.ts';
 import type { StoreConnection } from './run-long.ts';
 import type { UncachedReader } from './uncached-reader.ts';
@@ -49,7 +49,7 @@ export interface Rewrite {
   /** How many records `copy` keeps. Default: all of the sources. */
   readonly keptRows?: number;
   /** Copies the records of the sources to the table `to`. Returns how many. */
-  copy(connection: StoreConnection, to: string, afterSlice: AfterSlice): Promise<number>;
+  copy(connection: StoreConnection, to: string, afterBatch: AfterBatch): Promise<number>;
   /** Called after the attempt to write a checkpoint, while the file mutex is still held. */
   onReplaced?(): Promise<void>;
 }
@@ -166,9 +166,9 @@ export class PartRewriter {
     const { rewriteWriter } = this.#dependencies;
     await rewriteWriter.run('begin transaction');
     try {
-      const afterSlice = this.#createThrottle();
-      const copied = await rewrite.copy(rewriteWriter, to, afterSlice);
-      const checksum = await this.#readChecksumOfSources(rewrite, afterSlice);
+      const afterBatch = this.#createThrottle();
+      const copied = await rewrite.copy(rewriteWriter, to, afterBatch);
+      const checksum = await this.#readChecksumOfSources(rewrite, afterBatch);
       await rewriteWriter.run('commit');
       return { copied, checksum };
     } catch (error) {
@@ -178,7 +178,7 @@ export class PartRewriter {
   }
 
   /** Reads the sources only if their checksums are not known, or if some of their records are left out. */
-  async #readChecksumOfSources({ sources, except }: Rewrite, afterSlice: AfterSlice): Promise<Checksum> {
+  async #readChecksumOfSources({ sources, except }: Rewrite, afterBatch: AfterBatch): Promise<Checksum> {
     const { rewriteWriter } = this.#dependencies;
     let total = EMPTY_CHECKSUM;
     for (const { checksum, ...part } of sources) {
@@ -187,7 +187,7 @@ export class PartRewriter {
         total,
         isKnown
           ? checksum
-          : await readChecksumInSlices(rewriteWriter, part.kind, nameOf(part), afterSlice, except),
+          : await readChecksumInBatches(rewriteWriter, part.kind, nameOf(part), afterBatch, except),
       );
     }
     return total;
@@ -197,15 +197,15 @@ export class PartRewriter {
   async #verify(kind: LogKind, table: string, checksum: Checksum): Promise<void> {
     const { checkpointer, reader, onMismatch, queryTimeoutMs } = this.#dependencies;
     await checkpointer.runWhenIdle(work => this.withFileMutex(work), 2 * queryTimeoutMs);
-    const afterSlice = this.#createThrottle();
-    const difference = await findDifference(checksum, () => reader.readChecksum(kind, table, afterSlice));
+    const afterBatch = this.#createThrottle();
+    const difference = await findDifference(checksum, () => reader.readChecksum(kind, table, afterBatch));
     if (difference === undefined) return;
     onMismatch(kind, difference);
     throw difference;
   }
 
-  /** If the store was used during a slice, pauses for as long as the slice took. */
-  #createThrottle(): AfterSlice {
+  /** If the store was used during a batch, pauses for as long as the batch took. */
+  #createThrottle(): AfterBatch {
     const { countOperations } = this.#dependencies;
     let operations = countOperations();
     return async ms => {

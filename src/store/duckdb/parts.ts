@@ -5,7 +5,7 @@
 // Table names in the file: in <kind>_part_N, each flush or insert batch (at most one row group) is sorted by itself.
 // <kind>_compacted_N is sorted as a whole. <kind>_rewriting_N is the temporary table of a rewrite: a compaction, a vacuum, a
 // removal of records or a repair.
-import { columnsOf, LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
+import { columnsOf, isLogKind, LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import type { SequenceRange } from '../store.ts';
 import type { Checksum } from './checksum.ts';
 import type { DuckDBConnection } from './driver.ts';
@@ -279,8 +279,4 @@ export function memoryTableColumns(kind: LogKind): string {
 
 function namesOf(parts: readonly Part[]): string {
   return parts.map(nameOf).join(' ');
-}
-
-function isLogKind(kind: string | undefined): kind is LogKind {
-  return LOG_KINDS.some(each => each === kind);
 }

@@ -1,21 +1,23 @@
 // Reads every record of a copy of a store's file, also if an earlier version wrote it. DuckDB checks the checksum of each block that
 // it reads. If a power cut left an unfinished write or checkpoint in the copy, this repairs it as the server does when it starts.
 // Otherwise the file does not change.
+
 import { join, resolve } from 'node:path';
 import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
+import { STORE_FILE } from '../../system/data-directory.ts';
 import type { StoreContent } from '../store.ts';
 import type { DuckDBConnection } from './driver.ts';
 import { restoreMetadata } from './metadata-backup.ts';
-import { createReader, FILE_NAME } from './open-database.ts';
+import { createReaderInstance } from './open-database.ts';
 import { attachRecovering, quote } from './recover-file.ts';
 import { FLUSHED_TABLES, kindOfTable } from './schema.ts';
 
 /** The caller must hold the lock of the data directory, or know that no other process uses it. */
 export async function readCopy(dataDirectory: string, memoryLimit: string): Promise<StoreContent> {
-  const instance = await createReader(memoryLimit);
+  const instance = await createReaderInstance(memoryLimit);
   const connection = await instance.connect();
   try {
-    const file = join(resolve(dataDirectory), FILE_NAME);
+    const file = join(resolve(dataDirectory), STORE_FILE);
     await restoreMetadata(file);
     await attachRecovering(
       file,

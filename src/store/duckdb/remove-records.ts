@@ -31,7 +31,7 @@ export async function removeRecords(
       isCompacted: part.isCompacted,
       except: condition,
       keptRows: part.rows - matching,
-      copy: (writer, to, afterSlice) => copyInOrder(writer, nameOf(part), to, afterSlice, condition),
+      copy: (writer, to, afterBatch) => copyInOrder(writer, nameOf(part), to, afterBatch, condition),
       onReplaced: async () => {
         removed += matching;
       },

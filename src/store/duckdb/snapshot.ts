@@ -1,14 +1,16 @@
 // The store's file at one moment, for a backup. After a checkpoint the file alone has all flushed records. No checkpoint runs
 // until the file has been read, so what the last one wrote does not change. Flushes continue: they write to the write-ahead
 // log and to blocks that the last checkpoint does not use.
+
 import { DendroError } from '../../domain/errors.ts';
 import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
+import { STORE_FILE } from '../../system/data-directory.ts';
 import { Mutex } from '../../system/mutex.ts';
 import { readChunks } from '../../system/open-file.ts';
 import { storeClosed } from '../query-queue.ts';
 import type { StoreSnapshot } from '../store.ts';
 import type { Checkpointer } from './checkpoint.ts';
-import { type Database, FILE_NAME } from './open-database.ts';
+import type { Database } from './open-database.ts';
 import type { Parts } from './parts.ts';
 
 export interface SnapshotDependencies {
@@ -71,7 +73,7 @@ export class Snapshots {
         this.#isClosed ? Promise.reject(storeClosed()) : database.readFile(offset, length),
       );
     return {
-      files: [{ path: FILE_NAME, bytes, content: () => readChunks(read, bytes) }],
+      files: [{ path: STORE_FILE, bytes, content: () => readChunks(read, bytes) }],
       records: new Map(LOG_KINDS.map(kind => [kind, countRows(kind)])),
       durableUpTo: kind => flushed.get(kind) ?? 0,
       release,

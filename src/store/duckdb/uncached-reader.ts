@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import type { LogKind } from '../../domain/log-columns.ts';
 import { Mutex } from '../../system/mutex.ts';
 import { addChecksums, type Checksum, EMPTY_CHECKSUM, readChecksum, UnreadableError } from './checksum.ts';
-import type { AfterSlice } from './copy-records.ts';
+import type { AfterBatch } from './copy-records.ts';
 import { type DuckDBConnection, DuckDBInstance } from './driver.ts';
 import type { Database } from './open-database.ts';
 import { ROW_GROUP_ROWS } from './parts.ts';
@@ -61,7 +61,7 @@ export class UncachedReader {
   async readChecksum(
     kind: LogKind,
     table: string,
-    afterSlice: AfterSlice = async () => {},
+    afterBatch: AfterBatch = async () => {},
   ): Promise<Checksum> {
     const { fileMutex } = this.#dependencies;
     let total = EMPTY_CHECKSUM;
@@ -76,7 +76,7 @@ export class UncachedReader {
         }
       });
       total = addChecksums(total, checksum);
-      await afterSlice(performance.now() - startedAt);
+      await afterBatch(performance.now() - startedAt);
     }
     return total;
   }

@@ -45,7 +45,7 @@ export class Vacuum {
     return {
       sources: [part],
       isCompacted: part.isCompacted,
-      copy: (connection, to, afterSlice) => copyInOrder(connection, nameOf(part), to, afterSlice),
+      copy: (connection, to, afterBatch) => copyInOrder(connection, nameOf(part), to, afterBatch),
       onReplaced: async () => {
         const after = await this.#countBlocks();
         if (after.total >= total) this.#stuckAtBlocks = after.total;
