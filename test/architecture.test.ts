@@ -64,7 +64,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'store/clickhouse-url.ts',
     'store/store.ts',
   ],
-  'store/store.ts': ['type store/query-parameters.ts'],
+  'store/store.ts': ['type store/query-parameters.ts', 'type observe'],
   'store/clickhouse-url.ts': [],
   'store/insert-with-bisect.ts': [],
   'store/query-queue.ts': ['store/store.ts'],

@@ -1,5 +1,5 @@
 // Opens a store for a command, and logs what opening it repaired, as a server does.
-import { createStoreCallbacks, createStoreReports, Quarantine } from '../intake/quarantine.ts';
+import { createStoreCallbacks, Quarantine } from '../intake/quarantine.ts';
 import { logTo } from '../observe/log.ts';
 import { openStore, type StoreOptions } from '../store/open-store.ts';
 import type { Store } from '../store/store.ts';
@@ -7,7 +7,7 @@ import { systemClock } from '../system/clock.ts';
 
 /** For a command that reads. Does not report records of the spool that the store rejects: the next server does. */
 export function openLoggedStore(options: StoreOptions): Promise<Store> {
-  return openStore(options, createStoreReports(logTo(process.stdout, process.stderr)));
+  return openStore(options, { observe: logTo(process.stdout, process.stderr) });
 }
 
 /** For a command that stores records. Those that the store rejects go to the quarantine of `dataDirectory`. */

@@ -116,22 +116,10 @@ function countLines(text: string): number {
   return count;
 }
 
-/** Callbacks that report what a store does. */
-export function createStoreReports(observe: Observe): StoreCallbacks {
-  return {
-    flushed: (kind, durationMs) => observe({ type: 'flushed', kind, durationMs }),
-    flushFailed: (kind, error) => observe({ type: 'flush_failed', kind, error }),
-    verificationFailed: (kind, error, outcome) =>
-      observe({ type: 'verification_failed', kind, error, outcome }),
-    storeFileMissing: () => observe({ type: 'store_file_missing' }),
-    walTruncated: log => observe({ type: 'store_wal_truncated', ...log }),
-  };
-}
-
-/** The same, and a record that the store rejects goes to the quarantine. */
+/** Callbacks for a store: a record that it rejects goes to the quarantine. */
 export function createStoreCallbacks(quarantine: Quarantine, clock: Clock, observe: Observe): StoreCallbacks {
   return {
-    ...createStoreReports(observe),
+    observe,
     recordRejected: ({ kind, line, reason }) => {
       observe({ type: 'record_rejected_by_store', kind, reason });
       const rejection = { code: 'rejected_by_store', message: reason } as const;

@@ -108,7 +108,8 @@ export async function openStore(options: StoreOptions, callbacks: StoreCallbacks
   const lock = await lockDirectory(options.dataDirectory);
   try {
     await checkAndRecordFormat(options.dataDirectory);
-    if (isStoreFileMissing(storeNameOf(options), options.dataDirectory)) callbacks.storeFileMissing?.();
+    if (isStoreFileMissing(storeNameOf(options), options.dataDirectory))
+      callbacks.observe?.({ type: 'store_file_missing' });
     const store = await openInLockedDirectory(options, callbacks);
     return { ...store, close: () => store.close().finally(lock.release) };
   } catch (error) {

@@ -1,7 +1,7 @@
 // The contract that every store implements. A store knows records and SQL; it knows no endpoint, cache or HTTP.
-import type { VerificationOutcome } from '../domain/damage.ts';
 import type { LogKind } from '../domain/log-columns.ts';
 import type { LogLines } from '../domain/log-line.ts';
+import type { Observe } from '../observe/event.ts';
 import type { TarFile } from '../system/tar.ts';
 import type { ParameterRules } from './query-parameters.ts';
 
@@ -148,36 +148,21 @@ export interface StoreSnapshot extends StoreContent {
   release(): void;
 }
 
-/** Callbacks for events that no method returns. Both stores call `recordRejected`; only the embedded store calls the others. */
+/** What a store reports and no method returns. */
 export interface StoreCallbacks {
+  /** Gets the events about flushes, the verification and the file of the embedded store. */
+  readonly observe?: Observe;
   /** The store cannot store this line because of its content. It stores the other lines. `reason` is the engine's message. */
   readonly recordRejected?: (rejected: {
     readonly kind: LogKind;
     readonly line: string;
     readonly reason: string;
   }) => void;
-  readonly flushed?: (kind: LogKind, durationMs: number) => void;
-  /** A flush failed. Its records are still in the spool, and the store retries the flush. */
-  readonly flushFailed?: (kind: LogKind, error: unknown) => void;
-  /** Records that were written to the file differ when they are read back, or cannot be read. */
-  readonly verificationFailed?: (kind: LogKind, error: unknown, outcome: VerificationOutcome) => void;
   /**
-   * The engine invalidated its file: all later calls throw `unavailable` until the store is opened again. Called for every
-   * such error. No acknowledged record is lost.
+   * Only the embedded store: the engine invalidated its file, and all later calls throw `unavailable` until the store is opened
+   * again. Called for every such error. No acknowledged record is lost.
    */
   readonly storeInvalidated?: (error: unknown) => void;
-  /** The store's file does not exist, although a server has used the data directory. A new file is created. */
-  readonly storeFileMissing?: () => void;
-  /**
-   * Bytes of the engine's write-ahead log were moved to `copy`: a crash left an unfinished write at its end, or it is the log of
-   * a file that no longer exists.
-   */
-  readonly walTruncated?: (log: {
-    readonly path: string;
-    readonly reason: 'unfinished write' | 'no store file';
-    readonly invalidBytes: number;
-    readonly copy: string;
-  }) => void;
 }
 
 export interface StoreStatistics {

@@ -118,7 +118,7 @@ test.for([0, 64 * KIB, 300 * KIB, MIB, 20 * MIB, 66 * MIB])(
     const { path, fill, free } = requireDisk(context);
     const failures: unknown[] = [];
     const store = await openStore(testStoreOptions(path), {
-      flushFailed: (_, error) => failures.push(error),
+      observe: event => event.type === 'flush_failed' && failures.push(event.error),
     });
     const count = async () =>
       (await store.query(savedQuery('select count(*) from edge_logs', ['integer']), {})).rows[0]?.[0];

@@ -18,6 +18,7 @@ import { readBack } from '../../src/backup/read-back.ts';
 import { unpack } from '../../src/backup/unpack.ts';
 import { OperatorError } from '../../src/domain/errors.ts';
 import { toLogLines } from '../../src/domain/log-line.ts';
+import type { Event } from '../../src/observe/event.ts';
 import { type DuckDBConnection, DuckDBInstance } from '../../src/store/duckdb/driver.ts';
 import { metadataBackupOf, saveMetadata } from '../../src/store/duckdb/metadata-backup.ts';
 import { checkStoreFile, inspectStoreFiles, openStore } from '../../src/store/open-store.ts';
@@ -169,10 +170,10 @@ async function tearLog(tail: Buffer, kind = 'auth'): Promise<string> {
 
 test('an unfinished write at the end of the write-ahead log is cut off and reported, and commits before it are kept', async () => {
   const log = await tearLog(Buffer.alloc(4096));
-  const truncated: unknown[] = [];
-  expect(await countRecords({ walTruncated: event => truncated.push(event) })).toBe(RECORDS);
+  const events: Event[] = [];
+  expect(await countRecords({ observe: event => events.push(event) })).toBe(RECORDS);
   const expected = { path: log, reason: 'unfinished write', invalidBytes: 4096, copy: `${log}.damaged` };
-  expect(truncated).toEqual([expected]);
+  expect(events).toEqual([{ type: 'store_wal_truncated', ...expected }]);
   expect(readFileSync(`${log}.damaged`)).toEqual(Buffer.alloc(4096));
   const store = await openStore(testStoreOptions(directory));
   expect(store.flushedUpTo('auth')).toBe(7);
@@ -203,10 +204,12 @@ test('a write-ahead log without its file is moved away and reported, and the sto
   const content = readFileSync(log);
   await withFileMutex(connection => saveMetadata(connection, file, readAt));
   rmSync(file);
-  const truncated: unknown[] = [];
-  expect(await countRecords({ walTruncated: event => truncated.push(event) })).toBe(0);
+  const events: Event[] = [];
+  expect(await countRecords({ observe: event => events.push(event) })).toBe(0);
   const copy = `${log}.damaged`;
-  expect(truncated).toEqual([{ path: log, reason: 'no store file', invalidBytes: content.length, copy }]);
+  expect(events).toEqual([
+    { type: 'store_wal_truncated', path: log, reason: 'no store file', invalidBytes: content.length, copy },
+  ]);
   expect(readFileSync(copy)).toEqual(content);
   expect(existsSync(metadataBackupOf(file))).toBe(false);
 });

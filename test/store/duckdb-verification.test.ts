@@ -22,8 +22,11 @@ let failures: { kind: string; message: string; outcome: VerificationOutcome }[];
 
 const open = async () => {
   store = await openStore(testStoreOptions(dataDirectory), {
-    verificationFailed: (kind, error, outcome) =>
-      failures.push({ kind, message: (error as Error).message, outcome }),
+    observe: event => {
+      if (event.type !== 'verification_failed') return;
+      const { kind, error, outcome } = event;
+      failures.push({ kind, message: (error as Error).message, outcome });
+    },
   });
 };
 beforeEach(async () => {

@@ -1,5 +1,6 @@
 // Reads flushed parts back from the file before the spool deletes their records. A part that differs from what was written is
 // rewritten with the records of the spool. The file stores which parts are unverified (part-checksums.ts).
+import type { VerificationOutcome } from '../../domain/damage.ts';
 import type { LogKind } from '../../domain/log-columns.ts';
 import { offsetAfterLines } from '../../domain/log-line.ts';
 import type { Mutex } from '../../system/mutex.ts';
@@ -120,6 +121,8 @@ export class FlushVerification {
 
   async #repair(part: UnverifiedPart, difference: Error, readSpooled: ReadSpooled): Promise<void> {
     const { fileMutex, checkpointer, callbacks } = this.#dependencies;
+    const report = (error: unknown, outcome: VerificationOutcome) =>
+      callbacks.observe?.({ type: 'verification_failed', kind: part.kind, error, outcome });
     try {
       const rewritten = await this.#rewrite(part, readSpooled);
       if (rewritten === undefined) return;
@@ -127,10 +130,10 @@ export class FlushVerification {
       const remaining = isInFile ? await this.#findDifference(rewritten) : difference;
       if (remaining !== undefined) throw remaining;
       await this.#setVerified(rewritten, rewritten.checksum);
-      callbacks.verificationFailed?.(part.kind, difference, 'rewritten');
+      report(difference, 'rewritten');
     } catch (error) {
       const isInSpool = !(error instanceof IncompleteSpoolError);
-      callbacks.verificationFailed?.(part.kind, error, isInSpool ? 'retrying' : 'not in the spool');
+      report(error, isInSpool ? 'retrying' : 'not in the spool');
       if (isInSpool) this.#retryAt = performance.now() + RETRY_MS;
       // The spool cannot repair this part any more, so the spool need not keep the segments with the part's records.
       else await this.#setVerified(part, undefined);

@@ -230,14 +230,15 @@ export class Memtables {
   async #flushEach(): Promise<void> {
     if (performance.now() < this.#retryFlushAt)
       throw new Error(`the last flush failed less than ${RETRY_MS / 1000} s ago`);
+    const { observe } = this.#dependencies.callbacks;
     for (let memtable = this.#immutable[0]; memtable !== undefined; memtable = this.#immutable[0]) {
       const startedAt = performance.now();
       try {
         await this.#flushOne(memtable);
-        this.#dependencies.callbacks.flushed?.(memtable.kind, performance.now() - startedAt);
+        observe?.({ type: 'flushed', kind: memtable.kind, durationMs: performance.now() - startedAt });
       } catch (error) {
         this.#retryFlushAt = performance.now() + RETRY_MS;
-        this.#dependencies.callbacks.flushFailed?.(memtable.kind, error);
+        observe?.({ type: 'flush_failed', kind: memtable.kind, error });
         throw error;
       }
     }

@@ -84,7 +84,7 @@ async function openComponents(options: DuckDBStoreOptions, callbacks: StoreCallb
   const database = await openDatabase(
     options,
     error => callbacks.storeInvalidated?.(error),
-    log => callbacks.walTruncated?.(log),
+    log => callbacks.observe?.({ type: 'store_wal_truncated', ...log }),
   );
   const viewLock = new ReadWriteLock();
   const connect = () => database.connect();
@@ -130,7 +130,8 @@ async function openComponents(options: DuckDBStoreOptions, callbacks: StoreCallb
     checkpointer,
     reader,
     queryTimeoutMs: options.queryTimeoutSeconds * 1000,
-    onMismatch: (kind, error) => callbacks.verificationFailed?.(kind, error, 'copy dropped'),
+    onMismatch: (kind, error) =>
+      callbacks.observe?.({ type: 'verification_failed', kind, error, outcome: 'copy dropped' }),
     requireDiskSpace: rows => disk.requireForRows(rows, parts.countRows()),
     countOperations: () => operations.total,
   });
