@@ -103,6 +103,7 @@ export function formatMs(ms) {
 
 /** @param {number} ratio */
 export function formatRatio(ratio) {
+  if (ratio < 0.01) return `${ratio.toFixed(4)}×`;
   return `${ratio >= 20 ? ratio.toFixed(0) : ratio.toFixed(ratio >= 10 ? 1 : 2)}×`;
 }
 
