@@ -82,8 +82,8 @@ export class QueryPanel {
   /** Why the result of the current query is empty. 'none': no explanation exists, or its request failed. undefined: unknown. */
   #explanation: Explanation | HTMLElement | 'none' | undefined;
 
-  /** Whether a page follows the last result. It is part of the explanation of an empty one. */
-  #hasNextPage = false;
+  /** The request that the explanation is about, and whether a page follows its result. */
+  #explained: { readonly parameters: string; readonly hasNextPage: boolean } | undefined;
 
   constructor(options: QueryPanelOptions) {
     this.#options = options;
@@ -148,9 +148,7 @@ export class QueryPanel {
         return runQuery(query.endpoint, this.#parameters, { ...options, signal });
       };
       const result = await load({ forceRefresh });
-      const hasNextPage = result.nextCursor !== undefined;
-      if (forceRefresh || hasNextPage !== this.#hasNextPage) this.#explanation = undefined;
-      this.#hasNextPage = hasNextPage;
+      if (forceRefresh || this.#isExplanationOutdated(result)) this.#explanation = undefined;
       this.#showResult(query, result);
       awaitsFirstResult = false;
       let newest = result;
@@ -204,11 +202,23 @@ export class QueryPanel {
       this.#explanation =
         (await query.describeEmpty?.(result, signal)) ??
         (await explainQuery(query.endpoint, this.#parameters, { signal }));
+      this.#explained = {
+        parameters: JSON.stringify(this.#parameters),
+        hasNextPage: result.nextCursor !== undefined,
+      };
       this.#showEmpty(query, result);
     } catch (error) {
       if (signal.aborted || !(error instanceof ApiError)) throw error;
       this.#explanation = 'none';
     }
+  }
+
+  /** Whether a page follows is part of an explanation. An auto-refresh of the log search requests only the newest records. */
+  #isExplanationOutdated({ nextCursor }: QueryResult): boolean {
+    return (
+      this.#explained?.parameters === JSON.stringify(this.#parameters) &&
+      this.#explained.hasNextPage !== (nextCursor !== undefined)
+    );
   }
 
   /** A failed refresh keeps the previous result on the page. */

@@ -202,7 +202,7 @@ function toFirstPage({ parameters }: Endpoint): UrlState['settings'] {
   return cursor === undefined ? {} : { [toSetting(cursor.name)]: '' };
 }
 
-/** The buttons of the pages. They stay the same elements, so that a refresh does not take the focus from them. */
+/** The buttons of the pages. They stay the same elements, so that a refresh of the rows does not take the focus from them. */
 class PageButtons {
   readonly element: HTMLElement;
   readonly #first: HTMLElement;

@@ -31,7 +31,7 @@ export async function readBack(
   directory: string,
   { store, memoryLimit, completeBytes }: ReadBackOptions,
 ): Promise<BackupReport['records']> {
-  if (isStoreFileMissing(store, directory))
+  if (await isStoreFileMissing(store, directory))
     throw new Error('dendro.duckdb does not exist, although a server has used this data directory');
   const content: StoreContent = hasStoreFiles(store, directory)
     ? await readStoreCopy(store, directory, memoryLimit)

@@ -18,7 +18,7 @@ import type { EarlierLoad } from '../store/store.ts';
 import { systemClock } from '../system/clock.ts';
 import { describeEarlierLoad, IngestSummary } from './ingest-summary.ts';
 import { type IngestTarget, type KindChunk, ServerTarget, StoreTarget } from './ingest-targets.ts';
-import { openStoreWithQuarantine } from './open-logged-store.ts';
+import { openLoggedStore } from './open-logged-store.ts';
 import { createProgressBar } from './progress-bar.ts';
 import { readRunningServer } from './running-server.ts';
 
@@ -65,10 +65,7 @@ async function openTarget(invocation: Invocation): Promise<IngestTarget> {
   const cores = availableParallelism();
   const parser = new BodyParserPool(cores);
   // The parser threads keep the cores busy; with as many engine threads as cores, a load took a quarter longer.
-  const store = await openStoreWithQuarantine(
-    { ...options, threads: Math.ceil(cores / 2) },
-    options.dataDirectory,
-  );
+  const store = await openLoggedStore({ ...options, threads: Math.ceil(cores / 2) });
   return new StoreTarget(store, parser, retentionDays, systemClock);
 }
 

@@ -10,7 +10,7 @@ import { compareDays, copyRecords } from '../store/migration.ts';
 import { openClickHouseOutbox } from '../store/open-store.ts';
 import type { Store } from '../store/store.ts';
 import { requireEmbeddedStore } from './embedded-store.ts';
-import { openLoggedStore, openStoreWithQuarantine } from './open-logged-store.ts';
+import { openLoggedStore } from './open-logged-store.ts';
 import { createProgressBar } from './progress-bar.ts';
 
 const MAX_DIFFERENCES_SHOWN = 20;
@@ -29,7 +29,7 @@ export async function migrate(invocation: Invocation): Promise<void> {
   const stateDirectory = stateDirectoryOf(dataDirectory, clickhouse);
   const source = await openLoggedStore(options);
   try {
-    const target = await openStoreWithQuarantine(
+    const target = await openLoggedStore(
       { ...options, dataDirectory: stateDirectory, clickhouse },
       dataDirectory,
     );

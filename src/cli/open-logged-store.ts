@@ -1,19 +1,18 @@
-// Opens a store for a command, and logs what opening it repaired, as a server does.
+// Opens a store for a command, and logs what opening it repaired, as a server does. Records that the store rejects go to the
+// quarantine. If the command replays the spool without a flush, the next server replays it again, and quarantines them again.
 import { createStoreCallbacks, Quarantine } from '../intake/quarantine.ts';
 import { logTo } from '../observe/log.ts';
 import { openStore, type StoreOptions } from '../store/open-store.ts';
 import type { Store } from '../store/store.ts';
 import { systemClock } from '../system/clock.ts';
 
-/** For a command that reads. Does not report records of the spool that the store rejects: the next server does. */
-export function openLoggedStore(options: StoreOptions): Promise<Store> {
-  return openStore(options, { observe: logTo(process.stdout, process.stderr) });
-}
-
-/** For a command that stores records. Those that the store rejects go to the quarantine of `dataDirectory`. */
-export async function openStoreWithQuarantine(options: StoreOptions, dataDirectory: string): Promise<Store> {
+/** `quarantineDirectory`: the data directory with the quarantine. */
+export async function openLoggedStore(
+  options: StoreOptions,
+  quarantineDirectory = options.dataDirectory,
+): Promise<Store> {
   const observe = logTo(process.stdout, process.stderr);
-  const quarantine = new Quarantine(dataDirectory, observe);
+  const quarantine = new Quarantine(quarantineDirectory, observe);
   const store = await openStore(options, createStoreCallbacks(quarantine, systemClock, observe));
   return { ...store, close: () => quarantine.idle().finally(() => store.close()) };
 }

@@ -3,6 +3,7 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { Damage } from '../domain/damage.ts';
+import { LOG_KINDS } from '../domain/log-columns.ts';
 import { checkAndRecordFormat, STORE_FILE } from '../system/data-directory.ts';
 import { lockDirectory } from '../system/directory-lock.ts';
 import type { Outbox } from './clickhouse/outbox.ts';
@@ -61,11 +62,18 @@ export function hasStoreFiles(storeName: StoreName, dataDirectory: string): bool
 
 /**
  * Whether dendro.duckdb is missing although a server has used the data directory: a server creates `spool/` after this file. A
- * server with the ClickHouse store also creates `clickhouse/`, and may never have created dendro.duckdb.
+ * server that has sent records to ClickHouse may never have created dendro.duckdb.
  */
-export function isStoreFileMissing(storeName: StoreName, dataDirectory: string): boolean {
-  const exists = (name: string) => existsSync(join(dataDirectory, name));
-  return storeName === 'duckdb' && exists('spool') && !exists('clickhouse') && !exists(STORE_FILE);
+export async function isStoreFileMissing(storeName: StoreName, dataDirectory: string): Promise<boolean> {
+  const isMissing = !hasStoreFiles('duckdb', dataDirectory) && existsSync(join(dataDirectory, 'spool'));
+  return storeName === 'duckdb' && isMissing && !(await hasSentToClickHouse(dataDirectory));
+}
+
+/** Also true if the outbox cannot be read. */
+async function hasSentToClickHouse(dataDirectory: string): Promise<boolean> {
+  if (!hasStoreFiles('clickhouse', dataDirectory)) return false;
+  const outbox = await readClickHouseOutbox(dataDirectory).catch(() => undefined);
+  return outbox === undefined || LOG_KINDS.some(kind => outbox.durableUpTo(kind) > 0);
 }
 
 /**
@@ -77,7 +85,7 @@ export async function inspectStoreFiles(
   options: InspectOptions,
 ): Promise<InspectedStore> {
   const { dataDirectory } = options;
-  if (isStoreFileMissing(storeName, dataDirectory)) {
+  if (await isStoreFileMissing(storeName, dataDirectory)) {
     const problem = 'it does not exist, although a server has used this data directory';
     return { records: 0, damages: [{ file: STORE_FILE, place: '', problem }], durableUpTo: () => 0 };
   }
@@ -108,7 +116,7 @@ export async function openStore(options: StoreOptions, callbacks: StoreCallbacks
   const lock = await lockDirectory(options.dataDirectory);
   try {
     await checkAndRecordFormat(options.dataDirectory);
-    if (isStoreFileMissing(storeNameOf(options), options.dataDirectory))
+    if (await isStoreFileMissing(storeNameOf(options), options.dataDirectory))
       callbacks.observe?.({ type: 'store_file_missing' });
     const store = await openInLockedDirectory(options, callbacks);
     return { ...store, close: () => store.close().finally(lock.release) };

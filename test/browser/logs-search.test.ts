@@ -270,8 +270,12 @@ describe('empty result', () => {
     await page.route('**/logs.search?**', route => route.fulfill({ body, headers }), { times: 1 });
     await tab.goTo(`${SEARCH}&range=1day&query=rare`);
     await page.getByRole('heading', { name: 'No matches so far' }).waitFor();
-    const first = tab.apiRequests.find(({ url }) => url.pathname.endsWith('/logs.search'));
+    const searches = () => tab.apiRequests.filter(({ url }) => url.pathname.endsWith('/logs.search'));
+    const [first] = searches();
+    const count = searches().length;
     await page.route('**/logs.search?**', route => route.fulfill({ body }));
+    // The live tail finds nothing new. That says nothing about older records.
+    await expect.poll(() => searches().length).toBeGreaterThan(count + 1);
     await page.getByRole('button', { name: 'Continue with older records' }).click();
     await page.getByRole('heading', { name: 'No matches in the last day' }).waitFor();
     const next = tab.apiRequests.find(({ url }) => url.searchParams.get('cursor') === 'next');

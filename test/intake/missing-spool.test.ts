@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, rmSync, truncateSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { LOG_KINDS, type LogKind } from '../../src/domain/log-columns.ts';
@@ -6,7 +6,7 @@ import { toLogLines } from '../../src/domain/log-line.ts';
 import { Applier, replaySpool } from '../../src/intake/applier.ts';
 import { Spool } from '../../src/intake/spool.ts';
 import type { Event } from '../../src/observe/event.ts';
-import { openStore } from '../../src/store/open-store.ts';
+import { openClickHouseOutbox, openStore } from '../../src/store/open-store.ts';
 import { systemTimer } from '../../src/system/timer.ts';
 import { startTestApp, type TestApp, testStoreOptions } from '../support/app.ts';
 import { idsOf, sendLogs } from '../support/logs.ts';
@@ -174,9 +174,14 @@ describe('a data directory without dendro.duckdb', () => {
     );
   });
 
-  test('it is not reported if the directory was used with ClickHouse', async () => {
+  test('it is not reported if a server has sent records of the directory to ClickHouse', async () => {
     await storeAndDelete();
-    mkdirSync(join(directory, 'clickhouse'));
+    const outbox = await openClickHouseOutbox(directory); // as an unfinished `dendro migrate` leaves it
+    await start();
+    expect(reports()).toBe(1);
+    await app.close();
+    rmSync(join(directory, 'dendro.duckdb'));
+    await outbox.skipTo(() => 1);
     await start();
     expect(reports()).toBe(0);
   });
