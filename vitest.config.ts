@@ -147,6 +147,9 @@ const clickhouseSearch: TestProjectInlineConfiguration = {
   test: {
     ...clickhouse.test,
     name: 'clickhouse-search',
+    // The WebAssembly engine is several times slower on a busy machine.
+    testTimeout: 600_000,
+    hookTimeout: 600_000,
     include: ['test/endpoint/{explore,logs-search,search-property}.test.ts'],
   },
 };
