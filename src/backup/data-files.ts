@@ -1,7 +1,6 @@
 // Reads the files for a backup of a data directory that no server uses. Left out: lock files, temporary files, the file
 // `first-token`, the times at which tokens were last used, `clean-stop.json`, the progress of `dendro migrate`, and the copies of
 // damaged bytes that repairs kept.
-
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { QUARANTINE_FILES } from '../intake/quarantine.ts';

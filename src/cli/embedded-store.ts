@@ -1,5 +1,4 @@
 // Checks that a data directory has an embedded store, for commands that must not create one.
-
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { OperatorError } from '../domain/errors.ts';

@@ -1,6 +1,5 @@
 // Keeps the data directory within --max-disk: removes the oldest stored records when the files come close to this limit. Never
 // removes acknowledged records that are only in the spool.
-
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Observe } from '../observe/event.ts';

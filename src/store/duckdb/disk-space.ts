@@ -1,7 +1,6 @@
 // Checks the free disk space before a write. If a commit or a checkpoint runs out of space, DuckDB invalidates its file until
 // the next start. So flushes, rewrites of parts, deletions and checkpoints start only if there is enough space. `append` does not
 // check it.
-
 import { statSync } from 'node:fs';
 import { stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,6 +1,5 @@
 // Reads every record of a store's file without changing it, and reports what is damaged. DuckDB checks the checksum of each block
 // that it reads. The records of a part are compared with the checksum of the part, if the file has one (part-checksums.ts).
-
 import { join, resolve } from 'node:path';
 import { byteRange, type Damage } from '../../domain/damage.ts';
 import type { LogKind } from '../../domain/log-columns.ts';

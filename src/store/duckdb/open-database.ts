@@ -1,6 +1,5 @@
 // Opens the store's file and locks DuckDB down: afterwards no SQL can read or write files outside the staging directory, load an
 // extension or change a setting.
-
 import { closeSync, existsSync, fstatSync, fsync, mkdirSync, openSync, rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join, resolve } from 'node:path';

@@ -1,7 +1,6 @@
 // Reads every record of a copy of a store's file, also if an earlier version wrote it. DuckDB checks the checksum of each block that
 // it reads. If a power cut left an unfinished write or checkpoint in the copy, this repairs it as the server does when it starts.
 // Otherwise the file does not change.
-
 import { join, resolve } from 'node:path';
 import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import { STORE_FILE } from '../../system/data-directory.ts';

@@ -1,7 +1,6 @@
 // The store's file at one moment, for a backup. After a checkpoint the file alone has all flushed records. No checkpoint runs
 // until the file has been read, so what the last one wrote does not change. Flushes continue: they write to the write-ahead
 // log and to blocks that the last checkpoint does not use.
-
 import { DendroError } from '../../domain/errors.ts';
 import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import { STORE_FILE } from '../../system/data-directory.ts';
