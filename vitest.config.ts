@@ -147,9 +147,7 @@ const clickhouseSearch: TestProjectInlineConfiguration = {
   test: {
     ...clickhouse.test,
     name: 'clickhouse-search',
-    // The WebAssembly engine is several times slower on a busy machine.
-    testTimeout: 600_000,
-    hookTimeout: 600_000,
+    maxWorkers: 1, // the WebAssembly engine runs one query at a time, so a second worker only makes both wait
     include: ['test/endpoint/{explore,logs-search,search-property}.test.ts'],
   },
 };
