@@ -45,8 +45,8 @@ export interface App {
   readonly publicUrl: string;
   readonly internalUrl: string;
   readonly store: Store;
-  /** Never resolves. Rejects when DuckDB has invalidated its file: every query fails until a new process opens the file. */
-  readonly storeInvalidated: Promise<never>;
+  /** Never resolves. Rejects when the embedded store has failed: every write fails until a new process opens it. */
+  readonly storeFailed: Promise<never>;
   /** Loads the endpoint folders again. A problem is reported as an event, and the current endpoints stay. */
   reloadEndpoints(): Promise<void>;
   /** Stops the background jobs, waits up to 10 s for running requests, then closes the rest. Closing twice is safe. */
@@ -88,8 +88,8 @@ export async function startApp(
 ): Promise<App> {
   const metrics = new Metrics({ store: config.storeName, rejectCodes: INTAKE_REJECT_CODES });
   const state = new ServerState();
-  const invalidation = createStoreInvalidation();
-  const observe = createObserve(metrics, invalidation, log);
+  const failure = createStoreFailure();
+  const observe = createObserve(metrics, failure, log);
   const catalog = openCatalog(config, timer, observe);
   metrics.addEndpoints(namesOf(catalog));
   const closers = new Closers();
@@ -97,9 +97,9 @@ export async function startApp(
   const unsentResponses = new UnsentResponses(unsentLimits, timer);
   const connectionLimit = new ConnectionLimit();
   const context: Context = { config, clock, timer, observe, closers, unsentResponses, connectionLimit };
-  const reportInvalidation = (error: unknown) => {
+  const reportFailure = (error: unknown) => {
     state.stop();
-    invalidation.report(error);
+    failure.report(error);
   };
   const close = () => {
     state.stop();
@@ -112,12 +112,12 @@ export async function startApp(
       () => quarantine.idle(),
       () => bodyParser.close(),
     );
-    const urls = await openListeners(
-      context,
-      routeDependencies(context, catalog, state, invalidation, metrics),
-    );
+    const urls = await openListeners(context, routeDependencies(context, catalog, state, failure, metrics));
     const storeCallbacks = createStoreCallbacks(quarantine, clock, observe);
-    const store = await openStore(config.store, { ...storeCallbacks, storeInvalidated: reportInvalidation });
+    const store = await openStore(
+      { ...config.store, clock },
+      { ...storeCallbacks, storeFailed: reportFailure },
+    );
     closers.add('store', store.close);
     const preflight = await startPreflight(context, catalog, store);
     const intake = await openIntake(context, {
@@ -136,26 +136,26 @@ export async function startApp(
     const erasure = await openErasure(context, { store, intake, quarantine, cache });
     const validatedRequests = new ValidatedRequests();
     startCatalog(context, catalog, { store, metrics, validatedRequests, cache });
-    if (invalidation.hasHappened()) await invalidation.promise; // throws
+    if (failure.hasHappened()) await failure.promise; // throws
     state.start(
       createServing(context, { store, cache, validatedRequests, intake, erasure, quarantine, ...auth }),
       () => preflight.passed && store.isReachable?.() !== false,
     );
     void erasure.resume().catch(() => {}); // reported as an event
     const reloadEndpoints = () => catalog.reload();
-    return { ...urls, store, storeInvalidated: invalidation.promise, reloadEndpoints, close };
+    return { ...urls, store, storeFailed: failure.promise, reloadEndpoints, close };
   } catch (error) {
     await close();
     throw error;
   }
 }
 
-function createObserve(metrics: Metrics, invalidation: StoreInvalidation, log: Observe): Observe {
+function createObserve(metrics: Metrics, failure: StoreFailure, log: Observe): Observe {
   return event => {
     metrics.record(event);
-    // Once DuckDB has invalidated its file, every error has this cause, so errors are no longer logged: the process exits with
-    // one message that names the cause.
-    if (!(invalidation.hasHappened() && 'error' in event)) log(event);
+    // Once the store has failed, every error has this cause, so errors are no longer logged: the process exits with one message
+    // that names the cause.
+    if (!(failure.hasHappened() && 'error' in event)) log(event);
   };
 }
 
@@ -250,13 +250,13 @@ class ServerState {
   }
 }
 
-interface StoreInvalidation {
+interface StoreFailure {
   readonly promise: Promise<never>;
   readonly report: (error: unknown) => void;
   readonly hasHappened: () => boolean;
 }
 
-function createStoreInvalidation(): StoreInvalidation {
+function createStoreFailure(): StoreFailure {
   let hasHappened = false;
   let report = (_: unknown) => {};
   const promise = new Promise<never>((_, reject) => {
@@ -265,7 +265,7 @@ function createStoreInvalidation(): StoreInvalidation {
       const [reason] = (error as Error).message.split('\n', 1);
       reject(
         new OperatorError(
-          `DuckDB invalidated its file; exiting. No acknowledged data is lost; restart the server. Reason: ${reason}`,
+          `the store has failed; exiting. No acknowledged data is lost; restart the server. Reason: ${reason}`,
         ),
       );
     };
@@ -296,7 +296,6 @@ async function openErasure(
     ...components,
     dataDirectory: config.store.dataDirectory,
     clearCache: () => cache?.clear(),
-    queryTimeoutMs: config.store.queryTimeoutSeconds * 1000,
     observe,
   });
   closers.add('jobs', () => erasure.close());
@@ -307,7 +306,7 @@ function routeDependencies(
   { config, clock }: Context,
   catalog: Catalog,
   state: ServerState,
-  invalidation: StoreInvalidation,
+  failure: StoreFailure,
   metrics: Metrics,
 ): InternalDependencies {
   const version = readVersion();
@@ -318,7 +317,7 @@ function routeDependencies(
     catalog,
     serving: () => state.serving,
     state: () => state.status,
-    isRecoverable: () => !invalidation.hasHappened(),
+    isRecoverable: () => !failure.hasHappened(),
     metricsOpen: config.metricsOpen,
     renderMetrics: async () => metrics.render(await sampler.sample()),
   };
@@ -460,7 +459,7 @@ function startCache(
 
 function startBackgroundJobs({ config, clock, timer, observe, closers }: Context, store: Store): void {
   const retention = new Retention(store, config.retentionDays, clock, timer, observe);
-  const maintenance = new Maintenance(store, clock, timer, observe);
+  const maintenance = new Maintenance(store, timer, observe);
   retention.start();
   maintenance.start();
   closers.add(

@@ -104,6 +104,7 @@ function sampleStore({
   if (embedded !== undefined) {
     values.push(
       ['dendro_store_bytes', embedded.fileBytes],
+      ['dendro_parts_set_aside', embedded.setAsideParts],
       ['dendro_memtables', embedded.activeMemtables, { state: 'active' }],
       ['dendro_memtables', embedded.immutableMemtables, { state: 'immutable' }],
     );

@@ -4,24 +4,19 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { QUARANTINE_FILES } from '../intake/quarantine.ts';
-import { STORE_FILE } from '../system/data-directory.ts';
 import { OpenFile } from '../system/open-file.ts';
 import type { TarFile } from '../system/tar.ts';
 
-const TOP_FILES = [
-  STORE_FILE,
-  'dendro.duckdb.wal',
-  'dendro.duckdb.metadata-backup',
-  'format.json',
-  'erase.json',
-  ...QUARANTINE_FILES,
-];
+/** The parts of the embedded store that its manifest names (store/duckdb/manifest.ts). */
+const PART_FILE = /^[a-z_]+-\d{6,}\.duckdb$/;
+const TOP_FILES = ['manifest.json', 'format.json', 'erase.json', ...QUARANTINE_FILES];
 /** The names of the files in the outbox: records that are to be sent to ClickHouse (store/clickhouse/outbox.ts). */
 export const OUTBOX_FILE = /^(progress\.json|\w+\.block)$/;
 /** The names of the files to read in each subdirectory. */
 const DIRECTORY_FILES = {
   spool: /^(\d+\.(spool|requests)|next-numbers\.json|undelivered\.json)$/,
   clickhouse: OUTBOX_FILE,
+  parts: PART_FILE,
 };
 
 /** Opens each file after the one before it has been read. The caller must hold the lock of the directory. */

@@ -1,5 +1,4 @@
-// Reads and counts every record of a copy of a data directory. If a power cut left an unfinished write or checkpoint in the
-// store's file, repairs the file as a start of the server does. Otherwise changes nothing.
+// Reads every file of a copy of a data directory, and counts its records.
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { LogKind } from '../domain/log-columns.ts';
@@ -8,15 +7,13 @@ import { spoolDirectoryIn } from '../intake/spool.ts';
 import { inspectBlocks, isTooShort } from '../intake/spool-repair.ts';
 import { listSegments } from '../intake/spool-segment.ts';
 import { DamagedBlockError, readSegment, SpooledCounts } from '../intake/spool-snapshot.ts';
-import { hasStoreFiles, isStoreFileMissing, readStoreCopy } from '../store/open-store.ts';
+import { hasStoreFiles, isStoreMissing, readStoreCopy } from '../store/open-store.ts';
 import type { StoreContent, StoreName } from '../store/store.ts';
 import { OpenFile } from '../system/open-file.ts';
 import { type BackupReport, countsByKind } from './backup-report.ts';
 
 export interface ReadBackOptions {
   readonly store: StoreName;
-  /** In DuckDB's notation. */
-  readonly memoryLimit: string;
   /**
    * How many bytes of the last segment were complete at the last clean stop (clean-stop.ts). A process that was killed can leave
    * an unfinished block at the end of this segment, at or after this offset. The block was never acknowledged, so it is skipped.
@@ -29,12 +26,12 @@ export interface ReadBackOptions {
 /** Throws if a file is damaged, or if files are missing (see `completeBytes`). A store that has no files yet counts as empty. */
 export async function readBack(
   directory: string,
-  { store, memoryLimit, completeBytes }: ReadBackOptions,
+  { store, completeBytes }: ReadBackOptions,
 ): Promise<BackupReport['records']> {
-  if (await isStoreFileMissing(store, directory))
-    throw new Error('dendro.duckdb does not exist, although a server has used this data directory');
+  if (await isStoreMissing(store, directory))
+    throw new Error('manifest.json does not exist, although a server has used this data directory');
   const content: StoreContent = hasStoreFiles(store, directory)
-    ? await readStoreCopy(store, directory, memoryLimit)
+    ? await readStoreCopy(store, directory)
     : { records: new Map(), durableUpTo: () => 0 };
   const spooled = await countSpooled(directory, content.durableUpTo, completeBytes);
   return countsByKind(content.records, spooled);

@@ -37,7 +37,7 @@ export async function backup(invocation: Invocation): Promise<void> {
     const report =
       server === undefined
         ? await copyDataDirectory(options, readTokensPath(invocation), incomplete)
-        : await download(server, options, incomplete);
+        : await download(server, incomplete);
     moveIntoPlace(incomplete, directory);
     await syncDirectory(dirname(directory));
     const { stored, spooled } = totalCounts(report);
@@ -115,7 +115,7 @@ async function copyDataDirectory(
   tokensFile: string,
   target: string,
 ): Promise<BackupReport> {
-  const { dataDirectory, memoryLimit } = options;
+  const { dataDirectory } = options;
   if (!existsSync(dataDirectory))
     throw new OperatorError(
       `there is no data directory ${dataDirectory}; name it with --data, or a server with --url`,
@@ -132,18 +132,14 @@ async function copyDataDirectory(
   } finally {
     lock.release();
   }
-  const records = await readBackCopy(target, { store, memoryLimit, completeBytes });
+  const records = await readBackCopy(target, { store, completeBytes });
   const report = { version: readVersion(), takenAt, store, records };
   await writeFileDurably(join(target, REPORT_FILE), formatReport(report));
   return report;
 }
 
 /** Downloads the backup of a running server. Throws unless the copy has exactly the records that the server reported for it. */
-async function download(
-  server: RunningServer,
-  { memoryLimit }: StoreOptions,
-  target: string,
-): Promise<BackupReport> {
+async function download(server: RunningServer, target: string): Promise<BackupReport> {
   const body = await requestBackup(server);
   const paths = await unpackWithProgress(readTar(body), target).catch((error: Error) => {
     const reason = error.cause === undefined ? error.message : describeUnreachable(server, error);
@@ -151,7 +147,7 @@ async function download(
   });
   if (!paths.has(REPORT_FILE)) throw new OperatorError('the download is not complete, nothing was kept');
   const report = JSON.parse(readFileSync(join(target, REPORT_FILE), 'utf8')) as BackupReport;
-  const found = await readBackCopy(target, { store: report.store, memoryLimit });
+  const found = await readBackCopy(target, { store: report.store });
   if (JSON.stringify(found) !== JSON.stringify(report.records))
     throw new OperatorError(
       `the copy does not have the records that the server reported, nothing was kept: reported ${JSON.stringify(report.records)}, found ${JSON.stringify(found)}`,

@@ -41,7 +41,7 @@ async function findDamages(config: ServeConfig): Promise<DeepFindings> {
   try {
     const stored = await inspectStoreFiles(storeName, {
       ...store,
-      onProgress: (rows, total) => bar.update(rows / Math.max(1, total), `${rows} rows of the store`),
+      onProgress: (bytes, total) => bar.update(bytes / Math.max(1, total), `${bytes} bytes of the store`),
     });
     const { spool, quarantine } = await inspectFiles(
       store.dataDirectory,
@@ -49,7 +49,7 @@ async function findDamages(config: ServeConfig): Promise<DeepFindings> {
       stored.durableUpTo,
     );
     return {
-      records: { stored: stored.records, spooled: spool.records, quarantined: quarantine.records },
+      records: { stored: sumOf(stored.records), spooled: spool.records, quarantined: quarantine.records },
       damages: [
         ...stored.damages,
         ...spool.damages,
@@ -61,6 +61,10 @@ async function findDamages(config: ServeConfig): Promise<DeepFindings> {
   } finally {
     bar.clear();
   }
+}
+
+function sumOf(counts: ReadonlyMap<unknown, number>): number {
+  return [...counts.values()].reduce((sum, count) => sum + count, 0);
 }
 
 /** Returns no damage if `read` succeeds, and one if it throws an OperatorError. */

@@ -10,7 +10,7 @@ import { type ComparedStore, compareStores } from '../endpoint/parity.ts';
 import { runPreflight } from '../endpoint/preflight.ts';
 import { replaySpool } from '../intake/applier.ts';
 import { logTo } from '../observe/log.ts';
-import { checkStoreFile, openStore, type StoreOptions, storeNameOf } from '../store/open-store.ts';
+import { checkStoreFiles, openStore, type StoreOptions, storeNameOf } from '../store/open-store.ts';
 import { systemClock } from '../system/clock.ts';
 import { inspectDataDirectory } from '../system/data-directory.ts';
 import { findLockOwner } from '../system/directory-lock.ts';
@@ -81,10 +81,7 @@ async function findProblems(config: ServeConfig): Promise<Findings> {
   await attempt(() => inspectDataDirectory(dataDirectory));
   const isDirectoryUsable = problems.length === listenerProblemCount;
   if (isDirectoryUsable && serverPid === undefined)
-    await attempt(async () => {
-      const damage = await checkStoreFile(config.store);
-      if (damage !== undefined) repairable.push(damage);
-    });
+    await attempt(() => repairable.push(...checkStoreFiles(config.store)));
   // For a tokens file in an unusable data directory, this would only report the same problem again.
   if (isDirectoryUsable || !isInside(dataDirectory, config.tokensFile))
     await attempt(() => checkTokens(config));

@@ -76,7 +76,7 @@ async function serveDemo(
   observe({ type: 'listening', listener: 'internal', url: app.internalUrl });
   process.stdout.write(describeDemo(app.publicUrl, token));
   try {
-    observe({ type: 'stopping', signal: await Promise.race([stopSignal, app.storeInvalidated]) });
+    observe({ type: 'stopping', signal: await Promise.race([stopSignal, app.storeFailed]) });
   } finally {
     await traffic.stop();
     await closeWithinLimit(app, observe);

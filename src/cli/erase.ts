@@ -86,7 +86,6 @@ async function eraseInDirectory(invocation: Invocation, scope: EraseScope): Prom
         store,
         quarantine,
         clearCache: () => {},
-        queryTimeoutMs: options.queryTimeoutSeconds * 1000,
         observe: () => {}, // this command reports the result or the error itself
       });
       const report = await erasure.run(scope);
@@ -151,7 +150,7 @@ function describeReport(scope: EraseScope, { records, quarantined, damagedFiles 
   const lines = [`erased ${describeScope(scope)}: ${records} stored, ${quarantined} quarantined`];
   if (damagedFiles > 0)
     lines.push(
-      `damaged files that were not changed: ${damagedFiles} (in spool/damaged/, or named dendro.duckdb.wal.damaged*); they may contain records of any project, so delete them`,
+      `damaged files that were not changed: ${damagedFiles} (in spool/damaged/, or parts/*.damaged and parts/*.unnamed); they may contain records of any project, so delete them`,
     );
   return lines.map(line => `${line}\n`).join('');
 }

@@ -31,7 +31,7 @@ export async function serve(invocation: Invocation): Promise<void> {
     observe({ type: 'listening', listener: 'internal', url: internalUrl });
     reloadEndpoints = app.reloadEndpoints;
     // If the store is invalidated, this throws: the app is closed and the process exits with the error.
-    observe({ type: 'stopping', signal: await Promise.race([stopSignal, app.storeInvalidated]) });
+    observe({ type: 'stopping', signal: await Promise.race([stopSignal, app.storeFailed]) });
   } finally {
     await closeWithinLimit(app, observe);
   }

@@ -49,11 +49,8 @@ interface FailingKind {
 
 /** A call of `drain` that has not finished. */
 interface Drain {
-  readonly deadlineMs: number;
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
-  /** The last segment that has to be deleted. Undefined until its records are flushed. */
-  lastSegment?: number;
 }
 
 export class Applier {
@@ -94,13 +91,12 @@ export class Applier {
   }
 
   /**
-   * Applies and flushes all records that are in the spool now, and deletes their segments. Waits for up to `timeoutMs` while the
-   * store cannot verify them, such as during a backup; other records are applied meanwhile. Throws after this time, or at once if
-   * applying, flushing, or the first attempt to verify and delete fails. What is not deleted stays in the spool.
+   * Applies and flushes all records that are in the spool now, and deletes their segments. If it throws, what is not deleted stays in
+   * the spool.
    */
-  drain(timeoutMs: number): Promise<void> {
+  drain(): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.#drains.push({ deadlineMs: this.#dependencies.timer.now() + timeoutMs, resolve, reject });
+      this.#drains.push({ resolve, reject });
       this.#wake();
       if (this.#closed) this.#rejectDrains();
     });
@@ -132,7 +128,7 @@ export class Applier {
       if (this.#closed) return;
       await this.#applyEach(this.#dueKinds());
       await this.#cleanUp();
-      await this.#continueDrains();
+      await this.#runDrains();
       const dueBytes = sumOf(this.#dueKinds(), kind => spool.unappliedBytesOf(kind));
       if (dueBytes < store.applyBatchBytes && !this.#closed) await this.#pause(BATCH_DELAY_MS);
     }
@@ -239,7 +235,7 @@ export class Applier {
   async #cleanUp(): Promise<void> {
     try {
       await this.#flushIfDue();
-      await this.#deleteVerified();
+      await this.#deleteFlushed();
     } catch (error) {
       if (this.#closed) return;
       const { timer, observe } = this.#dependencies;
@@ -249,35 +245,20 @@ export class Applier {
     }
   }
 
-  /** Called in each round: a drain that has to wait continues in the next one. */
-  async #continueDrains(): Promise<void> {
-    for (const drain of [...this.#drains]) {
-      try {
-        if (!(await this.#continueDrain(drain))) continue;
-        drain.resolve();
-      } catch (error) {
-        drain.reject(error);
-      }
-      this.#drains = this.#drains.filter(each => each !== drain);
+  async #runDrains(): Promise<void> {
+    const drains = this.#drains.splice(0);
+    if (drains.length === 0) return;
+    try {
+      await this.#flushSpool();
+      await this.#deleteFlushed();
+      for (const { resolve } of drains) resolve();
+    } catch (error) {
+      for (const { reject } of drains) reject(error);
     }
   }
 
-  /** Returns whether the segments are deleted. Throws if the drain has failed. */
-  async #continueDrain(drain: Drain): Promise<boolean> {
-    const { spool, timer } = this.#dependencies;
-    if (drain.lastSegment === undefined) {
-      drain.lastSegment = await this.#flushSpool();
-      await this.#deleteVerified(); // afterwards, #cleanUp does it in each round
-    }
-    if (spool.firstSegmentNumber > drain.lastSegment) return true;
-    if (timer.now() < drain.deadlineMs) return false;
-    throw new Error(
-      'the store has not written all records of the spool to its file, or could not read them back; retry when no backup is running',
-    );
-  }
-
-  /** Applies and flushes all records that are in the spool now. Returns the number of their last segment. */
-  async #flushSpool(): Promise<number> {
+  /** Applies and flushes all records that are in the spool now. */
+  async #flushSpool(): Promise<void> {
     const { spool, store } = this.#dependencies;
     const lastSegment = await spool.rotate();
     while (!spool.isAppliedThrough(lastSegment)) {
@@ -286,7 +267,6 @@ export class Applier {
       if (this.#closed) throw intakeClosed();
     }
     await store.flush(LOG_KINDS);
-    return lastSegment;
   }
 
   #rejectDrains(): void {
@@ -309,14 +289,9 @@ export class Applier {
     }
   }
 
-  /** If the verification of some records fails, the segments whose records are verified are still deleted. */
-  async #deleteVerified(): Promise<void> {
+  async #deleteFlushed(): Promise<void> {
     const { spool, store } = this.#dependencies;
-    try {
-      await store.verifyFlushed?.(spool.readRange);
-    } finally {
-      await spool.deleteVerified(kind => store.verifiedUpTo(kind));
-    }
+    await spool.deleteFlushed(kind => store.flushedUpTo(kind));
   }
 
   /** Resolves after `ms` or when `#wake` is called. */

@@ -20,8 +20,8 @@ export interface EraseReport {
   /** How many records were erased from the quarantine files. */
   readonly quarantined: number;
   /**
-   * Files with damaged parts of the spool or of DuckDB's write-ahead log. They may contain records of any project, and are not
-   * changed.
+   * Files with damaged bytes of the spool, parts that were set aside, and parts that a restored manifest did not name. They may
+   * contain records of any project, and are not changed.
    */
   readonly damagedFiles: number;
 }
@@ -39,11 +39,6 @@ export interface ErasureDependencies {
   readonly quarantine: Pick<Quarantine, 'remove'>;
   /** Removes all results that may contain erased records. */
   readonly clearCache: () => void;
-  /**
-   * No query runs longer than this. The drain needs a checkpoint of the embedded store, and running queries can block that. So
-   * the drain waits for up to twice this time, as `eraseProject` of the embedded store does for its own checkpoints.
-   */
-  readonly queryTimeoutMs: number;
   readonly observe: Observe;
 }
 
@@ -158,8 +153,8 @@ export class Erasure {
   }
 
   async #erase(scope: EraseScope): Promise<EraseReport> {
-    const { dataDirectory, intake, store, quarantine, clearCache, queryTimeoutMs } = this.#dependencies;
-    await intake.drain(2 * queryTimeoutMs);
+    const { dataDirectory, intake, store, quarantine, clearCache } = this.#dependencies;
+    await intake.drain();
     const records = await store.eraseProject(scope);
     // After the drain, because records that the store rejects during the drain go to the quarantine.
     const quarantined = await quarantine.remove(line =>
@@ -219,6 +214,9 @@ export class Erasure {
   }
 }
 
+/** The names of parts that the embedded store has set aside or renamed. */
+const SET_ASIDE_FILE = /\.duckdb\.(damaged|unnamed)$/;
+
 /** An element of erase.json. The names are part of the on-disk format. */
 interface DiskScope {
   readonly project: string;
@@ -243,8 +241,8 @@ function addReports(earlier: EraseReport, later: EraseReport): EraseReport {
 }
 
 async function countDamagedFiles(dataDirectory: string): Promise<number> {
-  const directory = join(spoolDirectoryIn(dataDirectory), 'damaged');
-  const ofSpool = existsSync(directory) ? await readdir(directory) : [];
-  const ofStore = (await readdir(dataDirectory)).filter(name => name.startsWith('dendro.duckdb.wal.damaged'));
+  const list = async (directory: string) => (existsSync(directory) ? readdir(directory) : []);
+  const ofSpool = await list(join(spoolDirectoryIn(dataDirectory), 'damaged'));
+  const ofStore = (await list(join(dataDirectory, 'parts'))).filter(name => SET_ASIDE_FILE.test(name));
   return ofSpool.length + ofStore.length;
 }

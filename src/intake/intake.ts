@@ -208,8 +208,8 @@ export class Intake {
    * Moves all records that were acknowledged before the call from the spool to the store's tables. Waits and throws as
    * `Applier.drain` does.
    */
-  drain(timeoutMs: number): Promise<void> {
-    return this.#applier.drain(timeoutMs);
+  drain(): Promise<void> {
+    return this.#applier.drain();
   }
 
   /** The durable content of the spool at this moment, for a backup. */

@@ -20,7 +20,7 @@ export async function readSequences(directory: string): Promise<Sequences> {
 }
 
 /**
- * Ignores a full disk: `Spool.deleteVerified` calls this before it deletes segments, and the deletion frees space. The numbers
+ * Ignores a full disk: `Spool.deleteFlushed` calls this before it deletes segments, and the deletion frees space. The numbers
  * are not lost: the store has them too. This file is needed only if the operator switches stores.
  */
 export async function writeSequences(directory: string, sequences: Sequences): Promise<void> {

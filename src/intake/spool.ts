@@ -1,16 +1,15 @@
 // The write-ahead log of the intake: records are durable here before they are acknowledged. Group commit: one sync for many
-// requests. A segment is deleted when the store has verified all of its records (`Store.verifiedUpTo`). A segment also has the
+// requests. A segment is deleted when the store has flushed all of its records (`Store.flushedUpTo`). A segment also has the
 // idempotency keys and results of its requests; when it is deleted, they move to the idempotency log until they expire.
 // sequences.ts saves the next sequence number of each kind, so that no number is reused after its segment is deleted.
 //
-// Every sequence number named `end…` or `…UpTo` is exclusive: it is the number after the last record. `durableUpTo`,
-// `flushedUpTo` and `verifiedUpTo` are about the store, not the spool: the interface `Store` defines them (store/store.ts).
+// Every sequence number named `end…` or `…UpTo` is exclusive: it is the number after the last record. `durableUpTo` and
+// `flushedUpTo` are about the store, not the spool: the interface `Store` defines them (store/store.ts).
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { LogKind } from '../domain/log-columns.ts';
 import { LINE_FORMAT_VERSION, type LogLines } from '../domain/log-line.ts';
 import type { Observe } from '../observe/event.ts';
-import type { ReadSpooled } from '../store/store.ts';
 import { type Clock, systemClock } from '../system/clock.ts';
 import { createDirectory, syncDirectory } from '../system/files.ts';
 import { readCompleteBytes, writeCleanStop } from './clean-stop.ts';
@@ -19,7 +18,6 @@ import { IdempotencyLog, type RememberedRequests } from './idempotency-log.ts';
 import { findNextSequences, formatSequences, readSequences, writeSequences } from './sequences.ts';
 import { encodeBlock, type SpoolBlockHeader } from './spool-block.ts';
 import { SpoolPositions, type SpoolWindow } from './spool-positions.ts';
-import { readSpoolRange } from './spool-range.ts';
 import { isTooShort, repairSegment } from './spool-repair.ts';
 import { listSegments, SpoolSegment } from './spool-segment.ts';
 import { openSpoolSnapshot, type SpoolSnapshot } from './spool-snapshot.ts';
@@ -198,7 +196,7 @@ export class Spool {
 
   /**
    * Returns the kinds to flush next: all kinds with unflushed records in the oldest applied segment that has any. Once they are
-   * flushed and verified, that segment can be deleted. Skips segments with unflushed records of `failingKinds`: the store fails
+   * flushed, that segment can be deleted. Skips segments with unflushed records of `failingKinds`: the store fails
    * to apply later records of these kinds.
    */
   kindsToFlush(flushedUpTo: (kind: LogKind) => number, failingKinds: ReadonlySet<LogKind>): LogKind[] {
@@ -210,15 +208,13 @@ export class Spool {
   }
 
   /**
-   * Deletes the segments in which all records of each kind are before `verifiedUpTo(kind)`. A later segment can be deleted
-   * before an earlier one that has unverified records of another kind.
+   * Deletes the segments in which all records of each kind are before `flushedUpTo(kind)`. A later segment can be deleted
+   * before an earlier one that has unflushed records of another kind.
    */
-  async deleteVerified(verifiedUpTo: (kind: LogKind) => number): Promise<void> {
-    const verified = this.#appliedSegments().filter(
-      segment => kindsBeyond(segment, verifiedUpTo).length === 0,
-    );
+  async deleteFlushed(flushedUpTo: (kind: LogKind) => number): Promise<void> {
+    const flushed = this.#appliedSegments().filter(segment => kindsBeyond(segment, flushedUpTo).length === 0);
     try {
-      for (const segment of verified) {
+      for (const segment of flushed) {
         await this.#idempotencyLog?.write(segment.number);
         await writeSequences(this.#directory, this.#nextSequences);
         this.#segments.splice(this.#segments.indexOf(segment), 1);
@@ -231,7 +227,7 @@ export class Spool {
     }
   }
 
-  /** A file that cannot be deleted does not stop the deletion of the others. The next call of `deleteVerified` retries it. */
+  /** A file that cannot be deleted does not stop the deletion of the others. The next call of `deleteFlushed` retries it. */
   async #unlinkSegments(): Promise<void> {
     if (this.#toUnlink.length === 0) return;
     const unlinked: SpoolSegment[] = [];
@@ -245,9 +241,6 @@ export class Spool {
     for (const segment of unlinked) this.#toUnlink.splice(this.#toUnlink.indexOf(segment), 1);
     if (errors.length > 0) throw errors[0];
   }
-
-  /** Reads records that the store has flushed but not verified. */
-  readonly readRange: ReadSpooled = (kind, range) => readSpoolRange([...this.#segments], kind, range);
 
   /** Length of the segments on disk with records that the store has not flushed. */
   unflushedBytes(flushedUpTo: (kind: LogKind) => number): number {

@@ -1,7 +1,6 @@
 // The events of a running server, as one union type. log.ts logs them and metrics.ts counts them.
 // No event contains the secret of a token. No event contains a parameter's value, with one exception: an `error` of the store's
 // engine may quote a value in its message.
-import type { VerificationOutcome } from '../domain/damage.ts';
 import type { RefusalReason } from '../domain/errors.ts';
 import type { LogKind } from '../domain/log-columns.ts';
 
@@ -118,17 +117,28 @@ export type Event =
   | { readonly type: 'record_rejected_by_store'; readonly kind: LogKind; readonly reason: string }
   | { readonly type: 'apply_failed'; readonly kind: LogKind; readonly error: unknown }
   | { readonly type: 'apply_recovered'; readonly kind: LogKind; readonly failures: number }
-  /** Segments that are no longer needed could not be deleted, or the flush or verification before that failed. It is retried. */
+  /** Segments that are no longer needed could not be deleted, or the flush before that failed. It is retried. */
   | { readonly type: 'spool_cleanup_failed'; readonly error: unknown }
   | { readonly type: 'flushed'; readonly kind: LogKind; readonly durationMs: number }
   | { readonly type: 'flush_failed'; readonly kind: LogKind; readonly error: unknown }
-  /** Records in the store's file differ from those that were written, or cannot be read. */
+  /** A new part, read back from disk, differs from what was written. It is written again. */
+  | { readonly type: 'verification_failed'; readonly kind: LogKind; readonly error: unknown }
+  /** A part is damaged or missing. Queries no longer read it; a damaged file is kept under another name. Repeated at each start. */
   | {
-      readonly type: 'verification_failed';
+      readonly type: 'part_set_aside';
       readonly kind: LogKind;
-      readonly error: unknown;
-      readonly outcome: VerificationOutcome;
+      readonly file: string;
+      readonly problem: string;
     }
+  /** A result lacks the records of this many parts that were set aside. */
+  | { readonly type: 'result_incomplete'; readonly endpoint: string; readonly missingParts: number }
+  /** A file in parts/ that Dendro did not write. It stays. */
+  | { readonly type: 'foreign_file'; readonly path: string }
+  /** An older manifest was restored, and it does not name this part. It was renamed. */
+  | { readonly type: 'unnamed_part'; readonly path: string }
+  /** The store of an earlier release is converted to parts. `share` is from 0 to 1. */
+  | { readonly type: 'conversion_progress'; readonly share: number; readonly records: number }
+  | { readonly type: 'converted'; readonly records: number }
   | { readonly type: 'spool_write_failed'; readonly error: unknown }
   /** The store is unreachable or incomplete, so queries fail. The preflight is retried. */
   | { readonly type: 'store_unavailable'; readonly error: unknown }
@@ -138,17 +148,6 @@ export type Event =
       readonly type: 'spool_truncated';
       readonly path: string;
       readonly invalidBytes: number;
-    }
-  | {
-      /**
-       * Bytes of DuckDB's write-ahead log were moved to `copy`: the crash of an earlier run interrupted a write, whose records are
-       * still in the spool, or the log belongs to a file that no longer exists.
-       */
-      readonly type: 'store_wal_truncated';
-      readonly path: string;
-      readonly reason: 'unfinished write' | 'no store file';
-      readonly invalidBytes: number;
-      readonly copy: string;
     }
   | {
       /** A segment was damaged. Its sound blocks are kept; the damaged bytes are in `directory`. */
@@ -172,8 +171,8 @@ export type Event =
    * records.
    */
   | { readonly type: 'spool_incomplete'; readonly directory: string; readonly kinds: readonly LogKind[] }
-  /** dendro.duckdb does not exist, although a server has used the data directory. A new file is created. */
-  | { readonly type: 'store_file_missing' }
+  /** The manifest and all parts are missing, although a server has used the data directory. An empty store is created. */
+  | { readonly type: 'store_missing' }
   /** These lines of the idempotency log cannot be read. */
   | { readonly type: 'idempotency_log_damaged'; readonly path: string; readonly malformedLines: number }
   | { readonly type: 'quarantine_failed'; readonly error: unknown }
@@ -188,9 +187,6 @@ export type Event =
   /** The store merged parts. */
   | { readonly type: 'compacted'; readonly durationMs: number }
   | { readonly type: 'compaction_failed'; readonly error: unknown }
-  /** The store moved one part towards the start of its file, so that the file can shrink. */
-  | { readonly type: 'vacuumed'; readonly durationMs: number }
-  | { readonly type: 'vacuum_failed'; readonly error: unknown }
   /** The system clock jumped by this much, compared with the monotonic clock; negative: it was set back. Retention pauses. */
   | { readonly type: 'clock_jumped'; readonly seconds: number };
 

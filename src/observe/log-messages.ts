@@ -1,6 +1,5 @@
 // What the log says about each event, and how important it is. No message contains a token or a parameter value, except where an
 // error of the store's engine quotes a value.
-import type { VerificationOutcome } from '../domain/damage.ts';
 import { isProgrammingError, type RefusalReason } from '../domain/errors.ts';
 import type { Event } from './event.ts';
 
@@ -14,7 +13,6 @@ const METRIC_ONLY = [
   'flushed',
   'records_applied',
   'compacted',
-  'vacuumed',
 ] as const satisfies Event['type'][];
 
 /** Routine events, counted by metrics.ts and not logged. `listening` has its own line on standard output. */
@@ -53,14 +51,19 @@ export const LEVELS: Readonly<Record<LoggedEvent['type'], LogLevel>> = {
   spool_cleanup_failed: 'warn',
   flush_failed: 'error',
   verification_failed: 'error',
+  part_set_aside: 'error',
+  result_incomplete: 'warn',
+  foreign_file: 'warn',
+  unnamed_part: 'error',
+  conversion_progress: 'info',
+  converted: 'info',
   store_unavailable: 'error',
   store_available: 'info',
   spool_write_failed: 'error',
   spool_truncated: 'warn',
-  store_wal_truncated: 'warn',
   spool_damaged: 'error',
   spool_incomplete: 'error',
-  store_file_missing: 'error',
+  store_missing: 'error',
   idempotency_log_damaged: 'warn',
   quarantine_failed: 'error',
   records_expired: 'info',
@@ -70,7 +73,6 @@ export const LEVELS: Readonly<Record<LoggedEvent['type'], LogLevel>> = {
   project_erased: 'info',
   erase_failed: 'error',
   compaction_failed: 'warn',
-  vacuum_failed: 'warn',
   clock_jumped: 'warn',
 };
 
@@ -81,14 +83,6 @@ const REFUSALS: Readonly<Record<RefusalReason, string>> = {
   rate_limited: 'its token exceeds its rate',
   missing_scope: 'its token does not have the required scope',
   project_not_allowed: 'its token is pinned to other projects',
-};
-
-const VERIFICATION_OUTCOMES: Readonly<Record<VerificationOutcome, string>> = {
-  rewritten: 'they were rewritten from the spool, and none is lost',
-  retrying: 'their originals stay in the spool, and rewriting them from there is retried',
-  'not in the spool': 'they stay damaged, because the spool no longer has all of their originals',
-  'copy dropped':
-    'the copy that a compaction, a vacuum or a removal wrote was dropped, and the old parts stay',
 };
 
 export function describe(event: LoggedEvent): string {
@@ -132,7 +126,19 @@ export function describe(event: LoggedEvent): string {
     case 'flush_failed':
       return `flushing records of kind ${event.kind} failed; they stay in memory and in the spool: ${messageOf(event.error)}`;
     case 'verification_failed':
-      return `RECORDS OF KIND ${event.kind} WERE DAMAGED IN THE STORE'S FILE; ${VERIFICATION_OUTCOMES[event.outcome]}. Check the disk and the memory of this machine: ${messageOf(event.error)}`;
+      return `A NEW PART OF KIND ${event.kind} DIFFERS FROM WHAT WAS WRITTEN; it is written again, and no record is lost. Check the disk and the memory of this machine: ${messageOf(event.error)}`;
+    case 'part_set_aside':
+      return `PART ${event.file} WAS SET ASIDE: ${event.problem}. Queries lack its records of kind ${event.kind}. Stop the server, restore this file from a backup to parts/, and start again`;
+    case 'result_incomplete':
+      return `a result of ${event.endpoint} lacks the records of ${event.missingParts} damaged or missing parts`;
+    case 'foreign_file':
+      return `${event.path} is not a file of Dendro; it stays as it is`;
+    case 'unnamed_part':
+      return `UNNAMED PART: the restored manifest does not name a part; it was renamed to ${event.path}. It may have records that no other part has`;
+    case 'conversion_progress':
+      return `converting the store of an earlier release: ${Math.floor(event.share * 100)} % (${event.records} records)`;
+    case 'converted':
+      return `converted the store of an earlier release: ${event.records} records; earlier releases can no longer read this data directory`;
     case 'store_unavailable':
       return `store unavailable; queries fail and records wait in the spool: ${messageOf(causeOf(event.error))}`;
     case 'store_available':
@@ -141,16 +147,12 @@ export function describe(event: LoggedEvent): string {
       return `writing to the spool failed; the records were not accepted: ${messageOf(event.error)}`;
     case 'spool_truncated':
       return `removed an unfinished write of ${event.invalidBytes} bytes from the end of the spool; it was not acknowledged`;
-    case 'store_wal_truncated':
-      return event.reason === 'unfinished write'
-        ? `moved an unfinished write of ${event.invalidBytes} bytes from the end of ${event.path} to ${event.copy}; its records are still in the spool. Delete the copy after you have checked that no records are missing`
-        : `created an empty store, because dendro.duckdb does not exist, and moved the write-ahead log of the old one to ${event.copy}; if dendro.duckdb was not deleted on purpose, restore a backup`;
     case 'spool_damaged':
       return describeDamage(event);
     case 'spool_incomplete':
       return `SPOOL INCOMPLETE: files of ${event.directory}, or the ends of files, are missing${describeKindsAhead(event.kinds)}. Acknowledged records that were not in the store yet may be lost. New records are stored as usual`;
-    case 'store_file_missing':
-      return 'STORE MISSING: dendro.duckdb does not exist, although a server has used this data directory. Dendro creates an empty store. If the file was not deleted on purpose, stop the server and restore a backup';
+    case 'store_missing':
+      return 'STORE MISSING: manifest.json and all parts are missing, although a server has used this data directory. Dendro creates an empty store. If the files were not deleted on purpose, stop the server and restore a backup';
     case 'idempotency_log_damaged':
       return `skipped ${event.malformedLines} unreadable lines of ${event.path}; retries of their requests may be stored again`;
     case 'quarantine_failed':
@@ -169,8 +171,6 @@ export function describe(event: LoggedEvent): string {
       return `ERASING A PROJECT FAILED; some of its records may still exist. Repeat the command, or restart the server, which then continues the erasure: ${messageOf(event.error)}`;
     case 'compaction_failed':
       return `compaction failed; queries will be slower: ${messageOf(event.error)}`;
-    case 'vacuum_failed':
-      return `vacuum failed; the store's file stays larger than necessary: ${messageOf(event.error)}`;
     case 'clock_jumped':
       return `the clock jumped by ${event.seconds} s; retention removes no records until the clock has been steady for an hour`;
   }

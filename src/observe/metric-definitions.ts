@@ -146,7 +146,7 @@ export const METRICS = {
   },
   dendro_failures_total: {
     type: 'counter',
-    help: 'Failed background operations, by operation: spool_read, store_read, spool_write, spool_cleanup, apply, flush, verification, quarantine, retention, eviction, erase, compaction, vacuum. apply, flush and verification have the log kind, too.',
+    help: 'Failed background operations, by operation: spool_read, store_read, spool_write, spool_cleanup, apply, flush, verification, quarantine, retention, eviction, erase, compaction. apply, flush and verification have the log kind, too.',
     labels: ['operation', 'kind'],
   },
   dendro_disk_free_bytes: {
@@ -156,7 +156,7 @@ export const METRICS = {
   },
   dendro_store_bytes: {
     type: 'gauge',
-    help: 'Size of dendro.duckdb and its write-ahead log in bytes.',
+    help: 'Size of all parts in bytes.',
     labels: [],
     store: 'duckdb',
   },
@@ -168,8 +168,14 @@ export const METRICS = {
   },
   dendro_parts: {
     type: 'gauge',
-    help: 'Parts (tables for log records) in dendro.duckdb, by kind.',
+    help: 'Parts (files with log records), by kind.',
     labels: ['kind'],
+    store: 'duckdb',
+  },
+  dendro_parts_set_aside: {
+    type: 'gauge',
+    help: 'Parts that are damaged or missing. Queries lack their records.',
+    labels: [],
     store: 'duckdb',
   },
   dendro_flush_duration_seconds: {
@@ -187,18 +193,6 @@ export const METRICS = {
   dendro_compaction_duration_seconds: {
     type: 'histogram',
     help: 'Duration of successful compactions.',
-    labels: [],
-    store: 'duckdb',
-  },
-  dendro_vacuums_total: {
-    type: 'counter',
-    help: 'Vacuum runs: the store moved one part towards the start of its file, so that the file can shrink.',
-    labels: [],
-    store: 'duckdb',
-  },
-  dendro_vacuum_duration_seconds: {
-    type: 'histogram',
-    help: 'Duration of successful vacuum runs.',
     labels: [],
     store: 'duckdb',
   },

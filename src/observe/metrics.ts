@@ -60,7 +60,6 @@ export class Metrics {
   readonly #storeTimes = new Map<string, HistogramSeries>();
   readonly #flushes = new Map<string, HistogramSeries>();
   readonly #compactions: HistogramSeries | undefined;
-  readonly #vacuums: HistogramSeries | undefined;
 
   constructor({ store, rejectCodes }: LabelValues) {
     for (const [name, definition] of Object.entries(METRICS))
@@ -69,7 +68,6 @@ export class Metrics {
       for (const kind of LOG_KINDS)
         this.#flushes.set(kind, this.#addSeries('dendro_flush_duration_seconds', { kind }));
       this.#compactions = this.#addSeries('dendro_compaction_duration_seconds', {});
-      this.#vacuums = this.#addSeries('dendro_vacuum_duration_seconds', {});
     }
     for (const [name, labels] of listFixedLabels(rejectCodes)) this.#add(name, 0, labels);
     collectDefaultMetrics({ register: this.#registry });
@@ -129,15 +127,12 @@ export class Metrics {
         this.#add('dendro_compactions_total', 1);
         this.#compactions?.observe(event.durationMs / 1000);
         break;
-      case 'vacuumed':
-        this.#add('dendro_vacuums_total', 1);
-        this.#vacuums?.observe(event.durationMs / 1000);
-        break;
       case 'spool_damaged':
       case 'spool_incomplete':
         this.#countFailure('spool_read_failed');
         break;
-      case 'store_file_missing':
+      case 'store_missing':
+      case 'part_set_aside':
         this.#countFailure('store_read_failed');
         break;
       case 'apply_failed':
@@ -152,7 +147,6 @@ export class Metrics {
       case 'eviction_failed':
       case 'erase_failed':
       case 'compaction_failed':
-      case 'vacuum_failed':
         this.#countFailure(event.type);
     }
   }
@@ -305,5 +299,4 @@ const OPERATIONS = [
   'eviction',
   'erase',
   'compaction',
-  'vacuum',
 ];

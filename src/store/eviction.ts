@@ -3,9 +3,8 @@
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Observe } from '../observe/event.ts';
-import { STORE_FILE } from '../system/data-directory.ts';
 import { every, type RepeatingJob, type Timer } from '../system/timer.ts';
-import type { EvictionLimits, Store } from './store.ts';
+import type { Store } from './store.ts';
 
 const INTERVAL_MS = 60_000;
 /**
@@ -14,7 +13,7 @@ const INTERVAL_MS = 60_000;
  */
 const START_SHARE = 0.9;
 const TARGET_SHARE = 0.8;
-/** If files other than dendro.duckdb use more than this share, removing records does not help: something else fills the disk. */
+/** If files other than parts use more than this share, removing records does not help: something else fills the disk. */
 const MAX_OTHER_SHARE = 0.5;
 /** In the data directory. Not counted, because they shrink by themselves: no records should be removed because of them. */
 const TEMPORARY_DIRECTORIES = ['tmp', 'staging'];
@@ -47,50 +46,29 @@ export class Eviction {
   }
 
   async #check(): Promise<void> {
-    const { evictOldest, usedBytes } = this.#store;
-    if (evictOldest === undefined || usedBytes === undefined) return;
+    if (this.#store.evictOldest === undefined) return;
     try {
-      const measured = await this.#measureLimits();
-      if ((await usedBytes()) <= measured.maxBytes) return;
-      this.#checkOtherFiles(measured.otherBytes);
-      // The store measures everything again after it has waited for a compaction or an erasure: temporary tables are then gone,
-      // and the spool may be smaller.
-      const count = await evictOldest(async () => {
-        const limits = await this.#measureLimits();
-        this.#checkOtherFiles(limits.otherBytes);
-        return limits;
-      });
+      const total = await measureFiles(this.#dataDirectory);
+      if (total <= this.#maxBytes * START_SHARE) return;
+      const others = total - (this.#store.readStatistics().embedded?.fileBytes ?? 0);
+      if (others > this.#maxBytes * MAX_OTHER_SHARE)
+        throw new Error('files other than parts use more than half of the limit, so no records are removed');
+      const count = await this.#store.evictOldest(total - this.#maxBytes * TARGET_SHARE);
       if (count > 0) this.#observe({ type: 'records_evicted', count });
     } catch (error) {
       if (!this.#isClosed) this.#observe({ type: 'eviction_failed', error });
     }
   }
-
-  /** The limits for the store: the shares of the whole limit, minus the space that other files such as the spool use. */
-  async #measureLimits(): Promise<EvictionLimits & { readonly otherBytes: number }> {
-    const otherBytes = await measureOtherFiles(this.#dataDirectory);
-    return {
-      otherBytes,
-      maxBytes: this.#maxBytes * START_SHARE - otherBytes,
-      targetBytes: this.#maxBytes * TARGET_SHARE - otherBytes,
-    };
-  }
-
-  #checkOtherFiles(otherBytes: number): void {
-    if (otherBytes > this.#maxBytes * MAX_OTHER_SHARE)
-      throw new Error(
-        'files other than dendro.duckdb use more than half of the limit, so no more records are removed',
-      );
-  }
 }
 
-/** The disk space of all files except temporary ones and dendro.duckdb, which `usedBytes` measures without its unused blocks. */
-async function measureOtherFiles(directory: string): Promise<number> {
-  const skipped = [STORE_FILE, ...TEMPORARY_DIRECTORIES].map(name => join(directory, name));
+/** The disk space of all files except temporary ones. */
+async function measureFiles(directory: string): Promise<number> {
+  const skipped = TEMPORARY_DIRECTORIES.map(name => join(directory, name));
   let bytes = 0;
   for (const entry of await readdir(directory, { recursive: true, withFileTypes: true })) {
     const path = join(entry.parentPath, entry.name);
-    if (!entry.isFile() || skipped.some(each => path === each || path.startsWith(`${each}/`))) continue;
+    if (!entry.isFile() || skipped.some(each => path.startsWith(`${each}/`))) continue;
+    if (path.endsWith('.tmp')) continue; // a part that is being written
     const stats = await stat(path).catch(() => undefined); // a file can disappear meanwhile
     bytes += (stats?.blocks ?? 0) * 512; // a sparse file uses less disk space than its size
   }

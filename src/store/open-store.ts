@@ -2,14 +2,19 @@
 // only types statically, so that opening one store does not load the client library of the other.
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import type { Damage } from '../domain/damage.ts';
+import { type Damage, formatDamage } from '../domain/damage.ts';
 import { LOG_KINDS } from '../domain/log-columns.ts';
-import { checkAndRecordFormat, STORE_FILE } from '../system/data-directory.ts';
+import { checkAndRecordFormat } from '../system/data-directory.ts';
 import { lockDirectory } from '../system/directory-lock.ts';
 import type { Outbox } from './clickhouse/outbox.ts';
 import type { SchemaOptions } from './clickhouse/schema.ts';
 import type { ClickHouseUrl } from './clickhouse-url.ts';
-import type { InspectedStore, InspectOptions } from './duckdb/inspect-file.ts';
+import {
+  type InspectedParts,
+  type InspectOptions,
+  inspectPartSizes,
+  inspectParts,
+} from './duckdb/inspect-parts.ts';
 import type { DuckDBStoreOptions } from './duckdb/store.ts';
 import type { Store, StoreCallbacks, StoreContent, StoreName } from './store.ts';
 
@@ -38,17 +43,15 @@ export async function openClickHouseOutbox(dataDirectory: string): Promise<Outbo
 }
 
 /**
- * Reads every record of the store's files in a copy of a data directory. With ClickHouse, these files are the outbox. In a copy
- * of the embedded store, repairs what a power cut left, as a start does. Throws if a file is damaged in another way.
+ * Reads the store's files in a copy of a data directory. With ClickHouse, these files are the outbox. Throws if a file is damaged or
+ * missing.
  */
-export async function readStoreCopy(
-  storeName: StoreName,
-  dataDirectory: string,
-  memoryLimit: string,
-): Promise<StoreContent> {
-  return storeName === 'duckdb'
-    ? (await import('./duckdb/read-copy.ts')).readCopy(dataDirectory, memoryLimit)
-    : readClickHouseOutbox(dataDirectory);
+export async function readStoreCopy(storeName: StoreName, dataDirectory: string): Promise<StoreContent> {
+  if (storeName === 'clickhouse') return readClickHouseOutbox(dataDirectory);
+  const content = await inspectParts({ dataDirectory });
+  const [damage] = content.damages;
+  if (damage !== undefined) throw new Error(formatDamage(damage));
+  return content;
 }
 
 async function readClickHouseOutbox(dataDirectory: string): Promise<StoreContent> {
@@ -57,16 +60,17 @@ async function readClickHouseOutbox(dataDirectory: string): Promise<StoreContent
 
 /** A data directory that no server has used yet may have no files of the store. */
 export function hasStoreFiles(storeName: StoreName, dataDirectory: string): boolean {
-  return existsSync(join(dataDirectory, storeName === 'duckdb' ? STORE_FILE : 'clickhouse/progress.json'));
+  const names = storeName === 'duckdb' ? ['manifest.json', 'dendro.duckdb'] : ['clickhouse/progress.json'];
+  return names.some(name => existsSync(join(dataDirectory, name)));
 }
 
 /**
- * Whether dendro.duckdb is missing although a server has used the data directory: a server creates `spool/` after this file. A
- * server that has sent records to ClickHouse may never have created dendro.duckdb.
+ * Whether the manifest and all parts are missing although a server has used the data directory: a server creates `spool/` after the
+ * manifest. A server that has sent records to ClickHouse may never have had parts.
  */
-export async function isStoreFileMissing(storeName: StoreName, dataDirectory: string): Promise<boolean> {
-  const isMissing = !hasStoreFiles('duckdb', dataDirectory) && existsSync(join(dataDirectory, 'spool'));
-  return storeName === 'duckdb' && isMissing && !(await hasSentToClickHouse(dataDirectory));
+export async function isStoreMissing(storeName: StoreName, dataDirectory: string): Promise<boolean> {
+  if (storeName !== 'duckdb' || hasStoreFiles('duckdb', dataDirectory)) return false;
+  return existsSync(join(dataDirectory, 'spool')) && !(await hasSentToClickHouse(dataDirectory));
 }
 
 /** Also true if the outbox cannot be read. */
@@ -77,33 +81,25 @@ async function hasSentToClickHouse(dataDirectory: string): Promise<boolean> {
 }
 
 /**
- * Reads every record of the store's files and returns what is damaged. Changes nothing. The caller must hold the lock of the data
- * directory.
+ * Reads the store's files and returns what is damaged. Changes nothing. The caller must hold the lock of the data directory.
  */
 export async function inspectStoreFiles(
   storeName: StoreName,
   options: InspectOptions,
-): Promise<InspectedStore> {
+): Promise<InspectedParts> {
   const { dataDirectory } = options;
-  if (await isStoreFileMissing(storeName, dataDirectory)) {
+  const nothing = { records: new Map(), durableUpTo: () => 0 };
+  if (await isStoreMissing(storeName, dataDirectory)) {
     const problem = 'it does not exist, although a server has used this data directory';
-    return { records: 0, damages: [{ file: STORE_FILE, place: '', problem }], durableUpTo: () => 0 };
+    return { ...nothing, damages: [{ file: 'manifest.json', place: '', problem }] };
   }
-  if (!hasStoreFiles(storeName, dataDirectory)) return { records: 0, damages: [], durableUpTo: () => 0 };
-  if (storeName === 'duckdb') return (await import('./duckdb/inspect-file.ts')).inspectFile(options);
   try {
-    const { records, durableUpTo } = await readClickHouseOutbox(dataDirectory);
-    return {
-      records: [...records.values()].reduce((sum, count) => sum + count, 0),
-      damages: [],
-      durableUpTo,
-    };
+    if (storeName === 'duckdb') return await inspectParts(options);
+    if (!hasStoreFiles(storeName, dataDirectory)) return { ...nothing, damages: [] };
+    return { ...(await readClickHouseOutbox(dataDirectory)), damages: [] };
   } catch (error) {
-    return {
-      records: 0,
-      damages: [{ file: 'clickhouse/', place: '', problem: (error as Error).message }],
-      durableUpTo: () => 0,
-    };
+    const file = storeName === 'duckdb' ? 'manifest.json' : 'clickhouse/';
+    return { ...nothing, damages: [{ file, place: '', problem: (error as Error).message }] };
   }
 }
 
@@ -116,8 +112,8 @@ export async function openStore(options: StoreOptions, callbacks: StoreCallbacks
   const lock = await lockDirectory(options.dataDirectory);
   try {
     await checkAndRecordFormat(options.dataDirectory);
-    if (await isStoreFileMissing(storeNameOf(options), options.dataDirectory))
-      callbacks.observe?.({ type: 'store_file_missing' });
+    if (await isStoreMissing(storeNameOf(options), options.dataDirectory))
+      callbacks.observe?.({ type: 'store_missing' });
     const store = await openInLockedDirectory(options, callbacks);
     return { ...store, close: () => store.close().finally(lock.release) };
   } catch (error) {
@@ -127,15 +123,11 @@ export async function openStore(options: StoreOptions, callbacks: StoreCallbacks
 }
 
 /**
- * Checks whether an embedded store could open its file. Throws the OperatorError that opening it would throw. Returns the damage
- * that opening it would repair. Only reads the file. The caller must make sure that no other process uses it.
+ * Checks whether an embedded store could be opened. Throws the OperatorError that opening it would throw. Returns missing parts and
+ * those with a wrong size, which opening it would set aside. The caller must make sure that no other process uses the directory.
  */
-export async function checkStoreFile({
-  clickhouse,
-  dataDirectory,
-}: StoreOptions): Promise<Damage | undefined> {
-  if (clickhouse !== undefined) return undefined;
-  return (await import('./duckdb/open-database.ts')).checkDatabaseFile(dataDirectory);
+export function checkStoreFiles({ clickhouse, dataDirectory }: StoreOptions): readonly Damage[] {
+  return clickhouse === undefined ? inspectPartSizes(dataDirectory) : [];
 }
 
 async function openInLockedDirectory(options: StoreOptions, callbacks: StoreCallbacks): Promise<Store> {
@@ -144,6 +136,9 @@ async function openInLockedDirectory(options: StoreOptions, callbacks: StoreCall
     const { openClickHouseStore } = await import('./clickhouse/store.ts');
     return openClickHouseStore({ ...options, clickhouse }, callbacks);
   }
+  const { convertOldStore, needsConversion } = await import('./duckdb/convert/convert.ts');
+  if (needsConversion(options.dataDirectory))
+    await convertOldStore({ ...options, observe: callbacks.observe ?? (() => {}) });
   const { openDuckDBStore } = await import('./duckdb/store.ts');
   return openDuckDBStore(options, callbacks);
 }

@@ -60,7 +60,13 @@ export class Retention {
 
   async #deleteExpired(): Promise<void> {
     try {
-      const count = await this.#store.deleteBefore(this.#clock() - BigInt(this.#days) * MICROS_PER_DAY);
+      const retention = BigInt(this.#days) * MICROS_PER_DAY;
+      const expiredBefore = this.#clock() - retention;
+      const maxDelay = retention / 10n > MICROS_PER_DAY ? retention / 10n : MICROS_PER_DAY;
+      const count = await this.#store.deleteExpired({
+        expiredBefore,
+        rewriteBefore: expiredBefore - maxDelay,
+      });
       if (count > 0) this.#observe({ type: 'records_expired', count });
     } catch (error) {
       this.#observe({ type: 'retention_failed', error });

@@ -53,6 +53,14 @@ export interface QueryResult {
   readonly queuedMs: number;
   /** Time in the engine. */
   readonly executedMs: number;
+  /** Damaged or missing parts of the embedded store whose records the result lacks. Undefined: none. */
+  readonly missingParts?: number | undefined;
+}
+
+/** Timestamps in Unix microseconds, both inclusive. Undefined: no limit. */
+export interface TimeRange {
+  readonly start?: bigint | undefined;
+  readonly end?: bigint | undefined;
 }
 
 export interface QueryOptions {
@@ -81,19 +89,14 @@ export interface QueryOptions {
    * `maxBytes` bytes, no row is left out.
    */
   readonly maxBytes?: number | undefined;
+  /** The query needs only records of this range, which its own conditions select. The embedded store skips all other parts. */
+  readonly range?: TimeRange | undefined;
 }
 
 /** Records that are durable in the spool. */
 export interface SpooledLines extends LogLines {
   /** The sequence number of the first record. Each kind has its own sequence. */
   readonly firstSequence: number;
-}
-
-/** Records of one kind by their sequence numbers. */
-export interface SequenceRange {
-  readonly firstSequence: number;
-  /** Exclusive. */
-  readonly nextSequence: number;
 }
 
 /** Identifies content that is loaded into the store, such as a file. */
@@ -122,9 +125,6 @@ export interface EarlierLoad {
   readonly loadedAtMicros: bigint;
 }
 
-/** Returns the records of a range that are in the spool, in blocks that can begin before the range or end after it. */
-export type ReadSpooled = (kind: LogKind, range: SequenceRange) => AsyncIterable<SpooledLines>;
-
 /** The records that an erasure removes. */
 export interface EraseScope {
   readonly project: string;
@@ -150,7 +150,7 @@ export interface StoreSnapshot extends StoreContent {
 
 /** What a store reports and no method returns. */
 export interface StoreCallbacks {
-  /** Gets the events about flushes, the verification and the file of the embedded store. */
+  /** Gets the events about flushes and parts of the embedded store. */
   readonly observe?: Observe;
   /** The store cannot store this line because of its content. It stores the other lines. `reason` is the engine's message. */
   readonly recordRejected?: (rejected: {
@@ -159,10 +159,10 @@ export interface StoreCallbacks {
     readonly reason: string;
   }) => void;
   /**
-   * Only the embedded store: the engine invalidated its file, and all later calls throw `unavailable` until the store is opened
-   * again. Called for every such error. No acknowledged record is lost.
+   * Only the embedded store: it cannot tell which of its records are durable. All later writes fail until the store is opened again. No
+   * acknowledged record is lost.
    */
-  readonly storeInvalidated?: (error: unknown) => void;
+  readonly storeFailed?: (error: unknown) => void;
 }
 
 export interface StoreStatistics {
@@ -174,6 +174,8 @@ export interface StoreStatistics {
     readonly activeMemtables: number;
     readonly immutableMemtables: number;
     readonly partCountByKind: ReadonlyMap<LogKind, number>;
+    /** Damaged or missing parts. */
+    readonly setAsideParts: number;
   };
   /** Only ClickHouse. */
   readonly clickhouse?: {
@@ -183,10 +185,12 @@ export interface StoreStatistics {
   };
 }
 
-/** Above `maxBytes`, the oldest records are removed until the rest uses at most `targetBytes`. */
-export interface EvictionLimits {
-  readonly maxBytes: number;
-  readonly targetBytes: number;
+/** Times in Unix microseconds. */
+export interface Expiry {
+  /** Earlier records have expired. Queries do not return them. */
+  readonly expiredBefore: bigint;
+  /** Earlier records must leave the disk, even if a part has to be rewritten. Not later than `expiredBefore`. */
+  readonly rewriteBefore: bigint;
 }
 
 /** Methods can be called concurrently unless they say otherwise. After `close`, queries and writes throw `unavailable`. */
@@ -268,24 +272,11 @@ export interface Store {
   flush(kinds: readonly LogKind[]): Promise<void>;
 
   /**
-   * Records of a kind with a lower sequence number are in the store's tables on disk.
+   * Records of a kind with a lower sequence number are durable in the store's tables, so the spool can delete them: the embedded
+   * store has read them back from disk, or ClickHouse has acknowledged them.
    * "UpTo" is exclusive in every name: the number is the first one that is not included.
    */
   flushedUpTo(kind: LogKind): number;
-
-  /**
-   * The spool can delete the records of a kind up to this sequence number: the embedded store has read them back from disk, or
-   * ClickHouse has acknowledged them. Damaged records that cannot be rewritten, because the spool no longer has all of them,
-   * count as verified. Never higher than `flushedUpTo`.
-   */
-  verifiedUpTo(kind: LogKind): number;
-
-  /**
-   * Verifies the flushed records that `flush` could not verify, because a backup was running, the disk was full, the process was
-   * killed or they are damaged. Rewrites damaged records from the spool (`readSpooled`). Usually there are none: `flush` verifies
-   * what it writes. Only the embedded store has this method.
-   */
-  verifyFlushed?(readSpooled: ReadSpooled): Promise<void>;
 
   /**
    * The store itself, without the spool, has the records of a kind up to this sequence number on disk: in its tables or in its
@@ -296,58 +287,37 @@ export interface Store {
   // Maintenance
 
   /**
-   * Deletes flushed records that are older than this time, in Unix microseconds. Returns how many it deleted. A later
-   * call deletes those that cannot be deleted now, because they are being rewritten or are not verified yet. A store that expires
-   * records itself deletes none and returns 0.
+   * Deletes expired records. Returns how many it deleted. Records that expired recently may stay on disk, and queries do not return
+   * them. A store that expires records itself deletes none and returns 0.
    */
-  deleteBefore(micros: bigint): Promise<number>;
+  deleteExpired(expiry: Expiry): Promise<number>;
 
   /**
-   * Erases the verified records of a project (`verifiedUpTo`), and their text in the store's files. Records that are stored while
-   * it runs may stay.
+   * Erases the flushed records of a project, and their text in the store's files. Records that are stored while it runs may stay.
    * Returns the number of erased records. Safe to repeat: if it throws or the process is killed, some records may be erased.
    */
   eraseProject(scope: EraseScope): Promise<number>;
 
   /**
-   * The disk space that the stored records use, in bytes. While `eraseProject`, `evictOldest`, `compact` or `vacuum` runs, the
-   * result also counts its temporary tables. Only the embedded store has this method.
+   * Removes the oldest records, to free this much disk space. Returns how many it removed. Only the embedded store has this method.
    */
-  usedBytes?(): Promise<number>;
+  evictOldest?(bytes: number): Promise<number>;
 
   /**
-   * If all stored records use more than `maxBytes` of disk space, removes the oldest verified ones until the rest uses at most
-   * `targetBytes`. Returns how many it removed. Waits for `eraseProject`, `compact` and `vacuum`, and does not count their
-   * temporary tables. Reads the limits after that, because they can change meanwhile. Can stop too early, such as while a
-   * snapshot is open; call it again later. Throws if it fails, such as on a full disk; some records may then be removed. Only the
-   * embedded store has this method.
+   * Runs one compaction, if that makes queries faster. Returns whether there was work; if so, call it again. Throws if it fails,
+   * such as on a full disk; no record is affected. For 10 minutes, later calls skip the kind that failed and compact the others.
    */
-  evictOldest?(readLimits: () => Promise<EvictionLimits>): Promise<number>;
-
-  /**
-   * Runs one compaction, if that makes queries faster. Returns whether there was work; if so, call it again. Waits for `vacuum`,
-   * `eraseProject` and `evictOldest`, and does nothing while a snapshot is open. Throws if it fails, such as on a full disk; no
-   * record is affected. For 10 minutes, later calls skip the kind that failed and compact the others.
-   */
-  compact?(nowMicros: bigint): Promise<boolean>;
-
-  /**
-   * Runs one vacuum, if much of the file is unused. Returns whether there was work; if so, call it again. Call it when `compact`
-   * had no work. Throws as `compact` does.
-   */
-  vacuum?(): Promise<boolean>;
+  compact?(): Promise<boolean>;
 
   /**
    * Takes a point-in-time snapshot of the store's files, for a backup. Calls `onSnapshot` synchronously at that point, so that
-   * the caller can snapshot the spool consistently with it. Until `release` is called, the store does not compact or vacuum, but
-   * records can be applied and flushed. Throws `unavailable` if the store cannot write a checkpoint now: another backup or
-   * another write transaction is running, or the disk is nearly full.
+   * the caller can snapshot the spool consistently with it. The store continues to work meanwhile.
    */
   snapshot(onSnapshot: () => void): Promise<StoreSnapshot>;
 
   /**
-   * Cancels queries, `compact`, `vacuum`, `eraseProject` and `evictOldest`. Waits for other writes that have started; ClickHouse
-   * aborts an insert of `apply` after 5 s. Then closes every connection. Can be called twice.
+   * Cancels queries, `compact`, `eraseProject`, `deleteExpired` and `evictOldest`. Waits for other writes that have started;
+   * ClickHouse aborts an insert of `apply` after 5 s. Then closes every connection. Can be called twice.
    */
   close(): Promise<void>;
 }

@@ -8,9 +8,6 @@ import { checkWritable, describeUser, findOwner, isAccessDenied } from './file-a
 import { createDirectory, writeFileDurably } from './files.ts';
 import { readVersion } from './version.ts';
 
-/** The file of the embedded store. */
-export const STORE_FILE = 'dendro.duckdb';
-
 /** Creates the directory if it is missing. If this user cannot use it, throws an OperatorError that says what to do. */
 export function prepareDataDirectory(dataDirectory: string): void {
   requireUsable(dataDirectory, createDirectory);
@@ -59,8 +56,11 @@ function findOwnerOfNewFiles(directory: string): number | undefined {
   }
 }
 
+/** The first one that exists tells who owns the data: a part of the store, its file in earlier releases, or the spool. */
+const OWNED_FILES = ['manifest.json', 'dendro.duckdb', 'spool'];
+
 function findOwnerOfStore(directory: string): number | undefined {
-  return findOwner(join(directory, STORE_FILE)) ?? findOwner(join(directory, 'spool'));
+  return OWNED_FILES.map(name => findOwner(join(directory, name))).find(uid => uid !== undefined);
 }
 
 function cannotWrite(dataDirectory: string, error: NodeJS.ErrnoException): OperatorError {
@@ -82,7 +82,7 @@ function cannotWrite(dataDirectory: string, error: NodeJS.ErrnoException): Opera
 }
 
 /** The format of the data directory. A release that writes files which earlier releases cannot read increases it. */
-const FORMAT = 1;
+const FORMAT = 2;
 
 /**
  * Throws an OperatorError if a newer version has changed the format; otherwise records the format and this version. Directories

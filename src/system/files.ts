@@ -52,8 +52,13 @@ async function copyOwner(file: string, handle: FileHandle): Promise<void> {
 }
 
 /** Syncs the entries of a directory: a new file survives a crash only after its directory was synced. */
-export async function syncDirectory(directory: string): Promise<void> {
-  const handle = await open(directory, 'r');
+export function syncDirectory(directory: string): Promise<void> {
+  return syncFile(directory);
+}
+
+/** Syncs the content of a file that another writer has closed. */
+export async function syncFile(path: string): Promise<void> {
+  const handle = await open(path, 'r');
   try {
     await handle.sync();
   } finally {

@@ -97,12 +97,11 @@ function createStore(components: Components): Store {
     },
     apply: records => runUnlessClosed(applyMutex, () => applyRecords(outbox, writer, records)),
     flushedUpTo: kind => outbox.acknowledgedUpTo(kind),
-    verifiedUpTo: kind => outbox.acknowledgedUpTo(kind), // ClickHouse checks its own files
     durableUpTo: kind => outbox.durableUpTo(kind),
     eraseProject: scope =>
       closing === undefined ? eraseProject(hosts, clickhouse, scope) : Promise.reject(storeClosed()),
     flush: async () => {}, // applied records are already in ClickHouse
-    deleteBefore: async () => 0, // the TTL of the tables expires records
+    deleteExpired: async () => 0, // the TTL of the tables expires records
 
     async snapshot(onSnapshot) {
       const snapshot = snapshotOutbox(outbox);

@@ -19,6 +19,8 @@ export interface SqlReferences {
   readonly functions: readonly string[];
   /** Without the names of common table expressions. */
   readonly tables: readonly string[];
+  /** The names of its common table expressions. */
+  readonly commonTableExpressions: readonly string[];
   /** Whether it contains DESCRIBE, SHOW or SUMMARIZE. */
   readonly hasShow: boolean;
 }
@@ -64,6 +66,10 @@ export function findForbiddenTable({ tables }: SqlReferences): string | undefine
     : `reads the table ${forbidden}, which is not allowed; allowed: ${TABLES.join(', ')}`;
 }
 
+export function isLogTable(name: string): boolean {
+  return TABLES.includes(name);
+}
+
 type TreeNode = Readonly<Record<string, unknown>>;
 /** The names of the common table expressions that a part of the SQL can read, in lower case. */
 type Scope = ReadonlySet<string>;
@@ -72,6 +78,7 @@ class ReferenceCollector {
   readonly #tableFunctions = new Set<string>();
   readonly #functions = new Set<string>();
   readonly #tables = new Set<string>();
+  readonly #commonTableExpressions = new Set<string>();
   #hasShow = false;
 
   visit(value: unknown, outer: Scope = new Set()): void {
@@ -98,6 +105,7 @@ class ReferenceCollector {
     for (const { key, value } of map) {
       this.visit(value, scope);
       scope = withName(scope, key);
+      this.#commonTableExpressions.add(String(key).toLowerCase());
     }
     return scope;
   }
@@ -107,6 +115,7 @@ class ReferenceCollector {
       tableFunctions: [...this.#tableFunctions],
       functions: [...this.#functions],
       tables: [...this.#tables],
+      commonTableExpressions: [...this.#commonTableExpressions],
       hasShow: this.#hasShow,
     };
   }

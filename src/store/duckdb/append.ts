@@ -1,81 +1,131 @@
-// Appends batches, such as those of a file that `dendro ingest` loads, directly to parts, without the spool and memtables. One
-// call is one transaction. Each insert batch is at most one row group and is sorted as a flush sorts it.
+// Appends batches, such as those of a file that `dendro ingest` loads, without the spool and memtables. Each insert batch is a sorted
+// run of a part. All parts of a call are committed together.
 import type { LogKind } from '../../domain/log-columns.ts';
 import type { LogLines } from '../../domain/log-line.ts';
+import type { Clock } from '../../system/clock.ts';
 import { batchLines, type InsertBatch } from '../batch-lines.ts';
 import type { EarlierLoad, LoadContent } from '../store.ts';
-import type { DuckDBConnection } from './driver.ts';
-import { findLoad, saveLoad } from './loads.ts';
-import { MAX_SORT_BYTES, nameOf, PART_ORDER, type Parts, ROW_GROUP_ROWS } from './parts.ts';
-import type { RunStatement } from './run-long.ts';
+import { ROW_GROUP_ROWS } from './checksum.ts';
+import { memoryTableColumns } from './columns.ts';
+import { findLoad } from './loads.ts';
+import type { PartEntry } from './manifest.ts';
+import { MAX_SORT_BYTES } from './memtables.ts';
+import type { NewPart, PartWriter } from './part-writer.ts';
+import type { Parts } from './parts.ts';
+import type { StoreConnection } from './run-long.ts';
+import { splitByWindow, type WindowRun } from './split-by-window.ts';
 import type { Staging } from './staging.ts';
 
-/**
- * Adding rows to a part whose last row group is partial makes DuckDB rewrite that row group. The first batch of a kind accepts
- * this cost if the part has fewer rows than this, so that many small calls do not create as many small parts. Later batches of
- * the call go to the same part until it is full: within one transaction, DuckDB does not rewrite a partial row group.
- */
-const SMALL_PART_ROWS = 15_360;
+/** A part with this many runs is finished. More would make queries slower until a compaction merges them. */
+const MAX_RUNS = 8;
 
-/** What `appendLines` did: it stored records of these kinds, or found that the content was loaded before. */
-export type AppendResult = { readonly kinds: ReadonlySet<LogKind> } | { readonly earlier: EarlierLoad };
+export interface AppendDependencies {
+  /** Only used by one call at a time. */
+  readonly connection: StoreConnection;
+  readonly partWriter: PartWriter;
+  readonly parts: Parts;
+  readonly staging: Staging;
+  readonly clock: Clock;
+  readonly maxPartBytes: number;
+}
 
-/** Must be called by the holder of the file mutex. */
+/** A part that gets the runs of one kind and time window. */
+interface OpenPart {
+  readonly part: NewPart;
+  runs: number;
+  textBytes: number;
+}
+
+/** Implements Store.append. Calls must not overlap. */
 export async function appendLines(
-  connection: DuckDBConnection,
-  parts: Parts,
-  staging: Staging,
+  dependencies: AppendDependencies,
   batches: AsyncIterable<LogLines>,
   content: LoadContent | undefined,
-): Promise<AppendResult> {
-  const kinds = new Set<LogKind>();
-  let records = 0;
-  // While DuckDB inserts one batch, the next one is read.
-  let inserting: Promise<void> = Promise.resolve();
-  const insert = async ({ kind, count, chunks }: InsertBatch) => {
-    await inserting;
-    const part = await parts.writablePart(kind, kinds.has(kind) ? Number.POSITIVE_INFINITY : SMALL_PART_ROWS);
-    kinds.add(kind);
-    records += count;
-    await parts.adjustRowCount(part, count);
-    const run: RunStatement = (sql, values) => connection.run(sql, values);
-    inserting = staging.insert(run, kind, nameOf(part), chunks, PART_ORDER);
-    inserting.catch(() => {}); // awaited before the next insert, or before the commit
-  };
+): Promise<EarlierLoad | undefined> {
+  const { parts, maxPartBytes } = dependencies;
+  const appended = new AppendedParts(dependencies);
+  const maxBytes = Math.min(MAX_SORT_BYTES, maxPartBytes);
   try {
-    await parts.transaction(async () => {
-      try {
-        for await (const batch of batchLines(batches, ROW_GROUP_ROWS, MAX_SORT_BYTES)) await insert(batch);
-      } finally {
+    // While DuckDB inserts one batch, the next one is read.
+    let inserting: Promise<void> = Promise.resolve();
+    try {
+      for await (const batch of batchLines(batches, ROW_GROUP_ROWS, maxBytes)) {
         await inserting;
+        inserting = appended.insert(batch);
+        inserting.catch(() => {}); // awaited before the next insert, or below
       }
-      if (content !== undefined && records > 0) await checkAndSaveLoad(connection, content, records);
-    });
+    } finally {
+      await inserting;
+    }
+    const identity = content?.identify();
+    const earlier = identity === undefined ? undefined : findLoad(parts.manifest, identity);
+    if (earlier !== undefined && content?.again === false) {
+      await appended.discard();
+      return earlier;
+    }
+    const add = await appended.finish();
+    const records = add.reduce((sum, part) => sum + part.records, 0);
+    if (records === 0) return undefined;
+    const load =
+      identity === undefined ? {} : { load: { ...identity, records, loadedAt: content?.nowMicros ?? 0n } };
+    await parts.commit({ add, ...load });
+    return undefined;
   } catch (error) {
-    if (error instanceof AlreadyLoaded) return { earlier: error.load };
+    await appended.discard();
     throw error;
   }
-  return { kinds };
 }
 
-/** Thrown to roll the transaction back: the digest of a stream is known only after all of its records were inserted. */
-class AlreadyLoaded extends Error {
-  readonly load: EarlierLoad;
+/** The parts that one call writes. */
+class AppendedParts {
+  readonly #dependencies: AppendDependencies;
+  /** By kind and start of the window. */
+  readonly #open = new Map<string, OpenPart>();
+  readonly #finished: PartEntry[] = [];
 
-  constructor(load: EarlierLoad) {
-    super('the content was loaded before');
-    this.load = load;
+  constructor(dependencies: AppendDependencies) {
+    this.#dependencies = dependencies;
   }
-}
 
-/** Throws AlreadyLoaded if the content was loaded before and `again` is false. Otherwise saves in `loads` that it is loaded. */
-async function checkAndSaveLoad(
-  connection: DuckDBConnection,
-  { identify, again, nowMicros }: LoadContent,
-  records: number,
-): Promise<void> {
-  const identity = identify();
-  const earlier = await findLoad(connection, identity);
-  if (earlier !== undefined && !again) throw new AlreadyLoaded(earlier);
-  await saveLoad(connection, identity, records, nowMicros);
+  async insert({ kind, chunks }: InsertBatch): Promise<void> {
+    const { connection, staging, clock } = this.#dependencies;
+    const table = 'mem.appended';
+    await connection.run(`create or replace table ${table} (${memoryTableColumns(kind)})`);
+    try {
+      await staging.insert((sql, values) => connection.runLong(sql, values), kind, table, chunks);
+      for (const run of await splitByWindow(connection, kind, table, clock())) await this.#add(kind, run);
+    } finally {
+      await connection.run(`drop table ${table}`);
+    }
+  }
+
+  async finish(): Promise<readonly PartEntry[]> {
+    for (const [key, { part }] of this.#open) {
+      this.#finished.push(await part.finish());
+      this.#open.delete(key);
+    }
+    return this.#finished;
+  }
+
+  async discard(): Promise<void> {
+    for (const { part } of this.#open.values()) await part.discard();
+    await this.#dependencies.parts.discard(this.#finished);
+  }
+
+  async #add(kind: LogKind, run: WindowRun): Promise<void> {
+    const { connection, partWriter, maxPartBytes } = this.#dependencies;
+    const key = `${kind} ${run.window.start}`;
+    const open = this.#open.get(key) ?? {
+      part: await partWriter.create(connection, kind, run.content.rows),
+      runs: 0,
+      textBytes: 0,
+    };
+    this.#open.set(key, open);
+    await open.part.add(run);
+    open.runs++;
+    open.textBytes += run.content.textBytes;
+    if (open.runs < MAX_RUNS && open.textBytes + MAX_SORT_BYTES <= maxPartBytes) return;
+    this.#open.delete(key);
+    this.#finished.push(await open.part.finish());
+  }
 }

@@ -2,82 +2,103 @@
 // part is the sum of the checksums of its sources.
 import { columnsOf, type LogKind } from '../../domain/log-columns.ts';
 import type { AfterBatch, Condition } from './copy-records.ts';
-import type { DuckDBConnection } from './driver.ts';
-import { ROW_GROUP_ROWS } from './parts.ts';
+import type { DuckDBConnection, DuckDBValue } from './driver.ts';
+
+/** The size of a full row group in DuckDB. */
+export const ROW_GROUP_ROWS = 122_880;
+/** Records with at least this many bytes of text are large (compaction.ts). */
+export const LARGE_RECORD_BYTES = 32 * 1024;
 
 export interface Checksum {
   readonly rows: number;
   readonly sum: bigint;
 }
 
-export const EMPTY_CHECKSUM: Checksum = { rows: 0, sum: 0n };
-
-/** Reads all columns of the records in a table that match the condition. */
-export function readChecksum(
-  connection: DuckDBConnection,
-  kind: LogKind,
-  table: string,
-  condition: Condition = { sql: 'true', values: {} },
-): Promise<Checksum> {
-  const columns = columnsOf(kind).map(({ name }) => name);
-  return readChecksumOfColumns(connection, columns, table, condition);
+/** What a table contains. */
+export interface TableContent extends Checksum {
+  /** The oldest and the newest timestamp, in Unix microseconds. Undefined if the table is empty. */
+  readonly since: bigint | undefined;
+  readonly until: bigint | undefined;
+  /** The size of all messages and metadata, and of those in large records. */
+  readonly textBytes: number;
+  readonly largeTextBytes: number;
 }
 
-export async function readChecksumOfColumns(
-  connection: DuckDBConnection,
-  columns: readonly string[],
-  table: string,
-  { sql, values }: Condition,
-): Promise<Checksum> {
-  // A sum and not an exclusive or, in which two equal records would cancel each other out.
-  const result = await connection.runAndReadAll(
-    `select count(*), coalesce(sum(hash(${columns.join(', ')})::hugeint), 0) from ${table} where ${sql}`,
-    { ...values },
-  );
-  return { rows: Number(result.value(0, 0)), sum: BigInt(String(result.value(1, 0))) };
-}
+const EMPTY: TableContent = {
+  rows: 0,
+  sum: 0n,
+  since: undefined,
+  until: undefined,
+  textBytes: 0,
+  largeTextBytes: 0,
+};
 
 /** Reads a table in batches of one row group, without the records that match `except`. */
-export async function readChecksumInBatches(
+export async function readContent(
   connection: DuckDBConnection,
   kind: LogKind,
   table: string,
-  afterBatch: AfterBatch,
+  afterBatch: AfterBatch = async () => {},
   except: Condition = { sql: 'false', values: {} },
-): Promise<Checksum> {
+): Promise<TableContent> {
   const last = await connection.runAndReadAll(`select max(rowid) from ${table}`);
-  let total = EMPTY_CHECKSUM;
+  let total = EMPTY;
   for (let start = 0; start <= Number(last.value(0, 0) ?? -1); start += ROW_GROUP_ROWS) {
     const startedAt = performance.now();
     const batch = `rowid >= ${start} and rowid < ${start + ROW_GROUP_ROWS} and not (${except.sql})`;
-    const condition = { sql: batch, values: except.values };
-    total = addChecksums(total, await readChecksum(connection, kind, table, condition));
+    total = addContents(total, await readBatch(connection, kind, table, { ...except, sql: batch }));
     await afterBatch(performance.now() - startedAt);
   }
   return total;
 }
 
-/** Compares what was written with what `read` returns. Returns a difference or an UnreadableError; throws any other error. */
-export async function findDifference(
-  written: Checksum,
-  read: () => Promise<Checksum>,
-): Promise<Error | undefined> {
-  try {
-    const found = await read();
-    if (found.rows !== written.rows)
-      return new Error(`the file has ${found.rows} of ${written.rows} records of a part`);
-    if (found.sum !== written.sum)
-      return new Error(`the ${found.rows} records of a part differ from those that were written`);
-    return undefined;
-  } catch (error) {
-    if (error instanceof UnreadableError) return error;
-    throw error;
-  }
+async function readBatch(
+  connection: DuckDBConnection,
+  kind: LogKind,
+  table: string,
+  { sql, values }: Condition,
+): Promise<TableContent> {
+  const columns = columnsOf(kind).map(({ name }) => name);
+  // A sum and not an exclusive or, in which two equal records would cancel each other out.
+  const result = await connection.runAndReadAll(
+    `select count(*), coalesce(sum(hash(${columns.join(', ')})::hugeint), 0),
+      epoch_us(min(timestamp)), epoch_us(max(timestamp)),
+      coalesce(sum(bytes), 0), coalesce(sum(bytes) filter (bytes >= ${LARGE_RECORD_BYTES}), 0)
+    from (select *, strlen(event_message) + strlen(metadata) as bytes from ${table} where ${sql})`,
+    { ...values },
+  );
+  const [rows, sum, since, until, textBytes, largeTextBytes] = result.getRows()[0] ?? [];
+  return {
+    rows: Number(rows),
+    sum: toBigInt(sum) ?? 0n,
+    since: toBigInt(since),
+    until: toBigInt(until),
+    textBytes: Number(textBytes),
+    largeTextBytes: Number(largeTextBytes),
+  };
 }
 
-/** The records of a table cannot be read from the file. */
-export class UnreadableError extends Error {}
+export function addContents(one: TableContent, other: TableContent): TableContent {
+  return {
+    rows: one.rows + other.rows,
+    sum: one.sum + other.sum,
+    since:
+      one.since === undefined || (other.since !== undefined && other.since < one.since)
+        ? other.since
+        : one.since,
+    until:
+      one.until === undefined || (other.until !== undefined && other.until > one.until)
+        ? other.until
+        : one.until,
+    textBytes: one.textBytes + other.textBytes,
+    largeTextBytes: one.largeTextBytes + other.largeTextBytes,
+  };
+}
 
 export function addChecksums(one: Checksum, other: Checksum): Checksum {
   return { rows: one.rows + other.rows, sum: one.sum + other.sum };
+}
+
+function toBigInt(value: DuckDBValue | undefined): bigint | undefined {
+  return value === null || value === undefined ? undefined : BigInt(String(value));
 }

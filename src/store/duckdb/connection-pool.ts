@@ -1,50 +1,28 @@
-// The connections that run queries, one for each slot of the query queue. Every query runs in a read-only transaction of
-// its own. A cancelled query is interrupted inside DuckDB. A connection is reused only after a rollback. If the rollback fails,
-// another connection replaces it.
-import { setTimeout as sleep } from 'node:timers/promises';
+// The connections that run queries, one for each slot of the query queue. A cancelled query is interrupted inside DuckDB.
 import { DendroError } from '../../domain/errors.ts';
-import type { ReadWriteLock } from '../../system/read-write-lock.ts';
 import { type QueryLimits, QueryQueue, type TimedResult } from '../query-queue.ts';
 import type { QueryOptions } from '../store.ts';
 import { type DuckDBConnection, type DuckDBPreparedStatement, DuckDBTypeId } from './driver.ts';
 
-export interface QueryConnection {
-  readonly connection: DuckDBConnection;
-  /**
-   * The statement is planned in this transaction, never earlier: a DuckDB plan contains table statistics (bounds of numbers,
-   * lengths of texts) of the time it was created, and returns wrong rows if the tables have grown since. So only statements
-   * that DuckDB plans on every run are kept for later transactions.
-   */
-  prepare(sql: string): Promise<DuckDBPreparedStatement>;
-  /** Whether a statement of this transaction has failed or was interrupted. */
-  isAborted(): Promise<boolean>;
-}
-
 export interface PoolOptions extends QueryLimits {
   connect(): Promise<DuckDBConnection>;
-  /**
-   * Held for reading while a transaction takes its snapshot. A flush holds it for writing while it commits and replaces a view
-   * (the union of memtables and parts), so a snapshot never has only one of these two changes.
-   */
-  readonly viewLock: ReadWriteLock;
-  /** Preparing this statement takes the snapshots of both attached databases: `mem` (memtables) and `logs` (the file). */
-  readonly snapshotSql: string;
 }
 
 export class ConnectionPool {
   readonly #options: PoolOptions;
   readonly #queue: QueryQueue;
-  readonly #idle: PooledConnection[];
+  readonly #idle: QueryConnection[];
 
-  private constructor(connections: PooledConnection[], options: PoolOptions) {
+  private constructor(connections: QueryConnection[], options: PoolOptions) {
     this.#options = options;
     this.#queue = new QueryQueue(options);
     this.#idle = connections;
   }
 
   static async open(options: PoolOptions): Promise<ConnectionPool> {
-    const connections = Array.from({ length: options.queryConcurrency }, () =>
-      PooledConnection.open(options),
+    const connections = Array.from(
+      { length: options.queryConcurrency },
+      async () => new QueryConnection(await options.connect()),
     );
     return new ConnectionPool(await Promise.all(connections), options);
   }
@@ -53,27 +31,30 @@ export class ConnectionPool {
     return this.#queue;
   }
 
-  /** Runs `work` in a read-only transaction. Throws as Store.query does. */
+  /** Runs `work` on a connection of its own. Throws as Store.query does. */
   async run<T>(
     work: (queryConnection: QueryConnection) => Promise<T>,
     options: QueryOptions = {},
   ): Promise<TimedResult<T>> {
-    let pooled: PooledConnection | undefined;
+    let used: QueryConnection | undefined;
     return this.#queue.run(
       async ({ signal }) => {
         signal.throwIfAborted();
+        used = this.#idle.pop() ?? new QueryConnection(await this.#options.connect());
+        const interrupter = interruptOn(signal, used.connection);
         try {
-          pooled = this.#idle.pop() ?? (await PooledConnection.open(this.#options));
-          return await runInTransaction(pooled, signal, work);
+          return await work(used);
         } catch (error) {
           throw mapOutOfMemory(error);
+        } finally {
+          interrupter.stop();
         }
       },
       options,
       async () => {
-        if (pooled === undefined) return;
-        if (await pooled.rollback()) this.#idle.push(pooled);
-        else pooled.connection.closeSync();
+        if (used === undefined) return;
+        if (await used.finish()) this.#idle.push(used);
+        else used.connection.closeSync();
       },
     );
   }
@@ -85,97 +66,57 @@ export class ConnectionPool {
   }
 }
 
-async function runInTransaction<T>(
-  pooled: PooledConnection,
-  signal: AbortSignal,
-  work: (queryConnection: QueryConnection) => Promise<T>,
-): Promise<T> {
-  const interrupter = interruptOn(signal, pooled.connection);
-  try {
-    await pooled.begin();
-    signal.throwIfAborted();
-    return await work(pooled);
-  } finally {
-    interrupter.stop();
-  }
-}
+/** Statements that a connection keeps. Their SQL changes with every flush, so old ones are of no use. */
+const MAX_REUSABLE = 20;
 
-const ROLLBACK_ATTEMPTS = 10;
-const ROLLBACK_INTERVAL_MS = 100;
-
-/** They read no table, so they are prepared once. Preparing them for every query would add 0.3 ms. */
-interface ReusedStatements {
-  readonly begin: DuckDBPreparedStatement;
-  readonly check: DuckDBPreparedStatement;
-  readonly rollback: DuckDBPreparedStatement;
-}
-
-class PooledConnection implements QueryConnection {
+export class QueryConnection {
   readonly connection: DuckDBConnection;
-  readonly #options: PoolOptions;
-  readonly #statements: ReusedStatements;
-  /** By SQL. Safe to reuse: DuckDB replans them on every run. */
+  /** By SQL, least recently used first. Only statements that DuckDB plans on every run. */
   readonly #reusable = new Map<string, DuckDBPreparedStatement>();
-  /** Destroyed at the end of the current transaction. */
-  readonly #transactionStatements: DuckDBPreparedStatement[] = [];
+  /** Destroyed when the query has finished. */
+  readonly #statements: DuckDBPreparedStatement[] = [];
+  #hasUnreadRows = false;
 
-  private constructor(connection: DuckDBConnection, options: PoolOptions, statements: ReusedStatements) {
+  constructor(connection: DuckDBConnection) {
     this.connection = connection;
-    this.#options = options;
-    this.#statements = statements;
-  }
-
-  static async open(options: PoolOptions): Promise<PooledConnection> {
-    const connection = await options.connect();
-    try {
-      return new PooledConnection(connection, options, {
-        begin: await connection.prepare('begin transaction read only'),
-        check: await connection.prepare('select 1'),
-        rollback: await connection.prepare('rollback'),
-      });
-    } catch (error) {
-      connection.closeSync();
-      throw error;
-    }
-  }
-
-  /** Begins a transaction and takes its snapshot. Later flushes do not change what the transaction reads. */
-  async begin(): Promise<void> {
-    const { viewLock, snapshotSql } = this.#options;
-    await this.#statements.begin.run();
-    this.#transactionStatements.push(await viewLock.read(() => this.connection.prepare(snapshotSql)));
-  }
-
-  async prepare(sql: string): Promise<DuckDBPreparedStatement> {
-    const reusable = this.#reusable.get(sql);
-    if (reusable !== undefined) return reusable;
-    const statement = await this.connection.prepare(sql);
-    if (isPlannedOnEveryRun(statement)) this.#reusable.set(sql, statement);
-    else this.#transactionStatements.push(statement);
-    return statement;
-  }
-
-  isAborted(): Promise<boolean> {
-    return this.#statements.check.run().then(
-      () => false,
-      () => true,
-    );
   }
 
   /**
-   * Returns whether it succeeded. A rollback also needs memory, so it can fail after a query that has used up the memory. Then it
-   * is retried, because closing the connection ends the transaction only after the garbage collection of an unfinished stream.
+   * A plan of DuckDB contains statistics of its tables (bounds of numbers, lengths of texts) of the time it was created, and
+   * returns wrong rows if the tables have grown since. So a statement is used again only if DuckDB plans it on every run.
    */
-  async rollback(): Promise<boolean> {
-    for (const statement of this.#transactionStatements.splice(0)) statement.destroySync();
-    for (let attempt = 1; ; attempt++)
-      try {
-        await this.#statements.rollback.run();
-        return true;
-      } catch (error) {
-        if (!isOutOfMemory(error) || attempt === ROLLBACK_ATTEMPTS) return false;
-        await sleep(ROLLBACK_INTERVAL_MS);
-      }
+  async prepare(sql: string): Promise<DuckDBPreparedStatement> {
+    const reusable = this.#reusable.get(sql);
+    this.#reusable.delete(sql);
+    const statement = reusable ?? (await this.connection.prepare(sql));
+    if (!isPlannedOnEveryRun(statement)) {
+      this.#statements.push(statement);
+      return statement;
+    }
+    this.#reusable.set(sql, statement);
+    for (const [oldest, unused] of this.#reusable) {
+      if (this.#reusable.size <= MAX_REUSABLE) break;
+      this.#reusable.delete(oldest);
+      unused.destroySync();
+    }
+    return statement;
+  }
+
+  /** Call it if not all rows of a result were read. */
+  leaveUnreadRows(): void {
+    this.#hasUnreadRows = true;
+  }
+
+  /** Frees what the last query used. Returns whether the connection can be used again. */
+  async finish(): Promise<boolean> {
+    for (const statement of this.#statements.splice(0)) statement.destroySync();
+    if (!this.#hasUnreadRows) return true;
+    this.#hasUnreadRows = false;
+    // Another statement ends the unfinished one, which otherwise would keep its memory.
+    return this.connection.run('select 1').then(
+      () => true,
+      () => false,
+    );
   }
 }
 

@@ -1,13 +1,17 @@
-// Copies records from table to table in batches: sorted by project and then newest first (PART_ORDER), or in their existing order.
-// Sorting 122,880 records at once took 300 MB more memory than sorting them in batches, and was not faster.
+// Copies records to a part in batches, sorted by project and then newest first. Sorting 122,880 records at once took 300 MB more memory than sorting them in batches, and was not faster.
 import {
   type DuckDBConnection,
   type DuckDBListValue,
   DuckDBTimestampValue,
   type DuckDBValue,
 } from './driver.ts';
-import { PART_ORDER, ROW_GROUP_ROWS } from './parts.ts';
 import type { StoreConnection } from './run-long.ts';
+
+/**
+ * Newest first within a project, because the endpoint logs.all returns the newest 100 records: as soon as DuckDB has 100, it
+ * skips every row group with only older records. In ascending order each record would replace one of the 100 found before.
+ */
+const PART_ORDER = 'order by project, timestamp desc';
 
 /** The approximate size of the records that are sorted at once. */
 const BATCH_BYTES = 16 * 1024 * 1024;
@@ -23,9 +27,17 @@ interface Batch {
   readonly until: DuckDBTimestampValue | null;
 }
 
+/** A condition on records, as SQL with named parameters. */
+export interface Condition {
+  readonly sql: string;
+  readonly values: Readonly<Record<string, DuckDBValue>>;
+}
+
+const NO_RECORD: Condition = { sql: 'false', values: {} };
+
 /**
- * Copies in PART_ORDER. `from` is a table or a subquery; `recordBytes` is the average size of a record. Returns the number
- * of copied records.
+ * Copies in PART_ORDER, without the records that match `except`. `from` is a table or a subquery; `recordBytes` is the average
+ * size of a record. Returns the number of copied records.
  */
 export async function copySorted(
   connection: StoreConnection,
@@ -33,6 +45,7 @@ export async function copySorted(
   to: string,
   recordBytes: number,
   afterBatch: AfterBatch = async () => {},
+  except: Condition = NO_RECORD,
 ): Promise<number> {
   let copied = 0;
   const batchRows = Math.ceil(BATCH_BYTES / Math.max(1, recordBytes));
@@ -41,40 +54,9 @@ export async function copySorted(
     const { rowsChanged } = await connection.runLong(
       `insert into ${to} from ${from}
       where project between $first and $last
-        and ($since is null or timestamp >= $since) and ($until is null or timestamp < $until) ${PART_ORDER}`,
-      { first, last, since, until },
-    );
-    copied += rowsChanged;
-    await afterBatch(performance.now() - startedAt);
-  }
-  return copied;
-}
-
-/** A condition on records, as SQL with named parameters. */
-export interface Condition {
-  readonly sql: string;
-  readonly values: Readonly<Record<string, DuckDBValue>>;
-}
-
-/**
- * Copies a table in its existing order, one row group at a time, without the records that match `except`. Returns the number of
- * copied records.
- */
-export async function copyInOrder(
-  connection: StoreConnection,
-  from: string,
-  to: string,
-  afterBatch: AfterBatch,
-  except: Condition = { sql: 'false', values: {} },
-): Promise<number> {
-  const last = await connection.runAndReadAll(`select max(rowid) from ${from}`);
-  let copied = 0;
-  for (let start = 0; start <= Number(last.value(0, 0) ?? -1); start += ROW_GROUP_ROWS) {
-    const startedAt = performance.now();
-    const { rowsChanged } = await connection.runLong(
-      `insert into ${to} from ${from}
-      where rowid >= ${start} and rowid < ${start + ROW_GROUP_ROWS} and not (${except.sql})`,
-      { ...except.values },
+        and ($since is null or timestamp >= $since) and ($until is null or timestamp < $until)
+        and not (${except.sql}) ${PART_ORDER}`,
+      { first, last, since, until, ...except.values },
     );
     copied += rowsChanged;
     await afterBatch(performance.now() - startedAt);

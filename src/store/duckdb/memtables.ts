@@ -1,23 +1,20 @@
-// Memtables: in-memory tables with the records from the spool that are not in the file yet. Each kind has one active memtable,
+// Memtables: in-memory tables with the records from the spool that are not in a part yet. Each kind has one active memtable,
 // whose records are visible at once. Rotation replaces the active memtable by an empty one: the old one is immutable from then
-// on, and it is flushed to the file. Queries read views such as edge_logs: the union of a kind's memtables and parts. The full
-// name is mem.edge_logs; queries can omit `mem.`, because every connection runs `use mem`.
-//
-// In one transaction, a flush copies an immutable memtable, sorted, to a part and stores the sequence number up to which the kind
-// is flushed. The commit and the change of the view happen while the view lock is held for writing. A query takes its snapshot
-// while the lock is held for reading. So a query sees both changes or neither: no record is missed or counted twice.
+// on, and it is flushed: its records become parts, one for each time window that they belong to.
 import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import { offsetAfterLines } from '../../domain/log-line.ts';
+import type { Clock } from '../../system/clock.ts';
 import { Mutex } from '../../system/mutex.ts';
-import type { ReadWriteLock } from '../../system/read-write-lock.ts';
 import { insertWithBisect } from '../insert-with-bisect.ts';
 import type { SpooledLines, StoreCallbacks } from '../store.ts';
-import type { Checkpointer } from './checkpoint.ts';
-import { readChecksum } from './checksum.ts';
-import { copySorted } from './copy-records.ts';
-import type { FlushVerification } from './flush-verification.ts';
-import { MAX_SORT_BYTES, memoryTableColumns, nameOf, type Parts, ROW_GROUP_ROWS } from './parts.ts';
+import { ROW_GROUP_ROWS } from './checksum.ts';
+import { memoryTableColumns } from './columns.ts';
+import type { PartEntry } from './manifest.ts';
+import type { PartWriter } from './part-writer.ts';
+import type { Parts } from './parts.ts';
 import type { RunStatement, StoreConnection } from './run-long.ts';
+import { Source } from './source.ts';
+import { splitByWindow } from './split-by-window.ts';
 import { isDataError, type Staging } from './staging.ts';
 
 /**
@@ -32,77 +29,79 @@ const LONG_INSERT_BYTES = 1024 * 1024;
 /** The pause after a failed flush, such as on a full disk. */
 const RETRY_MS = 5_000;
 
+/** A memtable is full at this size, because it is in memory. Large records reach it before ROW_GROUP_ROWS. */
+export const MAX_SORT_BYTES = 128 * 1024 * 1024;
+
 interface Memtable {
   readonly kind: LogKind;
-  readonly table: string;
+  readonly source: Source;
   rows: number;
   /** The size of its lines, as they were in the spool. */
   bytes: number;
-  /** Included in the view. An empty memtable is not, because it would slow down every query a little. */
-  isVisible: boolean;
-  /** All of its records have this sequence number or a higher one. */
-  readonly firstSequence: number;
+  /** The newest timestamp, in Unix microseconds. Undefined if it has no records. */
+  until: bigint | undefined;
   /** The sequence number after the last applied record. */
   nextSequence: number;
 }
 
 export interface MemtablesDependencies {
+  /** Writes to memtables. */
   readonly memoryWriter: StoreConnection;
-  readonly fileWriter: StoreConnection;
+  /** Writes parts. */
+  readonly partConnection: StoreConnection;
+  readonly partWriter: PartWriter;
   readonly parts: Parts;
-  readonly checkpointer: Checkpointer;
-  /**
-   * Held by everything that writes to the file: flush, append, retention, and the short steps of compaction, vacuum and removals.
-   * Only their long copies into temporary tables run without it.
-   */
-  readonly fileMutex: Mutex;
-  readonly verification: FlushVerification;
   readonly staging: Staging;
-  readonly viewLock: ReadWriteLock;
   readonly callbacks: StoreCallbacks;
-  /** Called when new records of a memtable are visible. */
-  readonly onApplied: (kind: LogKind, table: string) => Promise<void>;
+  readonly clock: Clock;
+  /** A memtable of this size is flushed, so that no part becomes larger. */
+  readonly maxPartBytes: number;
   /** Throws if the disk has no space for this many bytes. */
   readonly requireDiskSpace: (bytes: number) => Promise<void>;
 }
 
 export class Memtables {
   readonly #dependencies: MemtablesDependencies;
-  readonly #flushedUpTo: Map<LogKind, number>;
   readonly #active = new Map<LogKind, Memtable>();
   /** Memtables that wait for a flush, oldest first. Queries see them until they are flushed. */
   readonly #immutable: Memtable[] = [];
-  /** Held by everything that changes memtables or their views. */
+  /** Held by everything that writes to memtables. */
   readonly #memoryMutex = new Mutex();
   #created = 0;
   #flushing: Promise<void> | undefined;
   #retryFlushAt = 0;
 
-  private constructor(dependencies: MemtablesDependencies, flushedUpTo: Map<LogKind, number>) {
+  private constructor(dependencies: MemtablesDependencies) {
     this.#dependencies = dependencies;
-    this.#flushedUpTo = flushedUpTo;
   }
 
   static async open(dependencies: MemtablesDependencies): Promise<Memtables> {
-    // The column `records` has the next sequence number. Its name is part of the file format.
-    const result = await dependencies.fileWriter.runAndReadAll(
-      'select kind, records from logs.flushed_records',
-    );
-    const flushedUpTo = new Map(
-      result.getRows().map(([kind, sequence]) => [kind as LogKind, Number(sequence)]),
-    );
-    const memtables = new Memtables(dependencies, flushedUpTo);
+    const memtables = new Memtables(dependencies);
     for (const kind of LOG_KINDS) {
-      const memtable = await memtables.#createMemtable(kind, memtables.flushedUpTo(kind));
+      const memtable = await memtables.#createMemtable(kind, dependencies.parts.storedUpTo(kind));
       memtables.#active.set(kind, memtable);
-      await memtables.#updateView(kind);
     }
     return memtables;
   }
 
-  /** Implements Store.flushedUpTo: these records are in the file. */
-  flushedUpTo(kind: LogKind): number {
-    return this.#flushedUpTo.get(kind) ?? 0;
+  /** The tables of a kind that have records, newest first. */
+  list(kind: LogKind): readonly Source[] {
+    return this.#listMemtables(kind)
+      .filter(({ rows }) => rows > 0)
+      .map(({ source }) => source);
+  }
+
+  /** A table of the kind that may be empty. */
+  activeTable(kind: LogKind): Source {
+    return this.#activeOf(kind).source;
+  }
+
+  /** The newest timestamp of a kind's records in memtables. */
+  newestTimestamp(kind: LogKind): bigint | undefined {
+    let newest: bigint | undefined;
+    for (const { until } of this.#listMemtables(kind))
+      if (until !== undefined && (newest === undefined || until > newest)) newest = until;
+    return newest;
   }
 
   /** Active memtables with records, and all immutable ones. */
@@ -126,7 +125,7 @@ export class Memtables {
     await this.#memoryMutex.run(async () => {
       for (const kind of kinds) {
         const memtable = this.#activeOf(kind);
-        if (memtable.nextSequence > this.flushedUpTo(kind)) await this.#rotate(memtable);
+        if (memtable.nextSequence > this.#dependencies.parts.storedUpTo(kind)) await this.#rotate(memtable);
       }
     });
     await this.#flushImmutable();
@@ -151,14 +150,14 @@ export class Memtables {
       const end = offsetAfterLines(rest, taken);
       await this.#insert(memtable, rest.subarray(0, end), taken);
       [rest, left] = [rest.subarray(end), left - taken];
-      const isFull = memtable.rows === ROW_GROUP_ROWS || memtable.bytes >= MAX_SORT_BYTES;
+      const isFull = memtable.rows >= ROW_GROUP_ROWS || memtable.bytes >= this.#maxBytes;
       if (isFull) await this.#rotate(memtable);
     }
   }
 
   /** Updates nextSequence after each insert and each rejected line, so that `apply` can resume after an error. */
   async #insert(memtable: Memtable, lines: Uint8Array, count: number): Promise<void> {
-    const { memoryWriter, staging, callbacks, onApplied } = this.#dependencies;
+    const { memoryWriter, staging, callbacks } = this.#dependencies;
     const inserted = insertWithBisect(lines, count, {
       isRowError: isDataError,
       async insert(chunk, records) {
@@ -166,7 +165,7 @@ export class Memtables {
           chunk.length < LONG_INSERT_BYTES
             ? memoryWriter.run(sql, values)
             : memoryWriter.runLong(sql, values);
-        await staging.insert(run, memtable.kind, memtable.table, [chunk]);
+        await staging.insert(run, memtable.kind, memtable.source.table, [chunk]);
         memtable.rows += records;
         memtable.bytes += chunk.length;
         memtable.nextSequence += records;
@@ -176,10 +175,25 @@ export class Memtables {
         memtable.nextSequence++;
       },
     });
-    await inserted.finally(async () => {
-      if (memtable.rows > 0 && !memtable.isVisible) await this.#updateView(memtable.kind);
-    });
-    await onApplied(memtable.kind, memtable.table);
+    await inserted.finally(() => this.#updateNewest(memtable));
+  }
+
+  async #updateNewest(memtable: Memtable): Promise<void> {
+    const result = await this.#dependencies.memoryWriter.runAndReadAll(
+      `select epoch_us(max(timestamp)) from ${memtable.source.table}`,
+    );
+    const newest = result.value(0, 0);
+    memtable.until = newest === null ? undefined : BigInt(String(newest));
+  }
+
+  get #maxBytes(): number {
+    return Math.min(MAX_SORT_BYTES, this.#dependencies.maxPartBytes);
+  }
+
+  /** Newest first. */
+  #listMemtables(kind: LogKind): readonly Memtable[] {
+    const immutable = this.#immutable.filter(memtable => memtable.kind === kind);
+    return [this.#activeOf(kind), ...immutable.reverse()];
   }
 
   #activeOf(kind: LogKind): Memtable {
@@ -203,20 +217,9 @@ export class Memtables {
   }
 
   async #createMemtable(kind: LogKind, nextSequence: number): Promise<Memtable> {
-    const table = `mem.${kind}_${++this.#created}`;
-    await this.#dependencies.memoryWriter.run(`create table ${table} (${memoryTableColumns(kind)})`);
-    return { kind, table, rows: 0, bytes: 0, isVisible: false, firstSequence: nextSequence, nextSequence };
-  }
-
-  /** Replaces the view mem.<kind>_logs: the union of the kind's memtables and parts, newest first. */
-  async #updateView(kind: LogKind): Promise<void> {
-    const immutable = this.#immutable.filter(memtable => memtable.kind === kind).reverse();
-    const visible = [this.#activeOf(kind), ...immutable].filter(({ rows }) => rows > 0);
-    const selects = [...visible.map(({ table }) => table), `logs.${kind}_logs`].map(name => `from ${name}`);
-    await this.#dependencies.memoryWriter.run(
-      `create or replace view mem.${kind}_logs as ${selects.join(' union all ')}`,
-    );
-    for (const memtable of visible) memtable.isVisible = true;
+    const source = new Source(`mem.${kind}_${++this.#created}`);
+    await this.#dependencies.memoryWriter.run(`create table ${source.table} (${memoryTableColumns(kind)})`);
+    return { kind, source, rows: 0, bytes: 0, until: undefined, nextSequence };
   }
 
   /** Flushes all immutable memtables. Concurrent calls share one run. */
@@ -244,46 +247,40 @@ export class Memtables {
     }
   }
 
-  #flushOne(memtable: Memtable): Promise<void> {
-    const { fileMutex, parts, checkpointer, memoryWriter, requireDiskSpace, verification } =
-      this.#dependencies;
-    const flush = async () => {
-      await requireDiskSpace(memtable.bytes);
-      await parts.transaction(
-        () => this.#copyToPart(memtable),
-        commit => this.#commitFlush(memtable, commit),
-      );
-      await this.#memoryMutex.run(() => memoryWriter.run(`drop table ${memtable.table}`));
-      return checkpointer.run();
+  async #flushOne(memtable: Memtable): Promise<void> {
+    const { parts, requireDiskSpace } = this.#dependencies;
+    const { kind, nextSequence } = memtable;
+    await requireDiskSpace(memtable.bytes);
+    const add = await this.#writeParts(memtable);
+    const onCommitted = () => {
+      this.#immutable.splice(this.#immutable.indexOf(memtable), 1);
     };
-    return verification.runFlush(memtable, () => fileMutex.run(flush));
-  }
-
-  /** Each flush writes a part of its own, so that it can be verified and rewritten alone. */
-  async #copyToPart({ kind, table, rows, bytes, firstSequence, nextSequence }: Memtable): Promise<void> {
-    const { fileWriter, parts } = this.#dependencies;
-    if (rows > 0) {
-      const part = await parts.emptyPart(kind);
-      const checksum = await readChecksum(fileWriter, kind, table);
-      const copied = await copySorted(fileWriter, table, nameOf(part), bytes / rows);
-      if (copied !== rows) throw new Error(`only ${copied} of ${rows} records were copied`);
-      parts.setContent(part, { checksum, unverified: { firstSequence, nextSequence } });
+    try {
+      await parts.commit({ add, storedUpTo: { kind, sequence: nextSequence }, onCommitted });
+    } catch (error) {
+      await parts.discard(add);
+      throw error;
     }
-    await fileWriter.run('insert or replace into logs.flushed_records values ($kind, $nextSequence)', {
-      kind,
-      nextSequence,
-    });
+    void this.#drop(memtable);
   }
 
-  /** Commits and removes the memtable from the view. For queries this is one atomic step. */
-  #commitFlush(memtable: Memtable, commit: () => Promise<void>): Promise<void> {
-    return this.#memoryMutex.run(() =>
-      this.#dependencies.viewLock.write(async () => {
-        await commit();
-        this.#immutable.splice(this.#immutable.indexOf(memtable), 1);
-        this.#flushedUpTo.set(memtable.kind, memtable.nextSequence);
-        await this.#updateView(memtable.kind);
-      }),
-    );
+  async #writeParts({ kind, source }: Memtable): Promise<PartEntry[]> {
+    const { partConnection, partWriter, parts, clock } = this.#dependencies;
+    const written: PartEntry[] = [];
+    try {
+      for (const run of await splitByWindow(partConnection, kind, source.table, clock()))
+        written.push(await partWriter.write(partConnection, kind, run));
+      return written;
+    } catch (error) {
+      await parts.discard(written);
+      throw error;
+    }
+  }
+
+  async #drop({ source }: Memtable): Promise<void> {
+    await source.unused();
+    await this.#memoryMutex
+      .run(() => this.#dependencies.memoryWriter.run(`drop table ${source.table}`))
+      .catch(() => {}); // the store is closed
   }
 }

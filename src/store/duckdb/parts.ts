@@ -1,282 +1,408 @@
-// The parts of the file: tables with log records. Each kind has one or more. A flush writes a part of its own, which
-// flush-verification.ts reads back from the file. Compaction replaces many parts by one. The view logs.<kind>_logs is the union of a
-// kind's parts. Queries use mem.<kind>_logs (memtables.ts), which adds the memtables.
-//
-// Table names in the file: in <kind>_part_N, each flush or insert batch (at most one row group) is sorted by itself.
-// <kind>_compacted_N is sorted as a whole. <kind>_rewriting_N is the temporary table of a rewrite: a compaction, a vacuum, a
-// removal of records or a repair.
-import { columnsOf, isLogKind, LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
-import type { SequenceRange } from '../store.ts';
-import type { Checksum } from './checksum.ts';
+// The parts of the store: attached DuckDB files that are only read. `commit` adds and removes parts by replacing the manifest. The
+// file of a removed part is deleted when the last query that uses it has finished.
+import { existsSync, readFileSync } from 'node:fs';
+import { readdir, rename, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { OperatorError } from '../../domain/errors.ts';
+import type { LogKind } from '../../domain/log-columns.ts';
+import type { Observe } from '../../observe/event.ts';
+import { syncDirectory } from '../../system/files.ts';
+import { Mutex } from '../../system/mutex.ts';
+import { storeClosed } from '../query-queue.ts';
+import { type Database, quote } from './database.ts';
 import type { DuckDBConnection } from './driver.ts';
-import { deleteChecksums, loadChecksums, type PartChecksum, saveChecksums } from './part-checksums.ts';
+import {
+  cannotUse,
+  emptyManifest,
+  type LoadEntry,
+  MANIFEST_FILE,
+  type Manifest,
+  PART_FILE,
+  type PartEntry,
+  readManifest,
+  readPreviousGeneration,
+  type SetAsideEntry,
+  UnsyncedManifestError,
+  writeManifest,
+  writePreviousManifest,
+} from './manifest.ts';
+import { findPartProblem, type PartProblem, partAlias } from './part-file.ts';
+import { Source } from './source.ts';
 
-/** The size of a full row group in DuckDB. An append to a part rewrites its last row group if that is partial; full ones stay. */
-export const ROW_GROUP_ROWS = 122_880;
-/** A memtable or an insert batch is full at this size, because it is in memory. Large records reach it before ROW_GROUP_ROWS. */
-export const MAX_SORT_BYTES = 128 * 1024 * 1024;
-/**
- * Newest first within a project, because the endpoint logs.all returns the newest 100 records: as soon as DuckDB has 100, it
- * skips every row group with only older records. In ascending order each record would replace one of the 100 found before.
- */
-export const PART_ORDER = 'order by project, timestamp desc';
-/** A part that reaches this size gets no more rows, so that compaction can merge old and recent records separately. */
-const MAX_UNCOMPACTED_PART_ROWS = 4 * ROW_GROUP_ROWS;
+/** An unfinished part of a process that was killed. */
+const TEMPORARY_FILE = /^[a-z_]+-\d{6,}\.duckdb\.tmp(\.wal)?$/;
+/** Parts that were set aside, and those that a restored manifest does not name. */
+const KEPT_FILE = /^[a-z_]+-\d{6,}\.duckdb\.(damaged|unnamed)$/;
+/** Descriptors for everything but parts: connections, the spool, and parts that are being written. */
+const OTHER_DESCRIPTORS = 256;
 
-/** Earlier versions called the temporary table compacting or merging. */
-const TABLE_NAME = /^(\w+)_(part|compacted|rewriting|compacting|merging)_(\d+)$/;
+/** A part that queries can read. */
+export class Part extends Source {
+  readonly entry: PartEntry;
+  readonly alias: string;
 
-export interface Part {
-  readonly kind: LogKind;
-  /** Higher numbers are newer. */
-  readonly number: number;
-  /** Sorted as a whole. In other parts, each flush or insert batch is sorted by itself. */
-  readonly isCompacted: boolean;
-  readonly rows: number;
-  /** The checksum of its records. Undefined if it is unknown, such as after retention has deleted some of them. */
-  readonly checksum?: Checksum | undefined;
-  /**
-   * The sequence numbers of its records, which the spool keeps until the records were read back from the file. Undefined after
-   * that, and for records that never were in the spool.
-   */
-  readonly unverified?: SequenceRange | undefined;
+  constructor(entry: PartEntry) {
+    const alias = partAlias(entry.file);
+    super(`${alias}.records`);
+    this.entry = entry;
+    this.alias = alias;
+  }
 }
 
-/** The qualified name of the part's table. */
-export function nameOf({ kind, isCompacted, number }: Part): string {
-  return `logs.${kind}_${isCompacted ? 'compacted' : 'part'}_${number}`;
+/** A change of the manifest. */
+export interface Change {
+  readonly add?: readonly PartEntry[];
+  readonly remove?: readonly Part[];
+  readonly storedUpTo?: { readonly kind: LogKind; readonly sequence: number };
+  readonly expiredBefore?: bigint;
+  readonly load?: LoadEntry;
+  /** Called when the change is durable, at the moment from which on queries see it. */
+  readonly onCommitted?: () => void;
 }
 
-/** The temporary table that a rewrite fills before it replaces parts. Dropped at the next start if interrupted. */
-export function temporaryNameOf({ kind, number }: Pick<Part, 'kind' | 'number'>): string {
-  return `logs.${kind}_rewriting_${number}`;
+export interface PartsDependencies {
+  readonly database: Database;
+  readonly observe: Observe;
+  /** Called if it is unknown whether the manifest is durable. The process must exit and start again. */
+  readonly onFatalError: (error: unknown) => void;
 }
 
-/** Methods that change parts must be called within `transaction`, by the holder of the file mutex. */
 export class Parts {
+  readonly #dependencies: PartsDependencies;
+  /** Attaches and detaches parts. Only used within `#commits`. */
   readonly #connection: DuckDBConnection;
-  readonly #syncDirectory: () => Promise<void>;
-  readonly #parts = new Map<LogKind, readonly Part[]>();
-  #reserved: readonly Part[] = [];
-  #lastNumber = 0;
+  /** Held while the manifest changes. */
+  readonly #commits = new Mutex();
+  readonly #deletions = new Set<Promise<void>>();
+  #parts: readonly Part[] = [];
+  #manifest: Manifest;
+  #nextPart: number;
+  #hasFailed = false;
 
-  private constructor(connection: DuckDBConnection, syncDirectory: () => Promise<void>) {
+  private constructor(dependencies: PartsDependencies, connection: DuckDBConnection, manifest: Manifest) {
+    this.#dependencies = dependencies;
     this.#connection = connection;
-    this.#syncDirectory = syncDirectory;
+    this.#manifest = manifest;
+    this.#nextPart = manifest.nextPart;
   }
 
-  /**
-   * Finds the parts in the file, and creates an empty one for each kind that has none. `syncDirectory` is called after each
-   * commit: a commit can create the file of the write-ahead log, which survives a power cut only after its directory is synced.
-   */
-  static async open(connection: DuckDBConnection, syncDirectory: () => Promise<void>): Promise<Parts> {
-    const parts = new Parts(connection, syncDirectory);
-    const tables = await connection.runAndReadAll(
-      "select table_name from duckdb_tables() where database_name = 'logs'",
-    );
-    const checksums = await loadChecksums(connection);
-    for (const [name] of tables.getRows()) await parts.#load(String(name), checksums);
-    const withChecksum = parts.listAll().filter(({ checksum }) => checksum !== undefined);
-    const valid = new Set(withChecksum.map(({ number }) => number));
-    await parts.transaction(async () => {
-      // Delete the checksums of parts that version 0.2.0 replaced or changed after a downgrade. If they stayed,
-      // `dendro check --deep` would report these parts as damaged.
-      const outdated = [...checksums.keys()].filter(number => !valid.has(number));
-      await deleteChecksums(connection, outdated);
-      for (const kind of LOG_KINDS) if (parts.list(kind).length === 0) await parts.writablePart(kind);
-    });
-    return parts;
-  }
-
-  /** The parts of a kind, oldest first. There is always at least one. */
-  list(kind: LogKind): readonly Part[] {
-    return this.#parts.get(kind) ?? [];
-  }
-
-  listAll(): readonly Part[] {
-    return LOG_KINDS.flatMap(kind => this.list(kind));
-  }
-
-  countRows(): number {
-    return this.listAll().reduce((sum, { rows }) => sum + rows, 0);
-  }
-
-  /**
-   * Runs `work` in one transaction on the file and updates the views of the kinds whose parts changed. `wrapCommit` is called
-   * with the commit function, so that the caller can make the commit atomic with another change. If anything fails before the
-   * commit, the parts are unchanged.
-   */
-  async transaction<T>(
-    work: () => Promise<T>,
-    wrapCommit: (commit: () => Promise<void>) => Promise<void> = commit => commit(),
-  ): Promise<T> {
-    const before = new Map(this.#parts);
-    let isCommitted = false;
-    await this.#connection.run('begin transaction');
+  /** Deletes what a killed process left, attaches all parts, and sets aside those that are missing or damaged. */
+  static async open(dependencies: PartsDependencies): Promise<Parts> {
+    const manifest = await loadManifest(dependencies.database);
+    requireDescriptors(manifest.parts.length);
+    const parts = new Parts(dependencies, await dependencies.database.connect(), manifest);
     try {
-      const result = await work();
-      for (const kind of LOG_KINDS)
-        if (namesOf(this.list(kind)) !== namesOf(before.get(kind) ?? [])) await this.#updateView(kind);
-      await saveChecksums(this.#connection, [...before.values()].flat(), this.listAll());
-      await wrapCommit(async () => {
-        await this.#connection.run('commit');
-        isCommitted = true;
-        await this.#syncDirectory();
-      });
-      return result;
+      await parts.#removeLeftovers();
+      await parts.#attachAll();
+      return parts;
     } catch (error) {
-      if (isCommitted) throw error;
-      for (const kind of LOG_KINDS) this.#parts.set(kind, before.get(kind) ?? []);
-      await this.#connection.run('rollback').catch(() => {}); // a failed commit has rolled back already; report the first error
+      parts.#connection.closeSync();
       throw error;
     }
   }
 
-  /** Returns an empty part of a kind. */
-  async emptyPart(kind: LogKind): Promise<Part> {
-    const newest = this.list(kind).at(-1);
-    return newest?.rows === 0 && !this.isReserved(newest) ? newest : this.#create(kind);
+  /** The parts of a kind, newest first. */
+  list(kind: LogKind): readonly Part[] {
+    return this.#parts.filter(({ entry }) => entry.kind === kind);
+  }
+
+  listAll(): readonly Part[] {
+    return this.#parts;
+  }
+
+  get manifest(): Manifest {
+    return this.#manifest;
+  }
+
+  get bytes(): number {
+    return this.#parts.reduce((sum, { entry }) => sum + entry.bytes, 0);
+  }
+
+  storedUpTo(kind: LogKind): number {
+    return this.#manifest.storedUpTo[kind] ?? 0;
+  }
+
+  /** A number that no part has had. */
+  takeNumber(): number {
+    return this.#nextPart++;
   }
 
   /**
-   * Returns the part for the next records of a kind: the newest one, or a new one if the newest is full, compacted, reserved or
-   * unverified. If the newest part ends in a partial row group, DuckDB would rewrite that group, so the part is used only if it
-   * has fewer than `maxRowsToExtendPartial` rows. 0: never.
+   * Adds and removes parts. If it throws, nothing has changed, and the caller must delete the files of `add`. For queries, all
+   * changes and `onCommitted` are one atomic step.
    */
-  async writablePart(kind: LogKind, maxRowsToExtendPartial = 0): Promise<Part> {
-    const newest = this.list(kind).at(-1);
-    if (newest !== undefined && this.#acceptsRows(newest, maxRowsToExtendPartial)) return newest;
-    return this.#create(kind);
+  commit(change: Change): Promise<void> {
+    return this.#commits.run(async () => {
+      if (this.#hasFailed) throw storeClosed();
+      const added = (change.add ?? []).map(entry => new Part(entry));
+      const previous = this.#manifest;
+      const next = this.#applyChange(change);
+      try {
+        for (const part of added) await this.#attach(part);
+        await this.#write(next);
+      } catch (error) {
+        for (const part of added) await this.#detach(part).catch(() => {}); // it may not be attached
+        throw error;
+      }
+      const removed = new Set(change.remove ?? []);
+      this.#manifest = next;
+      this.#setParts([...this.#parts.filter(part => !removed.has(part)), ...added]);
+      change.onCommitted?.();
+      await this.#writePrevious(previous);
+      for (const part of removed) this.#deleteLater(part);
+      for (const { file } of previous.setAside)
+        if (!next.setAside.some(each => each.file === file))
+          await rm(this.#pathOf(`${file}.damaged`), { force: true });
+    });
   }
 
-  async #create(kind: LogKind): Promise<Part> {
-    const created = { kind, number: ++this.#lastNumber, isCompacted: false, rows: 0 };
-    await this.createTable(kind, nameOf(created));
-    this.#put(created);
-    return created;
+  /** Deletes the files of parts that were written and not committed. */
+  async discard(entries: readonly PartEntry[]): Promise<void> {
+    if (this.#hasFailed) return; // the manifest on disk may name them
+    for (const { file } of entries) await rm(this.#pathOf(file), { force: true });
   }
 
-  /** Creates an empty table. It becomes a part only when `emptyPart`, `writablePart` or `replace` registers it. */
-  async createTable(kind: LogKind, name: string): Promise<void> {
-    await this.#connection.run(`create table ${name} (${tableColumns(kind)})`);
-  }
-
-  /** Registers what was written to an empty part. */
-  setContent(part: Part, content: PartChecksum): void {
-    this.#put({ ...part, rows: content.checksum.rows, ...content });
+  /** Resolves when the files of all parts that were removed so far are deleted. */
+  async deletionsDone(): Promise<void> {
+    await Promise.all(this.#deletions);
   }
 
   /**
-   * Marks the part as verified, so that the spool can delete its records. `checksum` is undefined if the part is damaged and the
-   * spool cannot repair it. Does nothing if the part has changed meanwhile.
+   * Reads the files of these parts, and sets aside those that are damaged or missing. Returns how many. Only the content of a file
+   * decides: an error of the system, such as a lack of memory or descriptors, is thrown.
    */
-  setVerified(part: Part, checksum: Checksum | undefined): void {
-    if (this.isCurrent(part)) this.#put({ ...part, checksum, unverified: undefined });
+  setAsideDamaged(suspects: readonly Part[]): Promise<number> {
+    return this.#commits.run(async () => {
+      const damaged: { part: Part; entry: SetAsideEntry; problem: string }[] = [];
+      for (const part of suspects.filter(each => this.#parts.includes(each))) {
+        const found = await findPartProblem(this.#dependencies.database.partsDirectory, part.entry);
+        if (found === undefined) continue;
+        damaged.push({ part, entry: { ...part.entry, reason: found.reason }, problem: found.problem });
+      }
+      if (damaged.length === 0) return 0;
+      await this.#setAside(damaged);
+      for (const { part } of damaged) this.#detachLater(part);
+      return damaged.length;
+    });
   }
 
-  /** Whether the part was neither changed nor dropped since it was listed. */
-  isCurrent(part: Part): boolean {
-    return this.list(part.kind).includes(part);
+  async close(): Promise<void> {
+    await this.#commits.idle();
+    await this.deletionsDone();
+    this.#connection.closeSync();
   }
 
-  /** Updates the row count of a part after an insert or a deletion. Drops an empty part, unless it is the only one of its kind. */
-  async adjustRowCount(part: Part, delta: number): Promise<void> {
-    const rows = part.rows + delta;
-    const changed = {
-      ...part,
-      rows,
-      checksum: delta === 0 ? part.checksum : undefined,
-      unverified: rows === 0 ? undefined : part.unverified,
+  #applyChange({ add = [], remove = [], storedUpTo, expiredBefore, load }: Change): Manifest {
+    const removed = new Set(remove.map(({ entry }) => entry.file));
+    const next: Manifest = {
+      ...this.#manifest,
+      generation: this.#manifest.generation + 1,
+      nextPart: this.#nextPart,
+      parts: [...this.#manifest.parts.filter(({ file }) => !removed.has(file)), ...add],
     };
-    if (changed.rows === 0 && this.list(part.kind).length > 1) await this.#drop([part]);
-    else this.#put(changed);
+    if (storedUpTo !== undefined)
+      next.storedUpTo = { ...next.storedUpTo, [storedUpTo.kind]: storedUpTo.sequence };
+    if (load !== undefined) next.loads = [...next.loads.filter(each => !isSameLoad(each, load)), load];
+    if (expiredBefore === undefined) return next;
+    return {
+      ...next,
+      expiredBefore,
+      setAside: next.setAside.filter(({ until }) => until >= expiredBefore),
+    };
   }
 
-  /** Drops parts and registers their replacement, which has the number of the newest of them. */
-  async replace(old: readonly Part[], replacement: Part): Promise<void> {
-    await this.#drop(old);
-    this.#put(replacement);
-  }
-
-  /** Until `releaseReserved`, flushes and appends write nothing to these parts, and retention deletes nothing from them. */
-  reserve(parts: readonly Part[]): void {
-    this.#reserved = parts;
-  }
-
-  releaseReserved(): void {
-    this.#reserved = [];
-  }
-
-  isReserved({ number }: Part): boolean {
-    return this.#reserved.some(reserved => reserved.number === number);
-  }
-
-  async #drop(parts: readonly Part[]): Promise<void> {
-    for (const part of parts) {
-      await this.#connection.run(`drop table ${nameOf(part)}`);
-      const others = this.list(part.kind).filter(({ number }) => number !== part.number);
-      this.#parts.set(part.kind, others);
+  async #write(manifest: Manifest): Promise<void> {
+    try {
+      await writeManifest(this.#dependencies.database.dataDirectory, manifest);
+    } catch (error) {
+      if (error instanceof UnsyncedManifestError) {
+        this.#hasFailed = true;
+        this.#dependencies.onFatalError(error);
+      }
+      throw error;
     }
   }
 
-  #put(part: Part): void {
-    const others = this.list(part.kind).filter(({ number }) => number !== part.number);
-    this.#parts.set(
-      part.kind,
-      [...others, part].sort((a, b) => a.number - b.number),
+  /** If this fails, the next start moves unnamed parts aside instead of deleting them. */
+  async #writePrevious(manifest: Manifest): Promise<void> {
+    await writePreviousManifest(this.#dependencies.database.dataDirectory, manifest).catch(() => {});
+  }
+
+  /** The next start deletes a file that cannot be deleted now. */
+  #deleteLater(part: Part): void {
+    this.#detachLater(part, () => rm(this.#pathOf(part.entry.file), { force: true }));
+  }
+
+  #detachLater(part: Part, afterwards: () => Promise<void> = async () => {}): void {
+    const deletion = part
+      .unused()
+      .then(() => this.#commits.run(() => this.#detach(part)))
+      .then(afterwards)
+      .catch(() => {})
+      .finally(() => this.#deletions.delete(deletion));
+    this.#deletions.add(deletion);
+  }
+
+  async #attach({ entry, alias }: Part): Promise<void> {
+    await this.#connection.run(`attach ${quote(this.#pathOf(entry.file))} as ${alias} (read_only)`);
+  }
+
+  async #detach({ alias }: Part): Promise<void> {
+    await this.#connection.run(`detach database if exists ${alias}`);
+  }
+
+  #setParts(parts: readonly Part[]): void {
+    this.#parts = [...parts].sort((a, b) => (a.entry.until < b.entry.until ? 1 : -1));
+  }
+
+  #pathOf(file: string): string {
+    return join(this.#dependencies.database.partsDirectory, file);
+  }
+
+  async #attachAll(): Promise<void> {
+    const { partsDirectory } = this.#dependencies.database;
+    const damaged: { part: Part; entry: SetAsideEntry; problem: string }[] = [];
+    const attached: Part[] = [];
+    for (const entry of this.#manifest.parts) {
+      const part = new Part(entry);
+      const problem = await this.#tryToAttach(part);
+      if (problem === undefined) attached.push(part);
+      else damaged.push({ part, entry: { ...entry, reason: problem.reason }, problem: problem.problem });
+    }
+    this.#setParts(attached);
+    if (damaged.length > 0) await this.#setAside(damaged);
+    for (const entry of this.#manifest.setAside) {
+      // The operator may have restored the file from a backup.
+      if (!existsSync(this.#pathOf(entry.file)) || (await findPartProblem(partsDirectory, entry))) continue;
+      await this.#restore(entry);
+    }
+    for (const { file, kind, reason } of this.#manifest.setAside)
+      this.#dependencies.observe({ type: 'part_set_aside', kind, file, problem: `it is ${reason}` });
+  }
+
+  /** Returns what is wrong with the file. Reads all of it only if DuckDB cannot attach it. */
+  async #tryToAttach(part: Part): Promise<PartProblem | undefined> {
+    const { partsDirectory } = this.#dependencies.database;
+    const { entry } = part;
+    const size = (await stat(this.#pathOf(entry.file)).catch(ignoreMissing))?.size;
+    if (size !== entry.bytes) return findPartProblem(partsDirectory, entry);
+    try {
+      await this.#attach(part);
+      return undefined;
+    } catch (error) {
+      const problem = await findPartProblem(partsDirectory, entry);
+      if (problem !== undefined) return problem;
+      const [reason] = (error as Error).message.split('\n', 1);
+      throw new OperatorError(
+        `cannot open ${this.#pathOf(entry.file)}, although it is not damaged: ${reason}`,
+      );
+    }
+  }
+
+  async #setAside(
+    damaged: readonly { readonly part: Part; readonly entry: SetAsideEntry; readonly problem: string }[],
+  ): Promise<void> {
+    const files = new Set(damaged.map(({ entry }) => entry.file));
+    for (const { entry } of damaged)
+      await rename(this.#pathOf(entry.file), this.#pathOf(`${entry.file}.damaged`)).catch(ignoreMissing);
+    await syncDirectory(this.#dependencies.database.partsDirectory);
+    await this.#replaceManifest({
+      parts: this.#manifest.parts.filter(({ file }) => !files.has(file)),
+      setAside: [...this.#manifest.setAside, ...damaged.map(({ entry }) => entry)],
+    });
+    this.#setParts(this.#parts.filter(({ entry }) => !files.has(entry.file)));
+    for (const { entry, problem } of damaged)
+      this.#dependencies.observe({ type: 'part_set_aside', kind: entry.kind, file: entry.file, problem });
+  }
+
+  async #restore({ reason: _, ...entry }: SetAsideEntry): Promise<void> {
+    const part = new Part(entry);
+    await this.#attach(part);
+    await this.#replaceManifest({
+      parts: [...this.#manifest.parts, entry],
+      setAside: this.#manifest.setAside.filter(({ file }) => file !== entry.file),
+    });
+    this.#setParts([...this.#parts, part]);
+  }
+
+  async #replaceManifest(change: Pick<Manifest, 'parts' | 'setAside'>): Promise<void> {
+    const previous = this.#manifest;
+    const next = { ...previous, ...change, generation: previous.generation + 1 };
+    await this.#write(next);
+    this.#manifest = next;
+    await this.#writePrevious(previous);
+  }
+
+  /**
+   * Deletes files that a killed process left: temporary ones, and parts that the manifest does not name. If an operator has restored
+   * an older manifest, unnamed parts can have records that nothing else has, so they are renamed instead.
+   */
+  async #removeLeftovers(): Promise<void> {
+    const { database, observe } = this.#dependencies;
+    const named = new Set([...this.#manifest.parts, ...this.#manifest.setAside].map(({ file }) => file));
+    const isRestored = isRestoredManifest(database.dataDirectory, this.#manifest);
+    for (const name of await readdir(database.partsDirectory)) {
+      const number = Number(PART_FILE.exec(name)?.[2] ?? 0);
+      this.#nextPart = Math.max(this.#nextPart, number + 1);
+      if (named.has(name) || KEPT_FILE.test(name)) continue;
+      if (TEMPORARY_FILE.test(name)) await rm(this.#pathOf(name), { force: true });
+      else if (!PART_FILE.test(name)) observe({ type: 'foreign_file', path: this.#pathOf(name) });
+      else if (!isRestored) await rm(this.#pathOf(name), { force: true });
+      else {
+        await rename(this.#pathOf(name), this.#pathOf(`${name}.unnamed`));
+        observe({ type: 'unnamed_part', path: this.#pathOf(`${name}.unnamed`) });
+      }
+    }
+  }
+}
+
+/** Creates the manifest of a new data directory. */
+async function loadManifest({ dataDirectory, partsDirectory }: Database): Promise<Manifest> {
+  const manifest = readManifest(dataDirectory);
+  if (manifest !== undefined) return manifest;
+  const part = (await readdir(partsDirectory)).find(name => PART_FILE.test(name));
+  if (part !== undefined)
+    throw cannotUse(
+      dataDirectory,
+      `${join(dataDirectory, MANIFEST_FILE)} does not exist, although there are parts, such as ${part}`,
     );
-  }
-
-  #acceptsRows(part: Part, maxRowsToExtendPartial: number): boolean {
-    const { isCompacted, rows } = part;
-    if (isCompacted || this.isReserved(part) || part.unverified !== undefined) return false;
-    if (rows >= MAX_UNCOMPACTED_PART_ROWS) return false;
-    return rows % ROW_GROUP_ROWS === 0 || rows < maxRowsToExtendPartial;
-  }
-
-  async #updateView(kind: LogKind): Promise<void> {
-    await this.#connection.run(createViewSql(kind, this.list(kind).map(nameOf)));
-  }
-
-  async #load(table: string, checksums: ReadonlyMap<number, PartChecksum>): Promise<void> {
-    const [, kind, state, digits] = TABLE_NAME.exec(table) ?? [];
-    if (!isLogKind(kind)) return;
-    const number = Number(digits);
-    this.#lastNumber = Math.max(this.#lastNumber, number);
-    if (state !== 'part' && state !== 'compacted') {
-      await this.#connection.run(`drop table logs.${table}`); // the parts that it copied still exist
-      return;
-    }
-    const count = await this.#connection.runAndReadAll(`select count(*) from logs.${table}`);
-    const rows = Number(count.value(0, 0));
-    const saved = checksums.get(number);
-    // The saved checksum no longer applies if, after a downgrade, version 0.2.0 added records to the part, or deleted records of
-    // a verified part. An unverified part with too few records keeps its checksum, so that verification finds the loss and
-    // rewrites the part from the spool.
-    const stillApplies =
-      saved?.checksum.rows === rows || (saved?.unverified !== undefined && rows < saved.checksum.rows);
-    this.#put({ kind, number, isCompacted: state === 'compacted', rows, ...(stillApplies ? saved : {}) });
-  }
+  const created = { ...emptyManifest(), generation: 1 };
+  await writeManifest(dataDirectory, created);
+  return created;
 }
 
-/** SQL that creates the view logs.<kind>_logs. `tables` are oldest first; the view reads the newest first. */
-export function createViewSql(kind: LogKind, tables: readonly string[]): string {
-  const selects = tables.map(table => `from ${table.replace('logs.', '')}`).reverse();
-  return `create or replace view logs.${kind}_logs as ${selects.join(' union all ')}`;
+/**
+ * A commit first replaces the manifest and then the previous manifest. So the previous one is one or two generations older. Otherwise
+ * an operator has copied or renamed manifest files.
+ */
+function isRestoredManifest(dataDirectory: string, { generation }: Manifest): boolean {
+  const previous = readPreviousGeneration(dataDirectory);
+  if (previous === undefined) return generation > 2;
+  return previous !== generation - 1 && previous !== generation - 2;
 }
 
-/** The column definitions of a kind's tables. */
-export function tableColumns(kind: LogKind): string {
-  return columnsOf(kind)
-    .map(({ name, duckdb }) => `${name} ${duckdb}`)
-    .join(', ');
+function isSameLoad(one: LoadEntry, other: LoadEntry): boolean {
+  return one.source === other.source && one.digest === other.digest;
 }
 
-/** The same columns for a table in memory, where DuckDB compresses nothing. */
-export function memoryTableColumns(kind: LogKind): string {
-  return tableColumns(kind).replaceAll(' using compression zstd', '');
+function ignoreMissing(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== 'ENOENT') throw error;
 }
 
-function namesOf(parts: readonly Part[]): string {
-  return parts.map(nameOf).join(' ');
+/** Node has raised the soft limit to the hard limit when it started. */
+function requireDescriptors(parts: number): void {
+  const limit = Number(/^Max open files +(\d+)/m.exec(readLimits())?.[1] ?? Number.POSITIVE_INFINITY);
+  const needed = parts + OTHER_DESCRIPTORS;
+  if (needed > limit)
+    throw new OperatorError(
+      `the store has ${parts} parts and needs ${needed} file descriptors, but this process may open only ${limit}; raise the limit (ulimit -n, or LimitNOFILE of systemd)`,
+    );
+}
+
+function readLimits(): string {
+  try {
+    return readFileSync('/proc/self/limits', 'utf8');
+  } catch {
+    return ''; // not Linux
+  }
 }

@@ -1,42 +1,82 @@
-// Removes records from the parts: each part that has some is replaced by a copy without them, which frees their space. A DELETE
-// would free only the space of empty row groups. If the process is killed, each part has all of these records or none.
-// A part from which retention has deleted records is replaced, too: the file still has the content of the deleted records.
-import { type Condition, copyInOrder } from './copy-records.ts';
-import type { DuckDBConnection } from './driver.ts';
-import type { PartRewriter, Rewrite } from './part-rewriter.ts';
-import { nameOf, type Part } from './parts.ts';
+// Removes records: those that have expired, the oldest ones if the disk is full, and those of a project that is erased. Whole parts are
+// deleted; a part that has other records too is replaced by a copy without the removed ones.
+import { LOG_KINDS } from '../../domain/log-columns.ts';
+import type { EraseScope, Expiry } from '../store.ts';
+import type { Condition } from './copy-records.ts';
+import { DuckDBTimestampValue } from './driver.ts';
+import type { Part, Parts } from './parts.ts';
+import type { Rewriter } from './rewriter.ts';
+
+export interface RemoveDependencies {
+  readonly rewriter: Rewriter;
+  readonly parts: Parts;
+}
 
 /**
- * Removes the matching records from all parts that exist now, except from unverified ones. Returns how many. Must be called
- * within `PartRewriter.runAlone`.
+ * Implements Store.deleteExpired. If the rewrite of a kind fails, such as on a full disk, continues with the other kinds, then throws
+ * the first error.
  */
-export async function removeRecords(
-  rewriter: PartRewriter,
-  connection: DuckDBConnection,
-  condition: Condition,
+export function deleteExpired(
+  { rewriter, parts }: RemoveDependencies,
+  { expiredBefore, rewriteBefore }: Expiry,
 ): Promise<number> {
-  let removed = 0;
-  const planRewrite = async (part: Part): Promise<Rewrite | undefined> => {
-    if (part.unverified !== undefined) return undefined; // it may have to be rewritten from the spool (flush-verification.ts)
-    const result = await connection.runAndReadAll(
-      `select count(*), (select estimated_size from duckdb_tables() where 'logs.' || table_name = '${nameOf(part)}')
-      from ${nameOf(part)} where ${condition.sql}`,
-      { ...condition.values },
-    );
-    // `estimated_size` also counts the rows that retention has deleted.
-    const [matching, rowsInFile] = [Number(result.value(0, 0)), Number(result.value(1, 0))];
-    if (matching === 0 && rowsInFile === part.rows) return undefined;
-    return {
-      sources: [part],
-      isCompacted: part.isCompacted,
-      except: condition,
-      keptRows: part.rows - matching,
-      copy: (writer, to, afterBatch) => copyInOrder(writer, nameOf(part), to, afterBatch, condition),
-      onReplaced: async () => {
-        removed += matching;
-      },
-    };
-  };
-  await rewriter.rewriteAll(planRewrite);
-  return removed;
+  return rewriter.run(async () => {
+    const expired = parts.listAll().filter(({ entry }) => entry.until < expiredBefore);
+    await parts.commit({ remove: expired, expiredBefore });
+    let removed = expired.reduce((sum, { entry }) => sum + entry.records, 0);
+    const errors: unknown[] = [];
+    const before = new DuckDBTimestampValue(expiredBefore);
+    for (const kind of LOG_KINDS) {
+      const oldest = parts.list(kind).find(({ entry }) => entry.since < rewriteBefore);
+      if (oldest === undefined) continue;
+      try {
+        removed += await rewriter.rewrite([oldest], { sql: 'timestamp < $before', values: { before } });
+      } catch (error) {
+        errors.push(error);
+      }
+    }
+    if (errors.length > 0) throw errors[0];
+    return removed;
+  });
+}
+
+/** Implements Store.evictOldest. */
+export function evictOldest({ rewriter, parts }: RemoveDependencies, bytes: number): Promise<number> {
+  return rewriter.run(async () => {
+    const oldestFirst = [...parts.listAll()].reverse();
+    const evicted: Part[] = [];
+    for (let freed = 0; freed < bytes; ) {
+      const part = oldestFirst.shift();
+      if (part === undefined) break;
+      evicted.push(part);
+      freed += part.entry.bytes;
+    }
+    await parts.commit({ remove: evicted });
+    return evicted.reduce((sum, { entry }) => sum + entry.records, 0);
+  });
+}
+
+/**
+ * Implements Store.eraseProject. When it resolves, no file of a part has text of the project, except for those that were set aside.
+ * If the process is killed, each part has all of these records or none.
+ */
+export function eraseProject({ rewriter, parts }: RemoveDependencies, scope: EraseScope): Promise<number> {
+  const condition = toCondition(scope);
+  return rewriter.run(async () => {
+    let erased = 0;
+    for (const part of parts.listAll())
+      try {
+        if ((await rewriter.count(part, condition)) > 0) erased += await rewriter.rewrite([part], condition);
+      } catch (error) {
+        if (parts.listAll().includes(part)) throw error; // otherwise it is damaged and was set aside
+      }
+    await parts.deletionsDone();
+    return erased;
+  });
+}
+
+function toCondition({ project, beforeMicros }: EraseScope): Condition {
+  if (beforeMicros === undefined) return { sql: 'project = $project', values: { project } };
+  const before = new DuckDBTimestampValue(beforeMicros);
+  return { sql: 'project = $project and timestamp < $before', values: { project, before } };
 }

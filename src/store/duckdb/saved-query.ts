@@ -4,7 +4,7 @@ import { findColumnProblem } from '../column-types.ts';
 import { findParameterMismatch, type ParameterRules } from '../query-parameters.ts';
 import { countCharacters } from '../result-size.ts';
 import type { BoundValue, BoundValues, Cell, ColumnType, QueryResult, SavedQuery } from '../store.ts';
-import { findForbiddenFunction, findForbiddenTable, parseReferences } from './allowed-sql.ts';
+import { findForbiddenFunction, findForbiddenTable, isLogTable, parseReferences } from './allowed-sql.ts';
 import type { QueryConnection } from './connection-pool.ts';
 import {
   BIGINT,
@@ -19,6 +19,7 @@ import {
   type DuckDBValue,
   LIST,
   listValue,
+  ResultReturnType,
   StatementType,
   TIMESTAMP,
   VARCHAR,
@@ -39,6 +40,8 @@ export async function validateSavedQuery(
   connection: DuckDBConnection,
   query: SavedQuery,
   rules: ParameterRules,
+  /** Adds the definitions of the log tables (query-tables.ts). */
+  withTables: (sql: string) => string,
 ): Promise<string | undefined> {
   try {
     // For text that has no statement, the error of extractStatements does not say what is wrong.
@@ -48,15 +51,19 @@ export async function validateSavedQuery(
     if (statements.count !== 1) return `holds ${statements.count} statements; one SELECT is allowed`;
     const references = await parseReferences(connection, query.sql);
     if (references === undefined || references.hasShow) return 'is not a SELECT; one SELECT is allowed';
+    const shadowed = references.commonTableExpressions.find(name => isLogTable(name));
+    if (shadowed !== undefined)
+      return `defines a common table expression ${shadowed}, which is the name of a log table; rename it`;
     const forbiddenFunction = await findForbiddenFunction(connection, references);
     if (forbiddenFunction !== undefined) return forbiddenFunction;
-    const statement = await statements.prepare(0);
+    const withDefinitions = withTables(query.sql);
+    const statement = await connection.prepare(withDefinitions);
     if (statement.statementType !== StatementType.SELECT) return 'is not a SELECT; one SELECT is allowed';
     const forbiddenTable = findForbiddenTable(references);
     if (forbiddenTable !== undefined) return forbiddenTable;
     const parameterProblem = findParameterMismatch(parameterNames(statement), rules, name => `$${name}`);
     if (parameterProblem !== undefined) return parameterProblem;
-    const describe = await connection.prepare(`describe ${query.sql}`);
+    const describe = await connection.prepare(`describe ${withDefinitions}`);
     bind(describe, rules.sample);
     const rows = (await describe.runAndReadAll()).getRows();
     return findColumnProblem(
@@ -91,20 +98,32 @@ export async function runSavedQuery(
   for (let chunk = await result.fetchChunk(); hasRows(chunk); chunk = await result.fetchChunk()) {
     const readRow = createRowReader(chunk, query.columns);
     for (let index = 0; index < chunk.rowCount; index++) {
-      if (rows.length === query.maxRows) return { rows, truncated: true, exceedsMaxBytes: false };
+      if (rows.length === query.maxRows) {
+        queryConnection.leaveUnreadRows();
+        return { rows, truncated: true, exceedsMaxBytes: false };
+      }
       const row = readRow(index);
       characters += countCharacters(row);
-      if (characters > maxBytes) return { rows, truncated: false, exceedsMaxBytes: true };
+      if (characters > maxBytes) {
+        queryConnection.leaveUnreadRows();
+        return { rows, truncated: false, exceedsMaxBytes: true };
+      }
       rows.push(row);
     }
   }
-  // A stream that fails ends like a complete one, and the driver does not report the error.
-  if (await queryConnection.isAborted())
-    throw new DendroError(
+  // A stream that fails ends like a complete one, and only its type shows the failure. The driver does not return the error.
+  if (result.returnType === ResultReturnType.INVALID) throw new FailedStreamError();
+  return { rows, truncated: false, exceedsMaxBytes: false };
+}
+
+/** The query failed after its first rows, and the cause is unknown. */
+export class FailedStreamError extends DendroError {
+  constructor() {
+    super(
       'unavailable',
       'the query failed after its first rows, probably because the store is short of memory; retry in a moment',
     );
-  return { rows, truncated: false, exceedsMaxBytes: false };
+  }
 }
 
 function hasRows(chunk: DuckDBDataChunk | null): chunk is DuckDBDataChunk {

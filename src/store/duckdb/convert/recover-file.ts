@@ -3,11 +3,11 @@
 import { existsSync, renameSync, statSync } from 'node:fs';
 import { open, rm } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
-import { byteRange, type Damage } from '../../domain/damage.ts';
-import { OperatorError } from '../../domain/errors.ts';
-import { syncDirectory, writeFileDurably } from '../../system/files.ts';
-import { readAt, readChunks } from '../../system/open-file.ts';
-import type { DuckDBConnection } from './driver.ts';
+import { byteRange, type Damage } from '../../../domain/damage.ts';
+import { OperatorError } from '../../../domain/errors.ts';
+import { syncDirectory, writeFileDurably } from '../../../system/files.ts';
+import { readAt, readChunks } from '../../../system/open-file.ts';
+import type { DuckDBConnection } from '../driver.ts';
 import {
   isCheckpointUnfinished,
   metadataBackupOf,

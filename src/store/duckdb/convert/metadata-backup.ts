@@ -5,9 +5,9 @@
 import { existsSync } from 'node:fs';
 import { type FileHandle, open, readFile, rm } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
-import { writeFileDurably } from '../../system/files.ts';
-import { readAt } from '../../system/open-file.ts';
-import type { DuckDBConnection } from './driver.ts';
+import { writeFileDurably } from '../../../system/files.ts';
+import { readAt } from '../../../system/open-file.ts';
+import type { DuckDBConnection } from '../driver.ts';
 
 /** Three headers of 4 KiB are before the first block. The second and third have the number of the checkpoint that wrote them. */
 const HEADER_BYTES = 4096;

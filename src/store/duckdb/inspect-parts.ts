@@ -1,0 +1,70 @@
+// Reads every part of a store without changing it, and reports what is damaged: each file is compared with the size and the
+// checksum in the manifest.
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Damage } from '../../domain/damage.ts';
+import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
+import type { StoreContent } from '../store.ts';
+import { type Manifest, PARTS_DIRECTORY, readManifest } from './manifest.ts';
+import { findPartProblem } from './part-file.ts';
+
+export interface InspectOptions {
+  readonly dataDirectory: string;
+  /** Called with the number of bytes that were read, and how many there are. */
+  readonly onProgress?: (bytes: number, total: number) => void;
+}
+
+export interface InspectedParts extends StoreContent {
+  readonly damages: readonly Damage[];
+}
+
+/** The caller must hold the lock of the data directory. Throws an OperatorError if the manifest cannot be used. */
+export async function inspectParts({
+  dataDirectory,
+  onProgress = () => {},
+}: InspectOptions): Promise<InspectedParts> {
+  const manifest = readManifest(dataDirectory);
+  if (manifest === undefined) return { records: new Map(), durableUpTo: () => 0, damages: [] };
+  const total = manifest.parts.reduce((sum, { bytes }) => sum + bytes, 0);
+  const damages = listSetAside(manifest);
+  let read = 0;
+  for (const part of manifest.parts) {
+    const found = await findPartProblem(join(dataDirectory, PARTS_DIRECTORY), part, bytes => {
+      read += bytes;
+      onProgress(read, total);
+    });
+    if (found !== undefined) damages.push(toDamage(part.file, found.problem));
+  }
+  return { ...contentOf(manifest), damages };
+}
+
+/** Compares only the sizes of the files. Throws an OperatorError if the manifest cannot be used. */
+export function inspectPartSizes(dataDirectory: string): readonly Damage[] {
+  const manifest = readManifest(dataDirectory);
+  if (manifest === undefined) return [];
+  const damages = listSetAside(manifest);
+  for (const { file, bytes } of manifest.parts) {
+    const size = statSync(join(dataDirectory, PARTS_DIRECTORY, file), { throwIfNoEntry: false })?.size;
+    if (size === undefined) damages.push(toDamage(file, 'the file does not exist'));
+    else if (size !== bytes)
+      damages.push(toDamage(file, `the file has ${size} bytes, but ${bytes} were written`));
+  }
+  return damages;
+}
+
+function contentOf(manifest: Manifest): StoreContent {
+  const count = (kind: LogKind) =>
+    manifest.parts.reduce((sum, part) => sum + (part.kind === kind ? part.records : 0), 0);
+  return {
+    records: new Map(LOG_KINDS.map(kind => [kind, count(kind)])),
+    durableUpTo: kind => manifest.storedUpTo[kind] ?? 0,
+  };
+}
+
+function listSetAside({ setAside }: Manifest): Damage[] {
+  return setAside.map(({ file, reason }) => toDamage(file, `it was set aside, because it is ${reason}`));
+}
+
+function toDamage(file: string, problem: string): Damage {
+  return { file: `${PARTS_DIRECTORY}/${file}`, place: '', problem };
+}

@@ -1,0 +1,163 @@
+// manifest.json says which parts the store has and up to which sequence number each kind is stored. It is replaced atomically: this
+// commits a flush, a compaction and every other change. The manifest before the last one is kept in manifest.previous.json.
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import * as v from 'valibot';
+import { OperatorError } from '../../domain/errors.ts';
+import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
+import { writeFileDurably } from '../../system/files.ts';
+import { readVersion } from '../../system/version.ts';
+
+export const MANIFEST_FILE = 'manifest.json';
+export const PREVIOUS_MANIFEST_FILE = 'manifest.previous.json';
+/** In the data directory. */
+export const PARTS_DIRECTORY = 'parts';
+/** The name of a part's file: its kind and its number. */
+export const PART_FILE = /^([a-z_]+)-(\d{6,})\.duckdb$/;
+
+/** Increased by a release whose manifests or parts earlier releases cannot read. */
+const FORMAT = 1;
+
+const COUNT = v.pipe(v.number(), v.integer(), v.minValue(0));
+/** Unix microseconds. */
+const MICROS = v.pipe(
+  v.number(),
+  v.integer(),
+  v.transform(number => BigInt(number)),
+);
+const KIND = v.picklist(LOG_KINDS);
+
+const PART = {
+  file: v.pipe(v.string(), v.regex(PART_FILE)),
+  kind: KIND,
+  records: COUNT,
+  /** How many sorted runs its records form. */
+  runs: COUNT,
+  /** The oldest and the newest timestamp. */
+  since: MICROS,
+  until: MICROS,
+  /** The size of its messages and metadata before compression, and of those in large records (compaction.ts). */
+  textBytes: COUNT,
+  largeTextBytes: COUNT,
+  /** Size and checksum of the file. */
+  bytes: COUNT,
+  sha256: v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/)),
+};
+const SET_ASIDE_PART = { ...PART, reason: v.picklist(['missing', 'damaged']) };
+
+const SCHEMA = v.object({
+  format: v.literal(FORMAT),
+  version: v.string(),
+  /** Increases with every change. */
+  generation: COUNT,
+  /** The number of the next part. A number is never used twice. */
+  nextPart: COUNT,
+  /** For each kind, records with a lower sequence number are stored. */
+  storedUpTo: v.record(KIND, COUNT),
+  /** Records with an earlier timestamp have expired. Queries do not return them, even if a part still has them. */
+  expiredBefore: v.optional(MICROS),
+  parts: v.array(v.object(PART)),
+  /** Parts that are damaged or missing. Queries do not read them. */
+  setAside: v.array(v.object(SET_ASIDE_PART)),
+  /** What `Store.append` has loaded, so that the same content is not loaded twice. */
+  loads: v.array(
+    v.object({
+      source: v.string(),
+      digest: v.string(),
+      fileBytes: COUNT,
+      records: COUNT,
+      loadedAt: MICROS,
+    }),
+  ),
+});
+
+export type Manifest = v.InferOutput<typeof SCHEMA>;
+export type PartEntry = Manifest['parts'][number];
+export type SetAsideEntry = Manifest['setAside'][number];
+export type LoadEntry = Manifest['loads'][number];
+
+export function emptyManifest(): Manifest {
+  return {
+    format: FORMAT,
+    version: readVersion(),
+    generation: 0,
+    nextPart: 1,
+    storedUpTo: {},
+    parts: [],
+    setAside: [],
+    loads: [],
+  };
+}
+
+/** Returns undefined if there is none. Throws an OperatorError if it cannot be used. */
+export function readManifest(dataDirectory: string): Manifest | undefined {
+  const file = join(dataDirectory, MANIFEST_FILE);
+  try {
+    return parseManifest(readFileSync(file, 'utf8'));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw cannotUse(dataDirectory, `cannot read ${file}: ${(error as Error).message}`);
+  }
+}
+
+/** The generation of the manifest before the last one; undefined if it is missing or cannot be read. */
+export function readPreviousGeneration(dataDirectory: string): number | undefined {
+  try {
+    return parseManifest(readFileSync(join(dataDirectory, PREVIOUS_MANIFEST_FILE), 'utf8')).generation;
+  } catch {
+    return undefined;
+  }
+}
+
+export function parseManifest(text: string): Manifest {
+  const content: unknown = JSON.parse(text);
+  const { format, version } = (content ?? {}) as { format?: unknown; version?: unknown };
+  if (typeof format === 'number' && format > FORMAT)
+    throw new Error(
+      `it has format ${format} of Dendro ${version}, and Dendro ${readVersion()} reads formats up to ${FORMAT}; install ${version} or later`,
+    );
+  const parsed = v.safeParse(SCHEMA, content);
+  if (parsed.success) return parsed.output;
+  const [issue] = parsed.issues;
+  throw new Error(`${v.getDotPath(issue) ?? 'it'}: ${issue.message}`);
+}
+
+/** The error of a data directory whose manifest is missing or unusable. */
+export function cannotUse(dataDirectory: string, problem: string): OperatorError {
+  const previous = join(dataDirectory, PREVIOUS_MANIFEST_FILE);
+  const hint = existsSync(previous)
+    ? `restore a backup, or copy ${previous} to ${join(dataDirectory, MANIFEST_FILE)}: it may lack the newest records`
+    : 'restore a backup';
+  return new OperatorError(`${problem}; nothing was changed. To continue, ${hint}`);
+}
+
+/** Names are part of the on-disk format. */
+export function formatManifest(manifest: Manifest): string {
+  const toJson = (_: string, value: unknown) => (typeof value === 'bigint' ? Number(value) : value);
+  return `${JSON.stringify({ ...manifest, version: readVersion() }, toJson, 1)}\n`;
+}
+
+/** The manifest was replaced, but it is unknown whether the change survives a power cut. */
+export class UnsyncedManifestError extends Error {}
+
+/** If it throws anything but an UnsyncedManifestError, the old manifest is unchanged. */
+export async function writeManifest(dataDirectory: string, manifest: Manifest): Promise<void> {
+  let isRenaming = false;
+  const beforeRename = () => {
+    isRenaming = true;
+  };
+  try {
+    await writeFileDurably(join(dataDirectory, MANIFEST_FILE), formatManifest(manifest), { beforeRename });
+  } catch (error) {
+    if (!isRenaming) throw error;
+    throw new UnsyncedManifestError(`cannot replace ${MANIFEST_FILE} durably: ${(error as Error).message}`);
+  }
+}
+
+export async function writePreviousManifest(dataDirectory: string, manifest: Manifest): Promise<void> {
+  await writeFileDurably(join(dataDirectory, PREVIOUS_MANIFEST_FILE), formatManifest(manifest));
+}
+
+export function storedUpTo(manifest: Manifest, kind: LogKind): number {
+  return manifest.storedUpTo[kind] ?? 0;
+}

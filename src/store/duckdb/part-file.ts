@@ -1,0 +1,55 @@
+// The file of a part on disk: its name, its checksum, and what is damaged.
+import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import type { LogKind } from '../../domain/log-columns.ts';
+import { OpenFile } from '../../system/open-file.ts';
+import { PART_FILE, type PartEntry, type SetAsideEntry } from './manifest.ts';
+
+export function partFileName(kind: LogKind, number: number): string {
+  return `${kind}-${String(number).padStart(6, '0')}.duckdb`;
+}
+
+/** The name under which the part is attached to DuckDB. */
+export function partAlias(file: string): string {
+  const [, kind, number] = PART_FILE.exec(file) ?? [];
+  return `${kind}_part_${Number(number)}`;
+}
+
+export async function hashFile(
+  file: string,
+  onRead: (bytes: number) => Promise<void> | void = () => {},
+): Promise<{ readonly bytes: number; readonly sha256: string }> {
+  const opened = new OpenFile(file, file);
+  try {
+    const hash = createHash('sha256');
+    for await (const chunk of opened.content()) {
+      hash.update(chunk);
+      await onRead(chunk.length);
+    }
+    return { bytes: opened.bytes, sha256: hash.digest('hex') };
+  } finally {
+    await opened.close();
+  }
+}
+
+/** What is wrong with the file of a part. */
+export interface PartProblem {
+  readonly reason: SetAsideEntry['reason'];
+  readonly problem: string;
+}
+
+/** Reads the whole file. Returns undefined if it is as it was written. Throws if the file cannot be opened or read. */
+export async function findPartProblem(
+  partsDirectory: string,
+  { file, bytes, sha256 }: PartEntry,
+  onRead?: (bytes: number) => Promise<void> | void,
+): Promise<PartProblem | undefined> {
+  const path = join(partsDirectory, file);
+  if (!existsSync(path)) return { reason: 'missing', problem: 'the file does not exist' };
+  const found = await hashFile(path, onRead);
+  if (found.bytes !== bytes)
+    return { reason: 'damaged', problem: `the file has ${found.bytes} bytes, but ${bytes} were written` };
+  if (found.sha256 === sha256) return undefined;
+  return { reason: 'damaged', problem: 'its content differs from what was written' };
+}

@@ -1,0 +1,251 @@
+// Writes parts. A part is written to a temporary file, synced, renamed and read back by another instance of DuckDB, which has none of
+// its blocks in memory. It becomes part of the store only when Parts.commit names it in the manifest. No byte of it changes later.
+import { rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { LogKind } from '../../domain/log-columns.ts';
+import type { Observe } from '../../observe/event.ts';
+import { syncDirectory, syncFile } from '../../system/files.ts';
+import { Mutex } from '../../system/mutex.ts';
+import { addChecksums, type Checksum, readContent, type TableContent } from './checksum.ts';
+import { tableColumns } from './columns.ts';
+import { type AfterBatch, type Condition, copySorted } from './copy-records.ts';
+import { type Database, quote } from './database.ts';
+import { DuckDBInstance } from './driver.ts';
+import type { PartEntry } from './manifest.ts';
+import { hashFile, partAlias, partFileName } from './part-file.ts';
+import type { StoreConnection } from './run-long.ts';
+
+/** A part with fewer records has small blocks: a part of 500 records then takes 94 KB instead of 537 KB. */
+const SMALL_PART_ROWS = 20_000;
+const SMALL_BLOCK_BYTES = 16_384;
+const BLOCK_BYTES = 262_144;
+/** A limit, not a reservation: what reading one row group of large records takes is less. */
+const READER_MEMORY_LIMIT = '1GB';
+const ATTEMPTS = 3;
+/** Estimated size of a record's columns other than its message and metadata. */
+const OTHER_COLUMNS_BYTES = 200;
+/** Errors that say nothing about the records, such as too many open files. */
+const SYSTEM_ERROR =
+  /^(Out of Memory|Interrupt|Connection) Error|^IO Error: (Cannot open|Could not (set lock on|read from) file)/;
+
+export interface PartWriterDependencies {
+  readonly database: Database;
+  readonly nextPartNumber: () => number;
+  readonly observe: Observe;
+}
+
+/** Records for a part. Each run is sorted by itself. */
+export interface Run {
+  /** A table or a subquery. */
+  readonly from: string;
+  /** The records of `from` that are left out. */
+  readonly except?: Condition | undefined;
+  /** What the run must contain. */
+  readonly content: TableContent;
+}
+
+/** What was read back differs from what was written. */
+class MismatchError extends Error {}
+
+export class PartWriter {
+  readonly #dependencies: PartWriterDependencies;
+  readonly #reader: PartReader;
+
+  constructor(dependencies: PartWriterDependencies) {
+    this.#dependencies = dependencies;
+    this.#reader = new PartReader();
+  }
+
+  /** Writes a part of one run. Writes it again if what is read back differs. */
+  async write(
+    connection: StoreConnection,
+    kind: LogKind,
+    run: Run,
+    afterBatch?: AfterBatch,
+  ): Promise<PartEntry> {
+    for (let attempt = 1; ; attempt++) {
+      const part = await this.create(connection, kind, run.content.rows);
+      try {
+        await part.add(run, afterBatch);
+        return await part.finish(afterBatch);
+      } catch (error) {
+        await part.discard();
+        if (!(error instanceof MismatchError) || attempt === ATTEMPTS) throw error;
+      }
+    }
+  }
+
+  /** Creates an empty part. `rows` is how many records it will have, if known. The connection writes one part at a time. */
+  async create(connection: StoreConnection, kind: LogKind, rows?: number): Promise<NewPart> {
+    const { database, nextPartNumber, observe } = this.#dependencies;
+    const file = partFileName(kind, nextPartNumber());
+    const blockBytes = (rows ?? SMALL_PART_ROWS) < SMALL_PART_ROWS ? SMALL_BLOCK_BYTES : BLOCK_BYTES;
+    return NewPart.create({ database, connection, reader: this.#reader, observe, kind, file, blockBytes });
+  }
+
+  async close(): Promise<void> {
+    await this.#reader.close();
+  }
+}
+
+interface NewPartOptions {
+  readonly database: Database;
+  readonly connection: StoreConnection;
+  readonly reader: PartReader;
+  readonly observe: Observe;
+  readonly kind: LogKind;
+  readonly file: string;
+  readonly blockBytes: number;
+}
+
+/** A part that is being written. */
+export class NewPart {
+  readonly #options: NewPartOptions;
+  /** While it is written, it has a name of its own in DuckDB. */
+  readonly #alias: string;
+  readonly #path: string;
+  #written: Checksum = { rows: 0, sum: 0n };
+  #runs = 0;
+  #isAttached = true;
+
+  private constructor(options: NewPartOptions) {
+    this.#options = options;
+    this.#alias = `new_${partAlias(options.file)}`;
+    this.#path = join(options.database.partsDirectory, options.file);
+  }
+
+  static async create(options: NewPartOptions): Promise<NewPart> {
+    const part = new NewPart(options);
+    const { connection, kind, blockBytes } = options;
+    // Without a write-ahead log: a part that is not finished is deleted at the next start. zstd requires the latest storage version.
+    await connection.run(
+      `attach ${quote(part.#temporary)} as ${part.#alias}
+      (storage_version 'latest', recovery_mode 'no_wal_writes', block_size ${blockBytes})`,
+    );
+    try {
+      await connection.run(`create table ${part.#alias}.records (${tableColumns(kind)})`);
+      return part;
+    } catch (error) {
+      await part.discard();
+      throw error;
+    }
+  }
+
+  get rows(): number {
+    return this.#written.rows;
+  }
+
+  /** Adds a sorted run in one transaction, so that every row group but the last is full. */
+  async add({ from, except, content }: Run, afterBatch?: AfterBatch): Promise<void> {
+    const { connection } = this.#options;
+    const recordBytes = OTHER_COLUMNS_BYTES + content.textBytes / Math.max(1, content.rows);
+    await connection.run('begin transaction');
+    try {
+      const to = `${this.#alias}.records`;
+      const copied = await copySorted(connection, from, to, recordBytes, afterBatch, except);
+      if (copied !== content.rows) throw new Error(`${copied} of ${content.rows} records were copied`);
+      await connection.run('commit');
+    } catch (error) {
+      await connection.run('rollback').catch(() => {}); // report the first error
+      throw error;
+    }
+    this.#written = addChecksums(this.#written, content);
+    this.#runs++;
+  }
+
+  /** Makes the part durable and reads it back. Throws if it differs from what was written. */
+  async finish(afterBatch?: AfterBatch): Promise<PartEntry> {
+    const { connection, database, reader, kind, file } = this.#options;
+    await connection.run(`checkpoint ${this.#alias}`);
+    await this.#detach();
+    await syncFile(this.#temporary);
+    await rename(this.#temporary, this.#path);
+    await syncDirectory(database.partsDirectory);
+    const content = await reader.read(this.#path, kind, afterBatch).catch(error => {
+      throw error instanceof MismatchError ? this.#reportMismatch(error) : error;
+    });
+    const { rows, sum, since, until, textBytes, largeTextBytes } = content;
+    const expected = this.#written;
+    if (rows !== expected.rows)
+      throw this.#reportMismatch(new MismatchError(`the part has ${rows} of ${expected.rows} records`));
+    if (sum !== expected.sum)
+      throw this.#reportMismatch(
+        new MismatchError('the records of the part differ from those that were written'),
+      );
+    return {
+      file,
+      kind,
+      records: rows,
+      runs: this.#runs,
+      since: since ?? 0n,
+      until: until ?? 0n,
+      textBytes,
+      largeTextBytes,
+      ...(await hashFile(this.#path)),
+    };
+  }
+
+  /** Deletes what was written. */
+  async discard(): Promise<void> {
+    if (this.#isAttached) await this.#detach().catch(() => {}); // the file is deleted in any case
+    await rm(this.#temporary, { force: true });
+    await rm(this.#path, { force: true });
+  }
+
+  get #temporary(): string {
+    return `${this.#path}.tmp`;
+  }
+
+  async #detach(): Promise<void> {
+    await this.#options.connection.run(`detach ${this.#alias}`);
+    this.#isAttached = false;
+  }
+
+  #reportMismatch(error: MismatchError): MismatchError {
+    const { observe, kind } = this.#options;
+    observe({ type: 'verification_failed', kind, error });
+    return error;
+  }
+}
+
+/** Reads parts back, in an instance of DuckDB that has no blocks of them in memory. */
+class PartReader {
+  /** One part at a time. */
+  readonly #mutex = new Mutex();
+  /** Kept for the next part: to create an instance takes as long as to read a small part. */
+  #instance: DuckDBInstance | undefined;
+
+  /** Throws a MismatchError if the part cannot be read. Any other error says nothing about the part. */
+  read(file: string, kind: LogKind, afterBatch?: AfterBatch): Promise<TableContent> {
+    return this.#mutex.run(async () => {
+      this.#instance ??= await createReaderInstance();
+      const connection = await this.#instance.connect();
+      try {
+        await connection.run(`attach ${quote(file)} as part (read_only)`);
+        return await readContent(connection, kind, 'part.records', afterBatch);
+      } catch (error) {
+        const { message } = error as Error;
+        if (SYSTEM_ERROR.test(message) || !/^\w+( \w+)* Error: /.test(message)) throw error;
+        throw new MismatchError(message.split('\n', 1)[0]);
+      } finally {
+        await connection.run('detach database if exists part').catch(() => this.#closeInstance());
+        connection.closeSync();
+      }
+    });
+  }
+
+  async close(): Promise<void> {
+    await this.#mutex.idle();
+    this.#closeInstance();
+  }
+
+  #closeInstance(): void {
+    this.#instance?.closeSync();
+    this.#instance = undefined;
+  }
+}
+
+/** Without the empty `temp_directory`, DuckDB would create `.tmp` in the working directory. */
+export function createReaderInstance(memoryLimit = READER_MEMORY_LIMIT): Promise<DuckDBInstance> {
+  return DuckDBInstance.create(':memory:', { threads: '1', memory_limit: memoryLimit, temp_directory: '' });
+}

@@ -1,0 +1,45 @@
+// The time windows that keep parts short: no part has records of two windows. So a query of a short range needs few parts,
+// retention deletes whole files, and a late record does not widen the span of a part with recent ones.
+//
+// Windows start at multiples of their length since 1970. Recent records have windows of half a week, because usage.api-counts reads all
+// projects of up to seven days, and parts are sorted by project. Older records have windows of 28 days, because a query for
+// a small project reads at least one block of every part.
+import { MICROS_PER_DAY } from '../../system/clock.ts';
+
+const RECENT_WINDOW = (7n * MICROS_PER_DAY) / 2n;
+const OLD_WINDOW = 28n * MICROS_PER_DAY;
+/** Records of windows that ended before this age are old. */
+const RECENT_AGE = 7n * MICROS_PER_DAY;
+
+/** A range of timestamps in Unix microseconds. */
+export interface TimeWindow {
+  readonly start: bigint;
+  /** Exclusive. */
+  readonly end: bigint;
+}
+
+/** The window of a timestamp. It changes when the timestamp becomes old: an old window contains whole recent windows. */
+export function windowOf(micros: bigint, nowMicros: bigint): TimeWindow {
+  const recentSince = floorTo(nowMicros - RECENT_AGE, RECENT_WINDOW);
+  const length = micros >= recentSince ? RECENT_WINDOW : OLD_WINDOW;
+  const start = floorTo(micros, length);
+  const end = start + length;
+  if (length === RECENT_WINDOW || end <= recentSince) return { start, end };
+  return { start, end: recentSince }; // the rest of this window is still recent
+}
+
+/** All windows that overlap the range, which includes both ends, oldest first. */
+export function windowsOf(since: bigint, until: bigint, nowMicros: bigint): TimeWindow[] {
+  const windows: TimeWindow[] = [];
+  for (let next = since; next <= until; ) {
+    const window = windowOf(next, nowMicros);
+    windows.push(window);
+    next = window.end;
+  }
+  return windows;
+}
+
+function floorTo(micros: bigint, length: bigint): bigint {
+  const rest = micros % length;
+  return micros - (rest < 0n ? rest + length : rest);
+}
