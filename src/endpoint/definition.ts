@@ -32,6 +32,14 @@ const example = v.strictObject({
 
 export const ENDPOINT_NAME = /^[a-z0-9][a-z0-9_-]*(\.[a-z0-9_-]+)*$/;
 
+const rangeNames = {
+  start: v.optional(name),
+  end: v.optional(name),
+  days: v.optional(name),
+  window: v.optional(name),
+  bucket: v.optional(name),
+};
+
 const endpointDefinition = v.strictObject({
   id: v.pipe(v.string(), v.uuid('must be a UUID'), v.toLowerCase()),
   name: v.pipe(
@@ -70,12 +78,14 @@ const endpointDefinition = v.strictObject({
    */
   retention: v.optional(v.strictObject({ start: name, days: name })),
   /**
-   * The time range of a request: the names of the timestamp parameters for its start (exclusive) and its end (inclusive), and
-   * `days` as in `retention`.
-   * Binds $range_start, $range_end, $bucket_micros, $slice_start and $slice_end. Has the effect of `retention` too: with
-   * `range`, the key `retention` is not needed.
+   * The time range of a request. The embedded store reads only parts with records of this range; the SQL must select the range
+   * itself. `start` (exclusive) and `end` (inclusive) are names of timestamp parameters. The others are names of SQL parameters that
+   * a choice sets: `days` and `window` (in seconds) are the length of a range that ends now, and `bucket` (in seconds) rounds its
+   * start down.
+   * With `start`, `end` and `days`, also binds $range_start, $range_end, $bucket_micros, $slice_start and $slice_end, and has the
+   * effect of `retention`: the key `retention` is not needed.
    */
-  range: v.optional(v.strictObject({ start: name, end: name, days: name })),
+  range: v.optional(v.strictObject(rangeNames)),
   /**
    * The range is searched in slices, newest first, until the page is full (at most `max_rows` rows) or the time limit of the
    * query is reached. If there may be more rows, the response has a cursor for the next page. $slice_start and $slice_end are the
@@ -197,27 +207,37 @@ function findAbsenceProblem(
 
 function findRangeProblem({ range, parameters }: EndpointDefinition): string | undefined {
   if (range === undefined) return undefined;
-  const retentionProblem = findRetentionProblem(parameters, range);
-  if (retentionProblem !== undefined) return retentionProblem;
-  if (parameters[range.end]?.type !== 'timestamp') return `${range.end} is not a parameter of type timestamp`;
-  const [name, choice] = findDaysChoice(parameters, range.days) ?? [];
-  return name === undefined || choice === undefined ? undefined : findAbsenceProblem(name, choice);
+  if (Object.keys(range).length === 0) return 'needs at least one of start, end, days and window';
+  for (const time of [range.start, range.end])
+    if (time !== undefined && parameters[time]?.type !== 'timestamp')
+      return `${time} is not a parameter of type timestamp`;
+  for (const length of [range.days, range.window, range.bucket]) {
+    if (length === undefined) continue;
+    const [name, choice] = findNumberChoice(parameters, length) ?? [];
+    if (name === undefined || choice === undefined) return `no choice has a number called ${length}`;
+    const absenceProblem = findAbsenceProblem(name, choice);
+    if (absenceProblem !== undefined) return absenceProblem;
+  }
+  return undefined;
+}
+
+/** A range with a start, an end and a retention, which the SQL can use. */
+export type BoundRange = { readonly [Name in 'start' | 'end' | 'days']: string };
+
+export function boundRangeOf({ range }: EndpointDefinition): BoundRange | undefined {
+  const { start, end, days } = range ?? {};
+  return start === undefined || end === undefined || days === undefined ? undefined : { start, end, days };
 }
 
 /** The columns by which pages are ordered. */
 const PAGE_COLUMNS = { id: 'text', timestamp: 'unix_microseconds' } as const;
 
-function findPartialProblem({
-  partial,
-  range,
-  parameters,
-  columns,
-  cache,
-}: EndpointDefinition): string | undefined {
+function findPartialProblem(definition: EndpointDefinition): string | undefined {
+  const { partial, parameters, columns, cache } = definition;
   const hasCursor = Object.values(parameters).some(({ type }) => type === 'cursor');
   if (!partial) return hasCursor ? 'must be true, because a parameter has the type cursor' : undefined;
   if (!hasCursor) return 'needs a parameter of type cursor';
-  if (range === undefined) return 'needs the key range';
+  if (boundRangeOf(definition) === undefined) return 'needs the key range with start, end and days';
   if (cache !== 'none') return 'needs cache: none';
   const missing = Object.entries(PAGE_COLUMNS).find(([column, type]) => columns[column]?.type !== type);
   return missing === undefined ? undefined : `needs a column ${missing[0]} of type ${missing[1]}`;
@@ -249,20 +269,20 @@ function findRetentionProblem(
   if (retention === undefined) return undefined;
   if (parameters[retention.start]?.type !== 'timestamp')
     return `${retention.start} is not a parameter of type timestamp`;
-  return findDaysChoice(parameters, retention.days) === undefined
+  return findNumberChoice(parameters, retention.days) === undefined
     ? `no choice has a number called ${retention.days}`
     : undefined;
 }
 
-/** Finds the choice parameter whose choices set the SQL parameter `days` to a number. */
-function findDaysChoice(
+/** Finds the choice parameter whose choices set this SQL parameter to a number. */
+function findNumberChoice(
   parameters: Record<string, Parameter>,
-  days: string,
+  number: string,
 ): [name: string, parameter: ChoiceParameter] | undefined {
   for (const [name, parameter] of Object.entries(parameters))
     if (
       parameter.type === 'choice' &&
-      Object.values(parameter.choices).some(values => typeof values[days] === 'number')
+      Object.values(parameter.choices).some(values => typeof values[number] === 'number')
     )
       return [name, parameter];
   return undefined;
@@ -281,7 +301,8 @@ function findExplainProblem(conditions: readonly string[] = []): string | undefi
 }
 
 /** The names of the bounds of the range and of the slice, such as range_start, whose values depend on this parameter. */
-export function listRangeNames({ range }: EndpointDefinition, name: string, parameter: Parameter): string[] {
+export function listRangeNames(definition: EndpointDefinition, name: string, parameter: Parameter): string[] {
+  const range = boundRangeOf(definition);
   if (range === undefined) return [];
   if (name === range.end) return ['range_end', 'slice_end'];
   return name === range.start || listBoundNames(name, parameter).includes(range.days)

@@ -38,6 +38,8 @@ export interface ResultNotes {
   readonly dataThrough: string | undefined;
   /** The same as `EncodedResult.clipped`, for the result. An encoding can be clipped further (`byte-limit`). */
   readonly clipped: readonly ClippedReason[];
+  /** Damaged or missing parts of the store whose records the result lacks. */
+  readonly missingParts: number;
 }
 
 export type ClippedReason = 'row-limit' | 'byte-limit' | 'time-limit' | 'retention';

@@ -2,7 +2,7 @@
 // condition that no remaining record meets, and the reason if it is known.
 import { formatTimestamp } from '../domain/timestamp.ts';
 import type { BoundValues } from '../store/store.ts';
-import { type EndpointDefinition, hasProject, selectKinds } from './definition.ts';
+import { boundRangeOf, type EndpointDefinition, hasProject, selectKinds } from './definition.ts';
 import type { RecordCounts } from './explain.ts';
 
 /** The parts of the sentence that depend on a condition. */
@@ -120,7 +120,8 @@ function describeOutside(
 
 /** Such as "the FREE tier's 1 day". */
 function describeRetention(definition: EndpointDefinition, values: BoundValues): string {
-  const { parameters, range, retention = range } = definition;
+  const { parameters } = definition;
+  const retention = definition.retention ?? boundRangeOf(definition);
   const days = retention === undefined ? undefined : values[retention.days]?.value;
   if (retention === undefined || typeof days !== 'number') return 'the retention';
   const duration = days === 1 ? '1 day' : `${formatCount(days)} days`;

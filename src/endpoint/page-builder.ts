@@ -45,6 +45,8 @@ export class PageBuilder {
   #characters = 0;
   #queuedMs = 0;
   #executedMs = 0;
+  /** Of the slice that lacks the most parts. */
+  #missingParts = 0;
 
   constructor(context: PageContext) {
     this.#context = context;
@@ -74,7 +76,7 @@ export class PageBuilder {
     return maxBytes === undefined ? undefined : Math.max(0, maxBytes - this.#characters);
   }
 
-  add({ rows, truncated, exceedsMaxBytes, queuedMs, executedMs }: QueryResult): void {
+  add({ rows, truncated, exceedsMaxBytes, queuedMs, executedMs, missingParts = 0 }: QueryResult): void {
     for (const row of rows) {
       this.#rows.push(row);
       for (const cell of row) if (typeof cell === 'string') this.#characters += cell.length;
@@ -83,6 +85,7 @@ export class PageBuilder {
     this.#exceedsMaxBytes = exceedsMaxBytes;
     this.#queuedMs += queuedMs;
     this.#executedMs += executedMs;
+    this.#missingParts = Math.max(this.#missingParts, missingParts);
   }
 
   finish({ isTimeUp, next, sliceMicros }: Continuation): Page {
@@ -97,6 +100,7 @@ export class PageBuilder {
         exceedsMaxBytes: this.#exceedsMaxBytes,
         queuedMs: this.#queuedMs,
         executedMs: this.#executedMs,
+        missingParts: this.#missingParts,
       },
       isTimeUp,
       cursorAfter: (rowCount, redacted) => {

@@ -4,7 +4,7 @@ import { fieldsOf } from '../domain/log-fields.ts';
 import { parseTimestamp, TIMESTAMP_FORMS } from '../domain/timestamp.ts';
 import type { BoundValue, BoundValues } from '../store/store.ts';
 import { decodeCursor } from './cursor.ts';
-import { type EndpointDefinition, hasProject, selectKinds } from './definition.ts';
+import { boundRangeOf, type EndpointDefinition, hasProject, selectKinds } from './definition.ts';
 import { bindPosition, describePagedQuery } from './page-position.ts';
 import type { ChoiceParameter, Parameter } from './parameter-definition.ts';
 import { parseSearchExpression, SearchSyntaxError } from './search-expression.ts';
@@ -110,10 +110,10 @@ export function addContextValues(
  * large that one contains all records. The slice is the whole range until the caller sets another one (query-slices.ts).
  */
 function bindRange(definition: EndpointDefinition, bound: BoundValues, nowMicros: bigint): BoundValues {
+  if (boundRangeOf(definition) === undefined) return {};
   const range = findTimeRange(definition, bound, nowMicros);
-  if (range === undefined) return {};
-  const { start } = range;
-  const end = range.end !== undefined && range.end < nowMicros ? range.end : nowMicros;
+  const start = range?.start ?? 0n;
+  const end = range?.end !== undefined && range.end < nowMicros ? range.end : nowMicros;
   return {
     range_start: { type: 'timestamp', value: start },
     range_end: { type: 'timestamp', value: end },

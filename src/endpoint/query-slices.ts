@@ -77,7 +77,12 @@ async function searchSlices(
       store.query(
         { ...query, maxRows: page.rowsLeft },
         { ...bound, ...slice },
-        { ...options, maxBytes: page.bytesLeft(options.maxBytes), onStart: () => wait.end() },
+        {
+          ...options,
+          maxBytes: page.bytesLeft(options.maxBytes),
+          range: { start: sliceStart, end },
+          onStart: () => wait.end(),
+        },
       ),
     );
     if (result === undefined) {

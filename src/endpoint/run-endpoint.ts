@@ -7,11 +7,12 @@ import type { Observe } from '../observe/event.ts';
 import type { BoundValues, QueryOptions, Store } from '../store/store.ts';
 import { type Clock, MICROS_PER_DAY } from '../system/clock.ts';
 import { type Endpoint, selectQueries } from './catalog.ts';
-import { type EndpointDefinition, hasProject, selectKinds } from './definition.ts';
+import { boundRangeOf, type EndpointDefinition, hasProject, selectKinds } from './definition.ts';
 import { type ClippedReason, EndpointResult } from './endpoint-result.ts';
 import { addContextValues } from './parameters.ts';
 import { computePatternCost, MAX_PATTERN_COST } from './pattern-cost.ts';
 import { querySlices } from './query-slices.ts';
+import { findTimeRange } from './time-range.ts';
 import { createKey, type ValidatedRequest } from './validated-requests.ts';
 
 export interface EndpointDependencies {
@@ -221,7 +222,11 @@ async function loadResult(
   // Read before the query runs, so that the query sees the record with this timestamp.
   const newest = await findNewest(store, definition, values, now, pin, options);
   const bound = addContextValues(definition, values, now, pin);
-  const queryOptions = { ...options, maxBytes: maxResultBytes };
+  const queryOptions = {
+    ...options,
+    maxBytes: maxResultBytes,
+    range: findTimeRange(definition, values, now),
+  };
   const page = definition.partial
     ? await querySlices({ store, definition, query, values: bound, newest, timeLimitMs }, queryOptions)
     : undefined;
@@ -240,9 +245,16 @@ async function loadResult(
   if (queryResult.exceedsMaxBytes) clipped.push('byte-limit');
   if (page?.isTimeUp) clipped.push('time-limit');
   if (startsBeforeRetention(definition, values, now)) clipped.push('retention');
+  const { missingParts = 0 } = queryResult;
+  if (missingParts > 0) observe?.({ type: 'result_incomplete', endpoint: definition.name, missingParts });
   const dataThrough = newest === undefined ? undefined : formatTimestamp(newest);
   const resultOptions = { maxBytes: maxResultBytes, onSizeChange, cursorAfter: page?.cursorAfter };
-  return new EndpointResult(query.columns, queryResult, { dataThrough, clipped }, resultOptions);
+  return new EndpointResult(
+    query.columns,
+    queryResult,
+    { dataThrough, clipped, missingParts },
+    resultOptions,
+  );
 }
 
 /**
@@ -267,7 +279,7 @@ async function findNewest(
 }
 
 function startsBeforeRetention(definition: EndpointDefinition, values: BoundValues, now: bigint): boolean {
-  const retention = definition.retention ?? definition.range;
+  const retention = definition.retention ?? boundRangeOf(definition);
   if (retention === undefined) return false;
   const start = values[retention.start];
   const days = values[retention.days];

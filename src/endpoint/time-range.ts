@@ -1,30 +1,29 @@
-// The time range of a request, for an endpoint whose endpoint.yaml has the key `range`, and the size of its buckets.
-import type { BoundValues } from '../store/store.ts';
+// The time range of a request, for an endpoint whose endpoint.yaml has the key `range`, and the size of its buckets. Its start is the
+// latest of the requested start, the start of the retention period and the start of the window.
+import type { BoundValues, TimeRange } from '../store/store.ts';
 import { MICROS_PER_DAY, MICROS_PER_SECOND } from '../system/clock.ts';
 import type { EndpointDefinition } from './definition.ts';
 
-/** In Unix microseconds. */
-export interface TimeRange {
-  /** Exclusive. */
-  readonly start: bigint;
-  /** Inclusive; undefined: the request has none. */
-  readonly end: bigint | undefined;
-}
-
-/** Starts at the later of the requested start and the start of the retention period. Undefined without the key `range`. */
+/** Undefined without the key `range`. */
 export function findTimeRange(
   { range }: EndpointDefinition,
   values: BoundValues,
   now: bigint,
 ): TimeRange | undefined {
   if (range === undefined) return undefined;
-  const retentionStart = now - BigInt(Number(values[range.days]?.value ?? 0)) * MICROS_PER_DAY;
-  const start = toMicros(values, range.start) ?? retentionStart;
-  return { start: start > retentionStart ? start : retentionStart, end: toMicros(values, range.end) };
+  const number = (name: string | undefined) => BigInt(Number(values[name ?? '']?.value ?? 0));
+  const starts = [toMicros(values, range.start)];
+  if (range.days !== undefined) starts.push(now - number(range.days) * MICROS_PER_DAY);
+  if (range.window !== undefined)
+    starts.push(now - (number(range.window) + number(range.bucket)) * MICROS_PER_SECOND);
+  const start = starts.reduce((latest, each) =>
+    latest === undefined || (each !== undefined && each > latest) ? each : latest,
+  );
+  return { start, end: toMicros(values, range.end) };
 }
 
-function toMicros(values: BoundValues, name: string): bigint | undefined {
-  const bound = values[name];
+function toMicros(values: BoundValues, name: string | undefined): bigint | undefined {
+  const bound = values[name ?? ''];
   return bound?.type === 'timestamp' ? (bound.value ?? undefined) : undefined;
 }
 

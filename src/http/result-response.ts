@@ -56,7 +56,7 @@ function listResultHeaders(
   maxAge: number,
   ttl: number,
 ): HeaderList {
-  const { dataThrough } = result.notes;
+  const { dataThrough, missingParts } = result.notes;
   return toHeaderList({
     ETag: etag,
     Age: String(age),
@@ -65,6 +65,7 @@ function listResultHeaders(
     'Cache-Status': formatCacheStatus(outcome, ttl),
     ...(dataThrough !== undefined && { 'Dendro-Data-Through': dataThrough }),
     ...(clipped.length > 0 && { 'Dendro-Clipped': clipped.join(', ') }),
+    ...(missingParts > 0 && { 'Dendro-Missing-Parts': String(missingParts) }),
     ...(nextCursor !== undefined && { 'Dendro-Next-Cursor': nextCursor }),
   });
 }
