@@ -56,6 +56,7 @@ export const RESULT_HEADERS = [
   'Server-Timing',
   'Dendro-Data-Through',
   'Dendro-Clipped',
+  'Dendro-Missing-Parts',
   'Dendro-Next-Cursor',
   'Dendro-Request-Id',
 ];
@@ -80,6 +81,10 @@ export const HEADER_COMPONENTS: Json = {
   ),
   'Dendro-Clipped': header(
     'Why rows are missing: row-limit, byte-limit, time-limit; or may be missing: retention. Rows of later pages do not count.',
+  ),
+  'Dendro-Missing-Parts': header(
+    'How many damaged or missing files of the store have records that the result lacks. Absent: none.',
+    'integer',
   ),
   'Dendro-Next-Cursor': header(
     'The value to send as the parameter cursor to get the next page, if there may be more rows.',
