@@ -1,6 +1,6 @@
 // Debian's ClickHouse 18.16 as a separate server on the loopback interface. It runs Dendro's own ClickHouse tables and SQL,
-// rewritten for that version: values are literals, tables have neither codecs nor a TTL. The server compresses everything
-// with zstd, the codec of Dendro's tables.
+// rewritten for that version: values are literals, tables have neither codecs nor a TTL nor columns of searchable fields. The
+// server compresses everything with zstd, the codec of Dendro's tables.
 import { createReadStream, mkdirSync, writeFileSync } from 'node:fs';
 import { Agent, request } from 'node:http';
 import { join } from 'node:path';
@@ -36,7 +36,7 @@ export async function startClickHouse(workspace) {
     /** @param {Dataset} dataset @param {Report} report */
     async load(dataset, report) {
       const schema = await workspace.readOutput([process.execPath, dendro, 'schema', 'clickhouse']);
-      for (const statement of schema.split(';\n').filter(text => text.trim() !== ''))
+      for (const statement of schema.split(';\n').filter(text => /^\s*(create|insert) /.test(text)))
         await run(toOldDdl(statement));
       for (const kind of KINDS) {
         const insert = encodeURIComponent(`insert into ${kind}_logs format TabSeparated`);
@@ -101,13 +101,14 @@ function post(url, descriptor) {
 function toOldDdl(statement) {
   return statement
     .replace(/ codec\((?:[^()]|\([^()]*\))*\)/g, '')
+    .replace(/,\n {2}field_\w+ .*/g, '')
     .replace(/LowCardinality\((\w+)\)/g, '$1')
     .replace(/\nttl .*/g, '')
     .replace(/\nsettings[^;]*$/, '');
 }
 
 /**
- * Dendro's SQL reads fields with functions that this version does not have. This is its fastest search for words.
+ * Dendro's SQL reads columns whose DEFAULT expressions use functions that this version does not have. This is its fastest search for words.
  * @param {BenchRequest} benchRequest
  */
 function createSearchSql(benchRequest) {

@@ -1,5 +1,6 @@
 // The log kinds and their columns. The tables of both stores, the fields of a log line and the SQL of `dendro migrate` are
 // all generated from these definitions.
+import { type MetadataField, metadataFieldsOf } from './log-fields.ts';
 
 export const LOG_KINDS = [
   'edge',
@@ -26,7 +27,10 @@ export interface LogColumn {
   readonly nullable: boolean;
   /** Its definition in a DuckDB table. zstd requires storage version 'latest'; without zstd the file is 5 times as large. */
   readonly duckdb: string;
-  /** Its definition in a ClickHouse table. Timestamps are Int64, because all ClickHouse versions compare integers alike. */
+  /**
+   * Its definition in a ClickHouse table; of a searchable field, only the type (store/clickhouse/field-columns.ts has the rest).
+   * Timestamps are Int64, because all ClickHouse versions compare integers alike.
+   */
   readonly clickhouse: string;
 }
 
@@ -58,9 +62,24 @@ function column(name: string, type: LogColumn['type'], duckdb: string, clickhous
 
 /** The columns of a kind's table, in the order of the table. */
 export function columnsOf(kind: LogKind): readonly LogColumn[] {
+  return [...lineColumnsOf(kind), ...metadataFieldsOf(kind).map(toFieldColumn)];
+}
+
+/** The columns whose values are in a log line. A store computes the others, which are searchable fields, from the metadata. */
+export function lineColumnsOf(kind: LogKind): readonly LogColumn[] {
   return [...COMMON_COLUMNS, ...extractedColumnsOf(kind)];
 }
 
 export function extractedColumnsOf(kind: LogKind): readonly LogColumn[] {
   return EXTRACTED_COLUMNS[kind] ?? [];
+}
+
+function toFieldColumn({ field, column: name }: MetadataField): LogColumn {
+  const hasManyValues = field === 'path';
+  return column(
+    name,
+    'text',
+    'varchar',
+    hasManyValues ? 'Nullable(String)' : 'LowCardinality(Nullable(String))',
+  );
 }

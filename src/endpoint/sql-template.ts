@@ -5,6 +5,7 @@ import type { LogKind } from '../domain/log-columns.ts';
 import { columnsOf } from '../domain/log-columns.ts';
 import {
   type FieldSource,
+  fieldColumn,
   fieldSourceOf,
   fieldsOf,
   LOG_FIELDS,
@@ -20,9 +21,6 @@ export interface SqlContext {
   readonly searchParameter: string | undefined;
 }
 
-/** The keys of objects and the indexes in arrays, from 0, that lead to a value. */
-type JsonPath = readonly (string | number)[];
-
 /** SQL fragments of one store. The SQL of a log field returns text, or null if the record does not have the field. */
 interface Dialect {
   /** A text parameter that may be null. */
@@ -35,25 +33,18 @@ interface Dialect {
   readonly metadata: string;
   /** Null, for a field that the log kind does not have. */
   readonly noField: string;
-  /** A text column; null if the text is empty. */
-  column(name: string): string;
+  /** A text; null if it is empty. */
+  unlessEmpty(text: string): string;
+  /** A path without its query string. */
+  withoutQuery(path: string): string;
   /** A status code in an integer column; null unless it is from 100 to 599. */
   statusColumn(name: string): string;
-  /** A text or a whole number in the metadata. */
-  metadataText(path: JsonPath): string;
-  /** A status code in the metadata: a number or a text. */
-  metadataStatus(path: JsonPath): string;
-  /** The value if the field of the metadata is an array of one item, else null. */
-  ifArrayOfOne(key: string, value: string): string;
   /** Such as 5xx; `other` if the status is null. */
   statusClass(status: string): string;
   /** `other` if the level is null or does not match LEVEL. */
   levelInLowerCase(level: string): string;
 }
 
-// A number such as 500.0 counts as the whole number 500, because some engines print it as 500.
-const STATUS_JSON = '^"?([1-5][0-9][0-9])(?:[.]0)?"?$';
-const WHOLE_NUMBER = '^(-?[0-9]{1,15})(?:[.]0)?$';
 /** Only text of this form is a level. Other values are counted as `other`, so that the number of categories stays small. */
 const LEVEL = '^[A-Za-z0-9_.-]{1,32}$';
 
@@ -63,17 +54,9 @@ const DUCKDB: Dialect = {
   matches: (text, parameter) => `regexp_matches(${text}, ${parameter})`,
   metadata: 'metadata::varchar',
   noField: 'null::varchar',
-  column: name => `nullif(${name}, '')`,
+  unlessEmpty: text => `nullif(${text}, '')`,
+  withoutQuery: path => `split_part(${path}, '?', 1)`,
   statusColumn: name => `case when ${name} between 100 and 599 then ${name}::varchar end`,
-  metadataText: keys => {
-    const path = duckdbPathLiteral(keys);
-    return `case when json_type(metadata, ${path}) = 'VARCHAR' then nullif(metadata ->> ${path}, '') else nullif(regexp_extract((metadata -> ${path})::varchar, '${WHOLE_NUMBER}', 1), '') end`;
-  },
-  metadataStatus: keys =>
-    `nullif(regexp_extract((metadata -> ${duckdbPathLiteral(keys)})::varchar, '${STATUS_JSON}', 1), '')`,
-  // Searching for text is much faster than parsing JSON, and most records have no such array.
-  ifArrayOfOne: (key, value) =>
-    `case when contains(metadata::varchar, '[') then case when contains(metadata::varchar, '"${key}"') then case when json_array_length(metadata, ${duckdbPathLiteral([key])}) = 1 then ${value} end end end`,
   statusClass: status => `coalesce(left(${status}, 1) || 'xx', 'other')`,
   levelInLowerCase: level =>
     `case when regexp_matches(${level}, '${LEVEL}') then lower(${level}) else 'other' end`,
@@ -85,16 +68,9 @@ const CLICKHOUSE: Dialect = {
   matches: (text, parameter) => `match(${text}, ifNull(${parameter}, ''))`,
   metadata: 'metadata',
   noField: 'cast(null as Nullable(String))',
-  column: name => `nullIf(${name}, '')`,
+  unlessEmpty: text => `nullIf(${text}, '')`,
+  withoutQuery: path => `splitByChar('?', ${path})[1]`,
   statusColumn: name => `if(${name} between 100 and 599, toString(${name}), null)`,
-  metadataText: keys => {
-    const raw = clickhouseRawJson(keys);
-    return `nullIf(if(startsWith(${raw}, '"'), JSONExtractString(${raw}), extract(${raw}, '${WHOLE_NUMBER}')), '')`;
-  },
-  metadataStatus: keys => `nullIf(extract(${clickhouseRawJson(keys)}, '${STATUS_JSON}'), '')`,
-  // Checks the type, because JSONLength and an index also work on an object: they count and select its fields.
-  ifArrayOfOne: (key, value) =>
-    `if(position(metadata, '[') > 0 and position(metadata, '"${key}"') > 0 and JSONType(metadata, '${key}') = 'Array' and JSONLength(metadata, '${key}') = 1, ${value}, null)`,
   statusClass: status => `ifNull(concat(substring(${status}, 1, 1), 'xx'), 'other')`,
   levelInLowerCase: level =>
     `if(ifNull(match(${level}, '${LEVEL}'), 0), lower(ifNull(${level}, '')), 'other')`,
@@ -133,17 +109,10 @@ function createValues({ store, kind, searchParameter }: SqlContext): Map<string,
 function fieldSql(dialect: Dialect, kind: LogKind, field: LogField): string {
   const source = fieldSourceOf(kind, field);
   if (source === undefined) return dialect.noField;
-  if ('metadata' in source) {
-    const read = field === 'status' ? dialect.metadataStatus : dialect.metadataText;
-    const keys = source.metadata;
-    const [first = '', ...others] = keys;
-    if (others.length === 0) return read(keys);
-    // Some senders wrap every object in an array of one. OpenTelemetry has flat attributes such as request.method.
-    const wrapped = dialect.ifArrayOfOne(first, read([first, 0, ...others]));
-    return `coalesce(${read(keys)}, ${wrapped}, ${read([keys.join('.')])})`;
-  }
+  if ('metadata' in source) return fieldColumn(field);
   // The only integer column of a searchable field is status_code.
-  return isInteger(kind, source) ? dialect.statusColumn(source.column) : dialect.column(source.column);
+  if (isInteger(kind, source)) return dialect.statusColumn(source.column);
+  return dialect.unlessEmpty(field === 'path' ? dialect.withoutQuery(source.column) : source.column);
 }
 
 function isInteger(kind: LogKind, { column }: Extract<FieldSource, { column: string }>): boolean {
@@ -182,13 +151,4 @@ function searchSql(dialect: Dialect, kind: LogKind, parameterName: string): stri
     ...names.words.map(word => unlessNull(word.message, occurs(word))),
     unlessNull(names.excludedWords.message, `not (${occurs(names.excludedWords)})`),
   ].join('\n    and ');
-}
-
-function duckdbPathLiteral(path: JsonPath): string {
-  return `'$${path.map(step => (typeof step === 'number' ? `[${step}]` : `."${step}"`)).join('')}'`;
-}
-
-function clickhouseRawJson(path: JsonPath): string {
-  const steps = path.map(step => (typeof step === 'number' ? step + 1 : `'${step}'`));
-  return `JSONExtractRaw(metadata, ${steps.join(', ')})`;
 }

@@ -2,7 +2,8 @@
 // fixed boundaries and applied through the outbox, like those of a spool, so that an interrupted copy resumes without
 // duplicates. The verification compares counts and checksums of every kind and day.
 import { readFileSync } from 'node:fs';
-import { columnsOf, LOG_KINDS, type LogColumn, type LogKind } from '../domain/log-columns.ts';
+import { LOG_KINDS, type LogColumn, type LogKind, lineColumnsOf } from '../domain/log-columns.ts';
+import { lineFieldsOf } from '../domain/log-line.ts';
 import type { BoundValues, Cell, ColumnType, Store, StoreName } from './store.ts';
 
 const MICROS_PER_MINUTE = 60_000_000n;
@@ -169,8 +170,7 @@ async function runQuery(
 
 /** SQL for the fields of a log line (log-line.ts) before the metadata. chr(30) is NULL_MARKER. */
 function lineFields(kind: LogKind): string {
-  return columnsOf(kind)
-    .filter(({ type }) => type !== 'json')
+  return lineFieldsOf(kind)
     .map(({ name, type, nullable }) => {
       if (type === 'timestamp') return `epoch_us(${name})`;
       return nullable ? `coalesce(to_json(${name})::varchar, chr(30))` : `to_json(${name})`;
@@ -178,9 +178,9 @@ function lineFields(kind: LogKind): string {
     .join(', ');
 }
 
-/** SQL for the columns of a kind as texts that are the same in both stores. */
+/** SQL for the values of a log line as texts that are the same in both stores. */
 function checksumFields(kind: LogKind, store: StoreName): string {
-  const columns = columnsOf(kind);
+  const columns = lineColumnsOf(kind);
   return store === 'duckdb'
     ? columns.map(toDuckDBText).join(', chr(31), ')
     : columns.map(toClickHouseText).join(', char(31), ');

@@ -54,7 +54,7 @@ describe('dendro with --store clickhouse://…', () => {
 
   test('schema --apply creates the tables, and a second run reports that they are up to date', async () => {
     const apply = ['schema', 'clickhouse', '--apply', '--retention-days', '36500'];
-    expect((await run(apply)).stdout).toBe(`schema of ${clickhouse.database}: applied version 1\n`);
+    expect((await run(apply)).stdout).toBe(`schema of ${clickhouse.database}: applied version 1, 2\n`);
     expect((await run(apply)).stdout).toContain('tables and retention are up to date');
   });
 

@@ -112,7 +112,10 @@ describe('migrating an embedded store to ClickHouse', () => {
   });
 
   test('an extra or changed record is found by kind and day', async () => {
-    await runSql(clickhouse, "insert into rest_logs values ('x', 1794000000000000, 'p', 'm', '{}')");
+    await runSql(
+      clickhouse,
+      "insert into rest_logs (id, timestamp, project, event_message, metadata) values ('x', 1794000000000000, 'p', 'm', '{}')",
+    );
     const differences = await compareDays(source, target);
     expect(differences).toMatchObject([{ kind: 'rest', day: '2026-11-06', source: 'none' }]);
     await runSql(clickhouse, 'truncate table rest_logs');

@@ -86,7 +86,7 @@ describe('the documented users', () => {
   });
 
   test.each([
-    ['reader', "insert into auth_logs values ('x', 1, 'p', 'm', '{}')"],
+    ['reader', "insert into auth_logs (id, timestamp) values ('x', 1)"],
     ['reader', 'truncate table auth_logs'],
     ['reader', 'alter table auth_logs delete where 1'],
     ['reader', `select * from system.users`],

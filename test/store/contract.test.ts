@@ -78,6 +78,84 @@ describe('append', () => {
     expect(await rowsOf("select url, path from edge_logs where project = 'extracted'")).toEqual([['u', 'p']]);
   });
 
+  const fieldsOfObjects: [string, string, (string | null)[]][] = [
+    [
+      'nested',
+      '{"res":{"statusCode":404},"req":{"method":"GET","url":"/a","hostname":"h"}}',
+      ['404', 'GET', '/a', 'h'],
+    ],
+    [
+      'wrapped',
+      '{"res":[{"statusCode":"404"}],"req":[{"method":"GET","url":"/a"}]}',
+      ['404', 'GET', '/a', null],
+    ],
+    ['flat', '{"res.statusCode":404,"req.method":"GET","req.hostname":7}', ['404', 'GET', null, '7']],
+    ['mixed', '{"req":{"method":"GET"},"req.method":"PUT","req.hostname":"h"}', [null, 'GET', null, 'h']],
+    [
+      'two items',
+      '{"res":[{"statusCode":404},null],"req":[{"method":"GET"},{"method":"PUT"}]}',
+      [null, null, null, null],
+    ],
+    ['two objects in arrays', '{"req":[[{"method":"GET"}]],"res":[]}', [null, null, null, null]],
+    [
+      'invalid, then flat',
+      '{"res":{"statusCode":99},"res.statusCode":"500","req":{"method":""},"req.method":"PUT"}',
+      ['500', 'PUT', null, null],
+    ],
+    [
+      'no text',
+      '{"res":{"statusCode":600},"req":{"method":true,"url":{"a":1},"hostname":1.5}}',
+      [null, null, null, null],
+    ],
+    [
+      'whole numbers',
+      '{"res":{"statusCode":500.0},"req":{"method":-3,"url":7.0,"hostname":1234567890123456}}',
+      ['500', '-3', '7', null],
+    ],
+    ['escapes', '{"req":{"method":"\\u0047\\"\\\\\\n\\/","hostname":"é🦕"}}', [null, 'G"\\\n/', null, 'é🦕']],
+    ['a query string', '{"req":{"url":"/a?b=c?d"}}', [null, null, '/a', null]],
+    ['an escaped query string', '{"req":{"url":"/a\\u003fb"}}', [null, null, '/a', null]],
+    ['only a query string', '{"req":{"url":"?a","hostname":"h?a"}}', [null, null, null, 'h?a']],
+  ];
+  test.each(fieldsOfObjects)(
+    'append computes the columns of searchable fields: %s',
+    async (id, metadata, values) => {
+      const sent = { ...record({ id, at: AT, project: 'fields' }), metadata };
+      await store.append(batches('storage', [sent]));
+      expect(
+        await rowsOf(
+          `select field_status, field_method, field_path, field_host, field_level, metadata from storage_logs
+         where project = 'fields' and id = ${text('id')}`,
+          ['text', 'text', 'text', 'text', 'text', 'json'],
+          { id: { type: 'text', value: id } },
+        ),
+      ).toEqual([[...values, null, metadata]]);
+    },
+  );
+
+  test('apply computes the columns of searchable fields, in kinds without objects too', async () => {
+    const metadata = {
+      status: '200',
+      method: 'GET',
+      path: '/token?grant_type=password',
+      level: 'INFO',
+      host: ['h'],
+    };
+    await store.apply(spooled(0, 'auth', [record({ at: AT, project: 'fields', metadata })]));
+    const columns = 'field_status, field_method, field_path, field_host, field_level';
+    expect(await rowsOf(`select ${columns} from auth_logs where project = 'fields'`)).toEqual([
+      ['200', 'GET', '/token', null, 'INFO'],
+    ]);
+  });
+
+  test('append computes the columns of searchable fields of a record of 1 MiB', async () => {
+    const long = 'x'.repeat(500_000);
+    const metadata = { req: [{ method: long }], request: { body: long } };
+    await store.append(batches('storage', [record({ at: AT, project: 'long', metadata })]));
+    const sql = "select length(field_method) from storage_logs where project = 'long'";
+    expect(await rowsOf(sql, ['integer'])).toEqual([[500_000]]);
+  });
+
   test('append stores a number with 15 digits', async () => {
     // ClickHouse parses numbers in JSON with a fast algorithm that can be off by one in the last place of a double.
     const sent = [5.12350942163366e-98, 0.1, 0.3, 1234.5678, 123456.789012345, 1e15];

@@ -109,7 +109,8 @@ export function readField(kind: LogKind, log: LogRecord, field: string): string 
   const value = places[kind]?.[field];
   const text = typeof value === 'number' && Number.isSafeInteger(value) ? String(value) : value;
   if (typeof text !== 'string' || text === '') return undefined;
-  return field === 'status' && !/^[1-5]\d\d$/.test(text) ? undefined : text;
+  if (field === 'status' && !/^[1-5]\d\d$/.test(text)) return undefined;
+  return field === 'path' ? text.replace(/\?.*/s, '') || undefined : text;
 }
 
 function escapePattern(text: string): string {
@@ -152,7 +153,7 @@ const text = (minLength: number, maxLength: number) =>
   fc.array(fc.constantFrom(...CHARACTERS), { minLength, maxLength }).map(parts => parts.join(''));
 
 const METHODS = ['GET', 'POST', 'é', 'post'];
-const PATHS = ['/a', '/A/b', '/a b', '/é*', '', '/a\nb'];
+const PATHS = ['/a', '/A/b', '/a b', '/é*', '', '/a\nb', '/a?b=/A/b', '/a?\n?', '?a'];
 const status = fc.constantFrom(200, '200', 503, '5030', 500.5, null, true, '', 99, { a: 1 });
 const scalar = fc.oneof(fc.constantFrom(...METHODS, 7, -3, 1.5, null, true, ''), fc.constant({ a: ['x'] }));
 

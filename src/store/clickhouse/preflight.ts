@@ -2,9 +2,12 @@
 
 import { isProgrammingError } from '../../domain/errors.ts';
 import { columnsOf, LOG_KINDS } from '../../domain/log-columns.ts';
-import { causeOf, describeError, isTransient } from './errors.ts';
+import { causeOf, codeOf, describeError, isTransient } from './errors.ts';
 import type { Reader } from './reader.ts';
 import type { Writer } from './writer.ts';
+
+/** ClickHouse's code for a column that does not exist. */
+const UNKNOWN_IDENTIFIER = 47;
 
 /**
  * Returns what is missing, in one sentence, or undefined. Throws as Store.query does if the check could not be made: for transient
@@ -30,6 +33,10 @@ async function findProblem(action: string, check: () => Promise<unknown>): Promi
   } catch (error) {
     const cause = causeOf(error);
     if (isTransient(cause) || isProgrammingError(cause)) throw error;
-    return `cannot ${action} in ClickHouse: ${describeError(cause)}`;
+    const advice =
+      codeOf(cause) === UNKNOWN_IDENTIFIER
+        ? 'a column does not exist; after an upgrade, run `dendro schema clickhouse --apply` to add it: '
+        : '';
+    return `cannot ${action} in ClickHouse: ${advice}${describeError(cause)}`;
   }
 }

@@ -1,8 +1,9 @@
 // The statements that create the tables of a ClickHouse store, for a single node or for a cluster. Generated from the
-// templates in schema/*.sql and the columns in domain/log-columns.ts. apply-schema.ts runs them.
+// templates in schema/*.sql, the columns in domain/log-columns.ts and field-columns.ts. apply-schema.ts runs them.
 import { readFileSync } from 'node:fs';
-import { columnsOf, LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
+import { LOG_KINDS, type LogKind, lineColumnsOf } from '../../domain/log-columns.ts';
 import type { ClickHouseUrl } from '../clickhouse-url.ts';
+import { fieldColumnDefinitions } from './field-columns.ts';
 
 export interface SchemaOptions {
   readonly database: string;
@@ -33,7 +34,12 @@ export function versionStatements(options: SchemaOptions): string[] {
 export function migrations(options: SchemaOptions): Migration[] {
   const template = options.cluster === undefined ? 'log-table' : 'log-table-cluster';
   const createTables = LOG_KINDS.flatMap(kind => splitStatements(fillTemplate(template, options, kind)));
-  return [{ version: 1, statements: createTables }];
+  // New tables have these columns. Tables of version 1 that were created earlier do not.
+  const addFieldColumns = LOG_KINDS.flatMap(kind => addFieldColumnsStatements(kind, options));
+  return [
+    { version: 1, statements: createTables },
+    { version: 2, statements: addFieldColumns },
+  ];
 }
 
 /** Statements that set the TTL of existing tables to the current retention, or remove it. */
@@ -94,9 +100,17 @@ function fillTemplate(template: string, options: SchemaOptions, kind?: LogKind):
 }
 
 function tableColumns(kind: LogKind): string {
-  return columnsOf(kind)
-    .map(({ name, clickhouse }) => `${name} ${clickhouse}`)
-    .join(',\n  ');
+  const lineColumns = lineColumnsOf(kind).map(({ name, clickhouse }) => `${name} ${clickhouse}`);
+  return [...lineColumns, ...fieldColumnDefinitions(kind)].join(',\n  ');
+}
+
+/** The Distributed table of a cluster comes last: its columns must exist in the tables of the shards. */
+function addFieldColumnsStatements(kind: LogKind, options: SchemaOptions): string[] {
+  const tables = new Set([storageTable(kind, options), `${kind}_logs`]);
+  const additions = fieldColumnDefinitions(kind).map(definition => `add column if not exists ${definition}`);
+  return [...tables].map(
+    table => `alter table ${options.database}.${table}${onCluster(options)}\n  ${additions.join(',\n  ')}`,
+  );
 }
 
 function hasTtl({ retentionDays }: SchemaOptions): boolean {

@@ -4,6 +4,7 @@ import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { LogKind } from '../../domain/log-columns.ts';
 import { JSON_STRINGS_FLAG, lineFieldsOf, NULL_MARKER, UNIT_SEPARATOR } from '../../domain/log-line.ts';
+import { selectWithFieldColumns } from './field-columns.ts';
 import type { RunStatement } from './run-long.ts';
 
 const CSV_TYPES = {
@@ -61,11 +62,12 @@ function selectFromLines(kind: LogKind): string {
   const fields = lineFieldsOf(kind);
   const types = fields.map(({ name, type }) => `${name}: '${CSV_TYPES[type]}'`);
   const texts = fields.filter(({ type }) => type === 'text').map(({ name }) => textSql(name));
-  return `select * exclude (flag) replace (make_timestamp(timestamp) as timestamp, ${texts.join(', ')})
+  const lines = `(select * exclude (flag) replace (make_timestamp(timestamp) as timestamp, ${texts.join(', ')})
     from read_csv($file, auto_detect = false, header = false,
       columns = {flag: 'VARCHAR', ${types.join(', ')}, metadata: 'VARCHAR'},
       delim = ${chr(UNIT_SEPARATOR)}, nullstr = ${chr(NULL_MARKER)}, quote = '', escape = '', new_line = '\\n', strict_mode = false,
-      max_line_size = ${MAX_LINE_BYTES}, buffer_size = ${MAX_LINE_BYTES})`;
+      max_line_size = ${MAX_LINE_BYTES}, buffer_size = ${MAX_LINE_BYTES}))`;
+  return selectWithFieldColumns(kind, lines);
 }
 
 function chr(character: string): string {

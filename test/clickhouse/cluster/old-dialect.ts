@@ -1,6 +1,6 @@
 // A proxy that lets today's client and our SQL work with ClickHouse 18.16, the version in Debian: it replaces parameters by
 // literals, converts results to the format JSONCompactEachRow, and removes settings and parts of table definitions (codecs, TTL,
-// LowCardinality) that 18.16 does not support. EXPLAIN AST, which 18.16 does not have either, returns no rows. Otherwise queries
+// LowCardinality, the DEFAULT expressions of searchable fields) that 18.16 does not support. EXPLAIN AST, which 18.16 does not have either, returns no rows. Otherwise queries
 // and inserts are forwarded unchanged.
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http';
@@ -51,7 +51,7 @@ async function forward(port: number, incoming: IncomingMessage, response: Server
   const translated = url.searchParams.has('query')
     ? body
     : Buffer.from(translate(body.toString('utf8'), parameters).replace(EACH_ROW, 'FORMAT JSONCompact'));
-  if (/^alter table .* modify ttl |^explain ast /.test(translated.toString()))
+  if (/^alter table .* modify ttl |^alter table .*\s+add column |^explain ast /.test(translated.toString()))
     return void response.writeHead(200).end();
   const { 'accept-encoding': _, 'content-length': __, connection: ___, ...headers } = incoming.headers;
   const outgoing = request(url, {
@@ -88,7 +88,8 @@ function translate(sql: string, parameters: ReadonlyMap<string, string>): string
   if (!/^\s*(--.*\n|\s)*(create|alter)\b/i.test(bound)) return bound.replaceAll('isValidUTF8(', 'notEmpty(');
   return bound
     .replace(/ codec\((?:[^()]|\([^()]*\))*\)/g, '')
-    .replace(/LowCardinality\((\w+)\)/g, '$1')
+    .replace(/( field_\w+ \S+) default .*?(,?)$/gm, '$1$2')
+    .replace(/LowCardinality\((\w+|Nullable\(\w+\))\)/g, '$1')
     .replace(/\nttl .*/g, '')
     .replace(/\nsettings[^;]*$/, '');
 }
