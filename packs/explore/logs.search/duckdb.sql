@@ -1,6 +1,6 @@
 -- One page of the records of one project and log kind that match a search expression, within one slice of the time range.
 -- The first step finds the oldest timestamp of the page from the columns that the conditions need; the second step then reads
--- messages and metadata of these records only. Message and metadata order records that have the same timestamp and id, so that
+-- messages and metadata of these records only: none if the page is empty. Message and metadata order records that have the same timestamp and id, so that
 -- the next page skips exactly those that this page has.
 with page as (
   select timestamp
@@ -20,7 +20,7 @@ select
   event_message,
   metadata,
   $kind::varchar as kind
-from {{logs}}, (select min(timestamp) as oldest from page)
+from {{logs}}, (select coalesce(min(timestamp), 'infinity'::timestamp) as oldest from page)
 where project = $project
   and timestamp >= oldest
   and timestamp <= $slice_end
