@@ -79,11 +79,16 @@ const MAX_PHRASE_CHARACTERS = 128;
 /** Leaves space for other terms: the server limits the whole expression. */
 const MAX_VALUE_CHARACTERS = 500;
 
-/** The term that finds a value of a record: by its field, if there is one. A value that is too long is found by its beginning. */
-export function toTerm(field: string | undefined, value: string, isExcluded: boolean): Term {
-  if (field !== undefined && value.length <= MAX_VALUE_CHARACTERS) return { field, value, isExcluded };
+/**
+ * The term that finds a value of a record: by its field, if there is one. A value that is too long is found by its beginning. The
+ * field `path` has no query string.
+ */
+export function toTerm(field: string | undefined, text: string, isExcluded: boolean): Term {
+  const value = field === 'path' ? text.replace(/\?.*/s, '') : text;
+  if (field !== undefined && value !== '' && value.length <= MAX_VALUE_CHARACTERS)
+    return { field, value, isExcluded };
   const [prefix = ''] = /^[\p{L}\p{N}/._][\p{L}\p{N}/._@%+~#=-]*/u.exec(value) ?? [];
-  if (field === undefined || prefix === '') return { field: undefined, value: toPhrase(value), isExcluded };
+  if (field === undefined || prefix === '') return { field: undefined, value: toPhrase(text), isExcluded };
   const start = [...prefix].slice(0, MAX_PHRASE_CHARACTERS).join('');
   return { field, value: `${start}*`, isExcluded, isPattern: true };
 }

@@ -75,7 +75,14 @@ describe('terms for long values', () => {
   });
 
   test('a pattern ends before a character that needs quotes, because an asterisk in quotes is no wildcard', () => {
-    expect(formatTerm(toTerm('path', `/items?q=${long}`, false))).toBe('path:/items*');
+    expect(formatTerm(toTerm('path', `/items,${long}`, false))).toBe('path:/items*');
     expect(toTerm('path', `"${long}"`, false)).toMatchObject({ field: undefined });
   });
+});
+
+test('a path is searched without its query string, and a query string alone as a phrase', () => {
+  expect(formatTerm(toTerm('path', '/items?q=1?2', false))).toBe('path:/items');
+  expect(formatTerm(toTerm('path', `/items?q=${'x'.repeat(600)}`, false))).toBe('path:/items');
+  expect(formatTerm(toTerm('path', '?q=1', false))).toBe('"?q=1"');
+  expect(formatTerm(toTerm('host', 'a?b', false))).toBe('host:"a?b"');
 });
