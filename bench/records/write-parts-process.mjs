@@ -1,62 +1,85 @@
-// One process that writes generated records directly into parts of a DuckDB store, because `dendro ingest` would take many
-// times as long. Records older than a week go into one compacted part, sorted as a whole. The last week goes into parts of four
-// row groups, as `dendro ingest` writes them. compact-process.mjs then merges these.
+// One process that writes generated records directly into parts of an embedded store, because `dendro ingest` would take many times
+// as long. Records of old time windows are sorted as a whole, as after a compaction. Those of the last week are in parts of eight
+// sorted runs, as `dendro ingest` writes them. compact-process.mjs then merges these.
 // Usage: node write-parts-process.mjs DATA-DIRECTORY '{"perKind":…,…}'
-import { nameOfPart, openDatabase, Parts, ROW_GROUP_ROWS } from '../tools/dendro-modules.mjs';
+import {
+  memoryTableColumns,
+  openDatabase,
+  Parts,
+  PartWriter,
+  ROW_GROUP_ROWS,
+  readContent,
+  selectWithFieldColumns,
+  throwOnError,
+  windowsOf,
+} from '../tools/dendro-modules.mjs';
 import { KINDS } from './dataset.mjs';
 import { createGenerator, selectChunk } from './generate-records.mjs';
 
-/** A part of this size gets no more rows: MAX_UNCOMPACTED_PART_ROWS in src/store/duckdb/parts.ts. */
-const PART_ROWS = 4 * ROW_GROUP_ROWS;
+/** @typedef {'edge' | 'function_edge'} Kind */
+
+/** MAX_RUNS in src/store/duckdb/append.ts, and MAX_ROWS in src/store/duckdb/compaction.ts. */
+const RECENT_PART_ROWS = 8 * ROW_GROUP_ROWS;
+const OLD_PART_ROWS = 128 * ROW_GROUP_ROWS;
+const WEEK_MICROS = 7n * 86_400n * 1_000_000n;
 
 const [dataDirectory, datasetText] = process.argv.slice(2);
 const dataset = JSON.parse(datasetText);
 const database = await openDatabase({ dataDirectory, memoryLimit: '2GB' });
-const writer = await database.connect();
-const generator = await database.instance.connect();
-const parts = await Parts.open(writer, database.syncDirectory);
-await createGenerator(generator, dataset);
-const weekAgo = (Date.now() - 7 * 86_400_000) * 1000;
+const parts = await Parts.open({ database, observe: throwOnError, onFatalError: throwError });
+const nextPartNumber = () => parts.takeNumber();
+const partWriter = new PartWriter({ database, nextPartNumber, observe: throwOnError });
+const connection = await database.connectWriter();
+await createGenerator(connection, dataset);
+const now = BigInt(Date.now()) * 1000n;
 for (const kind of KINDS) {
-  const order = 'project_index, micros desc';
-  await selectChunk(generator, { kind, perKind: dataset.perKind, chunk: 0, chunks: 1, order });
-  const { olderRows, starts } = await readRowGroupStarts();
-  const firstYoungGroup = olderRows / ROW_GROUP_ROWS;
-  if (olderRows > 0) await writePart(kind, true, `micros < ${starts[firstYoungGroup]}`);
-  for (let group = firstYoungGroup; group < starts.length; group++) {
-    const end = starts[group + 1] === undefined ? '' : `and micros < ${starts[group + 1]}`;
-    await writePart(kind, false, `micros >= ${starts[group]} ${end}`);
-  }
+  await selectChunk(connection, { kind, perKind: dataset.perKind, chunk: 0, chunks: 1 });
+  await connection.run('create or replace table all_keys as from record_keys');
+  const [[since, until]] = await readRows('select min(micros), max(micros) from all_keys');
+  for (const window of windowsOf(BigInt(since), BigInt(until), now)) await writeWindow(kind, window);
 }
-await writer.run('checkpoint logs');
-for (const connection of [generator, writer]) connection.closeSync();
+await partWriter.close();
+await parts.close();
+connection.closeSync();
 database.close();
 
-/**
- * Returns how many records are older than a week, in whole parts, and the time at which each row group starts. Row groups
- * are cut by number of rows in order of time. A part that reaches into the last week belongs to that week.
- */
-async function readRowGroupStarts() {
-  /** @param {string} sql */
-  const readRows = async sql => (await generator.runAndReadAll(sql)).getRows();
-  const [[older]] = await readRows(`select count(*) from record_keys where micros < ${weekAgo}`);
-  const starts = await readRows(
-    `select micros from (select micros, row_number() over (order by micros) - 1 as position from record_keys)
-    where position % ${ROW_GROUP_ROWS} = 0 order by position`,
+/** @param {Kind} kind @param {{ start: bigint, end: bigint }} window */
+async function writeWindow(kind, { start, end }) {
+  const isOld = end <= now - WEEK_MICROS;
+  const order = isOld ? 'project_index, micros desc' : 'micros';
+  await connection.run(
+    `create or replace table window_keys as select * from all_keys where micros >= ${start} and micros < ${end} order by ${order}`,
   );
-  return { olderRows: Number(older) - (Number(older) % PART_ROWS), starts: starts.flat() };
+  const [[count]] = await readRows('select count(*) from window_keys');
+  const partRows = isOld ? OLD_PART_ROWS : RECENT_PART_ROWS;
+  for (let first = 0; first < Number(count); first += partRows) {
+    const part = await partWriter.create(connection, kind);
+    const last = Math.min(Number(count), first + partRows);
+    for (let row = first; row < last; row += ROW_GROUP_ROWS)
+      await part.add(await generate(kind, row, Math.min(last, row + ROW_GROUP_ROWS)));
+    const entry = await part.finish();
+    await parts.commit({ add: [isOld ? { ...entry, runs: 1 } : entry] });
+  }
 }
 
-/** @param {'edge' | 'function_edge'} kind @param {boolean} isCompacted @param {string} condition */
-async function writePart(kind, isCompacted, condition) {
-  const open = await parts.transaction(() => parts.writablePart(kind));
-  const part = isCompacted ? { ...open, isCompacted: true } : open;
-  if (isCompacted) await parts.createTable(kind, nameOfPart(part));
-  const { rowsChanged: rows } = await generator.run(
-    `insert into ${nameOfPart(part)} by name
-    select make_timestamp(micros) as timestamp, * exclude (micros) from ${kind}_records where ${condition}`,
+/** @param {Kind} kind @param {number} first @param {number} end */
+async function generate(kind, first, end) {
+  await connection.run('truncate record_keys');
+  await connection.run(
+    `insert into record_keys from window_keys where rowid >= ${first} and rowid < ${end} order by rowid`,
   );
-  await parts.transaction(() =>
-    isCompacted ? parts.replace([open], { ...part, rows }) : parts.adjustRowCount(part, rows),
-  );
+  await connection.run(`create or replace table mem.generated (${memoryTableColumns(kind)})`);
+  const records = `(select make_timestamp(micros) as timestamp, * exclude (micros) from ${kind}_records)`;
+  await connection.run(`insert into mem.generated by name ${selectWithFieldColumns(kind, records)}`);
+  return { from: 'mem.generated', content: await readContent(connection, kind, 'mem.generated') };
+}
+
+/** @param {string} sql */
+async function readRows(sql) {
+  return /** @type {any[][]} */ ((await connection.runAndReadAll(sql)).getRows());
+}
+
+/** @param {unknown} error */
+function throwError(error) {
+  throw error;
 }

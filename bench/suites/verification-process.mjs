@@ -1,19 +1,19 @@
 // One process that stores records as the server does, flush by flush, and prints how much CPU time the verification takes, which
-// reads each flushed part back from the file. Nothing else runs in the process meanwhile.
+// reads each new part back from the disk. Nothing else runs in the process meanwhile.
 // Usage: node verification-process.mjs DATA-DIRECTORY FLUSHES RECORDS-PER-FLUSH
 import { createLines } from '../records/sent-records.mjs';
-import { createServeConfig, openStore, parseBody, UncachedReader } from '../tools/dendro-modules.mjs';
+import { createServeConfig, openStore, PartReader, parseBody } from '../tools/dendro-modules.mjs';
 
 const [dataDirectory, flushes, recordsPerFlush] = process.argv.slice(2);
 const RECORDS_PER_BATCH = 4_000;
 
 let verificationMicros = 0;
-const { readChecksum } = UncachedReader.prototype;
-/** @param {Parameters<typeof readChecksum>} args */
-UncachedReader.prototype.readChecksum = async function measured(...args) {
+const { read } = PartReader.prototype;
+/** @param {Parameters<typeof read>} args */
+PartReader.prototype.read = async function measured(...args) {
   const start = process.cpuUsage();
   try {
-    return await readChecksum.apply(this, args);
+    return await read.apply(this, args);
   } finally {
     verificationMicros += sumOf(process.cpuUsage(start));
   }
@@ -29,7 +29,7 @@ for (let flush = 0; flush < Number(flushes); flush++) {
   }
   await store.flush(['edge']);
 }
-if (store.verifiedUpTo('edge') !== records) throw new Error('not all records were verified');
+if (store.flushedUpTo('edge') !== records) throw new Error('not all records were flushed');
 await store.close();
 process.stdout.write(
   `result: ${JSON.stringify({ records, cpuMicrosPerRecord: verificationMicros / records })}\n`,

@@ -19,14 +19,20 @@ export const { parseBody } = await load('intake/parse-body.js');
 export const { decodeOtlpProtobuf } = await load('logs/otlp-protobuf.js');
 /** @type {typeof import('../../src/logs/otlp-record.ts')} */
 export const { toIntakeRecords } = await load('logs/otlp-record.js');
-/** @type {typeof import('../../src/store/duckdb/open-database.ts')} */
-export const { openDatabase } = await load('store/duckdb/open-database.js');
+/** @type {typeof import('../../src/store/duckdb/checksum.ts')} */
+export const { readContent, ROW_GROUP_ROWS } = await load('store/duckdb/checksum.js');
+/** @type {typeof import('../../src/store/duckdb/columns.ts')} */
+export const { memoryTableColumns, tableColumns } = await load('store/duckdb/columns.js');
+/** @type {typeof import('../../src/store/duckdb/database.ts')} */
+export const { openDatabase } = await load('store/duckdb/database.js');
+/** @type {typeof import('../../src/store/duckdb/field-columns.ts')} */
+export const { selectWithFieldColumns } = await load('store/duckdb/field-columns.js');
+/** @type {typeof import('../../src/store/duckdb/part-writer.ts')} */
+export const { PartReader, PartWriter } = await load('store/duckdb/part-writer.js');
 /** @type {typeof import('../../src/store/duckdb/parts.ts')} */
-const { nameOf, Parts, ROW_GROUP_ROWS } = await load('store/duckdb/parts.js');
-
-export { nameOf as nameOfPart, Parts, ROW_GROUP_ROWS };
-/** @type {typeof import('../../src/store/duckdb/uncached-reader.ts')} */
-export const { UncachedReader } = await load('store/duckdb/uncached-reader.js');
+export const { Parts } = await load('store/duckdb/parts.js');
+/** @type {typeof import('../../src/store/duckdb/time-windows.ts')} */
+export const { windowsOf } = await load('store/duckdb/time-windows.js');
 /** @type {typeof import('../../src/store/open-store.ts')} */
 export const { openStore } = await load('store/open-store.js');
 

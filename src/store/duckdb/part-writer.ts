@@ -209,7 +209,7 @@ export class NewPart {
 }
 
 /** Reads parts back, in an instance of DuckDB that has no blocks of them in memory. */
-class PartReader {
+export class PartReader {
   /** One part at a time. */
   readonly #mutex = new Mutex();
   /** Kept for the next part: to create an instance takes as long as to read a small part. */
