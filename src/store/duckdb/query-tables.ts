@@ -3,7 +3,7 @@
 import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import type { TimeRange } from '../store.ts';
 import type { Memtables } from './memtables.ts';
-import type { Part, Parts } from './parts.ts';
+import { Part, type Parts } from './parts.ts';
 import type { Source } from './source.ts';
 
 /** The tables of one query. The caller must call `release` when the query has finished. */
@@ -65,21 +65,11 @@ export class QueryTableSelector {
     };
   }
 
-  /** The SQL with empty or small tables, to check it. */
-  withoutParts(sql: string): string {
-    const parsed = this.#parse(sql);
-    return insert(
-      parsed,
-      parsed.kinds.map(kind => `${kind}_logs as (from ${this.#memtables.activeTable(kind).table})`),
-    );
-  }
-
   #selectFrom(source: Source): string {
     const { expiredBefore } = this.#parts.manifest;
-    const hasExpired =
-      expiredBefore !== undefined && 'entry' in source && (source as Part).entry.since < expiredBefore;
-    const condition = hasExpired ? ` where timestamp >= make_timestamp(${expiredBefore}::bigint)` : '';
-    return `from ${source.table}${condition}`;
+    if (expiredBefore === undefined || !(source instanceof Part) || source.entry.since >= expiredBefore)
+      return `from ${source.table}`;
+    return `from ${source.table} where timestamp >= make_timestamp(${expiredBefore}::bigint)`;
   }
 
   #parse(sql: string): ParsedSql {

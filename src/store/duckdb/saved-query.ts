@@ -35,13 +35,12 @@ const ACCEPTED_TYPES: Record<ColumnType, RegExp> = {
   utc_datetime: /^TIMESTAMP( WITH TIME ZONE)?$/,
 };
 
-/** Implements Store.validateQuery. Plans the query and does not run it. */
+/** Implements Store.validateQuery. Plans the query and does not run it. `sqlWithTables`: with its tables (query-tables.ts). */
 export async function validateSavedQuery(
   connection: DuckDBConnection,
   query: SavedQuery,
+  sqlWithTables: string,
   rules: ParameterRules,
-  /** Adds the definitions of the log tables (query-tables.ts). */
-  withTables: (sql: string) => string,
 ): Promise<string | undefined> {
   try {
     // For text that has no statement, the error of extractStatements does not say what is wrong.
@@ -56,14 +55,13 @@ export async function validateSavedQuery(
       return `defines a common table expression ${shadowed}, which is the name of a log table; rename it`;
     const forbiddenFunction = await findForbiddenFunction(connection, references);
     if (forbiddenFunction !== undefined) return forbiddenFunction;
-    const withDefinitions = withTables(query.sql);
-    const statement = await connection.prepare(withDefinitions);
+    const statement = await connection.prepare(sqlWithTables);
     if (statement.statementType !== StatementType.SELECT) return 'is not a SELECT; one SELECT is allowed';
     const forbiddenTable = findForbiddenTable(references);
     if (forbiddenTable !== undefined) return forbiddenTable;
     const parameterProblem = findParameterMismatch(parameterNames(statement), rules, name => `$${name}`);
     if (parameterProblem !== undefined) return parameterProblem;
-    const describe = await connection.prepare(`describe ${withDefinitions}`);
+    const describe = await connection.prepare(`describe ${sqlWithTables}`);
     bind(describe, rules.sample);
     const rows = (await describe.runAndReadAll()).getRows();
     return findColumnProblem(

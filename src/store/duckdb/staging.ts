@@ -41,17 +41,16 @@ export class Staging {
     this.#file = join(stagingDirectory, `${name}.lines`);
   }
 
-  /** Inserts chunks of whole lines (log-line.ts) into a table that has the columns of `<kind>_logs`. `order` is an ORDER BY. */
+  /** Inserts chunks of whole lines (log-line.ts) into a table that has the columns of `<kind>_logs`. */
   async insert(
     run: RunStatement,
     kind: LogKind,
     table: string,
     chunks: readonly Uint8Array[],
-    order = '',
   ): Promise<void> {
     try {
       await writeFile(this.#file, chunks, { mode: 0o600 });
-      await run(`insert into ${table} by name ${selectFromLines(kind)} ${order}`, { file: this.#file });
+      await run(`insert into ${table} by name ${selectFromLines(kind)}`, { file: this.#file });
     } finally {
       await rm(this.#file, { force: true }).catch(() => {}); // the next insert overwrites it
     }

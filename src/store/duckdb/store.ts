@@ -6,7 +6,7 @@ import { Mutex } from '../../system/mutex.ts';
 import { OpenFile } from '../../system/open-file.ts';
 import { bufferFile } from '../../system/tar.ts';
 import { type QueryLimits, storeClosed } from '../query-queue.ts';
-import type { Store, StoreCallbacks, StoreSnapshot, StoreStatistics } from '../store.ts';
+import type { Store, StoreCallbacks, StoreSnapshot, StoreStatistics, TimeRange } from '../store.ts';
 import { appendLines } from './append.ts';
 import { Compactor } from './compaction.ts';
 import { ConnectionPool } from './connection-pool.ts';
@@ -29,6 +29,9 @@ import { Staging } from './staging.ts';
 
 /** Small, because a batch is in memory several times: it is read, written to the staging file and inserted. */
 const APPLY_BATCH_BYTES = 4 * 1024 * 1024;
+
+/** No part has records of this range. */
+const NO_TIME: TimeRange = { start: 1n, end: 0n };
 
 export interface DuckDBStoreOptions extends QueryLimits, DatabaseOptions {
   /** No part becomes larger than this. Default: no limit. */
@@ -150,9 +153,11 @@ function createStore(components: Components): Store {
     readStatistics: () => readStatistics(components),
 
     async validateQuery(query, rules) {
-      const withTables = (sql: string) => tables.withoutParts(sql);
-      return (await pool.run(({ connection }) => validateSavedQuery(connection, query, rules, withTables)))
-        .result;
+      const { result } = await pool.run(async ({ connection }) => {
+        const { sql, release } = tables.select(query.sql, NO_TIME);
+        return validateSavedQuery(connection, query, sql, rules).finally(release);
+      });
+      return result;
     },
     validatePattern: (pattern, options) => patterns.findProblem(pattern, options),
     query(query, values, options) {
