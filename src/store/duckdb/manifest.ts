@@ -1,6 +1,6 @@
 // manifest.json says which parts the store has and up to which sequence number each kind is stored. It is replaced atomically: this
 // commits a flush, a compaction and every other change. The manifest before the last one is kept in manifest.previous.json.
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as v from 'valibot';
 import { OperatorError } from '../../domain/errors.ts';
@@ -89,15 +89,19 @@ export function emptyManifest(): Manifest {
   };
 }
 
-/** Returns undefined if there is none. Throws an OperatorError if it cannot be used. */
+/** Returns undefined if there is none, and no part. Throws an OperatorError if it cannot be used, or if only parts exist. */
 export function readManifest(dataDirectory: string): Manifest | undefined {
   const file = join(dataDirectory, MANIFEST_FILE);
   try {
     return parseManifest(readFileSync(file, 'utf8'));
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw cannotUse(dataDirectory, `cannot read ${file}: ${(error as Error).message}`);
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT')
+      throw cannotUse(dataDirectory, `cannot read ${file}: ${(error as Error).message}`);
   }
+  const directory = join(dataDirectory, PARTS_DIRECTORY);
+  const part = existsSync(directory) ? readdirSync(directory).find(name => PART_FILE.test(name)) : undefined;
+  if (part === undefined) return undefined;
+  throw cannotUse(dataDirectory, `${file} does not exist, although there are parts, such as ${part}`);
 }
 
 /** The generation of the manifest before the last one; undefined if it is missing or cannot be read. */
@@ -123,7 +127,7 @@ export function parseManifest(text: string): Manifest {
 }
 
 /** The error of a data directory whose manifest is missing or unusable. */
-export function cannotUse(dataDirectory: string, problem: string): OperatorError {
+function cannotUse(dataDirectory: string, problem: string): OperatorError {
   const previous = join(dataDirectory, PREVIOUS_MANIFEST_FILE);
   const hint = existsSync(previous)
     ? `restore a backup, or copy ${previous} to ${join(dataDirectory, MANIFEST_FILE)}: it may lack the newest records`

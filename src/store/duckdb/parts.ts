@@ -12,10 +12,8 @@ import { storeClosed } from '../query-queue.ts';
 import { type Database, quote } from './database.ts';
 import type { DuckDBConnection } from './driver.ts';
 import {
-  cannotUse,
   emptyManifest,
   type LoadEntry,
-  MANIFEST_FILE,
   type Manifest,
   PART_FILE,
   type PartEntry,
@@ -357,15 +355,9 @@ export class Parts {
 }
 
 /** Creates the manifest of a new data directory. */
-async function loadManifest({ dataDirectory, partsDirectory }: Database): Promise<Manifest> {
+async function loadManifest({ dataDirectory }: Database): Promise<Manifest> {
   const manifest = readManifest(dataDirectory);
   if (manifest !== undefined) return manifest;
-  const part = (await readdir(partsDirectory)).find(name => PART_FILE.test(name));
-  if (part !== undefined)
-    throw cannotUse(
-      dataDirectory,
-      `${join(dataDirectory, MANIFEST_FILE)} does not exist, although there are parts, such as ${part}`,
-    );
   const created = { ...emptyManifest(), generation: 1 };
   await writeManifest(dataDirectory, created);
   return created;
