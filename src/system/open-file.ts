@@ -1,5 +1,6 @@
 // Keeps a file open, so that the bytes that it had when it was opened can be read later, even if the file is then deleted,
 // renamed or appended to.
+import { createHash } from 'node:crypto';
 import { close, fstatSync, openSync, read } from 'node:fs';
 import { promisify } from 'node:util';
 import type { TarFile } from './tar.ts';
@@ -72,5 +73,22 @@ export class OpenFile implements TarFile {
   close(): Promise<void> {
     this.#closing ??= closeDescriptor(this.#descriptor);
     return this.#closing;
+  }
+}
+
+export async function hashFile(
+  file: string,
+  onRead: (bytes: number) => Promise<void> | void = () => {},
+): Promise<{ readonly bytes: number; readonly sha256: string }> {
+  const opened = new OpenFile(file, file);
+  try {
+    const hash = createHash('sha256');
+    for await (const chunk of opened.content()) {
+      hash.update(chunk);
+      await onRead(chunk.length);
+    }
+    return { bytes: opened.bytes, sha256: hash.digest('hex') };
+  } finally {
+    await opened.close();
   }
 }

@@ -1,9 +1,8 @@
-// The file of a part on disk: its name, its checksum, and what is damaged.
-import { createHash } from 'node:crypto';
+// The file of a part on disk: its name, and what is damaged.
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { LogKind } from '../../domain/log-columns.ts';
-import { OpenFile } from '../../system/open-file.ts';
+import { hashFile } from '../../system/open-file.ts';
 import { PART_FILE, type PartEntry, type SetAsideEntry } from './manifest.ts';
 
 export function partFileName(kind: LogKind, number: number): string {
@@ -14,23 +13,6 @@ export function partFileName(kind: LogKind, number: number): string {
 export function partAlias(file: string): string {
   const [, kind, number] = PART_FILE.exec(file) ?? [];
   return `${kind}_part_${Number(number)}`;
-}
-
-export async function hashFile(
-  file: string,
-  onRead: (bytes: number) => Promise<void> | void = () => {},
-): Promise<{ readonly bytes: number; readonly sha256: string }> {
-  const opened = new OpenFile(file, file);
-  try {
-    const hash = createHash('sha256');
-    for await (const chunk of opened.content()) {
-      hash.update(chunk);
-      await onRead(chunk.length);
-    }
-    return { bytes: opened.bytes, sha256: hash.digest('hex') };
-  } finally {
-    await opened.close();
-  }
 }
 
 /** What is wrong with the file of a part. */

@@ -6,13 +6,14 @@ import type { LogKind } from '../../domain/log-columns.ts';
 import type { Observe } from '../../observe/event.ts';
 import { syncDirectory, syncFile } from '../../system/files.ts';
 import { Mutex } from '../../system/mutex.ts';
+import { hashFile } from '../../system/open-file.ts';
 import { addChecksums, type Checksum, readContent, type TableContent } from './checksum.ts';
 import { tableColumns } from './columns.ts';
 import { type AfterBatch, type Condition, copySorted } from './copy-records.ts';
 import { type Database, quote } from './database.ts';
 import { DuckDBInstance } from './driver.ts';
 import type { PartEntry } from './manifest.ts';
-import { hashFile, partAlias, partFileName } from './part-file.ts';
+import { partAlias, partFileName } from './part-file.ts';
 import type { StoreConnection } from './run-long.ts';
 
 /** A part with fewer records has small blocks: a part of 500 records then takes 94 KB instead of 537 KB. */
