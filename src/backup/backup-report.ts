@@ -6,7 +6,7 @@ import type { StoreName } from '../store/store.ts';
 export const REPORT_FILE = 'backup.json';
 
 export interface KindCounts {
-  /** Records in the store's files: in dendro.duckdb, or in the outbox for ClickHouse. */
+  /** Records in the store's files: in its parts, or in the outbox for ClickHouse. */
   readonly stored: number;
   /** Further records, which are in the spool only. */
   readonly spooled: number;

@@ -1,5 +1,5 @@
-// The server's side of a backup: all files of one moment, as a tar archive, while intake and queries continue. The moment is when
-// the spool and the store are captured together: the copy has exactly the records that were durable then.
+// The server's side of a backup: all files of one moment, as a tar archive, while everything else continues. The copy has exactly
+// the records that were durable at that moment.
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { formatTimestamp } from '../domain/timestamp.ts';
@@ -12,7 +12,7 @@ import { type Clock, MICROS_PER_SECOND } from '../system/clock.ts';
 import { OpenFile } from '../system/open-file.ts';
 import { bufferFile, type TarFile, writeTar } from '../system/tar.ts';
 import { readVersion } from '../system/version.ts';
-import { countsByKind, formatReport, REPORT_FILE } from './backup-report.ts';
+import { type BackupReport, countsByKind, formatReport, REPORT_FILE } from './backup-report.ts';
 import { OUTBOX_FILE } from './data-files.ts';
 
 export interface BackupDependencies {
@@ -32,63 +32,38 @@ export interface Backup {
   release(): Promise<void>;
 }
 
-/** Everything that was captured for the backup. */
-interface Captured {
-  readonly store: StoreSnapshot;
-  readonly spool: SpoolSnapshot;
-  readonly otherFiles: readonly OpenFile[];
-  readonly takenAtMicros: bigint;
-}
-
-/** Throws `unavailable` if the store cannot be captured now. */
-export async function takeBackup(dependencies: BackupDependencies): Promise<Backup> {
-  const openFiles: { close(): Promise<void> }[] = [];
-  const closeFiles = async () => {
-    await Promise.all(openFiles.map(file => file.close()));
+/** Leaves out parts whose SHA-256 is in `omitted`. */
+export async function takeBackup(
+  dependencies: BackupDependencies,
+  omitted: ReadonlySet<string>,
+): Promise<Backup> {
+  const opened: { close(): Promise<void> }[] = [];
+  const release = async () => {
+    await Promise.all(opened.map(file => file.close()));
   };
   try {
-    const captured = await capture(dependencies, openFiles);
-    const mtimeSeconds = Number(captured.takenAtMicros / MICROS_PER_SECOND);
-    return {
-      chunks: writeTar(listFiles(dependencies, captured), mtimeSeconds),
-      release() {
-        captured.store.release();
-        return closeFiles();
-      },
-    };
-  } catch (error) {
-    await closeFiles();
-    throw error;
-  }
-}
-
-/** Adds everything that it opens to `openFiles`. */
-async function capture(
-  { store, intake, quarantine, ...rest }: BackupDependencies,
-  openFiles: { close(): Promise<void> }[],
-): Promise<Captured> {
-  let moment: Omit<Captured, 'store'> | undefined;
-  let quarantineFiles: Promise<OpenFile[]> = Promise.resolve([]);
-  const snapshot = await store.snapshot(() => {
-    const spool = intake.snapshotSpool();
-    openFiles.push(spool);
-    const otherFiles: OpenFile[] = [];
-    for (const file of openStaticFiles(store.name === 'duckdb', rest)) {
-      openFiles.push(file);
-      otherFiles.push(file);
+    // Everything up to the first await is of the same moment.
+    const takenAtMicros = dependencies.clock();
+    const store = dependencies.store.snapshot(omitted);
+    opened.push(store);
+    const spool = dependencies.intake.snapshotSpool();
+    opened.push(spool);
+    const others: OpenFile[] = [];
+    for (const file of openStaticFiles(dependencies)) {
+      opened.push(file);
+      others.push(file);
     }
-    quarantineFiles = quarantine.openFiles();
-    moment = { spool, otherFiles, takenAtMicros: rest.clock() };
-  });
-  try {
-    const opened = await quarantineFiles;
-    openFiles.push(...opened);
-    if (moment === undefined) throw new Error('the store has not called onSnapshot');
-    // The type assertion is needed because TypeScript does not see the assignment in the callback.
-    const { otherFiles, ...others } = moment as Omit<Captured, 'store'>;
-    return { ...others, store: snapshot, otherFiles: [...otherFiles, ...opened] };
+    const quarantine = await dependencies.quarantine.openFiles();
+    opened.push(...quarantine);
+    const report = {
+      version: readVersion(),
+      takenAt: formatTimestamp(takenAtMicros),
+      store: dependencies.store.name,
+    };
+    const files = listFiles(store, spool, [...others, ...quarantine], report);
+    return { chunks: writeTar(files, Number(takenAtMicros / MICROS_PER_SECOND)), release };
   } catch (error) {
-    snapshot.release();
+    await release();
     throw error;
   }
 }
@@ -97,12 +72,9 @@ async function capture(
  * Opens the files that are replaced as a whole, or do not change while the server runs. With DuckDB, that includes the outbox that an
  * earlier run with ClickHouse may have left. With ClickHouse, the outbox is in use, and the snapshot of the store has its files.
  */
-function* openStaticFiles(
-  hasUnusedOutbox: boolean,
-  { dataDirectory, tokensFile }: Pick<BackupDependencies, 'dataDirectory' | 'tokensFile'>,
-): Generator<OpenFile> {
+function* openStaticFiles({ store, dataDirectory, tokensFile }: BackupDependencies): Generator<OpenFile> {
   const outbox = join(dataDirectory, 'clickhouse');
-  const outboxFiles = hasUnusedOutbox && existsSync(outbox) ? readdirSync(outbox) : [];
+  const outboxFiles = store.name === 'duckdb' && existsSync(outbox) ? readdirSync(outbox) : [];
   for (const [file, path] of [
     [join(dataDirectory, 'format.json'), 'format.json'],
     [join(dataDirectory, 'erase.json'), 'erase.json'],
@@ -115,19 +87,18 @@ function* openStaticFiles(
     yield new OpenFile(join(outbox, name), `clickhouse/${name}`);
 }
 
-/** The store's files first: until they are read, the embedded store writes no checkpoint and does not compact. */
-async function* listFiles({ store }: BackupDependencies, captured: Captured): AsyncGenerator<TarFile> {
-  yield* captured.store.files;
-  captured.store.release();
-  const spooled = new SpooledCounts(captured.store.durableUpTo);
-  captured.spool.onBlocks = spooled.add;
-  yield* captured.spool.files;
-  yield* captured.otherFiles;
-  const report = {
-    version: readVersion(),
-    takenAt: formatTimestamp(captured.takenAtMicros),
-    store: store.name,
-    records: countsByKind(captured.store.records, spooled.counts),
-  };
-  yield bufferFile(REPORT_FILE, formatReport(report));
+/** The report is last, because its counts are known only when the spool was read. */
+async function* listFiles(
+  store: StoreSnapshot,
+  spool: SpoolSnapshot,
+  others: readonly OpenFile[],
+  report: Omit<BackupReport, 'records'>,
+): AsyncGenerator<TarFile> {
+  yield* store.files;
+  const spooled = new SpooledCounts(store.durableUpTo);
+  spool.onBlocks = spooled.add;
+  yield* spool.files;
+  yield* others;
+  const records = countsByKind(store.records, spooled.counts);
+  yield bufferFile(REPORT_FILE, formatReport({ ...report, records }));
 }

@@ -199,8 +199,8 @@ export const commands: readonly Command[] = [
     name: 'backup',
     usage: 'DIR',
     summary:
-      'Copy the data of a running server (--url of the internal listener) or of a data directory that no server uses into the new directory DIR, and verify the copy.',
-    flags: ['url', 'token', 'data', 'store', 'tokens', 'memory-limit'],
+      'Copy the data of a running server (--url of the internal listener) or of a data directory that no server uses into the directory DIR, and verify the copy. If DIR is an earlier backup, copy only what is new.',
+    flags: ['url', 'token', 'data', 'store', 'tokens'],
     listener: 'internal',
     examples: [
       'dendro backup /backup/monday --url http://127.0.0.1:4001',

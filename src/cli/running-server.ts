@@ -20,17 +20,9 @@ const LOCAL_FLAGS: readonly FlagName[] = [
   'packs',
 ];
 
-/**
- * Returns undefined if the command is to open the data directory. Throws a UsageError if the flags contradict each other.
- * `allowedFlags` are those of LOCAL_FLAGS that the command also uses with a running server.
- */
-export function readRunningServer(
-  invocation: Invocation,
-  allowedFlags: readonly FlagName[] = [],
-): RunningServer | undefined {
-  const localFlag = LOCAL_FLAGS.find(
-    name => invocation.origin(name) === 'flag' && !allowedFlags.includes(name),
-  );
+/** Returns undefined if the command is to open the data directory. Throws a UsageError if the flags contradict each other. */
+export function readRunningServer(invocation: Invocation): RunningServer | undefined {
+  const localFlag = LOCAL_FLAGS.find(name => invocation.origin(name) === 'flag');
   if (localFlag !== undefined && invocation.origin('url') === 'flag')
     throw new UsageError(
       `--url and --${localFlag} exclude each other: with --url, the running server uses its own data directory and settings`,

@@ -5,7 +5,7 @@ import { formatTimestamp, parseTimestamp, TIMESTAMP_FORMS } from '../domain/time
 import type { EraseStatus, Erasure } from '../intake/erasure.ts';
 import type { EraseScope } from '../store/store.ts';
 import { type AuthDependencies, authenticateAdmin } from './authenticate.ts';
-import { readRequestBody, type UploadRate } from './request-body.ts';
+import { readJsonObject, type UploadRate } from './request-body.ts';
 import { type HttpResponse, jsonResponse } from './response.ts';
 import type { HttpRequest } from './router.ts';
 
@@ -19,13 +19,10 @@ interface EraseDependencies extends AuthDependencies {
 export async function postErase(serving: EraseDependencies, { raw }: HttpRequest): Promise<HttpResponse> {
   authenticateAdmin(serving, raw);
   const { erasure, uploadRate } = serving;
-  const body = await readRequestBody(raw, {
-    maxBytes: MAX_BODY_BYTES,
-    tooLarge: () => new DendroError('payload_too_large', 'the body is larger than 64 KiB'),
-    reserve: () => {},
-    uploadRate,
+  const body = await readJsonObject(raw, {
+    ...{ uploadRate, maxBytes: MAX_BODY_BYTES, keys: ['project', 'before'], example: '{"project":"abc"}' },
   });
-  await erasure.start(readScope(body.toString('utf8')));
+  await erasure.start(readScope(body));
   return statusResponse(202, erasure.status);
 }
 
@@ -34,14 +31,7 @@ export function getErase(serving: EraseDependencies, { raw }: HttpRequest): Http
   return statusResponse(200, serving.erasure.status);
 }
 
-function readScope(text: string): EraseScope {
-  const { project, before, ...others } = parseObject(text);
-  const [unknownKey] = Object.keys(others);
-  // A misspelled `before` must not erase everything.
-  if (unknownKey !== undefined)
-    throw new DendroError('invalid_parameter', 'the body has an unknown key; allowed: project, before', {
-      param: unknownKey,
-    });
+function readScope({ project, before }: Readonly<Record<string, unknown>>): EraseScope {
   if (typeof project !== 'string' || project === '')
     throw new DendroError('missing_parameter', 'project must be a non-empty string: the project to erase', {
       param: 'project',
@@ -53,17 +43,6 @@ function readScope(text: string): EraseScope {
       param: 'before',
     });
   return { project, beforeMicros };
-}
-
-function parseObject(text: string): Record<string, unknown> {
-  try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value === 'object' && value !== null && !Array.isArray(value))
-      return value as Record<string, unknown>;
-  } catch {
-    // not JSON: the same error as for JSON that is not an object
-  }
-  throw new DendroError('invalid_body', 'the body is not a JSON object such as {"project":"abc"}');
 }
 
 function statusResponse(statusCode: number, status: EraseStatus | undefined): HttpResponse {

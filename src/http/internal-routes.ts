@@ -1,9 +1,9 @@
 // The routes of the internal listener, for the platform's own machines: log intake, administration, metrics, health.
 import { allows } from '../token/token.ts';
 import { authenticate } from './authenticate.ts';
+import { BACKUP_PATH, getBackup, postBackup } from './backup.ts';
 import { getErase, postErase } from './erase.ts';
 import { missingScopeError } from './error-response.ts';
-import { BACKUP_PATH, getBackup } from './get-backup.ts';
 import { healthRoutes } from './health-routes.ts';
 import { otlpErrorResponse } from './otlp-response.ts';
 import { postLogs } from './post-logs.ts';
@@ -47,8 +47,11 @@ export function internalRoutes(dependencies: InternalDependencies): Route[] {
     },
     {
       path: BACKUP_PATH,
-      methods: ['GET'],
-      handle: request => getBackup(requireServing(dependencies), request),
+      methods: ['GET', 'POST'],
+      handle: request => {
+        const handle = request.raw.method === 'POST' ? postBackup : getBackup;
+        return handle(requireServing(dependencies), request);
+      },
     },
     ...healthRoutes(dependencies),
   ];

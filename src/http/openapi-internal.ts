@@ -173,15 +173,41 @@ const METRICS: Json = {
   },
 };
 
+const TAR_ARCHIVE: Json = {
+  description: 'A tar archive.',
+  content: { 'application/x-tar': { schema: { type: 'string', format: 'binary' } } },
+};
+
 const BACKUP: Json = {
-  operationId: 'backup',
-  summary: 'A copy of the data directory at one moment.',
-  responses: {
-    200: {
-      description: 'A tar archive.',
-      content: { 'application/x-tar': { schema: { type: 'string', format: 'binary' } } },
+  get: {
+    operationId: 'backup',
+    summary: 'A copy of the data directory at one moment.',
+    responses: { 200: TAR_ARCHIVE, ...tokenErrors() },
+  },
+  post: {
+    operationId: 'incrementalBackup',
+    summary: 'A copy of the data directory at one moment, without the parts that the client has.',
+    requestBody: {
+      required: true,
+      description: 'At most 1 MiB.',
+      content: {
+        'application/json': {
+          schema: {
+            type: 'object',
+            required: ['have'],
+            properties: {
+              have: {
+                type: 'array',
+                description: 'The SHA-256 of each part that the client has.',
+                items: { type: 'string', pattern: '^[0-9a-f]{64}$' },
+              },
+            },
+            additionalProperties: false,
+          },
+        },
+      },
     },
-    ...tokenErrors(),
+    responses: { 200: TAR_ARCHIVE, ...tokenErrors('invalid_parameter', 'payload_too_large') },
   },
 };
 
@@ -189,6 +215,6 @@ export const INTERNAL_PATHS: Json = {
   '/api/logs': { servers: INTERNAL_SERVERS, post: POST_LOGS },
   '/v1/logs': { servers: INTERNAL_SERVERS, post: POST_OTLP_LOGS },
   '/api/admin/erase': { servers: INTERNAL_SERVERS, ...ERASE },
-  '/api/admin/backup': { servers: INTERNAL_SERVERS, get: BACKUP },
+  '/api/admin/backup': { servers: INTERNAL_SERVERS, ...BACKUP },
   '/metrics': { servers: INTERNAL_SERVERS, get: METRICS },
 };

@@ -22,6 +22,42 @@ interface Limits {
   readonly uploadRate: UploadRate;
 }
 
+interface JsonObjectRules extends Pick<Limits, 'maxBytes' | 'uploadRate'> {
+  /** Any other key is an error: a misspelled one must not be ignored. */
+  readonly keys: readonly string[];
+  /** A valid body, for the error message. */
+  readonly example: string;
+}
+
+/** Reads a small body that must be a JSON object. The values are not checked. */
+export async function readJsonObject(
+  rawRequest: IncomingMessage,
+  { maxBytes, uploadRate, keys, example }: JsonObjectRules,
+): Promise<Readonly<Record<string, unknown>>> {
+  const tooLarge = () =>
+    new DendroError('payload_too_large', `the body is larger than ${maxBytes / 1024} KiB`);
+  const body = await readRequestBody(rawRequest, { maxBytes, tooLarge, reserve: () => {}, uploadRate });
+  const object = parseObject(body.toString('utf8'));
+  if (object === undefined)
+    throw new DendroError('invalid_body', `the body is not a JSON object such as ${example}`);
+  const unknownKey = Object.keys(object).find(key => !keys.includes(key));
+  if (unknownKey === undefined) return object;
+  throw new DendroError('invalid_parameter', `the body has an unknown key; allowed: ${keys.join(', ')}`, {
+    param: unknownKey,
+  });
+}
+
+/** Returns undefined if the text is not a JSON object. */
+function parseObject(text: string): Readonly<Record<string, unknown>> | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
+    return value as Record<string, unknown>;
+  } catch {
+    return undefined;
+  }
+}
+
 /** The media type of a Content-Type, without its parameters. */
 export function mediaTypeOf(contentType: string): string {
   return contentType.split(';', 1)[0]?.trim().toLowerCase() ?? '';

@@ -3,20 +3,18 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { type Damage, formatDamage } from '../domain/damage.ts';
+import { OperatorError } from '../domain/errors.ts';
 import { LOG_KINDS } from '../domain/log-columns.ts';
 import { checkAndRecordFormat } from '../system/data-directory.ts';
 import { lockDirectory } from '../system/directory-lock.ts';
 import type { Outbox } from './clickhouse/outbox.ts';
 import type { SchemaOptions } from './clickhouse/schema.ts';
 import type { ClickHouseUrl } from './clickhouse-url.ts';
-import {
-  type InspectedParts,
-  type InspectOptions,
-  inspectPartSizes,
-  inspectParts,
-} from './duckdb/inspect-parts.ts';
+import { type InspectOptions, inspectPartSizes, inspectParts } from './duckdb/inspect-parts.ts';
 import type { DuckDBStoreOptions } from './duckdb/store.ts';
 import type { Store, StoreCallbacks, StoreContent, StoreName } from './store.ts';
+
+export { listParts } from './duckdb/inspect-parts.ts';
 
 export interface StoreOptions extends DuckDBStoreOptions {
   /** If given, records are stored in ClickHouse instead of in the data directory. */
@@ -44,7 +42,7 @@ export async function openClickHouseOutbox(dataDirectory: string): Promise<Outbo
 
 /**
  * Reads the store's files in a copy of a data directory. With ClickHouse, these files are the outbox. Throws if a file is damaged or
- * missing.
+ * missing, except for parts that were set aside before the copy was made.
  */
 export async function readStoreCopy(storeName: StoreName, dataDirectory: string): Promise<StoreContent> {
   if (storeName === 'clickhouse') return readClickHouseOutbox(dataDirectory);
@@ -80,21 +78,35 @@ async function hasSentToClickHouse(dataDirectory: string): Promise<boolean> {
   return outbox === undefined || LOG_KINDS.some(kind => outbox.durableUpTo(kind) > 0);
 }
 
+/** Throws an OperatorError if the store was written by an earlier release and is not converted yet, so that it has no parts. */
+export async function requireConverted(storeName: StoreName, dataDirectory: string): Promise<void> {
+  const { needsConversion } = await import('./duckdb/convert/convert.ts');
+  if (storeName === 'duckdb' && needsConversion(dataDirectory))
+    throw new OperatorError(
+      `an earlier release wrote the store in ${dataDirectory}; the next start converts it, and this command can read it only afterwards`,
+    );
+}
+
 /**
- * Reads the store's files and returns what is damaged. Changes nothing. The caller must hold the lock of the data directory.
+ * Reads the store's files and returns what is damaged. Changes nothing. The caller must hold the lock of the data directory. Throws
+ * an OperatorError if the store is not converted yet.
  */
 export async function inspectStoreFiles(
   storeName: StoreName,
   options: InspectOptions,
-): Promise<InspectedParts> {
+): Promise<StoreContent & { readonly damages: readonly Damage[] }> {
   const { dataDirectory } = options;
+  await requireConverted(storeName, dataDirectory);
   const nothing = { records: new Map(), durableUpTo: () => 0 };
   if (await isStoreMissing(storeName, dataDirectory)) {
     const problem = 'it does not exist, although a server has used this data directory';
     return { ...nothing, damages: [{ file: 'manifest.json', place: '', problem }] };
   }
   try {
-    if (storeName === 'duckdb') return await inspectParts(options);
+    if (storeName === 'duckdb') {
+      const { setAside, damages, ...content } = await inspectParts(options);
+      return { ...content, damages: [...setAside, ...damages] };
+    }
     if (!hasStoreFiles(storeName, dataDirectory)) return { ...nothing, damages: [] };
     return { ...(await readClickHouseOutbox(dataDirectory)), damages: [] };
   } catch (error) {

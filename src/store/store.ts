@@ -140,12 +140,12 @@ export interface StoreContent {
   durableUpTo(kind: LogKind): number;
 }
 
-/** The files of a store at one moment. */
+/** The files of a store at one moment. They are open, so they can be read even after the store has deleted them. */
 export interface StoreSnapshot extends StoreContent {
   /** Their paths are relative to the data directory. */
   readonly files: readonly TarFile[];
   /** Call it when the files were read, or are no longer needed. Can be called twice. */
-  release(): void;
+  close(): Promise<void>;
 }
 
 /** What a store reports and no method returns. */
@@ -310,10 +310,10 @@ export interface Store {
   compact?(): Promise<boolean>;
 
   /**
-   * Takes a point-in-time snapshot of the store's files, for a backup. Calls `onSnapshot` synchronously at that point, so that
-   * the caller can snapshot the spool consistently with it. The store continues to work meanwhile.
+   * The store's files at this moment, for a backup, without the parts whose SHA-256 is in `omitted`. Synchronous: the caller takes
+   * the content of the spool at the same moment. Delays no other work of the store.
    */
-  snapshot(onSnapshot: () => void): Promise<StoreSnapshot>;
+  snapshot(omitted: ReadonlySet<string>): StoreSnapshot;
 
   /**
    * Cancels queries, `compact`, `eraseProject`, `deleteExpired` and `evictOldest`. Waits for other writes that have started;

@@ -1,89 +1,98 @@
-import { once } from 'node:events';
-import { createWriteStream } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
-import { LOG_KINDS, type LogKind } from '../../src/domain/log-columns.ts';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { unpack } from '../../src/backup/unpack.ts';
+import { LOG_KINDS } from '../../src/domain/log-columns.ts';
 import { toLogLines } from '../../src/domain/log-line.ts';
-import { readStoreCopy } from '../../src/store/open-store.ts';
-import type { StoreSnapshot } from '../../src/store/store.ts';
+import { listParts, openStore, readStoreCopy } from '../../src/store/open-store.ts';
+import { testStoreOptions } from '../support/app.ts';
+import { listOpenFiles } from '../support/open-files.ts';
 import { edgeRecord } from '../support/record.ts';
 import { createDataDirectory, openTestStore, removeDataDirectory, type TestStore } from '../support/store.ts';
 
+const NONE: ReadonlySet<string> = new Set();
+
 describe('a snapshot of the embedded store', () => {
-  const records = (count: number, project: string) =>
-    Array.from({ length: count }, (_, i) =>
-      edgeRecord({ at: '2026-11-14T12:00:00Z', project, message: `${project} ${i} ${'x'.repeat(i % 500)}` }),
-    );
-  let nextSequence = 0;
-  const store = async ({ store: opened }: TestStore, count: number, project: string) => {
-    await opened.apply({ ...toLogLines('edge', records(count, project)), firstSequence: nextSequence });
-    nextSequence += count;
-    await opened.flush(LOG_KINDS);
-  };
-  const writeCopy = async ({ files: [file] }: StoreSnapshot, directory: string) => {
-    const stream = createWriteStream(join(directory, 'dendro.duckdb'));
-    for await (const chunk of file?.content() ?? []) stream.write(chunk);
-    await once(stream.end(), 'close');
-  };
-
-  test('is not changed by flushes, retention and compaction that run before it is read', async () => {
+  let opened: TestStore;
+  let directory: string;
+  let nextSequence: number;
+  beforeEach(async () => {
+    opened = await openTestStore();
+    directory = createDataDirectory();
     nextSequence = 0;
-    const opened = await openTestStore();
-    const directory = createDataDirectory();
-    try {
-      for (const project of ['a', 'b', 'c']) await store(opened, 4000, project);
-      let calls = 0;
-      const snapshot = await opened.store.snapshot(() => calls++);
-      expect(calls).toBe(1);
-      for (const project of ['d', 'e', 'f']) await store(opened, 4000, project);
-      expect(await opened.store.compact?.(BigInt(Date.now()) * 1000n)).toBe(false);
-      expect(await opened.store.deleteBefore(BigInt(Date.parse('2026-11-15')) * 1000n)).toBe(24_000);
-      await store(opened, 4000, 'g');
-      await writeCopy(snapshot, directory);
-      snapshot.release();
-      const copy = await readStoreCopy('duckdb', directory, '500MB');
-      expect(copy.records).toEqual(snapshot.records);
-      expect(copy.records.get('edge')).toBe(12_000);
-      const durable = (content: { durableUpTo(kind: LogKind): number }) => LOG_KINDS.map(content.durableUpTo);
-      expect(durable(copy)).toEqual(durable(snapshot));
-      expect(snapshot.durableUpTo('edge')).toBe(12_000);
-      // After the release, checkpoints run again.
-      await store(opened, 10, 'h');
-      const second = await opened.store.snapshot(() => {});
-      expect(second.records.get('edge')).toBe(4010);
-      second.release();
-    } finally {
-      await opened.close();
-      removeDataDirectory(directory);
-    }
   });
-
-  test('is refused while another one is read, and possible after its release', async () => {
-    const opened = await openTestStore();
-    try {
-      const first = await opened.store.snapshot(() => {});
-      await expect(opened.store.snapshot(() => {})).rejects.toMatchObject({ code: 'unavailable' });
-      first.release();
-      first.release();
-      const second = await opened.store.snapshot(() => {});
-      await expect(opened.store.snapshot(() => {})).rejects.toMatchObject({ code: 'unavailable' });
-      second.release();
-    } finally {
-      await opened.close();
-    }
-  });
-
-  test('is released if onSnapshot throws, and cannot be read after the store is closed', async () => {
-    const opened = await openTestStore();
-    const failing = () => {
-      throw new Error('no descriptor');
-    };
-    await expect(opened.store.snapshot(failing)).rejects.toThrow('no descriptor');
-    const snapshot = await opened.store.snapshot(() => {});
-    const [file] = snapshot.files;
+  afterEach(async () => {
     await opened.close();
-    await expect(file?.content()[Symbol.asyncIterator]().next()).rejects.toMatchObject({
-      code: 'unavailable',
-    });
+    removeDataDirectory(directory);
+  });
+
+  const storePart = async (project: string, count = 100) => {
+    const records = Array.from({ length: count }, (_, i) =>
+      edgeRecord({ at: '2026-11-14T12:00:00Z', project, message: `${project} ${i}` }),
+    );
+    await opened.store.apply({ ...toLogLines('edge', records), firstSequence: nextSequence });
+    nextSequence += count;
+    await opened.store.flush(LOG_KINDS);
+  };
+  const partsOnDisk = () => readdirSync(join(opened.dataDirectory, 'parts'));
+
+  test('can be read after erasure, compaction and retention have deleted its files', async () => {
+    for (const project of ['a', 'b', 'c']) await storePart(project);
+    const original = partsOnDisk();
+    const snapshot = opened.store.snapshot(NONE);
+    expect(await opened.store.eraseProject({ project: 'a' })).toBe(100);
+    for (const project of ['d', 'e', 'f', 'g', 'h', 'i']) await storePart(project);
+    while (await opened.store.compact?.());
+    const expired = BigInt(Date.parse('2026-11-15')) * 1000n;
+    await opened.store.deleteExpired({ expiredBefore: expired, rewriteBefore: expired });
+    await expect.poll(() => partsOnDisk().filter(name => original.includes(name))).toEqual([]);
+
+    await unpack(snapshot.files, directory);
+    await snapshot.close();
+    const copy = await readStoreCopy('duckdb', directory);
+    expect(copy.records).toEqual(snapshot.records);
+    expect(LOG_KINDS.map(copy.durableUpTo)).toEqual(LOG_KINDS.map(snapshot.durableUpTo));
+    expect(copy.durableUpTo('edge')).toBe(300);
+    const store = await openStore(testStoreOptions(directory));
+    const columns = ['project', 'n'].map(name => ({ name, type: 'text' as const }));
+    const sql = 'select project, count(*)::text from edge_logs group by 1 order by 1';
+    const { rows } = await store.query({ sql, columns, maxRows: 10 }, {});
+    await store.close();
+    expect(rows).toEqual(['a', 'b', 'c'].map(project => [project, '100']));
+  });
+
+  test('has no part whose checksum is omitted, and names all parts in its manifest', async () => {
+    await storePart('a');
+    const [first] = listParts(opened.dataDirectory);
+    await storePart('b');
+    const [, second] = listParts(opened.dataDirectory);
+    const snapshot = opened.store.snapshot(new Set([first?.sha256 ?? '', '0'.repeat(64)]));
+    expect(snapshot.files.map(({ path }) => path)).toEqual(['manifest.json', second?.path]);
+    expect(snapshot.records.get('edge')).toBe(200);
+    await unpack(snapshot.files, directory);
+    await snapshot.close();
+    expect(listParts(directory)).toEqual([first, second]);
+    await expect(readStoreCopy('duckdb', directory)).rejects.toThrow(
+      `${first?.path}: the file does not exist`,
+    );
+  });
+
+  test.runIf(process.platform === 'linux')('keeps its files open only until it is closed', async () => {
+    await storePart('a');
+    const [part] = partsOnDisk();
+    const countOpen = () =>
+      listOpenFiles(opened.dataDirectory).filter(file => file.endsWith(part ?? '')).length;
+    const before = countOpen();
+    const [first, second] = [opened.store.snapshot(NONE), opened.store.snapshot(NONE)];
+    expect(countOpen()).toBe(before + 2);
+    await first.close();
+    await second.close();
+    await second.close();
+    expect(countOpen()).toBe(before);
+  });
+
+  test('is refused after the store is closed', async () => {
+    await opened.store.close();
+    expect(() => opened.store.snapshot(NONE)).toThrow(expect.objectContaining({ code: 'unavailable' }));
   });
 });

@@ -103,11 +103,7 @@ function createStore(components: Components): Store {
     flush: async () => {}, // applied records are already in ClickHouse
     deleteExpired: async () => 0, // the TTL of the tables expires records
 
-    async snapshot(onSnapshot) {
-      const snapshot = snapshotOutbox(outbox);
-      onSnapshot();
-      return snapshot;
-    },
+    snapshot: () => snapshotOutbox(outbox),
 
     close(): Promise<void> {
       closing ??= closeComponents(components);
@@ -124,7 +120,7 @@ function snapshotOutbox(outbox: Outbox): StoreSnapshot {
     files,
     records: new Map(blocks.map(({ kind, count }) => [kind, count])),
     durableUpTo: kind => durable.get(kind) ?? 0,
-    release: () => {},
+    close: async () => {},
   };
 }
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { Damage } from '../../domain/damage.ts';
 import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import type { StoreContent } from '../store.ts';
-import { type Manifest, PARTS_DIRECTORY, readManifest } from './manifest.ts';
+import { type Manifest, PARTS_DIRECTORY, type PartEntry, readManifest } from './manifest.ts';
 import { findPartProblem } from './part-file.ts';
 
 export interface InspectOptions {
@@ -15,7 +15,27 @@ export interface InspectOptions {
 }
 
 export interface InspectedParts extends StoreContent {
+  /** Of the parts that queries read. */
   readonly damages: readonly Damage[];
+  /** The parts that were set aside earlier. */
+  readonly setAside: readonly Damage[];
+}
+
+/** A part that the manifest names. */
+export interface NamedPart {
+  /** Relative to the data directory. */
+  readonly path: string;
+  readonly sha256: string;
+  readonly isSetAside: boolean;
+}
+
+/** Throws an OperatorError if the manifest cannot be used. */
+export function listParts(dataDirectory: string): readonly NamedPart[] {
+  const { parts = [], setAside = [] } = readManifest(dataDirectory) ?? {};
+  const name = ({ file, sha256 }: PartEntry, isSetAside: boolean) => ({
+    ...{ path: `${PARTS_DIRECTORY}/${file}`, sha256, isSetAside },
+  });
+  return [...parts.map(part => name(part, false)), ...setAside.map(part => name(part, true))];
 }
 
 /** The caller must hold the lock of the data directory. Throws an OperatorError if the manifest cannot be used. */
@@ -24,9 +44,9 @@ export async function inspectParts({
   onProgress = () => {},
 }: InspectOptions): Promise<InspectedParts> {
   const manifest = readManifest(dataDirectory);
-  if (manifest === undefined) return { records: new Map(), durableUpTo: () => 0, damages: [] };
+  if (manifest === undefined) return { records: new Map(), durableUpTo: () => 0, damages: [], setAside: [] };
   const total = manifest.parts.reduce((sum, { bytes }) => sum + bytes, 0);
-  const damages = listSetAside(manifest);
+  const damages: Damage[] = [];
   let read = 0;
   for (const part of manifest.parts) {
     const found = await findPartProblem(join(dataDirectory, PARTS_DIRECTORY), part, bytes => {
@@ -35,7 +55,7 @@ export async function inspectParts({
     });
     if (found !== undefined) damages.push(toDamage(part.file, found.problem));
   }
-  return { ...contentOf(manifest), damages };
+  return { ...contentOf(manifest), damages, setAside: listSetAside(manifest) };
 }
 
 /** Compares only the sizes of the files. Throws an OperatorError if the manifest cannot be used. */

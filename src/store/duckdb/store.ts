@@ -182,7 +182,10 @@ function createStore(components: Components): Store {
     eraseProject: scope => unlessClosing(() => eraseProject(components, scope)),
     evictOldest: bytes => unlessClosing(() => evictOldest(components, bytes)),
     compact: () => unlessClosing(() => compactor.run()),
-    snapshot: onSnapshot => unlessClosing(async () => takeSnapshot(components, onSnapshot)),
+    snapshot(omitted) {
+      if (closing !== undefined) throw storeClosed();
+      return takeSnapshot(components, omitted);
+    },
 
     close() {
       closing ??= appends.idle().then(() => closeComponents(components));
@@ -206,19 +209,18 @@ function readStatistics({ pool, memtables, parts }: Components): StoreStatistics
   };
 }
 
-/** Opens all files at once, so that they can be read even after they were deleted. */
-function takeSnapshot({ database, parts }: Components, onSnapshot: () => void): StoreSnapshot {
+function takeSnapshot({ database, parts }: Components, omitted: ReadonlySet<string>): StoreSnapshot {
   const { manifest } = parts;
   const open: OpenFile[] = [];
-  const release = () => {
-    for (const file of open.splice(0)) void file.close();
+  const close = async () => {
+    await Promise.all(open.map(file => file.close()));
   };
   try {
-    for (const { file } of manifest.parts)
-      open.push(new OpenFile(`${database.partsDirectory}/${file}`, `${PARTS_DIRECTORY}/${file}`));
-    onSnapshot();
+    for (const { file, sha256 } of manifest.parts)
+      if (!omitted.has(sha256))
+        open.push(new OpenFile(`${database.partsDirectory}/${file}`, `${PARTS_DIRECTORY}/${file}`));
   } catch (error) {
-    release();
+    void close();
     throw error;
   }
   const countRecords = (kind: string) =>
@@ -227,7 +229,7 @@ function takeSnapshot({ database, parts }: Components, onSnapshot: () => void): 
     files: [bufferFile(MANIFEST_FILE, formatManifest(manifest)), ...open],
     records: new Map(LOG_KINDS.map(kind => [kind, countRecords(kind)])),
     durableUpTo: kind => manifest.storedUpTo[kind] ?? 0,
-    release,
+    close,
   };
 }
 
