@@ -7,7 +7,7 @@ const SLOW_TESTS = [
   'test/acceptance/{backup,check,damaged-spool,data-directory,demo,environment,erase,first-token}.test.ts',
   'test/acceptance/{ingest,ingest-once,intake-load,mcp,otlp,query,repeats,secrets,serve,token}.test.ts',
   'test/acceptance/wrong-tokens.test.ts',
-  'test/backup/moment.test.ts',
+  'test/backup/{incremental,moment}.test.ts',
   'test/cli/{check,check-deep}.test.ts',
   'test/demo/history.test.ts',
   'test/endpoint/{partial-results,property,redact,search-property}.test.ts',
