@@ -11,6 +11,7 @@ import type { Outbox } from './clickhouse/outbox.ts';
 import type { SchemaOptions } from './clickhouse/schema.ts';
 import type { ClickHouseUrl } from './clickhouse-url.ts';
 import { type InspectOptions, inspectPartSizes, inspectParts } from './duckdb/inspect-parts.ts';
+import { findPart } from './duckdb/manifest.ts';
 import type { DuckDBStoreOptions } from './duckdb/store.ts';
 import type { Store, StoreCallbacks, StoreContent, StoreName } from './store.ts';
 
@@ -68,6 +69,7 @@ export function hasStoreFiles(storeName: StoreName, dataDirectory: string): bool
  */
 export async function isStoreMissing(storeName: StoreName, dataDirectory: string): Promise<boolean> {
   if (storeName !== 'duckdb' || hasStoreFiles('duckdb', dataDirectory)) return false;
+  if (findPart(dataDirectory) !== undefined) return false;
   return existsSync(join(dataDirectory, 'spool')) && !(await hasSentToClickHouse(dataDirectory));
 }
 
@@ -83,7 +85,7 @@ export async function requireConverted(storeName: StoreName, dataDirectory: stri
   const { needsConversion } = await import('./duckdb/convert/convert.ts');
   if (storeName === 'duckdb' && needsConversion(dataDirectory))
     throw new OperatorError(
-      `an earlier release wrote the store in ${dataDirectory}; the next start converts it, and this command can read it only afterwards`,
+      `an earlier release wrote the store in ${dataDirectory}, and this command can read it only after the next start, which converts it; to keep the old one, copy the directory (cp -a)`,
     );
 }
 

@@ -4,6 +4,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  rmSync,
   statSync,
   truncateSync,
   writeFileSync,
@@ -94,13 +95,13 @@ describe('dendro backup of a running server', () => {
     const { code, stdout, stderr } = await backUp('copy');
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toMatch(
-      /^\S+\/copy: 20 records \(0 stored, 20 in the spool\) as of \S+Z; every record was read back\n$/,
+      /^\S+\/copy: 20 records \(0 stored, 20 in the spool\) as of \S+Z; every file was verified\n$/,
     );
     expect(listModes(target('copy'))).toEqual({
       '.': '700',
       'backup.json': '600',
-      'dendro.duckdb': '600',
       'format.json': '600',
+      'manifest.json': '600',
       spool: '700',
       'spool/000000000001.spool': '600',
       'spool/next-numbers.json': '600',
@@ -119,23 +120,12 @@ describe('dendro backup of a running server', () => {
     }
   });
 
-  test('reads the copy back with the memory limit of the flag', async () => {
-    const backUpWith = (limit: string) =>
-      runDendro(['backup', target(limit), '--url', server.internalUrl, '--memory-limit', limit], {
-        env: { DENDRO_TOKEN: admin },
-      });
-    expect(await backUpWith('300MB')).toMatchObject({ code: 0, stderr: '' });
-    const tooLittle = await backUpWith('1KB');
-    expect(tooLittle.code).toBe(1);
-    expect(onlyLine(tooLittle)).toContain('the copy cannot be read back, nothing was kept');
-  });
-
-  test('does not touch a directory that is not empty', async () => {
+  test('does not touch a directory that is not empty and not a backup', async () => {
     mkdirSync(target('used'));
     writeFileSync(join(target('used'), 'mine'), 'content');
     const outcome = await backUp('used');
     expect(outcome.code).toBe(1);
-    expect(onlyLine(outcome)).toContain('not an empty directory');
+    expect(onlyLine(outcome)).toContain('neither an empty directory nor a backup');
     expect(readdirSync(target('used'))).toEqual(['mine']);
   });
 
@@ -154,7 +144,7 @@ describe('dendro backup of a running server', () => {
 
   test('whose connection breaks leaves nothing that looks like a backup', async () => {
     const { hostname, port } = new URL(server.internalUrl);
-    let left = 100_000;
+    let left = 3000;
     proxy = createServer(client => {
       const upstream = connect(Number(port), hostname);
       for (const socket of [client, upstream]) socket.on('error', () => {});
@@ -203,31 +193,37 @@ describe('dendro backup of an idle data directory', () => {
     await again.stop();
   });
 
-  test('copies a directory of version 0.1.0 without upgrading it', async () => {
+  test('is refused if an earlier release wrote the store, which has no parts yet', async () => {
     const [data, copy] = [join(directory.path, 'data'), join(directory.path, 'copy')];
     mkdirSync(data);
     execFileSync('tar', ['-xzf', join(import.meta.dirname, '../upgrade/embedded-0.1.0.tar.gz'), '-C', data]);
-    const { code, stdout } = await runDendro(['backup', copy, '--data', data]);
-    expect(code).toBe(0);
-    expect(stdout).toContain('984 records (951 stored, 33 in the spool)');
-    for (const file of ['dendro.duckdb', 'dendro.duckdb.wal', 'spool/000000000002.spool', 'tokens.json'])
-      expect(readFileSync(join(copy, file)).equals(readFileSync(join(data, file))), file).toBe(true);
+    const outcome = await runDendro(['backup', copy, '--data', data]);
+    expect(outcome.code).toBe(1);
+    expect(onlyLine(outcome)).toContain('an earlier release wrote the store');
+    expect(readdirSync(directory.path)).toEqual(['data']);
+    expect(existsSync(join(data, 'dendro.duckdb.wal'))).toBe(true);
   });
 
-  test('reports a damaged file instead of keeping a copy', async () => {
+  test.each([
+    [
+      'damaged',
+      (file: string) => writeFileSync(file, 'x', { flag: 'r+' }),
+      'its content differs from what was written',
+    ],
+    ['truncated', (file: string) => truncateSync(file, 1000), 'the file has 1000 bytes, but'],
+    ['missing', (file: string) => rmSync(file), 'the file does not exist'],
+  ])('reports a %s part instead of keeping a copy', async (_, damage, problem) => {
     const [data, copy] = [join(directory.path, 'data'), join(directory.path, 'copy')];
     const ndjson = join(directory.path, 'edge.ndjson');
     writeFileSync(ndjson, '{"project":"acme","message":"one"}\n'.repeat(2000));
     expect((await runDendro(['ingest', '--source', 'edge', ndjson, '--data', data])).code).toBe(0);
-    const file = join(data, 'dendro.duckdb');
-    const bytes = readFileSync(file);
-    for (let block = 12_288; block < bytes.length; block += 262_144)
-      bytes.fill(0x55, block + 1000, block + 2000);
-    writeFileSync(file, bytes);
+    damage(join(data, 'parts/edge-000001.duckdb'));
     const outcome = await runDendro(['backup', copy, '--data', data]);
     expect(outcome.code).toBe(1);
-    expect(onlyLine(outcome)).toContain('the copy cannot be read back, nothing was kept');
-    expect(existsSync(copy)).toBe(false);
+    expect(onlyLine(outcome)).toContain(
+      `the copy cannot be read back, nothing was kept: parts/edge-000001.duckdb: ${problem}`,
+    );
+    expect(readdirSync(directory.path).sort()).toEqual(['data', 'edge.ndjson']);
   });
 
   test('leaves out an unfinished write at the end of the spool, and reports any other damage in it', async () => {

@@ -98,10 +98,15 @@ export function readManifest(dataDirectory: string): Manifest | undefined {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT')
       throw cannotUse(dataDirectory, `cannot read ${file}: ${(error as Error).message}`);
   }
-  const directory = join(dataDirectory, PARTS_DIRECTORY);
-  const part = existsSync(directory) ? readdirSync(directory).find(name => PART_FILE.test(name)) : undefined;
+  const part = findPart(dataDirectory);
   if (part === undefined) return undefined;
   throw cannotUse(dataDirectory, `${file} does not exist, although there are parts, such as ${part}`);
+}
+
+/** The name of any part, whether the manifest names it or not. */
+export function findPart(dataDirectory: string): string | undefined {
+  const directory = join(dataDirectory, PARTS_DIRECTORY);
+  return existsSync(directory) ? readdirSync(directory).find(name => PART_FILE.test(name)) : undefined;
 }
 
 /** The generation of the manifest before the last one; undefined if it is missing or cannot be read. */
