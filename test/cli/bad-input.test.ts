@@ -216,7 +216,6 @@ const WRONG: Record<string, WrongCall[]> = {
     ['', 'name exactly one directory for the copy'],
     ['one two', 'name exactly one directory for the copy'],
     [`copy --data d ${URL_AND_TOKEN}`, '--url and --data exclude each other'],
-    [`copy --data d --memory-limit 2GB ${URL_AND_TOKEN}`, '--url and --data exclude each other'],
     ['copy --token t', '--token'],
     ['copy --store x', '--store x is unknown'],
   ],
