@@ -59,6 +59,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'store/open-store.ts': [
     'type store/duckdb',
     'lazy store/duckdb',
+    'store/duckdb/inspect-parts.ts',
     'type store/clickhouse',
     'lazy store/clickhouse',
     'store/clickhouse-url.ts',
@@ -114,7 +115,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   '@duckdb/node-api': ['store/duckdb', 'lazy logs/read-parquet.ts'],
   'js-yaml': ['endpoint'],
   'prom-client': ['observe'],
-  valibot: ['endpoint', 'token'],
+  valibot: ['endpoint', 'store/duckdb', 'token'],
 };
 
 const SRC = join(import.meta.dirname, '../src');

@@ -1,5 +1,5 @@
 // Opens the configured store. No other module outside duckdb/ and clickhouse/ imports from these directories. This one imports
-// only types statically, so that opening one store does not load the client library of the other.
+// statically only types and what needs no client library, so that opening one store does not load the library of the other.
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { type Damage, formatDamage } from '../domain/damage.ts';
@@ -10,8 +10,7 @@ import { lockDirectory } from '../system/directory-lock.ts';
 import type { Outbox } from './clickhouse/outbox.ts';
 import type { SchemaOptions } from './clickhouse/schema.ts';
 import type { ClickHouseUrl } from './clickhouse-url.ts';
-import { type InspectOptions, inspectPartSizes, inspectParts } from './duckdb/inspect-parts.ts';
-import { findPart } from './duckdb/manifest.ts';
+import { hasParts, type InspectOptions, inspectPartSizes, inspectParts } from './duckdb/inspect-parts.ts';
 import type { DuckDBStoreOptions } from './duckdb/store.ts';
 import type { Store, StoreCallbacks, StoreContent, StoreName } from './store.ts';
 
@@ -69,7 +68,7 @@ export function hasStoreFiles(storeName: StoreName, dataDirectory: string): bool
  */
 export async function isStoreMissing(storeName: StoreName, dataDirectory: string): Promise<boolean> {
   if (storeName !== 'duckdb' || hasStoreFiles('duckdb', dataDirectory)) return false;
-  if (findPart(dataDirectory) !== undefined) return false;
+  if (hasParts(dataDirectory)) return false;
   return existsSync(join(dataDirectory, 'spool')) && !(await hasSentToClickHouse(dataDirectory));
 }
 

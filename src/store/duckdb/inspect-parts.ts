@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { Damage } from '../../domain/damage.ts';
 import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import type { StoreContent } from '../store.ts';
-import { type Manifest, PARTS_DIRECTORY, type PartEntry, readManifest } from './manifest.ts';
+import { findPart, type Manifest, PARTS_DIRECTORY, type PartEntry, readManifest } from './manifest.ts';
 import { findPartProblem } from './part-file.ts';
 
 export interface InspectOptions {
@@ -27,6 +27,11 @@ export interface NamedPart {
   readonly path: string;
   readonly sha256: string;
   readonly isSetAside: boolean;
+}
+
+/** Whether there is any part, named by the manifest or not. */
+export function hasParts(dataDirectory: string): boolean {
+  return findPart(dataDirectory) !== undefined;
 }
 
 /** Throws an OperatorError if the manifest cannot be used. */
