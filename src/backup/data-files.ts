@@ -39,7 +39,7 @@ export async function* readDataFiles(
       .filter(file => pattern.test(file))
       .map(file => `${name}/${file}`),
   );
-  const parts = listParts(dataDirectory)
+  const parts = (await listParts(dataDirectory))
     .filter(({ sha256, isSetAside }) => !isSetAside && !omitted.has(sha256))
     .map(({ path }) => path);
   for (const path of [...TOP_FILES, ...parts, ...nested])

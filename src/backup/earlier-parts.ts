@@ -36,7 +36,7 @@ export async function readEarlierParts(
  */
 export async function addEarlierParts(directory: string, earlier: EarlierParts): Promise<readonly string[]> {
   const missing: string[] = [];
-  for (const { path, sha256, isSetAside } of listParts(directory)) {
+  for (const { path, sha256, isSetAside } of await listParts(directory)) {
     const source = earlier.get(sha256);
     if (source === undefined && isSetAside) missing.push(path);
     if (source === undefined || existsSync(join(directory, path))) continue;

@@ -81,7 +81,7 @@ async function findProblems(config: ServeConfig): Promise<Findings> {
   await attempt(() => inspectDataDirectory(dataDirectory));
   const isDirectoryUsable = problems.length === listenerProblemCount;
   if (isDirectoryUsable && serverPid === undefined)
-    await attempt(() => repairable.push(...checkStoreFiles(config.store)));
+    await attempt(async () => repairable.push(...(await checkStoreFiles(config.store))));
   // For a tokens file in an unusable data directory, this would only report the same problem again.
   if (isDirectoryUsable || !isInside(dataDirectory, config.tokensFile))
     await attempt(() => checkTokens(config));

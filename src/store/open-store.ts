@@ -1,5 +1,5 @@
 // Opens the configured store. No other module outside duckdb/ and clickhouse/ imports from these directories. This one imports
-// statically only types and what needs no client library, so that opening one store does not load the library of the other.
+// only types statically, so that opening one store does not load the client library of the other.
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { type Damage, formatDamage } from '../domain/damage.ts';
@@ -10,11 +10,9 @@ import { lockDirectory } from '../system/directory-lock.ts';
 import type { Outbox } from './clickhouse/outbox.ts';
 import type { SchemaOptions } from './clickhouse/schema.ts';
 import type { ClickHouseUrl } from './clickhouse-url.ts';
-import { hasParts, type InspectOptions, inspectPartSizes, inspectParts } from './duckdb/inspect-parts.ts';
+import type { InspectOptions, NamedPart } from './duckdb/inspect-parts.ts';
 import type { DuckDBStoreOptions } from './duckdb/store.ts';
 import type { Store, StoreCallbacks, StoreContent, StoreName } from './store.ts';
-
-export { listParts } from './duckdb/inspect-parts.ts';
 
 export interface StoreOptions extends DuckDBStoreOptions {
   /** If given, records are stored in ClickHouse instead of in the data directory. */
@@ -46,6 +44,7 @@ export async function openClickHouseOutbox(dataDirectory: string): Promise<Outbo
  */
 export async function readStoreCopy(storeName: StoreName, dataDirectory: string): Promise<StoreContent> {
   if (storeName === 'clickhouse') return readClickHouseOutbox(dataDirectory);
+  const { inspectParts } = await importInspectParts();
   const content = await inspectParts({ dataDirectory });
   const [damage] = content.damages;
   if (damage !== undefined) throw new Error(formatDamage(damage));
@@ -68,7 +67,7 @@ export function hasStoreFiles(storeName: StoreName, dataDirectory: string): bool
  */
 export async function isStoreMissing(storeName: StoreName, dataDirectory: string): Promise<boolean> {
   if (storeName !== 'duckdb' || hasStoreFiles('duckdb', dataDirectory)) return false;
-  if (hasParts(dataDirectory)) return false;
+  if ((await importInspectParts()).hasParts(dataDirectory)) return false;
   return existsSync(join(dataDirectory, 'spool')) && !(await hasSentToClickHouse(dataDirectory));
 }
 
@@ -105,6 +104,7 @@ export async function inspectStoreFiles(
   }
   try {
     if (storeName === 'duckdb') {
+      const { inspectParts } = await importInspectParts();
       const { setAside, damages, ...content } = await inspectParts(options);
       return { ...content, damages: [...setAside, ...damages] };
     }
@@ -139,8 +139,18 @@ export async function openStore(options: StoreOptions, callbacks: StoreCallbacks
  * Checks whether an embedded store could be opened. Throws the OperatorError that opening it would throw. Returns missing parts and
  * those with a wrong size, which opening it would set aside. The caller must make sure that no other process uses the directory.
  */
-export function checkStoreFiles({ clickhouse, dataDirectory }: StoreOptions): readonly Damage[] {
-  return clickhouse === undefined ? inspectPartSizes(dataDirectory) : [];
+export async function checkStoreFiles(options: StoreOptions): Promise<readonly Damage[]> {
+  const { inspectPartSizes } = await importInspectParts();
+  return options.clickhouse === undefined ? inspectPartSizes(options.dataDirectory) : [];
+}
+
+/** The parts that the manifest of a data directory or a copy names. Throws an OperatorError if the manifest cannot be used. */
+export async function listParts(dataDirectory: string): Promise<readonly NamedPart[]> {
+  return (await importInspectParts()).listParts(dataDirectory);
+}
+
+function importInspectParts() {
+  return import('./duckdb/inspect-parts.ts');
 }
 
 async function openInLockedDirectory(options: StoreOptions, callbacks: StoreCallbacks): Promise<Store> {

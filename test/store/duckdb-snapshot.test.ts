@@ -63,15 +63,15 @@ describe('a snapshot of the embedded store', () => {
 
   test('has no part whose checksum is omitted, and names all parts in its manifest', async () => {
     await storePart('a');
-    const [first] = listParts(opened.dataDirectory);
+    const [first] = await listParts(opened.dataDirectory);
     await storePart('b');
-    const [, second] = listParts(opened.dataDirectory);
+    const [, second] = await listParts(opened.dataDirectory);
     const snapshot = opened.store.snapshot(new Set([first?.sha256 ?? '', '0'.repeat(64)]));
     expect(snapshot.files.map(({ path }) => path)).toEqual(['manifest.json', second?.path]);
     expect(snapshot.records.get('edge')).toBe(200);
     await unpack(snapshot.files, directory);
     await snapshot.close();
-    expect(listParts(directory)).toEqual([first, second]);
+    expect(await listParts(directory)).toEqual([first, second]);
     await expect(readStoreCopy('duckdb', directory)).rejects.toThrow(
       `${first?.path}: the file does not exist`,
     );
