@@ -69,6 +69,9 @@ export const FLAGS = {
     default: '500MB',
     help: 'memory limit of the embedded store, such as 500MB or 2GB',
   },
+  'accept-loss': {
+    help: 'if a table of an earlier release cannot be read, convert the rest of the store',
+  },
   'cache-bytes': {
     value: 'BYTES',
     default: '67108864',
@@ -445,6 +448,7 @@ export function readStoreOptions(invocation: Invocation): StoreOptions {
     ...(isClickHouse ? { clickhouse: parseClickHouseUrl(store, nameOf(invocation, 'store')) } : {}),
     dataDirectory: requireText(invocation, 'data'),
     memoryLimit: readSize(invocation, 'memory-limit'),
+    acceptLoss: invocation.isOn('accept-loss'),
     queryConcurrency: readInteger(invocation, 'query-concurrency', 1, 64),
     queryQueueLength: readInteger(invocation, 'query-queue', 0, 100_000),
     queryTimeoutSeconds: readInteger(invocation, 'query-timeout', 1, 3600),

@@ -13,7 +13,7 @@ import { OperatorError, UsageError } from '../domain/errors.ts';
 import { formatTimestamp } from '../domain/timestamp.ts';
 import { readCompleteBytes } from '../intake/clean-stop.ts';
 import { spoolDirectoryIn } from '../intake/spool.ts';
-import { requireConverted, type StoreOptions, storeNameOf } from '../store/open-store.ts';
+import { hasOldStore, type StoreOptions, storeNameOf } from '../store/open-store.ts';
 import { systemClock } from '../system/clock.ts';
 import { lockDirectory } from '../system/directory-lock.ts';
 import { writeFileDurably } from '../system/files.ts';
@@ -76,11 +76,14 @@ async function copyDataDirectory(
       `there is no data directory ${dataDirectory}; name it with --data, or a server with --url`,
     );
   const store = storeNameOf(options);
+  if (store === 'duckdb' && (await hasOldStore(dataDirectory)))
+    throw new OperatorError(
+      `${dataDirectory} has the store of an earlier release; copy the directory while no server uses it (cp -a), or take the backup with that release`,
+    );
   const lock = await lockDirectory(dataDirectory);
   const takenAt = formatTimestamp(systemClock());
   let completeBytes: number;
   try {
-    await requireConverted(store, dataDirectory);
     // How many bytes of the last spool segment were complete at the last clean stop: `readBack` allows an unfinished write only
     // after them. Read from the original, because the copy does not have clean-stop.json.
     completeBytes = await readCompleteBytes(spoolDirectoryIn(dataDirectory));

@@ -5,13 +5,18 @@ import type { ServeConfig } from '../config.ts';
 import { type Damage, formatDamage } from '../domain/damage.ts';
 import { OperatorError } from '../domain/errors.ts';
 import { inspectFiles } from '../intake/inspect-files.ts';
-import { inspectStoreFiles } from '../store/open-store.ts';
+import { hasOldStore, inspectStoreFiles } from '../store/open-store.ts';
 import { inspectDataDirectory } from '../system/data-directory.ts';
 import { lockDirectory } from '../system/directory-lock.ts';
 import { readTokenFile } from '../token/token-file.ts';
 import { createProgressBar } from './progress-bar.ts';
 
+/** For a data directory with a store that is not converted yet. */
+export const OLD_STORE_LINE =
+  'dendro.duckdb is the store of an earlier release, which was not checked; the next start converts it';
+
 interface DeepFindings {
+  readonly isOldStore: boolean;
   readonly records: { readonly stored: number; readonly spooled: number; readonly quarantined: number };
   readonly damages: readonly Damage[];
 }
@@ -49,6 +54,7 @@ async function findDamages(config: ServeConfig): Promise<DeepFindings> {
       stored.durableUpTo,
     );
     return {
+      isOldStore: storeName === 'duckdb' && (await hasOldStore(store.dataDirectory)),
       records: { stored: sumOf(stored.records), spooled: spool.records, quarantined: quarantine.records },
       damages: [
         ...stored.damages,
@@ -78,11 +84,13 @@ function findReadDamage(file: string, read: () => void): Damage[] {
   }
 }
 
-function print({ records, damages }: DeepFindings, isJson: boolean): void {
+function print({ isOldStore, records, damages }: DeepFindings, isJson: boolean): void {
   if (isJson) {
-    process.stdout.write(`${JSON.stringify({ records, damages }, undefined, 2)}\n`);
+    const findings = { records, damages, store_of_earlier_release: isOldStore };
+    process.stdout.write(`${JSON.stringify(findings, undefined, 2)}\n`);
     return;
   }
+  if (isOldStore) process.stdout.write(`${OLD_STORE_LINE}\n`);
   for (const damage of damages) process.stdout.write(`${formatDamage(damage)}\n`);
   const { stored, spooled, quarantined } = records;
   process.stdout.write(

@@ -10,13 +10,19 @@ import { type ComparedStore, compareStores } from '../endpoint/parity.ts';
 import { runPreflight } from '../endpoint/preflight.ts';
 import { replaySpool } from '../intake/applier.ts';
 import { logTo } from '../observe/log.ts';
-import { checkStoreFiles, openStore, type StoreOptions, storeNameOf } from '../store/open-store.ts';
+import {
+  checkStoreFiles,
+  hasOldStore,
+  openStore,
+  type StoreOptions,
+  storeNameOf,
+} from '../store/open-store.ts';
 import { systemClock } from '../system/clock.ts';
 import { inspectDataDirectory } from '../system/data-directory.ts';
 import { findLockOwner } from '../system/directory-lock.ts';
 import { checkWritable, describeFileError } from '../system/file-access.ts';
 import { readTokenFile } from '../token/token-file.ts';
-import { checkDeep } from './check-deep.ts';
+import { checkDeep, OLD_STORE_LINE } from './check-deep.ts';
 import { requireEmbeddedStore } from './embedded-store.ts';
 import { openLoggedStore } from './open-logged-store.ts';
 import { withTemporaryDirectory } from './temporary-directory.ts';
@@ -39,6 +45,7 @@ export async function check(invocation: Invocation): Promise<void> {
   if (isJson) return;
   for (const { name, id } of findings.endpoints) process.stdout.write(`${name}  ${id}\n`);
   for (const damage of findings.repairable) process.stdout.write(`${formatDamage(damage)}\n`);
+  if (findings.isOldStore) process.stdout.write(`${OLD_STORE_LINE}\n`);
   if (findings.serverPid !== undefined)
     process.stdout.write(
       `the data directory is in use by PID ${findings.serverPid}, so its store was not checked, and ports in use were assumed to belong to that process\n`,
@@ -53,6 +60,8 @@ interface Findings {
   readonly repairable: readonly Damage[];
   /** The process that uses the data directory, if there is one. */
   readonly serverPid: number | undefined;
+  /** Whether the store is of an earlier release, and the next start converts it. */
+  readonly isOldStore: boolean;
 }
 
 /**
@@ -91,7 +100,8 @@ async function findProblems(config: ServeConfig): Promise<Findings> {
     await withTemporaryDirectory('dendro-check-', directory => checkPreflight(config, catalog, directory));
     endpoints = catalog.endpoints.map(({ definition: { id, name } }) => ({ id, name }));
   });
-  return { endpoints, problems, repairable, serverPid };
+  const isOldStore = config.storeName === 'duckdb' && (await hasOldStore(dataDirectory));
+  return { endpoints, problems, repairable, serverPid, isOldStore };
 }
 
 function isAddressInUse(error: unknown): boolean {
@@ -117,12 +127,13 @@ function checkTokens({ tokensFile, environmentKeys }: ServeConfig): void {
   }
 }
 
-function printFindings({ endpoints, problems, repairable, serverPid }: Findings): void {
+function printFindings({ endpoints, problems, repairable, serverPid, isOldStore }: Findings): void {
   const findings = {
     endpoints,
     problems: problems.map(({ message }) => message),
     repairable,
     data_directory_used_by: serverPid ?? null,
+    store_of_earlier_release: isOldStore,
   };
   process.stdout.write(`${JSON.stringify(findings, undefined, 2)}\n`);
 }

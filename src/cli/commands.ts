@@ -16,7 +16,7 @@ export interface Command {
   load(): Promise<RunCommand>;
 }
 
-const STORE_FLAGS: readonly FlagName[] = ['data', 'store', 'memory-limit', 'query-timeout'];
+const STORE_FLAGS: readonly FlagName[] = ['data', 'store', 'memory-limit', 'query-timeout', 'accept-loss'];
 
 const SERVE_FLAGS: readonly FlagName[] = [
   'data',
@@ -34,6 +34,7 @@ const SERVE_FLAGS: readonly FlagName[] = [
   'query-concurrency',
   'query-queue',
   'memory-limit',
+  'accept-loss',
   'cache-bytes',
   'response-bytes',
   'unsent-bytes',
@@ -213,7 +214,7 @@ export const commands: readonly Command[] = [
     usage: '',
     summary:
       'Load a copy of the records of an embedded store into ClickHouse and verify the copy. Resumes if interrupted.',
-    flags: ['from', 'to', 'memory-limit'],
+    flags: ['from', 'to', 'memory-limit', 'accept-loss'],
     examples: ["DENDRO_TO='clickhouse://…' dendro migrate --from duckdb:./data"],
     load: async () => withoutArguments((await import('./migrate.ts')).migrate),
   },

@@ -14,6 +14,7 @@ import { openStore } from '../store/open-store.ts';
 import type { EraseScope } from '../store/store.ts';
 import { systemClock } from '../system/clock.ts';
 import { systemTimer } from '../system/timer.ts';
+import { withConversionBar } from './conversion-bar.ts';
 import { createResponseError, parseJson, type RunningServer, readRunningServer } from './running-server.ts';
 import { type RetryPolicy, sendRequest } from './send-request.ts';
 import { escapeForTerminal } from './terminal.ts';
@@ -70,7 +71,9 @@ async function eraseInDirectory(invocation: Invocation, scope: EraseScope): Prom
   if (!existsSync(dataDirectory)) throw new OperatorError(`there is no data directory ${dataDirectory}`);
   const [clock, timer, observe] = [systemClock, systemTimer, logTo(process.stdout, process.stderr)];
   const quarantine = new Quarantine(dataDirectory, observe);
-  const store = await openStore(options, createStoreCallbacks(quarantine, clock, observe));
+  const store = await withConversionBar(observe, process.stderr, observeOpening =>
+    openStore(options, createStoreCallbacks(quarantine, clock, observeOpening)),
+  );
   // The timer of the intake does not keep the process alive, so the process would exit while the intake waits.
   const keepAlive = setInterval(() => {}, 60_000);
   try {

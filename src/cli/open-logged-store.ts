@@ -5,14 +5,17 @@ import { logTo } from '../observe/log.ts';
 import { openStore, type StoreOptions } from '../store/open-store.ts';
 import type { Store } from '../store/store.ts';
 import { systemClock } from '../system/clock.ts';
+import { withConversionBar } from './conversion-bar.ts';
 
 /** `quarantineDirectory`: the data directory with the quarantine. */
 export async function openLoggedStore(
   options: StoreOptions,
   quarantineDirectory = options.dataDirectory,
 ): Promise<Store> {
-  const observe = logTo(process.stdout, process.stderr);
-  const quarantine = new Quarantine(quarantineDirectory, observe);
-  const store = await openStore(options, createStoreCallbacks(quarantine, systemClock, observe));
+  const log = logTo(process.stdout, process.stderr);
+  const quarantine = new Quarantine(quarantineDirectory, log);
+  const store = await withConversionBar(log, process.stderr, observe =>
+    openStore(options, createStoreCallbacks(quarantine, systemClock, observe)),
+  );
   return { ...store, close: () => quarantine.idle().finally(() => store.close()) };
 }

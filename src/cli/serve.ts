@@ -7,6 +7,7 @@ import { logTo } from '../observe/log.ts';
 import { growSmallHeapFaster } from '../system/heap-growth.ts';
 import { readVersion } from '../system/version.ts';
 import type { FirstToken } from '../token/first-token.ts';
+import { withConversionBar } from './conversion-bar.ts';
 
 export async function serve(invocation: Invocation): Promise<void> {
   growSmallHeapFaster();
@@ -16,7 +17,9 @@ export async function serve(invocation: Invocation): Promise<void> {
   const stopSignal = waitForStopSignal();
   let reloadEndpoints = async () => {}; // until the server has started, there is nothing to reload
   process.on('SIGHUP', () => void reloadEndpoints());
-  const app = await startApp(config, observe, { showFirstToken: printFirstToken });
+  const app = await withConversionBar(observe, process.stderr, log =>
+    startApp(config, exitIfStoppedDuringConversion(stopSignal, log), { showFirstToken: printFirstToken }),
+  );
   const { publicUrl, internalUrl } = app;
   try {
     observe({
@@ -60,6 +63,21 @@ export function waitForStopSignal(): Promise<string> {
   return new Promise(resolve => {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolve(signal));
   });
+}
+
+/** A conversion can take minutes, so a stop signal ends it. The next start begins it again. */
+function exitIfStoppedDuringConversion(stopSignal: Promise<string>, log: Observe): Observe {
+  let isConverting = false;
+  void stopSignal.then(signal => {
+    if (!isConverting) return;
+    log({ type: 'stopping', signal });
+    process.exit();
+  });
+  return event => {
+    if (event.type === 'conversion_progress') isConverting = true;
+    if (event.type === 'converted') isConverting = false;
+    log(event);
+  };
 }
 
 async function printFirstToken(token: FirstToken): Promise<void> {

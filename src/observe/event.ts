@@ -139,6 +139,20 @@ export type Event =
   /** The store of an earlier release is converted to parts. `share` is from 0 to 1. */
   | { readonly type: 'conversion_progress'; readonly share: number; readonly records: number }
   | { readonly type: 'converted'; readonly records: number }
+  /** A table of the earlier release that cannot be read was left out. `records` is undefined if unknown. */
+  | {
+      readonly type: 'old_table_lost';
+      readonly table: string;
+      readonly records: number | undefined;
+      readonly problem: string;
+    }
+  /** The write-ahead log of the earlier release ended with an unfinished write, which is now in `copy`. */
+  | {
+      readonly type: 'old_log_truncated';
+      readonly path: string;
+      readonly invalidBytes: number;
+      readonly copy: string;
+    }
   | { readonly type: 'spool_write_failed'; readonly error: unknown }
   /** The store is unreachable or incomplete, so queries fail. The preflight is retried. */
   | { readonly type: 'store_unavailable'; readonly error: unknown }

@@ -57,6 +57,8 @@ export const LEVELS: Readonly<Record<LoggedEvent['type'], LogLevel>> = {
   unnamed_part: 'error',
   conversion_progress: 'info',
   converted: 'info',
+  old_table_lost: 'error',
+  old_log_truncated: 'warn',
   store_unavailable: 'error',
   store_available: 'info',
   spool_write_failed: 'error',
@@ -139,6 +141,10 @@ export function describe(event: LoggedEvent): string {
       return `converting the store of an earlier release: ${Math.floor(event.share * 100)} % (${event.records} records)`;
     case 'converted':
       return `converted the store of an earlier release: ${event.records} records; earlier releases can no longer read this data directory`;
+    case 'old_table_lost':
+      return `TABLE ${event.table} OF AN EARLIER RELEASE CANNOT BE READ; its ${event.records ?? 'unknown number of'} records are lost: ${event.problem}`;
+    case 'old_log_truncated':
+      return `moved an unfinished write of ${event.invalidBytes} bytes from the end of ${event.path} to ${event.copy}; its records are still in the spool. Delete the copy after you have checked that no records are missing`;
     case 'store_unavailable':
       return `store unavailable; queries fail and records wait in the spool: ${messageOf(causeOf(event.error))}`;
     case 'store_available':

@@ -3,8 +3,8 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { type Damage, formatDamage } from '../domain/damage.ts';
-import { OperatorError } from '../domain/errors.ts';
 import { LOG_KINDS } from '../domain/log-columns.ts';
+import { systemClock } from '../system/clock.ts';
 import { checkAndRecordFormat } from '../system/data-directory.ts';
 import { lockDirectory } from '../system/directory-lock.ts';
 import type { Outbox } from './clickhouse/outbox.ts';
@@ -17,6 +17,8 @@ import type { Store, StoreCallbacks, StoreContent, StoreName } from './store.ts'
 export interface StoreOptions extends DuckDBStoreOptions {
   /** If given, records are stored in ClickHouse instead of in the data directory. */
   readonly clickhouse?: ClickHouseUrl | undefined;
+  /** If a table of an earlier release cannot be read, convert the rest. */
+  readonly acceptLoss?: boolean | undefined;
 }
 
 /** Returns the SQL that creates the tables of a ClickHouse store. */
@@ -78,25 +80,14 @@ async function hasSentToClickHouse(dataDirectory: string): Promise<boolean> {
   return outbox === undefined || LOG_KINDS.some(kind => outbox.durableUpTo(kind) > 0);
 }
 
-/** Throws an OperatorError if the store was written by an earlier release and is not converted yet, so that it has no parts. */
-export async function requireConverted(storeName: StoreName, dataDirectory: string): Promise<void> {
-  const { needsConversion } = await import('./duckdb/convert/convert.ts');
-  if (storeName === 'duckdb' && needsConversion(dataDirectory))
-    throw new OperatorError(
-      `an earlier release wrote the store in ${dataDirectory}, and this command can read it only after the next start, which converts it; to keep the old one, copy the directory (cp -a)`,
-    );
-}
-
 /**
- * Reads the store's files and returns what is damaged. Changes nothing. The caller must hold the lock of the data directory. Throws
- * an OperatorError if the store is not converted yet.
+ * Reads the store's files and returns what is damaged. Changes nothing. The caller must hold the lock of the data directory.
  */
 export async function inspectStoreFiles(
   storeName: StoreName,
   options: InspectOptions,
 ): Promise<StoreContent & { readonly damages: readonly Damage[] }> {
   const { dataDirectory } = options;
-  await requireConverted(storeName, dataDirectory);
   const nothing = { records: new Map(), durableUpTo: () => 0 };
   if (await isStoreMissing(storeName, dataDirectory)) {
     const problem = 'it does not exist, although a server has used this data directory';
@@ -104,6 +95,7 @@ export async function inspectStoreFiles(
   }
   try {
     if (storeName === 'duckdb') {
+      (await import('./duckdb/convert/layout.ts')).refuseLostManifest(dataDirectory);
       const { inspectParts } = await importInspectParts();
       const { setAside, damages, ...content } = await inspectParts(options);
       return { ...content, damages: [...setAside, ...damages] };
@@ -135,13 +127,22 @@ export async function openStore(options: StoreOptions, callbacks: StoreCallbacks
   }
 }
 
+/** Whether the directory has an embedded store of an earlier release, which `openStore` converts. */
+export async function hasOldStore(dataDirectory: string): Promise<boolean> {
+  return (await import('./duckdb/convert/layout.ts')).hasOldStore(dataDirectory);
+}
+
 /**
  * Checks whether an embedded store could be opened. Throws the OperatorError that opening it would throw. Returns missing parts and
  * those with a wrong size, which opening it would set aside. The caller must make sure that no other process uses the directory.
  */
-export async function checkStoreFiles(options: StoreOptions): Promise<readonly Damage[]> {
-  const { inspectPartSizes } = await importInspectParts();
-  return options.clickhouse === undefined ? inspectPartSizes(options.dataDirectory) : [];
+export async function checkStoreFiles({
+  clickhouse,
+  dataDirectory,
+}: StoreOptions): Promise<readonly Damage[]> {
+  if (clickhouse !== undefined) return [];
+  (await import('./duckdb/convert/layout.ts')).refuseLostManifest(dataDirectory);
+  return (await importInspectParts()).inspectPartSizes(dataDirectory);
 }
 
 /** The parts that the manifest of a data directory or a copy names. Throws an OperatorError if the manifest cannot be used. */
@@ -159,9 +160,16 @@ async function openInLockedDirectory(options: StoreOptions, callbacks: StoreCall
     const { openClickHouseStore } = await import('./clickhouse/store.ts');
     return openClickHouseStore({ ...options, clickhouse }, callbacks);
   }
-  const { convertOldStore, needsConversion } = await import('./duckdb/convert/convert.ts');
-  if (needsConversion(options.dataDirectory))
-    await convertOldStore({ ...options, observe: callbacks.observe ?? (() => {}) });
+  const { convertIfNeeded } = await import('./duckdb/convert/convert.ts');
+  const { clock = systemClock } = options;
+  await convertIfNeeded({ ...options, clock, observe: callbacks.observe ?? (() => {}) });
   const { openDuckDBStore } = await import('./duckdb/store.ts');
-  return openDuckDBStore(options, callbacks);
+  const store = await openDuckDBStore(options, callbacks);
+  try {
+    await (await import('./duckdb/convert/marker.ts')).addMarker(options.dataDirectory);
+    return store;
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
 }

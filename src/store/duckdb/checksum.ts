@@ -24,7 +24,7 @@ export interface TableContent extends Checksum {
   readonly largeTextBytes: number;
 }
 
-const EMPTY: TableContent = {
+export const EMPTY: TableContent = {
   rows: 0,
   sum: 0n,
   since: undefined,
@@ -38,44 +38,63 @@ export async function readContent(
   connection: DuckDBConnection,
   kind: LogKind,
   table: string,
+  afterBatch?: AfterBatch,
+  except?: Condition,
+): Promise<TableContent> {
+  return (await readContentBy('0', connection, kind, table, afterBatch, except)).get(0n) ?? EMPTY;
+}
+
+/** The same for each value of `group`, an SQL expression. `table` can be a subquery that has `rowid`. */
+export async function readContentBy(
+  group: string,
+  connection: DuckDBConnection,
+  kind: LogKind,
+  table: string,
   afterBatch: AfterBatch = async () => {},
   except: Condition = { sql: 'false', values: {} },
-): Promise<TableContent> {
+): Promise<ReadonlyMap<bigint, TableContent>> {
   const last = await connection.runAndReadAll(`select max(rowid) from ${table}`);
-  let total = EMPTY;
+  const totals = new Map<bigint, TableContent>();
   for (let start = 0; start <= Number(last.value(0, 0) ?? -1); start += ROW_GROUP_ROWS) {
     const startedAt = performance.now();
     const batch = `rowid >= ${start} and rowid < ${start + ROW_GROUP_ROWS} and not (${except.sql})`;
-    total = addContents(total, await readBatch(connection, kind, table, { ...except, sql: batch }));
-    await afterBatch(performance.now() - startedAt);
+    let records = 0;
+    for (const [key, content] of await readBatch(group, connection, kind, table, { ...except, sql: batch })) {
+      totals.set(key, addContents(totals.get(key) ?? EMPTY, content));
+      records += content.rows;
+    }
+    await afterBatch(performance.now() - startedAt, records);
   }
-  return total;
+  return totals;
 }
 
 async function readBatch(
+  group: string,
   connection: DuckDBConnection,
   kind: LogKind,
   table: string,
   { sql, values }: Condition,
-): Promise<TableContent> {
+): Promise<(readonly [bigint, TableContent])[]> {
   const columns = columnsOf(kind).map(({ name }) => name);
   // A sum and not an exclusive or, in which two equal records would cancel each other out.
   const result = await connection.runAndReadAll(
-    `select count(*), coalesce(sum(hash(${columns.join(', ')})::hugeint), 0),
+    `select ${group}, count(*), coalesce(sum(hash(${columns.join(', ')})::hugeint), 0),
       epoch_us(min(timestamp)), epoch_us(max(timestamp)),
       coalesce(sum(bytes), 0), coalesce(sum(bytes) filter (bytes >= ${LARGE_RECORD_BYTES}), 0)
-    from (select *, strlen(event_message) + strlen(metadata) as bytes from ${table} where ${sql})`,
+    from (select *, strlen(event_message) + strlen(metadata) as bytes from ${table} where ${sql}) group by all`,
     { ...values },
   );
-  const [rows, sum, since, until, textBytes, largeTextBytes] = result.getRows()[0] ?? [];
-  return {
-    rows: Number(rows),
-    sum: toBigInt(sum) ?? 0n,
-    since: toBigInt(since),
-    until: toBigInt(until),
-    textBytes: Number(textBytes),
-    largeTextBytes: Number(largeTextBytes),
-  };
+  return result.getRows().map(([key, rows, sum, since, until, textBytes, largeTextBytes]) => [
+    toBigInt(key) ?? 0n,
+    {
+      rows: Number(rows),
+      sum: toBigInt(sum) ?? 0n,
+      since: toBigInt(since),
+      until: toBigInt(until),
+      textBytes: Number(textBytes),
+      largeTextBytes: Number(largeTextBytes),
+    },
+  ]);
 }
 
 export function addContents(one: TableContent, other: TableContent): TableContent {

@@ -13,7 +13,7 @@ const MIN_RUNS = 16;
 const MIN_RUNS_WHEN_IDLE = 2;
 const IDLE_MS = 30_000;
 /** No merge creates a larger part: it would take too long, and a merge that a stop interrupts starts again from the beginning. */
-const MAX_ROWS = 128 * ROW_GROUP_ROWS;
+export const MAX_ROWS = 128 * ROW_GROUP_ROWS;
 /**
  * A part is merged with newer ones only if it has at most this many times as many rows as they have together. So a merge does not
  * rewrite many old rows to add a few new ones.
@@ -24,7 +24,7 @@ const MAX_SIZE_RATIO = 4;
  * next to each other, so these could be 2,048 records of 1 MiB. Therefore the large records of one part (LARGE_RECORD_BYTES) have
  * at most this many bytes in total.
  */
-const MAX_LARGE_BYTES = 64 * 1024 * 1024;
+export const MAX_LARGE_BYTES = 64 * 1024 * 1024;
 /** A kind whose compaction failed, such as on a full disk, is skipped for this time, so that other kinds are compacted. */
 const RETRY_MS = 600_000;
 

@@ -16,8 +16,8 @@ const PART_ORDER = 'order by project, timestamp desc';
 /** The approximate size of the records that are sorted at once. */
 const BATCH_BYTES = 16 * 1024 * 1024;
 
-/** Called after each batch with the milliseconds it took. */
-export type AfterBatch = (ms: number) => Promise<void>;
+/** Called after each batch with the milliseconds it took, and how many records it had. */
+export type AfterBatch = (ms: number, records: number) => Promise<void>;
 
 /** All records of the projects from `first` to `last`, or those of one project from `since` to before `until`. */
 interface Batch {
@@ -59,7 +59,7 @@ export async function copySorted(
       { first, last, since, until, ...except.values },
     );
     copied += rowsChanged;
-    await afterBatch(performance.now() - startedAt);
+    await afterBatch(performance.now() - startedAt, rowsChanged);
   }
   return copied;
 }

@@ -62,7 +62,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   };
 }
 
-async function createInstance(
+export async function createInstance(
   dataDirectory: string,
   memoryLimit: string,
   threads: number,

@@ -10,7 +10,7 @@ import { hashFile } from '../../system/open-file.ts';
 import { addChecksums, type Checksum, readContent, type TableContent } from './checksum.ts';
 import { tableColumns } from './columns.ts';
 import { type AfterBatch, type Condition, copySorted } from './copy-records.ts';
-import { type Database, quote } from './database.ts';
+import { quote } from './database.ts';
 import { DuckDBInstance } from './driver.ts';
 import type { PartEntry } from './manifest.ts';
 import { partAlias, partFileName } from './part-file.ts';
@@ -30,7 +30,7 @@ const SYSTEM_ERROR =
   /^(Out of Memory|Interrupt|Connection) Error|^IO Error: (Cannot open|Could not (set lock on|read from) file)/;
 
 export interface PartWriterDependencies {
-  readonly database: Database;
+  readonly partsDirectory: string;
   readonly nextPartNumber: () => number;
   readonly observe: Observe;
 }
@@ -78,10 +78,11 @@ export class PartWriter {
 
   /** Creates an empty part. `rows` is how many records it will have, if known. The connection writes one part at a time. */
   async create(connection: StoreConnection, kind: LogKind, rows?: number): Promise<NewPart> {
-    const { database, nextPartNumber, observe } = this.#dependencies;
+    const { partsDirectory, nextPartNumber, observe } = this.#dependencies;
     const file = partFileName(kind, nextPartNumber());
     const blockBytes = (rows ?? SMALL_PART_ROWS) < SMALL_PART_ROWS ? SMALL_BLOCK_BYTES : BLOCK_BYTES;
-    return NewPart.create({ database, connection, reader: this.#reader, observe, kind, file, blockBytes });
+    const reader = this.#reader;
+    return NewPart.create({ partsDirectory, connection, reader, observe, kind, file, blockBytes });
   }
 
   async close(): Promise<void> {
@@ -90,7 +91,7 @@ export class PartWriter {
 }
 
 interface NewPartOptions {
-  readonly database: Database;
+  readonly partsDirectory: string;
   readonly connection: StoreConnection;
   readonly reader: PartReader;
   readonly observe: Observe;
@@ -112,7 +113,7 @@ export class NewPart {
   private constructor(options: NewPartOptions) {
     this.#options = options;
     this.#alias = `new_${partAlias(options.file)}`;
-    this.#path = join(options.database.partsDirectory, options.file);
+    this.#path = join(options.partsDirectory, options.file);
   }
 
   static async create(options: NewPartOptions): Promise<NewPart> {
@@ -156,12 +157,12 @@ export class NewPart {
 
   /** Makes the part durable and reads it back. Throws if it differs from what was written. */
   async finish(afterBatch?: AfterBatch): Promise<PartEntry> {
-    const { connection, database, reader, kind, file } = this.#options;
+    const { connection, partsDirectory, reader, kind, file } = this.#options;
     await connection.run(`checkpoint ${this.#alias}`);
     await this.#detach();
     await syncFile(this.#temporary);
     await rename(this.#temporary, this.#path);
-    await syncDirectory(database.partsDirectory);
+    await syncDirectory(partsDirectory);
     const content = await reader.read(this.#path, kind, afterBatch).catch(error => {
       throw error instanceof MismatchError ? this.#reportMismatch(error) : error;
     });

@@ -86,7 +86,8 @@ async function openComponents(options: DuckDBStoreOptions, callbacks: StoreCallb
   });
   const pool = await ConnectionPool.open({ ...options, connect: () => database.connect() });
   const writers = await openWriters(database);
-  const partWriter = new PartWriter({ database, nextPartNumber: () => parts.takeNumber(), observe });
+  const { partsDirectory } = database;
+  const partWriter = new PartWriter({ partsDirectory, nextPartNumber: () => parts.takeNumber(), observe });
   const requireSpace = (bytes: number) => requireDiskSpace(database.dataDirectory, bytes);
   const operations: OperationCount = { total: 0 };
   const memtables = await Memtables.open({

@@ -6,7 +6,8 @@
 // a small project reads at least one block of every part.
 import { MICROS_PER_DAY } from '../../system/clock.ts';
 
-const RECENT_WINDOW = (7n * MICROS_PER_DAY) / 2n;
+/** Every window starts and ends at a multiple of this. */
+export const RECENT_WINDOW = (7n * MICROS_PER_DAY) / 2n;
 const OLD_WINDOW = 28n * MICROS_PER_DAY;
 /** Records of windows that ended before this age are old. */
 const RECENT_AGE = 7n * MICROS_PER_DAY;

@@ -1,27 +1,104 @@
-// Converts the store of an earlier release, one DuckDB file that changed in place, to parts.
+// Converts the store of an earlier release, one DuckDB file that changed in place, to parts. The parts and the manifest are written
+// to `converting/`. When they are complete, it is renamed to `parts/`, then the manifest is moved to its place, and at last the
+// marker replaces the old file. An interrupted conversion starts again or, after the first rename, continues.
 import { existsSync } from 'node:fs';
-import { join } from 'node:path';
+import { readdir, rename, rm } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
+import { join, resolve } from 'node:path';
+import { OperatorError } from '../../../domain/errors.ts';
 import type { Observe } from '../../../observe/event.ts';
-import { MANIFEST_FILE } from '../manifest.ts';
+import type { Clock } from '../../../system/clock.ts';
+import { createDirectory, syncDirectory, writeFileDurably } from '../../../system/files.ts';
+import { requireDiskSpace } from '../disk-space.ts';
+import { MANIFEST_FILE, PARTS_DIRECTORY, writeManifest } from '../manifest.ts';
+import { hasOldStore, refuseLostManifest } from './layout.ts';
+import { createMarker, OLD_STORE_FILE } from './marker.ts';
+import { metadataBackupOf } from './metadata-backup.ts';
+import { OldStore } from './old-store.ts';
+import { pathOfWal } from './truncate-wal.ts';
+import { writeParts } from './write-parts.ts';
 
-/** The store of earlier releases. */
-export const OLD_STORE_FILE = 'dendro.duckdb';
+const CONVERTING_DIRECTORY = 'converting';
+/** Parts have more columns than old tables, so they can need more space. */
+const GROWTH = 1.2;
 
 export interface ConvertOptions {
   readonly dataDirectory: string;
   readonly memoryLimit: string;
   readonly threads?: number | undefined;
+  readonly maxPartBytes?: number | undefined;
   /** Convert the rest if a table cannot be read. */
   readonly acceptLoss?: boolean | undefined;
+  readonly clock: Clock;
   readonly observe: Observe;
 }
 
-/** Whether the directory has a store that must be converted before it can be opened. */
-export function needsConversion(dataDirectory: string): boolean {
-  return existsSync(join(dataDirectory, OLD_STORE_FILE)) && !existsSync(join(dataDirectory, MANIFEST_FILE));
+/** The caller must hold the lock of the data directory. Throws an OperatorError if the store cannot be converted. */
+export async function convertIfNeeded(options: ConvertOptions): Promise<void> {
+  const dataDirectory = resolve(options.dataDirectory);
+  refuseLostManifest(dataDirectory);
+  const records = hasOldStore(dataDirectory) ? await convert({ ...options, dataDirectory }) : undefined;
+  try {
+    await finish(dataDirectory);
+  } catch (error) {
+    throw new OperatorError(
+      `the conversion of the store in ${dataDirectory} is not finished: ${(error as Error).message}; the next start continues it`,
+    );
+  }
+  if (records !== undefined) options.observe({ type: 'converted', records });
 }
 
-/** The caller must hold the lock of the data directory. */
-export async function convertOldStore(_: ConvertOptions): Promise<void> {
-  throw new Error('not implemented');
+/** Creates `parts/`, with the manifest and the marker in it. Returns the number of records. */
+async function convert(options: ConvertOptions): Promise<number> {
+  const { dataDirectory, threads = availableParallelism(), observe } = options;
+  const converting = join(dataDirectory, CONVERTING_DIRECTORY);
+  const store = await OldStore.open({
+    ...options,
+    threads,
+    onWalTruncated: log => observe({ type: 'old_log_truncated', ...log }),
+  });
+  try {
+    await requireNoParts(dataDirectory);
+    await rm(converting, { recursive: true, force: true });
+    await requireDiskSpace(dataDirectory, Math.ceil((await store.usedBytes()) * GROWTH));
+    createDirectory(converting);
+    const manifest = await writeParts(store, { ...options, partsDirectory: converting });
+    await writeManifest(converting, manifest);
+    await writeFileDurably(join(converting, OLD_STORE_FILE), createMarker());
+    await rename(converting, join(dataDirectory, PARTS_DIRECTORY));
+    return manifest.parts.reduce((sum, part) => sum + part.records, 0);
+  } catch (error) {
+    await rm(converting, { recursive: true, force: true }).catch(() => {}); // the next start deletes it
+    const [reason] = (error as Error).message.split('\n', 1);
+    throw new OperatorError(
+      `cannot convert the store of an earlier release in ${dataDirectory}: ${reason}. Nothing was changed`,
+    );
+  } finally {
+    store.close();
+  }
+}
+
+async function requireNoParts(dataDirectory: string): Promise<void> {
+  const parts = join(dataDirectory, PARTS_DIRECTORY);
+  const [file] = existsSync(parts) ? await readdir(parts) : [];
+  if (file !== undefined)
+    throw new Error(`${join(parts, file)} is in the way, which that release did not write; move it away`);
+}
+
+/** If a conversion has left the manifest or the marker in `parts/`, moves them to their places. Deletes the rest of the old store. */
+async function finish(dataDirectory: string): Promise<void> {
+  const parts = join(dataDirectory, PARTS_DIRECTORY);
+  for (const name of [MANIFEST_FILE, OLD_STORE_FILE]) {
+    const [from, to] = [join(parts, name), join(dataDirectory, name)];
+    if (!existsSync(from)) continue;
+    await syncDirectory(dataDirectory);
+    // After a power cut, the manifest can be in both places, and the one in `parts/` is the older one.
+    if (name === MANIFEST_FILE && existsSync(to)) await rm(from);
+    else await rename(from, to);
+    await syncDirectory(dataDirectory);
+    await syncDirectory(parts);
+  }
+  if (!existsSync(join(dataDirectory, MANIFEST_FILE))) return;
+  const oldFile = join(dataDirectory, OLD_STORE_FILE);
+  for (const leftover of [pathOfWal(oldFile), metadataBackupOf(oldFile)]) await rm(leftover, { force: true });
 }

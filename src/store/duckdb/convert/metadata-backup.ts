@@ -1,13 +1,9 @@
-// Protects the file against a power cut during a checkpoint. DuckDB keeps its metadata in blocks of 256 KiB, which a checkpoint
-// overwrites in place. If one of these writes is torn, DuckDB refuses to open the file. So the metadata blocks that the
-// checkpoint may overwrite are first saved in a backup file. The next start writes them back, unless the checkpoint was
-// completed.
+// Restores an old store after a power cut during a checkpoint. A checkpoint overwrote metadata blocks of the file in place. If one of
+// these writes is torn, DuckDB refuses to open the file. So the store saved the blocks in a backup file before each checkpoint.
 import { existsSync } from 'node:fs';
 import { type FileHandle, open, readFile, rm } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
-import { writeFileDurably } from '../../../system/files.ts';
 import { readAt } from '../../../system/open-file.ts';
-import type { DuckDBConnection } from '../driver.ts';
 
 /** Three headers of 4 KiB are before the first block. The second and third have the number of the checkpoint that wrote them. */
 const HEADER_BYTES = 4096;
@@ -30,42 +26,8 @@ export function metadataBackupOf(file: string): string {
   return `${file}.metadata-backup`;
 }
 
-/** Reads bytes of the file; fewer at its end. */
-type ReadAt = (offset: number, length: number) => Promise<Buffer>;
-
-/** Must be called by the holder of the file mutex, before a checkpoint. */
-export async function saveMetadata(connection: DuckDBConnection, file: string, read: ReadAt): Promise<void> {
-  const size = await connection.runAndReadAll(
-    "select block_size from pragma_database_size() where database_name = 'logs'",
-  );
-  // DuckDB writes new metadata only into blocks that have free space, so full blocks never change. Most metadata blocks of a
-  // large file are full.
-  const writable = await connection.runAndReadAll(
-    "select block_id from pragma_metadata_info('logs') where free_blocks > 0 order by 1",
-  );
-  const blockBytes = Number(size.value(0, 0));
-  const header: BackupHeader = {
-    checkpoint: String(await readCheckpointNumber(read)),
-    blockBytes,
-    blocks: writable.getRows().map(([block]) => Number(block)),
-  };
-  const content = [Buffer.from(`${JSON.stringify(header)}\n`)];
-  for (const block of header.blocks) {
-    const saved = Buffer.alloc(blockBytes);
-    (await read(FIRST_BLOCK_OFFSET + block * blockBytes, blockBytes)).copy(saved);
-    content.push(saved);
-  }
-  const bytes = Buffer.concat(content);
-  await writeFileDurably(metadataBackupOf(file), Buffer.concat([checksumOf(bytes), bytes]));
-}
-
-export async function removeMetadataBackup(file: string): Promise<void> {
-  await rm(metadataBackupOf(file), { force: true });
-}
-
 /** Call it before DuckDB opens the file. The caller must hold the lock of the data directory. */
 export async function restoreMetadata(file: string): Promise<void> {
-  if (!existsSync(file)) return;
   const backup = await readBackup(file);
   if (backup === undefined) return;
   const { blockBytes, blocks } = backup.header;
@@ -82,19 +44,7 @@ export async function restoreMetadata(file: string): Promise<void> {
   } finally {
     await handle.close();
   }
-  await removeMetadataBackup(file);
-}
-
-/** Whether `restoreMetadata` would restore blocks. Only reads. */
-export async function isCheckpointUnfinished(file: string): Promise<boolean> {
-  const backup = await readBackup(file);
-  if (backup === undefined) return false;
-  const handle = await open(file, 'r');
-  try {
-    return await isBackupCurrent(handle, backup.header);
-  } finally {
-    await handle.close();
-  }
+  await rm(metadataBackupOf(file), { force: true });
 }
 
 async function readBackup(
@@ -112,9 +62,8 @@ async function readBackup(
 }
 
 /** Whether no checkpoint was completed since the backup was saved. */
-async function isBackupCurrent({ fd }: FileHandle, { checkpoint }: BackupHeader): Promise<boolean> {
-  const number = await readCheckpointNumber((offset, length) => readAt(fd, offset, length));
-  return String(number) === checkpoint;
+async function isBackupCurrent(handle: FileHandle, { checkpoint }: BackupHeader): Promise<boolean> {
+  return String(await readCheckpointNumber(handle)) === checkpoint;
 }
 
 /** Continues after a short write. */
@@ -126,8 +75,8 @@ async function writeAt(handle: FileHandle, data: Buffer, offset: number): Promis
 }
 
 /** DuckDB writes the two headers in turn, and uses the one with the higher number. */
-async function readCheckpointNumber(read: ReadAt): Promise<bigint> {
-  const headers = await read(HEADER_BYTES, 2 * HEADER_BYTES);
+async function readCheckpointNumber({ fd }: FileHandle): Promise<bigint> {
+  const headers = await readAt(fd, HEADER_BYTES, 2 * HEADER_BYTES);
   const first = headers.readBigUInt64LE(CHECKPOINT_NUMBER_OFFSET);
   const second = headers.readBigUInt64LE(HEADER_BYTES + CHECKPOINT_NUMBER_OFFSET);
   return first > second ? first : second;
