@@ -1,9 +1,10 @@
 // The store of an earlier release: one DuckDB file with several tables for each kind.
 import { join } from 'node:path';
 import { OperatorError } from '../../../domain/errors.ts';
-import { columnsOf, LOG_KINDS, type LogKind } from '../../../domain/log-columns.ts';
+import { LOG_KINDS, type LogKind, lineColumnsOf } from '../../../domain/log-columns.ts';
 import { createInstance, quote } from '../database.ts';
 import type { DuckDBInstance, DuckDBValue } from '../driver.ts';
+import { selectWithFieldColumns } from '../field-columns.ts';
 import type { LoadEntry, Manifest } from '../manifest.ts';
 import { addRunLong, type StoreConnection } from '../run-long.ts';
 import { OLD_STORE_FILE } from './marker.ts';
@@ -221,7 +222,7 @@ function cannotOpen(file: string, error: unknown): OperatorError {
 
 /** A subquery with the records of an old table, the columns of a part, and `rowid`. */
 export function recordsOf({ name, kind }: OldTable): string {
-  return `(select rowid, ${columnNames(kind)} from logs.${name})`;
+  return `(${selectWithFieldColumns(kind, `(select rowid, ${columnNames(kind)} from logs.${name})`)})`;
 }
 
 /** A SELECT of the records that match a condition, with exactly the columns of a part. */
@@ -231,7 +232,7 @@ export function selectFrom(table: OldTable, condition: string): string {
 
 /** All old tables of a kind have these columns. */
 function columnNames(kind: LogKind): string {
-  return columnsOf(kind)
+  return lineColumnsOf(kind)
     .map(({ name }) => name)
     .join(', ');
 }
