@@ -12,16 +12,18 @@ import { kill, serve } from './server.ts';
 const UPGRADE = join(import.meta.dirname, '../upgrade');
 const readJson = (name: string) => JSON.parse(readFileSync(join(UPGRADE, name), 'utf8'));
 const { embedded } = readJson('expected.json');
-const { token, kinds } = readJson('expected-0.2.0.json');
+const expected020 = readJson('expected-0.2.0.json');
+const unreleased = readJson('expected-0.3.0-unreleased.json');
 type Contents = Record<string, { readonly count: number; readonly digest: string }>;
 const RELEASES: readonly { version: string; token: string; kinds: Contents }[] = [
   { version: '0.1.0', token: embedded.tokens.platform, kinds: embedded.kinds },
-  { version: '0.2.0', token, kinds },
+  { version: '0.2.0', token: expected020.token, kinds: expected020.kinds },
+  { version: '0.3.0-unreleased', token: unreleased.token, kinds: unreleased.kinds },
 ];
 
 const KILLS_PER_RELEASE = sized(3, 25);
-/** Of a start: the program is loaded, then it upgrades the directory and listens. */
-const [MIN_DELAY_MS, DELAY_RANGE_MS] = [150, 600];
+/** Of a start: the program is loaded, then it listens and converts the store. */
+const [MIN_DELAY_MS, DELAY_RANGE_MS] = [150, 1_500];
 
 /** Opens a directory of the release, at first with a server that is killed, and compares its content with what was sent. */
 async function upgrade({ version, token, kinds }: (typeof RELEASES)[number], killAfterMs?: number) {

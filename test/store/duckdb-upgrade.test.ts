@@ -1,170 +1,452 @@
-// Opens files of earlier schema versions. The tests write them by renaming the tables of the current version back. Files that an
-// earlier program wrote are tested in test/upgrade.
+// Converts stores as earlier releases wrote them. Directories that an earlier program wrote are tested in test/upgrade.
+import { createHash } from 'node:crypto';
+import {
+  appendFileSync,
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
-import { DuckDBInstance } from '@duckdb/node-api';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import type { LogKind } from '../../src/domain/log-columns.ts';
-import { toLogLines } from '../../src/domain/log-line.ts';
-import { inspectFile } from '../../src/store/duckdb/inspect-file.ts';
-import { openStore } from '../../src/store/open-store.ts';
-import type { Store } from '../../src/store/store.ts';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { OperatorError } from '../../src/domain/errors.ts';
+import type { Event } from '../../src/observe/event.ts';
+import { EMPTY, type TableContent } from '../../src/store/duckdb/checksum.ts';
+import { MAX_LARGE_BYTES } from '../../src/store/duckdb/compaction.ts';
+import { planParts, type Spans } from '../../src/store/duckdb/convert/plan-parts.ts';
+import { type Manifest, readManifest } from '../../src/store/duckdb/manifest.ts';
+import { findPartProblem } from '../../src/store/duckdb/part-file.ts';
+import { windowOf } from '../../src/store/duckdb/time-windows.ts';
+import { openStore, type StoreOptions } from '../../src/store/open-store.ts';
 import { micros, testStoreOptions } from '../support/app.ts';
-import { edgeRecord } from '../support/record.ts';
+import {
+  AUTH_COLUMNS,
+  changeOldStore,
+  damageTable,
+  EDGE_COLUMNS,
+  edgeRecords,
+  rowsOfOldStore,
+  SCHEMA_4,
+  tearMetadata,
+  unverifiedSql,
+} from '../support/old-store.ts';
 import { createDataDirectory, removeDataDirectory, savedQuery } from '../support/store.ts';
 
-const START = micros('2026-10-01T12:00:00Z');
 const NOW = micros('2026-11-14T13:00:00Z');
-/** Compaction merges two parts only after nothing was flushed for this long. */
-const IDLE_MS = 30_000;
+/** Enough for tables with blocks of their own. */
+const RECORDS = 20_000;
 
-let dataDirectory: string;
-let store: Store;
+let directory: string;
+let events: Event[];
 
-const open = async () => {
-  store = await openStore(testStoreOptions(dataDirectory));
+beforeEach(() => {
+  directory = createDataDirectory();
+  events = [];
+});
+afterEach(() => removeDataDirectory(directory));
+
+const fileIn = (...names: string[]) => join(directory, ...names);
+const edgeTable = (name: string, first: number, end: number) => [
+  `create table ${name} (${EDGE_COLUMNS})`,
+  `insert into ${name} ${edgeRecords(first, end)}`,
+];
+/** A store with three tables of edge records, flush progress and a load. */
+const writeStore = () =>
+  changeOldStore(directory, [
+    ...SCHEMA_4,
+    ...edgeTable('edge_compacted_1', 0, RECORDS),
+    ...edgeTable('edge_part_2', RECORDS, 2 * RECORDS),
+    ...edgeTable('edge_part_3', 2 * RECORDS, 2 * RECORDS + 10),
+    `insert into flushed_records values ('edge', ${2 * RECORDS + 10})`,
+    "insert into loads values ('auth', 'abc', 123, 7, timestamp '2026-11-02 03:04:05')",
+  ]);
+const ALL = 2 * RECORDS + 10;
+
+const open = (options: Partial<StoreOptions> = {}) =>
+  openStore(
+    { ...testStoreOptions(directory), clock: () => NOW, ...options },
+    { observe: event => events.push(event) },
+  );
+
+/** Opens the store and reads the number of edge records, of their ids, and a checksum of what the old store had. */
+async function readEdge(options: Partial<StoreOptions> = {}): Promise<readonly unknown[]> {
+  const store = await open(options);
+  try {
+    const sql = `select count(*), count(distinct id), sum(hash(id, timestamp, project, event_message, metadata, url, path)::hugeint)::varchar from edge_logs`;
+    return (await store.query(savedQuery(sql, ['integer', 'integer', 'text']), {})).rows[0] ?? [];
+  } finally {
+    await store.close();
+  }
+}
+
+async function checksumOfOld(from: string): Promise<unknown> {
+  const sql = `select sum(hash(id, timestamp, project, event_message, metadata, url, path)::hugeint)::varchar from (${from})`;
+  return (await rowsOfOldStore(directory, sql))[0]?.[0];
+}
+
+function manifest(): Manifest {
+  const found = readManifest(directory);
+  if (found === undefined) throw new Error('there is no manifest');
+  return found;
+}
+
+/** The names and digests of all files. */
+function listFiles(of = directory): Record<string, string> {
+  const names = readdirSync(of, { recursive: true, withFileTypes: true }).filter(entry => entry.isFile());
+  return Object.fromEntries(
+    names.map(entry => {
+      const path = join(entry.parentPath, entry.name);
+      return [path.slice(of.length), createHash('sha256').update(readFileSync(path)).digest('hex')];
+    }),
+  );
+}
+
+const oldFiles = () =>
+  Object.fromEntries(Object.entries(listFiles()).filter(([name]) => !/format|pid/.test(name)));
+const errorOf = async (opening: Promise<unknown>) => {
+  const error: unknown = await opening.catch((thrown: unknown) => thrown);
+  expect(error).toBeInstanceOf(OperatorError);
+  return (error as Error).message;
 };
 
-beforeEach(async () => {
-  dataDirectory = createDataDirectory();
-  vi.useFakeTimers({ toFake: ['performance'] });
-  await open();
-});
-afterEach(async () => {
-  vi.useRealTimers();
-  await store.close();
-  removeDataDirectory(dataDirectory);
-});
-
-const flush = async (count: number, kind: LogKind = 'edge') => {
-  const firstSequence = store.flushedUpTo(kind);
-  const records = Array.from({ length: count }, (_, i) => {
-    const n = firstSequence + i;
-    return edgeRecord({ id: `n${n}`, at: START + BigInt(n) * 1_000_000n, project: `p${n % 7}` });
+describe('converting a store', () => {
+  test('keeps every record and the flush progress, and remembers loads', async () => {
+    await writeStore();
+    const checksum = await checksumOfOld(edgeRecords(0, ALL));
+    expect(await readEdge()).toEqual([ALL, ALL, checksum]);
+    expect(manifest().storedUpTo).toEqual({ edge: ALL });
+    const loadedAt = micros('2026-11-02T03:04:05Z');
+    expect(manifest().loads).toEqual([
+      { source: 'auth', digest: 'abc', fileBytes: 123, records: 7, loadedAt },
+    ]);
+    expect(events.filter(({ type }) => /conver|old/.test(type))).toEqual([
+      { type: 'conversion_progress', share: 0, records: ALL },
+      ...events.filter(({ type }) => type === 'conversion_progress').slice(1),
+      { type: 'converted', records: ALL },
+    ]);
+    expect(
+      readdirSync(directory)
+        .filter(name => /duckdb|converting|manifest/.test(name))
+        .sort(),
+    ).toEqual(['dendro.duckdb', 'manifest.json']);
+    expect(await readEdge()).toEqual([ALL, ALL, checksum]); // opens it again
   });
-  await store.apply({ ...toLogLines(kind, records), firstSequence });
-  await store.flush([kind]);
-};
-const flushTimes = async (times: number, count: number) => {
-  for (let i = 0; i < times; i++) await flush(count);
-};
-const compactWhenIdle = async () => {
-  expect(await store.compact?.(NOW)).toBe(false);
-  vi.advanceTimersByTime(IDLE_MS);
-  return store.compact?.(NOW);
-};
-const query = async (sql: string, types: ('text' | 'integer')[]) =>
-  (await store.query(savedQuery(sql, types), {})).rows;
-/** The number of records, and of different ids. */
-const counts = async () =>
-  (await query('select count(*), count(distinct id) from edge_logs', ['integer', 'integer']))[0];
-const tablesLike = async (pattern: string) => {
-  const sql = `select table_name from duckdb_tables() where database_name = 'logs' and table_name like '${pattern}' order by 1`;
-  return (await query(sql, ['text'])).map(([name]) => String(name));
-};
-const parts = async () => (await tablesLike('edge%')).map(name => name.replace(/\d+/, 'N'));
 
-/** Closes the store, changes its file and opens it again. */
-const change = async (...statements: string[]) => {
-  await store.close();
-  const instance = await DuckDBInstance.create(join(dataDirectory, 'dendro.duckdb'));
-  const connection = await instance.connect();
-  for (const statement of statements) await connection.run(statement);
-  connection.closeSync();
-  instance.closeSync();
-  await open();
-};
+  test('writes sorted parts of one time window each, with the columns of searchable fields', async () => {
+    await writeStore();
+    const store = await open();
+    const sql = "select count(*) from edge_logs where field_method = 'GET' and field_status = '204'";
+    expect((await store.query(savedQuery(sql, ['integer']), {})).rows).toEqual([[ALL / 5]]);
+    await store.close();
+    const { parts } = manifest();
+    expect(parts.length).toBeGreaterThan(2);
+    for (const part of parts) {
+      expect(windowOf(part.since, NOW)).toEqual(windowOf(part.until, NOW));
+      expect(part.runs).toBe(1);
+      expect(await findPartProblem(fileIn('parts'), part)).toBeUndefined();
+    }
+    expect(new Set(parts.map(({ since }) => windowOf(since, NOW).start)).size).toBe(parts.length);
+  });
 
-describe('opening a file', () => {
-  const schemaVersion = () => query('select max(version) from logs.schema_version', ['integer']);
+  test('a part has at most --max-disk / 20 bytes of text', async () => {
+    await writeStore();
+    const maxPartBytes = 300_000;
+    expect((await readEdge({ maxPartBytes }))[0]).toBe(ALL);
+    for (const { textBytes } of manifest().parts) expect(textBytes).toBeLessThanOrEqual(maxPartBytes);
+  });
+
+  test('leaves out temporary tables of interrupted compactions, and converts tables of schema version 3', async () => {
+    await changeOldStore(directory, [
+      'create table schema_version (version integer not null)',
+      'insert into schema_version values (3)',
+      'create table sealed_records (kind varchar primary key, records bigint not null)',
+      "insert into sealed_records values ('edge', 30)",
+      ...edgeTable('edge_merged_1', 0, 20),
+      ...edgeTable('edge_sealed_2', 20, 30),
+      'create view edge_logs as from edge_merged_1 union all from edge_sealed_2',
+      ...['merging', 'compacting', 'rewriting'].map(
+        name => `create table edge_${name}_2 as from edge_merged_1`,
+      ),
+    ]);
+    expect((await readEdge()).slice(0, 2)).toEqual([30, 30]);
+    expect(manifest().storedUpTo).toEqual({ edge: 30 });
+  });
+
+  test('converts the tables of schema version 2: one for each kind', async () => {
+    await changeOldStore(directory, [
+      'create table schema_version (version integer not null)',
+      'insert into schema_version values (2)',
+      ...edgeTable('edge_logs', 0, 20),
+      `create table auth_logs (${AUTH_COLUMNS})`,
+      `insert into auth_logs select * exclude (url, path) from (${edgeRecords(0, 3)})`,
+    ]);
+    expect((await readEdge()).slice(0, 2)).toEqual([20, 20]);
+    expect(manifest().parts.map(({ kind, records }) => [kind, records])).toEqual([
+      ['edge', 20],
+      ['auth', 3],
+    ]);
+  });
+
+  test('refuses a store with a newer schema version', async () => {
+    await writeStore();
+    await changeOldStore(directory, ['update schema_version set version = 6']);
+    const before = oldFiles();
+    expect(await errorOf(open())).toMatch(
+      /has schema version 6, but this version of Dendro can convert at most 4/,
+    );
+    expect(oldFiles()).toEqual(before);
+  });
+});
+
+describe('an interrupted conversion', () => {
+  /** Converts a copy, and returns its path. The store of `directory` is not converted. */
+  async function convertCopy(): Promise<string> {
+    const old = `${directory}-old`;
+    cpSync(directory, old, { recursive: true });
+    await (await open()).close();
+    const converted = `${directory}-converted`;
+    rmSync(converted, { recursive: true, force: true });
+    renameSync(directory, converted);
+    renameSync(old, directory);
+    return converted;
+  }
 
   test.each([
-    ['rewriting', 'the current name'],
-    ['compacting', 'an earlier name'],
-    ['merging', 'the name of version 3'],
-  ])('opening a file drops the temporary table edge_%s_2 (%s) of an interrupted compaction', async name => {
-    await flushTimes(2, 10);
-    await change(`create table edge_${name}_2 as from edge_logs`);
-    expect(await counts()).toEqual([20, 20]);
-    expect(await parts()).toEqual(['edge_part_N', 'edge_part_N']);
+    ['while it wrote parts', () => {}],
+    ['before converting/ was renamed', () => {}],
+    ['before the manifest was moved', (converting: string) => renameSync(converting, fileIn('parts'))],
+    [
+      'before the marker was moved',
+      (converting: string) => {
+        renameSync(converting, fileIn('parts'));
+        renameSync(fileIn('parts', 'manifest.json'), fileIn('manifest.json'));
+      },
+    ],
+    [
+      'before the write-ahead log was deleted',
+      (converting: string) => {
+        renameSync(converting, fileIn('parts'));
+        for (const name of ['manifest.json', 'dendro.duckdb'])
+          renameSync(fileIn('parts', name), fileIn(name));
+      },
+    ],
+  ])('%s continues with every record', async (when, interrupt) => {
+    await writeStore();
+    await changeOldStore(directory, ["insert into flushed_records values ('auth', 5)"], { isKilled: true });
+    const converted = await convertCopy();
+    const converting = fileIn('converting');
+    cpSync(join(converted, 'parts'), converting, { recursive: true });
+    const [firstPart = ''] = readdirSync(converting);
+    if (when === 'while it wrote parts') writeFileSync(join(converting, firstPart), 'half of a part');
+    else
+      for (const name of ['manifest.json', 'dendro.duckdb'])
+        copyFileSync(join(converted, name), join(converting, name));
+    interrupt(converting);
+    expect((await readEdge()).slice(0, 2)).toEqual([ALL, ALL]);
+    expect(manifest().storedUpTo).toEqual({ edge: ALL, auth: 5 });
+    const without = (files: Record<string, string>) =>
+      Object.keys(files).filter(name => !/manifest.previous|format/.test(name));
+    expect(without(listFiles())).toEqual(without(listFiles(converted)));
+    rmSync(converted, { recursive: true });
   });
 
-  /** Statements that give the edge tables, their view and the flush progress the names of version 3. */
-  const toVersion3 = async () => {
-    const tables = await tablesLike('edge%');
-    const old = tables.map(name => name.replace('compacted', 'merged').replace('part', 'sealed'));
-    return [
-      ...tables.map((name, index) => `alter table ${name} rename to ${old[index]}`),
-      `create or replace view edge_logs as ${old.map(name => `from ${name}`).join(' union all ')}`,
-      'alter table flushed_records rename to sealed_records',
-      'update schema_version set version = 3',
-    ];
-  };
-
-  test('opening a file of version 3 renames its tables and drops the temporary table of an interrupted compaction', async () => {
-    await flushTimes(2, 80);
-    await compactWhenIdle();
-    await flushTimes(2, 10);
-    await change(...(await toVersion3()), 'create table edge_merging_9 as from edge_logs');
-    expect(await parts()).toEqual(['edge_compacted_N', 'edge_part_N', 'edge_part_N']);
-    expect(await tablesLike('%_records')).toEqual(['flushed_records']);
-    expect(await schemaVersion()).toEqual([[4]]);
-    expect(await counts()).toEqual([180, 180]);
-    expect(store.flushedUpTo('edge')).toBe(180);
-    await flushTimes(1, 10);
-    expect(await counts()).toEqual([190, 190]);
-  });
-
-  test('a file of version 3 is unchanged if its upgrade fails, and is upgraded when the cause is gone', async () => {
-    await flush(10);
-    const obstacle = 'create table edge_part_1 (nothing boolean)'; // so that edge_sealed_1 cannot be renamed
-    await expect(change(...(await toVersion3()), obstacle)).rejects.toThrow(/already exists/);
-    await change('drop table edge_part_1', 'from edge_sealed_1', 'from sealed_records');
-    expect(await counts()).toEqual([10, 10]);
-    expect(await parts()).toEqual(['edge_part_N']);
-    expect(store.flushedUpTo('edge')).toBe(10);
-  });
-
-  test('a file of version 2 is unchanged if its upgrade fails half-way, and is upgraded when the cause is gone', async () => {
-    await flush(10);
-    await flush(1, 'auth');
-    const version2 = ['auth', 'edge'].flatMap(kind => [
-      `drop view ${kind}_logs`,
-      `alter table ${kind}_part_${kind === 'auth' ? 5 : 1} rename to ${kind}_logs`,
-    ]);
-    const inTheWay = ['auth_sealed_2', 'edge_sealed_2']; // the first table is renamed, the second cannot be
-    const obstacles = inTheWay.map(name => `create table ${name} (nothing boolean)`);
-    await expect(change(...version2, ...obstacles, 'update schema_version set version = 2')).rejects.toThrow(
-      /already exists/,
-    );
-    await change(...inTheWay.map(name => `drop table ${name}`));
-    expect(await counts()).toEqual([10, 10]);
-  });
-
-  test('opening a file deletes the checksum of a part to which version 0.2.0 added a record, so that no damage is reported', async () => {
-    await flush(10);
-    await change("insert into edge_part_1 select * replace ('added' as id) from edge_part_1 limit 1");
-    expect(await counts()).toEqual([11, 11]);
+  test('a manifest that a power cut left in parts/ does not replace the newer one', async () => {
+    await writeStore();
+    await (await open()).close();
+    const old = readFileSync(fileIn('manifest.json'));
+    const store = await open();
+    await store.eraseProject({ project: 'p1', beforeMicros: undefined });
     await store.close();
-    const { records, damages } = await inspectFile({
-      dataDirectory,
-      memoryLimit: '500MB',
-      onProgress: () => {},
-    });
-    expect({ records, damages }).toEqual({ records: 11, damages: [] });
+    const newer = manifest().generation;
+    writeFileSync(fileIn('parts', 'manifest.json'), old);
+    await (await open()).close();
+    expect(manifest().generation).toBe(newer);
+    expect(existsSync(fileIn('parts', 'manifest.json'))).toBe(false);
   });
 
-  test('opening a file of version 2, which has one table for each kind, converts them to parts', async () => {
-    await flushTimes(1, 10);
-    await change(
-      'drop view edge_logs',
-      'alter table edge_part_1 rename to edge_logs',
-      'alter table flushed_records rename to sealed_records',
-      'update schema_version set version = 2',
+  test('a conversion that fails changes nothing, and leaves no file', async () => {
+    await writeStore();
+    const before = oldFiles();
+    mkdirSync(fileIn('parts'));
+    writeFileSync(fileIn('parts', 'foreign'), '');
+    expect(await errorOf(open())).toMatch(/parts\/foreign is in the way.*Nothing was changed/);
+    expect(oldFiles()).toEqual({ ...before, '/parts/foreign': expect.any(String) });
+    rmSync(fileIn('parts', 'foreign'));
+    expect((await readEdge())[0]).toBe(ALL);
+  });
+});
+
+describe('a store that a crash has damaged', () => {
+  test('a torn metadata block is restored before the conversion', async () => {
+    await writeStore();
+    await tearMetadata(directory);
+    expect((await readEdge()).slice(0, 2)).toEqual([ALL, ALL]);
+    expect(existsSync(fileIn('dendro.duckdb.metadata-backup'))).toBe(false);
+  });
+
+  test('commits of the write-ahead log are converted, and an unfinished write at its end is kept and reported', async () => {
+    await writeStore();
+    await changeOldStore(directory, ["insert into flushed_records values ('auth', 7)"], { isKilled: true });
+    const log = fileIn('dendro.duckdb.wal');
+    appendFileSync(log, Buffer.alloc(4096));
+    expect((await readEdge())[0]).toBe(ALL);
+    expect(manifest().storedUpTo).toEqual({ edge: ALL, auth: 7 });
+    expect(events[0]).toEqual({
+      type: 'old_log_truncated',
+      path: log,
+      invalidBytes: 4096,
+      copy: `${log}.damaged`,
+    });
+    expect(readFileSync(`${log}.damaged`)).toEqual(Buffer.alloc(4096));
+    expect(existsSync(log)).toBe(false);
+  });
+
+  test('a file that DuckDB cannot open is named, and stays as it is', async () => {
+    await writeStore();
+    writeFileSync(fileIn('dendro.duckdb'), Buffer.alloc(50_000, 1));
+    const before = oldFiles();
+    expect(await errorOf(open())).toMatch(
+      /cannot read the store of an earlier release: .*restore the data directory/,
     );
-    expect(await counts()).toEqual([10, 10]);
-    expect(await schemaVersion()).toEqual([[4]]);
-    await flushTimes(2, 80);
-    expect(await compactWhenIdle()).toBe(true);
-    expect(await counts()).toEqual([170, 170]);
+    expect(oldFiles()).toEqual(before);
+  });
+});
+
+describe('a table that cannot be read', () => {
+  beforeEach(async () => {
+    await writeStore();
+    await damageTable(directory, 'edge_part_2');
+  });
+
+  test('stops the conversion, which names the table and its records and changes nothing', async () => {
+    const before = oldFiles();
+    const message = await errorOf(open());
+    expect(message).toMatch(new RegExp(`edge_part_2 \\(${RECORDS} records\\): .*--accept-loss`));
+    expect(message).not.toMatch(/edge_compacted_1|edge_part_3/);
+    expect(oldFiles()).toEqual(before);
+  });
+
+  test('is left out with --accept-loss, and reported', async () => {
+    expect((await readEdge({ acceptLoss: true })).slice(0, 2)).toEqual([RECORDS + 10, RECORDS + 10]);
+    expect(events.find(({ type }) => type === 'old_table_lost')).toEqual({
+      type: 'old_table_lost',
+      table: 'edge_part_2',
+      records: RECORDS,
+      problem: expect.any(String),
+    });
+    expect(manifest().storedUpTo).toEqual({ edge: ALL });
+  });
+});
+
+describe('tables that were not read back after they were written', () => {
+  const flushed = 2 * RECORDS + 10;
+
+  test('are converted if they have what was written', async () => {
+    await writeStore();
+    await changeOldStore(directory, [
+      unverifiedSql('edge_part_2', { first: RECORDS, next: 2 * RECORDS }),
+      unverifiedSql('edge_part_3', { first: 2 * RECORDS, next: flushed }),
+    ]);
+    expect((await readEdge())[0]).toBe(ALL);
+    expect(manifest().storedUpTo).toEqual({ edge: flushed });
+  });
+
+  test('are replayed by the spool if one of them is damaged, together with all later ones', async () => {
+    await writeStore();
+    await changeOldStore(directory, [
+      unverifiedSql('edge_part_2', { first: RECORDS, next: 2 * RECORDS, difference: 1 }),
+      unverifiedSql('edge_part_3', { first: 2 * RECORDS, next: flushed }),
+    ]);
+    expect((await readEdge())[0]).toBe(RECORDS);
+    expect(manifest().storedUpTo).toEqual({ edge: RECORDS });
+  });
+
+  test('are replayed by the spool if they cannot be read', async () => {
+    await writeStore();
+    await changeOldStore(directory, [
+      unverifiedSql('edge_part_2', { first: RECORDS, next: 2 * RECORDS }),
+      unverifiedSql('edge_part_3', { first: 2 * RECORDS, next: flushed }),
+    ]);
+    await damageTable(directory, 'edge_part_2');
+    expect((await readEdge())[0]).toBe(RECORDS);
+    expect(manifest().storedUpTo).toEqual({ edge: RECORDS });
+  });
+
+  test('count as lost if a later table was read back: the spool would replay its records too', async () => {
+    await writeStore();
+    await changeOldStore(directory, [
+      unverifiedSql('edge_part_2', { first: RECORDS, next: 2 * RECORDS, difference: 1 }),
+    ]);
+    expect(await errorOf(open())).toMatch(/edge_part_2 \(20000 records\): its records differ/);
+    expect((await readEdge({ acceptLoss: true }))[0]).toBe(RECORDS + 10);
+    expect(manifest().storedUpTo).toEqual({ edge: flushed });
+  });
+});
+
+describe('the marker', () => {
+  test('a new data directory gets a file that earlier releases refuse', async () => {
+    await (await open()).close();
+    expect(await rowsOfOldStore(directory, 'select max(version) from schema_version')).toEqual([[5]]);
+    await (await open()).close();
+    expect(events).toEqual([]);
+  });
+
+  test('it is added again if it is missing', async () => {
+    await (await open()).close();
+    rmSync(fileIn('dendro.duckdb'));
+    await (await open()).close();
+    expect(await rowsOfOldStore(directory, 'select max(version) from schema_version')).toEqual([[5]]);
+  });
+
+  test('with the marker and without a manifest, the store is refused', async () => {
+    await (await open()).close();
+    rmSync(fileIn('manifest.json'));
+    expect(await errorOf(open())).toMatch(
+      /manifest\.json does not exist, although a server has used this data directory/,
+    );
+    expect(existsSync(fileIn('manifest.json'))).toBe(false);
+  });
+});
+
+describe('the plan of parts', () => {
+  const HOUR = 3_600_000_000n;
+  const DAY = 24n * HOUR;
+  const content = (changes: Partial<TableContent>): TableContent => ({ ...EMPTY, rows: 1, ...changes });
+  const start = windowOf(NOW - 60n * DAY, NOW).start;
+  const plan = (spans: Spans, readSpans: (width: bigint) => Spans = () => new Map()) =>
+    planParts(spans, {
+      nowMicros: NOW,
+      maxPartBytes: Number.POSITIVE_INFINITY,
+      readSpans: async width => readSpans(width),
+    });
+
+  test('merges the spans of a window, and no others', async () => {
+    const [first, second, other] = [start, start + (7n * DAY) / 2n, start + 28n * DAY];
+    const parts = await plan(new Map([first, other, second].map(each => [each, content({})])));
+    expect(parts.map(part => [part.start, part.content.rows])).toEqual([
+      [first, 2],
+      [other, 1],
+    ]);
+  });
+
+  test('cuts a span with too many large records into shorter ones', async () => {
+    const third = content({ largeTextBytes: MAX_LARGE_BYTES / 3 });
+    const all = content({ largeTextBytes: 2 * MAX_LARGE_BYTES });
+    const widths: bigint[] = [];
+    const parts = await plan(new Map([[start, all]]), width => {
+      widths.push(width);
+      if (width === HOUR) return new Map([[start, all]]);
+      return new Map(Array.from({ length: 6 }, (_, index) => [start + BigInt(index) * width, third]));
+    });
+    expect(widths).toEqual([HOUR, HOUR / 60n]);
+    expect(parts.map(part => [part.start, part.end, part.content.rows])).toEqual([
+      [start, start + (3n * HOUR) / 60n, 3],
+      [start + (3n * HOUR) / 60n, start + (6n * HOUR) / 60n, 3],
+    ]);
   });
 });

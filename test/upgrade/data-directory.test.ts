@@ -295,31 +295,25 @@ describe('a data directory of the embedded store, written by version 0.1.0', () 
       });
     });
 
-    test('opening renames the tables and drops the temporary table of the interrupted compaction, which runs again', async () => {
+    test('opening converts the tables to parts, without the temporary table of the interrupted compaction', async () => {
       const manual = await start(undefined, new ManualTimer());
-      const sql = "select table_name from duckdb_tables() where database_name = 'logs'";
-      const tables = async () =>
-        countTableNames((await manual.store.query(savedQuery(sql, ['text']), {})).rows);
-      const renamed = {
-        edge_compacted_N: 1,
-        edge_part_N: 1,
-        postgres_part_N: 1,
-        function_edge_part_N: 1,
-        function_part_N: 1,
-        auth_part_N: 1,
-        realtime_part_N: 1,
-        storage_part_N: 1,
-        rest_part_N: 17,
-        pooler_part_N: 1,
-        schema_version: 1,
-        flushed_records: 1,
-        loads: 1,
-        part_checksums: 1,
-      };
-      expect(await tables()).toEqual(renamed);
-      await manual.pass(10_000);
-      const { rest_part_N: _, ...others } = renamed;
-      await expect.poll(tables).toEqual({ ...others, rest_compacted_N: 1 });
+      const manifest = JSON.parse(readFileSync(join(directory, 'manifest.json'), 'utf8'));
+      const records: Record<string, number> = {};
+      for (const part of manifest.parts) records[part.kind] = (records[part.kind] ?? 0) + part.records;
+      expect(records).toEqual({
+        edge: 673,
+        postgres: 60,
+        function_edge: 40,
+        function: 20,
+        auth: 20,
+        realtime: 20,
+        storage: 33,
+        rest: 85,
+      });
+      expect(manual.events.filter(({ type }) => type === 'converted')).toEqual([
+        { type: 'converted', records: 951 },
+      ]);
+      expect(existsSync(join(directory, 'dendro.duckdb.wal'))).toBe(false);
       expect(await readKinds(await start())).toEqual(kinds);
     });
   });
