@@ -132,7 +132,7 @@ export function parseManifest(text: string): Manifest {
 }
 
 /** The error of a data directory whose manifest is missing or unusable. */
-function cannotUse(dataDirectory: string, problem: string): OperatorError {
+export function cannotUse(dataDirectory: string, problem: string): OperatorError {
   const previous = join(dataDirectory, PREVIOUS_MANIFEST_FILE);
   const hint = existsSync(previous)
     ? `restore a backup, or copy ${previous} to ${join(dataDirectory, MANIFEST_FILE)}: it may lack the newest records`
