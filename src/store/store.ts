@@ -159,8 +159,8 @@ export interface StoreCallbacks {
     readonly reason: string;
   }) => void;
   /**
-   * Only the embedded store: it cannot tell which of its records are durable. All later writes fail until the store is opened again. No
-   * acknowledged record is lost.
+   * Only the embedded store: it cannot tell which of its records are durable, or its engine has failed. All later writes fail until
+   * the store is opened again. No acknowledged record is lost.
    */
   readonly storeFailed?: (error: unknown) => void;
 }

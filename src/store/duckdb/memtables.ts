@@ -16,6 +16,7 @@ import type { RunStatement, StoreConnection } from './run-long.ts';
 import { Source } from './source.ts';
 import { splitByWindow } from './split-by-window.ts';
 import { isDataError, type Staging } from './staging.ts';
+import { isFatalError } from './storage-error.ts';
 
 /**
  * If all active memtables together are larger than this, the largest is flushed. There is one for each of the nine kinds, and
@@ -233,7 +234,7 @@ export class Memtables {
   async #flushEach(): Promise<void> {
     if (performance.now() < this.#retryFlushAt)
       throw new Error(`the last flush failed less than ${RETRY_MS / 1000} s ago`);
-    const { observe } = this.#dependencies.callbacks;
+    const { observe, storeFailed } = this.#dependencies.callbacks;
     for (let memtable = this.#immutable[0]; memtable !== undefined; memtable = this.#immutable[0]) {
       const startedAt = performance.now();
       try {
@@ -241,6 +242,7 @@ export class Memtables {
         observe?.({ type: 'flushed', kind: memtable.kind, durationMs: performance.now() - startedAt });
       } catch (error) {
         this.#retryFlushAt = performance.now() + RETRY_MS;
+        if (isFatalError(error)) storeFailed?.(error); // a flush in the background has no caller
         observe?.({ type: 'flush_failed', kind: memtable.kind, error });
         throw error;
       }

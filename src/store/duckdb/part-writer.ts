@@ -119,12 +119,12 @@ export class NewPart {
   static async create(options: NewPartOptions): Promise<NewPart> {
     const part = new NewPart(options);
     const { connection, kind, blockBytes } = options;
-    // Without a write-ahead log: a part that is not finished is deleted at the next start. zstd requires the latest storage version.
-    await connection.run(
-      `attach ${quote(part.#temporary)} as ${part.#alias}
-      (storage_version 'latest', recovery_mode 'no_wal_writes', block_size ${blockBytes})`,
-    );
     try {
+      // Without a write-ahead log: a part that is not finished is deleted at the next start. zstd requires the latest storage version.
+      await connection.run(
+        `attach ${quote(part.#temporary)} as ${part.#alias}
+        (storage_version 'latest', recovery_mode 'no_wal_writes', block_size ${blockBytes})`,
+      );
       await connection.run(`create table ${part.#alias}.records (${tableColumns(kind)})`);
       return part;
     } catch (error) {
@@ -190,8 +190,9 @@ export class NewPart {
   /** Deletes what was written. */
   async discard(): Promise<void> {
     if (this.#isAttached) await this.#detach().catch(() => {}); // the file is deleted in any case
-    await rm(this.#temporary, { force: true });
-    await rm(this.#path, { force: true });
+    // A failed checkpoint leaves a write-ahead log, although none is used otherwise.
+    for (const file of [this.#temporary, `${this.#temporary}.wal`, this.#path])
+      await rm(file, { force: true });
   }
 
   get #temporary(): string {

@@ -1,5 +1,6 @@
 // The embedded store: parts, which are files that are only read, memtables in front of them, a pool of connections for queries, and
 // jobs in the background. This file opens its components and implements the Store contract with them.
+import { DendroError } from '../../domain/errors.ts';
 import { LOG_KINDS } from '../../domain/log-columns.ts';
 import { type Clock, systemClock } from '../../system/clock.ts';
 import { Mutex } from '../../system/mutex.ts';
@@ -26,6 +27,7 @@ import { Rewriter } from './rewriter.ts';
 import type { StoreConnection } from './run-long.ts';
 import { validateSavedQuery } from './saved-query.ts';
 import { Staging } from './staging.ts';
+import { isFatalError } from './storage-error.ts';
 
 /** Small, because a batch is in memory several times: it is read, written to the staging file and inserted. */
 const APPLY_BATCH_BYTES = 4 * 1024 * 1024;
@@ -61,6 +63,8 @@ interface Components extends Writers {
   readonly queries: QueryRunner;
   readonly rewriter: Rewriter;
   readonly operations: OperationCount;
+  /** Called if all later statements or commits fail. The process must exit and start again. */
+  readonly onFatalError: (error: unknown) => void;
 }
 
 /** How many queries and batches the store has received. Jobs in the background pause while this grows. */
@@ -119,6 +123,7 @@ async function openComponents(options: DuckDBStoreOptions, callbacks: StoreCallb
       queries,
       rewriter,
       operations,
+      onFatalError,
     },
   };
 }
@@ -133,7 +138,7 @@ async function openWriters(database: Database): Promise<Writers> {
 }
 
 function createStore(components: Components): Store {
-  const { database, pool, parts, memtables, tables, queries, operations } = components;
+  const { database, pool, parts, memtables, tables, queries, operations, onFatalError } = components;
   const patterns = new PatternCheck(pool);
   const compactor = new Compactor(components);
   const newestTimestamps = new NewestTimestamps(memtables, parts, queries.run);
@@ -144,9 +149,16 @@ function createStore(components: Components): Store {
   };
   const appends = new Mutex();
   let closing: Promise<void> | undefined;
+  const rethrow = (error: unknown): never => {
+    if (!isFatalError(error)) throw error;
+    onFatalError(error);
+    throw new DendroError('unavailable', 'the store has failed and must be opened again; retry later', {
+      cause: error,
+    });
+  };
   /** Closing cancels jobs in the background, waits for other work that has started, and rejects new work. */
   const unlessClosing = <T>(work: () => Promise<T>): Promise<T> =>
-    closing === undefined ? work() : Promise.reject(storeClosed());
+    closing === undefined ? work().catch(rethrow) : Promise.reject(storeClosed());
 
   return {
     name: 'duckdb',
@@ -163,7 +175,7 @@ function createStore(components: Components): Store {
     validatePattern: (pattern, options) => patterns.findProblem(pattern, options),
     query(query, values, options) {
       operations.total++;
-      return queries.run(query, values, options);
+      return queries.run(query, values, options).catch(rethrow);
     },
     newestTimestamp: (kind, notAfter, project, options) =>
       newestTimestamps.find(kind, notAfter, project, options),
