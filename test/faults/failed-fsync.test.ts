@@ -1,5 +1,8 @@
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterEach, beforeEach, expect, type TestContext, test } from 'vitest';
 import { replaySpool } from '../../src/intake/applier.ts';
+import { ROW_GROUP_ROWS } from '../../src/store/duckdb/checksum.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { fetchResponse, testStoreOptions } from '../support/app.ts';
 import { reportFault } from '../support/fault-report.ts';
@@ -8,7 +11,7 @@ import {
   onlyLine,
   PROCESS_API_KEY,
   runDendro,
-  startServer,
+  type ServerProcess,
 } from '../support/process.ts';
 import { savedQuery } from '../support/store.ts';
 import { auditAndReport } from './audit.ts';
@@ -16,70 +19,110 @@ import { Ledger } from './load.ts';
 import { kill, queryStatus, serve } from './server.ts';
 import { createSyncShim, type SyncShim } from './sync-shim.ts';
 
-/** As many records as a memtable can have: the server flushes them to the file at once. */
-const ROW_GROUP_ROWS = 122_880;
-
 let shim: SyncShim | undefined;
 let directory: ReturnType<typeof createTempDirectory>;
+let data: string;
 beforeEach(() => {
-  shim = createSyncShim('dendro.duckdb');
   directory = createTempDirectory();
+  data = join(directory.path, 'data');
 });
 afterEach(() => {
   shim?.remove();
   directory.remove();
 });
 
-function requireShim({ skip }: TestContext): SyncShim {
+function createShim(failingPath: string, { skip }: TestContext): SyncShim {
+  shim = createSyncShim(failingPath);
   return shim ?? skip('A FAILED FSYNC IS NOT TESTED HERE: it needs Linux and a C compiler');
 }
 
-test('if fsync of the DuckDB file fails, the server stops with one line and exit code 1, and no record is lost', async context => {
-  const { env, fail } = requireShim(context);
-  const server = await startServer(['--data', directory.path], {
-    env: { ...env, DENDRO_API_KEY: PROCESS_API_KEY },
-  });
-  const headers = { 'X-API-KEY': PROCESS_API_KEY, 'Content-Type': 'application/x-ndjson' };
-  const post = (count: number) =>
-    fetchResponse(`${server.internalUrl}/api/logs?source_name=postgres`, {
+/** Sends records to a server whose fsync fails after the first record, until it flushes. */
+async function failFlush({ env, fail }: SyncShim): Promise<FailingServer> {
+  const server = await serve(data, [], { env });
+  let sent = 0;
+  const post = async (count: number) => {
+    sent += count;
+    const response = await fetchResponse(`${server.internalUrl}/api/logs?source_name=postgres`, {
       method: 'POST',
-      headers,
-      body: '{"project":"p","message":"x"}\n'.repeat(count),
+      headers: { 'X-API-KEY': PROCESS_API_KEY, 'Content-Type': 'application/x-ndjson' },
+      body: '{"project":"p0","message":"x"}\n'.repeat(count),
     });
-  try {
-    expect((await post(1)).status).toBe(200);
-    const linesBefore = server.stderr();
-    fail();
-    expect((await post(ROW_GROUP_ROWS)).status).toBe(200);
-    const { code, stderr } = await server.ended;
-    expect(code).toBe(1);
-    expect(onlyLine({ code, stderr: stderr.slice(linesBefore.length), stdout: '' })).toBe(
-      'dendro: DuckDB invalidated its file; exiting. No acknowledged data is lost; restart the server. Reason: FATAL Error: fsync failed!',
-    );
-  } finally {
-    server.signal('SIGKILL');
-    await server.ended;
-  }
-  const store = await openStore(testStoreOptions(directory.path));
-  await replaySpool(directory.path, store, () => {});
+    expect(response.status).toBe(200);
+  };
+  await post(1);
+  const linesBefore = server.stderr().length;
+  fail();
+  await post(ROW_GROUP_ROWS);
+  return { server, post, sent: () => sent, newLines: () => server.stderr().slice(linesBefore) };
+}
+
+interface FailingServer {
+  readonly server: ServerProcess;
+  readonly post: (count: number) => Promise<void>;
+  /** How many records it has acknowledged. */
+  readonly sent: () => number;
+  /** The lines of the log since fsync fails. */
+  readonly newLines: () => string;
+}
+
+/** Compares the stored records with those that were sent. */
+async function reportRecords(sent: number, outcome: string): Promise<void> {
+  const store = await openStore(testStoreOptions(data));
+  await replaySpool(data, store, () => {});
   const { rows } = await store.query(savedQuery('select count(*) from postgres_logs', ['integer']), {});
   await store.close();
-  const difference = ROW_GROUP_ROWS + 1 - Number(rows[0]?.[0]);
-  reportFault({
-    fault: 'failed fsync',
-    runs: 1,
-    outcome: 'dendro.duckdb: exit code 1 with one line; a restart has every record',
-    lost: Math.max(0, difference),
-    duplicated: Math.max(0, -difference),
-  });
+  const difference = sent - Number(rows[0]?.[0]);
+  const [lost, duplicated] = [Math.max(0, difference), Math.max(0, -difference)];
+  reportFault({ fault: 'failed fsync', runs: 1, outcome, lost, duplicated });
+}
+
+const listParts = () => readdirSync(join(data, 'parts'));
+
+test('if fsync fails while a part is written, the server deletes the part and writes it again, and no record is lost', async context => {
+  const shim = createShim('.duckdb.tmp.wal', context);
+  const { server, post, sent } = await failFlush(shim);
+  try {
+    await server.untilError('flushing records of kind postgres failed');
+    await expect.poll(listParts).toEqual([]);
+    const query = await queryStatus(server);
+    shim.repair();
+    await expect
+      .poll(async () => post(1).then(listParts), { timeout: 30_000, interval: 1_000 })
+      .toContainEqual(expect.stringMatching(/^postgres-\d+\.duckdb$/));
+    const { code } = await server.stop();
+    await reportRecords(sent(), `part: queries get ${query}; with a working disk, the flush succeeds`);
+    expect([query, code]).toEqual([200, 0]);
+  } finally {
+    await kill(server);
+  }
 });
 
+test.for([
+  ['while DuckDB creates a part', '.duckdb.tmp$', 'FATAL Error: .*'],
+  ['after the manifest was replaced', '/data$', 'cannot replace manifest.json durably: .*'],
+] as const)(
+  'if fsync fails %s, the server exits with one line and exit code 1, and no record is lost',
+  async ([_, failingPath, reason], context) => {
+    const { server, sent, newLines } = await failFlush(createShim(failingPath, context));
+    try {
+      const { code } = await server.ended;
+      expect(code).toBe(1);
+      expect(onlyLine({ code, stderr: newLines(), stdout: '' })).toMatch(
+        new RegExp(
+          `^dendro: the store has failed; exiting. No acknowledged data is lost; restart the server. Reason: ${reason}$`,
+        ),
+      );
+    } finally {
+      await kill(server);
+    }
+    await reportRecords(sent(), 'store: exit code 1 with one line; a restart has every record');
+  },
+);
+
 test('if fsync of the spool fails, senders get 503 until it succeeds again, and no record is lost', async context => {
-  requireShim(context).remove();
-  shim = createSyncShim('.spool');
-  const { env, fail, repair } = requireShim(context);
+  const { env, fail, repair } = createShim('.spool', context);
   const ledger = new Ledger();
-  const server = await serve(directory.path, [], { env });
+  const server = await serve(data, [], { env });
   try {
     const shape = { kinds: ['edge'], records: [1, 50] } as const;
     const sendSome = async () => {
@@ -96,7 +139,7 @@ test('if fsync of the spool fails, senders get 503 until it succeeds again, and 
     const retried = new Set([...(await ledger.resend(server.internalUrl)), ...(await sendSome())]);
     await kill(server);
     const outcome = `spool: senders get ${failing.join(' and ')}, queries ${query}; then senders get ${[...retried].join(' and ')}`;
-    await auditAndReport({ fault: 'failed fsync', runs: 1, outcome }, directory.path, ledger);
+    await auditAndReport({ fault: 'failed fsync', runs: 1, outcome }, data, ledger);
     expect([failing, query, [...retried]]).toEqual([[503], 200, [200]]);
   } finally {
     await kill(server);
@@ -104,16 +147,14 @@ test('if fsync of the spool fails, senders get 503 until it succeeds again, and 
 });
 
 test('if fsync of the tokens file fails, the command fails with one line and the earlier tokens stay valid', async context => {
-  requireShim(context).remove();
-  shim = createSyncShim('tokens.json');
-  const { env, fail, repair } = requireShim(context);
+  const { env, fail, repair } = createShim('tokens.json', context);
   const create = (name: string) =>
-    runDendro(['token', 'create', '--name', name, '--scope', 'query', '--data', directory.path], { env });
+    runDendro(['token', 'create', '--name', name, '--scope', 'query', '--data', data], { env });
   expect((await create('a')).code).toBe(0);
   fail();
   const failed = await create('b');
   repair();
-  const { stdout } = await runDendro(['token', 'list', '--json', '--data', directory.path]);
+  const { stdout } = await runDendro(['token', 'list', '--json', '--data', data]);
   const names = (JSON.parse(stdout) as { tokens: { name: string }[] }).tokens.map(({ name }) => name);
   const outcome = `tokens.json: one line, exit code ${failed.code}; the earlier tokens stay valid`;
   reportFault({
@@ -128,32 +169,24 @@ test('if fsync of the tokens file fails, the command fails with one line and the
   expect(names).toEqual(['a']);
 });
 
-test('the data directory is synced after every commit and every checkpoint', async context => {
-  const { env, synced } = requireShim(context);
+test('a part is synced before it is renamed, and its directory before the manifest that names it', async context => {
+  const { env, synced } = createShim('', context);
   for (let run = 0; run < 2; run++) {
-    const args = ['ingest', '-', '--source', 'edge', '--data', directory.path];
+    const args = ['ingest', '-', '--source', 'edge', '--data', data];
     const input = `{"project":"p","message":"run ${run}"}\n`;
     expect(await runDendro(args, { input, env })).toMatchObject({ code: 0 });
+    const paths = synced().map(path => path.slice(data.length + 1));
+    const lastOf = (path: string) => paths.lastIndexOf(path);
+    const order = [`parts/edge-00000${run + 1}.duckdb.tmp`, 'parts', 'manifest.json.new', ''].map(lastOf);
+    expect(order).toEqual([...order].sort((a, b) => a - b));
+    expect(order).not.toContain(-1);
   }
-  const names = new Map([
-    [directory.path, 'directory'],
-    [`${directory.path}/dendro.duckdb.wal`, 'log'],
-    [`${directory.path}/dendro.duckdb`, 'file'],
-  ]);
-  const all = synced().flatMap(path => names.get(path) ?? []);
-  const order = all.slice(all.indexOf('file') + 1); // after the creation of the file
-  // A start syncs the file and the log that it finds. A commit syncs the log, which it may have created. A checkpoint syncs the log
-  // and the file, then deletes the log.
-  const steps = ['', ...order].join(' ').split(' directory');
-  expect(steps.length).toBeGreaterThan(4);
-  expect(steps.pop()).toBe('');
-  for (const step of steps) expect(step.trim()).toMatch(/^(file( log)?|(log( log)*)?( file)*)$/);
 });
 
 test('a change of the tokens file is synced with its directory', async context => {
-  const { env, synced } = requireShim(context);
-  const args = ['token', 'create', '--name', 'a', '--scope', 'query', '--data', directory.path];
+  const { env, synced } = createShim('', context);
+  const args = ['token', 'create', '--name', 'a', '--scope', 'query', '--data', data];
   expect(await runDendro(args, { env })).toMatchObject({ code: 0 });
   expect(synced().at(-2)).toContain('tokens.json');
-  expect(synced().at(-1)).toBe(directory.path);
+  expect(synced().at(-1)).toBe(data);
 });

@@ -15,9 +15,9 @@ static int sync_file(const char *name, int fd) {
   const char *delay = getenv("SYNC_DELAY_MS");
   char link[64], path[4096];
   snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-  ssize_t length = readlink(link, path, sizeof path - 2);
+  ssize_t length = readlink(link, path, sizeof path - 3);
   if (length < 0) return sync(fd);
-  path[length] = 0;
+  strcpy(path + length, "$"); // so that a target can contain the end of the path
   if (trigger && target && strstr(path, target) && access(trigger, F_OK) == 0) {
     errno = EIO;
     return -1;

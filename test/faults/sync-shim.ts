@@ -8,7 +8,7 @@ import { ensurePrograms } from '../../scripts/debian.mjs';
 export interface SyncShim {
   /** Environment variables of the program. */
   readonly env: Readonly<Record<string, string>>;
-  /** From now on, fsync fails for files whose path contains `failingPath`. */
+  /** From now on, fsync fails for files and directories whose path contains `failingPath`. A `$` is the end of a path. */
   fail(): void;
   repair(): void;
   /** The paths of all successful fsync calls so far, in order. */
