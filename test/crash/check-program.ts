@@ -3,6 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PROCESS_API_KEY, startServer } from '../support/process.ts';
 import { type CheckResult, namesFileAndRemedy } from './check-state.ts';
+import { findFileProblems } from './files.ts';
 import { STORED_BATCHES_SQL } from './ledger.ts';
 import { RETENTION_DAYS, secretOf } from './workload.ts';
 
@@ -32,6 +33,7 @@ export async function checkWithProgram(
   dataDirectory: string,
   endpoints: string,
   tokenNames: readonly string[],
+  erasedText: string | undefined,
 ): Promise<CheckResult> {
   const args = ['--data', dataDirectory, '--endpoints', endpoints, '--retention-days', `${RETENTION_DAYS}`];
   try {
@@ -49,7 +51,8 @@ export async function checkWithProgram(
         if ((await get('/api/endpoints', secretOf(name))).status !== 401) tokens.push(name);
       const { code } = await server.stop();
       if (code !== 0) return { error: `the server stopped with exit code ${code}`, isClear: false };
-      return { contents: [{ batches, tokens }] };
+      const fileProblems = findFileProblems(dataDirectory, erasedText);
+      return { contents: [{ batches, tokens, fileProblems }] };
     } finally {
       server.signal('SIGKILL');
       await server.ended;

@@ -9,6 +9,7 @@ import type { SavedQuery } from '../../src/store/store.ts';
 import { systemTimer } from '../../src/system/timer.ts';
 import { readTokenFile } from '../../src/token/token-file.ts';
 import { testStoreOptions } from '../support/config.ts';
+import { findFileProblems } from './files.ts';
 import { STORED_BATCHES_SQL, type StoredContent } from './ledger.ts';
 import { RETENTION_DAYS } from './workload.ts';
 
@@ -18,6 +19,8 @@ export interface CheckRequest {
   readonly starts: number;
   /** Unix microseconds. */
   readonly clock: number;
+  /** No file may contain it. */
+  readonly erasedText?: string | undefined;
 }
 
 /** `error`: a start failed. `isClear`: the error names the file and what to do. */
@@ -25,12 +28,15 @@ export type CheckResult =
   | { readonly contents: readonly StoredContent[] }
   | { readonly error: string; readonly isClear: boolean };
 
-export async function checkState({ dataDirectory, starts, clock }: CheckRequest): Promise<CheckResult> {
+export async function checkState(request: CheckRequest): Promise<CheckResult> {
+  const { dataDirectory, starts, clock, erasedText } = request;
   const contents: StoredContent[] = [];
   try {
-    for (let start = 0; start < starts; start++)
-      contents.push(await readContent(dataDirectory, BigInt(clock)));
-    return { contents };
+    for (let start = 0; start < starts && existsSync(dataDirectory); start++) {
+      const stored = await readContent(dataDirectory, BigInt(clock));
+      contents.push({ ...stored, fileProblems: findFileProblems(dataDirectory, erasedText) });
+    }
+    return { contents: contents.length > 0 ? contents : [{ batches: [], tokens: [], fileProblems: [] }] };
   } catch (error) {
     const { message, stack } = error as Error;
     const isClear = error instanceof OperatorError && namesFileAndRemedy(message, dataDirectory);
@@ -50,8 +56,10 @@ const QUERY: SavedQuery = {
   maxRows: 100_000,
 };
 
-async function readContent(dataDirectory: string, clockMicros: bigint): Promise<StoredContent> {
-  if (!existsSync(dataDirectory)) return { batches: [], tokens: [] };
+async function readContent(
+  dataDirectory: string,
+  clockMicros: bigint,
+): Promise<Omit<StoredContent, 'fileProblems'>> {
   const clock = () => clockMicros;
   const observe = () => {};
   const quarantine = new Quarantine(dataDirectory, observe);

@@ -20,12 +20,13 @@ export interface ReachedCrashPoint extends CrashPoint {
 }
 
 /** Makes the simulator fail: these operations are treated as if the program did not call them. */
-export type Mutation = 'no syncs of the spool' | 'no syncs of directories';
+export type Mutation = 'no syncs of the spool' | 'no syncs of parts' | 'no syncs of directories';
 
 const VARIANTS: readonly CrashMode[] = [...CRASH_MODES, 'journal', 'any', 'any'];
 
 /** Files that every start deletes or overwrites: a crash before an operation on one of them is not a state of its own. */
-const TEMPORARY = /\/(staging|tmp)(\/|$)|\/dendro\.pid|\.lock(\.|$)|\/write-test\.|\/startup-test/;
+const TEMPORARY =
+  /\/(staging|tmp)(\/|$)|\.duckdb\.tmp(\.wal)?$|\/dendro\.pid|\.lock(\.|$)|\/write-test\.|\/startup-test/;
 
 /** All crash points with different states. */
 export function listCrashPoints(recording: Recording, mutation?: Mutation): CrashPoint[] {
@@ -101,13 +102,14 @@ function* replaySteps(recording: Recording, mutation: Mutation | undefined): Gen
   yield { point: operations.length, model, ledger };
 }
 
-function isTemporary({ path }: LoggedOperation): boolean {
-  return TEMPORARY.test(path);
+function isTemporary({ operation, path }: LoggedOperation): boolean {
+  return TEMPORARY.test(path) && operation.type !== 'rename';
 }
 
 function isDropped({ operation, path }: LoggedOperation, mutation: Mutation | undefined): boolean {
   return (
     (operation.type === 'sync' && path.endsWith('.spool') && mutation === 'no syncs of the spool') ||
+    (operation.type === 'sync' && path.includes('/parts/') && mutation === 'no syncs of parts') ||
     (operation.type === 'sync directory' && mutation === 'no syncs of directories')
   );
 }

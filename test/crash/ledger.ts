@@ -20,6 +20,8 @@ export interface BatchEntry {
   readonly units: number;
   /** Unix microseconds. */
   readonly timestamp: number;
+  /** Loaded as `dendro ingest` loads a file, instead of sent in a request. */
+  readonly isFile?: boolean;
   readonly state: BatchState;
 }
 
@@ -36,6 +38,8 @@ export type Marker =
 export interface StoredContent {
   readonly batches: readonly StoredBatch[];
   readonly tokens: readonly string[];
+  /** What is wrong with the files after a clean stop (files.ts). */
+  readonly fileProblems: readonly string[];
 }
 
 export interface StoredBatch {
@@ -56,7 +60,7 @@ export interface LedgerContent {
 export interface Problems {
   readonly lost: string[];
   readonly duplicated: string[];
-  /** Batches stored in part, changed or revived; tokens lost or revived. */
+  /** Batches stored in part, changed or revived; tokens lost or revived; files that must not exist. */
   readonly other: string[];
 }
 
@@ -81,6 +85,12 @@ export class Ledger {
     else this.#clock = marker.clock;
   }
 
+  /** The project had records, and all of them are erased. */
+  isErased(project: string): boolean {
+    const batches = [...this.#batches.values()].filter(batch => batch.project === project);
+    return batches.length > 0 && batches.every(({ state }) => state === 'removed');
+  }
+
   /** After a start on a state in which nothing is pending, it is certain what is stored. */
   settle(stored: StoredContent): void {
     const numbers = new Set(stored.batches.map(({ number }) => number));
@@ -92,7 +102,7 @@ export class Ledger {
   }
 
   compare(stored: StoredContent): Problems {
-    const problems: Problems = { lost: [], duplicated: [], other: [] };
+    const problems: Problems = { lost: [], duplicated: [], other: [...stored.fileProblems] };
     const found = new Map(stored.batches.map(batch => [batch.number, batch]));
     for (const batch of this.#batches.values()) compareBatch(batch, found.get(batch.number), problems);
     for (const { number } of stored.batches)

@@ -26,7 +26,7 @@ test('every crash state of a short workload keeps the acknowledged records', {
   expect(states).toBe(OPTIONS.states);
 });
 
-test.for(['no syncs of the spool', 'no syncs of directories'] as const)(
+test.for(['no syncs of the spool', 'no syncs of parts', 'no syncs of directories'] as const)(
   'the simulator reports lost records if the program makes %s',
   { timeout: 600_000 },
   async (mutation, context) => {

@@ -17,6 +17,7 @@ import { writeState } from './disk-model.ts';
 import { createFileShim, type FileShim } from './file-shim.ts';
 import { Ledger, type LedgerContent, type StoredContent } from './ledger.ts';
 import { type Recording, record, saveRecording } from './recording.ts';
+import { ERASED_PROJECT } from './workload.ts';
 
 export interface SimulationOptions {
   readonly seed: number;
@@ -201,13 +202,14 @@ class Simulation {
 
   #open(slot: string, ledger: LedgerContent, number: number): Promise<CheckResult> {
     const dataDirectory = join(slot, 'data');
+    const erasedText = erasedTextOf(ledger);
     if (number % PROGRAM_SHARE === 0) {
       this.#result.programStates++;
       const names = ledger.tokens.map(([name]) => name);
-      return checkWithProgram(dataDirectory, join(this.#work, 'endpoints'), names);
+      return checkWithProgram(dataDirectory, join(this.#work, 'endpoints'), names, erasedText);
     }
     const starts = number % RESTART_SHARE === 0 ? 2 : 1;
-    return this.#pool.check({ dataDirectory, starts, clock: ledger.clock });
+    return this.#pool.check({ dataDirectory, starts, clock: ledger.clock, erasedText });
   }
 
   #judge(recording: Recording, reached: ReachedCrashPoint, result: CheckResult): StoredContent | undefined {
@@ -238,6 +240,10 @@ class Simulation {
   }
 }
 
+function erasedTextOf(ledger: LedgerContent): string | undefined {
+  return new Ledger(ledger).isErased(ERASED_PROJECT) ? ERASED_PROJECT : undefined;
+}
+
 /** A random sample, in the original order. */
 function sample(points: readonly CrashPoint[], count: number, random: Random): CrashPoint[] {
   const chosen: CrashPoint[] = [];
@@ -259,7 +265,10 @@ export async function replayCrash(
     await visitCrashPoints(recording, [at], async ({ state, ledger }) => {
       writeState(recording.start.root, state, directory);
       cpSync(directory, copy, { recursive: true });
-      const result = await pool.check({ dataDirectory: join(copy, 'data'), starts: 2, clock: ledger.clock });
+      const result = await pool.check({
+        ...{ dataDirectory: join(copy, 'data'), starts: 2, clock: ledger.clock },
+        erasedText: erasedTextOf(ledger),
+      });
       if ('error' in result) problems.push(result.error);
       else
         for (const content of result.contents) {

@@ -41,8 +41,10 @@ const WAIT_MS = 5_000;
 
 const KINDS: readonly [LogKind, ...LogKind[]] = ['edge', 'edge', 'postgres', 'auth', ...LOG_KINDS];
 type Projects = readonly [string, ...string[]];
+/** No other text contains it. */
+export const ERASED_PROJECT = 'qkzvxwyjfhbg';
 const KEPT_PROJECTS: Projects = ['alpha', 'beta'];
-const PROJECTS: Projects = ['erased', ...KEPT_PROJECTS];
+const PROJECTS: Projects = [ERASED_PROJECT, ...KEPT_PROJECTS];
 
 export const secretOf = (token: string) => `the-secret-of-${token}`;
 
@@ -135,7 +137,7 @@ class Workload {
   async #send(projects: Projects = this.#mayEraseNewRecords ? KEPT_PROJECTS : PROJECTS): Promise<void> {
     const count = 1 + Math.floor(this.#random.next() * 3);
     const batches = Array.from({ length: count }, () => this.#createBatch(projects));
-    await Promise.all(batches.map(batch => this.#post(batch)));
+    await Promise.all(batches.map(batch => this.#store(batch)));
     this.#recent.push(...batches);
     this.#time.skip(300);
     await sleep(this.#random.next() * 20);
@@ -150,12 +152,18 @@ class Workload {
       records: this.#random.pick([1, 2, 5, 20, 60]),
       units: this.#random.pick([1, 4, 10, 40]),
       timestamp: this.#time.micros - (isOld ? OLD_MICROS : 0),
+      isFile: this.#random.chance(0.2),
       state: 'sent',
     };
   }
 
-  async #post(batch: BatchEntry): Promise<void> {
+  async #store(batch: BatchEntry): Promise<void> {
     if (this.#stateOf(batch.number) === undefined) this.#mark({ batch });
+    await (batch.isFile ? this.#load(batch) : this.#post(batch));
+    this.#mark({ batch: { ...batch, state: 'stored' } });
+  }
+
+  async #post(batch: BatchEntry): Promise<void> {
     const response = await fetch(`${this.#server.internalUrl}/api/logs?source_name=${batch.kind}`, {
       method: 'POST',
       headers: { 'X-API-KEY': API_KEY, 'Content-Type': 'application/x-ndjson' },
@@ -164,16 +172,32 @@ class Workload {
     const text = await response.text();
     if (response.status !== 200)
       throw new Error(`batch ${batch.number} got the status ${response.status}: ${text}`);
-    this.#mark({ batch: { ...batch, state: 'stored' } });
   }
 
-  /** Sends a batch again, as a sender does that got no response. It must be stored once. */
+  /** Does what `dendro ingest` does with a file. */
+  async #load(batch: BatchEntry): Promise<void> {
+    const nowMicros = this.#time.micros;
+    const data = Buffer.from(bodyOf(batch));
+    const identity = { source: 'crash', digest: `batch ${batch.number}`, fileBytes: data.length };
+    const context = { nowMicros, retentionDays: RETENTION_DAYS };
+    const format = { contentCoding: '', format: 'ndjson', kind: batch.kind } as const;
+    const { batches } = parseBody({ ...format, data, context, needsDeduplication: false });
+    const lines = batches.map(({ accepted, lines }) => ({ kind: batch.kind, count: accepted, lines }));
+    await this.#server.store.append(
+      (async function* () {
+        yield* lines;
+      })(),
+      { identify: () => identity, nowMicros: BigInt(nowMicros), again: false },
+    );
+  }
+
+  /** Stores a batch again, as a sender does that got no response. It must be stored once. */
   async #repeat(): Promise<void> {
     const candidates = this.#recent.filter(({ number }) =>
       ['sent', 'stored'].includes(`${this.#stateOf(number)}`),
     );
     const [first, ...rest] = candidates;
-    if (first !== undefined) await this.#post(this.#random.pick([first, ...rest]));
+    if (first !== undefined) await this.#store(this.#random.pick([first, ...rest]));
   }
 
   #stateOf(number: number): BatchState | undefined {
@@ -210,12 +234,16 @@ class Workload {
   /** Erases a project. The server rotates the spool, flushes all records and deletes the old segments. */
   async #erase(): Promise<void> {
     const batches = this.#ledger.content.batches.filter(
-      ({ project, state }) => project === 'erased' && state !== 'removed',
+      ({ project, state }) => project === ERASED_PROJECT && state !== 'removed',
     );
     this.#markBatches(batches, 'removable');
     const url = `${this.#server.internalUrl}/api/admin/erase`;
     const headers = { 'X-API-KEY': secretOf('operator') };
-    const response = await fetch(url, { method: 'POST', headers, body: '{"project":"erased"}' });
+    const response = await fetch(url, {
+      method: 'POST',
+      headers,
+      body: JSON.stringify({ project: ERASED_PROJECT }),
+    });
     await response.arrayBuffer();
     if (response.status !== 202) throw new Error(`erase got the status ${response.status}`);
     const isDone = await this.#until(async () => {
@@ -237,10 +265,18 @@ class Workload {
     this.#mark({ clock: this.#time.micros + HOUR_MS * 1000 });
     this.#recent = [];
     this.#time.skip(HOUR_MS);
-    await this.#until(() => {
+    const isFlushed = await this.#until(() => {
       const { embedded } = this.#server.store.readStatistics();
       return embedded !== undefined && embedded.activeMemtables + embedded.immutableMemtables === 0;
     });
+    if (!isFlushed) return;
+    // The hourly job rewrites a part only if it has records that expired a day ago. Here, one that has expired is enough.
+    const expiredBefore = BigInt(limit);
+    await this.#server.store.deleteExpired?.({ expiredBefore, rewriteBefore: expiredBefore });
+    this.#markBatches(
+      expired.filter(({ timestamp }) => timestamp < limit),
+      'removed',
+    );
   }
 
   /** Two runs of the maintenance, 40 s apart: all kinds are idle then, so that two parts are enough for a compaction. */
