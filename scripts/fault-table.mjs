@@ -16,7 +16,7 @@ export const FAULTS = [
   'full disk during intake',
   'full disk during flush and retention',
   'full disk during compaction',
-  'full disk during a checkpoint',
+  'full disk while a part is written',
   'full disk during a command',
   'failed fsync',
   'damaged files',

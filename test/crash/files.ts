@@ -17,9 +17,11 @@ export function findFileProblems(dataDirectory: string, erasedText?: string): st
   const isLeft = (file: string) =>
     TEMPORARY.test(file) || (file.includes('/parts/') && !named.has(basename(file)));
   const left = files.filter(isLeft).map(file => `${basename(file)} is left`);
-  // The next server resumes an erasure whose end was not durable.
+  // The next server resumes an erasure whose end was not durable. erase.json.new is of an erasure that was not acknowledged.
   if (erasedText === undefined || existsSync(join(dataDirectory, 'erase.json'))) return left;
-  const withText = files.filter(file => readFileSync(file).includes(erasedText));
+  const withText = files.filter(
+    file => basename(file) !== 'erase.json.new' && readFileSync(file).includes(erasedText),
+  );
   return [...left, ...withText.map(file => `${basename(file)} has text of the erased project`)];
 }
 

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { LOG_KINDS } from '../../src/domain/log-columns.ts';
-import { ROW_GROUP_ROWS } from '../../src/store/duckdb/parts.ts';
+import { ROW_GROUP_ROWS } from '../../src/store/duckdb/checksum.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { testStoreOptions } from '../support/config.ts';
 import { sized, tally } from '../support/fault-report.ts';

@@ -87,10 +87,10 @@ const TASKS = {
   async compact() {
     const { store, flush } = await openToFlush();
     for (let i = 0; i < 16; i++) await flush();
-    await store.compact(0n);
+    await store.compact();
     print({ flushed: store.flushedUpTo('edge') });
     for (;;) {
-      const compaction = store.compact(0n);
+      const compaction = store.compact();
       for (let i = 0; i < 16; i++) await flush();
       await compaction;
     }
@@ -102,7 +102,8 @@ const TASKS = {
     print({ flushed: store.flushedUpTo('edge') });
     for (;;) {
       await flush();
-      await store.deleteBefore(BigInt(store.flushedUpTo('edge') - 400));
+      const expiredBefore = BigInt(store.flushedUpTo('edge') - 400);
+      await store.deleteExpired({ expiredBefore, rewriteBefore: expiredBefore });
     }
   },
   async 'close-while-running'() {
