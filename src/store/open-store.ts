@@ -117,9 +117,9 @@ export async function openStore(options: StoreOptions, callbacks: StoreCallbacks
   const lock = await lockDirectory(options.dataDirectory);
   try {
     await checkAndRecordFormat(options.dataDirectory);
-    if (await isStoreMissing(storeNameOf(options), options.dataDirectory))
-      callbacks.observe?.({ type: 'store_missing' });
-    const store = await openInLockedDirectory(options, callbacks);
+    const isMissing = await isStoreMissing(storeNameOf(options), options.dataDirectory);
+    const store = await openInLockedDirectory(options, callbacks); // throws if there are parts without a manifest
+    if (isMissing) callbacks.observe?.({ type: 'store_missing' });
     return { ...store, close: () => store.close().finally(lock.release) };
   } catch (error) {
     lock.release();
