@@ -1,5 +1,6 @@
 // manifest.json says which parts the store has and up to which sequence number each kind is stored. It is replaced atomically: this
 // commits a flush, a compaction and every other change. The manifest before the last one is kept in manifest.previous.json.
+import { hash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as v from 'valibot';
@@ -119,12 +120,13 @@ export function readPreviousGeneration(dataDirectory: string): number | undefine
 }
 
 export function parseManifest(text: string): Manifest {
-  const content: unknown = JSON.parse(text);
-  const { format, version } = (content ?? {}) as { format?: unknown; version?: unknown };
+  const { sha256, ...content } = (JSON.parse(text) ?? {}) as Record<string, unknown>;
+  const { format, version } = content;
   if (typeof format === 'number' && format > FORMAT)
     throw new Error(
       `it has format ${format} of Dendro ${version}, and Dendro ${readVersion()} reads formats up to ${FORMAT}; install ${version} or later`,
     );
+  if (sha256 !== checksumOf(content)) throw new Error('its content differs from what was written');
   const parsed = v.safeParse(SCHEMA, content);
   if (parsed.success) return parsed.output;
   const [issue] = parsed.issues;
@@ -142,8 +144,17 @@ export function cannotUse(dataDirectory: string, problem: string): OperatorError
 
 /** Names are part of the on-disk format. */
 export function formatManifest(manifest: Manifest): string {
-  const toJson = (_: string, value: unknown) => (typeof value === 'bigint' ? Number(value) : value);
-  return `${JSON.stringify({ ...manifest, version: readVersion() }, toJson, 1)}\n`;
+  const content = { ...manifest, version: readVersion() };
+  return `${JSON.stringify({ sha256: checksumOf(content), ...content }, toJson, 1)}\n`;
+}
+
+/** A changed byte must not be taken for another sequence number: records would be lost or duplicated. */
+function checksumOf(content: object): string {
+  return hash('sha256', JSON.stringify(content, toJson));
+}
+
+function toJson(_: string, value: unknown): unknown {
+  return typeof value === 'bigint' ? Number(value) : value;
 }
 
 /** The manifest was replaced, but it is unknown whether the change survives a power cut. */
