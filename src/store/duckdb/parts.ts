@@ -323,9 +323,10 @@ export class Parts {
     this.#setParts([...this.#parts, part]);
   }
 
-  async #replaceManifest(change: Pick<Manifest, 'parts' | 'setAside'>): Promise<void> {
+  async #replaceManifest(change: Partial<Pick<Manifest, 'parts' | 'setAside'>>): Promise<void> {
     const previous = this.#manifest;
-    const next = { ...previous, ...change, generation: previous.generation + 1 };
+    const { generation } = previous;
+    const next = { ...previous, ...change, generation: generation + 1, nextPart: this.#nextPart };
     await this.#write(next);
     this.#manifest = next;
     await this.#writePrevious(previous);
@@ -333,7 +334,8 @@ export class Parts {
 
   /**
    * Deletes files that a killed process left: temporary ones, and parts that the manifest does not name. If an operator has restored
-   * an older manifest, unnamed parts can have records that nothing else has, so they are renamed instead.
+   * an older manifest, unnamed parts can have records that nothing else has, so they are renamed instead, and the manifest is
+   * replaced, so that the next start does not take it for a restored one.
    */
   async #removeLeftovers(): Promise<void> {
     const { database, observe } = this.#dependencies;
@@ -351,6 +353,7 @@ export class Parts {
         observe({ type: 'unnamed_part', path: this.#pathOf(`${name}.unnamed`) });
       }
     }
+    if (isRestored) await this.#replaceManifest({});
   }
 }
 
@@ -365,11 +368,10 @@ async function loadManifest({ dataDirectory }: Database): Promise<Manifest> {
 
 /**
  * A commit first replaces the manifest and then the previous manifest. So the previous one is one or two generations older. Otherwise
- * an operator has copied or renamed manifest files.
+ * an operator has copied or renamed manifest files, or the data directory is new or restored from a backup.
  */
 function isRestoredManifest(dataDirectory: string, { generation }: Manifest): boolean {
   const previous = readPreviousGeneration(dataDirectory);
-  if (previous === undefined) return generation > 2;
   return previous !== generation - 1 && previous !== generation - 2;
 }
 
