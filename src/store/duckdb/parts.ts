@@ -166,10 +166,10 @@ export class Parts {
   }
 
   /**
-   * Reads the files of these parts, and sets aside those that are damaged or missing. Returns how many. Only the content of a file
-   * decides: an error of the system, such as a lack of memory or descriptors, is thrown.
+   * Reads the files of these parts, and sets aside those that are damaged or missing. Only the content of a file decides: an error
+   * of the system, such as a lack of memory or descriptors, is thrown.
    */
-  setAsideDamaged(suspects: readonly Part[]): Promise<number> {
+  setAsideDamaged(suspects: readonly Part[]): Promise<void> {
     return this.#commits.run(async () => {
       const damaged: { part: Part; entry: SetAsideEntry; problem: string }[] = [];
       for (const part of suspects.filter(each => this.#parts.includes(each))) {
@@ -177,10 +177,9 @@ export class Parts {
         if (found === undefined) continue;
         damaged.push({ part, entry: { ...part.entry, reason: found.reason }, problem: found.problem });
       }
-      if (damaged.length === 0) return 0;
+      if (damaged.length === 0) return;
       await this.#setAside(damaged);
       for (const { part } of damaged) this.#detachLater(part);
-      return damaged.length;
     });
   }
 
@@ -258,7 +257,8 @@ export class Parts {
   }
 
   async #attachAll(): Promise<void> {
-    const { partsDirectory } = this.#dependencies.database;
+    const { database, observe } = this.#dependencies;
+    const { partsDirectory } = database;
     const damaged: { part: Part; entry: SetAsideEntry; problem: string }[] = [];
     const attached: Part[] = [];
     for (const entry of this.#manifest.parts) {
@@ -268,14 +268,14 @@ export class Parts {
       else damaged.push({ part, entry: { ...entry, reason: problem.reason }, problem: problem.problem });
     }
     this.#setParts(attached);
-    if (damaged.length > 0) await this.#setAside(damaged);
     for (const entry of this.#manifest.setAside) {
+      const { kind, file, reason } = entry;
       // The operator may have restored the file from a backup.
-      if (!existsSync(this.#pathOf(entry.file)) || (await findPartProblem(partsDirectory, entry))) continue;
-      await this.#restore(entry);
+      const isIntact = existsSync(this.#pathOf(file)) && !(await findPartProblem(partsDirectory, entry));
+      if (isIntact) await this.#restore(entry);
+      else observe({ type: 'part_set_aside', kind, file, problem: `it is ${reason}` });
     }
-    for (const { file, kind, reason } of this.#manifest.setAside)
-      this.#dependencies.observe({ type: 'part_set_aside', kind, file, problem: `it is ${reason}` });
+    if (damaged.length > 0) await this.#setAside(damaged);
   }
 
   /** Returns what is wrong with the file. Reads all of it only if DuckDB cannot attach it. */
@@ -321,6 +321,7 @@ export class Parts {
       setAside: this.#manifest.setAside.filter(({ file }) => file !== entry.file),
     });
     this.#setParts([...this.#parts, part]);
+    await rm(this.#pathOf(`${entry.file}.damaged`), { force: true });
   }
 
   async #replaceManifest(change: Partial<Pick<Manifest, 'parts' | 'setAside'>>): Promise<void> {

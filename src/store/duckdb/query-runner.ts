@@ -1,4 +1,5 @@
 // Runs saved queries on the tables that they need. If a part turns out to be damaged, sets it aside and runs the query again.
+import { Mutex } from '../../system/mutex.ts';
 import type { BoundValues, QueryOptions, QueryResult, SavedQuery } from '../store.ts';
 import type { ConnectionPool } from './connection-pool.ts';
 import type { Part, Parts } from './parts.ts';
@@ -18,6 +19,8 @@ export interface QueryRunnerDependencies {
 export class QueryRunner {
   readonly #dependencies: QueryRunnerDependencies;
   readonly #checkedAt = new WeakMap<Part, number>();
+  /** Held while parts are read. */
+  readonly #checks = new Mutex();
 
   constructor(dependencies: QueryRunnerDependencies) {
     this.#dependencies = dependencies;
@@ -34,7 +37,7 @@ export class QueryRunner {
       return await this.#runOnce(query, values, options, suspects);
     } catch (error) {
       if (!(isStorageError(error) || error instanceof FailedStreamError)) throw error;
-      if ((await this.#setAsideDamaged(suspects)) === 0) throw error;
+      if (!(await this.#setAsideDamaged(suspects))) throw error;
       return this.#runOnce(query, values, options, []);
     }
   };
@@ -59,12 +62,17 @@ export class QueryRunner {
     return { ...result, queuedMs, executedMs };
   }
 
-  async #setAsideDamaged(suspects: readonly Part[]): Promise<number> {
-    const now = performance.now();
-    const due = suspects.filter(
-      part => now - (this.#checkedAt.get(part) ?? Number.NEGATIVE_INFINITY) > RECHECK_MS,
-    );
-    for (const part of due) this.#checkedAt.set(part, now);
-    return due.length === 0 ? 0 : this.#dependencies.parts.setAsideDamaged(due);
+  /** Returns whether any of the parts was set aside, by this query or by another one that has read the same part. */
+  async #setAsideDamaged(suspects: readonly Part[]): Promise<boolean> {
+    const { parts } = this.#dependencies;
+    await this.#checks.run(async () => {
+      const now = performance.now();
+      const due = suspects.filter(
+        part => now - (this.#checkedAt.get(part) ?? Number.NEGATIVE_INFINITY) > RECHECK_MS,
+      );
+      await parts.setAsideDamaged(due);
+      for (const part of due) this.#checkedAt.set(part, now);
+    });
+    return suspects.some(part => !parts.listAll().includes(part));
   }
 }
