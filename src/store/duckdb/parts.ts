@@ -280,20 +280,22 @@ export class Parts {
 
   /** Returns what is wrong with the file. Reads all of it only if DuckDB cannot attach it. */
   async #tryToAttach(part: Part): Promise<PartProblem | undefined> {
-    const { partsDirectory } = this.#dependencies.database;
     const { entry } = part;
-    const size = (await stat(this.#pathOf(entry.file)).catch(ignoreMissing))?.size;
-    if (size !== entry.bytes) return findPartProblem(partsDirectory, entry);
+    const path = this.#pathOf(entry.file);
+    const findProblem = () =>
+      findPartProblem(this.#dependencies.database.partsDirectory, entry).catch((error: Error) => {
+        throw new OperatorError(`cannot read ${path}: ${error.message}`);
+      });
+    const size = (await stat(path).catch(ignoreMissing))?.size;
+    if (size !== entry.bytes) return findProblem();
     try {
       await this.#attach(part);
       return undefined;
     } catch (error) {
-      const problem = await findPartProblem(partsDirectory, entry);
+      const problem = await findProblem();
       if (problem !== undefined) return problem;
       const [reason] = (error as Error).message.split('\n', 1);
-      throw new OperatorError(
-        `cannot open ${this.#pathOf(entry.file)}, although it is not damaged: ${reason}`,
-      );
+      throw new OperatorError(`cannot open ${path}, although it is not damaged: ${reason}`);
     }
   }
 
