@@ -125,7 +125,7 @@ class AppendedParts {
     open.runs++;
     open.textBytes += run.content.textBytes;
     if (open.runs < MAX_RUNS && open.textBytes + MAX_SORT_BYTES <= maxPartBytes) return;
-    this.#open.delete(key);
     this.#finished.push(await open.part.finish());
+    this.#open.delete(key);
   }
 }
