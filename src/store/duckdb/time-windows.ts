@@ -29,17 +29,6 @@ export function windowOf(micros: bigint, nowMicros: bigint): TimeWindow {
   return { start, end: recentSince }; // the rest of this window is still recent
 }
 
-/** All windows that overlap the range, which includes both ends, oldest first. */
-export function windowsOf(since: bigint, until: bigint, nowMicros: bigint): TimeWindow[] {
-  const windows: TimeWindow[] = [];
-  for (let next = since; next <= until; ) {
-    const window = windowOf(next, nowMicros);
-    windows.push(window);
-    next = window.end;
-  }
-  return windows;
-}
-
 function floorTo(micros: bigint, length: bigint): bigint {
   const rest = micros % length;
   return micros - (rest < 0n ? rest + length : rest);
