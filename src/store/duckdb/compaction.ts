@@ -15,8 +15,8 @@ const IDLE_MS = 30_000;
 /** No merge creates a larger part: it would take too long, and a merge that a stop interrupts starts again from the beginning. */
 export const MAX_ROWS = 128 * ROW_GROUP_ROWS;
 /**
- * A part is merged with newer ones only if it has at most this many times as many rows as they have together. So a merge does not
- * rewrite many old rows to add a few new ones.
+ * A part is merged with smaller ones only if it has at most this many times as many rows as they have together. So a merge does not
+ * rewrite many rows to add a few.
  */
 const MAX_SIZE_RATIO = 4;
 /**
@@ -93,12 +93,13 @@ export class Compactor {
   }
 }
 
-/** Returns consecutive parts that have at least `minRuns` sorted runs and may be merged, or none. `parts` are newest first. */
+/** Returns parts of similar size that have at least `minRuns` sorted runs and may be merged, or none. `parts` are of one window. */
 export function chooseParts(parts: readonly Part[], minRuns: number, maxBytes: number): readonly Part[] {
+  const smallestFirst = [...parts].sort((a, b) => a.entry.records - b.entry.records);
   for (let start = 0; start < parts.length; start++) {
     const chosen: Part[] = [];
     let [rows, bytes, largeBytes, runs] = [0, 0, 0, 0];
-    for (const part of parts.slice(start)) {
+    for (const part of smallestFirst.slice(start)) {
       const { entry } = part;
       if (rows > 0 && (entry.records > rows * MAX_SIZE_RATIO || rows + entry.records > MAX_ROWS)) break;
       if (bytes + entry.bytes > maxBytes || largeBytes + entry.largeTextBytes > MAX_LARGE_BYTES) break;

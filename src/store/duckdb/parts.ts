@@ -249,7 +249,7 @@ export class Parts {
   }
 
   #setParts(parts: readonly Part[]): void {
-    this.#parts = [...parts].sort((a, b) => (a.entry.until < b.entry.until ? 1 : -1));
+    this.#parts = [...parts].sort((a, b) => Number(b.entry.until - a.entry.until));
   }
 
   #pathOf(file: string): string {
