@@ -1,4 +1,7 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { toLogLines } from '../../src/domain/log-line.ts';
+import type { LogRecord } from '../../src/domain/log-record.ts';
+import { DuckDBInstance, type DuckDBPreparedStatement } from '../../src/store/duckdb/driver.ts';
 import type { ColumnType } from '../../src/store/store.ts';
 import { micros } from '../support/app.ts';
 import { functionEdgeRecord } from '../support/record.ts';
@@ -124,6 +127,29 @@ describe('a query that runs again after an append', () => {
       await rows();
       await opened.store.append(batches('function_edge', LATER));
       expect(await rows()).toEqual(expected);
+    },
+  );
+
+  test.each(QUERIES)(
+    '%s returns all rows if some arrive between its preparation and its run',
+    async (_, sql, types, expected) => {
+      const apply = (first: number, records: readonly LogRecord[]) =>
+        opened.store.apply({ ...toLogLines('function_edge', records), firstSequence: first });
+      await apply(0, FIRST);
+      const instance = await DuckDBInstance.create(':memory:');
+      const statement = await (await instance.connect()).prepare('select 1');
+      const prototype = Object.getPrototypeOf(statement) as DuckDBPreparedStatement;
+      const { stream } = prototype;
+      vi.spyOn(prototype, 'stream').mockImplementationOnce(async function (this: DuckDBPreparedStatement) {
+        await apply(2, LATER);
+        return stream.call(this);
+      });
+      try {
+        expect(await opened.rowsOf(sql, types)).toEqual(expected);
+      } finally {
+        vi.restoreAllMocks();
+        instance.closeSync();
+      }
     },
   );
 

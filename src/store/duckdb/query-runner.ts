@@ -3,7 +3,7 @@ import { Mutex } from '../../system/mutex.ts';
 import type { BoundValues, QueryOptions, QueryResult, SavedQuery } from '../store.ts';
 import type { ConnectionPool } from './connection-pool.ts';
 import type { Part, Parts } from './parts.ts';
-import type { QueryTableSelector } from './query-tables.ts';
+import { PLANNED_WHEN_RUN_VALUES, type QueryTableSelector } from './query-tables.ts';
 import { FailedStreamError, runSavedQuery } from './saved-query.ts';
 import { isStorageError } from './storage-error.ts';
 
@@ -53,7 +53,8 @@ export class QueryRunner {
       const { sql, parts, missingParts, release } = tables.select(query.sql, options.range);
       used.push(...parts);
       try {
-        const rows = await runSavedQuery(connection, { ...query, sql }, values, options.maxBytes);
+        const bound = { ...values, ...PLANNED_WHEN_RUN_VALUES };
+        const rows = await runSavedQuery(connection, { ...query, sql }, bound, options.maxBytes);
         return { ...rows, missingParts };
       } finally {
         release();

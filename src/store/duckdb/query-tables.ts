@@ -1,10 +1,17 @@
 // Which tables a query reads. An endpoint's SQL names edge_logs and so on. Each is defined by a common table expression before the
 // SQL: the union of the kind's memtables and of those parts that overlap the time range of the query.
 import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
-import type { TimeRange } from '../store.ts';
+import type { BoundValues, TimeRange } from '../store.ts';
 import type { Memtables } from './memtables.ts';
 import { Part, type Parts } from './parts.ts';
 import type { Source } from './source.ts';
+
+/**
+ * A condition on memtables, with a parameter whose type is known only from its value (null), so that DuckDB plans the query when it
+ * runs. A plan has statistics of its tables, such as the lengths of texts, and returns wrong rows if a memtable has grown since.
+ */
+const PLANNED_WHEN_RUN = '$planned_when_run is null';
+export const PLANNED_WHEN_RUN_VALUES: BoundValues = { planned_when_run: { type: 'text', value: null } };
 
 /** The tables of one query. The caller must call `release` when the query has finished. */
 export interface QueryTables {
@@ -66,10 +73,11 @@ export class QueryTableSelector {
   }
 
   #selectFrom(source: Source): string {
+    if (!(source instanceof Part)) return `from ${source.table} where ${PLANNED_WHEN_RUN}`;
     const { expiredBefore } = this.#parts.manifest;
-    if (expiredBefore === undefined || !(source instanceof Part) || source.entry.since >= expiredBefore)
-      return `from ${source.table}`;
-    return `from ${source.table} where timestamp >= make_timestamp(${expiredBefore}::bigint)`;
+    const hasExpired = expiredBefore !== undefined && source.entry.since < expiredBefore;
+    const condition = hasExpired ? ` where timestamp >= make_timestamp(${expiredBefore}::bigint)` : '';
+    return `from ${source.table}${condition}`;
   }
 
   #parse(sql: string): ParsedSql {
