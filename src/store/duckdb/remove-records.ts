@@ -27,7 +27,7 @@ export function deleteExpired(
     const errors: unknown[] = [];
     const before = new DuckDBTimestampValue(expiredBefore);
     for (const kind of LOG_KINDS) {
-      const oldest = parts.list(kind).find(({ entry }) => entry.since < rewriteBefore);
+      const oldest = parts.list(kind).findLast(({ entry }) => entry.since < rewriteBefore);
       if (oldest === undefined) continue;
       try {
         removed += await rewriter.rewrite([oldest], { sql: 'timestamp < $before', values: { before } });
