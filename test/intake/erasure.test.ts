@@ -183,7 +183,6 @@ test('an erasure in which a step fails stays unfinished until it is repeated', a
     },
     quarantine: { remove: async () => 0 },
     clearCache: () => {},
-    queryTimeoutMs: 0,
     observe: event => app.events.push(event),
   });
   await expect(erasure.run({ project: PROJECT })).rejects.toThrow('disk full');
@@ -214,7 +213,6 @@ test('an erasure that is requested again while it runs also erases the records a
     },
     quarantine: { remove: async () => 1 },
     clearCache: () => {},
-    queryTimeoutMs: 0,
     observe: () => {},
   });
   await erasure.start(scope);
@@ -233,7 +231,6 @@ test('when a repeated request is accepted, its scope is on disk, although the er
     store: { eraseProject: async () => 0 },
     quarantine: { remove: async () => 0 },
     clearCache: () => {},
-    queryTimeoutMs: 0,
     observe: () => {},
   });
   for (let round = 0; round < 20; round++) {
@@ -262,7 +259,6 @@ test('an erasure that is requested again runs, although the first run fails mean
     },
     quarantine: { remove: async () => 0 },
     clearCache: () => {},
-    queryTimeoutMs: 0,
     observe: () => {},
   });
   await erasure.start(scope);
@@ -284,7 +280,6 @@ test('if one of several unfinished erasures fails, the others are still finished
     },
     quarantine: { remove: async () => 0 },
     clearCache: () => {},
-    queryTimeoutMs: 0,
     observe: () => {},
   });
   await expect(erasure.resume()).rejects.toThrow('disk full');

@@ -124,7 +124,7 @@ test('a backup and a deep check accept a spool that has deleted all segments wit
   await spool.rotate();
   await new Applier({ spool, store, timer: systemTimer, observe: () => {} }).catchUp();
   await store.flush(LOG_KINDS);
-  await spool.deleteVerified(durableUpTo);
+  await spool.deleteFlushed(durableUpTo);
   await spool.close();
   await store.close();
   expect(readdirSync(spoolDirectory()).filter(name => name.endsWith('.spool'))).toEqual([

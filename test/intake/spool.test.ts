@@ -212,20 +212,20 @@ describe('segments of the spool', () => {
     await one.append('auth', 1, lines('next'));
     expect(files()).toHaveLength(2);
     const flushed = { edge: 0, auth: 0 } as Record<LogKind, number>;
-    const deleteVerified = () => one.deleteVerified(kind => flushed[kind] ?? 0);
+    const deleteFlushed = () => one.deleteFlushed(kind => flushed[kind] ?? 0);
     flushed.edge = 3;
-    await deleteVerified(); // not applied yet
+    await deleteFlushed(); // not applied yet
     expect(existsSync(file(1))).toBe(true);
     await readAll(one);
     flushed.edge = 2;
-    await deleteVerified(); // one record is not flushed
+    await deleteFlushed(); // one record is not flushed
     expect(existsSync(file(1))).toBe(true);
     const kindsToFlush = (...failing: LogKind[]) =>
       one.kindsToFlush(kind => flushed[kind] ?? 0, new Set(failing));
     expect(kindsToFlush()).toEqual(['edge']);
     expect(kindsToFlush('edge')).toEqual([]);
     flushed.edge = 3;
-    await deleteVerified();
+    await deleteFlushed();
     expect(existsSync(file(1))).toBe(false);
     expect(existsSync(file(2))).toBe(true); // the segment for new appends is kept
   });
@@ -238,12 +238,12 @@ describe('segments of the spool', () => {
     await readAll(one);
     rmSync(file(1));
     mkdirSync(file(1)); // rm refuses a directory
-    await expect(one.deleteVerified(() => 10)).rejects.toThrow(/director/);
+    await expect(one.deleteFlushed(() => 10)).rejects.toThrow(/director/);
     expect(one.firstSegmentNumber).toBe(1);
     expect(existsSync(file(2))).toBe(false);
     rmdirSync(file(1));
     writeFileSync(file(1), 'as if the file had not been deleted');
-    await one.deleteVerified(() => 10);
+    await one.deleteFlushed(() => 10);
     expect(existsSync(file(1))).toBe(false);
     expect(one.firstSegmentNumber).toBe(3);
   });
@@ -290,7 +290,7 @@ describe('segments of the spool', () => {
     expect(kindsToFlush(() => 0)).toEqual(['rest']);
     expect(kindsToFlush(kind => (kind === 'rest' ? 3 : 0))).toEqual([]);
     const flushed = (kind: LogKind) => (kind === 'auth' ? 0 : 4);
-    await one.deleteVerified(flushed);
+    await one.deleteFlushed(flushed);
     expect(files().filter(name => name.endsWith('.spool'))).toEqual([
       '000000000001.spool',
       '000000000003.spool',
@@ -299,7 +299,7 @@ describe('segments of the spool', () => {
     expect(one.unappliedBytes).toBe(one.unappliedBytesOf('auth'));
     expect(await readAll(one)).toEqual(['auth 0+1 behind', 'auth 1+1 last']);
     expect(one.unappliedBytes).toBe(0);
-    await one.deleteVerified(() => 4);
+    await one.deleteFlushed(() => 4);
     expect(files()).not.toContain('000000000001.spool');
   });
 
@@ -309,12 +309,12 @@ describe('segments of the spool', () => {
     await one.append('auth', 1, lines('next'), request('last'));
     await readAll(one);
     const all = () => 3;
-    await one.deleteVerified(all);
+    await one.deleteFlushed(all);
     const keys = () => restoredRequests.map(({ key }) => key).sort();
     await openSpool(all);
     expect(keys()).toEqual(['fill-edge-1', 'fill-edge-2', 'fill-edge-3', 'last']);
     nowMs = 599_999;
-    await spool?.deleteVerified(all);
+    await spool?.deleteFlushed(all);
     expect(files()).toEqual([
       '000000000001.requests',
       '000000000002.spool',
@@ -322,7 +322,7 @@ describe('segments of the spool', () => {
       'next-numbers.json',
     ]);
     nowMs = 600_000;
-    await spool?.deleteVerified(all);
+    await spool?.deleteFlushed(all);
     expect(files()).toEqual(['000000000002.spool', 'clean-stop.json', 'next-numbers.json']);
     await openSpool(all);
     expect(keys()).toEqual(['last']);
@@ -334,7 +334,7 @@ describe('segments of the spool', () => {
     await one.append('auth', 1, lines('next'));
     await readAll(one);
     indexedRequests = indexedRequests.slice(1);
-    await one.deleteVerified(() => 3);
+    await one.deleteFlushed(() => 3);
     await openSpool();
     expect(restoredRequests.map(({ key }) => key)).toEqual(['fill-edge-2', 'fill-edge-3']);
   });
@@ -347,10 +347,10 @@ describe('segments of the spool', () => {
     const unwritable = { ...request('last'), atMicros: 1n as unknown as number }; // JSON has no BigInt
     const requests = [...Array.from({ length: 1_500 }, (_, i) => request(`key-${i}`)), unwritable];
     indexedRequests = requests.map(each => ({ segmentNumber: 1, request: each }));
-    await expect(one.deleteVerified(() => 3)).rejects.toThrow('BigInt');
+    await expect(one.deleteFlushed(() => 3)).rejects.toThrow('BigInt');
     expect(files()).toEqual(['000000000001.spool', '000000000002.spool']);
     indexedRequests.pop();
-    await one.deleteVerified(() => 3);
+    await one.deleteFlushed(() => 3);
     await openSpool();
     expect(restoredRequests).toHaveLength(1_500);
   });
@@ -367,7 +367,7 @@ describe('segments of the spool', () => {
     await fill(one);
     await one.append('auth', 1, lines('next'));
     await readAll(one);
-    await one.deleteVerified(() => 3);
+    await one.deleteFlushed(() => 3);
     expect(existsSync(file(1))).toBe(false);
     await (await openSpool()).append('edge', 1, lines('after'));
     expect((await readAll(await openSpool())).at(-1)).toBe('edge 3+1 after');

@@ -1,94 +1,74 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { ROW_GROUP_ROWS as G } from '../../src/store/duckdb/checksum.ts';
 import { chooseParts } from '../../src/store/duckdb/compaction.ts';
-import { ROW_GROUP_ROWS as G, type Part } from '../../src/store/duckdb/parts.ts';
-import { micros } from '../support/app.ts';
+import { partFileName } from '../../src/store/duckdb/part-file.ts';
+import { Part } from '../../src/store/duckdb/parts.ts';
 
-const NOW = micros('2026-11-14T13:00:00Z');
-const DAY = 24n * 3600n * 1_000_000n;
+const MIB = 1024 * 1024;
 const MIN_RUNS = 4;
 
-describe('the choice of parts for a compaction that needs four sorted runs', () => {
-  const flushed = (number: number, rows: number) => ({
-    kind: 'edge' as const,
-    number,
-    isCompacted: false,
-    rows,
-  });
-  const compacted = (number: number, rows: number) => ({ ...flushed(number, rows), isCompacted: true });
-  /** The numbers of the chosen parts, if each part covers `days` days and the newest one ends `ago` days ago. */
-  const chosenNumbers = (parts: readonly Part[], ago: number, days = 9) => {
-    const timed = parts.map((part, index) => {
-      const until = NOW - BigInt(Math.round((ago + (parts.length - 1 - index) * days) * 24)) * (DAY / 24n);
-      return {
-        part,
-        since: until - BigInt(Math.round(days * 24)) * (DAY / 24n),
-        until,
-        largeRecordsBytes: 0,
-      };
-    });
-    return chooseParts(timed, NOW - 7n * DAY, MIN_RUNS).map(({ number }) => number);
-  };
+interface PartOptions {
+  readonly records?: number;
+  readonly runs?: number;
+  readonly mebibytes?: number;
+  readonly largeMebibytes?: number;
+}
 
-  test.each<[string, Part[], number[]]>([
-    ['three row groups are too few', [flushed(1, 3 * G)], []],
-    ['four row groups of one part are enough', [flushed(1, 4 * G)], [1]],
-    [
-      'four partial row groups are enough',
-      [flushed(1, 9), flushed(2, 9), flushed(3, 9), flushed(4, 9)],
-      [1, 2, 3, 4],
-    ],
-    [
-      'four compacted parts are enough',
-      [compacted(1, 9), compacted(2, 9), compacted(3, 9), compacted(4, 9)],
-      [1, 2, 3, 4],
-    ],
-    ['a single compacted part is never chosen', [compacted(1, 9 * G)], []],
-    [
-      'a part with four times the rows of the newer ones is included',
-      [compacted(1, 16 * G), flushed(2, 4 * G)],
-      [1, 2],
-    ],
-    ['a part with more than four times the rows is left out', [compacted(1, 17 * G), flushed(2, 4 * G)], [2]],
-    [
-      'each part is compared with all newer ones together',
-      [compacted(1, 60 * G), compacted(2, 12 * G), flushed(3, 4 * G)],
-      [1, 2, 3],
-    ],
-    ['the result has at most 128 row groups', [compacted(1, 125 * G), flushed(2, 100 * G)], [2]],
-    ['older parts are chosen if the newer ones are too few', [flushed(1, 128 * G), compacted(2, 4 * G)], [1]],
-  ])('older than a week: %s', (_, parts, numbers) => {
-    expect(chosenNumbers(parts, 8)).toEqual(numbers);
-  });
+/** The indexes of the chosen parts, smallest first. */
+function choose(options: readonly PartOptions[], maxMebibytes = Number.POSITIVE_INFINITY): number[] {
+  const parts = options.map(
+    ({ records = 9, runs = 1, mebibytes = 1, largeMebibytes = 0 }, index) =>
+      new Part({
+        file: partFileName('edge', index + 1),
+        kind: 'edge',
+        ...{ records, runs, bytes: mebibytes * MIB, largeTextBytes: largeMebibytes * MIB },
+        ...{ since: 0n, until: 0n, textBytes: 0, sha256: '' },
+      }),
+  );
+  return chooseParts(parts, MIN_RUNS, maxMebibytes * MIB).map(part => parts.indexOf(part));
+}
 
-  const four = [1, 2, 3, 4].map(number => flushed(number, 4 * G));
-  test.each<[string, number, number, number[]]>([
-    ['parts that cover four days each are left alone, and older ones are chosen', 0, 4, [1, 2]],
-    ['parts are merged up to a span of half a week', 0, 1, [2, 3, 4]],
-    ['a part is chosen alone if two would cover more than half a week', 0, 2, [4]],
-  ])('of the last seven days: %s', (_, ago, days, numbers) => {
-    expect(chosenNumbers(four, ago, days)).toEqual(numbers);
-  });
+test.each<[string, readonly PartOptions[], number[]]>([
+  ['no parts', [], []],
+  ['three runs are too few', [{}, {}, {}], []],
+  ['four runs are enough', [{}, {}, {}, {}], [0, 1, 2, 3]],
+  ['four runs of one part are enough', [{ runs: 4 }], [0]],
+  ['a part of one run is never chosen alone', [{ records: 9 * G }], []],
+  [
+    'a part with four times the records of the smaller ones is included',
+    [{ runs: 4, records: 100 }, { records: 400 }],
+    [0, 1],
+  ],
+  ['a part with more than that is left out', [{ runs: 4, records: 100 }, { records: 401 }], [0]],
+  ['a larger part is left out whatever its age', [{ records: 401 }, { runs: 4, records: 100 }], [1]],
+  [
+    'each part is compared with all smaller ones together',
+    [{ runs: 4, records: 100 }, { records: 400 }, { records: 2000 }],
+    [0, 1, 2],
+  ],
+  ['the result has at most 128 row groups', [{ runs: 4, records: 100 * G }, { records: 29 * G }], [0]],
+  [
+    'larger parts are chosen if the smaller ones are too few',
+    [{ records: 9 }, { records: 100, runs: 4 }],
+    [1],
+  ],
+  [
+    'large records of at most 64 MiB are merged',
+    [16, 16, 16, 16, 16].map(largeMebibytes => ({ largeMebibytes })),
+    [0, 1, 2, 3],
+  ],
+  [
+    'a part with more than 64 MiB of large records is left out',
+    [65, 16, 16, 16, 16].map(largeMebibytes => ({ largeMebibytes })),
+    [1, 2, 3, 4],
+  ],
+])('%s', (_, parts, chosen) => {
+  expect(choose(parts)).toEqual(chosen);
+});
 
-  test('a part of old records that arrived late is not merged with a recent part before it', () => {
-    const ago = (days: bigint) => NOW - days * DAY;
-    const late = { part: flushed(2, 4 * G), since: ago(1n), until: ago(30n), largeRecordsBytes: 0 };
-    const recent = { part: flushed(1, 4 * G), since: ago(2n), until: ago(1n), largeRecordsBytes: 0 };
-    expect(chooseParts([recent, late], ago(7n), MIN_RUNS).map(({ number }) => number)).toEqual([2]);
-  });
-
-  test('at most 64 MiB of large records are merged, and a part with more is left out', () => {
-    const MIB = 1024 * 1024;
-    const chooseFrom = (...mebibytes: number[]) => {
-      const timed = mebibytes.map((size, index) => ({
-        part: flushed(index + 1, G),
-        since: BigInt(index),
-        until: BigInt(index + 1),
-        largeRecordsBytes: size * MIB,
-      }));
-      return chooseParts(timed, NOW, MIN_RUNS).map(({ number }) => number);
-    };
-    expect(chooseFrom(16, 16, 16, 16, 16)).toEqual([2, 3, 4, 5]);
-    expect(chooseFrom(16, 16, 16, 16, 65)).toEqual([1, 2, 3, 4]);
-    expect(chooseFrom(17, 16, 16, 16)).toEqual([]);
-  });
+test('parts are merged only up to the maximum size of a part', () => {
+  const parts = [{}, {}, {}, {}, {}, {}];
+  expect(choose(parts, 5)).toEqual([0, 1, 2, 3, 4]);
+  expect(choose(parts, 3)).toEqual([]);
+  expect(choose([{ mebibytes: 20 }, ...parts], 4)).toEqual([1, 2, 3, 4]);
 });

@@ -1,284 +1,161 @@
-import { randomBytes } from 'node:crypto';
-import { statSync } from 'node:fs';
-import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { toLogLines } from '../../src/domain/log-line.ts';
-import type { LogRecord } from '../../src/domain/log-record.ts';
-import { openStore } from '../../src/store/open-store.ts';
-import type { Store } from '../../src/store/store.ts';
-import { micros, testStoreOptions } from '../support/app.ts';
-import { edgeRecord } from '../support/record.ts';
-import { createDataDirectory, removeDataDirectory, savedQuery } from '../support/store.ts';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { DuckDBInstance } from '../../src/store/duckdb/driver.ts';
+import { micros, NOW } from '../support/app.ts';
+import { EmbeddedStore } from '../support/embedded-store.ts';
 
-const START = micros('2026-10-01T12:00:00Z');
-const NOW = micros('2026-11-14T13:00:00Z');
-const DAY = 24n * 3600n * 1_000_000n;
-/** A kind that is not idle is compacted after this many flushes, an idle kind after two. */
-const MIN_FLUSHES = 16;
+const DAY = 86_400_000_000n;
+/** Parts of a window in which records arrive are merged when there are this many, those of an idle one when there are two. */
+const MIN_RUNS = 16;
 const IDLE_MS = 30_000;
 
-let dataDirectory: string;
-let store: Store;
-let applied: number;
-
-const open = async () => {
-  store = await openStore(testStoreOptions(dataDirectory));
-};
-
+let embedded: EmbeddedStore;
 beforeEach(async () => {
-  dataDirectory = createDataDirectory();
-  applied = 0;
   vi.useFakeTimers({ toFake: ['performance'] });
-  await open();
+  embedded = await EmbeddedStore.open();
 });
 afterEach(async () => {
   vi.useRealTimers();
-  await store.close();
-  removeDataDirectory(dataDirectory);
+  await embedded.remove();
 });
 
-/** One record a second, of seven projects. */
-const createRecords = (count: number, project = (n: number) => `p${n % 7}`, start = START): LogRecord[] =>
-  Array.from({ length: count }, (_, i) => {
-    const n = applied + i;
-    return edgeRecord({ id: `n${n}`, at: start + BigInt(n) * 1_000_000n, project: project(n) });
-  });
-
-const flush = async (records: readonly LogRecord[]) => {
-  await store.apply({ ...toLogLines('edge', records), firstSequence: applied });
-  applied += records.length;
-  await store.flush(['edge']);
+const flushTimes = async (times: number, count: number, at?: bigint) => {
+  for (let i = 0; i < times; i++) await embedded.flush(embedded.createRecords(count, at));
 };
-const flushTimes = async (times: number, count: number) => {
-  for (let i = 0; i < times; i++) await flush(createRecords(count));
-};
-
-/** Runs the same jobs as Maintenance: a vacuum if there is nothing to compact. */
-const maintain = async () => (await store.compact?.(NOW)) || (await store.vacuum?.());
-const maintainWhenIdle = async () => {
-  if (await maintain()) throw new Error('there was work before the store was idle');
+const compact = async () => embedded.store.compact?.();
+const compactWhenIdle = async () => {
+  if (await compact()) throw new Error('there was work before the window was idle');
   vi.advanceTimersByTime(IDLE_MS);
-  return maintain();
+  return compact();
 };
+const recordsOfParts = () => embedded.parts.map(({ records }) => records);
+const expectIds = async (count: number) =>
+  expect(await embedded.ids()).toEqual(Array.from({ length: count }, (_, i) => `n${i}`));
 
-const query = async (sql: string, types: ('text' | 'integer')[]) =>
-  (await store.query(savedQuery(sql, types), {})).rows;
-/** The number of records, and of different ids. */
-const counts = async () =>
-  (await query('select count(*), count(distinct id) from edge_logs', ['integer', 'integer']))[0];
-const tablesLike = async (pattern: string) => {
-  const sql = `select table_name from duckdb_tables() where database_name = 'logs' and table_name like '${pattern}' order by 1`;
-  return (await query(sql, ['text'])).map(([name]) => String(name));
-};
-const parts = async () => (await tablesLike('edge%')).map(name => name.replace(/\d+/, 'N'));
+test('a compaction merges parts into one that is sorted by project and time, and deletes their files', async () => {
+  await flushTimes(3, 500);
+  expect(await compactWhenIdle()).toBe(true);
+  const [part, ...others] = embedded.parts;
+  expect([part, others]).toMatchObject([{ records: 1500, runs: 1 }, []]);
+  await expect.poll(() => embedded.files).toEqual([part?.file]);
+  await expectIds(1500);
+  expect(await compact()).toBe(false);
+  await embedded.reopen();
+  await expectIds(1500);
 
-describe('compaction', () => {
-  test('compaction merges parts into one that is sorted by project and time and has every record once', async () => {
-    await flushTimes(3, 500);
-    expect(await maintainWhenIdle()).toBe(true);
-    expect(await parts()).toEqual(['edge_compacted_N']);
-    expect(await counts()).toEqual([1500, 1500]);
-    const [compacted] = await tablesLike('edge_compacted%');
-    const misplaced = await query(
-      `select count(*) from (
-        select project < lag(project) over w or (project = lag(project) over w and timestamp > lag(timestamp) over w)
-          as is_misplaced
-        from logs.${compacted} window w as (order by rowid)
-      ) where is_misplaced`,
-      ['integer'],
+  await embedded.close();
+  const instance = await DuckDBInstance.create(embedded.partPath(part?.file ?? ''), {
+    access_mode: 'READ_ONLY',
+  });
+  const connection = await instance.connect();
+  const result = await connection.runAndReadAll(
+    `select count(*) from (
+      select project < lag(project) over w or (project = lag(project) over w and timestamp > lag(timestamp) over w)
+        as is_misplaced
+      from records window w as (order by rowid)
+    ) where is_misplaced`,
+  );
+  expect(result.value(0, 0)).toBe(0n);
+  connection.closeSync();
+  instance.closeSync();
+});
+
+test('fewer than 16 parts are merged when none was added to their window for 30 s', async () => {
+  await flushTimes(4, 10);
+  expect(await compact()).toBe(false);
+  vi.advanceTimersByTime(20_000);
+  await flushTimes(1, 10);
+  expect(await compact()).toBe(false);
+  vi.advanceTimersByTime(IDLE_MS - 1_000);
+  expect(await compact()).toBe(false);
+  vi.advanceTimersByTime(1_000);
+  expect(await compact()).toBe(true);
+  expect(recordsOfParts()).toEqual([50]);
+  await expectIds(50);
+});
+
+test('16 parts are merged at once', async () => {
+  await flushTimes(MIN_RUNS - 1, 10);
+  expect(await compact()).toBe(false);
+  await flushTimes(1, 10);
+  expect(await compact()).toBe(true);
+  expect(recordsOfParts()).toEqual([160]);
+});
+
+test('a larger part is left out until the smaller ones have a quarter of its records', async () => {
+  await flushTimes(2, 800);
+  await compactWhenIdle();
+  await flushTimes(2, 80);
+  expect(await compactWhenIdle()).toBe(true);
+  expect(recordsOfParts()).toEqual([1600, 160]);
+  await flushTimes(2, 120);
+  expect(await compactWhenIdle()).toBe(true);
+  expect(recordsOfParts()).toEqual([2000]);
+  await expectIds(2000);
+});
+
+test('parts are merged only within their time window', async () => {
+  const ages = [80n, 40n, 1n].map(days => micros(NOW) - days * DAY);
+  for (const at of ages) await flushTimes(2, 10, at);
+  expect(await compactWhenIdle()).toBe(true);
+  while (await compact());
+  const { parts } = embedded;
+  expect(parts.map(({ records }) => records)).toEqual([20, 20, 20]);
+  for (const { since, until } of parts) expect(until - since).toBeLessThan(DAY);
+  await expectIds(60);
+});
+
+test('a late record gets a part of its own window, and the part of recent records stays short', async () => {
+  const late = micros(NOW) - 60n * DAY;
+  await embedded.flush([...embedded.createRecords(10), ...embedded.createRecords(1, late)]);
+  expect(embedded.parts).toMatchObject([{ records: 1, since: late, until: late }, { records: 10 }]);
+  expect((embedded.parts[1]?.since ?? 0n) > micros(NOW) - 2n * DAY).toBe(true);
+  await expectIds(11);
+});
+
+test('no part becomes larger than maxPartBytes', async () => {
+  await flushTimes(3, 100);
+  const [{ bytes } = { bytes: 0 }] = embedded.parts;
+  await embedded.reopen({ maxPartBytes: 2.5 * bytes });
+  await compactWhenIdle();
+  expect(recordsOfParts()).toEqual([100, 200]);
+  expect(Math.max(...embedded.parts.map(part => part.bytes))).toBeLessThan(2.5 * bytes);
+  await expectIds(300);
+});
+
+test('projects of any name and records with the same timestamp are kept', async () => {
+  const names = ['', '\ufeffmark', '\ufeff', 'zero\0', '\u{1f600}', '\uffff', "quote'", 'a'.repeat(3000)];
+  for (let i = 0; i < 3; i++)
+    await embedded.flush(
+      embedded
+        .createRecords(names.length)
+        .map((each, n) => ({ ...each, timestampMicros: 1, project: names[n] ?? '' })),
     );
-    expect(misplaced).toEqual([[0]]);
-    expect(await maintain()).toBe(false);
-  });
-
-  test('the store loads compacted and other parts when it is opened again', async () => {
-    await flushTimes(2, 80);
-    await maintainWhenIdle();
-    await flushTimes(3, 10);
-    await store.close();
-    await open();
-    expect(await counts()).toEqual([190, 190]);
-    expect(await parts()).toEqual(['edge_compacted_N', 'edge_part_N', 'edge_part_N', 'edge_part_N']);
-    expect(store.flushedUpTo('edge')).toBe(190);
-  });
-
-  test('compaction of fewer than 16 parts waits until nothing was flushed for 30 s', async () => {
-    await flushTimes(4, 10);
-    expect(await maintain()).toBe(false);
-    vi.advanceTimersByTime(20_000);
-    await flushTimes(1, 10);
-    expect(await maintain()).toBe(false);
-    vi.advanceTimersByTime(29_000);
-    expect(await maintain()).toBe(false);
-    vi.advanceTimersByTime(1_000);
-    expect(await maintain()).toBe(true);
-    expect(await parts()).toEqual(['edge_compacted_N']);
-    expect(await counts()).toEqual([50, 50]);
-  });
-
-  test('compaction of 16 parts does not wait', async () => {
-    await flushTimes(MIN_FLUSHES - 1, 10);
-    expect(await maintain()).toBe(false);
-    await flushTimes(1, 10);
-    expect(await maintain()).toBe(true);
-    expect(await parts()).toEqual(['edge_compacted_N']);
-  });
-
-  test('compaction skips a larger part until the newer ones have a quarter of its rows', async () => {
-    await flushTimes(2, 800);
-    await maintainWhenIdle();
-    await flushTimes(2, 80);
-    expect(await maintainWhenIdle()).toBe(true);
-    expect(await parts()).toEqual(['edge_compacted_N', 'edge_compacted_N']);
-    await flushTimes(2, 120);
-    expect(await maintainWhenIdle()).toBe(true);
-    expect(await parts()).toEqual(['edge_compacted_N']);
-    expect(await counts()).toEqual([2000, 2000]);
-  });
-
-  test('compaction keeps projects of any name, and records with the same timestamp', async () => {
-    const names = ['', '\ufeffmark', '\ufeff', 'zero\0', '\u{1f600}', '\uffff', "quote'", 'a'.repeat(3000)];
-    for (let i = 0; i < 3; i++)
-      await flush(
-        createRecords(names.length, n => names[n % names.length] ?? '').map(each => ({
-          ...each,
-          timestampMicros: 1,
-        })),
-      );
-    const perName =
-      'select count(distinct project), min(n) from (select project, count(*) n from edge_logs group by 1)';
-    const before = await query(perName, ['integer', 'integer']);
-    expect(await maintainWhenIdle()).toBe(true);
-    expect(await query(perName, ['integer', 'integer'])).toEqual(before);
-    expect(before).toEqual([[names.length, 3]]);
-  });
-
-  test('compaction sorts a project in slices if it has more than can be sorted at once', async () => {
-    const wide = (records: LogRecord[]) =>
-      records.map(each => ({ ...each, eventMessage: 'x'.repeat(500_000) }));
-    for (let i = 0; i < 4; i++) await flush(wide(createRecords(40, () => 'large')));
-    expect(await maintainWhenIdle()).toBe(true);
-    expect(await counts()).toEqual([160, 160]);
-    const newest = await query(`select id from edge_logs where project = 'large' limit 1`, ['text']);
-    expect(newest).toEqual([['n159']]);
-  });
+  expect(await compactWhenIdle()).toBe(true);
+  const { rows } = await embedded.query('select project from edge_logs group by project having count(*) = 3');
+  expect(rows.flat().sort()).toEqual([...names].sort());
 });
 
-describe('during a compaction', () => {
-  test('records can be flushed during a compaction, and no query misses a record or counts one twice', async () => {
-    await flushTimes(4, 2000);
-    let done = false;
-    const querying = (async () => {
-      let queries = 0;
-      for (; !done; queries++) {
-        const before = applied;
-        const [count, distinct] = (await counts()) ?? [];
-        expect(count).toBe(distinct);
-        expect(count).toBeGreaterThanOrEqual(before - 100);
-      }
-      return queries;
-    })();
-    for (let round = 0; round < 4; round++) {
-      const compaction = maintainWhenIdle();
-      await flushTimes(4, 100);
-      expect(await compaction).toBe(true);
-    }
-    done = true;
-    expect(await querying).toBeGreaterThan(5);
-    expect(await counts()).toEqual([applied, applied]);
-  });
-
-  test('a vacuum waits for a running compaction, and both keep every record', async () => {
-    await flushTimes(MIN_FLUSHES, 500);
-    const [compacted] = await Promise.all([store.compact?.(NOW), store.vacuum?.(), store.compact?.(NOW)]);
-    expect(compacted).toBe(true);
-    expect(await counts()).toEqual([applied, applied]);
-  });
-
-  test('the store can be closed during a compaction, and has every record when it is opened again', async () => {
-    await flushTimes(MIN_FLUSHES, 200);
-    const compaction = store.compact?.(NOW).then(
-      () => 'completed',
-      () => 'cancelled',
+test('a project that has more than can be sorted at once is sorted in slices', async () => {
+  for (let i = 0; i < 4; i++)
+    await embedded.flush(
+      embedded
+        .createRecords(40, micros(NOW) - DAY + BigInt(i))
+        .map(each => ({ ...each, project: 'large', eventMessage: 'x'.repeat(500_000) })),
     );
-    await store.close();
-    expect(await compaction).toMatch(/completed|cancelled/);
-    await open();
-    expect(await counts()).toEqual([3200, 3200]);
-    await flushTimes(1, 16);
-    expect((await maintain()) || (await maintainWhenIdle())).toBe(true);
-    expect(await counts()).toEqual([3216, 3216]);
-  });
+  expect(await compactWhenIdle()).toBe(true);
+  await expectIds(160);
+  expect((await embedded.query('select id from edge_logs limit 1')).rows).toEqual([['n159']]);
 });
 
-describe('retention', () => {
-  test('retention drops a part whose records all expired, and deletes the expired records of the others', async () => {
-    await flushTimes(2, 80);
-    await maintainWhenIdle();
-    await flushTimes(2, 10);
-    expect(await store.deleteBefore(START + 175n * 1_000_000n)).toBe(175);
-    expect(await parts()).toEqual(['edge_part_N']);
-    expect(await counts()).toEqual([5, 5]);
-    expect(await store.deleteBefore(START + 1000n * 1_000_000n)).toBe(5);
-    expect(await counts()).toEqual([0, 0]);
-    await flushTimes(1, 10);
-    expect(await counts()).toEqual([10, 10]);
-  });
-});
-
-describe('vacuum', () => {
-  const flushRandom = (start = START, count = 2000) =>
-    flush(
-      createRecords(count, undefined, start).map(each => ({
-        ...each,
-        eventMessage: randomBytes(2000).toString('base64'),
-      })),
-    );
-  const size = () => statSync(join(dataDirectory, 'dendro.duckdb')).size;
-
-  test('vacuum shrinks the file after a compaction to about the size of its records', async () => {
-    for (let i = 0; i < 4; i++) await flushRandom();
-    const needed = size();
-    expect(await maintainWhenIdle()).toBe(true);
-    expect(size()).toBeGreaterThan(1.5 * needed);
-    while (await maintain());
-    expect(size()).toBeLessThan(1.4 * needed);
-    expect(await counts()).toEqual([applied, applied]);
-  });
-
-  test('vacuum moves a part that is too new for a compaction, and keeps the order of its records', async () => {
-    for (let i = 0; i < 4; i++) await flushRandom(NOW - 60n * DAY);
-    await flushRandom(NOW - DAY);
-    const sizeBefore = size();
-    await store.deleteBefore(NOW - 30n * DAY);
-    const order = () => query('select id from edge_logs', ['text']);
-    const orderBefore = await order();
-    expect(await maintainWhenIdle()).toBe(true);
-    while (await maintain());
-    expect(size()).toBeLessThan(sizeBefore / 2);
-    expect(await counts()).toEqual([2000, 2000]);
-    expect(await order()).toEqual(orderBefore);
-    expect(await parts()).toEqual(['edge_part_N']);
-  });
-
-  test('vacuum does nothing if the last part does not fit into the free blocks', async () => {
-    for (let i = 0; i < 2; i++) await flushRandom(NOW - 60n * DAY, 3000);
-    await flushRandom(NOW - DAY, 9000);
-    await store.deleteBefore(NOW - 30n * DAY);
-    const before = size();
-    expect(await maintainWhenIdle()).toBe(false);
-    expect(size()).toBe(before);
-    expect(await counts()).toEqual([9000, 9000]);
-  });
-});
-
-describe('the age of parts', () => {
-  test('parts of the last seven days are not merged with older parts', async () => {
-    for (const ago of [50n, 40n, 0n, 0n])
-      for (let i = 0; i < 2; i++) await flush(createRecords(40, undefined, NOW - ago * DAY));
-    expect(await maintainWhenIdle()).toBe(true);
-    while (await maintain());
-    expect(await parts()).toEqual(['edge_compacted_N', 'edge_compacted_N', 'edge_part_N']);
-    expect(await counts()).toEqual([320, 320]);
-  });
+test('the store can be closed during a compaction, and has every record when it is opened again', async () => {
+  await flushTimes(MIN_RUNS, 200);
+  const compaction = compact().then(
+    () => 'completed',
+    () => 'cancelled',
+  );
+  await embedded.close();
+  expect(await compaction).toMatch(/completed|cancelled/);
+  await embedded.reopen();
+  expect(embedded.files).toEqual(embedded.parts.map(({ file }) => file).sort());
+  await expectIds(3200);
 });

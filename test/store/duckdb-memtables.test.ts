@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { LogKind } from '../../src/domain/log-columns.ts';
 import { toLogLines } from '../../src/domain/log-line.ts';
 import type { LogRecord } from '../../src/domain/log-record.ts';
-import { ROW_GROUP_ROWS } from '../../src/store/duckdb/parts.ts';
+import { ROW_GROUP_ROWS } from '../../src/store/duckdb/checksum.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import type { SpooledLines, Store, StoreCallbacks } from '../../src/store/store.ts';
 import { micros, testStoreOptions } from '../support/app.ts';

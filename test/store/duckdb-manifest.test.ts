@@ -1,0 +1,195 @@
+import {
+  copyFileSync,
+  existsSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { OperatorError } from '../../src/domain/errors.ts';
+import { checkStoreFiles } from '../../src/store/open-store.ts';
+import { testStoreOptions } from '../support/app.ts';
+import { EmbeddedStore } from '../support/embedded-store.ts';
+
+let embedded: EmbeddedStore;
+let manifest: string;
+let previous: string;
+beforeEach(async () => {
+  embedded = await EmbeddedStore.open();
+  manifest = embedded.pathOf('manifest.json');
+  previous = embedded.pathOf('manifest.previous.json');
+});
+afterEach(() => embedded.remove());
+
+const change = (edit: (content: Record<string, unknown>) => void) => () => {
+  const content = JSON.parse(readFileSync(manifest, 'utf8'));
+  edit(content);
+  writeFileSync(manifest, JSON.stringify(content));
+};
+const partFile = (number: number) => `edge-00000${number}.duckdb`;
+
+describe('a manifest that cannot be used', () => {
+  test.each<[state: string, damage: () => void, problem: RegExp]>([
+    [
+      'missing',
+      () => rmSync(manifest),
+      /manifest\.json does not exist, although there are parts, such as edge-000001\.duckdb/,
+    ],
+    ['empty', () => truncateSync(manifest), /cannot read \S+manifest\.json: Unexpected end of JSON input/],
+    ['truncated', () => truncateSync(manifest, 100), /cannot read \S+manifest\.json: .*JSON/],
+    ['not JSON', () => writeFileSync(manifest, 'parts'), /cannot read \S+manifest\.json: .*JSON/],
+    ['null', () => writeFileSync(manifest, 'null'), /cannot read \S+manifest\.json: it: /],
+    [
+      'of a newer version',
+      change(content => Object.assign(content, { format: 2, version: '9.1.0' })),
+      /it has format 2 of Dendro 9\.1\.0, and Dendro \S+ reads formats up to 1; install 9\.1\.0 or later/,
+    ],
+    [
+      'without a list of parts',
+      change(content => delete content['parts']),
+      /cannot read \S+manifest\.json: parts: /,
+    ],
+    [
+      'with a wrong type',
+      change(content => Object.assign(content, { storedUpTo: { edge: '7' } })),
+      /cannot read \S+manifest\.json: storedUpTo\.edge: /,
+    ],
+    [
+      'with a part outside parts/',
+      change(content => Object.assign((content['parts'] as object[])[0] ?? {}, { file: '../edge-1.duckdb' })),
+      /cannot read \S+manifest\.json: parts\.0\.file: /,
+    ],
+  ])(
+    'a start with a manifest that is %s fails, says what to do and changes nothing',
+    async (_, damage, problem) => {
+      await embedded.flush(embedded.createRecords(2));
+      await embedded.flush(embedded.createRecords(2));
+      await embedded.close();
+      damage();
+      writeFileSync(embedded.partPath('edge-000009.duckdb'), 'not named');
+      const before = embedded.readFiles();
+      const error = await embedded.reopen().catch((thrown: unknown) => thrown);
+      expect(error).toBeInstanceOf(OperatorError);
+      const { message } = error as OperatorError;
+      expect(message).toMatch(problem);
+      expect(message).toContain(
+        `nothing was changed. To continue, restore a backup, or copy ${previous} to ${manifest}: it may lack the newest records`,
+      );
+      expect(message).not.toContain('\n');
+      expect(embedded.readFiles()).toEqual(before);
+    },
+  );
+
+  test('the error does not name a previous manifest that does not exist', async () => {
+    await embedded.close();
+    writeFileSync(manifest, '{');
+    rmSync(previous, { force: true });
+    await expect(embedded.reopen()).rejects.toThrow(/nothing was changed\. To continue, restore a backup$/);
+  });
+
+  test('`check` reports it with the same error', async () => {
+    await embedded.close();
+    writeFileSync(manifest, '{');
+    expect(() => checkStoreFiles(testStoreOptions(embedded.dataDirectory))).toThrow(OperatorError);
+  });
+});
+
+describe('a restored manifest', () => {
+  const copy = () => copyFileSync(previous, manifest);
+  const rename = () => renameSync(previous, manifest);
+
+  test.each([
+    ['copied', 1, copy],
+    ['renamed', 1, rename],
+    ['copied', 2, copy],
+    ['renamed', 2, rename],
+    ['copied', 5, copy],
+    ['renamed', 5, rename],
+  ])(
+    'if the previous manifest is %s after %i flushes, the part that it does not name is kept and reported',
+    async (_, flushes, restore) => {
+      for (let i = 0; i < flushes; i++) await embedded.flush(embedded.createRecords(1));
+      await embedded.close();
+      const last = partFile(flushes);
+      const content = readFileSync(embedded.partPath(last));
+      restore();
+      await embedded.reopen();
+      const path = embedded.partPath(`${last}.unnamed`);
+      expect(embedded.eventsOf('unnamed_part')).toEqual([{ type: 'unnamed_part', path }]);
+      expect(existsSync(embedded.partPath(last))).toBe(false);
+      expect(readFileSync(path).equals(content)).toBe(true);
+      expect(await embedded.ids()).toHaveLength(flushes - 1);
+    },
+  );
+
+  test('a part with the number of an unnamed part is never written, even after another start', async () => {
+    for (let i = 0; i < 3; i++) await embedded.flush(embedded.createRecords(1));
+    await embedded.close();
+    copy();
+    await embedded.reopen();
+    await embedded.reopen();
+    await embedded.flush(embedded.createRecords(1));
+    expect(embedded.files).toEqual([partFile(1), partFile(2), `${partFile(3)}.unnamed`, partFile(4)]);
+  });
+
+  test('an unnamed part becomes readable again with the manifest that names it', async () => {
+    for (let i = 0; i < 3; i++) await embedded.flush(embedded.createRecords(1));
+    await embedded.close();
+    const newest = readFileSync(manifest);
+    copy();
+    await embedded.reopen();
+    await embedded.close();
+    writeFileSync(manifest, newest);
+    renameSync(embedded.partPath(`${partFile(3)}.unnamed`), embedded.partPath(partFile(3)));
+    await embedded.reopen();
+    expect(await embedded.ids()).toEqual(['n0', 'n1', 'n2']);
+  });
+});
+
+describe('files in parts/ that the manifest does not name', () => {
+  test('a start deletes what a killed process left, and keeps and reports foreign files', async () => {
+    await embedded.flush(embedded.createRecords(2));
+    await embedded.flush(embedded.createRecords(2));
+    const kept = embedded.files;
+    await embedded.close();
+    for (const name of [partFile(7), `${partFile(8)}.tmp`, `${partFile(8)}.tmp.wal`])
+      writeFileSync(embedded.partPath(name), 'left by a killed process');
+    const foreign = ['edge-000001.duckdb.wal', 'edge-7.duckdb', 'notes.txt'];
+    for (const name of foreign) writeFileSync(embedded.partPath(name), name);
+    await embedded.reopen();
+    expect(embedded.files).toEqual([...kept, ...foreign].sort());
+    const reported = embedded.eventsOf('foreign_file').map(({ path }) => path);
+    expect(reported.sort()).toEqual(foreign.map(name => embedded.partPath(name)).sort());
+    expect(await embedded.ids()).toHaveLength(4);
+    await embedded.flush(embedded.createRecords(1));
+    expect(embedded.files).toContain(partFile(8)); // a number is not used twice
+  });
+
+  test('a killed process can leave the previous manifest one commit behind, and its parts are deleted all the same', async () => {
+    await embedded.flush(embedded.createRecords(1));
+    const behind = readFileSync(previous);
+    await embedded.flush(embedded.createRecords(1));
+    await embedded.close();
+    writeFileSync(previous, behind);
+    writeFileSync(embedded.partPath(partFile(7)), 'left by a killed process');
+    await embedded.reopen();
+    expect(embedded.files).toEqual([partFile(1), partFile(2)]);
+  });
+
+  test('a new data directory gets a manifest without parts', async () => {
+    expect(embedded.parts).toEqual([]);
+    await embedded.reopen();
+    expect(embedded.events).toEqual([]);
+    expect(await embedded.ids()).toEqual([]);
+  });
+
+  test('a data directory whose first start was interrupted is created again', async () => {
+    await embedded.close();
+    rmSync(manifest);
+    await embedded.reopen();
+    await embedded.flush(embedded.createRecords(1));
+    expect(await embedded.ids()).toEqual(['n0']);
+  });
+});

@@ -1,0 +1,180 @@
+import { randomBytes } from 'node:crypto';
+import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { LogRecord } from '../../src/domain/log-record.ts';
+import { micros, NOW } from '../support/app.ts';
+import { EmbeddedStore } from '../support/embedded-store.ts';
+
+const DAY = 86_400_000_000n;
+
+let embedded: EmbeddedStore;
+beforeEach(async () => {
+  embedded = await EmbeddedStore.open();
+});
+afterEach(() => embedded.remove());
+
+const recordsOfParts = () => embedded.parts.map(({ records }) => records);
+const expectOnlyNamedFiles = () =>
+  expect.poll(() => embedded.files).toEqual(embedded.parts.map(({ file }) => file).sort());
+
+describe('retention', () => {
+  /** Ten records, one second apart, from here on. */
+  const START = micros(NOW) - 40n * DAY;
+  const atSecond = (seconds: bigint) => START + seconds * 1_000_000n;
+  const deleteExpired = (expiredBefore: bigint, rewriteBefore = 0n) =>
+    embedded.store.deleteExpired({ expiredBefore, rewriteBefore });
+
+  test('a part whose records have all expired is deleted, to the microsecond', async () => {
+    await embedded.flush(embedded.createRecords(10, START));
+    await embedded.flush(embedded.createRecords(10));
+    expect(await deleteExpired(atSecond(9n))).toBe(0);
+    expect(await embedded.ids()).toHaveLength(11);
+    expect(await deleteExpired(atSecond(9n) + 1n)).toBe(10);
+    expect(recordsOfParts()).toEqual([10]);
+    expect(await embedded.ids()).toHaveLength(10);
+    await expectOnlyNamedFiles();
+  });
+
+  test('expired records are not returned although their part still has them, also after a restart', async () => {
+    await embedded.flush(embedded.createRecords(10, START));
+    const { parts } = embedded;
+    expect(await deleteExpired(atSecond(5n))).toBe(0);
+    for (let start = 0; start < 2; start++) {
+      expect(embedded.parts).toEqual(parts);
+      expect(await embedded.ids()).toEqual(['n5', 'n6', 'n7', 'n8', 'n9']);
+      expect(await embedded.store.newestTimestamp('edge', atSecond(4n), 'p1')).toBeUndefined();
+      await embedded.reopen();
+    }
+  });
+
+  test('a part is rewritten without its expired records when its oldest ones are due', async () => {
+    await embedded.flush(embedded.createRecords(10, START));
+    expect(await deleteExpired(atSecond(5n), START)).toBe(0);
+    expect(await deleteExpired(atSecond(5n), START + 1n)).toBe(5);
+    expect(embedded.parts).toMatchObject([{ records: 5, since: atSecond(5n), until: atSecond(9n) }]);
+    expect(await embedded.ids()).toHaveLength(5);
+    await expectOnlyNamedFiles();
+    await embedded.reopen();
+    expect(await embedded.ids()).toHaveLength(5);
+  });
+
+  test('one call rewrites at most one part of each kind, the oldest first', async () => {
+    await embedded.flush(embedded.createRecords(10, START));
+    await embedded.flush(embedded.createRecords(10, START + 1n));
+    await embedded.flush(embedded.createRecords(10, START), 'auth');
+    expect(await deleteExpired(atSecond(5n), atSecond(1n))).toBe(10);
+    expect(embedded.parts).toMatchObject([
+      { kind: 'edge', records: 10, since: START + 1n },
+      { kind: 'edge', records: 5 },
+      { kind: 'auth', records: 5 },
+    ]);
+    expect(await deleteExpired(atSecond(5n), atSecond(1n))).toBe(5);
+    expect(recordsOfParts()).toEqual([5, 5, 5]);
+  });
+
+  test('if the part of one kind cannot be rewritten, the expired records of the others are removed', async () => {
+    await embedded.flush(embedded.createRecords(10, START), 'auth');
+    await embedded.flush(embedded.createRecords(10, START));
+    const obstacle = embedded.partPath('auth-000004.duckdb.tmp'); // the part after the one of edge
+    mkdirSync(obstacle);
+    await expect(deleteExpired(atSecond(5n), atSecond(1n))).rejects.toThrow('auth-000004');
+    expect(embedded.parts).toMatchObject([
+      { kind: 'auth', records: 10 },
+      { kind: 'edge', records: 5 },
+    ]);
+    rmSync(obstacle, { recursive: true });
+    expect(await deleteExpired(atSecond(5n), atSecond(1n))).toBe(5);
+    expect(recordsOfParts()).toEqual([5, 5]);
+  });
+
+  test('records that are not flushed stay', async () => {
+    await embedded.apply(embedded.createRecords(2, START));
+    expect(await deleteExpired(micros(NOW), micros(NOW))).toBe(0);
+    expect(await embedded.store.newestTimestamp('edge', micros(NOW))).toBe(atSecond(1n));
+  });
+});
+
+describe('eviction', () => {
+  test('the oldest parts of all kinds are deleted until enough bytes are free', async () => {
+    await embedded.flush(embedded.createRecords(10, micros(NOW) - 3n * DAY));
+    await embedded.flush(embedded.createRecords(11, micros(NOW) - 2n * DAY), 'auth');
+    await embedded.flush(embedded.createRecords(12, micros(NOW) - DAY));
+    const { bytes = 0 } = embedded.parts[1] ?? {};
+    expect(await embedded.store.evictOldest?.(0)).toBe(0);
+    expect(await embedded.store.evictOldest?.(1)).toBe(10);
+    expect(recordsOfParts()).toEqual([11, 12]);
+    expect(await embedded.store.evictOldest?.(bytes + 1)).toBe(23);
+    expect(recordsOfParts()).toEqual([]);
+    await expectOnlyNamedFiles();
+    expect(await embedded.ids()).toEqual([]);
+  });
+
+  test('records that are not flushed stay, and newestTimestamp returns them', async () => {
+    await embedded.flush(embedded.createRecords(10));
+    await embedded.apply(embedded.createRecords(1, micros(NOW) - 5n * DAY));
+    expect(await embedded.store.evictOldest?.(1e9)).toBe(10);
+    expect(await embedded.ids()).toEqual(['n10']);
+    expect(await embedded.store.newestTimestamp('edge', micros(NOW))).toBe(micros(NOW) - 5n * DAY);
+  });
+});
+
+describe('an erasure', () => {
+  const TEXT = 'needle-7f3a9c51';
+  /** DuckDB does not compress texts of this length, so they are in the file as they are. */
+  const largeRecords = (count: number, project: string, text: string): LogRecord[] =>
+    embedded
+      .createRecords(count)
+      .map(each => ({ ...each, project, id: `${text} ${randomBytes(4500).toString('base64')}` }));
+  const filesWithText = () =>
+    readdirSync(embedded.dataDirectory, { recursive: true })
+      .map(String)
+      .filter(name => /\.\w+$/.test(name) && readFileSync(embedded.pathOf(name)).includes(TEXT));
+
+  test('rewrites the parts with the project, leaves others alone, and no file has its text', async () => {
+    await embedded.flush([...largeRecords(20, 'erased', TEXT), ...largeRecords(5, 'kept', 'kept')]);
+    await embedded.flush(largeRecords(10, 'kept', 'kept'));
+    await embedded.flush(largeRecords(20, 'erased', TEXT), 'auth');
+    const [, other] = embedded.parts;
+    expect(filesWithText()).toHaveLength(2);
+    expect(await embedded.store.eraseProject({ project: 'erased' })).toBe(40);
+    expect(filesWithText()).toEqual([]);
+    expect(embedded.parts).toMatchObject([other, { kind: 'edge', records: 5 }]);
+    expect(await embedded.ids()).toHaveLength(15);
+    expect(await embedded.ids('auth')).toEqual([]);
+    await embedded.reopen();
+    expect(filesWithText()).toEqual([]);
+  });
+
+  test('with a time keeps later records of the project', async () => {
+    await embedded.flush(embedded.createRecords(9)); // of p0, p1 and p2 in turn
+    const beforeMicros = (embedded.parts[0]?.since ?? 0n) + 3_000_000n;
+    expect(await embedded.store.eraseProject({ project: 'p0', beforeMicros })).toBe(1);
+    expect(await embedded.store.eraseProject({ project: 'p0', beforeMicros })).toBe(0);
+    expect(await embedded.ids()).toHaveLength(8);
+  });
+
+  test('that a close interrupts can be repeated', async () => {
+    for (let i = 0; i < 5; i++)
+      await embedded.flush([...largeRecords(20, 'erased', TEXT), ...largeRecords(5, 'kept', 'kept')]);
+    const erasing = embedded.store.eraseProject({ project: 'erased' }).catch(() => 0);
+    await embedded.close();
+    expect(await erasing).toBeLessThanOrEqual(100);
+    await embedded.reopen();
+    await embedded.store.eraseProject({ project: 'erased' });
+    expect(filesWithText()).toEqual([]);
+    expect(await embedded.ids()).toHaveLength(25);
+  });
+
+  test('a running backup does not delay it, and still reads the old parts', async () => {
+    await embedded.flush(largeRecords(20, 'erased', TEXT));
+    const [{ file, bytes } = { file: '', bytes: 0 }] = embedded.parts;
+    const snapshot = await embedded.store.snapshot(() => {});
+    expect(await embedded.store.eraseProject({ project: 'erased' })).toBe(20);
+    expect([filesWithText(), embedded.files]).toEqual([[], []]);
+    const copied: Buffer[] = [];
+    const opened = snapshot.files.find(({ path }) => path === `parts/${file}`);
+    for await (const chunk of opened?.content() ?? []) copied.push(Buffer.from(chunk));
+    expect(Buffer.concat(copied)).toHaveLength(bytes);
+    snapshot.release();
+  });
+});

@@ -1,0 +1,123 @@
+import { truncateSync } from 'node:fs';
+import type * as FsPromises from 'node:fs/promises';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { replaceInBlocks } from '../support/duckdb-blocks.ts';
+import { EmbeddedStore, overwriteRandomly } from '../support/embedded-store.ts';
+import { batches } from '../support/store.ts';
+
+// A part is read back after it was renamed. These tests damage it in between, as a faulty disk or a defect of DuckDB would.
+
+const disk = vi.hoisted(() => ({ afterRename: (_path: string) => {} }));
+vi.mock('node:fs/promises', async importOriginal => {
+  const original = await importOriginal<typeof FsPromises>();
+  const rename: typeof original.rename = async (from, to) => {
+    await original.rename(from, to);
+    disk.afterRename(String(to));
+  };
+  return { ...original, rename };
+});
+
+let embedded: EmbeddedStore;
+beforeEach(async () => {
+  vi.useFakeTimers({ toFake: ['performance'] });
+  embedded = await EmbeddedStore.open();
+});
+afterEach(async () => {
+  vi.useRealTimers();
+  disk.afterRename = () => {};
+  await embedded.remove();
+});
+
+/** Damages the next parts that are written. */
+function damageNext(times: number, damage = (path: string) => overwriteRandomly(path, 3 * 4096, 1e9)): void {
+  let left = times;
+  disk.afterRename = path => {
+    if (path.endsWith('.duckdb') && left-- > 0) damage(path);
+  };
+}
+const messages = () => embedded.eventsOf('verification_failed').map(({ error }) => (error as Error).message);
+const filesOfParts = () => embedded.parts.map(({ file }) => file);
+const idsOf = (count: number) => Array.from({ length: count }, (_, i) => `n${i}`);
+
+describe('a flush', () => {
+  test.each<[name: string, damage: (path: string) => void, problem: RegExp]>([
+    ['has damaged blocks', path => overwriteRandomly(path, 3 * 4096, 1e9), /Error: /],
+    ['has no valid header', path => overwriteRandomly(path, 0, 3 * 4096), /Error: /],
+    ['is too short', path => truncateSync(path, 20_000), /Error: /],
+    [
+      'has a wrong record and a valid checksum of DuckDB',
+      path => expect(replaceInBlocks(path, 'n7', 'm7', true)).toBeGreaterThan(0),
+      /^the records of the part differ from those that were written$/,
+    ],
+  ])('whose part %s is repeated, and its file is deleted', async (_, damage, problem) => {
+    damageNext(2, damage);
+    await embedded.flush(embedded.createRecords(10));
+    expect(messages()).toEqual([expect.stringMatching(problem), expect.stringMatching(problem)]);
+    expect(embedded.files).toEqual(['edge-000003.duckdb']);
+    expect(filesOfParts()).toEqual(embedded.files);
+    await embedded.reopen();
+    expect(await embedded.ids()).toEqual(idsOf(10));
+  });
+
+  test('that cannot write a valid part fails, keeps the records in memory, and works later', async () => {
+    damageNext(3);
+    const flush = embedded.flush(embedded.createRecords(10));
+    await expect(flush).rejects.toThrow();
+    expect(messages()).toHaveLength(3);
+    expect(embedded.eventsOf('flush_failed')).toHaveLength(1);
+    expect([embedded.store.flushedUpTo('edge'), embedded.files]).toEqual([0, []]);
+    expect(await embedded.ids()).toEqual(idsOf(10));
+    await expect(embedded.store.flush(['edge'])).rejects.toThrow('less than 5 s ago');
+    vi.advanceTimersByTime(5_000);
+    await embedded.store.flush(['edge']);
+    expect(embedded.store.flushedUpTo('edge')).toBe(10);
+    expect(await embedded.ids()).toEqual(idsOf(10));
+  });
+});
+
+describe('a compaction', () => {
+  const compactWhenIdle = async () => {
+    await embedded.store.compact?.();
+    vi.advanceTimersByTime(30_000);
+    return embedded.store.compact?.();
+  };
+  beforeEach(async () => {
+    for (let i = 0; i < 2; i++) await embedded.flush(embedded.createRecords(10));
+  });
+
+  test('whose part differs is repeated', async () => {
+    damageNext(1);
+    expect(await compactWhenIdle()).toBe(true);
+    expect(messages()).toHaveLength(1);
+    await expect.poll(() => embedded.files).toEqual(['edge-000004.duckdb']);
+    expect(await embedded.ids()).toEqual(idsOf(20));
+  });
+
+  test('that cannot write a valid part keeps the parts as they are', async () => {
+    const before = filesOfParts();
+    damageNext(3);
+    await expect(compactWhenIdle()).rejects.toThrow();
+    expect([filesOfParts(), embedded.files]).toEqual([before, before]);
+    expect(embedded.manifest.setAside).toEqual([]);
+    expect(await embedded.ids()).toEqual(idsOf(20));
+  });
+});
+
+test.each([
+  ['one part', undefined],
+  ['several parts', 100],
+])('an append of %s that differs stores nothing, and can be repeated', async (_, maxPartBytes) => {
+  await embedded.reopen({ maxPartBytes });
+  const records = Array.from({ length: 4 }, () => embedded.createRecords(5));
+  let written = 0;
+  disk.afterRename = path => {
+    if (path.endsWith('.duckdb') && ++written === (maxPartBytes === undefined ? 1 : 3))
+      overwriteRandomly(path, 3 * 4096, 1e9);
+  };
+  const append = () => embedded.store.append(batches('edge', ...records));
+  await expect(append()).rejects.toThrow();
+  expect([embedded.files, await embedded.ids()]).toEqual([[], []]);
+  await append();
+  expect(filesOfParts().length > 1).toBe(maxPartBytes !== undefined);
+  expect(await embedded.ids()).toEqual(idsOf(20));
+});
