@@ -50,118 +50,9 @@ describe('append', () => {
     expect([...found]).toEqual(['[["early"]]']);
   });
 
-  test.each(LOG_KINDS)(
-    'append stores records of the kind %s, with timestamps in microseconds',
-    async kind => {
-      await opened.store.append(batches(kind, [recordOf(kind, 'kinds')]));
-      const rows = await opened.rowsOf(
-        `select id, timestamp, project, event_message, metadata from ${kind}_logs where project = 'kinds'`,
-        ['text', 'unix_microseconds', 'text', 'text', 'json'],
-      );
-      expect(rows).toEqual([[kind, micros(AT), 'kinds', 'something happened', '{}']]);
-    },
-  );
-
-  test('append stores the columns extracted from the metadata, and missing values as null', async () => {
-    await opened.store.append(
-      batches('function_edge', [
-        functionEdgeRecord({ at: AT, project: 'extracted', functionId: 'f', ms: 1.25, status: 404 }),
-        functionEdgeRecord({ at: AT, project: 'extracted', functionId: 'g', ms: null, status: null }),
-      ]),
-    );
-    await opened.store.append(
-      batches('edge', [edgeRecord({ at: AT, project: 'extracted', url: 'u', path: 'p' })]),
-    );
-    expect(
-      await opened.rowsOf(
-        "select function_id, execution_time_ms, status_code from function_edge_logs where project = 'extracted' order by 1",
-        ['text', 'number', 'integer'],
-      ),
-    ).toEqual([
-      ['f', 1.25, 404],
-      ['g', null, null],
-    ]);
-    expect(await opened.rowsOf("select url, path from edge_logs where project = 'extracted'")).toEqual([
-      ['u', 'p'],
-    ]);
-  });
-
-  test('append accepts no batches and empty batches', async () => {
-    await opened.store.append(batches('auth'));
-    await opened.store.append(batches('auth', [], [record({ at: AT, project: 'empty' })], []));
-    expect(
-      await opened.rowsOf("select count(*) from auth_logs where project = 'empty'", ['integer']),
-    ).toEqual([[1]]);
-  });
-
-  test('concurrent appends all store their records, of one kind and of several', async () => {
-    const appends = Array.from({ length: 10 }, (_, i) =>
-      opened.store.append(
-        batches(
-          i % 2 === 0 ? 'storage' : 'pooler',
-          [record({ at: AT, project: 'crowd' })],
-          [record({ at: AT, project: 'crowd' })],
-        ),
-      ),
-    );
-    await Promise.all(appends);
-    for (const kind of ['storage', 'pooler'])
-      expect(
-        await opened.rowsOf(`select count(*) from ${kind}_logs where project = 'crowd'`, ['integer']),
-      ).toEqual([[10]]);
-  });
-
-  test('text of every Unicode plane, U+0000 and every control character is returned unchanged', async () => {
-    const planes = Array.from({ length: 17 }, (_, plane) =>
-      [0x00e9, 0x4e00, 0xfffd, 0xffff].map(low => String.fromCodePoint(plane * 0x10000 + low)).join(''),
-    ).join('');
-    const controls = Array.from({ length: 0xa0 }, (_, code) => String.fromCharCode(code)).join('');
-    const text = `\0${planes}${controls}"\\u0000"\u2028\u2029\ufeff\0`;
-    const metadata = { [text]: text, nested: [text] };
-    const sent = edgeRecord({
-      id: text,
-      at: AT,
-      project: text,
-      message: text,
-      metadata,
-      url: text,
-      path: text,
-    });
-    await opened.store.append(batches('edge', [sent]));
-    const rows = await opened.rowsOf(
-      'select id, project, event_message, url, path, metadata from edge_logs where id = $id',
-      [],
-      {
-        id: { type: 'text', value: text },
-      },
-    );
-    expect(rows).toEqual([[text, text, text, text, text, sent.metadata]]);
-  });
-
-  test('append stores a record of nearly 1 MiB', async () => {
-    const message = 'x'.repeat(1_000_000);
-    await opened.store.append(batches('rest', [record({ at: AT, project: 'large', message })]));
-    expect(await opened.rowsOf("select event_message from rest_logs where project = 'large'")).toEqual([
-      [message],
-    ]);
-  });
-
-  describe('in one transaction', () => {
+  describe('all or nothing', () => {
     const countOf = (project: string) =>
       opened.rowsOf(`select count(*) from postgres_logs where project = '${project}'`, ['integer']);
-
-    test('append stores nothing if the batches throw, and throws their error', async () => {
-      const failing = async function* () {
-        yield* batches(
-          'postgres',
-          [record({ at: AT, project: 'torn' })],
-          [record({ at: AT, project: 'torn' })],
-        );
-        throw new Error('the sender disconnected');
-      };
-      await expect(opened.store.append(failing())).rejects.toThrow('the sender disconnected');
-      expect(await countOf('torn')).toEqual([[0]]);
-    });
 
     test('append stores nothing if a later batch has a record that the store rejects', async () => {
       const good = record({ at: AT, project: 'rejected' });
@@ -228,22 +119,6 @@ describe('the cells of a result', () => {
   ] as const)('a cell can be %s', async (_, expression, type, expected) => {
     expect(await opened.rowsOf(`select ${expression}`, [type])).toEqual([[expected]]);
   });
-
-  test.each([
-    [2, 2, true],
-    [3, 3, false],
-    [4, 3, false],
-  ])(
-    'a query with three rows and maxRows %i returns %i rows, truncated: %s',
-    async (maxRows, returned, truncated) => {
-      const result = await opened.store.query(
-        savedQuery('select range from range(3)', ['integer'], maxRows),
-        {},
-      );
-      expect(result.rows).toHaveLength(returned);
-      expect(result.truncated).toBe(truncated);
-    },
-  );
 });
 
 describe('closing and opening', () => {
@@ -276,13 +151,6 @@ describe('closing and opening', () => {
     }
   });
 
-  test('close can be called twice, concurrently and later', async () => {
-    const opened = await openTestStore();
-    await Promise.all([opened.store.close(), opened.store.close()]);
-    await opened.store.close();
-    await opened.close();
-  });
-
   test('close waits for a running append', async () => {
     const dataDirectory = createDataDirectory();
     try {
@@ -298,14 +166,5 @@ describe('closing and opening', () => {
     } finally {
       removeDataDirectory(dataDirectory);
     }
-  });
-
-  test('queries and appends after close fail as unavailable', async () => {
-    const opened = await openTestStore();
-    await opened.close();
-    await expect(opened.rowsOf('select 1')).rejects.toMatchObject({ code: 'unavailable' });
-    await expect(opened.store.append(batches('edge', [edgeRecord({ at: AT })]))).rejects.toMatchObject({
-      code: 'unavailable',
-    });
   });
 });
