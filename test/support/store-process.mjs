@@ -2,17 +2,11 @@
 // is killed, or with one that might never exit. Usage: node store-process.mjs TASK DATA-DIRECTORY. Prints one line of JSON.
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { runnerImport } from 'vite';
+import { loadTypeScript } from '../crash/load-typescript.mjs';
 
 const [task, dataDirectory] = process.argv.slice(2);
-const load = async file =>
-  (
-    await runnerImport(join(import.meta.dirname, '../../src', file), {
-      configFile: false,
-      logLevel: 'error',
-    })
-  ).module;
-const module = await load('store/duckdb/store.ts');
+const load = file => loadTypeScript(join(import.meta.dirname, '../../src', file));
+const module = await load('store/open-store.ts');
 
 const ENDLESS = {
   sql: 'select sum(a.range * b.range % 7) from range(10000000) a, range(10000000) b',
@@ -22,7 +16,7 @@ const ENDLESS = {
 const LINE = `${['', 'kept', 1_794_659_696_789_012, 'alpha', 'written before the kill', '{}'].join('\x1f')}\n`;
 
 const open = () =>
-  module.openDuckDBStore({
+  module.openStore({
     dataDirectory,
     memoryLimit: '500MB',
     queryConcurrency: 1,
@@ -70,7 +64,7 @@ const TASKS = {
     const store = await open();
     print({ opened: true });
     await sleep(60_000);
-    await store.close(); // a store without references is garbage-collected, which would release its file
+    await store.close();
   },
   /** Appends a record and waits for the kill. */
   async append() {

@@ -17,8 +17,15 @@ export interface StoreProcess {
   kill(): Promise<void>;
 }
 
-export function startStoreProcess(task: string, dataDirectory: string): StoreProcess {
-  const child = spawn(process.execPath, [SCRIPT, task, dataDirectory], {
+/** With `maxDescriptors`, the process may open only so many files. */
+export function startStoreProcess(
+  task: string,
+  dataDirectory: string,
+  maxDescriptors?: number,
+): StoreProcess {
+  const limit = maxDescriptors === undefined ? '' : `ulimit -n ${maxDescriptors} && `;
+  const command = [process.execPath, SCRIPT, task, dataDirectory];
+  const child = spawn('sh', ['-c', `${limit}exec "$@"`, 'sh', ...command], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const exited = once(child, 'exit');
@@ -32,9 +39,9 @@ export function startStoreProcess(task: string, dataDirectory: string): StorePro
   };
 }
 
-/** Returns the output of a task that exits by itself. */
-export async function runStoreProcess(task: string, dataDirectory: string) {
-  const child = startStoreProcess(task, dataDirectory);
+/** Returns the output of a task. */
+export async function runStoreProcess(task: string, dataDirectory: string, maxDescriptors?: number) {
+  const child = startStoreProcess(task, dataDirectory, maxDescriptors);
   const output = await child.output;
   await child.kill();
   return output;
