@@ -136,19 +136,22 @@ test('a backup and a deep check accept a spool that has deleted all segments wit
   expect(check).toMatchObject({ code: 0, stderr: '' });
 });
 
-describe('a data directory without dendro.duckdb', () => {
+describe('a data directory without a manifest and parts', () => {
+  const deleteStore = () => {
+    for (const name of ['manifest.json', 'manifest.previous.json', 'parts'])
+      rmSync(join(directory, name), { recursive: true });
+  };
   const storeAndDelete = async () => {
     await start();
     await send('a');
     await expect.poll(() => idsOf(app, 'p')).toHaveLength(1);
     await app.store.flush(LOG_KINDS);
     await app.close();
-    for (const name of readdirSync(directory))
-      if (name.startsWith('dendro.duckdb')) rmSync(join(directory, name));
+    deleteStore();
   };
-  const reports = () => app.events.filter(({ type }) => type === 'store_file_missing').length;
+  const reports = () => app.events.filter(({ type }) => type === 'store_missing').length;
 
-  test('a start that creates the file again reports it, and other starts do not', async () => {
+  test('a start that creates the store again reports it, and other starts do not', async () => {
     await start();
     expect(reports()).toBe(0);
     await app.close();
@@ -165,12 +168,12 @@ describe('a data directory without dendro.duckdb', () => {
     const { backup, check, copies } = await backUpAndCheck();
     expect(backup).toMatchObject({ code: 1, stdout: '' });
     expect(backup.stderr).toContain(
-      'nothing was kept: dendro.duckdb does not exist, although a server has used this data directory',
+      'nothing was kept: manifest.json does not exist, although a server has used this data directory',
     );
     expect(copies).toEqual([]);
     expect(check.code).toBe(1);
     expect(check.stdout).toContain(
-      'dendro.duckdb: it does not exist, although a server has used this data directory',
+      'manifest.json: it does not exist, although a server has used this data directory',
     );
   });
 
@@ -180,7 +183,7 @@ describe('a data directory without dendro.duckdb', () => {
     await start();
     expect(reports()).toBe(1);
     await app.close();
-    rmSync(join(directory, 'dendro.duckdb'));
+    deleteStore();
     await outbox.skipTo(() => 1);
     await start();
     expect(reports()).toBe(0);

@@ -248,25 +248,6 @@ describe('segments of the spool', () => {
     expect(one.firstSegmentNumber).toBe(3);
   });
 
-  test('the records of a range are read again from all segments that have some of them', async () => {
-    const one = await openSpool();
-    for (const text of ['a', 'b', 'c', 'd']) {
-      await one.append('edge', 10, lines(text, 10));
-      await one.append('auth', 1, lines('other'));
-      if (text !== 'd') await one.rotate();
-    }
-    const read = async (firstSequence: number, nextSequence: number) => {
-      const found: string[] = [];
-      for await (const block of one.readRange('edge', { firstSequence, nextSequence }))
-        found.push(`${block.firstSequence}+${block.count} ${String(block.lines).slice(0, 1)}`);
-      return found;
-    };
-    expect(await read(0, 40)).toEqual(['0+10 a', '10+10 b', '20+10 c', '30+10 d']);
-    expect(await read(10, 20)).toEqual(['10+10 b']);
-    expect(await read(19, 21)).toEqual(['10+10 b', '20+10 c']);
-    expect(await read(40, 50)).toEqual([]);
-  });
-
   test('a kind that stays behind keeps the segments with its records, and no others', async () => {
     const one = await openSpool();
     await one.append('auth', 1, lines('behind'));
