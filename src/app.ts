@@ -119,6 +119,7 @@ export async function startApp(
       { ...storeCallbacks, storeFailed: reportFailure },
     );
     closers.add('store', store.close);
+    connectionLimit.reserved = () => countParts(store);
     const preflight = await startPreflight(context, catalog, store);
     const intake = await openIntake(context, {
       store,
@@ -148,6 +149,12 @@ export async function startApp(
     await close();
     throw error;
   }
+}
+
+/** Each part of the embedded store is an open file. */
+function countParts(store: Store): number {
+  const counts = [...(store.readStatistics().embedded?.partCountByKind.values() ?? [])];
+  return counts.reduce((sum, count) => sum + count, 0);
 }
 
 function createObserve(metrics: Metrics, failure: StoreFailure, log: Observe): Observe {

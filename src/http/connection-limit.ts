@@ -1,8 +1,8 @@
 // Limits the connections of all listeners together, so that they leave file descriptors for the spool, the store and the threads.
 // Without this limit, a process that has used up its file descriptors can neither open files nor serve new clients.
-import { readFileSync } from 'node:fs';
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
+import { readDescriptorLimit } from '../system/descriptor-limit.ts';
 
 /** File descriptors for everything that is not a connection: about 25 after startup, and some for each thread and open file. */
 const RESERVED_DESCRIPTORS = 48;
@@ -10,12 +10,19 @@ const RESERVED_DESCRIPTORS = 48;
 const MIN_CONNECTIONS = 8;
 
 export class ConnectionLimit {
-  readonly #max: number;
+  readonly #descriptors: number;
   readonly #servers: Server[] = [];
   readonly #sockets = new Set<Socket>();
 
-  constructor(max: number = readMaxConnections()) {
-    this.#max = max;
+  /** The descriptors that the store uses. */
+  reserved = () => 0;
+
+  constructor(descriptors: number = readDescriptorLimit()) {
+    this.#descriptors = descriptors;
+  }
+
+  get #max(): number {
+    return Math.max(MIN_CONNECTIONS, this.#descriptors - RESERVED_DESCRIPTORS - this.reserved());
   }
 
   /** If a new connection exceeds the limit, the idle ones of all listeners are closed. If none is idle, the new one is closed. */
@@ -30,15 +37,4 @@ export class ConnectionLimit {
       if (openSockets.length > this.#max) socket.resetAndDestroy();
     });
   }
-}
-
-/** Returns Infinity if /proc has no limit of file descriptors for this process. */
-function readMaxConnections(): number {
-  try {
-    const limit = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1];
-    if (limit !== undefined) return Math.max(MIN_CONNECTIONS, Number(limit) - RESERVED_DESCRIPTORS);
-  } catch {
-    // not Linux
-  }
-  return Number.POSITIVE_INFINITY;
 }

@@ -99,16 +99,9 @@ async function readBatch(
 
 export function addContents(one: TableContent, other: TableContent): TableContent {
   return {
-    rows: one.rows + other.rows,
-    sum: one.sum + other.sum,
-    since:
-      one.since === undefined || (other.since !== undefined && other.since < one.since)
-        ? other.since
-        : one.since,
-    until:
-      one.until === undefined || (other.until !== undefined && other.until > one.until)
-        ? other.until
-        : one.until,
+    ...addChecksums(one, other),
+    since: one.since === undefined || (other.since ?? one.since) < one.since ? other.since : one.since,
+    until: one.until === undefined || (other.until ?? one.until) > one.until ? other.until : one.until,
     textBytes: one.textBytes + other.textBytes,
     largeTextBytes: one.largeTextBytes + other.largeTextBytes,
   };

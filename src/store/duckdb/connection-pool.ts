@@ -2,7 +2,7 @@
 import { DendroError } from '../../domain/errors.ts';
 import { type QueryLimits, QueryQueue, type TimedResult } from '../query-queue.ts';
 import type { QueryOptions } from '../store.ts';
-import { type DuckDBConnection, type DuckDBPreparedStatement, DuckDBTypeId } from './driver.ts';
+import type { DuckDBConnection, DuckDBPreparedStatement } from './driver.ts';
 
 export interface PoolOptions extends QueryLimits {
   connect(): Promise<DuckDBConnection>;
@@ -67,36 +67,26 @@ export class ConnectionPool {
 }
 
 /** Statements that a connection keeps. Their SQL changes with every flush, so old ones are of no use. */
-const MAX_REUSABLE = 20;
+const MAX_STATEMENTS = 20;
 
 export class QueryConnection {
   readonly connection: DuckDBConnection;
-  /** By SQL, least recently used first. Only statements that DuckDB plans on every run. */
-  readonly #reusable = new Map<string, DuckDBPreparedStatement>();
-  /** Destroyed when the query has finished. */
-  readonly #statements: DuckDBPreparedStatement[] = [];
+  /** By SQL, least recently used first. */
+  readonly #statements = new Map<string, DuckDBPreparedStatement>();
   #hasUnreadRows = false;
 
   constructor(connection: DuckDBConnection) {
     this.connection = connection;
   }
 
-  /**
-   * A plan of DuckDB contains statistics of its tables (bounds of numbers, lengths of texts) of the time it was created, and
-   * returns wrong rows if the tables have grown since. So a statement is used again only if DuckDB plans it on every run.
-   */
+  /** The statement may have been prepared for an earlier query: DuckDB must plan it when it runs (query-tables.ts). */
   async prepare(sql: string): Promise<DuckDBPreparedStatement> {
-    const reusable = this.#reusable.get(sql);
-    this.#reusable.delete(sql);
-    const statement = reusable ?? (await this.connection.prepare(sql));
-    if (!isPlannedOnEveryRun(statement)) {
-      this.#statements.push(statement);
-      return statement;
-    }
-    this.#reusable.set(sql, statement);
-    for (const [oldest, unused] of this.#reusable) {
-      if (this.#reusable.size <= MAX_REUSABLE) break;
-      this.#reusable.delete(oldest);
+    const statement = this.#statements.get(sql) ?? (await this.connection.prepare(sql));
+    this.#statements.delete(sql);
+    this.#statements.set(sql, statement);
+    for (const [oldest, unused] of this.#statements) {
+      if (this.#statements.size <= MAX_STATEMENTS) break;
+      this.#statements.delete(oldest);
       unused.destroySync();
     }
     return statement;
@@ -109,7 +99,6 @@ export class QueryConnection {
 
   /** Frees what the last query used. Returns whether the connection can be used again. */
   async finish(): Promise<boolean> {
-    for (const statement of this.#statements.splice(0)) statement.destroySync();
     if (!this.#hasUnreadRows) return true;
     this.#hasUnreadRows = false;
     // Another statement ends the unfinished one, which otherwise would keep its memory.
@@ -118,13 +107,6 @@ export class QueryConnection {
       () => false,
     );
   }
-}
-
-/** DuckDB defers planning to the run if the type of a parameter is known only from its value. */
-function isPlannedOnEveryRun(statement: DuckDBPreparedStatement): boolean {
-  for (let index = 1; index <= statement.parameterCount; index++)
-    if (statement.parameterTypeId(index) === DuckDBTypeId.INVALID) return true;
-  return false;
 }
 
 const INTERRUPT_INTERVAL_MS = 20;

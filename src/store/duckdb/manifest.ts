@@ -5,7 +5,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as v from 'valibot';
 import { OperatorError } from '../../domain/errors.ts';
-import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
+import { LOG_KINDS } from '../../domain/log-columns.ts';
 import { writeFileDurably } from '../../system/files.ts';
 import { readVersion } from '../../system/version.ts';
 
@@ -176,8 +176,4 @@ export async function writeManifest(dataDirectory: string, manifest: Manifest): 
 
 export async function writePreviousManifest(dataDirectory: string, manifest: Manifest): Promise<void> {
   await writeFileDurably(join(dataDirectory, PREVIOUS_MANIFEST_FILE), formatManifest(manifest));
-}
-
-export function storedUpTo(manifest: Manifest, kind: LogKind): number {
-  return manifest.storedUpTo[kind] ?? 0;
 }

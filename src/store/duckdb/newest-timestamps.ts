@@ -2,7 +2,7 @@
 import type { LogKind } from '../../domain/log-columns.ts';
 import { MICROS_PER_SECOND } from '../../system/clock.ts';
 import { findNewestTimestamp } from '../newest-timestamp.ts';
-import type { BoundValues, QueryOptions, QueryResult, SavedQuery, TimeRange } from '../store.ts';
+import type { BoundValues, QueryOptions, QueryResult, SavedQuery } from '../store.ts';
 import type { Memtables } from './memtables.ts';
 import type { Parts } from './parts.ts';
 
@@ -64,7 +64,7 @@ export class NewestTimestamps {
         until: { type: 'timestamp', value: notAfter },
         project: { type: 'text', value: project ?? null },
       };
-      const range: TimeRange = { start, end: notAfter };
+      const range = { start, end: notAfter };
       const [row] = (await this.#query(query, values, { ...options, range })).rows;
       return typeof row?.[0] === 'bigint' ? row[0] : undefined;
     });

@@ -50,11 +50,10 @@ class MismatchError extends Error {}
 
 export class PartWriter {
   readonly #dependencies: PartWriterDependencies;
-  readonly #reader: PartReader;
+  readonly #reader = new PartReader();
 
   constructor(dependencies: PartWriterDependencies) {
     this.#dependencies = dependencies;
-    this.#reader = new PartReader();
   }
 
   /** Writes a part of one run. Writes it again if what is read back differs. */
@@ -77,12 +76,10 @@ export class PartWriter {
   }
 
   /** Creates an empty part. `rows` is how many records it will have, if known. The connection writes one part at a time. */
-  async create(connection: StoreConnection, kind: LogKind, rows?: number): Promise<NewPart> {
-    const { partsDirectory, nextPartNumber, observe } = this.#dependencies;
-    const file = partFileName(kind, nextPartNumber());
-    const blockBytes = (rows ?? SMALL_PART_ROWS) < SMALL_PART_ROWS ? SMALL_BLOCK_BYTES : BLOCK_BYTES;
-    const reader = this.#reader;
-    return NewPart.create({ partsDirectory, connection, reader, observe, kind, file, blockBytes });
+  async create(connection: StoreConnection, kind: LogKind, rows = SMALL_PART_ROWS): Promise<NewPart> {
+    const part = new NewPart(this.#dependencies, this.#reader, connection, kind);
+    await part.create(rows < SMALL_PART_ROWS ? SMALL_BLOCK_BYTES : BLOCK_BYTES);
+    return part;
   }
 
   async close(): Promise<void> {
@@ -90,124 +87,104 @@ export class PartWriter {
   }
 }
 
-interface NewPartOptions {
-  readonly partsDirectory: string;
-  readonly connection: StoreConnection;
-  readonly reader: PartReader;
-  readonly observe: Observe;
-  readonly kind: LogKind;
-  readonly file: string;
-  readonly blockBytes: number;
-}
-
 /** A part that is being written. */
 export class NewPart {
-  readonly #options: NewPartOptions;
+  readonly #dependencies: PartWriterDependencies;
+  readonly #reader: PartReader;
+  readonly #connection: StoreConnection;
+  readonly #kind: LogKind;
+  readonly #file: string;
   /** While it is written, it has a name of its own in DuckDB. */
   readonly #alias: string;
-  readonly #path: string;
   #written: Checksum = { rows: 0, sum: 0n };
   #runs = 0;
-  #isAttached = true;
 
-  private constructor(options: NewPartOptions) {
-    this.#options = options;
-    this.#alias = `new_${partAlias(options.file)}`;
-    this.#path = join(options.partsDirectory, options.file);
+  constructor(
+    dependencies: PartWriterDependencies,
+    reader: PartReader,
+    connection: StoreConnection,
+    kind: LogKind,
+  ) {
+    this.#dependencies = dependencies;
+    this.#reader = reader;
+    this.#connection = connection;
+    this.#kind = kind;
+    this.#file = partFileName(kind, dependencies.nextPartNumber());
+    this.#alias = `new_${partAlias(this.#file)}`;
   }
 
-  static async create(options: NewPartOptions): Promise<NewPart> {
-    const part = new NewPart(options);
-    const { connection, kind, blockBytes } = options;
+  async create(blockBytes: number): Promise<void> {
     try {
       // Without a write-ahead log: a part that is not finished is deleted at the next start. zstd requires the latest storage version.
-      await connection.run(
-        `attach ${quote(part.#temporary)} as ${part.#alias}
+      await this.#connection.run(
+        `attach ${quote(this.#temporary)} as ${this.#alias}
         (storage_version 'latest', recovery_mode 'no_wal_writes', block_size ${blockBytes})`,
       );
-      await connection.run(`create table ${part.#alias}.records (${tableColumns(kind)})`);
-      return part;
+      await this.#connection.run(`create table ${this.#alias}.records (${tableColumns(this.#kind)})`);
     } catch (error) {
-      await part.discard();
+      await this.discard();
       throw error;
     }
   }
 
-  get rows(): number {
-    return this.#written.rows;
-  }
-
   /** Adds a sorted run in one transaction, so that every row group but the last is full. */
   async add({ from, except, content }: Run, afterBatch?: AfterBatch): Promise<void> {
-    const { connection } = this.#options;
+    const to = `${this.#alias}.records`;
     const recordBytes = OTHER_COLUMNS_BYTES + content.textBytes / Math.max(1, content.rows);
-    await connection.run('begin transaction');
+    await this.#connection.run('begin transaction');
     try {
-      const to = `${this.#alias}.records`;
-      const copied = await copySorted(connection, from, to, recordBytes, afterBatch, except);
+      const copied = await copySorted(this.#connection, from, to, recordBytes, afterBatch, except);
       if (copied !== content.rows) throw new Error(`${copied} of ${content.rows} records were copied`);
-      await connection.run('commit');
+      await this.#connection.run('commit');
     } catch (error) {
-      await connection.run('rollback').catch(() => {}); // report the first error
+      await this.#connection.run('rollback').catch(() => {}); // report the first error
       throw error;
     }
     this.#written = addChecksums(this.#written, content);
     this.#runs++;
   }
 
-  /** Makes the part durable and reads it back. Throws if it differs from what was written. */
+  /** Makes the part durable and reads it back. Throws a MismatchError if it differs from what was written. */
   async finish(afterBatch?: AfterBatch): Promise<PartEntry> {
-    const { connection, partsDirectory, reader, kind, file } = this.#options;
-    await connection.run(`checkpoint ${this.#alias}`);
-    await this.#detach();
+    await this.#connection.run(`checkpoint ${this.#alias}`);
+    await this.#connection.run(`detach ${this.#alias}`);
     await syncFile(this.#temporary);
     await rename(this.#temporary, this.#path);
-    await syncDirectory(partsDirectory);
-    const content = await reader.read(this.#path, kind, afterBatch).catch(error => {
-      throw error instanceof MismatchError ? this.#reportMismatch(error) : error;
-    });
-    const { rows, sum, since, until, textBytes, largeTextBytes } = content;
-    const expected = this.#written;
-    if (rows !== expected.rows)
-      throw this.#reportMismatch(new MismatchError(`the part has ${rows} of ${expected.rows} records`));
-    if (sum !== expected.sum)
-      throw this.#reportMismatch(
-        new MismatchError('the records of the part differ from those that were written'),
-      );
-    return {
-      file,
-      kind,
-      records: rows,
-      runs: this.#runs,
-      since: since ?? 0n,
-      until: until ?? 0n,
-      textBytes,
-      largeTextBytes,
-      ...(await hashFile(this.#path)),
-    };
+    await syncDirectory(this.#dependencies.partsDirectory);
+    const kind = this.#kind;
+    try {
+      const content = await this.#reader.read(this.#path, kind, afterBatch);
+      const { rows, sum, since, until, textBytes, largeTextBytes } = content;
+      if (rows !== this.#written.rows)
+        throw new MismatchError(`the part has ${rows} of ${this.#written.rows} records`);
+      if (sum !== this.#written.sum)
+        throw new MismatchError('the records of the part differ from those that were written');
+      return {
+        ...{ file: this.#file, kind, records: rows, runs: this.#runs, textBytes, largeTextBytes },
+        ...{ since: since ?? 0n, until: until ?? 0n },
+        ...(await hashFile(this.#path)),
+      };
+    } catch (error) {
+      if (error instanceof MismatchError)
+        this.#dependencies.observe({ type: 'verification_failed', kind, error });
+      throw error;
+    }
   }
 
   /** Deletes what was written. */
   async discard(): Promise<void> {
-    if (this.#isAttached) await this.#detach().catch(() => {}); // the file is deleted in any case
+    await this.#connection.run(`detach database if exists ${this.#alias}`).catch(() => {}); // the file is deleted in any case
     // A failed checkpoint leaves a write-ahead log, although none is used otherwise.
     for (const file of [this.#temporary, `${this.#temporary}.wal`, this.#path])
       await rm(file, { force: true });
   }
 
+  get #path(): string {
+    return join(this.#dependencies.partsDirectory, this.#file);
+  }
+
   get #temporary(): string {
     return `${this.#path}.tmp`;
-  }
-
-  async #detach(): Promise<void> {
-    await this.#options.connection.run(`detach ${this.#alias}`);
-    this.#isAttached = false;
-  }
-
-  #reportMismatch(error: MismatchError): MismatchError {
-    const { observe, kind } = this.#options;
-    observe({ type: 'verification_failed', kind, error });
-    return error;
   }
 }
 

@@ -1,11 +1,12 @@
 // The parts of the store: attached DuckDB files that are only read. `commit` adds and removes parts by replacing the manifest. The
 // file of a removed part is deleted when the last query that uses it has finished.
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { OperatorError } from '../../domain/errors.ts';
 import type { LogKind } from '../../domain/log-columns.ts';
 import type { Observe } from '../../observe/event.ts';
+import { readDescriptorLimit } from '../../system/descriptor-limit.ts';
 import { syncDirectory } from '../../system/files.ts';
 import { Mutex } from '../../system/mutex.ts';
 import { storeClosed } from '../query-queue.ts';
@@ -19,7 +20,6 @@ import {
   type PartEntry,
   readManifest,
   readPreviousGeneration,
-  type SetAsideEntry,
   UnsyncedManifestError,
   writeManifest,
   writePreviousManifest,
@@ -32,7 +32,7 @@ const TEMPORARY_FILE = /^[a-z_]+-\d{6,}\.duckdb\.tmp(\.wal)?$/;
 /** Parts that were set aside, and those that a restored manifest does not name. */
 const KEPT_FILE = /^[a-z_]+-\d{6,}\.duckdb\.(damaged|unnamed)$/;
 /** Descriptors for everything but parts: connections, the spool, and parts that are being written. */
-const OTHER_DESCRIPTORS = 256;
+const OTHER_DESCRIPTORS = 64;
 
 /** A part that queries can read. */
 export class Part extends Source {
@@ -63,6 +63,8 @@ export interface PartsDependencies {
   readonly observe: Observe;
   /** Called if it is unknown whether the manifest is durable. The process must exit and start again. */
   readonly onFatalError: (error: unknown) => void;
+  /** Forget the parts that were set aside. */
+  readonly acceptLoss?: boolean | undefined;
 }
 
 export class Parts {
@@ -133,31 +135,26 @@ export class Parts {
     return this.#commits.run(async () => {
       if (this.#hasFailed) throw storeClosed();
       const added = (change.add ?? []).map(entry => new Part(entry));
-      const previous = this.#manifest;
-      const next = this.#applyChange(change);
+      const removed = new Set(change.remove ?? []);
+      const { setAside } = this.#manifest;
       try {
         for (const part of added) await this.#attach(part);
-        await this.#write(next);
+        const parts = [...this.#parts.filter(part => !removed.has(part)), ...added];
+        await this.#replaceManifest(this.#applyChange(change), parts, change.onCommitted);
       } catch (error) {
         for (const part of added) await this.#detach(part).catch(() => {}); // it may not be attached
         throw error;
       }
-      const removed = new Set(change.remove ?? []);
-      this.#manifest = next;
-      this.#setParts([...this.#parts.filter(part => !removed.has(part)), ...added]);
-      change.onCommitted?.();
-      await this.#writePrevious(previous);
       for (const part of removed) this.#deleteLater(part);
-      for (const { file } of previous.setAside)
-        if (!next.setAside.some(each => each.file === file))
-          await rm(this.#pathOf(`${file}.damaged`), { force: true });
+      for (const { file } of setAside)
+        if (!this.#manifest.setAside.some(each => each.file === file)) await this.#delete(`${file}.damaged`);
     });
   }
 
   /** Deletes the files of parts that were written and not committed. */
   async discard(entries: readonly PartEntry[]): Promise<void> {
     if (this.#hasFailed) return; // the manifest on disk may name them
-    for (const { file } of entries) await rm(this.#pathOf(file), { force: true });
+    for (const { file } of entries) await this.#delete(file);
   }
 
   /** Resolves when the files of all parts that were removed so far are deleted. */
@@ -169,17 +166,16 @@ export class Parts {
    * Reads the files of these parts, and sets aside those that are damaged or missing. Only the content of a file decides: an error
    * of the system, such as a lack of memory or descriptors, is thrown.
    */
-  setAsideDamaged(suspects: readonly Part[]): Promise<void> {
-    return this.#commits.run(async () => {
-      const damaged: { part: Part; entry: SetAsideEntry; problem: string }[] = [];
-      for (const part of suspects.filter(each => this.#parts.includes(each))) {
-        const found = await findPartProblem(this.#dependencies.database.partsDirectory, part.entry);
-        if (found === undefined) continue;
-        damaged.push({ part, entry: { ...part.entry, reason: found.reason }, problem: found.problem });
-      }
-      if (damaged.length === 0) return;
-      await this.#setAside(damaged);
-      for (const { part } of damaged) this.#detachLater(part);
+  async setAsideDamaged(suspects: readonly Part[]): Promise<void> {
+    const damaged = new Map<Part, PartProblem>();
+    for (const part of suspects) {
+      const found = await findPartProblem(this.#dependencies.database.partsDirectory, part.entry);
+      if (found !== undefined) damaged.set(part, found);
+    }
+    await this.#commits.run(async () => {
+      const current = [...damaged].filter(([part]) => this.#parts.includes(part));
+      await this.#setAside(current);
+      for (const [part] of current) this.#detachLater(part);
     });
   }
 
@@ -189,45 +185,50 @@ export class Parts {
     this.#connection.closeSync();
   }
 
-  #applyChange({ add = [], remove = [], storedUpTo, expiredBefore, load }: Change): Manifest {
+  #applyChange({ add = [], remove = [], storedUpTo, expiredBefore, load }: Change): Partial<Manifest> {
+    const { parts, loads, setAside, ...manifest } = this.#manifest;
     const removed = new Set(remove.map(({ entry }) => entry.file));
-    const next: Manifest = {
-      ...this.#manifest,
-      generation: this.#manifest.generation + 1,
-      nextPart: this.#nextPart,
-      parts: [...this.#manifest.parts.filter(({ file }) => !removed.has(file)), ...add],
-    };
-    if (storedUpTo !== undefined)
-      next.storedUpTo = { ...next.storedUpTo, [storedUpTo.kind]: storedUpTo.sequence };
-    if (load !== undefined) next.loads = [...next.loads.filter(each => !isSameLoad(each, load)), load];
-    if (expiredBefore === undefined) return next;
+    const isOther = ({ source, digest }: LoadEntry) => source !== load?.source || digest !== load.digest;
     return {
-      ...next,
-      expiredBefore,
-      setAside: next.setAside.filter(({ until }) => until >= expiredBefore),
+      parts: [...parts.filter(({ file }) => !removed.has(file)), ...add],
+      ...(storedUpTo && {
+        storedUpTo: { ...manifest.storedUpTo, [storedUpTo.kind]: storedUpTo.sequence },
+      }),
+      ...(load && { loads: [...loads.filter(isOther), load] }),
+      ...(expiredBefore !== undefined && {
+        expiredBefore,
+        setAside: setAside.filter(({ until }) => until >= expiredBefore),
+      }),
     };
   }
 
-  async #write(manifest: Manifest): Promise<void> {
+  /** Must be called within `#commits`, or while the store is being opened. */
+  async #replaceManifest(
+    change: Partial<Manifest>,
+    parts: readonly Part[],
+    onCommitted = () => {},
+  ): Promise<void> {
+    const { database, onFatalError } = this.#dependencies;
+    const previous = this.#manifest;
+    const generation = previous.generation + 1;
+    const next = { ...previous, ...change, generation, nextPart: this.#nextPart };
     try {
-      await writeManifest(this.#dependencies.database.dataDirectory, manifest);
+      await writeManifest(database.dataDirectory, next);
     } catch (error) {
-      if (error instanceof UnsyncedManifestError) {
-        this.#hasFailed = true;
-        this.#dependencies.onFatalError(error);
-      }
+      this.#hasFailed = error instanceof UnsyncedManifestError;
+      if (this.#hasFailed) onFatalError(error);
       throw error;
     }
-  }
-
-  /** If this fails, the next start moves unnamed parts aside instead of deleting them. */
-  async #writePrevious(manifest: Manifest): Promise<void> {
-    await writePreviousManifest(this.#dependencies.database.dataDirectory, manifest).catch(() => {});
+    this.#manifest = next;
+    this.#parts = [...parts].sort((a, b) => Number(b.entry.until - a.entry.until));
+    onCommitted();
+    // If this fails, the next start renames unnamed parts instead of deleting them.
+    await writePreviousManifest(database.dataDirectory, previous).catch(() => {});
   }
 
   /** The next start deletes a file that cannot be deleted now. */
   #deleteLater(part: Part): void {
-    this.#detachLater(part, () => rm(this.#pathOf(part.entry.file), { force: true }));
+    this.#detachLater(part, () => this.#delete(part.entry.file));
   }
 
   #detachLater(part: Part, afterwards: () => Promise<void> = async () => {}): void {
@@ -240,6 +241,10 @@ export class Parts {
     this.#deletions.add(deletion);
   }
 
+  async #delete(file: string): Promise<void> {
+    await rm(this.#pathOf(file), { force: true });
+  }
+
   async #attach({ entry, alias }: Part): Promise<void> {
     await this.#connection.run(`attach ${quote(this.#pathOf(entry.file))} as ${alias} (read_only)`);
   }
@@ -248,34 +253,31 @@ export class Parts {
     await this.#connection.run(`detach database if exists ${alias}`);
   }
 
-  #setParts(parts: readonly Part[]): void {
-    this.#parts = [...parts].sort((a, b) => Number(b.entry.until - a.entry.until));
-  }
-
   #pathOf(file: string): string {
     return join(this.#dependencies.database.partsDirectory, file);
   }
 
   async #attachAll(): Promise<void> {
-    const { database, observe } = this.#dependencies;
-    const { partsDirectory } = database;
-    const damaged: { part: Part; entry: SetAsideEntry; problem: string }[] = [];
-    const attached: Part[] = [];
+    const { database, observe, acceptLoss } = this.#dependencies;
+    const damaged: [Part, PartProblem][] = [];
     for (const entry of this.#manifest.parts) {
       const part = new Part(entry);
       const problem = await this.#tryToAttach(part);
-      if (problem === undefined) attached.push(part);
-      else damaged.push({ part, entry: { ...entry, reason: problem.reason }, problem: problem.problem });
+      if (problem !== undefined) damaged.push([part, problem]);
+      else this.#parts = [...this.#parts, part];
     }
-    this.#setParts(attached);
-    for (const entry of this.#manifest.setAside) {
-      const { kind, file, reason } = entry;
+    for (const setAside of this.#manifest.setAside) {
+      const { reason, ...entry } = setAside;
+      const { kind, file } = entry;
       // The operator may have restored the file from a backup.
-      const isIntact = existsSync(this.#pathOf(file)) && !(await findPartProblem(partsDirectory, entry));
+      const isIntact =
+        existsSync(this.#pathOf(file)) && !(await findPartProblem(database.partsDirectory, entry));
       if (isIntact) await this.#restore(entry);
       else observe({ type: 'part_set_aside', kind, file, problem: `it is ${reason}` });
     }
-    if (damaged.length > 0) await this.#setAside(damaged);
+    await this.#setAside(damaged);
+    if (acceptLoss && this.#manifest.setAside.length > 0)
+      await this.#replaceManifest({ setAside: [] }, this.#parts);
   }
 
   /** Returns what is wrong with the file. Reads all of it only if DuckDB cannot attach it. */
@@ -299,40 +301,37 @@ export class Parts {
     }
   }
 
-  async #setAside(
-    damaged: readonly { readonly part: Part; readonly entry: SetAsideEntry; readonly problem: string }[],
-  ): Promise<void> {
-    const files = new Set(damaged.map(({ entry }) => entry.file));
-    for (const { entry } of damaged)
-      await rename(this.#pathOf(entry.file), this.#pathOf(`${entry.file}.damaged`)).catch(ignoreMissing);
-    await syncDirectory(this.#dependencies.database.partsDirectory);
-    await this.#replaceManifest({
+  async #setAside(damaged: readonly (readonly [Part, PartProblem])[]): Promise<void> {
+    if (damaged.length === 0) return;
+    const { database, observe } = this.#dependencies;
+    const files = new Set(damaged.map(([{ entry }]) => entry.file));
+    for (const file of files)
+      await rename(this.#pathOf(file), this.#pathOf(`${file}.damaged`)).catch(ignoreMissing);
+    await syncDirectory(database.partsDirectory);
+    const change = {
       parts: this.#manifest.parts.filter(({ file }) => !files.has(file)),
-      setAside: [...this.#manifest.setAside, ...damaged.map(({ entry }) => entry)],
-    });
-    this.#setParts(this.#parts.filter(({ entry }) => !files.has(entry.file)));
-    for (const { entry, problem } of damaged)
-      this.#dependencies.observe({ type: 'part_set_aside', kind: entry.kind, file: entry.file, problem });
+      setAside: [
+        ...this.#manifest.setAside,
+        ...damaged.map(([{ entry }, { reason }]) => ({ ...entry, reason })),
+      ],
+    };
+    await this.#replaceManifest(
+      change,
+      this.#parts.filter(({ entry }) => !files.has(entry.file)),
+    );
+    for (const [{ entry }, { problem }] of damaged)
+      observe({ type: 'part_set_aside', kind: entry.kind, file: entry.file, problem });
   }
 
-  async #restore({ reason: _, ...entry }: SetAsideEntry): Promise<void> {
+  async #restore(entry: PartEntry): Promise<void> {
     const part = new Part(entry);
     await this.#attach(part);
-    await this.#replaceManifest({
+    const change = {
       parts: [...this.#manifest.parts, entry],
       setAside: this.#manifest.setAside.filter(({ file }) => file !== entry.file),
-    });
-    this.#setParts([...this.#parts, part]);
-    await rm(this.#pathOf(`${entry.file}.damaged`), { force: true });
-  }
-
-  async #replaceManifest(change: Partial<Pick<Manifest, 'parts' | 'setAside'>>): Promise<void> {
-    const previous = this.#manifest;
-    const { generation } = previous;
-    const next = { ...previous, ...change, generation: generation + 1, nextPart: this.#nextPart };
-    await this.#write(next);
-    this.#manifest = next;
-    await this.#writePrevious(previous);
+    };
+    await this.#replaceManifest(change, [...this.#parts, part]);
+    await this.#delete(`${entry.file}.damaged`);
   }
 
   /**
@@ -348,15 +347,14 @@ export class Parts {
       const number = Number(PART_FILE.exec(name)?.[2] ?? 0);
       this.#nextPart = Math.max(this.#nextPart, number + 1);
       if (named.has(name) || KEPT_FILE.test(name)) continue;
-      if (TEMPORARY_FILE.test(name)) await rm(this.#pathOf(name), { force: true });
+      if (TEMPORARY_FILE.test(name) || (PART_FILE.test(name) && !isRestored)) await this.#delete(name);
       else if (!PART_FILE.test(name)) observe({ type: 'foreign_file', path: this.#pathOf(name) });
-      else if (!isRestored) await rm(this.#pathOf(name), { force: true });
       else {
         await rename(this.#pathOf(name), this.#pathOf(`${name}.unnamed`));
         observe({ type: 'unnamed_part', path: this.#pathOf(`${name}.unnamed`) });
       }
     }
-    if (isRestored) await this.#replaceManifest({});
+    if (isRestored) await this.#replaceManifest({}, []);
   }
 }
 
@@ -378,28 +376,14 @@ function isRestoredManifest(dataDirectory: string, { generation }: Manifest): bo
   return previous !== generation - 1 && previous !== generation - 2;
 }
 
-function isSameLoad(one: LoadEntry, other: LoadEntry): boolean {
-  return one.source === other.source && one.digest === other.digest;
-}
-
 function ignoreMissing(error: NodeJS.ErrnoException): undefined {
   if (error.code !== 'ENOENT') throw error;
 }
 
-/** Node has raised the soft limit to the hard limit when it started. */
 function requireDescriptors(parts: number): void {
-  const limit = Number(/^Max open files +(\d+)/m.exec(readLimits())?.[1] ?? Number.POSITIVE_INFINITY);
-  const needed = parts + OTHER_DESCRIPTORS;
+  const [limit, needed] = [readDescriptorLimit(), parts + OTHER_DESCRIPTORS];
   if (needed > limit)
     throw new OperatorError(
       `the store has ${parts} parts and needs ${needed} file descriptors, but this process may open only ${limit}; raise the limit (ulimit -n, or LimitNOFILE of systemd)`,
     );
-}
-
-function readLimits(): string {
-  try {
-    return readFileSync('/proc/self/limits', 'utf8');
-  } catch {
-    return ''; // not Linux
-  }
 }

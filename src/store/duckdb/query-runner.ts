@@ -3,27 +3,21 @@ import { Mutex } from '../../system/mutex.ts';
 import type { BoundValues, QueryOptions, QueryResult, SavedQuery } from '../store.ts';
 import type { ConnectionPool } from './connection-pool.ts';
 import type { Part, Parts } from './parts.ts';
-import { PLANNED_WHEN_RUN_VALUES, type QueryTableSelector } from './query-tables.ts';
-import { FailedStreamError, runSavedQuery } from './saved-query.ts';
-import { isStorageError } from './storage-error.ts';
-
-/** A part that was found intact is not read again for this time: reading it takes long, and errors can have other causes. */
-const RECHECK_MS = 600_000;
-
-export interface QueryRunnerDependencies {
-  readonly pool: ConnectionPool;
-  readonly tables: QueryTableSelector;
-  readonly parts: Parts;
-}
+import type { QueryTableSelector } from './query-tables.ts';
+import { runSavedQuery } from './saved-query.ts';
+import { isDamageError } from './storage-error.ts';
 
 export class QueryRunner {
-  readonly #dependencies: QueryRunnerDependencies;
-  readonly #checkedAt = new WeakMap<Part, number>();
-  /** Held while parts are read. */
+  readonly #pool: ConnectionPool;
+  readonly #tables: QueryTableSelector;
+  readonly #parts: Parts;
+  /** Held while parts are read: of several queries that find the same damage, one reads the files. */
   readonly #checks = new Mutex();
 
-  constructor(dependencies: QueryRunnerDependencies) {
-    this.#dependencies = dependencies;
+  constructor(pool: ConnectionPool, tables: QueryTableSelector, parts: Parts) {
+    this.#pool = pool;
+    this.#tables = tables;
+    this.#parts = parts;
   }
 
   /** Implements Store.query. */
@@ -32,48 +26,32 @@ export class QueryRunner {
     values: BoundValues,
     options: QueryOptions = {},
   ): Promise<QueryResult> => {
-    const suspects: Part[] = [];
+    let used: readonly Part[] = [];
+    const runOnce = async () => {
+      const { result, queuedMs, executedMs } = await this.#pool.run(async connection => {
+        const { sql, parts, missingParts, release } = this.#tables.select(query.sql, options.range);
+        used = parts;
+        const rows = await runSavedQuery(connection, { ...query, sql }, values, options.maxBytes).finally(
+          release,
+        );
+        return { ...rows, missingParts };
+      }, options);
+      return { ...result, queuedMs, executedMs };
+    };
     try {
-      return await this.#runOnce(query, values, options, suspects);
+      return await runOnce();
     } catch (error) {
-      if (!(isStorageError(error) || error instanceof FailedStreamError)) throw error;
-      if (!(await this.#setAsideDamaged(suspects))) throw error;
-      return this.#runOnce(query, values, options, []);
+      if (!isDamageError(error) || !(await this.#setAsideDamaged(used))) throw error;
+      return runOnce();
     }
   };
 
-  async #runOnce(
-    query: SavedQuery,
-    values: BoundValues,
-    options: QueryOptions,
-    used: Part[],
-  ): Promise<QueryResult> {
-    const { pool, tables } = this.#dependencies;
-    const { result, queuedMs, executedMs } = await pool.run(async connection => {
-      const { sql, parts, missingParts, release } = tables.select(query.sql, options.range);
-      used.push(...parts);
-      try {
-        const bound = { ...values, ...PLANNED_WHEN_RUN_VALUES };
-        const rows = await runSavedQuery(connection, { ...query, sql }, bound, options.maxBytes);
-        return { ...rows, missingParts };
-      } finally {
-        release();
-      }
-    }, options);
-    return { ...result, queuedMs, executedMs };
-  }
-
-  /** Returns whether any of the parts was set aside, by this query or by another one that has read the same part. */
+  /** Returns whether any of the parts was set aside, by this query or by another one. */
   async #setAsideDamaged(suspects: readonly Part[]): Promise<boolean> {
-    const { parts } = this.#dependencies;
+    const isAnySetAside = () => suspects.some(part => !this.#parts.listAll().includes(part));
     await this.#checks.run(async () => {
-      const now = performance.now();
-      const due = suspects.filter(
-        part => now - (this.#checkedAt.get(part) ?? Number.NEGATIVE_INFINITY) > RECHECK_MS,
-      );
-      await parts.setAsideDamaged(due);
-      for (const part of due) this.#checkedAt.set(part, now);
+      if (!isAnySetAside()) await this.#parts.setAsideDamaged(suspects);
     });
-    return suspects.some(part => !parts.listAll().includes(part));
+    return isAnySetAside();
   }
 }

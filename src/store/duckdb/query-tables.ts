@@ -1,17 +1,11 @@
 // Which tables a query reads. An endpoint's SQL names edge_logs and so on. Each is defined by a common table expression before the
 // SQL: the union of the kind's memtables and of those parts that overlap the time range of the query.
 import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
-import type { BoundValues, TimeRange } from '../store.ts';
+import type { TimeRange } from '../store.ts';
 import type { Memtables } from './memtables.ts';
 import { Part, type Parts } from './parts.ts';
+import { PLANNED_WHEN_RUN } from './saved-query.ts';
 import type { Source } from './source.ts';
-
-/**
- * A condition on memtables, with a parameter whose type is known only from its value (null), so that DuckDB plans the query when it
- * runs. A plan has statistics of its tables, such as the lengths of texts, and returns wrong rows if a memtable has grown since.
- */
-const PLANNED_WHEN_RUN = '$planned_when_run is null';
-export const PLANNED_WHEN_RUN_VALUES: BoundValues = { planned_when_run: { type: 'text', value: null } };
 
 /** The tables of one query. The caller must call `release` when the query has finished. */
 export interface QueryTables {
@@ -22,22 +16,12 @@ export interface QueryTables {
   release(): void;
 }
 
-/** Where the definitions are inserted into an endpoint's SQL. */
-interface ParsedSql {
-  readonly kinds: readonly LogKind[];
-  readonly start: string;
-  readonly rest: string;
-}
-
 /** Comments and white space, then an optional WITH. */
 const START = /^((?:\s+|--[^\n]*(?:\n|$)|\/\*[\s\S]*?\*\/)*)(with\s+recursive\b|with\b)?/i;
-/** Endpoints are few; searches add no SQL texts. */
-const MAX_PARSED = 1_000;
 
 export class QueryTableSelector {
   readonly #memtables: Memtables;
   readonly #parts: Parts;
-  readonly #parsed = new Map<string, ParsedSql>();
 
   constructor(memtables: Memtables, parts: Parts) {
     this.#memtables = memtables;
@@ -46,10 +30,10 @@ export class QueryTableSelector {
 
   /** From now on until `release`, the tables are neither dropped nor deleted. */
   select(sql: string, range?: TimeRange): QueryTables {
-    const parsed = this.#parse(sql);
+    const kinds = listKinds(sql);
     const parts: Part[] = [];
     const used: Source[] = [];
-    const definitions = parsed.kinds.map(kind => {
+    const definitions = kinds.map(kind => {
       const memtables = this.#memtables.list(kind);
       const partsOfKind = this.#parts.list(kind).filter(({ entry }) => overlaps(entry, range));
       parts.push(...partsOfKind);
@@ -60,10 +44,10 @@ export class QueryTableSelector {
     });
     for (const source of used) source.acquire();
     const missing = this.#parts.manifest.setAside.filter(
-      entry => parsed.kinds.includes(entry.kind) && overlaps(entry, range),
+      entry => kinds.includes(entry.kind) && overlaps(entry, range),
     );
     return {
-      sql: insert(parsed, definitions),
+      sql: insertDefinitions(sql, definitions),
       parts,
       missingParts: missing.length,
       release() {
@@ -73,31 +57,25 @@ export class QueryTableSelector {
   }
 
   #selectFrom(source: Source): string {
-    if (!(source instanceof Part)) return `from ${source.table} where ${PLANNED_WHEN_RUN}`;
+    if (!(source instanceof Part)) return `from ${source.table} where $${PLANNED_WHEN_RUN} is null`;
     const { expiredBefore } = this.#parts.manifest;
     const hasExpired = expiredBefore !== undefined && source.entry.since < expiredBefore;
     const condition = hasExpired ? ` where timestamp >= make_timestamp(${expiredBefore}::bigint)` : '';
     return `from ${source.table}${condition}`;
   }
-
-  #parse(sql: string): ParsedSql {
-    const known = this.#parsed.get(sql);
-    if (known !== undefined) return known;
-    const [text = '', comments = '', keyword = ''] = START.exec(sql) ?? [];
-    const parsed = {
-      kinds: LOG_KINDS.filter(kind => new RegExp(`\\b${kind}_logs\\b`, 'i').test(sql)),
-      start: `${comments}${keyword === '' ? 'with' : keyword} `,
-      rest: `${keyword === '' ? ' ' : ', '}${sql.slice(text.length)}`,
-    };
-    if (this.#parsed.size >= MAX_PARSED) this.#parsed.clear();
-    this.#parsed.set(sql, parsed);
-    return parsed;
-  }
 }
 
-function insert({ start, rest }: ParsedSql, definitions: readonly string[]): string {
-  if (definitions.length > 0) return `${start}${definitions.join(', ')}${rest}`;
-  return rest.startsWith(',') ? `${start}${rest.slice(1)}` : `${rest}`;
+/** The kinds whose tables the SQL may read: those that it names anywhere. */
+function listKinds(sql: string): readonly LogKind[] {
+  const names = [...sql.matchAll(/\b(\w+)_logs\b/gi)].map(([, name]) => name?.toLowerCase());
+  return LOG_KINDS.filter(kind => names.includes(kind));
+}
+
+function insertDefinitions(sql: string, definitions: readonly string[]): string {
+  if (definitions.length === 0) return sql;
+  const [text = '', comments = '', keyword] = START.exec(sql) ?? [];
+  const [list, rest] = [definitions.join(', '), sql.slice(text.length)];
+  return keyword === undefined ? `${comments}with ${list} ${rest}` : `${comments}${keyword} ${list}, ${rest}`;
 }
 
 function overlaps(

@@ -7,7 +7,7 @@ import type { AfterBatch, Condition } from './copy-records.ts';
 import type { PartWriter } from './part-writer.ts';
 import type { Part, Parts } from './parts.ts';
 import type { StoreConnection } from './run-long.ts';
-import { isStorageError } from './storage-error.ts';
+import { isDamageError } from './storage-error.ts';
 
 export interface RewriterDependencies {
   /** Only used by jobs. */
@@ -71,7 +71,7 @@ export class Rewriter {
     try {
       return await work();
     } catch (error) {
-      if (isStorageError(error)) await this.#dependencies.parts.setAsideDamaged(sources);
+      if (isDamageError(error)) await this.#dependencies.parts.setAsideDamaged(sources);
       throw error;
     }
   }

@@ -35,6 +35,13 @@ const ACCEPTED_TYPES: Record<ColumnType, RegExp> = {
   utc_datetime: /^TIMESTAMP( WITH TIME ZONE)?$/,
 };
 
+/**
+ * A parameter of conditions on memtables. Its value is null, and its type is known only from the value, so that DuckDB plans the query
+ * when it runs. A plan has statistics of its tables, such as the lengths of texts, and returns wrong rows if a memtable has grown
+ * since. No parameter of an endpoint begins with an underscore.
+ */
+export const PLANNED_WHEN_RUN = '_planned_when_run';
+
 /** Implements Store.validateQuery. Plans the query and does not run it. `sqlWithTables`: with its tables (query-tables.ts). */
 export async function validateSavedQuery(
   connection: DuckDBConnection,
@@ -59,7 +66,8 @@ export async function validateSavedQuery(
     if (statement.statementType !== StatementType.SELECT) return 'is not a SELECT; one SELECT is allowed';
     const forbiddenTable = findForbiddenTable(references);
     if (forbiddenTable !== undefined) return forbiddenTable;
-    const parameterProblem = findParameterMismatch(parameterNames(statement), rules, name => `$${name}`);
+    const endpointParameters = parameterNames(statement).filter(name => name !== PLANNED_WHEN_RUN);
+    const parameterProblem = findParameterMismatch(endpointParameters, rules, name => `$${name}`);
     if (parameterProblem !== undefined) return parameterProblem;
     const describe = await connection.prepare(`describe ${sqlWithTables}`);
     bind(describe, rules.sample);
@@ -109,19 +117,12 @@ export async function runSavedQuery(
       rows.push(row);
     }
   }
-  // A stream that fails ends like a complete one, and only its type shows the failure. The driver does not return the error.
-  if (result.returnType === ResultReturnType.INVALID) throw new FailedStreamError();
-  return { rows, truncated: false, exceedsMaxBytes: false };
-}
-
-/** The query failed after its first rows, and the cause is unknown. */
-export class FailedStreamError extends DendroError {
-  constructor() {
-    super(
-      'unavailable',
-      'the query failed after its first rows, probably because the store is short of memory; retry in a moment',
-    );
+  // A stream that fails ends like a complete one, and only its type shows the failure. Running the query as a whole throws the error.
+  if (result.returnType === ResultReturnType.INVALID) {
+    await statement.run();
+    throw new DendroError('unavailable', 'the query failed after its first rows; retry in a moment');
   }
+  return { rows, truncated: false, exceedsMaxBytes: false };
 }
 
 function hasRows(chunk: DuckDBDataChunk | null): chunk is DuckDBDataChunk {
@@ -145,9 +146,11 @@ function parameterNames(statement: DuckDBPreparedStatement): string[] {
   return Array.from({ length: statement.parameterCount }, (_, index) => statement.parameterName(index + 1));
 }
 
+const NULL_TEXT: BoundValue = { type: 'text', value: null };
+
 function bind(statement: DuckDBPreparedStatement, values: BoundValues): void {
   for (const [index, name] of parameterNames(statement).entries()) {
-    const bound = values[name];
+    const bound = name === PLANNED_WHEN_RUN ? NULL_TEXT : values[name];
     if (bound === undefined) throw new Error(`no value for $${name}`);
     statement.bindValue(index + 1, toDuckDBValue(bound), DUCKDB_TYPES[bound.type]);
   }

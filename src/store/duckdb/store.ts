@@ -11,7 +11,7 @@ import type { Store, StoreCallbacks, StoreSnapshot, StoreStatistics, TimeRange }
 import { appendLines } from './append.ts';
 import { Compactor } from './compaction.ts';
 import { ConnectionPool } from './connection-pool.ts';
-import { type Database, type DatabaseOptions, openDatabase } from './database.ts';
+import { type DatabaseOptions, openDatabase } from './database.ts';
 import { requireDiskSpace } from './disk-space.ts';
 import { findLoadsOfSize } from './loads.ts';
 import { formatManifest, MANIFEST_FILE, PARTS_DIRECTORY } from './manifest.ts';
@@ -24,7 +24,6 @@ import { QueryRunner } from './query-runner.ts';
 import { QueryTableSelector } from './query-tables.ts';
 import { deleteExpired, eraseProject, evictOldest } from './remove-records.ts';
 import { Rewriter } from './rewriter.ts';
-import type { StoreConnection } from './run-long.ts';
 import { validateSavedQuery } from './saved-query.ts';
 import { Staging } from './staging.ts';
 import { isFatalError } from './storage-error.ts';
@@ -39,38 +38,11 @@ export interface DuckDBStoreOptions extends QueryLimits, DatabaseOptions {
   /** No part becomes larger than this. Default: no limit. */
   readonly maxPartBytes?: number | undefined;
   readonly clock?: Clock | undefined;
+  /** Forget the parts that were set aside, and convert the rest of an old store if some of it is damaged. */
+  readonly acceptLoss?: boolean | undefined;
 }
 
-/** Connections that write. Queries have their own, in the connection pool. */
-interface Writers {
-  /** Inserts into memtables. */
-  readonly memoryWriter: StoreConnection;
-  /** Each of these writes parts: of flushes, of `append`, and of jobs in the background. */
-  readonly flushWriter: StoreConnection;
-  readonly appendWriter: StoreConnection;
-  readonly jobWriter: StoreConnection;
-}
-
-interface Components extends Writers {
-  readonly database: Database;
-  readonly clock: Clock;
-  readonly maxPartBytes: number;
-  readonly pool: ConnectionPool;
-  readonly parts: Parts;
-  readonly partWriter: PartWriter;
-  readonly memtables: Memtables;
-  readonly tables: QueryTableSelector;
-  readonly queries: QueryRunner;
-  readonly rewriter: Rewriter;
-  readonly operations: OperationCount;
-  /** Called if all later statements or commits fail. The process must exit and start again. */
-  readonly onFatalError: (error: unknown) => void;
-}
-
-/** How many queries and batches the store has received. Jobs in the background pause while this grows. */
-interface OperationCount {
-  total: number;
-}
+type Components = Awaited<ReturnType<typeof openComponents>>;
 
 export async function openDuckDBStore(
   options: DuckDBStoreOptions,
@@ -79,74 +51,53 @@ export async function openDuckDBStore(
   return createStore(await openComponents(options, callbacks));
 }
 
-async function openComponents(options: DuckDBStoreOptions, callbacks: StoreCallbacks): Promise<Components> {
-  const { clock = systemClock, maxPartBytes = Number.POSITIVE_INFINITY } = options;
+async function openComponents(options: DuckDBStoreOptions, callbacks: StoreCallbacks) {
+  const { clock = systemClock, maxPartBytes = Number.POSITIVE_INFINITY, acceptLoss } = options;
   const observe = callbacks.observe ?? (() => {});
-  const database = await openDatabase(options);
   const onFatalError = (error: unknown) => callbacks.storeFailed?.(error);
-  const parts = await Parts.open({ database, observe, onFatalError }).catch(error => {
+  const database = await openDatabase(options);
+  const parts = await Parts.open({ database, observe, onFatalError, acceptLoss }).catch(error => {
     database.close();
     throw error;
   });
   const pool = await ConnectionPool.open({ ...options, connect: () => database.connect() });
-  const writers = await openWriters(database);
-  const { partsDirectory } = database;
+  // Queries have connections of their own. One connection inserts into memtables; each of the others writes parts.
+  const memoryWriter = await database.connectWriter();
+  const flushWriter = await database.connectWriter();
+  const appendWriter = await database.connectWriter();
+  const jobWriter = await database.connectWriter();
+  const { partsDirectory, stagingDirectory } = database;
   const partWriter = new PartWriter({ partsDirectory, nextPartNumber: () => parts.takeNumber(), observe });
   const requireSpace = (bytes: number) => requireDiskSpace(database.dataDirectory, bytes);
-  const operations: OperationCount = { total: 0 };
   const memtables = await Memtables.open({
-    ...{ parts, partWriter, callbacks, clock, maxPartBytes },
-    memoryWriter: writers.memoryWriter,
-    partConnection: writers.flushWriter,
-    staging: new Staging(database.stagingDirectory, 'apply'),
+    ...{ parts, partWriter, callbacks, clock, maxPartBytes, memoryWriter },
+    partConnection: flushWriter,
+    staging: new Staging(stagingDirectory, 'apply'),
     requireDiskSpace: requireSpace,
   });
+  /** How many queries and batches the store has received. Jobs in the background pause while this grows. */
+  const operations = { total: 0 };
   const rewriter = new Rewriter({
     ...{ partWriter, parts },
-    connection: writers.jobWriter,
+    connection: jobWriter,
     requireDiskSpace: requireSpace,
     countOperations: () => operations.total,
   });
   const tables = new QueryTableSelector(memtables, parts);
-  const queries = new QueryRunner({ pool, tables, parts });
+  const queries = new QueryRunner(pool, tables, parts);
+  const connections = [memoryWriter, flushWriter, appendWriter, jobWriter];
   return {
-    ...writers,
-    ...{
-      database,
-      clock,
-      maxPartBytes,
-      pool,
-      parts,
-      partWriter,
-      memtables,
-      tables,
-      queries,
-      rewriter,
-      operations,
-      onFatalError,
-    },
-  };
-}
-
-async function openWriters(database: Database): Promise<Writers> {
-  return {
-    memoryWriter: await database.connectWriter(),
-    flushWriter: await database.connectWriter(),
-    appendWriter: await database.connectWriter(),
-    jobWriter: await database.connectWriter(),
+    ...{ database, clock, maxPartBytes, pool, parts, partWriter, memtables, tables, queries, rewriter },
+    ...{ operations, onFatalError, connections, connection: appendWriter },
+    staging: new Staging(stagingDirectory, 'append'),
   };
 }
 
 function createStore(components: Components): Store {
-  const { database, pool, parts, memtables, tables, queries, operations, onFatalError } = components;
+  const { pool, parts, memtables, tables, queries, operations, onFatalError } = components;
   const patterns = new PatternCheck(pool);
   const compactor = new Compactor(components);
   const newestTimestamps = new NewestTimestamps(memtables, parts, queries.run);
-  const appendDependencies = {
-    ...components,
-    connection: components.appendWriter,
-    staging: new Staging(database.stagingDirectory, 'append'),
-  };
   const appends = new Mutex();
   let closing: Promise<void> | undefined;
   const rethrow = (error: unknown): never => {
@@ -181,7 +132,7 @@ function createStore(components: Components): Store {
       newestTimestamps.find(kind, notAfter, project, options),
 
     append: (batches, content) =>
-      unlessClosing(() => appends.run(() => appendLines(appendDependencies, batches, content))),
+      unlessClosing(() => appends.run(() => appendLines(components, batches, content))),
     findLoadsOfSize: async (source, fileBytes) => findLoadsOfSize(parts.manifest, source, fileBytes),
     apply(records) {
       operations.total++;
@@ -247,13 +198,12 @@ function takeSnapshot({ database, parts }: Components, omitted: ReadonlySet<stri
 }
 
 async function closeComponents(components: Components): Promise<void> {
-  const { rewriter, memtables, pool, parts, partWriter, database } = components;
+  const { rewriter, memtables, pool, parts, partWriter, connections, database } = components;
   await rewriter.close();
   await memtables.close();
   await pool.close();
   await parts.close();
   await partWriter.close();
-  const { memoryWriter, flushWriter, appendWriter, jobWriter } = components;
-  for (const writer of [memoryWriter, flushWriter, appendWriter, jobWriter]) writer.closeSync();
+  for (const connection of connections) connection.closeSync();
   database.close();
 }

@@ -29,6 +29,12 @@ export function windowOf(micros: bigint, nowMicros: bigint): TimeWindow {
   return { start, end: recentSince }; // the rest of this window is still recent
 }
 
+/** The multiple of `length` at or before the timestamp of a record, as SQL. */
+export function startSql(length: bigint = RECENT_WINDOW): string {
+  const micros = 'epoch_us(timestamp)';
+  return `${micros} - ((${micros} % ${length} + ${length}) % ${length})`; // also right for times before 1970
+}
+
 function floorTo(micros: bigint, length: bigint): bigint {
   const rest = micros % length;
   return micros - (rest < 0n ? rest + length : rest);

@@ -5,16 +5,9 @@ import { RECENT_WINDOW, type TimeWindow, windowOf } from '../time-windows.ts';
 
 /** In microseconds: the shortest window, an hour, a minute, a second, a millisecond, a microsecond. */
 const WIDTHS: readonly bigint[] = [RECENT_WINDOW, 3_600_000_000n, 60_000_000n, 1_000_000n, 1_000n, 1n];
-export const FIRST_WIDTH = RECENT_WINDOW;
 
 /** What the records have whose timestamps are in spans of equal width, by the start of the span. */
 export type Spans = ReadonlyMap<bigint, TableContent>;
-
-/** The start of the span of a record, as SQL. */
-export function spanSql(width: bigint): string {
-  const micros = 'epoch_us(timestamp)';
-  return `${micros} - ((${micros} % ${width} + ${width}) % ${width})`; // also right for times before 1970
-}
 
 export interface PlannedPart extends TimeWindow {
   readonly content: TableContent;
@@ -27,7 +20,7 @@ export interface PlanOptions {
   readonly readSpans: (width: bigint, range: TimeWindow) => Promise<Spans>;
 }
 
-/** `spans` have FIRST_WIDTH. Returns the parts in the order of time. */
+/** `spans` are as long as the shortest window. Returns the parts in the order of time. */
 export async function planParts(spans: Spans, options: PlanOptions): Promise<readonly PlannedPart[]> {
   const parts: PlannedPart[] = [];
   for (const next of await cutSpans(spans, 0, options)) {

@@ -1,8 +1,9 @@
 // Reads every table of an old store once: what it contains, or that it is damaged.
 import { addContents, EMPTY, readContentBy, type TableContent } from '../checksum.ts';
 import type { AfterBatch } from '../copy-records.ts';
+import { startSql } from '../time-windows.ts';
 import { type OldStore, type OldTable, recordsOf } from './old-store.ts';
-import { FIRST_WIDTH, type Spans, spanSql } from './plan-parts.ts';
+import type { Spans } from './plan-parts.ts';
 
 /** Errors that say nothing about the table that was read. */
 const SYSTEM_ERROR = /^(Out of Memory|Interrupt|Connection) Error/;
@@ -57,7 +58,7 @@ async function readTable(
   afterBatch: AfterBatch,
 ): Promise<ReadTable> {
   const from = recordsOf(table);
-  const spans = await readContentBy(spanSql(FIRST_WIDTH), store.connection, table.kind, from, afterBatch);
+  const spans = await readContentBy(startSql(), store.connection, table.kind, from, afterBatch);
   const content = [...spans.values()].reduce(addContents, EMPTY);
   if (content.rows !== table.records)
     throw new Error(`only ${content.rows} of its ${table.records} records can be read`);

@@ -5,9 +5,9 @@ import type { Clock } from '../../../system/clock.ts';
 import { addContents, readContentBy, type TableContent } from '../checksum.ts';
 import { emptyManifest, type Manifest, type PartEntry } from '../manifest.ts';
 import { PartWriter } from '../part-writer.ts';
-import type { TimeWindow } from '../time-windows.ts';
+import { startSql, type TimeWindow } from '../time-windows.ts';
 import { type OldStore, recordsOf, selectFrom } from './old-store.ts';
-import { planParts, type Spans, spanSql } from './plan-parts.ts';
+import { planParts, type Spans } from './plan-parts.ts';
 import { type DamagedTable, type ReadTable, readTables } from './read-tables.ts';
 import { findReplay } from './replay.ts';
 
@@ -159,7 +159,7 @@ class TableWriter {
     for (const table of overlapping(tables, range))
       spans.push(
         await readContentBy(
-          spanSql(width),
+          startSql(width),
           this.#store.connection,
           kind,
           recordsOf(table),
