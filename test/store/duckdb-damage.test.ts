@@ -12,6 +12,8 @@ import {
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { OperatorError } from '../../src/domain/errors.ts';
 import type { LogRecord } from '../../src/domain/log-record.ts';
+import { openDatabase } from '../../src/store/duckdb/database.ts';
+import { Parts } from '../../src/store/duckdb/parts.ts';
 import { inspectStoreFiles } from '../../src/store/open-store.ts';
 import { micros, NOW } from '../support/app.ts';
 import { EmbeddedStore, overwriteRandomly } from '../support/embedded-store.ts';
@@ -261,6 +263,21 @@ describe('the removal of records', () => {
     expect(existsSync(embedded.partPath(`${file}.damaged`))).toBe(false);
     expect((await embedded.query(read())).missingParts).toBe(0);
   });
+});
+
+test('a part that is set aside while it is merged is not replaced, so that its records are not there twice', async () => {
+  const { dataDirectory } = embedded;
+  const database = await openDatabase({ dataDirectory, memoryLimit: '100MB' });
+  const parts = await Parts.open({ database, observe: () => {}, onFatalError: () => {} });
+  const sources = parts.list('edge');
+  damageBlock();
+  await parts.setAsideDamaged(sources);
+  await expect(parts.commit({ remove: sources })).rejects.toThrow('set aside meanwhile');
+  expect(parts.list('edge')).toHaveLength(2);
+  await parts.close();
+  database.close();
+  await embedded.reopen();
+  await expectOnlyDamagedPartMissing();
 });
 
 describe('only damage sets a part aside', () => {

@@ -87,10 +87,13 @@ describe('retention', () => {
     expect(recordsOfParts()).toEqual([5, 5]);
   });
 
-  test('records that are not flushed stay', async () => {
-    await embedded.apply(embedded.createRecords(2, START));
-    expect(await deleteExpired(micros(NOW), micros(NOW))).toBe(0);
-    expect(await embedded.store.newestTimestamp('edge', micros(NOW))).toBe(atSecond(1n));
+  test('expired records that are not flushed are not returned', async () => {
+    await embedded.apply(embedded.createRecords(10, START));
+    expect(await deleteExpired(atSecond(5n), atSecond(5n))).toBe(0);
+    expect(await embedded.ids()).toHaveLength(5);
+    await embedded.store.flush(['edge']);
+    expect(await embedded.ids()).toHaveLength(5);
+    expect(await deleteExpired(atSecond(5n), atSecond(5n))).toBe(5);
   });
 });
 

@@ -134,6 +134,8 @@ export class Parts {
   commit(change: Change): Promise<void> {
     return this.#commits.run(async () => {
       if (this.#hasFailed) throw storeClosed();
+      if (change.remove?.some(part => !this.#parts.includes(part)))
+        throw new Error('a part was set aside meanwhile'); // otherwise its records would be there twice if it is restored
       const added = (change.add ?? []).map(entry => new Part(entry));
       const removed = new Set(change.remove ?? []);
       const { setAside } = this.#manifest;

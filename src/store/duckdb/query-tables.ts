@@ -57,11 +57,12 @@ export class QueryTableSelector {
   }
 
   #selectFrom(source: Source): string {
-    if (!(source instanceof Part)) return `from ${source.table} where $${PLANNED_WHEN_RUN} is null`;
+    const isPart = source instanceof Part;
     const { expiredBefore } = this.#parts.manifest;
-    const hasExpired = expiredBefore !== undefined && source.entry.since < expiredBefore;
-    const condition = hasExpired ? ` where timestamp >= make_timestamp(${expiredBefore}::bigint)` : '';
-    return `from ${source.table}${condition}`;
+    const conditions = isPart ? [] : [`$${PLANNED_WHEN_RUN} is null`];
+    if (expiredBefore !== undefined && !(isPart && source.entry.since >= expiredBefore))
+      conditions.push(`timestamp >= make_timestamp(${expiredBefore}::bigint)`);
+    return `from ${source.table}${conditions.length === 0 ? '' : ` where ${conditions.join(' and ')}`}`;
   }
 }
 
