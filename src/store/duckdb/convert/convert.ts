@@ -69,9 +69,11 @@ async function convert(options: ConvertOptions): Promise<number> {
     return manifest.parts.reduce((sum, part) => sum + part.records, 0);
   } catch (error) {
     await rm(converting, { recursive: true, force: true }).catch(() => {}); // the next start deletes it
-    const [reason] = (error as Error).message.split('\n', 1);
+    const [reason = ''] = (error as Error).message.split('\n', 1);
+    // To read one record of an old table, DuckDB can need the memory of the 2,048 records around it.
+    const hint = reason.startsWith('Out of Memory') ? '. Start once with a higher --memory-limit' : '';
     throw new OperatorError(
-      `cannot convert the store of an earlier release in ${dataDirectory}: ${reason}. Nothing was changed`,
+      `cannot convert the store of an earlier release in ${dataDirectory}: ${reason}${hint}. Nothing was changed`,
     );
   } finally {
     store.close();

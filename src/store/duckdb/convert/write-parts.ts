@@ -11,7 +11,7 @@ import { planParts, type Spans } from './plan-parts.ts';
 import { type DamagedTable, type ReadTable, readTables } from './read-tables.ts';
 import { findReplay } from './replay.ts';
 
-const PROGRESS_MS = 2_000;
+const PROGRESS_MS = 5_000;
 /** Each record is read, written and read back. */
 const STEPS_PER_RECORD = 3;
 
