@@ -1,13 +1,21 @@
 // Data directories of earlier releases (test/upgrade/README.md): opened by a server, and by servers that are killed meanwhile.
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { expect, test } from 'vitest';
-import { fetchResponse } from '../support/app.ts';
+import { afterEach, describe, expect, type TestContext, test } from 'vitest';
+import { OperatorError } from '../../src/domain/errors.ts';
+import type { Event } from '../../src/observe/event.ts';
+import { openStore } from '../../src/store/open-store.ts';
+import { fetchResponse, testStoreOptions } from '../support/app.ts';
 import { reportFault, sized } from '../support/fault-report.ts';
-import { createTempDirectory, runDendro } from '../support/process.ts';
+import { sendLogs } from '../support/logs.ts';
+import { changeOldStore, EDGE_COLUMNS, edgeRecords, SCHEMA_4 } from '../support/old-store.ts';
+import { createTempDirectory, findFreePort, PROCESS_API_KEY, runDendro } from '../support/process.ts';
+import { savedQuery } from '../support/store.ts';
 import { kill, serve } from './server.ts';
+import { mountSmallDisk, type SmallDisk } from './small-disk.ts';
 
 const UPGRADE = join(import.meta.dirname, '../upgrade');
 const readJson = (name: string) => JSON.parse(readFileSync(join(UPGRADE, name), 'utf8'));
@@ -80,3 +88,112 @@ test.each(RELEASES)(
     }
   },
 );
+
+const RECORDS = 400_000;
+
+/** An old store whose conversion takes seconds. */
+const writeLargeStore = (directory: string) =>
+  changeOldStore(directory, [
+    ...SCHEMA_4,
+    `create table edge_part_1 (${EDGE_COLUMNS})`,
+    `insert into edge_part_1 ${edgeRecords(0, RECORDS)}`,
+    `insert into flushed_records values ('edge', ${RECORDS})`,
+  ]);
+
+describe('a server that converts its store', () => {
+  const directory = createTempDirectory();
+  const args = ['--retention-days', '36500', '--log-format', 'text'];
+  const headers = { 'X-API-KEY': PROCESS_API_KEY };
+
+  afterEach(() => directory.remove());
+
+  test('is alive and answers 503 meanwhile; SIGTERM stops it, and the next start converts every record', async () => {
+    await writeLargeStore(directory.path);
+    const [port, internalPort] = [await findFreePort(), await findFreePort()];
+    const url = `http://127.0.0.1:${port}`;
+    const ports = ['--port', String(port), '--internal-port', String(internalPort)];
+    const stopped = runDendro(['serve', '--data', directory.path, ...ports, ...args], {
+      env: { DENDRO_API_KEY: PROCESS_API_KEY },
+      signalAfter: async () => {
+        await expect.poll(() => readdirSync(directory.path)).toContain('converting');
+        expect((await fetchResponse(`${url}/health/live`, {})).status).toBe(200);
+        expect((await fetchResponse(`${url}/health/ready`, {})).status).toBe(503);
+        const query = `${url}/api/endpoints/query/logs.all?project=p0`;
+        expect((await fetchResponse(query, { headers })).status).toBe(503);
+        const sent = await sendLogs(`http://127.0.0.1:${internalPort}`, [{ project: 'p', message: 'm' }], {
+          token: PROCESS_API_KEY,
+        });
+        expect(sent.status).toBe(503);
+        return 'SIGTERM';
+      },
+    });
+    const { stderr } = await stopped;
+    expect(stderr).toContain('converting the store of an earlier release: 0 %');
+    expect(stderr).not.toContain('converted the store');
+    const server = await serve(directory.path, args);
+    expect(server.stderr()).toContain(`converted the store of an earlier release: ${RECORDS} records`);
+    await kill(server);
+  });
+});
+
+describe('a full disk', () => {
+  const MIB = 1024 * 1024;
+  let disk: SmallDisk | undefined;
+
+  afterEach(() => disk?.remove());
+
+  function mount({ skip }: TestContext): SmallDisk {
+    disk = mountSmallDisk(400);
+    return disk ?? skip('A FULL DISK IS NOT TESTED HERE: mounting a small file system needs Linux and root');
+  }
+  const digest = (path: string) =>
+    createHash('sha256')
+      .update(readFileSync(join(path, 'dendro.duckdb')))
+      .digest('hex');
+  const open = (path: string, observe: (event: Event) => void = () => {}) =>
+    openStore(testStoreOptions(path), { observe });
+  const expectRefused = async (opening: Promise<unknown>) => {
+    const error = await opening.catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(OperatorError);
+    expect((error as Error).message).toMatch(/cannot convert the store .* Nothing was changed$/);
+    return (error as Error).message;
+  };
+  const expectConverted = async (path: string) => {
+    const store = await open(path);
+    const sql = 'select count(*), count(distinct id) from edge_logs';
+    const { rows } = await store.query(savedQuery(sql, ['integer', 'integer']), {});
+    await store.close();
+    expect(rows).toEqual([[RECORDS, RECORDS]]);
+  };
+
+  test('without space for both stores, the conversion does not begin', {
+    timeout: 120_000,
+  }, async context => {
+    const { path, fill, free } = mount(context);
+    await writeLargeStore(path);
+    const before = digest(path);
+    fill(70 * MIB);
+    expect(await expectRefused(open(path))).toMatch(
+      /not enough disk space: \d+ bytes are free, \d+ bytes are needed/,
+    );
+    expect(digest(path)).toBe(before);
+    free();
+    await expectConverted(path);
+  });
+
+  test('if the disk becomes full meanwhile, nothing changes, and a later start converts every record', {
+    timeout: 120_000,
+  }, async context => {
+    const { path, fill, free } = mount(context);
+    await writeLargeStore(path);
+    const before = digest(path);
+    const fillOnProgress = ({ type }: Event) => {
+      if (type === 'conversion_progress') fill(MIB);
+    };
+    await expectRefused(open(path, fillOnProgress));
+    expect(digest(path)).toBe(before);
+    expect(readdirSync(path)).not.toContain('converting');
+    free();
+    await expectConverted(path);
+  });
+});

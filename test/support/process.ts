@@ -21,6 +21,8 @@ export interface RunOptions {
   readonly input?: string | Buffer;
   /** Kills the process with SIGKILL after this time. */
   readonly killAfterMs?: number;
+  /** Runs while the process runs. The process then gets the signal that it returns. */
+  readonly signalAfter?: () => Promise<NodeJS.Signals>;
 }
 
 export interface Outcome {
@@ -52,7 +54,9 @@ export async function runDendro(args: readonly string[], options: RunOptions = {
   child.stdin.end(options.input ?? '');
   const { killAfterMs } = options;
   const kill = killAfterMs === undefined ? undefined : setTimeout(() => child.kill('SIGKILL'), killAfterMs);
-  return collect(child).ended.finally(() => clearTimeout(kill));
+  const { ended } = collect(child);
+  if (options.signalAfter !== undefined) child.kill(await options.signalAfter());
+  return ended.finally(() => clearTimeout(kill));
 }
 
 /** Starts `dendro serve`, on free ports unless `args` contain --port, and waits until it is ready. */
