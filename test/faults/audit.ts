@@ -43,7 +43,10 @@ export async function auditDataDirectory(dataDirectory: string, ledger: Ledger):
     const stored = new Map<number, { count: number; distinct: number }>();
     let records = 0;
     for (const kind of LOG_KINDS) {
-      const sql = `select split_part(id, '-', 1)::integer, count(*), count(distinct id) from ${kind}_logs group by 1`;
+      // A record that was sent as OTLP has no id of its own (load.ts).
+      const id = `case when regexp_full_match(event_message, '\\d+-\\d+') then event_message else id end`;
+      const sql = `select split_part(id, '-', 1)::integer, count(*), count(distinct id)
+        from (select ${id} as id from ${kind}_logs) group by 1`;
       const query = savedQuery(sql, ['integer', 'integer', 'integer'], 1_000_000);
       for (const [number, count, distinct] of (await app.store.query(query, {})).rows) {
         stored.set(Number(number), { count: Number(count), distinct: Number(distinct) });

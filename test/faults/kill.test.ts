@@ -1,14 +1,12 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { LOG_KINDS } from '../../src/domain/log-columns.ts';
 import { ROW_GROUP_ROWS } from '../../src/store/duckdb/checksum.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { testStoreOptions } from '../support/config.ts';
 import { sized, tally } from '../support/fault-report.ts';
 import { createTempDirectory } from '../support/process.ts';
 import { auditAndReport } from './audit.ts';
-import { type BatchShape, Ledger } from './load.ts';
-import { kill, serve } from './server.ts';
+import { endUnderLoad } from './end-under-load.ts';
+import { Ledger } from './load.ts';
 
 const MIN_KILLS = sized(8, 50);
 const MAX_KILLS = 100;
@@ -17,33 +15,6 @@ const LONGER_MS = 500;
 /** The memtable is flushed one row group at a time, so this many records cause several flushes between the kills. */
 const MIN_RECORDS = sized(2, 10) * ROW_GROUP_ROWS;
 const STOPS = sized(3, 20);
-
-const SENDERS: BatchShape[] = [
-  { kinds: ['edge'], records: [4_000, 9_000] },
-  { kinds: ['edge'], records: [1_000, 1_000] },
-  { kinds: LOG_KINDS, records: [1, 20] },
-  { kinds: LOG_KINDS, records: [1, 1] },
-];
-
-/** Starts a server, sends batches to it for a random time of at most `maxMs` and ends it. Returns its exit code. */
-async function endUnderLoad(path: string, ledger: Ledger, signal: 'SIGKILL' | 'SIGTERM', maxMs = 1_000) {
-  const server = await serve(path);
-  try {
-    // A shipper that got no response sends the same batch again. Half of these batches are not retried.
-    const unacknowledged = ledger.batches.filter(batch => !batch.acknowledged && batch.number % 2 === 0);
-    for (const batch of unacknowledged) expect(await ledger.send(server.internalUrl, batch)).toBe(200);
-    const stop = new AbortController();
-    const sending = SENDERS.map(shape => ledger.keepSending(server.internalUrl, shape, stop.signal));
-    await sleep(50 + Math.random() * (maxMs - 50));
-    server.signal(signal);
-    const { code } = await server.ended;
-    stop.abort();
-    await Promise.all(sending);
-    return { code, retriedBatches: unacknowledged.length };
-  } finally {
-    await kill(server);
-  }
-}
 
 /** How many records of the kind edge the killed servers have flushed. The others are in the spool only. */
 async function countFlushed(path: string): Promise<number> {
@@ -62,7 +33,8 @@ test('after kill -9 at random moments every acknowledged record is stored once, 
       ledger.acknowledgedRecords >= MIN_RECORDS && (await countFlushed(directory.path)) >= ROW_GROUP_ROWS;
     while (kills < MIN_KILLS || (kills < MAX_KILLS && !(await isEnough()))) {
       const maxMs = 1_000 + Math.max(0, kills - MIN_KILLS) * LONGER_MS;
-      retriedBatches += (await endUnderLoad(directory.path, ledger, 'SIGKILL', maxMs)).retriedBatches;
+      retriedBatches += (await endUnderLoad(directory.path, ledger, { signal: 'SIGKILL', maxMs }))
+        .retriedBatches;
       kills++;
     }
     const outcome = `every restart succeeds; ${ledger.acknowledgedRecords} acknowledged records audited`;
@@ -81,7 +53,8 @@ test('after SIGTERM under load the exit code is 0, and every acknowledged record
   const ledger = new Ledger();
   const codes: (number | null)[] = [];
   try {
-    while (codes.length < STOPS) codes.push((await endUnderLoad(directory.path, ledger, 'SIGTERM')).code);
+    while (codes.length < STOPS)
+      codes.push((await endUnderLoad(directory.path, ledger, { signal: 'SIGTERM' })).code);
     const outcome = `exit code ${tally(codes)}; every restart succeeds`;
     await auditAndReport({ fault: 'SIGTERM under load', runs: STOPS, outcome }, directory.path, ledger);
     expect(codes.filter(code => code !== 0)).toEqual([]);

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import type { LogKind } from '../../src/domain/log-columns.ts';
 import { sized } from '../support/fault-report.ts';
+import { otlpRequest, text } from '../support/otlp.ts';
 import { PROCESS_API_KEY } from '../support/process.ts';
 
 export interface SentBatch {
@@ -10,6 +11,7 @@ export interface SentBatch {
   readonly kind: LogKind;
   readonly count: number;
   readonly encoding: 'gzip' | 'identity';
+  readonly isOtlp?: boolean;
   /** Returns nothing once the batch is acknowledged: a long run would need too much memory. */
   body: () => Uint8Array<ArrayBuffer>;
   /** The response was 200, so it must be stored once. Any other batch must be stored once or not at all. */
@@ -22,6 +24,8 @@ export interface BatchShape {
   readonly records: readonly [number, number];
   /** Random bytes in each record, so that it does not compress. */
   readonly padding?: number;
+  /** Sent as OTLP. Such a record has no id: its message has the number of the batch. */
+  readonly isOtlp?: boolean;
 }
 
 const CHEAP_RECORDS = 500;
@@ -40,19 +44,21 @@ export class Ledger {
   /** How often each status was received; `none` if there was no response. */
   readonly statuses = new Map<number | 'none', number>();
 
-  createBatch({ kinds, records: [min, max], padding = 0 }: BatchShape): SentBatch {
+  createBatch({ kinds, records: [min, max], padding = 0, isOtlp = false }: BatchShape): SentBatch {
     const number = this.batches.length;
     const kind = kinds[number % kinds.length] ?? 'edge';
     const count = min + Math.floor(Math.random() * (max - min + 1));
-    const lines = Array.from({ length: count }, (_, i) =>
-      JSON.stringify({
-        project: `p${(number + i) % 7}`,
-        id: `${number}-${i}`,
-        message: padding === 0 ? 'sent' : randomBytes(padding).toString('base64'),
-      }),
-    );
-    const body = gzipSync(lines.join('\n'), { level: 1 });
-    return this.#add({ number, kind, count, encoding: 'gzip', body: () => body, acknowledged: false });
+    const content = isOtlp ? otlpBody(number, count) : ndjsonBody(number, count, padding);
+    const body = gzipSync(content, { level: 1 });
+    return this.#add({
+      number,
+      kind,
+      count,
+      encoding: 'gzip',
+      isOtlp,
+      body: () => body,
+      acknowledged: false,
+    });
   }
 
   /** A batch that costs the sender far less than the server: a copy of one body with other ids. */
@@ -107,23 +113,46 @@ export class Ledger {
   }
 }
 
+function ndjsonBody(number: number, count: number, padding: number): string {
+  const lines = Array.from({ length: count }, (_, i) =>
+    JSON.stringify({
+      project: `p${(number + i) % 7}`,
+      id: `${number}-${i}`,
+      message: padding === 0 ? 'sent' : randomBytes(padding).toString('base64'),
+    }),
+  );
+  return lines.join('\n');
+}
+
+function otlpBody(number: number, count: number): string {
+  const nowMs = Date.now();
+  const logRecords = Array.from({ length: count }, (_, i) => ({
+    timeUnixNano: String(BigInt(nowMs) * 1_000_000n + BigInt(i) * 1_000n),
+    body: text(`${number}-${i}`),
+  }));
+  return JSON.stringify(otlpRequest({ 'service.namespace': `p${number % 7}` }, logRecords));
+}
+
 /** Longer than any test stops the server. */
 const SEND_TIMEOUT_MS = sized(30_000, 120_000);
 
 /** Returns the status, or undefined if there was no response. */
 export async function send(url: string, batch: SentBatch): Promise<number | undefined> {
   try {
-    const response = await fetch(`${url}/api/logs?source_name=${batch.kind}`, {
-      method: 'POST',
-      body: batch.body(),
-      headers: {
-        'X-API-KEY': PROCESS_API_KEY,
-        'Content-Type': 'application/x-ndjson',
-        'Content-Encoding': batch.encoding,
+    const response = await fetch(
+      `${url}${batch.isOtlp ? '/v1/logs' : '/api/logs'}?source_name=${batch.kind}`,
+      {
+        method: 'POST',
+        body: batch.body(),
+        headers: {
+          'X-API-KEY': PROCESS_API_KEY,
+          'Content-Type': batch.isOtlp ? 'application/json' : 'application/x-ndjson',
+          'Content-Encoding': batch.encoding,
+        },
+        // With 100 senders and 96 descriptors, a fetch of Node 20 never ended, although its connection was closed.
+        signal: AbortSignal.timeout(SEND_TIMEOUT_MS),
       },
-      // With 100 senders and 96 descriptors, a fetch of Node 20 never ended, although its connection was closed.
-      signal: AbortSignal.timeout(SEND_TIMEOUT_MS),
-    });
+    );
     if (response.status === 200) {
       batch.acknowledged = true;
       batch.body = () => new Uint8Array();

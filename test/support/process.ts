@@ -35,6 +35,7 @@ export interface ServerProcess {
   readonly pid: number;
   readonly url: string;
   readonly internalUrl: string;
+  isRunning(): boolean;
   stdout(): string;
   stderr(): string;
   /** Resolves when standard error contains this text. */
@@ -74,6 +75,7 @@ export async function startServer(args: readonly string[], options: RunOptions =
     pid: child.pid ?? 0,
     url: urlOf('public') ?? '',
     internalUrl: urlOf('internal') ?? '',
+    isRunning: () => !hasEnded,
     stdout: () => output.stdout,
     stderr: () => output.stderr,
     untilError: text => until(() => output.stderr.includes(text)),
