@@ -115,7 +115,11 @@ describe('append', () => {
     ['escapes', '{"req":{"method":"\\u0047\\"\\\\\\n\\/","hostname":"é🦕"}}', [null, 'G"\\\n/', null, 'é🦕']],
     ['a query string', '{"req":{"url":"/a?b=c?d"}}', [null, null, '/a', null]],
     ['an escaped query string', '{"req":{"url":"/a\\u003fb"}}', [null, null, '/a', null]],
-    ['only a query string', '{"req":{"url":"?a","hostname":"h?a"}}', [null, null, null, 'h?a']],
+    [
+      'only a query string',
+      '{"req":{"url":"?a","hostname":"h?a"},"req.url":"/b"}',
+      [null, null, null, 'h?a'],
+    ],
   ];
   test.each(fieldsOfObjects)(
     'append computes the columns of searchable fields: %s',

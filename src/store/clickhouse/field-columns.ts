@@ -16,7 +16,12 @@ export function fieldColumnDefinitions(kind: LogKind): string[] {
   );
 }
 
-function fieldSql({ field, keys }: MetadataField): string {
+function fieldSql(field: MetadataField): string {
+  const text = textSql(field);
+  return field.field === 'path' ? `nullIf(splitByChar('?', ifNull(${text}, ''))[1], '')` : text;
+}
+
+function textSql({ field, keys }: MetadataField): string {
   const [object = '', ...others] = keys;
   if (others.length === 0) return readJson(field, keys);
   // Some senders wrap every object in an array of one. OpenTelemetry has flat attributes such as request.method.
@@ -29,9 +34,7 @@ function readJson(field: LogField, steps: readonly (string | number)[]): string 
   const literals = steps.map(step => (typeof step === 'number' ? step : `'${step}'`));
   const json = `JSONExtractRaw(metadata, ${literals.join(', ')})`;
   if (field === 'status') return `nullIf(extract(${json}, '${STATUS_JSON}'), '')`;
-  const text = `JSONExtractString(${json})`;
-  const value = field === 'path' ? `splitByChar('?', ${text})[1]` : text;
-  return `nullIf(if(startsWith(${json}, '"'), ${value}, extract(${json}, '${WHOLE_NUMBER_JSON}')), '')`;
+  return `nullIf(if(startsWith(${json}, '"'), JSONExtractString(${json}), extract(${json}, '${WHOLE_NUMBER_JSON}')), '')`;
 }
 
 /**
