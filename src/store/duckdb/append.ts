@@ -2,16 +2,15 @@
 // run of a part. All parts of a call are committed together.
 import type { LogKind } from '../../domain/log-columns.ts';
 import type { LogLines } from '../../domain/log-line.ts';
-import type { Clock } from '../../system/clock.ts';
 import { batchLines, type InsertBatch } from '../batch-lines.ts';
 import type { EarlierLoad, LoadContent } from '../store.ts';
 import { ROW_GROUP_ROWS } from './checksum.ts';
 import { memoryTableColumns } from './columns.ts';
-import { findLoad } from './loads.ts';
+import type { StoreContext } from './context.ts';
+import { findLoad, isSame } from './loads.ts';
 import type { PartEntry } from './manifest.ts';
 import { MAX_SORT_BYTES } from './memtables.ts';
-import type { NewPart, PartWriter } from './part-writer.ts';
-import type { Parts } from './parts.ts';
+import type { NewPart } from './part-writer.ts';
 import type { StoreConnection } from './run-long.ts';
 import { splitByWindow, type WindowRun } from './split-by-window.ts';
 import type { Staging } from './staging.ts';
@@ -19,14 +18,10 @@ import type { Staging } from './staging.ts';
 /** A part with this many runs is finished. More would make queries slower until a compaction merges them. */
 const MAX_RUNS = 8;
 
-export interface AppendDependencies {
+export interface AppendContext extends StoreContext {
   /** Only used by one call at a time. */
-  readonly connection: StoreConnection;
-  readonly partWriter: PartWriter;
-  readonly parts: Parts;
+  readonly appendWriter: StoreConnection;
   readonly staging: Staging;
-  readonly clock: Clock;
-  readonly maxPartBytes: number;
 }
 
 /** A part that gets the runs of one kind and time window. */
@@ -38,12 +33,12 @@ interface OpenPart {
 
 /** Implements Store.append. Calls must not overlap. */
 export async function appendLines(
-  dependencies: AppendDependencies,
+  context: AppendContext,
   batches: AsyncIterable<LogLines>,
   content: LoadContent | undefined,
 ): Promise<EarlierLoad | undefined> {
-  const { parts, maxPartBytes } = dependencies;
-  const appended = new AppendedParts(dependencies);
+  const { parts, maxPartBytes } = context;
+  const appended = new AppendedParts(context);
   const maxBytes = Math.min(MAX_SORT_BYTES, maxPartBytes);
   try {
     // While DuckDB inserts one batch, the next one is read.
@@ -66,9 +61,11 @@ export async function appendLines(
     const add = await appended.finish();
     const records = add.reduce((sum, part) => sum + part.records, 0);
     if (records === 0) return undefined;
-    const load =
-      identity === undefined ? {} : { load: { ...identity, records, loadedAt: content?.nowMicros ?? 0n } };
-    await parts.commit({ add, ...load });
+    const load = identity && { ...identity, records, loadedAt: content?.nowMicros ?? 0n };
+    await parts.commit({
+      add,
+      change: ({ loads }) => ({ loads: load ? [...loads.filter(each => !isSame(each, load)), load] : loads }),
+    });
     return undefined;
   } catch (error) {
     await appended.discard();
@@ -78,17 +75,17 @@ export async function appendLines(
 
 /** The parts that one call writes. */
 class AppendedParts {
-  readonly #dependencies: AppendDependencies;
+  readonly #context: AppendContext;
   /** By kind and start of the window. */
   readonly #open = new Map<string, OpenPart>();
   readonly #finished: PartEntry[] = [];
 
-  constructor(dependencies: AppendDependencies) {
-    this.#dependencies = dependencies;
+  constructor(context: AppendContext) {
+    this.#context = context;
   }
 
   async insert({ kind, chunks }: InsertBatch): Promise<void> {
-    const { connection, staging, clock } = this.#dependencies;
+    const { appendWriter: connection, staging, clock } = this.#context;
     const table = 'mem.appended';
     await connection.run(`create or replace table ${table} (${memoryTableColumns(kind)})`);
     try {
@@ -109,11 +106,11 @@ class AppendedParts {
 
   async discard(): Promise<void> {
     for (const { part } of this.#open.values()) await part.discard();
-    await this.#dependencies.parts.discard(this.#finished);
+    await this.#context.parts.discard(this.#finished);
   }
 
   async #add(kind: LogKind, run: WindowRun): Promise<void> {
-    const { connection, partWriter, maxPartBytes } = this.#dependencies;
+    const { appendWriter: connection, partWriter, maxPartBytes } = this.#context;
     const key = `${kind} ${run.window.start}`;
     const open = this.#open.get(key) ?? {
       part: await partWriter.create(connection, kind, run.content.rows),

@@ -9,13 +9,10 @@ export const ROW_GROUP_ROWS = 122_880;
 /** Records with at least this many bytes of text are large (compaction.ts). */
 export const LARGE_RECORD_BYTES = 32 * 1024;
 
-export interface Checksum {
+/** What a table contains. */
+export interface TableContent {
   readonly rows: number;
   readonly sum: bigint;
-}
-
-/** What a table contains. */
-export interface TableContent extends Checksum {
   /** The oldest and the newest timestamp, in Unix microseconds. Undefined if the table is empty. */
   readonly since: bigint | undefined;
   readonly until: bigint | undefined;
@@ -99,16 +96,13 @@ async function readBatch(
 
 export function addContents(one: TableContent, other: TableContent): TableContent {
   return {
-    ...addChecksums(one, other),
+    rows: one.rows + other.rows,
+    sum: one.sum + other.sum,
     since: one.since === undefined || (other.since ?? one.since) < one.since ? other.since : one.since,
     until: one.until === undefined || (other.until ?? one.until) > one.until ? other.until : one.until,
     textBytes: one.textBytes + other.textBytes,
     largeTextBytes: one.largeTextBytes + other.largeTextBytes,
   };
-}
-
-export function addChecksums(one: Checksum, other: Checksum): Checksum {
-  return { rows: one.rows + other.rows, sum: one.sum + other.sum };
 }
 
 function toBigInt(value: DuckDBValue | undefined): bigint | undefined {

@@ -2,9 +2,9 @@
 // project that writes little has a few records in each of many parts, and a query for it reads a block of all of them. Only parts
 // of the same time window are merged (time-windows.ts).
 import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
-import type { Clock } from '../../system/clock.ts';
 import { ROW_GROUP_ROWS } from './checksum.ts';
-import type { Part, Parts } from './parts.ts';
+import type { StoreContext } from './context.ts';
+import type { Part } from './parts.ts';
 import type { Rewriter } from './rewriter.ts';
 import { windowOf } from './time-windows.ts';
 
@@ -28,32 +28,23 @@ export const MAX_LARGE_BYTES = 64 * 1024 * 1024;
 /** A kind whose compaction failed, such as on a full disk, is skipped for this time, so that other kinds are compacted. */
 const RETRY_MS = 600_000;
 
-export interface CompactorDependencies {
-  readonly rewriter: Rewriter;
-  readonly parts: Parts;
-  readonly clock: Clock;
-  readonly maxPartBytes: number;
-}
-
 export class Compactor {
-  readonly #dependencies: CompactorDependencies;
+  readonly #context: StoreContext;
+  readonly #rewriter: Rewriter;
   readonly #retryAt = new Map<LogKind, number>();
-  /** When the parts of each window were first seen as they are now. By kind and start of the window. */
-  #unchanged: ReadonlyMap<string, { readonly parts: string; readonly since: number }> = new Map();
 
-  constructor(dependencies: CompactorDependencies) {
-    this.#dependencies = dependencies;
+  constructor(context: StoreContext, rewriter: Rewriter) {
+    this.#context = context;
+    this.#rewriter = rewriter;
   }
 
-  /** Merges parts of one window, if there are enough of them. Returns whether there was work. Call it regularly. */
+  /** Merges parts of one window, if there are enough of them. Returns whether there was work. */
   run(): Promise<boolean> {
-    const { rewriter } = this.#dependencies;
-    return rewriter.run(async () => {
-      const chosen = this.#choose();
-      const [first, ...others] = chosen;
+    return this.#rewriter.run(async () => {
+      const [first, ...others] = this.#choose();
       if (first === undefined) return false;
       try {
-        await rewriter.rewrite([first, ...others]);
+        await this.#rewriter.rewrite([first, ...others]);
         return true;
       } catch (error) {
         this.#retryAt.set(first.entry.kind, performance.now() + RETRY_MS);
@@ -64,32 +55,26 @@ export class Compactor {
 
   #choose(): readonly Part[] {
     const now = performance.now();
-    const unchanged = new Map<string, { readonly parts: string; readonly since: number }>();
-    let chosen: readonly Part[] = [];
-    for (const kind of LOG_KINDS)
-      for (const [window, parts] of this.#groupByWindow(kind)) {
-        const key = `${kind} ${window}`;
-        const files = parts.map(({ entry }) => entry.file).join(' ');
-        const known = this.#unchanged.get(key);
-        const since = known?.parts === files ? known.since : now;
-        unchanged.set(key, { parts: files, since });
-        if (chosen.length > 0 || now < (this.#retryAt.get(kind) ?? 0)) continue;
-        const minRuns = now - since >= IDLE_MS ? MIN_RUNS_WHEN_IDLE : MIN_RUNS;
-        chosen = chooseParts(parts, minRuns, this.#dependencies.maxPartBytes);
+    for (const kind of LOG_KINDS) {
+      if (now < (this.#retryAt.get(kind) ?? 0)) continue;
+      for (const parts of this.#groupByWindow(kind)) {
+        const isIdle = parts.every(({ addedAt }) => now - addedAt >= IDLE_MS);
+        const minRuns = isIdle ? MIN_RUNS_WHEN_IDLE : MIN_RUNS;
+        const chosen = chooseParts(parts, minRuns, this.#context.maxPartBytes);
+        if (chosen.length > 0) return chosen;
       }
-    this.#unchanged = unchanged;
-    return chosen;
+    }
+    return [];
   }
 
-  /** The parts of each window, newest first. */
-  #groupByWindow(kind: LogKind): ReadonlyMap<bigint, readonly Part[]> {
-    const now = this.#dependencies.clock();
+  #groupByWindow(kind: LogKind): Iterable<readonly Part[]> {
+    const now = this.#context.clock();
     const groups = new Map<bigint, Part[]>();
-    for (const part of this.#dependencies.parts.list(kind)) {
+    for (const part of this.#context.parts.list(kind)) {
       const { start } = windowOf(part.entry.until, now);
       groups.set(start, [...(groups.get(start) ?? []), part]);
     }
-    return groups;
+    return groups.values();
   }
 }
 

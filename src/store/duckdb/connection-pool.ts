@@ -11,20 +11,11 @@ export interface PoolOptions extends QueryLimits {
 export class ConnectionPool {
   readonly #options: PoolOptions;
   readonly #queue: QueryQueue;
-  readonly #idle: QueryConnection[];
+  readonly #idle: QueryConnection[] = [];
 
-  private constructor(connections: QueryConnection[], options: PoolOptions) {
+  constructor(options: PoolOptions) {
     this.#options = options;
     this.#queue = new QueryQueue(options);
-    this.#idle = connections;
-  }
-
-  static async open(options: PoolOptions): Promise<ConnectionPool> {
-    const connections = Array.from(
-      { length: options.queryConcurrency },
-      async () => new QueryConnection(await options.connect()),
-    );
-    return new ConnectionPool(await Promise.all(connections), options);
   }
 
   get queue(): Pick<QueryQueue, 'waiting' | 'running'> {
@@ -73,7 +64,6 @@ export class QueryConnection {
   readonly connection: DuckDBConnection;
   /** By SQL, least recently used first. */
   readonly #statements = new Map<string, DuckDBPreparedStatement>();
-  #hasUnreadRows = false;
 
   constructor(connection: DuckDBConnection) {
     this.connection = connection;
@@ -92,20 +82,14 @@ export class QueryConnection {
     return statement;
   }
 
-  /** Call it if not all rows of a result were read. */
-  leaveUnreadRows(): void {
-    this.#hasUnreadRows = true;
-  }
-
-  /** Frees what the last query used. Returns whether the connection can be used again. */
+  /** Ends a result of which not all rows were read, and frees its memory. Returns whether the connection can be used again. */
   async finish(): Promise<boolean> {
-    if (!this.#hasUnreadRows) return true;
-    this.#hasUnreadRows = false;
-    // Another statement ends the unfinished one, which otherwise would keep its memory.
-    return this.connection.run('select 1').then(
-      () => true,
-      () => false,
-    );
+    try {
+      await (await this.prepare('select 1')).run();
+      return true;
+    } catch {
+      return false;
+    }
   }
 }
 

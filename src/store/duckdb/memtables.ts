@@ -3,15 +3,13 @@
 // on, and it is flushed: its records become parts, one for each time window that they belong to.
 import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import { offsetAfterLines } from '../../domain/log-line.ts';
-import type { Clock } from '../../system/clock.ts';
 import { Mutex } from '../../system/mutex.ts';
 import { insertWithBisect } from '../insert-with-bisect.ts';
 import type { SpooledLines, StoreCallbacks } from '../store.ts';
 import { ROW_GROUP_ROWS } from './checksum.ts';
 import { memoryTableColumns } from './columns.ts';
-import type { PartEntry } from './manifest.ts';
-import type { PartWriter } from './part-writer.ts';
-import type { Parts } from './parts.ts';
+import type { StoreContext } from './context.ts';
+import type { Manifest, PartEntry } from './manifest.ts';
 import type { RunStatement, StoreConnection } from './run-long.ts';
 import { Source } from './source.ts';
 import { splitByWindow } from './split-by-window.ts';
@@ -45,24 +43,18 @@ interface Memtable {
   nextSequence: number;
 }
 
-export interface MemtablesDependencies {
-  /** Writes to memtables. */
+export interface MemtablesOptions {
+  /** Inserts into memtables. */
   readonly memoryWriter: StoreConnection;
   /** Writes parts. */
-  readonly partConnection: StoreConnection;
-  readonly partWriter: PartWriter;
-  readonly parts: Parts;
+  readonly flushWriter: StoreConnection;
   readonly staging: Staging;
   readonly callbacks: StoreCallbacks;
-  readonly clock: Clock;
-  /** A memtable of this size is flushed, so that no part becomes larger. */
-  readonly maxPartBytes: number;
-  /** Throws if the disk has no space for this many bytes. */
-  readonly requireDiskSpace: (bytes: number) => Promise<void>;
 }
 
 export class Memtables {
-  readonly #dependencies: MemtablesDependencies;
+  readonly #context: StoreContext;
+  readonly #options: MemtablesOptions;
   readonly #active = new Map<LogKind, Memtable>();
   /** Memtables that wait for a flush, oldest first. Queries see them until they are flushed. */
   readonly #immutable: Memtable[] = [];
@@ -72,16 +64,15 @@ export class Memtables {
   #flushing: Promise<void> | undefined;
   #retryFlushAt = 0;
 
-  private constructor(dependencies: MemtablesDependencies) {
-    this.#dependencies = dependencies;
+  private constructor(context: StoreContext, options: MemtablesOptions) {
+    this.#context = context;
+    this.#options = options;
   }
 
-  static async open(dependencies: MemtablesDependencies): Promise<Memtables> {
-    const memtables = new Memtables(dependencies);
-    for (const kind of LOG_KINDS) {
-      const memtable = await memtables.#createMemtable(kind, dependencies.parts.storedUpTo(kind));
-      memtables.#active.set(kind, memtable);
-    }
+  static async open(context: StoreContext, options: MemtablesOptions): Promise<Memtables> {
+    const memtables = new Memtables(context, options);
+    for (const kind of LOG_KINDS)
+      memtables.#active.set(kind, await memtables.#createMemtable(kind, context.parts.storedUpTo(kind)));
     return memtables;
   }
 
@@ -126,7 +117,7 @@ export class Memtables {
     await this.#memoryMutex.run(async () => {
       for (const kind of kinds) {
         const memtable = this.#activeOf(kind);
-        if (memtable.nextSequence > this.#dependencies.parts.storedUpTo(kind)) await this.#rotate(memtable);
+        if (memtable.nextSequence > this.#context.parts.storedUpTo(kind)) await this.#rotate(memtable);
       }
     });
     await this.#flushImmutable();
@@ -158,7 +149,7 @@ export class Memtables {
 
   /** Updates nextSequence after each insert and each rejected line, so that `apply` can resume after an error. */
   async #insert(memtable: Memtable, lines: Uint8Array, count: number): Promise<void> {
-    const { memoryWriter, staging, callbacks } = this.#dependencies;
+    const { memoryWriter, staging, callbacks } = this.#options;
     const inserted = insertWithBisect(lines, count, {
       isRowError: isDataError,
       async insert(chunk, records) {
@@ -180,7 +171,7 @@ export class Memtables {
   }
 
   async #updateNewest(memtable: Memtable): Promise<void> {
-    const result = await this.#dependencies.memoryWriter.runAndReadAll(
+    const result = await this.#options.memoryWriter.runAndReadAll(
       `select epoch_us(max(timestamp)) from ${memtable.source.table}`,
     );
     const newest = result.value(0, 0);
@@ -188,7 +179,7 @@ export class Memtables {
   }
 
   get #maxBytes(): number {
-    return Math.min(MAX_SORT_BYTES, this.#dependencies.maxPartBytes);
+    return Math.min(MAX_SORT_BYTES, this.#context.maxPartBytes);
   }
 
   /** Newest first. */
@@ -219,7 +210,7 @@ export class Memtables {
 
   async #createMemtable(kind: LogKind, nextSequence: number): Promise<Memtable> {
     const source = new Source(`mem.${kind}_${++this.#created}`);
-    await this.#dependencies.memoryWriter.run(`create table ${source.table} (${memoryTableColumns(kind)})`);
+    await this.#options.memoryWriter.run(`create table ${source.table} (${memoryTableColumns(kind)})`);
     return { kind, source, rows: 0, bytes: 0, until: undefined, nextSequence };
   }
 
@@ -234,7 +225,7 @@ export class Memtables {
   async #flushEach(): Promise<void> {
     if (performance.now() < this.#retryFlushAt)
       throw new Error(`the last flush failed less than ${RETRY_MS / 1000} s ago`);
-    const { observe, storeFailed } = this.#dependencies.callbacks;
+    const { observe, storeFailed } = this.#options.callbacks;
     for (let memtable = this.#immutable[0]; memtable !== undefined; memtable = this.#immutable[0]) {
       const startedAt = performance.now();
       try {
@@ -250,7 +241,7 @@ export class Memtables {
   }
 
   async #flushOne(memtable: Memtable): Promise<void> {
-    const { parts, requireDiskSpace } = this.#dependencies;
+    const { parts, requireDiskSpace } = this.#context;
     const { kind, nextSequence } = memtable;
     await requireDiskSpace(memtable.bytes);
     const add = await this.#writeParts(memtable);
@@ -258,7 +249,8 @@ export class Memtables {
       this.#immutable.splice(this.#immutable.indexOf(memtable), 1);
     };
     try {
-      await parts.commit({ add, storedUpTo: { kind, sequence: nextSequence }, onCommitted });
+      const change = ({ storedUpTo }: Manifest) => ({ storedUpTo: { ...storedUpTo, [kind]: nextSequence } });
+      await parts.commit({ add, change, onCommitted });
     } catch (error) {
       await parts.discard(add);
       throw error;
@@ -267,11 +259,12 @@ export class Memtables {
   }
 
   async #writeParts({ kind, source }: Memtable): Promise<PartEntry[]> {
-    const { partConnection, partWriter, parts, clock } = this.#dependencies;
+    const { partWriter, parts, clock } = this.#context;
+    const { flushWriter } = this.#options;
     const written: PartEntry[] = [];
     try {
-      for (const run of await splitByWindow(partConnection, kind, source.table, clock()))
-        written.push(await partWriter.write(partConnection, kind, run));
+      for (const run of await splitByWindow(flushWriter, kind, source.table, clock()))
+        written.push(await partWriter.write(flushWriter, kind, run));
       return written;
     } catch (error) {
       await parts.discard(written);
@@ -282,7 +275,7 @@ export class Memtables {
   async #drop({ source }: Memtable): Promise<void> {
     await source.unused();
     await this.#memoryMutex
-      .run(() => this.#dependencies.memoryWriter.run(`drop table ${source.table}`))
+      .run(() => this.#options.memoryWriter.run(`drop table ${source.table}`))
       .catch(() => {}); // the store is closed
   }
 }

@@ -7,7 +7,7 @@ import type { Observe } from '../../observe/event.ts';
 import { syncDirectory, syncFile } from '../../system/files.ts';
 import { Mutex } from '../../system/mutex.ts';
 import { hashFile } from '../../system/open-file.ts';
-import { addChecksums, type Checksum, readContent, type TableContent } from './checksum.ts';
+import { addContents, EMPTY, readContent, type TableContent } from './checksum.ts';
 import { tableColumns } from './columns.ts';
 import { type AfterBatch, type Condition, copySorted } from './copy-records.ts';
 import { quote } from './database.ts';
@@ -96,7 +96,7 @@ export class NewPart {
   readonly #file: string;
   /** While it is written, it has a name of its own in DuckDB. */
   readonly #alias: string;
-  #written: Checksum = { rows: 0, sum: 0n };
+  #written = EMPTY;
   #runs = 0;
 
   constructor(
@@ -140,7 +140,7 @@ export class NewPart {
       await this.#connection.run('rollback').catch(() => {}); // report the first error
       throw error;
     }
-    this.#written = addChecksums(this.#written, content);
+    this.#written = addContents(this.#written, content);
     this.#runs++;
   }
 

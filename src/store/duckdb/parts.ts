@@ -14,7 +14,6 @@ import { type Database, quote } from './database.ts';
 import type { DuckDBConnection } from './driver.ts';
 import {
   emptyManifest,
-  type LoadEntry,
   type Manifest,
   PART_FILE,
   type PartEntry,
@@ -38,6 +37,8 @@ const OTHER_DESCRIPTORS = 64;
 export class Part extends Source {
   readonly entry: PartEntry;
   readonly alias: string;
+  /** In milliseconds of `performance.now`. */
+  readonly addedAt = performance.now();
 
   constructor(entry: PartEntry) {
     const alias = partAlias(entry.file);
@@ -47,13 +48,11 @@ export class Part extends Source {
   }
 }
 
-/** A change of the manifest. */
+/** A change of the parts, and of other content of the manifest. */
 export interface Change {
   readonly add?: readonly PartEntry[];
   readonly remove?: readonly Part[];
-  readonly storedUpTo?: { readonly kind: LogKind; readonly sequence: number };
-  readonly expiredBefore?: bigint;
-  readonly load?: LoadEntry;
+  readonly change?: (manifest: Manifest) => Partial<Manifest>;
   /** Called when the change is durable, at the moment from which on queries see it. */
   readonly onCommitted?: () => void;
 }
@@ -131,23 +130,21 @@ export class Parts {
    * Adds and removes parts. If it throws, nothing has changed, and the caller must delete the files of `add`. For queries, all
    * changes and `onCommitted` are one atomic step.
    */
-  commit(change: Change): Promise<void> {
+  commit({ add = [], remove = [], change = () => ({}), onCommitted }: Change): Promise<void> {
     return this.#commits.run(async () => {
       if (this.#hasFailed) throw storeClosed();
-      if (change.remove?.some(part => !this.#parts.includes(part)))
-        throw new Error('a part was set aside meanwhile'); // otherwise its records would be there twice if it is restored
-      const added = (change.add ?? []).map(entry => new Part(entry));
-      const removed = new Set(change.remove ?? []);
+      if (remove.some(part => !this.#parts.includes(part))) throw new Error('a part was set aside meanwhile'); // if it were restored, its records would be there twice
+      const added = add.map(entry => new Part(entry));
       const { setAside } = this.#manifest;
       try {
         for (const part of added) await this.#attach(part);
-        const parts = [...this.#parts.filter(part => !removed.has(part)), ...added];
-        await this.#replaceManifest(this.#applyChange(change), parts, change.onCommitted);
+        const kept = this.#parts.filter(part => !remove.includes(part));
+        await this.#replaceManifest(change(this.#manifest), [...kept, ...added], onCommitted);
       } catch (error) {
         for (const part of added) await this.#detach(part).catch(() => {}); // it may not be attached
         throw error;
       }
-      for (const part of removed) this.#deleteLater(part);
+      for (const part of remove) this.#deleteLater(part);
       for (const { file } of setAside)
         if (!this.#manifest.setAside.some(each => each.file === file)) await this.#delete(`${file}.damaged`);
     });
@@ -187,23 +184,6 @@ export class Parts {
     this.#connection.closeSync();
   }
 
-  #applyChange({ add = [], remove = [], storedUpTo, expiredBefore, load }: Change): Partial<Manifest> {
-    const { parts, loads, setAside, ...manifest } = this.#manifest;
-    const removed = new Set(remove.map(({ entry }) => entry.file));
-    const isOther = ({ source, digest }: LoadEntry) => source !== load?.source || digest !== load.digest;
-    return {
-      parts: [...parts.filter(({ file }) => !removed.has(file)), ...add],
-      ...(storedUpTo && {
-        storedUpTo: { ...manifest.storedUpTo, [storedUpTo.kind]: storedUpTo.sequence },
-      }),
-      ...(load && { loads: [...loads.filter(isOther), load] }),
-      ...(expiredBefore !== undefined && {
-        expiredBefore,
-        setAside: setAside.filter(({ until }) => until >= expiredBefore),
-      }),
-    };
-  }
-
   /** Must be called within `#commits`, or while the store is being opened. */
   async #replaceManifest(
     change: Partial<Manifest>,
@@ -213,7 +193,9 @@ export class Parts {
     const { database, onFatalError } = this.#dependencies;
     const previous = this.#manifest;
     const generation = previous.generation + 1;
-    const next = { ...previous, ...change, generation, nextPart: this.#nextPart };
+    const sorted = [...parts].sort((a, b) => Number(b.entry.until - a.entry.until));
+    const entries = sorted.map(({ entry }) => entry);
+    const next = { ...previous, ...change, generation, nextPart: this.#nextPart, parts: entries };
     try {
       await writeManifest(database.dataDirectory, next);
     } catch (error) {
@@ -222,7 +204,7 @@ export class Parts {
       throw error;
     }
     this.#manifest = next;
-    this.#parts = [...parts].sort((a, b) => Number(b.entry.until - a.entry.until));
+    this.#parts = sorted;
     onCommitted();
     // If this fails, the next start renames unnamed parts instead of deleting them.
     await writePreviousManifest(database.dataDirectory, previous).catch(() => {});
@@ -310,15 +292,10 @@ export class Parts {
     for (const file of files)
       await rename(this.#pathOf(file), this.#pathOf(`${file}.damaged`)).catch(ignoreMissing);
     await syncDirectory(database.partsDirectory);
-    const change = {
-      parts: this.#manifest.parts.filter(({ file }) => !files.has(file)),
-      setAside: [
-        ...this.#manifest.setAside,
-        ...damaged.map(([{ entry }, { reason }]) => ({ ...entry, reason })),
-      ],
-    };
+    const added = damaged.map(([{ entry }, { reason }]) => ({ ...entry, reason }));
+    const setAside = [...this.#manifest.setAside, ...added];
     await this.#replaceManifest(
-      change,
+      { setAside },
       this.#parts.filter(({ entry }) => !files.has(entry.file)),
     );
     for (const [{ entry }, { problem }] of damaged)
@@ -328,11 +305,8 @@ export class Parts {
   async #restore(entry: PartEntry): Promise<void> {
     const part = new Part(entry);
     await this.#attach(part);
-    const change = {
-      parts: [...this.#manifest.parts, entry],
-      setAside: this.#manifest.setAside.filter(({ file }) => file !== entry.file),
-    };
-    await this.#replaceManifest(change, [...this.#parts, part]);
+    const setAside = this.#manifest.setAside.filter(({ file }) => file !== entry.file);
+    await this.#replaceManifest({ setAside }, [...this.#parts, part]);
     await this.#delete(`${entry.file}.damaged`);
   }
 

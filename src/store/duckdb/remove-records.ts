@@ -22,7 +22,13 @@ export function deleteExpired(
 ): Promise<number> {
   return rewriter.run(async () => {
     const expired = parts.listAll().filter(({ entry }) => entry.until < expiredBefore);
-    await parts.commit({ remove: expired, expiredBefore });
+    await parts.commit({
+      remove: expired,
+      change: ({ setAside }) => ({
+        expiredBefore,
+        setAside: setAside.filter(({ until }) => until >= expiredBefore),
+      }),
+    });
     let removed = expired.reduce((sum, { entry }) => sum + entry.records, 0);
     const errors: unknown[] = [];
     const before = new DuckDBTimestampValue(expiredBefore);

@@ -2,35 +2,26 @@
 // such job runs at a time.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Mutex } from '../../system/mutex.ts';
-import { addContents, readContent, type TableContent } from './checksum.ts';
+import { addContents, EMPTY, readContent } from './checksum.ts';
+import type { StoreContext } from './context.ts';
 import type { AfterBatch, Condition } from './copy-records.ts';
-import type { PartWriter } from './part-writer.ts';
-import type { Part, Parts } from './parts.ts';
+import type { Part } from './parts.ts';
 import type { StoreConnection } from './run-long.ts';
 import { isDamageError } from './storage-error.ts';
 
-export interface RewriterDependencies {
-  /** Only used by jobs. */
-  readonly connection: StoreConnection;
-  readonly partWriter: PartWriter;
-  readonly parts: Parts;
-  /** Throws if the disk has no space for this many bytes. */
-  readonly requireDiskSpace: (bytes: number) => Promise<void>;
-  /** How many queries and batches of records the store has received so far. */
-  readonly countOperations: () => number;
-}
-
 export class Rewriter {
-  readonly #dependencies: RewriterDependencies;
+  readonly #context: StoreContext;
+  /** Only used by jobs. */
+  readonly #connection: StoreConnection;
+  /** How many queries and batches of records the store has received so far. */
+  readonly #countOperations: () => number;
   readonly #jobs = new Mutex();
   #isClosing = false;
 
-  constructor(dependencies: RewriterDependencies) {
-    this.#dependencies = dependencies;
-  }
-
-  get isClosing(): boolean {
-    return this.#isClosing;
+  constructor(context: StoreContext, connection: StoreConnection, countOperations: () => number) {
+    this.#context = context;
+    this.#connection = connection;
+    this.#countOperations = countOperations;
   }
 
   /** Runs `job` while no other job runs. */
@@ -51,11 +42,9 @@ export class Rewriter {
 
   /** How many records of the part match the condition. If the part is damaged, sets it aside. Must be called within `run`. */
   count(part: Part, { sql, values }: Condition): Promise<number> {
-    const { connection } = this.#dependencies;
     return this.#setAsideDamaged([part], async () => {
-      const result = await connection.runAndReadAll(`select count(*) from ${part.table} where ${sql}`, {
-        ...values,
-      });
+      const counting = `select count(*) from ${part.table} where ${sql}`;
+      const result = await this.#connection.runAndReadAll(counting, { ...values });
       return Number(result.value(0, 0));
     });
   }
@@ -63,7 +52,7 @@ export class Rewriter {
   /** Cancels the running job. */
   async close(): Promise<void> {
     this.#isClosing = true;
-    this.#dependencies.connection.interrupt();
+    this.#connection.interrupt();
     await this.#jobs.idle();
   }
 
@@ -71,22 +60,20 @@ export class Rewriter {
     try {
       return await work();
     } catch (error) {
-      if (isDamageError(error)) await this.#dependencies.parts.setAsideDamaged(sources);
+      if (isDamageError(error)) await this.#context.parts.setAsideDamaged(sources);
       throw error;
     }
   }
 
   async #rewrite(sources: readonly [Part, ...Part[]], except: Condition | undefined): Promise<number> {
-    const { connection, partWriter, parts, requireDiskSpace } = this.#dependencies;
-    const [{ entry }] = sources;
+    const { partWriter, parts, requireDiskSpace } = this.#context;
+    const [connection, [{ entry }]] = [this.#connection, sources];
     await requireDiskSpace(sources.reduce((sum, part) => sum + part.entry.bytes, 0));
     const afterBatch = this.#createThrottle();
-    let content: TableContent | undefined;
-    for (const { table } of sources) {
-      const read = await readContent(connection, entry.kind, table, afterBatch, except);
-      content = content === undefined ? read : addContents(content, read);
-    }
-    if (content === undefined || content.rows === 0) {
+    let content = EMPTY;
+    for (const { table } of sources)
+      content = addContents(content, await readContent(connection, entry.kind, table, afterBatch, except));
+    if (content.rows === 0) {
       await parts.commit({ remove: sources });
       return countRecords(sources);
     }
@@ -104,11 +91,11 @@ export class Rewriter {
 
   /** If the store was used during a batch, pauses for as long as the batch took. */
   #createThrottle(): AfterBatch {
-    const { countOperations } = this.#dependencies;
-    let operations = countOperations();
+    let operations = this.#countOperations();
     return async ms => {
-      if (countOperations() !== operations && !this.#isClosing) await sleep(ms, undefined, { ref: false });
-      operations = countOperations();
+      if (this.#countOperations() !== operations && !this.#isClosing)
+        await sleep(ms, undefined, { ref: false });
+      operations = this.#countOperations();
       this.#throwIfClosing();
     };
   }

@@ -85,6 +85,23 @@ export async function validateSavedQuery(
   }
 }
 
+/** Implements Store.validatePattern. */
+export async function findPatternProblem(
+  queryConnection: QueryConnection,
+  pattern: string,
+): Promise<string | undefined> {
+  const statement = await queryConnection.prepare("select regexp_matches('', $pattern)");
+  statement.bind({ pattern });
+  try {
+    await statement.run();
+    return undefined;
+  } catch (error) {
+    const problem = /^Invalid Input Error: (.*)/.exec((error as Error).message)?.[1];
+    if (problem === undefined) throw error;
+    return problem;
+  }
+}
+
 /**
  * Reads up to one row more than it returns, to find out whether there are more. Compares `maxBytes` with the number of
  * characters, a lower bound for the bytes. Throws if the statement is not a SELECT.
@@ -104,16 +121,10 @@ export async function runSavedQuery(
   for (let chunk = await result.fetchChunk(); hasRows(chunk); chunk = await result.fetchChunk()) {
     const readRow = createRowReader(chunk, query.columns);
     for (let index = 0; index < chunk.rowCount; index++) {
-      if (rows.length === query.maxRows) {
-        queryConnection.leaveUnreadRows();
-        return { rows, truncated: true, exceedsMaxBytes: false };
-      }
+      if (rows.length === query.maxRows) return { rows, truncated: true, exceedsMaxBytes: false };
       const row = readRow(index);
       characters += countCharacters(row);
-      if (characters > maxBytes) {
-        queryConnection.leaveUnreadRows();
-        return { rows, truncated: false, exceedsMaxBytes: true };
-      }
+      if (characters > maxBytes) return { rows, truncated: false, exceedsMaxBytes: true };
       rows.push(row);
     }
   }
@@ -146,11 +157,9 @@ function parameterNames(statement: DuckDBPreparedStatement): string[] {
   return Array.from({ length: statement.parameterCount }, (_, index) => statement.parameterName(index + 1));
 }
 
-const NULL_TEXT: BoundValue = { type: 'text', value: null };
-
 function bind(statement: DuckDBPreparedStatement, values: BoundValues): void {
   for (const [index, name] of parameterNames(statement).entries()) {
-    const bound = name === PLANNED_WHEN_RUN ? NULL_TEXT : values[name];
+    const bound = name === PLANNED_WHEN_RUN ? { type: 'text' as const, value: null } : values[name];
     if (bound === undefined) throw new Error(`no value for $${name}`);
     statement.bindValue(index + 1, toDuckDBValue(bound), DUCKDB_TYPES[bound.type]);
   }
@@ -171,10 +180,6 @@ function toDuckDBValue(bound: BoundValue): DuckDBValue {
   return bound.type === 'integer' ? BigInt(bound.value) : bound.value;
 }
 
-function toText(value: DuckDBValue): string {
-  return String(value);
-}
-
 function toMicros(value: DuckDBValue): Cell {
   return value instanceof DuckDBTimestampValue || value instanceof DuckDBTimestampTZValue
     ? value.micros
@@ -189,8 +194,8 @@ function toNumber(value: DuckDBValue): Cell {
 }
 
 const CELL_CONVERTERS: Record<ColumnType, (value: DuckDBValue) => Cell> = {
-  text: toText,
-  json: toText,
+  text: String,
+  json: String,
   integer: toNumber,
   number: toNumber,
   unix_microseconds: toMicros,

@@ -11,6 +11,7 @@ import type { Store, StoreCallbacks, StoreSnapshot, StoreStatistics, TimeRange }
 import { appendLines } from './append.ts';
 import { Compactor } from './compaction.ts';
 import { ConnectionPool } from './connection-pool.ts';
+import type { StoreContext } from './context.ts';
 import { type DatabaseOptions, openDatabase } from './database.ts';
 import { requireDiskSpace } from './disk-space.ts';
 import { findLoadsOfSize } from './loads.ts';
@@ -19,12 +20,11 @@ import { Memtables } from './memtables.ts';
 import { NewestTimestamps } from './newest-timestamps.ts';
 import { PartWriter } from './part-writer.ts';
 import { Parts } from './parts.ts';
-import { PatternCheck } from './pattern-check.ts';
 import { QueryRunner } from './query-runner.ts';
 import { QueryTableSelector } from './query-tables.ts';
 import { deleteExpired, eraseProject, evictOldest } from './remove-records.ts';
 import { Rewriter } from './rewriter.ts';
-import { validateSavedQuery } from './saved-query.ts';
+import { findPatternProblem, validateSavedQuery } from './saved-query.ts';
 import { Staging } from './staging.ts';
 import { isFatalError } from './storage-error.ts';
 
@@ -60,43 +60,38 @@ async function openComponents(options: DuckDBStoreOptions, callbacks: StoreCallb
     database.close();
     throw error;
   });
-  const pool = await ConnectionPool.open({ ...options, connect: () => database.connect() });
+  const pool = new ConnectionPool({ ...options, connect: () => database.connect() });
   // Queries have connections of their own. One connection inserts into memtables; each of the others writes parts.
   const memoryWriter = await database.connectWriter();
   const flushWriter = await database.connectWriter();
   const appendWriter = await database.connectWriter();
   const jobWriter = await database.connectWriter();
-  const { partsDirectory, stagingDirectory } = database;
-  const partWriter = new PartWriter({ partsDirectory, nextPartNumber: () => parts.takeNumber(), observe });
-  const requireSpace = (bytes: number) => requireDiskSpace(database.dataDirectory, bytes);
-  const memtables = await Memtables.open({
-    ...{ parts, partWriter, callbacks, clock, maxPartBytes, memoryWriter },
-    partConnection: flushWriter,
+  const { dataDirectory, partsDirectory, stagingDirectory } = database;
+  const context: StoreContext = {
+    ...{ parts, clock, maxPartBytes },
+    partWriter: new PartWriter({ partsDirectory, nextPartNumber: () => parts.takeNumber(), observe }),
+    requireDiskSpace: bytes => requireDiskSpace(dataDirectory, bytes),
+  };
+  const memtables = await Memtables.open(context, {
+    ...{ memoryWriter, flushWriter, callbacks },
     staging: new Staging(stagingDirectory, 'apply'),
-    requireDiskSpace: requireSpace,
   });
   /** How many queries and batches the store has received. Jobs in the background pause while this grows. */
   const operations = { total: 0 };
-  const rewriter = new Rewriter({
-    ...{ partWriter, parts },
-    connection: jobWriter,
-    requireDiskSpace: requireSpace,
-    countOperations: () => operations.total,
-  });
   const tables = new QueryTableSelector(memtables, parts);
-  const queries = new QueryRunner(pool, tables, parts);
-  const connections = [memoryWriter, flushWriter, appendWriter, jobWriter];
   return {
-    ...{ database, clock, maxPartBytes, pool, parts, partWriter, memtables, tables, queries, rewriter },
-    ...{ operations, onFatalError, connections, connection: appendWriter },
+    ...context,
+    ...{ database, pool, memtables, tables, operations, onFatalError, appendWriter },
+    rewriter: new Rewriter(context, jobWriter, () => operations.total),
+    queries: new QueryRunner(pool, tables, parts),
     staging: new Staging(stagingDirectory, 'append'),
+    connections: [memoryWriter, flushWriter, appendWriter, jobWriter],
   };
 }
 
 function createStore(components: Components): Store {
   const { pool, parts, memtables, tables, queries, operations, onFatalError } = components;
-  const patterns = new PatternCheck(pool);
-  const compactor = new Compactor(components);
+  const compactor = new Compactor(components, components.rewriter);
   const newestTimestamps = new NewestTimestamps(memtables, parts, queries.run);
   const appends = new Mutex();
   let closing: Promise<void> | undefined;
@@ -123,7 +118,9 @@ function createStore(components: Components): Store {
       });
       return result;
     },
-    validatePattern: (pattern, options) => patterns.findProblem(pattern, options),
+    async validatePattern(pattern, options) {
+      return (await pool.run(connection => findPatternProblem(connection, pattern), options)).result;
+    },
     query(query, values, options) {
       operations.total++;
       return queries.run(query, values, options).catch(rethrow);
