@@ -138,7 +138,7 @@ test('a backup and a deep check accept a spool that has deleted all segments wit
 
 describe('a data directory without a manifest and parts', () => {
   const deleteStore = () => {
-    for (const name of ['manifest.json', 'manifest.previous.json', 'parts'])
+    for (const name of ['manifest.json', 'manifest.previous.json', 'parts', 'dendro.duckdb'])
       rmSync(join(directory, name), { recursive: true });
   };
   const storeAndDelete = async () => {
