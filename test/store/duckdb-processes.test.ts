@@ -66,16 +66,16 @@ describe('a data directory in use by another process', () => {
 });
 
 test('a start that may not open a file for each part fails with one line, and works with a higher limit', async () => {
-  const store = await open();
-  for (let i = 0; i < 5; i++) await store.append(batches('auth', [record({ at: NOW })]));
+  const store = await openStore({ ...testStoreOptions(dataDirectory), maxPartBytes: 1 });
+  await store.append(batches('auth', ...Array.from({ length: 40 }, () => [record({ at: NOW })])));
   await store.close();
-  expect(await runStoreProcess('open', dataDirectory, 260)).toEqual({
+  expect(await runStoreProcess('open', dataDirectory, 103)).toEqual({
     opened: false,
     name: 'OperatorError',
     message:
-      'the store has 5 parts and needs 261 file descriptors, but this process may open only 260; raise the limit (ulimit -n, or LimitNOFILE of systemd)',
+      'the store has 40 parts and needs 104 file descriptors, but this process may open only 103; raise the limit (ulimit -n, or LimitNOFILE of systemd)',
   });
-  expect(await runStoreProcess('open', dataDirectory, 261)).toEqual({ opened: true });
+  expect(await runStoreProcess('open', dataDirectory, 104)).toEqual({ opened: true });
 });
 
 test('a record whose append resolved survives kill -9', async () => {
