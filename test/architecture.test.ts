@@ -59,7 +59,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'store/open-store.ts': [
     'type store/duckdb',
     'lazy store/duckdb',
-    'store/duckdb/inspect-parts.ts',
     'type store/clickhouse',
     'lazy store/clickhouse',
     'store/clickhouse-url.ts',
