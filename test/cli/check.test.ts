@@ -1,4 +1,4 @@
-import { appendFileSync, chownSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { chownSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { startApp } from '../../src/app.ts';
@@ -6,12 +6,13 @@ import { commands } from '../../src/cli/commands.ts';
 import { runProgram } from '../../src/cli/program.ts';
 import { readInvocation, readServeConfig } from '../../src/config.ts';
 import { OperatorError } from '../../src/domain/errors.ts';
-import { DuckDBInstance } from '../../src/store/duckdb/driver.ts';
-import { createReaderInstance } from '../../src/store/duckdb/open-database.ts';
+import { createReaderInstance } from '../../src/store/duckdb/part-writer.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { testStoreOptions } from '../support/config.ts';
 import { createTempDirectory } from '../support/process.ts';
+import { edgeRecord } from '../support/record.ts';
 import { createSelfSigned } from '../support/self-signed.ts';
+import { batches } from '../support/store.ts';
 
 const isRoot = process.getuid?.() === 0;
 const NOBODY = 65_534;
@@ -52,7 +53,7 @@ const REFUSED: [problem: string, args: string, words: string][] = [
     'cannot write to the data directory text/data: ENOTDIR',
   ],
   ['a data directory of a newer version', '--data newer', 'was written by Dendro 9.1.0 in format 99'],
-  ['a store file that is damaged', '--data damaged', 'cannot open the store in damaged'],
+  ['a manifest that is damaged', '--data damaged', 'cannot read damaged/manifest.json'],
   ['a tokens file that is damaged', '--tokens text', 'text: not a tokens file that this version can read'],
   [
     'an endpoint directory that does not exist',
@@ -82,7 +83,7 @@ describe('dendro check', () => {
     if (isRoot) chownSync('foreign/spool', NOBODY, NOBODY);
     writeFileSync('text', 'text');
     writeFileSync('newer/format.json', '{"format":99,"version":"9.1.0"}');
-    writeFileSync('damaged/dendro.duckdb', 'not a DuckDB file');
+    writeFileSync('damaged/manifest.json', 'not JSON');
     const { cert, key } = createSelfSigned();
     for (const [name, content] of Object.entries({ cert, key, other: createSelfSigned().key }))
       writeFileSync(`${name}.pem`, content);
@@ -124,30 +125,17 @@ describe('dendro check', () => {
     expect(refused?.message).toBe(found?.message);
   });
 
-  test('prints what a power cut left and the next start repairs, as text and as JSON, and finds no problem', async () => {
-    await (await openStore(testStoreOptions('torn'))).close();
-    const instance = await DuckDBInstance.create(':memory:');
-    const connection = await instance.connect();
-    await connection.run('pragma disable_checkpoint_on_shutdown');
-    await connection.run("attach 'torn/dendro.duckdb' as logs");
-    await connection.run("insert into logs.flushed_records values ('auth', 7)");
-    connection.closeSync();
-    instance.closeSync();
-    appendFileSync('torn/dendro.duckdb.wal', Buffer.alloc(100));
-    expect(await check(['--data', 'torn'])).toBeUndefined();
-    expect(output).toMatch(/^dendro\.duckdb\.wal, bytes \d+ to \d+: an unfinished write; the next start/m);
+  test('prints the parts that the next start would set aside, as text and as JSON, and finds no problem', async () => {
+    const store = await openStore(testStoreOptions('incomplete'));
+    await store.append(batches('edge', [edgeRecord({ at: '2026-11-17T00:00:00Z', project: 'p' })]));
+    await store.close();
+    const [part] = readdirSync('incomplete/parts');
+    rmSync(`incomplete/parts/${part}`);
+    expect(await check(['--data', 'incomplete'])).toBeUndefined();
+    expect(output).toContain(`parts/${part}: the file does not exist`);
     expect(output).toContain('no problems found');
-    expect(await check(['--data', 'torn', '--json'])).toBeUndefined();
-    expect(JSON.parse(output)).toMatchObject({
-      problems: [],
-      repairable: [
-        {
-          file: 'dendro.duckdb.wal',
-          place: expect.stringMatching(/^bytes \d+ to \d+$/),
-          problem: expect.stringContaining('an unfinished write; the next start'),
-        },
-      ],
-    });
+    expect(await check(['--data', 'incomplete', '--json'])).toBeUndefined();
+    expect(JSON.parse(output)).toMatchObject({ problems: [], repairable: [{ file: `parts/${part}` }] });
   });
 
   test('commands that read the store create no temporary files in the working directory', async () => {

@@ -57,7 +57,7 @@ test('encoding a large result lets other work run in between', async () => {
   const result = new EndpointResult(
     TEXT,
     { rows, truncated: false, exceedsMaxBytes: false, queuedMs: 0, executedMs: 0 },
-    { dataThrough: undefined, clipped: [] },
+    { dataThrough: undefined, clipped: [], missingParts: 0 },
   );
   let turns = 0;
   const count = () => {

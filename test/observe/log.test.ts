@@ -1,6 +1,5 @@
 import { PassThrough, Writable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
-import type { VerificationOutcome } from '../../src/domain/damage.ts';
 import type { Event } from '../../src/observe/event.ts';
 import { type LogOptions, logTo } from '../../src/observe/log.ts';
 
@@ -170,25 +169,18 @@ test('the line about a failed request has the status that the client got', () =>
   expect(messageOf(200)).toBe('request i: /api/admin/backup failed after status 200 was sent: Error: x');
 });
 
-test('the line about damaged records says what happened to them', () => {
-  const lineOf = (outcome: VerificationOutcome) =>
-    logLines([{ type: 'verification_failed', kind: 'edge', error: new Error('10 differ'), outcome }], {
-      format: 'plain',
-    })[0];
-  const [start, end] = [
-    "RECORDS OF KIND edge WERE DAMAGED IN THE STORE'S FILE; ",
-    '. Check the disk and the memory of this machine: 10 differ',
-  ];
-  expect(lineOf('rewritten')).toBe(`${start}they were rewritten from the spool, and none is lost${end}`);
-  expect(lineOf('retrying')).toBe(
-    `${start}their originals stay in the spool, and rewriting them from there is retried${end}`,
+test('the lines about damage name the part and what to do', () => {
+  const lines = logLines(
+    [
+      { type: 'verification_failed', kind: 'edge', error: new Error('10 differ') },
+      { type: 'part_set_aside', kind: 'edge', file: 'edge-000007.duckdb', problem: 'it is damaged' },
+    ],
+    { format: 'plain' },
   );
-  expect(lineOf('not in the spool')).toBe(
-    `${start}they stay damaged, because the spool no longer has all of their originals${end}`,
+  expect(lines[0]).toBe(
+    'A NEW PART OF KIND edge DIFFERS FROM WHAT WAS WRITTEN; it is written again, and no record is lost. Check the disk and the memory of this machine: 10 differ',
   );
-  expect(lineOf('copy dropped')).toBe(
-    `${start}the copy that a compaction, a vacuum or a removal wrote was dropped, and the old parts stay${end}`,
-  );
+  expect(lines[1]).toMatch(/^PART edge-000007\.duckdb WAS SET ASIDE: it is damaged\. .*restore this file/);
 });
 
 test('--log-level leaves out less important lines', () => {

@@ -11,7 +11,7 @@ test('a query succeeds after one that had too little memory', async () => {
     const instance = await DuckDBInstance.create(':memory:', { temp_directory: '' });
     const writer = await instance.connect();
     const filler = await instance.connect();
-    const pool = await openPool(instance);
+    const pool = openPool(instance);
     const query = (before = async () => {}) =>
       pool.run(async connection => {
         const statement = await connection.prepare('select list(id) from range(10_000) as _(id)');
@@ -51,15 +51,13 @@ test('a query that fails after its first rows is an error, not a shorter result'
   await writer.run(
     "create table records as select i as id, repeat('x', 100) as text from range(300_000) as _(i)",
   );
-  const pool = await openPool(instance);
+  const pool = openPool(instance);
   const run = (sql: string, options?: QueryOptions) =>
     pool.run(connection => runSavedQuery(connection, savedQuery(sql, ['text'], 10_000_000), {}), options);
   await expect(run('select text from records')).resolves.toMatchObject({
     result: { rows: { length: 300_000 } },
   });
-  await expect(run("select if(id = 250_000, error('late'), text) from records")).rejects.toThrow(
-    /failed after its first rows|late/, // DuckDB reports the error itself if it occurs before it returns the first rows
-  );
+  await expect(run("select if(id = 250_000, error('late'), text) from records")).rejects.toThrow('late');
   await expect(
     run('select text from records, range(30)', { signal: AbortSignal.timeout(100) }),
   ).rejects.toThrow('timeout');
@@ -69,7 +67,7 @@ test('a query that fails after its first rows is an error, not a shorter result'
 });
 
 function openPool(instance: DuckDBInstance) {
-  return ConnectionPool.open({
+  return new ConnectionPool({
     connect: () => instance.connect(),
     queryConcurrency: 1,
     queryQueueLength: 1,

@@ -30,8 +30,8 @@ export class ConnectionPool {
     let used: QueryConnection | undefined;
     return this.#queue.run(
       async ({ signal }) => {
-        signal.throwIfAborted();
         used = this.#idle.pop() ?? new QueryConnection(await this.#options.connect());
+        signal.throwIfAborted();
         const interrupter = interruptOn(signal, used.connection);
         try {
           return await work(used);

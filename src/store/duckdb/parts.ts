@@ -91,8 +91,9 @@ export class Parts {
     requireDescriptors(manifest.parts.length);
     const parts = new Parts(dependencies, await dependencies.database.connect(), manifest);
     try {
-      await parts.#removeLeftovers();
+      const isRestored = await parts.#removeLeftovers();
       await parts.#attachAll();
+      if (isRestored) await parts.#replaceManifest({}, parts.#parts); // the next start must not take it for a restored one
       return parts;
     } catch (error) {
       parts.#connection.closeSync();
@@ -250,8 +251,9 @@ export class Parts {
       if (problem !== undefined) damaged.push([part, problem]);
       else this.#parts = [...this.#parts, part];
     }
-    for (const setAside of this.#manifest.setAside) {
-      const { reason, ...entry } = setAside;
+    const { setAside } = this.#manifest;
+    await this.#setAside(damaged);
+    for (const { reason, ...entry } of setAside) {
       const { kind, file } = entry;
       // The operator may have restored the file from a backup.
       const isIntact =
@@ -259,7 +261,6 @@ export class Parts {
       if (isIntact) await this.#restore(entry);
       else observe({ type: 'part_set_aside', kind, file, problem: `it is ${reason}` });
     }
-    await this.#setAside(damaged);
     if (acceptLoss && this.#manifest.setAside.length > 0)
       await this.#replaceManifest({ setAside: [] }, this.#parts);
   }
@@ -312,10 +313,9 @@ export class Parts {
 
   /**
    * Deletes files that a killed process left: temporary ones, and parts that the manifest does not name. If an operator has restored
-   * an older manifest, unnamed parts can have records that nothing else has, so they are renamed instead, and the manifest is
-   * replaced, so that the next start does not take it for a restored one.
+   * an older manifest, unnamed parts can have records that nothing else has, so they are renamed instead. Returns whether that is so.
    */
-  async #removeLeftovers(): Promise<void> {
+  async #removeLeftovers(): Promise<boolean> {
     const { database, observe } = this.#dependencies;
     const named = new Set([...this.#manifest.parts, ...this.#manifest.setAside].map(({ file }) => file));
     const isRestored = isRestoredManifest(database.dataDirectory, this.#manifest);
@@ -330,7 +330,7 @@ export class Parts {
         observe({ type: 'unnamed_part', path: this.#pathOf(`${name}.unnamed`) });
       }
     }
-    if (isRestored) await this.#replaceManifest({}, []);
+    return isRestored;
   }
 }
 
