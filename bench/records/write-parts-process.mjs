@@ -11,7 +11,7 @@ import {
   readContent,
   selectWithFieldColumns,
   throwOnError,
-  windowsOf,
+  windowOf,
 } from '../tools/dendro-modules.mjs';
 import { KINDS } from './dataset.mjs';
 import { createGenerator, selectChunk } from './generate-records.mjs';
@@ -28,7 +28,7 @@ const dataset = JSON.parse(datasetText);
 const database = await openDatabase({ dataDirectory, memoryLimit: '2GB' });
 const parts = await Parts.open({ database, observe: throwOnError, onFatalError: throwError });
 const nextPartNumber = () => parts.takeNumber();
-const partWriter = new PartWriter({ database, nextPartNumber, observe: throwOnError });
+const partWriter = new PartWriter({ ...database, nextPartNumber, observe: throwOnError });
 const connection = await database.connectWriter();
 await createGenerator(connection, dataset);
 const now = BigInt(Date.now()) * 1000n;
@@ -36,7 +36,11 @@ for (const kind of KINDS) {
   await selectChunk(connection, { kind, perKind: dataset.perKind, chunk: 0, chunks: 1 });
   await connection.run('create or replace table all_keys as from record_keys');
   const [[since, until]] = await readRows('select min(micros), max(micros) from all_keys');
-  for (const window of windowsOf(BigInt(since), BigInt(until), now)) await writeWindow(kind, window);
+  for (let next = BigInt(since); next <= BigInt(until); ) {
+    const window = windowOf(next, now);
+    await writeWindow(kind, window);
+    next = window.end;
+  }
 }
 await partWriter.close();
 await parts.close();

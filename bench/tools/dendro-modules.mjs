@@ -32,7 +32,7 @@ export const { PartReader, PartWriter } = await load('store/duckdb/part-writer.j
 /** @type {typeof import('../../src/store/duckdb/parts.ts')} */
 export const { Parts } = await load('store/duckdb/parts.js');
 /** @type {typeof import('../../src/store/duckdb/time-windows.ts')} */
-export const { windowsOf } = await load('store/duckdb/time-windows.js');
+export const { windowOf } = await load('store/duckdb/time-windows.js');
 /** @type {typeof import('../../src/store/open-store.ts')} */
 export const { openStore } = await load('store/open-store.js');
 

@@ -12,8 +12,8 @@ import type { PartEntry } from './manifest.ts';
 import { MAX_SORT_BYTES } from './memtables.ts';
 import type { NewPart } from './part-writer.ts';
 import type { StoreConnection } from './run-long.ts';
-import { splitByWindow, type WindowRun } from './split-by-window.ts';
 import type { Staging } from './staging.ts';
+import { splitByWindow, type WindowRun } from './time-windows.ts';
 
 /** A part with this many runs is finished. More would make queries slower until a compaction merges them. */
 const MAX_RUNS = 8;
@@ -22,13 +22,6 @@ export interface AppendContext extends StoreContext {
   /** Only used by one call at a time. */
   readonly appendWriter: StoreConnection;
   readonly staging: Staging;
-}
-
-/** A part that gets the runs of one kind and time window. */
-interface OpenPart {
-  readonly part: NewPart;
-  runs: number;
-  textBytes: number;
 }
 
 /** Implements Store.append. Calls must not overlap. */
@@ -77,7 +70,7 @@ export async function appendLines(
 class AppendedParts {
   readonly #context: AppendContext;
   /** By kind and start of the window. */
-  readonly #open = new Map<string, OpenPart>();
+  readonly #open = new Map<string, NewPart>();
   readonly #finished: PartEntry[] = [];
 
   constructor(context: AppendContext) {
@@ -97,7 +90,7 @@ class AppendedParts {
   }
 
   async finish(): Promise<readonly PartEntry[]> {
-    for (const [key, { part }] of this.#open) {
+    for (const [key, part] of this.#open) {
       this.#finished.push(await part.finish());
       this.#open.delete(key);
     }
@@ -105,24 +98,18 @@ class AppendedParts {
   }
 
   async discard(): Promise<void> {
-    for (const { part } of this.#open.values()) await part.discard();
+    for (const part of this.#open.values()) await part.discard();
     await this.#context.parts.discard(this.#finished);
   }
 
   async #add(kind: LogKind, run: WindowRun): Promise<void> {
     const { appendWriter: connection, partWriter, maxPartBytes } = this.#context;
     const key = `${kind} ${run.window.start}`;
-    const open = this.#open.get(key) ?? {
-      part: await partWriter.create(connection, kind, run.content.rows),
-      runs: 0,
-      textBytes: 0,
-    };
-    this.#open.set(key, open);
-    await open.part.add(run);
-    open.runs++;
-    open.textBytes += run.content.textBytes;
-    if (open.runs < MAX_RUNS && open.textBytes + MAX_SORT_BYTES <= maxPartBytes) return;
-    this.#finished.push(await open.part.finish());
+    const part = this.#open.get(key) ?? (await partWriter.create(connection, kind, run.content.rows));
+    this.#open.set(key, part);
+    await part.add(run);
+    if (part.runs < MAX_RUNS && part.textBytes + MAX_SORT_BYTES <= maxPartBytes) return;
+    this.#finished.push(await part.finish());
     this.#open.delete(key);
   }
 }

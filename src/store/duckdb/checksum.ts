@@ -50,48 +50,32 @@ export async function readContentBy(
   afterBatch: AfterBatch = async () => {},
   except: Condition = { sql: 'false', values: {} },
 ): Promise<ReadonlyMap<bigint, TableContent>> {
+  const columns = columnsOf(kind).map(({ name }) => name);
   const last = await connection.runAndReadAll(`select max(rowid) from ${table}`);
   const totals = new Map<bigint, TableContent>();
   for (let start = 0; start <= Number(last.value(0, 0) ?? -1); start += ROW_GROUP_ROWS) {
     const startedAt = performance.now();
-    const batch = `rowid >= ${start} and rowid < ${start + ROW_GROUP_ROWS} and not (${except.sql})`;
+    // A sum and not an exclusive or, in which two equal records would cancel each other out.
+    const result = await connection.runAndReadAll(
+      `select ${group}, count(*), coalesce(sum(hash(${columns.join(', ')})::hugeint), 0),
+        epoch_us(min(timestamp)), epoch_us(max(timestamp)),
+        coalesce(sum(bytes), 0), coalesce(sum(bytes) filter (bytes >= ${LARGE_RECORD_BYTES}), 0)
+      from (select *, strlen(event_message) + strlen(metadata) as bytes from ${table}
+        where rowid >= ${start} and rowid < ${start + ROW_GROUP_ROWS} and not (${except.sql}))
+      group by all`,
+      { ...except.values },
+    );
     let records = 0;
-    for (const [key, content] of await readBatch(group, connection, kind, table, { ...except, sql: batch })) {
+    for (const row of result.getRows()) {
+      const [key = 0n, rows = 0n, sum = 0n, since, until, textBytes, largeTextBytes] = row.map(toBigInt);
+      const [text, large] = [Number(textBytes), Number(largeTextBytes)];
+      const content = { rows: Number(rows), sum, since, until, textBytes: text, largeTextBytes: large };
       totals.set(key, addContents(totals.get(key) ?? EMPTY, content));
       records += content.rows;
     }
     await afterBatch(performance.now() - startedAt, records);
   }
   return totals;
-}
-
-async function readBatch(
-  group: string,
-  connection: DuckDBConnection,
-  kind: LogKind,
-  table: string,
-  { sql, values }: Condition,
-): Promise<(readonly [bigint, TableContent])[]> {
-  const columns = columnsOf(kind).map(({ name }) => name);
-  // A sum and not an exclusive or, in which two equal records would cancel each other out.
-  const result = await connection.runAndReadAll(
-    `select ${group}, count(*), coalesce(sum(hash(${columns.join(', ')})::hugeint), 0),
-      epoch_us(min(timestamp)), epoch_us(max(timestamp)),
-      coalesce(sum(bytes), 0), coalesce(sum(bytes) filter (bytes >= ${LARGE_RECORD_BYTES}), 0)
-    from (select *, strlen(event_message) + strlen(metadata) as bytes from ${table} where ${sql}) group by all`,
-    { ...values },
-  );
-  return result.getRows().map(([key, rows, sum, since, until, textBytes, largeTextBytes]) => [
-    toBigInt(key) ?? 0n,
-    {
-      rows: Number(rows),
-      sum: toBigInt(sum) ?? 0n,
-      since: toBigInt(since),
-      until: toBigInt(until),
-      textBytes: Number(textBytes),
-      largeTextBytes: Number(largeTextBytes),
-    },
-  ]);
 }
 
 export function addContents(one: TableContent, other: TableContent): TableContent {
@@ -105,6 +89,6 @@ export function addContents(one: TableContent, other: TableContent): TableConten
   };
 }
 
-function toBigInt(value: DuckDBValue | undefined): bigint | undefined {
-  return value === null || value === undefined ? undefined : BigInt(String(value));
+function toBigInt(value: DuckDBValue): bigint | undefined {
+  return value === null ? undefined : BigInt(String(value));
 }

@@ -3,9 +3,15 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Damage } from '../../domain/damage.ts';
-import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import type { StoreContent } from '../store.ts';
-import { findPart, type Manifest, PARTS_DIRECTORY, type PartEntry, readManifest } from './manifest.ts';
+import {
+  contentOf,
+  findPart,
+  type Manifest,
+  PARTS_DIRECTORY,
+  type PartEntry,
+  readManifest,
+} from './manifest.ts';
 import { findPartProblem } from './part-file.ts';
 
 export interface InspectOptions {
@@ -75,15 +81,6 @@ export function inspectPartSizes(dataDirectory: string): readonly Damage[] {
       damages.push(toDamage(file, `the file has ${size} bytes, but ${bytes} were written`));
   }
   return damages;
-}
-
-function contentOf(manifest: Manifest): StoreContent {
-  const count = (kind: LogKind) =>
-    manifest.parts.reduce((sum, part) => sum + (part.kind === kind ? part.records : 0), 0);
-  return {
-    records: new Map(LOG_KINDS.map(kind => [kind, count(kind)])),
-    durableUpTo: kind => manifest.storedUpTo[kind] ?? 0,
-  };
 }
 
 function listSetAside({ setAside }: Manifest): Damage[] {

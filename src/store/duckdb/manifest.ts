@@ -5,9 +5,10 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as v from 'valibot';
 import { OperatorError } from '../../domain/errors.ts';
-import { LOG_KINDS } from '../../domain/log-columns.ts';
+import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import { writeFileDurably } from '../../system/files.ts';
 import { readVersion } from '../../system/version.ts';
+import type { StoreContent } from '../store.ts';
 
 export const MANIFEST_FILE = 'manifest.json';
 export const PREVIOUS_MANIFEST_FILE = 'manifest.previous.json';
@@ -176,4 +177,14 @@ export async function writeManifest(dataDirectory: string, manifest: Manifest): 
 
 export async function writePreviousManifest(dataDirectory: string, manifest: Manifest): Promise<void> {
   await writeFileDurably(join(dataDirectory, PREVIOUS_MANIFEST_FILE), formatManifest(manifest));
+}
+
+/** What the parts contain. */
+export function contentOf(manifest: Manifest): StoreContent {
+  const count = (kind: LogKind) =>
+    manifest.parts.reduce((sum, part) => sum + (part.kind === kind ? part.records : 0), 0);
+  return {
+    records: new Map(LOG_KINDS.map(kind => [kind, count(kind)])),
+    durableUpTo: kind => manifest.storedUpTo[kind] ?? 0,
+  };
 }

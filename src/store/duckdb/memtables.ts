@@ -12,9 +12,9 @@ import type { StoreContext } from './context.ts';
 import type { Manifest, PartEntry } from './manifest.ts';
 import type { RunStatement, StoreConnection } from './run-long.ts';
 import { Source } from './source.ts';
-import { splitByWindow } from './split-by-window.ts';
 import { isDataError, type Staging } from './staging.ts';
 import { isFatalError } from './storage-error.ts';
+import { splitByWindow } from './time-windows.ts';
 
 /**
  * If all active memtables together are larger than this, the largest is flushed. There is one for each of the nine kinds, and

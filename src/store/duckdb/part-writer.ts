@@ -127,6 +127,14 @@ export class NewPart {
     }
   }
 
+  get runs(): number {
+    return this.#runs;
+  }
+
+  get textBytes(): number {
+    return this.#written.textBytes;
+  }
+
   /** Adds a sorted run in one transaction, so that every row group but the last is full. */
   async add({ from, except, content }: Run, afterBatch?: AfterBatch): Promise<void> {
     const to = `${this.#alias}.records`;

@@ -15,7 +15,7 @@ import type { StoreContext } from './context.ts';
 import { type DatabaseOptions, openDatabase } from './database.ts';
 import { requireDiskSpace } from './disk-space.ts';
 import { findLoadsOfSize } from './loads.ts';
-import { formatManifest, MANIFEST_FILE, PARTS_DIRECTORY } from './manifest.ts';
+import { contentOf, formatManifest, MANIFEST_FILE, PARTS_DIRECTORY } from './manifest.ts';
 import { Memtables } from './memtables.ts';
 import { NewestTimestamps } from './newest-timestamps.ts';
 import { PartWriter } from './part-writer.ts';
@@ -184,14 +184,8 @@ function takeSnapshot({ database, parts }: Components, omitted: ReadonlySet<stri
     void close();
     throw error;
   }
-  const countRecords = (kind: string) =>
-    manifest.parts.reduce((sum, part) => sum + (part.kind === kind ? part.records : 0), 0);
-  return {
-    files: [bufferFile(MANIFEST_FILE, formatManifest(manifest)), ...open],
-    records: new Map(LOG_KINDS.map(kind => [kind, countRecords(kind)])),
-    durableUpTo: kind => manifest.storedUpTo[kind] ?? 0,
-    close,
-  };
+  const files = [bufferFile(MANIFEST_FILE, formatManifest(manifest)), ...open];
+  return { ...contentOf(manifest), files, close };
 }
 
 async function closeComponents(components: Components): Promise<void> {

@@ -4,7 +4,11 @@
 // Windows start at multiples of their length since 1970. Recent records have windows of half a week, because usage.api-counts reads all
 // projects of up to seven days, and parts are sorted by project. Older records have windows of 28 days, because a query for
 // a small project reads at least one block of every part.
+import type { LogKind } from '../../domain/log-columns.ts';
 import { MICROS_PER_DAY } from '../../system/clock.ts';
+import { addContents, EMPTY, readContentBy } from './checksum.ts';
+import type { DuckDBConnection } from './driver.ts';
+import type { Run } from './part-writer.ts';
 
 /** Every window starts and ends at a multiple of this. */
 export const RECENT_WINDOW = (7n * MICROS_PER_DAY) / 2n;
@@ -33,6 +37,33 @@ export function windowOf(micros: bigint, nowMicros: bigint): TimeWindow {
 export function startSql(length: bigint = RECENT_WINDOW): string {
   const micros = 'epoch_us(timestamp)';
   return `${micros} - ((${micros} % ${length} + ${length}) % ${length})`; // also right for times before 1970
+}
+
+export interface WindowRun extends Run {
+  readonly window: TimeWindow;
+}
+
+/** Returns one run for each window that has records. Usually there is one. */
+export async function splitByWindow(
+  connection: DuckDBConnection,
+  kind: LogKind,
+  table: string,
+  nowMicros: bigint,
+): Promise<WindowRun[]> {
+  const runs = new Map<bigint, WindowRun>();
+  for (const [start, content] of await readContentBy(startSql(), connection, kind, table)) {
+    const window = windowOf(start, nowMicros);
+    const total = addContents(runs.get(window.start)?.content ?? EMPTY, content);
+    runs.set(window.start, { window, from: table, except: outside(window), content: total });
+  }
+  return [...runs.values()];
+}
+
+function outside({ start, end }: TimeWindow): Run['except'] {
+  return {
+    sql: `timestamp < make_timestamp(${start}::bigint) or timestamp >= make_timestamp(${end}::bigint)`,
+    values: {},
+  };
 }
 
 function floorTo(micros: bigint, length: bigint): bigint {
