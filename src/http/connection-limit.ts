@@ -10,19 +10,18 @@ const RESERVED_DESCRIPTORS = 48;
 const MIN_CONNECTIONS = 8;
 
 export class ConnectionLimit {
-  readonly #descriptors: number;
+  readonly #limit: number;
   readonly #servers: Server[] = [];
   readonly #sockets = new Set<Socket>();
-
-  /** The descriptors that the store uses. */
+  /** How many file descriptors the parts of the store use. */
   reserved = () => 0;
 
-  constructor(descriptors: number = readDescriptorLimit()) {
-    this.#descriptors = descriptors;
+  constructor(limit: number = Math.max(MIN_CONNECTIONS, readDescriptorLimit() - RESERVED_DESCRIPTORS)) {
+    this.#limit = limit;
   }
 
   get #max(): number {
-    return Math.max(MIN_CONNECTIONS, this.#descriptors - RESERVED_DESCRIPTORS - this.reserved());
+    return Math.max(Math.min(MIN_CONNECTIONS, this.#limit), this.#limit - this.reserved());
   }
 
   /** If a new connection exceeds the limit, the idle ones of all listeners are closed. If none is idle, the new one is closed. */

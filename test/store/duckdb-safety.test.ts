@@ -76,7 +76,7 @@ describe('validation of a saved query', () => {
     [
       'a WITH that hides a log table',
       'with edge_logs as (select * from auth_logs) select id, timestamp from edge_logs',
-      /edge_logs, which is the name of a log table; rename it/,
+      /edge_logs, which is not allowed: a table or a file has this name; rename it/,
     ],
     ['an INSERT', 'insert into edge_part_1.records (id) values (1)', /not a SELECT/],
     ['an UPDATE', "update edge_logs set project = 'x'", /not a SELECT/],
@@ -141,23 +141,23 @@ describe('validation of a saved query', () => {
     ],
     [
       'select table_name as id, $now as timestamp from (with duckdb_tables as (select 1) select 1), duckdb_tables',
-      'table duckdb_tables',
+      'common table expression duckdb_tables',
     ],
     [
       `with duckdb_tables as (select table_name as id, $now as timestamp from duckdb_tables)
        select id, timestamp from duckdb_tables`,
-      'table duckdb_tables',
+      'common table expression duckdb_tables',
     ],
     [
       `with recursive duckdb_tables as
          (select table_name from duckdb_tables union all select 'x' from duckdb_tables where false)
        select table_name as id, $now as timestamp from duckdb_tables`,
-      'table duckdb_tables',
+      'common table expression duckdb_tables',
     ],
     [
       `with "information_schema.tables" as (select 1)
        select table_name as id, $now as timestamp from information_schema.tables`,
-      'table information_schema.tables',
+      'common table expression information_schema.tables',
     ],
     ['select id, timestamp from edge_logs where $project in (from (show tables))', 'not a SELECT'],
     ['select column_name as id, $now as timestamp from (summarize edge_logs)', 'not a SELECT'],

@@ -108,7 +108,7 @@ class AppendedParts {
     const part = this.#open.get(key) ?? (await partWriter.create(connection, kind, run.content.rows));
     this.#open.set(key, part);
     await part.add(run);
-    if (part.runs < MAX_RUNS && part.textBytes + MAX_SORT_BYTES <= maxPartBytes) return;
+    if (part.runs < MAX_RUNS && part.written.textBytes + MAX_SORT_BYTES <= maxPartBytes) return;
     this.#finished.push(await part.finish());
     this.#open.delete(key);
   }

@@ -96,8 +96,9 @@ export class NewPart {
   readonly #file: string;
   /** While it is written, it has a name of its own in DuckDB. */
   readonly #alias: string;
-  #written = EMPTY;
-  #runs = 0;
+  /** What the part must contain. */
+  written = EMPTY;
+  runs = 0;
 
   constructor(
     dependencies: PartWriterDependencies,
@@ -127,14 +128,6 @@ export class NewPart {
     }
   }
 
-  get runs(): number {
-    return this.#runs;
-  }
-
-  get textBytes(): number {
-    return this.#written.textBytes;
-  }
-
   /** Adds a sorted run in one transaction, so that every row group but the last is full. */
   async add({ from, except, content }: Run, afterBatch?: AfterBatch): Promise<void> {
     const to = `${this.#alias}.records`;
@@ -148,8 +141,8 @@ export class NewPart {
       await this.#connection.run('rollback').catch(() => {}); // report the first error
       throw error;
     }
-    this.#written = addContents(this.#written, content);
-    this.#runs++;
+    this.written = addContents(this.written, content);
+    this.runs++;
   }
 
   /** Makes the part durable and reads it back. Throws a MismatchError if it differs from what was written. */
@@ -163,12 +156,12 @@ export class NewPart {
     try {
       const content = await this.#reader.read(this.#path, kind, afterBatch);
       const { rows, sum, since, until, textBytes, largeTextBytes } = content;
-      if (rows !== this.#written.rows)
-        throw new MismatchError(`the part has ${rows} of ${this.#written.rows} records`);
-      if (sum !== this.#written.sum)
+      if (rows !== this.written.rows)
+        throw new MismatchError(`the part has ${rows} of ${this.written.rows} records`);
+      if (sum !== this.written.sum)
         throw new MismatchError('the records of the part differ from those that were written');
       return {
-        ...{ file: this.#file, kind, records: rows, runs: this.#runs, textBytes, largeTextBytes },
+        ...{ file: this.#file, kind, records: rows, runs: this.runs, textBytes, largeTextBytes },
         ...{ since: since ?? 0n, until: until ?? 0n },
         ...(await hashFile(this.#path)),
       };

@@ -4,7 +4,7 @@ import { findColumnProblem } from '../column-types.ts';
 import { findParameterMismatch, type ParameterRules } from '../query-parameters.ts';
 import { countCharacters } from '../result-size.ts';
 import type { BoundValue, BoundValues, Cell, ColumnType, QueryResult, SavedQuery } from '../store.ts';
-import { findForbiddenFunction, findForbiddenTable, isLogTable, parseReferences } from './allowed-sql.ts';
+import { findForbiddenFunction, findForbiddenTable, parseReferences } from './allowed-sql.ts';
 import type { QueryConnection } from './connection-pool.ts';
 import {
   BIGINT,
@@ -57,15 +57,12 @@ export async function validateSavedQuery(
     if (statements.count !== 1) return `holds ${statements.count} statements; one SELECT is allowed`;
     const references = await parseReferences(connection, query.sql);
     if (references === undefined || references.hasShow) return 'is not a SELECT; one SELECT is allowed';
-    const shadowed = references.commonTableExpressions.find(name => isLogTable(name));
-    if (shadowed !== undefined)
-      return `defines a common table expression ${shadowed}, which is the name of a log table; rename it`;
     const forbiddenFunction = await findForbiddenFunction(connection, references);
     if (forbiddenFunction !== undefined) return forbiddenFunction;
+    const forbiddenTable = await findForbiddenTable(connection, references);
+    if (forbiddenTable !== undefined) return forbiddenTable;
     const statement = await connection.prepare(sqlWithTables);
     if (statement.statementType !== StatementType.SELECT) return 'is not a SELECT; one SELECT is allowed';
-    const forbiddenTable = findForbiddenTable(references);
-    if (forbiddenTable !== undefined) return forbiddenTable;
     const endpointParameters = parameterNames(statement).filter(name => name !== PLANNED_WHEN_RUN);
     const parameterProblem = findParameterMismatch(endpointParameters, rules, name => `$${name}`);
     if (parameterProblem !== undefined) return parameterProblem;

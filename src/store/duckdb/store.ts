@@ -92,7 +92,7 @@ async function openComponents(options: DuckDBStoreOptions, callbacks: StoreCallb
 function createStore(components: Components): Store {
   const { pool, parts, memtables, tables, queries, operations, onFatalError } = components;
   const compactor = new Compactor(components, components.rewriter);
-  const newestTimestamps = new NewestTimestamps(memtables, parts, queries.run);
+  const newestTimestamps = new NewestTimestamps(memtables, parts, queries);
   const appends = new Mutex();
   let closing: Promise<void> | undefined;
   const rethrow = (error: unknown): never => {
