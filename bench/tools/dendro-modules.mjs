@@ -21,8 +21,8 @@ export const { decodeOtlpProtobuf } = await load('logs/otlp-protobuf.js');
 export const { toIntakeRecords } = await load('logs/otlp-record.js');
 /** @type {typeof import('../../src/store/duckdb/checksum.ts')} */
 export const { readContent, ROW_GROUP_ROWS } = await load('store/duckdb/checksum.js');
-/** @type {typeof import('../../src/store/duckdb/columns.ts')} */
-export const { memoryTableColumns, tableColumns } = await load('store/duckdb/columns.js');
+/** @type {typeof import('../../src/store/duckdb/staging.ts')} */
+export const { memoryTableColumns, tableColumns } = await load('store/duckdb/staging.js');
 /** @type {typeof import('../../src/store/duckdb/database.ts')} */
 export const { openDatabase } = await load('store/duckdb/database.js');
 /** @type {typeof import('../../src/store/duckdb/field-columns.ts')} */

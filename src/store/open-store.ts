@@ -69,7 +69,7 @@ export function hasStoreFiles(storeName: StoreName, dataDirectory: string): bool
  */
 export async function isStoreMissing(storeName: StoreName, dataDirectory: string): Promise<boolean> {
   if (storeName !== 'duckdb' || hasStoreFiles('duckdb', dataDirectory)) return false;
-  if ((await importInspectParts()).hasParts(dataDirectory)) return false;
+  if ((await import('./duckdb/manifest.ts')).findPart(dataDirectory) !== undefined) return false;
   return existsSync(join(dataDirectory, 'spool')) && !(await hasSentToClickHouse(dataDirectory));
 }
 

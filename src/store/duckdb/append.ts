@@ -5,14 +5,13 @@ import type { LogLines } from '../../domain/log-line.ts';
 import { batchLines, type InsertBatch } from '../batch-lines.ts';
 import type { EarlierLoad, LoadContent } from '../store.ts';
 import { ROW_GROUP_ROWS } from './checksum.ts';
-import { memoryTableColumns } from './columns.ts';
 import type { StoreContext } from './context.ts';
 import { findLoad, isSame } from './loads.ts';
 import type { PartEntry } from './manifest.ts';
 import { MAX_SORT_BYTES } from './memtables.ts';
 import type { NewPart } from './part-writer.ts';
 import type { StoreConnection } from './run-long.ts';
-import type { Staging } from './staging.ts';
+import { memoryTableColumns, type Staging } from './staging.ts';
 import { splitByWindow, type WindowRun } from './time-windows.ts';
 
 /** A part with this many runs is finished. More would make queries slower until a compaction merges them. */

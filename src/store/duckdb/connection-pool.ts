@@ -127,17 +127,14 @@ function isOutOfMemory(error: unknown): error is Error {
   return error instanceof Error && error.message.startsWith('Out of Memory Error');
 }
 
-const BYTES_BY_UNIT = new Map(
-  ['bytes', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'].map((unit, power) => [unit, 1024 ** power] as const),
-);
-
 /**
  * Whether DuckDB needed more memory at once than it may ever use. A retry cannot succeed then: the query needs too much, or
  * DuckDB read a damaged length from its file. DuckDB writes "failed to allocate data of size 2.0 GiB (63.1 MiB/100.0 MiB used)".
  */
 function exceedsMemoryLimit(message: string): boolean {
+  const units = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'];
   const match = /of size ([\d.]+) (\w+) \([^/]*\/([\d.]+) (\w+) used\)/.exec(message);
   if (match === null) return false;
   const [, size, unit = '', limit, limitUnit = ''] = match;
-  return Number(size) * (BYTES_BY_UNIT.get(unit) ?? 1) > Number(limit) * (BYTES_BY_UNIT.get(limitUnit) ?? 1);
+  return Number(size) * 1024 ** units.indexOf(unit) > Number(limit) * 1024 ** units.indexOf(limitUnit);
 }

@@ -4,14 +4,7 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Damage } from '../../domain/damage.ts';
 import type { StoreContent } from '../store.ts';
-import {
-  contentOf,
-  findPart,
-  type Manifest,
-  PARTS_DIRECTORY,
-  type PartEntry,
-  readManifest,
-} from './manifest.ts';
+import { contentOf, type Manifest, PARTS_DIRECTORY, readManifest } from './manifest.ts';
 import { findPartProblem } from './part-file.ts';
 
 export interface InspectOptions {
@@ -35,18 +28,14 @@ export interface NamedPart {
   readonly isSetAside: boolean;
 }
 
-/** Whether there is any part, named by the manifest or not. */
-export function hasParts(dataDirectory: string): boolean {
-  return findPart(dataDirectory) !== undefined;
-}
-
 /** Throws an OperatorError if the manifest cannot be used. */
 export function listParts(dataDirectory: string): readonly NamedPart[] {
   const { parts = [], setAside = [] } = readManifest(dataDirectory) ?? {};
-  const name = ({ file, sha256 }: PartEntry, isSetAside: boolean) => ({
-    ...{ path: `${PARTS_DIRECTORY}/${file}`, sha256, isSetAside },
-  });
-  return [...parts.map(part => name(part, false)), ...setAside.map(part => name(part, true))];
+  return [...parts, ...setAside].map(part => ({
+    path: `${PARTS_DIRECTORY}/${part.file}`,
+    sha256: part.sha256,
+    isSetAside: 'reason' in part,
+  }));
 }
 
 /** The caller must hold the lock of the data directory. Throws an OperatorError if the manifest cannot be used. */

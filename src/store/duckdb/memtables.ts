@@ -7,19 +7,15 @@ import { Mutex } from '../../system/mutex.ts';
 import { insertWithBisect } from '../insert-with-bisect.ts';
 import type { SpooledLines, StoreCallbacks } from '../store.ts';
 import { ROW_GROUP_ROWS } from './checksum.ts';
-import { memoryTableColumns } from './columns.ts';
 import type { StoreContext } from './context.ts';
 import type { Manifest, PartEntry } from './manifest.ts';
 import type { RunStatement, StoreConnection } from './run-long.ts';
 import { Source } from './source.ts';
-import { isDataError, type Staging } from './staging.ts';
+import { isDataError, memoryTableColumns, type Staging } from './staging.ts';
 import { isFatalError } from './storage-error.ts';
 import { splitByWindow } from './time-windows.ts';
 
-/**
- * If all active memtables together are larger than this, the largest is flushed. There is one for each of the nine kinds, and
- * nine nearly full ones would not fit in memory.
- */
+/** If all active memtables together are larger than this, the largest is flushed: nine nearly full ones would not fit in memory. */
 const MAX_ACTIVE_BYTES = 160 * 1024 * 1024;
 /** `apply` waits while more than this many memtables wait for a flush. Records stay in the spool meanwhile. */
 const MAX_IMMUTABLE_MEMTABLES = 1;
@@ -136,13 +132,14 @@ export class Memtables {
     let [rest, left] = [lines.subarray(offsetAfterLines(lines, alreadyApplied)), count - alreadyApplied];
     // Skips a gap: a failed spool write leaves unused sequence numbers.
     this.#activeOf(kind).nextSequence = firstSequence + alreadyApplied;
+    const maxBytes = Math.min(MAX_SORT_BYTES, this.#context.maxPartBytes);
     while (left > 0) {
       const memtable = this.#activeOf(kind);
       const taken = Math.min(left, ROW_GROUP_ROWS - memtable.rows);
       const end = offsetAfterLines(rest, taken);
       await this.#insert(memtable, rest.subarray(0, end), taken);
       [rest, left] = [rest.subarray(end), left - taken];
-      const isFull = memtable.rows >= ROW_GROUP_ROWS || memtable.bytes >= this.#maxBytes;
+      const isFull = memtable.rows >= ROW_GROUP_ROWS || memtable.bytes >= maxBytes;
       if (isFull) await this.#rotate(memtable);
     }
   }
@@ -176,10 +173,6 @@ export class Memtables {
     );
     const newest = result.value(0, 0);
     memtable.until = newest === null ? undefined : BigInt(String(newest));
-  }
-
-  get #maxBytes(): number {
-    return Math.min(MAX_SORT_BYTES, this.#context.maxPartBytes);
   }
 
   /** Newest first. */

@@ -8,13 +8,13 @@ import { syncDirectory, syncFile } from '../../system/files.ts';
 import { Mutex } from '../../system/mutex.ts';
 import { hashFile } from '../../system/open-file.ts';
 import { addContents, EMPTY, readContent, type TableContent } from './checksum.ts';
-import { tableColumns } from './columns.ts';
 import { type AfterBatch, type Condition, copySorted } from './copy-records.ts';
 import { quote } from './database.ts';
 import { DuckDBInstance } from './driver.ts';
 import type { PartEntry } from './manifest.ts';
 import { partAlias, partFileName } from './part-file.ts';
 import type { StoreConnection } from './run-long.ts';
+import { tableColumns } from './staging.ts';
 
 /** A part with fewer records has small blocks: a part of 500 records then takes 94 KB instead of 537 KB. */
 const SMALL_PART_ROWS = 20_000;

@@ -145,7 +145,7 @@ export class Parts {
         for (const part of added) await this.#detach(part).catch(() => {}); // it may not be attached
         throw error;
       }
-      for (const part of remove) this.#deleteLater(part);
+      for (const part of remove) this.#detachLater(part, () => this.#delete(part.entry.file));
       for (const { file } of setAside)
         if (!this.#manifest.setAside.some(each => each.file === file)) await this.#delete(`${file}.damaged`);
     });
@@ -211,17 +211,12 @@ export class Parts {
     await writePreviousManifest(database.dataDirectory, previous).catch(() => {});
   }
 
-  /** The next start deletes a file that cannot be deleted now. */
-  #deleteLater(part: Part): void {
-    this.#detachLater(part, () => this.#delete(part.entry.file));
-  }
-
   #detachLater(part: Part, afterwards: () => Promise<void> = async () => {}): void {
     const deletion = part
       .unused()
       .then(() => this.#commits.run(() => this.#detach(part)))
       .then(afterwards)
-      .catch(() => {})
+      .catch(() => {}) // the next start deletes the file
       .finally(() => this.#deletions.delete(deletion));
     this.#deletions.add(deletion);
   }

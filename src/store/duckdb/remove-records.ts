@@ -5,19 +5,16 @@ import type { EraseScope, Expiry } from '../store.ts';
 import type { Condition } from './copy-records.ts';
 import { DuckDBTimestampValue } from './driver.ts';
 import type { Part, Parts } from './parts.ts';
-import type { Rewriter } from './rewriter.ts';
+import { countRecords, type Rewriter } from './rewriter.ts';
 
-export interface RemoveDependencies {
-  readonly rewriter: Rewriter;
-  readonly parts: Parts;
-}
+type Components = { readonly rewriter: Rewriter; readonly parts: Parts };
 
 /**
  * Implements Store.deleteExpired. If the rewrite of a kind fails, such as on a full disk, continues with the other kinds, then throws
  * the first error.
  */
 export function deleteExpired(
-  { rewriter, parts }: RemoveDependencies,
+  { rewriter, parts }: Components,
   { expiredBefore, rewriteBefore }: Expiry,
 ): Promise<number> {
   return rewriter.run(async () => {
@@ -29,7 +26,7 @@ export function deleteExpired(
         setAside: setAside.filter(({ until }) => until >= expiredBefore),
       }),
     });
-    let removed = expired.reduce((sum, { entry }) => sum + entry.records, 0);
+    let removed = countRecords(expired);
     const errors: unknown[] = [];
     const before = new DuckDBTimestampValue(expiredBefore);
     for (const kind of LOG_KINDS) {
@@ -47,18 +44,16 @@ export function deleteExpired(
 }
 
 /** Implements Store.evictOldest. */
-export function evictOldest({ rewriter, parts }: RemoveDependencies, bytes: number): Promise<number> {
+export function evictOldest({ rewriter, parts }: Components, bytes: number): Promise<number> {
   return rewriter.run(async () => {
-    const oldestFirst = [...parts.listAll()].reverse();
+    let freed = 0;
     const evicted: Part[] = [];
-    for (let freed = 0; freed < bytes; ) {
-      const part = oldestFirst.shift();
-      if (part === undefined) break;
-      evicted.push(part);
+    for (const part of [...parts.listAll()].reverse()) {
+      if (freed < bytes) evicted.push(part);
       freed += part.entry.bytes;
     }
     await parts.commit({ remove: evicted });
-    return evicted.reduce((sum, { entry }) => sum + entry.records, 0);
+    return countRecords(evicted);
   });
 }
 
@@ -66,7 +61,7 @@ export function evictOldest({ rewriter, parts }: RemoveDependencies, bytes: numb
  * Implements Store.eraseProject. When it resolves, no file of a part has text of the project, except for those that were set aside.
  * If the process is killed, each part has all of these records or none.
  */
-export function eraseProject({ rewriter, parts }: RemoveDependencies, scope: EraseScope): Promise<number> {
+export function eraseProject({ rewriter, parts }: Components, scope: EraseScope): Promise<number> {
   const condition = toCondition(scope);
   return rewriter.run(async () => {
     let erased = 0;

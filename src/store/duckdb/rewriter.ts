@@ -105,6 +105,6 @@ export class Rewriter {
   }
 }
 
-function countRecords(parts: readonly Part[]): number {
+export function countRecords(parts: readonly Part[]): number {
   return parts.reduce((sum, { entry }) => sum + entry.records, 0);
 }

@@ -115,7 +115,7 @@ export async function runSavedQuery(
   const result = await statement.stream();
   const rows: Cell[][] = [];
   let characters = 0;
-  for (let chunk = await result.fetchChunk(); hasRows(chunk); chunk = await result.fetchChunk()) {
+  for (let chunk = await result.fetchChunk(); chunk?.rowCount; chunk = await result.fetchChunk()) {
     const readRow = createRowReader(chunk, query.columns);
     for (let index = 0; index < chunk.rowCount; index++) {
       if (rows.length === query.maxRows) return { rows, truncated: true, exceedsMaxBytes: false };
@@ -131,10 +131,6 @@ export async function runSavedQuery(
     throw new DendroError('unavailable', 'the query failed after its first rows; retry in a moment');
   }
   return { rows, truncated: false, exceedsMaxBytes: false };
-}
-
-function hasRows(chunk: DuckDBDataChunk | null): chunk is DuckDBDataChunk {
-  return chunk !== null && chunk.rowCount > 0;
 }
 
 /** Converts one row at a time: a chunk can have 2,048 rows, and the texts of rows after a limit would only take memory. */

@@ -16,8 +16,7 @@ export class Source {
   }
 
   release(): void {
-    this.#users--;
-    if (this.#users === 0) this.#onUnused();
+    if (--this.#users === 0) this.#onUnused();
   }
 
   /** Resolves when no query uses the table. The caller must make sure that no further query acquires it. */

@@ -1,8 +1,8 @@
-// Inserts log lines into a table through a temporary file. DuckDB reads a file several times faster than values that JavaScript
+// The columns of a kind's tables, and inserts of log lines into them through a temporary file. DuckDB reads a file several times faster than values that JavaScript
 // passes to it.
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { LogKind } from '../../domain/log-columns.ts';
+import { columnsOf, type LogKind } from '../../domain/log-columns.ts';
 import { JSON_STRINGS_FLAG, lineFieldsOf, NULL_MARKER, UNIT_SEPARATOR } from '../../domain/log-line.ts';
 import { selectWithFieldColumns } from './field-columns.ts';
 import type { RunStatement } from './run-long.ts';
@@ -15,11 +15,7 @@ const CSV_TYPES = {
   number: 'DOUBLE',
 };
 
-/**
- * A line of a 1 MiB record can have 12 MiB: the project can consist of control characters, which take 6 bytes each in JSON, and
- * an edge record without a URL and a host gets a URL that contains the project (logs/extracted-fields.ts). So the line has the
- * project twice.
- */
+/** A line of a 1 MiB record can have 12 MiB: control characters take 6 bytes each in JSON, and a URL can contain the project. */
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
 
 /**
@@ -76,4 +72,16 @@ function chr(character: string): string {
 /** SQL for a text field, which is a JSON string in a line with the flag. */
 function textSql(name: string): string {
   return `case when flag = '${JSON_STRINGS_FLAG}' then from_json(${name}, '"VARCHAR"') else ${name} end as ${name}`;
+}
+
+/** The column definitions of a part. */
+export function tableColumns(kind: LogKind): string {
+  return columnsOf(kind)
+    .map(({ name, duckdb }) => `${name} ${duckdb}`)
+    .join(', ');
+}
+
+/** The same columns for a table in memory, where DuckDB compresses nothing. */
+export function memoryTableColumns(kind: LogKind): string {
+  return tableColumns(kind).replaceAll(' using compression zstd', '');
 }

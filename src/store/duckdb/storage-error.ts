@@ -1,10 +1,9 @@
 // Errors of DuckDB that say more than that a statement has failed.
 
-const DAMAGE_ERROR = /Corrupt database file|^IO Error: Could not read|^Serialization Error/;
-
 /** Whether a damaged part is the probable cause. */
 export function isDamageError(error: unknown): boolean {
-  return error instanceof Error && DAMAGE_ERROR.test(error.message);
+  const { message } = error as Error;
+  return /Corrupt database file|^IO Error: Could not read|^Serialization Error/.test(message);
 }
 
 /**
@@ -12,5 +11,5 @@ export function isDamageError(error: unknown): boolean {
  * which DuckDB creates the file of a part. All other disk errors, and a full disk, concern only the part that is being written.
  */
 export function isFatalError(error: unknown): boolean {
-  return error instanceof Error && error.message.startsWith('FATAL Error');
+  return (error as Error).message.startsWith('FATAL Error');
 }

@@ -7,13 +7,12 @@ import { Mutex } from '../../system/mutex.ts';
 import { OpenFile } from '../../system/open-file.ts';
 import { bufferFile } from '../../system/tar.ts';
 import { type QueryLimits, storeClosed } from '../query-queue.ts';
-import type { Store, StoreCallbacks, StoreSnapshot, StoreStatistics, TimeRange } from '../store.ts';
+import type { Store, StoreCallbacks, StoreSnapshot, StoreStatistics } from '../store.ts';
 import { appendLines } from './append.ts';
 import { Compactor } from './compaction.ts';
 import { ConnectionPool } from './connection-pool.ts';
-import type { StoreContext } from './context.ts';
+import { requireDiskSpace, type StoreContext } from './context.ts';
 import { type DatabaseOptions, openDatabase } from './database.ts';
-import { requireDiskSpace } from './disk-space.ts';
 import { findLoadsOfSize } from './loads.ts';
 import { contentOf, formatManifest, MANIFEST_FILE, PARTS_DIRECTORY } from './manifest.ts';
 import { Memtables } from './memtables.ts';
@@ -30,9 +29,6 @@ import { isFatalError } from './storage-error.ts';
 
 /** Small, because a batch is in memory several times: it is read, written to the staging file and inserted. */
 const APPLY_BATCH_BYTES = 4 * 1024 * 1024;
-
-/** No part has records of this range. */
-const NO_TIME: TimeRange = { start: 1n, end: 0n };
 
 export interface DuckDBStoreOptions extends QueryLimits, DatabaseOptions {
   /** No part becomes larger than this. Default: no limit. */
@@ -113,7 +109,7 @@ function createStore(components: Components): Store {
 
     async validateQuery(query, rules) {
       const { result } = await pool.run(async ({ connection }) => {
-        const { sql, release } = tables.select(query.sql, NO_TIME);
+        const { sql, release } = tables.select(query.sql, { start: 1n, end: 0n }); // no part has records of this range
         return validateSavedQuery(connection, query, sql, rules).finally(release);
       });
       return result;

@@ -9,7 +9,7 @@ import { OperatorError } from '../../../domain/errors.ts';
 import type { Observe } from '../../../observe/event.ts';
 import type { Clock } from '../../../system/clock.ts';
 import { createDirectory, syncDirectory, writeFileDurably } from '../../../system/files.ts';
-import { requireDiskSpace } from '../disk-space.ts';
+import { requireDiskSpace } from '../context.ts';
 import { MANIFEST_FILE, PARTS_DIRECTORY, writeManifest } from '../manifest.ts';
 import { hasOldStore, refuseLostManifest } from './layout.ts';
 import { createMarker, OLD_STORE_FILE } from './marker.ts';
