@@ -100,7 +100,7 @@ describe('a running query', () => {
       return erased;
     });
     await expect.poll(() => embedded.parts.map(({ records }) => records)).toEqual([4]);
-    expect(await embedded.ids()).toHaveLength(4); // other queries do not see erased records
+    await expect.poll(() => embedded.ids()).toHaveLength(4); // other queries do not see erased records
     expect([isErased, embedded.files.includes(old ?? '')]).toEqual([false, true]);
     await query.stop();
     expect(await erasing).toBe(2);
