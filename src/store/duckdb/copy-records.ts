@@ -33,8 +33,6 @@ export interface Condition {
   readonly values: Readonly<Record<string, DuckDBValue>>;
 }
 
-const NO_RECORD: Condition = { sql: 'false', values: {} };
-
 /**
  * Copies in PART_ORDER, without the records that match `except`. `from` is a table or a subquery; `recordBytes` is the average
  * size of a record. Returns the number of copied records.
@@ -45,7 +43,7 @@ export async function copySorted(
   to: string,
   recordBytes: number,
   afterBatch: AfterBatch = async () => {},
-  except: Condition = NO_RECORD,
+  except: Condition = { sql: 'false', values: {} },
 ): Promise<number> {
   let copied = 0;
   const batchRows = Math.ceil(BATCH_BYTES / Math.max(1, recordBytes));

@@ -41,10 +41,9 @@ export class Part extends Source {
   readonly addedAt = performance.now();
 
   constructor(entry: PartEntry) {
-    const alias = partAlias(entry.file);
-    super(`${alias}.records`);
+    super(`${partAlias(entry.file)}.records`);
     this.entry = entry;
-    this.alias = alias;
+    this.alias = partAlias(entry.file);
   }
 }
 
