@@ -141,8 +141,9 @@ export async function checkStoreFiles({
   dataDirectory,
 }: StoreOptions): Promise<readonly Damage[]> {
   if (clickhouse !== undefined) return [];
-  (await import('./duckdb/convert/layout.ts')).refuseLostManifest(dataDirectory);
-  return (await importInspectParts()).inspectPartSizes(dataDirectory);
+  const directory = resolve(dataDirectory);
+  (await import('./duckdb/convert/layout.ts')).refuseLostManifest(directory);
+  return (await importInspectParts()).inspectPartSizes(directory);
 }
 
 /** The parts that the manifest of a data directory or a copy names. Throws an OperatorError if the manifest cannot be used. */

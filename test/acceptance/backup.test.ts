@@ -199,7 +199,7 @@ describe('dendro backup of an idle data directory', () => {
     execFileSync('tar', ['-xzf', join(import.meta.dirname, '../upgrade/embedded-0.1.0.tar.gz'), '-C', data]);
     const outcome = await runDendro(['backup', copy, '--data', data]);
     expect(outcome.code).toBe(1);
-    expect(onlyLine(outcome)).toContain('an earlier release wrote the store');
+    expect(onlyLine(outcome)).toContain('has the store of an earlier release');
     expect(readdirSync(directory.path)).toEqual(['data']);
     expect(existsSync(join(data, 'dendro.duckdb.wal'))).toBe(true);
   });

@@ -326,6 +326,7 @@ describe('environment variables', () => {
       'rate',
       'tier',
       'redact-pii',
+      'accept-loss',
       'metrics-open',
       'access-log',
       'tls-cert',

@@ -53,7 +53,8 @@ const createAdminToken = async () => {
 };
 const filesWith = (text: string) =>
   readdirSync(folder.path, { recursive: true, withFileTypes: true })
-    .filter(entry => entry.isFile() && readFileSync(join(entry.parentPath, entry.name)).includes(text))
+    .filter(entry => entry.isFile() && !entry.parentPath.endsWith('staging')) // temporary files can disappear
+    .filter(entry => readFileSync(join(entry.parentPath, entry.name)).includes(text))
     .map(({ name }) => name);
 const query = async (project: string) => {
   const args = ['query', 'logs.all', '--project', project, '--json', '--data', folder.path];

@@ -164,6 +164,7 @@ describe('dendro check', () => {
       endpoints: [],
       problems: [expect.stringContaining('text: not a tokens file'), expect.stringContaining('none')],
       repairable: [],
+      store_of_earlier_release: false,
       data_directory_used_by: null,
     });
   });

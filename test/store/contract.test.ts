@@ -431,7 +431,10 @@ describe('validateQuery', () => {
     ['drop table auth_logs', /is not a SELECT/],
     ['select 1 as other', /returns the columns other, but column_0 are declared/],
     ["select 'a' as column_0", /which is not a valid type for integer/],
-    ['select a as column_0 from nowhere', /ClickHouse rejects it( at line 1)?: |reads the table nowhere, which is not allowed/],
+    [
+      'select a as column_0 from nowhere',
+      /ClickHouse rejects it( at line 1)?: |reads the table nowhere, which is not allowed/,
+    ],
   ])('validateQuery rejects %j', async (sql, problem) => {
     expect(await findProblem(sql)).toMatch(problem);
   });

@@ -103,8 +103,10 @@ export class EmbeddedStore {
   }
 
   /** The parts of the manifest, in the order in which they were added. */
+  /** In the order in which they were written. */
   get parts(): Manifest['parts'] {
-    return this.manifest.parts;
+    const numberOf = (file: string) => Number(/-(\d+)/.exec(file)?.[1]);
+    return this.manifest.parts.sort((a, b) => numberOf(a.file) - numberOf(b.file));
   }
 
   /** The names of the files in parts/. */
