@@ -207,7 +207,10 @@ function findAbsenceProblem(
 
 function findRangeProblem({ range, parameters }: EndpointDefinition): string | undefined {
   if (range === undefined) return undefined;
-  if (Object.keys(range).length === 0) return 'needs at least one of start, end, days and window';
+  const { bucket, window, ...others } = range;
+  if (bucket !== undefined && window === undefined) return 'bucket needs the key window';
+  if (window === undefined && Object.keys(others).length === 0)
+    return 'needs at least one of start, end, days and window';
   for (const time of [range.start, range.end])
     if (time !== undefined && parameters[time]?.type !== 'timestamp')
       return `${time} is not a parameter of type timestamp`;

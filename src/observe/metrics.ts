@@ -18,7 +18,7 @@ export type SampledValues = readonly (readonly [MetricName, number, Labels?])[];
 
 /** From a cache hit to the default time limit of a query, in seconds. */
 const REQUEST_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
-/** For flushes, compactions and vacuums, in seconds. */
+/** For flushes and compactions, in seconds. */
 const BACKGROUND_BUCKETS = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900];
 
 /**

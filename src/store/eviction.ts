@@ -48,9 +48,9 @@ export class Eviction {
   async #check(): Promise<void> {
     if (this.#store.evictOldest === undefined) return;
     try {
-      const total = await measureFiles(this.#dataDirectory);
+      const others = await measureOtherFiles(this.#dataDirectory);
+      const total = others + (this.#store.readStatistics().embedded?.fileBytes ?? 0);
       if (total <= this.#maxBytes * START_SHARE) return;
-      const others = total - (this.#store.readStatistics().embedded?.fileBytes ?? 0);
       if (others > this.#maxBytes * MAX_OTHER_SHARE)
         throw new Error('files other than parts use more than half of the limit, so no records are removed');
       const count = await this.#store.evictOldest(total - this.#maxBytes * TARGET_SHARE);
@@ -61,14 +61,14 @@ export class Eviction {
   }
 }
 
-/** The disk space of all files except temporary ones. */
-async function measureFiles(directory: string): Promise<number> {
+/** The disk space of all files except temporary ones and parts: a part that is being verified, or about to be deleted, does not count. */
+async function measureOtherFiles(directory: string): Promise<number> {
   const skipped = TEMPORARY_DIRECTORIES.map(name => join(directory, name));
   let bytes = 0;
   for (const entry of await readdir(directory, { recursive: true, withFileTypes: true })) {
     const path = join(entry.parentPath, entry.name);
     if (!entry.isFile() || skipped.some(each => path.startsWith(`${each}/`))) continue;
-    if (path.endsWith('.tmp')) continue; // a part that is being written
+    if (/\.duckdb(\.tmp)?$/.test(path)) continue;
     const stats = await stat(path).catch(() => undefined); // a file can disappear meanwhile
     bytes += (stats?.blocks ?? 0) * 512; // a sparse file uses less disk space than its size
   }

@@ -23,6 +23,7 @@ export class Retention {
   /** When the last deletion started, in milliseconds of the timer. */
   #deletedAt = Number.NEGATIVE_INFINITY;
   #job: RepeatingJob | undefined;
+  #isClosed = false;
 
   constructor(store: Store, days: number, clock: Clock, timer: Timer, observe: Observe) {
     this.#store = store;
@@ -38,9 +39,10 @@ export class Retention {
     this.#job = every(this.#timer, CHECK_MS, () => this.#check());
   }
 
-  /** Waits for a running deletion. */
-  async close(): Promise<void> {
-    await this.#job?.stop();
+  /** Does not wait for a running deletion: closing the store cancels it. */
+  close(): void {
+    this.#isClosed = true;
+    void this.#job?.stop();
   }
 
   async #check(): Promise<void> {
@@ -69,7 +71,7 @@ export class Retention {
       });
       if (count > 0) this.#observe({ type: 'records_expired', count });
     } catch (error) {
-      this.#observe({ type: 'retention_failed', error });
+      if (!this.#isClosed) this.#observe({ type: 'retention_failed', error });
     }
   }
 

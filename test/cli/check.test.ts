@@ -53,7 +53,7 @@ const REFUSED: [problem: string, args: string, words: string][] = [
     'cannot write to the data directory text/data: ENOTDIR',
   ],
   ['a data directory of a newer version', '--data newer', 'was written by Dendro 9.1.0 in format 99'],
-  ['a manifest that is damaged', '--data damaged', 'cannot read damaged/manifest.json'],
+  ['a manifest that is damaged', '--data damaged', 'damaged/manifest.json: Unexpected token'],
   ['a tokens file that is damaged', '--tokens text', 'text: not a tokens file that this version can read'],
   [
     'an endpoint directory that does not exist',

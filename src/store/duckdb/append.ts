@@ -79,6 +79,7 @@ class AppendedParts {
   async insert({ kind, chunks }: InsertBatch): Promise<void> {
     const { appendWriter: connection, staging, clock } = this.#context;
     const table = 'mem.appended';
+    await this.#context.requireDiskSpace(chunks.reduce((sum, { length }) => sum + length, 0));
     await connection.run(`create or replace table ${table} (${memoryTableColumns(kind)})`);
     try {
       await staging.insert((sql, values) => connection.runLong(sql, values), kind, table, chunks);

@@ -14,15 +14,11 @@ const MIN_RUNS_WHEN_IDLE = 2;
 const IDLE_MS = 30_000;
 /** No merge creates a larger part: it would take too long, and a merge that a stop interrupts starts again from the beginning. */
 export const MAX_ROWS = 128 * ROW_GROUP_ROWS;
-/**
- * A part is merged with smaller ones only if it has at most this many times as many rows as they have together. So a merge does not
- * rewrite many rows to add a few.
- */
+/** A part has at most this many times as many rows as the smaller ones it is merged with: few rows are rewritten to add a few. */
 const MAX_SIZE_RATIO = 4;
 /**
- * DuckDB holds 2,048 consecutive records in memory when it writes or reads a part. Compaction puts the records of a project
- * next to each other, so these could be 2,048 records of 1 MiB. Therefore the large records of one part (LARGE_RECORD_BYTES) have
- * at most this many bytes in total.
+ * DuckDB holds 2,048 consecutive records in memory when it reads or writes a part. Compaction puts records of a project next to each
+ * other, and each can have 1 MiB. So the large records of one part (LARGE_RECORD_BYTES) have at most this many bytes in total.
  */
 export const MAX_LARGE_BYTES = 64 * 1024 * 1024;
 /** A kind whose compaction failed, such as on a full disk, is skipped for this time, so that other kinds are compacted. */

@@ -23,7 +23,6 @@ const MAX_IMMUTABLE_MEMTABLES = 1;
 const LONG_INSERT_BYTES = 1024 * 1024;
 /** The pause after a failed flush, such as on a full disk. */
 const RETRY_MS = 5_000;
-
 /** A memtable is full at this size, because it is in memory. Large records reach it before ROW_GROUP_ROWS. */
 export const MAX_SORT_BYTES = 128 * 1024 * 1024;
 
@@ -35,6 +34,7 @@ interface Memtable {
   bytes: number;
   /** The newest timestamp, in Unix microseconds. Undefined if it has no records. */
   until: bigint | undefined;
+  readonly firstSequence: number;
   /** The sequence number after the last applied record. */
   nextSequence: number;
 }
@@ -113,7 +113,7 @@ export class Memtables {
     await this.#memoryMutex.run(async () => {
       for (const kind of kinds) {
         const memtable = this.#activeOf(kind);
-        if (memtable.nextSequence > this.#context.parts.storedUpTo(kind)) await this.#rotate(memtable);
+        if (memtable.nextSequence > memtable.firstSequence) await this.#rotate(memtable);
       }
     });
     await this.#flushImmutable();
@@ -121,8 +121,8 @@ export class Memtables {
 
   /** Waits for the running flush. Records that are not flushed are still in the spool. */
   async close(): Promise<void> {
-    await this.#memoryMutex.idle();
     await this.#flushing?.catch(() => {});
+    await this.#memoryMutex.idle();
   }
 
   /** Inserts the records that were not applied before and rotates memtables that become full. */
@@ -204,7 +204,7 @@ export class Memtables {
   async #createMemtable(kind: LogKind, nextSequence: number): Promise<Memtable> {
     const source = new Source(`mem.${kind}_${++this.#created}`);
     await this.#options.memoryWriter.run(`create table ${source.table} (${memoryTableColumns(kind)})`);
-    return { kind, source, rows: 0, bytes: 0, until: undefined, nextSequence };
+    return { kind, source, rows: 0, bytes: 0, until: undefined, firstSequence: nextSequence, nextSequence };
   }
 
   /** Flushes all immutable memtables. Concurrent calls share one run. */

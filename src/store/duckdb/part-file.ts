@@ -29,7 +29,10 @@ export async function findPartProblem(
 ): Promise<PartProblem | undefined> {
   const path = join(partsDirectory, file);
   if (!existsSync(path)) return { reason: 'missing', problem: 'the file does not exist' };
-  const found = await hashFile(path, onRead);
+  const found = await hashFile(path, onRead).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EIO') throw error;
+    return { bytes, sha256: '' }; // the disk cannot read it
+  });
   if (found.bytes !== bytes)
     return { reason: 'damaged', problem: `the file has ${found.bytes} bytes, but ${bytes} were written` };
   if (found.sha256 === sha256) return undefined;

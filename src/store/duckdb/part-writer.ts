@@ -20,7 +20,7 @@ import { tableColumns } from './staging.ts';
 const SMALL_PART_ROWS = 20_000;
 const SMALL_BLOCK_BYTES = 16_384;
 const BLOCK_BYTES = 262_144;
-/** A limit, not a reservation: what reading one row group of large records takes is less. */
+/** A limit, not a reservation. */
 const READER_MEMORY_LIMIT = '1GB';
 const ATTEMPTS = 3;
 /** Estimated size of a record's columns other than its message and metadata. */

@@ -1,13 +1,12 @@
 // The parts of the store: attached DuckDB files that are only read. `commit` adds and removes parts by replacing the manifest. The
 // file of a removed part is deleted when the last query that uses it has finished.
-import { existsSync } from 'node:fs';
-import { readdir, rename, rm, stat } from 'node:fs/promises';
+import { existsSync, statSync } from 'node:fs';
+import { readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { OperatorError } from '../../domain/errors.ts';
 import type { LogKind } from '../../domain/log-columns.ts';
 import type { Observe } from '../../observe/event.ts';
 import { readDescriptorLimit } from '../../system/descriptor-limit.ts';
-import { syncDirectory } from '../../system/files.ts';
 import { Mutex } from '../../system/mutex.ts';
 import { storeClosed } from '../query-queue.ts';
 import { type Database, quote } from './database.ts';
@@ -76,6 +75,8 @@ export class Parts {
   #manifest: Manifest;
   #nextPart: number;
   #hasFailed = false;
+  #isClosed = false;
+  #deletionError: unknown;
 
   private constructor(dependencies: PartsDependencies, connection: DuckDBConnection, manifest: Manifest) {
     this.#dependencies = dependencies;
@@ -132,7 +133,7 @@ export class Parts {
    */
   commit({ add = [], remove = [], change = () => ({}), onCommitted }: Change): Promise<void> {
     return this.#commits.run(async () => {
-      if (this.#hasFailed) throw storeClosed();
+      if (this.#hasFailed || this.#isClosed) throw storeClosed();
       if (remove.some(part => !this.#parts.includes(part))) throw new Error('a part was set aside meanwhile'); // if it were restored, its records would be there twice
       const added = add.map(entry => new Part(entry));
       const { setAside } = this.#manifest;
@@ -146,7 +147,8 @@ export class Parts {
       }
       for (const part of remove) this.#detachLater(part, () => this.#delete(part.entry.file));
       for (const { file } of setAside)
-        if (!this.#manifest.setAside.some(each => each.file === file)) await this.#delete(`${file}.damaged`);
+        if (!this.#manifest.setAside.some(each => each.file === file))
+          await this.#delete(`${file}.damaged`).catch(() => {});
     });
   }
 
@@ -156,9 +158,12 @@ export class Parts {
     for (const { file } of entries) await this.#delete(file);
   }
 
-  /** Resolves when the files of all parts that were removed so far are deleted. */
+  /** Resolves when the files of all parts that were removed so far are deleted. Throws if one cannot be deleted. */
   async deletionsDone(): Promise<void> {
     await Promise.all(this.#deletions);
+    const error = this.#deletionError;
+    this.#deletionError = undefined;
+    if (error !== undefined) throw error;
   }
 
   /**
@@ -172,6 +177,7 @@ export class Parts {
       if (found !== undefined) damaged.set(part, found);
     }
     await this.#commits.run(async () => {
+      if (this.#hasFailed || this.#isClosed) throw storeClosed();
       const current = [...damaged].filter(([part]) => this.#parts.includes(part));
       await this.#setAside(current);
       for (const [part] of current) this.#detachLater(part);
@@ -179,8 +185,9 @@ export class Parts {
   }
 
   async close(): Promise<void> {
+    await this.deletionsDone().catch(() => {});
+    this.#isClosed = true;
     await this.#commits.idle();
-    await this.deletionsDone();
     this.#connection.closeSync();
   }
 
@@ -199,14 +206,14 @@ export class Parts {
     try {
       await writeManifest(database.dataDirectory, next);
     } catch (error) {
-      this.#hasFailed = error instanceof UnsyncedManifestError;
+      this.#hasFailed ||= error instanceof UnsyncedManifestError;
       if (this.#hasFailed) onFatalError(error);
       throw error;
     }
     this.#manifest = next;
     this.#parts = sorted;
     onCommitted();
-    // If this fails, the next start renames unnamed parts instead of deleting them.
+    // If this fails often, the next start renames unnamed parts instead of deleting them.
     await writePreviousManifest(database.dataDirectory, previous).catch(() => {});
   }
 
@@ -215,7 +222,9 @@ export class Parts {
       .unused()
       .then(() => this.#commits.run(() => this.#detach(part)))
       .then(afterwards)
-      .catch(() => {}) // the next start deletes the file
+      .catch(error => {
+        this.#deletionError = error; // the next start deletes the file
+      })
       .finally(() => this.#deletions.delete(deletion));
     this.#deletions.add(deletion);
   }
@@ -267,8 +276,7 @@ export class Parts {
       findPartProblem(this.#dependencies.database.partsDirectory, entry).catch((error: Error) => {
         throw new OperatorError(`cannot read ${path}: ${error.message}`);
       });
-    const size = (await stat(path).catch(ignoreMissing))?.size;
-    if (size !== entry.bytes) return findProblem();
+    if (statSync(path, { throwIfNoEntry: false })?.size !== entry.bytes) return findProblem();
     try {
       await this.#attach(part);
       return undefined;
@@ -282,17 +290,16 @@ export class Parts {
 
   async #setAside(damaged: readonly (readonly [Part, PartProblem])[]): Promise<void> {
     if (damaged.length === 0) return;
-    const { database, observe } = this.#dependencies;
+    const { observe } = this.#dependencies;
     const files = new Set(damaged.map(([{ entry }]) => entry.file));
-    for (const file of files)
-      await rename(this.#pathOf(file), this.#pathOf(`${file}.damaged`)).catch(ignoreMissing);
-    await syncDirectory(database.partsDirectory);
     const added = damaged.map(([{ entry }, { reason }]) => ({ ...entry, reason }));
     const setAside = [...this.#manifest.setAside, ...added];
     await this.#replaceManifest(
       { setAside },
       this.#parts.filter(({ entry }) => !files.has(entry.file)),
     );
+    for (const file of files)
+      await rename(this.#pathOf(file), this.#pathOf(`${file}.damaged`)).catch(() => {}); // it may be missing
     for (const [{ entry }, { problem }] of damaged)
       observe({ type: 'part_set_aside', kind: entry.kind, file: entry.file, problem });
   }
@@ -314,7 +321,7 @@ export class Parts {
     const named = new Set([...this.#manifest.parts, ...this.#manifest.setAside].map(({ file }) => file));
     const isRestored = isRestoredManifest(database.dataDirectory, this.#manifest);
     for (const name of await readdir(database.partsDirectory)) {
-      const number = Number(PART_FILE.exec(name)?.[2] ?? 0);
+      const number = Number(/^[a-z_]+-(\d{6,})\.duckdb/.exec(name)?.[1] ?? 0);
       this.#nextPart = Math.max(this.#nextPart, number + 1);
       if (named.has(name) || KEPT_FILE.test(name)) continue;
       if (TEMPORARY_FILE.test(name) || (PART_FILE.test(name) && !isRestored)) await this.#delete(name);
@@ -344,10 +351,6 @@ async function loadManifest({ dataDirectory }: Database): Promise<Manifest> {
 function isRestoredManifest(dataDirectory: string, { generation }: Manifest): boolean {
   const previous = readPreviousGeneration(dataDirectory);
   return previous !== generation - 1 && previous !== generation - 2;
-}
-
-function ignoreMissing(error: NodeJS.ErrnoException): undefined {
-  if (error.code !== 'ENOENT') throw error;
 }
 
 function requireDescriptors(parts: number): void {

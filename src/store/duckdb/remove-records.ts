@@ -30,13 +30,15 @@ export function deleteExpired(
     const errors: unknown[] = [];
     const before = new DuckDBTimestampValue(expiredBefore);
     for (const kind of LOG_KINDS) {
-      const oldest = parts.list(kind).findLast(({ entry }) => entry.since < rewriteBefore);
-      if (oldest === undefined) continue;
-      try {
-        removed += await rewriter.rewrite([oldest], { sql: 'timestamp < $before', values: { before } });
-      } catch (error) {
-        errors.push(error);
-      }
+      // The oldest one first. If it cannot be rewritten, such as on a nearly full disk, the next one may be smaller.
+      const due = parts.list(kind).filter(({ entry }) => entry.since < rewriteBefore);
+      for (const part of due.reverse())
+        try {
+          removed += await rewriter.rewrite([part], { sql: 'timestamp < $before', values: { before } });
+          break;
+        } catch (error) {
+          errors.push(error);
+        }
     }
     if (errors.length > 0) throw errors[0];
     return removed;

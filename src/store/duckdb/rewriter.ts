@@ -43,6 +43,7 @@ export class Rewriter {
   /** How many records of the part match the condition. If the part is damaged, sets it aside. Must be called within `run`. */
   count(part: Part, { sql, values }: Condition): Promise<number> {
     return this.#setAsideDamaged([part], async () => {
+      this.#throwIfClosing();
       const counting = `select count(*) from ${part.table} where ${sql}`;
       const result = await this.#connection.runAndReadAll(counting, { ...values });
       return Number(result.value(0, 0));

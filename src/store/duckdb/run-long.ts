@@ -18,10 +18,8 @@ const POLL_MS = 1;
 const MAX_POLLS = 500;
 
 /**
- * Adds a `runLong` that does not busy-wait. It plans the statement on the main thread, which takes one to two milliseconds.
- * During a checkpoint of the same file, planning would wait and block the main thread. So the caller must make sure that no
- * checkpoint runs, and that the connection runs one statement at a time. `threads` is DuckDB's setting, which counts the calling
- * thread too. With 1, `runLong` is the same as `run`.
+ * Adds a `runLong` that does not busy-wait. It plans the statement on the main thread, which takes one to two milliseconds. The
+ * connection must run one statement at a time. `threads` is DuckDB's setting. With 1, `runLong` is the same as `run`.
  */
 export function addRunLong(connection: DuckDBConnection, threads: number): StoreConnection {
   const runLong: RunStatement = (sql, values) =>

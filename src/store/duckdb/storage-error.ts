@@ -3,7 +3,7 @@
 /** Whether a damaged part is the probable cause. */
 export function isDamageError(error: unknown): boolean {
   const { message } = error as Error;
-  return /Corrupt database file|^IO Error: Could not read|^Serialization Error/.test(message);
+  return /^IO Error: (Corrupt database file|Could not read)|^Serialization Error/.test(message);
 }
 
 /**

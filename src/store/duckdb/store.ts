@@ -29,7 +29,6 @@ import { isFatalError } from './storage-error.ts';
 
 /** Small, because a batch is in memory several times: it is read, written to the staging file and inserted. */
 const APPLY_BATCH_BYTES = 4 * 1024 * 1024;
-
 export interface DuckDBStoreOptions extends QueryLimits, DatabaseOptions {
   /** No part becomes larger than this. Default: no limit. */
   readonly maxPartBytes?: number | undefined;
@@ -187,8 +186,8 @@ function takeSnapshot({ database, parts }: Components, omitted: ReadonlySet<stri
 async function closeComponents(components: Components): Promise<void> {
   const { rewriter, memtables, pool, parts, partWriter, connections, database } = components;
   await rewriter.close();
-  await memtables.close();
   await pool.close();
+  await memtables.close();
   await parts.close();
   await partWriter.close();
   for (const connection of connections) connection.closeSync();

@@ -2,8 +2,7 @@
 // retention deletes whole files, and a late record does not widen the span of a part with recent ones.
 //
 // Windows start at multiples of their length since 1970. Recent records have windows of half a week, because usage.api-counts reads all
-// projects of up to seven days, and parts are sorted by project. Older records have windows of 28 days, because a query for
-// a small project reads at least one block of every part.
+// projects of up to seven days. Older ones have windows of 28 days, because a query for a small project reads a block of every part.
 import type { LogKind } from '../../domain/log-columns.ts';
 import { MICROS_PER_DAY } from '../../system/clock.ts';
 import { addContents, EMPTY, readContentBy } from './checksum.ts';
