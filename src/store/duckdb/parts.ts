@@ -101,13 +101,9 @@ export class Parts {
     }
   }
 
-  /** The parts of a kind, newest first. */
-  list(kind: LogKind): readonly Part[] {
-    return this.#parts.filter(({ entry }) => entry.kind === kind);
-  }
-
-  listAll(): readonly Part[] {
-    return this.#parts;
+  /** The parts of a kind, or of all kinds, newest first. */
+  list(kind?: LogKind): readonly Part[] {
+    return kind === undefined ? this.#parts : this.#parts.filter(({ entry }) => entry.kind === kind);
   }
 
   get manifest(): Manifest {

@@ -48,7 +48,7 @@ export class QueryRunner {
 
   /** Returns whether any of the parts was set aside, by this query or by another one. */
   async #setAsideDamaged(suspects: readonly Part[]): Promise<boolean> {
-    const isAnySetAside = () => suspects.some(part => !this.#parts.listAll().includes(part));
+    const isAnySetAside = () => suspects.some(part => !this.#parts.list().includes(part));
     await this.#checks.run(async () => {
       if (!isAnySetAside()) await this.#parts.setAsideDamaged(suspects);
     });

@@ -18,7 +18,7 @@ export function deleteExpired(
   { expiredBefore, rewriteBefore }: Expiry,
 ): Promise<number> {
   return rewriter.run(async () => {
-    const expired = parts.listAll().filter(({ entry }) => entry.until < expiredBefore);
+    const expired = parts.list().filter(({ entry }) => entry.until < expiredBefore);
     await parts.commit({
       remove: expired,
       change: ({ setAside }) => ({
@@ -50,7 +50,7 @@ export function evictOldest({ rewriter, parts }: Components, bytes: number): Pro
   return rewriter.run(async () => {
     let freed = 0;
     const evicted: Part[] = [];
-    for (const part of [...parts.listAll()].reverse()) {
+    for (const part of [...parts.list()].reverse()) {
       if (freed < bytes) evicted.push(part);
       freed += part.entry.bytes;
     }
@@ -67,11 +67,11 @@ export function eraseProject({ rewriter, parts }: Components, scope: EraseScope)
   const condition = toCondition(scope);
   return rewriter.run(async () => {
     let erased = 0;
-    for (const part of parts.listAll())
+    for (const part of parts.list())
       try {
         if ((await rewriter.count(part, condition)) > 0) erased += await rewriter.rewrite([part], condition);
       } catch (error) {
-        if (parts.listAll().includes(part)) throw error; // otherwise it is damaged and was set aside
+        if (parts.list().includes(part)) throw error; // otherwise it is damaged and was set aside
       }
     await parts.deletionsDone();
     return erased;
