@@ -119,18 +119,11 @@ const browser: TestProjectInlineConfiguration = {
   },
 };
 
-/**
- * `npm run test:clickhouse`. The contract tests of the store and the tests of the endpoints are the same files that the
- * projects `unit` and `slow` run on the embedded store.
- */
+/** `npm run test:clickhouse`. Each of these projects has a server of its own: one for all tests runs out of its 2 GiB of memory. */
 const clickhouse: TestProjectInlineConfiguration = {
   test: {
     name: 'clickhouse',
-    include: [
-      'test/clickhouse/**/*.test.ts',
-      'test/store/contract.test.ts',
-      'test/endpoint/{logs-all,invocation-stats,api-counts,property,time-zone,documented,explain,typed-parameters}.test.ts',
-    ],
+    include: ['test/clickhouse/**/*.test.ts'],
     // DENDRO_TEST_CLICKHOUSE names a server to test; the cluster tests start their own servers.
     exclude: process.env['DENDRO_TEST_CLICKHOUSE'] ? ['test/clickhouse/cluster/**'] : [],
     globalSetup: ['test/clickhouse/setup.ts'],
@@ -142,7 +135,19 @@ const clickhouse: TestProjectInlineConfiguration = {
   },
 };
 
-/** The tests of the explore pack. They need a server of their own: one server for all tests runs out of its 2 GiB of memory. */
+/** The same files that the projects `unit` and `slow` run on the embedded store. */
+const clickhouseEndpoints: TestProjectInlineConfiguration = {
+  test: {
+    ...clickhouse.test,
+    name: 'clickhouse-endpoints',
+    include: [
+      'test/store/contract.test.ts',
+      'test/endpoint/{logs-all,invocation-stats,api-counts,property,time-zone,documented,explain,typed-parameters}.test.ts',
+    ],
+  },
+};
+
+/** The tests of the explore pack. */
 const clickhouseSearch: TestProjectInlineConfiguration = {
   test: {
     ...clickhouse.test,
@@ -158,7 +163,18 @@ const isProjectSelected = process.argv.some(argument => argument.startsWith('--p
 export default defineConfig({
   test: {
     projects: isProjectSelected
-      ? [unit, slow, faults, shippers, packaging, operations, browser, clickhouse, clickhouseSearch]
+      ? [
+          unit,
+          slow,
+          faults,
+          shippers,
+          packaging,
+          operations,
+          browser,
+          clickhouse,
+          clickhouseEndpoints,
+          clickhouseSearch,
+        ]
       : [unit],
   },
 });

@@ -30,6 +30,7 @@ const steps = [
     run: () => run('node', [join('scripts', 'test-browser.mjs'), ...REPORTERS]),
   },
   { title: 'ClickHouse', run: () => runProject('clickhouse') },
+  { title: 'ClickHouse, endpoints', run: () => runProject('clickhouse-endpoints') },
   { title: 'ClickHouse, explore pack', run: () => runProject('clickhouse-search') },
   { title: `unit tests on Node ${NODE_24}`, run: testOnNode24 },
 ];
