@@ -94,6 +94,8 @@ describe('the content of /metrics', () => {
     await sendLogs(app.internalUrl, body, { query });
     await sendLogs(app.internalUrl, [8], { query });
     await expect.poll(() => idsOf(app, 'p', 'storage')).toEqual(['a']);
+    // Queries can see the record just before it is counted.
+    await expect.poll(() => numberOf('dendro_records_applied_total{kind="storage"}')).toBe(1);
     const { text } = await send();
     const bytes = 2 * JSON.stringify(body).length + '[8]'.length;
     const counted = text.split('\n').filter(line => /_total\{.*kind="storage".* [1-9]/.test(line));
