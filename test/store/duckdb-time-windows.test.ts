@@ -4,14 +4,14 @@ import { micros } from '../support/app.ts';
 
 const DAY = 86_400_000_000n;
 const RECENT = (7n * DAY) / 2n;
-const OLD = 28n * DAY;
+const OLD = 112n * DAY;
 /** In the middle of a recent window. */
 const NOW = 1_000n * OLD + 10n * DAY;
 /** Records from here on are recent: the start of the window that contains the time seven days ago. */
 const RECENT_SINCE = 1_000n * OLD;
 
 describe('the window of a timestamp', () => {
-  test('is half a week for recent records, and 28 days for old ones', () => {
+  test('is half a week for recent records, and 112 days for old ones', () => {
     expect(windowOf(NOW, NOW)).toEqual({
       start: RECENT_SINCE + 2n * RECENT,
       end: RECENT_SINCE + 3n * RECENT,

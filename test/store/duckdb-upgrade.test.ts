@@ -422,7 +422,7 @@ describe('the plan of parts', () => {
     });
 
   test('merges the spans of a window, and no others', async () => {
-    const [first, second, other] = [start, start + (7n * DAY) / 2n, start + 28n * DAY];
+    const [first, second, other] = [start, start + (7n * DAY) / 2n, start + 112n * DAY];
     const parts = await plan(new Map([first, other, second].map(each => [each, content({})])));
     expect(parts.map(part => [part.start, part.content.rows])).toEqual([
       [first, 2],

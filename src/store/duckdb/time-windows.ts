@@ -2,7 +2,7 @@
 // retention deletes whole files, and a late record does not widen the span of a part with recent ones.
 //
 // Windows start at multiples of their length since 1970. Recent records have windows of half a week, because usage.api-counts reads all
-// projects of up to seven days. Older ones have windows of 28 days, because a query for a small project reads a block of every part.
+// projects of up to seven days. Older ones have windows of 112 days, because a query for a small project reads a block of every part.
 import type { LogKind } from '../../domain/log-columns.ts';
 import { MICROS_PER_DAY } from '../../system/clock.ts';
 import { addContents, EMPTY, readContentBy } from './checksum.ts';
@@ -11,7 +11,7 @@ import type { Run } from './part-writer.ts';
 
 /** Every window starts and ends at a multiple of this. */
 export const RECENT_WINDOW = (7n * MICROS_PER_DAY) / 2n;
-const OLD_WINDOW = 28n * MICROS_PER_DAY;
+const OLD_WINDOW = 112n * MICROS_PER_DAY;
 /** Records of windows that ended before this age are old. */
 const RECENT_AGE = 7n * MICROS_PER_DAY;
 
