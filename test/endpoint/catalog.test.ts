@@ -176,7 +176,7 @@ const BROKEN: readonly [reason: string, file: string, message: RegExp][] = [
     'edge.ids/duckdb.sql',
     /does not use \$pinned_project: applies_pin is true, so the SQL must return only records of the projects/,
   ],
-  ['positional-parameter', 'edge.ids/duckdb.sql', /named and positional parameters is not supported/],
+  ['positional-parameter', 'edge.ids/duckdb.sql', /uses \$1, which is not declared/],
   [
     'wrong-column-names',
     'edge.ids/duckdb.sql',

@@ -77,6 +77,8 @@ export async function validateSavedQuery(
   } catch (error) {
     const { message } = error as Error;
     const [problem = ''] = message.split('\n');
+    // The tables of every query have a named parameter, with which DuckDB accepts no positional ones.
+    if (/Mixing named and positional parameters/.test(message)) return 'uses $1, which is not declared';
     const line = /^LINE (\d+):/m.exec(message)?.[1];
     return `DuckDB rejects it${line === undefined ? '' : ` at line ${line}`}: ${problem}`;
   }
