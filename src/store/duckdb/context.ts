@@ -1,5 +1,6 @@
 // What the components of the store share.
 import { statfs } from 'node:fs/promises';
+import { OperatorError } from '../../domain/errors.ts';
 import type { Clock } from '../../system/clock.ts';
 import type { PartWriter } from './part-writer.ts';
 import type { Parts } from './parts.ts';
@@ -22,5 +23,5 @@ export async function requireDiskSpace(directory: string, bytes: number): Promis
   const { bavail, bsize } = await statfs(directory);
   const [free, needed] = [bavail * bsize, bytes + RESERVE_BYTES];
   if (free < needed)
-    throw new Error(`not enough disk space: ${free} bytes are free, ${needed} bytes are needed`);
+    throw new OperatorError(`not enough disk space: ${free} bytes are free, ${needed} bytes are needed`);
 }
