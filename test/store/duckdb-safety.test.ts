@@ -2,6 +2,8 @@ import { existsSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { FORBIDDEN_FUNCTIONS, HARMLESS_FUNCTIONS } from '../../src/store/duckdb/allowed-sql.ts';
+import { DuckDBInstance } from '../../src/store/duckdb/driver.ts';
 import { inspectStoreFiles } from '../../src/store/open-store.ts';
 import type { Column } from '../../src/store/store.ts';
 import { micros } from '../support/app.ts';
@@ -31,6 +33,15 @@ beforeAll(async () => {
 afterAll(async () => {
   await opened.close();
   rmSync(outside, { recursive: true, force: true });
+});
+
+test('the lists of functions with side effects are those of DuckDB', async () => {
+  const instance = await DuckDBInstance.create(':memory:');
+  const connection = await instance.connect();
+  const sql = 'select distinct function_name from duckdb_functions() where has_side_effects';
+  const marked = (await connection.runAndReadAll(sql)).getRows().map(([name]) => String(name));
+  instance.closeSync();
+  expect([...FORBIDDEN_FUNCTIONS, ...HARMLESS_FUNCTIONS].sort()).toEqual(marked.sort());
 });
 
 describe('validation of a saved query', () => {

@@ -57,7 +57,7 @@ export async function validateSavedQuery(
     if (statements.count !== 1) return `holds ${statements.count} statements; one SELECT is allowed`;
     const references = await parseReferences(connection, query.sql);
     if (references === undefined || references.hasShow) return 'is not a SELECT; one SELECT is allowed';
-    const forbiddenFunction = await findForbiddenFunction(connection, references);
+    const forbiddenFunction = findForbiddenFunction(references);
     if (forbiddenFunction !== undefined) return forbiddenFunction;
     const forbiddenTable = await findForbiddenTable(connection, references);
     if (forbiddenTable !== undefined) return forbiddenTable;
