@@ -53,7 +53,7 @@ export class Eviction {
       if (total <= this.#maxBytes * START_SHARE) return;
       if (others > this.#maxBytes * MAX_OTHER_SHARE)
         throw new Error('files other than parts use more than half of the limit, so no records are removed');
-      const count = await this.#store.evictOldest(total - this.#maxBytes * TARGET_SHARE);
+      const count = await this.#store.evictOldest(this.#maxBytes * TARGET_SHARE - others);
       if (count > 0) this.#observe({ type: 'records_evicted', count });
     } catch (error) {
       if (!this.#isClosed) this.#observe({ type: 'eviction_failed', error });

@@ -298,10 +298,8 @@ export interface Store {
    */
   eraseProject(scope: EraseScope): Promise<number>;
 
-  /**
-   * Removes the oldest records, to free this much disk space. Returns how many it removed. Only the embedded store has this method.
-   */
-  evictOldest?(bytes: number): Promise<number>;
+  /** Removes the oldest parts until all use at most `maxBytes`. Returns how many records it removed. Only of the embedded store. */
+  evictOldest?(maxBytes: number): Promise<number>;
 
   /**
    * Runs one compaction, if that makes queries faster. Returns whether there was work; if so, call it again. Throws if it fails,

@@ -72,7 +72,8 @@ test('queries during flush, append, compaction, retention, eviction and erasure 
     await remove(idsOf(old.slice(0, 10)), () =>
       embedded.store.deleteExpired({ expiredBefore: cut, rewriteBefore: round % 2 === 0 ? 0n : cut }),
     );
-    await remove(idsOf(old), () => embedded.store.evictOldest?.(1) ?? Promise.resolve());
+    const bytes = embedded.store.readStatistics().embedded?.fileBytes ?? 0;
+    await remove(idsOf(old), () => embedded.store.evictOldest?.(bytes - 1) ?? Promise.resolve());
     const erased = embedded.createRecords(30).map(each => ({ ...each, project: 'erased' }));
     await flush([...erased, ...embedded.createRecords(30)]);
     await remove(idsOf(erased), () => embedded.store.eraseProject({ project: 'erased' }));

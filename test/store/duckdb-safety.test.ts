@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { FORBIDDEN_FUNCTIONS, HARMLESS_FUNCTIONS } from '../../src/store/duckdb/allowed-sql.ts';
+import { FORBIDDEN_FUNCTIONS, SYSTEM_VIEW } from '../../src/store/duckdb/allowed-sql.ts';
 import { DuckDBInstance } from '../../src/store/duckdb/driver.ts';
 import { inspectStoreFiles } from '../../src/store/open-store.ts';
 import type { Column } from '../../src/store/store.ts';
@@ -35,13 +35,18 @@ afterAll(async () => {
   rmSync(outside, { recursive: true, force: true });
 });
 
-test('the lists of functions with side effects are those of DuckDB', async () => {
+test('the functions with side effects and the system views are those of DuckDB', async () => {
   const instance = await DuckDBInstance.create(':memory:');
   const connection = await instance.connect();
-  const sql = 'select distinct function_name from duckdb_functions() where has_side_effects';
-  const marked = (await connection.runAndReadAll(sql)).getRows().map(([name]) => String(name));
+  const readNames = async (sql: string) =>
+    (await connection.runAndReadAll(`select distinct ${sql} order by all`)).getRows().map(([name]) => name);
+  const marked = await readNames('function_name from duckdb_functions() where has_side_effects');
+  const views = await readNames("view_name from duckdb_views() where schema_name <> 'information_schema'");
   instance.closeSync();
-  expect([...FORBIDDEN_FUNCTIONS, ...HARMLESS_FUNCTIONS].sort()).toEqual(marked.sort());
+  const harmless = ['error', 'gen_random_uuid', 'random', 'sleep_ms', 'uuid', 'uuidv4', 'uuidv7'];
+  expect([...FORBIDDEN_FUNCTIONS, ...harmless].sort()).toEqual(marked);
+  expect(views).toContain('duckdb_tables');
+  expect(views.filter(name => !SYSTEM_VIEW.test(String(name)))).toEqual([]);
 });
 
 describe('validation of a saved query', () => {

@@ -8,8 +8,8 @@ import type { DuckDBConnection } from './driver.ts';
 const TABLE_FUNCTIONS = ['generate_series', 'json_each', 'json_tree', 'range', 'unnest'];
 
 /**
- * All functions that DuckDB marks as having side effects, except those in HARMLESS_FUNCTIONS. A list, because reading the marks from
- * DuckDB would take a twentieth of a start; a test compares both.
+ * The functions that DuckDB marks as having side effects, except those that change nothing, such as random(). Reading the marks from
+ * DuckDB would take a twentieth of a start; a test compares them with this list.
  */
 export const FORBIDDEN_FUNCTIONS = [
   'current_connection_id',
@@ -23,16 +23,8 @@ export const FORBIDDEN_FUNCTIONS = [
   'write_log',
 ];
 
-/** DuckDB marks these too, most because each call returns another value. They change nothing. */
-export const HARMLESS_FUNCTIONS = [
-  'error',
-  'gen_random_uuid',
-  'random',
-  'sleep_ms',
-  'uuid',
-  'uuidv4',
-  'uuidv7',
-];
+/** All views that DuckDB itself has in its search path. A test compares them with this expression. */
+export const SYSTEM_VIEW = /^(duckdb|pg|pragma|sqlite)_/;
 
 /** The allowed tables. */
 const TABLES = LOG_KINDS.map(kind => `${kind}_logs`);
@@ -84,12 +76,8 @@ export function findForbiddenFunction({ tableFunctions, functions }: SqlReferenc
  * Returns the first table that is not a log table, as a sentence, or undefined. A common table expression must not have the name of a
  * table or a file: outside of its scope, the name would mean that table or file.
  */
-export async function findForbiddenTable(
-  connection: DuckDBConnection,
-  { tables, commonTableExpressions }: SqlReferences,
-): Promise<string | undefined> {
-  const existing = await readViewNames(connection); // tables have no short names
-  const isTaken = (name: string) => TABLES.includes(name) || existing.has(name) || !/^\w+$/.test(name);
+export function findForbiddenTable({ tables, commonTableExpressions }: SqlReferences): string | undefined {
+  const isTaken = (name: string) => TABLES.includes(name) || SYSTEM_VIEW.test(name) || !/^\w+$/.test(name);
   const taken = [...commonTableExpressions].find(isTaken);
   if (taken !== undefined)
     return `defines a common table expression ${taken}, which is not allowed: a table or a file has this name; rename it`;
@@ -97,17 +85,6 @@ export async function findForbiddenTable(
   return forbidden === undefined
     ? undefined
     : `reads the table ${forbidden}, which is not allowed; allowed: ${TABLES.join(', ')}`;
-}
-
-let viewNames: ReadonlySet<string> | undefined;
-
-/** The names of DuckDB's own views, which never change. */
-async function readViewNames(connection: DuckDBConnection): Promise<ReadonlySet<string>> {
-  if (viewNames === undefined) {
-    const reader = await connection.runAndReadAll('select view_name from duckdb_views()');
-    viewNames = new Set(reader.getRows().map(([name]) => String(name).toLowerCase()));
-  }
-  return viewNames;
 }
 
 type TreeNode = Readonly<Record<string, unknown>>;

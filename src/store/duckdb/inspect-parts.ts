@@ -1,11 +1,10 @@
 // Reads every part of a store without changing it, and reports what is damaged: each file is compared with the size and the
 // checksum in the manifest.
-import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Damage } from '../../domain/damage.ts';
 import type { StoreContent } from '../store.ts';
 import { contentOf, type Manifest, PARTS_DIRECTORY, readManifest } from './manifest.ts';
-import { findPartProblem } from './part-file.ts';
+import { findPartProblem, findSizeProblem } from './part-file.ts';
 
 export interface InspectOptions {
   readonly dataDirectory: string;
@@ -63,11 +62,9 @@ export function inspectPartSizes(dataDirectory: string): readonly Damage[] {
   const manifest = readManifest(dataDirectory);
   if (manifest === undefined) return [];
   const damages = listSetAside(manifest);
-  for (const { file, bytes } of manifest.parts) {
-    const size = statSync(join(dataDirectory, PARTS_DIRECTORY, file), { throwIfNoEntry: false })?.size;
-    if (size === undefined) damages.push(toDamage(file, 'the file does not exist'));
-    else if (size !== bytes)
-      damages.push(toDamage(file, `the file has ${size} bytes, but ${bytes} were written`));
+  for (const part of manifest.parts) {
+    const found = findSizeProblem(join(dataDirectory, PARTS_DIRECTORY), part);
+    if (found !== undefined) damages.push(toDamage(part.file, found.problem));
   }
   return damages;
 }

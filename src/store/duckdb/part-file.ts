@@ -1,5 +1,5 @@
 // The file of a part on disk: its name, and what is damaged.
-import { existsSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { LogKind } from '../../domain/log-columns.ts';
 import { hashFile } from '../../system/open-file.ts';
@@ -21,20 +21,28 @@ export interface PartProblem {
   readonly problem: string;
 }
 
+/** Compares only the size. */
+export function findSizeProblem(partsDirectory: string, { file, bytes }: PartEntry): PartProblem | undefined {
+  const size = statSync(join(partsDirectory, file), { throwIfNoEntry: false })?.size;
+  if (size === undefined) return { reason: 'missing', problem: 'the file does not exist' };
+  if (size === bytes) return undefined;
+  return { reason: 'damaged', problem: `the file has ${size} bytes, but ${bytes} were written` };
+}
+
 /** Reads the whole file. Returns undefined if it is as it was written. Throws if the file cannot be opened or read. */
 export async function findPartProblem(
   partsDirectory: string,
-  { file, bytes, sha256 }: PartEntry,
+  entry: PartEntry,
   onRead?: (bytes: number) => Promise<void> | void,
 ): Promise<PartProblem | undefined> {
-  const path = join(partsDirectory, file);
-  if (!existsSync(path)) return { reason: 'missing', problem: 'the file does not exist' };
-  const found = await hashFile(path, onRead).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EIO') throw error;
-    return { bytes, sha256: '' }; // the disk cannot read it
-  });
-  if (found.bytes !== bytes)
-    return { reason: 'damaged', problem: `the file has ${found.bytes} bytes, but ${bytes} were written` };
-  if (found.sha256 === sha256) return undefined;
+  const sizeProblem = findSizeProblem(partsDirectory, entry);
+  if (sizeProblem !== undefined) return sizeProblem;
+  const found = await hashFile(join(partsDirectory, entry.file), onRead).catch(
+    (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EIO') throw error;
+      return { sha256: '' }; // the disk cannot read it
+    },
+  );
+  if (found.sha256 === entry.sha256) return undefined;
   return { reason: 'damaged', problem: 'its content differs from what was written' };
 }

@@ -1,6 +1,5 @@
 // The parts of the store: attached DuckDB files that are only read. `commit` adds and removes parts by replacing the manifest. The
 // file of a removed part is deleted when the last query that uses it has finished.
-import { existsSync, statSync } from 'node:fs';
 import { readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { OperatorError } from '../../domain/errors.ts';
@@ -22,7 +21,7 @@ import {
   writeManifest,
   writePreviousManifest,
 } from './manifest.ts';
-import { findPartProblem, type PartProblem, partAlias } from './part-file.ts';
+import { findPartProblem, findSizeProblem, type PartProblem, partAlias } from './part-file.ts';
 import { Source } from './source.ts';
 
 /** An unfinished part of a process that was killed. */
@@ -255,9 +254,7 @@ export class Parts {
     for (const { reason, ...entry } of setAside) {
       const { kind, file } = entry;
       // The operator may have restored the file from a backup.
-      const isIntact =
-        existsSync(this.#pathOf(file)) && !(await findPartProblem(database.partsDirectory, entry));
-      if (isIntact) await this.#restore(entry);
+      if ((await findPartProblem(database.partsDirectory, entry)) === undefined) await this.#restore(entry);
       else observe({ type: 'part_set_aside', kind, file, problem: `it is ${reason}` });
     }
     if (acceptLoss && this.#manifest.setAside.length > 0)
@@ -266,18 +263,17 @@ export class Parts {
 
   /** Returns what is wrong with the file. Reads all of it only if DuckDB cannot attach it. */
   async #tryToAttach(part: Part): Promise<PartProblem | undefined> {
-    const { entry } = part;
-    const path = this.#pathOf(entry.file);
-    const findProblem = () =>
-      findPartProblem(this.#dependencies.database.partsDirectory, entry).catch((error: Error) => {
-        throw new OperatorError(`cannot read ${path}: ${error.message}`);
-      });
-    if (statSync(path, { throwIfNoEntry: false })?.size !== entry.bytes) return findProblem();
+    const { partsDirectory } = this.#dependencies.database;
+    const sizeProblem = findSizeProblem(partsDirectory, part.entry);
+    if (sizeProblem !== undefined) return sizeProblem;
+    const path = this.#pathOf(part.entry.file);
     try {
       await this.#attach(part);
       return undefined;
     } catch (error) {
-      const problem = await findProblem();
+      const problem = await findPartProblem(partsDirectory, part.entry).catch((cause: Error) => {
+        throw new OperatorError(`cannot read ${path}: ${cause.message}`);
+      });
       if (problem !== undefined) return problem;
       const [reason] = (error as Error).message.split('\n', 1);
       throw new OperatorError(`cannot open ${path}, although it is not damaged: ${reason}`);

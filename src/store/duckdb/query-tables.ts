@@ -16,8 +16,8 @@ export interface QueryTables {
   release(): void;
 }
 
-/** Comments and white space, then an optional WITH. */
-const START = /^((?:\s+|--[^\n]*(?:\n|$)|\/\*[\s\S]*?\*\/)*)(with\s+recursive\b|with\b)?/i;
+const GAP = '(?:\\s|--[^\\n]*(?:\\n|$)|/\\*[\\s\\S]*?\\*/)*'; // white space and comments
+const START = new RegExp(`^(${GAP})(with\\b${GAP}recursive\\b|with\\b)?`, 'i');
 
 export class QueryTableSelector {
   readonly #memtables: Memtables;

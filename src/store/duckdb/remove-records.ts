@@ -46,13 +46,13 @@ export function deleteExpired(
 }
 
 /** Implements Store.evictOldest. */
-export function evictOldest({ rewriter, parts }: Components, bytes: number): Promise<number> {
+export function evictOldest({ rewriter, parts }: Components, maxBytes: number): Promise<number> {
   return rewriter.run(async () => {
-    let freed = 0;
+    let bytes = parts.bytes;
     const evicted: Part[] = [];
     for (const part of [...parts.list()].reverse()) {
-      if (freed < bytes) evicted.push(part);
-      freed += part.entry.bytes;
+      if (bytes > maxBytes) evicted.push(part);
+      bytes -= part.entry.bytes;
     }
     await parts.commit({ remove: evicted });
     return countRecords(evicted);

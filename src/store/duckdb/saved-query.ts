@@ -59,7 +59,7 @@ export async function validateSavedQuery(
     if (references === undefined || references.hasShow) return 'is not a SELECT; one SELECT is allowed';
     const forbiddenFunction = findForbiddenFunction(references);
     if (forbiddenFunction !== undefined) return forbiddenFunction;
-    const forbiddenTable = await findForbiddenTable(connection, references);
+    const forbiddenTable = findForbiddenTable(references);
     if (forbiddenTable !== undefined) return forbiddenTable;
     const statement = await connection.prepare(sqlWithTables);
     if (statement.statementType !== StatementType.SELECT) return 'is not a SELECT; one SELECT is allowed';

@@ -12,7 +12,7 @@ import { appendLines } from './append.ts';
 import { Compactor } from './compaction.ts';
 import { ConnectionPool } from './connection-pool.ts';
 import { requireDiskSpace, type StoreContext } from './context.ts';
-import { type DatabaseOptions, openDatabase } from './database.ts';
+import { type Database, type DatabaseOptions, openDatabase } from './database.ts';
 import { findLoadsOfSize } from './loads.ts';
 import { contentOf, formatManifest, MANIFEST_FILE, PARTS_DIRECTORY } from './manifest.ts';
 import { Memtables } from './memtables.ts';
@@ -43,18 +43,20 @@ export async function openDuckDBStore(
   options: DuckDBStoreOptions,
   callbacks: StoreCallbacks = {},
 ): Promise<Store> {
-  return createStore(await openComponents(options, callbacks));
+  const database = await openDatabase(options);
+  try {
+    return createStore(await openComponents(database, options, callbacks));
+  } catch (error) {
+    database.close();
+    throw error;
+  }
 }
 
-async function openComponents(options: DuckDBStoreOptions, callbacks: StoreCallbacks) {
+async function openComponents(database: Database, options: DuckDBStoreOptions, callbacks: StoreCallbacks) {
   const { clock = systemClock, maxPartBytes = Number.POSITIVE_INFINITY, acceptLoss } = options;
   const observe = callbacks.observe ?? (() => {});
   const onFatalError = (error: unknown) => callbacks.storeFailed?.(error);
-  const database = await openDatabase(options);
-  const parts = await Parts.open({ database, observe, onFatalError, acceptLoss }).catch(error => {
-    database.close();
-    throw error;
-  });
+  const parts = await Parts.open({ database, observe, onFatalError, acceptLoss });
   const pool = new ConnectionPool({ ...options, connect: () => database.connect() });
   // Queries have connections of their own. One connection inserts into memtables; each of the others writes parts.
   const memoryWriter = await database.connectWriter();
@@ -136,7 +138,7 @@ function createStore(components: Components): Store {
 
     deleteExpired: expiry => unlessClosing(() => deleteExpired(components, expiry)),
     eraseProject: scope => unlessClosing(() => eraseProject(components, scope)),
-    evictOldest: bytes => unlessClosing(() => evictOldest(components, bytes)),
+    evictOldest: maxBytes => unlessClosing(() => evictOldest(components, maxBytes)),
     compact: () => unlessClosing(() => compactor.run()),
     snapshot(omitted) {
       if (closing !== undefined) throw storeClosed();
