@@ -54,6 +54,9 @@ describe('a store that fails to apply records', () => {
     for (let i = 0; i < 5; i++) expect((await send(record(`during-${i}`))).status).toBe(200);
     expect((await send(record('other kind'), 'auth')).status).toBe(200);
     await expect.poll(failures).toBeGreaterThan(2);
+    await expect
+      .poll(() => app.events.some(event => event.type === 'apply_failed' && event.kind === 'auth'))
+      .toBe(true);
     expect(await idsOf(app, 'p')).toEqual(['before']);
     repairStore();
     await expect.poll(() => idsOf(app, 'p')).toHaveLength(6);
