@@ -298,7 +298,10 @@ export interface Store {
    */
   eraseProject(scope: EraseScope): Promise<number>;
 
-  /** Removes the oldest parts until all use at most `maxBytes`. Returns how many records it removed. Only of the embedded store. */
+  /**
+   * Removes the oldest parts until the others use at most `maxBytes`. Returns how many records it removed. Only the embedded store
+   * has this method.
+   */
   evictOldest?(maxBytes: number): Promise<number>;
 
   /**

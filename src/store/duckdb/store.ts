@@ -27,8 +27,9 @@ import { findPatternProblem, validateSavedQuery } from './saved-query.ts';
 import { Staging } from './staging.ts';
 import { isFatalError } from './storage-error.ts';
 
-/** Each batch costs 10 ms for planning its insert. A larger one takes more memory: it is read, written to a file and inserted. */
+// Small batches cost time, because planning an insert takes 10 ms. Large ones cost memory: a batch is read, staged and inserted.
 const APPLY_BATCH_BYTES = 8 * 1024 * 1024;
+
 export interface DuckDBStoreOptions extends QueryLimits, DatabaseOptions {
   /** No part becomes larger than this. Default: no limit. */
   readonly maxPartBytes?: number | undefined;
