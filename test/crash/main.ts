@@ -1,4 +1,5 @@
 // npm run test:crash: simulates power cuts and failing file operations for some minutes, and prints what it found.
+import { appendFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { CheckerPool } from './checker-pool.ts';
 import { type FailureResult, failOperations, parseFailure } from './fail-operations.ts';
@@ -57,10 +58,18 @@ export async function main(args: readonly string[]): Promise<number> {
     }
     const failures = await failOperations({ seed, seconds: seconds * (1 - CRASH_SHARE), print }, pool);
     process.stdout.write(values.json ? toJson(crashes, failures) : describe(crashes, failures));
-    return crashes.violations.length + failures.violations.length === 0 ? 0 : 1;
+    const violations = [...crashes.violations, ...failures.violations];
+    reportFailures(violations);
+    return violations.length === 0 ? 0 : 1;
   } finally {
     pool.close();
   }
+}
+
+/** `npm run test:full` prints this file again at its end. */
+function reportFailures(violations: readonly string[]): void {
+  const file = process.env['DENDRO_FAILED_TESTS'];
+  if (file) for (const violation of violations) appendFileSync(file, `FAILED ${violation}\n`);
 }
 
 function describe(crashes: SimulationResult, failures: FailureResult): string {

@@ -155,6 +155,19 @@ describe('a restored manifest', () => {
 });
 
 describe('files in parts/ that the manifest does not name', () => {
+  test('a start deletes them even if several processes were killed before they wrote the previous manifest', async () => {
+    await embedded.flush(embedded.createRecords(1));
+    const older = readFileSync(previous);
+    for (let i = 0; i < 4; i++) await embedded.flush(embedded.createRecords(1));
+    const kept = embedded.files;
+    await embedded.close();
+    writeFileSync(previous, older);
+    writeFileSync(embedded.partPath(partFile(9)), 'left by a killed process');
+    await embedded.reopen();
+    expect(embedded.files).toEqual(kept);
+    expect(embedded.eventsOf('unnamed_part')).toEqual([]);
+  });
+
   test('a start deletes what a killed process left, and keeps and reports foreign files', async () => {
     await embedded.flush(embedded.createRecords(2));
     await embedded.flush(embedded.createRecords(2));

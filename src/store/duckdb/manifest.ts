@@ -159,7 +159,7 @@ function toJson(_: string, value: unknown): unknown {
 }
 
 /** The manifest was replaced, but it is unknown whether the change survives a power cut. */
-export class UnsyncedManifestError extends Error {}
+export class UnsyncedManifestError extends OperatorError {}
 
 /** If it throws anything but an UnsyncedManifestError, the old manifest is unchanged. */
 export async function writeManifest(dataDirectory: string, manifest: Manifest): Promise<void> {

