@@ -49,7 +49,7 @@ export async function startClickHouse(workspace) {
         );
       }
       const unmerged = await readRows(
-        `select table, partition from system.parts where active and database = 'default' group by table, partition having count() > 1`,
+        `select table, partition from system.parts where active and database = 'default' and table like '%_logs' group by table, partition having count() > 1`,
       );
       for (const [table, day] of unmerged) await run(`optimize table ${table} partition '${day}' final`);
     },
@@ -101,7 +101,7 @@ function post(url, descriptor) {
 function toOldDdl(statement) {
   return statement
     .replace(/ codec\((?:[^()]|\([^()]*\))*\)/g, '')
-    .replace(/,\n {2}field_\w+ .*/g, '')
+    .replace(/,?\n {2}field_\w+ .*/g, '')
     .replace(/LowCardinality\((\w+)\)/g, '$1')
     .replace(/\nttl .*/g, '')
     .replace(/\nsettings[^;]*$/, '');

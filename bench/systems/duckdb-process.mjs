@@ -1,13 +1,14 @@
-// One process that runs SQL on Dendro's DuckDB file over one connection. The parent process sends the SQL; this process
-// measures the time, so that messages between the two are not part of it. Usage: node duckdb-process.mjs DATA-DIRECTORY
-// MEMORY-LIMIT
+// One process that runs SQL on Dendro's part files over one connection, each kind as one view of all its parts. The parent process
+// sends the SQL; this process measures the time, so that messages between the two are not part of it. Usage: node
+// duckdb-process.mjs DATA-DIRECTORY MEMORY-LIMIT
+import { join } from 'node:path';
 import { BIGINT, DuckDBTimestampValue, TIMESTAMP, VARCHAR } from '@duckdb/node-api';
-import { openDatabase } from '../tools/dendro-modules.mjs';
+import { openDatabase, readManifest } from '../tools/dendro-modules.mjs';
 
 const [dataDirectory, memoryLimit] = process.argv.slice(2);
 const database = await openDatabase({ dataDirectory, memoryLimit });
 const connection = await database.connect();
-await connection.run('use logs'); // the views of the file alone, without those that add the records in memory
+await createViews();
 
 process.on('message', async (/** @type {any} */ { sql, values, withRows }) => {
   try {
@@ -19,6 +20,18 @@ process.on('message', async (/** @type {any} */ { sql, values, withRows }) => {
 });
 process.on('disconnect', () => process.exit());
 process.stdout.write('ready\n');
+
+async function createViews() {
+  /** @type {Map<string, string[]>} */
+  const tables = new Map();
+  for (const { kind, file } of readManifest(dataDirectory)?.parts ?? []) {
+    const alias = `part_${file.replaceAll(/\W/g, '_')}`;
+    await connection.run(`attach '${join(database.partsDirectory, file)}' as ${alias} (read_only)`);
+    tables.set(kind, [...(tables.get(kind) ?? []), `from ${alias}.records`]);
+  }
+  for (const [kind, selects] of tables)
+    await connection.run(`create temp view ${kind}_logs as ${selects.join(' union all ')}`);
+}
 
 /**
  * The time covers preparing, binding, running, and reading every row into JavaScript values.

@@ -1,4 +1,4 @@
-// DuckDB alone: a copy of Dendro's file, opened with the same settings, that runs the endpoint's SQL in its own process.
+// DuckDB alone: a copy of Dendro's part files, opened with the same settings, that runs the endpoint's SQL in its own process.
 import { join } from 'node:path';
 import { THREAD_POOL } from './dendro.mjs';
 import { readSql, readValues } from './endpoint-sql.mjs';

@@ -27,6 +27,8 @@ export const { memoryTableColumns, tableColumns } = await load('store/duckdb/sta
 export const { openDatabase } = await load('store/duckdb/database.js');
 /** @type {typeof import('../../src/store/duckdb/field-columns.ts')} */
 export const { selectWithFieldColumns } = await load('store/duckdb/field-columns.js');
+/** @type {typeof import('../../src/store/duckdb/manifest.ts')} */
+export const { readManifest } = await load('store/duckdb/manifest.js');
 /** @type {typeof import('../../src/store/duckdb/part-writer.ts')} */
 export const { PartReader, PartWriter } = await load('store/duckdb/part-writer.js');
 /** @type {typeof import('../../src/store/duckdb/parts.ts')} */
