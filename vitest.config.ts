@@ -1,4 +1,4 @@
-// The test projects. `npm test` runs `unit`; `npm run test:full` runs the others, one after another, and `unit` on Node 24. To
+// The test projects. `npm test` runs `unit`; `npm run test:full` runs the others, and a part of `unit` on Node 24. To
 // run a single one: `npx vitest run --project NAME`. One run can select only projects with the same number of workers.
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
 
@@ -15,7 +15,7 @@ const SLOW_TESTS = [
   'test/intake/{delivery,erasure,idempotency,inspect-files,missing-spool,random-records,retention}.test.ts',
   'test/intake/{several-kinds,spool,store-change}.test.ts',
   'test/logs/{exact-json,otlp-protobuf,read-file}.test.ts',
-  'test/store/duckdb-{compaction,damage,eviction,exactly-once,memtables,processes,removal,upgrade}.test.ts',
+  'test/store/duckdb-{compaction,damage,eviction,exactly-once,memtables,processes,removal,upgrade,verification}.test.ts',
   'test/system/{directory-lock,file-lock}.test.ts',
   'test/token/{auth-throttle,stalled-change}.test.ts',
   'test/upgrade/{data-directory,releases}.test.ts',
@@ -37,6 +37,7 @@ const unit: TestProjectInlineConfiguration = {
       ...SLOW_TESTS,
     ],
     pool: 'forks', // the native library of a store needs its own process
+    isolate: false, // starting a process for each file takes a third of the CPU time
     maxWorkers: 3, // also on fewer cores: most tests wait for processes, sockets or the disk
     expect: { poll: { timeout: 20_000 } }, // enough on a busy machine
     testTimeout: 30_000,

@@ -2,6 +2,7 @@
 // them.
 import { spawnSync } from 'node:child_process';
 import { accessSync, constants, existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { delimiter, isAbsolute, join } from 'node:path';
 
 let isPackageListUpdated = false;
@@ -66,9 +67,13 @@ function install(packages) {
     : 'apt-get install failed';
 }
 
-/** Prints the output only if the command fails. Waits up to 120 s for the lock of another apt-get. */
+/**
+ * Prints the output only if the command fails. Waits for the apt-get of another step of the tests (flock: `update` does not wait
+ * by itself), and up to 120 s for any other.
+ */
 function aptGet(...args) {
-  const { status, stdout, stderr } = spawnSync('apt-get', ['-q', '-o', 'DPkg::Lock::Timeout=120', ...args], {
+  const apt = ['apt-get', '-q', '-o', 'DPkg::Lock::Timeout=120', ...args];
+  const { status, stdout, stderr } = spawnSync('flock', [join(tmpdir(), 'dendro-apt.lock'), ...apt], {
     env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
     stdio: ['ignore', 'pipe', 'pipe'],
     encoding: 'utf8',

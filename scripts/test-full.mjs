@@ -1,9 +1,9 @@
-// Runs the tests that `npm test` does not run, because they take minutes or need programs that npm does not install: slow tests,
-// faults (kill -9, a full disk, thousands of malformed requests), the crash simulator, log shippers, packages, Prometheus, the
-// console in a browser and ClickHouse. Then runs the unit tests on Node 24. Runs every step, even after a failure. The exit code
-// is 1 if a step failed.
+// Runs the tests that `npm test` does not run, because they take minutes or need programs that npm does not install: faults (kill
+// -9, a full disk, simulated power cuts), ClickHouse, packages, slow tests, the console in a browser, Prometheus and log shippers,
+// and on Node 24 the unit tests that depend on Node. Two steps run at a time; the output of a step is printed when it ends. Runs
+// every step, even after a failure. The exit code is 1 if a step failed. Arguments select steps by name.
 import { spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { installNode } from './install-node.mjs';
@@ -11,111 +11,117 @@ import { installNode } from './install-node.mjs';
 const root = join(import.meta.dirname, '..');
 
 const NODE_24 = '24.21.0';
-/** For each step, because vitest cannot stop a test that is in an endless loop. */
+const STEPS_AT_A_TIME = 2;
+/** For each command, because vitest cannot stop a test that is in an endless loop. */
 const TIMEOUT_MINUTES = 30;
 const REPORTERS = ['--reporter=default', '--reporter=./scripts/failed-tests-reporter.mjs'];
-const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 
-const steps = [
-  { title: 'build', run: () => run('npm', ['run', 'build']) },
-  { title: 'slow tests', run: () => runProject('slow') },
-  { title: 'faults', run: () => run('node', [join('scripts', 'test-faults.mjs'), '--quick']) },
-  { title: 'crash simulator, fixed seed', run: () => simulateCrashes(['--seed', '1']) },
-  { title: 'crash simulator, random seed', run: () => simulateCrashes([]) },
-  { title: 'log shippers', run: () => runProject('shippers') },
-  { title: 'packages', run: () => runProject('packaging') },
-  { title: 'metrics with Prometheus', run: () => runProject('operations') },
-  {
-    title: 'console in a browser',
-    run: () => run('node', [join('scripts', 'test-browser.mjs'), ...REPORTERS]),
-  },
-  { title: 'ClickHouse', run: () => runProject('clickhouse') },
-  { title: 'ClickHouse, endpoints', run: () => runProject('clickhouse-endpoints') },
-  { title: 'ClickHouse, explore pack', run: () => runProject('clickhouse-search') },
-  { title: `unit tests on Node ${NODE_24}`, run: testOnNode24 },
-];
+const vitest = (...args) => ['npx', 'vitest', 'run', ...REPORTERS, '--project', ...args];
+
+/** The commands of each step. The longest steps come first, so that the last two end at about the same time. */
+const steps = {
+  faults: [['node', join('scripts', 'test-faults.mjs'), '--quick']],
+  'crash-simulator': [['node', join('test', 'crash', 'run.mjs'), '--minutes', '1.25']],
+  clickhouse: [vitest('clickhouse'), vitest('clickhouse-endpoints'), vitest('clickhouse-search')],
+  packages: [vitest('packaging')],
+  slow: [vitest('slow')],
+  browser: [['node', join('scripts', 'test-browser.mjs'), ...REPORTERS]],
+  'node-24': [vitest('unit', 'test/store', 'test/intake', 'test/http', 'test/logs', 'test/system')],
+  prometheus: [vitest('operations')],
+  shippers: [vitest('shippers')],
+};
+
+const selected = process.argv.slice(2);
+const unknown = selected.filter(name => !(name in steps));
+if (unknown.length > 0) {
+  process.stderr.write(`unknown step: ${unknown.join(', ')}; known: ${Object.keys(steps).join(', ')}\n`);
+  process.exit(2);
+}
 
 const directory = mkdtempSync(join(tmpdir(), 'dendro-test-full-'));
-const failedTestsFile = join(directory, 'failed-tests.txt');
-process.env.DENDRO_FAILED_TESTS = failedTestsFile; // the steps inherit it
+const running = new Set();
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
+  process.once(signal, () => {
+    for (const pid of running) killGroup(pid);
+    process.exit(1);
+  });
+}
 
 const outcomes = [];
-let failedTests = '';
-for (const { title, run: runStep } of steps) {
-  process.stdout.write(`\n== ${title}\n`);
-  writeFileSync(failedTestsFile, '');
-  const start = performance.now();
-  const outcome = await runStep();
-  const seconds = ((performance.now() - start) / 1000).toFixed(1);
-  outcomes.push({ title, outcome, seconds });
-  const failedInStep = readFileSync(failedTestsFile, 'utf8');
-  process.stdout.write(`${outcome} after ${seconds} s: ${title}\n${failedInStep}`);
-  failedTests += failedInStep;
-}
-process.stdout.write(`\n${failedTests}\n`);
+await runStep('build', [['npm', 'run', 'build']]);
+const waiting = Object.keys(steps).filter(name => selected.length === 0 || selected.includes(name));
+await Promise.all(
+  Array.from({ length: STEPS_AT_A_TIME }, async () => {
+    for (let name = waiting.shift(); name !== undefined; name = waiting.shift())
+      await runStep(name, steps[name]);
+  }),
+);
 rmSync(directory, { recursive: true });
-for (const { title, outcome, seconds } of outcomes)
-  process.stdout.write(`${outcome.padEnd(8)} ${seconds.padStart(7)} s  ${title}\n`);
-if (outcomes.some(({ outcome }) => outcome === 'failed')) process.exitCode = 1;
+process.stdout.write(`\n${outcomes.map(({ failedTests }) => failedTests).join('')}\n`);
+for (const { name, passed, seconds } of outcomes)
+  process.stdout.write(`${passed ? 'passed' : 'FAILED'} ${seconds.padStart(7)} s  ${name}\n`);
+if (!outcomes.every(({ passed }) => passed)) process.exitCode = 1;
 
-async function testOnNode24() {
-  if (process.platform !== 'linux' || !['x64', 'arm64'].includes(process.arch)) {
-    const platform = `${process.platform}-${process.arch}`;
-    process.stdout.write(`no package of Node ${NODE_24} for ${platform}; run the unit tests by hand\n`);
-    return 'skipped';
+async function runStep(name, commands) {
+  process.stdout.write(`== ${name}: started\n`);
+  const start = performance.now();
+  const failedTestsFile = join(directory, name);
+  let output = '';
+  let passed = true;
+  const env = { ...process.env, DENDRO_FAILED_TESTS: failedTestsFile };
+  if (name === 'node-24') passed = usesNode24(env);
+  for (const command of passed ? commands : []) {
+    const result = await run(command, env);
+    output += result.output;
+    passed &&= result.passed;
   }
-  const node = installNode(process.arch, NODE_24);
-  if (node === undefined) return 'failed';
-  // Tests start the program with the Node that runs them; PATH provides the same Node to programs that start `node`.
-  const env = { ...process.env, PATH: `${dirname(node)}${delimiter}${process.env.PATH ?? ''}` };
-  return run(
-    node,
-    [join('node_modules', 'vitest', 'vitest.mjs'), 'run', '--project', 'unit', ...REPORTERS],
-    env,
+  const failedTests = existsSync(failedTestsFile) ? readFileSync(failedTestsFile, 'utf8') : '';
+  const seconds = ((performance.now() - start) / 1000).toFixed(1);
+  outcomes.push({ name, passed, seconds, failedTests });
+  process.stdout.write(
+    `${output}${failedTests}== ${name}: ${passed ? 'passed' : 'FAILED'} after ${seconds} s\n`,
   );
 }
 
-function simulateCrashes(seed) {
-  return run('node', [join('test', 'crash', 'run.mjs'), '--minutes', '1.25', ...seed]);
-}
-
-function runProject(name) {
-  return run('npx', ['vitest', 'run', '--project', name, ...REPORTERS]);
+/** Changes PATH so that `node` is Node 24, also for the programs that the tests start. */
+function usesNode24(env) {
+  const node = installNode(process.arch, NODE_24);
+  if (node !== undefined) env.PATH = `${dirname(node)}${delimiter}${env.PATH ?? ''}`;
+  return node !== undefined;
 }
 
 /** Runs a command in its own process group, so that a timeout also ends the processes that it started. */
-function run(program, args, env = process.env) {
-  process.stdout.write(`$ ${[program, ...args].join(' ').replaceAll(`${root}/`, '')}\n`);
+function run([program, ...args], env) {
   const child = spawn(program, args, {
     cwd: root,
     env,
-    stdio: ['ignore', 'inherit', 'inherit'],
+    stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
   });
-  const killGroup = () => {
-    try {
-      process.kill(-child.pid, 'SIGKILL');
-    } catch {
-      // the group has already ended
-    }
+  running.add(child.pid);
+  let output = `$ ${[program, ...args].join(' ')}\n`;
+  const collect = text => {
+    output += text;
   };
+  child.stdout.setEncoding('utf8').on('data', collect);
+  child.stderr.setEncoding('utf8').on('data', collect);
   const timeout = setTimeout(() => {
-    process.stdout.write(`timed out after ${TIMEOUT_MINUTES} minutes\n`);
-    killGroup();
+    collect(`timed out after ${TIMEOUT_MINUTES} minutes\n`);
+    killGroup(child.pid);
   }, TIMEOUT_MINUTES * 60_000);
-  const onSignal = () => {
-    killGroup();
-    process.exit(1);
-  };
-  for (const signal of SIGNALS) process.once(signal, onSignal);
   return new Promise(resolve => {
-    child.once('error', error => {
-      process.stdout.write(`${error.message}\n`);
-      resolve('failed');
-    });
-    child.once('exit', code => resolve(code === 0 ? 'passed' : 'failed'));
+    child.once('error', error => resolve({ passed: false, output: `${output}${error.message}\n` }));
+    child.once('exit', code => setTimeout(() => resolve({ passed: code === 0, output }), 100)); // the last output
   }).finally(() => {
     clearTimeout(timeout);
-    for (const signal of SIGNALS) process.off(signal, onSignal);
+    running.delete(child.pid);
   });
+}
+
+function killGroup(pid) {
+  try {
+    process.kill(-pid, 'SIGKILL');
+  } catch {
+    // the group has already ended
+  }
 }

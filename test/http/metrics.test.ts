@@ -116,7 +116,9 @@ describe('the content of /metrics', () => {
     expect(await numberOf('process_cpu_seconds_total')).toBeGreaterThan(0);
     expect(await numberOf('process_start_time_seconds')).toBeGreaterThan(1e9);
     expect(await numberOf('nodejs_heap_size_used_bytes')).toBeGreaterThan(1e6);
-    expect((await send()).text).toMatch(/^dendro_build_info\{version="\d+\.\d+\.\d+",store="duckdb"\} 1$/m);
+    expect((await send()).text).toMatch(
+      /^dendro_build_info\{version="\d+\.\d+\.\d+(-dev)?",store="duckdb"\} 1$/m,
+    );
   });
 
   test('has the state of the spool, the store and the disk', async () => {
