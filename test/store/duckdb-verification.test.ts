@@ -1,5 +1,6 @@
 import { truncateSync } from 'node:fs';
-import type * as FsPromises from 'node:fs/promises';
+import promises from 'node:fs/promises';
+import { syncBuiltinESMExports } from 'node:module';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { replaceInBlocks } from '../support/duckdb-blocks.ts';
 import { EmbeddedStore, overwriteRandomly } from '../support/embedded-store.ts';
@@ -7,31 +8,31 @@ import { batches } from '../support/store.ts';
 
 // A part is read back after it was renamed. These tests damage it in between, as a faulty disk or a defect of DuckDB would.
 
-const disk = vi.hoisted(() => ({ afterRename: (_path: string) => {} }));
-vi.mock('node:fs/promises', async importOriginal => {
-  const original = await importOriginal<typeof FsPromises>();
-  const rename: typeof original.rename = async (from, to) => {
-    await original.rename(from, to);
-    disk.afterRename(String(to));
-  };
-  return { ...original, rename };
-});
+const { rename } = promises;
+let afterRename = (_path: string) => {};
 
 let embedded: EmbeddedStore;
 beforeEach(async () => {
   vi.useFakeTimers({ toFake: ['performance'] });
+  promises.rename = async (from, to) => {
+    await rename(from, to);
+    afterRename(String(to));
+  };
+  syncBuiltinESMExports();
   embedded = await EmbeddedStore.open();
 });
 afterEach(async () => {
   vi.useRealTimers();
-  disk.afterRename = () => {};
+  afterRename = () => {};
+  promises.rename = rename;
+  syncBuiltinESMExports();
   await embedded.remove();
 });
 
 /** Damages the next parts that are written. */
 function damageNext(times: number, damage = (path: string) => overwriteRandomly(path, 3 * 4096, 1e9)): void {
   let left = times;
-  disk.afterRename = path => {
+  afterRename = path => {
     if (path.endsWith('.duckdb') && left-- > 0) damage(path);
   };
 }
@@ -110,7 +111,7 @@ test.each([
   await embedded.reopen({ maxPartBytes });
   const records = Array.from({ length: 4 }, () => embedded.createRecords(5));
   let written = 0;
-  disk.afterRename = path => {
+  afterRename = path => {
     if (path.endsWith('.duckdb') && ++written === (maxPartBytes === undefined ? 1 : 3))
       overwriteRandomly(path, 3 * 4096, 1e9);
   };
