@@ -95,7 +95,7 @@ export async function inspectStoreFiles(
   }
   try {
     if (storeName === 'duckdb') {
-      (await import('./duckdb/convert/layout.ts')).refuseLostManifest(dataDirectory);
+      (await import('./duckdb/convert/marker.ts')).refuseLostManifest(dataDirectory);
       const { inspectParts } = await importInspectParts();
       const { setAside, damages, ...content } = await inspectParts(options);
       return { ...content, damages: [...setAside, ...damages] };
@@ -129,7 +129,7 @@ export async function openStore(options: StoreOptions, callbacks: StoreCallbacks
 
 /** Whether the directory has an embedded store of an earlier release, which `openStore` converts. */
 export async function hasOldStore(dataDirectory: string): Promise<boolean> {
-  return (await import('./duckdb/convert/layout.ts')).hasOldStore(dataDirectory);
+  return (await import('./duckdb/convert/marker.ts')).hasOldStore(dataDirectory);
 }
 
 /**
@@ -142,7 +142,7 @@ export async function checkStoreFiles({
 }: StoreOptions): Promise<readonly Damage[]> {
   if (clickhouse !== undefined) return [];
   const directory = resolve(dataDirectory);
-  (await import('./duckdb/convert/layout.ts')).refuseLostManifest(directory);
+  (await import('./duckdb/convert/marker.ts')).refuseLostManifest(directory);
   return (await importInspectParts()).inspectPartSizes(directory);
 }
 

@@ -1,7 +1,6 @@
 // Writes stores as earlier releases did. The names of tables and columns are those of earlier releases and never change.
-import { closeSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs';
+import { closeSync, openSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
-import { crc32 } from 'node:zlib';
 import { type DuckDBConnection, DuckDBInstance, type DuckDBValue } from '@duckdb/node-api';
 
 const FIRST_BLOCK = 3 * 4096;
@@ -18,8 +17,6 @@ export const SCHEMA_4 = [
   'create table flushed_records (kind varchar primary key, records bigint not null)',
   `create table loads (source varchar not null, digest varchar not null, file_bytes bigint not null,
     records bigint not null, loaded_at timestamp not null, primary key (source, digest))`,
-  `create table part_checksums (part bigint not null, records bigint not null, checksum hugeint not null,
-    probe ubigint not null, first_sequence bigint, next_sequence bigint)`,
 ];
 
 /** A SELECT of edge records, one in each minute since 2026-11-01, with ids e0, e1 and so on. */
@@ -28,16 +25,6 @@ export function edgeRecords(first: number, end: number): string {
     'GET | ' || 200 + i % 5 || ' | ' || md5(i::varchar) as event_message,
     json_object('request', json_object('method', 'GET'), 'response', json_object('status_code', 200 + i % 5), 'n', i) as metadata,
     'https://p.example/rest/v1/t' || i as url, '/rest/v1/t' || i as path from range(${first}, ${end}) numbers(i)`;
-}
-
-/** The checksum of a part, as the unreleased store saved it for a part that was not read back yet. */
-export function unverifiedSql(
-  part: string,
-  { first, next, difference = 0 }: { first: number; next: number; difference?: number },
-): string {
-  return `insert into part_checksums select ${/\d+$/.exec(part)?.[0]}, count(*),
-    sum(hash(id, timestamp, project, event_message, metadata, url, path)::hugeint) + ${difference},
-    hash('dendro', 1::bigint, 0.5::double, timestamp '2026-01-01'), ${first}, ${next} from ${part}`;
 }
 
 /** Runs statements on dendro.duckdb. `isKilled`: without a checkpoint, so that the write-ahead log stays. */
@@ -98,26 +85,4 @@ export async function damageTable(dataDirectory: string, table: string): Promise
   const descriptor = openSync(join(dataDirectory, 'dendro.duckdb'), 'r+');
   writeSync(descriptor, Buffer.alloc(64, 0x55), 0, 64, FIRST_BLOCK + Number(own) * BLOCK_BYTES + 1000);
   closeSync(descriptor);
-}
-
-/** Leaves what a power cut during a checkpoint leaves: saved metadata blocks, and the same blocks torn in the file. */
-export async function tearMetadata(dataDirectory: string): Promise<void> {
-  const file = join(dataDirectory, 'dendro.duckdb');
-  const rows = await rowsOfOldStore(
-    dataDirectory,
-    "select block_id from pragma_metadata_info('logs') where free_blocks > 0",
-  );
-  const blocks = rows.map(([block]) => Number(block));
-  const bytes = readFileSync(file);
-  const numbers = [bytes.readBigUInt64LE(4096 + 8), bytes.readBigUInt64LE(8192 + 8)];
-  const checkpoint = String(numbers.reduce((one, other) => (one > other ? one : other)));
-  const saved = Buffer.concat([
-    Buffer.from(`${JSON.stringify({ checkpoint, blockBytes: BLOCK_BYTES, blocks })}\n`),
-    ...blocks.map(block => bytes.subarray(FIRST_BLOCK + block * BLOCK_BYTES).subarray(0, BLOCK_BYTES)),
-  ]);
-  const checksum = Buffer.from(crc32(saved).toString(16).padStart(8, '0'));
-  writeFileSync(`${file}.metadata-backup`, Buffer.concat([checksum, saved]));
-  for (const block of blocks)
-    bytes.fill(0x55, FIRST_BLOCK + block * BLOCK_BYTES, FIRST_BLOCK + block * BLOCK_BYTES + BLOCK_BYTES / 2);
-  writeFileSync(file, bytes);
 }

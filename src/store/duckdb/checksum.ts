@@ -51,9 +51,10 @@ export async function readContentBy(
   except: Condition = { sql: 'false', values: {} },
 ): Promise<ReadonlyMap<bigint, TableContent>> {
   const columns = columnsOf(kind).map(({ name }) => name);
-  const last = await connection.runAndReadAll(`select max(rowid) from ${table}`);
+  const span = await connection.runAndReadAll(`select min(rowid), max(rowid) from ${table}`);
+  const [first, last] = [Number(span.value(0, 0) ?? 0), Number(span.value(1, 0) ?? -1)];
   const totals = new Map<bigint, TableContent>();
-  for (let start = 0; start <= Number(last.value(0, 0) ?? -1); start += ROW_GROUP_ROWS) {
+  for (let start = first; start <= last; start += ROW_GROUP_ROWS) {
     const startedAt = performance.now();
     // A sum and not an exclusive or, in which two equal records would cancel each other out.
     const result = await connection.runAndReadAll(

@@ -6,32 +6,20 @@ import { readdir, rename, rm } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { join, resolve } from 'node:path';
 import { OperatorError } from '../../../domain/errors.ts';
-import type { Observe } from '../../../observe/event.ts';
-import type { Clock } from '../../../system/clock.ts';
 import { createDirectory, syncDirectory, writeFileDurably } from '../../../system/files.ts';
 import { requireDiskSpace } from '../context.ts';
-import { MANIFEST_FILE, PARTS_DIRECTORY, writeManifest } from '../manifest.ts';
-import { hasOldStore, refuseLostManifest } from './layout.ts';
-import { createMarker, OLD_STORE_FILE } from './marker.ts';
-import { metadataBackupOf } from './metadata-backup.ts';
+import { emptyManifest, MANIFEST_FILE, PARTS_DIRECTORY, writeManifest } from '../manifest.ts';
+import { createMarker, hasOldStore, OLD_STORE_FILE, refuseLostManifest } from './marker.ts';
 import { OldStore } from './old-store.ts';
-import { pathOfWal } from './truncate-wal.ts';
-import { writeParts } from './write-parts.ts';
+import { Conversion, type WritePartsOptions } from './write-parts.ts';
 
 const CONVERTING_DIRECTORY = 'converting';
 /** Parts have more columns than old tables, so they can need more space. */
 const GROWTH = 1.2;
 
-export interface ConvertOptions {
-  readonly dataDirectory: string;
-  readonly memoryLimit: string;
+export type ConvertOptions = Omit<WritePartsOptions, 'partsDirectory' | 'threads'> & {
   readonly threads?: number | undefined;
-  readonly maxPartBytes?: number | undefined;
-  /** Convert the rest if a table cannot be read. */
-  readonly acceptLoss?: boolean | undefined;
-  readonly clock: Clock;
-  readonly observe: Observe;
-}
+};
 
 /** The caller must hold the lock of the data directory. Throws an OperatorError if the store cannot be converted. */
 export async function convertIfNeeded(options: ConvertOptions): Promise<void> {
@@ -50,25 +38,28 @@ export async function convertIfNeeded(options: ConvertOptions): Promise<void> {
 
 /** Creates `parts/`, with the manifest and the marker in it. Returns the number of records. */
 async function convert(options: ConvertOptions): Promise<number> {
-  const { dataDirectory, threads = availableParallelism(), observe } = options;
-  const converting = join(dataDirectory, CONVERTING_DIRECTORY);
-  const store = await OldStore.open({
-    ...options,
-    threads,
-    onWalTruncated: log => observe({ type: 'old_log_truncated', ...log }),
-  });
+  const { dataDirectory, threads = availableParallelism() } = options;
+  const partsDirectory = join(dataDirectory, CONVERTING_DIRECTORY);
+  const store = await OldStore.open({ ...options, threads });
+  const conversion = new Conversion(store, { ...options, threads, partsDirectory });
   try {
     await requireNoParts(dataDirectory);
-    await rm(converting, { recursive: true, force: true });
+    await rm(partsDirectory, { recursive: true, force: true });
     await requireDiskSpace(dataDirectory, Math.ceil((await store.usedBytes()) * GROWTH));
-    createDirectory(converting);
-    const manifest = await writeParts(store, { ...options, partsDirectory: converting });
-    await writeManifest(converting, manifest);
-    await writeFileDurably(join(converting, OLD_STORE_FILE), createMarker());
-    await rename(converting, join(dataDirectory, PARTS_DIRECTORY));
-    return manifest.parts.reduce((sum, part) => sum + part.records, 0);
+    createDirectory(partsDirectory);
+    const { parts } = conversion;
+    const [storedUpTo, loads] = [await store.readStoredUpTo(), await store.readLoads()];
+    await conversion.run();
+    const { nextPart } = conversion;
+    await writeManifest(partsDirectory, {
+      ...emptyManifest(),
+      ...{ generation: 1, nextPart, storedUpTo, parts, loads },
+    });
+    await writeFileDurably(join(partsDirectory, OLD_STORE_FILE), createMarker());
+    await rename(partsDirectory, join(dataDirectory, PARTS_DIRECTORY));
+    return parts.reduce((sum, part) => sum + part.records, 0);
   } catch (error) {
-    await rm(converting, { recursive: true, force: true }).catch(() => {}); // the next start deletes it
+    await rm(partsDirectory, { recursive: true, force: true }).catch(() => {}); // the next start deletes it
     const [reason = ''] = (error as Error).message.split('\n', 1);
     // To read one record of an old table, DuckDB can need the memory of the 2,048 records around it.
     const hint = reason.startsWith('Out of Memory') ? '. Start once with a higher --memory-limit' : '';
@@ -76,7 +67,7 @@ async function convert(options: ConvertOptions): Promise<number> {
       `cannot convert the store of an earlier release in ${dataDirectory}: ${reason}${hint}. Nothing was changed`,
     );
   } finally {
-    store.close();
+    conversion.store.close();
   }
 }
 
@@ -101,6 +92,7 @@ async function finish(dataDirectory: string): Promise<void> {
     await syncDirectory(parts);
   }
   if (!existsSync(join(dataDirectory, MANIFEST_FILE))) return;
-  const oldFile = join(dataDirectory, OLD_STORE_FILE);
-  for (const leftover of [pathOfWal(oldFile), metadataBackupOf(oldFile)]) await rm(leftover, { force: true });
+  // An unreleased version had the second one.
+  for (const suffix of ['.wal', '.metadata-backup'])
+    await rm(join(dataDirectory, `${OLD_STORE_FILE}${suffix}`), { force: true });
 }

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { isDiskFull } from '../../../system/disk-full.ts';
 import { writeFileDurably } from '../../../system/files.ts';
+import { cannotUse, MANIFEST_FILE, PARTS_DIRECTORY } from '../manifest.ts';
 
 /** The store of earlier releases, or the marker. */
 export const OLD_STORE_FILE = 'dendro.duckdb';
@@ -19,8 +20,29 @@ export function createMarker(): Buffer {
   return gunzipSync(Buffer.from(MARKER, 'base64'));
 }
 
-export function isMarker(file: string): boolean {
+function isMarker(file: string): boolean {
   return statSync(file).size <= MAX_BYTES && readFileSync(file).includes(TABLE);
+}
+
+/** Whether the store is of an earlier release, and must be converted before it can be opened. */
+export function hasOldStore(dataDirectory: string): boolean {
+  const file = join(dataDirectory, OLD_STORE_FILE);
+  return existsSync(file) && !hasManifest(dataDirectory) && !isMarker(file);
+}
+
+/** Throws an OperatorError if the data directory had parts, but has no manifest any more. */
+export function refuseLostManifest(dataDirectory: string): void {
+  const file = join(dataDirectory, OLD_STORE_FILE);
+  if (existsSync(file) && !hasManifest(dataDirectory) && isMarker(file))
+    throw cannotUse(
+      dataDirectory,
+      `${join(dataDirectory, MANIFEST_FILE)} does not exist, although a server has used this data directory (to start with an empty store, delete ${file} and ${PARTS_DIRECTORY})`,
+    );
+}
+
+/** A conversion that was interrupted at the end has left the manifest in `parts/`. */
+function hasManifest(dataDirectory: string): boolean {
+  return ['', PARTS_DIRECTORY].some(directory => existsSync(join(dataDirectory, directory, MANIFEST_FILE)));
 }
 
 /** Adds the marker to a new data directory, or to a restored backup. On a full disk, the next start adds it. */

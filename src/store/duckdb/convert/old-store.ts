@@ -1,116 +1,105 @@
 // The store of an earlier release: one DuckDB file with several tables for each kind.
-import { join } from 'node:path';
+import { createReadStream, existsSync, statSync } from 'node:fs';
+import { truncate } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { OperatorError } from '../../../domain/errors.ts';
 import { LOG_KINDS, type LogKind, lineColumnsOf } from '../../../domain/log-columns.ts';
+import type { Observe } from '../../../observe/event.ts';
+import { syncFile, writeFileDurably } from '../../../system/files.ts';
 import { createInstance, quote } from '../database.ts';
 import type { DuckDBInstance, DuckDBValue } from '../driver.ts';
 import { selectWithFieldColumns } from '../field-columns.ts';
 import type { LoadEntry, Manifest } from '../manifest.ts';
 import { addRunLong, type StoreConnection } from '../run-long.ts';
 import { OLD_STORE_FILE } from './marker.ts';
-import { restoreMetadata } from './metadata-backup.ts';
-import { attachRecovering, type OnWalTruncated } from './truncate-wal.ts';
 
 /** The newest schema version of dendro.duckdb. */
 const LAST_SCHEMA_VERSION = 4;
 
-/** The table with the flushed sequence numbers: since schema version 4, and in version 3. */
-const FLUSHED_TABLES: readonly string[] = ['flushed_records', 'sealed_records'];
-
-/** A release of DuckDB can change its hash function. Then this value changes, and stored checksums say nothing. */
-const PROBE = "hash('dendro', 1::bigint, 0.5::double, timestamp '2026-01-01')";
-
 export interface OldTable {
   readonly name: string;
   readonly kind: LogKind;
-  /** Undefined if the table was read back after it was written, as all tables of 0.2.0 and earlier count. */
-  readonly unverified: Unverified | undefined;
 }
 
-/** What a table must have that was not read back after it was written. The spool still has its records. */
-export interface Unverified {
+/** Rows of an old table. */
+export interface RowRange extends OldTable {
+  readonly start: number;
+  /** Exclusive. */
+  readonly end: number;
+  /** How many of these rows are not deleted. */
   readonly records: number;
-  readonly checksum: bigint;
-  /** Its sequence numbers; the second is exclusive. */
-  readonly firstSequence: number;
-  readonly nextSequence: number;
 }
 
 export interface OldStoreOptions {
   readonly dataDirectory: string;
   readonly memoryLimit: string;
   readonly threads: number;
-  readonly onWalTruncated: OnWalTruncated;
+  readonly observe: Observe;
 }
 
 export class OldStore {
   readonly #options: OldStoreOptions;
-  #instance: DuckDBInstance;
-  #connection: StoreConnection;
+  readonly #instance: DuckDBInstance;
+  readonly connection: StoreConnection;
+  #tables: readonly string[] = [];
 
   private constructor(options: OldStoreOptions, instance: DuckDBInstance, connection: StoreConnection) {
     this.#options = options;
     this.#instance = instance;
-    this.#connection = connection;
+    this.connection = connection;
   }
 
-  /** Restores the file after a crash of the earlier release. The caller must hold the lock of the data directory. */
+  /** The caller must hold the lock of the data directory. The file does not change: no checkpoint runs. */
   static async open(options: OldStoreOptions): Promise<OldStore> {
-    const file = join(options.dataDirectory, OLD_STORE_FILE);
-    await restoreMetadata(file).catch(error => {
-      throw cannotOpen(file, error);
-    });
-    const store = new OldStore(options, ...(await connect(options, file)));
+    const { dataDirectory, memoryLimit, threads, observe } = options;
+    const file = join(dataDirectory, OLD_STORE_FILE);
+    const instance = await createInstance(dataDirectory, memoryLimit, threads);
+    const store = new OldStore(options, instance, addRunLong(await instance.connect(), threads));
+    const attach = () => store.connection.run(`attach ${quote(file)} as logs`);
     try {
-      await store.#checkVersion();
+      await store.connection.run('pragma disable_checkpoint_on_shutdown');
+      await store.connection.run("set global checkpoint_threshold = '1TB'");
+      await store.connection.run("set global TimeZone = 'UTC'");
+      await attach().catch(async error => {
+        await truncateLog(`${file}.wal`, error, observe);
+        return attach();
+      });
+      await store.#readTables();
       return store;
     } catch (error) {
       store.close();
-      throw error;
+      throw error instanceof OperatorError ? error : cannotOpen(file, error);
     }
   }
 
-  get connection(): StoreConnection {
-    return this.#connection;
-  }
-
-  /** After an error, DuckDB may refuse to read other tables. */
-  async reopen(): Promise<void> {
-    this.close();
-    const file = join(this.#options.dataDirectory, OLD_STORE_FILE);
-    [this.#instance, this.#connection] = await connect(this.#options, file);
-  }
-
   close(): void {
-    this.#connection.closeSync();
+    this.connection.closeSync();
     this.#instance.closeSync();
   }
 
+  /** After an error, DuckDB may refuse to read other tables. */
+  reopen(): Promise<OldStore> {
+    this.close();
+    return OldStore.open(this.#options);
+  }
+
   /** The tables with records. Temporary tables of interrupted rewrites are not among them. */
-  async listTables(): Promise<readonly OldTable[]> {
-    const unverified = await this.#readUnverified();
-    return (await this.#tableNames()).flatMap(name => {
-      const kind = kindOfTable(name);
-      const number = Number(/\d+$/.exec(name)?.[0]);
-      return kind === undefined ? [] : [{ name, kind, unverified: unverified.get(number) }];
+  get tables(): readonly OldTable[] {
+    return this.#tables.flatMap(name => {
+      const kind = /^(\w+)_(?:logs|(?:part|compacted|sealed|merged)_\d+)$/.exec(name)?.[1];
+      return LOG_KINDS.filter(each => each === kind).map(each => ({ name, kind: each }));
     });
   }
 
-  /** From the metadata of the file. */
-  async countRecords({ name }: OldTable): Promise<number> {
-    const [[count] = []] = await this.#rows(`select count(*) from logs.${name}`);
-    return Number(count);
-  }
-
-  /** Whether a table that was not read back has what was written to it. */
-  async isSound({ name, kind, unverified }: OldTable): Promise<boolean> {
-    if (unverified === undefined) return true;
-    const [[records, checksum] = []] = await this.#rows(
-      `select count(*), coalesce(sum(hash(${columnNames(kind)})::hugeint), 0) from logs.${name}`,
+  /** Divides a table into ranges of up to `length` rows. Reads no values of the records. */
+  async listRanges(table: OldTable, length: number): Promise<RowRange[]> {
+    const rows = await this.#rows(
+      `select rowid // ${length} as number, count(*) from logs.${table.name} group by number order by number`,
     );
-    // Version 0.2.0 may have added records.
-    if (Number(records) > unverified.records) return true;
-    return Number(records) === unverified.records && BigInt(String(checksum)) === unverified.checksum;
+    return rows.map(([number, records]) => ({
+      ...{ ...table, records: Number(records) },
+      ...{ start: Number(number) * length, end: (Number(number) + 1) * length },
+    }));
   }
 
   /** The size of the blocks that have records or metadata. */
@@ -122,7 +111,7 @@ export class OldStore {
   }
 
   async readStoredUpTo(): Promise<Manifest['storedUpTo']> {
-    const table = await this.#findTable(FLUSHED_TABLES);
+    const table = this.#tables.find(name => name === 'flushed_records' || name === 'sealed_records'); // since version 4; in version 3
     if (table === undefined) return {};
     // The column `records` has the next sequence number; it is not a count.
     const rows = await this.#rows(`select kind, records from logs.${table}`);
@@ -130,7 +119,7 @@ export class OldStore {
   }
 
   async readLoads(): Promise<LoadEntry[]> {
-    if ((await this.#findTable(['loads'])) === undefined) return [];
+    if (!this.#tables.includes('loads')) return [];
     const rows = await this.#rows(
       'select source, digest, file_bytes, records, epoch_us(loaded_at) from logs.loads order by loaded_at',
     );
@@ -143,27 +132,12 @@ export class OldStore {
     }));
   }
 
-  async #readUnverified(): Promise<ReadonlyMap<number, Unverified>> {
-    if ((await this.#findTable(['part_checksums'])) === undefined) return new Map();
+  async #readTables(): Promise<void> {
     const rows = await this.#rows(
-      `select part, records, checksum, first_sequence, next_sequence from logs.part_checksums
-      where first_sequence is not null and probe = ${PROBE}`,
+      "select table_name from duckdb_tables() where database_name = 'logs' order by table_oid",
     );
-    return new Map(
-      rows.map(([part, records, checksum, firstSequence, nextSequence]) => [
-        Number(part),
-        {
-          records: Number(records),
-          checksum: BigInt(String(checksum)),
-          firstSequence: Number(firstSequence),
-          nextSequence: Number(nextSequence),
-        },
-      ]),
-    );
-  }
-
-  async #checkVersion(): Promise<void> {
-    if ((await this.#findTable(['schema_version'])) === undefined) return;
+    this.#tables = rows.map(([name]) => String(name));
+    if (!this.#tables.includes('schema_version')) return;
     const [[version] = []] = await this.#rows('select max(version) from logs.schema_version');
     if (Number(version) > LAST_SCHEMA_VERSION)
       throw new OperatorError(
@@ -171,44 +145,40 @@ export class OldStore {
       );
   }
 
-  async #findTable(names: readonly string[]): Promise<string | undefined> {
-    return (await this.#tableNames()).find(name => names.includes(name));
-  }
-
-  async #tableNames(): Promise<string[]> {
-    const rows = await this.#rows(
-      "select table_name from duckdb_tables() where database_name = 'logs' order by table_oid",
-    );
-    return rows.map(([name]) => String(name));
-  }
-
   async #rows(sql: string): Promise<DuckDBValue[][]> {
-    return (await this.#connection.runAndReadAll(sql)).getRows();
+    return (await this.connection.runAndReadAll(sql)).getRows();
   }
 }
 
-async function connect(
-  { dataDirectory, memoryLimit, threads, onWalTruncated }: OldStoreOptions,
-  file: string,
-): Promise<[DuckDBInstance, StoreConnection]> {
-  const instance = await createInstance(dataDirectory, memoryLimit, threads);
-  const connection = addRunLong(await instance.connect(), threads);
+/** A subquery with the records of a range, the columns of a part, and `rowid`. */
+export function recordsOf({ name, kind, start, end }: RowRange): string {
+  const columns = lineColumnsOf(kind).map(column => column.name);
+  const rows = `rowid >= ${start} and rowid < ${end}`;
+  return `(${selectWithFieldColumns(kind, `(select rowid, ${columns.join(', ')} from logs.${name} where ${rows})`)})`;
+}
+
+/**
+ * After a power cut, the write-ahead log can end with an invalid entry, and DuckDB refuses the log. Each commit is synced before the
+ * program relies on it, so only entries after the last synced commit can be invalid. They are moved to another file. Throws `error`
+ * if it has another cause.
+ */
+async function truncateLog(path: string, error: unknown, observe: Observe): Promise<void> {
+  const position = /Corrupt WAL file: entry at byte position (\d+)/.exec((error as Error).message)?.[1];
+  const start = Number(position) - 16; // size and checksum of the entry are before this position
+  const invalidBytes = position === undefined ? 0 : statSync(path).size - start;
+  if (!(start >= 0 && invalidBytes > 0)) throw error;
+  let copy = `${path}.damaged`;
+  for (let number = 2; existsSync(copy); number++) copy = `${path}.damaged-${number}`; // an earlier copy is never replaced
   try {
-    // The file does not change: no checkpoint runs.
-    await connection.run('pragma disable_checkpoint_on_shutdown');
-    await connection.run("set global checkpoint_threshold = '1TB'");
-    await connection.run("set global TimeZone = 'UTC'");
-    await attachRecovering(
-      file,
-      async () => void (await connection.run(`attach ${quote(file)} as logs`)),
-      onWalTruncated,
+    await writeFileDurably(copy, createReadStream(path, { start }));
+    await truncate(path, start);
+    await syncFile(path);
+  } catch (failure) {
+    throw new OperatorError(
+      `cannot move an unfinished write of ${invalidBytes} bytes from the end of ${path} to ${copy}: ${(failure as Error).message}; free some disk space, or check the permissions of ${dirname(path)}, then start again`,
     );
-    return [instance, connection];
-  } catch (error) {
-    connection.closeSync();
-    instance.closeSync();
-    throw error instanceof OperatorError ? error : cannotOpen(file, error);
   }
+  observe({ type: 'old_log_truncated', path, invalidBytes, copy });
 }
 
 function cannotOpen(file: string, error: unknown): OperatorError {
@@ -216,29 +186,6 @@ function cannotOpen(file: string, error: unknown): OperatorError {
   if (/could not set lock/i.test(reason))
     return new OperatorError(`${file} is in use by another process; stop it, then start again`);
   return new OperatorError(
-    `cannot read the store of an earlier release: ${reason}; nothing was converted. Keep a copy of ${file}, then restore the data directory from a backup`,
+    `cannot read the store of an earlier release: ${reason}; nothing was converted. If that release was not stopped cleanly, start and stop it once. Otherwise keep a copy of ${file}, then restore the data directory from a backup`,
   );
-}
-
-/** A subquery with the records of an old table, the columns of a part, and `rowid`. */
-export function recordsOf({ name, kind }: OldTable): string {
-  return `(${selectWithFieldColumns(kind, `(select rowid, ${columnNames(kind)} from logs.${name})`)})`;
-}
-
-/** A SELECT of the records that match a condition, with exactly the columns of a part. */
-export function selectFrom(table: OldTable, condition: string): string {
-  return `select * exclude (rowid) from ${recordsOf(table)} where ${condition}`;
-}
-
-/** All old tables of a kind have these columns. */
-function columnNames(kind: LogKind): string {
-  return lineColumnsOf(kind)
-    .map(({ name }) => name)
-    .join(', ');
-}
-
-/** The kind whose records a table has, in any version of the schema. Undefined for other tables and temporary ones. */
-function kindOfTable(table: string): LogKind | undefined {
-  const name = /^(\w+)_(?:logs|(?:part|compacted|sealed|merged)_\d+)$/.exec(table)?.[1];
-  return LOG_KINDS.find(kind => kind === name);
 }

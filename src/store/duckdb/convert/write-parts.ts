@@ -1,75 +1,109 @@
-// Writes the records of an old store to parts.
-import { LOG_KINDS, type LogKind } from '../../../domain/log-columns.ts';
+// Writes the records of an old store to parts: a range of rows of one table at a time, with one part for each time window that the
+// range has records of. Compaction merges them later.
 import type { Observe } from '../../../observe/event.ts';
 import type { Clock } from '../../../system/clock.ts';
-import { addContents, readContentBy, type TableContent } from '../checksum.ts';
-import { emptyManifest, type Manifest, type PartEntry } from '../manifest.ts';
+import { ROW_GROUP_ROWS } from '../checksum.ts';
+import { MAX_LARGE_BYTES } from '../compaction.ts';
+import type { PartEntry } from '../manifest.ts';
 import { PartWriter } from '../part-writer.ts';
-import { startSql, type TimeWindow } from '../time-windows.ts';
-import { type OldStore, recordsOf, selectFrom } from './old-store.ts';
-import { planParts, type Spans } from './plan-parts.ts';
-import { type DamagedTable, type ReadTable, readTables } from './read-tables.ts';
-import { findReplay } from './replay.ts';
+import { splitByWindow, type WindowRun } from '../time-windows.ts';
+import { type OldStore, type OldStoreOptions, type RowRange, recordsOf } from './old-store.ts';
 
+const RANGE_ROWS = 8 * ROW_GROUP_ROWS;
 const PROGRESS_MS = 5_000;
 /** Each record is read, written and read back. */
 const STEPS_PER_RECORD = 3;
+/** Errors that say nothing about the table that was read. */
+const SYSTEM_ERROR = /^(Out of Memory|Interrupt|Connection) Error/;
 
-export interface WritePartsOptions {
+export interface WritePartsOptions extends OldStoreOptions {
   /** The parts are written to this directory. */
   readonly partsDirectory: string;
   readonly maxPartBytes?: number | undefined;
+  /** Leave out the rows that cannot be read. */
   readonly acceptLoss?: boolean | undefined;
   readonly clock: Clock;
-  readonly observe: Observe;
 }
 
-/** Returns the manifest that names the parts. Throws before it writes anything if a table cannot be read, unless the loss is accepted. */
-export async function writeParts(store: OldStore, options: WritePartsOptions): Promise<Manifest> {
-  const progress = new Progress(options.observe);
-  const tables = await readTables(
-    store,
-    records => progress.start(records),
-    async (_, records) => progress.add(records),
-  );
-  const storedUpTo = await store.readStoredUpTo();
-  const replay = findReplay(tables, storedUpTo);
-  reportLoss(replay.lost, options);
-  const writer = new TableWriter(store, options, progress);
-  try {
-    const parts: PartEntry[] = [];
-    for (const kind of LOG_KINDS)
-      parts.push(
-        ...(await writer.write(
-          kind,
-          replay.converted.filter(table => table.kind === kind),
-        )),
-      );
-    return {
-      ...emptyManifest(),
-      generation: 1,
-      nextPart: writer.nextPart,
-      storedUpTo: replay.storedUpTo,
-      parts,
-      loads: await store.readLoads(),
-    };
-  } finally {
-    await writer.close();
+/** Converts all records. Throws if some cannot be read, unless the loss is accepted. */
+export class Conversion {
+  readonly #options: WritePartsOptions;
+  readonly #partWriter: PartWriter;
+  readonly #progress: Progress;
+  readonly parts: PartEntry[] = [];
+  nextPart = 1;
+  #store: OldStore;
+
+  constructor(store: OldStore, options: WritePartsOptions) {
+    this.#store = store;
+    this.#options = options;
+    this.#partWriter = new PartWriter({ ...options, nextPartNumber: () => this.nextPart++ });
+    this.#progress = new Progress(options.observe);
   }
-}
 
-/** Throws unless the loss is accepted. */
-function reportLoss(lost: readonly DamagedTable[], { acceptLoss, observe }: WritePartsOptions): void {
-  if (acceptLoss)
-    for (const { name, records, problem } of lost)
-      observe({ type: 'old_table_lost', table: name, records, problem });
-  else if (lost.length > 0) {
-    const list = lost.map(
-      ({ name, records = 'an unknown number of', problem }) => `${name} (${records} records): ${problem}`,
-    );
-    throw new Error(
-      `these tables cannot be read: ${list.join('; ')}. Restore a backup, or lose these records and convert the rest with --accept-loss`,
-    );
+  /** The store that was passed to the constructor, or the one that replaced it after an error. */
+  get store(): OldStore {
+    return this.#store;
+  }
+
+  async run(): Promise<void> {
+    const ranges: RowRange[] = [];
+    for (const table of this.#store.tables)
+      try {
+        ranges.push(...(await this.#store.listRanges(table, RANGE_ROWS)));
+      } catch (error) {
+        await this.#lose(table.name, undefined, error);
+      }
+    this.#progress.start(ranges.reduce((sum, { records }) => sum + records, 0));
+    try {
+      for (const range of ranges) {
+        const found = await this.#convert(range);
+        if (found !== range.records)
+          throw new Error(`${found} of ${range.records} records of ${range.name} were converted`);
+      }
+    } finally {
+      await this.#partWriter.close();
+    }
+  }
+
+  /** Returns the number of records, including those that are lost. */
+  async #convert(range: RowRange): Promise<number> {
+    const { connection } = this.#store;
+    let runs: readonly WindowRun[];
+    try {
+      runs = await splitByWindow(connection, range.kind, recordsOf(range), this.#options.clock());
+    } catch (error) {
+      await this.#lose(range.name, range.records, error);
+      return range.records;
+    }
+    if (runs.some(run => this.#isTooLarge(run)) && range.end - range.start > 1) {
+      const middle = Math.ceil((range.start + range.end) / 2);
+      const first = await this.#convert({ ...range, end: middle });
+      return first + (await this.#convert({ ...range, start: middle }));
+    }
+    const records = runs.reduce((sum, { content }) => sum + content.rows, 0);
+    this.#progress.add(records);
+    const from = `(select * exclude (rowid) from ${recordsOf(range)})`;
+    const afterBatch = async (_: number, copied: number) => this.#progress.add(copied);
+    for (const run of runs)
+      this.parts.push(await this.#partWriter.write(connection, range.kind, { ...run, from }, afterBatch));
+    return records;
+  }
+
+  #isTooLarge({ content: { textBytes, largeTextBytes } }: WindowRun): boolean {
+    const { maxPartBytes = Number.POSITIVE_INFINITY } = this.#options;
+    return largeTextBytes > MAX_LARGE_BYTES || textBytes > maxPartBytes;
+  }
+
+  async #lose(table: string, records: number | undefined, error: unknown): Promise<void> {
+    const [problem = ''] = (error as Error).message.split('\n', 1);
+    if (SYSTEM_ERROR.test(problem)) throw error;
+    if (!this.#options.acceptLoss)
+      throw new Error(
+        `the table ${table} cannot be read (${records ?? 'an unknown number of'} records): ${problem}. Restore a backup, or lose these records and convert the rest with --accept-loss`,
+      );
+    this.#options.observe({ type: 'old_table_lost', table, records, problem });
+    this.#store = await this.#store.reopen();
   }
 }
 
@@ -99,96 +133,4 @@ class Progress {
     const share = Math.min(1, this.#steps / Math.max(1, this.#records * STEPS_PER_RECORD));
     this.#observe({ type: 'conversion_progress', share, records: this.#records });
   }
-}
-
-class TableWriter {
-  readonly #store: OldStore;
-  readonly #options: WritePartsOptions;
-  readonly #progress: Progress;
-  readonly #partWriter: PartWriter;
-  #nextPart = 1;
-
-  constructor(store: OldStore, options: WritePartsOptions, progress: Progress) {
-    this.#store = store;
-    this.#options = options;
-    this.#progress = progress;
-    this.#partWriter = new PartWriter({ ...options, nextPartNumber: () => this.#nextPart++ });
-  }
-
-  get nextPart(): number {
-    return this.#nextPart;
-  }
-
-  /** Writes the records of a kind. */
-  async write(kind: LogKind, tables: readonly ReadTable[]): Promise<PartEntry[]> {
-    const { clock, maxPartBytes = Number.POSITIVE_INFINITY } = this.#options;
-    const planned = await planParts(mergeSpans(tables.map(({ spans }) => spans)), {
-      nowMicros: clock(),
-      maxPartBytes,
-      readSpans: (width, range) => this.#readSpans(kind, tables, width, range),
-    });
-    const parts: PartEntry[] = [];
-    for (const { content, ...range } of planned) {
-      const from = `(${overlapping(tables, range)
-        .map(table => selectFrom(table, inRange(range)))
-        .join(' union all ')})`;
-      const afterBatch = async (_: number, records: number) => this.#progress.add(records);
-      parts.push(await this.#partWriter.write(this.#store.connection, kind, { from, content }, afterBatch));
-    }
-    const [expected, written] = [
-      sumOf(tables.map(({ content }) => content.rows)),
-      sumOf(parts.map(({ records }) => records)),
-    ];
-    if (written !== expected)
-      throw new Error(`${written} of ${expected} records of kind ${kind} were converted`);
-    return parts;
-  }
-
-  close(): Promise<void> {
-    return this.#partWriter.close();
-  }
-
-  async #readSpans(
-    kind: LogKind,
-    tables: readonly ReadTable[],
-    width: bigint,
-    range: TimeWindow,
-  ): Promise<Spans> {
-    const except = { sql: `not (${inRange(range)})`, values: {} };
-    const spans: Spans[] = [];
-    for (const table of overlapping(tables, range))
-      spans.push(
-        await readContentBy(
-          startSql(width),
-          this.#store.connection,
-          kind,
-          recordsOf(table),
-          undefined,
-          except,
-        ),
-      );
-    return mergeSpans(spans);
-  }
-}
-
-function overlapping(tables: readonly ReadTable[], { start, end }: TimeWindow): readonly ReadTable[] {
-  return tables.filter(({ content: { since = 0n, until = 0n } }) => since < end && until >= start);
-}
-
-function inRange({ start, end }: TimeWindow): string {
-  return `timestamp >= make_timestamp(${start}::bigint) and timestamp < make_timestamp(${end}::bigint)`;
-}
-
-function mergeSpans(all: readonly Spans[]): Spans {
-  const merged = new Map<bigint, TableContent>();
-  for (const spans of all)
-    for (const [start, content] of spans) {
-      const known = merged.get(start);
-      merged.set(start, known === undefined ? content : addContents(known, content));
-    }
-  return merged;
-}
-
-function sumOf(numbers: readonly number[]): number {
-  return numbers.reduce((sum, number) => sum + number, 0);
 }
