@@ -3,7 +3,7 @@
 /** @typedef {typeof SIZES.full} Sizes */
 
 /**
- * The store compacts its youngest parts only after 30 s without new records (src/store/duckdb/compaction.ts). Loading waits
+ * The store compacts its youngest parts only after 30 s without new records (src/store/duckdb/rewriter.ts). Loading waits
  * longer than that, so that the figures are those of a store at rest. `quick` does not wait.
  */
 const QUIET_SECONDS = 32;

@@ -27,10 +27,8 @@ import { INTAKE_REJECT_CODES } from './logs/rejection.ts';
 import type { Observe } from './observe/event.ts';
 import { Metrics } from './observe/metrics.ts';
 import { MetricSampler } from './sample-metrics.ts';
-import { Eviction } from './store/eviction.ts';
 import { Maintenance } from './store/maintenance.ts';
 import { openStore } from './store/open-store.ts';
-import { Retention } from './store/retention.ts';
 import type { Store } from './store/store.ts';
 import { type Clock, systemClock } from './system/clock.ts';
 import { systemTimer, type Timer } from './system/timer.ts';
@@ -140,7 +138,7 @@ export async function startApp(
     if (failure.hasHappened()) await failure.promise; // throws
     state.start(
       createServing(context, { store, cache, validatedRequests, intake, erasure, quarantine, ...auth }),
-      () => preflight.passed && store.isReachable?.() !== false,
+      () => preflight.passed && store.readStatistics().isReachable,
     );
     void erasure.resume().catch(() => {}); // reported as an event
     const reloadEndpoints = () => catalog.reload();
@@ -465,17 +463,10 @@ function startCache(
 }
 
 function startBackgroundJobs({ config, clock, timer, observe, closers }: Context, store: Store): void {
-  const retention = new Retention(store, config.retentionDays, clock, timer, observe);
-  const maintenance = new Maintenance(store, timer, observe);
-  retention.start();
+  const { retentionDays, maxDiskBytes } = config;
+  const { dataDirectory } = config.store;
+  const options = { dataDirectory, retentionDays, maxDiskBytes };
+  const maintenance = new Maintenance(store, options, clock, timer, observe);
   maintenance.start();
-  closers.add(
-    'jobs',
-    () => retention.close(),
-    () => maintenance.close(),
-  );
-  if (config.maxDiskBytes === undefined) return;
-  const eviction = new Eviction(store, config.store.dataDirectory, config.maxDiskBytes, timer, observe);
-  eviction.start();
-  closers.add('jobs', () => eviction.close());
+  closers.add('jobs', () => maintenance.close());
 }

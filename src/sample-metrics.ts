@@ -46,7 +46,7 @@ export class MetricSampler {
     const now = performance.now();
     const isCheap = store.name === 'duckdb'; // the embedded store has these timestamps in memory
     const isDue = isCheap || now - this.#newestReadAt >= NEWEST_RECORDS_INTERVAL_MS;
-    if (isDue && store.isReachable?.() !== false) {
+    if (isDue && store.readStatistics().isReachable) {
       this.#newestReadAt = now;
       await this.#readNewestRecords(store);
     }

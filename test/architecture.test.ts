@@ -33,8 +33,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'logs',
     'token',
     'cache',
-    'store/eviction.ts',
-    'store/retention.ts',
     'store/maintenance.ts',
     'store/open-store.ts',
     'store/store.ts',
@@ -74,8 +72,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'store/result-size.ts': [],
   'store/newest-timestamp.ts': [],
   'store/migration.ts': ['store/store.ts'],
-  'store/eviction.ts': ['store/store.ts', 'observe'],
-  'store/retention.ts': ['store/store.ts', 'observe'],
   'store/maintenance.ts': ['store/store.ts', 'observe'],
   'store/duckdb': [
     'store/store.ts',

@@ -18,7 +18,7 @@ import { createGenerator, selectChunk } from './generate-records.mjs';
 
 /** @typedef {'edge' | 'function_edge'} Kind */
 
-/** MAX_RUNS in src/store/duckdb/append.ts, and MAX_ROWS in src/store/duckdb/compaction.ts. */
+/** MAX_RUNS in src/store/duckdb/append.ts, and MAX_ROWS in src/store/duckdb/rewriter.ts. */
 const RECENT_PART_ROWS = 8 * ROW_GROUP_ROWS;
 const OLD_PART_ROWS = 128 * ROW_GROUP_ROWS;
 const WEEK_MICROS = 7n * 86_400n * 1_000_000n;

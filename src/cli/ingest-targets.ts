@@ -69,7 +69,7 @@ export class StoreTarget implements IngestTarget {
   }
 
   async findLoadsOfSize(source: string, fileBytes: number): Promise<readonly EarlierLoad[]> {
-    return (await this.#store.findLoadsOfSize?.(source, fileBytes)) ?? [];
+    return this.#store.findLoadsOfSize(source, fileBytes);
   }
 
   load(

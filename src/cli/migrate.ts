@@ -86,7 +86,7 @@ function stateDirectoryOf(dataDirectory: string, { database }: ClickHouseUrl): s
 }
 
 async function requirePreflight(target: Store): Promise<void> {
-  const problem = await target.preflight?.();
+  const problem = await target.preflight();
   if (problem !== undefined) throw new OperatorError(problem);
 }
 

@@ -13,7 +13,7 @@ const RETRY_INTERVAL_MS = 2_000;
  * errors as Store.query.
  */
 export async function runPreflight(catalog: Catalog, store: Store): Promise<void> {
-  const missing = await store.preflight?.();
+  const missing = await store.preflight();
   if (missing !== undefined) throw new OperatorError(missing);
   await checkCatalog(catalog, store);
 }

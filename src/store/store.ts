@@ -168,6 +168,8 @@ export interface StoreCallbacks {
 export interface StoreStatistics {
   readonly waitingQueries: number;
   readonly runningQueries: number;
+  /** Whether any host of a remote store was up when it was last tried. The embedded store is always reachable. */
+  readonly isReachable: boolean;
   /** Only the embedded store. */
   readonly embedded?: {
     readonly fileBytes: number;
@@ -193,6 +195,14 @@ export interface Expiry {
   readonly rewriteBefore: bigint;
 }
 
+/**
+ * - `expire` deletes expired records. Those that expired recently may stay on disk, and queries do not return them.
+ * - `evictTo` removes the oldest parts until the others use at most this many bytes.
+ * - `compact` merges some parts, if that makes queries faster; then call it again. For 10 minutes after a failure, later calls skip
+ *   the kind that failed.
+ */
+export type MaintenanceTask = 'compact' | { readonly expire: Expiry } | { readonly evictTo: number };
+
 /** Methods can be called concurrently unless they say otherwise. After `close`, queries and writes throw `unavailable`. */
 export interface Store {
   readonly name: StoreName;
@@ -202,14 +212,11 @@ export interface Store {
 
   // Queries
 
-  /** Whether any host of a remote store was up when it was last tried. The embedded store has no such method. */
-  isReachable?(): boolean;
-
   /**
    * Checks that a remote store is ready to serve. Returns what is missing (tables, permissions) in one sentence, or undefined.
    * Throws if that cannot be checked now, such as if the store is unreachable.
    */
-  preflight?(): Promise<string | undefined>;
+  preflight(): Promise<string | undefined>;
 
   /**
    * Checks that a saved query is one SELECT, uses its parameters as the rules say and returns the declared columns. Does not
@@ -253,8 +260,8 @@ export interface Store {
    */
   append(batches: AsyncIterable<LogLines>, content?: LoadContent): Promise<EarlierLoad | undefined>;
 
-  /** Returns the earlier loads of a `LoadIdentity.source` from files of this size. Only the embedded store has this method. */
-  findLoadsOfSize?(source: string, fileBytes: number): Promise<readonly EarlierLoad[]>;
+  /** Returns the earlier loads of a `LoadIdentity.source` from files of this size. Only the embedded store remembers loads. */
+  findLoadsOfSize(source: string, fileBytes: number): readonly EarlierLoad[];
 
   /**
    * Stores records from the spool. Queries see them when this resolves. Skips records that were applied before, so the caller
@@ -287,10 +294,10 @@ export interface Store {
   // Maintenance
 
   /**
-   * Deletes expired records. Returns how many it deleted. Records that expired recently may stay on disk, and queries do not return
-   * them. A store that expires records itself deletes none and returns 0.
+   * Runs one task in the background of other work. Returns how many records it removed or merged; 0 if there was nothing to do. Throws
+   * if it fails, such as on a full disk; no other record is affected. ClickHouse does all of this itself and returns 0.
    */
-  deleteExpired(expiry: Expiry): Promise<number>;
+  maintain(task: MaintenanceTask): Promise<number>;
 
   /**
    * Erases the flushed records of a project, and their text in the store's files. Records that are stored while it runs may stay.
@@ -299,25 +306,13 @@ export interface Store {
   eraseProject(scope: EraseScope): Promise<number>;
 
   /**
-   * Removes the oldest parts until the others use at most `maxBytes`. Returns how many records it removed. Only the embedded store
-   * has this method.
-   */
-  evictOldest?(maxBytes: number): Promise<number>;
-
-  /**
-   * Runs one compaction, if that makes queries faster. Returns whether there was work; if so, call it again. Throws if it fails,
-   * such as on a full disk; no record is affected. For 10 minutes, later calls skip the kind that failed and compact the others.
-   */
-  compact?(): Promise<boolean>;
-
-  /**
    * The store's files at this moment, for a backup, without the parts whose SHA-256 is in `omitted`. Synchronous: the caller takes
    * the content of the spool at the same moment. Delays no other work of the store.
    */
   snapshot(omitted: ReadonlySet<string>): StoreSnapshot;
 
   /**
-   * Cancels queries, `compact`, `eraseProject`, `deleteExpired` and `evictOldest`. Waits for other writes that have started;
+   * Cancels queries, `maintain` and `eraseProject`. Waits for other writes that have started;
    * ClickHouse aborts an insert of `apply` after 5 s. Then closes every connection. Can be called twice.
    */
   close(): Promise<void>;

@@ -272,7 +272,7 @@ class Workload {
     if (!isFlushed) return;
     // The hourly job rewrites a part only if it has records that expired a day ago. Here, one that has expired is enough.
     const expiredBefore = BigInt(limit);
-    await this.#server.store.deleteExpired({ expiredBefore, rewriteBefore: expiredBefore });
+    await this.#server.store.maintain({ expire: { expiredBefore, rewriteBefore: expiredBefore } });
     this.#markBatches(
       expired.filter(({ timestamp }) => timestamp < limit),
       'removed',

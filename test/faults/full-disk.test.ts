@@ -133,7 +133,7 @@ test.for([0, 64 * KIB, 300 * KIB, MIB, 20 * MIB, 66 * MIB])(
       fill(leftBytes);
       await store.flush(['edge']).catch(error => failures.push(error));
       await store
-        .deleteExpired({ expiredBefore: 1n, rewriteBefore: 1n })
+        .maintain({ expire: { expiredBefore: 1n, rewriteBefore: 1n } })
         .catch(error => failures.push(error));
       expect(await count()).toBe(1_000);
       free();

@@ -120,7 +120,7 @@ test('text of expired records that are still in a part is erased too', async () 
     edgeRecord({ id: `${TEXT}-a`, project: PROJECT, at: old, message: TEXT }),
     edgeRecord({ id: 'b', project: 'other', at: old + 1n }),
   ]);
-  await app.store.deleteExpired({ expiredBefore: old + 1n, rewriteBefore: 0n });
+  await app.store.maintain({ expire: { expiredBefore: old + 1n, rewriteBefore: 0n } });
   expect(await idsOf(app, PROJECT)).toEqual([]);
   expect(filesWith(TEXT)).toEqual(['edge-000001.duckdb']);
   expect(await erase({ project: PROJECT })).toMatchObject({ state: 'done', records: 1 });

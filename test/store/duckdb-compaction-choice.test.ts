@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { ROW_GROUP_ROWS as G } from '../../src/store/duckdb/checksum.ts';
-import { chooseParts } from '../../src/store/duckdb/compaction.ts';
 import { partFileName } from '../../src/store/duckdb/part-file.ts';
 import { Part } from '../../src/store/duckdb/parts.ts';
+import { chooseParts } from '../../src/store/duckdb/rewriter.ts';
 
 const MIB = 1024 * 1024;
 const MIN_RUNS = 4;

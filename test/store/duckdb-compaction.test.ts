@@ -21,7 +21,7 @@ afterEach(async () => {
 const flushTimes = async (times: number, count: number, at?: bigint) => {
   for (let i = 0; i < times; i++) await embedded.flush(embedded.createRecords(count, at));
 };
-const compact = async () => embedded.store.compact?.();
+const compact = async () => embedded.store.maintain('compact');
 const compactWhenIdle = async () => {
   if (await compact()) throw new Error('there was work before the window was idle');
   vi.advanceTimersByTime(IDLE_MS);
@@ -33,12 +33,12 @@ const expectIds = async (count: number) =>
 
 test('a compaction merges parts into one that is sorted by project and time, and deletes their files', async () => {
   await flushTimes(3, 500);
-  expect(await compactWhenIdle()).toBe(true);
+  expect(await compactWhenIdle()).toBeGreaterThan(0);
   const [part, ...others] = embedded.parts;
   expect([part, others]).toMatchObject([{ records: 1500, runs: 1 }, []]);
   await expect.poll(() => embedded.files).toEqual([part?.file]);
   await expectIds(1500);
-  expect(await compact()).toBe(false);
+  expect(await compact()).toBe(0);
   await embedded.reopen();
   await expectIds(1500);
 
@@ -61,23 +61,23 @@ test('a compaction merges parts into one that is sorted by project and time, and
 
 test('fewer than 16 parts are merged when none was added to their window for 30 s', async () => {
   await flushTimes(4, 10);
-  expect(await compact()).toBe(false);
+  expect(await compact()).toBe(0);
   vi.advanceTimersByTime(20_000);
   await flushTimes(1, 10);
-  expect(await compact()).toBe(false);
+  expect(await compact()).toBe(0);
   vi.advanceTimersByTime(IDLE_MS - 1_000);
-  expect(await compact()).toBe(false);
+  expect(await compact()).toBe(0);
   vi.advanceTimersByTime(1_000);
-  expect(await compact()).toBe(true);
+  expect(await compact()).toBeGreaterThan(0);
   expect(recordsOfParts()).toEqual([50]);
   await expectIds(50);
 });
 
 test('16 parts are merged at once', async () => {
   await flushTimes(MIN_RUNS - 1, 10);
-  expect(await compact()).toBe(false);
+  expect(await compact()).toBe(0);
   await flushTimes(1, 10);
-  expect(await compact()).toBe(true);
+  expect(await compact()).toBeGreaterThan(0);
   expect(recordsOfParts()).toEqual([160]);
 });
 
@@ -85,10 +85,10 @@ test('a larger part is left out until the smaller ones have a quarter of its rec
   await flushTimes(2, 800);
   await compactWhenIdle();
   await flushTimes(2, 80);
-  expect(await compactWhenIdle()).toBe(true);
+  expect(await compactWhenIdle()).toBeGreaterThan(0);
   expect(recordsOfParts()).toEqual([1600, 160]);
   await flushTimes(2, 120);
-  expect(await compactWhenIdle()).toBe(true);
+  expect(await compactWhenIdle()).toBeGreaterThan(0);
   expect(recordsOfParts()).toEqual([2000]);
   await expectIds(2000);
 });
@@ -96,7 +96,7 @@ test('a larger part is left out until the smaller ones have a quarter of its rec
 test('parts are merged only within their time window', async () => {
   const ages = [80n, 40n, 1n].map(days => micros(NOW) - days * DAY);
   for (const at of ages) await flushTimes(2, 10, at);
-  expect(await compactWhenIdle()).toBe(true);
+  expect(await compactWhenIdle()).toBeGreaterThan(0);
   while (await compact());
   const { parts } = embedded;
   expect(parts.map(({ records }) => records)).toEqual([20, 20, 20]);
@@ -131,7 +131,7 @@ test('projects of any name and records with the same timestamp are kept', async 
         .createRecords(names.length)
         .map((each, n) => ({ ...each, timestampMicros: 1, project: names[n] ?? '' })),
     );
-  expect(await compactWhenIdle()).toBe(true);
+  expect(await compactWhenIdle()).toBeGreaterThan(0);
   const { rows } = await embedded.query('select project from edge_logs group by project having count(*) = 3');
   expect(rows.flat().sort()).toEqual([...names].sort());
 });
@@ -143,7 +143,7 @@ test('a project that has more than can be sorted at once is sorted in slices', a
         .createRecords(40, micros(NOW) - DAY + BigInt(i))
         .map(each => ({ ...each, project: 'large', eventMessage: 'x'.repeat(500_000) })),
     );
-  expect(await compactWhenIdle()).toBe(true);
+  expect(await compactWhenIdle()).toBeGreaterThan(0);
   await expectIds(160);
   expect((await embedded.query('select id from edge_logs limit 1')).rows).toEqual([['n159']]);
 });

@@ -222,12 +222,12 @@ describe('a compaction that reads a damaged part', () => {
     await embedded.reopen();
     const compactWhenIdle = async () => {
       vi.advanceTimersByTime(30_000);
-      return embedded.store.compact?.();
+      return embedded.store.maintain('compact');
     };
     await expect(compactWhenIdle()).rejects.toThrow('Corrupt database file');
     expect(isSetAside()).toBe(true);
     vi.advanceTimersByTime(600_000); // the pause after a failed compaction
-    expect(await compactWhenIdle()).toBe(true);
+    expect(await compactWhenIdle()).toBeGreaterThan(0);
     expect(embedded.parts.filter(({ kind }) => kind === 'edge')).toHaveLength(1);
     await expectOnlyDamagedPartMissing();
     await embedded.close();
@@ -253,7 +253,7 @@ describe('the removal of records', () => {
     await embedded.reopen();
     await readIds();
     const deleteExpired = (expiredBefore: bigint) =>
-      embedded.store.deleteExpired({ expiredBefore, rewriteBefore: 0n });
+      embedded.store.maintain({ expire: { expiredBefore, rewriteBefore: 0n } });
     const { until = 0n } = embedded.manifest.setAside[0] ?? {};
     await deleteExpired(until);
     expect(isSetAside()).toBe(true);

@@ -55,12 +55,12 @@ describe.skipIf(process.getuid?.() !== 0)('on a full disk', () => {
     const { embedded: store, disk: mounted } = await openOnDisk();
     const { manifest } = store;
     mounted.fill(0);
-    await expect(store.store.compact?.()).rejects.toThrow('not enough disk space');
+    await expect(store.store.maintain('compact')).rejects.toThrow('not enough disk space');
     expect([store.manifest, await store.ids()]).toEqual([manifest, idsOf(32)]);
     expectOnlyParts(store);
     mounted.free();
     vi.advanceTimersByTime(600_000); // the pause after a failed compaction
-    expect(await store.store.compact?.()).toBe(true);
+    expect(await store.store.maintain('compact')).toBeGreaterThan(0);
     expect(await store.ids()).toEqual(idsOf(32));
   });
 
@@ -80,7 +80,7 @@ describe.skipIf(process.getuid?.() !== 0)('on a full disk', () => {
     const { embedded: store, disk: mounted } = await openOnDisk();
     mounted.fill(100_000);
     const bytes = store.store.readStatistics().embedded?.fileBytes ?? 0;
-    expect(await store.store.evictOldest?.(bytes - 1)).toBe(2);
+    expect(await store.store.maintain({ evictTo: bytes - 1 })).toBe(2);
     expect(await store.ids()).toHaveLength(30);
     await expect.poll(() => store.files).toHaveLength(15);
   });

@@ -50,9 +50,9 @@ async function remove(ids: readonly string[], work: () => Promise<unknown>): Pro
 }
 const flush = (records: readonly LogRecord[]) => store(records, () => embedded.flush(records));
 const compact = async () => {
-  await embedded.store.compact?.();
+  await embedded.store.maintain('compact');
   vi.advanceTimersByTime(30_000);
-  while (await embedded.store.compact?.());
+  while (await embedded.store.maintain('compact'));
 };
 
 test('queries during flush, append, compaction, retention, eviction and erasure return each record exactly once', async () => {
@@ -70,10 +70,10 @@ test('queries during flush, append, compaction, retention, eviction and erasure 
     ]);
     const cut = OLD + BigInt(round) * 60_000_000n + 10_000_000n; // expires the first ten of the old records
     await remove(idsOf(old.slice(0, 10)), () =>
-      embedded.store.deleteExpired({ expiredBefore: cut, rewriteBefore: round % 2 === 0 ? 0n : cut }),
+      embedded.store.maintain({ expire: { expiredBefore: cut, rewriteBefore: round % 2 === 0 ? 0n : cut } }),
     );
     const bytes = embedded.store.readStatistics().embedded?.fileBytes ?? 0;
-    await remove(idsOf(old), () => embedded.store.evictOldest?.(bytes - 1) ?? Promise.resolve());
+    await remove(idsOf(old), () => embedded.store.maintain({ evictTo: bytes - 1 }));
     const erased = embedded.createRecords(30).map(each => ({ ...each, project: 'erased' }));
     await flush([...erased, ...embedded.createRecords(30)]);
     await remove(idsOf(erased), () => embedded.store.eraseProject({ project: 'erased' }));

@@ -61,7 +61,7 @@ describe('loading content into the embedded store', () => {
 
   test('content is remembered after its records were removed', async () => {
     await load('d');
-    expect(await store.deleteExpired({ expiredBefore: NOW + 1n, rewriteBefore: 0n })).toBe(2);
+    expect(await store.maintain({ expire: { expiredBefore: NOW + 1n, rewriteBefore: 0n } })).toBe(2);
     expect(await load('d')).toEqual(FIRST);
     expect(await count()).toBe(0);
   });

@@ -83,7 +83,7 @@ describe('a running query', () => {
       for (let i = 0; i < 16; i++) await embedded.flush(embedded.createRecords(2));
       const before = embedded.files;
       const query = await startEndless();
-      expect(await embedded.store.compact?.()).toBe(true);
+      expect(await embedded.store.maintain('compact')).toBeGreaterThan(0);
       const [merged] = embedded.parts.map(({ file }) => file);
       expect(embedded.files).toEqual([...before, merged]);
       expect(await embedded.ids()).toHaveLength(32);

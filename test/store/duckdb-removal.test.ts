@@ -22,7 +22,7 @@ describe('retention', () => {
   const START = micros(NOW) - 40n * DAY;
   const atSecond = (seconds: bigint) => START + seconds * 1_000_000n;
   const deleteExpired = (expiredBefore: bigint, rewriteBefore = 0n) =>
-    embedded.store.deleteExpired({ expiredBefore, rewriteBefore });
+    embedded.store.maintain({ expire: { expiredBefore, rewriteBefore } });
 
   test('a part whose records have all expired is deleted, to the microsecond', async () => {
     await embedded.flush(embedded.createRecords(10, START));
@@ -103,10 +103,10 @@ describe('eviction', () => {
     await embedded.flush(embedded.createRecords(11, micros(NOW) - 2n * DAY), 'auth');
     await embedded.flush(embedded.createRecords(12, micros(NOW) - DAY));
     const bytes = embedded.store.readStatistics().embedded?.fileBytes ?? 0;
-    expect(await embedded.store.evictOldest?.(bytes)).toBe(0);
-    expect(await embedded.store.evictOldest?.(bytes - 1)).toBe(10);
+    expect(await embedded.store.maintain({ evictTo: bytes })).toBe(0);
+    expect(await embedded.store.maintain({ evictTo: bytes - 1 })).toBe(10);
     expect(recordsOfParts()).toEqual([11, 12]);
-    expect(await embedded.store.evictOldest?.(1)).toBe(23);
+    expect(await embedded.store.maintain({ evictTo: 1 })).toBe(23);
     expect(recordsOfParts()).toEqual([]);
     await expectOnlyNamedFiles();
     expect(await embedded.ids()).toEqual([]);
@@ -115,7 +115,7 @@ describe('eviction', () => {
   test('records that are not flushed stay, and newestTimestamp returns them', async () => {
     await embedded.flush(embedded.createRecords(10));
     await embedded.apply(embedded.createRecords(1, micros(NOW) - 5n * DAY));
-    expect(await embedded.store.evictOldest?.(0)).toBe(10);
+    expect(await embedded.store.maintain({ evictTo: 0 })).toBe(10);
     expect(await embedded.ids()).toEqual(['n10']);
     expect(await embedded.store.newestTimestamp('edge', micros(NOW))).toBe(micros(NOW) - 5n * DAY);
   });

@@ -42,9 +42,9 @@ describe('a snapshot of the embedded store', () => {
     const snapshot = opened.store.snapshot(NONE);
     expect(await opened.store.eraseProject({ project: 'a' })).toBe(100);
     for (const project of ['d', 'e', 'f', 'g', 'h', 'i']) await storePart(project);
-    while (await opened.store.compact?.());
+    while (await opened.store.maintain('compact'));
     const expired = BigInt(Date.parse('2026-11-15')) * 1000n;
-    await opened.store.deleteExpired({ expiredBefore: expired, rewriteBefore: expired });
+    await opened.store.maintain({ expire: { expiredBefore: expired, rewriteBefore: expired } });
     await expect.poll(() => partsOnDisk().filter(name => original.includes(name))).toEqual([]);
 
     await unpack(snapshot.files, directory);

@@ -78,9 +78,9 @@ describe('a flush', () => {
 
 describe('a compaction', () => {
   const compactWhenIdle = async () => {
-    await embedded.store.compact?.();
+    await embedded.store.maintain('compact');
     vi.advanceTimersByTime(30_000);
-    return embedded.store.compact?.();
+    return embedded.store.maintain('compact');
   };
   beforeEach(async () => {
     for (let i = 0; i < 2; i++) await embedded.flush(embedded.createRecords(10));
@@ -88,7 +88,7 @@ describe('a compaction', () => {
 
   test('whose part differs is repeated', async () => {
     damageNext(1);
-    expect(await compactWhenIdle()).toBe(true);
+    expect(await compactWhenIdle()).toBeGreaterThan(0);
     expect(messages()).toHaveLength(1);
     await expect.poll(() => embedded.files).toEqual(['edge-000004.duckdb']);
     expect(await embedded.ids()).toEqual(idsOf(20));

@@ -4,21 +4,22 @@ import { Maintenance } from '../../src/store/maintenance.ts';
 import type { Store } from '../../src/store/store.ts';
 import { flushPromises, ManualTimer } from '../support/manual-timer.ts';
 
-/** `outcomes`: what each compaction does: true for work, false for none, or an error to throw. */
-function startMaintenance(outcomes: (boolean | Error)[], tookMs = 0) {
+/** `outcomes`: what each compaction does: merge this many records, or throw an error. */
+function startMaintenance(outcomes: (number | Error)[], tookMs = 0) {
   const timer = new ManualTimer();
   const events: Event[] = [];
   const counts = { compactions: 0 };
-  const compact = async () => {
+  const maintain = async () => {
     counts.compactions++;
     if (tookMs > 0) await new Promise<void>(resolve => timer.after(tookMs, resolve));
-    const outcome = outcomes.shift() ?? false;
+    const outcome = outcomes.shift() ?? 0;
     if (outcome instanceof Error) throw outcome;
     return outcome;
   };
-  const maintenance = new Maintenance({ compact } as Partial<Store> as Store, timer, event =>
-    events.push(event),
-  );
+  const store = { maintain, readStatistics: () => ({ embedded: undefined }) } as unknown as Store;
+  const clock = () => BigInt(timer.now() * 1000);
+  const options = { dataDirectory: '', retentionDays: 1 };
+  const maintenance = new Maintenance(store, options, clock, timer, event => events.push(event));
   maintenance.start();
   return { timer, counts, events, close: () => maintenance.close() };
 }
@@ -36,7 +37,7 @@ describe('maintenance of the store', () => {
   });
 
   test('compacts again at once as long as there is work, and reports each compaction with its duration', async () => {
-    const { timer, counts, events } = startMaintenance([true, true], 300);
+    const { timer, counts, events } = startMaintenance([5, 5], 300);
     await timer.advance(11_000);
     expect(counts.compactions).toBe(3);
     const compacted = { type: 'compacted', durationMs: 300 };
@@ -53,7 +54,7 @@ describe('maintenance of the store', () => {
   });
 
   test('runs nothing after close', async () => {
-    const { timer, counts, close } = startMaintenance([true]);
+    const { timer, counts, close } = startMaintenance([5]);
     close();
     await timer.advance(60_000);
     await flushPromises();

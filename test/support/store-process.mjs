@@ -81,10 +81,10 @@ const TASKS = {
   async compact() {
     const { store, flush } = await openToFlush();
     for (let i = 0; i < 16; i++) await flush();
-    await store.compact();
+    await store.maintain('compact');
     print({ flushed: store.flushedUpTo('edge') });
     for (;;) {
-      const compaction = store.compact();
+      const compaction = store.maintain('compact');
       for (let i = 0; i < 16; i++) await flush();
       await compaction;
     }
@@ -97,7 +97,7 @@ const TASKS = {
     for (;;) {
       await flush();
       const expiredBefore = BigInt(store.flushedUpTo('edge') - 400);
-      await store.deleteExpired({ expiredBefore, rewriteBefore: expiredBefore });
+      await store.maintain({ expire: { expiredBefore, rewriteBefore: expiredBefore } });
     }
   },
   async 'close-while-running'() {

@@ -82,9 +82,9 @@ function createStore(components: Components): Store {
     readStatistics: () => ({
       waitingQueries: reader.queue.waiting,
       runningQueries: reader.queue.running,
+      isReachable: hosts.isReachable,
       clickhouse: { isUpByHost: hosts.isUpByHost, outboxRecords: outbox.pendingRecords },
     }),
-    isReachable: () => hosts.isReachable,
     preflight: () => findTableProblem(reader, writer),
     validateQuery: (query, rules) => validateSavedQuery(reader, query, rules),
     validatePattern: (pattern, options) => validatePattern(reader, pattern, options),
@@ -95,13 +95,14 @@ function createStore(components: Components): Store {
       await runUnlessClosed(appendMutex, () => appendBlocks(writer, directory, batches));
       return undefined;
     },
+    findLoadsOfSize: () => [],
     apply: records => runUnlessClosed(applyMutex, () => applyRecords(outbox, writer, records)),
     flushedUpTo: kind => outbox.acknowledgedUpTo(kind),
     durableUpTo: kind => outbox.durableUpTo(kind),
     eraseProject: scope =>
       closing === undefined ? eraseProject(hosts, clickhouse, scope) : Promise.reject(storeClosed()),
     flush: async () => {}, // applied records are already in ClickHouse
-    deleteExpired: async () => 0, // the TTL of the tables expires records
+    maintain: async () => 0, // ClickHouse merges parts itself, and the TTL of the tables expires records
 
     snapshot: () => snapshotOutbox(outbox),
 

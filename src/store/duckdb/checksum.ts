@@ -6,7 +6,7 @@ import type { DuckDBConnection, DuckDBValue } from './driver.ts';
 
 /** The size of a full row group in DuckDB. */
 export const ROW_GROUP_ROWS = 122_880;
-/** Records with at least this many bytes of text are large (compaction.ts). */
+/** Records with at least this many bytes of text are large (rewriter.ts). */
 export const LARGE_RECORD_BYTES = 32 * 1024;
 
 /** What a table contains. */

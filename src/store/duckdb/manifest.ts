@@ -38,7 +38,7 @@ const PART = {
   /** The oldest and the newest timestamp. */
   since: MICROS,
   until: MICROS,
-  /** The size of its messages and metadata before compression, and of those in large records (compaction.ts). */
+  /** The size of its messages and metadata before compression, and of those in large records (rewriter.ts). */
   textBytes: COUNT,
   largeTextBytes: COUNT,
   /** Size and checksum of the file. */

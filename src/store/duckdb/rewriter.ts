@@ -1,13 +1,33 @@
-// Replaces parts by a sorted copy of their records, for compaction, retention and erasure. Pauses while the store is busy. One
-// such job runs at a time.
+// The jobs that replace parts: merging, expiry, eviction and erasure. Whole parts are deleted; other parts are replaced by one sorted
+// copy of the records that stay. Jobs pause while the store is busy. One job runs at a time.
 import { setTimeout as sleep } from 'node:timers/promises';
+import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import { Mutex } from '../../system/mutex.ts';
-import { addContents, EMPTY, readContent } from './checksum.ts';
+import type { EraseScope, Expiry, MaintenanceTask } from '../store.ts';
+import { addContents, EMPTY, ROW_GROUP_ROWS, readContent } from './checksum.ts';
 import type { StoreContext } from './context.ts';
 import type { AfterBatch, Condition } from './copy-records.ts';
+import { DuckDBTimestampValue } from './driver.ts';
 import type { Part } from './parts.ts';
 import type { StoreConnection } from './run-long.ts';
 import { isDamageError } from './storage-error.ts';
+import { windowOf } from './time-windows.ts';
+
+/** Minimum number of sorted runs for a merge, while records arrive in the window and when none have for IDLE_MS. */
+const MIN_RUNS = 16;
+const MIN_RUNS_WHEN_IDLE = 2;
+const IDLE_MS = 30_000;
+/** No merge creates a larger part: it would take too long, and a merge that a stop interrupts starts again from the beginning. */
+const MAX_ROWS = 128 * ROW_GROUP_ROWS;
+/** A part has at most this many times as many rows as the smaller ones it is merged with: few rows are rewritten to add a few. */
+const MAX_SIZE_RATIO = 4;
+/**
+ * DuckDB holds 2,048 consecutive records in memory when it reads or writes a part. A merge puts records of a project next to each
+ * other, and each can have 1 MiB. So the large records of one part (LARGE_RECORD_BYTES) have at most this many bytes in total.
+ */
+export const MAX_LARGE_BYTES = 64 * 1024 * 1024;
+/** A kind whose merge failed, such as on a full disk, is skipped for this time, so that other kinds are merged. */
+const RETRY_MS = 600_000;
 
 export class Rewriter {
   readonly #context: StoreContext;
@@ -16,6 +36,7 @@ export class Rewriter {
   /** How many queries and batches of records the store has received so far. */
   readonly #countOperations: () => number;
   readonly #jobs = new Mutex();
+  readonly #mergeAgainAt = new Map<LogKind, number>();
   #isClosing = false;
 
   constructor(context: StoreContext, connection: StoreConnection, countOperations: () => number) {
@@ -24,29 +45,37 @@ export class Rewriter {
     this.#countOperations = countOperations;
   }
 
-  /** Runs `job` while no other job runs. */
-  run<T>(job: () => Promise<T>): Promise<T> {
-    return this.#jobs.run(async () => {
-      this.#throwIfClosing();
-      return job();
+  /** Implements Store.maintain. */
+  maintain(task: MaintenanceTask): Promise<number> {
+    return this.#jobs.run(() => {
+      if (task === 'compact') return this.#merge();
+      return 'expire' in task ? this.#deleteExpired(task.expire) : this.#evictOldest(task.evictTo);
     });
   }
 
   /**
-   * Replaces the sources, which are of one kind, by one part without the records that match `except`. Returns how many records it
-   * removed. If it fails because a source is damaged, sets the source aside. Must be called within `run`.
+   * Implements Store.eraseProject. When it resolves, no file of a part has text of the project, except for those that were set aside.
+   * If the process is killed, each part has all of these records or none.
    */
-  rewrite(sources: readonly [Part, ...Part[]], except?: Condition): Promise<number> {
-    return this.#setAsideDamaged(sources, () => this.#rewrite(sources, except));
-  }
-
-  /** How many records of the part match the condition. If the part is damaged, sets it aside. Must be called within `run`. */
-  count(part: Part, { sql, values }: Condition): Promise<number> {
-    return this.#setAsideDamaged([part], async () => {
-      this.#throwIfClosing();
-      const counting = `select count(*) from ${part.table} where ${sql}`;
-      const result = await this.#connection.runAndReadAll(counting, { ...values });
-      return Number(result.value(0, 0));
+  erase({ project, beforeMicros }: EraseScope): Promise<number> {
+    const { parts } = this.#context;
+    const condition =
+      beforeMicros === undefined
+        ? { sql: 'project = $project', values: { project } }
+        : {
+            sql: 'project = $project and timestamp < $before',
+            values: { project, before: new DuckDBTimestampValue(beforeMicros) },
+          };
+    return this.#jobs.run(async () => {
+      let erased = 0;
+      for (const part of parts.list())
+        try {
+          if (await this.#hasMatch(part, condition)) erased += await this.#rewrite([part], condition);
+        } catch (error) {
+          if (parts.list().includes(part)) throw error; // otherwise it is damaged and was set aside
+        }
+      await parts.deletionsDone();
+      return erased;
     });
   }
 
@@ -57,37 +86,128 @@ export class Rewriter {
     await this.#jobs.idle();
   }
 
+  /**
+   * Merges parts, so that the records of a project are in one place. A flush sorts only the records that arrived together, so a
+   * project that writes little has a few records in each of many parts, and a query for it reads a block of all of them. Only parts
+   * of the same time window are merged (time-windows.ts). Returns how many records the merged parts have.
+   */
+  async #merge(): Promise<number> {
+    const [first, ...others] = this.#chooseMerge();
+    if (first === undefined) return 0;
+    try {
+      await this.#rewrite([first, ...others]);
+      return countRecords([first, ...others]);
+    } catch (error) {
+      this.#mergeAgainAt.set(first.entry.kind, performance.now() + RETRY_MS);
+      throw error;
+    }
+  }
+
+  #chooseMerge(): readonly Part[] {
+    const { parts, clock, maxPartBytes } = this.#context;
+    const now = performance.now();
+    for (const kind of LOG_KINDS) {
+      if (now < (this.#mergeAgainAt.get(kind) ?? 0)) continue;
+      const windows = new Map<bigint, Part[]>();
+      for (const part of parts.list(kind)) {
+        const { start } = windowOf(part.entry.until, clock());
+        windows.set(start, [...(windows.get(start) ?? []), part]);
+      }
+      for (const inWindow of windows.values()) {
+        const isIdle = inWindow.every(({ addedAt }) => now - addedAt >= IDLE_MS);
+        const chosen = chooseParts(inWindow, isIdle ? MIN_RUNS_WHEN_IDLE : MIN_RUNS, maxPartBytes);
+        if (chosen.length > 0) return chosen;
+      }
+    }
+    return [];
+  }
+
+  /** If the rewrite of a kind fails, such as on a full disk, continues with the other kinds, then throws the first error. */
+  async #deleteExpired({ expiredBefore, rewriteBefore }: Expiry): Promise<number> {
+    const { parts } = this.#context;
+    const expired = parts.list().filter(({ entry }) => entry.until < expiredBefore);
+    await parts.commit({
+      remove: expired,
+      change: ({ setAside }) => ({
+        expiredBefore,
+        setAside: setAside.filter(({ until }) => until >= expiredBefore),
+      }),
+    });
+    let removed = countRecords(expired);
+    const errors: unknown[] = [];
+    const before = new DuckDBTimestampValue(expiredBefore);
+    for (const kind of LOG_KINDS) {
+      // The oldest one first. If it cannot be rewritten, such as on a nearly full disk, the next one may be smaller.
+      const due = parts.list(kind).filter(({ entry }) => entry.since < rewriteBefore);
+      for (const part of due.reverse())
+        try {
+          removed += await this.#rewrite([part], { sql: 'timestamp < $before', values: { before } });
+          break;
+        } catch (error) {
+          errors.push(error);
+        }
+    }
+    if (errors.length > 0) throw errors[0];
+    return removed;
+  }
+
+  async #evictOldest(maxBytes: number): Promise<number> {
+    const { parts } = this.#context;
+    let { bytes } = parts;
+    const evicted: Part[] = [];
+    for (const part of [...parts.list()].reverse()) {
+      if (bytes > maxBytes) evicted.push(part);
+      bytes -= part.entry.bytes;
+    }
+    await parts.commit({ remove: evicted });
+    return countRecords(evicted);
+  }
+
+  #hasMatch(part: Part, { sql, values }: Condition): Promise<boolean> {
+    return this.#setAsideDamaged([part], async () => {
+      const query = `select exists (from ${part.table} where ${sql})`;
+      return (await this.#connection.runAndReadAll(query, { ...values })).value(0, 0) === true;
+    });
+  }
+
+  /**
+   * Replaces the sources, which are of one kind, by one part without the records that match `except`. Returns how many records it
+   * removed.
+   */
+  #rewrite(sources: readonly [Part, ...Part[]], except?: Condition): Promise<number> {
+    const { partWriter, parts, requireDiskSpace } = this.#context;
+    const [connection, { kind }] = [this.#connection, sources[0].entry];
+    return this.#setAsideDamaged(sources, async () => {
+      await requireDiskSpace(sources.reduce((sum, part) => sum + part.entry.bytes, 0));
+      const afterBatch = this.#createThrottle();
+      let content = EMPTY;
+      for (const { table } of sources)
+        content = addContents(content, await readContent(connection, kind, table, afterBatch, except));
+      const from = `(${sources.map(({ table }) => `from ${table}`).join(' union all ')})`;
+      const add =
+        content.rows === 0
+          ? []
+          : [await partWriter.write(connection, kind, { from, except, content }, afterBatch)];
+      try {
+        this.#throwIfClosing();
+        await parts.commit({ add, remove: sources });
+      } catch (error) {
+        await parts.discard(add);
+        throw error;
+      }
+      return countRecords(sources) - content.rows;
+    });
+  }
+
+  /** If `work` fails because a source is damaged, sets the source aside. */
   async #setAsideDamaged<T>(sources: readonly Part[], work: () => Promise<T>): Promise<T> {
+    this.#throwIfClosing();
     try {
       return await work();
     } catch (error) {
       if (isDamageError(error)) await this.#context.parts.setAsideDamaged(sources);
       throw error;
     }
-  }
-
-  async #rewrite(sources: readonly [Part, ...Part[]], except: Condition | undefined): Promise<number> {
-    const { partWriter, parts, requireDiskSpace } = this.#context;
-    const [connection, [{ entry }]] = [this.#connection, sources];
-    await requireDiskSpace(sources.reduce((sum, part) => sum + part.entry.bytes, 0));
-    const afterBatch = this.#createThrottle();
-    let content = EMPTY;
-    for (const { table } of sources)
-      content = addContents(content, await readContent(connection, entry.kind, table, afterBatch, except));
-    if (content.rows === 0) {
-      await parts.commit({ remove: sources });
-      return countRecords(sources);
-    }
-    const from = `(${sources.map(({ table }) => `from ${table}`).join(' union all ')})`;
-    const add = [await partWriter.write(connection, entry.kind, { from, except, content }, afterBatch)];
-    try {
-      this.#throwIfClosing();
-      await parts.commit({ add, remove: sources });
-    } catch (error) {
-      await parts.discard(add);
-      throw error;
-    }
-    return countRecords(sources) - content.rows;
   }
 
   /** If the store was used during a batch, pauses for as long as the batch took. */
@@ -106,6 +226,27 @@ export class Rewriter {
   }
 }
 
-export function countRecords(parts: readonly Part[]): number {
+function countRecords(parts: readonly Part[]): number {
   return parts.reduce((sum, { entry }) => sum + entry.records, 0);
+}
+
+/** Returns parts of similar size that have at least `minRuns` sorted runs and may be merged, or none. `parts` are of one window. */
+export function chooseParts(parts: readonly Part[], minRuns: number, maxBytes: number): readonly Part[] {
+  const smallestFirst = [...parts].sort((a, b) => a.entry.records - b.entry.records);
+  for (let start = 0; start < parts.length; start++) {
+    const chosen: Part[] = [];
+    let [rows, bytes, largeBytes, runs] = [0, 0, 0, 0];
+    for (const part of smallestFirst.slice(start)) {
+      const { entry } = part;
+      if (rows > 0 && (entry.records > rows * MAX_SIZE_RATIO || rows + entry.records > MAX_ROWS)) break;
+      if (bytes + entry.bytes > maxBytes || largeBytes + entry.largeTextBytes > MAX_LARGE_BYTES) break;
+      chosen.push(part);
+      rows += entry.records;
+      bytes += entry.bytes;
+      largeBytes += entry.largeTextBytes;
+      runs += entry.runs;
+    }
+    if (runs >= minRuns) return chosen;
+  }
+  return [];
 }

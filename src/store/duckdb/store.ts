@@ -9,7 +9,6 @@ import { bufferFile } from '../../system/tar.ts';
 import { type QueryLimits, storeClosed } from '../query-queue.ts';
 import type { Store, StoreCallbacks, StoreSnapshot, StoreStatistics } from '../store.ts';
 import { appendLines } from './append.ts';
-import { Compactor } from './compaction.ts';
 import { ConnectionPool } from './connection-pool.ts';
 import { requireDiskSpace, type StoreContext } from './context.ts';
 import { type Database, type DatabaseOptions, openDatabase } from './database.ts';
@@ -21,7 +20,6 @@ import { PartWriter } from './part-writer.ts';
 import { Parts } from './parts.ts';
 import { QueryRunner } from './query-runner.ts';
 import { QueryTableSelector } from './query-tables.ts';
-import { deleteExpired, eraseProject, evictOldest } from './remove-records.ts';
 import { Rewriter } from './rewriter.ts';
 import { findPatternProblem, validateSavedQuery } from './saved-query.ts';
 import { Staging } from './staging.ts';
@@ -88,8 +86,7 @@ async function openComponents(database: Database, options: DuckDBStoreOptions, c
 }
 
 function createStore(components: Components): Store {
-  const { pool, parts, memtables, tables, queries, operations, onFatalError } = components;
-  const compactor = new Compactor(components, components.rewriter);
+  const { pool, parts, memtables, tables, queries, operations, rewriter, onFatalError } = components;
   const newestTimestamps = new NewestTimestamps(memtables, parts, queries);
   const appends = new Mutex();
   let closing: Promise<void> | undefined;
@@ -108,6 +105,7 @@ function createStore(components: Components): Store {
     name: 'duckdb',
     applyBatchBytes: APPLY_BATCH_BYTES,
     readStatistics: () => readStatistics(components),
+    preflight: async () => undefined,
 
     async validateQuery(query, rules) {
       const { result } = await pool.run(async ({ connection }) => {
@@ -128,7 +126,7 @@ function createStore(components: Components): Store {
 
     append: (batches, content) =>
       unlessClosing(() => appends.run(() => appendLines(components, batches, content))),
-    findLoadsOfSize: async (source, fileBytes) => findLoadsOfSize(parts.manifest, source, fileBytes),
+    findLoadsOfSize: (source, fileBytes) => findLoadsOfSize(parts.manifest, source, fileBytes),
     apply(records) {
       operations.total++;
       return unlessClosing(() => memtables.apply(records));
@@ -137,10 +135,8 @@ function createStore(components: Components): Store {
     flushedUpTo: kind => parts.storedUpTo(kind),
     durableUpTo: kind => parts.storedUpTo(kind), // a restart loses the memtables; the spool has their records
 
-    deleteExpired: expiry => unlessClosing(() => deleteExpired(components, expiry)),
-    eraseProject: scope => unlessClosing(() => eraseProject(components, scope)),
-    evictOldest: maxBytes => unlessClosing(() => evictOldest(components, maxBytes)),
-    compact: () => unlessClosing(() => compactor.run()),
+    maintain: task => unlessClosing(() => rewriter.maintain(task)),
+    eraseProject: scope => unlessClosing(() => rewriter.erase(scope)),
     snapshot(omitted) {
       if (closing !== undefined) throw storeClosed();
       return takeSnapshot(components, omitted);
@@ -158,6 +154,7 @@ function readStatistics({ pool, memtables, parts }: Components): StoreStatistics
   return {
     waitingQueries: pool.queue.waiting,
     runningQueries: pool.queue.running,
+    isReachable: true,
     embedded: {
       fileBytes: parts.bytes,
       activeMemtables: active,

@@ -3,9 +3,9 @@
 import type { Observe } from '../../../observe/event.ts';
 import type { Clock } from '../../../system/clock.ts';
 import { ROW_GROUP_ROWS } from '../checksum.ts';
-import { MAX_LARGE_BYTES } from '../compaction.ts';
 import type { PartEntry } from '../manifest.ts';
 import { PartWriter } from '../part-writer.ts';
+import { MAX_LARGE_BYTES } from '../rewriter.ts';
 import { splitByWindow, type WindowRun } from '../time-windows.ts';
 import { type OldStore, type OldStoreOptions, type RowRange, recordsOf } from './old-store.ts';
 
