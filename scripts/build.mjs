@@ -1,4 +1,4 @@
-// Builds dist/: compiles src/ and client/, copies the SQL files of src/ and bundles the console.
+// Builds dist/: compiles src/ and client/, copies the SQL and YAML files of src/ and bundles the console.
 import { execFileSync } from 'node:child_process';
 import { cpSync, lstatSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
@@ -10,7 +10,7 @@ execFileSync('npx', ['tsc', '-p', 'tsconfig.build.json'], { cwd: root, stdio: 'i
 buildClient();
 cpSync(join(root, 'src'), join(root, 'dist'), {
   recursive: true,
-  filter: path => lstatSync(path).isDirectory() || extname(path) === '.sql',
+  filter: path => lstatSync(path).isDirectory() || ['.sql', '.yaml'].includes(extname(path)),
 });
 await buildConsole(root);
 

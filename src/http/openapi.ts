@@ -1,131 +1,122 @@
-// Generates the OpenAPI 3.1 document from the endpoint definitions. The document also has the routes of the internal listener.
-
+// The OpenAPI 3.1 document of both listeners. openapi.yaml has everything that does not depend on the endpoints.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { load } from 'js-yaml';
+import type { ErrorCode } from '../domain/errors.ts';
 import type { Endpoint } from '../endpoint/catalog.ts';
 import { type CatalogColumn, type CatalogParameter, toCatalogEntry } from '../endpoint/catalog-entry.ts';
-import { RESULT_FORMATS } from '../endpoint/encode-rows.ts';
 import { parameterSchema } from '../endpoint/parameter-schema.ts';
 import type { ColumnType } from '../store/store.ts';
-import { CONTENT_TYPES } from './content-negotiation.ts';
-import { INTERNAL_PATHS } from './openapi-internal.ts';
-import {
-  errorResponses,
-  HEADER_COMPONENTS,
-  type Json,
-  jsonResult,
-  RESULT_HEADERS,
-  refsToHeaders,
-  tokenErrors,
-} from './openapi-responses.ts';
-import { SCHEMA_COMPONENTS } from './openapi-schemas.ts';
+import { STATUS_BY_CODE } from './error-response.ts';
+import { JSON_TYPE } from './response.ts';
+
+type Json = Record<string, unknown>;
+
+interface Operation {
+  readonly security?: readonly Json[];
+  readonly parameters?: readonly Json[];
+  readonly responses: Readonly<Record<string, Json>>;
+  /** The error codes that only some operations have. */
+  readonly errors?: readonly ErrorCode[];
+  readonly errorContent?: Json;
+}
+
+/** The content of openapi.yaml. */
+interface Templates {
+  readonly commonErrors: readonly ErrorCode[];
+  readonly tokenErrors: readonly ErrorCode[];
+  readonly errorHeaders: Readonly<Partial<Record<ErrorCode, string>>>;
+  readonly document: Json & { readonly info: Json; readonly paths: Readonly<Record<string, Json>> };
+  readonly query: Operation;
+  readonly explain: Operation;
+}
+
+let templates: Templates | undefined;
 
 export function buildOpenApi(version: string, endpoints: readonly Endpoint[]): Json {
-  const queryPaths = endpoints.map(endpoint => [
-    `/api/endpoints/query/${endpoint.definition.name}`,
-    { get: describeQuery(endpoint) },
-  ]);
-  const explainPaths = endpoints
-    .filter(({ explainQuery }) => explainQuery !== undefined)
-    .map(endpoint => [
-      `/api/endpoints/explain/${endpoint.definition.name}`,
-      { get: describeExplain(endpoint) },
+  templates ??= readTemplates();
+  const { document, query, explain } = templates;
+  const paths: Json = {};
+  for (const { definition } of endpoints)
+    paths[`/api/endpoints/query/${definition.name}`] = { get: describeQuery(query, definition) };
+  for (const { definition, explainQuery } of endpoints)
+    if (explainQuery !== undefined)
+      paths[`/api/endpoints/explain/${definition.name}`] = { get: describeExplain(explain, definition) };
+  return { ...document, info: { ...document.info, version }, paths: { ...paths, ...document.paths } };
+}
+
+/** Replaces the error codes of each operation by responses. */
+function readTemplates(): Templates {
+  const file = load(readFileSync(join(import.meta.dirname, 'openapi.yaml'), 'utf8')) as Templates;
+  const { document, query, explain } = file;
+  const paths: Record<string, Json> = {};
+  for (const [path, item] of Object.entries(document.paths)) {
+    const entries = Object.entries(item).map(([key, value]) => [
+      key,
+      key === 'servers' ? value : withErrorResponses(file, value as Operation),
     ]);
+    paths[path] = Object.fromEntries(entries);
+  }
   return {
-    openapi: '3.1.0',
-    info: {
-      title: 'Dendro',
-      version,
-      description: 'Saved log queries, served as HTTP endpoints.',
-      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
-    },
-    servers: [{ url: '/', description: 'The public listener, which serves this document.' }],
-    security: [{ apiKey: [] }, { bearer: [] }],
-    paths: { ...Object.fromEntries([...queryPaths, ...explainPaths]), ...FIXED_PATHS, ...INTERNAL_PATHS },
-    components: {
-      securitySchemes: {
-        apiKey: { type: 'apiKey', in: 'header', name: 'X-API-KEY' },
-        bearer: { type: 'http', scheme: 'bearer' },
-      },
-      headers: HEADER_COMPONENTS,
-      schemas: SCHEMA_COMPONENTS,
-    },
+    ...file,
+    document: { ...document, paths },
+    query: withErrorResponses(file, query),
+    explain: withErrorResponses(file, explain),
   };
 }
 
-function describeQuery({ definition }: Endpoint): Json {
+const ERROR_CONTENT: Json = { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } };
+
+/** Codes with the same status share a response. A response of the file takes precedence. */
+function withErrorResponses(
+  { commonErrors, tokenErrors, errorHeaders }: Templates,
+  { errors = [], errorContent = ERROR_CONTENT, ...operation }: Operation,
+): Operation {
+  const codes = [...(operation.security === undefined ? tokenErrors : []), ...errors, ...commonErrors];
+  const responses: Record<string, Json> = {};
+  for (const code of codes) {
+    const status = STATUS_BY_CODE[code];
+    const header = errorHeaders[code];
+    responses[status] = {
+      description: codes.filter(other => STATUS_BY_CODE[other] === status).join(', '),
+      ...(header !== undefined && { headers: { [header]: { $ref: `#/components/headers/${header}` } } }),
+      content: errorContent,
+    };
+  }
+  return { ...operation, responses: { ...responses, ...operation.responses } };
+}
+
+function describeQuery(template: Operation, definition: Endpoint['definition']): Json {
   const { id, name, description, max_rows, parameters, columns } = toCatalogEntry(definition);
   const row = {
     type: 'object',
     required: columns.map(column => column.name),
     properties: Object.fromEntries(columns.map(column => [column.name, columnSchema(column)])),
   };
-  const json = {
+  const schema = {
     type: 'object',
     required: ['result'],
     properties: { result: { type: 'array', maxItems: max_rows, items: row } },
   };
+  const { 200: rows, ...otherResponses } = template.responses;
+  const content = { [JSON_TYPE]: { schema }, ...(rows?.['content'] as Json) };
   return {
     operationId: name,
     summary: description,
     description: `Also at /api/endpoints/query/${id}.`,
-    parameters: [...parameters.map(describeParameter), ...FORMAT_PARAMETERS],
-    responses: {
-      200: {
-        description: 'The rows.',
-        headers: refsToHeaders(...RESULT_HEADERS),
-        content: {
-          [CONTENT_TYPES.json]: { schema: json },
-          [CONTENT_TYPES.ndjson]: { schema: { type: 'string' } },
-          [CONTENT_TYPES.csv]: { schema: { type: 'string' } },
-        },
-      },
-      304: {
-        description: 'The ETag of the result matches If-None-Match, so the body is empty.',
-        headers: refsToHeaders(...RESULT_HEADERS),
-      },
-      ...tokenErrors(
-        'invalid_parameter',
-        'missing_parameter',
-        'not_found',
-        'not_acceptable',
-        'query_timeout',
-      ),
-    },
+    parameters: [...parameters.map(describeParameter), ...(template.parameters ?? [])],
+    responses: { 200: { ...rows, content }, ...otherResponses },
   };
 }
 
-const FORMAT_PARAMETERS: readonly Json[] = [
-  {
-    name: 'format',
-    in: 'query',
-    description:
-      'Format of the result. Without it, the header Accept decides. csv puts a single quote before a text that a spreadsheet would run as a formula; csv-raw does not.',
-    schema: { enum: RESULT_FORMATS },
-  },
-  {
-    name: 'timestamps',
-    in: 'query',
-    description:
-      'With iso, every timestamp is an ISO 8601 string in UTC, such as 2026-11-14T09:30:00.123456Z, also where it is otherwise an integer.',
-    schema: { enum: ['iso'] },
-  },
-];
-
-function describeExplain({ definition }: Endpoint): Json {
+function describeExplain(template: Operation, definition: Endpoint['definition']): Json {
   const { id, name, parameters } = toCatalogEntry(definition);
-  const json = {
-    type: 'object',
-    required: ['result'],
-    properties: { result: { $ref: '#/components/schemas/Explanation' } },
-  };
   return {
     operationId: `explain:${name}`,
     summary: `Explains a result of ${name}: how many records remain after each condition of its query.`,
     description: `Also at /api/endpoints/explain/${id}.`,
     parameters: parameters.map(describeParameter),
-    responses: {
-      200: { description: 'The explanation.', content: { [CONTENT_TYPES.json]: { schema: json } } },
-      ...tokenErrors('invalid_parameter', 'missing_parameter', 'not_found', 'query_timeout'),
-    },
+    responses: template.responses,
   };
 }
 
@@ -147,50 +138,3 @@ function columnSchema({ type, nullable, description }: CatalogColumn): Json {
   const schema = COLUMN_SCHEMAS[type];
   return { ...schema, type: nullable === false ? schema.type : [schema.type, 'null'], description };
 }
-
-const HEALTH = { $ref: '#/components/schemas/Health' };
-
-function describeHealth(operationId: string, summary: string, failure: string): Json {
-  const responses = {
-    200: jsonResult('OK', HEALTH),
-    ...errorResponses(),
-    503: jsonResult(failure, HEALTH),
-  };
-  return { get: { operationId, summary, security: [], responses } };
-}
-
-const FIXED_PATHS: Json = {
-  '/api/endpoints': {
-    get: {
-      operationId: 'listEndpoints',
-      summary: 'The endpoints that the token may call.',
-      responses: {
-        200: jsonResult('The endpoints.', {
-          type: 'object',
-          required: ['result'],
-          properties: { result: { type: 'array', items: { $ref: '#/components/schemas/CatalogEntry' } } },
-        }),
-        ...tokenErrors(),
-      },
-    },
-  },
-  '/health': describeHealth('health', 'Whether the service is ready.', 'starting or unavailable'),
-  '/health/ready': describeHealth(
-    'healthReady',
-    'The same as /health, under the usual name of a readiness probe.',
-    'starting or unavailable',
-  ),
-  '/health/live': describeHealth(
-    'healthLive',
-    'Whether the process can recover by itself. 503: restart it.',
-    'only a restart helps',
-  ),
-  '/openapi.json': {
-    get: {
-      operationId: 'openapi',
-      summary: 'This document.',
-      security: [],
-      responses: { 200: jsonResult('The document.', { type: 'object' }), ...errorResponses() },
-    },
-  },
-};
