@@ -1,5 +1,5 @@
 // Throttles repeated log lines with exponential back-off: after a logged line, lines with the same name (the event and what it
-// concerns, see `throttleName` in log.ts) are suppressed for 1 s, then for 2 s, 4 s and so on, up to 60 s.
+// concerns, `throttleBy` in event.ts) are suppressed for 1 s, then for 2 s, 4 s and so on, up to 60 s.
 
 const FIRST_PAUSE_MS = 1_000;
 const MAX_PAUSE_MS = 60_000;

@@ -2,8 +2,7 @@
 // the format `plain`, it has only the message. The event `listening` is a line of its own form on standard output.
 import { type Clock, systemClock } from '../system/clock.ts';
 import { systemTimer, type Timer } from '../system/timer.ts';
-import type { Event, Observe } from './event.ts';
-import { describe, isLogged, LEVELS, LOG_LEVELS, type LoggedEvent, type LogLevel } from './log-messages.ts';
+import { definitionOf, type Event, LOG_LEVELS, type LogLevel, type Observe } from './event.ts';
 import { LogThrottle } from './log-throttle.ts';
 
 export const LOG_FORMATS = ['json', 'text'] as const;
@@ -19,21 +18,6 @@ export interface LogOptions {
 
 const PLAIN: LogOptions = { format: 'plain', level: 'info', slowQueryMs: 0 };
 
-/** Events that repeat for as long as their cause lasts. */
-const THROTTLED: readonly Event['type'][] = [
-  'request_failed',
-  'request_unavailable',
-  'cache_refresh_failed',
-  'token_refused',
-  'apply_failed',
-  'flush_failed',
-  'spool_cleanup_failed',
-  'spool_write_failed',
-  'quarantine_failed',
-  'retention_failed',
-  'eviction_failed',
-];
-
 export function logTo(
   output: NodeJS.WritableStream,
   errors: NodeJS.WritableStream,
@@ -45,11 +29,13 @@ export function logTo(
   const isEnabled = (level: LogLevel) => LOG_LEVELS.indexOf(level) <= LOG_LEVELS.indexOf(options.level);
   return event => {
     if (event.type === 'listening') output.write(`${event.listener}: listening on ${event.url}\n`);
-    // Logs the next failure of this kind at once. The argument is the name that throttleName returns for `apply_failed`.
-    if (event.type === 'apply_recovered') throttle.reset(`apply_failed ${event.kind}`);
-    if (!isLogged(event) || !isEnabled(LEVELS[event.type])) return;
+    const definition = definitionOf(event);
+    if (definition.level === undefined || !isEnabled(definition.level)) return;
     if (event.type === 'query_completed' && !isSlow(event, options.slowQueryMs)) return;
-    const suppressed = THROTTLED.includes(event.type) ? throttle.admit(throttleName(event)) : 0;
+    // Logs the next failure of this kind at once.
+    if (event.type === 'apply_recovered') throttle.reset(`apply_failed ${event.kind}`);
+    const { throttleBy } = definition;
+    const suppressed = throttleBy === undefined ? 0 : throttle.admit(`${event.type} ${throttleBy(event)}`);
     if (suppressed === undefined) return; // the throttle suppresses this event
     errors.write(`${formatLine(event, options.format, suppressed, clock)}\n`);
   };
@@ -62,38 +48,13 @@ function isSlow(
   return slowQueryMs > 0 && queuedMs + executedMs >= slowQueryMs;
 }
 
-/** Events with the same name are throttled together. So the failure of one kind or one client does not hide that of another. */
-function throttleName(event: LoggedEvent): string {
-  switch (event.type) {
-    case 'token_refused':
-      return `${event.type} ${event.reason} ${event.address}`;
-    case 'request_failed':
-      return `${event.type} ${event.route} ${event.endpoint ?? ''} ${describeCause(event.error)}`;
-    case 'request_unavailable':
-      return `${event.type} ${event.route} ${event.endpoint ?? ''} ${event.status}`;
-    case 'cache_refresh_failed':
-      return `${event.type} ${event.endpoint}`;
-    default:
-      return 'kind' in event ? `${event.type} ${event.kind}` : event.type;
-  }
-}
-
-function describeCause(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
-
-function formatLine(
-  event: LoggedEvent,
-  format: LogOptions['format'],
-  suppressed: number,
-  clock: Clock,
-): string {
+function formatLine(event: Event, format: LogOptions['format'], suppressed: number, clock: Clock): string {
+  const { level = 'info', describe } = definitionOf(event);
   const message = describe(event);
   const text = suppressed === 0 ? message : `${message} (${suppressed} similar messages suppressed)`;
   if (format === 'plain') return text;
   const time = new Date(Number(clock() / 1000n)).toISOString();
   const name = event.type === 'query_completed' ? 'slow_query' : event.type;
-  const level = LEVELS[event.type];
   if (format === 'text') return `${time} ${level.padEnd(5)} ${name}: ${escapeControls(text)}`;
   const fields = { time, level, event: name, message, ...fieldsOf(event) };
   return JSON.stringify(suppressed === 0 ? fields : { ...fields, suppressed });
@@ -108,7 +69,7 @@ function escapeControls(text: string): string {
 }
 
 /** The details of an event, with names in snake case. Without the error, which is in `message`. */
-function fieldsOf(event: LoggedEvent): Record<string, unknown> {
+function fieldsOf(event: Event): Record<string, unknown> {
   const fields: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(event)) {
     if (name === 'type' || name === 'error' || value === undefined) continue;
