@@ -2,11 +2,11 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { LogKind } from '../domain/log-columns.ts';
-import { findNextSequences, readSequences, trackEnd } from '../intake/sequences.ts';
 import { spoolDirectoryIn } from '../intake/spool.ts';
-import { inspectBlocks, isTooShort } from '../intake/spool-repair.ts';
-import { listSegments } from '../intake/spool-segment.ts';
-import { DamagedBlockError, readSegment, SpooledCounts } from '../intake/spool-snapshot.ts';
+import { isTooShort, scanSegment } from '../intake/spool-repair.ts';
+import { DamagedBlockError } from '../intake/spool-segment.ts';
+import { readSegment, SpooledCounts } from '../intake/spool-snapshot.ts';
+import { findNextSequences, listSegments, readSequences, trackEnd } from '../intake/spool-state.ts';
 import { hasStoreFiles, isStoreMissing, readStoreCopy } from '../store/open-store.ts';
 import type { StoreContent, StoreName } from '../store/store.ts';
 import { OpenFile } from '../system/open-file.ts';
@@ -15,7 +15,7 @@ import { type BackupReport, countsByKind } from './backup-report.ts';
 export interface ReadBackOptions {
   readonly store: StoreName;
   /**
-   * How many bytes of the last segment were complete at the last clean stop (clean-stop.ts). A process that was killed can leave
+   * How many bytes of the last segment were complete at the last clean stop (spool-state.ts). A process that was killed can leave
    * an unfinished block at the end of this segment, at or after this offset. The block was never acknowledged, so it is skipped.
    * Any other damage, a shorter segment and missing segments are errors. Undefined, for the copy of a running server: no block is
    * skipped, and missing segments are not detected.
@@ -57,7 +57,7 @@ async function countSpooled(
         );
       for await (const { blocks } of readSegment(file)) {
         spooled.add(blocks);
-        for (const { header } of blocks) trackEnd(ends, header);
+        for (const block of blocks) trackEnd(ends, block);
       }
     } catch (error) {
       const canBeTorn = name === names.at(-1) && error instanceof DamagedBlockError;
@@ -76,6 +76,5 @@ async function countSpooled(
 
 /** Whether an unfinished write at the end is all that is invalid in the last segment. */
 async function endsWithTornWrite(path: string, completeBytes: number): Promise<boolean> {
-  const { ranges } = inspectBlocks(await readFile(path), completeBytes);
-  return ranges.every(({ isTorn }) => isTorn);
+  return scanSegment(await readFile(path), completeBytes).ranges.length === 0;
 }

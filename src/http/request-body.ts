@@ -82,7 +82,10 @@ export async function readRequestBody(rawRequest: IncomingMessage, limits: Limit
           reject(error as Error);
         }
       });
-      rawRequest.once('end', resolve);
+      rawRequest.once('end', () => {
+        isReading = false; // the event `close` follows
+        resolve();
+      });
       rawRequest.once('close', () => {
         if (isReading) reject(connectionClosed());
       });

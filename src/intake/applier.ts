@@ -1,35 +1,26 @@
-// Passes records from the spool to the store, each kind in order. Retries a kind that fails until it succeeds, while the other
-// kinds advance. Records that the store rejects because of their content are quarantined (StoreCallbacks.recordRejected).
+// Passes records from the spool to the store, in the order in which they were acknowledged. If the store fails to apply a batch,
+// it is retried until it succeeds, and all later records wait. Records that the store rejects because of their content do not
+// fail: they are quarantined (StoreCallbacks.recordRejected).
 import { existsSync } from 'node:fs';
 import { LOG_KINDS, type LogKind } from '../domain/log-columns.ts';
 import type { Observe } from '../observe/event.ts';
 import type { SpooledLines, Store } from '../store/store.ts';
 import { systemTimer, type Timer } from '../system/timer.ts';
-import { Spool, spoolDirectoryIn } from './spool.ts';
+import { Spool, type SpoolWindow, spoolDirectoryIn } from './spool.ts';
 import type { SpoolBlock } from './spool-block.ts';
 
 /** Collects many small requests into one insert. Well below the 2 s within which acknowledged records must be visible. */
 const BATCH_DELAY_MS = 250;
-/** The pause after a failed cleanup, and after the first failure of a kind. For a kind, it doubles with each further failure. */
+/** The pause after a failure. It doubles with each further failure to apply the same batch. */
 const RETRY_DELAY_MS = 1_000;
 const MAX_RETRY_DELAY_MS = 8_000;
-/**
- * Memtables that do not become full are flushed after this time, so that their records leave memory and the spool. If records
- * arrive rarely, it can take up to twice as long.
- */
+/** Memtables that do not become full are flushed after this time, so that their records leave memory and the spool. */
 const FLUSH_INTERVAL_MS = 3_600_000;
 /**
- * The limit for the size of all segments with unflushed records. It exists because a few records of a quiet kind keep segments on
- * disk that a busy kind has filled. Above it, all kinds with unflushed records in the oldest of these segments are flushed.
- * Segments with unapplied records are skipped, because a flush cannot free them, and so are those with unflushed records of a
- * failing kind.
+ * If segments of this size wait only for a flush, all kinds are flushed. A few records of a quiet kind keep segments on disk that
+ * a busy kind has filled.
  */
 const MAX_UNFLUSHED_BYTES = 512 * 1024 * 1024;
-/**
- * The limit for the whole spool while the store fails to apply some kinds and applies others. Above it, new records of the
- * failing kinds are rejected.
- */
-const MAX_SPOOL_BYTES = 512 * 1024 * 1024;
 
 export interface ApplierDependencies {
   readonly spool: Spool;
@@ -38,13 +29,8 @@ export interface ApplierDependencies {
   readonly observe: Observe;
 }
 
-/** A kind whose records the store failed to apply. */
-interface FailingKind {
-  /** Consecutive failures. */
-  readonly failures: number;
-  readonly retryAtMs: number;
-  /** True after the store has applied another kind: the store itself works. False again when one more kind begins to fail. */
-  othersSucceed: boolean;
+interface BatchWindow extends SpoolWindow {
+  readonly batches: SpooledLines[];
 }
 
 /** A call of `drain` that has not finished. */
@@ -55,38 +41,24 @@ interface Drain {
 
 export class Applier {
   readonly #dependencies: ApplierDependencies;
-  /** For each kind, the sequence number up to which records were reported as applied. Exclusive. */
-  readonly #reportedUpTo = new Map<LogKind, number>();
-  readonly #failing = new Map<LogKind, FailingKind>();
-  #lastFlushMs: number;
-  /** When to retry a failed cleanup, even if no records arrive. Infinite: the last one did not fail. */
-  #retryCleanUpAtMs = Number.POSITIVE_INFINITY;
-  #closed = false;
+  /** What was read last from the spool. `batches` are those that are not applied yet. Undefined: all of it was applied. */
+  #window: BatchWindow | undefined;
+  /** The kind of the batch that the store failed to apply, and how often. */
+  #failing: { readonly kind: LogKind; readonly failures: number } | undefined;
+  #flushAtMs: number;
+  #drains: Drain[] = [];
   #running: Promise<void> = Promise.resolve();
   #wake = () => {};
-  #drains: Drain[] = [];
+  #closed = false;
 
   constructor(dependencies: ApplierDependencies) {
     this.#dependencies = dependencies;
-    this.#lastFlushMs = dependencies.timer.now();
-    for (const kind of LOG_KINDS) this.#reportedUpTo.set(kind, dependencies.store.flushedUpTo(kind));
+    this.#flushAtMs = dependencies.timer.now() + FLUSH_INTERVAL_MS;
   }
 
-  /** Applies all records that are in the spool. If some kinds fail, applies the others, then throws the first error. */
-  async catchUp(): Promise<void> {
-    const { spool } = this.#dependencies;
-    const errors = new Map<LogKind, unknown>();
-    while (!this.#closed) {
-      const kinds = spool.unappliedKinds.filter(kind => !errors.has(kind));
-      if (kinds.length === 0) break;
-      for (const [kind, error] of await this.#applyEach(kinds)) errors.set(kind, error);
-    }
-    for (const error of errors.values()) throw error;
-  }
-
-  /** Tries once to catch up, then resolves even if that failed. Keeps applying and retrying in the background. */
+  /** Tries once to apply what is in the spool, then resolves even if that failed. Keeps applying and retrying in the background. */
   async start(): Promise<void> {
-    await this.catchUp().catch(() => {}); // reported as events
+    await this.applySpooled().catch(() => {}); // reported as events
     this.#running = this.#run();
   }
 
@@ -95,10 +67,10 @@ export class Applier {
    * the spool.
    */
   drain(): Promise<void> {
+    if (this.#closed) return Promise.reject(intakeClosed());
     return new Promise((resolve, reject) => {
       this.#drains.push({ resolve, reject });
       this.#wake();
-      if (this.#closed) this.#rejectDrains();
     });
   }
 
@@ -106,197 +78,106 @@ export class Applier {
     this.#closed = true;
     this.#wake();
     await this.#running;
-    this.#rejectDrains();
-  }
-
-  /**
-   * Returns false if records of a failing kind must be rejected, so that other kinds are still accepted: if the store fails to
-   * apply some kinds and applies others, the failing ones get at most half of the queue, and nothing while the spool exceeds
-   * MAX_SPOOL_BYTES. Does not check whether the whole queue is full: `Intake.openBodyMemory` does.
-   */
-  hasSpaceFor(kind: LogKind, queueBytes: number): boolean {
-    if (this.#failing.get(kind)?.othersSucceed !== true) return true;
-    const { spool } = this.#dependencies;
-    const failingBytes = sumOf([...this.#failing.keys()], each => spool.unappliedBytesOf(each));
-    return failingBytes <= queueBytes / 2 && spool.diskBytes <= MAX_SPOOL_BYTES;
+    for (const { reject } of this.#drains.splice(0)) reject(intakeClosed());
   }
 
   async #run(): Promise<void> {
     const { spool, store } = this.#dependencies;
     while (!this.#closed) {
       await this.#waitForWork();
-      if (this.#closed) return;
-      await this.#applyEach(this.#dueKinds());
-      await this.#cleanUp();
-      await this.#runDrains();
-      const dueBytes = sumOf(this.#dueKinds(), kind => spool.unappliedBytesOf(kind));
-      if (dueBytes < store.applyBatchBytes && !this.#closed) await this.#pause(BATCH_DELAY_MS);
+      const drains = this.#drains.splice(0);
+      try {
+        if (drains.length > 0) await spool.rotate();
+        try {
+          await this.applySpooled();
+        } finally {
+          await this.#cleanUp(drains.length > 0); // even if the store fails: deleting segments may free the space that it needs
+        }
+        for (const { resolve } of drains) resolve();
+        if (spool.unappliedBytes < store.applyBatchBytes) await this.#pause(BATCH_DELAY_MS);
+      } catch (error) {
+        for (const { reject } of drains) reject(error);
+        const failures = this.#failing?.failures ?? 1;
+        await this.#pause(Math.min(RETRY_DELAY_MS * 2 ** (failures - 1), MAX_RETRY_DELAY_MS));
+      }
     }
   }
 
-  /** The kinds with unapplied records, without those that wait for their next attempt. */
-  #dueKinds(): LogKind[] {
-    const now = this.#dependencies.timer.now();
-    return this.#dependencies.spool.unappliedKinds.filter(
-      kind => (this.#failing.get(kind)?.retryAtMs ?? 0) <= now,
-    );
-  }
-
-  /** Resolves when records arrive, a drain starts, a kind or the cleanup is due for a retry, or FLUSH_INTERVAL_MS has passed. */
+  /** Resolves when there are records to apply, or when a drain or a flush is due. */
   async #waitForWork(): Promise<void> {
-    if (this.#dueKinds().length > 0 || this.#drains.length > 0) return;
     const { spool, timer } = this.#dependencies;
-    const retriesAtMs = [...this.#failing.values()].map(({ retryAtMs }) => retryAtMs);
-    const nextRetryMs = Math.min(this.#retryCleanUpAtMs, ...retriesAtMs) - timer.now();
-    await Promise.race([
-      spool.waitForAppend(),
-      this.#pause(Math.max(0, Math.min(FLUSH_INTERVAL_MS, nextRetryMs))),
-    ]);
+    if (spool.unappliedBytes > 0 || this.#drains.length > 0) return;
+    await Promise.race([spool.waitForAppend(), this.#pause(Math.max(0, this.#flushAtMs - timer.now()))]);
     this.#wake(); // cancels the timer of the pause
   }
 
-  /** Applies about one batch for each of these kinds. Returns the errors of those that failed. */
-  async #applyEach(kinds: readonly LogKind[]): Promise<ReadonlyMap<LogKind, unknown>> {
-    const errors = new Map<LogKind, unknown>();
-    for (let left = kinds; left.length > 0 && !this.#closed; ) {
-      const result = await this.#applyWindow(left);
-      for (const [kind, error] of result.errors) errors.set(kind, error);
-      left = left.filter(kind => !result.kinds.includes(kind));
-    }
-    return errors;
-  }
-
-  /**
-   * Reads one window of the spool (a contiguous range of a segment, `SpoolWindow`) and applies it. Returns the kinds in the
-   * window, and the errors of those that failed. If the read fails, such as at a damaged block, tries the first kind alone, and
-   * `#applyEach` calls this again for the others. So a damaged block stops only the kinds that have not passed it.
-   */
-  async #applyWindow(
-    kinds: readonly LogKind[],
-  ): Promise<{ kinds: readonly LogKind[]; errors: ReadonlyMap<LogKind, unknown> }> {
-    const { spool, store } = this.#dependencies;
-    const errors = new Map<LogKind, unknown>();
-    const window = await spool.read(kinds, store.applyBatchBytes).catch(error => {
-      for (const kind of kinds) errors.set(kind, error);
-    });
-    if (window === undefined && kinds.length > 1) return this.#applyWindow(kinds.slice(0, 1));
-    const applied = new Set<LogKind>();
-    for (const lines of mergeBlocks(window?.blocks ?? [])) {
-      if (errors.has(lines.kind)) continue;
-      try {
-        await store.apply(lines);
-        this.#reportApplied(lines);
-        applied.add(lines.kind);
-      } catch (error) {
-        errors.set(lines.kind, error);
+  /** Applies all records that are in the spool now. Throws at the first failure; the next call continues there. */
+  async applySpooled(): Promise<void> {
+    for (let left = this.#dependencies.spool.unappliedBytes; left > 0; ) {
+      this.#window ??= await this.#read();
+      const { batches, bytes, confirm } = this.#window;
+      for (let batch = batches[0]; batch !== undefined; batch = batches[0]) {
+        if (this.#closed) throw intakeClosed();
+        await this.#apply(batch);
+        batches.shift();
       }
+      confirm();
+      this.#window = undefined;
+      left -= bytes;
     }
-    window?.confirm(errors);
-    for (const [kind, error] of errors) this.#trackFailure(kind, error);
-    for (const kind of applied) if (!errors.has(kind)) this.#trackSuccess(kind);
-    return { kinds: window?.kinds ?? kinds, errors };
   }
 
-  /** Reports each record once, although a retry passes the whole batch to the store again. */
-  #reportApplied({ kind, firstSequence, count }: SpooledLines): void {
-    const end = firstSequence + count;
-    const newCount = end - Math.max(firstSequence, this.#reportedUpTo.get(kind) ?? 0);
-    if (newCount <= 0) return;
-    this.#reportedUpTo.set(kind, end);
-    this.#dependencies.observe({ type: 'records_applied', kind, count: newCount });
-  }
-
-  #trackFailure(kind: LogKind, error: unknown): void {
-    if (this.#closed) return;
-    const { timer, observe } = this.#dependencies;
-    const earlier = this.#failing.get(kind);
-    const failures = (earlier?.failures ?? 0) + 1;
-    const retryAtMs = timer.now() + Math.min(RETRY_DELAY_MS * 2 ** (failures - 1), MAX_RETRY_DELAY_MS);
-    // One more kind fails, so the whole store may be at fault.
-    if (earlier === undefined) for (const each of this.#failing.values()) each.othersSucceed = false;
-    this.#failing.set(kind, { failures, retryAtMs, othersSucceed: earlier?.othersSucceed ?? false });
-    observe({ type: 'apply_failed', kind, error });
-  }
-
-  #trackSuccess(kind: LogKind): void {
-    const recovered = this.#failing.get(kind);
-    this.#failing.delete(kind);
-    for (const each of this.#failing.values()) each.othersSucceed = true;
-    if (recovered === undefined) return;
-    this.#dependencies.observe({ type: 'apply_recovered', kind, failures: recovered.failures });
-    // The cause of the other failures may be gone, too.
-    for (const [each, failing] of this.#failing) this.#failing.set(each, { ...failing, retryAtMs: 0 });
-  }
-
-  /**
-   * Flushes what is due and deletes segments that are no longer needed. If that fails, pauses for RETRY_DELAY_MS. The next round
-   * retries the deletion. A failed flush is retried after MAX_RETRY_DELAY_MS, even if no records arrive.
-   */
-  async #cleanUp(): Promise<void> {
+  async #read(): Promise<BatchWindow> {
+    const { spool, store, observe } = this.#dependencies;
     try {
-      await this.#flushIfDue();
-      await this.#deleteFlushed();
+      const window = await spool.readUnapplied(store.applyBatchBytes);
+      return { ...window, batches: mergeBlocks(window.blocks) };
     } catch (error) {
-      if (this.#closed) return;
-      const { timer, observe } = this.#dependencies;
-      this.#retryCleanUpAtMs = timer.now() + MAX_RETRY_DELAY_MS;
-      observe({ type: 'spool_cleanup_failed', error });
-      await this.#pause(RETRY_DELAY_MS);
+      if (!this.#closed) observe({ type: 'spool_read_failed', error });
+      throw error;
     }
   }
 
-  async #runDrains(): Promise<void> {
-    const drains = this.#drains.splice(0);
-    if (drains.length === 0) return;
+  async #apply(batch: SpooledLines): Promise<void> {
+    const { store, observe } = this.#dependencies;
+    const { kind, firstSequence, count } = batch;
+    const flushedUpTo = store.flushedUpTo(kind); // the store skips these records
     try {
-      await this.#flushSpool();
-      await this.#deleteFlushed();
-      for (const { resolve } of drains) resolve();
+      await store.apply(batch);
     } catch (error) {
-      for (const { reject } of drains) reject(error);
+      if (this.#closed) throw error;
+      this.#failing = { kind, failures: (this.#failing?.failures ?? 0) + 1 };
+      observe({ type: 'apply_failed', kind, error });
+      throw error;
     }
+    const newCount = Math.min(count, firstSequence + count - flushedUpTo);
+    if (newCount > 0) observe({ type: 'records_applied', kind, count: newCount });
+    if (this.#failing !== undefined) observe({ type: 'apply_recovered', ...this.#failing });
+    this.#failing = undefined;
   }
 
-  /** Applies and flushes all records that are in the spool now. */
-  async #flushSpool(): Promise<void> {
-    const { spool, store } = this.#dependencies;
-    const lastSegment = await spool.rotate();
-    while (!spool.isAppliedThrough(lastSegment)) {
-      const errors = await this.#applyEach(spool.unappliedKinds);
-      for (const error of errors.values()) throw error;
-      if (this.#closed) throw intakeClosed();
-    }
-    await store.flush(LOG_KINDS);
-  }
-
-  #rejectDrains(): void {
-    for (const { reject } of this.#drains.splice(0)) reject(intakeClosed());
-  }
-
-  async #flushIfDue(): Promise<void> {
-    const { spool, store, timer } = this.#dependencies;
+  /** Flushes if that is due, and deletes segments that are no longer needed. A failure is retried after MAX_RETRY_DELAY_MS. */
+  async #cleanUp(flushNow: boolean): Promise<void> {
+    const { spool, store, timer, observe } = this.#dependencies;
     const flushedUpTo = (kind: LogKind) => store.flushedUpTo(kind);
-    if (timer.now() >= this.#retryCleanUpAtMs) {
-      this.#retryCleanUpAtMs = Number.POSITIVE_INFINITY;
-      await store.flush([]); // no new kinds: retries only what an earlier flush failed to write
+    const isDue = timer.now() >= this.#flushAtMs || spool.unflushedBytes(flushedUpTo) > MAX_UNFLUSHED_BYTES;
+    try {
+      if (flushNow || isDue) {
+        await store.flush(LOG_KINDS);
+        this.#flushAtMs = timer.now() + FLUSH_INTERVAL_MS;
+      }
+      await spool.deleteFlushed(flushedUpTo);
+    } catch (error) {
+      this.#flushAtMs = timer.now() + MAX_RETRY_DELAY_MS;
+      if (!this.#closed) observe({ type: 'spool_cleanup_failed', error });
+      throw error;
     }
-    if (timer.now() - this.#lastFlushMs >= FLUSH_INTERVAL_MS) {
-      this.#lastFlushMs = timer.now();
-      await store.flush(LOG_KINDS);
-    } else if (spool.unflushedBytes(flushedUpTo) > MAX_UNFLUSHED_BYTES) {
-      const failingKinds = new Set(this.#failing.keys());
-      await store.flush(spool.kindsToFlush(flushedUpTo, failingKinds));
-    }
-  }
-
-  async #deleteFlushed(): Promise<void> {
-    const { spool, store } = this.#dependencies;
-    await spool.deleteFlushed(kind => store.flushedUpTo(kind));
   }
 
   /** Resolves after `ms` or when `#wake` is called. */
-  #pause(ms: number): Promise<void> {
-    return new Promise(resolve => {
+  async #pause(ms: number): Promise<void> {
+    if (this.#closed) return;
+    await new Promise<void>(resolve => {
       const cancel = this.#dependencies.timer.after(ms, resolve);
       this.#wake = () => {
         cancel();
@@ -310,44 +191,32 @@ function intakeClosed(): Error {
   return new Error('the intake is closed');
 }
 
-function sumOf(kinds: readonly LogKind[], bytesOf: (kind: LogKind) => number): number {
-  return kinds.reduce((sum, kind) => sum + bytesOf(kind), 0);
-}
-
 /**
  * Applies the records that a stopped server left in the spool, for commands that read the data directory. Opens the spool like a
  * server: a damaged segment is repaired and reported. The caller must hold the lock of the data directory.
  */
 export async function replaySpool(dataDirectory: string, store: Store, observe: Observe): Promise<void> {
   const directory = spoolDirectoryIn(dataDirectory);
+  const durableUpTo = (kind: LogKind) => store.durableUpTo(kind);
   if (!existsSync(directory)) {
-    const kinds = LOG_KINDS.filter(kind => store.durableUpTo(kind) > 0);
+    const kinds = LOG_KINDS.filter(kind => durableUpTo(kind) > 0);
     if (kinds.length > 0) observe({ type: 'spool_incomplete', directory, kinds });
     return;
   }
-  const spool = await Spool.open(directory, kind => store.durableUpTo(kind), observe);
+  const spool = await Spool.open({ directory, durableUpTo, observe });
   try {
     // An error of the applier is thrown, so it needs no event.
-    await new Applier({ spool, store, timer: systemTimer, observe: () => {} }).catchUp();
+    await new Applier({ spool, store, timer: systemTimer, observe: () => {} }).applySpooled();
   } finally {
     await spool.close();
   }
 }
 
-/** Blocks of one kind with contiguous sequence numbers. */
-interface SequenceRun {
-  readonly kind: LogKind;
-  readonly firstSequence: number;
-  count: number;
-  readonly lines: Uint8Array[];
-}
-
 /** Concatenates blocks of the same kind with contiguous sequence numbers. */
 function mergeBlocks(blocks: readonly SpoolBlock[]): SpooledLines[] {
-  const runs: SequenceRun[] = [];
-  const lastRunOfKind = new Map<LogKind, SequenceRun>();
-  for (const { header, lines } of blocks) {
-    const { kind, firstSequence, count } = header;
+  const runs: (Omit<SpooledLines, 'lines'> & { count: number; lines: Uint8Array[] })[] = [];
+  const lastRunOfKind = new Map<LogKind, (typeof runs)[number]>();
+  for (const { kind, firstSequence, count, lines } of blocks) {
     let run = lastRunOfKind.get(kind);
     if (run === undefined || run.firstSequence + run.count !== firstSequence) {
       run = { kind, firstSequence, count: 0, lines: [] };

@@ -1,9 +1,8 @@
-// Parses bodies in a pool of worker threads, so that a large body does not delay queries. Senders share the time of the pool. If
+// Parses bodies in a pool of worker threads, so that a large body does not delay queries. Senders take turns. If
 // a body exceeds the time limit, only its worker is terminated. Exceeding the memory limit can crash the process, so
 // decode-body.ts and, for protobuf, otlp-protobuf.ts limit the number of values.
 import { Worker } from 'node:worker_threads';
 import { DendroError, type ErrorCode } from '../domain/errors.ts';
-import { FairQueue } from './fair-queue.ts';
 import type { EncodedBody, ParsedBody } from './parse-body.ts';
 
 /** Parses bodies in worker threads or, in tests, in the calling thread. */
@@ -17,7 +16,7 @@ export interface BodyParser {
 }
 
 export interface ParseOptions {
-  /** Each sender gets the same share of the time. */
+  /** Senders that have bodies waiting take turns. */
   readonly sender?: string;
   /** Aborts when the result is no longer needed. */
   readonly signal?: AbortSignal;
@@ -46,7 +45,6 @@ interface Job {
 
 interface RunningJob {
   readonly job: Job;
-  readonly startedAt: number;
   readonly timeout: NodeJS.Timeout;
 }
 
@@ -71,7 +69,8 @@ export class BodyParserPool implements BodyParser {
   readonly #maxWorkers: number;
   readonly #idle: PoolWorker[] = [];
   readonly #busy = new Map<PoolWorker, RunningJob>();
-  readonly #queue = new FairQueue<Job>();
+  /** The waiting jobs by sender. The first sender is the next one; after its turn, it is the last. */
+  readonly #waiting = new Map<string, Job[]>();
   #closed = false;
 
   /** Workers start on demand. */
@@ -86,47 +85,67 @@ export class BodyParserPool implements BodyParser {
       const isSmall = body.data.byteLength <= SMALL_BODY_BYTES;
       const job = { body: { ...body, data: toTransferable(body.data) }, isSmall, sender, resolve, reject };
       signal?.addEventListener('abort', () => this.#cancel(job, signal.reason), { once: true });
-      this.#queue.add(sender, job);
+      const waiting = this.#waiting.get(sender);
+      if (waiting === undefined) this.#waiting.set(sender, [job]);
+      else waiting.push(job);
       this.#dispatch();
     });
   }
 
   async close(): Promise<void> {
     this.#closed = true;
-    for (const job of this.#queue.removeAll()) job.reject(shuttingDown());
+    for (const job of [...this.#waiting.values()].flat()) job.reject(shuttingDown());
+    this.#waiting.clear();
     await Promise.all([...this.#idle, ...this.#busy.keys()].map(({ thread }) => thread.terminate()));
   }
 
   /** Gives each worker one job at a time, so that a crashed worker fails only its current job. */
   #dispatch(): void {
-    while (this.#idle.length > 0 || this.#busy.size < this.#maxWorkers) {
-      const job = this.#queue.take();
-      if (job === undefined) return;
+    while (this.#waiting.size > 0 && (this.#idle.length > 0 || this.#busy.size < this.#maxWorkers)) {
       let worker: PoolWorker;
       try {
         worker = this.#idle.pop() ?? this.#startWorker();
       } catch (error) {
         // The operating system allows no more threads. If there is another worker, the job waits for it.
-        if (this.#busy.size > 0) {
-          this.#queue.putBack(job.sender, job);
-          return;
-        }
-        job.reject(toJobError(error, job));
+        if (this.#busy.size > 0) return;
+        const job = this.#takeNext();
+        job?.reject(toJobError(error, job));
         continue;
       }
-      const timeout = setTimeout(() => {
-        void worker.thread.terminate();
-        this.#removeWorker(worker, tooExpensive());
-      }, PARSE_TIMEOUT_MS);
-      this.#busy.set(worker, { job, startedAt: performance.now(), timeout: timeout.unref() });
-      Atomics.store(worker.cancelled, 0, 0);
-      worker.thread.postMessage(job.body, [job.body.data.buffer as ArrayBuffer]);
+      const job = this.#takeNext();
+      if (job !== undefined) this.#run(job, worker);
     }
+  }
+
+  #takeNext(): Job | undefined {
+    for (const [sender, jobs] of this.#waiting) {
+      const next = jobs.shift();
+      this.#waiting.delete(sender);
+      if (jobs.length > 0) this.#waiting.set(sender, jobs);
+      return next;
+    }
+    return undefined;
+  }
+
+  #run(job: Job, worker: PoolWorker): void {
+    const timeout = setTimeout(() => {
+      void worker.thread.terminate();
+      this.#removeWorker(worker, tooExpensive());
+    }, PARSE_TIMEOUT_MS);
+    this.#busy.set(worker, { job, timeout: timeout.unref() });
+    Atomics.store(worker.cancelled, 0, 0);
+    worker.thread.postMessage(job.body, [job.body.data.buffer as ArrayBuffer]);
   }
 
   /** A running job is rejected only when its worker has stopped parsing: until then, the worker holds the body in memory. */
   #cancel(job: Job, reason: unknown): void {
-    if (this.#queue.remove(job.sender, job)) job.reject(reason);
+    const waiting = this.#waiting.get(job.sender);
+    const index = waiting?.indexOf(job) ?? -1;
+    if (index !== -1) {
+      waiting?.splice(index, 1);
+      if (waiting?.length === 0) this.#waiting.delete(job.sender);
+      job.reject(reason);
+    }
     for (const [worker, running] of this.#busy)
       if (running.job === job) Atomics.store(worker.cancelled, 0, 1);
   }
@@ -164,11 +183,9 @@ export class BodyParserPool implements BodyParser {
   #takeJob(worker: PoolWorker): Job | undefined {
     const running = this.#busy.get(worker);
     if (running === undefined) return undefined;
-    const { job, startedAt, timeout } = running;
-    clearTimeout(timeout);
+    clearTimeout(running.timeout);
     this.#busy.delete(worker);
-    this.#queue.addTime(job.sender, performance.now() - startedAt);
-    return job;
+    return running.job;
   }
 }
 

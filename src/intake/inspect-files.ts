@@ -7,13 +7,19 @@ import { byteRange, type Damage } from '../domain/damage.ts';
 import type { LogKind } from '../domain/log-columns.ts';
 import { LINE_FORMAT_VERSION } from '../domain/log-line.ts';
 import { isIntactLine } from '../logs/quarantine-line.ts';
-import { readCompleteBytes } from './clean-stop.ts';
-import { requestFromDisk } from './idempotency-log.ts';
+import { parseRequestLine } from './idempotency-log.ts';
 import { QUARANTINE_FILES } from './quarantine.ts';
-import { findNextSequences, readSequences, SEQUENCES_FILE, type Sequences, trackEnd } from './sequences.ts';
 import { spoolDirectoryIn } from './spool.ts';
-import { inspectBlocks } from './spool-repair.ts';
-import { listSegments } from './spool-segment.ts';
+import { isTooShort, scanSegment } from './spool-repair.ts';
+import {
+  findNextSequences,
+  listSegments,
+  readCompleteBytes,
+  readSequences,
+  SEQUENCES_FILE,
+  type Sequences,
+  trackEnd,
+} from './spool-state.ts';
 
 const NEWLINE = 0x0a;
 
@@ -52,9 +58,9 @@ async function inspectSpool(
   for (const name of segments) {
     onFile(`spool/${name}`);
     const isLast = name === segments.at(-1);
-    // Invalid bytes before this offset are damage (clean-stop.ts). Those after it can be an unfinished write, which only the
+    // Invalid bytes before this offset are damage (clean-stop.json). Those after it can be an unfinished write, which only the
     // last segment can have.
-    const completeBytes = isLast ? await readCompleteBytes(directory, name) : Number.POSITIVE_INFINITY;
+    const completeBytes = isLast ? await readCompleteBytes(directory) : Number.POSITIVE_INFINITY;
     const data = await readFile(join(directory, name));
     const found = inspectSegment(`spool/${name}`, data, completeBytes);
     records += found.records;
@@ -67,7 +73,7 @@ async function inspectSpool(
     damages.push({ file: 'spool/', place: '', problem: 'whole files or the ends of files are missing' });
   for (const name of names.filter(name => /^\d+\.requests$/.test(name))) {
     onFile(`spool/${name}`);
-    damages.push(...(await inspectLines(join(directory, name), `spool/${name}`, isRequest)).damages);
+    damages.push(...(await inspectLines(join(directory, name), `spool/${name}`, isRequestLine)).damages);
   }
   for (const name of names.filter(
     name => name === SEQUENCES_FILE || /^(clean-stop|undelivered)\.json$/.test(name),
@@ -82,33 +88,42 @@ function inspectSegment(
   data: Buffer,
   completeBytes: number,
 ): Inspection & { readonly ends: Sequences } {
-  const { blocks, ranges } = inspectBlocks(data, completeBytes);
-  const damages = ranges.map(({ start, end, isTorn }) => ({
-    file,
-    place: byteRange(start, end),
-    problem: describeRange(isTorn, end > data.length),
-  }));
+  const { blocks, ranges, tornBytes } = scanSegment(data, completeBytes);
+  const damages: Damage[] = [];
+  const report = (start: number, end: number, problem: string) =>
+    damages.push({ file, place: byteRange(start, end), problem });
+  const isShort = isTooShort(data.length, completeBytes);
+  let missingFrom = data.length;
+  for (const { start, bytes } of ranges)
+    if (isShort && start + bytes.length === data.length)
+      missingFrom = start; // the rest of a block that was cut
+    else
+      report(
+        start,
+        start + bytes.length,
+        'the checksum of a block does not match, or its header cannot be read',
+      );
+  if (isShort)
+    report(missingFrom, completeBytes, 'blocks are missing: the file is shorter than at the last clean stop');
+  if (tornBytes > 0)
+    report(
+      data.length - tornBytes,
+      data.length,
+      'an unfinished write that was not acknowledged, or a damaged block: the last process did not stop cleanly',
+    );
   const ends = new Map<LogKind, number>();
   let records = 0;
-  for (const { header, offset, blockBytes } of blocks) {
-    records += header.count;
-    trackEnd(ends, header);
-    if (header.formatVersion !== LINE_FORMAT_VERSION)
-      damages.push({
-        file,
-        place: byteRange(offset, offset + blockBytes),
-        problem: `the line format ${header.formatVersion} belongs to another version of dendro`,
-      });
+  for (const block of blocks) {
+    records += block.count;
+    trackEnd(ends, block);
+    if (block.formatVersion !== LINE_FORMAT_VERSION)
+      report(
+        block.offset,
+        block.offset + block.blockBytes,
+        `the line format ${block.formatVersion} belongs to another version of dendro`,
+      );
   }
   return { records, damages, ends };
-}
-
-function describeRange(isTorn: boolean, isMissing: boolean): string {
-  if (isTorn)
-    return 'an unfinished write that was not acknowledged, or a damaged block: the last process did not stop cleanly';
-  return isMissing
-    ? 'blocks are missing: the file is shorter than at the last clean stop'
-    : 'the checksum of a block does not match, or its header cannot be read';
 }
 
 async function inspectQuarantine(dataDirectory: string, onFile: (file: string) => void): Promise<Inspection> {
@@ -124,8 +139,8 @@ async function inspectQuarantine(dataDirectory: string, onFile: (file: string) =
   return { records, damages };
 }
 
-function isRequest(line: string): boolean {
-  return isJson(line) && requestFromDisk(JSON.parse(line)) !== undefined;
+function isRequestLine(line: string): boolean {
+  return parseRequestLine(line) !== undefined;
 }
 
 function isJson(text: string): boolean {

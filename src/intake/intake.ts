@@ -10,17 +10,11 @@ import { MemoryShares } from '../system/memory-shares.ts';
 import type { Timer } from '../system/timer.ts';
 import { Applier } from './applier.ts';
 import type { BodyParser } from './body-parser-pool.ts';
-import { type ClaimedBatch, claimBatches, mergeResults, release } from './claimed-batches.ts';
-import { IdempotencyIndex, type IndexEntry, type IntakeResult } from './idempotency-index.ts';
-import {
-  deleteUndelivered,
-  type RememberedRequests,
-  readUndelivered,
-  writeUndelivered,
-} from './idempotency-log.ts';
+import { type ClaimedBatch, Idempotency, type IntakeResult } from './idempotency.ts';
+import { IdempotencyLog } from './idempotency-log.ts';
 import type { EncodedBody, ParsedBody } from './parse-body.ts';
 import type { Quarantine } from './quarantine.ts';
-import { Spool, type SpoolAppend, spoolDirectoryIn } from './spool.ts';
+import { Spool, spoolDirectoryIn } from './spool.ts';
 import type { SpoolSnapshot } from './spool-snapshot.ts';
 
 export interface IntakeOptions {
@@ -31,7 +25,7 @@ export interface IntakeOptions {
    * read can still exceed it: only LINES_MEMORY_LIMIT limits them.
    */
   readonly queueBytes: number;
-  /** Maximum memory of the idempotency index. */
+  /** Maximum memory of the remembered requests. */
   readonly idempotencyBytes: number;
 }
 
@@ -42,7 +36,7 @@ export interface IntakeDependencies {
   readonly bodyParser: BodyParser;
   readonly clock: Clock;
   readonly timer: Timer;
-  /** Measures the age of requests for the idempotency index. The same as `timer`, except in tests. */
+  /** Measures the age of remembered requests. The same as `timer`, except in tests. */
   readonly idempotencyTimer: Pick<Timer, 'now'>;
   readonly observe: Observe;
 }
@@ -89,38 +83,41 @@ const LINES_MEMORY_LIMIT = 3 * BODY_MEMORY_LIMIT;
 export class Intake {
   readonly #options: IntakeOptions;
   readonly #dependencies: IntakeDependencies;
+  readonly #idempotency: Idempotency;
+  readonly #idempotencyLog: IdempotencyLog;
   readonly #spool: Spool;
   readonly #applier: Applier;
-  readonly #idempotency: IdempotencyIndex;
   readonly #bodyMemory: MemoryShares;
   readonly #linesMemory = new MemoryShares(LINES_MEMORY_LIMIT);
 
   private constructor(
     options: IntakeOptions,
     dependencies: IntakeDependencies,
-    spool: Spool,
-    idempotency: IdempotencyIndex,
+    components: {
+      readonly idempotency: Idempotency;
+      readonly idempotencyLog: IdempotencyLog;
+      readonly spool: Spool;
+    },
   ) {
     this.#options = options;
     this.#dependencies = dependencies;
-    this.#spool = spool;
-    this.#idempotency = idempotency;
+    this.#idempotency = components.idempotency;
+    this.#idempotencyLog = components.idempotencyLog;
+    this.#spool = components.spool;
     this.#bodyMemory = new MemoryShares(Math.min(BODY_MEMORY_LIMIT, options.queueBytes));
-    this.#applier = new Applier({ ...dependencies, spool });
+    this.#applier = new Applier({ ...dependencies, spool: components.spool });
   }
 
   /** Applies the records that an earlier run left in the spool. If the store fails, resolves anyway and retries later. */
   static async open(options: IntakeOptions, dependencies: IntakeDependencies): Promise<Intake> {
     const { store, clock, idempotencyTimer: timer, observe } = dependencies;
     const directory = spoolDirectoryIn(options.dataDirectory);
-    const index = new IdempotencyIndex({ maxBytes: options.idempotencyBytes, clock, timer });
-    const requests = {
-      index: withoutDelivered(index, await readUndelivered(directory)),
-      nowMs: () => timer.now(),
-    };
-    const spool = await Spool.open(directory, kind => store.durableUpTo(kind), observe, requests, clock);
-    await deleteUndelivered(directory);
-    const intake = new Intake(options, dependencies, spool, index);
+    const idempotency = new Idempotency({ maxBytes: options.idempotencyBytes, clock, timer });
+    const idempotencyLog = new IdempotencyLog(directory, idempotency, () => timer.now());
+    const durableUpTo = (kind: LogKind) => store.durableUpTo(kind);
+    const spool = await Spool.open({ directory, durableUpTo, observe, idempotencyLog, clock });
+    await idempotencyLog.deleteUndelivered();
+    const intake = new Intake(options, dependencies, { idempotency, idempotencyLog, spool });
     await intake.#applier.start();
     return intake;
   }
@@ -182,9 +179,14 @@ export class Intake {
     parsed: ParsedBody,
     nowMicros: number,
   ): Promise<AcceptedRequest> {
-    const claimed = await claimBatches(this.#idempotency, request, parsed, nowMicros);
-    const entries = await this.#spoolNewBatches(claimed);
-    for (const [index, batch] of claimed.entries()) {
+    const claim = await this.#idempotency.claim(request, parsed, nowMicros);
+    try {
+      claim.stored(await this.#store(claim.batches.filter(({ isRepeat }) => !isRepeat)));
+    } catch (error) {
+      claim.end(false);
+      throw error;
+    }
+    for (const [index, batch] of claim.batches.entries())
       this.#dependencies.observe({
         type: 'batch_completed',
         kind: batch.kind ?? 'unknown',
@@ -193,21 +195,10 @@ export class Intake {
         rejected: batch.isRepeat ? {} : batch.rejectedByCode,
         deduplicated: batch.isRepeat,
       });
-    }
-    const result = mergeResults(claimed.map(batch => batch.result));
-    // For these, a later request with the same body is a repeat only if this response is not delivered (idempotency-index.ts).
-    const awaitingDelivery = entries.filter(({ forgetOnceDelivered }) => forgetOnceDelivered);
-    if (awaitingDelivery.length === 0) return { result, reportDelivery: undefined };
-    const reportDelivery = (isDelivered: boolean) => {
-      for (const entry of awaitingDelivery) this.#idempotency.reportDelivery(entry, isDelivered);
-    };
-    return { result, reportDelivery };
+    return { result: claim.result, reportDelivery: claim.awaitsDelivery ? claim.end : undefined };
   }
 
-  /**
-   * Moves all records that were acknowledged before the call from the spool to the store's tables. Waits and throws as
-   * `Applier.drain` does.
-   */
+  /** Moves all records that were acknowledged before the call from the spool to the store's tables (`Applier.drain`). */
   drain(): Promise<void> {
     return this.#applier.drain();
   }
@@ -221,69 +212,27 @@ export class Intake {
   async close(): Promise<void> {
     await this.#applier.close();
     await this.#spool.close();
-    await writeUndelivered(
-      spoolDirectoryIn(this.#options.dataDirectory),
-      this.#idempotency.undeliveredKeys(),
-    );
+    await this.#idempotencyLog.writeUndelivered();
   }
 
   /**
-   * Writes the batches that are not repeats to the spool, and their rejected records to the quarantine. Returns the index
-   * entries of all batches that have one, repeats included.
+   * Writes the accepted records to the spool, and the rejected ones to the quarantine. Returns the number of the spool segment; 0
+   * if no record was accepted.
    */
-  async #spoolNewBatches(claimed: readonly ClaimedBatch[]): Promise<IndexEntry[]> {
-    const newBatches = claimed.filter(({ isRepeat }) => !isRepeat);
+  async #store(batches: readonly ClaimedBatch[]): Promise<number> {
+    const appends = batches.flatMap(({ kind, accepted: count, lines, request }) =>
+      kind === undefined || count === 0 ? [] : { kind, count, lines, request },
+    );
+    const { quarantine, observe } = this.#dependencies;
     try {
-      const segmentNumber = await this.#writeToSpool(newBatches);
-      this.#dependencies.quarantine.append(newBatches.map(({ quarantineLines }) => quarantineLines).join(''));
-      return claimed.flatMap(({ entry, isRepeat, result }) => {
-        if (entry === undefined) return [];
-        return isRepeat ? entry : this.#idempotency.complete(entry, result, segmentNumber);
-      });
+      const segmentNumber = appends.length === 0 ? 0 : await this.#spool.append(appends);
+      quarantine.append(batches.map(({ quarantineLines }) => quarantineLines).join(''));
+      return segmentNumber;
     } catch (error) {
-      release(this.#idempotency, claimed);
-      throw error;
-    }
-  }
-
-  /** Returns the number of the spool segment; 0 if there is nothing to write. */
-  async #writeToSpool(batches: readonly ClaimedBatch[]): Promise<number> {
-    const appends = batches.flatMap(toAppend);
-    if (appends.length === 0) return 0;
-    for (const { kind } of appends)
-      if (!this.#applier.hasSpaceFor(kind, this.#options.queueBytes)) throw tooManyWaiting(kind);
-    try {
-      return await this.#spool.appendAll(appends);
-    } catch (error) {
-      this.#dependencies.observe({ type: 'spool_write_failed', error });
+      observe({ type: 'spool_write_failed', error });
       throw spoolUnavailable(error);
     }
   }
-}
-
-function toAppend({ kind, accepted, lines, entry, result }: ClaimedBatch): SpoolAppend[] {
-  if (kind === undefined || accepted === 0) return [];
-  return [{ kind, count: accepted, lines, request: entry && { ...entry, result } }];
-}
-
-/**
- * Wraps the index while the server starts. `restore` skips requests that can no longer have a repeat: those with
- * `forgetOnceDelivered` whose response was delivered.
- *
- * `undelivered` comes from the last clean stop. It has the keys of those requests with `forgetOnceDelivered` whose response was
- * not delivered, or may not have been. Undefined: there was no clean stop, so all requests are restored.
- */
-function withoutDelivered(
-  index: IdempotencyIndex,
-  undelivered: ReadonlySet<string> | undefined,
-): RememberedRequests {
-  return {
-    restore(request, segmentNumber) {
-      const isDelivered = request.forgetOnceDelivered && undelivered?.has(request.key) === false;
-      if (!isDelivered) index.restore(request, segmentNumber);
-    },
-    requestsOf: segmentNumber => index.requestsOf(segmentNumber),
-  };
 }
 
 function queueFull(): DendroError {
@@ -297,13 +246,6 @@ function shareExceeded(): DendroError {
   return new DendroError(
     'rate_limited',
     'the requests of this token have used up their share of the memory; no record of this request was stored, retry later',
-  );
-}
-
-function tooManyWaiting(kind: LogKind): DendroError {
-  return new DendroError(
-    'rate_limited',
-    `the store fails to apply records of kind ${kind}, and too many records are waiting; no record of this request was stored, retry later`,
   );
 }
 

@@ -3,21 +3,24 @@
 // that was damaged.
 import { crc32 } from 'node:zlib';
 import { isLogKind, type LogKind } from '../domain/log-columns.ts';
-import type { CompletedRequest } from './idempotency-index.ts';
+import { LINE_FORMAT_VERSION, type LogLines } from '../domain/log-line.ts';
+import type { SpooledLines } from '../store/store.ts';
+import type { CompletedRequest } from './idempotency.ts';
 import { type DiskRequest, requestFromDisk, requestToDisk } from './idempotency-log.ts';
 
-export interface SpoolBlockHeader {
+/** Records of one kind and one request. */
+export interface SpoolAppend extends LogLines {
+  /** Undefined in some blocks of versions up to 0.2.0, and in tests: retries of these requests are not recognized. */
+  readonly request?: CompletedRequest | undefined;
+}
+
+export interface SpoolBlock extends SpoolAppend, SpooledLines {
   /** Version of the line format (log-line.ts). */
   readonly formatVersion: number;
-  readonly kind: LogKind;
-  /** Sequence number of the first record, counted per kind. */
-  readonly firstSequence: number;
-  /** Number of records. */
-  readonly count: number;
-  /** Length of the log lines. */
-  readonly lineBytes: number;
-  /** Undefined in some blocks of versions up to 0.2.0: retries of these requests are not recognized. */
-  readonly request: CompletedRequest | undefined;
+  /** Where the block starts in its segment. */
+  readonly offset: number;
+  /** Length of the whole block. */
+  readonly blockBytes: number;
 }
 
 /** The JSON of a block header. The names are part of the on-disk format. */
@@ -25,19 +28,12 @@ interface DiskHeader {
   /** Missing in version 1. */
   readonly form?: number;
   readonly kind: LogKind;
+  /** Sequence number of the first record, counted per kind. */
   readonly first: number;
   readonly count: number;
+  /** Length of the log lines. */
   readonly bytes: number;
   readonly request?: DiskRequest;
-}
-
-export interface SpoolBlock {
-  readonly header: SpoolBlockHeader;
-  readonly lines: Uint8Array;
-  /** Where the block starts in its segment. */
-  readonly offset: number;
-  /** Length of the whole block. */
-  readonly blockBytes: number;
 }
 
 const NEWLINE = 0x0a;
@@ -49,10 +45,18 @@ const CHECKSUM_LENGTH = 8;
 const HEADER_START = ' {"form":';
 
 export function encodeBlock(
-  header: SpoolBlockHeader,
-  lines: Uint8Array,
-): readonly [header: Uint8Array, lines: Uint8Array] {
-  const json = stringifyHeader(header);
+  { kind, count, lines, request }: SpoolAppend,
+  firstSequence: number,
+): Uint8Array[] {
+  const header: DiskHeader = {
+    form: LINE_FORMAT_VERSION,
+    kind,
+    first: firstSequence,
+    count,
+    bytes: lines.length,
+    ...(request === undefined ? {} : { request: requestToDisk(request) }),
+  };
+  const json = JSON.stringify(header);
   return [Buffer.from(`${checksum(json, lines)} ${json}\n`), lines];
 }
 
@@ -91,38 +95,20 @@ function decodeBlock(
   const json = data.toString('utf8', start + CHECKSUM_LENGTH + 1, headerEnd);
   const header = parseHeader(json);
   if (header === undefined) return undefined;
-  const end = headerEnd + 1 + header.lineBytes;
+  const end = headerEnd + 1 + header.bytes;
   if (end > data.length) return { missingBytes: end - data.length };
   const lines = data.subarray(headerEnd + 1, end);
   if (data.toString('latin1', start, start + CHECKSUM_LENGTH) !== checksum(json, lines)) return undefined;
-  return { header, lines, blockBytes: end - start };
+  const { form: formatVersion = 1, kind, first: firstSequence, count } = header;
+  const request = requestFromDisk(header.request);
+  return { formatVersion, kind, firstSequence, count, lines, request, blockBytes: end - start };
 }
 
-function stringifyHeader(header: SpoolBlockHeader): string {
-  const { formatVersion, kind, firstSequence, count, lineBytes, request } = header;
-  const diskHeader: DiskHeader = {
-    form: formatVersion,
-    kind,
-    first: firstSequence,
-    count,
-    bytes: lineBytes,
-    ...(request === undefined ? {} : { request: requestToDisk(request) }),
-  };
-  return JSON.stringify(diskHeader);
-}
-
-function parseHeader(json: string): SpoolBlockHeader | undefined {
+function parseHeader(json: string): DiskHeader | undefined {
   try {
-    const { form = 1, kind, first, count, bytes, request } = JSON.parse(json) as DiskHeader;
-    if (!isLogKind(kind) || !(first >= 0 && count > 0 && bytes > 0)) return undefined;
-    return {
-      formatVersion: form,
-      kind,
-      firstSequence: first,
-      count,
-      lineBytes: bytes,
-      request: requestFromDisk(request),
-    };
+    const header = JSON.parse(json) as DiskHeader;
+    const isValid = isLogKind(header.kind) && header.first >= 0 && header.count > 0 && header.bytes > 0;
+    return isValid ? header : undefined;
   } catch {
     return undefined;
   }
@@ -138,7 +124,7 @@ export function findBlock(data: Buffer, start: number): number | undefined {
     const blockStart = at - CHECKSUM_LENGTH;
     if (blockStart < start) continue;
     const block = decodeBlock(data, blockStart);
-    if (block !== undefined && 'header' in block) return blockStart;
+    if (block !== undefined && 'kind' in block) return blockStart;
   }
   return undefined;
 }
@@ -158,11 +144,5 @@ export function isTornWrite(tail: Buffer): boolean {
   if (header === undefined) return false;
   const lines = tail.subarray(headerEnd + 1);
   // If all lines are there although the header claims more bytes, the write was not torn: the length in the header is damaged.
-  return lines.length < header.lineBytes && countLines(lines) < header.count;
-}
-
-function countLines(lines: Buffer): number {
-  let count = 0;
-  for (let at = lines.indexOf(NEWLINE); at !== -1; at = lines.indexOf(NEWLINE, at + 1)) count++;
-  return count;
+  return lines.length < header.bytes && lines.toString('latin1').split('\n').length - 1 < header.count;
 }

@@ -14,7 +14,7 @@ import { decodeBlocks, findBlock, isTornWrite, type SpoolBlock } from './spool-b
 
 export interface RepairContext {
   /**
-   * The segment was complete up to this offset (clean-stop.ts), so a torn write can begin only at or after it. Infinite for every
+   * The segment was complete up to this offset (clean-stop.json), so a torn write can begin only at or after it. Infinite for every
    * segment but the last, because only the last one can have a torn write.
    */
   readonly completeBytes: number;
@@ -49,7 +49,7 @@ interface DamagedBlock {
  */
 export async function repairSegment(path: string, context: RepairContext): Promise<SpoolDamage | undefined> {
   const data = await readFile(path);
-  const { blocks, ranges } = scan(data, context.completeBytes);
+  const { blocks, ranges } = scanSegment(data, context.completeBytes);
   if (ranges.length === 0) return undefined;
   const directory = join(dirname(path), 'damaged');
   let readable = 0;
@@ -63,74 +63,47 @@ export async function repairSegment(path: string, context: RepairContext): Promi
     );
   }
   const { lost, isLostKnown } = countLost(blocks, ranges, context);
-  const lastBlock = ranges.at(-1)?.blocks.at(-1);
   const damagedBytes = ranges.reduce((sum, { bytes }) => sum + bytes.length, 0);
+  // The last damaged block may have been cut off. If the segment would be too short even with that block at its full length,
+  // blocks after it are missing, and their number is unknown.
+  const fullLength = Math.max(data.length, ranges.at(-1)?.blocks.at(-1)?.end ?? 0);
+  const isEndMissing = isTooShort(fullLength, context.completeBytes);
   return {
-    type: 'spool_damaged',
-    path,
-    directory,
-    damagedBytes,
-    readable,
-    lost,
-    // The last damaged block may have been cut off. If the segment would be too short even with that block at its full length,
-    // blocks after it are missing, and their number is unknown.
-    isLostKnown:
-      isLostKnown && !isTooShort(Math.max(data.length, lastBlock?.end ?? 0), context.completeBytes),
+    ...{ type: 'spool_damaged', path, directory, damagedBytes, readable, lost },
+    isLostKnown: isLostKnown && !isEndMissing,
   };
 }
 
-interface InvalidRange {
-  readonly start: number;
-  readonly end: number;
-  readonly isTorn: boolean;
-}
-
-/**
- * Returns the sound blocks of a segment, its damaged ranges, and a torn write at its end (`isTorn`), without changing the segment.
- * If the segment is shorter than `completeBytes`, the last range includes the missing bytes.
- */
-export function inspectBlocks(
-  data: Buffer,
-  completeBytes: number,
-): { readonly blocks: readonly SpoolBlock[]; readonly ranges: readonly InvalidRange[] } {
-  const { blocks, ranges } = scan(data, completeBytes);
-  const found = ranges.map(({ start, bytes }) => ({ start, end: start + bytes.length, isTorn: false }));
-  const last = blocks.at(-1);
-  const end = Math.max(last === undefined ? 0 : last.offset + last.blockBytes, found.at(-1)?.end ?? 0);
-  if (isTooShort(data.length, completeBytes)) {
-    const reachesEnd = found.at(-1)?.end === data.length;
-    const start = reachesEnd ? found.pop()?.start : undefined;
-    found.push({ start: start ?? data.length, end: completeBytes, isTorn: false });
-  } else if (end < data.length) found.push({ start: end, end: data.length, isTorn: true });
-  return { blocks, ranges: found };
-}
-
-/**
- * Whether bytes at the end of a segment are missing. Also true if an earlier repair shortened the segment and then failed to
- * update clean-stop.json: clean-stop.json then still has the length from before the repair.
- */
+/** Whether bytes at the end of a segment are missing. `completeBytes` is as in RepairContext. */
 export function isTooShort(bytes: number, completeBytes: number): boolean {
-  // `completeBytes` is infinite for every segment but the last: clean-stop.json does not say how long such a segment was.
   return Number.isFinite(completeBytes) && bytes < completeBytes;
 }
 
-/** Returns the sound blocks and the damaged ranges. A torn write at the end is in neither of them. */
-function scan(data: Buffer, completeBytes: number): { blocks: SpoolBlock[]; ranges: DamagedRange[] } {
+/**
+ * Returns the sound blocks, the damaged ranges, and the length of a torn write at the end. `completeBytes` is as in RepairContext.
+ */
+export function scanSegment(
+  data: Buffer,
+  completeBytes: number,
+): {
+  readonly blocks: readonly SpoolBlock[];
+  readonly ranges: readonly DamagedRange[];
+  readonly tornBytes: number;
+} {
   const blocks: SpoolBlock[] = [];
   const ranges: DamagedRange[] = [];
+  let tornBytes = 0;
   for (let offset = 0; offset < data.length; ) {
     const decoded = decodeBlocks(data.subarray(offset), offset);
     for (const block of decoded.blocks) blocks.push(block);
     offset += decoded.decodedBytes;
     const next = findBlock(data, offset) ?? data.length;
-    const invalid = data.subarray(offset, next);
-    const tornBytes =
-      next === data.length ? tornBytesAtEnd(data.subarray(Math.max(offset, completeBytes))) : 0;
-    const bytes = invalid.subarray(0, invalid.length - tornBytes);
+    if (next === data.length) tornBytes = tornBytesAtEnd(data.subarray(Math.max(offset, completeBytes)));
+    const bytes = data.subarray(offset, next - tornBytes);
     if (bytes.length > 0) ranges.push({ start: offset, bytes, blocks: readDamagedBlocks(bytes, offset) });
     offset = next;
   }
-  return { blocks, ranges };
+  return { blocks, ranges, tornBytes };
 }
 
 /**
@@ -227,18 +200,17 @@ function countLost(
   const lost: Partial<Record<LogKind, number>> = {};
   /** The ranges with a gap in the numbers of some kind. How many records the other ranges had is unknown. */
   const explained = new Set<DamagedRange>();
+  const endOf = (block: SpoolBlock | DamagedBlock | undefined) => block && block.firstSequence + block.count;
   for (const kind of LOG_KINDS) {
-    const blocksOfKind = blocks.filter(({ header }) => header.kind === kind);
+    const blocksOfKind = blocks.filter(block => block.kind === kind);
     /** The end of each gap, by its first number. Neighbouring ranges share a gap. */
     const gaps = new Map<number, number>();
     for (const range of ranges) {
-      const before = blocksOfKind.findLast(({ offset }) => offset < range.start)?.header;
-      const after = blocksOfKind.find(({ offset }) => offset > range.start)?.header;
+      const before = blocksOfKind.findLast(({ offset }) => offset < range.start);
+      const after = blocksOfKind.find(({ offset }) => offset > range.start);
       const damaged = range.blocks.filter(block => block.kind === kind);
-      const first =
-        (before === undefined ? earlierEnds.get(kind) : endOf(before)) ?? damaged[0]?.firstSequence;
-      const last = damaged.at(-1);
-      const end = after?.firstSequence ?? (last && endOf(last));
+      const first = endOf(before) ?? earlierEnds.get(kind) ?? damaged[0]?.firstSequence;
+      const end = after?.firstSequence ?? endOf(damaged.at(-1));
       if (first === undefined || end === undefined || end <= first) continue;
       explained.add(range);
       gaps.set(first, Math.max(gaps.get(first) ?? 0, end));
@@ -248,8 +220,4 @@ function countLost(
     if (count > 0) lost[kind] = count;
   }
   return { lost, isLostKnown: ranges.every(range => explained.has(range)) };
-}
-
-function endOf({ firstSequence, count }: { readonly firstSequence: number; readonly count: number }): number {
-  return firstSequence + count;
 }

@@ -1,50 +1,39 @@
 // One segment file of the spool: a sequence of blocks, appended at the end and read from the start.
-import { existsSync, readdirSync, type Stats } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { OperatorError } from '../domain/errors.ts';
 import type { LogKind } from '../domain/log-columns.ts';
 import { LINE_FORMAT_VERSION } from '../domain/log-line.ts';
-import type { CompletedRequest } from './idempotency-index.ts';
-import { trackEnd } from './sequences.ts';
+import type { SpooledLines } from '../store/store.ts';
+import { readAt } from '../system/open-file.ts';
+import type { CompletedRequest } from './idempotency.ts';
 import { decodeBlocks, type SpoolBlock } from './spool-block.ts';
+import { trackEnd } from './spool-state.ts';
 
 /** Segments are validated in reads of about this size. */
 const READ_BYTES = 8 * 1024 * 1024;
 
-/** The file names of the segments in the directory of a spool, the oldest first. Empty if the directory does not exist. */
-export function listSegments(directory: string): string[] {
-  if (!existsSync(directory)) return [];
-  return readdirSync(directory)
-    .filter(name => /^\d+\.spool$/.test(name))
-    .sort();
-}
-
 export class SpoolSegment {
   readonly number: number;
   readonly path: string;
-  /** Unix milliseconds. */
-  readonly createdAtMs: number;
   readonly #handle: FileHandle;
   /** Whether a failed append may have left bytes after the valid blocks. */
   #mayHaveInvalid = false;
   /** Length of the blocks that are valid and durable. */
   validBytes = 0;
+  /** Length of the blocks that the store has applied. All of them count as unapplied when the segment is opened. */
+  appliedBytes = 0;
   /** For each kind in the segment, the sequence number after its last record. */
   readonly endSequences = new Map<LogKind, number>();
-  /** For each kind in the segment, the length of its blocks. */
-  readonly bytesOfKind = new Map<LogKind, number>();
 
-  private constructor(number: number, path: string, handle: FileHandle, createdAtMs: number) {
+  private constructor(number: number, path: string, handle: FileHandle) {
     this.number = number;
     this.path = path;
-    this.createdAtMs = createdAtMs;
     this.#handle = handle;
   }
 
   /** A file of this name exists only if an earlier attempt to create it failed. It then has no blocks, and is overwritten. */
   static async create(number: number, path: string): Promise<SpoolSegment> {
-    const handle = await open(path, 'w+', 0o600);
-    return new SpoolSegment(number, path, handle, creationTimeOf(await handle.stat()));
+    return new SpoolSegment(number, path, await open(path, 'w+', 0o600));
   }
 
   /**
@@ -54,61 +43,58 @@ export class SpoolSegment {
   static async open(
     number: number,
     path: string,
-  ): Promise<{ segment: SpoolSegment; invalidBytes: number; requests: CompletedRequest[] }> {
+  ): Promise<{
+    segment: SpoolSegment;
+    createdAtMs: number;
+    invalidBytes: number;
+    requests: CompletedRequest[];
+  }> {
     const handle = await open(path, 'r+');
-    const stats = await handle.stat();
-    const { size } = stats;
-    const segment = new SpoolSegment(number, path, handle, creationTimeOf(stats));
+    const { size, birthtimeMs, mtimeMs } = await handle.stat();
+    const segment = new SpoolSegment(number, path, handle);
     const requests: CompletedRequest[] = [];
     while (segment.validBytes < size) {
-      const { blocks, end } = await segment.read(segment.validBytes, READ_BYTES, size);
-      const incompatible = blocks.find(({ header }) => header.formatVersion !== LINE_FORMAT_VERSION);
-      if (incompatible !== undefined) {
-        await handle.close();
-        throw new OperatorError(
-          `${path} was written by another version of dendro (line format ${incompatible.header.formatVersion}, this version reads ${LINE_FORMAT_VERSION}); start that version once so that it stores these records, then start this one`,
-        );
-      }
-      for (const block of blocks) {
-        segment.#trackBlock(block);
-        if (block.header.request !== undefined) requests.push(block.header.request);
-      }
-      segment.validBytes = end;
+      const { blocks, data } = await readBlocks(segment.#readAt, segment.validBytes, READ_BYTES, size);
       if (blocks.length === 0) break;
+      for (const { formatVersion, request, ...block } of blocks) {
+        if (formatVersion !== LINE_FORMAT_VERSION) {
+          await handle.close();
+          throw new OperatorError(
+            `${path} was written by another version of dendro (line format ${formatVersion}, this version reads ${LINE_FORMAT_VERSION}); start that version once so that it stores these records, then start this one`,
+          );
+        }
+        trackEnd(segment.endSequences, block);
+        if (request !== undefined) requests.push(request);
+      }
+      segment.validBytes += data.length;
     }
-    return { segment, invalidBytes: size - segment.validBytes, requests };
+    // Some file systems do not store the time of creation; the last change is nearest to it.
+    const createdAtMs = birthtimeMs > 0 ? birthtimeMs : mtimeMs;
+    return { segment, createdAtMs, invalidBytes: size - segment.validBytes, requests };
   }
 
   /**
    * Appends encoded blocks and syncs the file. If that fails, cuts off what it has written, and throws. If it cannot cut that off,
    * the next append does it first.
    */
-  async append(
-    blocks: readonly Pick<SpoolBlock, 'header' | 'blockBytes'>[],
-    encoded: Uint8Array,
-  ): Promise<void> {
+  async append(blocks: readonly Omit<SpooledLines, 'lines'>[], encoded: Uint8Array): Promise<void> {
     if (this.#mayHaveInvalid) await this.truncateInvalid();
     try {
       for (let written = 0; written < encoded.length; ) {
-        const { bytesWritten } = await this.#handle.write(
-          encoded,
-          written,
-          encoded.length - written,
-          this.validBytes + written,
-        );
-        written += bytesWritten;
+        const position = this.validBytes + written;
+        written += (await this.#handle.write(encoded, written, encoded.length - written, position))
+          .bytesWritten;
       }
-      await this.#handle.datasync();
+      await this.sync();
     } catch (error) {
       this.#mayHaveInvalid = true;
       await this.truncateInvalid().catch(() => {}); // report the first error
       throw error;
     }
     this.validBytes += encoded.length;
-    for (const block of blocks) this.#trackBlock(block);
+    for (const block of blocks) trackEnd(this.endSequences, block);
   }
 
-  /** Syncs blocks that an earlier process wrote but did not sync before it was killed. */
   sync(): Promise<void> {
     return this.#handle.datasync();
   }
@@ -116,78 +102,44 @@ export class SpoolSegment {
   /** Truncates the file to `validBytes`. */
   async truncateInvalid(): Promise<void> {
     await this.#handle.truncate(this.validBytes);
-    await this.#handle.datasync();
+    await this.sync();
     this.#mayHaveInvalid = false;
   }
 
-  /**
-   * Reads complete blocks from an offset: about `maxBytes`, but at least one block if there is one. `end` is the offset
-   * after the last of them.
-   */
-  async read(
-    offset: number,
-    maxBytes: number,
-    segmentEnd = this.validBytes,
-  ): Promise<{ blocks: SpoolBlock[]; end: number }> {
-    const { blocks, data } = await readBlocks(
-      (...range) => this.#readData(...range),
-      offset,
-      maxBytes,
-      segmentEnd,
-    );
-    return { blocks, end: offset + data.length };
-  }
-
-  /** Reads blocks that were valid when the segment was opened or appended to. Throws if they are damaged now. */
-  async readValid(offset: number, maxBytes: number): Promise<{ blocks: SpoolBlock[]; end: number }> {
-    const read = await this.read(offset, maxBytes);
-    if (read.blocks.length === 0)
-      throw new Error(
-        `the block at offset ${offset} of ${this.path} is damaged; restart dendro, which skips damaged blocks and keeps a copy of them`,
-      );
-    return read;
+  /** Reads blocks from the first unapplied one: about `maxBytes`, but at least one block. `bytes` is their length. */
+  async readUnapplied(maxBytes: number): Promise<{ blocks: SpoolBlock[]; bytes: number }> {
+    const { blocks, data } = await readBlocks(this.#readAt, this.appliedBytes, maxBytes, this.validBytes);
+    if (blocks.length === 0) throw new DamagedBlockError(this.path, this.appliedBytes);
+    return { blocks, bytes: data.length };
   }
 
   close(): Promise<void> {
     return this.#handle.close();
   }
 
-  async #readData(offset: number, length: number): Promise<Buffer> {
-    const data = Buffer.allocUnsafe(length);
-    let filled = 0;
-    while (filled < length) {
-      const { bytesRead } = await this.#handle.read(data, filled, length - filled, offset + filled);
-      if (bytesRead === 0) break;
-      filled += bytesRead;
-    }
-    return data.subarray(0, filled);
-  }
-
-  #trackBlock({ header, blockBytes }: Pick<SpoolBlock, 'header' | 'blockBytes'>): void {
-    const { kind } = header;
-    trackEnd(this.endSequences, header);
-    this.bytesOfKind.set(kind, (this.bytesOfKind.get(kind) ?? 0) + blockBytes);
-  }
+  readonly #readAt = (offset: number, length: number) => readAt(this.#handle.fd, offset, length);
 }
 
-/** Some file systems do not store the time of creation; the last change is nearest to it. */
-function creationTimeOf({ birthtimeMs, mtimeMs }: Stats): number {
-  return birthtimeMs > 0 ? birthtimeMs : mtimeMs;
-}
-
-/** Reads complete blocks as `SpoolSegment.read` does. `data` has their bytes. */
+/** Reads complete blocks from an offset: about `maxBytes`, but at least one block if there is one. `data` has their bytes. */
 export async function readBlocks(
-  readAt: (offset: number, length: number) => Promise<Buffer>,
+  read: (offset: number, length: number) => Promise<Buffer>,
   offset: number,
   maxBytes: number,
   segmentEnd: number,
 ): Promise<{ blocks: SpoolBlock[]; data: Buffer }> {
   const available = segmentEnd - offset;
   for (let length = Math.min(maxBytes, available); ; ) {
-    const data = await readAt(offset, length);
+    const data = await read(offset, length);
     const { blocks, decodedBytes, missingBytes } = decodeBlocks(data, offset);
     const isFinal = blocks.length > 0 || missingBytes === undefined || length === available;
     if (isFinal) return { blocks, data: data.subarray(0, decodedBytes) };
     length = Math.min(available, Math.max(length * 2, length + missingBytes));
+  }
+}
+
+/** A block that was valid when the segment was opened or appended to. */
+export class DamagedBlockError extends Error {
+  constructor(path: string, offset: number) {
+    super(`${path} has a damaged block at offset ${offset}`);
   }
 }

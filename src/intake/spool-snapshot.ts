@@ -4,9 +4,9 @@ import { basename } from 'node:path';
 import type { LogKind } from '../domain/log-columns.ts';
 import { OpenFile } from '../system/open-file.ts';
 import { bufferFile, type TarFile } from '../system/tar.ts';
-import { SEQUENCES_FILE } from './sequences.ts';
 import type { SpoolBlock } from './spool-block.ts';
-import { readBlocks } from './spool-segment.ts';
+import { DamagedBlockError, readBlocks } from './spool-segment.ts';
+import { SEQUENCES_FILE } from './spool-state.ts';
 
 export interface SpoolSnapshot {
   /** Their paths start with `spool/`. Reading a segment checks its blocks, and throws if one is damaged. */
@@ -29,40 +29,31 @@ export function openSpoolSnapshot(
     opened.push(file);
     return file;
   };
-  const close = async () => {
-    await Promise.all(opened.map(file => file.close()));
-  };
-  try {
-    const snapshot: SpoolSnapshot = {
-      files: [
-        ...idempotencyLogFiles.map(path => openFile(path)),
-        ...segments.map(({ path, validBytes }) =>
-          segmentFile(openFile(path, validBytes), blocks => snapshot.onBlocks(blocks)),
-        ),
-        bufferFile(`spool/${SEQUENCES_FILE}`, sequences),
-      ],
-      onBlocks: () => {},
-      close,
-    };
-    return snapshot;
-  } catch (error) {
-    void close();
-    throw error;
-  }
-}
-
-function segmentFile(file: OpenFile, onBlocks: SpoolSnapshot['onBlocks']): TarFile {
-  const { path, bytes } = file;
-  return {
-    path,
-    bytes,
-    async *content() {
-      for await (const { blocks, data } of readSegment(file)) {
-        onBlocks(blocks);
-        yield data;
-      }
+  const snapshot = {
+    files: [] as TarFile[],
+    onBlocks: (_blocks: readonly SpoolBlock[]) => {},
+    close: async () => {
+      await Promise.all(opened.map(file => file.close()));
     },
   };
+  async function* readContent(file: OpenFile): AsyncGenerator<Buffer> {
+    for await (const { blocks, data } of readSegment(file)) {
+      snapshot.onBlocks(blocks);
+      yield data;
+    }
+  }
+  try {
+    for (const path of idempotencyLogFiles) snapshot.files.push(openFile(path));
+    for (const { path, validBytes } of segments) {
+      const file = openFile(path, validBytes);
+      snapshot.files.push({ path: file.path, bytes: file.bytes, content: () => readContent(file) });
+    }
+    snapshot.files.push(bufferFile(`spool/${SEQUENCES_FILE}`, sequences));
+    return snapshot;
+  } catch (error) {
+    void snapshot.close();
+    throw error;
+  }
 }
 
 /** Reads all blocks of a segment. Throws if one is damaged. */
@@ -82,15 +73,6 @@ export async function* readSegment({
   }
 }
 
-export class DamagedBlockError extends Error {
-  readonly offset: number;
-
-  constructor(path: string, offset: number) {
-    super(`${path} has a damaged block at offset ${offset}`);
-    this.offset = offset;
-  }
-}
-
 /** Counts the records of each kind in the spool that the store does not have on disk (`Store.durableUpTo`). */
 export class SpooledCounts {
   readonly counts = new Map<LogKind, number>();
@@ -101,10 +83,9 @@ export class SpooledCounts {
   }
 
   readonly add = (blocks: readonly SpoolBlock[]): void => {
-    for (const { header } of blocks) {
-      const { kind, firstSequence, count } = header;
-      const stored = Math.min(count, Math.max(0, this.#durableUpTo(kind) - firstSequence));
-      if (count > stored) this.counts.set(kind, (this.counts.get(kind) ?? 0) + count - stored);
+    for (const { kind, firstSequence, count } of blocks) {
+      const missing = Math.min(count, firstSequence + count - this.#durableUpTo(kind));
+      if (missing > 0) this.counts.set(kind, (this.counts.get(kind) ?? 0) + missing);
     }
   };
 }

@@ -1,26 +1,30 @@
 // The write-ahead log of the intake: records are durable here before they are acknowledged. Group commit: one sync for many
 // requests. A segment is deleted when the store has flushed all of its records (`Store.flushedUpTo`). A segment also has the
 // idempotency keys and results of its requests; when it is deleted, they move to the idempotency log until they expire.
-// sequences.ts saves the next sequence number of each kind, so that no number is reused after its segment is deleted.
+// spool-state.ts saves the next sequence number of each kind, so that no number is reused after its segment is deleted.
 //
 // Every sequence number named `end…` or `…UpTo` is exclusive: it is the number after the last record. `durableUpTo` and
 // `flushedUpTo` are about the store, not the spool: the interface `Store` defines them (store/store.ts).
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { LogKind } from '../domain/log-columns.ts';
-import { LINE_FORMAT_VERSION, type LogLines } from '../domain/log-line.ts';
 import type { Observe } from '../observe/event.ts';
 import { type Clock, systemClock } from '../system/clock.ts';
 import { createDirectory, syncDirectory } from '../system/files.ts';
-import { readCompleteBytes, writeCleanStop } from './clean-stop.ts';
-import type { CompletedRequest } from './idempotency-index.ts';
-import { IdempotencyLog, type RememberedRequests } from './idempotency-log.ts';
-import { findNextSequences, formatSequences, readSequences, writeSequences } from './sequences.ts';
-import { encodeBlock, type SpoolBlockHeader } from './spool-block.ts';
-import { SpoolPositions, type SpoolWindow } from './spool-positions.ts';
-import { isTooShort, repairSegment } from './spool-repair.ts';
-import { listSegments, SpoolSegment } from './spool-segment.ts';
+import type { IdempotencyLog } from './idempotency-log.ts';
+import { encodeBlock, type SpoolAppend, type SpoolBlock } from './spool-block.ts';
+import { repairSegment } from './spool-repair.ts';
+import { SpoolSegment } from './spool-segment.ts';
 import { openSpoolSnapshot, type SpoolSnapshot } from './spool-snapshot.ts';
+import {
+  findNextSequences,
+  formatSequences,
+  listSegments,
+  readCompleteBytes,
+  readSequences,
+  writeCleanStop,
+  writeSequences,
+} from './spool-state.ts';
 
 export function spoolDirectoryIn(dataDirectory: string): string {
   return join(dataDirectory, 'spool');
@@ -28,115 +32,136 @@ export function spoolDirectoryIn(dataDirectory: string): string {
 
 /** A segment of this size gets no further appends. */
 const MAX_SEGMENT_BYTES = 32 * 1024 * 1024;
+/** For the age of the oldest unapplied block: appends within this time count as one. */
+const MERGE_MS = 1_000;
 
-/** Records of one kind and one request. */
-export interface SpoolAppend extends LogLines {
-  /** The intake always passes it. Only tests omit it. */
-  readonly request?: CompletedRequest | undefined;
+export interface SpoolOptions {
+  readonly directory: string;
+  /** Of the store that will apply the records. */
+  readonly durableUpTo: (kind: LogKind) => number;
+  readonly observe: Observe;
+  /** A caller that omits it must not delete segments: their idempotency keys would be lost. */
+  readonly idempotencyLog?: IdempotencyLog | undefined;
+  readonly clock?: Clock | undefined;
 }
 
 interface PendingAppend {
-  readonly blocks: readonly PendingBlock[];
+  readonly blocks: readonly (SpoolAppend & { readonly firstSequence: number })[];
   readonly resolve: (segmentNumber: number) => void;
   readonly reject: (error: unknown) => void;
 }
 
-interface PendingBlock {
-  readonly header: SpoolBlockHeader;
-  readonly blockBytes: number;
-  readonly chunks: readonly Uint8Array[];
+/** A contiguous range of blocks, read in one step. */
+export interface SpoolWindow {
+  readonly blocks: readonly SpoolBlock[];
+  /** Length of these blocks. */
+  readonly bytes: number;
+  /** Marks the blocks as applied. */
+  confirm(): void;
 }
 
 export class Spool {
-  readonly #directory: string;
-  readonly #idempotencyLog: IdempotencyLog | undefined;
-  /** The oldest first. Appends go to the last one. */
-  readonly #segments: SpoolSegment[];
+  readonly #options: SpoolOptions;
+  readonly #clock: Clock;
+  /** The oldest first. Appends go to the last one. At least one, unless the spool is closed. */
+  readonly #segments: SpoolSegment[] = [];
   /** Closed segments that are no longer needed, whose files still exist. */
   readonly #toUnlink: SpoolSegment[] = [];
-  readonly #nextSequences: Map<LogKind, number>;
-  readonly #positions: SpoolPositions;
-  readonly #clock: Clock;
+  #nextSequences = new Map<LogKind, number>();
+  /** When blocks were appended, the oldest first. `end`: the length of all blocks that were appended up to then. */
+  readonly #appended: { end: number; readonly atMs: number }[] = [];
+  #appendedBytes = 0;
   readonly #pending: PendingAppend[] = [];
   #committing: Promise<void> | undefined;
   #notifyAppend = () => {};
   #closed = false;
 
-  /** `segments` has at least one element. */
-  private constructor(
-    directory: string,
-    idempotencyLog: IdempotencyLog | undefined,
-    segments: SpoolSegment[],
-    nextSequences: Map<LogKind, number>,
-    clock: Clock,
-  ) {
-    this.#clock = clock;
-    this.#directory = directory;
-    this.#idempotencyLog = idempotencyLog;
-    this.#segments = segments;
-    this.#nextSequences = nextSequences;
-    this.#positions = new SpoolPositions(segments);
+  private constructor(options: SpoolOptions) {
+    this.#options = options;
+    this.#clock = options.clock ?? systemClock;
   }
 
-  /**
-   * The caller must hold the lock of the data directory. `durableUpTo` comes from the store that will apply the records.
-   * `requests.index` receives the requests of the idempotency log and of the segments. A caller that omits `requests` must
-   * not delete segments: their idempotency keys would be lost.
-   */
-  static async open(
-    directory: string,
-    durableUpTo: (kind: LogKind) => number,
-    observe: Observe,
-    requests?: { readonly index: RememberedRequests; readonly nowMs: () => number },
-    clock: Clock = systemClock,
-  ): Promise<Spool> {
-    createDirectory(directory);
-    const idempotencyLog =
-      requests === undefined ? undefined : new IdempotencyLog(directory, requests.index, requests.nowMs);
-    await idempotencyLog?.load(observe);
-    const segments: SpoolSegment[] = [];
+  /** The caller must hold the lock of the data directory. */
+  static async open(options: SpoolOptions): Promise<Spool> {
+    const spool = new Spool(options);
+    createDirectory(options.directory);
+    await options.idempotencyLog?.load(options.observe);
     try {
-      for await (const segment of openSegments(directory, durableUpTo, observe, requests?.index))
-        segments.push(segment);
-      await syncLast(directory, segments);
-      const segmentEnds = segments.map(({ endSequences }) => endSequences);
-      if (segments.length === 0) segments.push(await createSegment(directory, 1));
-      const savedSequences = await readSequences(directory);
-      const { nextSequences, kindsAhead, isIncomplete } = findNextSequences(
-        savedSequences,
-        segmentEnds,
-        durableUpTo,
-      );
-      const isTruncated = await isLastSegmentTruncated(directory, segments);
-      if (isIncomplete || isTruncated) observe({ type: 'spool_incomplete', directory, kinds: kindsAhead });
-      // For `kindsAhead`, the store has higher sequence numbers than the spool. The next start may use a different store, so save
-      // these numbers in the spool.
-      if (kindsAhead.length > 0) await writeSequences(directory, nextSequences);
-      return new Spool(directory, idempotencyLog, segments, nextSequences, clock);
+      await spool.#open();
+      return spool;
     } catch (error) {
-      for (const segment of segments) await segment.close();
+      for (const segment of spool.#segments) await segment.close();
       throw error;
     }
   }
 
+  async #open(): Promise<void> {
+    const { directory, durableUpTo, observe } = this.#options;
+    const names = listSegments(directory);
+    const completeBytes = await readCompleteBytes(directory);
+    let isEndReported = false;
+    for (const name of names) {
+      const isLast = name === names.at(-1);
+      const isDamaged = await this.#openSegment(name, isLast ? completeBytes : Number.POSITIVE_INFINITY);
+      isEndReported = isLast && isDamaged;
+    }
+    const last = this.#segments.at(-1);
+    const isTooShort = last !== undefined && last.validBytes < completeBytes;
+    if (isTooShort) await writeCleanStop(directory, last); // so that the next start does not report it again
+    const ends = this.#segments.map(({ endSequences }) => endSequences);
+    const found = findNextSequences(await readSequences(directory), ends, durableUpTo);
+    this.#nextSequences = found.nextSequences;
+    const { kindsAhead: kinds, isIncomplete } = found;
+    if (isIncomplete || (isTooShort && !isEndReported))
+      observe({ type: 'spool_incomplete', directory, kinds });
+    // The next start may use a different store, so save the numbers that only the store had.
+    if (kinds.length > 0) await writeSequences(directory, this.#nextSequences);
+    // A process that was killed may not have synced its last block, or the creation of an empty segment. If a sender retries the
+    // request of that block, it is recognized as a repeat and acknowledged without a write.
+    if (last === undefined) await this.#addSegment(1);
+    else if (last.validBytes > 0) await last.sync();
+    else await syncDirectory(directory);
+  }
+
+  /** Repairs a damaged segment, and cuts off a torn write at its end. Returns whether it was damaged. `completeBytes`: RepairContext. */
+  async #openSegment(name: string, completeBytes: number): Promise<boolean> {
+    const { directory, durableUpTo, observe, idempotencyLog } = this.#options;
+    const path = join(directory, name);
+    const number = Number.parseInt(name, 10);
+    let opened = await SpoolSegment.open(number, path);
+    let isDamaged = false;
+    if (opened.invalidBytes > 0) {
+      await opened.segment.close();
+      const earlierEnds = new Map(this.#segments.flatMap(({ endSequences }) => [...endSequences]));
+      const damage = await repairSegment(path, { completeBytes, earlierEnds, durableUpTo });
+      if (damage !== undefined) observe(damage);
+      isDamaged = damage !== undefined;
+      opened = await SpoolSegment.open(number, path);
+    }
+    const { segment, createdAtMs, invalidBytes, requests } = opened;
+    this.#segments.push(segment);
+    this.#countAppended(segment.validBytes, createdAtMs);
+    for (const request of requests) idempotencyLog?.restore(request, number);
+    if (invalidBytes === 0) return isDamaged;
+    await segment.truncateInvalid();
+    observe({ type: 'spool_truncated', path, invalidBytes });
+    return isDamaged;
+  }
+
   /** Length of the blocks that the store has not applied. */
   get unappliedBytes(): number {
-    return this.unappliedKinds.reduce((sum, kind) => sum + this.unappliedBytesOf(kind), 0);
+    return this.#segments.reduce((sum, { validBytes, appliedBytes }) => sum + validBytes - appliedBytes, 0);
   }
 
-  /** The kinds with blocks that the store has not applied. */
-  get unappliedKinds(): readonly LogKind[] {
-    return this.#positions.unappliedKinds;
-  }
-
-  unappliedBytesOf(kind: LogKind): number {
-    return this.#positions.unappliedBytesOf(kind);
-  }
-
-  /** The age of the oldest block that the store has not applied, in milliseconds; 0 if there is none. */
+  /**
+   * The age of the oldest block that the store has not applied, up to MERGE_MS too high; 0 if there is none. A block that an earlier
+   * process appended counts as appended when its segment was created.
+   */
   get oldestUnappliedAgeMs(): number {
-    const oldest = this.#positions.oldestAtMs;
-    return oldest === undefined ? 0 : Math.max(0, toMs(this.#clock()) - oldest);
+    const appliedBytes = this.#appendedBytes - this.unappliedBytes;
+    while (this.#appended[0] !== undefined && this.#appended[0].end <= appliedBytes) this.#appended.shift();
+    const [oldest] = this.#appended;
+    return oldest === undefined ? 0 : Math.max(0, this.#nowMs() - oldest.atMs);
   }
 
   /** Length of all segments on disk. */
@@ -144,9 +169,9 @@ export class Spool {
     return [...this.#toUnlink, ...this.#segments].reduce((sum, segment) => sum + segment.validBytes, 0);
   }
 
-  /** `appendAll` for the records of one kind. Only tests use it. */
-  append(kind: LogKind, count: number, lines: Uint8Array, request?: CompletedRequest): Promise<number> {
-    return this.appendAll([{ kind, count, lines, request }]);
+  /** The number of the oldest segment on disk. */
+  get firstSegmentNumber(): number {
+    return Math.min(...[...this.#toUnlink, ...this.#segments].map(({ number }) => number));
   }
 
   /**
@@ -154,29 +179,19 @@ export class Spool {
    * the failed write could not be cut off and the process ends before the next append (`SpoolSegment.append`). If the process
    * crashes before the promise is settled, the first records may be stored without the others.
    */
-  appendAll(appends: readonly SpoolAppend[]): Promise<number> {
+  append(appends: readonly SpoolAppend[]): Promise<number> {
     // After close() the list of segments is empty, so a new segment would get the number of an older one.
-    if (this.#closed) return Promise.reject(new Error('the spool is closed'));
-    const blocks = appends.map(append => this.#createBlock(append));
+    if (this.#closed) return Promise.reject(spoolClosed());
+    const blocks = appends.map(append => {
+      const firstSequence = this.#nextSequences.get(append.kind) ?? 0;
+      // A failed write leaves a gap, which is harmless.
+      this.#nextSequences.set(append.kind, firstSequence + append.count);
+      return { ...append, firstSequence };
+    });
     return new Promise((resolve, reject) => {
       this.#pending.push({ blocks, resolve, reject });
       this.#committing ??= this.#commitPending();
     });
-  }
-
-  #createBlock({ kind, count, lines, request }: SpoolAppend): PendingBlock {
-    const firstSequence = this.#nextSequences.get(kind) ?? 0;
-    this.#nextSequences.set(kind, firstSequence + count); // a failed write leaves a gap, which is harmless
-    const header = {
-      formatVersion: LINE_FORMAT_VERSION,
-      kind,
-      firstSequence,
-      count,
-      lineBytes: lines.length,
-      request,
-    };
-    const chunks = encodeBlock(header, lines);
-    return { header, blockBytes: chunks[0].length + chunks[1].length, chunks };
   }
 
   /** Resolves after the next append, or when the spool is closed. */
@@ -186,25 +201,21 @@ export class Spool {
     });
   }
 
-  /**
-   * Reads about `maxBytes` of one segment, from the earliest unapplied block of these kinds. Returns the unapplied blocks of
-   * these kinds in it. Calls must not overlap.
-   */
-  read(kinds: readonly LogKind[], maxBytes: number): Promise<SpoolWindow> {
-    return this.#positions.read(kinds, maxBytes);
+  /** Reads about `maxBytes` from the first unapplied block. There must be one. Calls must not overlap. */
+  async readUnapplied(maxBytes: number): Promise<SpoolWindow> {
+    const segment = this.#segments.find(({ validBytes, appliedBytes }) => appliedBytes < validBytes);
+    if (segment === undefined) throw new Error('the spool has no unapplied block');
+    const { blocks, bytes } = await segment.readUnapplied(maxBytes);
+    const confirm = () => {
+      segment.appliedBytes += bytes;
+    };
+    return { blocks, bytes, confirm };
   }
 
-  /**
-   * Returns the kinds to flush next: all kinds with unflushed records in the oldest applied segment that has any. Once they are
-   * flushed, that segment can be deleted. Skips segments with unflushed records of `failingKinds`: the store fails
-   * to apply later records of these kinds.
-   */
-  kindsToFlush(flushedUpTo: (kind: LogKind) => number, failingKinds: ReadonlySet<LogKind>): LogKind[] {
-    for (const segment of this.#appliedSegments()) {
-      const kinds = kindsBeyond(segment, flushedUpTo);
-      if (kinds.length > 0 && !kinds.some(kind => failingKinds.has(kind))) return kinds;
-    }
-    return [];
+  /** Length of the segments that can be deleted after a flush of the store. */
+  unflushedBytes(flushedUpTo: (kind: LogKind) => number): number {
+    const unflushed = this.#appliedSegments().filter(segment => !isFlushed(segment, flushedUpTo));
+    return unflushed.reduce((sum, { validBytes }) => sum + validBytes, 0);
   }
 
   /**
@@ -212,16 +223,17 @@ export class Spool {
    * before an earlier one that has unflushed records of another kind.
    */
   async deleteFlushed(flushedUpTo: (kind: LogKind) => number): Promise<void> {
-    const flushed = this.#appliedSegments().filter(segment => kindsBeyond(segment, flushedUpTo).length === 0);
+    const { directory, idempotencyLog } = this.#options;
+    const flushed = this.#appliedSegments().filter(segment => isFlushed(segment, flushedUpTo));
     try {
       for (const segment of flushed) {
-        await this.#idempotencyLog?.write(segment.number);
-        await writeSequences(this.#directory, this.#nextSequences);
+        await idempotencyLog?.write(segment.number);
+        await writeSequences(directory, this.#nextSequences);
         this.#segments.splice(this.#segments.indexOf(segment), 1);
         this.#toUnlink.push(segment);
         await segment.close();
       }
-      await this.#idempotencyLog?.deleteExpired();
+      await idempotencyLog?.deleteExpired();
     } finally {
       await this.#unlinkSegments();
     }
@@ -230,60 +242,39 @@ export class Spool {
   /** A file that cannot be deleted does not stop the deletion of the others. The next call of `deleteFlushed` retries it. */
   async #unlinkSegments(): Promise<void> {
     if (this.#toUnlink.length === 0) return;
-    const unlinked: SpoolSegment[] = [];
     const errors: unknown[] = [];
+    const unlinked: SpoolSegment[] = [];
     for (const segment of this.#toUnlink)
       await rm(segment.path, { force: true }).then(
         () => unlinked.push(segment),
         error => errors.push(error),
       );
-    await syncDirectory(this.#directory); // after an erasure, a power cut must not bring the files back
+    await syncDirectory(this.#options.directory); // after an erasure, a power cut must not bring the files back
     for (const segment of unlinked) this.#toUnlink.splice(this.#toUnlink.indexOf(segment), 1);
     if (errors.length > 0) throw errors[0];
   }
 
-  /** Length of the segments on disk with records that the store has not flushed. */
-  unflushedBytes(flushedUpTo: (kind: LogKind) => number): number {
-    return this.#segments.reduce(
-      (sum, segment) => sum + (kindsBeyond(segment, flushedUpTo).length === 0 ? 0 : segment.validBytes),
-      0,
-    );
-  }
-
-  /**
-   * Starts a new segment, so that the earlier ones can be deleted. Returns the number of the last earlier segment: all records
-   * that were durable before the call are in it or before it.
-   */
-  async rotate(): Promise<number> {
+  /** Starts a new segment, so that the earlier ones can be deleted. They have all records that were durable before the call. */
+  async rotate(): Promise<void> {
     while (this.#committing !== undefined) await this.#committing;
     const last = this.#segments.at(-1);
-    if (this.#closed || last === undefined) throw new Error('the spool is closed');
-    if (last.validBytes === 0) return last.number - 1;
-    const created = createSegment(this.#directory, last.number + 1).then(segment => {
-      this.#segments.push(segment);
-    });
+    if (this.#closed || last === undefined) throw spoolClosed();
+    if (last.validBytes === 0) return;
+    const created = this.#addSegment(last.number + 1);
     // Appends that arrive meanwhile wait, as they do for a commit.
-    this.#committing = created.catch(() => {}).then(() => this.#commitPending());
+    this.#committing = created.then(
+      () => this.#commitPending(),
+      () => this.#commitPending(),
+    );
     await created;
-    return last.number;
-  }
-
-  /** Whether the store has applied all blocks of the segments up to this number, inclusive. */
-  isAppliedThrough(segmentNumber: number): boolean {
-    return this.#positions.isAppliedThrough(segmentNumber);
-  }
-
-  /** The number of the oldest segment on disk. */
-  get firstSegmentNumber(): number {
-    const numbers = [...this.#toUnlink, ...this.#segments].map(({ number }) => number);
-    return numbers.length === 0 ? 0 : Math.min(...numbers);
   }
 
   /** The durable content of the spool at this moment. Synchronous: the caller takes the content of the store at the same moment. */
   snapshot(): SpoolSnapshot {
+    const { idempotencyLog } = this.#options;
     return openSpoolSnapshot(
       this.#segments,
-      this.#idempotencyLog?.files ?? [],
+      idempotencyLog?.files ?? [],
       formatSequences(this.#nextSequences),
     );
   }
@@ -293,7 +284,7 @@ export class Spool {
     await this.#committing;
     this.#notifyAppend();
     const last = this.#segments.at(-1);
-    if (last !== undefined) await writeCleanStop(this.#directory, last);
+    if (last !== undefined) await writeCleanStop(this.#options.directory, last);
     for (const segment of this.#segments.splice(0)) await segment.close();
   }
 
@@ -302,13 +293,11 @@ export class Spool {
     while (this.#pending.length > 0) {
       const group = this.#pending.splice(0);
       const blocks = group.flatMap(append => append.blocks);
-      const encoded = Buffer.concat(blocks.flatMap(({ chunks }) => chunks));
       try {
+        const encoded = Buffer.concat(blocks.flatMap(block => encodeBlock(block, block.firstSequence)));
         const segment = await this.#writableSegment();
-        const offset = segment.validBytes;
         await segment.append(blocks, encoded);
-        for (const { header, blockBytes } of blocks)
-          this.#positions.add(header.kind, blockBytes, segment, offset, toMs(this.#clock()));
+        this.#countAppended(encoded.length, this.#nowMs());
         this.#notifyAppend();
         for (const { resolve } of group) resolve(segment.number);
       } catch (error) {
@@ -320,97 +309,48 @@ export class Spool {
     this.#committing = undefined;
   }
 
+  #countAppended(bytes: number, atMs: number): void {
+    this.#appendedBytes += bytes;
+    const last = this.#appended.at(-1);
+    if (last !== undefined && atMs - last.atMs < MERGE_MS) last.end = this.#appendedBytes;
+    else this.#appended.push({ end: this.#appendedBytes, atMs });
+  }
+
+  #nowMs(): number {
+    return Number(this.#clock() / 1000n);
+  }
+
   /** The segments that get no more appends and that the store has applied, the oldest first. */
   #appliedSegments(): SpoolSegment[] {
-    return this.#segments.slice(0, -1).filter(segment => !this.#positions.mayHaveUnapplied(segment));
+    const closed = this.#segments.slice(0, -1);
+    return closed.filter(({ validBytes, appliedBytes }) => appliedBytes === validBytes);
   }
 
   async #writableSegment(): Promise<SpoolSegment> {
     const last = this.#segments.at(-1);
     if (last !== undefined && last.validBytes < MAX_SEGMENT_BYTES) return last;
-    const segment = await createSegment(this.#directory, (last?.number ?? 0) + 1);
+    return this.#addSegment((last?.number ?? 0) + 1);
+  }
+
+  async #addSegment(number: number): Promise<SpoolSegment> {
+    const { directory } = this.#options;
+    const path = join(directory, `${String(number).padStart(12, '0')}.spool`);
+    const segment = await SpoolSegment.create(number, path);
+    try {
+      await syncDirectory(directory);
+    } catch (error) {
+      await segment.close();
+      throw error;
+    }
     this.#segments.push(segment);
     return segment;
   }
 }
 
-/** The kinds of a segment that have a record with the sequence number `upTo(kind)` or a higher one. */
-function kindsBeyond(segment: SpoolSegment, upTo: (kind: LogKind) => number): LogKind[] {
-  return [...segment.endSequences].filter(([kind, end]) => end > upTo(kind)).map(([kind]) => kind);
+function isFlushed({ endSequences }: SpoolSegment, flushedUpTo: (kind: LogKind) => number): boolean {
+  return [...endSequences].every(([kind, end]) => end <= flushedUpTo(kind));
 }
 
-/** Opens the existing segments, the oldest first. Repairs those that are damaged, and cuts off a torn write at the end. */
-async function* openSegments(
-  directory: string,
-  durableUpTo: (kind: LogKind) => number,
-  observe: Observe,
-  requestIndex: RememberedRequests | undefined,
-): AsyncGenerator<SpoolSegment> {
-  const names = listSegments(directory);
-  const earlierEnds = new Map<LogKind, number>();
-  for (const [index, name] of names.entries()) {
-    const path = join(directory, name);
-    const number = Number.parseInt(name, 10);
-    let { segment, invalidBytes, requests } = await SpoolSegment.open(number, path);
-    if (invalidBytes > 0) {
-      await segment.close();
-      const isLast = index === names.length - 1;
-      const completeBytes = isLast ? await readCompleteBytes(directory, name) : Number.POSITIVE_INFINITY;
-      const damage = await repairSegment(path, { completeBytes, earlierEnds, durableUpTo });
-      ({ segment, invalidBytes, requests } = await SpoolSegment.open(number, path));
-      if (damage !== undefined) {
-        observe(damage);
-        if (isLast) await writeCleanStop(directory, segment); // the segment is shorter now
-      }
-    }
-    yield segment; // before the truncation, so that the caller closes the segment if that fails
-    for (const request of requests) requestIndex?.restore(request, number);
-    for (const [kind, end] of segment.endSequences) earlierEnds.set(kind, end);
-    if (invalidBytes === 0) continue;
-    await segment.truncateInvalid();
-    observe({ type: 'spool_truncated', path, invalidBytes });
-  }
-}
-
-/**
- * A process that was killed may not have synced its last block, or the creation of an empty segment. If a sender retries the
- * request of that block, it is recognized as a repeat and acknowledged without a write. So the block has to be durable before the
- * first request is served.
- */
-async function syncLast(directory: string, segments: readonly SpoolSegment[]): Promise<void> {
-  const last = segments.at(-1);
-  if (last === undefined) return;
-  if (last.validBytes > 0) await last.sync();
-  else await syncDirectory(directory);
-}
-
-/**
- * Whether the last segment is shorter than at the last clean stop, so that blocks at its end are missing. If so, updates
- * clean-stop.json, so that the next start does not report them again. Also returns true if `openSegments` has repaired and
- * reported a damaged end but could not update clean-stop.json: `writeCleanStop` ignores errors.
- */
-async function isLastSegmentTruncated(
-  directory: string,
-  segments: readonly SpoolSegment[],
-): Promise<boolean> {
-  const last = segments.at(-1);
-  if (last === undefined || !isTooShort(last.validBytes, await readCompleteBytes(directory))) return false;
-  await writeCleanStop(directory, last);
-  return true;
-}
-
-async function createSegment(directory: string, number: number): Promise<SpoolSegment> {
-  const path = join(directory, `${String(number).padStart(12, '0')}.spool`);
-  const segment = await SpoolSegment.create(number, path);
-  try {
-    await syncDirectory(directory);
-    return segment;
-  } catch (error) {
-    await segment.close();
-    throw error;
-  }
-}
-
-function toMs(micros: bigint): number {
-  return Number(micros / 1000n);
+function spoolClosed(): Error {
+  return new Error('the spool is closed');
 }

@@ -4,7 +4,7 @@ import { crc32 } from 'node:zlib';
 import type { LogKind } from '../domain/log-columns.ts';
 import { formatTimestamp, parseTimestamp } from '../domain/timestamp.ts';
 import { stringifyExactJson } from './exact-json.ts';
-import { isJsonObject } from './json-object.ts';
+import { isJsonObject, type JsonObject } from './json-object.ts';
 import { type ParseResult, parseLine } from './parse.ts';
 import { projectOf } from './record.ts';
 import { readRecordTimestamp } from './record-timestamp.ts';
@@ -20,45 +20,33 @@ export function formatQuarantineLine(
 ): string {
   const received_at = formatTimestamp(BigInt(receivedMicros));
   const reason = JSON.stringify({ source, code, message, received_at });
-  const content = formatContent(parsed);
-  return `${START}${reason.slice(0, -1)}${CHECKSUM_KEY}${checksumOf(reason, content)}"},${content}}\n`;
+  const content = `{"quarantine":${reason},${formatRecord(parsed)}`;
+  return `${content},"checksum":"${checksumOf(content)}"}\n`;
 }
 
-const START = '{"quarantine":';
-/** A JSON string cannot contain this text, because its quotation marks are escaped. */
-const CHECKSUM_KEY = ',"checksum":"';
-const CHECKSUM_LENGTH = 8;
-/** The keys of the object `quarantine`, without `checksum`. In this file, `reason` is the JSON text of that object. */
-const KEYS = new Set(['source', 'code', 'message', 'received_at']);
+const CHECKSUM = /,"checksum":"([0-9a-f]{8})"\}$/;
+/** The keys of a line without a checksum at its end. Versions up to 0.3.0 wrote it into `quarantine`; there, it is not verified. */
+const OLD_KEYS = new Set(['quarantine', 'record', 'line']);
+const OLD_REASON_KEYS = new Set(['source', 'code', 'message', 'received_at', 'checksum']);
 
-function checksumOf(reason: string, content: string): string {
-  return crc32(content, crc32(reason)).toString(16).padStart(CHECKSUM_LENGTH, '0');
+function checksumOf(content: string): string {
+  return crc32(content).toString(16).padStart(8, '0');
 }
 
-/** Whether a line, without its newline, is as it was written. Lines of versions up to 0.2.0 have no checksum. */
+/** Whether a line, without its newline, is as it was written. */
 export function isIntactLine(line: string): boolean {
-  const at = line.indexOf(CHECKSUM_KEY);
-  if (at === -1) return isLineWithoutChecksum(line);
-  const start = at + CHECKSUM_KEY.length;
-  const end = start + CHECKSUM_LENGTH;
-  const reason = `${line.slice(START.length, at)}}`;
-  // If the text before the key is not JSON, the key belongs to the record of a line without a checksum, or the line is damaged.
-  if (!('value' in parseLine(reason, 0))) return isLineWithoutChecksum(line);
-  const content = line.slice(end + '"},'.length, -1);
-  const checksum = checksumOf(reason, content);
-  return line === `${START}${line.slice(START.length, at)}${CHECKSUM_KEY}${checksum}"},${content}}`;
-}
-
-/** Whether an older version may have written the line. Rejects unknown keys: one of them may be a damaged `checksum`. */
-function isLineWithoutChecksum(line: string): boolean {
+  const match = CHECKSUM.exec(line);
+  if (match !== null) return match[1] === checksumOf(line.slice(0, match.index));
   const parsed = parseLine(line, 0);
   if (!('value' in parsed) || !isJsonObject(parsed.value)) return false;
-  const { quarantine, record: _, line: __, ...unknown } = parsed.value;
-  if (!isJsonObject(quarantine) || Object.keys(unknown).length > 0) return false;
-  return Object.keys(quarantine).every(key => KEYS.has(key));
+  const { quarantine } = parsed.value;
+  // An unknown key may be a damaged `checksum`.
+  const hasKeys = (object: JsonObject, keys: ReadonlySet<string>) =>
+    Object.keys(object).every(key => keys.has(key));
+  return hasKeys(parsed.value, OLD_KEYS) && isJsonObject(quarantine) && hasKeys(quarantine, OLD_REASON_KEYS);
 }
 
-function formatContent(parsed: ParseResult): string {
+function formatRecord(parsed: ParseResult): string {
   if ('rejection' in parsed) return `"line":${JSON.stringify(parsed.line ?? '')}`;
   try {
     return `"record":${stringifyExactJson(parsed.value)}`;

@@ -227,6 +227,13 @@ export const EVENTS = {
     e => `writing to the spool failed; the records were not accepted: ${messageOf(e.error)}`,
     { failureOf: 'spool_write', throttleBy: () => '' },
   ),
+  /** A block of the spool cannot be read. Its records, and all later ones, wait. */
+  spool_read_failed: event<Failure>(
+    'error',
+    e =>
+      `reading the spool failed; its records wait. Restart dendro, which skips damaged blocks and keeps a copy of them: ${messageOf(e.error)}`,
+    { failureOf: 'spool_read', throttleBy: () => '' },
+  ),
   /** Segments that are no longer needed could not be deleted, or the flush before that failed. It is retried. */
   spool_cleanup_failed: event<Failure>(
     'warn',

@@ -7,16 +7,18 @@ import { createTempDirectory, PROCESS_API_KEY, startServer } from '../support/pr
 
 test('the requests of the last 10 minutes, 300 MB with all of their errors, fit in a heap of 64 MB', () => {
   const program = `
-    import { IdempotencyIndex } from ${JSON.stringify(join(import.meta.dirname, '../../dist/intake/idempotency-index.js'))};
+    import { Idempotency } from ${JSON.stringify(join(import.meta.dirname, '../../dist/intake/idempotency.js'))};
     import { hash } from 'node:crypto';
-    const index = new IdempotencyIndex({ maxBytes: 16 * 1024 * 1024, timer: performance, clock: () => 0n });
+    const idempotency = new Idempotency({ maxBytes: 16 * 1024 * 1024, timer: performance, clock: () => 0n });
     for (let n = 0; n < 30_000; n++) {
       const digest = hash('sha256', String(n));
-      const identity = { key: hash('sha256', digest, 'base64url').slice(0, 32), digest, forgetOnceDelivered: false };
       const errors = Array.from({ length: 20 }, (_, i) => ({ index: i, code: 'no_project', message: digest.repeat(8) + i }));
-      index.complete(await index.claim(identity, 0), { accepted: 1, rejected: 20, errors }, 1);
+      const batch = { kind: 'edge', accepted: 1, rejectedByCode: { no_project: 20 }, errors };
+      const claim = await idempotency.claim({ sender: 's', kind: 'edge' }, { batches: [batch], digest, allHaveIdentity: true }, 0);
+      claim.stored(1);
+      claim.end(true);
     }
-    console.log(index.bytes <= 16 * 1024 * 1024);`;
+    console.log(idempotency.bytes <= 16 * 1024 * 1024);`;
   const { stdout, stderr, status } = spawnSync(
     process.execPath,
     ['--max-old-space-size=64', '--input-type=module', '-e', program],

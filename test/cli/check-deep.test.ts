@@ -231,7 +231,7 @@ describe('dendro check --deep', () => {
     await outbox.add({ ...lines, firstSequence: 0 });
     // A spool that knows the sequence numbers of the outbox: without one, its files would be missing.
     const durableUpTo = (kind: LogKind) => outbox.durableUpTo(kind);
-    await (await Spool.open(join(data.path, 'spool'), durableUpTo, () => {})).close();
+    await (await Spool.open({ directory: join(data.path, 'spool'), durableUpTo, observe: () => {} })).close();
     const before = hashFiles(data.path);
     const check = () =>
       runDendro([

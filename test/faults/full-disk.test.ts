@@ -205,13 +205,10 @@ test('a server starts on a disk without free inodes and serves queries', async c
 test('spool segments can be deleted on a full disk', async context => {
   const { path, fill, freeBytes } = requireDisk(context);
   const directory = join(path, 'spool');
-  const spool = await Spool.open(
-    directory,
-    () => 0,
-    () => {},
-  );
-  for (let i = 0; i < 8; i++) await spool.append('edge', 1, Buffer.alloc(5 * MIB, 'x'));
-  while (spool.unappliedBytes > 0) (await spool.read(LOG_KINDS, 100 * MIB)).confirm();
+  const spool = await Spool.open({ directory, durableUpTo: () => 0, observe: () => {} });
+  const append = { kind: 'edge', count: 1, lines: Buffer.alloc(5 * MIB, 'x') } as const;
+  for (let i = 0; i < 8; i++) await spool.append([append]);
+  while (spool.unappliedBytes > 0) (await spool.readUnapplied(100 * MIB)).confirm();
   fill(0);
   expect(freeBytes()).toBe(0);
   await spool.deleteFlushed(() => 8);

@@ -1,6 +1,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { LogKind } from '../../src/domain/log-columns.ts';
 import { inspectFiles } from '../../src/intake/inspect-files.ts';
 import { Spool } from '../../src/intake/spool.ts';
 import { readSegment } from '../../src/intake/spool-snapshot.ts';
@@ -19,18 +20,22 @@ const SEGMENT = 'spool/000000000001.spool';
 const segmentFile = () => join(directory, SEGMENT);
 
 async function writeSpool(): Promise<void> {
-  const spool = await Spool.open(
-    join(directory, 'spool'),
-    () => 0,
-    () => {},
-  );
+  const spool = await Spool.open({
+    directory: join(directory, 'spool'),
+    durableUpTo: () => 0,
+    observe: () => {},
+  });
   const request = {
     ...{ key: 'k', digest: 'd', atMicros: 1, forgetOnceDelivered: false },
     result: { accepted: 2, rejected: 0, errors: [] },
   };
-  await spool.append('edge', 2, Buffer.from('first\nsecond\n'), request);
-  await spool.append('auth', 1, Buffer.from('third\n'));
-  await spool.append('edge', 1, Buffer.from('fourth\n'));
+  const append = (kind: LogKind, ...lines: string[]) =>
+    spool.append([
+      { kind, count: lines.length, lines: Buffer.from(lines.map(line => `${line}\n`).join('')), request },
+    ]);
+  await append('edge', 'first', 'second');
+  await append('auth', 'third');
+  await append('edge', 'fourth');
   await spool.close();
 }
 
@@ -40,7 +45,7 @@ async function readRecords(): Promise<string> {
   const read: unknown[] = [];
   try {
     for await (const { blocks } of readSegment(file))
-      read.push(...blocks.map(({ header, lines }) => [header, String(lines)]));
+      read.push(...blocks.map(({ lines, ...header }) => [header, String(lines)]));
   } catch {
     read.push('damaged');
   } finally {

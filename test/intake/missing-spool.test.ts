@@ -118,11 +118,10 @@ test('a backup and a deep check accept a spool that has deleted all segments wit
   await app.close();
   const store = await openStore(testStoreOptions(directory));
   const durableUpTo = (kind: LogKind) => store.durableUpTo(kind);
-  const spool = await Spool.open(spoolDirectory(), durableUpTo, () => {});
-  const block = toLogLines('auth', [record({ id: 'a', at: '2026-11-14T12:00:00Z', message: 'm' })]);
-  await spool.append('auth', block.count, Buffer.from(block.lines));
+  const spool = await Spool.open({ directory: spoolDirectory(), durableUpTo, observe: () => {} });
+  await spool.append([toLogLines('auth', [record({ id: 'a', at: '2026-11-14T12:00:00Z', message: 'm' })])]);
   await spool.rotate();
-  await new Applier({ spool, store, timer: systemTimer, observe: () => {} }).catchUp();
+  await new Applier({ spool, store, timer: systemTimer, observe: () => {} }).applySpooled();
   await store.flush(LOG_KINDS);
   await spool.deleteFlushed(durableUpTo);
   await spool.close();

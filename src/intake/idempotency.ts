@@ -1,0 +1,343 @@
+// The requests of the last ten minutes: a repeat gets the result of the first request and is not stored again. In memory only.
+// After a restart, the requests are restored from the spool and the idempotency log.
+//
+// A request has one batch for each log kind. Each batch with accepted records has its own entry here and its own block in the
+// spool. If a crash leaves only some of the blocks, a retry therefore stores exactly the missing ones.
+import { hash } from 'node:crypto';
+import { DendroError } from '../domain/errors.ts';
+import type { LogKind } from '../domain/log-columns.ts';
+import type { Clock } from '../system/clock.ts';
+import type { Timer } from '../system/timer.ts';
+import {
+  type EncodedBody,
+  MAX_ERRORS,
+  type ParsedBatch,
+  type ParsedBody,
+  type RecordError,
+} from './parse-body.ts';
+
+export interface IntakeResult {
+  readonly accepted: number;
+  readonly rejected: number;
+  /** Errors of the first rejected records. A remembered result has only the first of them (`toRemembered`). */
+  readonly errors: readonly RecordError[];
+}
+
+/** A batch that was stored, as the spool and the idempotency log keep it on disk (idempotency-log.ts has the format). */
+export interface CompletedRequest {
+  /**
+   * A hash of the sender, the kind, and either the Idempotency-Key header or the digest of the body; for OTLP, also of the source
+   * that the request names.
+   */
+  readonly key: string;
+  /** SHA-256 of the decompressed body. */
+  readonly digest: string;
+  /**
+   * The request has no Idempotency-Key, and some record has no identity (`hasIdentity` in logs/record.ts). The same body is
+   * then a repeat only if the response to the first request was not completely written to its connection.
+   */
+  readonly forgetOnceDelivered: boolean;
+  /** Time of arrival, Unix microseconds. */
+  readonly atMicros: number;
+  readonly result: IntakeResult;
+}
+
+/** What the identity of a request depends on, besides its records. For OTLP, `kind` has the rules for the kind of each record. */
+export interface RequestOrigin extends Pick<EncodedBody, 'kind'> {
+  readonly sender: string;
+  readonly idempotencyKey?: string | undefined;
+}
+
+export interface ClaimedBatch extends ParsedBatch {
+  /** The result of this request or, for a repeat, of the first one. */
+  readonly result: IntakeResult;
+  readonly isRepeat: boolean;
+  /**
+   * What the spool keeps. Undefined if the kind is unknown, or if no record was accepted and there is no Idempotency-Key: a retry
+   * then cannot store anything twice.
+   */
+  readonly request: CompletedRequest | undefined;
+}
+
+/**
+ * The batches of one request. Its owner calls `stored` if the new ones were stored, and in any case `end`, once it is known whether
+ * the response was delivered. `end` alone means that the request failed. Further calls do nothing.
+ */
+export interface Claim {
+  readonly batches: readonly ClaimedBatch[];
+  /** The result of the whole request. */
+  readonly result: IntakeResult;
+  /** Whether equal requests wait until `end` is called, even after `stored`. */
+  readonly awaitsDelivery: boolean;
+  /** The new batches are durable in this segment of the spool; 0 if there was nothing to write. */
+  readonly stored: (segmentNumber: number) => void;
+  readonly end: (isDelivered: boolean) => void;
+}
+
+/** While a request holds an entry, equal requests wait: it is not known yet whether they are repeats. */
+interface Hold {
+  readonly ended: Promise<void>;
+  readonly end: () => void;
+}
+
+interface Entry extends Omit<CompletedRequest, 'result'> {
+  /** When it was added, on the monotonic clock: a step of the wall clock must not change its age. */
+  addedMs: number;
+  /** Undefined until the records are durable. */
+  result: IntakeResult | undefined;
+  /** The spool segment to which the batch was written. The segment may have been deleted since. 0: none. */
+  segmentNumber: number;
+  /** Estimated memory. */
+  bytes: number;
+  hold: Hold | undefined;
+}
+
+export interface IdempotencyOptions {
+  /** If the entries take more memory, the oldest ones are evicted before they expire. */
+  readonly maxBytes: number;
+  /** The monotonic clock. */
+  readonly timer: Pick<Timer, 'now'>;
+  /** The wall clock, which the times on disk refer to. */
+  readonly clock: Clock;
+}
+
+/** A request expires after this time. */
+export const TTL_MS = 600_000;
+/** Measured: an entry without errors, with its strings and its place in the map. */
+const ENTRY_BYTES = 512;
+/** How often expired entries are evicted. */
+const EVICTION_INTERVAL_MS = 1_000;
+/** If the entries exceed `maxBytes`, the oldest ones are evicted until the others take this share of it. */
+const EVICTION_TARGET = 0.95;
+
+/** The part of a result that is remembered: 20 error messages of every request would fill the memory. */
+export function toRemembered({ accepted, rejected, errors }: IntakeResult): IntakeResult {
+  return { accepted, rejected, errors: errors.slice(0, 1) };
+}
+
+export class Idempotency {
+  readonly #options: IdempotencyOptions;
+  /** The oldest first. */
+  readonly #entries = new Map<string, Entry>();
+  #bytes = 0;
+  #nextEvictionMs = 0;
+
+  constructor(options: IdempotencyOptions) {
+    this.#options = options;
+  }
+
+  /** Estimated memory of all entries. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /**
+   * Finds out which batches of a request are repeats. Waits while an equal request is in flight. Throws `idempotency_conflict` if
+   * the Idempotency-Key was used with a different body. The caller must end the claim; until then, equal requests wait.
+   */
+  async claim(origin: RequestOrigin, { batches, ...body }: ParsedBody, atMicros: number): Promise<Claim> {
+    const entries: (Entry | undefined)[] = [];
+    try {
+      // Batches are in the order of LOG_KINDS, so all requests claim in the same order, and no two wait for each other (deadlock).
+      for (const { kind, accepted } of batches) {
+        const hasEntry = kind !== undefined && (accepted > 0 || origin.idempotencyKey !== undefined);
+        entries.push(hasEntry ? await this.#hold(origin, kind, body, atMicros) : undefined);
+      }
+    } catch (error) {
+      this.#createEnd(entries)(false);
+      throw error;
+    }
+    // A batch without an entry, such as one of an unknown kind, is a repeat if another batch of the same request is a repeat.
+    const hasRepeat = entries.some(entry => entry?.result !== undefined);
+    const claimed = batches.map((batch, index) => {
+      const entry = entries[index];
+      const result = entry?.result ?? resultOf(batch);
+      const isRepeat = entry === undefined ? hasRepeat : entry.result !== undefined;
+      return { ...batch, result, isRepeat, request: entry && { ...entry, result } };
+    });
+    return {
+      batches: claimed,
+      result: mergeResults(claimed.map(({ result }) => result)),
+      awaitsDelivery: entries.some(entry => entry?.forgetOnceDelivered),
+      stored: segmentNumber => {
+        for (const [index, { isRepeat, result }] of claimed.entries()) {
+          const entry = entries[index];
+          if (entry !== undefined && !isRepeat) this.#store(entry, result, segmentNumber);
+        }
+      },
+      end: this.#createEnd(entries),
+    };
+  }
+
+  /** A function of its own, so that what waits for the delivery does not keep the lines of the batches in memory. */
+  #createEnd(entries: readonly (Entry | undefined)[]): Claim['end'] {
+    let isEnded = false;
+    return isDelivered => {
+      for (const entry of entries) if (entry !== undefined && !isEnded) this.#release(entry, isDelivered);
+      isEnded = true;
+    };
+  }
+
+  /** Adds a request from the disk, unless it has expired. If its time is in the future, the clock was set back: its age is 0. */
+  restore({ result, ...request }: CompletedRequest, segmentNumber: number): void {
+    const { clock, timer } = this.#options;
+    const ageMs = Math.max(0, (Number(clock()) - request.atMicros) / 1000);
+    if (ageMs >= TTL_MS) return;
+    const entry = createEntry(request);
+    this.#complete(entry, result, segmentNumber, timer.now() - ageMs);
+  }
+
+  /** The requests of a segment that have not expired. */
+  requestsOf(segmentNumber: number): readonly CompletedRequest[] {
+    const requests: CompletedRequest[] = [];
+    for (const entry of this.#entries.values()) {
+      const { result } = entry;
+      if (entry.segmentNumber !== segmentNumber || result === undefined || this.#hasExpired(entry)) continue;
+      requests.push({ ...entry, result });
+    }
+    return requests;
+  }
+
+  /** The keys of the requests with `forgetOnceDelivered`: their response was not delivered, or that is not known. */
+  undeliveredKeys(): readonly string[] {
+    return [...this.#entries.values()].filter(entry => entry.forgetOnceDelivered).map(({ key }) => key);
+  }
+
+  /** Returns the entry of an earlier request, which then has a result, or a new one. */
+  async #hold(
+    { sender, idempotencyKey, kind: kindOrRules }: RequestOrigin,
+    kind: LogKind,
+    { digest, allHaveIdentity }: Omit<ParsedBody, 'batches'>,
+    atMicros: number,
+  ): Promise<Entry> {
+    const identity = idempotencyKey === undefined ? ['body', digest] : ['key', idempotencyKey];
+    // The source that an OTLP request names decides which records of the body have this kind.
+    const source = typeof kindOrRules === 'string' ? [] : [kindOrRules.sourceName ?? null];
+    const parts = [sender, kind, ...identity, ...source];
+    const key = hash('sha256', JSON.stringify(parts), 'base64url').slice(0, 32);
+    const forgetOnceDelivered = idempotencyKey === undefined && !allHaveIdentity;
+    for (;;) {
+      const earlier = this.#entries.get(key);
+      if (earlier === undefined || this.#hasExpired(earlier)) {
+        const entry = createEntry({ key, digest, forgetOnceDelivered, atMicros });
+        entry.hold = createHold();
+        this.#put(entry, this.#options.timer.now());
+        return entry;
+      }
+      if (earlier.digest !== digest) throw conflict();
+      if (earlier.hold === undefined) {
+        if (earlier.forgetOnceDelivered) earlier.hold = createHold();
+        return earlier;
+      }
+      await earlier.hold.ended;
+    }
+  }
+
+  /** The records are durable. */
+  #store(entry: Entry, result: IntakeResult, segmentNumber: number): void {
+    if (entry.hold === undefined) return; // the claim has ended
+    this.#complete(entry, result, segmentNumber, this.#options.timer.now());
+    if (!entry.forgetOnceDelivered) endHold(entry);
+  }
+
+  #complete(entry: Entry, result: IntakeResult, segmentNumber: number, addedMs: number): void {
+    this.#delete(entry);
+    entry.result = toRemembered(result);
+    entry.segmentNumber = segmentNumber;
+    const [error] = result.errors;
+    entry.bytes = ENTRY_BYTES + (error === undefined ? 0 : 128 + 2 * error.message.length);
+    this.#put(entry, addedMs);
+  }
+
+  /** Forgets the entry if its records were not stored, or if a delivered response makes the next equal request a new one. */
+  #release(entry: Entry, isDelivered: boolean): void {
+    if (entry.result === undefined || (entry.forgetOnceDelivered && isDelivered)) this.#delete(entry);
+    endHold(entry);
+  }
+
+  #put(entry: Entry, addedMs: number): void {
+    const previous = this.#entries.get(entry.key);
+    // A Map keeps the position of an existing key, but the new entry must be the last.
+    if (previous !== undefined) this.#delete(previous);
+    entry.addedMs = addedMs;
+    this.#entries.set(entry.key, entry);
+    this.#bytes += entry.bytes;
+    this.#evict();
+  }
+
+  /**
+   * Evicts many entries at a time, because finding the oldest one is slow: an iteration of a Map first skips all entries that
+   * were deleted from its start. If one entry were evicted for each new one, every eviction would first skip many deleted
+   * entries: about half the number of entries in the index.
+   */
+  #evict(): void {
+    const { maxBytes, timer } = this.#options;
+    const isFull = this.#bytes > maxBytes;
+    if (!isFull && timer.now() < this.#nextEvictionMs) return;
+    this.#nextEvictionMs = timer.now() + EVICTION_INTERVAL_MS;
+    const targetBytes = isFull ? maxBytes * EVICTION_TARGET : maxBytes;
+    for (const oldest of this.#entries.values()) {
+      if (!this.#hasExpired(oldest) && this.#bytes <= targetBytes) break;
+      this.#delete(oldest);
+    }
+  }
+
+  /** Does nothing if another entry has taken its place. */
+  #delete(entry: Entry): void {
+    if (this.#entries.get(entry.key) !== entry) return;
+    this.#entries.delete(entry.key);
+    this.#bytes -= entry.bytes;
+  }
+
+  #hasExpired({ addedMs }: Entry): boolean {
+    return this.#options.timer.now() - addedMs >= TTL_MS;
+  }
+}
+
+function createEntry({
+  key,
+  digest,
+  forgetOnceDelivered,
+  atMicros,
+}: Omit<CompletedRequest, 'result'>): Entry {
+  const pending = { addedMs: 0, result: undefined, segmentNumber: 0, bytes: ENTRY_BYTES, hold: undefined };
+  return { key, digest, forgetOnceDelivered, atMicros, ...pending };
+}
+
+function createHold(): Hold {
+  let end = () => {};
+  const ended = new Promise<void>(resolve => {
+    end = resolve;
+  });
+  return { ended, end };
+}
+
+function endHold(entry: Entry): void {
+  entry.hold?.end();
+  entry.hold = undefined;
+}
+
+function conflict(): DendroError {
+  return new DendroError(
+    'idempotency_conflict',
+    'this Idempotency-Key was used with a different body in the last 10 minutes; use a new key for each body',
+  );
+}
+
+function resultOf({ accepted, rejectedByCode, errors }: ParsedBatch): IntakeResult {
+  const rejected = Object.values(rejectedByCode).reduce((sum, count) => sum + count, 0);
+  return { accepted, rejected, errors };
+}
+
+function mergeResults(results: readonly IntakeResult[]): IntakeResult {
+  const [first] = results;
+  if (results.length === 1 && first !== undefined) return first;
+  return {
+    accepted: results.reduce((sum, { accepted }) => sum + accepted, 0),
+    rejected: results.reduce((sum, { rejected }) => sum + rejected, 0),
+    errors: results
+      .flatMap(({ errors }) => errors)
+      .sort((a, b) => a.index - b.index)
+      .slice(0, MAX_ERRORS),
+  };
+}

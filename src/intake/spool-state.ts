@@ -1,0 +1,114 @@
+// Two small files next to the segments of the spool, which remain when segments are deleted or the operator switches stores. Their
+// names and fields are part of the on-disk format.
+//
+// next-numbers.json: the next sequence number of each log kind. A store skips a sequence number that it has stored before, so using
+// a number twice would lose a record.
+//
+// clean-stop.json: how many bytes of the last segment were complete when the spool was last closed. Appends never change these
+// bytes, so an invalid block among them, or a shorter segment, is damage. A crash can leave an unfinished write only after them.
+import { existsSync, readdirSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { OperatorError } from '../domain/errors.ts';
+import { LOG_KINDS, type LogKind } from '../domain/log-columns.ts';
+import type { SpooledLines } from '../store/store.ts';
+import { isDiskFull } from '../system/disk-full.ts';
+import { writeFileDurably } from '../system/files.ts';
+import type { SpoolSegment } from './spool-segment.ts';
+
+export type Sequences = ReadonlyMap<LogKind, number>;
+
+export const SEQUENCES_FILE = 'next-numbers.json';
+const CLEAN_STOP_FILE = 'clean-stop.json';
+
+/** The file names of the segments in the directory of a spool, the oldest first. Empty if the directory does not exist. */
+export function listSegments(directory: string): string[] {
+  if (!existsSync(directory)) return [];
+  return readdirSync(directory)
+    .filter(name => /^\d+\.spool$/.test(name))
+    .sort();
+}
+
+export async function readSequences(directory: string): Promise<Sequences> {
+  const file = join(directory, SEQUENCES_FILE);
+  if (!existsSync(file)) return new Map();
+  try {
+    return new Map(Object.entries(JSON.parse(await readFile(file, 'utf8'))) as [LogKind, number][]);
+  } catch (error) {
+    throw new OperatorError(
+      `cannot read ${file}: ${(error as Error).message}; restore it from a backup, or delete it if --store was never changed`,
+    );
+  }
+}
+
+export function formatSequences(sequences: Sequences): string {
+  return JSON.stringify(Object.fromEntries(sequences));
+}
+
+/**
+ * Ignores a full disk: `Spool.deleteFlushed` calls this before it deletes segments, and the deletion frees space. The numbers
+ * are not lost: the store has them too. This file is needed only if the operator switches stores.
+ */
+export async function writeSequences(directory: string, sequences: Sequences): Promise<void> {
+  try {
+    await writeFileDurably(join(directory, SEQUENCES_FILE), formatSequences(sequences));
+  } catch (error) {
+    if (!isDiskFull(error)) throw error;
+  }
+}
+
+/** Raises the end of the block's kind in `ends` to the sequence number after the last record of the block. */
+export function trackEnd(
+  ends: Map<LogKind, number>,
+  { kind, firstSequence, count }: Omit<SpooledLines, 'lines'>,
+): void {
+  ends.set(kind, Math.max(ends.get(kind) ?? 0, firstSequence + count));
+}
+
+/**
+ * Finds the next sequence number of each kind. `segmentEnds` has one map for each segment: the sequence number after the last
+ * record of each kind.
+ *
+ * Also finds signs of lost files. `kindsAhead`: the store has higher sequence numbers of these kinds than the sequences file and
+ * the segments. `isIncomplete`: there are such kinds, or there is a sequences file but no segment. Deleting segments does not
+ * cause these signs: the spool saves the sequence numbers first, and never deletes the last segment. The only exception is a
+ * full disk: the numbers are then not saved, and `kindsAhead` can have kinds of which nothing is lost.
+ */
+export function findNextSequences(
+  savedSequences: Sequences,
+  segmentEnds: readonly Sequences[],
+  durableUpTo: (kind: LogKind) => number,
+): { nextSequences: Map<LogKind, number>; kindsAhead: LogKind[]; isIncomplete: boolean } {
+  const nextSequences = new Map<LogKind, number>();
+  const kindsAhead: LogKind[] = [];
+  for (const kind of LOG_KINDS) {
+    const spoolEnd = Math.max(0, ...[savedSequences, ...segmentEnds].map(ends => ends.get(kind) ?? 0));
+    nextSequences.set(kind, Math.max(spoolEnd, durableUpTo(kind)));
+    if (durableUpTo(kind) > spoolEnd) kindsAhead.push(kind);
+  }
+  const isIncomplete = kindsAhead.length > 0 || (segmentEnds.length === 0 && savedSequences.size > 0);
+  return { nextSequences, kindsAhead, isIncomplete };
+}
+
+/**
+ * Call it when the spool is closed, and when a segment has become shorter. If the write fails, the earlier file stays. After a
+ * close, that is harmless: the bytes that the earlier file counts are still complete. Otherwise, the next start can report an
+ * unfinished write as damage, or the segment as too short.
+ */
+export async function writeCleanStop(directory: string, { number, validBytes }: SpoolSegment): Promise<void> {
+  const content = JSON.stringify({ segment: number, bytes: validBytes });
+  await writeFileDurably(join(directory, CLEAN_STOP_FILE), content).catch(() => {});
+}
+
+/**
+ * How many bytes of the last segment were complete at the last clean stop; 0 if that is not known. Versions up to 0.2.0 do not
+ * write clean-stop.json.
+ */
+export async function readCompleteBytes(directory: string): Promise<number> {
+  try {
+    const { segment, bytes } = JSON.parse(await readFile(join(directory, CLEAN_STOP_FILE), 'utf8'));
+    return segment === Number.parseInt(listSegments(directory).at(-1) ?? '', 10) && bytes > 0 ? bytes : 0;
+  } catch {
+    return 0;
+  }
+}
