@@ -4,13 +4,11 @@ import { type App, startApp } from '../app.ts';
 import { type Invocation, readServeConfig } from '../config.ts';
 import type { Observe } from '../observe/event.ts';
 import { logTo } from '../observe/log.ts';
-import { growSmallHeapFaster } from '../system/heap-growth.ts';
 import { readVersion } from '../system/version.ts';
 import type { FirstToken } from '../token/first-token.ts';
 import { withConversionBar } from './conversion-bar.ts';
 
 export async function serve(invocation: Invocation): Promise<void> {
-  growSmallHeapFaster();
   const config = readServeConfig(invocation);
   const format = config.log.format ?? (process.stderr.isTTY ? 'text' : 'json');
   const observe = logTo(process.stdout, process.stderr, { ...config.log, format });

@@ -3,8 +3,7 @@
 import type { LogKind } from '../domain/log-columns.ts';
 import { type LogLines, toLogLines } from '../domain/log-line.ts';
 import type { LogRecord } from '../domain/log-record.ts';
-import { isRejection, toRecord } from '../logs/record.ts';
-import { createIdSequence } from '../logs/record-id.ts';
+import { createIdSequence, isRejection, toRecord } from '../logs/record.ts';
 import type { Store } from '../store/store.ts';
 import type { DemoRecord } from './demo-record.ts';
 import type { Random } from './random.ts';

@@ -43,7 +43,7 @@ const COMMON_COLUMNS: readonly LogColumn[] = [
   column('metadata', 'json', 'json not null using compression zstd', 'String codec(ZSTD(3))'),
 ];
 
-/** Columns that saved queries filter or aggregate. logs/extracted-fields.ts reads their values from the metadata. */
+/** Columns that saved queries filter or aggregate. logs/record.ts reads their values from the metadata. */
 const EXTRACTED_COLUMNS: Partial<Record<LogKind, readonly LogColumn[]>> = {
   edge: [
     column('url', 'text', 'varchar not null using compression zstd', 'String codec(ZSTD(1))'),

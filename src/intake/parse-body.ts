@@ -10,8 +10,13 @@ import { decodeOtlpProtobuf } from '../logs/otlp-protobuf.ts';
 import { toIntakeRecords } from '../logs/otlp-record.ts';
 import { type ParseResult, parseJsonBody, parseNdjsonLines } from '../logs/parse.ts';
 import { formatQuarantineLine } from '../logs/quarantine-line.ts';
-import { hasIdentity, isRejection, toRecord, type ValidationContext } from '../logs/record.ts';
-import { createIdSequence } from '../logs/record-id.ts';
+import {
+  createIdSequence,
+  hasIdentity,
+  isRejection,
+  toRecord,
+  type ValidationContext,
+} from '../logs/record.ts';
 import type { RejectCode, Rejection } from '../logs/rejection.ts';
 import { readSource, type Source } from '../logs/source-name.ts';
 import { type BodyFormat, decodeText, decompress } from './decode-body.ts';
@@ -133,11 +138,24 @@ function parseContent(data: Uint8Array, { format, kind }: EncodedBody): Iterable
   }
 }
 
+/** A batch while its records are validated. */
+interface UnfinishedBatch {
+  readonly kind: LogKind | undefined;
+  accepted: number;
+  readonly encodedLines: Buffer[];
+  /** Lines that are not encoded yet. */
+  lines: string[];
+  linesLength: number;
+  readonly rejectedByCode: Partial<Record<RejectCode, number>>;
+  readonly errors: RecordError[];
+  readonly quarantineLines: string[];
+}
+
 /** Validates the records of a body and groups them by kind. */
 class ParsedBodyBuilder {
   readonly #body: EncodedBody;
   readonly #context: ValidationContext;
-  readonly #batches = new Map<LogKind | undefined, BatchBuilder>();
+  readonly #batches = new Map<LogKind | undefined, UnfinishedBatch>();
   #allHaveIdentity = true;
   #linesBytes = 0;
   #quarantineLength = 0;
@@ -149,7 +167,8 @@ class ParsedBodyBuilder {
   }
 
   add(parsed: ParseResult): void {
-    const source = this.#readSource(parsed);
+    const { kind } = this.#body;
+    const source = typeof kind === 'string' ? { kind } : readSource(sourceNameOf(parsed), kind.allowedKinds);
     const batch = this.#batchOf(source.kind);
     const result = this.#validate(parsed, source);
     if (isRejection(result)) this.#reject(batch, parsed, result);
@@ -157,15 +176,23 @@ class ParsedBodyBuilder {
   }
 
   build(digest: string): ParsedBody {
-    const kinds = [...LOG_KINDS, undefined];
-    for (const batch of this.#batches.values()) this.#countLineBytes(batch.encodeLines());
-    const batches = kinds.flatMap(kind => this.#batches.get(kind)?.build() ?? []);
+    for (const batch of this.#batches.values()) this.#encodeLines(batch);
+    const batches = [...LOG_KINDS, undefined].flatMap(kind => {
+      const batch = this.#batches.get(kind);
+      if (batch === undefined) return [];
+      const { accepted, encodedLines, rejectedByCode, errors } = batch;
+      const [first = Buffer.alloc(0)] = encodedLines;
+      const lines = encodedLines.length === 1 ? first : Buffer.concat(encodedLines);
+      return {
+        kind,
+        accepted,
+        lines,
+        rejectedByCode,
+        errors,
+        quarantineLines: batch.quarantineLines.join(''),
+      };
+    });
     return { batches, digest, allHaveIdentity: this.#allHaveIdentity };
-  }
-
-  #readSource(parsed: ParseResult): Source {
-    const { kind } = this.#body;
-    return typeof kind === 'string' ? { kind } : readSource(sourceNameOf(parsed), kind.allowedKinds);
   }
 
   #validate(parsed: ParseResult, source: Source): LogRecord | Rejection {
@@ -174,18 +201,27 @@ class ParsedBodyBuilder {
     return toRecord(parsed.value, source.kind, this.#context, parsed.originalMetadata);
   }
 
-  #accept(batch: BatchBuilder, parsed: ParseResult, record: LogRecord): void {
-    this.#countLineBytes(batch.accept(toLogLine(record)));
+  #accept(batch: UnfinishedBatch, parsed: ParseResult, record: LogRecord): void {
+    const line = toLogLine(record);
+    batch.accepted++;
+    batch.lines.push(line);
+    batch.linesLength += line.length;
+    if (batch.linesLength >= LINES_LENGTH_PER_BUFFER) this.#encodeLines(batch);
     this.#allHaveIdentity &&= this.#body.needsDeduplication && 'value' in parsed && hasIdentity(parsed.value);
   }
 
-  #countLineBytes(bytes: number): void {
-    this.#linesBytes += bytes;
+  #encodeLines(batch: UnfinishedBatch): void {
+    const encoded = Buffer.from(batch.lines.join(''));
+    batch.encodedLines.push(encoded);
+    batch.lines = [];
+    batch.linesLength = 0;
+    this.#linesBytes += encoded.length;
     if (this.#linesBytes > MAX_LINES_BYTES) throw linesTooLong();
   }
 
-  #reject(batch: BatchBuilder, parsed: ParseResult, rejection: Rejection): void {
-    batch.reject(parsed.index, rejection);
+  #reject(batch: UnfinishedBatch, parsed: ParseResult, rejection: Rejection): void {
+    batch.rejectedByCode[rejection.code] = (batch.rejectedByCode[rejection.code] ?? 0) + 1;
+    if (batch.errors.length < MAX_ERRORS) batch.errors.push({ index: parsed.index, ...rejection });
     if (this.#quarantineLength >= MAX_QUARANTINE_LENGTH) return;
     const source = batch.kind ?? sourceNameOf(parsed);
     const { nowMicros } = this.#context;
@@ -193,70 +229,17 @@ class ParsedBodyBuilder {
     if (line.length > MAX_QUARANTINE_LINE_LENGTH)
       line = formatQuarantineLine(source, nowMicros, { index: parsed.index, value: null }, rejection);
     this.#quarantineLength += line.length;
-    batch.quarantine(line);
+    batch.quarantineLines.push(line);
   }
 
-  #batchOf(kind: LogKind | undefined): BatchBuilder {
+  #batchOf(kind: LogKind | undefined): UnfinishedBatch {
     let batch = this.#batches.get(kind);
     if (batch === undefined) {
-      batch = new BatchBuilder(kind);
+      const nothing = { accepted: 0, encodedLines: [], lines: [], linesLength: 0 };
+      batch = { kind, ...nothing, rejectedByCode: {}, errors: [], quarantineLines: [] };
       this.#batches.set(kind, batch);
     }
     return batch;
-  }
-}
-
-class BatchBuilder {
-  readonly kind: LogKind | undefined;
-  readonly #encodedLines: Buffer[] = [];
-  /** Lines that are not encoded yet. */
-  #lines: string[] = [];
-  #linesLength = 0;
-  #accepted = 0;
-  readonly #rejectedByCode: Partial<Record<RejectCode, number>> = {};
-  readonly #errors: RecordError[] = [];
-  readonly #quarantineLines: string[] = [];
-
-  constructor(kind: LogKind | undefined) {
-    this.kind = kind;
-  }
-
-  /** Returns how many bytes it has encoded. */
-  accept(line: string): number {
-    this.#lines.push(line);
-    this.#linesLength += line.length;
-    this.#accepted++;
-    return this.#linesLength >= LINES_LENGTH_PER_BUFFER ? this.encodeLines() : 0;
-  }
-
-  reject(index: number, rejection: Rejection): void {
-    this.#rejectedByCode[rejection.code] = (this.#rejectedByCode[rejection.code] ?? 0) + 1;
-    if (this.#errors.length < MAX_ERRORS) this.#errors.push({ index, ...rejection });
-  }
-
-  quarantine(line: string): void {
-    this.#quarantineLines.push(line);
-  }
-
-  /** Must be called before `build`. Returns how many bytes it has encoded. */
-  encodeLines(): number {
-    const encoded = Buffer.from(this.#lines.join(''));
-    this.#encodedLines.push(encoded);
-    this.#lines = [];
-    this.#linesLength = 0;
-    return encoded.length;
-  }
-
-  build(): ParsedBatch {
-    const [first = Buffer.alloc(0)] = this.#encodedLines;
-    return {
-      kind: this.kind,
-      accepted: this.#accepted,
-      lines: this.#encodedLines.length === 1 ? first : Buffer.concat(this.#encodedLines),
-      rejectedByCode: this.#rejectedByCode,
-      errors: this.#errors,
-      quarantineLines: this.#quarantineLines.join(''),
-    };
   }
 }
 

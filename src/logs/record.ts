@@ -1,9 +1,9 @@
-// Validates one parsed value from a sender and turns it into a log record or a rejection. The rules for records are here,
-// in record-timestamp.ts and in extracted-fields.ts.
+// Validates one parsed value from a sender and turns it into a log record or a rejection. The rules for records are here and in
+// record-timestamp.ts.
+import { randomUUID } from 'node:crypto';
 import type { LogKind } from '../domain/log-columns.ts';
-import type { LogRecord } from '../domain/log-record.ts';
+import type { EdgeFields, FunctionEdgeFields, LogRecord } from '../domain/log-record.ts';
 import { exactNumberText, isText, unmarkNumbers } from './exact-json.ts';
-import { extractFields } from './extracted-fields.ts';
 import {
   hasAnyField,
   isJsonObject,
@@ -23,7 +23,7 @@ export interface ValidationContext {
   readonly retentionDays: number;
   /** The projects that the sender's token is pinned to. Undefined: all projects. */
   readonly projects?: readonly string[] | undefined;
-  /** Creates the id of a record that was sent without one (record-id.ts). */
+  /** Creates the id of a record that was sent without one (`createIdSequence`). */
   readonly createId: () => string;
 }
 
@@ -216,4 +216,95 @@ function replaceLoneSurrogates(json: string): string {
   const valid = json.replace(ESCAPE, match => (match.startsWith('\\ud') ? '\ufffd' : match));
   // Two keys may have become equal. Parsing removes duplicate keys and keeps the last value.
   return JSON.stringify(JSON.parse(valid));
+}
+
+const NO_FIELDS: Record<never, never> = Object.freeze({});
+
+/**
+ * Some metadata fields get columns of their own, because saved queries filter or aggregate them. Reads their values, and does not
+ * change the metadata.
+ */
+export function extractFields(kind: LogKind, metadata: JsonObject, project: string): LogRecord['extracted'] {
+  if (kind === 'edge') return extractEdge(metadata, project);
+  if (kind === 'function_edge') return extractFunctionEdge(metadata);
+  return NO_FIELDS;
+}
+
+// OpenTelemetry has flat attributes such as `request.path`, so a name with a dot counts like a field of a nested object.
+
+function extractEdge(metadata: JsonObject, project: string): EdgeFields {
+  const request = unwrapObject(metadata['request']);
+  const readText = (name: string) =>
+    nonEmptyText(request?.[name]) ?? nonEmptyText(metadata[`request.${name}`]);
+  const sentUrl = readText('url');
+  const sentPath = readText('path');
+  if (sentUrl !== undefined) return { url: sentUrl, path: sentPath ?? pathOf(sentUrl) };
+  const path = sentPath ?? '';
+  return { url: `https://${readText('host') ?? project}${path}`, path };
+}
+
+// The regular expression of RFC 3986, appendix B, up to the path. `new URL` is slow, rejects URLs that senders write, and
+// normalizes the others.
+const UP_TO_PATH = /^(?:[^:/?#]+:)?(?:\/\/[^/?#]*)?([^?#]*)/;
+
+function pathOf(url: string): string {
+  return UP_TO_PATH.exec(url)?.[1] ?? '';
+}
+
+function extractFunctionEdge(metadata: JsonObject): FunctionEdgeFields {
+  const response = unwrapObject(metadata['response']);
+  return {
+    function_id: toId(metadata['function_id']),
+    execution_time_ms: toMilliseconds(metadata['execution_time_ms']),
+    status_code: toInt32(response?.['status_code'] ?? metadata['response.status_code']),
+  };
+}
+
+function toId(value: unknown): string | null {
+  if (isText(value)) return value.toWellFormed();
+  return typeof value === 'number' ? String(value) : (exactNumberText(value) ?? null);
+}
+
+// Number() alone would accept '', ' ' and '0x1f'.
+const DECIMAL = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?$/;
+
+/** Over 30,000 years. A larger value is not an execution time, and could overflow an average. */
+const MAX_MILLISECONDS = 1e15;
+
+function toMilliseconds(value: unknown): number | null {
+  const number = typeof value === 'number' ? value : toNumber(exactNumberText(value) ?? value, DECIMAL);
+  return Math.abs(number) <= MAX_MILLISECONDS ? number : null;
+}
+
+function toInt32(value: unknown): number | null {
+  const number = typeof value === 'number' ? value : toNumber(value, /^-?\d+$/);
+  // `| 0` converts to a 32-bit integer, so it leaves the number unchanged only if it fits. The second `| 0` turns -0 into 0.
+  return (number | 0) === number ? number | 0 : null;
+}
+
+function toNumber(value: unknown, format: RegExp): number {
+  return isText(value) && format.test(value) ? Number(value) : Number.NaN;
+}
+
+/** Three hex digits before the variant and three after it, so the counter has 24 bits. */
+const COUNTER_HEX_DIGITS = 6;
+/** The counter starts in the lower half of its range. The upper half has more numbers than the largest body has records. */
+const COUNTER_START_LIMIT = 2 ** 23;
+
+/**
+ * Returns a function that creates the ids of the records of one body that were sent without one: UUIDv7 (RFC 9562), which is 48 bits of Unix milliseconds, a counter, then 48 random bits. All ids of
+ * the body have its time of arrival, so only the counter decides their order. Two bodies differ in the start of the counter and
+ * in the random bits.
+ */
+export function createIdSequence(nowMicros: number): () => string {
+  const millis = Math.floor(nowMicros / 1000)
+    .toString(16)
+    .padStart(12, '0');
+  const prefix = `${millis.slice(0, 8)}-${millis.slice(8)}-7`;
+  let counter = Number.parseInt(randomUUID().slice(0, 8), 16) % COUNTER_START_LIMIT;
+  return () => {
+    const digits = (counter++).toString(16).padStart(COUNTER_HEX_DIGITS, '0');
+    // 8 is the variant. randomUUID() is fast because it generates random bytes in bulk.
+    return `${prefix}${digits.slice(0, 3)}-8${digits.slice(3)}-${randomUUID().slice(24)}`;
+  };
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { columnsOf, extractedColumnsOf, LOG_KINDS, lineColumnsOf } from '../../src/domain/log-columns.ts';
-import { extractFields } from '../../src/logs/extracted-fields.ts';
+import { extractFields } from '../../src/logs/record.ts';
 
 describe.each(LOG_KINDS)('the columns of %s', kind => {
   test('allow null in the definition of both stores, or in neither', () => {

@@ -84,26 +84,10 @@ describe('a body that is sent twice', () => {
     expect(await metric('dendro_records_accepted_total{kind="edge"}')).toBe(1);
   });
 
-  test('a repeated body gets only the first error of its rejected records, and all of them are counted', async () => {
-    const body = [withId, { message: 'of no project' }, 7];
-    expect((await send(body)).errors).toHaveLength(2);
-    expect(await send(body)).toMatchObject({
-      accepted: 1,
-      rejected: 2,
-      errors: [{ index: 1, code: 'no_project' }],
-    });
-  });
-
   test('a repeated body without accepted records is rejected and counted each time', async () => {
     for (let time = 0; time < 3; time++)
       expect((await send([{ message: 'of no project' }])).status).toBe(422);
     expect(await metric('dendro_records_rejected_total{kind="edge",code="no_project"}')).toBe(3);
-  });
-
-  test('a body with an additional space is a different body', async () => {
-    await send(JSON.stringify(withId));
-    await send(`${JSON.stringify(withId)} `);
-    expect(await countStored()).toBe(2);
   });
 
   test('a body is deduplicated for exactly ten minutes', async () => {
@@ -162,25 +146,11 @@ describe('Idempotency-Key', () => {
     expect(await countStored()).toBe(1);
   });
 
-  test('two requests with different keys are stored twice, also with the same ids', async () => {
-    await send(withId, withKey('k1'));
-    await send(withId, withKey('k2'));
-    await send(withId);
-    expect(await countStored()).toBe(3);
-  });
-
   test('the same key with a different body gets 422, and the body is not stored', async () => {
     await send(withoutId, withKey('k'));
     const { status, error } = await send({ ...withoutId, message: 'other' }, withKey('k'));
     expect([status, error.code]).toEqual([422, 'idempotency_conflict']);
     expect(await countStored()).toBe(1);
-  });
-
-  test('the same key with a different body is a new request after ten minutes', async () => {
-    await send(withoutId, withKey('k'));
-    app.setNow('2026-11-14T12:44:56.789012Z');
-    expect((await send({ ...withoutId, message: 'other' }, withKey('k'))).status).toBe(200);
-    expect(await countStored()).toBe(2);
   });
 
   test('the same key of another token or kind is another request', async () => {
@@ -205,12 +175,6 @@ describe('Idempotency-Key', () => {
     await send(withoutId, withKey(''));
     await send(withoutId, withKey(''));
     expect(await countStored()).toBe(3);
-  });
-
-  test('12 concurrent requests with the same key are stored once', async () => {
-    const responses = await Promise.all(Array.from({ length: 12 }, () => send(withoutId, withKey('k'))));
-    expect(responses.map(({ status }) => status)).toEqual(Array.from({ length: 12 }, () => 200));
-    expect(await countStored()).toBe(1);
   });
 });
 
@@ -237,14 +201,6 @@ describe('deduplication after a restart', () => {
     expect((await send(withId, withKey('k'))).error.code).toBe('idempotency_conflict');
     await restart();
     expect((await send([withId, 7])).text).toBe(first.text);
-    expect(await countStored()).toBe(2);
-  });
-
-  test('a body is stored again ten minutes later, also after a restart', async () => {
-    await send(withId);
-    await restart();
-    app.setNow('2026-11-14T12:44:56.789012Z');
-    await send(withId);
     expect(await countStored()).toBe(2);
   });
 

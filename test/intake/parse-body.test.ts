@@ -60,7 +60,7 @@ test('of a rejected record that is much longer as JSON, the quarantine has only 
   const attributes = [attribute('a', text('\u0001'.repeat(6 * 1024 * 1024)))];
   const { batches } = parseOtlp(otlpRequest({ 'service.name': 'edge', project: 'p' }, [{ attributes }]));
   expect(batches).toMatchObject([{ kind: 'edge', accepted: 0, rejectedByCode: { too_large: 1 } }]);
-  expect(batches[0]?.quarantineLines).toMatch(/"code":"too_large".*"record":null\}\n$/);
+  expect(batches[0]?.quarantineLines).toMatch(/"code":"too_large".*"record":null,"checksum":"\w+"\}\n$/);
 });
 
 test.each([

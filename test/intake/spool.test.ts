@@ -287,13 +287,6 @@ describe('segments of the spool', () => {
     expect(restoredRequests).toHaveLength(1_500);
   });
 
-  test('sequence numbers continue after those of the store if the segments are deleted', async () => {
-    const one = await openSpool(kind => (kind === 'edge' ? 1_000 : 0));
-    await append(one, 'edge', 1, lines('a'));
-    await append(one, 'auth', 1, lines('b'));
-    expect(await readAll(one)).toEqual(['edge 1000+1 a', 'auth 0+1 b']);
-  });
-
   test('sequence numbers continue if the segments are deleted and the store is empty', async () => {
     const one = await openSpool();
     await fill(one);
@@ -517,14 +510,6 @@ describe('damage in the last segment', () => {
     expect(readdirSync(damagedDirectory())).toHaveLength(2);
   });
 
-  test('the block behind a damaged line end is found', async () => {
-    const all = await reopen(blocks, bytes => {
-      bytes[bytes.indexOf('third') + 'third'.length] = 0x21;
-      return undefined;
-    });
-    expect(all).toEqual(['edge 0+2 first', 'edge 2+3 second', 'edge 5+1 fourth']);
-  });
-
   test('a log line that looks like the header of a block is not read as one', async () => {
     const json = '{"form":2,"kind":"edge","first":90,"count":1,"bytes":2}';
     const checksum = crc32('x\n', crc32(json)).toString(16).padStart(8, '0');
@@ -625,13 +610,6 @@ describe('an incomplete block at the end of the spool', () => {
     expect(existsSync(join(directory, 'damaged'))).toBe(false);
   }, 120_000); // syncs the file hundreds of times
 
-  test('the next append overwrites an incomplete block', async () => {
-    const { ends, all, bytes } = await createSpool();
-    writeFileSync(file(1), bytes.subarray(0, (ends[3] ?? 0) + 20));
-    await append(await openSpool(), 'auth', 1, lines('new'));
-    expect(await readAll(await openSpool())).toEqual([...all.slice(0, 3), 'auth 1+1 new']);
-  });
-
   test('all blocks but the one with a changed byte are kept, and garbage behind them is removed', async () => {
     const { ends, all, bytes } = await createSpool();
     const recover = async (content: Buffer) => {
@@ -661,19 +639,6 @@ describe('an incomplete block at the end of the spool', () => {
       ),
       { numRuns: 150, seed: 3 },
     );
-  });
-
-  test('a block with an invalid header is removed', async () => {
-    const { ends, all, bytes } = await createSpool();
-    for (const invalidHeader of [
-      '{"kind":"edge","first":9,"count":1,"bytes":1e300}',
-      '{"kind":"edge","bytes":-1}',
-      'null',
-    ]) {
-      writeFileSync(file(1), Buffer.concat([bytes, Buffer.from(`00000000 ${invalidHeader}\nx\n`)]));
-      expect(await readAll(await openSpool())).toEqual(all);
-      expect(statSync(file(1)).size).toBe(ends.at(-1));
-    }
   });
 });
 

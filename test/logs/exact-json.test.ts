@@ -117,72 +117,19 @@ describe('parseExactJson and stringifyExactJson: strings', () => {
 });
 
 describe('parseExactJson: invalid JSON', () => {
-  test.each([
-    '{12345678901234567890:1}',
-    '{ 12345678901234567890:1}',
-    '{"a":1e400,12345678901234567890 :1}',
-    '{12345678901234567890 \n: 1}',
-    '[12345678901234567890"a"]',
-    '[12345678901234567890 1]',
-    '[012345678901234567890]',
-    '[+12345678901234567890]',
-    '[--12345678901234567890]',
-    '[.12345678901234567890]',
-    '[12345678901234567890.]',
-    '[1234567890.1234567890.1]',
-    '[1e400e1]',
-    '[1e+-400]',
-    '[true12345678901234567890]',
-    '[1e400',
-    '[1e400,"',
-    '[1e400,"\\"',
-    '[1e400,"\n"]',
-    '[1e400,\\"]',
-    '-',
-    '',
-  ])('%j throws the same error as JSON.parse', json => {
-    let expected: unknown;
-    try {
-      JSON.parse(json);
-    } catch (error) {
-      expected = error;
-    }
-    expect(expected).toBeInstanceOf(SyntaxError);
-    expect(() => parseExactJson(json)).toThrow(expected as SyntaxError);
-  });
-
-  test('random sequences of tokens are accepted or rejected exactly as by JSON.parse', () => {
-    const token = fc.constantFrom(
-      '1e400',
-      '12345678901234567890',
-      '"',
-      '\\',
-      '{',
-      '}',
-      '[',
-      ']',
-      ':',
-      ',',
-      ' ',
-      '-',
-      '.',
-      'e',
-      '0',
-      '7',
-      '"a"',
-      'null',
-    );
+  test('random sequences of tokens are accepted, or throw the same error, as with JSON.parse', () => {
+    const token = fc.constantFrom('1e400', '12345678901234567890', '"a"', 'null', ...'"\\{}[]:, \n-+.e07');
     fc.assert(
       fc.property(fc.array(token, { maxLength: 12 }), tokens => {
         const json = tokens.join('');
-        let isJson = true;
+        let expected: unknown;
         try {
           JSON.parse(json);
-        } catch {
-          isJson = false;
+        } catch (error) {
+          expected = error;
         }
-        if (isJson) expect(() => parseExactJson(json)).not.toThrow();
-        else expect(() => parseExactJson(json)).toThrow(SyntaxError);
+        if (expected === undefined) expect(() => parseExactJson(json)).not.toThrow();
+        else expect(() => parseExactJson(json)).toThrow(expected as SyntaxError);
       }),
       { numRuns: 20_000 },
     );

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { DendroError } from '../../src/domain/errors.ts';
 import { decodeOtlpJson } from '../../src/logs/otlp-json.ts';
-import { decodeOtlpProtobuf } from '../../src/logs/otlp-protobuf.ts';
+import { decodeOtlpProtobuf, ProtobufReader } from '../../src/logs/otlp-protobuf.ts';
 import { toIntakeRecords } from '../../src/logs/otlp-record.ts';
 import { encodeOtlp, field, nestedArrays, type OtlpObject, otlpRequest, text } from '../support/otlp.ts';
 
@@ -122,11 +122,26 @@ describe('the wire format', () => {
     expect(entriesOf(requestWithBody(field(1, Buffer.from([0x61, 0xff]))))[0]?.record.body).toBe('a\ufffd');
   });
 
-  test('100,000 nested arrays are not decoded, and take no stack', () => {
-    const [entry] = entriesOf(requestWithBody(nestedArrays(100_000)));
-    let depth = 0;
-    for (let body = entry?.record.body; Array.isArray(body); body = body[0]) depth++;
-    expect(depth).toBe(65);
+  test('arrays beyond 64 levels are not decoded, and take no stack', () => {
+    let json: OtlpObject = text('x');
+    for (let level = 0; level < 100; level++) json = { arrayValue: { values: [json] } };
+    const [fromJson] = decodeOtlpJson(JSON.stringify(otlpRequest({}, [{ body: json }])));
+    const [fromProtobuf] = entriesOf(requestWithBody(nestedArrays(100_000)));
+    for (const entry of [fromJson, fromProtobuf]) {
+      let depth = 0;
+      for (let body = entry?.record.body; Array.isArray(body); body = body[0]) depth++;
+      expect(depth).toBe(65); // one more than a record may have, so that it is rejected
+    }
+  });
+
+  test('bytes that are equal to the characters of a cached string, but not to its UTF-8, are decoded', () => {
+    const cached = 'ñäääääa'; // has the same slot of the cache as its bytes in Latin-1
+    const latin1 = Buffer.from(cached, 'latin1');
+    const reader = new ProtobufReader(Buffer.concat([field(1, Buffer.from(cached)), field(1, latin1)]));
+    expect(reader.next()).toBe(true);
+    expect(reader.internedString()).toBe(cached);
+    expect(reader.next()).toBe(true);
+    expect(reader.internedString()).toBe(latin1.toString('utf8'));
   });
 
   test('a large resource with many records gets payload_too_large', () => {

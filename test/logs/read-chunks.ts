@@ -1,6 +1,7 @@
 // Reads a log file and parses its chunks as the body parser does.
-import type { LogChunk } from '../../src/logs/log-chunks.ts';
+
 import { parseNdjsonLines } from '../../src/logs/parse.ts';
+import type { LogChunk } from '../../src/logs/read-file.ts';
 import { type ReadOptions, readLogFile } from '../../src/logs/read-file.ts';
 
 /** Returns the values of a chunk. A rejected record is represented by its code. */

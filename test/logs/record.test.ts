@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { LOG_KINDS } from '../../src/domain/log-columns.ts';
 import { parseExactJson } from '../../src/logs/exact-json.ts';
-import { isRejection, toRecord } from '../../src/logs/record.ts';
+import { createIdSequence, isRejection, toRecord } from '../../src/logs/record.ts';
 import { accept, CONTEXT, metadataOf, NOW, reject } from './validate-record.ts';
 
 describe('toRecord', () => {
@@ -216,6 +216,21 @@ describe('the id of a record', () => {
     const record = accept(`{"project":"p","message":"m","id":${json}}`);
     expect(record.id).toMatch(/-7/);
     expect(record.metadata).toBe(`{"id":${json}}`);
+  });
+});
+
+describe('created ids', () => {
+  const idsOfBatch = (count: number) => Array.from({ length: count }, createIdSequence(NOW));
+
+  test('the ids of a batch increase, also beyond 4,096 ids', () => {
+    const ids = idsOfBatch(20_000);
+    expect(ids).toEqual([...ids].sort());
+    expect(new Set(ids).size).toBe(ids.length);
+  });
+
+  test('the ids of 1,000 batches of the same microsecond are different', () => {
+    const ids = Array.from({ length: 1000 }, () => idsOfBatch(10)).flat();
+    expect(new Set(ids).size).toBe(ids.length);
   });
 });
 

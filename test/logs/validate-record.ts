@@ -2,8 +2,7 @@
 import type { LogKind } from '../../src/domain/log-columns.ts';
 import type { LogRecord } from '../../src/domain/log-record.ts';
 import { parseExactJson } from '../../src/logs/exact-json.ts';
-import { isRejection, toRecord, type ValidationContext } from '../../src/logs/record.ts';
-import { createIdSequence } from '../../src/logs/record-id.ts';
+import { createIdSequence, isRejection, toRecord, type ValidationContext } from '../../src/logs/record.ts';
 import type { Rejection } from '../../src/logs/rejection.ts';
 
 /** 2026-11-14T09:30:00.123456Z */
